@@ -1,0 +1,20 @@
+// Where the ready-made files are (workloads/models, workloads/jobs, platforms/*).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rehearse::config {
+
+// The folder that holds workloads/ and platforms/: $REHEARSE_DATA, else the source tree the binary was built from, else
+// <prefix>/share/rehearse.
+[[nodiscard]] std::string data_dir();
+
+// Names (without .yaml) of the files in a folder below data_dir(), sorted: data_names("workloads/models").
+[[nodiscard]] std::vector<std::string> data_names(std::string_view folder);
+
+// Path of data_dir()/folder/name.yaml, or "" when there is no such file.
+[[nodiscard]] std::string data_file(std::string_view folder, std::string_view name);
+
+}  // namespace rehearse::config

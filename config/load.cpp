@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "config/tree.hpp"
+
+namespace rehearse::config {
+namespace {
+
+constexpr std::size_t largest_file = std::size_t{4} << 20U;  // bytes; ready-made and measured files stay below one MiB
+
+[[noreturn]] void cannot_read(const std::string& path, int reason) {
+  throw InputError(fmt::format("cannot read '{}': {}", path, std::strerror(reason)));
+}
+
+std::string read_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) cannot_read(path, EISDIR);
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) cannot_read(path, errno != 0 ? errno : EIO);
+  std::string text(largest_file + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) cannot_read(path, EIO);
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > largest_file) throw InputError(fmt::format("cannot read '{}': larger than {} MiB", path, largest_file >> 20U));
+  return text;
+}
+
+Node parse(std::string text, const std::string& name, const std::string& dir) {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
+  const auto source = std::make_shared<const Source>(Source{name, dir, split_lines_of(text)});
+  return NodeAccess::make(parse_tree(text, source));
+}
+
+}  // namespace
+
+Node Node::load_file(const std::string& path) {
+  const std::string dir = std::filesystem::path(path).parent_path().string();
+  return parse(read_file(path), path, dir.empty() ? "." : dir);
+}
+
+Node Node::load_text(const std::string& text, const std::string& name) { return parse(text, name, "."); }
+
+}  // namespace rehearse::config

@@ -1,0 +1,108 @@
+// The getters of Node that turn text into values.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "config/tree.hpp"
+
+namespace rehearse::config {
+namespace {
+
+constexpr double largest_exact_whole = 9007199254740992.0;  // 2^53: above it doubles skip whole numbers
+
+[[noreturn]] void wrong_type(const Node& node, std::string_view wanted) {
+  const bool quoted = node.is_scalar() && NodeAccess::tree(node)->quoted;
+  node.fail(fmt::format("{} must be {}, not {}", name_of(node), wanted, content_of(node)), quoted ? "remove the quotes" : "");
+}
+
+const std::string& plain_text(const Node& node, std::string_view wanted) {
+  if (!node.is_scalar() || NodeAccess::tree(node)->quoted) wrong_type(node, wanted);
+  return NodeAccess::tree(node)->text;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// 010 is eight to some readers of YAML and ten to others.
+bool has_leading_zero(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return text.size() > 1 && text[0] == '0' && is_digit(text[1]);
+}
+
+// A decimal number with digits on at least one side of the point; words such as inf and nan are none.
+bool looks_decimal(std::string_view text) {
+  const bool clean = text.find_first_not_of("0123456789.eE+-") == std::string_view::npos;
+  return clean && !text.empty() && (is_digit(text.front()) || text.front() == '-' || text.front() == '.');
+}
+
+std::optional<double> to_double(std::string_view text) {
+  double value = 0;
+  if (!looks_decimal(text)) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole_text = end == text.data() + text.size();
+  if (error == std::errc::result_out_of_range && whole_text) return text.starts_with('-') ? -HUGE_VAL : HUGE_VAL;
+  return error == std::errc{} && whole_text ? std::optional(value) : std::nullopt;
+}
+
+double number_in(const Node& node, std::string_view wanted) {
+  const std::string& text = plain_text(node, wanted);
+  if (has_leading_zero(text)) node.fail(fmt::format("{} must be written without leading zeros, not '{}'", name_of(node), text));
+  const std::optional<double> value = to_double(text);
+  if (!value) wrong_type(node, wanted);
+  return *value;
+}
+
+template <class Value>
+void check_bounds(const Node& node, double value, Value low, Value high) {
+  if (value >= static_cast<double>(low) && value <= static_cast<double>(high)) return;
+  const bool open = high == std::numeric_limits<Value>::max() || static_cast<double>(high) == HUGE_VAL;
+  const std::string bounds = open ? fmt::format("at least {}", low) : fmt::format("between {} and {}", low, high);
+  node.fail(fmt::format("{} must be {}, not {}", name_of(node), bounds, NodeAccess::tree(node)->text));
+}
+
+}  // namespace
+
+std::string Node::as_string() const {
+  if (!is_scalar()) wrong_type(*this, "a text");
+  return impl_->text;
+}
+
+std::int64_t Node::as_int(std::int64_t low, std::int64_t high) const {
+  const double value = number_in(*this, "a whole number");
+  check_bounds(*this, value, low, high);
+  if (value != std::floor(value) || std::abs(value) > largest_exact_whole) wrong_type(*this, "a whole number");
+  return static_cast<std::int64_t>(value);
+}
+
+double Node::as_number(double low, double high) const {
+  const double value = number_in(*this, "a number");
+  check_bounds(*this, value, low, high);
+  if (!std::isfinite(value)) fail(fmt::format("{} is out of range: {}", name_of(*this), impl_->text));
+  return value;
+}
+
+bool Node::as_bool() const {
+  const std::string& text = plain_text(*this, "true or false");
+  if (text != "true" && text != "false") wrong_type(*this, "true or false");
+  return text == "true";
+}
+
+double Node::as_quantity(Dimension dimension, double low) const {
+  if (!is_scalar()) wrong_type(*this, "a quantity with a unit");
+  std::string why;
+  const std::optional<double> value = parse_quantity(impl_->text, dimension, why);
+  if (!value) fail(fmt::format("{}: {}", name_of(*this), why));
+  if (*value < 0) fail(fmt::format("{} must not be negative: '{}'", name_of(*this), impl_->text));
+  if (*value < low) fail(fmt::format("{} must be at least {}, not '{}'", name_of(*this), human_quantity(low, dimension), impl_->text));
+  return *value;
+}
+
+std::string Node::as_choice(const std::vector<std::string>& choices) const {
+  const std::string text = as_string();
+  if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
+  fail(fmt::format("{} cannot be {}", name_of(*this), content_of(*this)), suggestion(text, choices));
+}
+
+}  // namespace rehearse::config

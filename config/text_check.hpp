@@ -1,0 +1,11 @@
+// Is this a text at all? Finds what YAML forbids before the parser sees it.
+#pragma once
+
+#include "config/tree.hpp"
+
+namespace rehearse::config {
+
+// Throws InputError at the first byte that is not UTF-8 or is a control character, and at the first line that a tab indents.
+void check_text(const std::string& text, const Source& source);
+
+}  // namespace rehearse::config

@@ -1,0 +1,138 @@
+#include "sim/analytic/predict.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/analytic/pipeline_formula.hpp"
+#include "sim/analytic/replica_cost.hpp"
+#include "sim/engine/summary.hpp"
+#include "workloads/rank_grid.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+PhaseTimes operator+(PhaseTimes a, const PhaseTimes& b) {
+  for (std::size_t i = 0; i < phase_count; ++i) a.seconds[i] += b.seconds[i];
+  return a;
+}
+
+class Prediction {
+ public:
+  explicit Prediction(const Job& job)
+      : job_(job), model_(job.cluster, job.workload, job.simulation.algorithm), stages_(stage_costs(job, model_)) {
+    for (const StageCost& stage : stages_) replicas_.emplace_back(job, stage);
+  }
+
+  StepResult result() const {
+    StepResult result;
+    result.method = "analytic";
+    const PipelineTimes times = pipeline_times();
+    const double pipeline = formula().seconds(times);
+    const double exposed_pp = pipeline - formula().seconds(without_hops(times));
+    const double start = start_s(times);
+    result.step_s = job_.software.step_s + start + pipeline + end_s(times);  // (14)
+    for (int s = 0; s < stages(); ++s) result.ranks.push_back(rank_result(s, exposed_pp, start, result.step_s));
+    result.step_seconds = {result.step_s};
+    finish_for(job_, result);
+    return result;
+  }
+
+ private:
+  [[nodiscard]] int stages() const { return static_cast<int>(stages_.size()); }
+  [[nodiscard]] const PipelineFormula& formula() const { return PipelineFormulaRegistry::get(job_.workload.schedule); }
+
+  // (7), (8): seconds of each chunk.
+  [[nodiscard]] PipelineTimes pipeline_times() const {
+    PipelineTimes times;
+    times.microbatches = job_.workload.microbatches();
+    times.blocking = !job_.workload.overlap.pp;
+    for (int s = 0; s < stages(); ++s) {
+      times.hop_s.push_back(stages_[s].hop_s);
+      auto& forward = times.forward_s.emplace_back();
+      auto& backward = times.backward_s.emplace_back();
+      for (std::size_t c = 0; c < stages_[s].chunks.size(); ++c) {
+        PhaseTimes f, b;
+        for (const UnitCost& unit : stages_[s].chunks[c]) {
+          f = f + unit.forward;
+          b = b + unit.backward;
+        }
+        forward.push_back(f.total() + replicas_[s].per_forward_s(c));
+        backward.push_back(b.total() + replicas_[s].per_backward_s(c));
+      }
+    }
+    return times;
+  }
+
+  [[nodiscard]] static PipelineTimes without_hops(PipelineTimes times) {
+    std::ranges::fill(times.hop_s, 0.0);
+    return times;
+  }
+
+  // How much later than stage 0 a stage starts its first forward, and how much earlier it ends its last backward.
+  [[nodiscard]] static double offset_s(const std::vector<std::vector<double>>& chunk_s, const PipelineTimes& times, int stage) {
+    double offset = 0;
+    for (int s = 0; s < stage; ++s) offset += chunk_s[s].front() + times.hop_s[s];
+    return offset;
+  }
+
+  // What the gathers of the last update's weights delay the pipeline by: the first forward goes through all stages one after another, and
+  // is stretched where a stage still gathers.
+  [[nodiscard]] double start_s(const PipelineTimes& times) const {
+    double delay = 0;
+    for (int s = 0; s < stages(); ++s) {
+      const double arrival = offset_s(times.forward_s, times, s) + delay;
+      const double waits = std::max(0.0, replicas_[s].at_start_s() - arrival);
+      delay += s == 0 ? waits : std::max(waits, replicas_[s].first_forward_stretch_s(arrival));
+    }
+    return delay;
+  }
+
+  // (13): reduction, update, all-gather; later stages begin earlier. The last backward goes through all stages too, stretched by the
+  // reductions that it hides; stage 0's own is part of its exposed reduction.
+  [[nodiscard]] double end_s(const PipelineTimes& times) const {
+    double stretch = 0;
+    for (int s = 1; s < stages(); ++s) stretch += replicas_[s].last_backward_stretch_s();
+    double longest = 0;
+    for (int s = 0; s < stages(); ++s) {
+      const bool meets_first = stages_[s].tied_s > 0;  // the tied embedding's gradients meet: the last stage waits for the first
+      const double head_start = meets_first ? 0 : offset_s(times.backward_s, times, s);
+      longest = std::max(longest, exchange_s(s) + stages_[s].update_s - head_start);
+    }
+    return stretch + longest;
+  }
+
+  [[nodiscard]] double exchange_s(int s) const {
+    return replicas_[s].reduce_at_end_s() + stages_[s].tied_s + replicas_[s].gather_at_end_s();
+  }
+
+  [[nodiscard]] RankResult rank_result(int s, double exposed_pp, double start, double step_s) const {
+    RankResult rank;
+    rank.stage = s;
+    rank.rank = workloads::RankGrid(job_.workload.parallel).rank({0, 0, 0, s});
+    rank.ranks = job_.gpus / stages();
+    double exchange = 0;
+    for (std::size_t c = 0; c < stages_[s].chunks.size(); ++c) {
+      for (const UnitCost& unit : stages_[s].chunks[c]) rank.phases = rank.phases + unit.forward + unit.backward;
+      exchange += replicas_[s].per_forward_s(c) + replicas_[s].per_backward_s(c);
+    }
+    const int m = job_.workload.microbatches();
+    for (double& seconds : rank.phases.seconds) seconds *= m;
+    rank.phases[Phase::pp] = exposed_pp;
+    rank.phases[Phase::dp] = m * exchange + std::min(start, replicas_[s].at_start_s()) + exchange_s(s);
+    rank.phases[Phase::optimizer] = stages_[s].update_s + job_.software.step_s;
+    // What is left of the step. Rounding may leave a last bit below zero where there is none.
+    rank.phases[Phase::bubble] = std::max(0.0, step_s - rank.phases.total());
+    return rank;
+  }
+
+  const Job& job_;
+  CommunicationModel model_;
+  std::vector<StageCost> stages_;
+  std::vector<ReplicaCost> replicas_;
+};
+
+}  // namespace
+
+StepResult predict(const Job& job) { return Prediction(job).result(); }
+
+}  // namespace rehearse::sim

@@ -1,0 +1,107 @@
+#include "sim/analytic/replica_cost.hpp"
+
+#include <algorithm>
+
+#include "sim/analytic/overlap.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+// Communication of n units, one after another, beside the computation of the other units: unit k's communication may start when the
+// computation before it has ended. `alone_s` is the communication that has nothing left to hide behind (the first gather, the last
+// reduction).
+double chain_exposed_s(double beside_compute_s, double beside_communication_s, double alone_s, const ContentionPair& pair) {
+  return overlapped_s(beside_compute_s, beside_communication_s, pair) - beside_compute_s + alone_s;
+}
+
+// How much longer computation takes beside communication that starts with it.
+double compute_stretch_s(double compute_s, double communication_s, const ContentionPair& pair) {
+  return std::min(pair.alpha * compute_s, pair.beta * communication_s) * (1 - 1 / pair.alpha);
+}
+
+}  // namespace
+
+ReplicaCost::ReplicaCost(const Job& job, const StageCost& stage)
+    : stage_(stage), sync_(workloads::replica_sync(job.workload)), pair_(contention_of(job.gpu, "dp")) {}
+
+double ReplicaCost::per_forward_s(std::size_t chunk) const {
+  if (!sync_.shards_parameters || sync_.ranks == 1) return 0;
+  double exposed = 0;
+  for (const UnitCost& unit : stage_.chunks[chunk]) {
+    const double compute = unit.forward.total();
+    exposed += sync_.overlap_parameters ? overlapped_s(compute, unit.gather_s, pair_) - compute : unit.gather_s;
+  }
+  return exposed;
+}
+
+double ReplicaCost::per_backward_s(std::size_t chunk) const {
+  if (!sync_.reduce_each_microbatch || sync_.ranks == 1) return 0;
+  double exposed = 0;
+  for (const UnitCost& unit : stage_.chunks[chunk]) {
+    const double compute = unit.backward.total();
+    const double gather = sync_.shards_parameters ? unit.gather_s : 0;
+    // A gather that is waited for queues behind the reduction before it on the same stream: then neither is hidden.
+    const bool hides_reduction = sync_.overlap_gradients && (sync_.overlap_parameters || !sync_.shards_parameters);
+    const double hidden = (sync_.overlap_parameters ? gather : 0) + (hides_reduction ? unit.reduce_s : 0);
+    exposed += overlapped_s(compute, hidden, pair_) - compute + gather + unit.reduce_s - hidden;
+  }
+  return exposed;
+}
+
+double ReplicaCost::at_start_s() const {
+  if (sync_.ranks == 1 || !sync_.overlap_parameters) return 0;
+  const double first = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().gather_s;
+  if (sync_.shards_parameters) return first;
+  if (!sync_.gathers_weights) return 0;
+  double compute = 0, gathers = -first;
+  for (const auto& units : stage_.chunks) {
+    for (const UnitCost& unit : units) {
+      compute += unit.forward.total();
+      gathers += unit.gather_s;
+    }
+  }
+  return chain_exposed_s(compute, gathers, first, pair_);
+}
+
+double ReplicaCost::reduce_at_end_s() const {
+  if (sync_.ranks == 1) return 0;
+  const double last = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().reduce_s;
+  if (sync_.reduce_each_microbatch) return sync_.overlap_gradients ? last : 0;
+  if (!sync_.overlap_gradients) return stage_.reduce_s;
+  double compute = 0, reductions = -last;
+  for (const auto& units : stage_.chunks) {
+    for (const UnitCost& unit : units) {
+      compute += unit.backward.total();
+      reductions += unit.reduce_s;
+    }
+  }
+  const auto& last_chunk = stage_.chunks.back();
+  if (!last_chunk.empty())
+    compute -= last_chunk.back().backward.total();  // the first reduction starts when the first unit's backward has ended
+  return chain_exposed_s(compute, reductions, last, pair_);
+}
+
+double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
+  if (sync_.ranks == 1 || !sync_.overlap_parameters || !sync_.gathers_weights) return 0;
+  double gathers = -elapsed_s;
+  for (const auto& units : stage_.chunks)
+    for (const UnitCost& unit : units) gathers += unit.gather_s;
+  double compute = 0;
+  for (const UnitCost& unit : stage_.chunks.front()) compute += unit.forward.total();
+  return compute_stretch_s(compute, std::max(0.0, gathers), pair_);
+}
+
+double ReplicaCost::last_backward_stretch_s() const {
+  if (sync_.ranks == 1 || !sync_.overlap_gradients || sync_.reduce_each_microbatch) return 0;
+  double reductions = 0;
+  for (const auto& units : stage_.chunks)
+    for (const UnitCost& unit : units) reductions += unit.reduce_s;
+  double compute = 0;
+  for (const UnitCost& unit : stage_.chunks.front()) compute += unit.backward.total();
+  if (stage_.chunks.size() == 1 && !stage_.chunks.front().empty()) compute -= stage_.chunks.front().back().backward.total();
+  return compute_stretch_s(compute, reductions, pair_);
+}
+
+double ReplicaCost::gather_at_end_s() const { return sync_.overlap_parameters || !sync_.gathers_weights ? 0 : stage_.gather_s; }
+
+}  // namespace rehearse::sim

@@ -1,0 +1,127 @@
+#include "sim/analytic/stage_cost.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "sim/analytic/overlap.hpp"
+#include "workloads/rank_grid.hpp"
+#include "workloads/stage_program.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::CollectiveKind;
+using workloads::Communication;
+using workloads::GroupKind;
+
+class StageCoster {
+ public:
+  StageCoster(const Job& job, const CommunicationModel& model, const workloads::RankGrid& grid, int stage)
+      : job_(job), model_(model), grid_(grid), sync_(workloads::replica_sync(job.workload)), rank_(grid.rank({0, 0, 0, stage})) {}
+
+  StageCost cost(const workloads::StageProgram& program) {
+    StageCost cost;
+    for (const auto& units : program.chunks) {
+      auto& chunk = cost.chunks.emplace_back();
+      for (const workloads::Unit& unit : units) chunk.push_back(unit_cost(*unit.program));
+    }
+    cost.hop_s = hop_s();
+    cost.gather_s = gather_s(program.parameters);
+    cost.reduce_s = reduce_s(program.parameters);
+    cost.tied_s = tied_s();
+    for (const workloads::Operator& op : program.update) cost.update_s += seconds(op);
+    return cost;
+  }
+
+ private:
+  [[nodiscard]] double seconds(const workloads::Operator& op) const { return operator_seconds(job_.gpu, job_.software, op); }
+  [[nodiscard]] double seconds(const Communication& what) const { return model_.price(what, grid_.group(what.group, rank_)).seconds(); }
+
+  UnitCost unit_cost(const workloads::UnitProgram& program) {
+    const auto [it, added] = units_.try_emplace(&program);
+    if (!added) return it->second;
+    UnitCost& cost = it->second;
+    add(program.forward, Phase::compute, cost.forward);
+    add(program.recompute, Phase::recompute, cost.backward);
+    add(program.backward, Phase::compute, cost.backward);
+    cost.gather_s = gather_s(program.parameters);
+    cost.reduce_s = reduce_s(program.parameters);
+    return cost;
+  }
+
+  void add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to) const {
+    for (const workloads::Segment& segment : segments) {
+      if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
+        for (const workloads::Operator& op : c->operators) to[phase] += seconds(op) * c->repeat;
+      } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
+        to[Phase::tp] += seconds(call->what) * call->repeat;
+      } else {
+        add_ring(std::get<workloads::RingSegment>(segment), phase, to);
+      }
+    }
+  }
+
+  // Equation (21): c - 1 steps beside a transfer, and the last one alone.
+  void add_ring(const workloads::RingSegment& segment, Phase phase, PhaseTimes& to) const {
+    const int steps = job_.workload.parallel.cp;
+    const double attention = seconds(segment.ring.step) * segment.repeat;
+    const Communication block{"", CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, segment.ring.pass};
+    const double transfer = seconds(block) * segment.repeat;
+    const ContentionPair pair = contention_of(job_.gpu, "cp");
+    const double together = job_.workload.overlap.cp ? overlapped_s(attention, transfer, pair) : attention + transfer;
+    const double total = (steps - 1) * together + attention;
+    to[phase] += steps * attention;
+    to[Phase::cp] += total - steps * attention;
+  }
+
+  [[nodiscard]] double gather_s(double parameters) const {
+    if (sync_.ranks == 1 || !(sync_.shards_parameters || sync_.gathers_weights)) return 0;
+    return seconds({"", CollectiveKind::all_gather, GroupKind::dp_cp, parameters * sync_.weight_bytes, workloads::Pass::update});
+  }
+  [[nodiscard]] double reduce_s(double parameters) const {
+    if (sync_.ranks == 1) return 0;
+    return seconds({"", sync_.reduction, GroupKind::dp_cp, parameters * sync_.gradient_bytes, workloads::Pass::update});
+  }
+
+  [[nodiscard]] double tied_s() const {
+    const double bytes = workloads::tied_embedding_bytes(job_.workload);
+    const int stage = grid_.coordinates(rank_).pp;
+    if (bytes == 0 || (stage != 0 && stage + 1 != job_.workload.parallel.pp)) return 0;
+    return seconds({"", CollectiveKind::all_reduce, GroupKind::embedding, bytes, workloads::Pass::update});
+  }
+
+  // The slowest of the replicas' hops: some may stay in a node while others do not.
+  [[nodiscard]] double hop_s() const {
+    if (job_.workload.parallel.pp == 1) return 0;
+    const Communication message{"", CollectiveKind::send_recv, GroupKind::pp, workloads::pipeline_message_bytes(job_.workload),
+                                workloads::Pass::forward};
+    double slowest = 0;
+    workloads::Coordinates at = grid_.coordinates(rank_);
+    for (at.dp = 0; at.dp < job_.workload.parallel.dp; ++at.dp) {
+      const int from = grid_.rank(at);
+      slowest = std::max(slowest, model_.price(message, std::array{from, grid_.next_stage(from)}).seconds());
+    }
+    return slowest;
+  }
+
+  const Job& job_;
+  const CommunicationModel& model_;
+  const workloads::RankGrid& grid_;
+  workloads::ReplicaSync sync_;
+  int rank_;
+  std::map<const workloads::UnitProgram*, UnitCost> units_;
+};
+
+}  // namespace
+
+std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model) {
+  const workloads::RankGrid grid(job.workload.parallel);
+  const std::vector<workloads::StageProgram> programs = workloads::stage_programs(job.workload, Granularity::layer);
+  std::vector<StageCost> costs;
+  for (int stage = 0; stage < static_cast<int>(programs.size()); ++stage) {
+    costs.push_back(StageCoster(job, model, grid, stage).cost(programs[stage]));
+  }
+  return costs;
+}
+
+}  // namespace rehearse::sim

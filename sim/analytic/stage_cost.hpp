@@ -1,0 +1,32 @@
+// Equations (1), (2), (7), (8): seconds that each chunk of each pipeline stage computes and communicates per micro-batch, and what the
+// replicas exchange per step.
+#pragma once
+
+#include <vector>
+
+#include "sim/cost/communication.hpp"
+#include "sim/job/job.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::sim {
+
+// One unit (layers, embedding, head) of a chunk. Phases that it spends per micro-batch.
+struct UnitCost {
+  PhaseTimes forward, backward;  // backward includes recomputation
+  double gather_s = 0;           // all-gather of its parameters over the replicas
+  double reduce_s = 0;           // reduction of its gradients
+};
+
+struct StageCost {
+  std::vector<std::vector<UnitCost>> chunks;  // [chunk], forward order
+  double hop_s = 0;                           // message to the next stage
+  double gather_s = 0;                        // all of the stage's parameters at once
+  double reduce_s = 0;
+  double tied_s = 0;    // all-reduce of the tied embedding's gradient
+  double update_s = 0;  // optimizer
+};
+
+// One per pipeline stage, seen from its first rank.
+[[nodiscard]] std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,37 @@
+// What every command about a job takes: JOB, --set, --seed, --json, -o. And what it does with its answer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/job/job.hpp"
+#include "sim/report/output_folder.hpp"
+#include "sim/report/reporter.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rehearse::cli {
+
+class JobOptions {
+ public:
+  // Declares the options on `app`, which fills them in when it parses.
+  [[nodiscard]] static std::shared_ptr<JobOptions> declare(CLI::App& app);
+
+  // Refuses a -o folder that cannot be written to before any work is done, then loads the job.
+  [[nodiscard]] sim::Job load();
+
+  // Writes the files of -o, then prints the report: the tables, or result.json when --json is given.
+  void deliver(sim::Report report) const;
+
+ private:
+  std::string path_, seed_, output_;
+  std::vector<std::string> sets_;
+  bool json_ = false;
+  std::optional<sim::OutputFolder> folder_;
+};
+
+}  // namespace rehearse::cli

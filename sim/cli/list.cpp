@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/App.hpp>
+#include <sstream>
+
+#include "sim/cli/command.hpp"
+#include "sim/cli/listing.hpp"
+#include "sim/cli/terminal.hpp"
+#include "sim/report/table.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+using Rows = std::vector<std::vector<Field>>;
+
+std::string json_text(const Rows& rows) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& row : rows) {
+    nlohmann::ordered_json item;
+    for (const Field& field : row) item[field.title] = field.value;
+    list.push_back(std::move(item));
+  }
+  return list.dump(2) + '\n';
+}
+
+std::vector<sim::Column> columns_of(const std::vector<Field>& row) {
+  std::vector<sim::Column> columns;
+  for (const Field& field : row) columns.push_back({field.title, field.value.is_string() ? sim::Align::left : sim::Align::right});
+  return columns;
+}
+
+std::string table_text(const Rows& rows) {
+  if (rows.empty()) return "";
+  sim::Table table{.columns = columns_of(rows.front()), .bold_header = colour_allowed(Stream::out)};
+  for (const auto& row : rows) {
+    auto& cells = table.rows.emplace_back();
+    for (const Field& field : row) cells.push_back(field.text);
+  }
+  std::ostringstream text;
+  table.print(text);
+  return text.str();
+}
+
+struct Options {
+  std::string what;
+  bool json = false;
+};
+
+Exit list(const Options& options) {
+  const Rows rows = ListingRegistry::get(options.what).rows();
+  print_result(options.json ? json_text(rows) : table_text(rows));
+  return Exit::fine;
+}
+
+class List final : public Command {
+ public:
+  [[nodiscard]] std::string_view summary() const override { return "List what a job can name: models, clusters, schedules, ..."; }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Examples:\n"
+           "  rehearse list models\n"
+           "  rehearse list jobs --json\n";
+  }
+  [[nodiscard]] Action declare(CLI::App& app) const override {
+    auto options = std::make_shared<Options>();
+    app.add_option("WHAT", options->what, fmt::format("{}", fmt::join(ListingRegistry::names(), " | ")))->required();
+    app.add_flag("--json", options->json, "Print JSON instead of a table");
+    return [options] { return list(*options); };
+  }
+};
+
+const CommandRegistry::Registration<List> registration("list");
+
+}  // namespace
+}  // namespace rehearse::cli

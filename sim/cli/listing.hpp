@@ -1,0 +1,33 @@
+// What `rehearse list` can list. One kind of thing, one registration.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/registry.hpp"
+
+namespace rehearse::cli {
+
+struct Field {
+  std::string title;
+  nlohmann::ordered_json value;  // --json
+  std::string text;              // the table
+};
+
+class Listing {
+ public:
+  static constexpr std::string_view kind = "list";
+  virtual ~Listing() = default;
+
+  // One row per thing, sorted by name; every row has the same fields, the name first.
+  [[nodiscard]] virtual std::vector<std::vector<Field>> rows() const = 0;
+};
+
+using ListingRegistry = config::Registry<Listing>;
+
+[[nodiscard]] Field text_field(std::string title, std::string text);
+[[nodiscard]] Field count_field(std::string title, int count);  // 0 is shown as "any"
+
+}  // namespace rehearse::cli

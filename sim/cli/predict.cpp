@@ -1,0 +1,33 @@
+#include "sim/analytic/predict.hpp"
+
+#include "sim/cli/command.hpp"
+#include "sim/cli/job_options.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+Exit predict(JobOptions& options) {
+  const sim::Job job = options.load();
+  const sim::StepResult result = sim::predict(job);
+  options.deliver({.job = sim::summary_of(job), .results = {&result}});
+  return Exit::fine;
+}
+
+class Predict final : public Command {
+ public:
+  [[nodiscard]] std::string_view summary() const override { return "Predict one training step by formula, in milliseconds"; }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Examples:\n"
+           "  rehearse predict llama2-70b-128-a100\n"
+           "  rehearse predict job.yaml --set parallel.tp=4 --set batch.global=512\n"
+           "  rehearse predict job.yaml --json | jq .results.analytic.step_s\n";
+  }
+  [[nodiscard]] Action declare(CLI::App& app) const override {
+    return [options = JobOptions::declare(app)] { return predict(*options); };
+  }
+};
+
+const CommandRegistry::Registration<Predict> registration("predict");
+
+}  // namespace
+}  // namespace rehearse::cli

@@ -1,0 +1,112 @@
+#include "sim/cli/program.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <map>
+
+#include "sim/cli/command.hpp"
+#include "sim/cli/terminal.hpp"
+#include "sim/report/version.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+constexpr std::string_view footer =
+    "Examples:\n"
+    "  rehearse list jobs\n"
+    "  rehearse compare llama2-70b-128-a100 -o out\n"
+    "  rehearse COMMAND --help\n\n"
+    "Exit code: 0 fine, 1 the answer is no, 2 wrong input, 3 internal error.\n";
+
+struct Program {
+  CLI::App app{"Rehearses a training job of a large language model before anybody pays for it.", "rehearse"};
+  std::map<std::string, Command::Action> actions;
+
+  Program() {
+    app.set_version_flag("--version", fmt::format("rehearse {}", sim::version()));
+    app.footer(std::string(footer));
+    app.allow_extras();
+    for (const std::string& name : CommandRegistry::names()) declare(name);
+  }
+
+  void declare(const std::string& name) {
+    const Command& command = CommandRegistry::get(name);
+    CLI::App* sub = app.add_subcommand(name, std::string(command.summary()));
+    sub->footer(std::string(command.examples()));
+    sub->allow_extras();
+    actions.emplace(name, command.declare(*sub));
+  }
+};
+
+void talk_on_standard_error() {
+  const auto mode = colour_allowed(Stream::err) ? spdlog::color_mode::always : spdlog::color_mode::never;
+  auto logger = spdlog::stderr_color_st("rehearse", mode);
+  logger->set_pattern("%^%l%$: %v");
+  spdlog::set_default_logger(std::move(logger));
+}
+
+// The parser keeps what it does not know, so that we can say what might have been meant.
+void refuse_extras(const CLI::App& command) {
+  const std::vector<std::string> extras = command.remaining();
+  if (extras.empty()) return;
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  const std::string hint = extras.front().starts_with('-') ? config::suggestion(extras.front(), known) : "";
+  throw config::InputError(fmt::format("unexpected argument '{}'", extras.front()), hint);
+}
+
+// What goes wrong when even this cannot be written has nowhere to be said.
+void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+// An unknown command is refused here, with a suggestion, since the parser would take it for a missing one.
+void check_command(int argc, char** argv) {
+  if (argc > 1 && argv[1][0] != '-') static_cast<void>(CommandRegistry::get(argv[1]));
+}
+
+Exit run_command(int argc, char** argv) {
+  Program program;
+  check_command(argc, argv);
+  try {
+    program.app.parse(argc, argv);
+  } catch (const CLI::Success& help_or_version) {
+    program.app.exit(help_or_version);
+    return Exit::fine;
+  }
+  refuse_extras(program.app);
+  if (program.app.get_subcommands().empty()) {
+    say(program.app.help());
+    return Exit::wrong_input;
+  }
+  const CLI::App& command = *program.app.get_subcommands().front();
+  refuse_extras(command);
+  return program.actions.at(command.get_name())();
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  Exit exit = Exit::internal;
+  try {
+    talk_on_standard_error();
+    exit = run_command(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    say(fmt::format("error: {}\nrehearse --help and rehearse COMMAND --help show what is possible\n", error.what()));
+    exit = Exit::wrong_input;
+  } catch (const config::InputError& error) {
+    say(std::string(error.what()) + '\n');
+    exit = Exit::wrong_input;
+  } catch (const std::exception& error) {
+    say(fmt::format("internal error: {}\nThis is a bug in rehearse; please report it with the job that shows it.\n", error.what()));
+  }
+  return static_cast<int>(exit);
+}
+
+}  // namespace rehearse::cli

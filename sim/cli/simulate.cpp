@@ -1,0 +1,37 @@
+#include "sim/engine/simulate.hpp"
+
+#include "sim/cli/command.hpp"
+#include "sim/cli/job_options.hpp"
+#include "sim/cli/progress_bar.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+Exit simulate(JobOptions& options) {
+  const sim::Job job = options.load();
+  const sim::Simulation simulation = [&] {
+    ProgressBar bar("simulating");
+    return sim::simulate(job, [&](double share) { bar.update(share); });
+  }();
+  options.deliver({.job = sim::summary_of(job), .results = {&simulation.result}, .timeline = &simulation.timeline});
+  return Exit::fine;
+}
+
+class Simulate final : public Command {
+ public:
+  [[nodiscard]] std::string_view summary() const override { return "Simulate one training step (or more) on the job's cluster"; }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Examples:\n"
+           "  rehearse simulate llama2-70b-128-a100 -o out     then open out/timeline.json in https://ui.perfetto.dev\n"
+           "  rehearse simulate job.yaml --set simulation.ranks=all\n"
+           "  rehearse simulate job.yaml --set simulation.collectives=step --seed 7\n";
+  }
+  [[nodiscard]] Action declare(CLI::App& app) const override {
+    return [options = JobOptions::declare(app)] { return simulate(*options); };
+  }
+};
+
+const CommandRegistry::Registration<Simulate> registration("simulate");
+
+}  // namespace
+}  // namespace rehearse::cli

@@ -1,0 +1,106 @@
+#include <spdlog/spdlog.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <filesystem>
+#include <functional>
+#include <ostream>
+#include <sstream>
+
+#include "config/data_dir.hpp"
+#include "sim/cli/command.hpp"
+#include "sim/cli/fabric_text.hpp"
+#include "sim/cli/terminal.hpp"
+#include "sim/report/whole_file.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+using topology::Fabric;
+
+constexpr int nodes_shown = 16;  // of a cluster without a size of its own, when --gpus does not say
+
+struct Options {
+  std::string cluster, dot, xml;
+  int gpus = 0;
+  bool check = false;
+};
+
+// A file, or the name of a ready-made cluster.
+topology::ClusterSpec load_cluster(const std::string& name) {
+  const std::string ready_made = config::data_file("platforms/clusters", name);
+  const std::filesystem::path path = ready_made.empty() ? name : ready_made;
+  if (ready_made.empty() && !std::filesystem::exists(path)) {
+    throw config::InputError("unknown cluster '" + name + "'", config::suggestion(name, config::data_names("platforms/clusters")));
+  }
+  return topology::read_cluster(config::Node::load_file(path.string()), path.stem().string());
+}
+
+int gpus_shown(const topology::ClusterSpec& cluster, int wanted) {
+  if (wanted > 0) return wanted;
+  return cluster.max_gpus() > 0 ? cluster.max_gpus() : nodes_shown * cluster.gpus_per_node;
+}
+
+// To a file, or to standard output for "-".
+void export_to(const std::string& target, const std::function<void(std::ostream&)>& writer) {
+  if (target == "-") {
+    std::ostringstream text;
+    writer(text);
+    return print_result(text.str());
+  }
+  const sim::SignalsHeld held;
+  sim::WholeFile file(target);
+  file.write(writer);
+  spdlog::info("wrote {}", file.put_in_place());
+}
+
+Exit check(const Fabric& fabric) {
+  const std::vector<std::string> faults = faults_of(fabric);
+  std::string text;
+  for (const std::string& fault : faults) text += fault + '\n';
+  print_result(faults.empty() ? "every GPU reaches every other, and does so after the loss of any one switch\n" : text);
+  return faults.empty() ? Exit::fine : Exit::answer_is_no;
+}
+
+void describe(const Fabric& fabric) {
+  std::ostringstream text;
+  describe_fabric(fabric, colour_allowed(Stream::out), text);
+  print_result(text.str());
+}
+
+Exit topology_command(const Options& options) {
+  const topology::ClusterSpec cluster = load_cluster(options.cluster);
+  const Fabric fabric = Fabric::build(cluster, gpus_shown(cluster, options.gpus));
+  if (!options.dot.empty()) export_to(options.dot, [&](std::ostream& out) { fabric.write_dot(out); });
+  if (!options.xml.empty()) export_to(options.xml, [&](std::ostream& out) { fabric.write_simgrid_xml(out); });
+  if (options.check) return check(fabric);
+  if (options.dot.empty() && options.xml.empty()) describe(fabric);
+  return Exit::fine;
+}
+
+class Topology final : public Command {
+ public:
+  [[nodiscard]] std::string_view summary() const override { return "Show, check or export the graph of a cluster"; }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Examples:\n"
+           "  rehearse topology dgx-a100-80g-hdr200 --gpus 32\n"
+           "  rehearse topology cluster.yaml --check           exit code 1 when one switch is a single point of failure\n"
+           "  rehearse topology cluster.yaml --dot - | dot -Tsvg > cluster.svg\n";
+  }
+  [[nodiscard]] Action declare(CLI::App& app) const override {
+    auto options = std::make_shared<Options>();
+    app.add_option("CLUSTER", options->cluster, "A cluster file, or the name of a ready-made cluster")->required();
+    app.add_option("--gpus", options->gpus, "The first N GPUs; default: the whole cluster, or 16 nodes when it has no size")
+        ->check(CLI::PositiveNumber)
+        ->type_name("N");
+    app.add_option("--dot", options->dot, "Write a Graphviz graph; - is standard output")->type_name("FILE");
+    app.add_option("--xml", options->xml, "Write a SimGrid platform file; - is standard output")->type_name("FILE");
+    app.add_flag("--check", options->check, "Look for unreachable GPUs and single points of failure");
+    return [options] { return topology_command(*options); };
+  }
+};
+
+const CommandRegistry::Registration<Topology> registration("topology");
+
+}  // namespace
+}  // namespace rehearse::cli

@@ -1,0 +1,29 @@
+// Analytic, simulated and critical-path answers side by side, phase by phase, with the reason where they part.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/engine/simulate.hpp"
+#include "sim/job/job.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::sim {
+
+struct PhaseDifference {
+  Phase phase = Phase::compute;
+  double analytic_s = 0, simulated_s = 0;
+  std::string reason;  // which assumption of the formula explains it; "" when they agree
+};
+
+struct Comparison {
+  StepResult analytic, simulated, critical;
+  Timeline timeline;                    // of the simulation
+  std::vector<PhaseDifference> phases;  // mean over ranks; adds up to the difference of the steps
+  double difference = 0;                // simulated / analytic - 1
+  std::vector<std::string> reasons;     // for the step as a whole, most important first
+};
+
+[[nodiscard]] Comparison compare(const Job& job, const Progress& progress = {});
+
+}  // namespace rehearse::sim

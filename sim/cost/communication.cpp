@@ -1,0 +1,146 @@
+#include "sim/cost/communication.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "workloads/rank_grid.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using topology::LinkSpec;
+using topology::Network;
+using workloads::CollectiveKind;
+using workloads::Communication;
+using workloads::GroupKind;
+using workloads::GroupShape;
+
+constexpr int group_kinds = 6;
+
+bool all_equal(std::span<const int> members, int divisor) {
+  return std::ranges::all_of(members, [&](int rank) { return rank / divisor == members.front() / divisor; });
+}
+
+}  // namespace
+
+double CallPrice::transfer_s() const {
+  const double intra = intra_bytes > 0 ? intra_bytes / intra_bytes_per_s : 0;
+  const double inter = inter_bytes > 0 ? inter_bytes / inter_bytes_per_s : 0;
+  return sequential ? intra + inter : std::max(intra, inter);
+}
+
+CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm)
+    : cluster_(cluster), parallel_(workload.parallel), algorithm_(std::move(algorithm)) {
+  const topology::NetworkSpec& network = cluster_.network;
+  if (network.nodes_per_leaf > 0 && network.oversubscription > 1) levels_.push_back({network.nodes_per_leaf, network.oversubscription});
+  if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
+    levels_.push_back({network.nodes_per_pod, network.oversubscription * network.pod_oversubscription});
+  }
+  for (int kind = 0; kind < group_kinds; ++kind) trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind)));
+}
+
+GroupShape CommunicationModel::shape(std::span<const int> members) const {
+  GroupShape group;
+  group.size = static_cast<int>(members.size());
+  std::map<int, int> index;
+  for (const int rank : members) group.domain.push_back(index.try_emplace(domain_of(rank), static_cast<int>(index.size())).first->second);
+  return group;
+}
+
+// Members of one node talk over the node's fabric, members of several nodes of a supernode over the supernode's.
+const LinkSpec& CommunicationModel::scale_up(std::span<const int> members) const {
+  if (cluster_.supernode_gpus == 0) return cluster_.intra;
+  std::map<int, int> node_of_domain;
+  for (const int rank : members) {
+    const auto [it, added] = node_of_domain.try_emplace(domain_of(rank), node_of(rank));
+    if (!added && it->second != node_of(rank)) return cluster_.supernode;
+  }
+  return cluster_.intra;
+}
+
+double CommunicationModel::nic_share() const {
+  const double rate = cluster_.rail_bytes_per_s() * cluster_.rails_per_node() / cluster_.gpus_per_node;
+  return cluster_.pcie_bytes_per_s > 0 ? std::min(rate, cluster_.pcie_bytes_per_s) : rate;
+}
+
+double CommunicationModel::latency_s(int from, int to) const {
+  if (from == to) return 0;
+  if (node_of(from) == node_of(to)) return cluster_.intra.latency_s;
+  return domain_of(from) == domain_of(to) ? cluster_.supernode.latency_s : cluster_.nic.latency_s;
+}
+
+// Flows out of the busiest leaf (or pod) per GPU in it, when every group of this kind communicates with its neighbours at once.
+double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level) const {
+  const workloads::RankGrid grid(parallel_);
+  const int gpus_per_leaf = level.nodes * cluster_.gpus_per_node;
+  std::map<int, int> crossing;
+  for (int rank = 0; rank < grid.size(); ++rank) {
+    const std::vector<int> members = grid.group(kind, rank);
+    if (members.front() != rank) continue;  // each group once, from its first member
+    const GroupShape group = shape(members);
+    const int channels = std::max(1, group.size / group.domains());  // NCCL runs one ring per local member, each over its own NIC
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const int from = members[i] / gpus_per_leaf;
+      if (from != members[(i + 1) % members.size()] / gpus_per_leaf) crossing[from] += channels;
+    }
+  }
+  int most = 0;
+  for (const auto& [leaf, flows] : crossing) most = std::max(most, flows);
+  return static_cast<double>(most) / gpus_per_leaf;
+}
+
+double CommunicationModel::trunk_factor(GroupKind kind) const {
+  double factor = 1;
+  for (const Level& level : levels_) {
+    const double flows = busiest_crossing(kind, level);
+    if (flows > 0) factor = std::min(factor, 1 / (level.oversubscription * flows));
+  }
+  return factor;
+}
+
+CallPrice CommunicationModel::price_shift(const Communication& what, std::span<const int> members) const {
+  CallPrice price;
+  price.algorithm = "send";
+  price.intra_bytes_per_s = scale_up(members).effective_bytes_per_s();
+  price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
+  const std::size_t hops = members.size() == 2 && what.group == GroupKind::pp ? 1 : members.size();
+  for (std::size_t i = 0; i < hops; ++i) {
+    const int from = members[i];
+    const int to = members[(i + 1) % members.size()];
+    price.alpha_s = std::max(price.alpha_s, latency_s(from, to));
+    (domain_of(from) == domain_of(to) ? price.intra_bytes : price.inter_bytes) = what.bytes;
+  }
+  return price;
+}
+
+CallPrice CommunicationModel::price_with(const std::string& algorithm, const Communication& what, const GroupShape& group,
+                                         std::span<const int> members) const {
+  const workloads::ClosedForm form = workloads::CollectiveRegistry::get(algorithm).closed_form(what.kind, group, what.bytes);
+  const LinkSpec& intra = scale_up(members);
+  CallPrice price;
+  price.algorithm = algorithm;
+  price.alpha_s = form.rounds_intra * intra.latency_s + form.rounds_inter * cluster_.nic.latency_s;
+  price.intra_bytes = form.intra_bytes;
+  price.inter_bytes = form.inter_bytes;
+  price.intra_bytes_per_s = intra.effective_bytes_per_s();
+  price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
+  price.sequential = form.sequential;
+  return price;
+}
+
+CallPrice CommunicationModel::price(const Communication& what, std::span<const int> members) const {
+  if (members.size() < 2 || all_equal(members, 1)) return {"none"};
+  if (what.kind == CollectiveKind::send_recv) return price_shift(what, members);
+  const GroupShape group = shape(members);
+  if (algorithm_ != "auto" && workloads::CollectiveRegistry::get(algorithm_).supports(what.kind)) {
+    return price_with(algorithm_, what, group, members);
+  }
+  CallPrice best = price_with("ring", what, group, members);
+  if (workloads::CollectiveRegistry::get("tree").supports(what.kind)) {
+    CallPrice tree = price_with("tree", what, group, members);
+    if (tree.seconds() < best.seconds()) best = std::move(tree);
+  }
+  return best;
+}
+
+}  // namespace rehearse::sim

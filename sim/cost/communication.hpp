@@ -1,0 +1,63 @@
+// The price of a communication alone on a described cluster: alpha terms, bytes through the busiest ports and the rates of those ports
+// (equations 2 and 3). The formulas use the sum; the simulator turns the parts into a delay and flows.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "topology/cluster.hpp"
+#include "workloads/collective.hpp"
+#include "workloads/operators.hpp"
+#include "workloads/plan.hpp"
+
+namespace rehearse::sim {
+
+struct CallPrice {
+  std::string algorithm;         // "ring", "tree", ...; "send" for point-to-point
+  double alpha_s = 0;            // rounds x latency
+  double intra_bytes = 0;        // per rank and direction through its scale-up port
+  double inter_bytes = 0;        // per rank and direction through its share of a NIC
+  double intra_bytes_per_s = 0;  // rate of that port; 0 when unused
+  double inter_bytes_per_s = 0;  // rate of that share, reduced where trunks are oversubscribed
+  bool sequential = false;       // the two parts follow one another instead of running together
+
+  [[nodiscard]] double transfer_s() const;
+  [[nodiscard]] double seconds() const { return alpha_s + transfer_s(); }
+};
+
+class CommunicationModel {
+ public:
+  // `algorithm` forces one collective algorithm; "auto" takes the fastest of NCCL's ring and tree.
+  CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm);
+
+  // members: global ranks in group order; point-to-point: {sender, receiver}. send_recv on a group is a ring shift: everybody to the next.
+  [[nodiscard]] CallPrice price(const workloads::Communication& what, std::span<const int> members) const;
+
+  [[nodiscard]] workloads::GroupShape shape(std::span<const int> members) const;
+  // Alpha of one message between two ranks.
+  [[nodiscard]] double latency_s(int from, int to) const;
+
+ private:
+  struct Level {  // an equal-cost set of trunks that leaves a leaf or a pod
+    int nodes = 0;
+    double oversubscription = 1;
+  };
+  [[nodiscard]] int domain_of(int rank) const { return rank / cluster_.domain_gpus(); }
+  [[nodiscard]] int node_of(int rank) const { return rank / cluster_.gpus_per_node; }
+  [[nodiscard]] const topology::LinkSpec& scale_up(std::span<const int> members) const;
+  [[nodiscard]] double nic_share() const;
+  [[nodiscard]] double trunk_factor(workloads::GroupKind kind) const;
+  [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level) const;
+  [[nodiscard]] CallPrice price_shift(const workloads::Communication& what, std::span<const int> members) const;
+  [[nodiscard]] CallPrice price_with(const std::string& algorithm, const workloads::Communication& what, const workloads::GroupShape& group,
+                                     std::span<const int> members) const;
+
+  topology::ClusterSpec cluster_;
+  workloads::Parallel parallel_;
+  std::string algorithm_;
+  std::vector<Level> levels_;
+  std::vector<double> trunk_factor_;  // [GroupKind] share of the NIC rate that the trunks leave to each flow, <= 1
+};
+
+}  // namespace rehearse::sim

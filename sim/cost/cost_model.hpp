@@ -1,0 +1,34 @@
+// Cost models found by name: `model: roofline` in a GPU file. One model, one .cpp, one registration.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "config/node.hpp"
+#include "config/registry.hpp"
+#include "sim/cost/gpu.hpp"
+
+namespace rehearse::sim {
+
+// What the GPU's data sheet allows for the class and precision that a model is made for.
+struct Ceiling {
+  workloads::OperatorClass cls = workloads::OperatorClass::gemm;
+  double flops_per_s = 0;  // infinity for classes that only move memory
+  double memory_bytes_per_s = 0;
+};
+
+class CostModelFactory {
+ public:
+  static constexpr std::string_view kind = "cost model";
+  virtual ~CostModelFactory() = default;
+
+  // Reads the parameters of one model. Throws InputError with position.
+  [[nodiscard]] virtual std::unique_ptr<const CostModel> make(const config::Node& node, const Ceiling& ceiling) const = 0;
+};
+
+using CostModelRegistry = config::Registry<CostModelFactory>;
+
+// The table of models of a GPU file: its `efficiency` mapping.
+[[nodiscard]] std::shared_ptr<const CostModel> read_efficiency(const config::Node& node, const Gpu& gpu);
+
+}  // namespace rehearse::sim

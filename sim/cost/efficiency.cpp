@@ -1,0 +1,113 @@
+// The `efficiency` mapping of a GPU file: which model prices which class of operators, per precision where precision matters.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "sim/cost/cost_model.hpp"
+#include "sim/cost/precision_names.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::DType;
+using workloads::OperatorClass;
+
+struct ClassName {
+  OperatorClass cls;
+  const char* name;
+  bool computes;  // has a line per precision; the others only move memory
+};
+constexpr std::array<ClassName, 6> class_names{{{OperatorClass::gemm, "gemm", true},
+                                                {OperatorClass::attention, "attention", true},
+                                                {OperatorClass::memory_bound, "memory_bound", false},
+                                                {OperatorClass::embedding, "embedding", false},
+                                                {OperatorClass::loss, "loss", false},
+                                                {OperatorClass::optimizer, "optimizer", false}}};
+
+const ClassName& description_of(OperatorClass cls) { return *std::ranges::find(class_names, cls, &ClassName::cls); }
+
+// fp16 and bf16 run on the same units at the same rate: one stands in for the other when only one was measured.
+std::optional<DType> stand_in(DType type) {
+  if (type == DType::fp16) return DType::bf16;
+  if (type == DType::bf16) return DType::fp16;
+  return std::nullopt;
+}
+
+class Table : public CostModel {
+ public:
+  explicit Table(std::string gpu) : gpu_(std::move(gpu)) {}
+  void add(OperatorClass cls, DType type, std::shared_ptr<const CostModel> model) { computing_[{cls, type}] = std::move(model); }
+  void add(OperatorClass cls, std::shared_ptr<const CostModel> model) { moving_[cls] = std::move(model); }
+  [[nodiscard]] bool has(OperatorClass cls, DType type) const { return computing_.contains({cls, type}); }
+
+  [[nodiscard]] double seconds(const workloads::Operator& op) const override { return model_of(op).seconds(op); }
+
+ private:
+  [[nodiscard]] const CostModel& model_of(const workloads::Operator& op) const {
+    const ClassName& description = description_of(op.cls);
+    if (!description.computes) {
+      const auto own = moving_.find(op.cls);
+      return own != moving_.end() ? *own->second : *moving_.at(OperatorClass::memory_bound);
+    }
+    if (const auto found = computing_.find({op.cls, op.dtype}); found != computing_.end()) return *found->second;
+    throw config::InputError("GPU '" + gpu_ + "' has no efficiency for " + description.name + " in " + std::string(name_of(op.dtype)));
+  }
+
+  std::string gpu_;
+  std::map<std::pair<OperatorClass, DType>, std::shared_ptr<const CostModel>> computing_;
+  std::map<OperatorClass, std::shared_ptr<const CostModel>> moving_;
+};
+
+std::shared_ptr<const CostModel> read_model(const config::Node& node, const Ceiling& ceiling) {
+  const std::string name = node.at("model").as_choice(CostModelRegistry::names());
+  return CostModelRegistry::get(name).make(node, ceiling);
+}
+
+Ceiling ceiling_of(const config::Node& node, const Gpu& gpu, OperatorClass cls, DType type) {
+  const auto peak = gpu.peak_flops_per_s.find(type);
+  if (peak == gpu.peak_flops_per_s.end()) node.fail_at_key("the GPU has no peak for " + std::string(name_of(type)));
+  return {cls, peak->second, gpu.memory_bytes_per_s};
+}
+
+void read_precisions(Table& table, const config::Node& node, const ClassName& description, const Gpu& gpu) {
+  node.allow_keys(precision_names());
+  for (const std::string& key : node.keys()) {
+    const DType type = *precision_of(key);
+    const config::Node entry = node.at(key);
+    table.add(description.cls, type, read_model(entry, ceiling_of(entry, gpu, description.cls, type)));
+  }
+  if (node.keys().empty()) node.fail_at_key("a precision is missing", "write for example bf16: {model: roofline}");
+}
+
+// The model of a measured precision, with the peak of the one it stands in for.
+void read_stand_ins(Table& table, const config::Node& node, OperatorClass cls, const Gpu& gpu) {
+  for (const auto& [type, peak] : gpu.peak_flops_per_s) {
+    const auto other = stand_in(type);
+    if (!other || table.has(cls, type)) continue;
+    if (const auto entry = node.find(name_of(*other))) table.add(cls, type, read_model(*entry, {cls, peak, gpu.memory_bytes_per_s}));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const CostModel> read_efficiency(const config::Node& node, const Gpu& gpu) {
+  std::vector<std::string> known;
+  for (const ClassName& description : class_names) known.emplace_back(description.name);
+  node.allow_keys(known);
+  for (const char* required : {"gemm", "attention", "memory_bound"}) static_cast<void>(node.at(required));
+  auto table = std::make_shared<Table>(gpu.name);
+  for (const ClassName& description : class_names) {
+    const auto entry = node.find(description.name);
+    if (!entry) continue;
+    if (!description.computes) {
+      table->add(description.cls, read_model(*entry, {description.cls, std::numeric_limits<double>::infinity(), gpu.memory_bytes_per_s}));
+      continue;
+    }
+    read_precisions(*table, *entry, description, gpu);
+    read_stand_ins(*table, *entry, description.cls, gpu);
+  }
+  return table;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,59 @@
+// What a GPU and a software stack can do (platforms/gpus/*.yaml, platforms/software/*.yaml; docs/platform-formats.md), and the price of an
+// operator.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/node.hpp"
+#include "workloads/operators.hpp"
+
+namespace rehearse::sim {
+
+struct ContentionPair {
+  double alpha = 1;  // >= 1: the computation takes alpha times as long while this class of communication runs
+  double beta = 1;   // >= 1: the communication takes beta times as long while computation runs
+};
+
+class CostModel;
+
+struct Gpu {
+  std::string name;
+  std::map<workloads::DType, double> peak_flops_per_s;  // dense
+  double memory_bytes = 0;
+  double memory_bytes_per_s = 0;
+  double power_limit_w = 0;
+  double launch_s = 0;                               // host time of one bare kernel launch (driver)
+  std::map<std::string, ContentionPair> contention;  // by class of communication: tp, cp, ep, pp, dp, offload
+  std::shared_ptr<const CostModel> cost;             // by operator class and precision
+};
+
+struct Software {
+  std::string name;
+  std::map<std::string, bool> fusions;  // "softmax", "norm", "activation", "rope", "cross_entropy", ...
+  double launch_s = 0;                  // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
+  double issue_s = 0;                   // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
+  double step_s = 0;                    // per step: data loading, logging, host work that nothing hides
+};
+
+// Seconds of one operator on a GPU. Interchangeable models (`profile`, `roofline`, `modified-roofline`) chosen per operator class and
+// precision in the GPU's file (equations 1, 17, 19).
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  [[nodiscard]] virtual double seconds(const workloads::Operator& op) const = 0;
+};
+
+[[nodiscard]] Gpu read_gpu(const config::Node& node, const std::string& name);
+[[nodiscard]] Software read_software(const config::Node& node, const std::string& name);
+
+// The stack's fusions as workloads take them: `workload.fusions = kernel_fusions(software)`.
+[[nodiscard]] workloads::KernelFusions kernel_fusions(const Software& software);
+
+// The larger of the GPU's time, cost + kernels * software.launch_s, and the host's, kernels * (gpu.launch_s + software.issue_s).
+[[nodiscard]] double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,78 @@
+// The roofline with both lines fitted to measured kernels and a knee instead of a corner:
+//   T = (T_compute^q + T_memory^q)^(1/q) + fixed,   q = knee: 1 adds the two, large q is the plain roofline.
+//   T_compute = F * (1 + causal_block/key [causal]) * (1 + head_dim_half/head_dim) / (compute * backward [in backward] * P_peak)
+//   T_memory  = bytes / (memory * B_mem)
+// causal_block: a causal flash kernel computes whole blocks on the diagonal. head_dim_half: exponentials, which do not shrink with the head
+// dimension, as extra work per score. Both concern the attention class alone.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/cost/cost_model.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+struct Fit {
+  double flops_per_s = 0, bytes_per_s = 0;
+  double knee = 1;
+  double backward = 1;
+  double fixed_s = 0;
+  double causal_block = 0;
+  double head_dim_half = 0;
+};
+
+bool is_backward(const workloads::Operator& op) {
+  return op.pass == workloads::Pass::backward_input || op.pass == workloads::Pass::backward_weight;
+}
+
+// (a^q + b^q)^(1/q), scaled by the larger so that small times do not underflow.
+double knee_sum(double a, double b, double q) {
+  const double larger = std::max(a, b);
+  if (larger <= 0) return 0;
+  return larger * std::pow(1 + std::pow(std::min(a, b) / larger, q), 1 / q);
+}
+
+class ModifiedRoofline : public CostModel {
+ public:
+  explicit ModifiedRoofline(const Fit& fit) : fit_(fit) {}
+  [[nodiscard]] double seconds(const workloads::Operator& op) const override {
+    const double rate = fit_.flops_per_s * (is_backward(op) ? fit_.backward : 1);
+    return knee_sum(op.flops * attention_work(op) / rate, op.bytes / fit_.bytes_per_s, fit_.knee) + fit_.fixed_s;
+  }
+
+ private:
+  [[nodiscard]] double attention_work(const workloads::Operator& op) const {
+    double work = 1;
+    if (op.causal && op.key > 0) work *= 1 + fit_.causal_block / static_cast<double>(op.key);
+    if (op.head_dim > 0) work *= 1 + fit_.head_dim_half / static_cast<double>(op.head_dim);
+    return work;
+  }
+  Fit fit_;
+};
+
+double number_or(const config::Node& node, const char* key, double low, double high, double otherwise) {
+  const auto value = node.find(key);
+  return value ? value->as_number(low, high) : otherwise;
+}
+
+class ModifiedRooflineFactory : public CostModelFactory {
+ public:
+  [[nodiscard]] std::unique_ptr<const CostModel> make(const config::Node& node, const Ceiling& ceiling) const override {
+    node.allow_keys({"model", "compute", "memory", "knee", "backward", "fixed", "causal_block", "head_dim_half"});
+    Fit fit;
+    // A fitted line may lie above the data sheet's when bytes are counted that a cache keeps.
+    fit.flops_per_s = ceiling.flops_per_s * node.at("compute").as_number(1e-3, 2);
+    fit.bytes_per_s = ceiling.memory_bytes_per_s * node.at("memory").as_number(1e-3, 2);
+    fit.knee = number_or(node, "knee", 1, 64, 1);
+    fit.backward = number_or(node, "backward", 0.1, 2, 1);
+    fit.causal_block = number_or(node, "causal_block", 0, 4096, 0);
+    fit.head_dim_half = number_or(node, "head_dim_half", 0, 4096, 0);
+    if (const auto fixed = node.find("fixed")) fit.fixed_s = fixed->as_quantity(config::Dimension::time);
+    return std::make_unique<ModifiedRoofline>(fit);
+  }
+};
+
+const CostModelRegistry::Registration<ModifiedRooflineFactory> registration{"modified-roofline"};
+
+}  // namespace
+}  // namespace rehearse::sim

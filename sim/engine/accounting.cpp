@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <limits>
+
+#include "sim/engine/execution.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Op;
+using workloads::OpId;
+using workloads::OpKind;
+using workloads::Purpose;
+using workloads::StepGraph;
+using workloads::Stream;
+
+constexpr OpId none = std::numeric_limits<OpId>::max();
+
+Phase phase_of(Purpose purpose) { return static_cast<Phase>(purpose); }
+static_assert(static_cast<int>(Phase::compute) == static_cast<int>(Purpose::compute));
+static_assert(static_cast<int>(Phase::dp) == static_cast<int>(Purpose::dp));
+static_assert(static_cast<int>(Phase::optimizer) == static_cast<int>(Purpose::optimizer));
+
+class Accounting {
+ public:
+  Accounting(const StepGraph& graph, const Execution& run) : graph_(graph), run_(run), phases_(graph.ranks.size()) { find_releases(); }
+
+  std::vector<PhaseTimes> all() {
+    std::vector<double> busy_until(graph_.ranks.size(), 0.0);
+    std::vector<OpId> last_own(graph_.ranks.size(), none);
+    for (OpId id = 0; id < graph_.ops.size(); ++id) {  // compute streams run in the order the operations were added
+      const Op& op = graph_.ops[id];
+      if (last_own[op.rank] == none || run_.end_s[id] > run_.end_s[last_own[op.rank]]) last_own[op.rank] = id;
+      if (op.stream != Stream::compute) continue;
+      gap(op.rank, busy_until[op.rank], run_.start_s[id], id);
+      phases_[op.rank][phase_of(op.purpose)] += run_.end_s[id] - run_.start_s[id];
+      busy_until[op.rank] = run_.end_s[id];
+    }
+    const auto last = static_cast<OpId>(std::ranges::max_element(run_.end_s) - run_.end_s.begin());
+    for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank) rest(rank, busy_until[rank], last_own[rank], last);
+    return std::move(phases_);
+  }
+
+ private:
+  // For each operation the dependency that ended last, and the one of its own rank that did.
+  void find_releases() {
+    released_by_.assign(graph_.ops.size(), none);
+    own_before_.assign(graph_.ops.size(), none);
+    const auto keep_later = [&](OpId& best, OpId candidate) {
+      if (best == none || run_.end_s[candidate] > run_.end_s[best]) best = candidate;
+    };
+    for (OpId before = 0; before < graph_.ops.size(); ++before) {
+      for (const OpId after : graph_.successors_of(before)) {
+        keep_later(released_by_[after], before);
+        if (graph_.ops[before].rank == graph_.ops[after].rank) keep_later(own_before_[after], before);
+      }
+    }
+  }
+
+  void book(std::uint32_t rank, Phase phase, double from, double to) { phases_[rank][phase] += std::max(0.0, to - from); }
+
+  // The compute stream is idle from `from` to `to`, when `next` starts.
+  void gap(std::uint32_t rank, double from, double to, OpId next) {
+    if (to > from) own_chain(rank, from, to, next);
+  }
+
+  // From the last computation of a rank to the end of the step, which `last` makes.
+  void rest(std::uint32_t rank, double from, OpId own, OpId last) {
+    const double own_end = std::max(from, run_.end_s[own]);
+    others(rank, own_end, run_.step_s, last);
+    if (own_end > from) own_operation(rank, from, own_end, own);
+  }
+
+  // [from, to] before the start of a rank's operation: its own communication first, and before that whatever the others made it wait for.
+  void own_chain(std::uint32_t rank, double from, double to, OpId op) {
+    const double arrived = std::clamp(run_.arrive_s[op], from, to);
+    book(rank, Phase::waiting, arrived, to);
+    const OpId before = own_before_[op];
+    const double own_end = before == none ? from : std::clamp(run_.end_s[before], from, arrived);
+    if (arrived > own_end) others(rank, own_end, arrived, released_by_[op]);
+    if (own_end > from) own_operation(rank, from, own_end, before);
+  }
+
+  void own_operation(std::uint32_t rank, double from, double to, OpId op) {
+    const double begin = std::clamp(run_.start_s[op], from, to);
+    book(rank, phase_of(graph_.ops[op].purpose), begin, to);
+    if (begin > from) own_chain(rank, from, begin, op);
+  }
+
+  // [from, to] during which a rank does nothing itself, `cause` having ended at `to`: back along what released what.
+  void others(std::uint32_t rank, double from, double to, OpId cause) {
+    while (to > from) {
+      if (cause == none) return book(rank, Phase::bubble, from, to);
+      const bool own = own_member(rank, cause) != none;
+      const double begin = std::clamp(run_.start_s[cause], from, to);
+      book(rank, own || graph_.ops[cause].kind == OpKind::p2p ? phase_of(graph_.ops[cause].purpose) : Phase::bubble, begin, to);
+      to = begin;
+      cause = released_by_[last_arrival(cause)];
+    }
+  }
+
+  // The operation by which `rank` takes part in `id`, or none. A rank's own computation counts as its own.
+  [[nodiscard]] OpId own_member(std::uint32_t rank, OpId id) const {
+    const Op& op = graph_.ops[id];
+    if (op.kind != OpKind::collective) return op.rank == rank ? id : none;
+    for (const OpId member : graph_.joints[op.joint].members) {
+      if (graph_.ops[member].rank == rank) return member;
+    }
+    return none;
+  }
+
+  [[nodiscard]] OpId last_arrival(OpId id) const {
+    const Op& op = graph_.ops[id];
+    if (op.kind != OpKind::collective) return id;
+    OpId last = id;
+    for (const OpId member : graph_.joints[op.joint].members) {
+      if (run_.arrive_s[member] > run_.arrive_s[last]) last = member;
+    }
+    return last;
+  }
+
+  const StepGraph& graph_;
+  const Execution& run_;
+  std::vector<OpId> released_by_, own_before_;
+  std::vector<PhaseTimes> phases_;
+};
+
+}  // namespace
+
+std::vector<PhaseTimes> account(const StepGraph& graph, const Execution& execution) { return Accounting(graph, execution).all(); }
+
+}  // namespace rehearse::sim

@@ -1,0 +1,93 @@
+#include "sim/engine/contention.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "sim/engine/executor.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Purpose;
+
+constexpr std::array<const char*, 9> keys{"", "", "tp", "cp", "ep", "pp", "dp", "offload", ""};  // by Purpose
+
+ContentionPair pair_of(const Gpu& gpu, std::size_t purpose) {
+  const auto it = gpu.contention.find(keys[purpose]);
+  return it == gpu.contention.end() ? ContentionPair{} : it->second;
+}
+
+}  // namespace
+
+std::vector<double> contention_speeds(const Gpu& gpu) {
+  std::vector<double> speeds{1};
+  for (std::size_t purpose = 0; purpose < keys.size(); ++purpose) speeds.push_back(1 / pair_of(gpu, purpose).alpha);
+  return speeds;
+}
+
+Contention::Contention(const Gpu& gpu, std::size_t ranks, const std::vector<PortLink>& ports, const std::vector<HostIndex>& hosts,
+                       Machine& machine)
+    : ranks_(ranks), links_of_rank_(ranks), hosts_(hosts), machine_(machine) {
+  for (std::size_t purpose = 0; purpose < purposes; ++purpose) {
+    pairs_[purpose] = pair_of(gpu, purpose);
+    neutral_ = neutral_ && pairs_[purpose].alpha == 1 && pairs_[purpose].beta == 1;
+  }
+  std::map<LinkIndex, std::size_t> index;
+  for (const PortLink& port : ports) {
+    const auto [it, added] = index.try_emplace(port.link, links_.size());
+    if (added) links_.push_back({port.link, port.bytes_per_s, 1, {}});
+    links_[it->second].users.emplace_back(port.rank, port.kind);
+    links_of_rank_[port.rank].push_back(it->second);
+  }
+}
+
+void Contention::computes(std::uint32_t rank, bool on) {
+  if (neutral_) return;
+  ranks_[rank].computing = on;
+  update(rank);
+}
+
+void Contention::communicates(std::uint32_t rank, Purpose purpose, const CallPrice& price, int change) {
+  if (neutral_) return;
+  std::array<int, 2>& active = ranks_[rank].active[static_cast<std::size_t>(purpose)];
+  active[0] += price.intra_bytes > 0 ? change : 0;
+  active[1] += price.inter_bytes > 0 ? change : 0;
+  update(rank);
+}
+
+std::size_t Contention::speed_of(const RankState& state) const {
+  std::size_t slowest = 0;
+  double alpha = 1;
+  for (std::size_t purpose = 0; purpose < purposes; ++purpose) {
+    if (state.active[purpose][0] + state.active[purpose][1] == 0 || pairs_[purpose].alpha <= alpha) continue;
+    alpha = pairs_[purpose].alpha;
+    slowest = purpose + 1;
+  }
+  return slowest;
+}
+
+double Contention::beta_of(const RankState& state, PortKind kind) const {
+  double beta = 1;
+  if (!state.computing) return beta;
+  for (std::size_t purpose = 0; purpose < purposes; ++purpose) {
+    if (state.active[purpose][static_cast<std::size_t>(kind)] > 0) beta = std::max(beta, pairs_[purpose].beta);
+  }
+  return beta;
+}
+
+void Contention::update(std::uint32_t rank) {
+  RankState& state = ranks_[rank];
+  const std::size_t speed = speed_of(state);
+  if (speed != state.speed) machine_.set_speed(hosts_[rank], speed);
+  state.speed = speed;
+  for (const std::size_t index : links_of_rank_[rank]) {
+    LinkState& link = links_[index];
+    double factor = 1;
+    for (const auto& [user, kind] : link.users) factor = std::max(factor, beta_of(ranks_[user], kind));
+    if (factor != link.factor) machine_.set_bandwidth(link.link, link.bytes_per_s / factor);
+    link.factor = factor;
+  }
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,24 @@
+// When each operation of a step graph ran, whoever executed it, and what that says about each rank's time.
+#pragma once
+
+#include <vector>
+
+#include "sim/result.hpp"
+#include "workloads/step_graph.hpp"
+
+namespace rehearse::sim {
+
+// Times in seconds since the start of the step.
+struct Execution {
+  std::vector<double> arrive_s;  // [op] all dependencies met; a collective may wait longer, for its other members
+  std::vector<double> start_s;
+  std::vector<double> end_s;
+  double step_s = 0;
+};
+
+// Phases of every simulated rank; each adds up to step_s. Idle time of the compute stream is attributed by walking back along what released
+// the next operation: own collectives to their class, messages between stages to exposed pp, other stages' work to the bubble, and waiting
+// for a late member of an own collective to waiting.
+[[nodiscard]] std::vector<PhaseTimes> account(const workloads::StepGraph& graph, const Execution& execution);
+
+}  // namespace rehearse::sim

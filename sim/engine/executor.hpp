@@ -1,0 +1,29 @@
+// Executes a step graph on a Machine: in-order streams, collectives that wait for their members, flows that share links, and computation
+// and communication that slow each other down while they overlap.
+#pragma once
+
+#include <vector>
+
+#include "sim/engine/comm_plan.hpp"
+#include "sim/engine/execution.hpp"
+#include "sim/engine/simulate.hpp"
+
+namespace rehearse::sim {
+
+struct ExecutorSetup {
+  const Job& job;
+  const workloads::StepGraph& graph;
+  const Prices& prices;
+  const std::vector<CommPlan>& plans;  // [call]
+  const std::vector<PortLink>& port_links;
+  const std::vector<HostIndex>& hosts;  // [simulated rank]; made with contention_speeds()
+};
+
+// Relative speeds a rank's compute stream can have: 1, then 1/alpha of each class of communication.
+[[nodiscard]] std::vector<double> contention_speeds(const Gpu& gpu);
+
+// Runs the step job.simulation.steps times, each starting when the one before has ended on all ranks.
+// Throws std::runtime_error naming what is stuck when the machine stops before all operations have ended.
+[[nodiscard]] std::vector<Execution> execute(const ExecutorSetup& setup, Machine& machine, const Progress& progress);
+
+}  // namespace rehearse::sim

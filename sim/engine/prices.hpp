@@ -1,0 +1,19 @@
+// Seconds of every piece of work and the price of every communication in a step graph.
+#pragma once
+
+#include <vector>
+
+#include "sim/cost/communication.hpp"
+#include "sim/job/job.hpp"
+#include "workloads/step_graph.hpp"
+
+namespace rehearse::sim {
+
+struct Prices {
+  std::vector<double> work_s;    // [work], repeat included
+  std::vector<CallPrice> calls;  // [call], one call (without repeat)
+};
+
+[[nodiscard]] Prices price_graph(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph);
+
+}  // namespace rehearse::sim

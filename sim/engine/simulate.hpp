@@ -1,0 +1,29 @@
+// The step DAG executed on SimGrid.
+#pragma once
+
+#include <functional>
+
+#include "sim/job/job.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::sim {
+
+struct Simulation {
+  StepResult result;
+  Timeline timeline;
+};
+
+// Called with the share of the work done, 0..1, now and then.
+using Progress = std::function<void(double)>;
+
+// SimGrid allows one simulation per process (its clock and platform are global): a second call in the same process throws std::logic_error.
+// Use simulate_in_child() where several are wanted.
+[[nodiscard]] Simulation simulate(const Job& job, const Progress& progress = {});
+
+// The same in a forked child process, without the timeline.
+[[nodiscard]] StepResult simulate_in_child(const Job& job);
+
+// The longest path through the same DAG with nothing shared and every communication at its closed form: an oracle for the other two.
+[[nodiscard]] Simulation critical_path(const Job& job);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,170 @@
+#include "sim/engine/timeline.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::CollectiveKind;
+using workloads::Op;
+using workloads::OpId;
+using workloads::OpKind;
+using workloads::StepGraph;
+
+std::string_view key_of(workloads::GroupKind kind) {
+  switch (kind) {
+    case workloads::GroupKind::tp:
+      return "tp";
+    case workloads::GroupKind::cp:
+      return "cp";
+    case workloads::GroupKind::dp:
+      return "dp";
+    case workloads::GroupKind::dp_cp:
+      return "dp_cp";
+    case workloads::GroupKind::pp:
+      return "pp";
+    case workloads::GroupKind::embedding:
+      return "embedding";
+  }
+  return "";
+}
+
+// PyTorch's names of collectives in Kineto traces.
+std::string_view kineto_name(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return "allreduce";
+    case CollectiveKind::all_gather:
+      return "_allgather_base";
+    case CollectiveKind::reduce_scatter:
+      return "_reduce_scatter_base";
+    case CollectiveKind::broadcast:
+      return "broadcast";
+    case CollectiveKind::all_to_all:
+      return "all_to_all";
+    case CollectiveKind::send_recv:
+      return "send";
+  }
+  return "";
+}
+
+std::string_view torch_name(workloads::DType type) {
+  switch (type) {
+    case workloads::DType::fp32:
+      return "Float";
+    case workloads::DType::bf16:
+      return "BFloat16";
+    case workloads::DType::fp16:
+      return "Half";
+    case workloads::DType::fp8:
+      return "Float8_e4m3fn";
+    case workloads::DType::fp4:
+      return "Float4";
+  }
+  return "";
+}
+
+class Maker {
+ public:
+  Maker(const Job& job, const StepGraph& graph) : job_(job), graph_(graph) {
+    for (std::size_t s = 0; s < workloads::stream_count; ++s) {
+      timeline_.streams.emplace_back(workloads::name_of(static_cast<workloads::Stream>(s)));
+    }
+    for (const workloads::SimulatedRank& rank : graph.ranks) {
+      const int per_node = job.cluster.gpus_per_node;
+      timeline_.ranks.push_back({rank.rank, rank.stage, rank.multiplicity, rank.rank / per_node, rank.rank % per_node});
+    }
+    timeline_.names = graph.labels;
+    for (const workloads::Call& call : graph.calls) timeline_.collectives.push_back(collective(call));
+  }
+
+  Timeline make(const std::vector<Execution>& steps) {
+    double offset = 0;
+    for (const Execution& step : steps) {
+      add_step(step, offset);
+      offset += step.step_s;
+    }
+    sort();
+    return std::move(timeline_);
+  }
+
+ private:
+  [[nodiscard]] TimelineCollective collective(const workloads::Call& call) const {
+    const workloads::Group& group = graph_.groups[call.group];
+    const bool gradients = call.what.kind == CollectiveKind::reduce_scatter || call.what.kind == CollectiveKind::all_reduce;
+    const bool update = call.what.pass == workloads::Pass::update && gradients;
+    const workloads::DType type = update ? job_.workload.precision.gradients : job_.workload.precision.weights;
+    return {std::string(kineto_name(call.what.kind)),
+            std::string(key_of(group.kind)),
+            std::string(torch_name(type)),
+            call.what.bytes * call.repeat,
+            static_cast<int>(group.members.size()),
+            group.members};
+  }
+
+  void add_step(const Execution& step, double offset) {
+    std::vector<std::uint32_t> event_of(graph_.ops.size(), no_event);
+    for (OpId id = 0; id < graph_.ops.size(); ++id) {
+      if (step.end_s[id] <= step.start_s[id]) continue;
+      const Op& op = graph_.ops[id];
+      event_of[id] = static_cast<std::uint32_t>(timeline_.events.size());
+      TimelineEvent event;
+      event.name = timeline_.names[op.label];
+      event.rank = op.rank;
+      event.stream = static_cast<std::uint8_t>(op.stream);
+      event.phase = static_cast<Phase>(op.purpose);
+      event.start_s = offset + step.start_s[id];
+      event.end_s = offset + step.end_s[id];
+      event.microbatch = op.microbatch;
+      event.chunk = op.chunk;
+      event.layer = op.layer;
+      if (op.kind != OpKind::compute) event.collective = static_cast<std::int32_t>(op.item);
+      timeline_.events.push_back(event);
+    }
+    for (OpId id = 0; id < graph_.ops.size(); ++id) add_arrows(id, event_of);
+  }
+
+  // From a pipeline message to what it releases on the receiving rank.
+  void add_arrows(OpId id, const std::vector<std::uint32_t>& event_of) {
+    if (graph_.ops[id].kind != OpKind::p2p || event_of[id] == no_event) return;
+    for (const OpId next : graph_.successors_of(id)) {
+      if (graph_.ops[next].rank != graph_.ops[id].rank && event_of[next] != no_event)
+        timeline_.flows.push_back({event_of[id], event_of[next]});
+    }
+  }
+
+  void sort() {
+    std::vector<std::uint32_t> order(timeline_.events.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto key = [&](std::uint32_t i) {
+      const TimelineEvent& e = timeline_.events[i];
+      return std::tuple(e.start_s, e.rank, e.stream, i);
+    };
+    std::ranges::sort(order, {}, key);
+    std::vector<std::uint32_t> position(order.size());
+    std::vector<TimelineEvent> events;
+    events.reserve(order.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      position[order[i]] = i;
+      events.push_back(timeline_.events[order[i]]);
+    }
+    timeline_.events = std::move(events);
+    for (TimelineFlow& flow : timeline_.flows) flow = {position[flow.from], position[flow.to]};
+  }
+
+  static constexpr std::uint32_t no_event = ~std::uint32_t{0};
+  const Job& job_;
+  const StepGraph& graph_;
+  Timeline timeline_;
+};
+
+}  // namespace
+
+Timeline make_timeline(const Job& job, const StepGraph& graph, const std::vector<Execution>& steps) {
+  return Maker(job, graph).make(steps);
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,14 @@
+// Executions as a timeline for people and trace tools.
+#pragma once
+
+#include <vector>
+
+#include "sim/engine/execution.hpp"
+#include "sim/job/job.hpp"
+
+namespace rehearse::sim {
+
+// Steps follow one another in time. Operations without duration are left out.
+[[nodiscard]] Timeline make_timeline(const Job& job, const workloads::StepGraph& graph, const std::vector<Execution>& steps);
+
+}  // namespace rehearse::sim

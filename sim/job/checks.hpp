@@ -1,0 +1,19 @@
+// What the fields of a job mean together. Each check throws InputError that names the values, and where possible what would work.
+#pragma once
+
+#include "config/node.hpp"
+#include "sim/job/job.hpp"
+
+namespace rehearse::sim {
+
+// Fills in job.gpus and parallel.dp from one another, the layout and the cluster.
+void settle_gpus(const config::Node& node, Job& job);
+
+// How the model is cut: layers over stages, heads and widths over tp, the sequence over cp.
+void check_layout(const config::Node& node, const workloads::Workload& workload);
+// The batch, the schedule and what they ask of one another.
+void check_batch(const config::Node& node, const workloads::Workload& workload);
+// The GPU can compute in the job's precision.
+void check_precision(const config::Node& node, const Job& job);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,118 @@
+#include "sim/job/job.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "config/data_dir.hpp"
+#include "sim/job/checks.hpp"
+#include "sim/job/parts.hpp"
+#include "sim/job/resolved.hpp"
+#include "sim/job/sections.hpp"
+#include "sim/job/support.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+
+// What measured cases note beside a model; not part of it.
+constexpr const char* bookkeeping[] = {"params_b", "params_active_b", "params_published_b", "cases"};
+
+Part find_model(const Node& job, const Node& models) {
+  Part model = find_part(job.at("model"), model_part, models);
+  if (!models) return model;
+  for (const char* key : bookkeeping) model.node = model.node.without(key);
+  return model;
+}
+
+// The cluster's GPU, wherever it is described; in the cluster's own description its name is left.
+Part take_gpu(Part& cluster) {
+  const Part gpu = find_part(cluster.node.at("gpu"), gpu_part);
+  cluster.node.set("gpu", yaml_text(gpu.name));
+  return gpu;
+}
+
+JobParts find_parts(const Node& job, const Node& models) {
+  JobParts parts{find_model(job, models), find_part(job.at("cluster"), cluster_part), {}, {}};
+  parts.gpu = take_gpu(parts.cluster);
+  const auto software = job.find("software");
+  parts.software = software ? find_part(*software, software_part) : ready_made(software_part, "megatron-core");
+  return parts;
+}
+
+void read_parts(const JobParts& parts, Job& job) {
+  job.workload.model = workloads::read_model(parts.model.node, parts.model.name);
+  job.cluster = topology::read_cluster(parts.cluster.node, parts.cluster.name);
+  job.gpu = read_gpu(parts.gpu.node, parts.gpu.name);
+  job.software = read_software(parts.software.node, parts.software.name);
+  job.workload.fusions = kernel_fusions(job.software);
+}
+
+void read_sections(const Node& node, Job& job) {
+  workloads::Workload& workload = job.workload;
+  read_parallel(node, workload.parallel);
+  read_batch(node, workload.batch);
+  read_precision(node, workload.precision);
+  read_optimisations(node, workload);
+  job.simulation = read_simulation(node);
+  check_whole_job_sections(node);
+}
+
+void check(const Node& node, Job& job) {
+  settle_gpus(node, job);
+  workloads::Optimizer& optimizer = job.workload.optimizer;
+  if (optimizer.shard_group == 0) optimizer.shard_group = job.workload.parallel.dp * job.workload.parallel.cp;
+  check_support(node, job.workload);
+  check_layout(node, job.workload);
+  check_batch(node, job.workload);
+  check_precision(node, job);
+}
+
+Node load_document(const std::string& path) {
+  std::error_code ignored;
+  const bool is_file = path.find('/') != std::string::npos || path.ends_with(".yaml") || std::filesystem::is_regular_file(path, ignored);
+  if (is_file) return Node::load_file(path);
+  const std::string ready_made_path = config::data_file("workloads/jobs", path);
+  if (!ready_made_path.empty()) return Node::load_file(ready_made_path);
+  throw config::InputError("unknown job " + config::shown(path), config::suggestion(path, config::data_names("workloads/jobs")));
+}
+
+void set_seed(Node& node, std::uint64_t seed) {
+  constexpr std::uint64_t largest = std::uint64_t{1} << 53U;
+  if (seed > largest) throw config::InputError(fmt::format("--seed must be between 0 and {}, not {}", largest, seed));
+  node.set("simulation.seed", std::to_string(seed));
+}
+
+}  // namespace
+
+Job read_job(Node node, const std::string& name, const Node& models) {
+  node.allow_keys({"name", "model", "cluster", "gpus", "parallel", "software", "batch", "precision", "attention", "schedule", "recompute",
+                   "optimizer", "offload", "overlap", "moe", "simulation", "training", "checkpoint", "faults"});
+  Job job;
+  job.name = node.find("name") ? node.at("name").as_string() : name;
+  const JobParts parts = find_parts(node, models);
+  read_parts(parts, job);
+  read_sections(node, job);
+  check(node, job);
+  job.resolved = resolved_job(node, job, parts);
+  return job;
+}
+
+Job load_job(const JobRequest& request) {
+  Node node = load_document(request.path);
+  for (const auto& [key, value] : request.sets) node.set(key, value);
+  if (request.seed) set_seed(node, *request.seed);
+  return read_job(node, std::filesystem::path(request.path).stem().string());
+}
+
+std::string input_hash(const Job& job) {
+  // 64-bit FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv).
+  constexpr std::uint64_t offset_basis = 0xcbf29ce484222325U;
+  constexpr std::uint64_t prime = 0x100000001b3U;
+  std::uint64_t hash = offset_basis;
+  for (const char c : job.resolved.to_yaml()) hash = (hash ^ static_cast<unsigned char>(c)) * prime;
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,55 @@
+// A resolved job: every name replaced by what it names, every default filled in, every check passed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/node.hpp"
+#include "sim/cost/gpu.hpp"
+#include "topology/cluster.hpp"
+#include "workloads/plan.hpp"
+
+namespace rehearse::sim {
+
+using workloads::Granularity;
+enum class Fidelity { step, ring, closed, automatic };
+
+struct SimulationOptions {
+  Granularity granularity = Granularity::layer;
+  Fidelity collectives = Fidelity::ring;
+  bool all_ranks = false;          // ranks: all
+  std::string algorithm = "auto";  // of all collectives: a registered name, or auto = the faster of NCCL's ring and tree per call
+  int steps = 1;
+  std::uint64_t seed = 1;
+};
+
+struct Job {
+  std::string name;  // file name without folder and .yaml
+  workloads::Workload workload;
+  topology::ClusterSpec cluster;
+  int gpus = 0;
+  Gpu gpu;
+  Software software;
+  SimulationOptions simulation;
+  config::Node resolved;  // the whole job with names replaced by inline content and all defaults; load_job() of its text gives the same job
+};
+
+struct JobRequest {
+  std::string path;                                       // a job file; or a name in workloads/jobs
+  std::vector<std::pair<std::string, std::string>> sets;  // --set key=value, in order
+  std::optional<std::uint64_t> seed;                      // --seed
+};
+
+// Throws config::InputError with position. Never returns a job that cannot be predicted.
+[[nodiscard]] Job load_job(const JobRequest& request);
+
+// From a document already read (a measured case's `job`). Model names are also looked up in `models` when given (a map of name to model).
+[[nodiscard]] Job read_job(config::Node node, const std::string& name, const config::Node& models = {});
+
+// FNV-1a of the resolved job's text, as 16 hex digits: stands in every result.
+[[nodiscard]] std::string input_hash(const Job& job);
+
+}  // namespace rehearse::sim

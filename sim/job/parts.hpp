@@ -1,0 +1,33 @@
+// The parts of a job that have files of their own: model, cluster, GPU, software.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/node.hpp"
+
+namespace rehearse::sim {
+
+struct Part {
+  std::string name;
+  config::Node node;  // without the key `name`
+};
+
+struct PartKind {
+  std::string_view what;    // "model"
+  std::string_view folder;  // of the ready-made ones, below data_dir()
+};
+
+inline constexpr PartKind model_part{"model", "workloads/models"};
+inline constexpr PartKind cluster_part{"cluster", "platforms/clusters"};
+inline constexpr PartKind gpu_part{"gpu", "platforms/gpus"};
+inline constexpr PartKind software_part{"software", "platforms/software"};
+
+// A part given as a mapping (its name: the key `name`), as a path (with a '/' or ending in .yaml, relative to the file it stands in), or as
+// the name of a ready-made file. `more` holds further named parts, which come first.
+[[nodiscard]] Part find_part(const config::Node& field, const PartKind& kind, const config::Node& more = {});
+
+// A ready-made part. Throws InputError that lists the known names.
+[[nodiscard]] Part ready_made(const PartKind& kind, const std::string& name);
+
+}  // namespace rehearse::sim

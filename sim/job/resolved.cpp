@@ -1,0 +1,115 @@
+#include "sim/job/resolved.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "sim/job/names.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+using workloads::Workload;
+
+std::string model_text(const workloads::Model& model) {
+  std::string out =
+      fmt::format("{{name: {}, layers: {}, hidden: {}, heads: {}, kv_heads: {}, head_dim: {}, ffn: {}, activation: {}, vocab: {}, ",
+                  yaml_text(model.name), model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim, model.ffn,
+                  workloads::activations.of(model.activation), model.vocab);
+  out += fmt::format("tied_embeddings: {}, positions: {}, biases: {}, norm: {}", model.tied_embeddings,
+                     workloads::positions.of(model.positions), model.biases, workloads::norms.of(model.norm));
+  if (model.moe) {
+    out += fmt::format(", moe: {{experts: {}, top_k: {}, shared: {}, ffn: {}, first_dense: {}, every: {}}}", model.moe->experts,
+                       model.moe->top_k, model.moe->shared, model.moe->ffn, model.moe->first_dense, model.moe->every);
+  }
+  if (model.mla) {
+    out += fmt::format(", mla: {{q_lora: {}, kv_lora: {}, qk_nope: {}, qk_rope: {}, v: {}}}", model.mla->q_lora, model.mla->kv_lora,
+                       model.mla->qk_nope, model.mla->qk_rope, model.mla->v);
+  }
+  return out + fmt::format(", mtp: {}}}", model.mtp);
+}
+
+Node named(const Part& part) {
+  Node out;
+  out.set("name", yaml_text(part.name));
+  for (const std::string& key : part.node.keys()) out.set_child(key, part.node.at(key));
+  return out;
+}
+
+std::string parallel_text(const workloads::Parallel& parallel) {
+  std::string out =
+      fmt::format("{{tp: {}, cp: {}, pp: {}, dp: {}, ep: {}, etp: {}, vpp: {}, sp: {}, order: {}", parallel.tp, parallel.cp, parallel.pp,
+                  parallel.dp, parallel.ep, parallel.etp, parallel.vpp, parallel.sp, fmt::join(parallel.order, "-"));
+  if (!parallel.layers_per_stage.empty()) out += fmt::format(", layers_per_stage: [{}]", fmt::join(parallel.layers_per_stage, ", "));
+  return out + "}";
+}
+
+std::string precision_text(const workloads::Precision& precision) {
+  return fmt::format("{{compute: {}, weights: {}, gradients: {}, optimizer: {}}}", name_of(precision.compute), name_of(precision.weights),
+                     name_of(precision.gradients), name_of(precision.optimizer));
+}
+
+std::string recompute_text(const workloads::Recompute& recompute) {
+  if (recompute.full_layers >= 0) return fmt::format("{{full_layers: {}}}", recompute.full_layers);
+  return std::string(workloads::recompute_kinds.of(recompute.kind));
+}
+
+std::string optimizer_text(const workloads::Optimizer& optimizer) {
+  return fmt::format("{{kind: {}, sharding: {}, shard_group: {}, device: {}}}", yaml_text(optimizer.kind),
+                     zero_stages.of(optimizer.zero_stage), optimizer.shard_group, optimizer.on_cpu ? "cpu" : "gpu");
+}
+
+std::string overlap_text(const workloads::Overlap& overlap) {
+  return fmt::format("{{tp: {}, tp_splits: {}, cp: {}, ep: {}, pp: {}, dp_gradients: {}, dp_parameters: {}}}", overlap.tp,
+                     overlap.tp_splits, overlap.cp, overlap.ep, overlap.pp, overlap.dp_gradients, overlap.dp_parameters);
+}
+
+std::string simulation_text(const SimulationOptions& options) {
+  return fmt::format("{{granularity: {}, collectives: {}, algorithm: {}, ranks: {}, steps: {}, seed: {}}}",
+                     granularities.of(options.granularity), fidelities.of(options.collectives), options.algorithm,
+                     options.all_ranks ? "all" : "folded", options.steps, options.seed);
+}
+
+void set_optimisations(const Workload& workload, Node& out) {
+  out.set("precision", precision_text(workload.precision));
+  out.set("attention", workloads::attentions.of(workload.attention));
+  out.set("schedule", workload.schedule);
+  out.set("recompute", recompute_text(workload.recompute));
+  out.set("optimizer", optimizer_text(workload.optimizer));
+  out.set("offload", fmt::format("{{activations: {}}}", workload.offload_activations));
+  out.set("overlap", overlap_text(workload.overlap));
+}
+
+}  // namespace
+
+std::string yaml_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+Node resolved_job(const Node& node, const Job& job, const JobParts& parts) {
+  const Workload& workload = job.workload;
+  Node cluster = named(parts.cluster);
+  cluster.set_child("gpu", named(parts.gpu));
+  Node out;
+  out.set("name", yaml_text(job.name));
+  out.set("model", model_text(workload.model));
+  out.set_child("cluster", cluster);
+  out.set("gpus", std::to_string(job.gpus));
+  out.set("parallel", parallel_text(workload.parallel));
+  out.set_child("software", named(parts.software));
+  out.set("batch",
+          fmt::format("{{global: {}, micro: {}, sequence: {}}}", workload.batch.global, workload.batch.micro, workload.batch.sequence));
+  set_optimisations(workload, out);
+  out.set("simulation", simulation_text(job.simulation));
+  for (const std::string_view key : {"training", "checkpoint", "faults"}) {
+    if (const auto section = node.find(key)) out.set_child(key, *section);
+  }
+  return Node::load_text(out.to_yaml(), job.name);
+}
+
+}  // namespace rehearse::sim

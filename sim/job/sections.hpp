@@ -1,0 +1,22 @@
+// The sections of a job, read into a workload: types, ranges and defaults; what they mean together is checked in checks.hpp.
+#pragma once
+
+#include "config/node.hpp"
+#include "sim/job/job.hpp"
+#include "workloads/plan.hpp"
+
+namespace rehearse::sim {
+
+inline constexpr int most_gpus = 1'000'000;
+
+// parallel; dp stays 0 when it is left out.
+void read_parallel(const config::Node& job, workloads::Parallel& parallel);
+void read_batch(const config::Node& job, workloads::Batch& batch);
+void read_precision(const config::Node& job, workloads::Precision& precision);
+// attention, schedule, recompute, optimizer, offload, overlap. Needs workload.parallel.
+void read_optimisations(const config::Node& job, workloads::Workload& workload);
+[[nodiscard]] SimulationOptions read_simulation(const config::Node& job);
+// training, checkpoint and faults describe whole jobs, not steps: their form is checked, and they are kept in the resolved job.
+void check_whole_job_sections(const config::Node& job);
+
+}  // namespace rehearse::sim

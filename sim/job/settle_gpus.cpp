@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include "sim/job/checks.hpp"
+#include "sim/job/refusal.hpp"
+#include "sim/job/sections.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+
+// Products of four degrees of a million each leave 64 bits; doubles hold them well enough to compare with a million.
+double product_of(const workloads::Parallel& parallel) {
+  return static_cast<double>(parallel.tp) * parallel.cp * parallel.pp * (parallel.dp > 0 ? parallel.dp : 1);
+}
+
+std::string product_text(const workloads::Parallel& parallel) {
+  const double value = product_of(parallel);
+  const auto product = value <= most_gpus * 1e3 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+  if (parallel.dp == 0) return fmt::format("tp*cp*pp = {}*{}*{} = {}", parallel.tp, parallel.cp, parallel.pp, product);
+  return fmt::format("tp*cp*pp*dp = {}*{}*{}*{} = {}", parallel.tp, parallel.cp, parallel.pp, parallel.dp, product);
+}
+
+// The number of GPUs where the job does not state it.
+int default_gpus(const Node& node, const Job& job) {
+  if (job.cluster.max_gpus() > 0) return job.cluster.max_gpus();
+  if (job.workload.parallel.dp == 0) {
+    node.fail(fmt::format("gpus is missing, and cluster '{}' has as many nodes as a job needs", job.cluster.name),
+              "give gpus or parallel.dp");
+  }
+  const double product = product_of(job.workload.parallel);
+  if (product > most_gpus) refuse(node, "parallel", fmt::format("{}, more than {} GPUs", product_text(job.workload.parallel), most_gpus));
+  return static_cast<int>(product);
+}
+
+// What would make the product equal to the number of GPUs.
+std::string remedy(const workloads::Parallel& parallel, int gpus) {
+  const double product = product_of(parallel);
+  const double replica = product / parallel.dp;
+  if (replica <= gpus && gpus % static_cast<int>(replica) == 0) return fmt::format("dp: {} would fit", gpus / static_cast<int>(replica));
+  return product <= most_gpus ? fmt::format("gpus: {:.0f} would fit", product) : "";
+}
+
+void check_product(const Node& node, const workloads::Parallel& parallel, int gpus) {
+  if (product_of(parallel) == gpus) return;
+  refuse(node, "parallel", fmt::format("{}, but the job has {} GPUs", product_text(parallel), gpus), remedy(parallel, gpus));
+}
+
+int derived_dp(const Node& node, const workloads::Parallel& parallel, int gpus) {
+  const double product = product_of(parallel);
+  if (product > gpus) refuse(node, "parallel", fmt::format("{}, but the job has {} GPUs", product_text(parallel), gpus));
+  const int replica = static_cast<int>(product);
+  if (gpus % replica != 0) {
+    refuse(node, "gpus", fmt::format("gpus ({}) is not a multiple of {}", gpus, product_text(parallel)),
+           fmt::format("gpus: {} would work", multiples_near(gpus, replica)));
+  }
+  return gpus / replica;
+}
+
+}  // namespace
+
+void settle_gpus(const Node& node, Job& job) {
+  const auto given = node.find("gpus");
+  job.gpus = given ? static_cast<int>(given->as_int(1, most_gpus)) : default_gpus(node, job);
+  const int most = job.cluster.max_gpus();
+  if (most > 0 && job.gpus > most) {
+    refuse(node, "gpus", fmt::format("gpus ({}) is more than cluster '{}' has ({})", job.gpus, job.cluster.name, most));
+  }
+  workloads::Parallel& parallel = job.workload.parallel;
+  if (parallel.dp == 0) {
+    parallel.dp = derived_dp(node, parallel, job.gpus);
+  } else {
+    check_product(node, parallel, job.gpus);
+  }
+}
+
+}  // namespace rehearse::sim

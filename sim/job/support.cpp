@@ -1,0 +1,67 @@
+#include "sim/job/support.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/job/refusal.hpp"
+#include "workloads/schedule.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+using workloads::Workload;
+
+// One row per setting; `value` says what of it is used, "" when nothing is. A feature that becomes simulated loses its row.
+struct Unsupported {
+  std::string_view path;
+  std::string (*value)(const Workload&);
+};
+
+const std::array rows{
+    Unsupported{"model", [](const Workload& w) { return std::string(w.model.moe ? "a mixture of experts (moe)" : ""); }},
+    Unsupported{"model", [](const Workload& w) { return std::string(w.model.mla ? "multi-head latent attention (mla)" : ""); }},
+    Unsupported{"model", [](const Workload& w) { return std::string(w.model.mtp > 0 ? "multi-token prediction (mtp)" : ""); }},
+    Unsupported{"parallel.ep", [](const Workload& w) { return w.parallel.ep > 1 ? std::to_string(w.parallel.ep) : ""; }},
+    Unsupported{"offload.activations", [](const Workload& w) { return std::string(w.offload_activations ? "true" : ""); }},
+    Unsupported{"optimizer.kind", [](const Workload& w) { return w.optimizer.kind == "adam" ? "" : config::shown(w.optimizer.kind); }},
+    Unsupported{"optimizer.device", [](const Workload& w) { return std::string(w.optimizer.on_cpu ? "cpu" : ""); }},
+    Unsupported{"optimizer.shard_group",
+                [](const Workload& w) {
+                  const int whole = w.parallel.dp * w.parallel.cp;
+                  return w.optimizer.shard_group == whole ? "" : fmt::format("{} (other than dp*cp = {})", w.optimizer.shard_group, whole);
+                }},
+    Unsupported{"overlap.tp", [](const Workload& w) { return std::string(w.overlap.tp ? "true" : ""); }},
+    Unsupported{"overlap.ep", [](const Workload& w) { return std::string(w.overlap.ep ? "true" : ""); }},
+};
+
+// Schedules of the job format that may not be there yet; those that are registered are.
+constexpr std::array<std::string_view, 4> planned_schedules{"zb-h1", "zb-h2", "zb-v", "dualpipe"};
+
+std::string not_simulated(std::string_view path, std::string_view value) {
+  return fmt::format("{}: {} is not simulated by this version", path, value);
+}
+
+void check_schedule(const Node& job, const std::string& schedule) {
+  const std::vector<std::string> known = workloads::ScheduleRegistry::names();
+  if (std::find(known.begin(), known.end(), schedule) != known.end()) return;
+  const bool planned = std::find(planned_schedules.begin(), planned_schedules.end(), schedule) != planned_schedules.end();
+  const std::string hint = config::suggestion(schedule, known);
+  if (planned) refuse(job, "schedule", not_simulated("schedule", schedule), hint);
+  refuse(job, "schedule", "schedule cannot be " + config::shown(schedule), hint);
+}
+
+}  // namespace
+
+void check_support(const Node& job, const Workload& workload) {
+  for (const Unsupported& row : rows) {
+    const std::string value = row.value(workload);
+    if (!value.empty()) refuse(job, row.path, not_simulated(row.path, value));
+  }
+  if (job.find("moe")) refuse(job, "moe", fmt::format("moe is for models with experts, and '{}' has none", workload.model.name));
+  check_schedule(job, workload.schedule);
+}
+
+}  // namespace rehearse::sim

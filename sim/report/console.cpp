@@ -1,0 +1,64 @@
+// The report for people, on standard output.
+#include <fmt/ostream.h>
+
+#include <ostream>
+
+#include "config/quantity.hpp"
+#include "sim/report/console_tables.hpp"
+#include "sim/report/reporter.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr double tera = 1e12;
+
+void print_job(const JobSummary& job, std::ostream& out) {
+  fmt::print(out, "{}: {} on {} x {} ({})\n", job.name, job.model, job.gpus, job.gpu, job.cluster);
+  fmt::print(out, "{}; {}\n", job.layout.empty() ? "one GPU" : job.layout, job.batch);
+}
+
+void print_answer(const StepResult& result, std::ostream& out) {
+  fmt::print(out, "\n{}: step {} ms, {:.0f} tokens/s/GPU, {:.1f} TFLOP/s/GPU, MFU {}, bubble {}\n", result.method,
+             Milliseconds(result.step_s)(result.step_s), result.tokens_per_s_per_gpu, result.model_flops_per_gpu_per_s / tera,
+             percent(result.mfu), percent(result.bubble_share));
+}
+
+void print_table(Table table, bool colour, std::ostream& out) {
+  if (table.rows.empty()) return;
+  table.bold_header = colour;
+  out << '\n';
+  table.print(out);
+}
+
+void print_step(const StepResult& result, bool colour, std::ostream& out) {
+  print_answer(result, out);
+  print_table(phase_table(result), colour, out);
+  Table stages = stage_table(result);
+  if (stages.rows.size() > 1) print_table(std::move(stages), colour, out);
+  print_table(collective_table(result), colour, out);
+}
+
+void print_comparison(const Comparison& comparison, bool colour, std::ostream& out) {
+  print_answer(comparison.analytic, out);
+  print_answer(comparison.simulated, out);
+  print_table(comparison_table(comparison), colour, out);
+  if (!comparison.reasons.empty()) out << '\n';
+  for (const std::string& reason : comparison.reasons) fmt::print(out, "- {}\n", reason);
+  print_table(collective_table(comparison.simulated), colour, out);
+}
+
+class Console final : public Reporter {
+ public:
+  [[nodiscard]] std::string_view file_name() const override { return ""; }
+  [[nodiscard]] bool applies(const Report& report) const override { return !report.results.empty(); }
+  void write(const Report& report, std::ostream& out) const override {
+    print_job(report.job, out);
+    if (report.comparison != nullptr) return print_comparison(*report.comparison, report.colour, out);
+    for (const StepResult* result : report.results) print_step(*result, report.colour, out);
+  }
+};
+
+const ReporterRegistry::Registration<Console> registration("console");
+
+}  // namespace
+}  // namespace rehearse::sim

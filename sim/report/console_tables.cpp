@@ -1,0 +1,137 @@
+#include "sim/report/console_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "config/quantity.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr double giga = 1e9;
+
+// More than the rounding of sums over a step: 1e-9 of it.
+bool worth_showing(double seconds, double step_s) { return seconds > 1e-9 * step_s; }
+
+bool occurs(const StepResult& result, std::size_t phase) {
+  const auto shows = [&](const RankResult& rank) { return worth_showing(rank.phases.seconds[phase], result.step_s); };
+  return std::any_of(result.ranks.begin(), result.ranks.end(), shows);
+}
+
+std::vector<std::size_t> phases_of(const StepResult& result) {
+  std::vector<std::size_t> phases;
+  for (std::size_t i = 0; i < phase_count; ++i) {
+    if (occurs(result, i)) phases.push_back(i);
+  }
+  return phases;
+}
+
+struct Stage {
+  int ranks = 0;
+  PhaseTimes summed;  // over its ranks
+};
+
+std::map<int, Stage> stages_of(const StepResult& result) {
+  std::map<int, Stage> stages;
+  for (const RankResult& rank : result.ranks) {
+    Stage& stage = stages[rank.stage];
+    stage.ranks += rank.ranks;
+    for (std::size_t i = 0; i < phase_count; ++i) stage.summed.seconds[i] += rank.ranks * rank.phases.seconds[i];
+  }
+  return stages;
+}
+
+std::vector<std::string> collective_row(const CollectiveResult& collective) {
+  return {collective.name,
+          collective.group,
+          collective.algorithm,
+          fmt::format("{}", collective.ranks),
+          config::human_quantity(collective.bytes, config::Dimension::bytes),
+          fmt::format("{}", collective.calls),
+          config::human_quantity(collective.seconds, config::Dimension::time),
+          fmt::format("{:.1f}", collective.algbw_bytes_per_s / giga),
+          fmt::format("{:.1f}", collective.busbw_bytes_per_s / giga)};
+}
+
+// With a sign; what rounds to nothing is +0, never -0.
+std::string signed_text(double value, int decimals) {
+  const double scale = std::pow(10.0, decimals);
+  return fmt::format("{:+.{}f}", std::round(value * scale) / scale + 0.0, decimals);
+}
+
+std::string relative(double from, double to) { return from > 0 ? signed_text(100 * (to / from - 1), 1) + " %" : ""; }
+
+std::vector<std::string> difference_row(std::string_view name, double analytic_s, double simulated_s, std::string critical,
+                                        const Milliseconds& ms, std::string_view reason) {
+  return {
+      std::string(name),   ms(analytic_s),     ms(simulated_s), ms.difference(simulated_s - analytic_s), relative(analytic_s, simulated_s),
+      std::move(critical), std::string(reason)};
+}
+
+}  // namespace
+
+std::string Milliseconds::operator()(double seconds) const { return fmt::format("{:.{}f}", 1e3 * seconds, decimals_); }
+std::string Milliseconds::difference(double seconds) const { return signed_text(1e3 * seconds, decimals_); }
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+Table phase_table(const StepResult& result) {
+  const Milliseconds ms(result.step_s);
+  Table table{.columns = {{"phase", Align::left}, {"ms"}, {"share"}}};
+  for (const std::size_t i : phases_of(result)) {
+    const double seconds = result.mean.seconds[i];
+    table.rows.push_back({std::string(name_of(static_cast<Phase>(i))), ms(seconds), percent(seconds / result.step_s)});
+  }
+  table.rows.push_back({"step", ms(result.step_s), percent(result.mean.total() / result.step_s)});
+  return table;
+}
+
+Table stage_table(const StepResult& result) {
+  const Milliseconds ms(result.step_s);
+  const std::vector<std::size_t> phases = phases_of(result);
+  Table table{.columns = {{"stage"}, {"ranks"}}};
+  for (const std::size_t i : phases) table.columns.push_back({std::string(name_of(static_cast<Phase>(i)))});
+  for (const auto& [index, stage] : stages_of(result)) {
+    std::vector<std::string> row{fmt::format("{}", index), fmt::format("{}", stage.ranks)};
+    for (const std::size_t i : phases) row.push_back(ms(stage.summed.seconds[i] / stage.ranks));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table collective_table(const StepResult& result) {
+  Table table{.columns = {{"collective", Align::left},
+                          {"group", Align::left},
+                          {"algorithm", Align::left},
+                          {"ranks"},
+                          {"size"},
+                          {"calls"},
+                          {"time"},
+                          {"algbw GB/s"},
+                          {"busbw GB/s"}}};
+  for (const CollectiveResult& collective : result.collectives) table.rows.push_back(collective_row(collective));
+  return table;
+}
+
+Table comparison_table(const Comparison& comparison) {
+  const Milliseconds ms(comparison.simulated.step_s);
+  Table table{.columns = {{"phase", Align::left},
+                          {"analytic ms"},
+                          {"simulated ms"},
+                          {"difference ms"},
+                          {""},
+                          {"critical path ms"},
+                          {"reason", Align::left}}};
+  for (const PhaseDifference& phase : comparison.phases) {
+    if (!worth_showing(std::max(phase.analytic_s, phase.simulated_s), comparison.simulated.step_s)) continue;
+    table.rows.push_back(difference_row(name_of(phase.phase), phase.analytic_s, phase.simulated_s, "", ms, phase.reason));
+  }
+  table.rows.push_back(
+      difference_row("step", comparison.analytic.step_s, comparison.simulated.step_s, ms(comparison.critical.step_s), ms, ""));
+  return table;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,30 @@
+// The tables of which the console report is made. Times in milliseconds.
+#pragma once
+
+#include <string>
+
+#include "sim/compare/compare.hpp"
+#include "sim/report/table.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::sim {
+
+// Milliseconds with as many decimals as a step of that length deserves: one from a second on, else three.
+class Milliseconds {
+ public:
+  explicit Milliseconds(double step_s) : decimals_(step_s >= 1 ? 1 : 3) {}
+  [[nodiscard]] std::string operator()(double seconds) const;
+  [[nodiscard]] std::string difference(double seconds) const;  // with its sign
+
+ private:
+  int decimals_;
+};
+
+[[nodiscard]] std::string percent(double share);  // "12.3 %"
+
+[[nodiscard]] Table phase_table(const StepResult& result);       // phase, time, share of the step
+[[nodiscard]] Table stage_table(const StepResult& result);       // a pipeline stage a row, a phase that occurs a column
+[[nodiscard]] Table collective_table(const StepResult& result);  // as nccl-tests print them, GB = 10^9 bytes
+[[nodiscard]] Table comparison_table(const Comparison& comparison);
+
+}  // namespace rehearse::sim

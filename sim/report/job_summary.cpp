@@ -1,0 +1,52 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "sim/report/reporter.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+std::vector<std::string> degrees_of(const workloads::Parallel& parallel, bool experts) {
+  const std::pair<std::string_view, int> degrees[] = {{"tp", parallel.tp}, {"cp", parallel.cp}, {"pp", parallel.pp},  {"vpp", parallel.vpp},
+                                                      {"dp", parallel.dp}, {"ep", parallel.ep}, {"etp", parallel.etp}};
+  std::vector<std::string> parts;
+  for (const auto& [name, degree] : degrees) {
+    const bool about_experts = name == "ep" || name == "etp";
+    if (degree > 1 && (experts || !about_experts)) parts.push_back(fmt::format("{} {}", name, degree));
+  }
+  return parts;
+}
+
+std::string layout_of(const workloads::Workload& workload) {
+  std::vector<std::string> parts = degrees_of(workload.parallel, workload.model.moe.has_value());
+  if (workload.parallel.sp) parts.emplace_back("sp");
+  if (workload.parallel.pp > 1) parts.push_back(workload.schedule);
+  if (workload.recompute.kind == workloads::RecomputeKind::selective) parts.emplace_back("selective recompute");
+  if (workload.recompute.kind == workloads::RecomputeKind::full) parts.emplace_back("full recompute");
+  if (workload.optimizer.zero_stage > 0) parts.push_back(fmt::format("zero{}", workload.optimizer.zero_stage));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string batch_of(const workloads::Batch& batch) {
+  return fmt::format("{} sequences of {}, micro-batch {}", batch.global, batch.sequence, batch.micro);
+}
+
+}  // namespace
+
+JobSummary summary_of(const Job& job) {
+  return {.name = job.name,
+          .model = job.workload.model.name,
+          .cluster = job.cluster.name,
+          .gpu = job.gpu.name,
+          .layout = layout_of(job.workload),
+          .batch = batch_of(job.workload.batch),
+          .gpus = job.gpus,
+          .gpu_memory_bytes = job.gpu.memory_bytes,
+          .seed = job.simulation.seed,
+          .input_hash = input_hash(job),
+          .resolved_yaml = job.resolved.to_yaml()};
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,102 @@
+// result.json: everything a step result holds (docs/output-formats.md). Numbers are the shortest text that reads back as the same double.
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "sim/report/reporter.hpp"
+#include "sim/report/version.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int format = 1;  // raised when a key changes its meaning or goes away
+
+Json phases_json(const PhaseTimes& phases) {
+  Json json;
+  for (std::size_t i = 0; i < phase_count; ++i) json[std::string(key_of(static_cast<Phase>(i)))] = phases.seconds[i];
+  return json;
+}
+
+Json rank_json(const RankResult& rank) {
+  return {{"rank", rank.rank}, {"stage", rank.stage}, {"ranks", rank.ranks}, {"phases_s", phases_json(rank.phases)}};
+}
+
+Json collective_json(const CollectiveResult& collective) {
+  return {{"name", collective.name},
+          {"group", collective.group},
+          {"algorithm", collective.algorithm},
+          {"ranks", collective.ranks},
+          {"bytes", collective.bytes},
+          {"calls", collective.calls},
+          {"seconds", collective.seconds},
+          {"algbw_bytes_per_s", collective.algbw_bytes_per_s},
+          {"busbw_bytes_per_s", collective.busbw_bytes_per_s}};
+}
+
+template <class T>
+Json array_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
+  Json json = Json::array();
+  for (const T& item : items) json.push_back(item_json(item));
+  return json;
+}
+
+Json step_json(const StepResult& result) {
+  return {{"method", result.method},
+          {"step_s", result.step_s},
+          {"tokens_per_s", result.tokens_per_s},
+          {"tokens_per_s_per_gpu", result.tokens_per_s_per_gpu},
+          {"model_flops_per_gpu_per_s", result.model_flops_per_gpu_per_s},
+          {"mfu", result.mfu},
+          {"bubble_share", result.bubble_share},
+          {"mean_phases_s", phases_json(result.mean)},
+          {"step_seconds", result.step_seconds},
+          {"activities", result.activities},
+          {"seed", result.seed},
+          {"input_hash", result.input_hash},
+          {"ranks", array_json(result.ranks, rank_json)},
+          {"collectives", array_json(result.collectives, collective_json)}};
+}
+
+Json difference_json(const PhaseDifference& phase) {
+  return {{"phase", key_of(phase.phase)},
+          {"analytic_s", phase.analytic_s},
+          {"simulated_s", phase.simulated_s},
+          {"difference_s", phase.simulated_s - phase.analytic_s},
+          {"reason", phase.reason}};
+}
+
+Json comparison_json(const Comparison& comparison) {
+  return {
+      {"difference", comparison.difference}, {"reasons", comparison.reasons}, {"phases", array_json(comparison.phases, difference_json)}};
+}
+
+Json job_json(const JobSummary& job) {
+  return {{"name", job.name}, {"model", job.model},   {"cluster", job.cluster}, {"gpu", job.gpu},
+          {"gpus", job.gpus}, {"layout", job.layout}, {"batch", job.batch}};
+}
+
+Json report_json(const Report& report) {
+  Json json = {{"format", format},
+               {"version", version()},
+               {"job", job_json(report.job)},
+               {"seed", report.job.seed},
+               {"input_hash", report.job.input_hash},
+               {"results", Json::object()}};
+  for (const StepResult* result : report.results) json["results"][result->method] = step_json(*result);
+  if (report.comparison != nullptr) json["comparison"] = comparison_json(*report.comparison);
+  return json;
+}
+
+class ResultJson final : public Reporter {
+ public:
+  [[nodiscard]] std::string_view file_name() const override { return "result.json"; }
+  [[nodiscard]] bool applies(const Report& report) const override { return !report.results.empty(); }
+  void write(const Report& report, std::ostream& out) const override {
+    out << report_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  }
+};
+
+const ReporterRegistry::Registration<ResultJson> registration("json");
+
+}  // namespace
+}  // namespace rehearse::sim

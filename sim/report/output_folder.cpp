@@ -1,0 +1,66 @@
+#include "sim/report/output_folder.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <list>
+#include <utility>
+
+#include "sim/report/whole_file.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const fs::path& path, std::string_view why) {
+  throw cannot_write(path, why, "-o takes a folder; it is created when it does not exist");
+}
+
+// The folder itself, or the nearest one above it that exists.
+fs::path nearest_existing(fs::path path) {
+  std::error_code ignored;  // what cannot be looked at does not exist for us
+  while (!path.empty() && path != path.root_path() && !fs::exists(path, ignored)) path = path.parent_path();
+  return path.empty() ? fs::path(".") : path;
+}
+
+void create(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) refuse(folder, error.message());
+}
+
+void write_aside(const fs::path& folder, const Report& report, std::list<WholeFile>& files) {
+  for (const std::string& name : ReporterRegistry::names()) {
+    const Reporter& reporter = ReporterRegistry::get(name);
+    if (reporter.file_name().empty() || !reporter.applies(report)) continue;
+    files.emplace_back(folder / reporter.file_name()).write([&](std::ostream& out) { reporter.write(report, out); });
+  }
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(std::string path) : path_(std::move(path)) {
+  if (path_.empty()) refuse(path_, "the name is empty");
+  const fs::path existing = nearest_existing(path_);
+  std::error_code error;
+  const bool folder = fs::is_directory(existing, error);
+  if (error) refuse(path_, error.message());
+  if (!folder) refuse(path_, fmt::format("'{}' is not a folder", existing.string()));
+  if (access(existing.c_str(), W_OK | X_OK) != 0) refuse(path_, std::strerror(errno));
+}
+
+std::vector<std::string> OutputFolder::write(const Report& report) const {
+  const SignalsHeld held;
+  create(path_);
+  std::list<WholeFile> files;
+  write_aside(path_, report, files);
+  std::vector<std::string> paths;
+  for (WholeFile& file : files) paths.push_back(file.put_in_place());
+  return paths;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,24 @@
+// The folder given by -o. All its files appear together and whole, or none does.
+#pragma once
+
+#include <string>
+
+#include "sim/report/reporter.hpp"
+
+namespace rehearse::sim {
+
+class OutputFolder {
+ public:
+  // Throws config::InputError when the path is a file or cannot be written to. Creates nothing yet, so that work in vain leaves no folder.
+  explicit OutputFolder(std::string path);
+
+  // Writes every file that some reporter has for this report: each beside its place, then all are renamed. Signals that ask the program to
+  // end (INT, TERM, HUP) wait until it is done. Throws config::InputError when the disk is full or refuses; nothing is left of the new
+  // files then. Returns the paths in order of the reporters' names.
+  std::vector<std::string> write(const Report& report) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,56 @@
+#include "sim/result.hpp"
+
+#include <numeric>
+#include <stdexcept>
+
+namespace rehearse::sim {
+namespace {
+
+struct PhaseName {
+  std::string_view name, key;
+};
+
+constexpr std::array<PhaseName, phase_count> phase_names{{
+    {"compute", "compute"},
+    {"recompute", "recompute"},
+    {"exposed tp", "exposed_tp"},
+    {"exposed cp", "exposed_cp"},
+    {"exposed ep", "exposed_ep"},
+    {"exposed pp", "exposed_pp"},
+    {"exposed dp", "exposed_dp"},
+    {"exposed offload", "exposed_offload"},
+    {"optimizer", "optimizer"},
+    {"bubble", "bubble"},
+    {"waiting", "waiting"},
+}};
+
+PhaseTimes mean_of(const std::vector<RankResult>& ranks) {
+  PhaseTimes mean;
+  double weight = 0;
+  for (const RankResult& rank : ranks) {
+    weight += rank.ranks;
+    for (std::size_t i = 0; i < phase_count; ++i) mean.seconds[i] += rank.ranks * rank.phases.seconds[i];
+  }
+  for (double& seconds : mean.seconds) seconds /= weight;
+  return mean;
+}
+
+}  // namespace
+
+std::string_view name_of(Phase phase) { return phase_names.at(static_cast<std::size_t>(phase)).name; }
+std::string_view key_of(Phase phase) { return phase_names.at(static_cast<std::size_t>(phase)).key; }
+
+double PhaseTimes::total() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
+
+void finish(StepResult& result, double tokens, double model_flops, int gpus, double peak_flops_per_s) {
+  if (!(result.step_s > 0) || result.ranks.empty() || gpus < 1) throw std::logic_error("a step without duration, ranks or GPUs");
+  result.mean = mean_of(result.ranks);
+  result.tokens_per_s = tokens / result.step_s;
+  result.tokens_per_s_per_gpu = result.tokens_per_s / gpus;
+  result.model_flops_per_gpu_per_s = model_flops / (gpus * result.step_s);
+  result.mfu = result.model_flops_per_gpu_per_s / peak_flops_per_s;
+  const double busy_s = result.step_s - result.mean[Phase::bubble];
+  result.bubble_share = busy_s > 0 ? result.mean[Phase::bubble] / busy_s : 0;
+}
+
+}  // namespace rehearse::sim

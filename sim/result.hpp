@@ -1,0 +1,102 @@
+// What a step costs, whoever computed it, and its timeline. The only thing reporters see.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rehearse::sim {
+
+// Where a rank's time goes. Each instant of the step belongs to exactly one phase, so that the phases of a rank add up to the step.
+enum class Phase : std::uint8_t { compute, recompute, tp, cp, ep, pp, dp, offload, optimizer, bubble, waiting, count };
+inline constexpr std::size_t phase_count = static_cast<std::size_t>(Phase::count);
+[[nodiscard]] std::string_view name_of(Phase phase);  // "compute", "recompute", "exposed tp", ..., "bubble", "waiting"
+[[nodiscard]] std::string_view key_of(Phase phase);   // "compute", "exposed_tp", ... (JSON and CSV)
+
+struct PhaseTimes {
+  std::array<double, phase_count> seconds{};
+  [[nodiscard]] double& operator[](Phase phase) { return seconds[static_cast<std::size_t>(phase)]; }
+  [[nodiscard]] double operator[](Phase phase) const { return seconds[static_cast<std::size_t>(phase)]; }
+  [[nodiscard]] double total() const;
+};
+
+struct RankResult {
+  int rank = 0;   // representative global rank
+  int stage = 0;  // pipeline stage
+  int ranks = 1;  // how many ranks it stands for
+  PhaseTimes phases;
+};
+
+struct CollectiveResult {
+  std::string name;       // "all-reduce"
+  std::string group;      // "tp", "dp", "pp", ...
+  std::string algorithm;  // "ring", "tree", ...
+  int ranks = 0;
+  double bytes = 0;    // of one call
+  long calls = 0;      // per rank and step (largest over ranks)
+  double seconds = 0;  // of one call, alone
+  double algbw_bytes_per_s = 0, busbw_bytes_per_s = 0;
+};
+
+struct StepResult {
+  std::string method;  // "analytic", "simulated", "critical path"
+  double step_s = 0;
+  PhaseTimes mean;                // over all ranks; adds up to step_s
+  std::vector<RankResult> ranks;  // analytic: one per pipeline stage; simulated: one per simulated rank
+  std::vector<CollectiveResult> collectives;
+  double tokens_per_s = 0;
+  double tokens_per_s_per_gpu = 0;
+  double model_flops_per_gpu_per_s = 0;  // model FLOPs (no recompute, causal attention counted in full) / (gpus * step)
+  double mfu = 0;                        // of the compute precision's dense peak
+  double bubble_share = 0;               // bubble / (step - bubble)
+  std::vector<double> step_seconds;      // each simulated step
+  // how it was made
+  std::uint64_t seed = 0;
+  std::string input_hash;
+  long activities = 0;  // simulated: operations executed
+};
+
+// One bar of the timeline.
+struct TimelineEvent {
+  std::string_view name;    // "F0.3 layer 12", "ncclDevKernel_AllGather_RING_LL(...)"; owned by the Timeline
+  std::uint32_t rank = 0;   // index into Timeline::ranks
+  std::uint8_t stream = 0;  // index into Timeline::streams
+  Phase phase = Phase::compute;
+  double start_s = 0, end_s = 0;
+  std::int32_t microbatch = -1, chunk = -1, layer = -1;
+  std::int32_t collective = -1;  // index into Timeline::collectives, or -1
+};
+
+struct TimelineFlow {              // an arrow: the end of one event to the start of another (pipeline sends)
+  std::uint32_t from = 0, to = 0;  // indices into events
+};
+
+struct TimelineRank {
+  int rank = 0, stage = 0, ranks = 1;
+  int node = 0, gpu_in_node = 0;
+};
+
+struct TimelineCollective {  // what Kineto puts into the args of a NCCL kernel
+  std::string name;          // "allreduce", "_allgather_base", "reduce_scatter", "send", "recv"
+  std::string group;         // "tp"
+  std::string dtype;         // "BFloat16"
+  double bytes = 0;          // In msg size x element size
+  int group_size = 0;
+  std::vector<int> group_ranks;
+};
+
+struct Timeline {
+  std::vector<std::string> streams;  // "compute", "tp", ...
+  std::vector<TimelineRank> ranks;
+  std::vector<TimelineCollective> collectives;
+  std::vector<TimelineEvent> events;  // by start time, then rank, then stream
+  std::vector<TimelineFlow> flows;
+  std::vector<std::string> names;  // storage of the event names
+};
+
+// Fills mean, throughput, MFU and bubble share from step_s and ranks.
+void finish(StepResult& result, double tokens, double model_flops, int gpus, double peak_flops_per_s);
+
+}  // namespace rehearse::sim

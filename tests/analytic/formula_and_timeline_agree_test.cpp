@@ -1,0 +1,100 @@
+// Dense uniform jobs without network contention: the simulated step is within 2 % of the analytic one (the project's stated bound),
+// whatever is switched on. Uniform: no embedding and head, layers divide evenly.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "../engine/jobs.hpp"
+#include "sim/analytic/predict.hpp"
+#include "sim/engine/simulate.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+constexpr double bound = 0.02;
+
+// Messages between stages meet the replicas' gathers and reductions on the same NICs: network contention, which the formula leaves out.
+// There the critical path, where nothing is shared, stands in for the timeline.
+bool shares_nics(const workloads::Workload& w) {
+  return w.parallel.pp > 1 && w.parallel.dp > 1 && (w.overlap.dp_gradients || w.overlap.dp_parameters);
+}
+
+void expect_agreement(const sim::Job& job, const std::string& what) {
+  const double analytic = sim::predict(job).step_s;
+  const double path = sim::critical_path(job).result.step_s;
+  const double simulated = sim::simulate_in_child(job).step_s;
+  const double judged = shares_nics(job.workload) ? path : simulated;
+  EXPECT_NEAR(judged, analytic, bound * analytic) << what << ": " << 100 * (judged / analytic - 1) << " %";
+  EXPECT_GE(simulated, path * (1 - 1e-9)) << what;  // sharing never helps
+}
+
+struct Shape {
+  int tp, cp, pp, dp, vpp;
+};
+
+std::string parallel_text(const Shape& s, bool sp) {
+  return fmt::format("{{tp: {}, cp: {}, pp: {}, dp: {}, vpp: {}, sp: {}}}", s.tp, s.cp, s.pp, s.dp, s.vpp, sp);
+}
+
+std::string extra_text(std::mt19937& random, const Shape& s, int zero) {
+  const auto flag = [&] { return random() % 2 == 0 ? "true" : "false"; };
+  const char* sharding[] = {"none", "zero1", "zero2", "zero3"};
+  const char* recompute[] = {"none", "selective", "full"};
+  const std::string schedule = s.vpp > 1 ? "interleaved-1f1b" : random() % 3 == 0 ? "gpipe" : "1f1b";
+  return fmt::format(
+      "schedule: {}\nrecompute: {}\noptimizer: {{sharding: {}}}\noverlap: {{cp: {}, pp: {}, dp_gradients: {}, dp_parameters: {}}}",
+      schedule, recompute[random() % 3], sharding[zero], flag(), flag(), flag(), flag());
+}
+
+TEST(FormulaAndTimelineAgree, OnRandomUniformJobs) {
+  std::mt19937 random(11);
+  const std::vector<Shape> shapes{{1, 1, 1, 8, 1}, {8, 1, 1, 2, 1}, {4, 1, 2, 2, 1}, {8, 1, 4, 1, 1}, {2, 1, 8, 1, 1},
+                                  {4, 1, 4, 2, 2}, {8, 1, 2, 2, 4}, {2, 2, 2, 4, 1}, {1, 8, 1, 2, 1}, {8, 1, 8, 2, 1}};
+  for (int i = 0; i < 60; ++i) {
+    const Shape s = shapes[i % shapes.size()];
+    const int zero = s.pp > 1 ? static_cast<int>(random() % 3) : static_cast<int>(random() % 4);
+    const int microbatches = s.vpp > 1 || s.pp > 1 ? s.pp * (2 + static_cast<int>(random() % 6)) : 1 + static_cast<int>(random() % 8);
+    const std::string batch = fmt::format("{{global: {}, micro: 1, sequence: {}}}", microbatches * s.dp, 4096);
+    const std::string parallel = parallel_text(s, s.tp > 1 && random() % 2 == 0);
+    const std::string extra = extra_text(random, s, zero);
+    const int gpus = s.tp * s.cp * s.pp * s.dp;
+    expect_agreement(small_job(gpus, parallel, batch, extra, 8, 16), parallel + " " + batch + "\n" + extra);
+  }
+}
+
+// The coefficients of the shipped H100: alpha 1.03 to 1.22. Only the timeline knows them here: the critical path has no contention.
+TEST(FormulaAndTimelineAgree, WithContentionCoefficients) {
+  std::mt19937 random(12);
+  for (int i = 0; i < 20; ++i) {
+    const Shape s = i % 2 == 0 ? Shape{8, 1, 4, 4, 1} : Shape{2, 2, 2, 4, 1};
+    const std::string extra = extra_text(random, s, 1);
+    const std::string batch = fmt::format("{{global: {}, micro: 1, sequence: 4096}}", 4 * s.pp * s.dp);
+    sim::Job job = small_job(s.tp * s.cp * s.pp * s.dp, parallel_text(s, true), batch, extra, 8, 16);
+    job.gpu.contention = {{"tp", {1.22, 1}}, {"cp", {1.03, 1.05}}, {"pp", {1.03, 1}}, {"dp", {1.14, 1.1}}};
+    const double analytic = sim::predict(job).step_s;
+    const double simulated = sim::simulate_in_child(job).step_s;
+    EXPECT_NEAR(simulated, analytic, bound * analytic) << extra << ": " << 100 * (simulated / analytic - 1) << " %";
+  }
+}
+
+class ShippedJobs : public testing::TestWithParam<const char*> {};
+
+TEST_P(ShippedJobs, AgreeWithinTheBound) {
+  const sim::Job job = sim::load_job({GetParam(), {}, {}});
+  const double analytic = sim::predict(job).step_s;
+  const double simulated = sim::simulate_in_child(job).step_s;
+  EXPECT_NEAR(simulated, analytic, bound * analytic) << 100 * (simulated / analytic - 1) << " %";
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, ShippedJobs,
+                         testing::Values("llama2-70b-128-a100", "llama2-70b-1024-a100", "llama3-8b-8-h100", "llama3-70b-64-h100",
+                                         "llama3-405b-16k-h100", "llama3-405b-1024-h100", "gpt3-175b-64-a100", "gpt3-175b-1024-a100",
+                                         "gpt-530b-280-a100", "gpt-1t-512-a100"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace rehearse::tests

@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+using nlohmann::json;
+
+TEST(Answers, VersionIsOneLine) {
+  const Outcome outcome = run_program("--version");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(outcome.out.starts_with("rehearse "));
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+}
+
+TEST(Answers, EveryCommandHasHelpWithExamples) {
+  EXPECT_NE(run_program("--help").out.find("Exit code: 0 fine, 1 the answer is no"), std::string::npos);
+  for (const std::string command : {"compare", "list", "predict", "simulate", "topology"}) {
+    const Outcome outcome = run_program(command + " --help");
+    EXPECT_EQ(outcome.code, 0) << command;
+    EXPECT_NE(outcome.out.find("Examples:\n  rehearse " + command), std::string::npos) << outcome.out;
+  }
+}
+
+TEST(Answers, ListsAreSortedAndNotEmpty) {
+  for (const std::string what : {"models", "jobs", "clusters", "gpus", "software", "schedules", "collectives"}) {
+    const Outcome outcome = run_program("list " + what + " --json");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<std::string> names;
+    for (const json& item : json::parse(outcome.out)) names.push_back(item.at("name"));
+    EXPECT_FALSE(names.empty()) << what;
+    EXPECT_TRUE(std::is_sorted(names.begin(), names.end())) << what;
+  }
+}
+
+TEST(Answers, ModelsAreListedWithTheirParameters) {
+  const Outcome outcome = run_program("list models");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  // Llama 2 70B has 68.98 billion parameters (Touvron et al. 2023; the published checkpoint).
+  EXPECT_NE(outcome.out.find("68.98 B"), std::string::npos) << outcome.out;
+}
+
+TEST(Answers, PredictPrintsTheStepInBothForms) {
+  const Outcome table = run_program("predict llama3-8b-8-h100");
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_NE(table.out.find("\nanalytic: step "), std::string::npos);
+  const json result = json::parse(run_program("predict llama3-8b-8-h100 --json").out);
+  EXPECT_GT(result.at("results").at("analytic").at("step_s").get<double>(), 0);
+}
+
+TEST(Answers, TheSeedOfTheCommandLineReachesTheResult) {
+  const json result = json::parse(run_program("predict llama3-8b-8-h100 --json --seed 9007199254740992").out);
+  EXPECT_EQ(result.at("seed").get<std::uint64_t>(), 9007199254740992U);
+}
+
+TEST(Answers, TheLastSetWins) {
+  const json result = json::parse(run_program("predict llama3-8b-8-h100 --json --set batch.global=64 --set batch.global=256").out);
+  EXPECT_EQ(result.at("job").at("batch"), "256 sequences of 8192, micro-batch 1");
+}
+
+TEST(Answers, CompareSaysNoBeyondTheTolerance) {
+  const Outcome outcome = run_program("compare llama3-8b-8-h100 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const double difference = 100 * std::abs(json::parse(outcome.out).at("comparison").at("difference").get<double>());
+  ASSERT_GT(difference, 0) << "the tolerance below could not be exceeded";
+  EXPECT_EQ(run_program("compare llama3-8b-8-h100 --tolerance " + std::to_string(difference + 1)).code, 0);
+  EXPECT_EQ(run_program("compare llama3-8b-8-h100 --tolerance 0%").code, 1);
+}
+
+TEST(Answers, TopologyShowsTheCluster) {
+  const Outcome outcome = run_program("topology dgx-a100-80g-hdr200 --gpus 16");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("dgx-a100-80g-hdr200: 16 x "));
+  for (const std::string part : {"GPU  ", "scale-up", "same node", "network", "bisection ", "single points of failure: "}) {
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
+  }
+}
+
+TEST(Answers, TopologyExportsToFilesAndStandardOutput) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_shell("\"$rehearse\" topology dgx-a100-80g-hdr200 --gpus 16 --dot - --xml cluster.xml", folder.path());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("graph"), std::string::npos);
+  EXPECT_NE(content_of(folder.path() / "cluster.xml").find("<platform"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rehearse::cli

@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/cli/program.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+TEST(Streams, AReaderThatGoesAwayIsNoError) {
+  const TemporaryFolder folder;
+  // More than the 64 KiB that a pipe holds, so that the program does meet the closed end.
+  const std::string command = "set -o pipefail\n\"$rehearse\" topology dgx-a100-80g-hdr200 --gpus 64 --xml - ";
+  const Outcome whole = run_shell(command, folder.path());
+  ASSERT_GT(whole.out.size(), std::size_t{1} << 17);
+  const Outcome cut = run_shell(command + "| head -n 1", folder.path());
+  EXPECT_EQ(cut.code, 0);
+  EXPECT_EQ(cut.err, "");
+}
+
+TEST(Streams, AFullDiskIsAnError) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_shell("\"$rehearse\" list models >/dev/full", folder.path());
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("cannot write to standard output: No space left on device"), std::string::npos) << outcome.err;
+}
+
+TEST(Streams, NoColourAndNoBarWhenNotOnATerminal) {
+  const Outcome outcome = run_program("simulate llama3-8b-8-h100");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find('\033'), std::string::npos);
+  EXPECT_EQ(outcome.err, "");
+}
+
+// script(1) gives the program a terminal.
+TEST(Streams, OnATerminalThereIsColourUnlessNoColorIsSet) {
+  const TemporaryFolder folder;
+  const std::string command = " TERM=xterm script -qec \"'$rehearse' list gpus\" /dev/null";
+  const Outcome coloured = run_shell("NO_COLOR=" + command, folder.path());
+  ASSERT_EQ(coloured.code, 0) << coloured.err;
+  EXPECT_NE(coloured.out.find("\033[1mname"), std::string::npos) << coloured.out;
+  EXPECT_EQ(run_shell("NO_COLOR=1" + command, folder.path()).out.find('\033'), std::string::npos);
+}
+
+// Starts a long simulation, sends the signal once it runs, and returns what the shell saw.
+Outcome interrupted_by(const std::string& signal, const std::filesystem::path& folder) {
+  return run_shell(
+      "set -m\n\"$rehearse\" simulate llama3-8b-8-h100 --set simulation.steps=1000 -o out &\nsleep 1\nkill -" + signal + " %1\nwait %1",
+      folder);
+}
+
+TEST(Signals, AnInterruptedSimulationLeavesNothing) {
+  for (const auto& [signal, code] : {std::pair<std::string, int>{"INT", 130}, {"TERM", 143}}) {
+    const TemporaryFolder folder;
+    EXPECT_EQ(interrupted_by(signal, folder.path()).code, code) << signal;
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "out")) << signal;
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::cli

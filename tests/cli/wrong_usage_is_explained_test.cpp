@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include "tests/cli/program.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+void expect_refused(const std::string& arguments, const std::string& message) {
+  const Outcome outcome = run_program(arguments);
+  EXPECT_EQ(outcome.code, 2) << arguments;
+  EXPECT_EQ(outcome.out, "") << arguments;
+  EXPECT_NE(outcome.err.find(message), std::string::npos) << arguments << "\n" << outcome.err;
+}
+
+TEST(WrongUsage, WithoutACommandTheHelpIsShownOnStandardError) { expect_refused("", "Usage: rehearse"); }
+
+TEST(WrongUsage, AnUnknownCommandGetsASuggestion) {
+  expect_refused("simulat llama3-8b-8-h100", "unknown command 'simulat'\n  did you mean 'simulate'?");
+}
+
+TEST(WrongUsage, AnUnknownOptionGetsASuggestion) {
+  expect_refused("predict llama3-8b-8-h100 --jsn", "unexpected argument '--jsn'\n  did you mean '--json'?");
+  expect_refused("--verson", "unexpected argument '--verson'\n  did you mean '--version'?");
+  expect_refused("--verson predict llama3-8b-8-h100", "unexpected argument '--verson'");
+}
+
+TEST(WrongUsage, ASecondJobIsRefused) { expect_refused("predict llama3-8b-8-h100 another", "unexpected argument 'another'"); }
+
+TEST(WrongUsage, AMissingJobIsNamed) { expect_refused("predict", "JOB is required"); }
+
+TEST(WrongUsage, AnUnknownJobIsNamed) { expect_refused("predict lama3-8b-8-h100", "lama3-8b-8-h100"); }
+
+TEST(WrongUsage, AnUnknownListIsNamed) { expect_refused("list model", "unknown list 'model'\n  did you mean 'models'?"); }
+
+TEST(WrongUsage, AnUnknownClusterGetsASuggestion) { expect_refused("topology dgx-a100-80g-hdr20", "did you mean 'dgx-a100-80g-hdr200'?"); }
+
+TEST(WrongUsage, NumbersMustBeNumbers) {
+  expect_refused("predict llama3-8b-8-h100 --seed -1", "--seed takes a whole number");
+  expect_refused("predict llama3-8b-8-h100 --seed 18446744073709551616", "--seed takes a whole number");
+  expect_refused("predict llama3-8b-8-h100 --seed 9007199254740993", "--seed must be between 0 and 9007199254740992");
+  expect_refused("predict llama3-8b-8-h100 --seed 7x", "--seed takes a whole number");
+  expect_refused("compare llama3-8b-8-h100 --tolerance nan", "--tolerance takes a percentage");
+  expect_refused("compare llama3-8b-8-h100 --tolerance -5", "--tolerance takes a percentage");
+  expect_refused("topology dgx-a100-80g-hdr200 --gpus 0", "--gpus");
+}
+
+TEST(WrongUsage, ASetWithoutAValueIsRefused) {
+  expect_refused("predict llama3-8b-8-h100 --set parallel.tp", "--set takes key=value, not 'parallel.tp'");
+  expect_refused("predict llama3-8b-8-h100 --set =4", "--set takes key=value, not '=4'");
+}
+
+TEST(WrongUsage, ASetOfAnUnknownKeyNamesItsPlace) {
+  expect_refused("predict llama3-8b-8-h100 --set paralel.tp=4", "--set paralel.tp=4");
+  expect_refused("predict llama3-8b-8-h100 --set paralel.tp=4", "parallel");
+}
+
+}  // namespace
+}  // namespace rehearse::cli

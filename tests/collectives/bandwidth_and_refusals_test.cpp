@@ -1,0 +1,112 @@
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "executor.hpp"
+#include "groups.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using workloads::CollectiveKind;
+using workloads::CollectiveRegistry;
+using workloads::GroupShape;
+using workloads::nccl_bandwidth;
+
+// nccl-tests, doc/PERFORMANCE.md: "busbw = algbw x 2(n-1)/n" for all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all, 1 for
+// broadcast and send-recv. 8 ranks, 8 GB in 0.1 s: algbw 80 GB/s.
+TEST(BandwidthIsAsNcclTestsPrintIt, for_eight_ranks) {
+  const auto busbw = [](CollectiveKind kind) { return nccl_bandwidth(kind, 8, 8e9, 0.1).busbw_bytes_per_s; };
+  EXPECT_DOUBLE_EQ(nccl_bandwidth(CollectiveKind::all_reduce, 8, 8e9, 0.1).algbw_bytes_per_s, 80e9);
+  EXPECT_DOUBLE_EQ(busbw(CollectiveKind::all_reduce), 140e9);
+  EXPECT_DOUBLE_EQ(busbw(CollectiveKind::all_gather), 70e9);
+  EXPECT_DOUBLE_EQ(busbw(CollectiveKind::reduce_scatter), 70e9);
+  EXPECT_DOUBLE_EQ(busbw(CollectiveKind::all_to_all), 70e9);
+  EXPECT_DOUBLE_EQ(busbw(CollectiveKind::broadcast), 80e9);
+  EXPECT_DOUBLE_EQ(busbw(CollectiveKind::send_recv), 80e9);
+}
+
+// The purpose of busbw: without latency a ring reaches the speed of the port, whatever the collective and the number of ranks.
+TEST(BandwidthIsAsNcclTestsPrintIt, a_ring_without_latency_reaches_the_port_speed) {
+  const Speeds speeds{.intra_bytes_per_s = 450e9};
+  for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+                          CollectiveKind::all_to_all, CollectiveKind::send_recv}) {
+    for (const int n : {2, 3, 8, 13}) {
+      const double seconds = execute(CollectiveRegistry::get("ring").rounds(kind, one_domain(n), 1e9), one_domain(n), speeds);
+      EXPECT_NEAR(nccl_bandwidth(kind, n, 1e9, seconds).busbw_bytes_per_s, 450e9, 450e9 * 1e-9) << workloads::name_of(kind) << " " << n;
+    }
+  }
+}
+
+TEST(BandwidthIsAsNcclTestsPrintIt, a_bandwidth_needs_a_time) {
+  EXPECT_THROW((void)nccl_bandwidth(CollectiveKind::all_reduce, 8, 1, 0), std::invalid_argument);
+  EXPECT_THROW((void)nccl_bandwidth(CollectiveKind::all_reduce, 0, 1, 1), std::invalid_argument);
+}
+
+TEST(CollectivesAreFoundByName, the_four_of_them) {
+  EXPECT_EQ(CollectiveRegistry::names(), (std::vector<std::string>{"halving-doubling", "hierarchical", "ring", "tree"}));
+  EXPECT_EQ(workloads::name_of(CollectiveKind::all_reduce), "all-reduce");
+  EXPECT_EQ(workloads::name_of(CollectiveKind::all_gather), "all-gather");
+  EXPECT_EQ(workloads::name_of(CollectiveKind::reduce_scatter), "reduce-scatter");
+  EXPECT_EQ(workloads::name_of(CollectiveKind::broadcast), "broadcast");
+  EXPECT_EQ(workloads::name_of(CollectiveKind::all_to_all), "all-to-all");
+  EXPECT_EQ(workloads::name_of(CollectiveKind::send_recv), "send-recv");
+}
+
+TEST(CollectivesAreFoundByName, groups_know_their_domains) {
+  EXPECT_EQ(dealt(7, 3).domains(), 3);
+  EXPECT_FALSE(dealt(7, 3).uniform());
+  EXPECT_TRUE(dealt(6, 3).uniform());
+  EXPECT_TRUE(one_domain(5).uniform());
+}
+
+template <class Action>
+std::string refusal(const Action& action) {
+  try {
+    action();
+  } catch (const config::InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// What is not supported is refused by both members alike, and what is supported by neither.
+TEST(CollectivesRefuse, kinds_they_do_not_have) {
+  for (const std::string& name : CollectiveRegistry::names()) {
+    const auto& collective = CollectiveRegistry::get(name);
+    for (const CollectiveKind kind : all_kinds()) {
+      const std::string message = collective.supports(kind) ? "" : "'" + name + "' has no " + std::string(workloads::name_of(kind));
+      const auto rounds = refusal([&] { (void)collective.rounds(kind, blocks(2, 2), 1); });
+      const auto form = refusal([&] { (void)collective.closed_form(kind, blocks(2, 2), 1); });
+      const auto volumes = refusal([&] { (void)collective.volumes(kind, blocks(2, 2), 1); });
+      for (const std::string& said : {rounds, form, volumes}) {
+        EXPECT_NE(said.find(message), std::string::npos) << said;
+        EXPECT_EQ(said.empty(), message.empty()) << said;
+      }
+    }
+  }
+}
+
+TEST(CollectivesRefuse, hierarchical_on_uneven_domains) {
+  const auto& hierarchical = CollectiveRegistry::get("hierarchical");
+  const auto said = refusal([&] { (void)hierarchical.rounds(CollectiveKind::all_reduce, domains_of({4, 2}), 1); });
+  EXPECT_NE(said.find("collective 'hierarchical' needs as many members in every domain"), std::string::npos) << said;
+  EXPECT_NE(said.find("between 2 and 4 members"), std::string::npos) << said;
+  EXPECT_EQ(refusal([&] { (void)hierarchical.closed_form(CollectiveKind::all_reduce, domains_of({4, 2}), 1); }), said);
+}
+
+TEST(CollectivesRefuse, malformed_groups_and_strange_roots) {
+  const GroupShape homeless{.size = 3, .domain = {0, 0}};
+  const GroupShape nobody{.size = 0, .domain = {}};
+  for (const std::string& name : CollectiveRegistry::names()) {
+    const auto& collective = CollectiveRegistry::get(name);
+    EXPECT_THROW((void)collective.rounds(CollectiveKind::all_reduce, homeless, 1), std::invalid_argument);
+    EXPECT_THROW((void)collective.closed_form(CollectiveKind::all_reduce, homeless, 1), std::invalid_argument);
+    EXPECT_THROW((void)collective.closed_form(CollectiveKind::all_reduce, nobody, 1), std::invalid_argument);
+    EXPECT_THROW((void)collective.rounds(CollectiveKind::all_reduce, one_domain(2), 1, 2), std::invalid_argument);
+    EXPECT_THROW((void)collective.rounds(CollectiveKind::all_reduce, one_domain(2), 1, -1), std::invalid_argument);
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::tests

@@ -1,0 +1,65 @@
+// Groups to try the algorithms on: how many members, and how they sit in domains.
+#pragma once
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "workloads/collective.hpp"
+
+namespace rehearse::tests {
+
+struct NamedGroup {
+  std::string name;
+  workloads::GroupShape shape;
+};
+
+inline workloads::GroupShape one_domain(int size) { return {.size = size, .domain = std::vector<int>(static_cast<std::size_t>(size), 0)}; }
+
+// Adjacent members: sizes[d] of them in domain d.
+inline workloads::GroupShape domains_of(const std::vector<int>& sizes) {
+  workloads::GroupShape group{.size = std::accumulate(sizes.begin(), sizes.end(), 0), .domain = {}};
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    group.domain.insert(group.domain.end(), static_cast<std::size_t>(sizes[d]), static_cast<int>(d));
+  return group;
+}
+
+inline workloads::GroupShape blocks(int domains, int per_domain) {
+  return domains_of(std::vector<int>(static_cast<std::size_t>(domains), per_domain));
+}
+
+// Members dealt out like cards; domain numbers neither dense nor in order.
+inline workloads::GroupShape dealt(int size, int domains) {
+  workloads::GroupShape group{.size = size, .domain = {}};
+  for (int member = 0; member < size; ++member) group.domain.push_back(100 - 7 * (member % domains));
+  return group;
+}
+
+inline std::vector<NamedGroup> many_groups() {
+  std::vector<NamedGroup> out;
+  for (int n = 1; n <= 64; ++n) {
+    out.push_back({"one domain of " + std::to_string(n), one_domain(n)});
+    out.push_back({std::to_string(n) + " domains of 1", blocks(n, 1)});
+    for (const int domains : {2, 3, 5, 8}) {
+      if (n % domains == 0)
+        out.push_back({std::to_string(domains) + " domains of " + std::to_string(n / domains), blocks(domains, n / domains)});
+      if (n >= domains) out.push_back({std::to_string(n) + " dealt to " + std::to_string(domains), dealt(n, domains)});
+    }
+  }
+  for (const auto& sizes : std::vector<std::vector<int>>{{1, 2}, {3, 1}, {2, 2, 3}, {4, 1, 1}, {8, 8, 5}, {1, 7, 1, 7}, {16, 2, 16}})
+    out.push_back({"uneven domains, " + std::to_string(sizes.size()), domains_of(sizes)});
+  return out;
+}
+
+inline std::vector<workloads::CollectiveKind> all_kinds() {
+  using enum workloads::CollectiveKind;
+  return {all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv};
+}
+
+// hierarchical refuses uneven groups of several levels.
+inline bool serves(const std::string& algorithm, workloads::CollectiveKind kind, const workloads::GroupShape& group) {
+  const bool refused = algorithm == "hierarchical" && !group.uniform();
+  return workloads::CollectiveRegistry::get(algorithm).supports(kind) && !refused;
+}
+
+}  // namespace rehearse::tests

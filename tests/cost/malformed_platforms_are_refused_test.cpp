@@ -1,0 +1,274 @@
+#include <gtest/gtest.h>
+
+#include "config/input_error.hpp"
+#include "sim/cost/gpu.hpp"
+
+namespace rehearse::sim::testing {
+namespace {
+
+const std::string good_gpu =
+    "source: test\n"
+    "memory: 80 GiB\n"
+    "memory_bandwidth: 2 TB/s\n"
+    "power_limit: 400 W\n"
+    "launch: 3 us\n"
+    "peak: {bf16: 312 TFLOP/s}\n"
+    "contention:\n"
+    "  tp: {alpha: 1.2, beta: 1}\n"
+    "efficiency:\n"
+    "  gemm: {bf16: {model: roofline, compute: 0.7}}\n"
+    "  attention: {bf16: {model: modified-roofline, compute: 0.6, memory: 0.8}}\n"
+    "  memory_bound: {model: roofline, memory: 0.8}\n";
+
+const std::string good_software =
+    "source: test\n"
+    "fusions: {softmax: true, norm: true, activation: true, dropout_add: true, rope: true, cross_entropy: true,\n"
+    "          gradient_accumulation: true, optimizer: true}\n"
+    "launch: 2 us\n"
+    "issue: 6 us\n"
+    "step: 5 ms\n";
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const auto at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), by);
+}
+
+// The whole message of reading the good file with one piece of it replaced.
+std::string gpu_error(const std::string& what, const std::string& by) {
+  try {
+    static_cast<void>(read_gpu(config::Node::load_text(replaced(good_gpu, what, by), "gpu.yaml"), "g"));
+  } catch (const config::InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string software_error(const std::string& what, const std::string& by) {
+  try {
+    static_cast<void>(read_software(config::Node::load_text(replaced(good_software, what, by), "s.yaml"), "s"));
+  } catch (const config::InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(MalformedPlatforms, TheUnchangedFilesAreAccepted) {
+  EXPECT_EQ(gpu_error("80 GiB", "80 GiB"), "accepted");
+  EXPECT_EQ(software_error("2 us", "2 us"), "accepted");
+}
+
+TEST(MalformedPlatforms, UnknownKey) {
+  EXPECT_EQ(gpu_error("power_limit", "power_limt"),
+            "gpu.yaml:4:1: error: unknown key 'power_limt'\n"
+            "    4 | power_limt: 400 W\n"
+            "      | ^\n"
+            "  did you mean 'power_limit'? known: source, memory, memory_bandwidth, power_limit, launch, peak, contention, efficiency");
+}
+
+TEST(MalformedPlatforms, MissingSource) {
+  EXPECT_EQ(gpu_error("source: test\n", ""),
+            "gpu.yaml:1:1: error: missing key 'source'\n"
+            "    1 | memory: 80 GiB\n"
+            "      | ^");
+}
+
+TEST(MalformedPlatforms, BareNumber) {
+  EXPECT_EQ(gpu_error("80 GiB", "80"),
+            "gpu.yaml:2:9: error: memory: a unit is missing (write 80 GiB or 80 GB)\n"
+            "    2 | memory: 80\n"
+            "      |         ^");
+}
+
+TEST(MalformedPlatforms, WrongDimension) {
+  EXPECT_EQ(gpu_error("2 TB/s", "2 TB"),
+            "gpu.yaml:3:19: error: memory_bandwidth: unknown unit 'TB' (known: B/s, kB/s, MB/s, GB/s, TB/s, PB/s, KiB/s, MiB/s, GiB/s, "
+            "TiB/s, bps, kbps, Mbps, Gbps, Tbps)\n"
+            "    3 | memory_bandwidth: 2 TB\n"
+            "      |                   ^");
+}
+
+TEST(MalformedPlatforms, UnknownPrecision) {
+  EXPECT_EQ(gpu_error("peak: {bf16", "peak: {bf61"),
+            "gpu.yaml:6:8: error: unknown key 'bf61' in peak\n"
+            "    6 | peak: {bf61: 312 TFLOP/s}\n"
+            "      |        ^\n"
+            "  did you mean 'bf16'? known: fp32, bf16, fp16, fp8, fp4");
+}
+
+TEST(MalformedPlatforms, EmptyPeak) {
+  EXPECT_EQ(gpu_error("peak: {bf16: 312 TFLOP/s}", "peak: {}"),
+            "gpu.yaml:6:1: error: at least one precision is needed\n"
+            "    6 | peak: {}\n"
+            "      | ^\n"
+            "  write for example peak: {bf16: 312 TFLOP/s}");
+}
+
+TEST(MalformedPlatforms, UnknownModel) {
+  EXPECT_EQ(gpu_error("model: roofline, compute: 0.7", "model: rofline"),
+            "gpu.yaml:10:24: error: efficiency.gemm.bf16.model cannot be 'rofline'\n"
+            "   10 |   gemm: {bf16: {model: rofline}}\n"
+            "      |                        ^\n"
+            "  did you mean 'roofline'? known: modified-roofline, profile, roofline");
+}
+
+TEST(MalformedPlatforms, EfficiencyAboveOne) {
+  EXPECT_EQ(gpu_error("compute: 0.7", "compute: 1.7"),
+            "gpu.yaml:10:43: error: efficiency.gemm.bf16.compute must be between 0.001 and 1, not 1.7\n"
+            "   10 |   gemm: {bf16: {model: roofline, compute: 1.7}}\n"
+            "      |                                           ^");
+}
+
+TEST(MalformedPlatforms, MissingClass) {
+  EXPECT_EQ(gpu_error("  attention: {bf16: {model: modified-roofline, compute: 0.6, memory: 0.8}}\n", ""),
+            "gpu.yaml:10:3: error: missing key 'attention' in efficiency\n"
+            "   10 |   gemm: {bf16: {model: roofline, compute: 0.7}}\n"
+            "      |   ^");
+}
+
+TEST(MalformedPlatforms, UnknownClass) {
+  EXPECT_EQ(gpu_error("  attention:", "  atention:"),
+            "gpu.yaml:11:3: error: unknown key 'atention' in efficiency\n"
+            "   11 |   atention: {bf16: {model: modified-roofline, compute: 0.6, memory: 0.8}}\n"
+            "      |   ^\n"
+            "  did you mean 'attention'? known: gemm, attention, memory_bound, embedding, loss, optimizer");
+}
+
+TEST(MalformedPlatforms, PrecisionWithoutPeak) {
+  EXPECT_EQ(gpu_error("gemm: {bf16:", "gemm: {fp8:"),
+            "gpu.yaml:10:10: error: the GPU has no peak for fp8\n"
+            "   10 |   gemm: {fp8: {model: roofline, compute: 0.7}}\n"
+            "      |          ^");
+}
+
+TEST(MalformedPlatforms, MissingLine) {
+  EXPECT_EQ(gpu_error(", memory: 0.8}}", "}}"),
+            "gpu.yaml:11:21: error: missing key 'memory' in efficiency.attention.bf16\n"
+            "   11 |   attention: {bf16: {model: modified-roofline, compute: 0.6}}\n"
+            "      |                     ^");
+}
+
+TEST(MalformedPlatforms, SoftKnee) {
+  EXPECT_EQ(gpu_error("memory: 0.8}}", "memory: 0.8, knee: 0.5}}"),
+            "gpu.yaml:11:81: error: efficiency.attention.bf16.knee must be between 1 and 64, not 0.5\n"
+            "   11 |   attention: {bf16: {model: modified-roofline, compute: 0.6, memory: 0.8, knee: 0.5}}\n"
+            "      |                                                                                 ^");
+}
+
+TEST(MalformedPlatforms, ContentionBelowOne) {
+  EXPECT_EQ(gpu_error("alpha: 1.2", "alpha: 0.8"),
+            "gpu.yaml:8:15: error: contention.tp.alpha must be between 1 and 100, not 0.8\n"
+            "    8 |   tp: {alpha: 0.8, beta: 1}\n"
+            "      |               ^");
+}
+
+TEST(MalformedPlatforms, UnknownContention) {
+  EXPECT_EQ(gpu_error("  tp: {alpha", "  mp: {alpha"),
+            "gpu.yaml:8:3: error: unknown key 'mp' in contention\n"
+            "    8 |   mp: {alpha: 1.2, beta: 1}\n"
+            "      |   ^\n"
+            "  did you mean 'tp'? known: tp, cp, ep, pp, dp, offload");
+}
+
+TEST(MalformedPlatforms, EmptyProfile) {
+  EXPECT_EQ(gpu_error("{model: roofline, compute: 0.7}", "{model: profile, points: []}"),
+            "gpu.yaml:10:41: error: a profile needs at least one point\n"
+            "   10 |   gemm: {bf16: {model: profile, points: []}}\n"
+            "      |                                         ^");
+}
+
+TEST(MalformedPlatforms, RepeatedPoint) {
+  EXPECT_EQ(gpu_error("{model: roofline, compute: 0.7}",
+                      "{model: profile, points: [{m: 1, n: 1, k: 1, rate: 1 TFLOP/s}, {m: 1, n: 1, k: 1, rate: 2 TFLOP/s}]}"),
+            "gpu.yaml:10:79: error: this shape is already in the profile\n"
+            "   10 |   gemm: {bf16: {model: profile, points: [{m: 1, n: 1, k: 1, rate: 1 TFLOP/s}, {m: 1, n: 1, k: 1, rate: 2 TFLOP/s}]}}\n"
+            "      |                                                                               ^");
+}
+
+TEST(MalformedPlatforms, ZeroShape) {
+  EXPECT_EQ(gpu_error("{model: roofline, compute: 0.7}", "{model: profile, points: [{m: 0, n: 1, k: 1, rate: 1 TFLOP/s}]}"),
+            "gpu.yaml:10:46: error: efficiency.gemm.bf16.points[0].m must be between 1 and 1099511627776, not 0\n"
+            "   10 |   gemm: {bf16: {model: profile, points: [{m: 0, n: 1, k: 1, rate: 1 TFLOP/s}]}}\n"
+            "      |                                              ^");
+}
+
+TEST(MalformedPlatforms, NoPrecision) {
+  EXPECT_EQ(gpu_error("gemm: {bf16: {model: roofline, compute: 0.7}}", "gemm: {}"),
+            "gpu.yaml:10:3: error: a precision is missing\n"
+            "   10 |   gemm: {}\n"
+            "      |   ^\n"
+            "  write for example bf16: {model: roofline}");
+}
+
+TEST(MalformedPlatforms, ModelWithoutPrecision) {
+  EXPECT_EQ(gpu_error("gemm: {bf16: {model: roofline, compute: 0.7}}", "gemm: {model: roofline}"),
+            "gpu.yaml:10:10: error: unknown key 'model' in efficiency.gemm\n"
+            "   10 |   gemm: {model: roofline}\n"
+            "      |          ^\n"
+            "  known: fp32, bf16, fp16, fp8, fp4");
+}
+
+TEST(MalformedPlatforms, SoftwareUnknownFusion) {
+  EXPECT_EQ(
+      software_error("softmax", "sofmax"),
+      "s.yaml:2:11: error: unknown key 'sofmax' in fusions\n"
+      "    2 | fusions: {sofmax: true, norm: true, activation: true, dropout_add: true, rope: true, cross_entropy: true,\n"
+      "      |           ^\n"
+      "  did you mean 'softmax'? known: softmax, norm, activation, dropout_add, rope, cross_entropy, gradient_accumulation, optimizer");
+}
+
+TEST(MalformedPlatforms, SoftwareMissingFusion) {
+  EXPECT_EQ(software_error(", optimizer: true", ""),
+            "s.yaml:2:10: error: missing key 'optimizer' in fusions\n"
+            "    2 | fusions: {softmax: true, norm: true, activation: true, dropout_add: true, rope: true, cross_entropy: true,\n"
+            "      |          ^");
+}
+
+TEST(MalformedPlatforms, SoftwareFusionNotBoolean) {
+  EXPECT_EQ(software_error("norm: true", "norm: yes"),
+            "s.yaml:2:32: error: fusions.norm must be true or false, not 'yes'\n"
+            "    2 | fusions: {softmax: true, norm: yes, activation: true, dropout_add: true, rope: true, cross_entropy: true,\n"
+            "      |                                ^");
+}
+
+TEST(MalformedPlatforms, SoftwareNegativeTime) {
+  EXPECT_EQ(software_error("launch: 2 us", "launch: -2 us"),
+            "s.yaml:4:9: error: launch must not be negative: '-2 us'\n"
+            "    4 | launch: -2 us\n"
+            "      |         ^");
+}
+
+TEST(MalformedPlatforms, SoftwareUnknownKey) {
+  EXPECT_EQ(software_error("issue", "isue"),
+            "s.yaml:5:1: error: unknown key 'isue'\n"
+            "    5 | isue: 6 us\n"
+            "      | ^\n"
+            "  did you mean 'issue'? known: source, fusions, launch, issue, step");
+}
+
+TEST(MalformedPlatforms, SoftwareMissingStep) {
+  EXPECT_EQ(software_error("step: 5 ms\n", ""),
+            "s.yaml:1:1: error: missing key 'step'\n"
+            "    1 | source: test\n"
+            "      | ^");
+}
+
+TEST(MalformedPlatforms, ProfileOfMovement) {
+  EXPECT_EQ(gpu_error("memory_bound: {model: roofline, memory: 0.8}", "memory_bound: {model: profile, points: []}"),
+            "gpu.yaml:12:25: error: a profile prices gemm and attention only\n"
+            "   12 |   memory_bound: {model: profile, points: []}\n"
+            "      |                         ^\n"
+            "  use roofline");
+}
+
+TEST(MalformedPlatforms, GemmShapeInAnAttentionProfile) {
+  EXPECT_EQ(
+      gpu_error("{model: modified-roofline, compute: 0.6, memory: 0.8}", "{model: profile, points: [{m: 1, n: 1, k: 1, rate: 1 TFLOP/s}]}"),
+      "gpu.yaml:11:48: error: unknown key 'm' in efficiency.attention.bf16.points[0]\n"
+      "   11 |   attention: {bf16: {model: profile, points: [{m: 1, n: 1, k: 1, rate: 1 TFLOP/s}]}}\n"
+      "      |                                                ^\n"
+      "  known: query, key, head_dim, heads, rate");
+}
+
+}  // namespace
+}  // namespace rehearse::sim::testing

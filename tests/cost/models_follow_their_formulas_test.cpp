@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "config/input_error.hpp"
+#include "gpu_files.hpp"
+
+namespace rehearse::sim::testing {
+namespace {
+
+constexpr double rounding = 1e-12;
+
+void expect_same(double actual, double expected) { EXPECT_NEAR(actual / expected, 1, rounding); }
+
+TEST(Roofline, IsTheSlowerOfComputingAndMoving) {
+  // 50 TFLOP/s and 0.8 TB/s: the ridge is at 62.5 FLOP/byte.
+  const Gpu gpu = gpu_with_gemm("{model: roofline, compute: 0.5, memory: 0.8}");
+  workloads::Operator op = gemm(4096, 4096, 4096);
+  expect_same(gpu.cost->seconds(op), op.flops / 50e12);
+  op.bytes = op.flops / 50;  // 50 FLOP/byte: left of the ridge
+  expect_same(gpu.cost->seconds(op), op.bytes / 0.8e12);
+  op.bytes = op.flops / 62.5;
+  expect_same(op.flops / 50e12, op.bytes / 0.8e12);
+}
+
+TEST(Roofline, DefaultsToTheDataSheet) {
+  const workloads::Operator op = gemm(4096, 4096, 4096);
+  expect_same(gpu_with_gemm("{model: roofline}").cost->seconds(op), op.flops / 100e12);
+}
+
+TEST(Roofline, PricesMovementByBytesAlone) {
+  const Gpu gpu = gpu_with_gemm("{model: roofline}");
+  expect_same(gpu.cost->seconds(moving(1e9)), 1e9 / 0.5e12);
+  EXPECT_EQ(gpu.cost->seconds(moving(0)), 0);
+}
+
+TEST(ModifiedRoofline, AddsBothLinesWithKneeOne) {
+  const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 0.7, memory: 0.6, knee: 1}");
+  const workloads::Operator op = gemm(1024, 1024, 512);
+  expect_same(gpu.cost->seconds(op), op.flops / 70e12 + op.bytes / 0.6e12);
+}
+
+TEST(ModifiedRoofline, IsTheRootOfTheSumOfPowersBetween) {
+  const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 0.7, memory: 0.6, knee: 2, fixed: 3 us}");
+  const workloads::Operator op = gemm(1024, 1024, 512);
+  expect_same(gpu.cost->seconds(op), std::hypot(op.flops / 70e12, op.bytes / 0.6e12) + 3e-6);
+}
+
+TEST(ModifiedRoofline, ApproachesTheRooflineWithASharpKnee) {
+  const workloads::Operator op = gemm(4096, 4096, 4096);
+  const double sharp = gpu_with_gemm("{model: modified-roofline, compute: 0.7, memory: 0.6, knee: 64}").cost->seconds(op);
+  const double corner = gpu_with_gemm("{model: roofline, compute: 0.7, memory: 0.6}").cost->seconds(op);
+  EXPECT_GE(sharp, corner);
+  EXPECT_LE(sharp, corner * std::pow(2, 1.0 / 64));  // both lines equal: the largest gap
+}
+
+TEST(ModifiedRoofline, StretchesCausalBlocksAndNarrowHeads) {
+  // 1 + 128/1024 of the blocks, 1 + 32/64 of the work per score.
+  const Gpu gpu = gpu_with_attention("{model: modified-roofline, compute: 0.5, memory: 1, knee: 1, causal_block: 128, head_dim_half: 32}");
+  const workloads::Operator causal = attention(1, 16, 1024, 64, true), full = attention(1, 16, 1024, 64, false);
+  expect_same(gpu.cost->seconds(causal), causal.flops * 1.125 * 1.5 / 50e12 + causal.bytes / 1e12);
+  expect_same(gpu.cost->seconds(full), full.flops * 1.5 / 50e12 + full.bytes / 1e12);
+}
+
+TEST(ModifiedRoofline, RunsBackwardAtItsOwnRate) {
+  const Gpu gpu = gpu_with_attention("{model: modified-roofline, compute: 0.5, memory: 1, knee: 1, backward: 0.8}");
+  workloads::Operator op = attention(1, 16, 1024, 64, false);
+  op.bytes = 0;
+  const double forward = gpu.cost->seconds(op);
+  op.pass = workloads::Pass::backward_input;
+  expect_same(gpu.cost->seconds(op), forward / 0.8);
+  op.pass = workloads::Pass::recompute;
+  expect_same(gpu.cost->seconds(op), forward);
+}
+
+const char* const profile =
+    "{model: profile, points: [{m: 1024, n: 1024, k: 1024, rate: 40 TFLOP/s}, {m: 4096, n: 1024, k: 1024, rate: 60 TFLOP/s},"
+    " {m: 4096, n: 4096, k: 4096, rate: 80 TFLOP/s}]}";
+
+double rate(const Gpu& gpu, const workloads::Operator& op) { return op.flops / gpu.cost->seconds(op); }
+
+TEST(Profile, PassesExactlyThroughItsPoints) {
+  const Gpu gpu = gpu_with_gemm(profile);
+  expect_same(rate(gpu, gemm(1024, 1024, 1024)), 40e12);
+  expect_same(rate(gpu, gemm(4096, 1024, 1024)), 60e12);
+  expect_same(rate(gpu, gemm(4096, 4096, 4096)), 80e12);
+}
+
+TEST(Profile, NeverLeavesTheRangeOfItsPoints) {
+  const Gpu gpu = gpu_with_gemm(profile);
+  for (const std::int64_t m : {1, 100, 2000, 100'000}) {
+    for (const std::int64_t k : {1, 100, 2000, 100'000}) {
+      EXPECT_GE(rate(gpu, gemm(m, 1024, k)), 40e12 * (1 - rounding));
+      EXPECT_LE(rate(gpu, gemm(m, 1024, k)), 80e12 * (1 + rounding));
+    }
+  }
+}
+
+TEST(Profile, TakesTheGeometricMeanHalfwayInLogarithms) {
+  // Two points: the weights are equal at the geometric mean of the shapes.
+  const Gpu gpu =
+      gpu_with_gemm("{model: profile, points: [{m: 1024, n: 64, k: 64, rate: 20 TFLOP/s}, {m: 4096, n: 64, k: 64, rate: 80 TFLOP/s}]}");
+  expect_same(rate(gpu, gemm(2048, 64, 64)), 40e12);
+}
+
+TEST(Profile, KnowsAttentionByItsOwnShape) {
+  const Gpu gpu = gpu_with_attention(
+      "{model: profile, points: [{query: 1024, key: 1024, head_dim: 64, heads: 32, rate: 20 TFLOP/s},"
+      " {query: 8192, key: 8192, head_dim: 64, heads: 32, rate: 60 TFLOP/s}]}");
+  expect_same(rate(gpu, attention(2, 16, 8192, 64, true)), 60e12);
+}
+
+TEST(OperatorSeconds, AddTheGapOfEveryKernel) {
+  const Gpu gpu = gpu_with_gemm("{model: roofline}");
+  Software software;
+  software.launch_s = 2e-6;
+  workloads::Operator op = moving(1e9);  // 2 ms
+  op.kernels = 3;
+  expect_same(operator_seconds(gpu, software, op), 2e-3 + 6e-6);
+}
+
+TEST(OperatorSeconds, AreNotLessThanTheHostNeedsToLaunch) {
+  // 4 us of the driver and 6 us of the stack for each of two kernels that take nothing.
+  const Gpu gpu = gpu_with_gemm("{model: roofline}");
+  Software software;
+  software.launch_s = 1e-6;
+  software.issue_s = 6e-6;
+  workloads::Operator op = moving(1);
+  op.kernels = 2;
+  expect_same(operator_seconds(gpu, software, op), 20e-6);
+}
+
+TEST(Efficiency, SixteenBitFormatsStandInForEachOther) {
+  const std::string text =
+      "source: test\nmemory: 80 GiB\nmemory_bandwidth: 1 TB/s\npower_limit: 400 W\nlaunch: 4 us\n"
+      "peak: {bf16: 100 TFLOP/s, fp16: 200 TFLOP/s, fp8: 400 TFLOP/s}\nefficiency:\n  gemm: {bf16: {model: roofline}}\n"
+      "  attention: {bf16: {model: roofline}}\n  memory_bound: {model: roofline}\n";
+  const Gpu gpu = read_gpu(config::Node::load_text(text, "gpu.yaml"), "g1");
+  const workloads::Operator op = gemm(4096, 4096, 4096, workloads::DType::fp16);
+  expect_same(gpu.cost->seconds(op), op.flops / 200e12);
+  try {
+    static_cast<void>(gpu.cost->seconds(gemm(64, 64, 64, workloads::DType::fp8)));
+    FAIL() << "fp8 has a peak but no efficiency";
+  } catch (const config::InputError& error) {
+    EXPECT_STREQ(error.what(), "error: GPU 'g1' has no efficiency for gemm in fp8");
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::sim::testing

@@ -1,0 +1,168 @@
+// How far the shipped GPU files are from published kernel times. The bounds are the fits' own residuals, rounded up; a change of a file or
+// a formula that fits worse than the published fit fails.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "gpu_files.hpp"
+
+namespace rehearse::sim::testing {
+namespace {
+
+using config::Node;
+using workloads::Operator;
+using workloads::Pass;
+
+std::vector<Node> points(const char* file) {
+  return Node::load_file(std::string(REHEARSE_SOURCE_DIR) + "/tests/cost/measured/" + file).at("points").items();
+}
+
+std::int64_t size(const Node& row, const char* key, std::int64_t otherwise = 0) {
+  const auto value = row.find(key);
+  return value ? value->as_int(1, 1LL << 40) : otherwise;
+}
+
+bool is(const Node& row, const char* key, const std::string& value) {
+  const auto found = row.find(key);
+  return found && found->as_string() == value;
+}
+
+struct Deviation {
+  double sum = 0;
+  int count = 0;
+  void add(double predicted, double measured) {
+    sum += std::abs(predicted / measured - 1);
+    ++count;
+  }
+  [[nodiscard]] double mean() const { return sum / count; }
+};
+
+// All groups as one product of groups * m rows; every group has weights of its own.
+Operator measured_gemm(const Node& row) {
+  const auto type = is(row, "dtype", "fp8") ? workloads::DType::fp8 : workloads::DType::bf16;
+  const std::int64_t groups = size(row, "groups", 1), m = size(row, "m"), n = size(row, "n"), k = size(row, "k");
+  Operator op = gemm(m, n, k, type);
+  const double output = is(row, "out", "fp32") ? 4 : 2;
+  const bool accumulates = is(row, "accumulate", "true");
+  op.bytes += static_cast<double>(m * n) * (output * (accumulates ? 2 : 1) - 2);
+  op.flops *= static_cast<double>(groups);
+  op.bytes *= static_cast<double>(groups);
+  op.m *= groups;
+  return op;
+}
+
+Deviation gemm_deviation(const std::string& file, const char* gpu, std::int64_t least_rows) {
+  // The file's own bandwidth differs between 40 and 80 GB boards; the points' board is named by the test.
+  const Gpu priced = shipped_gpu(file);
+  Deviation deviation;
+  for (const Node& row : points("gemm.yaml")) {
+    if (!is(row, "gpu", gpu) || is(row, "kind", "dense-best")) continue;
+    const Operator op = measured_gemm(row);
+    if (op.m < least_rows) continue;
+    deviation.add(priced.cost->seconds(op), op.flops / (row.at("tflops").as_number(0, 1e5) * 1e12));
+  }
+  std::cout << file << " gemm: mean absolute error " << 100 * deviation.mean() << " % of " << deviation.count << " points\n";
+  return deviation;
+}
+
+TEST(MeasuredGemm, OnA100) {
+  // Fitted on the 80 GB PCIe board (1935 GB/s), shipped for the 40 GB one (1555 GB/s): 4.0 % becomes 4.9 %.
+  const Deviation deviation = gemm_deviation("a100-pcie-40g", "a100-pcie-80g", 0);
+  EXPECT_EQ(deviation.count, 195);
+  EXPECT_LT(deviation.mean(), 0.055);
+}
+
+TEST(MeasuredGemm, OnHopperInEightBits) {
+  const Deviation deviation = gemm_deviation("h800-sxm", "h800", 1024);
+  EXPECT_EQ(deviation.count, 16);
+  EXPECT_LT(deviation.mean(), 0.09);
+}
+
+TEST(MeasuredGemm, OnB200) {
+  const Deviation deviation = gemm_deviation("b200-sxm", "b200-sxm", 0);
+  EXPECT_EQ(deviation.count, 622);
+  EXPECT_LT(deviation.mean(), 0.12);
+}
+
+// Forward and backward as the shipped operators count them: FLOPs executed (half for causal), bytes of Q, K, V, O and their gradients.
+struct Passes {
+  Operator forward, backward;
+};
+
+Passes measured_attention(const Node& row) {
+  const std::int64_t heads = size(row, "heads"), kv_heads = size(row, "kv_heads", heads), head_dim = size(row, "head_dim");
+  const double widths = static_cast<double>(head_dim + size(row, "v_head_dim", head_dim)) / 2;
+  Passes passes;
+  passes.forward = attention(size(row, "batch"), heads, size(row, "seq"), head_dim, is(row, "causal", "true"));
+  passes.forward.flops *= widths / static_cast<double>(head_dim);
+  const double positions = static_cast<double>(size(row, "batch") * size(row, "seq"));
+  passes.forward.bytes = positions * 4 * widths * static_cast<double>(heads + kv_heads);
+  passes.forward.head_dim = static_cast<std::int64_t>(widths);
+  passes.backward = passes.forward;
+  passes.backward.pass = Pass::backward_input;
+  passes.backward.flops *= 2.5;
+  passes.backward.bytes *= 2;
+  return passes;
+}
+
+double predicted(const Gpu& gpu, const Passes& passes, const std::string& pass) {
+  double seconds = 0;
+  if (pass.find("fwd") != std::string::npos) seconds += gpu.cost->seconds(passes.forward);
+  if (pass.find("bwd") != std::string::npos) seconds += gpu.cost->seconds(passes.backward);
+  return seconds;
+}
+
+double measured(const Node& row, const Passes& passes, const std::string& pass) {
+  double flops = 0;
+  if (pass.find("fwd") != std::string::npos) flops += passes.forward.flops;
+  if (pass.find("bwd") != std::string::npos) flops += passes.backward.flops;
+  const double credited = is(row, "flops", "full") && is(row, "causal", "true") ? 2 * flops : flops;
+  return credited / (row.at("tflops").as_number(0, 1e5) * 1e12);
+}
+
+Deviation attention_deviation(const std::string& file, const std::function<bool(const Node&)>& chosen,
+                              const std::function<bool(const std::string& pass, double seconds)>& host_bound) {
+  const Gpu gpu = shipped_gpu(file);
+  Deviation deviation;
+  for (const Node& row : points("attention.yaml")) {
+    if (!chosen(row)) continue;
+    const Passes passes = measured_attention(row);
+    const std::string pass = row.at("pass").as_string();
+    const double seconds = measured(row, passes, pass);
+    if (!host_bound(pass, seconds)) deviation.add(predicted(gpu, passes, pass), seconds);
+  }
+  std::cout << file << " attention: mean absolute error " << 100 * deviation.mean() << " % of " << deviation.count << " points\n";
+  return deviation;
+}
+
+bool never(const std::string& /*pass*/, double /*seconds*/) { return false; }
+
+TEST(MeasuredAttention, FlashAttention2OnA100) {
+  const auto chosen = [](const Node& row) { return is(row, "gpu", "a100-sxm-80g") && is(row, "kernel", "fa2"); };
+  const Deviation deviation = attention_deviation("a100-sxm4-80g", chosen, never);
+  EXPECT_EQ(deviation.count, 23);
+  EXPECT_LT(deviation.mean(), 0.02);
+}
+
+TEST(MeasuredAttention, CudnnOnH100) {
+  const auto chosen = [](const Node& row) {
+    return is(row, "gpu", "h100-sxm") && is(row, "kernel", "cudnn") && size(row, "head_dim") < 256;
+  };
+  const Deviation deviation = attention_deviation("h100-sxm5-80g", chosen, never);
+  EXPECT_EQ(deviation.count, 23);
+  EXPECT_LT(deviation.mean(), 0.10);
+}
+
+TEST(MeasuredAttention, TransformerEngineOnB200) {
+  // Forward points below 150 us and backward ones below 112 us take the same time whatever their work: the host launches them.
+  const auto chosen = [](const Node& row) { return is(row, "gpu", "b200-sxm"); };
+  const auto host_bound = [](const std::string& pass, double seconds) { return seconds < (pass == "fwd" ? 150e-6 : 112e-6); };
+  const Deviation deviation = attention_deviation("b200-sxm", chosen, host_bound);
+  EXPECT_EQ(deviation.count, 50);
+  EXPECT_LT(deviation.mean(), 0.11);
+}
+
+}  // namespace
+}  // namespace rehearse::sim::testing

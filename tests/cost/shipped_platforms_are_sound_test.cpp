@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "config/data_dir.hpp"
+#include "gpu_files.hpp"
+
+namespace rehearse::sim::testing {
+namespace {
+
+TEST(ShippedGpus, AllLoadWithContentionOfEveryClass) {
+  ASSERT_GE(shipped_gpus().size(), 13U);
+  for (const std::string& name : shipped_gpus()) {
+    const Gpu gpu = shipped_gpu(name);
+    for (const char* cls : {"tp", "cp", "ep", "pp", "dp", "offload"}) EXPECT_TRUE(gpu.contention.contains(cls)) << name << " " << cls;
+    EXPECT_GT(gpu.memory_bytes, 30e9) << name;
+    EXPECT_FALSE(gpu.peak_flops_per_s.empty()) << name;
+  }
+}
+
+TEST(ShippedGpus, PriceEveryPrecisionTheyHaveAPeakFor) {
+  for (const std::string& name : shipped_gpus()) {
+    const Gpu gpu = shipped_gpu(name);
+    for (const auto& [type, peak] : gpu.peak_flops_per_s) {
+      const workloads::Operator op = gemm(8192, 8192, 8192, type);
+      const double share = op.flops / gpu.cost->seconds(op) / peak;
+      EXPECT_GT(share, 0.3) << name << " " << name_of(type);
+      EXPECT_LT(share, 1.0) << name << " " << name_of(type);
+    }
+  }
+}
+
+TEST(ShippedGpus, OfOneArchitectureShareTheirEfficiency) {
+  const std::vector<std::vector<std::string>> families{{"a100-sxm4-40g", "a100-sxm4-80g"},
+                                                       {"h100-sxm5-80g", "h100-sxm5-96g-hbm2e", "h200-sxm", "h800-sxm"},
+                                                       {"b200-sxm", "b300-sxm", "gb200", "gb300"}};
+  for (const auto& family : families) {
+    const config::Node first = shipped_gpu_node(family.front());
+    for (const std::string& name : family) {
+      const config::Node other = shipped_gpu_node(name);
+      EXPECT_EQ(other.at("efficiency").to_yaml(), first.at("efficiency").to_yaml()) << name;
+      EXPECT_EQ(other.at("contention").to_yaml(), first.at("contention").to_yaml()) << name;
+    }
+  }
+}
+
+TEST(ShippedGpus, NeverRunMoreWorkInLessTime) {
+  std::mt19937 random(11);
+  std::uniform_int_distribution<std::int64_t> size(1, 20'000), more(0, 5'000), heads(1, 128);
+  for (const std::string& name : shipped_gpus()) {
+    const Gpu gpu = shipped_gpu(name);
+    const workloads::DType type = gpu.peak_flops_per_s.contains(workloads::DType::bf16) ? workloads::DType::bf16 : workloads::DType::fp16;
+    for (int trial = 0; trial < 200; ++trial) {
+      const std::int64_t m = size(random), n = size(random), k = size(random);
+      EXPECT_LE(gpu.cost->seconds(gemm(m, n, k, type)), gpu.cost->seconds(gemm(m + more(random), n + more(random), k + more(random), type)))
+          << name;
+      const std::int64_t s = size(random), a = heads(random);
+      workloads::Operator small = attention(1, a, s, 128, true), large = attention(1, a + 1, s + more(random), 128, true);
+      small.dtype = large.dtype = type;
+      EXPECT_LE(gpu.cost->seconds(small), gpu.cost->seconds(large)) << name;
+      EXPECT_LE(gpu.cost->seconds(moving(static_cast<double>(m))), gpu.cost->seconds(moving(static_cast<double>(m + 1)))) << name;
+    }
+  }
+}
+
+TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
+  const auto names = config::data_names("platforms/software");
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"custom", "megatron-2021", "megatron-core", "megatron-deepspeed-2022", "torch-3d", "torch-fsdp"}));
+  for (const std::string& name : names) {
+    const Software software = read_software(config::Node::load_file(config::data_file("platforms/software", name)), name);
+    EXPECT_EQ(software.fusions.size(), 8U) << name;
+    EXPECT_GT(software.launch_s, 0) << name;
+    EXPECT_LT(software.launch_s, 10e-6) << name;
+    EXPECT_LT(software.step_s, 0.1) << name;
+  }
+}
+
+TEST(ShippedSoftware, FusionsReachTheWorkload) {
+  const auto load = [](const char* name) {
+    return read_software(config::Node::load_file(config::data_file("platforms/software", name)), name);
+  };
+  EXPECT_TRUE(kernel_fusions(load("megatron-core")).rope);
+  EXPECT_FALSE(kernel_fusions(load("megatron-2021")).rope);
+  EXPECT_TRUE(kernel_fusions(load("megatron-2021")).gradient_accumulation);
+  EXPECT_FALSE(kernel_fusions(load("torch-fsdp")).gradient_accumulation);
+}
+
+}  // namespace
+}  // namespace rehearse::sim::testing

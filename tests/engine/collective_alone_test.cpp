@@ -1,0 +1,134 @@
+// One collective alone on an otherwise idle cluster takes its closed form, in every fidelity that promises it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "jobs.hpp"
+#include "sim/engine/child_process.hpp"
+#include "sim/engine/executor.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using workloads::CollectiveKind;
+
+// A graph of one collective over the first n ranks, all simulated.
+double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
+  std::vector<workloads::SimulatedRank> ranks;
+  std::vector<int> members;
+  workloads::Folding folding;
+  std::vector<std::uint32_t> folded;
+  for (int i = 0; i < n; ++i) {
+    ranks.push_back({i, 0, 1});
+    members.push_back(i);
+    folding.class_of.push_back(i);
+    folded.push_back(i);
+  }
+  folding.ranks = ranks;
+  workloads::StepGraphBuilder builder(ranks);
+  const std::uint32_t group = builder.add_group(workloads::GroupKind::dp_cp, members, folded);
+  const std::uint32_t call = builder.add_call({"x", kind, workloads::GroupKind::dp_cp, bytes, workloads::Pass::update}, 1, group);
+  for (int i = 0; i < n; ++i) {
+    workloads::Op op{workloads::OpKind::collective, workloads::Stream::dp, workloads::Purpose::dp};
+    op.rank = static_cast<std::uint32_t>(i);
+    op.item = call;
+    builder.add(op, "x");
+  }
+  const workloads::StepGraph graph = std::move(builder).freeze();
+  return sim::run_in_child([&] {
+           const sim::CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm);
+           const sim::Prices prices = sim::price_graph(job, model, graph);
+           sim::Machine machine;
+           std::vector<sim::HostIndex> hosts;
+           for (int i = 0; i < n; ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.gpu)));
+           sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
+           const std::vector<sim::CommPlan> plans = planner.plans();
+           machine.seal();
+           return std::vector<double>{sim::execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
+         })
+      .front();
+}
+
+double closed_form_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
+  std::vector<int> members;
+  for (int i = 0; i < n; ++i) members.push_back(i);
+  return sim::CommunicationModel(job.cluster, job.workload, job.simulation.algorithm)
+      .price({"x", kind, workloads::GroupKind::dp_cp, bytes, workloads::Pass::update}, members)
+      .seconds();
+}
+
+// A node of 64, so that every group is in one scale-up domain; then nodes of one GPU, so that every hop crosses the network.
+sim::Job flat_job(bool one_node) {
+  sim::Job job = small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 1024}");
+  job.simulation.all_ranks = true;
+  job.cluster.gpus_per_node = one_node ? 64 : 1;
+  job.cluster.nics_per_node = one_node ? 64 : 1;
+  return job;
+}
+
+struct Case {
+  const char* algorithm;
+  CollectiveKind kind;
+  sim::Fidelity fidelity;
+};
+
+class CollectiveAlone : public testing::TestWithParam<Case> {};
+
+TEST_P(CollectiveAlone, TakesItsClosedForm) {
+  for (const bool one_node : {true, false}) {
+    sim::Job job = flat_job(one_node);
+    job.simulation.algorithm = GetParam().algorithm;
+    job.simulation.collectives = GetParam().fidelity;
+    for (const int n : {2, 3, 4, 5, 7, 8, 12, 16, 31, 32, 64}) {
+      for (const double bytes : {65536.0, 1e8}) {
+        const double expected = closed_form_s(job, GetParam().kind, n, bytes);
+        EXPECT_NEAR(alone_s(job, GetParam().kind, n, bytes), expected, 1e-6 * expected)
+            << n << " ranks, " << bytes << " bytes, one node " << one_node;
+      }
+    }
+  }
+}
+
+std::vector<Case> cases() {
+  using enum CollectiveKind;
+  using enum sim::Fidelity;
+  std::vector<Case> all;
+  for (const auto fidelity : {step, closed}) {
+    for (const auto kind : {all_reduce, all_gather, reduce_scatter}) {
+      all.push_back({"ring", kind, fidelity});
+      all.push_back({"halving-doubling", kind, fidelity});
+      all.push_back({"hierarchical", kind, fidelity});
+    }
+    for (const auto kind : {all_reduce, broadcast}) all.push_back({"tree", kind, fidelity});
+    all.push_back({"ring", broadcast, fidelity});
+  }
+  // One flow per edge: algorithms whose rounds all load the same ports.
+  for (const auto kind : {all_reduce, all_gather, reduce_scatter}) all.push_back({"ring", kind, ring});
+  return all;
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  std::string name = std::string(info.param.algorithm) + "_" + std::string(workloads::name_of(info.param.kind)) + "_" +
+                     std::to_string(static_cast<int>(info.param.fidelity));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, CollectiveAlone, testing::ValuesIn(cases()), case_name);
+
+// Groups over several nodes of 8: NCCL's rings over all NICs.
+TEST(CollectiveAloneAcrossNodes, RingWithOneFlowPerEdge) {
+  sim::Job job = small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 1024}");
+  job.simulation.all_ranks = true;
+  job.simulation.algorithm = "ring";
+  job.simulation.collectives = sim::Fidelity::ring;
+  for (const int n : {16, 32, 64}) {
+    for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+      const double expected = closed_form_s(job, kind, n, 1e9);
+      EXPECT_NEAR(alone_s(job, kind, n, 1e9), expected, 1e-6 * expected) << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::tests

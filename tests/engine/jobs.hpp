@@ -1,0 +1,46 @@
+// Small jobs as text, for tests that need a cluster and a model.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "sim/job/job.hpp"
+
+namespace rehearse::tests {
+
+// A dense model on nodes of 8 with ample NICs, one leaf switch, no contention between computation and communication.
+// `extra` are further lines of the job (YAML); `nics`: per node.
+inline sim::Job small_job(int gpus, const std::string& parallel, const std::string& batch, const std::string& extra = "", int nics = 8,
+                          int layers = 8) {
+  const std::string text = fmt::format(R"(
+model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: gelu, vocab: 0, positions: rope}}
+cluster:
+  gpu:
+    source: test
+    memory: 80 GiB
+    memory_bandwidth: 2000 GB/s
+    power_limit: 400 W
+    launch: 0 us
+    peak: {{bf16: 300 TFLOP/s}}
+    contention: {{tp: {{alpha: 1, beta: 1}}}}
+    efficiency:
+      gemm: {{bf16: {{model: roofline, compute: 0.6, memory: 0.8}}}}
+      attention: {{bf16: {{model: roofline, compute: 0.5, memory: 0.8}}}}
+      memory_bound: {{model: roofline, memory: 0.8}}
+  gpus_per_node: 8
+  intra_node: {{kind: nvswitch, bandwidth: 300 GB/s, efficiency: 0.8, latency: 3 us}}
+  nics: {{per_node: {}, bandwidth: 200 Gbps, efficiency: 0.9, latency: 6 us}}
+  network: {{kind: single_switch}}
+  host: {{bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}}
+gpus: {}
+parallel: {}
+batch: {}
+precision: bf16
+{}
+)",
+                                       layers, nics, gpus, parallel, batch, extra);
+  return sim::read_job(config::Node::load_text(text, "small.yaml"), "small");
+}
+
+}  // namespace rehearse::tests

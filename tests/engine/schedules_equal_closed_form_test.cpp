@@ -1,0 +1,88 @@
+// Uniform chunks and free messages: T = (m v + p - 1)(f + b), exactly (Narayanan et al. 2021; equations (9)-(12)).
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "pipelines.hpp"
+#include "sim/analytic/pipeline_formula.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+constexpr double forward_s = 0.37, backward_s = 0.81;  // neither is a multiple of the other, nor a short binary fraction
+constexpr double relative = 1e-9;                      // a double clock adds up to 16*8*128 activities
+
+ChunkSeconds uniform() {
+  return [](int, bool forward) { return forward ? forward_s : backward_s; };
+}
+
+double closed_form_s(int p, int v, int m) { return (static_cast<double>(m) * v + p - 1) * (forward_s + backward_s); }
+
+double formula_s(const std::string& schedule, int p, int v, int m) {
+  sim::PipelineTimes times;
+  times.microbatches = m;
+  times.forward_s.assign(p, std::vector<double>(v, forward_s));
+  times.backward_s.assign(p, std::vector<double>(v, backward_s));
+  times.hop_s.assign(p, 0);
+  return sim::PipelineFormulaRegistry::get(schedule).seconds(times);
+}
+
+void expect_closed_form(const std::string& schedule, int p, int v, int m) {
+  const double expected = closed_form_s(p, v, m);
+  const PricedPipeline job = priced(pipeline(schedule, p, v, m), uniform(), 0);
+  EXPECT_NEAR(longest_path_s(job), expected, relative * expected) << schedule << " p " << p << " v " << v << " m " << m;
+  EXPECT_NEAR(formula_s(schedule, p, v, m), expected, relative * expected) << schedule << " p " << p << " v " << v << " m " << m;
+}
+
+void expect_closed_form_on_simgrid(const std::string& schedule, int p, int v, int m) {
+  const double expected = closed_form_s(p, v, m);
+  EXPECT_NEAR(on_simgrid_in_child_s(priced(pipeline(schedule, p, v, m), uniform(), 0)), expected, relative * expected)
+      << schedule << " p " << p << " v " << v << " m " << m;
+}
+
+TEST(SchedulesEqualClosedForm, GPipeForEveryShape) {
+  for (int p = 1; p <= 16; ++p)
+    for (const int m : {1, 2, 3, 5, 8, 13, 32, 128}) expect_closed_form("gpipe", p, 1, m);
+}
+
+TEST(SchedulesEqualClosedForm, OneForwardOneBackwardForEveryShape) {
+  for (int p = 1; p <= 16; ++p)
+    for (const int m : {1, 2, 3, 5, 8, 13, 32, 128}) expect_closed_form("1f1b", p, 1, m);
+}
+
+TEST(SchedulesEqualClosedForm, InterleavedForEveryShape) {
+  for (int p = 2; p <= 16; ++p)
+    for (int v = 2; v <= 8; ++v)
+      for (int m = p; m <= 128; m += m < 4 * p ? p : 128 / p * p - m > 0 ? 128 / p * p - m : p)
+        expect_closed_form("interleaved-1f1b", p, v, m);
+}
+
+TEST(SchedulesEqualClosedForm, OnSimGridForRandomShapes) {
+  std::mt19937 random(20260101);
+  const auto between = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
+  for (int i = 0; i < 25; ++i) {
+    expect_closed_form_on_simgrid("gpipe", between(1, 16), 1, between(1, 128));
+    expect_closed_form_on_simgrid("1f1b", between(1, 16), 1, between(1, 128));
+    const int p = between(2, 16);
+    expect_closed_form_on_simgrid("interleaved-1f1b", p, between(2, 8), p * between(1, 128 / p));
+  }
+}
+
+TEST(SchedulesEqualClosedForm, OnSimGridForTheLargestShape) {
+  expect_closed_form_on_simgrid("interleaved-1f1b", 16, 8, 128);
+  expect_closed_form_on_simgrid("1f1b", 16, 1, 128);
+  expect_closed_form_on_simgrid("gpipe", 16, 1, 128);
+}
+
+// The bubble is (p-1)/(m v) of the ideal time on every rank.
+TEST(SchedulesEqualClosedForm, BubbleShareOfEveryRank) {
+  const PricedPipeline job = priced(pipeline("interleaved-1f1b", 4, 3, 8), uniform(), 0);
+  const sim::Execution run = sim::longest_path(job.graph, job.prices);
+  for (const sim::PhaseTimes& phases : sim::account(job.graph, run)) {
+    EXPECT_NEAR(phases[sim::Phase::bubble] / phases[sim::Phase::compute], 3.0 / (8 * 3), relative);
+    EXPECT_NEAR(phases.total(), run.step_s, relative * run.step_s);
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::tests

@@ -1,0 +1,114 @@
+// Configurations as published beside the weights, shortened to what matters (and some of what does not).
+#include <gtest/gtest.h>
+
+#include "tests/config/refusal.hpp"
+#include "tests/job/sandbox.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+class IsAHuggingfaceModelUnderstood : public testing::Test {
+ protected:
+  void SetUp() override { sim::enter_sandbox(); }
+};
+
+Model imported(const std::string& file) {
+  return read_model(config::Node::load_text("hf: huggingface/" + file + ".json\n", "job.yaml"), "");
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::vector<int> shape(const Model& model) {
+  return {model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim, model.ffn, model.vocab};
+}
+
+TEST_F(IsAHuggingfaceModelUnderstood, llama_is_the_ready_made_llama3_8b) {
+  const Model model = imported("llama");
+  const Model ready =
+      read_model(config::Node::load_file(std::string(REHEARSE_SOURCE_DIR) + "/workloads/models/llama3-8b.yaml"), "llama3-8b");
+  EXPECT_EQ(shape(model), shape(ready));
+  EXPECT_EQ(model.activation, ready.activation);
+  EXPECT_EQ(model.norm, ready.norm);
+  EXPECT_EQ(model.positions, ready.positions);
+  EXPECT_EQ(model.biases, ready.biases);
+  EXPECT_EQ(model.tied_embeddings, ready.tied_embeddings);
+  EXPECT_EQ(model.name, "huggingface");  // the folder
+}
+
+TEST_F(IsAHuggingfaceModelUnderstood, gpt2_has_names_of_its_own) {
+  const Model model = imported("gpt2");
+  EXPECT_EQ(shape(model), (std::vector<int>{12, 768, 12, 12, 64, 3072, 50257}));  // n_inner defaults to 4 x 768
+  EXPECT_EQ(model.activation, Activation::gelu);
+  EXPECT_EQ(model.positions, Positions::learned);
+  EXPECT_EQ(model.norm, Norm::layernorm);
+  EXPECT_TRUE(model.biases);
+  EXPECT_TRUE(model.tied_embeddings);
+}
+
+TEST_F(IsAHuggingfaceModelUnderstood, gpt_neox) {
+  const Model model = imported("gpt-neox");
+  EXPECT_EQ(shape(model), (std::vector<int>{44, 6144, 64, 64, 96, 24576, 50432}));
+  EXPECT_EQ(model.activation, Activation::gelu);
+  EXPECT_EQ(model.positions, Positions::rope);
+  EXPECT_TRUE(model.biases);
+  EXPECT_FALSE(model.tied_embeddings);
+}
+
+TEST_F(IsAHuggingfaceModelUnderstood, gemma_widens_its_heads_and_ties_by_default) {
+  const Model model = imported("gemma");
+  EXPECT_EQ(shape(model), (std::vector<int>{28, 3072, 16, 16, 256, 24576, 256000}));
+  EXPECT_EQ(model.activation, Activation::geglu);
+  EXPECT_TRUE(model.tied_embeddings);
+}
+
+TEST_F(IsAHuggingfaceModelUnderstood, mistral_and_qwen) {
+  EXPECT_EQ(shape(imported("mistral")), (std::vector<int>{32, 4096, 32, 8, 128, 14336, 32000}));
+  EXPECT_EQ(shape(imported("qwen2")), (std::vector<int>{24, 896, 14, 2, 64, 4864, 151936}));
+  EXPECT_EQ(shape(imported("qwen3")), (std::vector<int>{28, 1024, 16, 8, 128, 3072, 151936}));
+  EXPECT_TRUE(imported("qwen2").tied_embeddings);
+}
+
+TEST_F(IsAHuggingfaceModelUnderstood, mixtures_of_experts) {
+  const Model mixtral = imported("mixtral");
+  ASSERT_TRUE(mixtral.moe);
+  EXPECT_EQ(mixtral.moe->experts, 8);
+  EXPECT_EQ(mixtral.moe->top_k, 2);
+  EXPECT_EQ(mixtral.moe->ffn, 14336);
+  const Model qwen = imported("qwen3-moe");
+  ASSERT_TRUE(qwen.moe);
+  EXPECT_EQ(qwen.moe->experts, 128);
+  EXPECT_EQ(qwen.moe->ffn, 1536);
+}
+
+TEST_F(IsAHuggingfaceModelUnderstood, deepseek_v3) {
+  const Model model = imported("deepseek-v3");
+  ASSERT_TRUE(model.moe && model.mla);
+  EXPECT_EQ(model.moe->experts, 256);
+  EXPECT_EQ(model.moe->shared, 1);
+  EXPECT_EQ(model.moe->first_dense, 3);
+  EXPECT_EQ(model.mla->q_lora, 1536);
+  EXPECT_EQ(model.mla->kv_lora, 512);
+  EXPECT_EQ(model.mla->qk_rope, 64);
+  EXPECT_EQ(model.mtp, 1);
+}
+
+TEST_F(IsAHuggingfaceModelUnderstood, what_is_not_understood_is_refused) {
+  const auto refusal = [](const std::string& file) { return config::refusal_of([&] { return imported(file); }); };
+  EXPECT_EQ(refusal("unknown-architecture"),
+            "huggingface/unknown-architecture.json:1:20: error: unknown architecture 'LlamaForCausalML'\n"
+            "    1 | {\"architectures\": [\"LlamaForCausalML\"], \"hidden_size\": 4096}\n      |                    ^\n"
+            "  did you mean 'LlamaForCausalLM'? known: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "
+            "GemmaForCausalLM, GPTNeoXForCausalLM, GPT2LMHeadModel, MixtralForCausalLM, Qwen3MoeForCausalLM, DeepseekV3ForCausalLM");
+  EXPECT_EQ(first_line(refusal("missing-field")), "huggingface/missing-field.json:1:1: error: missing key 'hidden_size'");
+  EXPECT_EQ(first_line(refusal("wrong-activation")),
+            "huggingface/wrong-activation.json:1:55: error: hidden_act 'relu2' is not known for this architecture");
+}
+
+TEST_F(IsAHuggingfaceModelUnderstood, in_a_job) {
+  const std::string rest = "cluster: pod\ngpus: 8\nbatch: {global: 32, micro: 1, sequence: 2048}\n";
+  EXPECT_EQ(sim::read_text("model: {hf: huggingface/llama.json}\n" + rest).workload.model.layers, 32);
+  EXPECT_EQ(sim::read_text("model: {hf: huggingface/llama.json, name: mine}\n" + rest).workload.model.name, "mine");
+}
+
+}  // namespace
+}  // namespace rehearse::workloads

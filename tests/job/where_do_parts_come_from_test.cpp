@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include "config/data_dir.hpp"
+#include "tests/config/refusal.hpp"
+#include "tests/job/sandbox.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class WhereDoPartsComeFrom : public testing::Test {
+ protected:
+  void SetUp() override { enter_sandbox(); }
+};
+
+std::string job_with_model(const std::string& model) {
+  return "model: " + model + "\ncluster: pod\ngpus: 16\nbatch: {global: 32, micro: 1, sequence: 2048}\n";
+}
+
+TEST_F(WhereDoPartsComeFrom, a_ready_made_name) { EXPECT_EQ(read_text(job_with_model("tiny")).workload.model.name, "tiny"); }
+
+TEST_F(WhereDoPartsComeFrom, a_path_relative_to_the_job) {
+  EXPECT_EQ(read_text(job_with_model("data/workloads/models/tiny.yaml")).workload.model.name, "tiny");
+  const Job job = load_job({"data/workloads/jobs/small.yaml", {}, {}});
+  EXPECT_EQ(job.workload.model.layers, 8);
+}
+
+TEST_F(WhereDoPartsComeFrom, a_mapping_with_or_without_a_name) {
+  const std::string shape = "layers: 4, hidden: 64, heads: 4, ffn: 256, activation: gelu, vocab: 100}";
+  EXPECT_EQ(read_text(job_with_model("{" + shape)).workload.model.name, "inline");
+  EXPECT_EQ(read_text(job_with_model("{name: mine, " + shape)).workload.model.name, "mine");
+}
+
+TEST_F(WhereDoPartsComeFrom, a_gpu_inside_the_cluster) {
+  const std::string gpu =
+      "{name: mine, source: test, memory: 8 GiB, memory_bandwidth: 1 TB/s, power_limit: 100 W, launch: 3 us, peak: {bf16: 100 TFLOP/s}, "
+      "efficiency: {gemm: {bf16: {model: roofline}}, attention: {bf16: {model: roofline}}, memory_bound: {model: roofline}}}";
+  const Job job = read_text("model: tiny\ncluster: {gpu: " + gpu +
+                            ", gpus_per_node: 4, nodes: 1, intra_node: {kind: nvswitch, bandwidth: 300 GB/s, latency: 2 us}, "
+                            "host: {bandwidth: 25 GB/s, latency: 10 us}}\nbatch: {global: 32, micro: 1, sequence: 2048}\n");
+  EXPECT_EQ(job.gpu.name, "mine");
+  EXPECT_EQ(job.cluster.gpu, "mine");
+  EXPECT_EQ(job.gpu.peak_flops_per_s.at(workloads::DType::bf16), 100e12);
+  EXPECT_EQ(job.gpus, 4);
+}
+
+// The models that come with measured cases carry bookkeeping keys, and win over ready-made ones.
+TEST_F(WhereDoPartsComeFrom, models_beside_measured_cases) {
+  const config::Node models = config::Node::load_text(
+      "tiny: {layers: 2, hidden: 64, heads: 4, ffn: 256, activation: gelu, vocab: 100, params_b: 0.1, cases: 3}\n"
+      "special: {layers: 3, hidden: 64, heads: 4, ffn: 256, activation: gelu, vocab: 100}\n",
+      "models.yaml");
+  const auto read = [&](const std::string& model) {
+    return read_job(config::Node::load_text(job_with_model(model), "cases.yaml"), "case", models);
+  };
+  EXPECT_EQ(read("tiny").workload.model.layers, 2);
+  EXPECT_EQ(read("special").workload.model.layers, 3);
+  EXPECT_EQ(config::refusal_of([&] { return read("specal"); }),
+            "cases.yaml:1:8: error: unknown model 'specal'\n    1 | model: specal\n      |        ^\n"
+            "  did you mean 'special'? known: experts, special, tiny, wide");
+}
+
+TEST_F(WhereDoPartsComeFrom, every_ready_made_model_is_read) {
+  use_ready_made_files();
+  const std::vector<std::string> names = config::data_names("workloads/models");
+  EXPECT_GE(names.size(), 55U);
+  for (const std::string& name : names) {
+    const auto model = workloads::read_model(config::Node::load_file(config::data_file("workloads/models", name)), name);
+    EXPECT_EQ(model.heads * model.head_dim, model.hidden) << name;  // none of them widens its heads
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::sim

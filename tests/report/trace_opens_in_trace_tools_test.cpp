@@ -1,0 +1,168 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "sim/report/kineto.hpp"
+#include "tests/report/hand_made.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using nlohmann::json;
+
+json trace_of(const Timeline& timeline) { return json::parse(written("trace", {.job = hand_made_job(), .timeline = &timeline})); }
+
+std::vector<json> events_of(const json& trace, const std::string& ph) {
+  std::vector<json> events;
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == ph) events.push_back(event);
+  }
+  return events;
+}
+
+// The format counts in microseconds; three decimals make nanoseconds.
+long long nanoseconds(const json& microseconds) { return std::llround(microseconds.get<double>() * 1e3); }
+
+std::string label(const json& trace, const std::string& kind, int pid, int tid) {
+  for (const json& event : events_of(trace, "M")) {
+    if (event.at("name") == kind && event.at("pid") == pid && event.at("tid") == tid) return event.at("args").at("name");
+  }
+  return "";
+}
+
+TEST(Trace, TheHeadIsThatOfAKinetoTrace) {
+  const json trace = trace_of(hand_made_timeline());
+  EXPECT_EQ(trace.at("schemaVersion"), 1);
+  EXPECT_EQ(trace.at("distributedInfo"), json({{"backend", "nccl"}, {"rank", 0}, {"world_size", 4}}));
+  EXPECT_EQ(trace.at("deviceProperties").at(0).at("name"), "a100");
+  EXPECT_EQ(trace.at("deviceProperties").at(0).at("totalGlobalMem"), 80000000000);
+}
+
+TEST(Trace, TracksCarryTheNamesOfRanksAndStreams) {
+  const json trace = trace_of(hand_made_timeline());
+  EXPECT_EQ(label(trace, "process_name", 0, 0), "rank 0 (stage 0, node 0, x2)");
+  EXPECT_EQ(label(trace, "process_name", 2, 0), "rank 2 (stage 1, node 1)");
+  EXPECT_EQ(label(trace, "thread_name", 0, 1), "compute");
+  EXPECT_EQ(label(trace, "thread_name", 0, 4), "d2h");
+  EXPECT_EQ(label(trace, "thread_name", 2, 4), "") << "a stream without events gets no track";
+}
+
+TEST(Trace, EventsSayWhatTheyAre) {
+  const json forward = events_of(trace_of(hand_made_timeline()), "X").at(0);
+  EXPECT_EQ(forward.at("name"), "F0");
+  EXPECT_EQ(forward.at("cat"), "kernel");
+  EXPECT_EQ(forward.at("pid"), 0);
+  EXPECT_EQ(forward.at("tid"), 1);
+  EXPECT_EQ(nanoseconds(forward.at("ts")), 0);
+  EXPECT_EQ(nanoseconds(forward.at("dur")), 1000000);
+  EXPECT_EQ(forward.at("args").at("phase"), "compute");
+  EXPECT_EQ(forward.at("args").at("micro-batch"), 0);
+  EXPECT_EQ(forward.at("args").at("layer"), 3);
+  EXPECT_FALSE(forward.at("args").contains("chunk"));
+}
+
+TEST(Trace, TimesKeepTheirNanoseconds) {
+  const json last = events_of(trace_of(hand_made_timeline()), "X").back();
+  EXPECT_EQ(nanoseconds(last.at("ts")), 1500000);
+  EXPECT_EQ(nanoseconds(last.at("dur")), 1000000);  // 2.5000004 ms end at 2,500,000.4 ns
+}
+
+TEST(Trace, CollectivesLookLikeNcclKernels) {
+  const json gather = events_of(trace_of(hand_made_timeline()), "X").at(3);
+  EXPECT_EQ(gather.at("name"), "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+  const json& args = gather.at("args");
+  EXPECT_EQ(args.at("operation"), "attention all-gather");
+  EXPECT_EQ(args.at("Collective name"), "_allgather_base");
+  EXPECT_EQ(args.at("In msg nelems"), 512);    // 1024 bytes of bf16
+  EXPECT_EQ(args.at("Out msg nelems"), 1024);  // from 2 ranks
+  EXPECT_EQ(args.at("Group size"), 2);
+  EXPECT_EQ(args.at("dtype"), "BFloat16");
+  EXPECT_EQ(args.at("Process Group Name"), "tp");
+  EXPECT_EQ(args.at("Process Group Ranks"), "[2, 3]");
+  EXPECT_EQ(args.at("stream"), 2);
+}
+
+TEST(Trace, CopiesToTheHostAreCopies) {
+  const json offload = events_of(trace_of(hand_made_timeline()), "X").at(2);
+  EXPECT_EQ(offload.at("cat"), "gpu_memcpy");
+  EXPECT_EQ(offload.at("name"), "offload \"F0\"");
+}
+
+TEST(Trace, ArrowsComeInPairsInsideTheirSlices) {
+  const json trace = trace_of(hand_made_timeline());
+  const auto starts = events_of(trace, "s");
+  const auto ends = events_of(trace, "f");
+  const auto slices = events_of(trace, "X");
+  ASSERT_EQ(starts.size(), 1U);
+  ASSERT_EQ(ends.size(), 1U);
+  for (const std::string key : {"id", "cat", "name"}) EXPECT_EQ(starts[0].at(key), ends[0].at(key));
+  EXPECT_EQ(ends[0].at("bp"), "e");
+  const auto inside = [](const json& arrow, const json& slice) {
+    const long long from = nanoseconds(slice.at("ts"));
+    const long long at = nanoseconds(arrow.at("ts"));
+    return arrow.at("pid") == slice.at("pid") && arrow.at("tid") == slice.at("tid") && from <= at &&
+           at < from + nanoseconds(slice.at("dur"));
+  };
+  EXPECT_TRUE(inside(starts[0], slices[1]));
+  EXPECT_TRUE(inside(ends[0], slices[3]));
+  EXPECT_LE(nanoseconds(starts[0].at("ts")), nanoseconds(ends[0].at("ts")));
+}
+
+// Back-to-back operations of 1/3 microsecond: start and end fall between nanoseconds.
+Timeline back_to_back(int count) {
+  Timeline timeline;
+  timeline.streams = {"compute"};
+  timeline.ranks = {{}};
+  timeline.names = {"op"};
+  for (int i = 0; i < count; ++i) {
+    TimelineEvent event;
+    event.name = timeline.names[0];
+    event.start_s = i * 1e-6 / 3;
+    event.end_s = (i + 1) * 1e-6 / 3;
+    timeline.events.push_back(event);
+  }
+  return timeline;
+}
+
+TEST(Trace, EventsOfATrackTouchButNeverOverlap) {
+  const auto events = events_of(trace_of(back_to_back(1000)), "X");
+  ASSERT_EQ(events.size(), 1000U);
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    EXPECT_EQ(nanoseconds(events[i - 1].at("ts")) + nanoseconds(events[i - 1].at("dur")), nanoseconds(events[i].at("ts"))) << i;
+  }
+}
+
+TEST(Trace, IsWholeBeyondTheSizeOfTheWriteBuffer) {
+  constexpr int count = 20000;  // some 3 MB, the buffer holds 1 MiB
+  EXPECT_EQ(events_of(trace_of(back_to_back(count)), "X").size(), static_cast<std::size_t>(count));
+}
+
+TEST(Trace, KernelNamesAreThoseOfNccl) {
+  const auto name = [](std::string collective, std::string dtype) {
+    return nccl_kernel_name(
+        {.name = std::move(collective), .group = "dp", .dtype = std::move(dtype), .bytes = 8, .group_size = 2, .group_ranks = {}});
+  };
+  EXPECT_EQ(name("allreduce", "BFloat16"), "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+  EXPECT_EQ(name("_reduce_scatter_base", "Float"), "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+  EXPECT_EQ(name("broadcast", "Half"), "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+  EXPECT_EQ(name("send", "BFloat16"), "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)");
+  EXPECT_EQ(name("all_to_allv", "BFloat16"), "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)");
+}
+
+TEST(Trace, LongGroupsAreCutAfterThirtyRanksAsKinetoDoes) {
+  std::vector<int> ranks(31);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const TimelineCollective collective{
+      .name = "allreduce", .group = "dp", .dtype = "Float", .bytes = 40, .group_size = 31, .group_ranks = ranks};
+  const json args = json::parse("{" + nccl_args(collective) + "}");
+  EXPECT_TRUE(args.at("Process Group Ranks").get<std::string>().ends_with(", 28, 29, ...]"));
+  EXPECT_EQ(args.at("In msg nelems"), 10);
+  EXPECT_EQ(args.at("Out msg nelems"), 10);
+}
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,115 @@
+// Do the ready-made clusters load, and do they have the GPUs, ports and domains that their sources publish?
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "config/data_dir.hpp"
+#include "tests/topology/clusters.hpp"
+
+namespace {
+
+using namespace rehearse;
+using namespace rehearse::topology;
+
+struct Facts {
+  std::string gpu;
+  int gpus_per_node;
+  double intra_gb_s;   // per GPU, one direction
+  double node_gbit_s;  // all NICs of a node; 0: no network
+  int domain_gpus;     // installed in one scale-up domain
+  int nodes;           // 0: not limited
+};
+
+// As published: the datasheets and papers that the files name.
+const std::map<std::string, Facts>& published() {
+  static const std::map<std::string, Facts> facts{{"dgx2-v100-32g", {"v100-sxm3-32g", 16, 150, 800, 16, 0}},
+                                                  {"dgx-a100-40g-hdr200", {"a100-sxm4-40g", 8, 300, 1600, 8, 0}},
+                                                  {"dgx-a100-80g-hdr200", {"a100-sxm4-80g", 8, 300, 1600, 8, 0}},
+                                                  {"jean-zay-a100-80g", {"a100-sxm4-80g", 8, 300, 400, 8, 52}},
+                                                  {"aws-p4d-a100-40g", {"a100-sxm4-40g", 8, 300, 400, 8, 0}},
+                                                  {"vtrain-a100-80g", {"a100-sxm4-80g", 8, 300, 800, 8, 0}},
+                                                  {"megascale-a100", {"a100-sxm4-80g", 8, 300, 1600, 8, 0}},
+                                                  {"mosaic-a100-80g", {"a100-sxm4-80g", 8, 300, 1600, 8, 0}},
+                                                  {"mosaic-a100-40g", {"a100-sxm4-40g", 8, 300, 1600, 8, 0}},
+                                                  {"mosaic-h100", {"h100-sxm5-80g", 8, 450, 3200, 8, 0}},
+                                                  {"internevo-a100-4x100g", {"a100-sxm4-80g", 8, 300, 400, 8, 0}},
+                                                  {"ibm-a100-roce400", {"a100-sxm4-80g", 8, 300, 400, 8, 0}},
+                                                  {"ibm-h100-roce800", {"h100-sxm5-80g", 8, 450, 800, 8, 0}},
+                                                  {"zerobubble-a100", {"a100-sxm4-80g", 8, 300, 1600, 8, 4}},
+                                                  {"dgx-h100-ndr400", {"h100-sxm5-80g", 8, 450, 3200, 8, 0}},
+                                                  {"meta-h100", {"h100-sxm5-80g", 8, 450, 3200, 8, 3072}},
+                                                  {"meta-h100-500w-hbm2e", {"h100-sxm5-96g-hbm2e", 8, 450, 3200, 8, 0}},
+                                                  {"coreweave-h100", {"h100-sxm5-80g", 8, 450, 3200, 8, 0}},
+                                                  {"azure-nd-h100-v5", {"h100-sxm5-80g", 8, 450, 3200, 8, 0}},
+                                                  {"oci-h100", {"h100-sxm5-80g", 8, 450, 3200, 8, 0}},
+                                                  {"aws-p5-h100", {"h100-sxm5-80g", 8, 450, 3200, 8, 0}},
+                                                  {"whitefiber-h200", {"h200-sxm", 8, 450, 3200, 8, 0}},
+                                                  {"nebius-h200", {"h200-sxm", 8, 450, 3200, 8, 0}},
+                                                  {"h800-deepseek", {"h800-sxm", 8, 200, 3200, 8, 256}},
+                                                  {"h800-deepseek-mrft", {"h800-sxm", 8, 200, 3200, 8, 256}},
+                                                  {"h800-bytedance", {"h800-sxm", 8, 200, 3200, 8, 0}},
+                                                  {"hgx-b200", {"b200-sxm", 8, 900, 0, 8, 1}},
+                                                  {"dgx-b200-ndr400", {"b200-sxm", 8, 900, 3200, 8, 0}},
+                                                  {"hipergator-b200", {"b200-sxm", 8, 900, 3200, 8, 0}},
+                                                  {"dgx-b300-xdr800", {"b300-sxm", 8, 900, 6400, 8, 0}},
+                                                  {"gb200-nvl72", {"gb200", 4, 900, 1600, 72, 0}},
+                                                  {"coreweave-gb200-nvl72", {"gb200", 4, 900, 1600, 72, 0}},
+                                                  {"gb300-nvl72", {"gb300", 4, 900, 3200, 72, 0}},
+                                                  {"ascend-910b-supernode", {"ascend-910b-64g", 8, 196, 1600, 384, 0}},
+                                                  {"pcie-box-4", {"a100-pcie-40g", 4, 31.5, 0, 4, 1}}};
+  return facts;
+}
+
+ClusterSpec load(const std::string& name) {
+  return read_cluster(config::Node::load_file(config::data_file("platforms/clusters", name)), name);
+}
+
+TEST(AreShippedClustersRight, AllOfThemAreCheckedHere) {
+  std::vector<std::string> names;
+  for (const auto& [name, facts] : published()) names.push_back(name);
+  EXPECT_EQ(config::data_names("platforms/clusters"), names);
+}
+
+TEST(AreShippedClustersRight, AboutWhatTheirSourcesState) {
+  for (const auto& [name, facts] : published()) {
+    const auto cluster = load(name);
+    EXPECT_EQ(cluster.gpu, facts.gpu) << name;
+    EXPECT_EQ(cluster.gpus_per_node, facts.gpus_per_node) << name;
+    EXPECT_DOUBLE_EQ(cluster.intra.bandwidth_bytes_per_s, facts.intra_gb_s * 1e9) << name;
+    EXPECT_DOUBLE_EQ(cluster.nics_per_node * cluster.nic.bandwidth_bytes_per_s * 8, facts.node_gbit_s * 1e9) << name;
+    EXPECT_EQ(cluster.domain_gpus() + cluster.supernode_spare_gpus, facts.domain_gpus) << name;
+    EXPECT_EQ(cluster.nodes, facts.nodes) << name;
+  }
+}
+
+TEST(AreShippedClustersRight, AboutTheGpusTheyName) {
+  const auto known = config::data_names("platforms/gpus");
+  for (const auto& [name, facts] : published())
+    EXPECT_EQ(std::count(known.begin(), known.end(), facts.gpu), 1) << facts.gpu << " of " << name;
+}
+
+// Non-blocking trees carry across the middle what the NICs inject. Two are built otherwise: Meta's, with 1:7 between its pods, and the
+// supernode, whose own fabric straddles the middle.
+TEST(AreShippedClustersRight, AboutTheirBisection) {
+  for (const auto& [name, facts] : published()) {
+    if (facts.node_gbit_s == 0 || facts.domain_gpus > 72) continue;
+    const auto cluster = load(name);
+    const int gpus = facts.nodes > 0 ? facts.nodes * facts.gpus_per_node : 2048;
+    const auto cuts = Fabric::build(cluster, gpus).cuts();
+    const double share = name == "meta-h100" ? 1.0 / 7 : 1.0;
+    EXPECT_NEAR(cuts.bisection_bytes_per_s / cuts.injection_bytes_per_s, share, 1e-6) << name;
+  }
+}
+
+// The same silicon behaves the same wherever it stands.
+TEST(AreShippedClustersRight, WithOneEfficiencyPerKindOfPort) {
+  std::map<double, std::pair<double, double>> by_rate;
+  for (const auto& [name, facts] : published()) {
+    const auto intra = load(name).intra;
+    const auto [it, first] = by_rate.emplace(intra.bandwidth_bytes_per_s, std::pair{intra.efficiency, intra.latency_s});
+    EXPECT_EQ(it->second, (std::pair{intra.efficiency, intra.latency_s})) << name;
+  }
+}
+
+}  // namespace

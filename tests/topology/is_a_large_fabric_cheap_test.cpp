@@ -1,0 +1,49 @@
+// Is a fabric of 16,384 GPUs built in well under a second and a few hundred megabytes?
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+
+#include "config/data_dir.hpp"
+#include "tests/topology/clusters.hpp"
+
+namespace {
+
+using namespace rehearse;
+using namespace rehearse::topology;
+
+constexpr int gpus = 16384;
+
+Fabric large() {
+  const auto file = config::data_file("platforms/clusters", "meta-h100");
+  return Fabric::build(read_cluster(config::Node::load_file(file), "meta-h100"), gpus);
+}
+
+// Measured: 1 to 2 ms; a second leaves room for a debug build with sanitizers on a busy machine.
+TEST(IsALargeFabricCheap, InTime) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto fabric = large();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_EQ(fabric.gpu_count(), gpus);
+}
+
+// With the routing tables towards all 1,024 racks filled. ru_maxrss is the peak of the process, in KiB.
+TEST(IsALargeFabricCheap, InMemory) {
+  const auto fabric = large();
+  Route route;
+  for (int to = 0; to < gpus; to += 8) fabric.route((to + gpus / 2) % gpus, to, 0, route);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  EXPECT_LT(usage.ru_maxrss, 300 * 1024);
+}
+
+// An outermost check that nothing in the analysis is quadratic: 33,000 vertices in well under the seconds that would take.
+TEST(IsALargeFabricCheap, ToAnalyse) {
+  const auto fabric = large();
+  const auto start = std::chrono::steady_clock::now();
+  const auto cuts = fabric.cuts();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_EQ(cuts.single_points.size(), 1024u);  // every rack hangs on its one switch
+}
+
+}  // namespace

@@ -1,0 +1,165 @@
+#include <gtest/gtest.h>
+
+#include "config/input_error.hpp"
+#include "operators_workloads.hpp"
+
+namespace rehearse::workloads::testing {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Workload parallel(int tp, bool sp, int cp = 1) {
+  Workload workload = llama(32, 4096, 32, 8, 14336, 128256, 8192, 2);
+  workload.parallel.tp = tp;
+  workload.parallel.sp = sp;
+  workload.parallel.cp = cp;
+  return workload;
+}
+
+std::string refusal(const Workload& workload) {
+  try {
+    static_cast<void>(layer_program(workload, false));
+  } catch (const config::InputError& error) {
+    return error.message();
+  }
+  return "";
+}
+
+TEST(OperatorCommunication, WithoutTensorParallelismNothingIsSent) {
+  const BlockProgram layer = layer_program(parallel(1, true), true);
+  EXPECT_TRUE(communications(layer.forward).empty());
+  EXPECT_TRUE(communications(layer.backward).empty());
+  EXPECT_TRUE(communications(layer.recompute).empty());
+  EXPECT_TRUE(communications(head_program(parallel(1, false)).forward).empty());
+  EXPECT_TRUE(communications(embedding_program(parallel(1, false)).forward).empty());
+}
+
+TEST(OperatorCommunication, TensorParallelismReducesAfterRowAndBeforeColumnLayers) {
+  const BlockProgram layer = layer_program(parallel(8, false), false);
+  EXPECT_EQ(skeleton(layer.forward),
+            (Names{"qkv", "core_attention", "attention_projection", "attention all-reduce", "mlp_fc1", "mlp_fc2", "mlp all-reduce"}));
+  EXPECT_EQ(skeleton(layer.backward),
+            (Names{"mlp_fc2", "mlp_fc2 (weights)", "mlp_fc1", "mlp all-reduce", "mlp_fc1 (weights)", "attention_projection",
+                   "attention_projection (weights)", "core_attention", "qkv", "attention all-reduce", "qkv (weights)"}));
+}
+
+TEST(OperatorCommunication, SequenceParallelismGathersAndScatters) {
+  const BlockProgram layer = layer_program(parallel(8, true), false);
+  EXPECT_EQ(skeleton(layer.forward), (Names{"attention all-gather", "qkv", "core_attention", "attention_projection",
+                                            "attention reduce-scatter", "mlp all-gather", "mlp_fc1", "mlp_fc2", "mlp reduce-scatter"}));
+  EXPECT_EQ(skeleton(layer.backward),
+            (Names{"mlp all-gather", "mlp_fc2", "mlp_fc2 (weights)", "mlp_fc1", "mlp reduce-scatter", "mlp_fc1 (weights)",
+                   "attention all-gather", "attention_projection", "attention_projection (weights)", "core_attention", "qkv",
+                   "attention reduce-scatter", "qkv (weights)"}));
+}
+
+TEST(OperatorCommunication, EveryTensorCollectiveCarriesTheWholeHiddenState) {
+  // b * s/cp * h * 2 bytes, whatever sp is: an all-reduce of N is a reduce-scatter and an all-gather of N.
+  for (const bool sp : {false, true}) {
+    const BlockProgram layer = layer_program(parallel(8, sp, 2), true);
+    for (const auto& items : {layer.forward, layer.backward, layer.recompute}) {
+      for (const Communication& communication : communications(items)) {
+        EXPECT_EQ(communication.bytes, 2.0 * 4096 * 4096 * 2) << communication.name;
+        EXPECT_EQ(communication.group, GroupKind::tp);
+      }
+    }
+  }
+}
+
+TEST(OperatorCommunication, RingSendsKeysAndValuesAndTheirGradientsBack) {
+  // 2 b (s/cp) (kv/t) d 2 bytes forward: 2 * 2 * 2048 * 1 * 128 * 2; twice that backward. kv 8 over tp 8: one head each.
+  const BlockProgram layer = layer_program(parallel(8, true, 4), false);
+  int rings = 0;
+  for (const auto& [items, factor] : {std::pair{layer.forward, 1.0}, std::pair{layer.backward, 2.0}}) {
+    for (const Item& item : items) {
+      const auto* ring = std::get_if<RingAttention>(&item);
+      if (ring == nullptr) continue;
+      ++rings;
+      EXPECT_EQ(ring->block_bytes, factor * 2 * 2 * 2048 * 128 * 2);
+      EXPECT_EQ(ring->step.query, 2048);
+      EXPECT_EQ(ring->step.key, 2048);
+    }
+  }
+  EXPECT_EQ(rings, 2);
+}
+
+TEST(OperatorCommunication, KeyValueHeadsAreReplicatedWhenThereAreFewerThanRanks) {
+  // kv 8 over tp 16: each rank keeps one head, 2 of 32 query heads: (2 + 2) * 128 columns.
+  const Operator qkv = find(layer_program(parallel(16, true), false).forward, "qkv");
+  EXPECT_EQ(qkv.n, (2 + 2 * 1) * 128);
+}
+
+TEST(OperatorCommunication, FullRecomputationRepeatsTheForwardWithItsCollectives) {
+  const BlockProgram layer = layer_program(parallel(8, true), true);
+  EXPECT_EQ(skeleton(layer.recompute), skeleton(layer.forward));
+  for (const Operator& op : operators(layer.recompute)) EXPECT_EQ(op.pass, Pass::recompute) << op.name;
+  for (const Communication& communication : communications(layer.recompute)) EXPECT_EQ(communication.pass, Pass::recompute);
+}
+
+TEST(OperatorCommunication, SelectiveRecomputationRepeatsCoreAttentionAlone) {
+  Workload workload = parallel(8, true);
+  workload.recompute.kind = RecomputeKind::selective;
+  EXPECT_EQ(skeleton(layer_program(workload, false).recompute), (Names{"core_attention"}));
+  workload.parallel.cp = 2;
+  const BlockProgram layer = layer_program(workload, false);
+  ASSERT_EQ(layer.recompute.size(), 1U);
+  EXPECT_EQ(std::get<RingAttention>(layer.recompute.front()).step.pass, Pass::recompute);
+  workload.recompute.kind = RecomputeKind::full;
+  EXPECT_TRUE(layer_program(workload, false).recompute.empty()) << "a layer that full recomputation leaves out";
+}
+
+TEST(OperatorCommunication, EmbeddingIsReducedAndItsGradientGathered) {
+  EXPECT_EQ(skeleton(embedding_program(parallel(4, false)).forward), (Names{"embedding", "embedding all-reduce"}));
+  EXPECT_EQ(skeleton(embedding_program(parallel(4, true)).forward), (Names{"embedding", "embedding reduce-scatter"}));
+  EXPECT_EQ(skeleton(embedding_program(parallel(4, true)).backward), (Names{"embedding all-gather", "embedding (weights)"}));
+}
+
+TEST(OperatorCommunication, HeadReducesThreeNumbersPerToken) {
+  const BlockProgram head = head_program(parallel(8, true, 2));
+  EXPECT_EQ(skeleton(head.forward), (Names{"head all-gather", "logits", "cross_entropy", "loss maximum all-reduce",
+                                           "loss predicted logit all-reduce", "loss sum all-reduce"}));
+  EXPECT_EQ(skeleton(head.backward), (Names{"cross_entropy", "logits", "head reduce-scatter", "logits (weights)"}));
+  EXPECT_EQ(communications(head.forward).back().bytes, 2.0 * 4096 * 4);  // b * s/cp fp32 numbers
+}
+
+TEST(OperatorCommunication, PipelineMessagesAreSplitBySequenceParallelism) {
+  EXPECT_EQ(pipeline_message_bytes(parallel(8, false, 2)), 2.0 * 4096 * 4096 * 2);
+  EXPECT_EQ(pipeline_message_bytes(parallel(8, true, 2)), 2.0 * 4096 * 4096 * 2 / 8);
+}
+
+TEST(OperatorCommunication, BlocksWithoutAttentionOrVocabularyHaveNoneOfIt) {
+  Workload workload = parallel(8, true);
+  workload.model.heads = workload.model.kv_heads = 0;
+  workload.model.vocab = 0;
+  EXPECT_EQ(skeleton(layer_program(workload, false).forward), (Names{"mlp all-gather", "mlp_fc1", "mlp_fc2", "mlp reduce-scatter"}));
+  EXPECT_TRUE(embedding_program(workload).forward.empty());
+  EXPECT_TRUE(head_program(workload).forward.empty());
+  workload.recompute.kind = RecomputeKind::selective;
+  EXPECT_TRUE(layer_program(workload, false).recompute.empty());
+}
+
+TEST(OperatorCommunication, PlansThatDoNotDivideAreRefused) {
+  EXPECT_EQ(refusal(parallel(3, false)), "32 attention heads cannot be divided evenly over tp 3");
+  EXPECT_EQ(refusal(parallel(1, false, 3)), "8192 positions of a sequence cannot be divided evenly over cp 3");
+  Workload odd = parallel(4, false);
+  odd.model.kv_heads = 6;
+  EXPECT_EQ(refusal(odd), "6 key/value heads cannot be divided evenly over tp 4");
+  odd = parallel(4, false);
+  odd.model.ffn = 14337;
+  EXPECT_EQ(refusal(odd), "14337 intermediate features cannot be divided evenly over tp 4");
+  odd = parallel(2, false, 2);
+  odd.attention = Attention::unfused;
+  EXPECT_EQ(refusal(odd), "context parallelism needs attention: flash");
+}
+
+TEST(OperatorCommunication, LayersWithoutOperatorsAreRefused) {
+  Workload workload = parallel(1, false);
+  workload.model.moe = MoeSpec{8, 2, 0, 1024, 0, 1};
+  EXPECT_EQ(refusal(workload), "model 'llama': layers with experts have no operators; only dense layers have");
+  workload.model.moe.reset();
+  workload.model.mla = MlaSpec{0, 512, 128, 64, 128};
+  EXPECT_EQ(refusal(workload), "model 'llama': multi-head latent attention has no operators; MHA, GQA and MQA have");
+}
+
+}  // namespace
+}  // namespace rehearse::workloads::testing

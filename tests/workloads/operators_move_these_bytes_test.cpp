@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+
+#include "operators_workloads.hpp"
+
+namespace rehearse::workloads::testing {
+namespace {
+
+const double tokens = 2.0 * 1024;  // micro-batch 2, sequence 1024
+
+Workload small() { return llama(4, 1024, 16, 4, 2816, 32000, 1024, 2); }
+
+TEST(OperatorBytes, ProductsReadTheirInputsAndWriteTheirOutputOnce) {
+  // fc1: 2048 x 1024 in, 1024 x 5632 weights, 2048 x 5632 out, 2 bytes each.
+  EXPECT_EQ(find(layer_program(small(), false).forward, "mlp_fc1").bytes, 2 * (tokens * 1024 + 1024.0 * 5632 + tokens * 5632));
+}
+
+TEST(OperatorBytes, WeightGradientsAccumulateInFp32) {
+  // Input and output gradient in 2 bytes, the fp32 buffer read and written.
+  Workload workload = small();
+  const auto weight_bytes = [](const Workload& of) {
+    double sum = 0;
+    for (const Operator& op : operators(layer_program(of, false).backward)) {
+      if (op.pass == Pass::backward_weight && op.name.starts_with("mlp_fc2")) sum += op.bytes;
+    }
+    return sum;
+  };
+  const double inputs = 2 * (tokens * 1024 + tokens * 2816);
+  const double weights = 1024.0 * 2816;
+  EXPECT_EQ(weight_bytes(workload), inputs + weights * 8);
+  // Apart: the product writes 2 bytes; a kernel reads them and reads and writes the buffer.
+  workload.fusions.gradient_accumulation = false;
+  EXPECT_EQ(weight_bytes(workload), inputs + weights * (2 + 2 + 8));
+}
+
+TEST(OperatorBytes, FlashMovesQueriesKeysValuesAndOutputOnly) {
+  // Q and O 1024 wide, K and V 256 wide, 2 bytes; 16 fp32 statistics.
+  const BlockProgram layer = layer_program(small(), false);
+  EXPECT_EQ(find(layer.forward, "core_attention").bytes, tokens * (2 * (2 * 1024 + 2 * 256) + 16 * 4));
+  EXPECT_EQ(find(layer.backward, "core_attention").bytes, tokens * (2 * (4 * 1024 + 4 * 256) + 16 * 4));
+}
+
+TEST(OperatorBytes, UnfusedAttentionMovesTheSquareOfTheSequence) {
+  // softmax in and out 2 bytes, dropout in and out 2 bytes and 1 byte of mask, on b a s^2 elements.
+  const Workload workload = gpt(4, 1024, 16, 51200, 1024, 2);
+  const double square = 2.0 * 16 * 1024 * 1024;
+  const BlockProgram layer = layer_program(workload, false);
+  EXPECT_EQ(find(layer.forward, "softmax").bytes, 4 * square);
+  EXPECT_EQ(find(layer.forward, "attention_dropout").bytes, 5 * square);
+  EXPECT_EQ(find(layer.backward, "softmax").bytes, 6 * square);
+}
+
+TEST(OperatorBytes, SequenceParallelismDividesNormsAndResiduals) {
+  Workload workload = small();
+  workload.parallel.tp = 4;
+  const double whole = find(layer_program(workload, false).forward, "input_norm").bytes;
+  EXPECT_EQ(whole, 2 * 2 * tokens * 1024);
+  workload.parallel.sp = true;
+  EXPECT_EQ(find(layer_program(workload, false).forward, "input_norm").bytes * 4, whole);
+  EXPECT_EQ(find(layer_program(workload, false).forward, "mlp_residual").bytes * 4, 3 * 2 * tokens * 1024);
+}
+
+TEST(OperatorBytes, EachMissingFusionMovesMoreAndLaunchesMore) {
+  Workload llama_like = small();
+  Workload gpt_like = gpt(4, 1024, 16, 51200, 1024, 2);
+  const auto total = [](const Workload& workload) {
+    const BlockProgram layer = layer_program(workload, false), head = head_program(workload);
+    return bytes(layer.forward) + bytes(layer.backward) + bytes(head.forward) + bytes(head.backward);
+  };
+  const double llama_bytes = total(llama_like), gpt_bytes = total(gpt_like);
+  for (auto field : {&KernelFusions::norm, &KernelFusions::activation, &KernelFusions::rope, &KernelFusions::cross_entropy,
+                     &KernelFusions::gradient_accumulation}) {
+    Workload without = llama_like;
+    without.fusions.*field = false;
+    EXPECT_GT(total(without), llama_bytes);
+  }
+  for (auto field : {&KernelFusions::softmax, &KernelFusions::dropout_add, &KernelFusions::activation}) {
+    Workload without = gpt_like;
+    without.fusions.*field = false;
+    EXPECT_GT(total(without), gpt_bytes);
+  }
+}
+
+TEST(OperatorBytes, EightBitLayersReadOneByteAndCastTheirInputs) {
+  Workload workload = small();
+  workload.precision.compute = DType::fp8;
+  const BlockProgram layer = layer_program(workload, false);
+  const Operator fc1 = find(layer.forward, "mlp_fc1");
+  EXPECT_EQ(fc1.dtype, DType::fp8);
+  EXPECT_EQ(fc1.bytes, tokens * 1024 + 1024.0 * 5632 + 2 * tokens * 5632);
+  // 16 bits in, two 8-bit copies out.
+  EXPECT_EQ(find(layer.forward, "mlp_fc1 cast").bytes, 4 * tokens * 1024);
+  EXPECT_EQ(find(layer.forward, "core_attention").dtype, DType::bf16);
+  EXPECT_EQ(find(head_program(workload).forward, "logits").dtype, DType::bf16);
+}
+
+TEST(OperatorBytes, HeadIsPaddedTo128TimesTp) {
+  // 50257 over tp 8 becomes 51200; over tp 1, 50304 (Megatron-LM's vocabulary padding).
+  Workload workload = gpt(4, 1024, 16, 50257, 1024, 1);
+  EXPECT_EQ(find(head_program(workload).forward, "logits").n, 50304);
+  workload.parallel.tp = 8;
+  EXPECT_EQ(find(head_program(workload).forward, "logits").n, 51200 / 8);
+}
+
+TEST(OperatorBytes, AdamReadsAndWritesEveryState) {
+  // fp32 gradient 4, master weight and two moments in and out 24, bf16 weight out 2; norm 4; clipping in and out 8.
+  const OptimizerProgram program = optimizer_program(small(), 1e9);
+  double sum = 0;
+  for (const Operator& op : program.update) {
+    EXPECT_EQ(op.cls, OperatorClass::optimizer);
+    EXPECT_EQ(op.pass, Pass::update);
+    sum += op.bytes;
+  }
+  EXPECT_EQ(sum, 1e9 * (4 + 24 + 2 + 4 + 8));
+}
+
+TEST(OperatorBytes, ParametersOfAllGpusAreThoseOfTheModel) {
+  // Norms and biases of row-parallel layers are held by every tp rank, matrices once.
+  for (Workload workload : {gpt(6, 1024, 16, 51200, 1024, 1), llama(6, 1024, 16, 4, 2816, 32000, 1024, 1)}) {
+    const double held =
+        6 * layer_program(workload, false).parameters + embedding_program(workload).parameters + head_program(workload).parameters;
+    EXPECT_NEAR(held, count_parameters(workload.model, 1024).total, 2 * 1024.0 * 128)
+        << "apart from the rows that pad the vocabulary to a multiple of 128";
+    workload.parallel.tp = 2;
+    EXPECT_LT(layer_program(workload, false).parameters * 2 - held / 6, 10 * 1024.0 * 6);
+  }
+}
+
+TEST(OperatorBytes, TiedHeadIsCopiedToTheLastStage) {
+  Workload workload = gpt(6, 1024, 16, 51200, 1024, 1);
+  EXPECT_EQ(head_program(workload).parameters, 2 * 1024.0);
+  workload.parallel.pp = 2;
+  EXPECT_EQ(head_program(workload).parameters, 2 * 1024.0 + 51200.0 * 1024);
+}
+
+}  // namespace
+}  // namespace rehearse::workloads::testing

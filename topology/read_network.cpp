@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <map>
+
+#include "topology/read_link.hpp"
+
+namespace rehearse::topology {
+namespace {
+
+constexpr int most_nodes = 1 << 20;
+constexpr int most_switches = 1 << 14;  // distance tables grow with the square: half a gigabyte at this size
+
+const std::vector<std::string>& kinds() {
+  static const std::vector<std::string> names{"single_switch", "leaf_spine", "rail_optimised", "fat_tree", "torus", "dragonfly", "graph"};
+  return names;
+}
+
+Network kind_of(const config::Node& node) {
+  static const std::map<std::string, Network> by_name{{"single_switch", Network::single_switch},
+                                                      {"leaf_spine", Network::leaf_spine},
+                                                      {"rail_optimised", Network::rail_optimised},
+                                                      {"fat_tree", Network::fat_tree},
+                                                      {"torus", Network::torus},
+                                                      {"dragonfly", Network::dragonfly},
+                                                      {"graph", Network::graph}};
+  return by_name.at(node.at("kind").as_choice(kinds()));
+}
+
+const std::vector<std::string>& known_keys(Network kind) {
+  static const std::map<Network, std::vector<std::string>> keys{
+      {Network::single_switch, {"kind"}},
+      {Network::leaf_spine, {"kind", "nodes_per_leaf", "oversubscription", "spines", "trunk"}},
+      {Network::rail_optimised, {"kind", "nodes_per_leaf", "oversubscription", "spines", "separate_planes", "trunk"}},
+      {Network::fat_tree, {"kind", "nodes_per_leaf", "oversubscription", "nodes_per_pod", "pods", "pod_oversubscription", "trunk"}},
+      {Network::torus, {"kind", "dims", "trunk"}},
+      {Network::dragonfly, {"kind", "groups", "routers_per_group", "nodes_per_router", "trunk"}},
+      {Network::graph, {"kind", "switches", "trunks", "attach"}}};
+  return keys.at(kind);
+}
+
+double read_oversubscription(const config::Node& node, std::string_view key) {
+  const auto value = node.find(key);
+  return value ? value->as_number(1, 1000) : 1;
+}
+
+void read_tree(const config::Node& node, NetworkSpec& net) {
+  net.nodes_per_leaf = read_count(node.at("nodes_per_leaf"), 1, most_nodes);
+  net.oversubscription = read_oversubscription(node, "oversubscription");
+  net.spines = read_count(node, "spines", 1, most_switches, 0);
+  if (const auto planes = node.find("separate_planes")) net.separate_planes = planes->as_bool();
+}
+
+int pod_size_from_count(const config::Node& pods, int nodes) {
+  const int count = read_count(pods, 1, most_nodes);
+  if (nodes == 0) pods.fail("pods needs the number of nodes of the cluster", "give nodes_per_pod instead");
+  if (nodes % count != 0) pods.fail(fmt::format("{} nodes do not divide into {} pods", nodes, count));
+  return nodes / count;
+}
+
+void read_pods(const config::Node& node, int nodes, NetworkSpec& net) {
+  const auto pods = node.find("pods");
+  const auto size = node.find("nodes_per_pod");
+  if (pods && size) pods->fail_at_key("pods and nodes_per_pod say the same thing twice", "keep one of them");
+  if (!pods && !size) node.fail("a fat_tree needs nodes_per_pod (or pods)");
+  net.nodes_per_pod = size ? read_count(*size, 1, most_nodes) : pod_size_from_count(*pods, nodes);
+  if (net.nodes_per_pod % net.nodes_per_leaf != 0) {
+    (size ? *size : *pods).fail(fmt::format("a pod of {} nodes does not divide into leaves of {}", net.nodes_per_pod, net.nodes_per_leaf));
+  }
+  net.pod_oversubscription = read_oversubscription(node, "pod_oversubscription");
+}
+
+void require_nodes(const config::Node& node, int nodes, std::string_view what) {
+  if (nodes == 0) node.fail(fmt::format("a {} has a fixed size: the cluster must say how many nodes it has", what), "add nodes: N");
+}
+
+void read_torus(const config::Node& node, int nodes, NetworkSpec& net) {
+  const auto dims = node.at("dims");
+  require_nodes(node, nodes, "torus");
+  std::int64_t product = 1;
+  for (const auto& item : dims.items()) {
+    net.dims.push_back(read_count(item, 1, most_switches));
+    product *= net.dims.back();
+    if (product > most_switches) item.fail(fmt::format("a torus of more than {} routers", most_switches));
+  }
+  if (net.dims.empty() || net.dims.size() > 8) dims.fail(fmt::format("a torus has 1 to 8 dimensions, not {}", net.dims.size()));
+  if (product != nodes) dims.fail(fmt::format("the torus has {} routers but the cluster {} nodes", product, nodes), "one router per node");
+}
+
+void read_dragonfly(const config::Node& node, int nodes, NetworkSpec& net) {
+  require_nodes(node, nodes, "dragonfly");
+  net.groups = read_count(node.at("groups"), 2, most_switches);
+  net.routers_per_group = read_count(node.at("routers_per_group"), 1, most_switches);
+  net.nodes_per_router = read_count(node.at("nodes_per_router"), 1, most_nodes);
+  const std::int64_t routers = std::int64_t{net.groups} * net.routers_per_group;
+  if (routers > most_switches) node.fail(fmt::format("a dragonfly of {} routers is more than {}", routers, most_switches));
+  if (routers * net.nodes_per_router != nodes) {
+    node.fail(fmt::format("the dragonfly has room for {} nodes ({} groups x {} routers x {}) but the cluster has {}",
+                          routers * net.nodes_per_router, net.groups, net.routers_per_group, net.nodes_per_router, nodes));
+  }
+}
+
+}  // namespace
+
+NetworkSpec read_network(const config::Node& node, const ClusterSpec& cluster) {
+  NetworkSpec net;
+  net.kind = kind_of(node);
+  node.allow_keys(known_keys(net.kind));
+  net.trunk = cluster.nic;
+  if (const auto trunk = node.find("trunk")) net.trunk = read_cable(*trunk, cluster.nic);
+  switch (net.kind) {
+    case Network::none:
+    case Network::single_switch:
+      break;
+    case Network::fat_tree:
+      read_tree(node, net);
+      read_pods(node, cluster.nodes, net);
+      break;
+    case Network::leaf_spine:
+    case Network::rail_optimised:
+      read_tree(node, net);
+      break;
+    case Network::torus:
+      read_torus(node, cluster.nodes, net);
+      break;
+    case Network::dragonfly:
+      read_dragonfly(node, cluster.nodes, net);
+      break;
+    case Network::graph:
+      net.graph = read_switch_graph(node, cluster);
+      break;
+  }
+  return net;
+}
+
+}  // namespace rehearse::topology

@@ -1,0 +1,85 @@
+#include "workloads/collective.hpp"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+
+namespace rehearse::workloads {
+namespace {
+
+std::map<int, int> members_per_domain(const GroupShape& group) {
+  std::map<int, int> count;
+  for (const int domain : group.domain) ++count[domain];
+  return count;
+}
+
+// doc/PERFORMANCE.md of nccl-tests: what a port carries, relative to the size of the buffer.
+double bus_factor(CollectiveKind kind, int ranks) {
+  const double share = (ranks - 1.0) / ranks;
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return 2 * share;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all:
+      return share;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::send_recv:
+      return 1;
+  }
+  throw std::invalid_argument("not a collective");
+}
+
+}  // namespace
+
+int GroupShape::domains() const { return static_cast<int>(members_per_domain(*this).size()); }
+
+bool GroupShape::uniform() const {
+  const auto count = members_per_domain(*this);
+  return std::all_of(count.begin(), count.end(), [&](const auto& entry) { return entry.second == count.begin()->second; });
+}
+
+std::string_view name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return "all-reduce";
+    case CollectiveKind::all_gather:
+      return "all-gather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce-scatter";
+    case CollectiveKind::broadcast:
+      return "broadcast";
+    case CollectiveKind::all_to_all:
+      return "all-to-all";
+    case CollectiveKind::send_recv:
+      return "send-recv";
+  }
+  throw std::invalid_argument("not a collective");
+}
+
+std::vector<Transfer> sum_per_pair(std::span<const Transfer> transfers) {
+  std::map<std::tuple<int, int, int>, double> sum;
+  for (const Transfer& transfer : transfers) sum[{transfer.from, transfer.to, transfer.rail_of}] += transfer.bytes;
+  std::vector<Transfer> out;
+  out.reserve(sum.size());
+  for (const auto& [pair, bytes] : sum) {
+    const auto [from, to, rail_of] = pair;
+    out.push_back({.from = from, .to = to, .bytes = bytes, .rail_of = rail_of});
+  }
+  return out;
+}
+
+std::vector<Transfer> Collective::volumes(CollectiveKind kind, const GroupShape& group, double bytes, int root) const {
+  std::vector<Transfer> all;
+  for (const Round& round : rounds(kind, group, bytes, root)) all.insert(all.end(), round.transfers.begin(), round.transfers.end());
+  return sum_per_pair(all);
+}
+
+Bandwidth nccl_bandwidth(CollectiveKind kind, int ranks, double bytes, double seconds) {
+  if (ranks < 1 || !(seconds > 0)) throw std::invalid_argument("a bandwidth needs ranks and a time");
+  const double algbw = bytes / seconds;
+  return {.algbw_bytes_per_s = algbw, .busbw_bytes_per_s = algbw * bus_factor(kind, ranks)};
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,89 @@
+// Collective algorithms as rounds of transfers on a group. One .cpp per algorithm in workloads/collectives/, registered by NCCL's or MPI's
+// name.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "config/registry.hpp"
+#include "workloads/operators.hpp"
+
+namespace rehearse::workloads {
+
+// The group as the algorithms see it: members 0..size-1, and where they sit. Members of one domain are reached over the scale-up fabric.
+struct GroupShape {
+  int size = 1;
+  std::vector<int> domain;  // [member] index of the scale-up domain (node or supernode); members of a domain need not be adjacent
+  [[nodiscard]] int domains() const;
+  [[nodiscard]] bool uniform() const;  // every domain holds equally many members
+};
+
+struct Transfer {
+  int from = 0, to = 0;  // members
+  double bytes = 0;
+  int channel = 0;   // transfers of different channels do not wait for each other
+  int rail_of = -1;  // between domains: use the NIC of this member's rail at both ends; -1 = the sender's own
+  // What is in it, for those who check the data and not only its size: the blocks first_block + i*block_stride, i < blocks, of the
+  // channel's share of the buffer. Block p belongs to the member at position p when members are sorted by domain (domains by first
+  // appearance); the block that position s sends to position t in an all-to-all is s*size + t; what s sends in a send-recv is block s.
+  int first_block = 0, blocks = 0, block_stride = 1;
+  bool reduce = false;  // the receiver adds it to what it has; otherwise it keeps what it gets
+};
+
+// When a transfer may run, channel by channel. It starts (its alpha begins) when these of earlier rounds have ended: those that reached its
+// sender, those that its sender sent to other members, and those that its receiver got from other members: a member deals with its partners
+// one by one. Transfers from one member to the same other one are a stream: bytes follow one another, but the alpha of the next one does
+// not wait for the bytes of the one before. In a ring that spans domains a block thus pays the longer alpha only where it crosses between
+// domains.
+struct Round {
+  std::vector<Transfer> transfers;
+};
+
+// The rule above, spelt out for one transfer. Transfers are numbered in the order of their rounds, and within a round as they stand there.
+struct Dependency {
+  std::vector<std::uint32_t> before_alpha;  // these must have ended before the alpha begins; ascending
+  std::int64_t before_bytes = -1;  // this one must have ended before the bytes begin to flow: the one before in the stream; -1 = none
+};
+[[nodiscard]] std::vector<Dependency> dependencies(std::span<const Round> rounds);
+
+// The terms of the closed form, T = rounds_intra*alpha_intra + rounds_inter*alpha_inter + max over port kinds or sum (see `sequential`).
+// docs/collectives.md says for which groups it is exact. A round with transfers of both kinds waits for the slower one, the one between
+// domains.
+struct ClosedForm {
+  int rounds_intra = 0;     // rounds on the longest way that stay inside a domain
+  int rounds_inter = 0;     // rounds on it that cross domains
+  double intra_bytes = 0;   // through the busiest scale-up port of any member, one direction (tree: both, they follow one another)
+  double inter_bytes = 0;   // through the busiest NIC share of any member, likewise
+  bool sequential = false;  // true: intra and inter phases follow one another (add), false: they run together (max)
+};
+
+class Collective {
+ public:
+  static constexpr std::string_view kind = "collective";
+  virtual ~Collective() = default;
+
+  [[nodiscard]] virtual bool supports(CollectiveKind kind) const = 0;
+  // bytes as in Communication. root: broadcast only. send_recv: every member sends to the next one, as in nccl-tests' sendrecv.
+  // A kind that is not supported or a group that the algorithm cannot serve: config::InputError. A malformed group: std::invalid_argument.
+  [[nodiscard]] virtual std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root = 0) const = 0;
+  // Written down from theory, not derived from rounds(); tests hold the two together. Broadcast: from member 0.
+  [[nodiscard]] virtual ClosedForm closed_form(CollectiveKind kind, const GroupShape& group, double bytes) const = 0;
+  // sum_per_pair() of all rounds. For large groups much cheaper than the rounds.
+  [[nodiscard]] virtual std::vector<Transfer> volumes(CollectiveKind kind, const GroupShape& group, double bytes, int root = 0) const;
+};
+
+// One transfer per pair of members and rail with their bytes added, sorted by (from, to, rail_of), channel 0, no blocks.
+[[nodiscard]] std::vector<Transfer> sum_per_pair(std::span<const Transfer> transfers);
+
+using CollectiveRegistry = config::Registry<Collective>;
+
+// As nccl-tests print them: algbw = bytes / t, busbw = algbw x 2(n-1)/n (all-reduce), x (n-1)/n (all-gather, reduce-scatter, all-to-all),
+// x 1.
+struct Bandwidth {
+  double algbw_bytes_per_s = 0, busbw_bytes_per_s = 0;
+};
+[[nodiscard]] Bandwidth nccl_bandwidth(CollectiveKind kind, int ranks, double bytes, double seconds);
+
+}  // namespace rehearse::workloads

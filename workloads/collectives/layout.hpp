@@ -1,0 +1,56 @@
+// Where the members of a group sit, in the order in which the algorithms walk through them.
+#pragma once
+
+#include <vector>
+
+#include "workloads/collective.hpp"
+
+namespace rehearse::workloads::collectives {
+
+// Positions number the members domain by domain: domains by first appearance, members of a domain in group order.
+class Layout {
+ public:
+  // Throws std::invalid_argument when the group has no members or does not say where each of them sits.
+  explicit Layout(const GroupShape& group);
+
+  [[nodiscard]] int members() const { return static_cast<int>(order_.size()); }
+  [[nodiscard]] int domains() const { return static_cast<int>(first_.size()); }
+  [[nodiscard]] int smallest() const { return smallest_; }  // members of the smallest domain
+  [[nodiscard]] int largest() const { return largest_; }
+  [[nodiscard]] bool uniform() const { return smallest_ == largest_; }
+
+  [[nodiscard]] int member(int position) const { return order_[index(position)]; }
+  [[nodiscard]] int position(int member) const { return position_[index(member)]; }
+  [[nodiscard]] int domain(int position) const { return domain_[index(position)]; }  // 0..domains()-1
+  [[nodiscard]] int first(int domain) const { return first_[index(domain)]; }        // position of its first member
+  [[nodiscard]] int size(int domain) const { return size_[index(domain)]; }
+  [[nodiscard]] bool crosses(int from_position, int to_position) const { return domain(from_position) != domain(to_position); }
+
+ private:
+  static std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+  std::vector<int> order_, position_, domain_, first_, size_;
+  int smallest_ = 0, largest_ = 0;
+};
+
+struct Hop {
+  int from = 0, to = 0;  // positions
+};
+[[nodiscard]] std::vector<Hop> backwards(std::vector<Hop> hops);
+
+// When these hops are made at once, each between domains over the rail of its sender: the most of them that end at one NIC, 0 when none
+// crosses. In uniform groups the partners of our algorithms are spread so that it is 1 at most; small domains may have to share a rail of a
+// large one.
+[[nodiscard]] int busiest_nic(const Layout& layout, const std::vector<Hop>& hops);
+
+// Adds a round in which these hops are made, `bytes` each: on the scale-up ports when none crosses domains, otherwise on the NICs, the
+// slower.
+void add_round(ClosedForm& form, const Layout& layout, const std::vector<Hop>& hops, double bytes);
+
+// Throws std::invalid_argument unless root is a member.
+void check_root(const GroupShape& group, int root);
+
+// Throws config::InputError "tree has no all-to-all".
+[[noreturn]] void refuse(std::string_view algorithm, CollectiveKind kind);
+
+}  // namespace rehearse::workloads::collectives

@@ -1,0 +1,132 @@
+// NCCL's ring. In a group that spans domains with at least g members each, g channels carry 1/g of the buffer each; the ring of channel k
+// enters every domain at local member k, so that the NICs of a domain share the traffic between domains (NCCL: one ring per NIC).
+#include <algorithm>
+
+#include "workloads/collectives/layout.hpp"
+#include "workloads/collectives/pairwise.hpp"
+#include "workloads/collectives/ring_walk.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+using collectives::Layout;
+using collectives::RingWalk;
+using collectives::Stop;
+
+int channels_of(const Layout& layout) { return layout.domains() == 1 ? 1 : layout.smallest(); }
+
+// Through domain d on channel k: local members k, k+1, ..., k-1. The last hop leads to local member k of the next domain over the NIC of
+// local member k: every NIC of a uniform group then carries one flow out and one flow in.
+void walk_domain(RingWalk& ring, const Layout& layout, int domain) {
+  const int size = layout.size(domain), first = layout.first(domain);
+  for (int step = 0; step < size; ++step) {
+    const int position = first + (ring.channel + step) % size;
+    const bool leaves = step + 1 == size && layout.domains() > 1;
+    ring.stops.push_back(
+        {.member = layout.member(position), .first_block = position, .rail_of = leaves ? layout.member(first + ring.channel) : -1});
+  }
+}
+
+RingWalk ring_of(const Layout& layout, int channel, double bytes) {
+  RingWalk ring{.part_bytes = bytes / channels_of(layout) / layout.members(), .channel = channel};
+  for (int domain = 0; domain < layout.domains(); ++domain) walk_domain(ring, layout, domain);
+  return ring;
+}
+
+int stop_of(const RingWalk& ring, int member) {
+  const auto at = std::find_if(ring.stops.begin(), ring.stops.end(), [&](const Stop& stop) { return stop.member == member; });
+  return static_cast<int>(at - ring.stops.begin());
+}
+
+void append_ring(std::vector<Round>& rounds, CollectiveKind kind, const RingWalk& ring, int root) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      all_gather(rounds, reduce_scatter(rounds, 0, ring), ring);
+      return;
+    case CollectiveKind::all_gather:
+      all_gather(rounds, 0, ring);
+      return;
+    case CollectiveKind::reduce_scatter:
+      reduce_scatter(rounds, 0, ring);
+      return;
+    case CollectiveKind::broadcast:  // van de Geijn: scatter, then all-gather
+      all_gather(rounds, scatter(rounds, 0, ring, stop_of(ring, root)), ring);
+      return;
+    default:
+      collectives::refuse("ring", kind);
+  }
+}
+
+// Every edge of a ring carries one part in every round (a broadcast's scatter does not).
+bool even_edges(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+}
+
+int laps_of(CollectiveKind kind) { return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast ? 2 : 1; }
+
+// Hops between domains on the longest way of a block. One lap is n-1 hops in a row, two laps are 2(n-1): all edges of the ring, or all of
+// them twice, but for one or two in a row. Those left out stay inside a domain where it has members enough.
+int crossings(const Layout& layout, int laps) {
+  const int edges_inside_in_a_row = layout.largest() - 1;
+  return laps * layout.domains() - std::max(0, laps - edges_inside_in_a_row);
+}
+
+ClosedForm laps_form(const Layout& layout, int laps, double bytes) {
+  const int n = layout.members(), hops = laps * (n - 1), channels = channels_of(layout);
+  const double volume = bytes * hops / n;
+  if (layout.domains() == 1) return {.rounds_intra = hops, .intra_bytes = volume};
+  const int inter = crossings(layout, laps);
+  // A member hands one channel to its NIC, unless its domain has more members than there are channels.
+  const double inside = layout.largest() == channels ? (channels - 1.0) / channels : 1;
+  return {.rounds_intra = hops - inter, .rounds_inter = inter, .intra_bytes = inside * volume, .inter_bytes = volume / channels};
+}
+
+class Ring final : public Collective {
+ public:
+  [[nodiscard]] bool supports(CollectiveKind) const override { return true; }
+
+  [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
+    collectives::check_root(group, root);
+    const Layout layout(group);
+    if (kind == CollectiveKind::all_to_all) return collectives::pairwise_rounds(layout, bytes);
+    if (kind == CollectiveKind::send_recv) return collectives::shift_rounds(layout, bytes);
+    std::vector<Round> rounds;
+    for (int channel = 0; channel < channels_of(layout); ++channel) append_ring(rounds, kind, ring_of(layout, channel, bytes), root);
+    return rounds;
+  }
+
+  [[nodiscard]] ClosedForm closed_form(CollectiveKind kind, const GroupShape& group, double bytes) const override {
+    const Layout layout(group);
+    if (layout.members() == 1) return {};
+    if (kind == CollectiveKind::all_to_all) return collectives::pairwise_form(layout, bytes);
+    if (kind == CollectiveKind::send_recv) return collectives::shift_form(layout, bytes);
+    return laps_form(layout, laps_of(kind), bytes);
+  }
+
+  // Without writing down n rounds of n transfers: a large group would need gigabytes.
+  [[nodiscard]] std::vector<Transfer> volumes(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
+    if (!even_edges(kind)) return Collective::volumes(kind, group, bytes, root);
+    collectives::check_root(group, root);
+    const Layout layout(group);
+    std::vector<Transfer> out;
+    for (int channel = 0; channel < channels_of(layout); ++channel) {
+      const RingWalk ring = ring_of(layout, channel, bytes);
+      add_edges(out, ring, ring.part_bytes * laps_of(kind) * (ring.size() - 1));
+    }
+    return sum_per_pair(out);
+  }
+
+ private:
+  static void add_edges(std::vector<Transfer>& out, const RingWalk& ring, double bytes) {
+    if (ring.size() == 1) return;
+    for (std::size_t i = 0; i < ring.stops.size(); ++i) {
+      const Stop &from = ring.stops[i], &to = ring.stops[(i + 1) % ring.stops.size()];
+      out.push_back({.from = from.member, .to = to.member, .bytes = bytes, .rail_of = from.rail_of});
+    }
+  }
+};
+
+const CollectiveRegistry::Registration<Ring> registration("ring");
+
+}  // namespace
+}  // namespace rehearse::workloads

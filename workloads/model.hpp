@@ -1,0 +1,60 @@
+// A transformer as described by a model file (docs/job-format.md, "A model").
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "config/node.hpp"
+
+namespace rehearse::workloads {
+
+enum class Activation { gelu, swiglu, geglu, relu2 };
+enum class Positions { rope, learned, alibi };
+enum class Norm { layernorm, rmsnorm };
+
+struct MoeSpec {
+  int experts = 0, top_k = 0, shared = 0, ffn = 0, first_dense = 0, every = 1;
+};
+struct MlaSpec {
+  int q_lora = 0, kv_lora = 0, qk_nope = 0, qk_rope = 0, v = 0;
+};
+
+struct Model {
+  std::string name;
+  int layers = 0;
+  int hidden = 0;
+  int heads = 0;     // 0: a block without attention
+  int kv_heads = 0;  // = heads: MHA, 1: MQA, between: GQA
+  int head_dim = 0;
+  int ffn = 0;  // intermediate size, before a gate doubles it
+  Activation activation = Activation::gelu;
+  int vocab = 0;  // 0: no embedding and no head
+  bool tied_embeddings = false;
+  Positions positions = Positions::rope;
+  bool biases = false;
+  Norm norm = Norm::rmsnorm;
+  std::optional<MoeSpec> moe;
+  std::optional<MlaSpec> mla;
+  int mtp = 0;
+
+  [[nodiscard]] bool gated() const { return activation == Activation::swiglu || activation == Activation::geglu; }
+};
+
+// Reads and checks a model document; {hf: path} reads a HuggingFace config.json (relative to the document's folder). Throws InputError.
+[[nodiscard]] Model read_model(const config::Node& node, const std::string& name);
+
+// Parameters of one transformer layer, of the embeddings (token and, when learned, `learned_positions` position rows), the final norm and
+// the head (0 when tied). Layer counts include norms and biases. MTP layers are not counted.
+struct ParameterCount {
+  double layer = 0, embedding = 0, final_norm = 0, head = 0, total = 0;
+  double dense_layer = 0, moe_layer = 0, active = 0;  // active: parameters used per token (MoE: top_k + shared experts)
+};
+[[nodiscard]] ParameterCount count_parameters(const Model& model, int learned_positions = 2048);
+
+// Floating-point operations of forward + backward for one sequence, without recomputation. The convention counts matrix products only:
+// 6 x matrix parameters per token + attention scores and values (full square, or half of it when causal) + head; the embedding look-up is
+// free.
+[[nodiscard]] double model_flops_per_sequence(const Model& model, int sequence, bool causal_half);
+
+}  // namespace rehearse::workloads

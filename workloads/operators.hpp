@@ -1,0 +1,83 @@
+// What one GPU computes and communicates for a layer, the embedding, the head and the optimizer: FLOPs, bytes moved, parameters,
+// activations, after tensor, sequence and context parallelism. No time in here; sim/cost prices it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "workloads/plan.hpp"
+
+namespace rehearse::workloads {
+
+enum class OperatorClass : std::uint8_t { gemm, attention, memory_bound, embedding, loss, optimizer };
+enum class Pass : std::uint8_t { forward, backward_input, backward_weight, recompute, update };
+
+// One kernel (or a fused one) on one GPU for one micro-batch.
+struct Operator {
+  std::string name;  // "qkv", "core_attention", "mlp_fc1", "input_norm", ...
+  OperatorClass cls = OperatorClass::gemm;
+  Pass pass = Pass::forward;
+  DType dtype = DType::bf16;
+  double flops = 0;                  // multiply-add = 2
+  double bytes = 0;                  // moved to and from device memory
+  std::int64_t m = 0, n = 0, k = 0;  // gemm: 2*m*n*k = flops
+  // attention: one causal or full attention of batch x heads over query x key positions
+  std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0;
+  bool causal = false;
+  int kernels = 1;  // launches
+};
+
+enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv };
+[[nodiscard]] std::string_view name_of(CollectiveKind kind);  // "all-reduce", ...
+
+enum class GroupKind : std::uint8_t { tp, cp, dp, dp_cp, pp, embedding };
+
+// A collective in the middle of a layer. `bytes` is the size of the full (gathered or reduced) buffer of one rank, as nccl-tests count:
+// all-reduce: the buffer; all-gather: the output; reduce-scatter: the input; send_recv: the message.
+struct Communication {
+  std::string name;  // "attention all-gather"
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  GroupKind group = GroupKind::tp;
+  double bytes = 0;
+  Pass pass = Pass::forward;
+};
+
+// Ring attention over the cp group: cp steps; step i computes attention against one key/value block while the next block travels.
+struct RingAttention {
+  Operator step;           // attention of one of the cp steps (they are equal: causal work is balanced by zig-zag placement)
+  double block_bytes = 0;  // keys and values (forward) or keys, values and their gradients (backward) sent per step
+  Pass pass = Pass::forward;
+};
+
+using Item = std::variant<Operator, Communication, RingAttention>;
+
+// In execution order. With cp > 1 attention is a RingAttention item, otherwise an Operator.
+struct BlockProgram {
+  std::vector<Item> forward;
+  std::vector<Item> recompute;  // what runs again before backward under the given recompute setting; pass = recompute
+  std::vector<Item> backward;   // input and weight gradients, told apart by `pass`
+  double parameters = 0;        // held by this GPU (after tp; before ZeRO)
+};
+
+struct OptimizerProgram {
+  std::vector<Operator> update;  // on this GPU's share
+};
+
+// tp, sp, cp, micro-batch, precision and recompute are taken from the workload. recomputed says whether this layer is recomputed in full
+// (workload.recompute.kind == full and the layer is among the recomputed ones).
+[[nodiscard]] BlockProgram layer_program(const Workload& workload, bool recomputed);
+[[nodiscard]] BlockProgram embedding_program(const Workload& workload);  // token and position look-up, and the sp/tp reduction
+[[nodiscard]] BlockProgram head_program(const Workload& workload);       // final norm, logits, vocabulary-parallel cross entropy
+// Adam over `parameters` (after ZeRO): reads gradients, reads and writes master weights and moments, writes weights; clipping norm
+// included.
+[[nodiscard]] OptimizerProgram optimizer_program(const Workload& workload, double parameters);
+// Bytes a pipeline stage sends to the next one per micro-batch and GPU (the activations; gradients have the same size).
+[[nodiscard]] double pipeline_message_bytes(const Workload& workload);
+
+// Activation bytes that forward leaves for backward, per layer and micro-batch on one GPU (Korthikanti et al. 2022, equations 1-6,
+// generalised to GQA, gated MLPs, flash attention and cp).
+[[nodiscard]] double layer_activation_bytes(const Workload& workload, bool recomputed);
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,51 @@
+// Activation memory of a layer (Korthikanti et al. 2022, equations 1-6, per tensor so that GQA, gates, flash attention and 8 bits fit in).
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+constexpr double mask_byte = 1;
+constexpr double statistic_bytes = 4;
+
+// A linear layer in 8 or 4 bits keeps its input as it multiplied it.
+double saved_input(const Shard& shard) { return bytes_of(shard.linear); }
+
+// Input of the norm, input of the column-parallel layer, mask of the dropout: the 10 of equation 2 for both halves of a layer.
+double outside_tensor_parallel(const Shard& shard) {
+  const double per_element = shard.element + saved_input(shard) + (shard.dropout ? mask_byte : 0);
+  return static_cast<double>(shard.spread_tokens * shard.hidden) * per_element;
+}
+
+// Softmax output, and with dropout its mask and output: 5 a s / h of equation 1. Flash keeps one statistic per head and query.
+double core_attention_bytes(const Workload& workload, const Shard& shard) {
+  if (workload.recompute.kind == RecomputeKind::selective) return 0;
+  const double rows = static_cast<double>(shard.tokens * shard.heads);
+  if (workload.attention == Attention::flash) return rows * statistic_bytes;
+  const double per_score = shard.element + (shard.dropout ? mask_byte + shard.element : 0);
+  return rows * static_cast<double>(shard.sequence) * per_score;
+}
+
+double attention_bytes(const Workload& workload, const Shard& shard) {
+  const double projections = static_cast<double>(shard.query_width + 2 * shard.kv_width) * shard.element;
+  const double context = static_cast<double>(shard.query_width) * saved_input(shard);
+  // Flash attention in 16 bits keeps its output for its own backward, beside the cast that the projection keeps.
+  const double own_output = shard.low_precision() ? static_cast<double>(shard.query_width) * shard.element : 0;
+  return outside_tensor_parallel(shard) + static_cast<double>(shard.tokens) * (projections + context + own_output) +
+         core_attention_bytes(workload, shard);
+}
+
+double mlp_bytes(const Workload& workload, const Shard& shard) {
+  const double before = static_cast<double>(shard.ffn) * (workload.model.gated() ? 2 : 1) * shard.element;
+  const double after = static_cast<double>(shard.ffn) * saved_input(shard);
+  return outside_tensor_parallel(shard) + static_cast<double>(shard.tokens) * (before + after);
+}
+
+}  // namespace
+
+double layer_activation_bytes(const Workload& workload, bool recomputed) {
+  const Shard shard = shard_of(workload);
+  if (recomputed) return static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
+  return mlp_bytes(workload, shard) + (shard.heads > 0 ? attention_bytes(workload, shard) : 0);
+}
+
+}  // namespace rehearse::workloads

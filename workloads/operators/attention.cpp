@@ -1,0 +1,145 @@
+// Attention: projections, rotary embedding and the core (flash or unfused; a ring over the context-parallel group).
+#include "config/input_error.hpp"
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+// Flash backward recomputes the scores: five products where forward has two (Dao et al. 2022, algorithm 4).
+constexpr double flash_backward_flops = 2.5;
+// Preparation (rowwise dO*O), main kernel, conversion of the query gradient.
+constexpr int flash_backward_kernels = 3;
+constexpr double statistic_bytes = 4;  // one fp32 log-sum-exp per head and query
+
+Operator attention_kernel(const Shard& shard, Pass pass) {
+  Operator op;
+  op.name = "core_attention";
+  op.cls = OperatorClass::attention;
+  op.pass = pass;
+  op.dtype = shard.dense;
+  op.batch = shard.batch;
+  op.heads = shard.heads;
+  op.kv_heads = shard.kv_heads;
+  op.query = shard.sequence;
+  op.key = shard.sequence;
+  op.head_dim = shard.head_dim;
+  op.causal = true;
+  return op;
+}
+
+// Scores and values are 2 * 2 * b * a * s^2 * d; a causal kernel skips the half above the diagonal.
+double causal_forward_flops(const Shard& shard) {
+  return 4.0 * static_cast<double>(shard.tokens * shard.query_width) * static_cast<double>(shard.sequence) / 2;
+}
+
+Operator flash_forward(const Shard& shard) {
+  Operator op = attention_kernel(shard, Pass::forward);
+  op.flops = causal_forward_flops(shard);
+  // Q, K, V in; O and the statistics out.
+  op.bytes = static_cast<double>(shard.tokens) * (static_cast<double>(2 * shard.query_width + 2 * shard.kv_width) * shard.element +
+                                                  static_cast<double>(shard.heads) * statistic_bytes);
+  return op;
+}
+
+Operator flash_backward(const Shard& shard) {
+  Operator op = attention_kernel(shard, Pass::backward_input);
+  op.flops = flash_backward_flops * causal_forward_flops(shard);
+  // Q, O, dO in, dQ out; K, V in, dK, dV out; the statistics in.
+  op.bytes = static_cast<double>(shard.tokens) * (static_cast<double>(4 * shard.query_width + 4 * shard.kv_width) * shard.element +
+                                                  static_cast<double>(shard.heads) * statistic_bytes);
+  op.kernels = flash_backward_kernels;
+  return op;
+}
+
+Section flash(const Shard& shard) {
+  Section section;
+  section.forward.emplace_back(flash_forward(shard));
+  section.backward.emplace_back(flash_backward(shard));
+  return section;
+}
+
+// Zig-zag placement gives each rank an early and a late piece of the sequence: every one of the cp steps is half of a (s/cp)^2 square.
+Section ring(const Shard& shard) {
+  const double block = 2.0 * static_cast<double>(shard.tokens * shard.kv_width) * shard.element;
+  Section section;
+  section.forward.emplace_back(RingAttention{flash_forward(shard), block, Pass::forward});
+  section.backward.emplace_back(RingAttention{flash_backward(shard), 2 * block, Pass::backward_input});
+  return section;
+}
+
+// A product of the unfused kernel over all heads: m = b * a/t * s rows.
+Operator batched_product(const Shard& shard, const char* name, Pass pass, std::int64_t n, std::int64_t k) {
+  Operator op;
+  op.name = name;
+  op.cls = OperatorClass::gemm;
+  op.pass = pass;
+  op.dtype = shard.dense;
+  op.m = shard.batch * shard.heads * shard.sequence;
+  op.n = n;
+  op.k = k;
+  op.flops = 2.0 * static_cast<double>(op.m) * static_cast<double>(n) * static_cast<double>(k);
+  // The square of the scores, and two b * s * width tensors (queries and keys, or probabilities' values and context).
+  const double narrow = static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width));
+  op.bytes = (static_cast<double>(op.m * shard.sequence) + narrow) * shard.element;
+  return op;
+}
+
+// Passes over the b * a/t * s^2 elements of the scores. Fused: read and write. Apart: scale, mask and softmax each read and write.
+Traffic softmax_traffic(bool fused, double square_bytes) {
+  if (fused) return {.forward_bytes = 2 * square_bytes, .backward_bytes = 3 * square_bytes};
+  return {.forward_bytes = 6 * square_bytes, .backward_bytes = 7 * square_bytes, .forward_kernels = 3, .backward_kernels = 3};
+}
+
+std::vector<Section> unfused_pieces(const Workload& workload, const Shard& shard) {
+  const auto s = shard.sequence, d = shard.head_dim;
+  const double square = static_cast<double>(shard.batch * shard.heads * s) * static_cast<double>(s);
+  Section scores;
+  scores.forward.emplace_back(batched_product(shard, "attention_scores", Pass::forward, s, d));
+  scores.backward.emplace_back(batched_product(shard, "attention_query_gradient", Pass::backward_input, d, s));
+  scores.backward.emplace_back(batched_product(shard, "attention_key_gradient", Pass::backward_input, d, s));
+  Section values;
+  values.forward.emplace_back(batched_product(shard, "attention_values", Pass::forward, d, s));
+  values.backward.emplace_back(batched_product(shard, "attention_probability_gradient", Pass::backward_input, s, d));
+  values.backward.emplace_back(batched_product(shard, "attention_value_gradient", Pass::backward_input, d, s));
+  std::vector<Section> pieces{scores, pointwise("softmax", softmax_traffic(workload.fusions.softmax, square * shard.element))};
+  const double dropout = square * (2 * shard.element + 1);  // in, out and one byte of mask
+  if (shard.dropout) pieces.push_back(pointwise("attention_dropout", {.forward_bytes = dropout, .backward_bytes = dropout}));
+  pieces.push_back(values);
+  return pieces;
+}
+
+Section unfused(const Workload& workload, const Shard& shard) {
+  BlockProgram program = assemble(unfused_pieces(workload, shard));
+  return {std::move(program.forward), std::move(program.backward), 0};
+}
+
+// Queries and keys in and out. Written with PyTorch operators: rotate half (in, out), two products (in, out each), one sum (two in, one
+// out).
+Section rotary(const Workload& workload, const Shard& shard) {
+  const double bytes = static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width)) * shard.element;
+  if (workload.fusions.rope) return pointwise("rope", {.forward_bytes = 2 * bytes, .backward_bytes = 2 * bytes});
+  return pointwise("rope", {.forward_bytes = 9 * bytes, .backward_bytes = 9 * bytes, .forward_kernels = 8, .backward_kernels = 8});
+}
+
+}  // namespace
+
+Section core_attention(const Workload& workload, const Shard& shard) {
+  const bool is_flash = workload.attention == Attention::flash;
+  if (shard.cp > 1 && !is_flash) throw config::InputError("context parallelism needs attention: flash");
+  if (shard.cp > 1) return ring(shard);
+  return is_flash ? flash(shard) : unfused(workload, shard);
+}
+
+std::vector<Section> attention_sections(const Workload& workload, const Shard& shard) {
+  const bool bias = workload.model.biases;
+  const Linear qkv{"qkv", shard.tokens, shard.query_width + 2 * shard.kv_width, shard.hidden, bias};
+  const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.query_width, bias};
+  std::vector<Section> sections{norm(workload, shard, "input_norm"), column_parallel(workload, shard, qkv, "attention")};
+  if (workload.model.positions == Positions::rope) sections.push_back(rotary(workload, shard));
+  sections.push_back(core_attention(workload, shard));
+  sections.push_back(row_parallel(workload, shard, projection, "attention"));
+  sections.push_back(residual(workload, shard, "attention_residual"));
+  return sections;
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,62 @@
+// The vocabulary-parallel look-up, learned positions, dropout, and the reduction over tp.
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+// Forward: a row in, a row out, per token. Backward: PyTorch fills a dense gradient of the table, adds the tokens' rows to it, and adds it
+// to the gradient buffer.
+Section look_up(const Workload& workload, const Shard& shard) {
+  const double states = static_cast<double>(shard.tokens * shard.hidden);
+  const double table = static_cast<double>(shard.vocab * shard.hidden);
+  Section section = pointwise("embedding", {.forward_bytes = 2 * states * shard.element}, OperatorClass::embedding);
+  const double gradient = bytes_of(workload.precision.gradients);
+  Operator op =
+      memory_bound("embedding", 3 * states * shard.element + table * (2 * shard.element + 2 * gradient), Pass::backward_weight, 3);
+  op.cls = OperatorClass::embedding;
+  section.backward.emplace_back(std::move(op));
+  section.parameters = table;
+  return section;
+}
+
+Section reduction(const Shard& shard) {
+  Section section;
+  if (shard.tp == 1) return section;
+  Communication communication;
+  communication.kind = shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  communication.name = "embedding " + std::string(name_of(communication.kind));
+  communication.bytes = static_cast<double>(shard.tokens * shard.hidden) * shard.element;
+  section.forward.emplace_back(communication);
+  if (shard.sp) {
+    communication.kind = CollectiveKind::all_gather;
+    communication.name = "embedding " + std::string(name_of(communication.kind));
+    communication.pass = Pass::backward_input;
+    section.backward.emplace_back(communication);
+  }
+  return section;
+}
+
+Section position_sum(const Workload& workload, const Shard& shard) {
+  const double bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
+  Section section = pointwise("positions", {.forward_bytes = 3 * bytes, .backward_bytes = bytes}, OperatorClass::embedding);
+  section.parameters = static_cast<double>(workload.batch.sequence) * static_cast<double>(shard.hidden);
+  return section;
+}
+
+Section dropout(const Shard& shard) {
+  const double bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * (2 * shard.element + 1);
+  return pointwise("embedding_dropout", {.forward_bytes = bytes, .backward_bytes = bytes});
+}
+
+}  // namespace
+
+BlockProgram embedding_program(const Workload& workload) {
+  if (workload.model.vocab == 0) return {};
+  const Shard shard = shard_of(workload);
+  std::vector<Section> sections{look_up(workload, shard), reduction(shard)};
+  if (workload.model.positions == Positions::learned) sections.push_back(position_sum(workload, shard));
+  if (shard.dropout) sections.push_back(dropout(shard));
+  return assemble(sections);
+}
+
+}  // namespace rehearse::workloads

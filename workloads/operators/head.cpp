@@ -1,0 +1,49 @@
+// Final norm, logits, and the vocabulary-parallel cross entropy of Megatron-LM.
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+constexpr double fp32 = 4;
+
+// Bytes per logit. One kernel: logits in for the maximum, logits in and fp32 probabilities out; backward probabilities in, gradient out.
+// Apart: to fp32 (e+4), maximum (4), difference (8), exponential (8), sum (4), division (8); backward difference and scale (16), cast
+// (4+e).
+Traffic loss_bytes(bool fused, double element) {
+  if (fused) return {.forward_bytes = 2 * element + fp32, .backward_bytes = fp32 + element, .forward_kernels = 2};
+  return {.forward_bytes = element + 9 * fp32, .backward_bytes = 5 * fp32 + element, .forward_kernels = 6, .backward_kernels = 3};
+}
+
+// Maximum, predicted logit and sum of exponentials of every token, over the parts of the vocabulary.
+void add_reductions(Section& section, const Shard& shard) {
+  if (shard.tp == 1) return;
+  for (const char* what : {"loss maximum", "loss predicted logit", "loss sum"}) {
+    Communication communication;
+    communication.name = std::string(what) + " " + std::string(name_of(communication.kind));
+    communication.bytes = static_cast<double>(shard.tokens) * fp32;
+    section.forward.emplace_back(communication);
+  }
+}
+
+Section cross_entropy(const Workload& workload, const Shard& shard) {
+  const double logits = static_cast<double>(shard.tokens * shard.vocab);
+  Traffic traffic = loss_bytes(workload.fusions.cross_entropy, shard.element);
+  traffic.forward_bytes *= logits;
+  traffic.backward_bytes *= logits;
+  Section section = pointwise("cross_entropy", traffic, OperatorClass::loss);
+  add_reductions(section, shard);
+  return section;
+}
+
+}  // namespace
+
+BlockProgram head_program(const Workload& workload) {
+  if (workload.model.vocab == 0) return {};
+  const Shard shard = shard_of(workload);
+  Section logits = output_linear(workload, shard, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head");
+  // Tied weights are the embedding's; the last stage of a pipeline keeps a copy of them.
+  if (workload.model.tied_embeddings && workload.parallel.pp == 1) logits.parameters = 0;
+  return assemble({norm(workload, shard, "final_norm"), logits, cross_entropy(workload, shard)});
+}
+
+}  // namespace rehearse::workloads

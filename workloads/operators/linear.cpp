@@ -1,0 +1,118 @@
+// Linear layers: forward, input-gradient and weight-gradient products, their casts, biases and tensor-parallel collectives.
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+Operator gemm(const std::string& name, Pass pass, DType type, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Operator op;
+  op.name = name;
+  op.cls = OperatorClass::gemm;
+  op.pass = pass;
+  op.dtype = type;
+  op.m = m;
+  op.n = n;
+  op.k = k;
+  op.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  return op;
+}
+
+// Both inputs read in `type`, the output written in 16 (or 32) bits.
+Operator product(const std::string& name, Pass pass, DType type, double element, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Operator op = gemm(name, pass, type, m, n, k);
+  const double inputs = static_cast<double>(m * k) + static_cast<double>(k * n);
+  op.bytes = inputs * bytes_of(type) + static_cast<double>(m * n) * element;
+  return op;
+}
+
+// What a linear layer needs to know of the workload.
+struct Kind {
+  DType type;
+  double element;    // bytes of its 16- or 32-bit input and output
+  double gradient;   // bytes of an accumulated gradient
+  bool accumulates;  // the product itself adds into the gradient buffer
+};
+
+Kind kind_of(const Workload& workload, const Shard& shard, DType type) {
+  return {type, shard.element, bytes_of(workload.precision.gradients), workload.fusions.gradient_accumulation};
+}
+
+// 8- and 4-bit layers: read in 16 bits, written as is for one product and transposed for the other.
+void add_cast(std::vector<Item>& items, const Kind& kind, const std::string& name, Pass pass, std::int64_t elements) {
+  if (kind.type != DType::fp8 && kind.type != DType::fp4) return;
+  const double bytes = static_cast<double>(elements) * (kind.element + 2 * bytes_of(kind.type));
+  items.emplace_back(memory_bound(name + " cast", bytes, pass));
+}
+
+void add_weight_gradient(std::vector<Item>& items, const Kind& kind, const Linear& linear) {
+  const double weights = static_cast<double>(linear.n * linear.k);
+  Operator op = product(linear.name, Pass::backward_weight, kind.type, kind.element, linear.n, linear.k, linear.m);
+  if (kind.accumulates) op.bytes += weights * (2 * kind.gradient - kind.element);
+  items.emplace_back(std::move(op));
+  if (!kind.accumulates) {
+    items.emplace_back(
+        memory_bound(linear.name + " gradient accumulation", weights * (kind.element + 2 * kind.gradient), Pass::backward_weight));
+  }
+  if (linear.bias) {
+    items.emplace_back(
+        memory_bound(linear.name + " bias gradient", static_cast<double>(linear.m * linear.n) * kind.element, Pass::backward_weight));
+  }
+}
+
+// Backward of one linear layer with a collective before (of the output gradient) and after (of the input gradient) its first product.
+// Weight gradients come last: the reduction of the input gradient runs beside them in Megatron-LM.
+Section linear_section(const Kind& kind, const Linear& linear, const std::vector<Item>& before, const std::vector<Item>& between) {
+  Section section;
+  section.parameters = static_cast<double>(linear.n * linear.k) + (linear.bias ? static_cast<double>(linear.n) : 0.0);
+  add_cast(section.forward, kind, linear.name, Pass::forward, linear.m * linear.k);
+  section.forward.emplace_back(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k));
+  section.backward = before;
+  add_cast(section.backward, kind, linear.name, Pass::backward_input, linear.m * linear.n);
+  section.backward.emplace_back(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n));
+  section.backward.insert(section.backward.end(), between.begin(), between.end());
+  add_weight_gradient(section.backward, kind, linear);
+  return section;
+}
+
+// A collective over tp of the whole hidden state of a micro-batch; nothing when tp = 1.
+std::vector<Item> hidden_collective(const Shard& shard, const std::string& where, CollectiveKind kind, Pass pass) {
+  if (shard.tp == 1) return {};
+  Communication communication;
+  communication.name = where + " " + std::string(name_of(kind));
+  communication.kind = kind;
+  communication.bytes = static_cast<double>(shard.tokens * shard.hidden) * shard.element;
+  communication.pass = pass;
+  return {communication};
+}
+
+Section column(const Kind& kind, const Shard& shard, const Linear& linear, const std::string& where) {
+  const auto reduction = shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  Section section = linear_section(kind, linear, {}, hidden_collective(shard, where, reduction, Pass::backward_input));
+  if (shard.sp) {
+    const auto gather = hidden_collective(shard, where, CollectiveKind::all_gather, Pass::forward);
+    section.forward.insert(section.forward.begin(), gather.begin(), gather.end());
+  }
+  return section;
+}
+
+}  // namespace
+
+Section column_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
+  return column(kind_of(workload, shard, shard.linear), shard, linear, where);
+}
+
+Section output_linear(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
+  return column(kind_of(workload, shard, shard.dense), shard, linear, where);
+}
+
+Section row_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
+  std::vector<Item> gather;
+  if (shard.sp) gather = hidden_collective(shard, where, CollectiveKind::all_gather, Pass::backward_input);
+  Section section = linear_section(kind_of(workload, shard, shard.linear), linear, gather, {});
+  const auto kind = shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  const auto reduction = hidden_collective(shard, where, kind, Pass::forward);
+  section.forward.insert(section.forward.end(), reduction.begin(), reduction.end());
+  return section;
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,34 @@
+// The two (or, gated, three) matrices of the MLP and the activation between them.
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+// In passes over the b * s * ffn/t intermediate tensor. Gated: both halves in, their product out; apart, silu (2) and product (3).
+// Plain: in and out; apart, bias (2) and activation (2). Backward adds the output gradient.
+Traffic activation_passes(bool gated, bool bias, bool fused) {
+  if (gated && fused) return {.forward_bytes = 3, .backward_bytes = 5};
+  if (gated) return {.forward_bytes = 5, .backward_bytes = 8, .forward_kernels = 2, .backward_kernels = 2};
+  if (fused || !bias) return {.forward_bytes = 2, .backward_bytes = 3};
+  return {.forward_bytes = 4, .backward_bytes = 3, .forward_kernels = 2};
+}
+
+Section activation(const Workload& workload, const Shard& shard) {
+  const double pass_bytes = static_cast<double>(shard.tokens * shard.ffn) * shard.element;
+  Traffic traffic = activation_passes(workload.model.gated(), workload.model.biases, workload.fusions.activation);
+  traffic.forward_bytes *= pass_bytes;
+  traffic.backward_bytes *= pass_bytes;
+  return pointwise("activation", traffic);
+}
+
+}  // namespace
+
+std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) {
+  const bool bias = workload.model.biases;
+  const std::int64_t width = shard.ffn * (workload.model.gated() ? 2 : 1);
+  return {norm(workload, shard, "post_norm"), column_parallel(workload, shard, {"mlp_fc1", shard.tokens, width, shard.hidden, bias}, "mlp"),
+          activation(workload, shard), row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp"),
+          residual(workload, shard, "mlp_residual")};
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,57 @@
+// Norms and the residual path: memory-bound kernels on the tokens outside the tensor-parallel region.
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+// RMSNorm written with PyTorch operators, per element in units of one pass over a 16-bit tensor (2 bytes): to fp32 (2+4), square (4+4),
+// mean (4), product with the inverse root (4+4), to 16 bits (4+2), weight (2+2) = 36 bytes = 18 passes, where one kernel reads and writes
+// once (2 passes).
+constexpr double unfused_norm_passes = 18;
+constexpr int unfused_norm_kernels = 6;
+
+Traffic norm_traffic(bool fused, double pass_bytes) {
+  // Fused backward reads the output gradient and the input and writes the input gradient.
+  if (fused) return {.forward_bytes = 2 * pass_bytes, .backward_bytes = 3 * pass_bytes, .forward_kernels = 1, .backward_kernels = 2};
+  const double slowdown = unfused_norm_passes / 2;
+  return {.forward_bytes = 2 * slowdown * pass_bytes,
+          .backward_bytes = 3 * slowdown * pass_bytes,
+          .forward_kernels = unfused_norm_kernels,
+          .backward_kernels = 2 * unfused_norm_kernels};
+}
+
+// One byte per element for the mask of a dropout.
+constexpr double mask_byte = 1;
+
+}  // namespace
+
+Section norm(const Workload& workload, const Shard& shard, const std::string& name) {
+  const bool layernorm = workload.model.norm == Norm::layernorm;
+  const double pass_bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
+  Section section = pointwise(name, norm_traffic(workload.fusions.norm || layernorm, pass_bytes));
+  section.parameters = static_cast<double>(shard.hidden) * (layernorm ? 2 : 1);
+  return section;
+}
+
+Section residual(const Workload& workload, const Shard& shard, const std::string& name) {
+  const double elements = static_cast<double>(shard.spread_tokens * shard.hidden);
+  const bool separate = !workload.fusions.dropout_add;
+  Traffic traffic;
+  traffic.forward_bytes = 3 * shard.element;   // the branch and the residual in, their sum out
+  traffic.backward_bytes = 3 * shard.element;  // the gradients of branch and residual in, their sum out
+  if (shard.dropout) {
+    traffic.forward_bytes += mask_byte + (separate ? 2 * shard.element : 0);
+    traffic.backward_bytes += 2 * shard.element + mask_byte;
+    traffic.forward_kernels += separate ? 1 : 0;
+    traffic.backward_kernels += 1;
+  }
+  if (workload.model.biases && separate) {
+    traffic.forward_bytes += 2 * shard.element;
+    traffic.forward_kernels += 1;
+  }
+  traffic.forward_bytes *= elements;
+  traffic.backward_bytes *= elements;
+  return pointwise(name, traffic);
+}
+
+}  // namespace rehearse::workloads

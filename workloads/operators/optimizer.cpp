@@ -1,0 +1,32 @@
+// Adam with gradient clipping on the parameters that this GPU updates.
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+// Passes over fp32 states. One kernel: master weight and both moments in and out (6). torch's foreach kernels: weight decay (2), first
+// moment (3), second moment (2 + 3), root (2), bias correction (2), epsilon (2), update (4).
+constexpr double fused_passes = 6;
+constexpr double foreach_passes = 20;
+constexpr int foreach_kernels = 8;
+
+Operator update_operator(const char* name, double bytes, int kernels) {
+  Operator op = memory_bound(name, bytes, Pass::update, kernels);
+  op.cls = OperatorClass::optimizer;
+  return op;
+}
+
+}  // namespace
+
+OptimizerProgram optimizer_program(const Workload& workload, double parameters) {
+  const double gradient = bytes_of(workload.precision.gradients);
+  const double state = bytes_of(workload.precision.optimizer);
+  // Weights that are kept in fewer bits than the master copy are written from it.
+  const double weight = bytes_of(workload.precision.weights) < state ? bytes_of(workload.precision.weights) : 0;
+  const bool fused = workload.fusions.optimizer;
+  const double update = gradient + (fused ? fused_passes : foreach_passes) * state + weight;
+  return {{update_operator("gradient_norm", parameters * gradient, 1), update_operator("gradient_clip", parameters * 2 * gradient, 1),
+           update_operator("adam", parameters * update, fused ? 1 : foreach_kernels)}};
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,57 @@
+#include "workloads/operators/section.hpp"
+
+#include <ranges>
+
+namespace rehearse::workloads {
+namespace {
+
+void mark_recompute(Operator& op) { op.pass = Pass::recompute; }
+void mark_recompute(Communication& communication) { communication.pass = Pass::recompute; }
+void mark_recompute(RingAttention& ring) {
+  ring.pass = Pass::recompute;
+  ring.step.pass = Pass::recompute;
+}
+
+void append(std::vector<Item>& to, const std::vector<Item>& items) { to.insert(to.end(), items.begin(), items.end()); }
+
+}  // namespace
+
+Operator memory_bound(std::string name, double bytes, Pass pass, int kernels) {
+  Operator op;
+  op.name = std::move(name);
+  op.cls = OperatorClass::memory_bound;
+  op.pass = pass;
+  op.bytes = bytes;
+  op.kernels = kernels;
+  return op;
+}
+
+Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass cls) {
+  Section section;
+  const auto add = [&](std::vector<Item>& items, double bytes, Pass pass, int kernels) {
+    if (bytes <= 0) return;
+    Operator op = memory_bound(name, bytes, pass, kernels);
+    op.cls = cls;
+    items.emplace_back(std::move(op));
+  };
+  add(section.forward, traffic.forward_bytes, Pass::forward, traffic.forward_kernels);
+  add(section.backward, traffic.backward_bytes, Pass::backward_input, traffic.backward_kernels);
+  return section;
+}
+
+BlockProgram assemble(const std::vector<Section>& sections) {
+  BlockProgram program;
+  for (const Section& section : sections) {
+    append(program.forward, section.forward);
+    program.parameters += section.parameters;
+  }
+  for (const Section& section : std::views::reverse(sections)) append(program.backward, section.backward);
+  return program;
+}
+
+std::vector<Item> as_recompute(std::vector<Item> items) {
+  for (Item& item : items) std::visit([](auto& content) { mark_recompute(content); }, item);
+  return items;
+}
+
+}  // namespace rehearse::workloads

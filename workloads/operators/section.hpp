@@ -1,0 +1,55 @@
+// A module of a layer with its forward and backward items. Sections are listed in forward order; backward runs them in reverse.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "workloads/operators.hpp"
+#include "workloads/operators/shard.hpp"
+
+namespace rehearse::workloads {
+
+struct Section {
+  std::vector<Item> forward;
+  std::vector<Item> backward;  // in execution order
+  double parameters = 0;
+};
+
+// Memory-bound kernels: bytes moved forward and backward, and the launches of each. A section without bytes has no item.
+struct Traffic {
+  double forward_bytes = 0, backward_bytes = 0;
+  int forward_kernels = 1, backward_kernels = 1;
+};
+[[nodiscard]] Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass cls = OperatorClass::memory_bound);
+[[nodiscard]] Operator memory_bound(std::string name, double bytes, Pass pass, int kernels = 1);
+
+// y = x w over m tokens with k inputs and n outputs on this GPU.
+struct Linear {
+  std::string name;
+  std::int64_t m = 0, n = 0, k = 0;
+  bool bias = false;
+};
+
+// Tensor-parallel linear layers with the collectives where Megatron-LM places them (Shoeybi et al. 2019, Korthikanti et al. 2022 figure 5).
+// Column: gathers the sequence before the product and reduces the input gradient. Row: reduces the output, gathers the output gradient.
+[[nodiscard]] Section column_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
+[[nodiscard]] Section row_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
+
+// The output projection to the vocabulary: column parallel, in 16 bits.
+[[nodiscard]] Section output_linear(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
+
+// LayerNorm or RMSNorm of the tokens outside the tensor-parallel region.
+[[nodiscard]] Section norm(const Workload& workload, const Shard& shard, const std::string& name);
+
+[[nodiscard]] std::vector<Section> attention_sections(const Workload& workload, const Shard& shard);
+[[nodiscard]] std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard);
+[[nodiscard]] Section core_attention(const Workload& workload, const Shard& shard);
+
+// Bias, dropout and residual after a row-parallel layer, and the sum of the two gradients that meet there in backward.
+[[nodiscard]] Section residual(const Workload& workload, const Shard& shard, const std::string& name);
+
+[[nodiscard]] BlockProgram assemble(const std::vector<Section>& sections);
+[[nodiscard]] std::vector<Item> as_recompute(std::vector<Item> items);
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,37 @@
+// The sizes that one GPU sees of a workload, after tensor, sequence and context parallelism.
+#pragma once
+
+#include <cstdint>
+
+#include "workloads/plan.hpp"
+
+namespace rehearse::workloads {
+
+struct Shard {
+  std::int64_t batch = 0;          // sequences of a micro-batch
+  std::int64_t sequence = 0;       // positions on this context-parallel rank
+  std::int64_t tokens = 0;         // batch * sequence
+  std::int64_t spread_tokens = 0;  // tokens of the operators outside the tensor-parallel region: tokens / tp under sequence parallelism
+  std::int64_t tp = 1, cp = 1;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0;  // kv_heads >= 1: fewer key/value heads than tp are replicated
+  std::int64_t query_width = 0;                        // heads * head_dim
+  std::int64_t kv_width = 0;                           // kv_heads * head_dim, of the keys or of the values
+  std::int64_t ffn = 0;                                // intermediate size
+  std::int64_t vocab = 0;                              // padded to a multiple of 128 * tp, divided by tp
+  bool sp = false;
+  bool dropout = false;        // the GPT family trains with dropout
+  double element = 2;          // bytes of an activation
+  DType linear = DType::bf16;  // of the linear layers
+  DType dense = DType::bf16;   // of core attention and the head, which stay in 16 bits when the linear layers use 8 or 4
+
+  [[nodiscard]] bool low_precision() const { return linear == DType::fp8 || linear == DType::fp4; }
+};
+
+// Throws InputError when heads, intermediate size or sequence cannot be divided as the plan asks, and for layers other than dense ones.
+[[nodiscard]] Shard shard_of(const Workload& workload);
+
+// Rows of the vocabulary after padding: Megatron-LM's make-vocab-size-divisible-by 128, times tp.
+[[nodiscard]] std::int64_t padded_vocabulary(int vocab, int tp);
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,125 @@
+// Parameters and model FLOPs of a model, counted matrix by matrix.
+#include "workloads/model.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+// Weights of matrices, which every token meets once, and the rest: biases and norms.
+struct Count {
+  double matrices = 0, rest = 0;
+  [[nodiscard]] double total() const { return matrices + rest; }
+  Count& operator+=(const Count& other) {
+    matrices += other.matrices;
+    rest += other.rest;
+    return *this;
+  }
+};
+
+Count linear(double inputs, double outputs, bool bias) { return {inputs * outputs, bias ? outputs : 0}; }
+
+double norm_width(const Model& model, double width) { return width * (model.norm == Norm::layernorm ? 2 : 1); }
+
+// DeepSeek-V2 (arXiv 2405.04434), section 2.1: low-rank queries (optional) and keys/values, each with a norm, and shared rotary keys.
+Count latent_attention(const Model& model) {
+  const MlaSpec& mla = *model.mla;
+  const double h = model.hidden, a = model.heads;
+  Count count;
+  const double queries = a * (mla.qk_nope + mla.qk_rope);
+  if (mla.q_lora > 0) {
+    count += linear(h, mla.q_lora, false);
+    count += linear(mla.q_lora, queries, false);
+  } else {
+    count += linear(h, queries, false);
+  }
+  count += linear(h, mla.kv_lora + mla.qk_rope, false);
+  count += linear(mla.kv_lora, a * (mla.qk_nope + mla.v), false);
+  count += linear(a * mla.v, h, model.biases);
+  count.rest += norm_width(model, mla.q_lora) + norm_width(model, mla.kv_lora);
+  return count;
+}
+
+Count attention(const Model& model) {
+  if (model.heads == 0) return {};
+  Count count = {0, norm_width(model, model.hidden)};
+  if (model.mla) {
+    count += latent_attention(model);
+    return count;
+  }
+  const double width = static_cast<double>(model.heads) * model.head_dim;
+  const double kv_width = static_cast<double>(model.kv_heads) * model.head_dim;
+  count += linear(model.hidden, width + 2 * kv_width, model.biases);
+  count += linear(width, model.hidden, model.biases);
+  return count;
+}
+
+Count mlp(const Model& model, double ffn) {
+  Count count = linear(model.hidden, ffn * (model.gated() ? 2 : 1), model.biases);
+  count += linear(ffn, model.hidden, model.biases);
+  return count;
+}
+
+Count dense_layer(const Model& model) {
+  Count count = attention(model);
+  count += mlp(model, model.ffn);
+  count.rest += norm_width(model, model.hidden);
+  return count;
+}
+
+// A layer with `experts` of its experts: all of them as stored, top_k as a token sees it.
+Count moe_layer(const Model& model, double experts) {
+  Count count = attention(model);
+  const Count expert = mlp(model, model.moe->ffn);
+  count.matrices += expert.matrices * (experts + model.moe->shared);
+  count.rest += expert.rest * (experts + model.moe->shared) + norm_width(model, model.hidden);
+  count += linear(model.hidden, model.moe->experts, false);
+  return count;
+}
+
+// Layers first_dense, first_dense + every, ... hold experts.
+int moe_layers(const Model& model) {
+  if (!model.moe || model.layers <= model.moe->first_dense) return 0;
+  return (model.layers - model.moe->first_dense + model.moe->every - 1) / model.moe->every;
+}
+
+// Matrix weights that one token meets in all layers.
+double matrices_per_token(const Model& model) {
+  const int with_experts = moe_layers(model);
+  const double experts = with_experts > 0 ? moe_layer(model, model.moe->top_k).matrices : 0;
+  return with_experts * experts + (model.layers - with_experts) * dense_layer(model).matrices;
+}
+
+// Widths of a head's scores and values.
+double head_widths(const Model& model) {
+  if (model.mla) return model.mla->qk_nope + model.mla->qk_rope + model.mla->v;
+  return 2.0 * model.head_dim;
+}
+
+}  // namespace
+
+ParameterCount count_parameters(const Model& model, int learned_positions) {
+  ParameterCount count;
+  const double table = static_cast<double>(model.vocab) * model.hidden;
+  const bool rows = model.positions == Positions::learned && model.vocab > 0;
+  count.dense_layer = dense_layer(model).total();
+  count.moe_layer = model.moe ? moe_layer(model, model.moe->experts).total() : 0;
+  count.layer = model.moe ? count.moe_layer : count.dense_layer;
+  count.embedding = table + (rows ? static_cast<double>(learned_positions) * model.hidden : 0);
+  count.final_norm = model.vocab > 0 ? norm_width(model, model.hidden) : 0;
+  count.head = model.tied_embeddings ? 0 : table;
+  const int with_experts = moe_layers(model);
+  const double ends = count.embedding + count.final_norm + count.head;
+  const double dense = (model.layers - with_experts) * count.dense_layer;
+  count.total = dense + with_experts * count.moe_layer + ends;
+  count.active = dense + with_experts * (model.moe ? moe_layer(model, model.moe->top_k).total() : 0) + ends;
+  return count;
+}
+
+double model_flops_per_sequence(const Model& model, int sequence, bool causal_half) {
+  const double s = sequence;
+  const double head = static_cast<double>(model.hidden) * model.vocab;
+  // Forward: scores 2 s^2 a d_qk and values 2 s^2 a d_v; forward and backward are three times that.
+  const double attention = 6 * s * s * model.layers * model.heads * head_widths(model) * (causal_half ? 0.5 : 1);
+  return 6 * s * (matrices_per_token(model) + head) + attention;
+}
+
+}  // namespace rehearse::workloads

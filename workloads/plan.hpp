@@ -1,0 +1,100 @@
+// How a model is trained: the parallel plan, the batch and the optimisations, as the job file states them (docs/job-format.md). Plain data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/model.hpp"
+
+namespace rehearse::workloads {
+
+enum class DType { fp32, bf16, fp16, fp8, fp4 };
+[[nodiscard]] double bytes_of(DType type);  // 4, 2, 2, 1, 0.5
+[[nodiscard]] std::string_view name_of(DType type);
+
+struct Parallel {
+  int tp = 1, cp = 1, pp = 1, dp = 1, ep = 1, etp = 1, vpp = 1;
+  bool sp = false;                                               // sequence parallelism on the tp group
+  std::vector<std::string> order{"tp", "cp", "ep", "dp", "pp"};  // innermost first
+  std::vector<int> layers_per_stage;  // entry k*pp + s is chunk k of stage s; empty = even, remainder to the middle
+};
+
+struct Batch {
+  int global = 1, micro = 1, sequence = 1;
+};
+
+struct Precision {
+  DType compute = DType::bf16;    // of the matrix products
+  DType weights = DType::bf16;    // as stored and communicated
+  DType gradients = DType::fp32;  // as accumulated and reduced
+  DType optimizer = DType::fp32;  // master weights and both moments
+};
+
+enum class Attention { flash, unfused };
+enum class RecomputeKind { none, selective, full };
+struct Recompute {
+  RecomputeKind kind = RecomputeKind::none;
+  int full_layers = -1;  // kind full: the first N layers of every GPU's share; -1 = all
+};
+
+struct Optimizer {
+  std::string kind = "adam";
+  int zero_stage = 0;   // none 0, zero1 (distributed optimizer), zero2, zero3 (FSDP)
+  int shard_group = 0;  // ranks over which ZeRO shards; 0 = dp*cp
+  bool on_cpu = false;
+};
+
+struct Overlap {
+  bool tp = false;
+  int tp_splits = 4;
+  bool cp = true;
+  bool ep = false;
+  bool pp = true;
+  bool dp_gradients = false;
+  bool dp_parameters = false;
+};
+
+// How finely a step is cut into operations.
+enum class Granularity { stage, layer, op };
+
+// Kernels that the training stack fuses. Each fusion that is missing moves its tensors through device memory more often
+// (docs/operators.md).
+struct KernelFusions {
+  bool softmax = true;                // unfused attention: scale, mask and softmax in one kernel
+  bool norm = true;                   // RMSNorm in one kernel (LayerNorm always is)
+  bool activation = true;             // bias and activation, or gate and product, in one kernel
+  bool dropout_add = true;            // bias, dropout and residual in one kernel
+  bool rope = true;                   // rotary embedding in one kernel
+  bool cross_entropy = true;          // vocabulary-parallel loss without fp32 intermediates
+  bool gradient_accumulation = true;  // weight-gradient GEMM adds into the gradient buffer
+  bool optimizer = true;              // whole Adam update in one pass
+};
+
+struct Workload {
+  Model model;
+  Parallel parallel;
+  Batch batch;
+  Precision precision;
+  Attention attention = Attention::flash;
+  std::string schedule = "1f1b";
+  Recompute recompute;
+  Optimizer optimizer;
+  bool offload_activations = false;
+  Overlap overlap;
+  KernelFusions fusions;
+
+  [[nodiscard]] int gpus() const { return parallel.tp * parallel.cp * parallel.pp * parallel.dp; }
+  [[nodiscard]] int microbatches() const { return batch.global / (parallel.dp * batch.micro); }  // per replica
+};
+
+// Which layers and ends a pipeline stage holds, per model chunk (virtual stage).
+struct Chunk {
+  int first_layer = 0;
+  int layers = 0;
+  bool embedding = false;  // the first chunk of the model
+  bool head = false;       // the last chunk of the model: final norm, head and loss
+};
+// [stage][chunk], after layers_per_stage or the even split (remainder to the middle stages).
+[[nodiscard]] std::vector<std::vector<Chunk>> split_layers(const Workload& workload);
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,79 @@
+#include "workloads/rank_grid.hpp"
+
+#include <stdexcept>
+#include <string>
+
+namespace rehearse::workloads {
+
+RankGrid::RankGrid(const Parallel& parallel) {
+  tp_.size = parallel.tp;
+  cp_.size = parallel.cp;
+  dp_.size = parallel.dp;
+  pp_.size = parallel.pp;
+  for (const std::string& name : parallel.order) {
+    // ep is no dimension of its own: its ranks are taken out of the (cp x dp) plane.
+    Dimension* dimension = name == "tp" ? &tp_ : name == "cp" ? &cp_ : name == "dp" ? &dp_ : name == "pp" ? &pp_ : nullptr;
+    if (dimension == nullptr) continue;
+    dimension->stride = size_;
+    size_ *= dimension->size;
+  }
+}
+
+Coordinates RankGrid::coordinates(int rank) const {
+  const auto digit = [rank](const Dimension& d) { return rank / d.stride % d.size; };
+  return {digit(tp_), digit(cp_), digit(dp_), digit(pp_)};
+}
+
+int RankGrid::rank(const Coordinates& at) const {
+  return at.tp * tp_.stride + at.cp * cp_.stride + at.dp * dp_.stride + at.pp * pp_.stride;
+}
+
+std::vector<int> RankGrid::group(GroupKind kind, int rank) const {
+  const Coordinates own = coordinates(rank);
+  std::vector<int> members;
+  const auto add = [&](Coordinates at) { members.push_back(this->rank(at)); };
+  const auto vary = [&](int size, int Coordinates::*digit) {
+    for (int i = 0; i < size; ++i) {
+      Coordinates at = own;
+      at.*digit = i;
+      add(at);
+    }
+  };
+  switch (kind) {
+    case GroupKind::tp:
+      vary(tp_.size, &Coordinates::tp);
+      break;
+    case GroupKind::cp:
+      vary(cp_.size, &Coordinates::cp);
+      break;
+    case GroupKind::dp:
+      vary(dp_.size, &Coordinates::dp);
+      break;
+    case GroupKind::pp:
+      vary(pp_.size, &Coordinates::pp);
+      break;
+    case GroupKind::dp_cp:
+      for (int d = 0; d < dp_.size; ++d)
+        for (int c = 0; c < cp_.size; ++c) add({own.tp, c, d, own.pp});
+      break;
+    case GroupKind::embedding:
+      add({own.tp, own.cp, own.dp, 0});
+      if (pp_.size > 1) add({own.tp, own.cp, own.dp, pp_.size - 1});
+      break;
+  }
+  return members;
+}
+
+int RankGrid::next_stage(int rank) const {
+  Coordinates at = coordinates(rank);
+  at.pp = (at.pp + 1) % pp_.size;
+  return this->rank(at);
+}
+
+int RankGrid::previous_stage(int rank) const {
+  Coordinates at = coordinates(rank);
+  at.pp = (at.pp + pp_.size - 1) % pp_.size;
+  return this->rank(at);
+}
+
+}  // namespace rehearse::workloads

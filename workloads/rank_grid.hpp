@@ -1,0 +1,43 @@
+// Ranks and their parallel groups: rank = coordinates in the mixed-radix number whose digits are the dimensions in `order`, innermost first
+// (Megatron-LM's --use-tp-pp-dp-mapping and default orders are two of them).
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "workloads/operators.hpp"
+#include "workloads/plan.hpp"
+
+namespace rehearse::workloads {
+
+struct Coordinates {
+  int tp = 0, cp = 0, dp = 0, pp = 0;
+};
+
+class RankGrid {
+ public:
+  explicit RankGrid(const Parallel& parallel);
+
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] Coordinates coordinates(int rank) const;
+  [[nodiscard]] int rank(const Coordinates& at) const;
+
+  // Members of the group that `rank` belongs to, in group order (which is ascending in the varied coordinate; dp_cp: cp fastest).
+  // embedding: the ranks of the first and the last stage.
+  [[nodiscard]] std::vector<int> group(GroupKind kind, int rank) const;
+
+  // The ranks before and after in the pipeline; the ends wrap around (interleaved schedules send chunk k of the last stage to chunk k+1 of
+  // the first).
+  [[nodiscard]] int next_stage(int rank) const;
+  [[nodiscard]] int previous_stage(int rank) const;
+
+ private:
+  struct Dimension {
+    int size = 1;
+    int stride = 1;
+  };
+  Dimension tp_, cp_, dp_, pp_;
+  int size_ = 1;
+};
+
+}  // namespace rehearse::workloads

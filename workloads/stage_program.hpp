@@ -1,0 +1,69 @@
+// What one pipeline stage executes per micro-batch, as segments ready to be turned into operations (the step graph) or summed up (the
+// formulas).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "workloads/operators.hpp"
+#include "workloads/plan.hpp"
+#include "workloads/step_graph.hpp"
+
+namespace rehearse::workloads {
+
+struct ComputeSegment {
+  std::vector<Operator> operators;
+  int repeat = 1;  // times the list is run
+  std::string name;
+};
+struct CallSegment {
+  Communication what;
+  int repeat = 1;
+};
+struct RingSegment {
+  RingAttention ring;
+  int repeat = 1;
+};
+using Segment = std::variant<ComputeSegment, CallSegment, RingSegment>;
+
+// Equal layers share one program.
+struct UnitProgram {
+  std::vector<Segment> forward, recompute, backward;
+  double parameters = 0;
+};
+
+// The embedding, one layer (several equal ones at stage granularity), or the head.
+struct Unit {
+  std::shared_ptr<const UnitProgram> program;
+  std::string name;  // "layer 12", "layers 0-7", "embedding", "head"
+  int first_layer = -1;
+};
+
+struct StageProgram {
+  std::vector<std::vector<Unit>> chunks;  // [chunk], forward order
+  double parameters = 0;                  // held by one GPU of the stage, before ZeRO
+  std::vector<Operator> update;           // optimizer, after ZeRO
+};
+
+// One per pipeline stage. Granularity op: a segment per operator and collective; layer: operators of a layer together; stage: equal layers
+// together.
+[[nodiscard]] std::vector<StageProgram> stage_programs(const Workload& workload, Granularity granularity);
+
+// What a step does to gradients and parameters between data-parallel replicas, by ZeRO stage and overlap flags.
+struct ReplicaSync {
+  int ranks = 1;                        // dp * cp
+  bool shards_parameters = false;       // ZeRO-3: gather before forward and before backward of each unit
+  bool reduce_each_microbatch = false;  // ZeRO-3; ZeRO-2 without pipeline (sharded gradients cannot wait for the last micro-batch)
+  bool overlap_gradients = false, overlap_parameters = false;
+  CollectiveKind reduction = CollectiveKind::all_reduce;  // reduce-scatter from ZeRO-1 on
+  bool gathers_weights = false;                           // ZeRO-1 and 2: all-gather of the updated weights
+  double gradient_bytes = 4, weight_bytes = 2;            // per parameter
+};
+[[nodiscard]] ReplicaSync replica_sync(const Workload& workload);
+
+// Bytes of the word embedding's gradient that the first and the last stage add up when the embeddings are tied and pp > 1; else 0.
+[[nodiscard]] double tied_embedding_bytes(const Workload& workload);
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,26 @@
+// Turns a workload into the DAG of one step for the simulated ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/plan.hpp"
+#include "workloads/step_graph.hpp"
+
+namespace rehearse::workloads {
+
+// Which ranks are simulated and which of them every rank is represented by. Must be equitable: ranks of one class have pipeline neighbours
+// and group members of the same classes.
+struct Folding {
+  std::vector<SimulatedRank> ranks;
+  std::vector<std::uint32_t> class_of;  // [global rank] -> index into ranks
+};
+
+// Every rank for itself.
+[[nodiscard]] Folding unfolded(const Workload& workload);
+// One rank per pipeline stage: right whenever the fabric looks the same from all ranks of a stage.
+[[nodiscard]] Folding folded_by_stage(const Workload& workload);
+
+[[nodiscard]] StepGraph build_step(const Workload& workload, Granularity granularity, const Folding& folding);
+
+}  // namespace rehearse::workloads
