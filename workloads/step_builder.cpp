@@ -150,6 +150,8 @@ class RankEmitter {
     op.microbatch = at_.slot.microbatch;
     op.chunk = at_.slot.chunk;
     op.layer = at_.unit != nullptr ? at_.unit->first_layer : -1;
+    op.unit = at_.unit != nullptr ? static_cast<std::int32_t>(at_.unit - program_.chunks[at_.slot.chunk].data()) : -1;
+    op.pass = pass_;
     return op;
   }
 
@@ -284,8 +286,13 @@ class RankEmitter {
     const bool forward = at_.slot.kind == Slot::Kind::forward;
     if (at_.unit == nullptr) return compute(&nothing, nothing, 1, Purpose::compute, forward ? "F empty chunk" : "B empty chunk");
     const UnitProgram& program = *at_.unit->program;
-    if (forward) return run(program.forward, Purpose::compute, "F " + at_.unit->name);
+    if (forward) {
+      pass_ = Pass::forward;
+      return run(program.forward, Purpose::compute, "F " + at_.unit->name);
+    }
+    pass_ = Pass::recompute;
     run(program.recompute, Purpose::recompute, "recompute " + at_.unit->name);
+    pass_ = Pass::backward_input;
     run(program.backward, Purpose::compute, "B " + at_.unit->name);
   }
 
@@ -327,6 +334,7 @@ class RankEmitter {
 
   void finish() {
     at_ = {{Slot::Kind::backward, -1, -1}, nullptr, false, false};
+    pass_ = Pass::update;
     const bool replicas = build_.sync.ranks > 1;
     if (last_reduction_ != none) tail_.push_back(last_reduction_);
     if (replicas && !build_.sync.overlap_gradients && !build_.sync.reduce_each_microbatch) {
@@ -355,6 +363,7 @@ class RankEmitter {
   Task at_{{Slot::Kind::forward, -1, -1}, nullptr, false, false};
   std::vector<OpId> tail_, extra_;
   std::vector<std::vector<OpId>> ends_;  // [task] tail after it
+  Pass pass_ = Pass::update;
   OpId entry_ = none;
   OpId last_reduction_ = none;
   std::uint32_t to_next_ = none, to_previous_ = none;

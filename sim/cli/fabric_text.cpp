@@ -69,6 +69,7 @@ std::string path_text(const Fabric& fabric, int gpu, const topology::Route& rout
   for (const topology::LinkId link : route.links) visit(fabric.links()[link].to);
   visit(fabric.gpu_vertex(gpu));
   std::vector<std::string> names;
+  names.reserve(path.size());
   for (const topology::VertexId vertex : path) names.push_back(fabric.vertex_name(vertex));
   return fmt::format("{}", fmt::join(names, " > "));
 }

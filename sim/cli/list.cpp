@@ -26,6 +26,7 @@ std::string json_text(const Rows& rows) {
 
 std::vector<sim::Column> columns_of(const std::vector<Field>& row) {
   std::vector<sim::Column> columns;
+  columns.reserve(row.size());
   for (const Field& field : row) columns.push_back({field.title, field.value.is_string() ? sim::Align::left : sim::Align::right});
   return columns;
 }

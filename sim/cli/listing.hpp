@@ -27,7 +27,7 @@ class Listing {
 
 using ListingRegistry = config::Registry<Listing>;
 
-[[nodiscard]] Field text_field(std::string title, std::string text);
+[[nodiscard]] Field text_field(std::string title, const std::string& text);
 [[nodiscard]] Field count_field(std::string title, int count);  // 0 is shown as "any"
 
 }  // namespace rehearse::cli

@@ -100,7 +100,7 @@ const ListingRegistry::Registration<SoftwareStacks> software("software");
 
 }  // namespace
 
-Field text_field(std::string title, std::string text) { return {std::move(title), text, text}; }
+Field text_field(std::string title, const std::string& text) { return {std::move(title), text, text}; }
 Field count_field(std::string title, int count) { return {std::move(title), count, count > 0 ? fmt::format("{}", count) : "any"}; }
 
 }  // namespace rehearse::cli
