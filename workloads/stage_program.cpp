@@ -2,25 +2,74 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+
+#include "workloads/schedule.hpp"
 
 namespace rehearse::workloads {
 namespace {
 
-std::vector<Segment> one_by_one(const std::vector<Item>& items) {
+// A piece of a product: its rows are cut.
+Operator piece_of(Operator product, int splits) {
+  product.m = (product.m + splits - 1) / splits;
+  const double weights = bytes_of(product.dtype) * static_cast<double>(product.n) * static_cast<double>(product.k);
+  product.flops /= splits;
+  product.bytes = weights + std::max(0.0, product.bytes - weights) / splits;  // every piece reads the weights
+  return product;
+}
+
+// Tensor-parallel collectives next to a product, where tp overlap pipelines the two.
+class Pairing {
+ public:
+  explicit Pairing(const Overlap& overlap) : on_(overlap.tp), splits_(overlap.tp_splits) {}
+
+  // The pair that starts at items[i], if there is one.
+  [[nodiscard]] std::optional<SplitSegment> at(const std::vector<Item>& items, std::size_t i, int repeat) const {
+    if (!on_ || i + 1 == items.size()) return std::nullopt;
+    if (const auto* gather = collective(items[i], true)) {
+      if (const auto* product = gemm(items[i + 1])) return pair(*product, *gather, true, repeat);
+    } else if (const auto* product = gemm(items[i])) {
+      if (const auto* reduce = collective(items[i + 1], false)) return pair(*product, *reduce, false, repeat);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static const Operator* gemm(const Item& item) {
+    const auto* op = std::get_if<Operator>(&item);
+    return op != nullptr && op->cls == OperatorClass::gemm ? op : nullptr;
+  }
+  static const Communication* collective(const Item& item, bool gather) {
+    const auto* what = std::get_if<Communication>(&item);
+    if (what == nullptr || what->group != GroupKind::tp) return nullptr;
+    return (what->kind == CollectiveKind::all_gather) == gather ? what : nullptr;
+  }
+  [[nodiscard]] SplitSegment pair(const Operator& product, Communication collective, bool first, int repeat) const {
+    collective.bytes /= splits_;
+    return {piece_of(product, splits_), std::move(collective), first, splits_, repeat};
+  }
+  bool on_;
+  int splits_;
+};
+
+std::vector<Segment> one_by_one(const std::vector<Item>& items, const Pairing& pairing) {
   std::vector<Segment> segments;
-  for (const Item& item : items) {
-    if (const auto* op = std::get_if<Operator>(&item)) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (auto split = pairing.at(items, i, 1)) {
+      segments.emplace_back(std::move(*split));
+      ++i;
+    } else if (const auto* op = std::get_if<Operator>(&items[i])) {
       segments.emplace_back(ComputeSegment{{*op}, 1, op->name});
-    } else if (const auto* call = std::get_if<Communication>(&item)) {
+    } else if (const auto* call = std::get_if<Communication>(&items[i])) {
       segments.emplace_back(CallSegment{*call, 1});
     } else {
-      segments.emplace_back(RingSegment{std::get<RingAttention>(item), 1});
+      segments.emplace_back(RingSegment{std::get<RingAttention>(items[i]), 1});
     }
   }
   return segments;
 }
 
-// Collects the items between two ring attentions: computation first, then each kind of collective once with its count.
+// Collects the items between ring attentions and overlapped pairs: computation first, then each kind of collective once with its count.
 class Run {
  public:
   explicit Run(int layers) : layers_(layers) {}
@@ -50,29 +99,50 @@ class Run {
   std::vector<CallSegment> calls_;
 };
 
-std::vector<Segment> together(const std::vector<Item>& items, int layers) {
+std::vector<Segment> together(const std::vector<Item>& items, int layers, const Pairing& pairing) {
   std::vector<Segment> segments;
   Run run(layers);
-  for (const Item& item : items) {
-    if (const auto* op = std::get_if<Operator>(&item)) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (auto split = pairing.at(items, i, layers)) {
+      run.flush(segments);
+      segments.emplace_back(std::move(*split));
+      ++i;
+    } else if (const auto* op = std::get_if<Operator>(&items[i])) {
       run.add(*op);
-    } else if (const auto* call = std::get_if<Communication>(&item)) {
+    } else if (const auto* call = std::get_if<Communication>(&items[i])) {
       run.add(*call);
     } else {
       run.flush(segments);
-      segments.emplace_back(RingSegment{std::get<RingAttention>(item), layers});
+      segments.emplace_back(RingSegment{std::get<RingAttention>(items[i]), layers});
     }
   }
   run.flush(segments);
   return segments;
 }
 
-std::shared_ptr<const UnitProgram> compile(const BlockProgram& block, Granularity granularity, int layers) {
+Pass pass_of(const Item& item) {
+  return std::visit([](const auto& x) { return x.pass; }, item);
+}
+
+std::vector<Item> of_pass(const std::vector<Item>& items, bool weight) {
+  std::vector<Item> chosen;
+  for (const Item& item : items) {
+    if ((pass_of(item) == Pass::backward_weight) == weight) chosen.push_back(item);
+  }
+  return chosen;
+}
+
+std::shared_ptr<const UnitProgram> compile(const BlockProgram& block, const Workload& workload, Granularity granularity, int layers) {
+  const Pairing pairing(workload.overlap);
   const auto segments = [&](const std::vector<Item>& items) {
-    return granularity == Granularity::op ? one_by_one(items) : together(items, layers);
+    return granularity == Granularity::op ? one_by_one(items, pairing) : together(items, layers, pairing);
   };
-  return std::make_shared<const UnitProgram>(
-      UnitProgram{segments(block.forward), segments(block.recompute), segments(block.backward), block.parameters * layers});
+  UnitProgram program{segments(block.forward), segments(block.recompute), segments(block.backward), {}, {}, block.parameters * layers};
+  if (ScheduleRegistry::get(workload.schedule).splits_backward()) {
+    program.backward_input = segments(of_pass(block.backward, false));
+    program.backward_weight = segments(of_pass(block.backward, true));
+  }
+  return std::make_shared<const UnitProgram>(std::move(program));
 }
 
 // Compiles each distinct (recomputed, layer count) once.
@@ -81,7 +151,7 @@ class LayerPrograms {
   LayerPrograms(const Workload& workload, Granularity granularity) : workload_(workload), granularity_(granularity) {}
   std::shared_ptr<const UnitProgram> get(bool recomputed, int layers) {
     auto& program = programs_[{recomputed, layers}];
-    if (!program) program = compile(layer_program(workload_, recomputed), granularity_, layers);
+    if (!program) program = compile(layer_program(workload_, recomputed), workload_, granularity_, layers);
     return program;
   }
 
@@ -122,8 +192,8 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Granularity g
   LayerPrograms layers(workload, granularity);
   std::shared_ptr<const UnitProgram> embedding, head;
   if (workload.model.vocab > 0) {
-    embedding = compile(embedding_program(workload), granularity, 1);
-    head = compile(head_program(workload), granularity, 1);
+    embedding = compile(embedding_program(workload), workload, granularity, 1);
+    head = compile(head_program(workload), workload, granularity, 1);
   }
   std::vector<StageProgram> stages;
   for (const std::vector<Chunk>& chunks : split_layers(workload)) {

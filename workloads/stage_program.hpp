@@ -26,11 +26,21 @@ struct RingSegment {
   RingAttention ring;
   int repeat = 1;
 };
-using Segment = std::variant<ComputeSegment, CallSegment, RingSegment>;
+// A matrix product and the tensor-parallel collective before or after it, cut into `splits` pieces that overlap (equation 20). `product` and
+// `collective` are one piece.
+struct SplitSegment {
+  Operator product;
+  Communication collective;
+  bool collective_first = true;
+  int splits = 1;
+  int repeat = 1;
+};
+using Segment = std::variant<ComputeSegment, CallSegment, RingSegment, SplitSegment>;
 
 // Equal layers share one program.
 struct UnitProgram {
   std::vector<Segment> forward, recompute, backward;
+  std::vector<Segment> backward_input, backward_weight;  // backward in two, for schedules that split it
   double parameters = 0;
 };
 

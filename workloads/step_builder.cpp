@@ -52,7 +52,7 @@ struct SlotEnds {
   OpId entry = none;
   OpId send = none;
 };
-class SlotTable {
+class SlotTable {  // of forward and of backward or backward_input slots; weight gradients concern no other stage
  public:
   explicit SlotTable(const PipelineShape& shape) : shape_(shape), ends_(2UL * shape.chunks * shape.microbatches) {}
   SlotEnds& at(Slot::Kind kind, int chunk, int microbatch) {
@@ -124,8 +124,12 @@ class RankEmitter {
       }
     }
     for (const Task& t : tasks_) {
-      if (t.slot.kind == Slot::Kind::backward) ++backwards_left_[t.unit];
+      if (completes_gradients(t.slot)) ++backwards_left_[t.unit];
     }
+  }
+
+  [[nodiscard]] static bool completes_gradients(const Slot& slot) {
+    return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight;
   }
 
   // --- single operations ------------------------------------------------------------------------------------------
@@ -172,15 +176,6 @@ class RankEmitter {
     return op;
   }
 
-  // A collective on the dp stream that the main chain does not wait for.
-  OpId aside(const Communication& what, const std::vector<OpId>& after, const std::string& label) {
-    Op op = collective_op(what, 1);
-    op.rank = rank_;
-    const OpId id = build_.graph.add(op, label);
-    for (const OpId before : after) build_.graph.depend(before, id);
-    return id;
-  }
-
   // --- segments ---------------------------------------------------------------------------------------------------
   void run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label) {
     for (const Segment& segment : segments) {
@@ -188,10 +183,29 @@ class RankEmitter {
         compute(c, c->operators, c->repeat, purpose, c->name.empty() ? label : label + " " + c->name);
       } else if (const auto* call = std::get_if<CallSegment>(&segment)) {
         chain(collective_op(call->what, call->repeat), label + " " + call->what.name);
+      } else if (const auto* ring_segment = std::get_if<RingSegment>(&segment)) {
+        ring(*ring_segment, purpose, label);
       } else {
-        ring(std::get<RingSegment>(segment), purpose, label);
+        split(std::get<SplitSegment>(segment), purpose, label);
       }
     }
+  }
+
+  // Equation (20): the pieces of a product wait for (or are followed by) the pieces of its collective; the tp stream runs beside.
+  void split(const SplitSegment& segment, Purpose purpose, const std::string& label) {
+    const std::vector<OpId> before = tail_;
+    OpId last_piece = none;
+    for (int i = 0; i < segment.splits; ++i) {
+      if (segment.collective_first) {
+        const OpId gathered = beside(segment.collective, segment.repeat, before, label);
+        tail_ = {gathered};
+        compute(&segment, {segment.product}, segment.repeat, purpose, label + " " + segment.product.name);
+      } else {
+        compute(&segment, {segment.product}, segment.repeat, purpose, label + " " + segment.product.name);
+        last_piece = beside(segment.collective, segment.repeat, tail_, label);
+      }
+    }
+    if (last_piece != none) tail_.push_back(last_piece);
   }
 
   // Ring attention (equation 21): the block for step i+1 travels while step i computes; a block is sent on when it has been received, and
@@ -202,17 +216,18 @@ class RankEmitter {
     for (int i = 0; i < steps; ++i) {
       const std::vector<OpId> before = tail_;
       OpId sent = none;
-      if (i + 1 < steps && build_.workload.overlap.cp) sent = send_block(block, segment.repeat, before, label);
+      if (i + 1 < steps && build_.workload.overlap.cp) sent = beside(block, segment.repeat, before, label);
       compute(&segment, {segment.ring.step}, segment.repeat, purpose, label + " " + segment.ring.step.name);
-      if (i + 1 < steps && !build_.workload.overlap.cp) sent = send_block(block, segment.repeat, tail_, label);
+      if (i + 1 < steps && !build_.workload.overlap.cp) sent = beside(block, segment.repeat, tail_, label);
       if (sent != none) tail_.push_back(sent);
     }
   }
 
-  OpId send_block(const Communication& block, int repeat, const std::vector<OpId>& after, const std::string& label) {
-    Op op = collective_op(block, repeat);
+  // A collective on its own stream that starts after `after`, while the main chain goes on.
+  OpId beside(const Communication& what, int repeat, const std::vector<OpId>& after, const std::string& label) {
+    Op op = collective_op(what, repeat);
     op.rank = rank_;
-    const OpId id = build_.graph.add(op, label + " " + block.name);
+    const OpId id = build_.graph.add(op, label + " " + what.name);
     for (const OpId before : after) build_.graph.depend(before, id);
     return id;
   }
@@ -230,7 +245,7 @@ class RankEmitter {
   // ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
   void gather_all_at_start() {
     for (const std::vector<Unit>& units : program_.chunks) {
-      for (const Unit& unit : units) gathered_[&unit] = aside(gather(unit.program->parameters), {}, "all-gather " + unit.name);
+      for (const Unit& unit : units) gathered_[&unit] = beside(gather(unit.program->parameters), 1, {}, unit.name);
     }
   }
 
@@ -243,7 +258,7 @@ class RankEmitter {
     } else if (i >= 2) {
       after = ends_[i - 2];
     }
-    gather_of_task_[i] = aside(gather(tasks_[i].unit->program->parameters), after, "all-gather " + tasks_[i].unit->name);
+    gather_of_task_[i] = beside(gather(tasks_[i].unit->program->parameters), 1, after, tasks_[i].unit->name);
   }
 
   void gather_before(std::size_t i) {
@@ -259,10 +274,10 @@ class RankEmitter {
   }
 
   void reduce_after(const Task& t) {
-    if (build_.sync.ranks == 1 || t.slot.kind != Slot::Kind::backward || t.unit == nullptr) return;
+    if (build_.sync.ranks == 1 || !completes_gradients(t.slot) || t.unit == nullptr) return;
     const bool last = --backwards_left_[t.unit] == 0;
     if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && last)) return;
-    const OpId id = aside(reduction(t.unit->program->parameters), tail_, "reduce " + t.unit->name);
+    const OpId id = beside(reduction(t.unit->program->parameters), 1, tail_, t.unit->name);
     if (build_.sync.overlap_gradients) {
       last_reduction_ = id;
     } else {
@@ -282,22 +297,38 @@ class RankEmitter {
   }
 
   void execute() {
-    static const std::vector<Operator> nothing;
-    const bool forward = at_.slot.kind == Slot::Kind::forward;
-    if (at_.unit == nullptr) return compute(&nothing, nothing, 1, Purpose::compute, forward ? "F empty chunk" : "B empty chunk");
+    if (at_.unit == nullptr) return empty_operation();
     const UnitProgram& program = *at_.unit->program;
-    if (forward) {
-      pass_ = Pass::forward;
-      return run(program.forward, Purpose::compute, "F " + at_.unit->name);
+    const std::string& name = at_.unit->name;
+    switch (at_.slot.kind) {
+      case Slot::Kind::forward:
+        return run_pass(Pass::forward, program.forward, "F " + name);
+      case Slot::Kind::backward:
+        run_pass(Pass::recompute, program.recompute, "recompute " + name);
+        return run_pass(Pass::backward_input, program.backward, "B " + name);
+      case Slot::Kind::backward_input:
+        run_pass(Pass::recompute, program.recompute, "recompute " + name);
+        return run_pass(Pass::backward_input, program.backward_input, "B " + name);
+      case Slot::Kind::backward_weight:
+        return run_pass(Pass::backward_weight, program.backward_weight, "W " + name);
     }
-    pass_ = Pass::recompute;
-    run(program.recompute, Purpose::recompute, "recompute " + at_.unit->name);
-    pass_ = Pass::backward_input;
-    run(program.backward, Purpose::compute, "B " + at_.unit->name);
+  }
+
+  // Something for the neighbour stages to wait for in a slot that computes nothing.
+  void empty_operation() {
+    static const std::vector<Operator> nothing;
+    compute(&nothing, nothing, 1, Purpose::compute, "empty chunk");
+  }
+
+  void run_pass(Pass pass, const std::vector<Segment>& segments, const std::string& label) {
+    pass_ = pass;
+    run(segments, pass == Pass::recompute ? Purpose::recompute : Purpose::compute, label);
   }
 
   void leave_slot() {
     const Slot slot = at_.slot;
+    if (slot.kind == Slot::Kind::backward_weight) return;
+    if (entry_ == none) empty_operation();
     const bool forward = slot.kind == Slot::Kind::forward;
     SlotEnds& ends = slots_.at(slot.kind, slot.chunk, slot.microbatch);
     ends.entry = entry_;
@@ -431,7 +462,9 @@ StepGraph build_step(const Workload& workload, Granularity granularity, const Fo
   std::vector<SlotTable> tables;
   for (std::uint32_t rank = 0; rank < folding.ranks.size(); ++rank) tables.push_back(RankEmitter(build, rank).emit());
   link_all(build, tables);
-  return std::move(build.graph).freeze();
+  StepGraph graph = std::move(build.graph).freeze();
+  graph.staggered = ScheduleRegistry::get(workload.schedule).staggers_steps();
+  return graph;
 }
 
 }  // namespace rehearse::workloads

@@ -79,6 +79,7 @@ struct StepGraph {
   std::vector<Call> calls;
   std::vector<Joint> joints;
   std::vector<std::string> labels;
+  bool staggered = false;               // a rank's step counts from its own start to its own end (Schedule::staggers_steps)
   std::vector<std::uint32_t> receiver;  // [op] p2p: index of the receiving simulated rank; otherwise the op's own rank
 
   // Successors in compressed rows: those of op i are successors[first_successor[i] .. first_successor[i+1]).

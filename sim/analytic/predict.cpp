@@ -6,6 +6,7 @@
 #include "sim/analytic/pipeline_formula.hpp"
 #include "sim/analytic/replica_cost.hpp"
 #include "sim/engine/summary.hpp"
+#include "sim/memory/predicted.hpp"
 #include "workloads/rank_grid.hpp"
 
 namespace rehearse::sim {
@@ -33,6 +34,7 @@ class Prediction {
     result.step_s = job_.software.step_s + start + pipeline + end_s(times);  // (14)
     for (int s = 0; s < stages(); ++s) result.ranks.push_back(rank_result(s, exposed_pp, start, result.step_s));
     result.step_seconds = {result.step_s};
+    result.memory = predicted_memory(job_);
     finish_for(job_, result);
     return result;
   }
@@ -50,12 +52,15 @@ class Prediction {
       times.hop_s.push_back(stages_[s].hop_s);
       auto& forward = times.forward_s.emplace_back();
       auto& backward = times.backward_s.emplace_back();
+      auto& weight = times.weight_s.emplace_back();
       for (std::size_t c = 0; c < stages_[s].chunks.size(); ++c) {
-        PhaseTimes f, b;
+        PhaseTimes f, b, w;
         for (const UnitCost& unit : stages_[s].chunks[c]) {
           f = f + unit.forward;
           b = b + unit.backward;
+          w = w + unit.weight;
         }
+        weight.push_back(w.total());
         forward.push_back(f.total() + replicas_[s].per_forward_s(c));
         backward.push_back(b.total() + replicas_[s].per_backward_s(c));
       }
@@ -112,7 +117,7 @@ class Prediction {
     rank.ranks = job_.gpus / stages();
     double exchange = 0;
     for (std::size_t c = 0; c < stages_[s].chunks.size(); ++c) {
-      for (const UnitCost& unit : stages_[s].chunks[c]) rank.phases = rank.phases + unit.forward + unit.backward;
+      for (const UnitCost& unit : stages_[s].chunks[c]) rank.phases = rank.phases + unit.forward + unit.backward + unit.weight;
       exchange += replicas_[s].per_forward_s(c) + replicas_[s].per_backward_s(c);
     }
     const int m = job_.workload.microbatches();

@@ -71,13 +71,13 @@ double ReplicaCost::reduce_at_end_s() const {
   double compute = 0, reductions = -last;
   for (const auto& units : stage_.chunks) {
     for (const UnitCost& unit : units) {
-      compute += unit.backward.total();
+      compute += unit.last_backward_s();
       reductions += unit.reduce_s;
     }
   }
   const auto& last_chunk = stage_.chunks.back();
   if (!last_chunk.empty())
-    compute -= last_chunk.back().backward.total();  // the first reduction starts when the first unit's backward has ended
+    compute -= last_chunk.back().last_backward_s();  // the first reduction starts when the first unit's backward has ended
   return chain_exposed_s(compute, reductions, last, pair_);
 }
 
@@ -97,8 +97,8 @@ double ReplicaCost::last_backward_stretch_s() const {
   for (const auto& units : stage_.chunks)
     for (const UnitCost& unit : units) reductions += unit.reduce_s;
   double compute = 0;
-  for (const UnitCost& unit : stage_.chunks.front()) compute += unit.backward.total();
-  if (stage_.chunks.size() == 1 && !stage_.chunks.front().empty()) compute -= stage_.chunks.front().back().backward.total();
+  for (const UnitCost& unit : stage_.chunks.front()) compute += unit.last_backward_s();
+  if (stage_.chunks.size() == 1 && !stage_.chunks.front().empty()) compute -= stage_.chunks.front().back().last_backward_s();
   return compute_stretch_s(compute, reductions, pair_);
 }
 

@@ -43,7 +43,9 @@ class StageCoster {
     UnitCost& cost = it->second;
     add(program.forward, Phase::compute, cost.forward);
     add(program.recompute, Phase::recompute, cost.backward);
-    add(program.backward, Phase::compute, cost.backward);
+    const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
+    add(split ? program.backward_input : program.backward, Phase::compute, cost.backward);
+    add(program.backward_weight, Phase::compute, cost.weight);
     cost.gather_s = gather_s(program.parameters);
     cost.reduce_s = reduce_s(program.parameters);
     return cost;
@@ -55,10 +57,22 @@ class StageCoster {
         for (const workloads::Operator& op : c->operators) to[phase] += seconds(op) * c->repeat;
       } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
         to[Phase::tp] += seconds(call->what) * call->repeat;
+      } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
+        add_ring(*ring, phase, to);
       } else {
-        add_ring(std::get<workloads::RingSegment>(segment), phase, to);
+        add_split(std::get<workloads::SplitSegment>(segment), phase, to);
       }
     }
+  }
+
+  // Equation (20): one piece of the collective alone, n - 1 pieces of both together, one piece of the product alone.
+  void add_split(const workloads::SplitSegment& segment, Phase phase, PhaseTimes& to) const {
+    const double product = seconds(segment.product) * segment.repeat;
+    const double collective = seconds(segment.collective) * segment.repeat;
+    const int beside = segment.splits - 1;
+    const double total = collective + overlapped_s(beside * product, beside * collective, contention_of(job_.gpu, "tp")) + product;
+    to[phase] += segment.splits * product;
+    to[Phase::tp] += total - segment.splits * product;
   }
 
   // Equation (21): c - 1 steps beside a transfer, and the last one alone.

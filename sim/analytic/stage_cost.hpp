@@ -12,7 +12,9 @@ namespace rehearse::sim {
 
 // One unit (layers, embedding, head) of a chunk. Phases that it spends per micro-batch.
 struct UnitCost {
-  PhaseTimes forward, backward;  // backward includes recomputation
+  PhaseTimes forward, backward;  // backward includes recomputation; of the input's gradient only when the schedule splits backward
+  PhaseTimes weight;             // then the weight gradient, otherwise 0
+  [[nodiscard]] double last_backward_s() const { return weight.total() > 0 ? weight.total() : backward.total(); }  // completes the gradients
   double gather_s = 0;           // all-gather of its parameters over the replicas
   double reduce_s = 0;           // reduction of its gradients
 };

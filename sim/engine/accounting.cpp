@@ -25,7 +25,8 @@ class Accounting {
   Accounting(const StepGraph& graph, const Execution& run) : graph_(graph), run_(run), phases_(graph.ranks.size()) { find_releases(); }
 
   std::vector<PhaseTimes> all() {
-    std::vector<double> busy_until(graph_.ranks.size(), 0.0);
+    const std::vector<double> origin = step_origins(graph_, run_);
+    std::vector<double> busy_until = origin;
     std::vector<OpId> last_own(graph_.ranks.size(), none);
     for (OpId id = 0; id < graph_.ops.size(); ++id) {  // compute streams run in the order the operations were added
       const Op& op = graph_.ops[id];
@@ -36,7 +37,8 @@ class Accounting {
       busy_until[op.rank] = run_.end_s[id];
     }
     const auto last = static_cast<OpId>(std::ranges::max_element(run_.end_s) - run_.end_s.begin());
-    for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank) rest(rank, busy_until[rank], last_own[rank], last);
+    for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
+      rest(rank, busy_until[rank], origin[rank] + run_.step_s, last_own[rank], last);
     return std::move(phases_);
   }
 
@@ -63,10 +65,10 @@ class Accounting {
     if (to > from) own_chain(rank, from, to, next);
   }
 
-  // From the last computation of a rank to the end of the step, which `last` makes.
-  void rest(std::uint32_t rank, double from, OpId own, OpId last) {
+  // From the last computation of a rank to the end of its step. `last` ends the step of all; a staggered rank just waits for its next step.
+  void rest(std::uint32_t rank, double from, double to, OpId own, OpId last) {
     const double own_end = std::max(from, run_.end_s[own]);
-    others(rank, own_end, run_.step_s, last);
+    others(rank, own_end, to, graph_.staggered ? none : last);
     if (own_end > from) own_operation(rank, from, own_end, own);
   }
 
@@ -125,6 +127,25 @@ class Accounting {
 };
 
 }  // namespace
+
+std::vector<double> step_origins(const StepGraph& graph, const Execution& execution) {
+  if (!graph.staggered) return std::vector<double>(graph.ranks.size(), 0.0);
+  std::vector<double> origin(graph.ranks.size(), std::numeric_limits<double>::max());
+  for (OpId id = 0; id < graph.ops.size(); ++id) {
+    if (execution.end_s[id] > execution.start_s[id])
+      origin[graph.ops[id].rank] = std::min(origin[graph.ops[id].rank], execution.start_s[id]);
+  }
+  return origin;
+}
+
+double step_length(const StepGraph& graph, const Execution& execution) {
+  const std::vector<double> origin = step_origins(graph, execution);
+  double longest = 0;
+  for (OpId id = 0; id < graph.ops.size(); ++id) {
+    if (execution.end_s[id] > execution.start_s[id]) longest = std::max(longest, execution.end_s[id] - origin[graph.ops[id].rank]);
+  }
+  return longest;
+}
 
 std::vector<PhaseTimes> account(const StepGraph& graph, const Execution& execution) { return Accounting(graph, execution).all(); }
 

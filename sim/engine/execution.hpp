@@ -16,6 +16,11 @@ struct Execution {
   double step_s = 0;
 };
 
+// When each simulated rank's step begins (0, or with a staggered graph its first operation), and how long the step is: until the last operation
+// of all, or staggered, the longest rank from its own first to its own last.
+[[nodiscard]] std::vector<double> step_origins(const workloads::StepGraph& graph, const Execution& execution);
+[[nodiscard]] double step_length(const workloads::StepGraph& graph, const Execution& execution);
+
 // Phases of every simulated rank; each adds up to step_s. Idle time of the compute stream is attributed by walking back along what released
 // the next operation: own collectives to their class, messages between stages to exposed pp, other stages' work to the bubble, and waiting
 // for a late member of an own collective to waiting.

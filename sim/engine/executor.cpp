@@ -98,7 +98,7 @@ class Executor {
 
   void end_step() {
     Execution& step = steps_.back();
-    step.step_s = machine_.now() - step_start_s_;
+    step.step_s = step_length(graph_, step);
     done_ = 0;
     if (static_cast<int>(steps_.size()) < setup_.job.simulation.steps) return begin_step();
     done_ = graph_.ops.size();

@@ -29,7 +29,7 @@ class LongestPath {
       ready_.pop_back();
       finish(id);
     }
-    run_.step_s = *std::max_element(run_.end_s.begin(), run_.end_s.end());
+    run_.step_s = step_length(graph_, run_);
     return std::move(run_);
   }
 

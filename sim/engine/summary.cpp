@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "sim/memory/over_time.hpp"
 #include "workloads/collective.hpp"
 
 namespace rehearse::sim {
@@ -92,6 +93,7 @@ StepResult summarise(const Job& job, const workloads::StepGraph& graph, const Pr
     result.ranks.push_back({graph.ranks[i].rank, graph.ranks[i].stage, graph.ranks[i].multiplicity, phases[i]});
   }
   result.collectives = collective_results(graph, prices);
+  result.memory = memory_of(job, graph, steps);
   result.activities = static_cast<long>(graph.ops.size() * steps.size());
   finish_for(job, result);
   return result;

@@ -5,6 +5,8 @@
 #include <string>
 #include <tuple>
 
+#include "sim/memory/over_time.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -85,7 +87,7 @@ class Maker {
     double offset = 0;
     for (const Execution& step : steps) {
       add_step(step, offset);
-      offset += step.step_s;
+      offset += *std::ranges::max_element(step.end_s);
     }
     sort();
     return std::move(timeline_);
@@ -164,7 +166,9 @@ class Maker {
 }  // namespace
 
 Timeline make_timeline(const Job& job, const StepGraph& graph, const std::vector<Execution>& steps) {
-  return Maker(job, graph).make(steps);
+  Timeline timeline = Maker(job, graph).make(steps);
+  timeline.memory = memory_over_time(job, graph, steps);
+  return timeline;
 }
 
 }  // namespace rehearse::sim

@@ -33,7 +33,6 @@ const std::array rows{
                   const int whole = w.parallel.dp * w.parallel.cp;
                   return w.optimizer.shard_group == whole ? "" : fmt::format("{} (other than dp*cp = {})", w.optimizer.shard_group, whole);
                 }},
-    Unsupported{"overlap.tp", [](const Workload& w) { return std::string(w.overlap.tp ? "true" : ""); }},
     Unsupported{"overlap.ep", [](const Workload& w) { return std::string(w.overlap.ep ? "true" : ""); }},
 };
 

@@ -74,6 +74,43 @@ TEST(SchedulesEqualClosedForm, OnSimGridForTheLargestShape) {
   expect_closed_form_on_simgrid("gpipe", 16, 1, 128);
 }
 
+// Zero-bubble schedules: backward is cut in input gradient (B) and weight gradient (W). The longest rank, from its own start to its own end, takes
+// m (F + B + W) + (p-1)(F + B - W) with ZB-H1 and m (F + B + W) + (p-1)(F + B - 2W) with ZB-H2 (Qi et al., ICLR 2024, section 2.2).
+struct ZeroBubble {
+  const char* schedule;
+  int saved;
+};
+
+double split_pipeline_s(const ZeroBubble& z, int p, int m, double f, double b, double w, bool on_simgrid) {
+  PricedPipeline job = priced(pipeline(z.schedule, p, 1, m), [&](int, bool forward) { return forward ? f : b; }, 0);
+  for (const workloads::Op& op : job.graph.ops) {
+    if (op.pass == workloads::Pass::backward_weight) job.prices.work_s[op.item] = w;
+  }
+  return on_simgrid ? on_simgrid_in_child_s(job) : longest_path_s(job);
+}
+
+class ZeroBubbleEqualsClosedForm : public testing::TestWithParam<ZeroBubble> {};
+
+TEST_P(ZeroBubbleEqualsClosedForm, ForEveryShape) {
+  const ZeroBubble z = GetParam();
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> seconds(0.5, 1.0);
+  for (int p = 1; p <= 16; ++p) {
+    for (const int m : {2 * p, 3 * p + 1, 8 * p}) {
+      // The papers' setting F = B = W, and F >= B >= W with B + F >= 2W, where the handcrafted order has no other stalls.
+      for (const bool equal : {true, false}) {
+        const double f = equal ? 1.0 : 1.0, b = equal ? 1.0 : seconds(random), w = equal ? 1.0 : b * seconds(random);
+        const double expected = m * (f + b + w) + (p - 1) * (f + b - z.saved * w);
+        EXPECT_NEAR(split_pipeline_s(z, p, m, f, b, w, false), expected, relative * expected) << "p " << p << " m " << m << " b " << b << " w " << w;
+      }
+    }
+  }
+  EXPECT_NEAR(split_pipeline_s(z, 8, 24, 1, 0.9, 0.6, true), split_pipeline_s(z, 8, 24, 1, 0.9, 0.6, false), relative * 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, ZeroBubbleEqualsClosedForm, testing::Values(ZeroBubble{"zb-h1", 1}, ZeroBubble{"zb-h2", 2}),
+                         [](const auto& info) { return info.param.saved == 1 ? "ZbH1" : "ZbH2"; });
+
 // The bubble is (p-1)/(m v) of the ideal time on every rank.
 TEST(SchedulesEqualClosedForm, BubbleShareOfEveryRank) {
   const PricedPipeline job = priced(pipeline("interleaved-1f1b", 4, 3, 8), uniform(), 0);

@@ -1,0 +1,14 @@
+#include "sim/analytic/zero_bubble_formula.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class ZbH1Formula final : public PipelineFormula {
+ public:
+  [[nodiscard]] double seconds(const PipelineTimes& times) const override { return zero_bubble_s(times, 1); }
+};
+
+const PipelineFormulaRegistry::Registration<ZbH1Formula> registration("zb-h1");
+
+}  // namespace
+}  // namespace rehearse::sim

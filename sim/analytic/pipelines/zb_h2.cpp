@@ -1,0 +1,14 @@
+#include "sim/analytic/zero_bubble_formula.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class ZbH2Formula final : public PipelineFormula {
+ public:
+  [[nodiscard]] double seconds(const PipelineTimes& times) const override { return zero_bubble_s(times, 2); }
+};
+
+const PipelineFormulaRegistry::Registration<ZbH2Formula> registration("zb-h2");
+
+}  // namespace
+}  // namespace rehearse::sim
