@@ -1,0 +1,117 @@
+// What a communication costs depends on where its members sit: the algebra of alpha, ports, shared NICs and oversubscribed trunks.
+#include "sim/cost/communication.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::CollectiveKind;
+using workloads::GroupKind;
+
+topology::ClusterSpec cluster() {
+  topology::ClusterSpec c;
+  c.gpus_per_node = 8;
+  c.intra = {300e9, 0.8, 3e-6};
+  c.nics_per_node = 8;
+  c.nic = {25e9, 0.9, 6e-6};
+  c.network.kind = topology::Network::leaf_spine;
+  c.network.nodes_per_leaf = 2;
+  return c;
+}
+
+workloads::Workload plan(int tp, int dp, int pp) {
+  workloads::Workload w;
+  w.parallel.tp = tp;
+  w.parallel.dp = dp;
+  w.parallel.pp = pp;
+  return w;
+}
+
+std::vector<int> ranks(int count, int stride = 1) {
+  std::vector<int> members(count);
+  for (int i = 0; i < count; ++i) members[i] = i * stride;
+  return members;
+}
+
+workloads::Communication all_gather(GroupKind group, double bytes) {
+  return {"x", CollectiveKind::all_gather, group, bytes, workloads::Pass::forward};
+}
+
+TEST(CommunicationPrice, RingInsideANode) {
+  // (n-1) rounds, (n-1)/n of the output through every port.
+  const CallPrice price = CommunicationModel(cluster(), plan(8, 1, 1), "ring").price(all_gather(GroupKind::tp, 8e8), ranks(8));
+  EXPECT_DOUBLE_EQ(price.seconds(), 7 * 3e-6 + 7e8 / (300e9 * 0.8));
+}
+
+TEST(CommunicationPrice, OneRankPerNodeGoesThroughItsNic) {
+  const CallPrice price = CommunicationModel(cluster(), plan(8, 4, 1), "ring").price(all_gather(GroupKind::dp_cp, 4e8), ranks(4, 8));
+  EXPECT_DOUBLE_EQ(price.seconds(), 3 * 6e-6 + 3e8 / (25e9 * 0.9));
+}
+
+TEST(CommunicationPrice, TwoGpusOnOneNicHaveHalfOfItEach) {
+  topology::ClusterSpec c = cluster();
+  c.nics_per_node = 4;
+  const CallPrice price = CommunicationModel(c, plan(8, 4, 1), "ring").price(all_gather(GroupKind::dp_cp, 4e8), ranks(4, 8));
+  EXPECT_DOUBLE_EQ(price.transfer_s(), 3e8 / (25e9 * 0.9 / 2));
+}
+
+TEST(CommunicationPrice, FourNicsPerGpuAddUp) {
+  topology::ClusterSpec c = cluster();
+  c.nics_per_node = 32;
+  const CallPrice price = CommunicationModel(c, plan(8, 4, 1), "ring").price(all_gather(GroupKind::dp_cp, 4e8), ranks(4, 8));
+  EXPECT_DOUBLE_EQ(price.transfer_s(), 3e8 / (4 * 25e9 * 0.9));
+}
+
+TEST(CommunicationPrice, PcieLimitsTheNic) {
+  topology::ClusterSpec c = cluster();
+  c.pcie_bytes_per_s = 10e9;
+  const CallPrice price = CommunicationModel(c, plan(8, 4, 1), "ring").price(all_gather(GroupKind::dp_cp, 4e8), ranks(4, 8));
+  EXPECT_DOUBLE_EQ(price.transfer_s(), 3e8 / 10e9);
+}
+
+// Two nodes to a leaf, uplinks oversubscribed 4:1. A ring of one rank per node leaves each leaf once, with one flow per local GPU: 8 flows
+// for the 16 GPUs of the leaf, half a flow per GPU on a quarter of its bandwidth: half of the NIC's rate is left.
+TEST(CommunicationPrice, OversubscribedTrunksSlowWhatCrossesThem) {
+  topology::ClusterSpec c = cluster();
+  c.network.oversubscription = 4;
+  const CommunicationModel model(c, plan(8, 4, 1), "ring");
+  EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::dp_cp, 4e8), ranks(4, 8)).transfer_s(), 3e8 / (25e9 * 0.9 / 2));
+  // Tensor-parallel groups stay in their node.
+  EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::tp, 8e8), ranks(8)).transfer_s(), 7e8 / (300e9 * 0.8));
+}
+
+TEST(CommunicationPrice, NodesOfOneSupernodeUseItsLinks) {
+  topology::ClusterSpec c = cluster();
+  c.supernode_gpus = 32;
+  c.supernode = {200e9, 1, 4e-6};
+  const CommunicationModel model(c, plan(8, 8, 1), "ring");
+  EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::dp_cp, 4e8), ranks(4, 8)).seconds(), 3 * 4e-6 + 3e8 / 200e9);
+  EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::tp, 8e8), ranks(8)).seconds(), 7 * 3e-6 + 7e8 / 240e9);
+}
+
+// NCCL's choice: the tree wins where alpha counts, the ring where bytes do.
+TEST(CommunicationPrice, AutoTakesTheFasterOfRingAndTree) {
+  const CommunicationModel model(cluster(), plan(1, 64, 1), "auto");
+  const auto all_reduce = [](double bytes) {
+    return workloads::Communication{"x", CollectiveKind::all_reduce, GroupKind::dp_cp, bytes, workloads::Pass::update};
+  };
+  EXPECT_EQ(model.price(all_reduce(1024), ranks(64)).algorithm, "tree");
+  EXPECT_EQ(model.price(all_reduce(1e9), ranks(64)).algorithm, "ring");
+}
+
+TEST(CommunicationPrice, AGroupOfOneIsFree) {
+  EXPECT_EQ(CommunicationModel(cluster(), plan(1, 1, 1), "auto").price(all_gather(GroupKind::tp, 1e9), ranks(1)).seconds(), 0);
+}
+
+TEST(CommunicationPrice, AMessageBetweenStages) {
+  const CommunicationModel model(cluster(), plan(8, 1, 2), "auto");
+  const workloads::Communication message{"x", CollectiveKind::send_recv, GroupKind::pp, 1e8, workloads::Pass::forward};
+  EXPECT_DOUBLE_EQ(model.price(message, std::vector{0, 8}).seconds(), 6e-6 + 1e8 / (25e9 * 0.9));
+  EXPECT_DOUBLE_EQ(model.price(message, std::vector{0, 4}).seconds(), 3e-6 + 1e8 / 240e9);
+}
+
+}  // namespace
+}  // namespace rehearse::sim
