@@ -1,0 +1,165 @@
+#include "workloads/allocations.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "workloads/schedule.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+enum class Direction : std::uint8_t { forward, backward, weight_gradient };
+
+// One unit's forward, backward or weight gradient for one micro-batch: operations in a row.
+struct Task {
+  Direction direction = Direction::forward;
+  std::int32_t chunk = 0, microbatch = 0, unit = 0;
+  OpId first = 0, last = 0;
+
+  [[nodiscard]] auto slot() const { return std::tuple(direction, chunk, microbatch); }
+  [[nodiscard]] auto place() const { return std::tuple(chunk, microbatch, unit); }
+};
+
+Direction direction_of(Pass pass) {
+  if (pass == Pass::forward) return Direction::forward;
+  return pass == Pass::backward_weight ? Direction::weight_gradient : Direction::backward;
+}
+
+bool belongs_to_task(const Op& op) { return op.unit >= 0 && op.kind != OpKind::p2p && op.stream != Stream::dp && op.pass != Pass::update; }
+
+std::vector<std::vector<Task>> tasks_of(const StepGraph& graph) {
+  std::vector<std::vector<Task>> tasks(graph.ranks.size());
+  for (OpId id = 0; id < graph.ops.size(); ++id) {
+    const Op& op = graph.ops[id];
+    if (!belongs_to_task(op)) continue;
+    const Task task{direction_of(op.pass), op.chunk, op.microbatch, op.unit, id, id};
+    std::vector<Task>& own = tasks[op.rank];
+    if (!own.empty() && own.back().slot() == task.slot() && own.back().unit == task.unit) {
+      own.back().last = id;
+    } else {
+      own.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+class RankPlan {
+ public:
+  RankPlan(const Workload& workload, const std::vector<std::vector<UnitMemory>>& units, const std::vector<Task>& tasks, int stage)
+      : workload_(workload),
+        sync_(replica_sync(workload)),
+        splits_(ScheduleRegistry::get(workload.schedule).splits_backward()),
+        message_(pipeline_message_bytes(workload)),
+        units_(units),
+        tasks_(tasks),
+        stage_(stage) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      if (tasks[i].direction != Direction::forward) last_backward_[tasks[i].place()] = i;
+    }
+  }
+
+  std::vector<Allocation> events() {
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      activations(i);
+      work(i);
+      replicas(i);
+      message(i);
+    }
+    return std::move(events_);
+  }
+
+ private:
+  [[nodiscard]] const UnitMemory& memory(std::size_t i) const { return units_[tasks_[i].chunk][tasks_[i].unit]; }
+  [[nodiscard]] std::size_t before(std::size_t i) const { return i == 0 ? 0 : i - 1; }
+  [[nodiscard]] std::size_t after(std::size_t i) const { return std::min(i + 1, tasks_.size() - 1); }
+
+  // From the start of task `from` to the end of task `to`.
+  void hold(MemoryClass cls, double bytes, std::size_t from, std::size_t to) {
+    if (bytes <= 0) return;
+    events_.push_back({tasks_[from].first, false, cls, bytes});
+    events_.push_back({tasks_[to].last, true, cls, -bytes});
+  }
+
+  void activations(std::size_t i) {
+    const Task& task = tasks_[i];
+    if (task.direction != Direction::forward) return;
+    const double bytes = memory(i).activations;
+    const std::size_t end = last_backward_.at(task.place());
+    if (!memory(i).offloads) return hold(MemoryClass::activations, bytes, i, end);
+    const std::size_t gone = after(i), back = before(first_backward(i, end));
+    if (gone >= back) return hold(MemoryClass::activations, bytes, i, end);
+    hold(MemoryClass::activations, bytes, i, gone);
+    hold(MemoryClass::activations, bytes, back, end);
+  }
+
+  // The task that needs the activations of forward task i first.
+  [[nodiscard]] std::size_t first_backward(std::size_t i, std::size_t end) const {
+    for (std::size_t k = i + 1; k < end; ++k) {
+      if (tasks_[k].place() == tasks_[i].place()) return k;
+    }
+    return end;
+  }
+
+  void work(std::size_t i) {
+    const UnitMemory& unit = memory(i);
+    const Direction direction = tasks_[i].direction;
+    const bool forward = direction == Direction::forward;
+    if (direction == (splits_ ? Direction::weight_gradient : Direction::backward)) {
+      hold(MemoryClass::temporary, unit.weight_temporary, i, i);
+    }
+    if (direction == Direction::weight_gradient) return;
+    hold(MemoryClass::temporary, forward ? unit.forward_temporary : unit.backward_temporary, i, i);
+    hold(MemoryClass::communication, forward ? unit.forward_communication : unit.backward_communication, i, i);
+  }
+
+  void replicas(std::size_t i) {
+    const UnitMemory& unit = memory(i);
+    hold(MemoryClass::temporary, unit.gathered, sync_.overlap_parameters ? before(i) : i, i);
+    if (tasks_[i].direction != Direction::forward) hold(MemoryClass::communication, unit.bucket, i, sync_.overlap_gradients ? after(i) : i);
+  }
+
+  // The slot that begins with task i receives its input while the slot before it runs.
+  void message(std::size_t i) {
+    const bool begins = i > 0 && tasks_[i].slot() != tasks_[i - 1].slot();
+    if (!begins || !workload_.overlap.pp || !receives(tasks_[i])) return;
+    std::size_t from = i - 1;
+    while (from > 0 && tasks_[from - 1].slot() == tasks_[i - 1].slot()) --from;
+    hold(MemoryClass::communication, message_, from, i - 1);
+  }
+
+  [[nodiscard]] bool receives(const Task& task) const {
+    const int stages = workload_.parallel.pp;
+    if (stages == 1 || task.direction == Direction::weight_gradient) return false;
+    if (task.direction == Direction::forward) return stage_ > 0 || task.chunk > 0;
+    return stage_ + 1 < stages || task.chunk + 1 < workload_.parallel.vpp;
+  }
+
+  const Workload& workload_;
+  ReplicaSync sync_;
+  bool splits_;
+  double message_;
+  const std::vector<std::vector<UnitMemory>>& units_;
+  const std::vector<Task>& tasks_;
+  int stage_;
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::size_t> last_backward_;
+  std::vector<Allocation> events_;
+};
+
+}  // namespace
+
+std::vector<RankAllocations> allocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
+                                         const std::vector<StageProgram>& stages) {
+  std::vector<std::vector<std::vector<UnitMemory>>> units;
+  for (const StageProgram& stage : stages) units.push_back(unit_memories(workload, habits, stage));
+  const std::vector<std::vector<Task>> tasks = tasks_of(graph);
+  std::vector<RankAllocations> out;
+  for (std::size_t rank = 0; rank < graph.ranks.size(); ++rank) {
+    const int stage = graph.ranks[rank].stage;
+    out.push_back(
+        {static_memory(workload, habits, stages[stage].parameters), RankPlan(workload, units[stage], tasks[rank], stage).events()});
+  }
+  return out;
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,36 @@
+// When each operation of a step graph takes and gives back device memory, in program order. Plain data, without time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/step_graph.hpp"
+#include "workloads/unit_memory.hpp"
+
+namespace rehearse::workloads {
+
+enum class MemoryClass : std::uint8_t { weights, gradients, optimizer, activations, temporary, communication };
+
+struct Allocation {
+  OpId op = 0;
+  bool at_end = false;  // of the operation, else at its start
+  MemoryClass cls = MemoryClass::activations;
+  double bytes = 0;  // negative: given back
+};
+
+struct RankAllocations {
+  StaticMemory held;               // all the time
+  std::vector<Allocation> events;  // add up to nothing in each class
+};
+
+// [simulated rank]. `stages` are the programs that the graph was built from (same granularity).
+//
+// A unit's activations live from the start of its forward to the end of its last backward; with offload to the host only until the next
+// unit has run, and again from the start of the one before its backward. With ZeRO-3 its weights are gathered while it runs, and already
+// while the unit before it runs when overlap.dp_parameters is on; gradients that are reduced after every micro-batch live while its
+// backward runs, and while the next unit runs when overlap.dp_gradients is on. A message between stages has a buffer while the slot before
+// the one that uses it runs, when overlap.pp is on; without it the buffer becomes the input at once.
+[[nodiscard]] std::vector<RankAllocations> allocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
+                                                       const std::vector<StageProgram>& stages);
+
+}  // namespace rehearse::workloads

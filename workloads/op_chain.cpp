@@ -1,0 +1,160 @@
+#include "workloads/op_chain.hpp"
+
+#include <set>
+
+namespace rehearse::workloads {
+namespace {
+
+Purpose purpose_of(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::tp:
+      return Purpose::tp;
+    case GroupKind::cp:
+      return Purpose::cp;
+    case GroupKind::pp:
+      return Purpose::pp;
+    case GroupKind::dp:
+    case GroupKind::dp_cp:
+    case GroupKind::embedding:
+      break;
+  }
+  return Purpose::dp;
+}
+
+Stream stream_of(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::tp:
+      return Stream::tp;
+    case GroupKind::cp:
+      return Stream::cp;
+    case GroupKind::pp:
+      return Stream::pp_forward;
+    case GroupKind::dp:
+    case GroupKind::dp_cp:
+    case GroupKind::embedding:
+      break;
+  }
+  return Stream::dp;
+}
+
+}  // namespace
+
+OpId OpChain::append(Op op, const std::string& label) {
+  const OpId id = build_.graph.add(op, label);
+  for (const OpId before : tail_) build_.graph.depend(before, id);
+  for (const OpId before : extra_) build_.graph.depend(before, id);
+  extra_.clear();
+  tail_ = {id};
+  if (first_ == no_op) first_ = id;
+  return id;
+}
+
+Op OpChain::placed(OpKind kind, Stream stream, Purpose purpose) const {
+  Op op{kind, stream, purpose};
+  op.rank = rank_;
+  op.microbatch = at_.slot.microbatch;
+  op.chunk = at_.slot.chunk;
+  op.layer = at_.layer;
+  op.unit = at_.unit;
+  op.pass = at_.pass;
+  return op;
+}
+
+void OpChain::compute(const void* origin, const std::vector<Operator>& operators, int repeat, Purpose purpose, const std::string& label) {
+  Op op = placed(OpKind::compute, Stream::compute, purpose);
+  op.item = build_.work_of(origin, operators, repeat);
+  append(op, label);
+}
+
+void OpChain::step_overhead() {
+  Op op = placed(OpKind::compute, Stream::compute, Purpose::optimizer);
+  op.item = build_.overhead_work();
+  append(op, "step overhead");
+}
+
+std::uint32_t OpChain::group(GroupKind kind) {
+  const auto [it, added] = groups_.try_emplace(kind, 0);
+  if (added) {
+    std::vector<int> members = build_.grid.group(kind, global_);
+    std::set<std::uint32_t> folded;
+    for (const int member : members) folded.insert(build_.folding.class_of[member]);
+    it->second = build_.graph.add_group(kind, std::move(members), {folded.begin(), folded.end()});
+  }
+  return it->second;
+}
+
+Op OpChain::collective_op(const Communication& what, int repeat) {
+  Op op = placed(OpKind::collective, stream_of(what.group), purpose_of(what.group));
+  op.item = build_.graph.add_call(what, repeat, group(what.group));
+  return op;
+}
+
+void OpChain::collective(const Communication& what, int repeat, const std::string& label) { append(collective_op(what, repeat), label); }
+
+OpId OpChain::beside(const Communication& what, int repeat, const std::vector<OpId>& after, const std::string& label) {
+  const OpId id = build_.graph.add(collective_op(what, repeat), label + " " + what.name);
+  for (const OpId before : after) build_.graph.depend(before, id);
+  return id;
+}
+
+OpId OpChain::send(bool forward, int peer, double bytes) {
+  const std::uint32_t receiver = build_.folding.class_of[peer];
+  const auto [group, added] = group_to_.try_emplace(peer, 0);
+  if (added) group->second = build_.graph.add_group(GroupKind::pp, {global_, peer}, {rank_, receiver});
+  const Communication what{forward ? "send activations" : "send gradients", CollectiveKind::send_recv, GroupKind::pp, bytes,
+                           forward ? Pass::forward : Pass::backward_input};
+  Op op = placed(OpKind::p2p, forward ? Stream::pp_forward : Stream::pp_backward, Purpose::pp);
+  op.item = build_.graph.add_call(what, 1, group->second);
+  const OpId id = build_.graph.add(op, what.name);
+  for (const OpId before : tail_) build_.graph.depend(before, id);
+  build_.graph.set_receiver(id, receiver);
+  return id;
+}
+
+void OpChain::run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label) {
+  for (const Segment& segment : segments) {
+    if (const auto* c = std::get_if<ComputeSegment>(&segment)) {
+      compute(c, c->operators, c->repeat, purpose, c->name.empty() ? label : label + " " + c->name);
+    } else if (const auto* call = std::get_if<CallSegment>(&segment)) {
+      collective(call->what, call->repeat, label + " " + call->what.name);
+    } else if (const auto* ring_segment = std::get_if<RingSegment>(&segment)) {
+      ring(*ring_segment, purpose, label);
+    } else {
+      split(std::get<SplitSegment>(segment), purpose, label);
+    }
+  }
+}
+
+// Equation (20): the pieces of a product wait for (or are followed by) the pieces of its collective; the tp stream runs beside.
+void OpChain::split(const SplitSegment& segment, Purpose purpose, const std::string& label) {
+  const std::vector<OpId> before = tail_;
+  OpId last_piece = no_op;
+  for (int i = 0; i < segment.splits; ++i) {
+    if (segment.collective_first) {
+      const OpId gathered = beside(segment.collective, segment.repeat, before, label);
+      tail_ = {gathered};
+      compute(&segment, {segment.product}, segment.repeat, purpose, label + " " + segment.product.name);
+    } else {
+      compute(&segment, {segment.product}, segment.repeat, purpose, label + " " + segment.product.name);
+      last_piece = beside(segment.collective, segment.repeat, tail_, label);
+    }
+  }
+  if (last_piece != no_op) tail_.push_back(last_piece);
+}
+
+// Ring attention (equation 21): the block for step i+1 travels while step i computes; a block is sent on when it has been received, and
+// the send of step i+1 waits for step i's attention (two buffers).
+void OpChain::ring(const RingSegment& segment, Purpose purpose, const std::string& label) {
+  const int steps = build_.workload.parallel.cp;
+  const Communication block{"attention block", CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, segment.ring.pass};
+  for (int i = 0; i < steps; ++i) {
+    const std::vector<OpId> before = tail_;
+    OpId sent = no_op;
+    if (i + 1 < steps && build_.workload.overlap.cp) sent = beside(block, segment.repeat, before, label);
+    compute(&segment, {segment.ring.step}, segment.repeat, purpose, label + " " + segment.ring.step.name);
+    if (i + 1 < steps && !build_.workload.overlap.cp) sent = beside(block, segment.repeat, tail_, label);
+    if (sent != no_op) tail_.push_back(sent);
+  }
+}
+
+}  // namespace rehearse::workloads

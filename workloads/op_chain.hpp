@@ -1,0 +1,60 @@
+// The main chain of one simulated rank: operations that wait for one another, with collectives beside them (internal to the builder).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "workloads/step_build.hpp"
+
+namespace rehearse::workloads {
+
+// Where the chain is, for the labels of its operations.
+struct Place {
+  Slot slot{Slot::Kind::forward, -1, -1};
+  int layer = -1, unit = -1;
+  Pass pass = Pass::update;
+};
+
+class OpChain {
+ public:
+  OpChain(Build& build, std::uint32_t rank) : build_(build), rank_(rank), global_(build.folding.ranks[rank].rank) {}
+
+  void move_to(const Place& place) { at_ = place; }
+  void set_pass(Pass pass) { at_.pass = pass; }
+  [[nodiscard]] const std::vector<OpId>& tail() const { return tail_; }  // what the next operation waits for
+  void also_wait_for(OpId op) { tail_.push_back(op); }                   // from now on
+  void next_waits_for(OpId op) { extra_.push_back(op); }                 // the next operation only
+  void mark() { first_ = no_op; }
+  [[nodiscard]] OpId first_since_mark() const { return first_; }
+
+  // On the chain.
+  void compute(const void* origin, const std::vector<Operator>& operators, int repeat, Purpose purpose, const std::string& label);
+  void collective(const Communication& what, int repeat, const std::string& label);
+  void run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label);
+  void step_overhead();
+
+  // Beside the chain, in its own stream, after `after`.
+  OpId beside(const Communication& what, int repeat, const std::vector<OpId>& after, const std::string& label);
+  // A message to the rank `peer` of another stage, after the chain's tail.
+  OpId send(bool forward, int peer, double bytes);
+
+ private:
+  OpId append(Op op, const std::string& label);
+  [[nodiscard]] Op placed(OpKind kind, Stream stream, Purpose purpose) const;
+  [[nodiscard]] Op collective_op(const Communication& what, int repeat);
+  std::uint32_t group(GroupKind kind);
+  void split(const SplitSegment& segment, Purpose purpose, const std::string& label);
+  void ring(const RingSegment& segment, Purpose purpose, const std::string& label);
+
+  Build& build_;
+  std::uint32_t rank_;
+  int global_;
+  Place at_;
+  std::vector<OpId> tail_, extra_;
+  OpId first_ = no_op;
+  std::map<GroupKind, std::uint32_t> groups_;
+  std::map<int, std::uint32_t> group_to_;  // by peer
+};
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,179 @@
+#include "workloads/rank_emitter.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+bool completes_gradients(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight; }
+
+}  // namespace
+
+RankEmitter::RankEmitter(Build& build, std::uint32_t rank)
+    : build_(build),
+      global_(build.folding.ranks[rank].rank),
+      stage_(build.folding.ranks[rank].stage),
+      program_(build.stages[stage_]),
+      chain_(build, rank),
+      slots_(build.shape) {}
+
+SlotTable RankEmitter::emit() {
+  list_tasks();
+  if (build_.sync.ranks > 1 && build_.sync.gathers_weights && build_.sync.overlap_parameters) gather_all_at_start();
+  chain_.step_overhead();
+  for (std::size_t i = 0; i < tasks_.size(); ++i) task(i);
+  finish();
+  return std::move(slots_);
+}
+
+void RankEmitter::list_tasks() {
+  for (const Slot& slot : ScheduleRegistry::get(build_.workload.schedule).order(build_.shape, stage_)) {
+    const std::vector<Unit>& units = program_.chunks[slot.chunk];
+    const std::size_t n = units.size();
+    if (n == 0) tasks_.push_back({slot, nullptr, true, true});
+    for (std::size_t k = 0; k < n; ++k) {
+      const std::size_t unit = slot.kind == Slot::Kind::forward ? k : n - 1 - k;
+      tasks_.push_back({slot, &units[unit], k == 0, k + 1 == n});
+    }
+  }
+  for (const Task& t : tasks_) {
+    if (completes_gradients(t.slot)) ++backwards_left_[t.unit];
+  }
+}
+
+Place RankEmitter::place_of(const Task& task) const {
+  Place place;
+  place.slot = task.slot;
+  if (task.unit != nullptr) {
+    place.layer = task.unit->first_layer;
+    place.unit = static_cast<int>(task.unit - program_.chunks[task.slot.chunk].data());
+  }
+  return place;
+}
+
+Communication RankEmitter::gather(double parameters) const {
+  return {"parameter all-gather", CollectiveKind::all_gather, GroupKind::dp_cp, parameters * build_.sync.weight_bytes, Pass::update};
+}
+Communication RankEmitter::reduction(double parameters) const {
+  const bool all = build_.sync.reduction == CollectiveKind::all_reduce;
+  return {all ? "gradient all-reduce" : "gradient reduce-scatter", build_.sync.reduction, GroupKind::dp_cp,
+          parameters * build_.sync.gradient_bytes, Pass::update};
+}
+
+// ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
+void RankEmitter::gather_all_at_start() {
+  for (const std::vector<Unit>& units : program_.chunks) {
+    for (const Unit& unit : units) gathered_[&unit] = chain_.beside(gather(unit.program->parameters), 1, {}, unit.name);
+  }
+}
+
+// ZeRO-3: gathers task i's parameters. Overlapped: as soon as the task before it starts, i.e. after the one before that.
+void RankEmitter::gather_for(std::size_t i) {
+  if (i >= tasks_.size() || tasks_[i].unit == nullptr || gather_of_task_.contains(i)) return;
+  std::vector<OpId> after;
+  if (!build_.sync.overlap_parameters) {
+    after = chain_.tail();
+  } else if (i >= 2) {
+    after = ends_[i - 2];
+  }
+  gather_of_task_[i] = chain_.beside(gather(tasks_[i].unit->program->parameters), 1, after, tasks_[i].unit->name);
+}
+
+void RankEmitter::gather_before(std::size_t i) {
+  const Task& t = tasks_[i];
+  if (const auto it = gathered_.find(t.unit); it != gathered_.end()) {
+    chain_.next_waits_for(it->second);
+    gathered_.erase(it);
+  }
+  if (!build_.sync.shards_parameters || build_.sync.ranks == 1 || t.unit == nullptr) return;
+  gather_for(i);
+  chain_.next_waits_for(gather_of_task_.at(i));
+  if (build_.sync.overlap_parameters) gather_for(i + 1);
+}
+
+void RankEmitter::reduce_after(const Task& t) {
+  if (build_.sync.ranks == 1 || !completes_gradients(t.slot) || t.unit == nullptr) return;
+  const bool last = --backwards_left_[t.unit] == 0;
+  if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && last)) return;
+  const OpId id = chain_.beside(reduction(t.unit->program->parameters), 1, chain_.tail(), t.unit->name);
+  if (build_.sync.overlap_gradients) {
+    last_reduction_ = id;
+  } else {
+    chain_.also_wait_for(id);
+  }
+}
+
+void RankEmitter::task(std::size_t i) {
+  const Task& t = tasks_[i];
+  chain_.move_to(place_of(t));
+  if (t.first) chain_.mark();
+  gather_before(i);
+  execute(t);
+  ends_.push_back(chain_.tail());
+  reduce_after(t);
+  if (t.last) leave_slot(t.slot);
+}
+
+void RankEmitter::execute(const Task& task) {
+  if (task.unit == nullptr) return empty_operation();
+  const UnitProgram& program = *task.unit->program;
+  const std::string& name = task.unit->name;
+  switch (task.slot.kind) {
+    case Slot::Kind::forward:
+      return run_pass(Pass::forward, program.forward, "F " + name);
+    case Slot::Kind::backward:
+      run_pass(Pass::recompute, program.recompute, "recompute " + name);
+      return run_pass(Pass::backward_input, program.backward, "B " + name);
+    case Slot::Kind::backward_input:
+      run_pass(Pass::recompute, program.recompute, "recompute " + name);
+      return run_pass(Pass::backward_input, program.backward_input, "B " + name);
+    case Slot::Kind::backward_weight:
+      return run_pass(Pass::backward_weight, program.backward_weight, "W " + name);
+  }
+}
+
+// Something for the neighbour stages to wait for in a slot that computes nothing.
+void RankEmitter::empty_operation() {
+  static const std::vector<Operator> nothing;
+  chain_.compute(&nothing, nothing, 1, Purpose::compute, "empty chunk");
+}
+
+void RankEmitter::run_pass(Pass pass, const std::vector<Segment>& segments, const std::string& label) {
+  chain_.set_pass(pass);
+  chain_.run(segments, pass == Pass::recompute ? Purpose::recompute : Purpose::compute, label);
+}
+
+void RankEmitter::leave_slot(const Slot& slot) {
+  if (slot.kind == Slot::Kind::backward_weight) return;
+  if (chain_.first_since_mark() == no_op) empty_operation();
+  const bool forward = slot.kind == Slot::Kind::forward;
+  SlotEnds& ends = slots_.at(slot.kind, slot.chunk, slot.microbatch);
+  ends.entry = chain_.first_since_mark();
+  const int p = build_.shape.stages;
+  const bool crosses = forward ? stage_ + 1 < p || slot.chunk + 1 < build_.shape.chunks : stage_ > 0 || slot.chunk > 0;
+  if (p == 1 || !crosses) return;
+  const int peer = forward ? build_.grid.next_stage(global_) : build_.grid.previous_stage(global_);
+  ends.send = chain_.send(forward, peer, build_.message_bytes);
+  if (!build_.workload.overlap.pp) chain_.also_wait_for(ends.send);
+}
+
+void RankEmitter::finish() {
+  chain_.move_to({});
+  const bool replicas = build_.sync.ranks > 1;
+  if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
+  if (replicas && !build_.sync.overlap_gradients && !build_.sync.reduce_each_microbatch) {
+    chain_.collective(reduction(program_.parameters), 1, "reduce gradients");
+  }
+  tied_embeddings();
+  chain_.compute(&program_.update, program_.update, 1, Purpose::optimizer, "optimizer");
+  if (replicas && build_.sync.gathers_weights && !build_.sync.overlap_parameters) {
+    chain_.collective(gather(program_.parameters), 1, "all-gather weights");
+  }
+}
+
+void RankEmitter::tied_embeddings() {
+  const double bytes = tied_embedding_bytes(build_.workload);
+  if (bytes == 0 || (stage_ != 0 && stage_ + 1 != build_.shape.stages)) return;
+  const Communication what{"embedding all-reduce", CollectiveKind::all_reduce, GroupKind::embedding, bytes, Pass::update};
+  chain_.collective(what, 1, what.name);
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,55 @@
+// All operations of one simulated rank for one step (internal to the builder).
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "workloads/op_chain.hpp"
+
+namespace rehearse::workloads {
+
+class RankEmitter {
+ public:
+  RankEmitter(Build& build, std::uint32_t rank);
+  // Where other ranks' operations must be linked to this one's.
+  [[nodiscard]] SlotTable emit();
+
+ private:
+  // One unit of one slot, in the order the rank executes them.
+  struct Task {
+    Slot slot;
+    const Unit* unit = nullptr;        // nothing for a chunk without layers
+    bool first = false, last = false;  // of the slot
+  };
+  void list_tasks();
+  void task(std::size_t i);
+  void execute(const Task& task);
+  void run_pass(Pass pass, const std::vector<Segment>& segments, const std::string& label);
+  void empty_operation();
+  void leave_slot(const Slot& slot);
+  void finish();
+  void tied_embeddings();
+  [[nodiscard]] Place place_of(const Task& task) const;
+
+  // Parameters and gradients between replicas.
+  [[nodiscard]] Communication gather(double parameters) const;
+  [[nodiscard]] Communication reduction(double parameters) const;
+  void gather_all_at_start();
+  void gather_before(std::size_t i);
+  void gather_for(std::size_t i);
+  void reduce_after(const Task& task);
+
+  Build& build_;
+  int global_, stage_;
+  const StageProgram& program_;
+  OpChain chain_;
+  SlotTable slots_;
+  std::vector<Task> tasks_;
+  std::vector<std::vector<OpId>> ends_;  // [task] the chain's tail after it
+  OpId last_reduction_ = no_op;
+  std::map<const Unit*, int> backwards_left_;
+  std::map<const Unit*, OpId> gathered_;
+  std::map<std::size_t, OpId> gather_of_task_;
+};
+
+}  // namespace rehearse::workloads

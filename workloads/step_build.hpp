@@ -1,0 +1,58 @@
+// What the ranks share while a step graph is built (internal to the builder).
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "workloads/rank_grid.hpp"
+#include "workloads/schedule.hpp"
+#include "workloads/stage_program.hpp"
+#include "workloads/step_builder.hpp"
+
+namespace rehearse::workloads {
+
+inline constexpr OpId no_op = ~OpId{0};
+
+// Where a slot's first operation and its message to the neighbour stage are, for linking the ranks together at the end.
+struct SlotEnds {
+  OpId entry = no_op;
+  OpId send = no_op;
+};
+class SlotTable {  // of forward and of backward or backward_input slots; weight gradients concern no other stage
+ public:
+  explicit SlotTable(const PipelineShape& shape) : shape_(shape), ends_(2UL * shape.chunks * shape.microbatches) {}
+  SlotEnds& at(Slot::Kind kind, int chunk, int microbatch) {
+    const std::size_t direction = kind == Slot::Kind::forward ? 0 : 1;
+    return ends_[(direction * shape_.chunks + chunk) * shape_.microbatches + microbatch];
+  }
+
+ private:
+  PipelineShape shape_;
+  std::vector<SlotEnds> ends_;
+};
+
+// What all ranks share while the graph is built.
+struct Build {
+  const Workload& workload;
+  const Folding& folding;
+  RankGrid grid;
+  PipelineShape shape;
+  std::vector<StageProgram> stages;
+  ReplicaSync sync;
+  double message_bytes;
+  StepGraphBuilder graph;
+  std::map<const void*, std::uint32_t> works;  // by the segment or operator list they came from
+
+  std::uint32_t work_of(const void* origin, const std::vector<Operator>& operators, int repeat) {
+    const auto [it, added] = works.try_emplace(origin, 0);
+    if (added) it->second = graph.add_work({operators, repeat, false});
+    return it->second;
+  }
+  std::uint32_t overhead_work() {
+    const auto [it, added] = works.try_emplace(this, 0);
+    if (added) it->second = graph.add_work({{}, 1, true});
+    return it->second;
+  }
+};
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,48 @@
+// Bytes that one GPU holds: for its share of the model all the time, and for each unit (embedding, layers, head) while it works on a
+// micro-batch. Equations (4), (25), (27), (30) and (32); docs/memory.md.
+#pragma once
+
+#include <vector>
+
+#include "workloads/plan.hpp"
+#include "workloads/stage_program.hpp"
+
+namespace rehearse::workloads {
+
+// What a training stack does with memory that the job does not say (platforms/software/*.yaml).
+struct MemoryHabits {
+  // The weight-gradient product adds into the gradient buffer and hands autograd an empty tensor of the weights' shape and type instead:
+  // one per matrix of a layer for good, and one for the head while its backward runs.
+  bool gradient_placeholders = false;
+  double bucket_bytes = 0;  // buffers in which gradients are reduced and weights gathered, kept for good
+  // Backward's gradients stay in the weights' type beside those that are added up: with bf16 weights these are whole, with fp16 weights
+  // only the update has them, of its shard.
+  bool half_gradients = false;
+  bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other
+};
+
+struct StaticMemory {
+  double weights = 0, gradients = 0, optimizer = 0;
+  double temporary = 0;  // buffers that are never given back
+  [[nodiscard]] double total() const { return weights + gradients + optimizer + temporary; }
+};
+// parameters: of the pipeline stage, before ZeRO.
+[[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters);
+
+struct UnitMemory {
+  double activations = 0;  // from the start of its forward to the end of its (last) backward
+  // While forward or backward runs: tensors that end with it, what recomputation brings back, gradients of activations.
+  double forward_temporary = 0, backward_temporary = 0;
+  double weight_temporary = 0;  // while its weight gradient is made: with backward, or in its own slot when the schedule splits backward
+  // While forward or backward runs: what tensor and context parallelism gather, reduce or pass on.
+  double forward_communication = 0, backward_communication = 0;
+  double gathered = 0;    // ZeRO-3: its weights, gathered
+  double bucket = 0;      // ZeRO-2 and 3: its gradients before they are reduced and sharded
+  bool offloads = false;  // its activations move to host memory between forward and backward
+};
+
+// [chunk][unit] of a stage's program, of whatever granularity.
+[[nodiscard]] std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, const MemoryHabits& habits,
+                                                                 const StageProgram& stage);
+
+}  // namespace rehearse::workloads
