@@ -1,5 +1,6 @@
 #include "sim/result.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
@@ -24,6 +25,9 @@ constexpr std::array<PhaseName, phase_count> phase_names{{
     {"waiting", "waiting"},
 }};
 
+constexpr std::array<std::string_view, memory_use_count> memory_use_names{"weights",   "gradients",     "optimizer", "activations",
+                                                                          "temporary", "communication", "framework"};
+
 PhaseTimes mean_of(const std::vector<RankResult>& ranks) {
   PhaseTimes mean;
   double weight = 0;
@@ -36,6 +40,19 @@ PhaseTimes mean_of(const std::vector<RankResult>& ranks) {
 }
 
 }  // namespace
+
+std::string_view name_of(MemoryUse use) { return memory_use_names.at(static_cast<std::size_t>(use)); }
+
+double MemoryBytes::total() const { return std::accumulate(bytes.begin(), bytes.end(), 0.0); }
+
+double RankMemory::device_bytes() const { return std::max(needed_bytes(), std::min(peak_bytes() + cached_bytes, capacity_bytes)); }
+
+bool MemoryResult::fits() const { return std::ranges::all_of(ranks, &RankMemory::fits); }
+
+const RankMemory* MemoryResult::fullest() const {
+  const auto it = std::ranges::max_element(ranks, {}, &RankMemory::needed_bytes);
+  return it == ranks.end() ? nullptr : &*it;
+}
 
 std::string_view name_of(Phase phase) { return phase_names.at(static_cast<std::size_t>(phase)).name; }
 std::string_view key_of(Phase phase) { return phase_names.at(static_cast<std::size_t>(phase)).key; }

@@ -34,10 +34,48 @@ struct CollectiveResult {
   std::string group;      // "tp", "dp", "pp", ...
   std::string algorithm;  // "ring", "tree", ...
   int ranks = 0;
-  double bytes = 0;    // of one call
-  long calls = 0;      // per rank and step (largest over ranks)
-  double seconds = 0;  // of one call, alone
+  double bytes = 0;      // of one call
+  long calls = 0;        // per rank and step (largest over ranks)
+  double seconds = 0;    // of one call, alone
+  double in_step_s = 0;  // of one call in the executed step, mean; 0 from the formula. Longer than alone where links are shared
   double algbw_bytes_per_s = 0, busbw_bytes_per_s = 0;
+};
+
+// What device memory is used for. framework: what the training stack holds beside tensors (context, NCCL's buffers).
+enum class MemoryUse : std::uint8_t { weights, gradients, optimizer, activations, temporary, communication, framework, count };
+inline constexpr std::size_t memory_use_count = static_cast<std::size_t>(MemoryUse::count);
+[[nodiscard]] std::string_view name_of(MemoryUse use);  // also the key in JSON and CSV
+
+struct MemoryBytes {
+  std::array<double, memory_use_count> bytes{};
+  [[nodiscard]] double& operator[](MemoryUse use) { return bytes[static_cast<std::size_t>(use)]; }
+  [[nodiscard]] double operator[](MemoryUse use) const { return bytes[static_cast<std::size_t>(use)]; }
+  [[nodiscard]] double total() const;
+};
+
+struct RankMemory {
+  int rank = 0;   // representative global rank
+  int stage = 0;  // pipeline stage
+  int ranks = 1;  // how many ranks it stands for
+  MemoryBytes at_peak;
+  double capacity_bytes = 0;  // of the GPU, without what its driver keeps
+  double at_s = 0;            // of the peak, since the start of the step; analytic: 0, there is no timeline
+  std::string operation;      // that runs at the peak: "B layer 7"
+  double cached_bytes = 0;    // free blocks that the allocator keeps
+  double stuck_bytes = 0;     // of those, what it cannot give back when memory runs short
+
+  [[nodiscard]] double peak_bytes() const { return at_peak.total(); }
+  [[nodiscard]] double tensor_bytes() const { return peak_bytes() - at_peak[MemoryUse::framework]; }  // torch.cuda.max_memory_allocated
+  [[nodiscard]] double device_bytes() const;                                                          // as nvidia-smi shows
+  [[nodiscard]] double needed_bytes() const { return peak_bytes() + stuck_bytes; }
+  [[nodiscard]] bool fits() const { return needed_bytes() <= capacity_bytes; }
+};
+
+struct MemoryResult {
+  std::vector<RankMemory> ranks;  // as StepResult::ranks
+  [[nodiscard]] bool fits() const;
+  // The rank with the highest peak, the first of equals; null without ranks.
+  [[nodiscard]] const RankMemory* fullest() const;
 };
 
 struct StepResult {
@@ -45,6 +83,7 @@ struct StepResult {
   double step_s = 0;
   PhaseTimes mean;                // over all ranks; adds up to step_s
   std::vector<RankResult> ranks;  // analytic: one per pipeline stage; simulated: one per simulated rank
+  MemoryResult memory;
   std::vector<CollectiveResult> collectives;
   double tokens_per_s = 0;
   double tokens_per_s_per_gpu = 0;
@@ -87,13 +126,19 @@ struct TimelineCollective {  // what Kineto puts into the args of a NCCL kernel
   std::vector<int> group_ranks;
 };
 
+struct MemorySample {
+  double at_s = 0;
+  MemoryBytes held;  // from then on
+};
+
 struct Timeline {
   std::vector<std::string> streams;  // "compute", "tp", ...
   std::vector<TimelineRank> ranks;
   std::vector<TimelineCollective> collectives;
   std::vector<TimelineEvent> events;  // by start time, then rank, then stream
   std::vector<TimelineFlow> flows;
-  std::vector<std::string> names;  // storage of the event names
+  std::vector<std::vector<MemorySample>> memory;  // [rank] in order of time; the first at 0
+  std::vector<std::string> names;                 // storage of the event names
 };
 
 // Fills mean, throughput, MFU and bubble share from step_s and ranks.

@@ -40,6 +40,23 @@ bool GroupShape::uniform() const {
   return std::all_of(count.begin(), count.end(), [&](const auto& entry) { return entry.second == count.begin()->second; });
 }
 
+std::string_view name_of(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::tp:
+      return "tp";
+    case GroupKind::cp:
+      return "cp";
+    case GroupKind::dp:
+    case GroupKind::dp_cp:
+      return "dp";
+    case GroupKind::pp:
+      return "pp";
+    case GroupKind::embedding:
+      break;
+  }
+  return "embedding";
+}
+
 std::string_view name_of(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::all_reduce:

@@ -33,6 +33,7 @@ enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatte
 [[nodiscard]] std::string_view name_of(CollectiveKind kind);  // "all-reduce", ...
 
 enum class GroupKind : std::uint8_t { tp, cp, dp, dp_cp, pp, embedding };
+[[nodiscard]] std::string_view name_of(GroupKind kind);  // "tp", ...; dp_cp, the group that gradients are reduced over, is "dp"
 
 // A collective in the middle of a layer. `bytes` is the size of the full (gathered or reduced) buffer of one rank, as nccl-tests count:
 // all-reduce: the buffer; all-gather: the output; reduce-scatter: the input; send_recv: the message.

@@ -23,11 +23,11 @@ double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {
   return bytes_of(weights) + (weights == DType::fp16 ? 0 : added_up);
 }
 
-// Adam: both moments, a master copy of weights that are kept in fewer bits, and a copy of gradients that are kept in fp16 only.
+// Adam: both moments, a master copy of weights that are kept in fewer bits, and with ZeRO a copy of gradients that are kept in fp16 only.
 double optimizer_bytes(const Workload& workload, const MemoryHabits& habits) {
   const double state = bytes_of(workload.precision.optimizer);
-  return state * (2 + (bytes_of(workload.precision.weights) < state ? 1 : 0) +
-                  (habits.half_gradients && workload.precision.weights == DType::fp16 ? 1 : 0));
+  const bool sharded_copy = habits.half_gradients && workload.precision.weights == DType::fp16 && workload.optimizer.zero_stage > 0;
+  return state * (2 + (bytes_of(workload.precision.weights) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
 }
 
 // Sizes in bytes of the tensors that units work on.
@@ -138,7 +138,7 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   // Gradients that are not reduced after every micro-batch cannot be sharded.
   memory.gradients = parameters * gradient_bytes(workload, habits) / (replica_sync(workload).reduce_each_microbatch ? ranks : 1);
   if (!workload.optimizer.on_cpu) memory.optimizer = parameters * optimizer_bytes(workload, habits) / (zero > 0 ? ranks : 1);
-  if (replica_sync(workload).ranks > 1) memory.temporary = habits.bucket_bytes;
+  if (zero > 0 && ranks > 1) memory.temporary = habits.bucket_bytes;
   if (habits.gradient_placeholders && workload.fusions.gradient_accumulation) memory.temporary += Sizes(workload, habits).layer_matrices();
   return memory;
 }
@@ -156,7 +156,7 @@ std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, con
       if (sync.ranks == 1) continue;
       const double parameters = unit.program->parameters / layers;  // one layer at a time
       if (sync.shards_parameters) memory.gathered = parameters * bytes_of(workload.precision.weights);
-      if (sync.reduce_each_microbatch) memory.bucket = parameters * gradient_bytes(workload, habits);
+      if (sync.reduce_each_microbatch) memory.bucket = parameters * bytes_of(workload.precision.weights);  // as autograd makes them
     }
   }
   return memories;

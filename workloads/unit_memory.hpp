@@ -14,9 +14,9 @@ struct MemoryHabits {
   // The weight-gradient product adds into the gradient buffer and hands autograd an empty tensor of the weights' shape and type instead:
   // one per matrix of a layer for good, and one for the head while its backward runs.
   bool gradient_placeholders = false;
-  double bucket_bytes = 0;  // buffers in which gradients are reduced and weights gathered, kept for good
+  double bucket_bytes = 0;  // buffers in which gradients are reduced and weights gathered, kept for good, with ZeRO
   // Backward's gradients stay in the weights' type beside those that are added up: with bf16 weights these are whole, with fp16 weights
-  // only the update has them, of its shard.
+  // only ZeRO's update has them, of its shard.
   bool half_gradients = false;
   bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other
 };

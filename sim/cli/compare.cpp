@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/cli/command.hpp"
+#include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/number.hpp"
 #include "sim/cli/progress_bar.hpp"
@@ -27,12 +28,15 @@ Exit verdict(double difference, double tolerance) {
 Exit compare(JobOptions& options, const std::string& tolerance_text) {
   const double tolerance = tolerance_text.empty() ? INFINITY : parse_percentage("--tolerance", tolerance_text);
   const sim::Job job = options.load();
+  warn_of_shortage(job);
   const sim::Comparison comparison = run_comparison(job);
   options.deliver({.job = sim::summary_of(job),
                    .results = {&comparison.analytic, &comparison.simulated, &comparison.critical},
                    .timeline = &comparison.timeline,
                    .comparison = &comparison});
-  return verdict(comparison.difference, tolerance);
+  const Exit fits = fit_verdict({&comparison.analytic, &comparison.simulated});
+  const Exit agrees = verdict(comparison.difference, tolerance);
+  return fits == Exit::fine ? agrees : fits;
 }
 
 class Compare final : public Command {

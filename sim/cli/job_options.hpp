@@ -22,10 +22,14 @@ class JobOptions {
   [[nodiscard]] static std::shared_ptr<JobOptions> declare(CLI::App& app);
 
   // Refuses a -o folder that cannot be written to before any work is done, then loads the job.
-  [[nodiscard]] sim::Job load();
+  // `more` comes after the --set options.
+  [[nodiscard]] sim::Job load(const std::vector<std::pair<std::string, std::string>>& more = {});
 
-  // Writes the files of -o, then prints the report: the tables, or result.json when --json is given.
-  void deliver(sim::Report report) const;
+  // Writes the files of -o, then prints the report: the tables, or result.json when --json is given. `family` precedes the names of
+  // both reporters ("console", "json").
+  void deliver(sim::Report report, const std::string& family = "") const;
+  // The same with a reporter of the command's choice, unless --json is given.
+  void deliver_as(sim::Report report, const std::string& reporter, const std::string& json_reporter) const;
 
  private:
   std::string path_, seed_, output_;

@@ -24,6 +24,12 @@ std::uint64_t parse_seed(std::string_view text) {
   return seed;
 }
 
+int parse_count(std::string_view option, std::string_view text, int low, int high) {
+  int count = 0;
+  if (parse(text, count) && count >= low && count <= high) return count;
+  throw config::InputError(fmt::format("{} takes a whole number from {} to {}, not '{}'", option, low, high, text));
+}
+
 double parse_percentage(std::string_view option, std::string_view text) {
   std::string_view digits = text;
   if (digits.ends_with('%')) digits.remove_suffix(1);

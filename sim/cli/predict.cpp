@@ -1,6 +1,7 @@
 #include "sim/analytic/predict.hpp"
 
 #include "sim/cli/command.hpp"
+#include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
 
 namespace rehearse::cli {
@@ -10,7 +11,7 @@ Exit predict(JobOptions& options) {
   const sim::Job job = options.load();
   const sim::StepResult result = sim::predict(job);
   options.deliver({.job = sim::summary_of(job), .results = {&result}});
-  return Exit::fine;
+  return fit_verdict({&result});
 }
 
 class Predict final : public Command {

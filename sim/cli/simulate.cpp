@@ -1,6 +1,7 @@
 #include "sim/engine/simulate.hpp"
 
 #include "sim/cli/command.hpp"
+#include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/progress_bar.hpp"
 
@@ -9,12 +10,13 @@ namespace {
 
 Exit simulate(JobOptions& options) {
   const sim::Job job = options.load();
+  warn_of_shortage(job);
   const sim::Simulation simulation = [&] {
     ProgressBar bar("simulating");
     return sim::simulate(job, [&](double share) { bar.update(share); });
   }();
   options.deliver({.job = sim::summary_of(job), .results = {&simulation.result}, .timeline = &simulation.timeline});
-  return Exit::fine;
+  return fit_verdict({&simulation.result});
 }
 
 class Simulate final : public Command {

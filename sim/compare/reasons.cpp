@@ -1,6 +1,7 @@
 #include "sim/compare/reasons.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr double negligible = 1e-3;  // of the step
+constexpr double noticeable = 1.01;  // of a call's time alone
 
 std::string seconds(double s) { return config::human_quantity(s, config::Dimension::time); }
 std::string signed_seconds(double s) { return (s < 0 ? "-" : "+") + seconds(std::abs(s)); }
@@ -43,14 +45,15 @@ class Explainer {
       case Phase::recompute:
         return "computation is stretched by alpha while communication overlaps it; the formula books that under the communication";
       case Phase::tp:
+        return shared("tp");
       case Phase::cp:
-        return shared("this group's links also carry other traffic at the same time; the formula gives it the whole port");
+        return shared("cp");
       case Phase::pp:
         return pp(difference);
       case Phase::dp:
         return dp();
       case Phase::bubble:
-        return bubble();
+        return bubble(difference);
       case Phase::waiting:
         return "members of a collective arrive at different times; the formula lets them arrive together";
       default:
@@ -67,7 +70,8 @@ class Explainer {
           "shared links and contention coefficients (simulated against the critical path of the same step, where nothing is shared)");
     }
     if (std::abs(closed_form_s_) >= threshold) {
-      parts.emplace_back(closed_form_s_, "closed form against the real order of operations (critical path against analytic)" + causes());
+      parts.emplace_back(closed_form_s_, "closed form against the real order of operations (critical path against analytic)" +
+                                             (causes().empty() ? "" : ": " + causes()));
     }
     std::ranges::sort(parts, [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
     std::vector<std::string> lines;
@@ -76,42 +80,71 @@ class Explainer {
   }
 
  private:
-  [[nodiscard]] std::string shared(const char* reason) const {
-    return sharing_s_ > 0 ? reason : causes_or("the order of operations hides part of it");
+  // How much longer than alone the calls of a group took in the simulated step.
+  [[nodiscard]] double stretch(std::string_view group) const {
+    double alone = 0, in_step = 0;
+    for (const CollectiveResult& call : c_.simulated.collectives) {
+      if (call.group != group) continue;
+      alone += static_cast<double>(call.calls) * call.seconds;
+      in_step += static_cast<double>(call.calls) * call.in_step_s;
+    }
+    return alone > 0 ? in_step / alone : 1;
+  }
+
+  [[nodiscard]] std::string shared(std::string_view group) const {
+    const double factor = stretch(group);
+    if (factor > noticeable) {
+      return fmt::format(
+          "its calls take {:.2f} times as long as alone: they share links with other traffic, or beta slows them; the formula gives them "
+          "the whole port",
+          factor);
+    }
+    return causes_or("part of it is hidden by what other ranks are waiting for anyway");
   }
 
   [[nodiscard]] std::string causes_or(const char* otherwise) const {
     const std::string known = causes();
-    return known.empty() ? otherwise : known.substr(2);
+    return known.empty() ? otherwise : known;
   }
 
   // What the closed form simplifies about this job.
   [[nodiscard]] std::string causes() const {
-    std::string text;
+    std::vector<std::string> known;
     if (w_.parallel.pp > 1 && uneven_ > negligible) {
-      text += fmt::format(": stages are uneven by {:.1f} %, and the formula lets one stage set the pace", 100 * uneven_);
+      known.push_back(fmt::format("stages are uneven by {:.1f} %, and the formula lets one stage set the pace", 100 * uneven_));
     }
-    if (w_.parallel.pp > 1 && w_.parallel.vpp > 1)
-      text += ": messages between stages are counted as hidden whenever a chunk is longer than they are";
+    if (w_.parallel.pp > 1 && w_.parallel.vpp > 1) {
+      known.emplace_back("messages between stages are counted as hidden whenever a chunk is longer than they are");
+    }
     if (w_.overlap.dp_gradients || w_.overlap.dp_parameters) {
-      text += ": exchange between replicas is hidden unit by unit, the formula hides it as a whole";
+      known.emplace_back("exchange between replicas is hidden unit by unit, and the formula hides it as a whole");
     }
-    return text;
+    return fmt::format("{}", fmt::join(known, "; "));
   }
 
+  [[nodiscard]] double of(Phase phase) const { return c_.simulated.mean[phase] - c_.analytic.mean[phase]; }
+  // What one of the two phases has too much, the other has too little.
+  [[nodiscard]] bool traded() const { return of(Phase::pp) * of(Phase::bubble) < 0; }
+
   [[nodiscard]] std::string pp(double difference) const {
-    if (difference < 0)
-      return "the formula books all that messages add to the step as pp; on the timeline part of it shows as bubble, or is hidden by "
-             "uneven stages";
-    return shared("messages between stages meet other traffic on the same ports");
+    if (traded() && difference > 0) return "ranks that would wait anyway wait for a message in flight: the formula books that as bubble";
+    if (traded())
+      return "the formula books all that messages add to the step as pp; on the timeline part of it is other stages' work, bubble";
+    return shared("pp");
   }
   [[nodiscard]] std::string dp() const {
-    if (w_.overlap.dp_gradients || w_.overlap.dp_parameters)
-      return "what is hidden depends on when each unit's gradients are ready and parameters needed";
-    return shared("all groups reduce at once over shared links");
+    const double factor = stretch("dp");
+    std::string text;
+    if (factor > noticeable) text = fmt::format("its calls take {:.2f} times as long as alone", factor);
+    if (w_.overlap.dp_gradients || w_.overlap.dp_parameters) {
+      text += text.empty() ? "" : "; ";
+      text += "what is hidden depends on when each unit's gradients are ready and its parameters needed";
+    }
+    return text.empty() ? causes_or("stages end at different times and reduce one after another") : text;
   }
-  [[nodiscard]] std::string bubble() const {
+  [[nodiscard]] std::string bubble(double difference) const {
     if (w_.parallel.pp == 1) return "idle time between operations that the formula has no term for";
+    if (traded() && difference < 0) return "part of it is booked as pp on the timeline: a message was in flight";
     return causes_or("stages reach their end at different times, and the formula's bubble is what is left of the step");
   }
 

@@ -32,10 +32,22 @@ void read_contention(Gpu& gpu, const config::Node& node) {
   }
 }
 
+// flash: {1: {64: 0.57, 128: 0.44}}: generation, head dimension, share of the attention line.
+void read_flash(Gpu& gpu, const config::Node& node) {
+  node.allow_keys({"1", "2", "3"});
+  for (const std::string& generation : node.keys()) {
+    const config::Node by_head = node.at(generation);
+    by_head.allow_keys({"32", "64", "96", "128", "192", "256"});
+    auto& shares = gpu.flash_share[std::stoi(generation)];
+    for (const std::string& head_dim : by_head.keys()) shares[std::stoi(head_dim)] = by_head.at(head_dim).as_number(1e-3, 1);
+    if (shares.empty()) by_head.fail_at_key("a head dimension is missing", "write for example 2: {64: 0.7, 128: 0.65}");
+  }
+}
+
 }  // namespace
 
 Gpu read_gpu(const config::Node& node, const std::string& name) {
-  node.allow_keys({"source", "memory", "memory_bandwidth", "power_limit", "launch", "peak", "contention", "efficiency"});
+  node.allow_keys({"source", "memory", "memory_bandwidth", "power_limit", "launch", "peak", "contention", "efficiency", "flash"});
   Gpu gpu;
   gpu.name = name;
   static_cast<void>(node.at("source").as_string());
@@ -45,6 +57,7 @@ Gpu read_gpu(const config::Node& node, const std::string& name) {
   gpu.launch_s = node.at("launch").as_quantity(Dimension::time);
   read_peaks(gpu, node.at("peak"));
   if (const auto contention = node.find("contention")) read_contention(gpu, *contention);
+  if (const auto flash = node.find("flash")) read_flash(gpu, *flash);
   gpu.cost = read_efficiency(node.at("efficiency"), gpu);
   return gpu;
 }

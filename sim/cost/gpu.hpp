@@ -10,6 +10,7 @@
 
 #include "config/node.hpp"
 #include "workloads/operators.hpp"
+#include "workloads/unit_memory.hpp"
 
 namespace rehearse::sim {
 
@@ -29,6 +30,16 @@ struct Gpu {
   double launch_s = 0;                               // host time of one bare kernel launch (driver)
   std::map<std::string, ContentionPair> contention;  // by class of communication: tp, cp, ep, pp, dp, offload
   std::shared_ptr<const CostModel> cost;             // by operator class and precision
+  // Older generations of flash attention: by the head dimension that a kernel is compiled for, its share of the rate of `cost`'s line.
+  std::map<int, std::map<int, double>> flash_share;
+};
+
+// Device memory beside the model's tensors.
+struct MemoryOverhead {
+  double context_bytes = 0;       // CUDA context and the libraries' workspaces
+  double communicator_bytes = 0;  // NCCL's buffers, per communicator
+  double fragmentation = 0;       // what the allocator holds beyond the tensors' peak, as a share of it
+  workloads::MemoryHabits habits;
 };
 
 struct Software {
@@ -37,6 +48,8 @@ struct Software {
   double launch_s = 0;                  // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
   double issue_s = 0;                   // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
   double step_s = 0;                    // per step: data loading, logging, host work that nothing hides
+  MemoryOverhead memory;
+  int flash = 3;  // generation of its flash-attention kernels; a GPU runs the newest that it has up to this one
 };
 
 // Seconds of one operator on a GPU. Interchangeable models (`profile`, `roofline`, `modified-roofline`) chosen per operator class and
@@ -49,6 +62,7 @@ class CostModel {
 
 [[nodiscard]] Gpu read_gpu(const config::Node& node, const std::string& name);
 [[nodiscard]] Software read_software(const config::Node& node, const std::string& name);
+[[nodiscard]] MemoryOverhead read_memory_overhead(const config::Node& node);
 
 // The stack's fusions as workloads take them: `workload.fusions = kernel_fusions(software)`.
 [[nodiscard]] workloads::KernelFusions kernel_fusions(const Software& software);

@@ -4,6 +4,8 @@
 //   T_memory  = bytes / (memory * B_mem)
 // causal_block: a causal flash kernel computes whole blocks on the diagonal. head_dim_half: exponentials, which do not shrink with the head
 // dimension, as extra work per score. Both concern the attention class alone.
+// unaligned: the share of the compute rate that is left to a product whose n or k is no multiple of 16 bytes, which tensor-core kernels
+// load at once (assumption, from measured steps).
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +21,15 @@ struct Fit {
   double fixed_s = 0;
   double causal_block = 0;
   double head_dim_half = 0;
+  double unaligned = 1;
 };
+
+constexpr double alignment_bytes = 16;
+
+bool is_unaligned(const workloads::Operator& op) {
+  const auto misses = [&](std::int64_t size) { return std::fmod(static_cast<double>(size) * bytes_of(op.dtype), alignment_bytes) != 0; };
+  return op.cls == workloads::OperatorClass::gemm && (misses(op.n) || misses(op.k));
+}
 
 bool is_backward(const workloads::Operator& op) {
   return op.pass == workloads::Pass::backward_input || op.pass == workloads::Pass::backward_weight;
@@ -36,7 +46,7 @@ class ModifiedRoofline : public CostModel {
  public:
   explicit ModifiedRoofline(const Fit& fit) : fit_(fit) {}
   [[nodiscard]] double seconds(const workloads::Operator& op) const override {
-    const double rate = fit_.flops_per_s * (is_backward(op) ? fit_.backward : 1);
+    const double rate = fit_.flops_per_s * (is_backward(op) ? fit_.backward : 1) * (is_unaligned(op) ? fit_.unaligned : 1);
     return knee_sum(op.flops * attention_work(op) / rate, op.bytes / fit_.bytes_per_s, fit_.knee) + fit_.fixed_s;
   }
 
@@ -58,7 +68,7 @@ double number_or(const config::Node& node, const char* key, double low, double h
 class ModifiedRooflineFactory : public CostModelFactory {
  public:
   [[nodiscard]] std::unique_ptr<const CostModel> make(const config::Node& node, const Ceiling& ceiling) const override {
-    node.allow_keys({"model", "compute", "memory", "knee", "backward", "fixed", "causal_block", "head_dim_half"});
+    node.allow_keys({"model", "compute", "memory", "knee", "backward", "fixed", "causal_block", "head_dim_half", "unaligned"});
     Fit fit;
     // A fitted line may lie above the data sheet's when bytes are counted that a cache keeps.
     fit.flops_per_s = ceiling.flops_per_s * node.at("compute").as_number(1e-3, 2);
@@ -67,6 +77,7 @@ class ModifiedRooflineFactory : public CostModelFactory {
     fit.backward = number_or(node, "backward", 0.1, 2, 1);
     fit.causal_block = number_or(node, "causal_block", 0, 4096, 0);
     fit.head_dim_half = number_or(node, "head_dim_half", 0, 4096, 0);
+    fit.unaligned = number_or(node, "unaligned", 1e-3, 1, 1);
     if (const auto fixed = node.find("fixed")) fit.fixed_s = fixed->as_quantity(config::Dimension::time);
     return std::make_unique<ModifiedRoofline>(fit);
   }

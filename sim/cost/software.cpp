@@ -32,10 +32,18 @@ std::map<std::string, bool> read_fusions(const config::Node& node) {
   return fusions;
 }
 
+// What the stack's generation of flash attention reaches of the GPU's attention line. A head takes the kernel of the next larger dimension.
+double flash_share(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
+  const auto generation = gpu.flash_share.find(software.flash);
+  if (op.cls != workloads::OperatorClass::attention || generation == gpu.flash_share.end()) return 1;
+  const auto kernel = generation->second.lower_bound(static_cast<int>(op.head_dim));
+  return kernel == generation->second.end() ? generation->second.rbegin()->second : kernel->second;
+}
+
 }  // namespace
 
 Software read_software(const config::Node& node, const std::string& name) {
-  node.allow_keys({"source", "fusions", "launch", "issue", "step"});
+  node.allow_keys({"source", "fusions", "launch", "issue", "step", "flash", "memory"});
   Software software;
   software.name = name;
   static_cast<void>(node.at("source").as_string());
@@ -43,6 +51,8 @@ Software read_software(const config::Node& node, const std::string& name) {
   software.launch_s = node.at("launch").as_quantity(Dimension::time);
   software.issue_s = node.at("issue").as_quantity(Dimension::time);
   software.step_s = node.at("step").as_quantity(Dimension::time);
+  if (const auto memory = node.find("memory")) software.memory = read_memory_overhead(*memory);
+  if (const auto flash = node.find("flash")) software.flash = static_cast<int>(flash->as_int(1, 3));
   return software;
 }
 
@@ -55,7 +65,7 @@ KernelFusions kernel_fusions(const Software& software) {
 }
 
 double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
-  const double device = gpu.cost->seconds(op) + software.launch_s * op.kernels;
+  const double device = gpu.cost->seconds(op) / flash_share(gpu, software, op) + software.launch_s * op.kernels;
   const double host = (gpu.launch_s + software.issue_s) * op.kernels;
   return std::max(device, host);
 }

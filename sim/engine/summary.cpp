@@ -10,62 +10,56 @@
 namespace rehearse::sim {
 namespace {
 
-std::string_view group_name(workloads::GroupKind kind) {
-  switch (kind) {
-    case workloads::GroupKind::tp:
-      return "tp";
-    case workloads::GroupKind::cp:
-      return "cp";
-    case workloads::GroupKind::dp:
-    case workloads::GroupKind::dp_cp:
-      return "dp";
-    case workloads::GroupKind::pp:
-      return "pp";
-    case workloads::GroupKind::embedding:
-      return "embedding";
-  }
-  return "";
-}
+struct Executed {
+  long calls = 0;      // repeats counted
+  double seconds = 0;  // all of them
+};
 
-// Calls per simulated rank of each call of the graph, repeats counted.
-std::map<std::pair<std::uint32_t, std::uint32_t>, long> count_calls(const workloads::StepGraph& graph) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, long> count;  // (call, rank)
-  for (const workloads::Op& op : graph.ops) {
-    if (op.kind != workloads::OpKind::compute) count[{op.item, op.rank}] += graph.calls[op.item].repeat;
+// Per call of the graph and simulated rank.
+std::map<std::pair<std::uint32_t, std::uint32_t>, Executed> executed_calls(const workloads::StepGraph& graph, const Execution& execution) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Executed> executed;  // (call, rank)
+  for (workloads::OpId id = 0; id < graph.ops.size(); ++id) {
+    const workloads::Op& op = graph.ops[id];
+    if (op.kind == workloads::OpKind::compute) continue;
+    Executed& e = executed[{op.item, op.rank}];
+    e.calls += graph.calls[op.item].repeat;
+    e.seconds += execution.end_s[id] - execution.start_s[id];
   }
-  return count;
+  return executed;
 }
 
 }  // namespace
 
-std::vector<CollectiveResult> collective_results(const workloads::StepGraph& graph, const Prices& prices) {
-  using Key = std::tuple<std::string, std::string, double, double>;  // kind, group, bytes, seconds
+std::vector<CollectiveResult> collective_results(const workloads::StepGraph& graph, const Prices& prices, const Execution& execution) {
+  using Key = std::tuple<workloads::CollectiveKind, std::string, double, double>;  // kind, group, bytes, seconds alone
   std::map<Key, CollectiveResult> rows;
-  std::map<Key, std::map<std::uint32_t, long>> calls;
-  for (const auto& [who, count] : count_calls(graph)) {
+  std::map<Key, std::map<std::uint32_t, Executed>> by_rank;
+  for (const auto& [who, executed] : executed_calls(graph, execution)) {
     const workloads::Call& call = graph.calls[who.first];
     const workloads::Group& group = graph.groups[call.group];
     const CallPrice& price = prices.calls[who.first];
     if (price.algorithm == "none") continue;
-    const Key key{workloads::name_of(call.what.kind), group_name(group.kind), call.what.bytes, price.seconds()};
+    const Key key{call.what.kind, std::string(workloads::name_of(group.kind)), call.what.bytes, price.seconds()};
     CollectiveResult& row = rows[key];
-    row = {std::get<0>(key),
-           std::get<1>(key),
-           price.algorithm,
-           static_cast<int>(group.members.size()),
-           call.what.bytes,
-           0,
-           price.seconds(),
-           0,
-           0};
-    calls[key][who.second] += count;
+    row.name = workloads::name_of(call.what.kind);
+    row.group = std::get<1>(key);
+    row.algorithm = price.algorithm;
+    row.ranks = static_cast<int>(group.members.size());
+    row.bytes = call.what.bytes;
+    row.seconds = price.seconds();
+    by_rank[key][who.second].calls += executed.calls;
+    by_rank[key][who.second].seconds += executed.seconds;
   }
   std::vector<CollectiveResult> out;
   for (auto& [key, row] : rows) {
-    for (const auto& [rank, count] : calls[key]) row.calls = std::max(row.calls, count);
-    const auto kind =
-        std::ranges::find_if(graph.calls, [&](const auto& c) { return workloads::name_of(c.what.kind) == row.name; })->what.kind;
-    const workloads::Bandwidth bandwidth = workloads::nccl_bandwidth(kind, row.ranks, row.bytes, row.seconds);
+    Executed all;
+    for (const auto& [rank, executed] : by_rank[key]) {
+      row.calls = std::max(row.calls, executed.calls);
+      all.calls += executed.calls;
+      all.seconds += executed.seconds;
+    }
+    row.in_step_s = all.seconds / static_cast<double>(all.calls);
+    const workloads::Bandwidth bandwidth = workloads::nccl_bandwidth(std::get<0>(key), row.ranks, row.bytes, row.seconds);
     row.algbw_bytes_per_s = bandwidth.algbw_bytes_per_s;
     row.busbw_bytes_per_s = bandwidth.busbw_bytes_per_s;
     out.push_back(std::move(row));
@@ -92,7 +86,7 @@ StepResult summarise(const Job& job, const workloads::StepGraph& graph, const Pr
   for (std::size_t i = 0; i < graph.ranks.size(); ++i) {
     result.ranks.push_back({graph.ranks[i].rank, graph.ranks[i].stage, graph.ranks[i].multiplicity, phases[i]});
   }
-  result.collectives = collective_results(graph, prices);
+  result.collectives = collective_results(graph, prices, steps.back());
   result.memory = memory_of(job, graph, steps);
   result.activities = static_cast<long>(graph.ops.size() * steps.size());
   finish_for(job, result);

@@ -16,7 +16,8 @@ namespace rehearse::sim {
 // What stands in every result whoever made it: throughput, MFU, seed, hash.
 void finish_for(const Job& job, StepResult& result);
 
-// Each distinct kind of call, with NCCL's bandwidths.
-[[nodiscard]] std::vector<CollectiveResult> collective_results(const workloads::StepGraph& graph, const Prices& prices);
+// Each distinct kind of call, with NCCL's bandwidths, and how long it took in the execution.
+[[nodiscard]] std::vector<CollectiveResult> collective_results(const workloads::StepGraph& graph, const Prices& prices,
+                                                               const Execution& execution);
 
 }  // namespace rehearse::sim

@@ -16,24 +16,6 @@ using workloads::OpId;
 using workloads::OpKind;
 using workloads::StepGraph;
 
-std::string_view key_of(workloads::GroupKind kind) {
-  switch (kind) {
-    case workloads::GroupKind::tp:
-      return "tp";
-    case workloads::GroupKind::cp:
-      return "cp";
-    case workloads::GroupKind::dp:
-      return "dp";
-    case workloads::GroupKind::dp_cp:
-      return "dp_cp";
-    case workloads::GroupKind::pp:
-      return "pp";
-    case workloads::GroupKind::embedding:
-      return "embedding";
-  }
-  return "";
-}
-
 // PyTorch's names of collectives in Kineto traces.
 std::string_view kineto_name(CollectiveKind kind) {
   switch (kind) {
@@ -100,7 +82,7 @@ class Maker {
     const bool update = call.what.pass == workloads::Pass::update && gradients;
     const workloads::DType type = update ? job_.workload.precision.gradients : job_.workload.precision.weights;
     return {std::string(kineto_name(call.what.kind)),
-            std::string(key_of(group.kind)),
+            std::string(workloads::name_of(group.kind)),
             std::string(torch_name(type)),
             call.what.bytes * call.repeat,
             static_cast<int>(group.members.size()),

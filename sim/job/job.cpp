@@ -56,7 +56,6 @@ void read_sections(const Node& node, Job& job) {
   read_precision(node, workload.precision);
   read_optimisations(node, workload);
   job.simulation = read_simulation(node);
-  check_whole_job_sections(node);
 }
 
 void check(const Node& node, Job& job) {
@@ -67,6 +66,13 @@ void check(const Node& node, Job& job) {
   check_layout(node, job.workload);
   check_batch(node, job.workload);
   check_precision(node, job);
+}
+
+// Faults strike the nodes, rails and spines that the job uses.
+FaultContext fault_context(const Job& job) {
+  const topology::ClusterSpec& cluster = job.cluster;
+  const int nodes = (job.gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+  return {.nodes = nodes, .rails = cluster.rails_per_node(), .spines = cluster.network.spines};
 }
 
 Node load_document(const std::string& path) {
@@ -88,13 +94,14 @@ void set_seed(Node& node, std::uint64_t seed) {
 
 Job read_job(Node node, const std::string& name, const Node& models) {
   node.allow_keys({"name", "model", "cluster", "gpus", "parallel", "software", "batch", "precision", "attention", "schedule", "recompute",
-                   "optimizer", "offload", "overlap", "moe", "simulation", "training", "checkpoint", "faults"});
+                   "optimizer", "offload", "overlap", "moe", "simulation", "training", "checkpoint", "faults", "recovery"});
   Job job;
   job.name = node.find("name") ? node.at("name").as_string() : name;
   const JobParts parts = find_parts(node, models);
   read_parts(parts, job);
   read_sections(node, job);
   check(node, job);
+  job.whole = read_whole_job(node, fault_context(job));
   job.resolved = resolved_job(node, job, parts);
   return job;
 }

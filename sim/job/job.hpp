@@ -9,6 +9,7 @@
 
 #include "config/node.hpp"
 #include "sim/cost/gpu.hpp"
+#include "sim/job/whole_job.hpp"
 #include "topology/cluster.hpp"
 #include "workloads/plan.hpp"
 
@@ -34,6 +35,7 @@ struct Job {
   Gpu gpu;
   Software software;
   SimulationOptions simulation;
+  WholeJob whole;
   config::Node resolved;  // the whole job with names replaced by inline content and all defaults; load_job() of its text gives the same job
 };
 

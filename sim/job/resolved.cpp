@@ -106,9 +106,10 @@ Node resolved_job(const Node& node, const Job& job, const JobParts& parts) {
           fmt::format("{{global: {}, micro: {}, sequence: {}}}", workload.batch.global, workload.batch.micro, workload.batch.sequence));
   set_optimisations(workload, out);
   out.set("simulation", simulation_text(job.simulation));
-  for (const std::string_view key : {"training", "checkpoint", "faults"}) {
+  for (const std::string_view key : {"training", "checkpoint", "recovery"}) {
     if (const auto section = node.find(key)) out.set_child(key, *section);
   }
+  if (job.whole.faults.resolved()) out.set_child("faults", job.whole.faults.resolved());
   return Node::load_text(out.to_yaml(), job.name);
 }
 

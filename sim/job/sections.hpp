@@ -16,7 +16,7 @@ void read_precision(const config::Node& job, workloads::Precision& precision);
 // attention, schedule, recompute, optimizer, offload, overlap. Needs workload.parallel.
 void read_optimisations(const config::Node& job, workloads::Workload& workload);
 [[nodiscard]] SimulationOptions read_simulation(const config::Node& job);
-// training, checkpoint and faults describe whole jobs, not steps: their form is checked, and they are kept in the resolved job.
-void check_whole_job_sections(const config::Node& job);
+// training, checkpoint, faults and recovery describe whole jobs, not steps.
+[[nodiscard]] WholeJob read_whole_job(const config::Node& job, const FaultContext& context);
 
 }  // namespace rehearse::sim

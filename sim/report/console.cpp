@@ -5,6 +5,7 @@
 
 #include "config/quantity.hpp"
 #include "sim/report/console_tables.hpp"
+#include "sim/report/memory_table.hpp"
 #include "sim/report/reporter.hpp"
 
 namespace rehearse::sim {
@@ -21,6 +22,7 @@ void print_answer(const StepResult& result, std::ostream& out) {
   fmt::print(out, "\n{}: step {} ms, {:.0f} tokens/s/GPU, {:.1f} TFLOP/s/GPU, MFU {}, bubble {}\n", result.method,
              Milliseconds(result.step_s)(result.step_s), result.tokens_per_s_per_gpu, result.model_flops_per_gpu_per_s / tera,
              percent(result.mfu), percent(result.bubble_share));
+  if (const std::string memory = memory_line(result); !memory.empty()) fmt::print(out, "{}\n", memory);
 }
 
 void print_table(Table table, bool colour, std::ostream& out) {
@@ -35,6 +37,7 @@ void print_step(const StepResult& result, bool colour, std::ostream& out) {
   print_table(phase_table(result), colour, out);
   Table stages = stage_table(result);
   if (stages.rows.size() > 1) print_table(std::move(stages), colour, out);
+  print_table(memory_table(result), colour, out);
   print_table(collective_table(result), colour, out);
 }
 
@@ -44,6 +47,7 @@ void print_comparison(const Comparison& comparison, bool colour, std::ostream& o
   print_table(comparison_table(comparison), colour, out);
   if (!comparison.reasons.empty()) out << '\n';
   for (const std::string& reason : comparison.reasons) fmt::print(out, "- {}\n", reason);
+  print_table(memory_table(comparison.simulated), colour, out);
   print_table(collective_table(comparison.simulated), colour, out);
 }
 

@@ -21,6 +21,23 @@ Json rank_json(const RankResult& rank) {
   return {{"rank", rank.rank}, {"stage", rank.stage}, {"ranks", rank.ranks}, {"phases_s", phases_json(rank.phases)}};
 }
 
+Json memory_json(const RankMemory& memory) {
+  Json at_peak;
+  for (std::size_t i = 0; i < memory_use_count; ++i) at_peak[std::string(name_of(static_cast<MemoryUse>(i)))] = memory.at_peak.bytes[i];
+  return {{"rank", memory.rank},
+          {"stage", memory.stage},
+          {"ranks", memory.ranks},
+          {"peak_bytes", memory.peak_bytes()},
+          {"tensor_bytes", memory.tensor_bytes()},
+          {"needed_bytes", memory.needed_bytes()},
+          {"device_bytes", memory.device_bytes()},
+          {"capacity_bytes", memory.capacity_bytes},
+          {"fits", memory.fits()},
+          {"at_s", memory.at_s},
+          {"operation", memory.operation},
+          {"at_peak_bytes", std::move(at_peak)}};
+}
+
 Json collective_json(const CollectiveResult& collective) {
   return {{"name", collective.name},
           {"group", collective.group},
@@ -29,6 +46,7 @@ Json collective_json(const CollectiveResult& collective) {
           {"bytes", collective.bytes},
           {"calls", collective.calls},
           {"seconds", collective.seconds},
+          {"in_step_s", collective.in_step_s},
           {"algbw_bytes_per_s", collective.algbw_bytes_per_s},
           {"busbw_bytes_per_s", collective.busbw_bytes_per_s}};
 }
@@ -54,6 +72,7 @@ Json step_json(const StepResult& result) {
           {"seed", result.seed},
           {"input_hash", result.input_hash},
           {"ranks", array_json(result.ranks, rank_json)},
+          {"memory", {{"fits", result.memory.fits()}, {"ranks", array_json(result.memory.ranks, memory_json)}}},
           {"collectives", array_json(result.collectives, collective_json)}};
 }
 

@@ -34,19 +34,19 @@ enum class Volume { same, gathers, scatters };
 struct Kernel {
   std::string_view collective;  // as torch.distributed calls it
   std::string_view nccl;
-  bool reduces;  // the name then holds the operation and the element type
   std::string_view suffix;
   Volume volume;
+  bool reduces;  // the name then holds the operation and the element type
 };
 constexpr Kernel kernels[] = {
-    {"allreduce", "AllReduce", true, "_RING_LL", Volume::same},
-    {"_allgather_base", "AllGather", false, "_RING_LL", Volume::gathers},
-    {"_reduce_scatter_base", "ReduceScatter", true, "_RING_LL", Volume::scatters},
-    {"reduce_scatter", "ReduceScatter", true, "_RING_LL", Volume::scatters},
-    {"broadcast", "Broadcast", false, "_RING_LL", Volume::same},
+    {"allreduce", "AllReduce", "_RING_LL", Volume::same, true},
+    {"_allgather_base", "AllGather", "_RING_LL", Volume::gathers, false},
+    {"_reduce_scatter_base", "ReduceScatter", "_RING_LL", Volume::scatters, true},
+    {"reduce_scatter", "ReduceScatter", "_RING_LL", Volume::scatters, true},
+    {"broadcast", "Broadcast", "_RING_LL", Volume::same, false},
 };
 // Everything made of point-to-point transfers: send, recv, all_to_all(v).
-constexpr Kernel send_recv{"", "SendRecv", false, "", Volume::same};
+constexpr Kernel send_recv{"", "SendRecv", "", Volume::same, false};
 
 const Kernel& kernel_of(std::string_view collective) {
   const auto* found =

@@ -14,6 +14,8 @@
 
 namespace rehearse::sim {
 
+struct WholeJobReport;
+
 // What a report says about the job.
 struct JobSummary {
   std::string name, model, cluster, gpu;
@@ -34,6 +36,7 @@ struct Report {
   std::vector<const StepResult*> results = {};
   const Timeline* timeline = nullptr;
   const Comparison* comparison = nullptr;
+  const WholeJobReport* whole_job = nullptr;
   bool colour = false;  // the console only
 };
 

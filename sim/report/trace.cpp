@@ -47,6 +47,7 @@ class TraceWriter {
     write_tracks();
     write_events();
     write_flows();
+    write_memory();
     append("\n]}}\n");
     flush();
   }
@@ -145,6 +146,21 @@ class TraceWriter {
   void write_arrow_end(std::string_view ph, std::size_t id, const TimelineEvent& event, long long ns, std::string_view more) {
     append(R"({}{{"ph":"{}","cat":"pp","name":"send","id":{},"pid":{},"tid":{},"ts":{}{}}})", separator(), ph, id + 1, pid_of(event),
            thread_of(event.stream), microseconds(ns), more);
+  }
+
+  // A counter track per rank: bytes by use.
+  void write_memory() {
+    for (std::size_t rank = 0; rank < timeline_.memory.size(); ++rank) {
+      for (const MemorySample& sample : timeline_.memory[rank]) write_sample(timeline_.ranks.at(rank).rank, sample);
+    }
+  }
+
+  void write_sample(int pid, const MemorySample& sample) {
+    append(R"({}{{"ph":"C","name":"memory","pid":{},"ts":{},"args":{{)", separator(), pid, microseconds(nanoseconds(sample.at_s)));
+    for (std::size_t i = 0; i < memory_use_count; ++i) {
+      append(R"({}"{}":{})", i == 0 ? "" : ",", name_of(static_cast<MemoryUse>(i)), std::llround(sample.held.bytes[i]));
+    }
+    append("}}}}");
   }
 
   [[nodiscard]] int pid_of(const TimelineEvent& event) const { return timeline_.ranks.at(event.rank).rank; }

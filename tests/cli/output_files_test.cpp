@@ -27,7 +27,8 @@ class OutputFiles : public testing::Test {
 TEST_F(OutputFiles, CompareWritesAllOfThem) {
   const Outcome outcome = run("compare llama3-8b-8-h100 -o new/out");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(names_in("new/out"), (std::set<std::string>{"compare.csv", "phases.csv", "resolved-job.yaml", "result.json", "timeline.json"}));
+  EXPECT_EQ(names_in("new/out"),
+            (std::set<std::string>{"compare.csv", "memory.csv", "phases.csv", "resolved-job.yaml", "result.json", "timeline.json"}));
   EXPECT_NE(outcome.err.find("wrote new/out/timeline.json"), std::string::npos);
   EXPECT_TRUE(nlohmann::json::accept(content_of(at("new/out/timeline.json"))));
 }

@@ -53,17 +53,30 @@ std::string software_error(const std::string& what, const std::string& by) {
   return "accepted";
 }
 
+// Something after the last line of the good file.
+std::string gpu_error_after(const std::string& more) { return gpu_error("memory: 0.8}\n", "memory: 0.8}\n" + more); }
+
+TEST(MalformedPlatforms, FlashGenerationsHaveSharesByHeadDimension) {
+  EXPECT_EQ(gpu_error_after("flash: {1: {64: 0.5, 128: 0.4}, 2: {128: 1}}\n"), "accepted");
+  EXPECT_NE(gpu_error_after("flash: {4: {64: 0.5}}\n").find("gpu.yaml:13:9: error: unknown key '4' in flash"), std::string::npos);
+  EXPECT_NE(gpu_error_after("flash: {1: {100: 0.5}}\n").find("gpu.yaml:13:13: error: unknown key '100' in flash.1"), std::string::npos);
+  EXPECT_NE(gpu_error_after("flash: {1: {64: 1.5}}\n").find("flash.1.64 must be between 0.001 and 1, not 1.5"), std::string::npos);
+  EXPECT_NE(gpu_error_after("flash: {1: {}}\n").find("a head dimension is missing"), std::string::npos);
+  EXPECT_NE(software_error("step: 5 ms\n", "step: 5 ms\nflash: 4\n").find("flash must be between 1 and 3, not 4"), std::string::npos);
+}
+
 TEST(MalformedPlatforms, TheUnchangedFilesAreAccepted) {
   EXPECT_EQ(gpu_error("80 GiB", "80 GiB"), "accepted");
   EXPECT_EQ(software_error("2 us", "2 us"), "accepted");
 }
 
 TEST(MalformedPlatforms, UnknownKey) {
-  EXPECT_EQ(gpu_error("power_limit", "power_limt"),
-            "gpu.yaml:4:1: error: unknown key 'power_limt'\n"
-            "    4 | power_limt: 400 W\n"
-            "      | ^\n"
-            "  did you mean 'power_limit'? known: source, memory, memory_bandwidth, power_limit, launch, peak, contention, efficiency");
+  EXPECT_EQ(
+      gpu_error("power_limit", "power_limt"),
+      "gpu.yaml:4:1: error: unknown key 'power_limt'\n"
+      "    4 | power_limt: 400 W\n"
+      "      | ^\n"
+      "  did you mean 'power_limit'? known: source, memory, memory_bandwidth, power_limit, launch, peak, contention, efficiency, flash");
 }
 
 TEST(MalformedPlatforms, MissingSource) {
@@ -243,7 +256,24 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
             "s.yaml:5:1: error: unknown key 'isue'\n"
             "    5 | isue: 6 us\n"
             "      | ^\n"
-            "  did you mean 'issue'? known: source, fusions, launch, issue, step");
+            "  did you mean 'issue'? known: source, fusions, launch, issue, step, flash, memory");
+}
+
+const std::string good_memory =
+    "step: 5 ms\n"
+    "memory: {context: 1 GiB, communicator: 96 MiB, fragmentation: 0.04, buckets: 0 B, gradient_placeholders: true,\n"
+    "         half_gradients: false, sharded_master: false}\n";
+
+TEST(MalformedPlatforms, SoftwareMemory) {
+  EXPECT_EQ(software_error("step: 5 ms\n", good_memory), "accepted");
+  EXPECT_EQ(software_error("step: 5 ms\n", replaced(good_memory, "0.04", "1.04")),
+            "s.yaml:7:63: error: memory.fragmentation must be between 0 and 1, not 1.04\n"
+            "    7 | memory: {context: 1 GiB, communicator: 96 MiB, fragmentation: 1.04, buckets: 0 B, gradient_placeholders: true,\n"
+            "      |                                                               ^");
+  EXPECT_EQ(software_error("step: 5 ms\n", replaced(good_memory, ", sharded_master: false", "")),
+            "s.yaml:7:9: error: missing key 'sharded_master' in memory\n"
+            "    7 | memory: {context: 1 GiB, communicator: 96 MiB, fragmentation: 0.04, buckets: 0 B, gradient_placeholders: true,\n"
+            "      |         ^");
 }
 
 TEST(MalformedPlatforms, SoftwareMissingStep) {

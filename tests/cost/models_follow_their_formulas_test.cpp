@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "config/input_error.hpp"
 #include "gpu_files.hpp"
@@ -144,6 +145,35 @@ TEST(Efficiency, SixteenBitFormatsStandInForEachOther) {
   } catch (const config::InputError& error) {
     EXPECT_STREQ(error.what(), "error: GPU 'g1' has no efficiency for gemm in fp8");
   }
+}
+
+// 108 bf16 numbers are 216 bytes, 13.5 times 16; 104 are 13 times 16. m does not matter.
+TEST(ModifiedRoofline, SlowsProductsOfUnalignedRows) {
+  const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 0.5, memory: 1, knee: 64, unaligned: 0.1}");
+  const auto rate = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    workloads::Operator op = gemm(m, n, k);
+    op.bytes = 0;
+    return op.flops / gpu.cost->seconds(op);
+  };
+  expect_same(rate(4096, 104, 4096), 50e12);
+  expect_same(rate(4001, 4096, 4096), 50e12);
+  expect_same(rate(4096, 108, 4096), 5e12);
+  expect_same(rate(4096, 4096, 108), 5e12);
+}
+
+// A head of 96 takes the kernel of 128, one of 256 the largest there is; other operators and newer stacks have the line itself.
+TEST(FlashGeneration, DividesTheRateOfTheAttentionLine) {
+  Gpu gpu = gpu_with_attention("{model: roofline, compute: 0.5}");
+  gpu.flash_share = {{1, {{64, 0.6}, {128, 0.4}}}, {2, {{64, 0.8}}}};
+  Software software;
+  for (const auto& [generation, head_dim, share] :
+       std::vector<std::tuple<int, int, double>>{{1, 64, 0.6}, {1, 32, 0.6}, {1, 96, 0.4}, {1, 256, 0.4}, {2, 128, 0.8}, {3, 64, 1.0}}) {
+    software.flash = generation;
+    const workloads::Operator op = attention(1, 8, 4096, head_dim, false);
+    expect_same(operator_seconds(gpu, software, op), gpu.cost->seconds(op) / share);
+  }
+  software.flash = 1;
+  expect_same(operator_seconds(gpu, software, gemm(4096, 4096, 4096)), gpu.cost->seconds(gemm(4096, 4096, 4096)));
 }
 
 }  // namespace

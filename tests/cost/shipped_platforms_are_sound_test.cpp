@@ -30,10 +30,13 @@ TEST(ShippedGpus, PriceEveryPrecisionTheyHaveAPeakFor) {
   }
 }
 
-TEST(ShippedGpus, OfOneArchitectureShareTheirEfficiency) {
+// H800 is described by DeepGEMM's kernels, the other Hopper boards by Transformer Engine's. GB200 and GB300 draw more power than B200 and
+// B300.
+TEST(ShippedGpus, OfOneBoardShareTheirEfficiency) {
   const std::vector<std::vector<std::string>> families{{"a100-sxm4-40g", "a100-sxm4-80g"},
-                                                       {"h100-sxm5-80g", "h100-sxm5-96g-hbm2e", "h200-sxm", "h800-sxm"},
-                                                       {"b200-sxm", "b300-sxm", "gb200", "gb300"}};
+                                                       {"h100-sxm5-80g", "h100-sxm5-96g-hbm2e", "h200-sxm"},
+                                                       {"b200-sxm", "b300-sxm"},
+                                                       {"gb200", "gb300"}};
   for (const auto& family : families) {
     const config::Node first = shipped_gpu_node(family.front());
     for (const std::string& name : family) {
@@ -44,16 +47,18 @@ TEST(ShippedGpus, OfOneArchitectureShareTheirEfficiency) {
   }
 }
 
+// Rows of products are whole multiples of 16 bytes: others may be slower than longer ones.
 TEST(ShippedGpus, NeverRunMoreWorkInLessTime) {
+  constexpr std::int64_t aligned = 8;  // numbers of 16 bits
   std::mt19937 random(11);
   std::uniform_int_distribution<std::int64_t> size(1, 20'000), more(0, 5'000), heads(1, 128);
   for (const std::string& name : shipped_gpus()) {
     const Gpu gpu = shipped_gpu(name);
     const workloads::DType type = gpu.peak_flops_per_s.contains(workloads::DType::bf16) ? workloads::DType::bf16 : workloads::DType::fp16;
     for (int trial = 0; trial < 200; ++trial) {
-      const std::int64_t m = size(random), n = size(random), k = size(random);
-      EXPECT_LE(gpu.cost->seconds(gemm(m, n, k, type)), gpu.cost->seconds(gemm(m + more(random), n + more(random), k + more(random), type)))
-          << name;
+      const std::int64_t m = size(random), n = aligned * size(random), k = aligned * size(random);
+      const std::int64_t longer_n = n + aligned * more(random), longer_k = k + aligned * more(random);
+      EXPECT_LE(gpu.cost->seconds(gemm(m, n, k, type)), gpu.cost->seconds(gemm(m + more(random), longer_n, longer_k, type))) << name;
       const std::int64_t s = size(random), a = heads(random);
       workloads::Operator small = attention(1, a, s, 128, true), large = attention(1, a + 1, s + more(random), 128, true);
       small.dtype = large.dtype = type;

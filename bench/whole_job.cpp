@@ -1,0 +1,65 @@
+// Whole jobs: the 54 days of Llama 3 on 16,384 GPUs with their 466 interruptions, one run and many.
+#include <benchmark/benchmark.h>
+
+#include "sim/analytic/predict.hpp"
+#include "sim/wholejob/job_run.hpp"
+#include "sim/wholejob/simulate_run.hpp"
+
+namespace rehearse {
+namespace {
+
+struct FiftyFourDays {
+  sim::Job job = sim::load_job({"llama3-405b-54-days", {}, {}});
+  sim::WholeJobPlan plan = sim::plan_whole_job(job, sim::predict(job).step_s, "predicted");
+};
+
+void report(benchmark::State& state, const std::vector<sim::RunResult>& runs) {
+  double failures = 0;
+  for (const sim::RunResult& run : runs) failures += static_cast<double>(run.all_failures());
+  state.counters["failures"] = failures / static_cast<double>(runs.size());
+  state.counters["runs/s"] = benchmark::Counter(static_cast<double>(runs.size()), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+// From the job file to the answer, without SimGrid's share.
+void load_and_plan(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(FiftyFourDays().plan.training.interval);
+}
+
+// The exact account alone.
+void account_alone(benchmark::State& state) {
+  const FiftyFourDays days;
+  std::vector<sim::RunResult> runs(1);
+  for (auto _ : state) {
+    sim::StepTimes steps(days.job, days.plan.step_s);
+    sim::JobRun run(days.plan, steps, 1, nullptr);
+    while (!run.over()) {
+      static_cast<void>(run.next());
+      run.pass();
+    }
+    runs[0] = run.result();
+  }
+  report(state, runs);
+}
+
+// Each run on a SimGrid clock in a process of its own.
+void on_simgrid(benchmark::State& state) {
+  const FiftyFourDays days;
+  std::vector<sim::RunResult> runs;
+  for (auto _ : state) runs = sim::simulate_runs(days.plan, 1, static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  report(state, runs);
+}
+
+BENCHMARK(load_and_plan)->Unit(benchmark::kMillisecond);
+BENCHMARK(account_alone)->Unit(benchmark::kMillisecond);
+BENCHMARK(on_simgrid)
+    ->ArgNames({"runs", "processes"})
+    ->Args({1, 1})
+    ->Args({100, 1})
+    ->Args({100, 2})
+    ->Args({1000, 2})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace rehearse
+BENCHMARK_MAIN();

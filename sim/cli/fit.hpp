@@ -1,0 +1,18 @@
+// Whether a job fits into the memory of its GPUs, as an exit code and a message on standard error.
+#pragma once
+
+#include <initializer_list>
+
+#include "sim/cli/command.hpp"
+#include "sim/job/job.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::cli {
+
+// Says before a long simulation that its answer will be no.
+void warn_of_shortage(const sim::Job& job);
+
+// answer_is_no, with a message for each result that does not fit.
+[[nodiscard]] Exit fit_verdict(std::initializer_list<const sim::StepResult*> results);
+
+}  // namespace rehearse::cli

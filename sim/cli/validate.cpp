@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+#include "sim/cli/command.hpp"
+#include "sim/cli/progress_bar.hpp"
+#include "sim/cli/set_option.hpp"
+#include "sim/cli/terminal.hpp"
+#include "sim/report/whole_file.hpp"
+#include "sim/validate/validation_report.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+// Percentage points of error below which a case counts as unchanged: what tables show.
+constexpr double change_threshold_pct = 0.05;
+
+struct Options {
+  std::vector<std::string> files, sets;
+  std::string csv, compare_to;
+  bool simulate = false, json = false, summary = false;
+};
+
+std::string text_of(const sim::Validation& validation, const Options& options, const std::optional<sim::Json>& changes) {
+  std::ostringstream text;
+  const bool colour = colour_allowed(Stream::out);
+  if (!options.summary) {
+    sim::print_cases(validation, colour, text);
+    text << '\n';
+  }
+  sim::print_summaries(validation, colour, text);
+  if (changes) {
+    text << '\n';
+    sim::print_changes(*changes, colour, text);
+  }
+  return text.str();
+}
+
+std::string json_text(sim::Json json, const std::optional<sim::Json>& changes) {
+  if (changes) json["changes"] = *changes;
+  return json.dump(2, ' ', false, sim::Json::error_handler_t::replace) + '\n';
+}
+
+sim::Validation run(const Options& options) {
+  const std::vector<sim::MeasuredCase> cases = sim::read_cases(options.files);
+  sim::ValidationOptions how{.simulate = options.simulate, .sets = {}};
+  for (const std::string& set : options.sets) how.sets.push_back(parse_set(set));
+  ProgressBar bar("validating");
+  sim::Validation validation{.outcomes = sim::run_cases(cases, how, [&](double share) { bar.update(share); }), .summaries = {}};
+  validation.summaries = sim::summarise_errors(validation.outcomes);
+  return validation;
+}
+
+Exit validate(const Options& options) {
+  std::optional<sim::Json> before;
+  if (!options.compare_to.empty()) before = sim::read_stored_validation(options.compare_to);
+  std::optional<sim::WholeFile> csv;
+  if (!options.csv.empty()) csv.emplace(options.csv);
+  const sim::Validation validation = run(options);
+  const sim::Json json = sim::validation_json(validation);
+  std::optional<sim::Json> changes;
+  if (before) changes = sim::validation_changes(*before, json, change_threshold_pct);
+  if (csv) {
+    csv->write([&](std::ostream& out) { sim::write_validation_csv(validation, out); });
+    spdlog::info("wrote {}", csv->put_in_place());
+  }
+  print_result(options.json ? json_text(json, changes) : text_of(validation, options, changes));
+  const bool fine = std::ranges::all_of(validation.outcomes, [](const sim::Outcome& outcome) { return outcome.failed.empty(); });
+  return fine ? Exit::fine : Exit::answer_is_no;
+}
+
+class Validate final : public Command {
+ public:
+  [[nodiscard]] std::string_view summary() const override { return "Run measured cases and print how far predictions are off"; }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Examples:\n"
+           "  rehearse validate tests/measured/cases/korthikanti.yaml\n"
+           "  rehearse validate tests/measured/cases/*.yaml --summary\n"
+           "  rehearse validate cases.yaml --simulate -o cases.csv\n"
+           "  rehearse validate cases.yaml --json > before.json; rehearse validate cases.yaml --compare-to before.json\n";
+  }
+  [[nodiscard]] Action declare(CLI::App& app) const override {
+    auto options = std::make_shared<Options>();
+    app.add_option("FILE", options->files, "Case files: lists of jobs with what was measured (docs/validation.md)")->required();
+    app.add_flag("--simulate", options->simulate, "Simulate each case as well, folded and (unless it says otherwise) stage by stage");
+    app.add_option("--set", options->sets, "Set a key of every job, e.g. simulation.granularity=layer; may be given several times")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    app.add_flag("--summary", options->summary, "Print the table per group alone");
+    app.add_flag("--json", options->json, "Print JSON instead of tables");
+    app.add_option("-o,--csv", options->csv, "Write one row per case and metric into this file")->type_name("FILE");
+    app.add_option("--compare-to", options->compare_to, "Say what changed since this validation, stored with --json")->type_name("FILE");
+    return [options] { return validate(*options); };
+  }
+};
+
+const CommandRegistry::Registration<Validate> registration("validate");
+
+}  // namespace
+}  // namespace rehearse::cli

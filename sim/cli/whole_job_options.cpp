@@ -1,0 +1,50 @@
+#include "sim/cli/whole_job_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+
+#include "config/quantity.hpp"
+#include "sim/analytic/predict.hpp"
+#include "sim/engine/simulate.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+double given_step_s(const std::string& text) {
+  std::string why;
+  const auto seconds = config::parse_quantity(text, config::Dimension::time, why);
+  if (!seconds) throw config::InputError(fmt::format("--step takes predicted, simulated or a time, not '{}': {}", text, why));
+  if (*seconds < 1e-6 || *seconds > sim::longest_job_s)
+    throw config::InputError(fmt::format("--step must be between 1 us and 100 years, not {}", text));
+  return *seconds;
+}
+
+}  // namespace
+
+void declare_step(CLI::App& app, std::string& step) {
+  step = "predicted";
+  app.add_option("--step", step, "Time of one step: predicted (by formula; the default), simulated, or a time such as '27.8 s'")
+      ->type_name("HOW");
+}
+
+sim::WholeJobPlan plan_with_step(const sim::Job& job, const std::string& step) {
+  if (step == "predicted") return sim::plan_whole_job(job, sim::predict(job).step_s, "predicted");
+  if (step == "simulated") return sim::plan_whole_job(job, sim::simulate_in_child(job).step_s, "simulated");
+  return sim::plan_whole_job(job, given_step_s(step), "given");
+}
+
+sim::WholeJobReport planned(const sim::WholeJobPlan& plan) {
+  sim::WholeJobReport report;
+  report.plan = plan;
+  report.formula = sim::formula(plan.formula_input);
+  return report;
+}
+
+Exit verdict(const sim::WholeJobReport& report) {
+  const auto finished = [](const sim::RunResult& run) { return run.finished == 1; };
+  return std::ranges::all_of(report.runs, finished) ? Exit::fine : Exit::answer_is_no;
+}
+
+}  // namespace rehearse::cli

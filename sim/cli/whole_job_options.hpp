@@ -1,0 +1,27 @@
+// What `run` and `replay` share: where the step time comes from, and how a whole job becomes a report.
+#pragma once
+
+#include <string>
+
+#include "sim/cli/command.hpp"
+#include "sim/job/job.hpp"
+#include "sim/wholejob/report.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rehearse::cli {
+
+void declare_step(CLI::App& app, std::string& step);
+
+// `step`: predicted, simulated or a time.
+[[nodiscard]] sim::WholeJobPlan plan_with_step(const sim::Job& job, const std::string& step);
+
+// A plan with its formula, not yet run.
+[[nodiscard]] sim::WholeJobReport planned(const sim::WholeJobPlan& plan);
+
+// The answer is no when a run was given up.
+[[nodiscard]] Exit verdict(const sim::WholeJobReport& report);
+
+}  // namespace rehearse::cli

@@ -1,0 +1,100 @@
+#include "sim/faults/consequence.hpp"
+
+#include <algorithm>
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+
+// Process : pod : job in the history of a cluster of thousands of GPUs (MoFa, section 3.4).
+constexpr LevelShares paper_shares{0.3, 0.6, 0.1};
+constexpr double most_shares = 1e9;
+constexpr double largest_slowdown = 1e6;
+
+LevelShares read_levels(const Node& node) {
+  LevelShares shares{};
+  if (!node.is_map()) {
+    shares[static_cast<std::size_t>(fault_levels.read(node))] = 1;
+    return shares;
+  }
+  node.allow_keys({"process", "pod", "job"});
+  double sum = 0;
+  for (const FaultLevel level : {FaultLevel::process, FaultLevel::pod, FaultLevel::job}) {
+    const auto share = node.find(fault_levels.of(level));
+    if (share) sum += shares[static_cast<std::size_t>(level)] = share->as_number(0, most_shares);
+  }
+  if (sum <= 0) node.fail("one of the shares must be positive");
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+// Losing one of n equal ways leaves the others n / (n - 1) times the load.
+double without_one_of(int ways, const Node& node, std::string_view what) {
+  if (ways > 1) return static_cast<double>(ways) / (ways - 1);
+  node.fail("missing key 'slowdown'",
+            "how many times as long the component takes; it follows by itself only where there are several " + std::string(what));
+}
+
+double read_slowdown(const Node& node, Component component, const FaultContext& context) {
+  if (slowed_by(component) == Slows::nothing) {
+    node.fail("kind slow needs a component that can be slow", "gpu, hbm, host, nic, link, switch or spine");
+  }
+  if (const auto given = node.find("slowdown")) return given->as_number(1, largest_slowdown);
+  if (component == Component::switch_) return without_one_of(context.rails, node, "rails");
+  if (component == Component::spine) return without_one_of(context.spines, node, "spines");
+  node.fail("missing key 'slowdown'", "how many times as long the component takes, for example 1.3");
+}
+
+void refuse_keys(const Node& node, const std::vector<std::string>& keys, std::string_view why) {
+  for (const std::string& key : keys) {
+    if (const auto found = node.find(key)) found->fail_at_key(key + std::string(why));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> Consequence::keys(std::vector<std::string> and_these) {
+  for (const char* key : {"component", "kind", "level", "recovery", "slowdown", "duration", "nodes"}) and_these.emplace_back(key);
+  return and_these;
+}
+
+Consequence Consequence::read(const Node& node, const FaultContext& context, const std::string& label) {
+  Consequence out;
+  out.label_ = label;
+  out.job_nodes_ = context.nodes;
+  if (const auto component = node.find("component")) out.component_ = components.read(*component);
+  if (const auto kind = node.find("kind")) out.kind_ = fault_kinds.read(*kind);
+  const auto level = node.find("level");
+  out.shares_ = level ? read_levels(*level) : paper_shares;
+  if (const auto nodes = node.find("nodes")) out.nodes_ = static_cast<int>(nodes->as_int(1, context.nodes));
+  if (const auto recovery = node.find("recovery")) out.recovery_ = DurationLaw::read(*recovery);
+  if (const auto duration = node.find("duration")) out.duration_ = DurationLaw::read(*duration);
+  if (out.kind_ == FaultKind::fail) {
+    refuse_keys(node, {"slowdown", "duration"}, " is for kind slow; what fails takes its recovery time");
+  } else {
+    refuse_keys(node, {"level", "recovery"}, " is for kind fail; what is slow lasts for its duration");
+    out.slowdown_ = read_slowdown(node, out.component_, context);
+  }
+  return out;
+}
+
+Fault Consequence::at(Ns when, int node, Random& random) const {
+  Fault fault;
+  fault.at = when;
+  fault.label = label_;
+  fault.component = component_;
+  fault.kind = kind_;
+  fault.slowdown = slowdown_;
+  fault.node = node - node % nodes_;
+  fault.nodes = std::min(nodes_, job_nodes_ - fault.node);
+  if (recovery_) fault.recovery = to_ns(recovery_->draw_s(random));
+  if (duration_) fault.duration = to_ns(duration_->draw_s(random));
+  const double draw = random.uniform();
+  fault.level = draw < shares_[0] ? FaultLevel::process : draw < shares_[0] + shares_[1] ? FaultLevel::pod : FaultLevel::job;
+  return fault;
+}
+
+std::optional<double> Consequence::mean_recovery_s() const { return recovery_ ? std::optional(recovery_->mean_s()) : std::nullopt; }
+
+}  // namespace rehearse::sim

@@ -1,0 +1,25 @@
+// A history of faults from a CSV file.
+#include "config/reference.hpp"
+#include "sim/faults/trace_file.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+
+class Trace final : public FaultSource {
+ public:
+  [[nodiscard]] std::unique_ptr<FaultPlan> read(const Node& node, const FaultContext& context, const std::string& label) const override {
+    return FaultSourceRegistry::get("script").read(resolved(node, context), context, label);
+  }
+
+  [[nodiscard]] Node resolved(const Node& node, const FaultContext& context) const override {
+    node.allow_keys({"source", "file"});
+    return read_trace_file(config::referenced_path(node.at("file")), context);
+  }
+};
+
+const FaultSourceRegistry::Registration<Trace> registration("trace");
+
+}  // namespace
+}  // namespace rehearse::sim

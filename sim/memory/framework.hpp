@@ -1,0 +1,18 @@
+// Device memory that the training stack holds beside tensors.
+#pragma once
+
+#include "sim/job/job.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::sim {
+
+// What is held all the time: static tensors, context and communicators.
+[[nodiscard]] MemoryBytes held_all_the_time(const Job& job, const workloads::StaticMemory& tensors);
+
+// Of the GPU's memory, without what its driver keeps for itself.
+[[nodiscard]] double usable_bytes(const Gpu& gpu);
+
+// Fills in what the allocator keeps beyond the tensors' peak.
+void add_cache(const Job& job, RankMemory& memory);
+
+}  // namespace rehearse::sim

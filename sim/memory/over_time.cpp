@@ -1,0 +1,91 @@
+#include "sim/memory/over_time.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "sim/memory/framework.hpp"
+#include "workloads/allocations.hpp"
+#include "workloads/stage_program.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Allocation;
+using workloads::MemoryClass;
+using workloads::OpId;
+using workloads::RankAllocations;
+using workloads::StepGraph;
+
+MemoryUse use_of(MemoryClass cls) { return static_cast<MemoryUse>(cls); }
+static_assert(static_cast<int>(MemoryUse::weights) == static_cast<int>(MemoryClass::weights));
+static_assert(static_cast<int>(MemoryUse::activations) == static_cast<int>(MemoryClass::activations));
+static_assert(static_cast<int>(MemoryUse::communication) == static_cast<int>(MemoryClass::communication));
+
+std::vector<RankAllocations> allocations_of(const Job& job, const StepGraph& graph) {
+  const auto stages = workloads::stage_programs(job.workload, job.simulation.granularity);
+  return workloads::allocations(job.workload, job.software.memory.habits, graph, stages);
+}
+
+double time_of(const Allocation& event, const Execution& run) { return event.at_end ? run.end_s[event.op] : run.start_s[event.op]; }
+
+// In order of time; at one time in program order, and what ends before what starts.
+std::vector<Allocation> in_order(std::vector<Allocation> events, const Execution& run) {
+  std::ranges::stable_sort(events, {}, [&](const Allocation& e) { return std::tuple(time_of(e, run), e.op, e.at_end); });
+  return events;
+}
+
+MemoryBytes& operator+=(MemoryBytes& held, const Allocation& event) {
+  held[use_of(event.cls)] += event.bytes;
+  return held;
+}
+
+RankMemory peak_of(const Job& job, const StepGraph& graph, std::size_t rank, const RankAllocations& allocations, const Execution& run) {
+  const workloads::SimulatedRank& who = graph.ranks[rank];
+  RankMemory memory{who.rank, who.stage, who.multiplicity, held_all_the_time(job, allocations.held), usable_bytes(job.gpu), 0, "start"};
+  MemoryBytes held = memory.at_peak;
+  for (const Allocation& event : in_order(allocations.events, run)) {
+    held += event;
+    if (held.total() <= memory.peak_bytes()) continue;
+    memory.at_peak = held;
+    memory.at_s = time_of(event, run);
+    memory.operation = graph.labels[graph.ops[event.op].label];
+  }
+  add_cache(job, memory);
+  return memory;
+}
+
+void add_samples(std::vector<MemorySample>& samples, MemoryBytes& held, const std::vector<Allocation>& events, const Execution& run,
+                 double offset_s) {
+  for (const Allocation& event : in_order(events, run)) {
+    held += event;
+    const double at_s = offset_s + time_of(event, run);
+    if (samples.back().at_s < at_s) samples.push_back({at_s, held});
+    samples.back().held = held;
+  }
+}
+
+}  // namespace
+
+MemoryResult memory_of(const Job& job, const StepGraph& graph, const std::vector<Execution>& steps) {
+  const std::vector<RankAllocations> all = allocations_of(job, graph);
+  MemoryResult result;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) result.ranks.push_back(peak_of(job, graph, rank, all[rank], steps.back()));
+  return result;
+}
+
+std::vector<std::vector<MemorySample>> memory_over_time(const Job& job, const StepGraph& graph, const std::vector<Execution>& steps) {
+  const std::vector<RankAllocations> all = allocations_of(job, graph);
+  std::vector<std::vector<MemorySample>> series;
+  for (const RankAllocations& rank : all) {
+    MemoryBytes held = held_all_the_time(job, rank.held);
+    std::vector<MemorySample>& samples = series.emplace_back(1, MemorySample{0, held});
+    double offset_s = 0;
+    for (const Execution& step : steps) {
+      add_samples(samples, held, rank.events, step, offset_s);
+      offset_s += *std::ranges::max_element(step.end_s);
+    }
+  }
+  return series;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,12 @@
+// The peak of device memory by formula: equations (4)-(6) (docs/memory.md).
+#pragma once
+
+#include "sim/job/job.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::sim {
+
+// One entry per pipeline stage. Walks the order of the schedule without times: exact also where chunks are uneven.
+[[nodiscard]] MemoryResult predicted_memory(const Job& job);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,39 @@
+// memory.csv: what every simulated rank holds from when on, by use (docs/output-formats.md).
+#include <cmath>
+
+#include "sim/report/csv.hpp"
+#include "sim/report/reporter.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+void write_header(std::ostream& out) {
+  out << "rank,stage,at_s";
+  for (std::size_t i = 0; i < memory_use_count; ++i) out << ',' << name_of(static_cast<MemoryUse>(i)) << "_bytes";
+  out << ",total_bytes\n";
+}
+
+// Whole bytes: sums of tensors that come and go leave rounding behind.
+void write_sample(const TimelineRank& rank, const MemorySample& sample, std::ostream& out) {
+  out << csv_cell(rank.rank) << ',' << csv_cell(rank.stage) << ',' << csv_cell(sample.at_s);
+  for (const double bytes : sample.held.bytes) out << ',' << std::llround(bytes);
+  out << ',' << std::llround(sample.held.total()) << '\n';
+}
+
+class MemoryCsv final : public Reporter {
+ public:
+  [[nodiscard]] std::string_view file_name() const override { return "memory.csv"; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.timeline != nullptr && !report.timeline->memory.empty(); }
+  void write(const Report& report, std::ostream& out) const override {
+    write_header(out);
+    const Timeline& timeline = *report.timeline;
+    for (std::size_t rank = 0; rank < timeline.memory.size(); ++rank) {
+      for (const MemorySample& sample : timeline.memory[rank]) write_sample(timeline.ranks.at(rank), sample, out);
+    }
+  }
+};
+
+const ReporterRegistry::Registration<MemoryCsv> registration("memory-csv");
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,74 @@
+#include "sim/report/memory_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+
+std::string in_gib(double bytes) { return fmt::format("{:.2f}", bytes / gib); }
+
+bool occurs(const StepResult& result, std::size_t use) {
+  return std::ranges::any_of(result.memory.ranks, [&](const RankMemory& rank) { return rank.at_peak.bytes[use] > 0; });
+}
+
+std::map<int, const RankMemory*> fullest_of_stages(const StepResult& result) {
+  std::map<int, const RankMemory*> stages;
+  for (const RankMemory& rank : result.memory.ranks) {
+    const auto [it, added] = stages.try_emplace(rank.stage, &rank);
+    if (!added && rank.needed_bytes() > it->second->needed_bytes()) it->second = &rank;
+  }
+  return stages;
+}
+
+std::string_view largest_use(const RankMemory& rank) {
+  const auto& bytes = rank.at_peak.bytes;
+  return name_of(static_cast<MemoryUse>(std::ranges::max_element(bytes) - bytes.begin()));
+}
+
+// The timeline has times; the formula has none.
+std::string when(const RankMemory& rank) {
+  const std::string time = rank.at_s > 0 ? fmt::format("at {:.1f} ms, ", 1e3 * rank.at_s) : "";
+  return time + "in " + rank.operation;
+}
+
+}  // namespace
+
+Table memory_table(const StepResult& result) {
+  Table table{.columns = {{"stage"}}};
+  for (std::size_t i = 0; i < memory_use_count; ++i) {
+    if (occurs(result, i)) table.columns.push_back({std::string(name_of(static_cast<MemoryUse>(i)))});
+  }
+  for (const char* title : {"peak GiB", "needed", "of"}) table.columns.push_back({title});
+  table.columns.push_back({"peak in", Align::left});
+  for (const auto& [stage, rank] : fullest_of_stages(result)) {
+    std::vector<std::string> row{fmt::format("{}", stage)};
+    for (std::size_t i = 0; i < memory_use_count; ++i) {
+      if (occurs(result, i)) row.push_back(in_gib(rank->at_peak.bytes[i]));
+    }
+    row.insert(row.end(), {in_gib(rank->peak_bytes()), in_gib(rank->needed_bytes()), in_gib(rank->capacity_bytes), rank->operation});
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string memory_line(const StepResult& result) {
+  const RankMemory* fullest = result.memory.fullest();
+  if (fullest == nullptr) return "";
+  return fmt::format("memory: {} of {} GiB on stage {}", in_gib(fullest->needed_bytes()), in_gib(fullest->capacity_bytes), fullest->stage);
+}
+
+std::string shortage(const StepResult& result) {
+  if (result.memory.fits()) return "";
+  const RankMemory& rank = *result.memory.fullest();
+  return fmt::format("{}: does not fit: rank {} (stage {}) needs {} of {} GiB {}; {} GiB are missing; the largest part is {}, {} GiB",
+                     result.method, rank.rank, rank.stage, in_gib(rank.needed_bytes()), in_gib(rank.capacity_bytes), when(rank),
+                     in_gib(rank.needed_bytes() - rank.capacity_bytes), largest_use(rank),
+                     in_gib(*std::ranges::max_element(rank.at_peak.bytes)));
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,20 @@
+// Device memory on the console.
+#pragma once
+
+#include <string>
+
+#include "sim/report/table.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::sim {
+
+// The fullest rank of every pipeline stage, GiB at its peak by use.
+[[nodiscard]] Table memory_table(const StepResult& result);
+
+// "memory: 61.2 of 80 GiB on stage 0 while B layer 3 runs"; "" without memory results.
+[[nodiscard]] std::string memory_line(const StepResult& result);
+
+// What does not fit: which rank, when, while what runs, what is largest, how much is missing; "" when everything fits.
+[[nodiscard]] std::string shortage(const StepResult& result);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,75 @@
+#include "sim/validate/measured_case.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+namespace fs = std::filesystem;
+
+// models.yaml beside the file, else one folder up.
+Node models_of(const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  for (const fs::path& candidate : {folder / "models.yaml", folder / ".." / "models.yaml"}) {
+    std::error_code ignored;
+    if (fs::is_regular_file(candidate, ignored)) return Node::load_file(candidate.lexically_normal().string());
+  }
+  return {};
+}
+
+Metrics read_measured(const Node& node) {
+  std::vector<std::string> known;
+  for (const Metric metric : all_metrics()) known.emplace_back(name_of(metric));
+  node.allow_keys(known);
+  Metrics measured;
+  for (const Metric metric : all_metrics()) {
+    // Larger than any measurement, smaller than what overflows when divided.
+    if (const auto value = node.find(name_of(metric))) measured[metric] = value->as_number(1e-12, 1e15);
+  }
+  if (measured.empty()) node.fail("a case needs a measurement", "for example measured: {step_s: 13.75}");
+  return measured;
+}
+
+MeasuredCase read_case(const Node& node, const Node& models) {
+  node.allow_keys({"id", "source", "group", "job", "measured", "inferred", "notes"});
+  MeasuredCase measured_case;
+  measured_case.id = node.at("id").as_string();
+  measured_case.source = node.at("source").as_string();
+  measured_case.group = node.find("group") ? node.at("group").as_string() : "other";
+  measured_case.job = node.at("job");
+  if (!measured_case.job.is_map()) measured_case.job.fail_at_key("job must be a mapping");
+  measured_case.models = models;
+  measured_case.measured = read_measured(node.at("measured"));
+  if (const auto inferred = node.find("inferred")) {
+    for (const Node& field : inferred->items()) measured_case.inferred.push_back(field.as_string());
+  }
+  return measured_case;
+}
+
+}  // namespace
+
+std::vector<MeasuredCase> read_cases(const std::vector<std::string>& paths) {
+  std::vector<MeasuredCase> cases;
+  std::map<std::string, config::Position> seen;
+  for (const std::string& path : paths) {
+    const Node document = Node::load_file(path);
+    const Node models = models_of(path);
+    for (const Node& node : document.items()) {
+      MeasuredCase next = read_case(node, models);
+      const config::Position where = node.at("id").where();
+      const auto [first, added] = seen.try_emplace(next.id, where);
+      if (!added) {
+        node.at("id").fail(fmt::format("the id {} stands for another case already", config::shown(next.id)),
+                           fmt::format("the first one is at {}:{}", first->second.file, first->second.line));
+      }
+      cases.push_back(std::move(next));
+    }
+  }
+  return cases;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,26 @@
+// A measured case: a job plus what somebody measured when it ran (docs/validation.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/node.hpp"
+#include "sim/validate/metric.hpp"
+
+namespace rehearse::sim {
+
+struct MeasuredCase {
+  std::string id;
+  std::string group;   // for the summary
+  std::string source;  // who printed the measurement, and where
+  config::Node job;
+  config::Node models;  // models that the file's cases may name; absent when there is no models.yaml
+  Metrics measured;
+  std::vector<std::string> inferred;  // fields of the job that the source does not state
+};
+
+// The cases of all files, in order. Throws config::InputError with position for what is no case file; a job in it that cannot be run is no
+// such error. Ids must differ, over all files.
+[[nodiscard]] std::vector<MeasuredCase> read_cases(const std::vector<std::string>& paths);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,82 @@
+#include "sim/validate/metric.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/analytic/predict.hpp"
+#include "sim/analytic/stage_cost.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::array<std::pair<Metric, std::string_view>, 8> names{{{Metric::step_s, "step_s"},
+                                                                    {Metric::tokens_per_s_per_gpu, "tokens_per_s_per_gpu"},
+                                                                    {Metric::samples_per_s, "samples_per_s"},
+                                                                    {Metric::forward_ms, "forward_ms"},
+                                                                    {Metric::backward_ms, "backward_ms"},
+                                                                    {Metric::peak_memory_gib, "peak_memory_gib"},
+                                                                    {Metric::ettr, "ettr"},
+                                                                    {Metric::failures, "failures"}}};
+
+constexpr double ms_per_s = 1e3;
+constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
+
+// One micro-batch through the whole model on its way forth and back (with what is recomputed), without the optimizer.
+Metrics pass_metrics(const Job& job) {
+  const CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm);
+  double forward_s = 0, backward_s = 0;
+  for (const StageCost& stage : stage_costs(job, model)) {
+    for (const auto& units : stage.chunks) {
+      for (const UnitCost& unit : units) {
+        forward_s += unit.forward.total();
+        backward_s += unit.backward.total();
+      }
+    }
+  }
+  return {{Metric::forward_ms, forward_s * ms_per_s}, {Metric::backward_ms, backward_s * ms_per_s}};
+}
+
+bool wants_step(const Metrics& wanted) {
+  return std::ranges::any_of(std::array{Metric::step_s, Metric::tokens_per_s_per_gpu, Metric::samples_per_s, Metric::peak_memory_gib},
+                             [&](Metric metric) { return wanted.contains(metric); });
+}
+
+Metrics step_metrics(const Job& job) {
+  const StepResult result = predict(job);
+  Metrics metrics = metrics_of_step(job, result.step_s);
+  // What torch.cuda.max_memory_allocated reports, of the GPU that holds most.
+  const RankMemory* fullest = result.memory.fullest();
+  if (fullest != nullptr) metrics[Metric::peak_memory_gib] = fullest->tensor_bytes() / bytes_per_gib;
+  return metrics;
+}
+
+}  // namespace
+
+std::string_view name_of(Metric metric) { return std::ranges::find(names, metric, &std::pair<Metric, std::string_view>::first)->second; }
+
+std::vector<Metric> all_metrics() {
+  std::vector<Metric> all;
+  for (const auto& [metric, name] : names) all.push_back(metric);
+  return all;
+}
+
+Metrics metrics_of_step(const Job& job, double step_s) {
+  const auto& batch = job.workload.batch;
+  const double samples_per_s = batch.global / step_s;
+  return {{Metric::step_s, step_s},
+          {Metric::samples_per_s, samples_per_s},
+          {Metric::tokens_per_s_per_gpu, samples_per_s * batch.sequence / job.gpus}};
+}
+
+Metrics predicted_metrics(const Job& job, const Metrics& wanted) {
+  Metrics metrics;
+  if (wants_step(wanted)) metrics.merge(step_metrics(job));
+  if (wanted.contains(Metric::forward_ms) || wanted.contains(Metric::backward_ms)) metrics.merge(pass_metrics(job));
+  std::erase_if(metrics, [&](const auto& entry) { return !wanted.contains(entry.first); });
+  return metrics;
+}
+
+double relative_error(double predicted, double measured) { return predicted / measured - 1; }
+
+}  // namespace rehearse::sim

@@ -1,0 +1,73 @@
+#include "sim/validate/outcome.hpp"
+
+#include <cmath>
+
+#include "sim/engine/simulate.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+// The first line of what() alone: a case's reason stands in a table.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+Job job_of(const MeasuredCase& measured_case, const ValidationOptions& options) {
+  config::Node node = measured_case.job;
+  const auto simulation = node.find("simulation");
+  const bool says = simulation && simulation->is_map() && simulation->find("granularity");
+  if (options.simulate && !says) node.set("simulation.granularity", "stage");
+  for (const auto& [key, value] : options.sets) node.set(key, value);
+  return read_job(node, measured_case.id, measured_case.models);
+}
+
+// A number that cannot be compared is a failure of the model, not an error of so many percent.
+void refuse_nonsense(const Metrics& metrics) {
+  for (const auto& [metric, value] : metrics) {
+    if (!std::isfinite(value) || value < 0)
+      throw std::runtime_error(std::string(name_of(metric)) + " came out as " + std::to_string(value));
+  }
+}
+
+Metrics simulated_metrics(const Job& job, const Metrics& wanted) {
+  Metrics metrics = metrics_of_step(job, simulate_in_child(job).step_s);
+  std::erase_if(metrics, [&](const auto& entry) { return !wanted.contains(entry.first); });
+  refuse_nonsense(metrics);
+  return metrics;
+}
+
+void run(const MeasuredCase& measured_case, const ValidationOptions& options, Outcome& outcome) {
+  const Job job = job_of(measured_case, options);
+  outcome.predicted = predicted_metrics(job, measured_case.measured);
+  refuse_nonsense(outcome.predicted);
+  if (options.simulate) outcome.simulated = simulated_metrics(job, measured_case.measured);
+}
+
+}  // namespace
+
+Outcome run_case(const MeasuredCase& measured_case, const ValidationOptions& options) {
+  Outcome outcome;
+  outcome.id = measured_case.id;
+  outcome.group = measured_case.group;
+  outcome.source = measured_case.source;
+  outcome.inferred = measured_case.inferred;
+  outcome.measured = measured_case.measured;
+  try {
+    run(measured_case, options, outcome);
+  } catch (const config::InputError& error) {
+    outcome.failed = error.message();
+  } catch (const std::exception& error) {
+    outcome.failed = first_line(error.what());
+  }
+  return outcome;
+}
+
+std::vector<Outcome> run_cases(const std::vector<MeasuredCase>& cases, const ValidationOptions& options,
+                               const std::function<void(double)>& progress) {
+  std::vector<Outcome> outcomes;
+  for (const MeasuredCase& measured_case : cases) {
+    outcomes.push_back(run_case(measured_case, options));
+    if (progress) progress(static_cast<double>(outcomes.size()) / static_cast<double>(cases.size()));
+  }
+  return outcomes;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,33 @@
+// A case that was run, or the reason why it was not.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/validate/measured_case.hpp"
+
+namespace rehearse::sim {
+
+struct Outcome {
+  std::string id, group, source;
+  std::vector<std::string> inferred;
+  Metrics measured, predicted, simulated;
+  std::string failed;  // the reason; empty when the case ran
+};
+
+struct ValidationOptions {
+  bool simulate = false;
+  std::vector<std::pair<std::string, std::string>> sets;  // of every job, in order
+};
+
+// A simulated job is folded and cut into whole passes of a stage, unless the case or `sets` ask for another granularity: a step of hundreds
+// of micro-batches then has thousands of operations and not millions. Every simulation runs in a process of its own.
+[[nodiscard]] Outcome run_case(const MeasuredCase& measured_case, const ValidationOptions& options);
+
+// Called with the share of the cases done, 0..1.
+[[nodiscard]] std::vector<Outcome> run_cases(const std::vector<MeasuredCase>& cases, const ValidationOptions& options,
+                                             const std::function<void(double)>& progress);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,77 @@
+// Tables of a validation.
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "sim/report/table.hpp"
+#include "sim/validate/validation_report.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+bool has_simulated(const Validation& validation) {
+  return std::ranges::any_of(validation.outcomes, [](const Outcome& outcome) { return !outcome.simulated.empty(); });
+}
+
+std::vector<std::string> row_of(const Outcome& outcome, Metric metric, bool simulated) {
+  const auto both = [&](std::vector<std::string>& row, const Metrics& metrics) {
+    const auto value = metrics.find(metric);
+    if (value == metrics.end()) return row.insert(row.end(), {"", ""}), void();
+    row.push_back(fmt::format("{:.4g}", value->second));
+    row.push_back(signed_percent(relative_error(value->second, outcome.measured.at(metric))));
+  };
+  std::vector<std::string> row{outcome.group, outcome.id, std::string(name_of(metric)), fmt::format("{:.4g}", outcome.measured.at(metric))};
+  both(row, outcome.predicted);
+  if (simulated) both(row, outcome.simulated);
+  row.push_back(fmt::format("{}", fmt::join(outcome.inferred, " ")));
+  return row;
+}
+
+}  // namespace
+
+void print_cases(const Validation& validation, bool colour, std::ostream& out) {
+  const bool simulated = has_simulated(validation);
+  Table table{.columns = {{"group", Align::left}, {"case", Align::left}, {"metric", Align::left}, {"measured"}, {"predicted"}, {"error"}},
+              .bold_header = colour};
+  if (simulated) table.columns.insert(table.columns.end(), {{"simulated"}, {"error"}});
+  table.columns.push_back({"inferred", Align::left});
+  for (const Outcome& outcome : validation.outcomes) {
+    for (const auto& [metric, value] : outcome.measured) {
+      if (outcome.predicted.contains(metric)) table.rows.push_back(row_of(outcome, metric, simulated));
+    }
+  }
+  if (!table.rows.empty()) table.print(out);
+  for (const Outcome& outcome : validation.outcomes) {
+    if (!outcome.failed.empty()) fmt::print(out, "failed: {}: {}\n", outcome.id, outcome.failed);
+  }
+}
+
+void print_summaries(const Validation& validation, bool colour, std::ostream& out) {
+  Table table{.columns = {{"group", Align::left},
+                          {"metric", Align::left},
+                          {"method", Align::left},
+                          {"cases", Align::left},
+                          {"number"},
+                          {"mean |error|"},
+                          {"median"},
+                          {"90 %"},
+                          {"worst"},
+                          {"bias"},
+                          {"worst case", Align::left}},
+              .bold_header = colour};
+  for (const ErrorSummary& summary : validation.summaries) {
+    table.rows.push_back({summary.group, std::string(name_of(summary.metric)), summary.method, summary.cases, std::to_string(summary.count),
+                          percent(summary.mean_abs), percent(summary.median_abs), percent(summary.p90_abs), signed_percent(summary.worst),
+                          signed_percent(summary.bias), summary.worst_id});
+  }
+  table.print(out);
+  const auto failed = std::ranges::count_if(validation.outcomes, [](const Outcome& outcome) { return !outcome.failed.empty(); });
+  fmt::print(out, "{} cases, {} failed\n", validation.outcomes.size(), failed);
+}
+
+}  // namespace rehearse::sim

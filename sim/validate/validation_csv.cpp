@@ -1,0 +1,34 @@
+// One row per case and measured metric; failed cases have no prediction.
+#include <fmt/ranges.h>
+
+#include "sim/report/csv.hpp"
+#include "sim/validate/validation_report.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+struct Cell {
+  std::string value, error_pct;
+};
+
+Cell cell_of(const Outcome& outcome, Metric metric, const Metrics& metrics) {
+  const auto found = metrics.find(metric);
+  if (found == metrics.end()) return {};
+  return {fmt::format("{}", found->second), fmt::format("{}", 100 * relative_error(found->second, outcome.measured.at(metric)))};
+}
+
+}  // namespace
+
+void write_validation_csv(const Validation& validation, std::ostream& out) {
+  csv_row(out, "group", "id", "metric", "measured", "predicted", "error_pct", "simulated", "simulated_error_pct", "inferred", "failed");
+  for (const Outcome& outcome : validation.outcomes) {
+    for (const auto& [metric, measured] : outcome.measured) {
+      const Cell predicted = cell_of(outcome, metric, outcome.predicted);
+      const Cell simulated = cell_of(outcome, metric, outcome.simulated);
+      csv_row(out, outcome.group, outcome.id, name_of(metric), measured, predicted.value, predicted.error_pct, simulated.value,
+              simulated.error_pct, fmt::format("{}", fmt::join(outcome.inferred, " ")), outcome.failed);
+    }
+  }
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,57 @@
+#include "sim/validate/validation_report.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+Json metrics_json(const Metrics& metrics) {
+  Json json = Json::object();
+  for (const auto& [metric, value] : metrics) json[std::string(name_of(metric))] = value;
+  return json;
+}
+
+Json errors_json(const Outcome& outcome, const Metrics& metrics) {
+  Json json = Json::object();
+  for (const auto& [metric, value] : metrics) {
+    json[std::string(name_of(metric))] = 100 * relative_error(value, outcome.measured.at(metric));
+  }
+  return json;
+}
+
+Json case_json(const Outcome& outcome) {
+  Json json{{"id", outcome.id},
+            {"group", outcome.group},
+            {"inferred", outcome.inferred},
+            {"measured", metrics_json(outcome.measured)},
+            {"predicted", metrics_json(outcome.predicted)},
+            {"simulated", metrics_json(outcome.simulated)},
+            {"error_pct", errors_json(outcome, outcome.predicted)},
+            {"simulated_error_pct", errors_json(outcome, outcome.simulated)},
+            {"failed", nullptr}};
+  if (!outcome.failed.empty()) json["failed"] = outcome.failed;
+  return json;
+}
+
+Json summary_json(const ErrorSummary& summary) {
+  return {{"group", summary.group},
+          {"metric", name_of(summary.metric)},
+          {"method", summary.method},
+          {"cases", summary.cases},
+          {"number", summary.count},
+          {"mean_abs_error_pct", 100 * summary.mean_abs},
+          {"median_abs_error_pct", 100 * summary.median_abs},
+          {"p90_abs_error_pct", 100 * summary.p90_abs},
+          {"worst_error_pct", 100 * summary.worst},
+          {"worst_id", summary.worst_id},
+          {"bias_pct", 100 * summary.bias}};
+}
+
+}  // namespace
+
+Json validation_json(const Validation& validation) {
+  Json json{{"cases", Json::array()}, {"groups", Json::array()}};
+  for (const Outcome& outcome : validation.outcomes) json["cases"].push_back(case_json(outcome));
+  for (const ErrorSummary& summary : validation.summaries) json["groups"].push_back(summary_json(summary));
+  return json;
+}
+
+}  // namespace rehearse::sim

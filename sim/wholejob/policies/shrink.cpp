@@ -1,0 +1,21 @@
+// Elastic: the data-parallel replicas of lost nodes are left out until the nodes are repaired; the others go on with the same global batch.
+#include "sim/wholejob/policy.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class Shrink final : public RecoveryPolicy {
+ public:
+  [[nodiscard]] Response respond(const Situation& situation, const RecoverySpec& spec) const override {
+    if (situation.nodes > 0) return leave_out(spec);
+    Response response;
+    response.time = &time_of(situation.level, spec);
+    response.everything = situation.level == FaultLevel::job;
+    return response;
+  }
+};
+
+const RecoveryPolicyRegistry::Registration<Shrink> registration("shrink");
+
+}  // namespace
+}  // namespace rehearse::sim

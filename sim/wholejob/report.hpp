@@ -1,0 +1,40 @@
+// What `run` and `replay` found out, for the reporters.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/wholejob/history.hpp"
+#include "sim/wholejob/plan.hpp"
+#include "sim/wholejob/run_result.hpp"
+#include "sim/wholejob/statistics.hpp"
+
+namespace rehearse::sim {
+
+// One value of a swept key.
+struct SweepPoint {
+  std::string value;
+  WholeJobPlan plan;  // its job is not kept
+  FormulaResult formula;
+  Statistics ettr, total_s;  // over the runs
+};
+
+struct WholeJobReport {
+  WholeJobPlan plan;
+  FormulaResult formula;
+  std::vector<RunResult> runs;
+  History history;        // of the only run; else empty
+  bool replay = false;    // the history is the answer
+  std::string sweep_key;  // "" when nothing is swept
+  std::vector<SweepPoint> sweep;
+};
+
+// Of one number of every run.
+template <class Get>
+[[nodiscard]] Statistics statistics_over(const std::vector<RunResult>& runs, Get get) {
+  std::vector<double> values;
+  for (const RunResult& run : runs) values.push_back(static_cast<double>(get(run)));
+  return statistics_of(std::move(values));
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,124 @@
+// result.json of `run` and `replay` (docs/output-formats.md).
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "sim/report/reporter.hpp"
+#include "sim/report/version.hpp"
+#include "sim/wholejob/reporters/numbers.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int format = 1;  // as of result.json
+
+Json statistics_json(const Statistics& all) {
+  return {{"mean", all.mean}, {"deviation", all.deviation}, {"low", all.low}, {"high", all.high}, {"p5", all.p5}, {"p50", all.p50},
+          {"p95", all.p95}};
+}
+
+Json account_json(const Account& account) {
+  Json json;
+  for (std::size_t i = 0; i < cause_count; ++i) json[std::string(key_of(static_cast<Cause>(i)))] = account.ns[i];
+  return json;
+}
+
+Json run_json(const RunResult& run) {
+  Json levels;
+  for (std::size_t i = 0; i < level_count; ++i) levels[std::string(fault_levels.of(static_cast<FaultLevel>(i)))] = run.failures[i];
+  return {{"seed", run.seed},
+          {"ettr", run.ettr()},
+          {"finished", run.finished == 1},
+          {"wall_ns", run.wall},
+          {"account_ns", account_json(run.account)},
+          {"steps", run.steps},
+          {"lost_steps", run.lost_steps},
+          {"saves", run.saves},
+          {"failures", levels},
+          {"not_felt", run.not_felt},
+          {"slow", run.slow},
+          {"waits", run.waits},
+          {"resized", run.resized}};
+}
+
+Json plan_json(const WholeJobPlan& plan) {
+  const CheckpointTimes& checkpoint = plan.checkpoint;
+  return {{"step_s", plan.step_s},
+          {"step_method", plan.step_method},
+          {"interval_steps", plan.training.interval},
+          {"optimum_interval_steps", optimum_interval_steps(plan.formula_input)},
+          {"checkpoint_bytes", checkpoint.bytes},
+          {"save_s", checkpoint.save_s},
+          {"blocking_s", checkpoint.blocking_s},
+          {"background_s", checkpoint.background_s},
+          {"load_s", checkpoint.load_s},
+          {"init_s", to_s(plan.init)},
+          {"repair_s", plan.formula_input.repair_s},
+          {"failures_per_day", plan.formula_input.failures_per_s * seconds_per_day}};
+}
+
+Json formula_json(const FormulaResult& formula) {
+  return {{"ettr", formula.ettr},         {"effective_s", formula.effective_s}, {"interrupted_s", formula.interrupted_s},
+          {"total_s", formula.total_s()}, {"failures", formula.failures},       {"mttf_s", formula.mttf_s}};
+}
+
+Json statistics_of_runs(const WholeJobReport& report) {
+  Json json;
+  for (const Quantity& quantity : quantities_of(report)) {
+    json[std::string(quantity.key)] = statistics_json(statistics_over(report.runs, quantity.of_run));
+  }
+  return json;
+}
+
+Json sweep_json(const WholeJobReport& report) {
+  Json points = Json::array();
+  for (const SweepPoint& point : report.sweep) {
+    points.push_back({{"value", point.value},
+                      {"plan", plan_json(point.plan)},
+                      {"formula", formula_json(point.formula)},
+                      {"ettr", statistics_json(point.ettr)},
+                      {"total_s", statistics_json(point.total_s)}});
+  }
+  return {{"key", report.sweep_key}, {"points", points}};
+}
+
+Json whole_job_json(const WholeJobReport& report) {
+  if (!report.sweep.empty()) return {{"sweep", sweep_json(report)}};
+  Json runs = Json::array();
+  for (const RunResult& run : report.runs) runs.push_back(run_json(run));
+  return {{"plan", plan_json(report.plan)},
+          {"formula", formula_json(report.formula)},
+          {"simulated", statistics_of_runs(report)},
+          {"runs", runs}};
+}
+
+Json report_json(const Report& report) {
+  const JobSummary& job = report.job;
+  return {{"format", format},
+          {"version", version()},
+          {"job",
+           {{"name", job.name},
+            {"model", job.model},
+            {"cluster", job.cluster},
+            {"gpu", job.gpu},
+            {"gpus", job.gpus},
+            {"layout", job.layout},
+            {"batch", job.batch}}},
+          {"seed", job.seed},
+          {"input_hash", job.input_hash},
+          {"whole_job", whole_job_json(*report.whole_job)}};
+}
+
+class WholeJobJson final : public Reporter {
+ public:
+  [[nodiscard]] std::string_view file_name() const override { return "result.json"; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.whole_job != nullptr; }
+  void write(const Report& report, std::ostream& out) const override {
+    out << report_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  }
+};
+
+const ReporterRegistry::Registration<WholeJobJson> registration("whole-job-json");
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,38 @@
+#include "sim/wholejob/reporters/numbers.hpp"
+
+#include <fmt/format.h>
+
+namespace rehearse::sim {
+
+std::vector<Quantity> quantities_of(const WholeJobReport& report) {
+  using Unit = Quantity::Unit;
+  const FormulaResult& formula = report.formula;
+  const double tokens = report.plan.tokens_per_step;
+  const double steps_by_formula = report.plan.formula_input.steps;
+  const auto per_s = [](double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; };
+  const auto mttf = formula.mttf_s > 0 ? std::optional(formula.mttf_s) : std::nullopt;
+  return {
+      {"ettr", "ETTR", Unit::share, [](const RunResult& run) { return run.ettr(); }, formula.ettr},
+      {"total_s", "total time", Unit::seconds, [](const RunResult& run) { return to_s(run.wall); }, formula.total_s()},
+      {"goodput_tokens_per_s", "goodput tokens/s", Unit::tokens_per_s,
+       [=](const RunResult& run) { return per_s(tokens * static_cast<double>(run.steps), to_s(run.wall)); },
+       per_s(tokens * steps_by_formula, formula.total_s())},
+      {"steps", "steps", Unit::count, [](const RunResult& run) { return static_cast<double>(run.steps); }, steps_by_formula},
+      {"lost_steps", "steps rolled back", Unit::count, [](const RunResult& run) { return static_cast<double>(run.lost_steps); }, {}},
+      {"saves", "checkpoints", Unit::count, [](const RunResult& run) { return static_cast<double>(run.saves); },
+       steps_by_formula / report.plan.formula_input.interval_steps},
+      {"failures", "failures", Unit::count, [](const RunResult& run) { return static_cast<double>(run.all_failures()); }, formula.failures},
+      {"mttf_s", "time between failures", Unit::seconds, [](const RunResult& run) { return run.mttf_s(); }, mttf},
+      {"slow", "times something was slow", Unit::count, [](const RunResult& run) { return static_cast<double>(run.slow); }, {}},
+      {"waits", "waits for nodes", Unit::count, [](const RunResult& run) { return static_cast<double>(run.waits); }, {}},
+      {"resized", "changes of dp", Unit::count, [](const RunResult& run) { return static_cast<double>(run.resized); }, {}},
+      {"not_felt", "failures of idle nodes", Unit::count, [](const RunResult& run) { return static_cast<double>(run.not_felt); }, {}}};
+}
+
+std::string clock_text(Ns at) {
+  constexpr Ns second = 1'000'000'000, minute = 60, hour = 60 * minute, day = 24 * hour;
+  const Ns s = at / second;
+  return fmt::format("{} d {:02}:{:02}:{:02}", s / day, s % day / hour, s % hour / minute, s % minute);
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,25 @@
+// The quantities that reports give of whole jobs: the same for the console, JSON and CSV.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sim/wholejob/report.hpp"
+
+namespace rehearse::sim {
+
+struct Quantity {
+  std::string_view key, name;
+  enum class Unit { share, seconds, count, tokens_per_s } unit = Unit::count;
+  std::function<double(const RunResult&)> of_run;
+  std::optional<double> by_formula;
+};
+
+[[nodiscard]] std::vector<Quantity> quantities_of(const WholeJobReport& report);
+
+// "12 d 03:04:05".
+[[nodiscard]] std::string clock_text(Ns at);
+
+}  // namespace rehearse::sim

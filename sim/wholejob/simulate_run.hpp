@@ -1,0 +1,21 @@
+// Whole jobs on SimGrid.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "sim/wholejob/history.hpp"
+#include "sim/wholejob/plan.hpp"
+#include "sim/wholejob/run_result.hpp"
+
+namespace rehearse::sim {
+
+// One run. SimGrid allows one simulation per process: a second call in the same process throws std::logic_error. `history` may be null.
+[[nodiscard]] RunResult simulate_run(const WholeJobPlan& plan, std::uint64_t seed, History* history = nullptr);
+
+// `runs` runs with seeds first_seed, first_seed + 1, ..., each in a process of its own, `processes` at a time. The result does not depend
+// on that number. `progress`, with the share done, may be empty.
+[[nodiscard]] std::vector<RunResult> simulate_runs(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, int processes,
+                                                   const std::function<void(double)>& progress = {});
+
+}  // namespace rehearse::sim

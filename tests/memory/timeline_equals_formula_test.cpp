@@ -1,0 +1,137 @@
+// The peak on the timeline equals the formula, whatever is switched on: both count the same tensors, one event by event in the times of the
+// simulation, the other slot by slot. And both equal equations (4)-(6) written out by hand where everything is uniform.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "../engine/jobs.hpp"
+#include "sim/engine/simulate.hpp"
+#include "sim/memory/predicted.hpp"
+#include "workloads/allocations.hpp"
+#include "workloads/schedule.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+// Sums of the same doubles in another order: 1e-12 of them.
+constexpr double rounding = 1e-12;
+
+void expect_equal_peaks(const sim::Job& job, const std::string& what) {
+  const sim::MemoryResult formula = sim::predicted_memory(job);
+  const sim::MemoryResult timeline = sim::critical_path(job).result.memory;
+  ASSERT_FALSE(timeline.ranks.empty()) << what;
+  for (const sim::RankMemory& rank : timeline.ranks) {
+    const sim::RankMemory& stage = formula.ranks.at(static_cast<std::size_t>(rank.stage));
+    EXPECT_NEAR(rank.peak_bytes(), stage.peak_bytes(), rounding * stage.peak_bytes()) << what << ", stage " << rank.stage;
+  }
+}
+
+TEST(TimelineEqualsFormula, ForEveryRecomputationAndShardingWithAndWithoutSequenceParallelism) {
+  for (const char* recompute : {"none", "selective", "full", "{full_layers: 1}"}) {
+    for (const char* sharding : {"none", "zero1", "zero2", "zero3"}) {
+      for (const char* sp : {"false", "true"}) {
+        for (const char* overlap : {"{}", "{dp_gradients: true, dp_parameters: true}", "{pp: false}"}) {
+          const std::string extra = fmt::format("recompute: {}\noptimizer: {{sharding: {}}}\noverlap: {}\n", recompute, sharding, overlap);
+          expect_equal_peaks(small_job(8, fmt::format("{{tp: 2, pp: 2, sp: {}}}", sp), "{global: 16, micro: 2, sequence: 1024}", extra),
+                             extra + "sp " + sp);
+        }
+      }
+    }
+  }
+}
+
+TEST(TimelineEqualsFormula, ForEverySchedule) {
+  for (const std::string& schedule : workloads::ScheduleRegistry::names()) {
+    const workloads::Schedule& order = workloads::ScheduleRegistry::get(schedule);
+    const int chunks = order.refusal({4, 1, 8}).empty() ? 1 : 2;
+    if (!order.refusal({4, chunks, 8}).empty()) FAIL() << schedule << " takes neither one nor two chunks";
+    const std::string parallel = fmt::format("{{pp: 4, vpp: {}}}", chunks);
+    expect_equal_peaks(small_job(4, parallel, "{global: 8, micro: 1, sequence: 1024}", "schedule: " + schedule + "\n"), schedule);
+  }
+}
+
+TEST(TimelineEqualsFormula, AtEveryGranularity) {
+  for (const char* granularity : {"stage", "layer", "operator"}) {
+    const std::string extra = fmt::format("simulation: {{granularity: {}}}\noptimizer: {{sharding: zero1}}\n", granularity);
+    expect_equal_peaks(small_job(16, "{tp: 2, pp: 4, sp: true}", "{global: 16, micro: 1, sequence: 1024}", extra), granularity);
+  }
+}
+
+// 1f1b, 8 equal layers without ends on 4 stages, 8 micro-batches, bf16 with fp32 gradients: stage s holds min(8, 4 - s) micro-batches of 2
+// layers; backward of a layer works on the gradients of its input and output (2 s b h) and of the MLP's intermediate tensors (2 s b 4h),
+// all in 2 bytes, while the next input or gradient (s b h, 2 bytes) arrives.
+TEST(TimelineEqualsFormula, AndBothTheAlgebraOfAUniformPipeline) {
+  const sim::Job job = small_job(4, "{pp: 4}", "{global: 8, micro: 1, sequence: 1024}");
+  const double states = 2.0 * 1024 * 1024;
+  const double layer = workloads::layer_program(job.workload, false).parameters;
+  const double activations = workloads::layer_activation_bytes(job.workload, false);
+  const double work = 2 * states + 2 * 4 * states;
+  const sim::MemoryResult formula = sim::predicted_memory(job);
+  for (int s = 0; s < 4; ++s) {
+    const double in_flight = workloads::ScheduleRegistry::get("1f1b").peak_in_flight({4, 1, 8}, s);
+    EXPECT_EQ(in_flight, std::min(8, 4 - s));
+    const bool receives = s > 0 || in_flight > 1;
+    const double expected =
+        2 * layer * (2 + 4 + 12) + in_flight * 2 * activations + work + (receives ? states : 0) + 2 * 12.0 * 1024 * 1024;
+    EXPECT_NEAR(formula.ranks[s].tensor_bytes(), expected, rounding * expected) << "stage " << s;
+  }
+  expect_equal_peaks(job, "uniform");
+}
+
+// What is taken is given back, class by class.
+TEST(TimelineEqualsFormula, AndOnlyStaticMemoryRemainsAfterTheStep) {
+  const sim::Job job =
+      small_job(16, "{tp: 2, pp: 4, sp: true}", "{global: 16, micro: 1, sequence: 1024}", "optimizer: {sharding: zero3}\n");
+  const std::vector<std::vector<sim::MemorySample>> series = sim::critical_path(job).timeline.memory;
+  ASSERT_FALSE(series.empty());
+  for (const std::vector<sim::MemorySample>& samples : series) {
+    ASSERT_GT(samples.size(), 10U);
+    for (std::size_t use = 0; use < sim::memory_use_count; ++use) {
+      double largest = 0;
+      for (const sim::MemorySample& sample : samples) {
+        largest = std::max(largest, sample.held.bytes[use]);
+        EXPECT_GE(sample.held.bytes[use], -rounding * largest) << "use " << use;
+      }
+      EXPECT_NEAR(samples.back().held.bytes[use], samples.front().held.bytes[use], rounding * largest) << "use " << use;
+    }
+    EXPECT_GT(std::ranges::max_element(samples, {}, [](const auto& s) { return s.held.total(); })->held.total(),
+              samples.front().held.total());
+  }
+}
+
+// Equations (25) and (27): ZeRO-1 divides optimizer states by the replicas, an optimizer on the host leaves none on the GPU.
+TEST(StaticMemory, IsShardedAsZeroSays) {
+  sim::Job job = small_job(8, "{tp: 2}", "{global: 16, micro: 1, sequence: 1024}", "optimizer: {sharding: none}\n");
+  const double n = 1e6;
+  const auto held = [&](int zero) {
+    job.workload.optimizer.zero_stage = zero;
+    return workloads::static_memory(job.workload, {}, n);
+  };
+  EXPECT_EQ(held(0).total(), 18 * n);
+  EXPECT_EQ(held(1).total(), (2 + 4 + 12.0 / 4) * n);
+  EXPECT_EQ(held(2).total(), (2 + 16.0 / 4) * n);
+  EXPECT_EQ(held(3).total(), 18.0 / 4 * n);
+  job.workload.optimizer.shard_group = 2;
+  EXPECT_EQ(held(3).total(), 18.0 / 2 * n);
+  job.workload.optimizer.on_cpu = true;
+  EXPECT_EQ(held(0).optimizer, 0);
+}
+
+// Equations (33)-(35): with offload about two layers' activations stay, however many layers and micro-batches there are.
+TEST(Offload, KeepsAboutTwoLayersActivations) {
+  for (const int layers : {8, 16}) {
+    sim::Job job = small_job(2, "{pp: 2}", "{global: 8, micro: 1, sequence: 1024}", "", 8, layers);
+    job.workload.offload_activations = true;
+    const double one = workloads::layer_activation_bytes(job.workload, false);
+    for (const sim::RankMemory& stage : sim::predicted_memory(job).ranks) {
+      EXPECT_GE(stage.at_peak[sim::MemoryUse::activations], one);
+      EXPECT_LE(stage.at_peak[sim::MemoryUse::activations], 3 * one * (1 + rounding));  // leaving, at hand, coming back
+    }
+    expect_equal_peaks(job, "offload");
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::tests

@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sim/validate/measured_case.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CaseFiles : public testing::Test {
+ protected:
+  CaseFiles() : folder_(fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::create_directories(folder_ / "cases");
+  }
+  ~CaseFiles() override { fs::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+
+  // The message of reading one case file, without its folder.
+  [[nodiscard]] std::string error(const std::string& text) const {
+    try {
+      static_cast<void>(read_cases({write("cases/c.yaml", text)}));
+    } catch (const config::InputError& refusal) {
+      return std::string(refusal.what()).substr((folder_ / "cases").string().size() + 1);
+    }
+    return "accepted";
+  }
+
+ private:
+  fs::path folder_;
+};
+
+const std::string good = "- {id: a, source: s, group: g, job: {model: m}, measured: {step_s: 2}, inferred: [model]}\n";
+
+TEST_F(CaseFiles, KeepWhatTheySay) {
+  const auto cases = read_cases({write("cases/c.yaml", good)});
+  ASSERT_EQ(cases.size(), 1);
+  EXPECT_EQ(cases[0].id, "a");
+  EXPECT_EQ(cases[0].group, "g");
+  EXPECT_EQ(cases[0].measured, (Metrics{{Metric::step_s, 2.0}}));
+  EXPECT_EQ(cases[0].inferred, std::vector<std::string>{"model"});
+  EXPECT_FALSE(cases[0].models);
+}
+
+TEST_F(CaseFiles, FindModelsBesideThemOrOneFolderUp) {
+  write("models.yaml", "above: {layers: 1}\n");
+  EXPECT_TRUE(read_cases({write("cases/c.yaml", good)})[0].models.find("above"));
+  write("cases/models.yaml", "beside: {layers: 1}\n");
+  EXPECT_TRUE(read_cases({write("cases/c.yaml", good)})[0].models.find("beside"));
+}
+
+TEST_F(CaseFiles, AreRefusedWithPosition) {
+  EXPECT_TRUE(error("- {id: a, source: s, job: {}, measurd: {step_s: 1}}\n").starts_with("c.yaml:1:31: error: unknown key 'measurd'"));
+  EXPECT_TRUE(error("- {id: a, source: s, job: {}, measured: {step: 1}}\n").starts_with("c.yaml:1:42: error: unknown key 'step'"));
+  EXPECT_TRUE(error("- {id: a, source: s, job: {}, measured: {step_s: 0}}\n").starts_with("c.yaml:1:50: error:"));
+  EXPECT_TRUE(error("- {id: a, source: s, job: {}, measured: {step_s: fast}}\n").starts_with("c.yaml:1:50: error:"));
+  EXPECT_TRUE(error("- {id: a, source: s, job: {}, measured: {}}\n").starts_with("c.yaml:1:41: error: a case needs a measurement"));
+  EXPECT_TRUE(error("- {id: a, source: s, job: llama, measured: {step_s: 1}}\n").find("job must be a mapping") != std::string::npos);
+  EXPECT_TRUE(error("- {source: s, job: {}, measured: {step_s: 1}}\n").starts_with("c.yaml:1:3: error: missing key 'id'"));
+  EXPECT_TRUE(error("cases: none\n").starts_with("c.yaml:1:1: error:"));
+}
+
+TEST_F(CaseFiles, NameEachCaseOnce) {
+  EXPECT_TRUE(error(good + good).starts_with("c.yaml:2:8: error: the id 'a' stands for another case already")) << error(good + good);
+}
+
+}  // namespace
+}  // namespace rehearse::sim

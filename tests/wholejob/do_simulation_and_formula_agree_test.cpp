@@ -1,0 +1,89 @@
+// Where the formula's assumptions hold (failures rare against the recovery time and the interval), the mean over many simulated runs is
+// the formula's ETTR.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "sim/wholejob/report.hpp"
+#include "sim/wholejob/simulate_run.hpp"
+#include "tests/wholejob/runs.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+Statistics simulated_ettr(const WholeJobPlan& plan, int runs) {
+  return statistics_over(simulate_runs(plan, 1, runs, 2), [](const RunResult& run) { return run.ettr(); });
+}
+
+std::string sections(double steps, int interval, double save_s, double rate_per_day) {
+  return fmt::format(
+      "training: {{steps: {}, init: 100 s}}\ncheckpoint: {{interval: {}, save_time: {} s, load_time: 0 s}}\n"
+      "faults: {{all: {{source: poisson, rate: {} /day}}}}\n",
+      steps, interval, save_s, rate_per_day);
+}
+
+struct Setting {
+  double steps;
+  int interval;
+  double save_s, rate_per_day;
+};
+
+class DoSimulationAndFormulaAgree : public testing::TestWithParam<Setting> {};
+
+// The formula leaves out failures during recovery and saving, which are a share 1 - ETTR of all, and the piece of a save that a failure
+// undoes: both of second order. What they can do to ETTR is bounded by (1 - ETTR)^2, and added to the confidence interval.
+TEST_P(DoSimulationAndFormulaAgree, over_seeds) {
+  const auto& [steps, interval, save_s, rate] = GetParam();
+  const tests::TenSecondJob ten(sections(steps, interval, save_s, rate));
+  const double by_formula = formula(ten.plan.formula_input).ettr;
+  const Statistics all = simulated_ettr(ten.plan, 200);
+  const double second_order = (1 - by_formula) * (1 - by_formula);
+  EXPECT_GE(by_formula, all.low - second_order);
+  EXPECT_LE(by_formula, all.high + second_order);
+  EXPECT_LT(std::abs(all.mean - by_formula), 0.003);
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, DoSimulationAndFormulaAgree,
+                         testing::Values(Setting{300000, 10, 1.0, 0.005}, Setting{300000, 100, 5.0, 0.005}, Setting{100000, 50, 4.0, 0.05},
+                                         Setting{100000, 200, 20.0, 0.05}));
+
+// The spans of a run are SimGrid activities one after another: its clock ends where the exact account does, up to the rounding of one
+// double (2e-16) per event.
+TEST(DoesSimgridsClockAgree, with_the_account) {
+  const tests::TenSecondJob ten(sections(100000, 50, 4, 1));
+  const RunResult result = simulate_runs(ten.plan, 3, 1, 1).front();
+  EXPECT_GT(result.all_failures(), 50);
+  EXPECT_NEAR(result.clock_s / to_s(result.wall), 1, 1e-12);
+}
+
+TEST(DoSeedsDecideAlone, whatever_the_number_of_processes) {
+  const tests::TenSecondJob ten(sections(5000, 50, 4, 1));
+  const std::vector<RunResult> one = simulate_runs(ten.plan, 7, 12, 1);
+  const std::vector<RunResult> three = simulate_runs(ten.plan, 7, 12, 3);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(one[i].seed, 7 + i);
+    EXPECT_EQ(to_numbers(one[i]), to_numbers(three[i]));
+  }
+  EXPECT_NE(one[0].wall, one[1].wall);
+}
+
+// Simulated ETTR over common histories is lower at intervals well below and well above (44): the optimum lies between.
+TEST(DoesTheSimulatedOptimumBracketYoungs, on_both_sides) {
+  const auto ettr_at = [](int interval) {
+    const tests::TenSecondJob ten(sections(40000, interval, 30, 0.5));
+    double sum = 0;
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) sum += tests::run_alone(ten.plan, seed).ettr();
+    return sum / 100;
+  };
+  // 8 nodes x 0.5 a day = 4 / 86400 s: sqrt(2 * 30 * 21600) = 1138 s, 114 steps.
+  const tests::TenSecondJob automatic(
+      "training: {steps: 40000, init: 100 s}\ncheckpoint: {interval: auto, save_time: 30 s, load_time: 0 s}\n"
+      "faults: {all: {source: poisson, rate: 0.5 /day}}\n");
+  EXPECT_EQ(automatic.plan.training.interval, 114);
+  const double best = ettr_at(114);
+  EXPECT_GT(best, ettr_at(57));
+  EXPECT_GT(best, ettr_at(228));
+}
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,87 @@
+// Steps of a cluster that is not well.
+#include <gtest/gtest.h>
+
+#include "sim/analytic/predict.hpp"
+#include "tests/wholejob/runs.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+Job job() { return tests::whole_job("training: {steps: 10}\n"); }
+
+// One slow stage holds up the pipeline by (f - 1) times its own work, and that is at most what slowing every GPU down would cost.
+TEST(WhatDoesASlowClusterCost, a_straggler) {
+  const Job healthy = job();
+  const StepResult step = predict(healthy);
+  const double own = step.ranks[0].phases[Phase::compute] + step.ranks[0].phases[Phase::recompute] + step.ranks[0].phases[Phase::optimizer];
+  const double slow = predicted_step_s(healthy, {.slow_stages = {{0, 1.3}}});
+  EXPECT_NEAR(slow, step.step_s + 0.3 * own, 1e-12 * slow);
+  EXPECT_GT(slow, step.step_s);
+  EXPECT_LE(slow, 1.3 * step.step_s);
+  // Two stragglers in one stage cost what the slower of them costs; stragglers in two stages what the worse stage does.
+  EXPECT_EQ(predicted_step_s(healthy, {.slow_stages = {{0, 1.3}, {1, 1.01}}}), slow);
+}
+
+// Ports at half speed are the job on a cluster with ports of half the bandwidth.
+TEST(WhatDoesASlowClusterCost, slow_ports) {
+  const Job healthy = job();
+  Job half = healthy;
+  half.cluster.nic.bandwidth_bytes_per_s /= 2;
+  EXPECT_EQ(predicted_step_s(healthy, {.ports = 2}), predict(half).step_s);
+  EXPECT_GT(predicted_step_s(healthy, {.ports = 2}), predicted_step_s(healthy, {}));
+}
+
+// Trunks that take 4/3 as long are an oversubscription of 4/3.
+TEST(WhatDoesASlowClusterCost, a_lost_spine) {
+  setenv("REHEARSE_DATA", REHEARSE_SOURCE_DIR, 1);
+  const Job healthy = load_job({"llama3-70b-64-h100", {}, {}});
+  Job narrow = healthy;
+  narrow.cluster.network.oversubscription *= 4.0 / 3;
+  narrow.cluster.network.trunk.bandwidth_bytes_per_s /= 4.0 / 3;
+  EXPECT_EQ(predicted_step_s(healthy, {.trunks = 4.0 / 3}), predict(narrow).step_s);
+}
+
+// 3 of 4 replicas: 48 sequences are 16 micro-batches each; 2 of 4: 24.
+TEST(WhatDoesASlowClusterCost, fewer_replicas) {
+  const Job healthy = job();
+  const Job three = tests::small_job(48, "{tp: 8, pp: 2, dp: 3}", "{global: 48, micro: 1, sequence: 128}");
+  EXPECT_DOUBLE_EQ(predicted_step_s(healthy, {.replicas_lost = 1}), predict(three).step_s);
+  EXPECT_THROW(static_cast<void>(predicted_step_s(healthy, {.replicas_lost = 4})), config::InputError);
+}
+
+// Given steps are stretched by the predicted ratio; each state is worked out once; nothing is faster than health.
+TEST(WhatDoesASlowClusterCost, relative_to_the_given_step) {
+  const Job healthy = job();
+  StepTimes steps(healthy, 10);
+  const ClusterState slow{.slow_stages = {{1, 2.0}}, .ports = 1.5};
+  const double ratio = predicted_step_s(healthy, slow) / predicted_step_s(healthy, {});
+  EXPECT_EQ(steps.at(slow), to_ns(10 * ratio));
+  EXPECT_EQ(steps.at(slow), to_ns(10 * ratio));
+  EXPECT_EQ(steps.states(), 1U);
+  EXPECT_EQ(steps.at({}), to_ns(10));
+  EXPECT_EQ(steps.at({.replicas_lost = 4}), 0);
+}
+
+// Node 6 holds stage 1 of replica 2: slow until its replica is left out.
+TEST(WhatDoesASlowClusterCost, where_the_slow_gpu_is) {
+  const Job healthy = job();
+  const NodeMap map(healthy.workload.parallel, 8);
+  EXPECT_EQ(map.stages(6), std::set<int>{1});
+  EXPECT_EQ(map.replicas(6), std::set<int>{2});
+  Slowness slowness;
+  Fault fault;
+  fault.component = Component::gpu;
+  fault.kind = FaultKind::slow;
+  fault.node = 6;
+  fault.slowdown = 1.3;
+  fault.duration = to_ns(60);
+  slowness.begin(fault);
+  EXPECT_EQ(slowness.state(map, {}).slow_stages, (std::map<int, double>{{1, 1.3}}));
+  EXPECT_TRUE(slowness.state(map, {2}).slow_stages.empty());
+  EXPECT_EQ(slowness.next_end(), to_ns(60));
+  EXPECT_EQ(slowness.end_by(to_ns(60)), 1);
+  EXPECT_TRUE(slowness.state(map, {}).healthy());
+}
+
+}  // namespace
+}  // namespace rehearse::sim
