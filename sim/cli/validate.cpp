@@ -86,7 +86,8 @@ class Validate final : public Command {
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto options = std::make_shared<Options>();
     app.add_option("FILE", options->files, "Case files: lists of jobs with what was measured (docs/validation.md)")->required();
-    app.add_flag("--simulate", options->simulate, "Simulate each case as well, folded and (unless it says otherwise) stage by stage");
+    app.add_flag("--simulate", options->simulate,
+                 "Simulate each case as well: folded, pipelines stage by stage unless the case says otherwise");
     app.add_option("--set", options->sets, "Set a key of every job, e.g. simulation.granularity=layer; may be given several times")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);

@@ -1,6 +1,7 @@
 #include "sim/engine/machine.hpp"
 
 #include <xbt/log.h>
+#include <csignal>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
@@ -81,7 +82,11 @@ Machine::Machine() : impl_(std::make_unique<Impl>()) {
   char name[] = "rehearse";
   char* argv[] = {name, nullptr};
   xbt_log_control_set("root.thresh:critical");
+  // SimGrid takes SIGINT for a status report and exits with 1; Ctrl-C stays with the program.
+  struct sigaction interrupt {};
+  sigaction(SIGINT, nullptr, &interrupt);
   impl_->engine = std::make_unique<sg4::Engine>(&argc, argv);
+  sigaction(SIGINT, &interrupt, nullptr);
   // One transfer takes size / bandwidth exactly: no TCP window, no reverse traffic, no correction factors.
   sg4::Engine::set_config("network/model:CM02");
   sg4::Engine::set_config("network/crosstraffic:0");

@@ -10,13 +10,18 @@ namespace {
 // The first line of what() alone: a case's reason stands in a table.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+bool says_granularity(const config::Node& node) {
+  const auto simulation = node.find("simulation");
+  return simulation && simulation->is_map() && simulation->find("granularity");
+}
+
 Job job_of(const MeasuredCase& measured_case, const ValidationOptions& options) {
   config::Node node = measured_case.job;
-  const auto simulation = node.find("simulation");
-  const bool says = simulation && simulation->is_map() && simulation->find("granularity");
-  if (options.simulate && !says) node.set("simulation.granularity", "stage");
   for (const auto& [key, value] : options.sets) node.set(key, value);
-  return read_job(node, measured_case.id, measured_case.models);
+  Job job = read_job(node, measured_case.id, measured_case.models);
+  // Without a pipeline there are few operations, and whole passes would lose what FSDP overlaps layer by layer.
+  if (!says_granularity(node) && job.workload.parallel.pp > 1) job.simulation.granularity = Granularity::stage;
+  return job;
 }
 
 // A number that cannot be compared is a failure of the model, not an error of so many percent.

@@ -22,8 +22,8 @@ struct ValidationOptions {
   std::vector<std::pair<std::string, std::string>> sets;  // of every job, in order
 };
 
-// A simulated job is folded and cut into whole passes of a stage, unless the case or `sets` ask for another granularity: a step of hundreds
-// of micro-batches then has thousands of operations and not millions. Every simulation runs in a process of its own.
+// A simulated job is folded, and a pipeline cut into whole passes of a stage unless the case or `sets` ask for another granularity: a step
+// of hundreds of micro-batches then has thousands of operations and not millions. Every simulation runs in a process of its own.
 [[nodiscard]] Outcome run_case(const MeasuredCase& measured_case, const ValidationOptions& options);
 
 // Called with the share of the cases done, 0..1.
