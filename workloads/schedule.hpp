@@ -40,8 +40,8 @@ class Schedule {
   // Whether backward comes in two slots, input gradient and weight gradient (zero-bubble schedules), instead of one.
   [[nodiscard]] virtual bool splits_backward() const { return false; }
 
-  // Whether a stage starts its next step as soon as it has ended this one, without waiting for the others (zero-bubble schedules validate the
-  // optimizer step afterwards). A step then lasts as long as the longest stage, from its own start to its own end.
+  // Whether a stage starts its next step as soon as it has ended this one, without waiting for the others (zero-bubble schedules validate
+  // the optimizer step afterwards). A step then lasts as long as the longest stage, from its own start to its own end.
   [[nodiscard]] virtual bool staggers_steps() const { return false; }
 
   // Number of forward slots before the first backward one on a stage (including the one of the first 1F1B pair).

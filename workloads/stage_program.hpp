@@ -26,8 +26,8 @@ struct RingSegment {
   RingAttention ring;
   int repeat = 1;
 };
-// A matrix product and the tensor-parallel collective before or after it, cut into `splits` pieces that overlap (equation 20). `product` and
-// `collective` are one piece.
+// A matrix product and the tensor-parallel collective before or after it, cut into `splits` pieces that overlap (equation 20). `product`
+// and `collective` are one piece.
 struct SplitSegment {
   Operator product;
   Communication collective;

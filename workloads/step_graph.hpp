@@ -35,8 +35,9 @@ struct Op {
   std::uint32_t joint = 0;  // collective: index into joints
   std::uint32_t label = 0;  // index into labels
   std::int32_t microbatch = -1, chunk = -1, layer = -1;
-  std::int32_t unit = -1;    // index of the unit in its chunk (StageProgram::chunks), -1 outside of units
-  Pass pass = Pass::update;  // of the unit's slot: forward, recompute, backward_input (both gradients together count as it) or backward_weight
+  std::int32_t unit = -1;  // index of the unit in its chunk (StageProgram::chunks), -1 outside of units
+  Pass pass =
+      Pass::update;  // of the unit's slot: forward, recompute, backward_input (both gradients together count as it) or backward_weight
 };
 
 // Kernels that run one after another on the compute stream as one operation.

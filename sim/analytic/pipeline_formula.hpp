@@ -12,8 +12,9 @@ namespace rehearse::sim {
 // Seconds. Chunks are those of a stage in model order.
 struct PipelineTimes {
   int microbatches = 1;
-  std::vector<std::vector<double>> forward_s, backward_s;  // [stage][chunk]; backward: both gradients, or the input's alone when it is split
-  std::vector<std::vector<double>> weight_s;               // [stage][chunk] weight gradient when backward is split, else 0
+  std::vector<std::vector<double>> forward_s,
+      backward_s;                             // [stage][chunk]; backward: both gradients, or the input's alone when it is split
+  std::vector<std::vector<double>> weight_s;  // [stage][chunk] weight gradient when backward is split, else 0
   std::vector<double>
       hop_s;  // [stage] a message from stage s to the next, either direction; the last entry is the way from the last to the first
   bool blocking = false;  // the sender computes on only when its message has arrived

@@ -14,9 +14,11 @@ namespace rehearse::sim {
 struct UnitCost {
   PhaseTimes forward, backward;  // backward includes recomputation; of the input's gradient only when the schedule splits backward
   PhaseTimes weight;             // then the weight gradient, otherwise 0
-  [[nodiscard]] double last_backward_s() const { return weight.total() > 0 ? weight.total() : backward.total(); }  // completes the gradients
-  double gather_s = 0;           // all-gather of its parameters over the replicas
-  double reduce_s = 0;           // reduction of its gradients
+  [[nodiscard]] double last_backward_s() const {
+    return weight.total() > 0 ? weight.total() : backward.total();
+  }                     // completes the gradients
+  double gather_s = 0;  // all-gather of its parameters over the replicas
+  double reduce_s = 0;  // reduction of its gradients
 };
 
 struct StageCost {

@@ -32,9 +32,7 @@ sim::Job JobOptions::load(const std::vector<std::pair<std::string, std::string>>
   return sim::load_job(request);
 }
 
-void JobOptions::deliver(sim::Report report, const std::string& family) const {
-  deliver_as(report, family + "console", family + "json");
-}
+void JobOptions::deliver(sim::Report report, const std::string& family) const { deliver_as(report, family + "console", family + "json"); }
 
 void JobOptions::deliver_as(sim::Report report, const std::string& reporter, const std::string& json_reporter) const {
   if (folder_) {

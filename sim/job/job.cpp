@@ -93,8 +93,9 @@ void set_seed(Node& node, std::uint64_t seed) {
 }  // namespace
 
 Job read_job(Node node, const std::string& name, const Node& models) {
-  node.allow_keys({"name", "model", "cluster", "gpus", "parallel", "software", "batch", "precision", "attention", "schedule", "recompute",
-                   "optimizer", "offload", "overlap", "moe", "simulation", "training", "checkpoint", "faults", "recovery"});
+  node.allow_keys({"name",      "model",      "cluster",  "gpus",       "parallel",  "software", "batch",
+                   "precision", "attention",  "schedule", "recompute",  "optimizer", "offload",  "overlap",
+                   "moe",       "simulation", "training", "checkpoint", "faults",    "recovery"});
   Job job;
   job.name = node.find("name") ? node.at("name").as_string() : name;
   const JobParts parts = find_parts(node, models);

@@ -74,15 +74,17 @@ TEST(SchedulesEqualClosedForm, OnSimGridForTheLargestShape) {
   expect_closed_form_on_simgrid("gpipe", 16, 1, 128);
 }
 
-// Zero-bubble schedules: backward is cut in input gradient (B) and weight gradient (W). The longest rank, from its own start to its own end, takes
-// m (F + B + W) + (p-1)(F + B - W) with ZB-H1 and m (F + B + W) + (p-1)(F + B - 2W) with ZB-H2 (Qi et al., ICLR 2024, section 2.2).
+// Zero-bubble schedules: backward is cut in input gradient (B) and weight gradient (W). The longest rank, from its own start to its own
+// end, takes m (F + B + W) + (p-1)(F + B - W) with ZB-H1 and m (F + B + W) + (p-1)(F + B - 2W) with ZB-H2 (Qi et al., ICLR 2024,
+// section 2.2).
 struct ZeroBubble {
   const char* schedule;
   int saved;
 };
 
 double split_pipeline_s(const ZeroBubble& z, int p, int m, double f, double b, double w, bool on_simgrid) {
-  PricedPipeline job = priced(pipeline(z.schedule, p, 1, m), [&](int, bool forward) { return forward ? f : b; }, 0);
+  PricedPipeline job = priced(
+      pipeline(z.schedule, p, 1, m), [&](int, bool forward) { return forward ? f : b; }, 0);
   for (const workloads::Op& op : job.graph.ops) {
     if (op.pass == workloads::Pass::backward_weight) job.prices.work_s[op.item] = w;
   }
@@ -101,7 +103,8 @@ TEST_P(ZeroBubbleEqualsClosedForm, ForEveryShape) {
       for (const bool equal : {true, false}) {
         const double f = equal ? 1.0 : 1.0, b = equal ? 1.0 : seconds(random), w = equal ? 1.0 : b * seconds(random);
         const double expected = m * (f + b + w) + (p - 1) * (f + b - z.saved * w);
-        EXPECT_NEAR(split_pipeline_s(z, p, m, f, b, w, false), expected, relative * expected) << "p " << p << " m " << m << " b " << b << " w " << w;
+        EXPECT_NEAR(split_pipeline_s(z, p, m, f, b, w, false), expected, relative * expected)
+            << "p " << p << " m " << m << " b " << b << " w " << w;
       }
     }
   }

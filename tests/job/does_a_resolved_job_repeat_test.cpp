@@ -54,7 +54,8 @@ TEST(DoesAResolvedJobRepeat, with_every_option_away_from_its_default) {
       "precision: {compute: fp16, weights: fp16, gradients: bf16, optimizer: bf16}\nattention: unfused\nrecompute: {full_layers: 2}\n"
       "optimizer: {sharding: zero3}\noverlap: {cp: false, pp: false, dp_gradients: true, dp_parameters: true, tp_splits: 8}\n"
       "simulation: {granularity: operator, collectives: step, ranks: all, steps: 3, seed: 42}\n"
-      "training: {tokens: 15e12}\ncheckpoint: {interval: 10 min, size: 1 TB, mode: async, to: disk}\nrecovery: {policy: shrink, repair: 4 h}\nfaults: {all: {source: poisson, rate: 0.005 /day}}\n"));
+      "training: {tokens: 15e12}\ncheckpoint: {interval: 10 min, size: 1 TB, mode: async, to: disk}\nrecovery: {policy: shrink, repair: 4 "
+      "h}\nfaults: {all: {source: poisson, rate: 0.005 /day}}\n"));
   const Job again = reloaded(job);
   expect_same(job, again);
   EXPECT_EQ(again.workload.parallel.order, job.workload.parallel.order);
