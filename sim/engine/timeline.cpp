@@ -81,12 +81,10 @@ class Maker {
     const bool gradients = call.what.kind == CollectiveKind::reduce_scatter || call.what.kind == CollectiveKind::all_reduce;
     const bool update = call.what.pass == workloads::Pass::update && gradients;
     const workloads::DType type = update ? job_.workload.precision.gradients : job_.workload.precision.weights;
-    return {std::string(kineto_name(call.what.kind)),
-            std::string(workloads::name_of(group.kind)),
-            std::string(torch_name(type)),
-            call.what.bytes * call.repeat,
-            static_cast<int>(group.members.size()),
-            group.members};
+    // What goes in: of an all-gather a rank's own part.
+    const double parts = call.what.kind == CollectiveKind::all_gather ? static_cast<double>(group.members.size()) : 1;
+    return {std::string(kineto_name(call.what.kind)), std::string(workloads::name_of(group.kind)), std::string(torch_name(type)),
+            call.what.bytes * call.repeat / parts,    static_cast<int>(group.members.size()),      group.members};
   }
 
   void add_step(const Execution& step, double offset) {
