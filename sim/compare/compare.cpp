@@ -9,6 +9,9 @@ Comparison compare(const Job& job, const Progress& progress) {
   Comparison c;
   c.analytic = predict(job);
   c.critical = critical_path(job).result;
+  Job alone = job;
+  alone.gpu.contention.clear();
+  c.analytic_alone_s = predict(alone).step_s;
   Simulation simulation = simulate(job, progress);
   c.simulated = std::move(simulation.result);
   c.timeline = std::move(simulation.timeline);

@@ -18,6 +18,7 @@ struct PhaseDifference {
 
 struct Comparison {
   StepResult analytic, simulated, critical;
+  double analytic_alone_s = 0;          // the analytic step with all contention coefficients at 1, as the critical path has them
   Timeline timeline;                    // of the simulation
   std::vector<PhaseDifference> phases;  // mean over ranks; adds up to the difference of the steps
   double difference = 0;                // simulated / analytic - 1

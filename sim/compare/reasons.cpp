@@ -34,8 +34,8 @@ class Explainer {
       : w_(job.workload),
         c_(c),
         uneven_(unevenness(c.analytic)),
-        sharing_s_(c.simulated.step_s - c.critical.step_s),
-        closed_form_s_(c.critical.step_s - c.analytic.step_s) {}
+        closed_form_s_(c.critical.step_s - c.analytic_alone_s),
+        sharing_s_(c.simulated.step_s - c.analytic.step_s - closed_form_s_) {}
 
   [[nodiscard]] std::string phase(const PhaseDifference& d) const {
     const double difference = d.simulated_s - d.analytic_s;
@@ -67,11 +67,13 @@ class Explainer {
     if (std::abs(sharing_s_) >= threshold) {
       parts.emplace_back(
           sharing_s_,
-          "shared links and contention coefficients (simulated against the critical path of the same step, where nothing is shared)");
+          fmt::format("shared links and contention cost {} on the timeline and {} in the formula (each against itself without them)",
+                      seconds(c_.simulated.step_s - c_.critical.step_s), seconds(c_.analytic.step_s - c_.analytic_alone_s)));
     }
     if (std::abs(closed_form_s_) >= threshold) {
-      parts.emplace_back(closed_form_s_, "closed form against the real order of operations (critical path against analytic)" +
-                                             (causes().empty() ? "" : ": " + causes()));
+      parts.emplace_back(closed_form_s_,
+                         "closed form against the real order of operations (critical path against the formula, both without contention)" +
+                             (causes().empty() ? "" : ": " + causes()));
     }
     std::ranges::sort(parts, [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
     std::vector<std::string> lines;
@@ -150,7 +152,7 @@ class Explainer {
 
   const workloads::Workload& w_;
   const Comparison& c_;
-  double uneven_, sharing_s_, closed_form_s_;
+  double uneven_, closed_form_s_, sharing_s_;
 };
 
 }  // namespace

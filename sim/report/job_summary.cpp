@@ -24,7 +24,10 @@ std::string layout_of(const workloads::Workload& workload) {
   if (workload.parallel.sp) parts.emplace_back("sp");
   if (workload.parallel.pp > 1) parts.push_back(workload.schedule);
   if (workload.recompute.kind == workloads::RecomputeKind::selective) parts.emplace_back("selective recompute");
-  if (workload.recompute.kind == workloads::RecomputeKind::full) parts.emplace_back("full recompute");
+  if (workload.recompute.kind == workloads::RecomputeKind::full) {
+    const int layers = workload.recompute.full_layers;
+    parts.push_back(layers < 0 ? "full recompute" : fmt::format("full recompute of {} layers per GPU", layers));
+  }
   if (workload.optimizer.zero_stage > 0) parts.push_back(fmt::format("zero{}", workload.optimizer.zero_stage));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
