@@ -63,7 +63,7 @@ struct StageProgram {
 
 // What a step does to gradients and parameters between data-parallel replicas, by ZeRO stage and overlap flags.
 struct ReplicaSync {
-  int ranks = 1;                        // dp * cp
+  int ranks = 1;                        // that hold the same parameters: dp * cp, twice that when the schedule mirrors
   bool shards_parameters = false;       // ZeRO-3: gather before forward and before backward of each unit
   bool reduce_each_microbatch = false;  // ZeRO-3; ZeRO-2 without pipeline (sharded gradients cannot wait for the last micro-batch)
   bool overlap_gradients = false, overlap_parameters = false;

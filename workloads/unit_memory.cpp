@@ -13,7 +13,7 @@ constexpr double mask_byte = 1;
 
 double shards(const Workload& workload) {
   const int group = workload.optimizer.shard_group;
-  return group > 0 ? group : workload.parallel.dp * workload.parallel.cp;
+  return group > 0 ? group : replica_sync(workload).ranks;
 }
 
 double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {

@@ -40,7 +40,7 @@ class Numbering {
 
 class Refinement {
  public:
-  Refinement(const workloads::Workload& workload, const CommunicationModel& model) : grid_(workload.parallel), model_(model) {
+  Refinement(const workloads::Workload& workload, const CommunicationModel& model) : grid_(workloads::rank_grid(workload)), model_(model) {
     for (const GroupKind kind : group_kinds) list_groups(kind);
     colour_by_place();
     while (refine()) {

@@ -88,6 +88,14 @@ void check_sequence(const Node& node, const Workload& workload) {
   }
 }
 
+}  // namespace
+
+void check_layout(const Node& node, const Workload& workload) {
+  check_stages(node, workload);
+  check_tensor_parallel(node, workload);
+  check_sequence(node, workload);
+}
+
 void check_recomputed_layers(const Node& node, const Workload& workload) {
   if (workload.recompute.full_layers < 0) return;
   int most = 0;
@@ -97,15 +105,6 @@ void check_recomputed_layers(const Node& node, const Workload& workload) {
   if (workload.recompute.full_layers <= most) return;
   refuse(node, "recompute.full_layers",
          fmt::format("full_layers ({}) is more than any stage has ({})", workload.recompute.full_layers, most));
-}
-
-}  // namespace
-
-void check_layout(const Node& node, const Workload& workload) {
-  check_stages(node, workload);
-  check_tensor_parallel(node, workload);
-  check_sequence(node, workload);
-  check_recomputed_layers(node, workload);
 }
 
 }  // namespace rehearse::sim

@@ -13,6 +13,8 @@ void settle_gpus(const config::Node& node, Job& job);
 void check_layout(const config::Node& node, const workloads::Workload& workload);
 // The batch, the schedule and what they ask of one another.
 void check_batch(const config::Node& node, const workloads::Workload& workload);
+// recompute.full_layers, once the layers can be split.
+void check_recomputed_layers(const config::Node& node, const workloads::Workload& workload);
 // The GPU can compute in the job's precision.
 void check_precision(const config::Node& node, const Job& job);
 

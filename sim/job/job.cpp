@@ -60,11 +60,12 @@ void read_sections(const Node& node, Job& job) {
 
 void check(const Node& node, Job& job) {
   settle_gpus(node, job);
-  workloads::Optimizer& optimizer = job.workload.optimizer;
-  if (optimizer.shard_group == 0) optimizer.shard_group = job.workload.parallel.dp * job.workload.parallel.cp;
   check_support(node, job.workload);
+  workloads::Optimizer& optimizer = job.workload.optimizer;
+  if (optimizer.shard_group == 0) optimizer.shard_group = workloads::replica_sync(job.workload).ranks;
   check_layout(node, job.workload);
   check_batch(node, job.workload);
+  check_recomputed_layers(node, job.workload);
   check_precision(node, job);
 }
 

@@ -7,6 +7,7 @@
 
 #include "sim/job/refusal.hpp"
 #include "workloads/schedule.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -30,14 +31,13 @@ const std::array rows{
     Unsupported{"optimizer.device", [](const Workload& w) { return std::string(w.optimizer.on_cpu ? "cpu" : ""); }},
     Unsupported{"optimizer.shard_group",
                 [](const Workload& w) {
-                  const int whole = w.parallel.dp * w.parallel.cp;
-                  return w.optimizer.shard_group == whole ? "" : fmt::format("{} (other than dp*cp = {})", w.optimizer.shard_group, whole);
+                  const int whole = workloads::replica_sync(w).ranks;
+                  return w.optimizer.shard_group == 0 || w.optimizer.shard_group == whole
+                             ? ""
+                             : fmt::format("{} (other than dp*cp = {})", w.optimizer.shard_group, whole);
                 }},
     Unsupported{"overlap.ep", [](const Workload& w) { return std::string(w.overlap.ep ? "true" : ""); }},
 };
-
-// Schedules of the job format that may not be there yet; those that are registered are.
-constexpr std::array<std::string_view, 4> planned_schedules{"zb-h1", "zb-h2", "zb-v", "dualpipe"};
 
 std::string not_simulated(std::string_view path, std::string_view value) {
   return fmt::format("{}: {} is not simulated by this version", path, value);
@@ -46,21 +46,18 @@ std::string not_simulated(std::string_view path, std::string_view value) {
 void check_schedule(const Node& job, const std::string& schedule) {
   const std::vector<std::string> known = workloads::ScheduleRegistry::names();
   if (std::find(known.begin(), known.end(), schedule) != known.end()) return;
-  const bool planned = std::find(planned_schedules.begin(), planned_schedules.end(), schedule) != planned_schedules.end();
-  const std::string hint = config::suggestion(schedule, known);
-  if (planned) refuse(job, "schedule", not_simulated("schedule", schedule), hint);
-  refuse(job, "schedule", "schedule cannot be " + config::shown(schedule), hint);
+  refuse(job, "schedule", "schedule cannot be " + config::shown(schedule), config::suggestion(schedule, known));
 }
 
 }  // namespace
 
 void check_support(const Node& job, const Workload& workload) {
+  check_schedule(job, workload.schedule);
   for (const Unsupported& row : rows) {
     const std::string value = row.value(workload);
     if (!value.empty()) refuse(job, row.path, not_simulated(row.path, value));
   }
   if (job.find("moe")) refuse(job, "moe", fmt::format("moe is for models with experts, and '{}' has none", workload.model.name));
-  check_schedule(job, workload.schedule);
 }
 
 }  // namespace rehearse::sim
