@@ -25,15 +25,24 @@ Exit verdict(double difference, double tolerance) {
   return Exit::answer_is_no;
 }
 
-Exit compare(JobOptions& options, const std::string& tolerance_text) {
+std::vector<sim::FeatureEffect> run_features(JobOptions& options, const sim::Job& job) {
+  ProgressBar bar("features");
+  return sim::effects_of_features(
+      job, [&](const sim::Settings& settings) { return options.load(settings); }, [&](double share) { bar.update(share); });
+}
+
+Exit compare(JobOptions& options, const std::string& tolerance_text, bool features) {
   const double tolerance = tolerance_text.empty() ? INFINITY : parse_percentage("--tolerance", tolerance_text);
   const sim::Job job = options.load();
   warn_of_shortage(job);
+  std::vector<sim::FeatureEffect> effects;
+  if (features) effects = run_features(options, job);
   const sim::Comparison comparison = run_comparison(job);
   options.deliver({.job = sim::summary_of(job),
                    .results = {&comparison.analytic, &comparison.simulated, &comparison.critical},
                    .timeline = &comparison.timeline,
-                   .comparison = &comparison});
+                   .comparison = &comparison,
+                   .effects = features ? &effects : nullptr});
   const Exit fits = fit_verdict({&comparison.analytic, &comparison.simulated});
   const Exit agrees = verdict(comparison.difference, tolerance);
   return fits == Exit::fine ? agrees : fits;
@@ -45,14 +54,17 @@ class Compare final : public Command {
   [[nodiscard]] std::string_view examples() const override {
     return "Examples:\n"
            "  rehearse compare llama2-70b-128-a100 -o out\n"
-           "  rehearse compare job.yaml --tolerance 5          exit code 1 when they differ by more than 5 %\n";
+           "  rehearse compare job.yaml --tolerance 5          exit code 1 when they differ by more than 5 %\n"
+           "  rehearse compare job.yaml --features             what each of its features gains or costs, formula against timeline\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto tolerance = std::make_shared<std::string>();
     auto options = JobOptions::declare(app);
     app.add_option("--tolerance", *tolerance, "Largest difference of the step, in percent of the analytic one; exit code 1 beyond")
         ->type_name("PCT");
-    return [options, tolerance] { return compare(*options, *tolerance); };
+    auto features = std::make_shared<bool>(false);
+    app.add_flag("--features", *features, "Also simulate the job without each of its features: what each gains or costs");
+    return [options, tolerance, features] { return compare(*options, *tolerance, *features); };
   }
 };
 

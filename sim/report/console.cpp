@@ -41,14 +41,24 @@ void print_step(const StepResult& result, bool colour, std::ostream& out) {
   print_table(collective_table(result), colour, out);
 }
 
-void print_comparison(const Comparison& comparison, bool colour, std::ostream& out) {
+void print_comparison(const Comparison& comparison, const std::vector<FeatureEffect>* effects, bool colour, std::ostream& out) {
   print_answer(comparison.analytic, out);
   print_answer(comparison.simulated, out);
   print_table(comparison_table(comparison), colour, out);
   if (!comparison.reasons.empty()) out << '\n';
   for (const std::string& reason : comparison.reasons) fmt::print(out, "- {}\n", reason);
+  if (effects != nullptr) print_table(effect_table(*effects, comparison.simulated.step_s), colour, out);
   print_table(memory_table(comparison.simulated), colour, out);
   print_table(collective_table(comparison.simulated), colour, out);
+}
+
+void print_explanation(const Explanation& explanation, bool colour, std::ostream& out) {
+  print_answer(explanation.now, out);
+  print_table(explanation_table(explanation), colour, out);
+  if (!explanation.idle.empty()) out << "\nwithout effect here:\n";
+  for (const FeatureSwitch& feature : explanation.idle) fmt::print(out, "  {}: {}\n", feature.feature, feature.to);
+  if (!explanation.refused.empty()) out << "\nnot possible here:\n";
+  for (const FeatureSwitch& feature : explanation.refused) fmt::print(out, "  {}: {} ({})\n", feature.feature, feature.to, feature.refusal);
 }
 
 class Console final : public Reporter {
@@ -57,7 +67,8 @@ class Console final : public Reporter {
   [[nodiscard]] bool applies(const Report& report) const override { return !report.results.empty(); }
   void write(const Report& report, std::ostream& out) const override {
     print_job(report.job, out);
-    if (report.comparison != nullptr) return print_comparison(*report.comparison, report.colour, out);
+    if (report.explanation != nullptr) return print_explanation(*report.explanation, report.colour, out);
+    if (report.comparison != nullptr) return print_comparison(*report.comparison, report.effects, report.colour, out);
     for (const StepResult* result : report.results) print_step(*result, report.colour, out);
   }
 };
