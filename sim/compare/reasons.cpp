@@ -15,7 +15,7 @@ constexpr double negligible = 1e-3;  // of the step
 constexpr double noticeable = 1.01;  // of a call's time alone
 
 std::string seconds(double s) { return config::human_quantity(s, config::Dimension::time); }
-std::string signed_seconds(double s) { return (s < 0 ? "-" : "+") + seconds(std::abs(s)); }
+std::string signed_seconds(double s) { return fmt::format("{}{}", s < 0 ? "-" : "+", seconds(std::abs(s))); }
 
 // Longest against shortest stage by the formula's own account of what each computes.
 double unevenness(const StepResult& analytic) {

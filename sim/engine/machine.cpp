@@ -1,5 +1,6 @@
 #include "sim/engine/machine.hpp"
 
+#include <fmt/format.h>
 #include <xbt/log.h>
 #include <csignal>
 #include <simgrid/kernel/Timer.hpp>
@@ -98,12 +99,12 @@ Machine::~Machine() = default;
 
 HostIndex Machine::add_host(std::span<const double> speeds) {
   const auto index = static_cast<HostIndex>(impl_->hosts.size());
-  impl_->hosts.push_back(impl_->zone->create_host("h" + std::to_string(index), {speeds.begin(), speeds.end()})->seal());
+  impl_->hosts.push_back(impl_->zone->create_host(fmt::format("h{}", index), {speeds.begin(), speeds.end()})->seal());
   return index;
 }
 
 LinkIndex Machine::add_link(double bytes_per_s) {
-  const std::string name = "l" + std::to_string(impl_->links.size());
+  const std::string name = fmt::format("l{}", impl_->links.size());
   sg4::Link* link = impl_->zone->create_link(name, std::vector<double>{bytes_per_s * units_per_byte});
   link->set_latency(0);
   link->seal();
