@@ -10,6 +10,7 @@
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/number.hpp"
 #include "sim/cli/progress_bar.hpp"
+#include "sim/job/refusal.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -28,6 +29,9 @@ Exit verdict(double difference, double tolerance) {
 Exit compare(JobOptions& options, const std::string& tolerance_text) {
   const double tolerance = tolerance_text.empty() ? INFINITY : parse_percentage("--tolerance", tolerance_text);
   const sim::Job job = options.load();
+  if (!job.simulation.faults.failures.empty()) {
+    sim::refuse(job.resolved, "simulation.faults", "the formula knows no step in which something fails", "rehearse simulate shows it");
+  }
   warn_of_shortage(job);
   const sim::Comparison comparison = run_comparison(job);
   options.deliver({.job = sim::summary_of(job),
@@ -50,6 +54,7 @@ class Compare final : public Command {
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto tolerance = std::make_shared<std::string>();
     auto options = JobOptions::declare(app);
+    options->declare_faults(app);
     app.add_option("--tolerance", *tolerance, "Largest difference of the step, in percent of the analytic one; exit code 1 beyond")
         ->type_name("PCT");
     return [options, tolerance] { return compare(*options, *tolerance); };

@@ -35,6 +35,7 @@ struct Report {
   JobSummary job = {};
   std::vector<const StepResult*> results = {};
   const Timeline* timeline = nullptr;
+  const Aftermath* aftermath = nullptr;
   const Comparison* comparison = nullptr;
   const WholeJobReport* whole_job = nullptr;
   bool colour = false;  // the console only

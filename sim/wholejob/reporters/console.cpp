@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "config/quantity.hpp"
+#include "sim/report/job_head.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
 #include "sim/wholejob/reporters/numbers.hpp"
@@ -36,11 +37,6 @@ void print(Table table, bool colour, std::ostream& out) {
   table.bold_header = colour;
   out << '\n';
   table.print(out);
-}
-
-void print_job(const JobSummary& job, std::ostream& out) {
-  fmt::print(out, "{}: {} on {} x {} ({})\n", job.name, job.model, job.gpus, job.gpu, job.cluster);
-  fmt::print(out, "{}; {}\n", job.layout.empty() ? "one GPU" : job.layout, job.batch);
 }
 
 void print_plan(const WholeJobPlan& plan, std::ostream& out) {

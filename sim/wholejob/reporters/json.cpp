@@ -2,15 +2,14 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/report/job_head.hpp"
 #include "sim/report/reporter.hpp"
-#include "sim/report/version.hpp"
 #include "sim/wholejob/reporters/numbers.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int format = 1;  // as of result.json
 
 Json statistics_json(const Statistics& all) {
   return {{"mean", all.mean}, {"deviation", all.deviation}, {"low", all.low}, {"high", all.high}, {"p5", all.p5}, {"p50", all.p50},
@@ -93,20 +92,9 @@ Json whole_job_json(const WholeJobReport& report) {
 }
 
 Json report_json(const Report& report) {
-  const JobSummary& job = report.job;
-  return {{"format", format},
-          {"version", version()},
-          {"job",
-           {{"name", job.name},
-            {"model", job.model},
-            {"cluster", job.cluster},
-            {"gpu", job.gpu},
-            {"gpus", job.gpus},
-            {"layout", job.layout},
-            {"batch", job.batch}}},
-          {"seed", job.seed},
-          {"input_hash", job.input_hash},
-          {"whole_job", whole_job_json(*report.whole_job)}};
+  Json json = head_json(report.job);
+  json["whole_job"] = whole_job_json(*report.whole_job);
+  return json;
 }
 
 class WholeJobJson final : public Reporter {
