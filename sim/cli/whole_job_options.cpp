@@ -31,7 +31,7 @@ void declare_step(CLI::App& app, std::string& step) {
 
 sim::WholeJobPlan plan_with_step(const sim::Job& job, const std::string& step) {
   if (step == "predicted") return sim::plan_whole_job(job, sim::predict(job).step_s, "predicted");
-  if (step == "simulated") return sim::plan_whole_job(job, sim::simulate_in_child(job).step_s, "simulated");
+  if (step == "simulated") return sim::plan_whole_job(job, sim::simulated_step_s(job, {}), "simulated");
   return sim::plan_whole_job(job, given_step_s(step), "given");
 }
 

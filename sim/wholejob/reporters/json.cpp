@@ -4,6 +4,7 @@
 
 #include "sim/report/job_head.hpp"
 #include "sim/report/reporter.hpp"
+#include "sim/wholejob/reasons.hpp"
 #include "sim/wholejob/reporters/numbers.hpp"
 
 namespace rehearse::sim {
@@ -37,7 +38,8 @@ Json run_json(const RunResult& run) {
           {"not_felt", run.not_felt},
           {"slow", run.slow},
           {"waits", run.waits},
-          {"resized", run.resized}};
+          {"resized", run.resized},
+          {"refused", run.refused}};
 }
 
 Json plan_json(const WholeJobPlan& plan) {
@@ -81,6 +83,12 @@ Json sweep_json(const WholeJobReport& report) {
   return {{"key", report.sweep_key}, {"points", points}};
 }
 
+Json differences_json(const WholeJobReport& report) {
+  Json json = Json::array();
+  for (const Difference& d : differences_of(report)) json.push_back({{"cause", d.cause}, {"points", d.points}, {"reason", d.reason}});
+  return json;
+}
+
 Json whole_job_json(const WholeJobReport& report) {
   if (!report.sweep.empty()) return {{"sweep", sweep_json(report)}};
   Json runs = Json::array();
@@ -88,6 +96,7 @@ Json whole_job_json(const WholeJobReport& report) {
   return {{"plan", plan_json(report.plan)},
           {"formula", formula_json(report.formula)},
           {"simulated", statistics_of_runs(report)},
+          {"differences", differences_json(report)},
           {"runs", runs}};
 }
 
