@@ -18,15 +18,13 @@ std::string time_text(double seconds) { return config::human_quantity(seconds, c
 // Means over the runs.
 class Means {
  public:
-  explicit Means(const std::vector<RunResult>& runs) : runs_(runs) {
-    wall_s_ = of([](const RunResult& run) { return to_s(run.wall); });
-  }
+  explicit Means(const std::vector<RunResult>& runs) : runs_(runs) {}
   template <class Get>
   [[nodiscard]] double of(Get get) const {
     return statistics_over(runs_, get).mean;
   }
   [[nodiscard]] double share(Cause cause) const {
-    return of([&](const RunResult& run) { return to_s(run.account[cause]); }) / wall_s_;
+    return of([&](const RunResult& run) { return to_s(run.account[cause]) / to_s(std::max<Ns>(1, run.wall)); });
   }
   [[nodiscard]] double failures() const {
     return of([](const RunResult& run) { return run.all_failures(); });
@@ -34,7 +32,6 @@ class Means {
 
  private:
   const std::vector<RunResult>& runs_;
-  double wall_s_ = 0;
 };
 
 class Explainer {

@@ -85,5 +85,35 @@ TEST(WhatDoesASlowClusterCost, where_the_slow_gpu_is) {
   EXPECT_TRUE(slowness.state(map, {}).healthy());
 }
 
+// On SimGrid each state is a simulation of its own: of a slow GPU the job feels no more than the formula's bound, and GPUs that are alike
+// cost the same.
+TEST(WhatDoesASlowClusterCost, simulated) {
+  const Job healthy = job();
+  StepTimes steps(healthy, 10, StepMethod::simulation);
+  const ClusterState slow{.slow = {.gpus = {{3, 1.3}}}};
+  const double ratio = simulated_step_s(healthy, slow) / simulated_step_s(healthy, {});
+  EXPECT_EQ(steps.at(slow), to_ns(10 * ratio));
+  EXPECT_GT(ratio, 1);
+  EXPECT_LE(ratio, predicted_step_s(healthy, slow) / predicted_step_s(healthy, {}) * 1.02);  // the two step models agree to 2 %
+  EXPECT_EQ(steps.at({.slow = {.gpus = {{12, 1.3}}}}), steps.at(slow));
+  EXPECT_EQ(steps.states(), 1U);
+  EXPECT_GT(steps.at({.slow = {.ports = {{0, 2.0}}}}), to_ns(10));
+  EXPECT_GT(steps.at({.replicas_lost = 1}), to_ns(10));
+}
+
+// 64 replicas share the optimizer's state (ZeRO-1) and fit; one alone does not, and the job does not shrink to it.
+TEST(WhatDoesASlowClusterCost, fewer_replicas_that_do_not_fit) {
+  const Job healthy =
+      tests::small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 128}", "optimizer: {sharding: zero1}\n", 8,
+                       320);  // 4 billion parameters: 6 bytes each on every GPU, 12 shared
+  EXPECT_TRUE(shrunken(healthy, 32).job.has_value());
+  const ShrunkenJob one = shrunken(healthy, 63);
+  EXPECT_FALSE(one.job.has_value());
+  EXPECT_EQ(one.why_not, "1 replicas do not fit into the memory of their GPUs");
+  StepTimes steps(healthy, 10);
+  EXPECT_EQ(steps.at({.replicas_lost = 63}), 0);
+  EXPECT_EQ(steps.why_not({.replicas_lost = 63}), one.why_not);
+}
+
 }  // namespace
 }  // namespace rehearse::sim
