@@ -5,6 +5,7 @@
 
 #include "config/quantity.hpp"
 #include "sim/report/console_tables.hpp"
+#include "sim/report/job_head.hpp"
 #include "sim/report/memory_table.hpp"
 #include "sim/report/reporter.hpp"
 
@@ -12,11 +13,6 @@ namespace rehearse::sim {
 namespace {
 
 constexpr double tera = 1e12;
-
-void print_job(const JobSummary& job, std::ostream& out) {
-  fmt::print(out, "{}: {} on {} x {} ({})\n", job.name, job.model, job.gpus, job.gpu, job.cluster);
-  fmt::print(out, "{}; {}\n", job.layout.empty() ? "one GPU" : job.layout, job.batch);
-}
 
 void print_answer(const StepResult& result, std::ostream& out) {
   fmt::print(out, "\n{}: step {} ms, {:.0f} tokens/s/GPU, {:.1f} TFLOP/s/GPU, MFU {}, bubble {}\n", result.method,

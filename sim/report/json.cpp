@@ -2,14 +2,13 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/report/job_head.hpp"
 #include "sim/report/reporter.hpp"
-#include "sim/report/version.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int format = 1;  // raised when a key changes its meaning or goes away
 
 Json phases_json(const PhaseTimes& phases) {
   Json json;
@@ -117,18 +116,9 @@ Json effect_json(const FeatureEffect& effect) {
           {"simulated_bytes", effect.simulated_bytes}};
 }
 
-Json job_json(const JobSummary& job) {
-  return {{"name", job.name}, {"model", job.model},   {"cluster", job.cluster}, {"gpu", job.gpu},
-          {"gpus", job.gpus}, {"layout", job.layout}, {"batch", job.batch}};
-}
-
 Json report_json(const Report& report) {
-  Json json = {{"format", format},
-               {"version", version()},
-               {"job", job_json(report.job)},
-               {"seed", report.job.seed},
-               {"input_hash", report.job.input_hash},
-               {"results", Json::object()}};
+  Json json = head_json(report.job);
+  json["results"] = Json::object();
   for (const StepResult* result : report.results) json["results"][result->method] = step_json(*result);
   if (report.comparison != nullptr) json["comparison"] = comparison_json(*report.comparison);
   if (report.explanation != nullptr) json["explanation"] = explanation_json(*report.explanation);

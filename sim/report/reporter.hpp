@@ -36,6 +36,7 @@ struct Report {
   JobSummary job = {};
   std::vector<const StepResult*> results = {};
   const Timeline* timeline = nullptr;
+  const Aftermath* aftermath = nullptr;
   const Comparison* comparison = nullptr;
   const Explanation* explanation = nullptr;
   const std::vector<FeatureEffect>* effects = nullptr;
