@@ -13,7 +13,6 @@
 #include "sim/cli/number.hpp"
 #include "sim/cli/progress_bar.hpp"
 #include "sim/cli/whole_job_options.hpp"
-#include "sim/job/refusal.hpp"
 #include "sim/wholejob/simulate_run.hpp"
 
 namespace rehearse::cli {
@@ -69,7 +68,8 @@ Exit compare(CompareOptions& all) {
   const double tolerance = tolerance_text.empty() ? INFINITY : parse_percentage("--tolerance", tolerance_text);
   const sim::Job job = options.load();
   if (!job.simulation.faults.failures.empty()) {
-    sim::refuse(job.resolved, "simulation.faults", "the formula knows no step in which something fails", "rehearse simulate shows it");
+    throw config::InputError("'" + job.simulation.faults.failures.front().text + "': the formula knows no step in which something fails",
+                             "rehearse simulate shows it");
   }
   warn_of_shortage(job);
   std::vector<sim::FeatureEffect> effects;

@@ -130,9 +130,9 @@ TEST(DoesTheComparisonAddUp, to_the_difference) {
   const Outcome outcome =
       run_shell("REHEARSE_DATA=" REHEARSE_SOURCE_DIR
                 " $rehearse compare llama3-70b-64-h100 --whole --runs 10 --json --set 'training={steps: 20000}'"
-                " --set 'checkpoint={interval: 50, mode: async, save_time: 300 s, stall: 1 s, slowdown: 1.1, load_time: 10 s}'"
+                " --set 'checkpoint={interval: 10, mode: async, save_time: 300 s, stall: 1 s, slowdown: 1.1, load_time: 10 s}'"
                 " --set 'recovery={policy: replace, spares: 1, repair: 2 days}'"
-                " --set 'faults={racks: {source: poisson, component: rack, rate: 0.5 /day, per: group, nodes: 2, level: pod}}'",
+                " --set 'faults={racks: {source: poisson, component: rack, rate: 0.1 /day, per: group, nodes: 2, level: pod}}'",
                 "/tmp");
   ASSERT_NE(outcome.out, "") << outcome.err;
   const auto whole = nlohmann::json::parse(outcome.out).at("whole_job");

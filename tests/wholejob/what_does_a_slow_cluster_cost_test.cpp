@@ -105,7 +105,7 @@ TEST(WhatDoesASlowClusterCost, simulated) {
 TEST(WhatDoesASlowClusterCost, fewer_replicas_that_do_not_fit) {
   const Job healthy =
       tests::small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 128}", "optimizer: {sharding: zero1}\n", 8,
-                       320);  // 4 billion parameters: 6 bytes each on every GPU, 12 shared
+                       400);  // 5 billion parameters: 6 bytes each on every GPU, 12 shared
   EXPECT_TRUE(shrunken(healthy, 32).job.has_value());
   const ShrunkenJob one = shrunken(healthy, 63);
   EXPECT_FALSE(one.job.has_value());
