@@ -25,7 +25,7 @@ ReplicaCost::ReplicaCost(const Job& job, const StageCost& stage)
     : stage_(stage),
       sync_(workloads::replica_sync(job.workload)),
       pair_(contention_of(job.gpu, "dp")),
-      turn_(job.workload.parallel.vpp > 1 ? std::min(job.workload.parallel.pp, job.workload.microbatches()) : 1) {}
+      turn_(job.workload.schedule == "interleaved-1f1b" ? std::min(job.workload.parallel.pp, job.workload.microbatches()) : 1) {}
 
 double ReplicaCost::per_forward_s(std::size_t chunk) const {
   if (!sync_.shards_parameters || sync_.ranks == 1) return 0;
