@@ -73,6 +73,9 @@ void check_tensor_parallel(const Node& node, const Workload& workload) {
 void check_sequence(const Node& node, const Workload& workload) {
   const workloads::Parallel& parallel = workload.parallel;
   const int sequence = workload.batch.sequence;
+  if (parallel.cp > 1 && workload.attention == workloads::Attention::unfused) {
+    refuse(node, node.find("attention") ? "attention" : "parallel.cp", "context parallelism (cp > 1) needs attention: flash");
+  }
   // Ring attention gives each rank one block from either end, so that causal work is balanced.
   const int blocks = parallel.cp > 1 ? 2 * parallel.cp : 1;
   if (sequence % blocks != 0) {

@@ -1,6 +1,7 @@
 #include "sim/job/job.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 
@@ -81,7 +82,7 @@ void check(const Node& node, Job& job) {
 FaultContext fault_context(const Job& job) {
   const topology::ClusterSpec& cluster = job.cluster;
   const int nodes = (job.gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
-  return {.nodes = nodes, .rails = cluster.rails_per_node(), .spines = cluster.network.spines};
+  return {.nodes = nodes, .rails = cluster.rails_per_node(), .gpus_per_node = cluster.gpus_per_node, .spines = cluster.network.spines};
 }
 
 Node load_document(const std::string& path) {
@@ -99,6 +100,17 @@ void set_seed(Node& node, std::uint64_t seed) {
   node.set("simulation.seed", std::to_string(seed));
 }
 
+// --fault after what the job itself lists.
+void add_faults(Node& node, const std::vector<std::string>& more) {
+  if (more.empty()) return;
+  std::vector<std::string> list;
+  const auto simulation = node.find("simulation");
+  const auto own = simulation ? simulation->find("faults") : std::nullopt;
+  for (const Node& item : own ? own->items() : std::vector<Node>{}) list.push_back(yaml_text(item.as_string()));
+  for (const std::string& item : more) list.push_back(yaml_text(item));
+  node.set("simulation.faults", fmt::format("[{}]", fmt::join(list, ", ")));
+}
+
 }  // namespace
 
 Job read_job(Node node, const std::string& name, const Node& models) {
@@ -111,6 +123,7 @@ Job read_job(Node node, const std::string& name, const Node& models) {
   read_parts(parts, job);
   read_sections(node, job);
   check(node, job);
+  read_step_faults(node, job);
   job.whole = read_whole_job(node, fault_context(job));
   job.resolved = resolved_job(node, job, parts);
   return job;
@@ -120,6 +133,7 @@ Job load_job(const JobRequest& request) {
   Node node = load_document(request.path);
   for (const auto& [key, value] : request.sets) node.set(key, value);
   if (request.seed) set_seed(node, *request.seed);
+  add_faults(node, request.faults);
   return read_job(node, std::filesystem::path(request.path).stem().string());
 }
 
