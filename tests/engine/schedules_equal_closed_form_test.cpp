@@ -70,8 +70,8 @@ TEST(ZeroBubbleFormula, HoldsForFewMicroBatches) {
       times.hop_s.assign(p, 0);
       const double formula = sim::PipelineFormulaRegistry::get("zb-h2").seconds(times);
       // A stage's own work, and for the first stage all stages forth and back once.
-      EXPECT_GE(formula, m * (forward_s + backward_s)) << p << " " << m;
-      EXPECT_GE(formula, p * (forward_s + backward_s - weight_s) + weight_s) << p << " " << m;
+      EXPECT_GE(formula, (1 - relative) * m * (forward_s + backward_s)) << p << " " << m;
+      EXPECT_GE(formula, (1 - relative) * (p * (forward_s + backward_s - weight_s) + weight_s)) << p << " " << m;
     }
   }
 }
