@@ -66,6 +66,15 @@ void OpChain::compute(const void* origin, const std::vector<Operator>& operators
   append(op, label);
 }
 
+// A segment of a pass. Its queue's collectives are all of one group.
+void OpChain::queued(const ComputeSegment& segment, Purpose purpose, const std::string& label) {
+  const bool calls = segment.queue != nullptr && !segment.queue->calls.empty();
+  Op op = placed(OpKind::compute, Stream::compute, purpose);
+  op.item =
+      build_.work_of(&segment, segment.operators, segment.repeat, segment.queue, calls ? group(segment.queue->calls.front().group) : 0);
+  append(op, label);
+}
+
 void OpChain::step_overhead() {
   Op op = placed(OpKind::compute, Stream::compute, Purpose::optimizer);
   op.item = build_.overhead_work();
@@ -114,13 +123,15 @@ OpId OpChain::send(bool forward, int peer, double bytes) {
 void OpChain::run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label) {
   for (const Segment& segment : segments) {
     if (const auto* c = std::get_if<ComputeSegment>(&segment)) {
-      compute(c, c->operators, c->repeat, purpose, c->name.empty() ? label : label + " " + c->name);
+      queued(*c, purpose, c->name.empty() ? label : label + " " + c->name);
     } else if (const auto* call = std::get_if<CallSegment>(&segment)) {
       collective(call->what, call->repeat, label + " " + call->what.name);
     } else if (const auto* ring_segment = std::get_if<RingSegment>(&segment)) {
       ring(*ring_segment, purpose, label);
+    } else if (const auto* split_segment = std::get_if<SplitSegment>(&segment)) {
+      split(*split_segment, purpose, label);
     } else {
-      split(std::get<SplitSegment>(segment), purpose, label);
+      both(std::get<BesideSegment>(segment), purpose, label);
     }
   }
 }
@@ -140,6 +151,12 @@ void OpChain::split(const SplitSegment& segment, Purpose purpose, const std::str
     }
   }
   if (last_piece != no_op) tail_.push_back(last_piece);
+}
+
+void OpChain::both(const BesideSegment& segment, Purpose purpose, const std::string& label) {
+  const OpId collective = beside(segment.collective, segment.repeat, tail_, label);
+  compute(&segment, {segment.product}, segment.repeat, purpose, label + " " + segment.product.name);
+  tail_.push_back(collective);
 }
 
 // Ring attention (equation 21): the block for step i+1 travels while step i computes; a block is sent on when it has been received, and

@@ -44,7 +44,9 @@ class OpChain {
   [[nodiscard]] Op placed(OpKind kind, Stream stream, Purpose purpose) const;
   [[nodiscard]] Op collective_op(const Communication& what, int repeat);
   std::uint32_t group(GroupKind kind);
+  void queued(const ComputeSegment& segment, Purpose purpose, const std::string& label);
   void split(const SplitSegment& segment, Purpose purpose, const std::string& label);
+  void both(const BesideSegment& segment, Purpose purpose, const std::string& label);
   void ring(const RingSegment& segment, Purpose purpose, const std::string& label);
 
   Build& build_;

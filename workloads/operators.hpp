@@ -52,6 +52,13 @@ struct RingAttention {
   Pass pass = Pass::forward;
 };
 
+// What the host issues in one pass (forward, say) of one layer, embedding or head. It runs ahead of the GPU: only when all of it takes the
+// host longer than the GPU does the GPU wait.
+struct PassQueue {
+  std::vector<Operator> operators;
+  std::vector<Communication> calls;
+};
+
 using Item = std::variant<Operator, Communication, RingAttention>;
 
 // In execution order. With cp > 1 attention is a RingAttention item, otherwise an Operator.

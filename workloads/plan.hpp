@@ -35,7 +35,8 @@ enum class Attention { flash, unfused };
 enum class RecomputeKind { none, selective, full };
 struct Recompute {
   RecomputeKind kind = RecomputeKind::none;
-  int full_layers = -1;  // kind full: the first N layers of every GPU's share; -1 = all
+  int full_layers = -1;      // kind full: the first N layers of every GPU's share; -1 = all
+  bool stops_early = false;  // kind full: nothing is computed again after the last tensor that backward reads (a habit of the stack)
 };
 
 struct Optimizer {
@@ -43,6 +44,7 @@ struct Optimizer {
   int zero_stage = 0;   // none 0, zero1 (distributed optimizer), zero2, zero3 (FSDP)
   int shard_group = 0;  // ranks over which ZeRO shards; 0 = dp*cp
   bool on_cpu = false;
+  bool by_tensor = false;  // ZeRO-3: one collective per parameter tensor, beside nothing (a habit of the stack)
 };
 
 struct Overlap {

@@ -50,18 +50,20 @@ Place RankEmitter::place_of(const Task& task) const {
 }
 
 Communication RankEmitter::gather(double parameters) const {
-  return {"parameter all-gather", CollectiveKind::all_gather, GroupKind::dp_cp, parameters * build_.sync.weight_bytes, Pass::update};
+  return {"parameter all-gather", CollectiveKind::all_gather, GroupKind::dp_cp,
+          parameters * build_.sync.weight_bytes / build_.sync.calls_per_unit, Pass::update};
 }
 Communication RankEmitter::reduction(double parameters) const {
   const bool all = build_.sync.reduction == CollectiveKind::all_reduce;
   return {all ? "gradient all-reduce" : "gradient reduce-scatter", build_.sync.reduction, GroupKind::dp_cp,
-          parameters * build_.sync.gradient_bytes, Pass::update};
+          parameters * build_.sync.gradient_bytes / build_.sync.calls_per_unit, Pass::update};
 }
 
 // ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
 void RankEmitter::gather_all_at_start() {
   for (const std::vector<Unit>& units : program_.chunks) {
-    for (const Unit& unit : units) gathered_[&unit] = chain_.beside(gather(unit.program->parameters), 1, {}, unit.name);
+    for (const Unit& unit : units)
+      gathered_[&unit] = chain_.beside(gather(unit.program->parameters), build_.sync.calls_per_unit, {}, unit.name);
   }
 }
 
@@ -74,7 +76,7 @@ void RankEmitter::gather_for(std::size_t i) {
   } else if (i >= 2) {
     after = ends_[i - 2];
   }
-  gather_of_task_[i] = chain_.beside(gather(tasks_[i].unit->program->parameters), 1, after, tasks_[i].unit->name);
+  gather_of_task_[i] = chain_.beside(gather(tasks_[i].unit->program->parameters), build_.sync.calls_per_unit, after, tasks_[i].unit->name);
 }
 
 void RankEmitter::gather_before(std::size_t i) {
@@ -93,7 +95,7 @@ void RankEmitter::reduce_after(const Task& t) {
   if (build_.sync.ranks == 1 || !completes_gradients(t.slot) || t.unit == nullptr) return;
   const bool last = --backwards_left_[t.unit] == 0;
   if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && last)) return;
-  const OpId id = chain_.beside(reduction(t.unit->program->parameters), 1, chain_.tail(), t.unit->name);
+  const OpId id = chain_.beside(reduction(t.unit->program->parameters), build_.sync.calls_per_unit, chain_.tail(), t.unit->name);
   if (build_.sync.overlap_gradients) {
     last_reduction_ = id;
   } else {
@@ -166,12 +168,12 @@ void RankEmitter::finish() {
   const bool replicas = build_.sync.ranks > 1;
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !build_.sync.overlap_gradients && !build_.sync.reduce_each_microbatch) {
-    chain_.collective(reduction(program_.parameters), 1, "reduce gradients");
+    chain_.collective(reduction(program_.parameters), build_.sync.calls_per_unit, "reduce gradients");
   }
   tied_embeddings();
   chain_.compute(&program_.update, program_.update, 1, Purpose::optimizer, "optimizer");
   if (replicas && build_.sync.gathers_weights && !build_.sync.overlap_parameters) {
-    chain_.collective(gather(program_.parameters), 1, "all-gather weights");
+    chain_.collective(gather(program_.parameters), build_.sync.calls_per_unit, "all-gather weights");
   }
 }
 

@@ -23,13 +23,16 @@ class Pairing {
  public:
   explicit Pairing(const Overlap& overlap) : on_(overlap.tp), splits_(overlap.tp_splits) {}
 
-  // The pair that starts at items[i], if there is one.
-  [[nodiscard]] std::optional<SplitSegment> at(const std::vector<Item>& items, std::size_t i, int repeat) const {
+  // The pair that starts at items[i], if there is one. A reduction that a weight gradient follows runs beside that, whole.
+  [[nodiscard]] std::optional<Segment> at(const std::vector<Item>& items, std::size_t i, int repeat) const {
     if (!on_ || i + 1 == items.size()) return std::nullopt;
     if (const auto* gather = collective(items[i], true)) {
       if (const auto* product = gemm(items[i + 1])) return pair(*product, *gather, true, repeat);
+    } else if (const auto* reduction = collective(items[i], false)) {
+      if (const auto* product = weight_gradient(items, i + 1)) return BesideSegment{*product, *reduction, repeat};
     } else if (const auto* product = gemm(items[i])) {
-      if (const auto* reduce = collective(items[i + 1], false)) return pair(*product, *reduce, false, repeat);
+      const auto* reduce = collective(items[i + 1], false);
+      if (reduce != nullptr && weight_gradient(items, i + 2) == nullptr) return pair(*product, *reduce, false, repeat);
     }
     return std::nullopt;
   }
@@ -39,27 +42,46 @@ class Pairing {
     const auto* op = std::get_if<Operator>(&item);
     return op != nullptr && op->cls == OperatorClass::gemm ? op : nullptr;
   }
+  static const Operator* weight_gradient(const std::vector<Item>& items, std::size_t i) {
+    const Operator* product = i < items.size() ? gemm(items[i]) : nullptr;
+    return product != nullptr && product->pass == Pass::backward_weight ? product : nullptr;
+  }
   static const Communication* collective(const Item& item, bool gather) {
     const auto* what = std::get_if<Communication>(&item);
     if (what == nullptr || what->group != GroupKind::tp) return nullptr;
     return (what->kind == CollectiveKind::all_gather) == gather ? what : nullptr;
   }
-  [[nodiscard]] SplitSegment pair(const Operator& product, Communication collective, bool first, int repeat) const {
+  [[nodiscard]] Segment pair(const Operator& product, Communication collective, bool first, int repeat) const {
     collective.bytes /= splits_;
-    return {piece_of(product, splits_), std::move(collective), first, splits_, repeat};
+    return SplitSegment{piece_of(product, splits_), std::move(collective), first, splits_, repeat};
   }
   bool on_;
   int splits_;
 };
 
+// Operators and collectives that stand alone; overlapped pairs and rings are priced by themselves.
+std::shared_ptr<const PassQueue> queue_of(const std::vector<Item>& items, const Pairing& pairing) {
+  auto queue = std::make_shared<PassQueue>();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (pairing.at(items, i, 1)) {
+      ++i;
+    } else if (const auto* op = std::get_if<Operator>(&items[i])) {
+      queue->operators.push_back(*op);
+    } else if (const auto* call = std::get_if<Communication>(&items[i])) {
+      queue->calls.push_back(*call);
+    }
+  }
+  return queue;
+}
+
 std::vector<Segment> one_by_one(const std::vector<Item>& items, const Pairing& pairing) {
   std::vector<Segment> segments;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (auto split = pairing.at(items, i, 1)) {
-      segments.emplace_back(std::move(*split));
+    if (auto pair = pairing.at(items, i, 1)) {
+      segments.push_back(std::move(*pair));
       ++i;
     } else if (const auto* op = std::get_if<Operator>(&items[i])) {
-      segments.emplace_back(ComputeSegment{{*op}, 1, op->name});
+      segments.emplace_back(ComputeSegment{{*op}, 1, op->name, nullptr});
     } else if (const auto* call = std::get_if<Communication>(&items[i])) {
       segments.emplace_back(CallSegment{*call, 1});
     } else {
@@ -103,9 +125,9 @@ std::vector<Segment> together(const std::vector<Item>& items, int layers, const 
   std::vector<Segment> segments;
   Run run(layers);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (auto split = pairing.at(items, i, layers)) {
+    if (auto pair = pairing.at(items, i, layers)) {
       run.flush(segments);
-      segments.emplace_back(std::move(*split));
+      segments.push_back(std::move(*pair));
       ++i;
     } else if (const auto* op = std::get_if<Operator>(&items[i])) {
       run.add(*op);
@@ -135,7 +157,12 @@ std::vector<Item> of_pass(const std::vector<Item>& items, bool weight) {
 std::shared_ptr<const UnitProgram> compile(const BlockProgram& block, const Workload& workload, Granularity granularity, int layers) {
   const Pairing pairing(workload.overlap);
   const auto segments = [&](const std::vector<Item>& items) {
-    return granularity == Granularity::op ? one_by_one(items, pairing) : together(items, layers, pairing);
+    std::vector<Segment> cut = granularity == Granularity::op ? one_by_one(items, pairing) : together(items, layers, pairing);
+    const auto queue = queue_of(items, pairing);
+    for (Segment& segment : cut) {
+      if (auto* compute = std::get_if<ComputeSegment>(&segment)) compute->queue = queue;
+    }
+    return cut;
   };
   UnitProgram program{segments(block.forward), segments(block.recompute), segments(block.backward), {}, {}, block.parameters * layers};
   if (ScheduleRegistry::get(workload.schedule).splits_backward()) {
@@ -177,6 +204,13 @@ void add_layers(const Workload& workload, Granularity granularity, const Chunk& 
     if (recomputed) full_left -= layers;
     done += layers;
   }
+}
+
+// Parameter tensors of a layer: the matrices of attention (queries, keys and values in one) and MLP, biases, norms.
+int layer_tensors(const Model& model) {
+  const int matrices = (model.heads > 0 ? 2 : 0) + (model.gated() ? 3 : 2);
+  const int norms = (model.heads > 0 ? 2 : 1) * (model.norm == Norm::layernorm ? 2 : 1);
+  return matrices * (model.biases ? 2 : 1) + norms;
 }
 
 double parameters_of(const StageProgram& stage) {
@@ -225,6 +259,10 @@ ReplicaSync replica_sync(const Workload& workload) {
   sync.gathers_weights = zero == 1 || zero == 2;
   sync.gradient_bytes = bytes_of(workload.precision.gradients);
   sync.weight_bytes = bytes_of(workload.precision.weights);
+  if (zero == 3 && workload.optimizer.by_tensor) {
+    sync.overlap_gradients = sync.overlap_parameters = false;
+    sync.calls_per_unit = layer_tensors(workload.model);
+  }
   return sync;
 }
 

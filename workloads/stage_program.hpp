@@ -17,6 +17,7 @@ struct ComputeSegment {
   std::vector<Operator> operators;
   int repeat = 1;  // times the list is run
   std::string name;
+  std::shared_ptr<const PassQueue> queue;  // of the pass that the operators belong to, of one layer
 };
 struct CallSegment {
   Communication what;
@@ -35,7 +36,14 @@ struct SplitSegment {
   int splits = 1;
   int repeat = 1;
 };
-using Segment = std::variant<ComputeSegment, CallSegment, RingSegment, SplitSegment>;
+// A collective and a product that do not depend on each other, started together: the reduction of an input gradient beside the product of
+// the weight gradient.
+struct BesideSegment {
+  Operator product;
+  Communication collective;
+  int repeat = 1;
+};
+using Segment = std::variant<ComputeSegment, CallSegment, RingSegment, SplitSegment, BesideSegment>;
 
 // Equal layers share one program.
 struct UnitProgram {
@@ -70,6 +78,7 @@ struct ReplicaSync {
   CollectiveKind reduction = CollectiveKind::all_reduce;  // reduce-scatter from ZeRO-1 on
   bool gathers_weights = false;                           // ZeRO-1 and 2: all-gather of the updated weights
   double gradient_bytes = 4, weight_bytes = 2;            // per parameter
+  int calls_per_unit = 1;                                 // a unit's gather or reduction is cut into so many equal ones
 };
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload);
 

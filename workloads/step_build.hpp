@@ -44,14 +44,15 @@ struct Build {
   StepGraphBuilder graph;
   std::map<const void*, std::uint32_t> works;  // by the segment or operator list they came from
 
-  std::uint32_t work_of(const void* origin, const std::vector<Operator>& operators, int repeat) {
+  std::uint32_t work_of(const void* origin, const std::vector<Operator>& operators, int repeat,
+                        const std::shared_ptr<const PassQueue>& queue = nullptr, std::uint32_t queue_group = 0) {
     const auto [it, added] = works.try_emplace(origin, 0);
-    if (added) it->second = graph.add_work({operators, repeat, false});
+    if (added) it->second = graph.add_work({operators, repeat, false, queue, queue_group});
     return it->second;
   }
   std::uint32_t overhead_work() {
     const auto [it, added] = works.try_emplace(this, 0);
-    if (added) it->second = graph.add_work({{}, 1, true});
+    if (added) it->second = graph.add_work({{}, 1, true, nullptr, 0});
     return it->second;
   }
 };

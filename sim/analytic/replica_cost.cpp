@@ -22,7 +22,10 @@ double compute_stretch_s(double compute_s, double communication_s, const Content
 }  // namespace
 
 ReplicaCost::ReplicaCost(const Job& job, const StageCost& stage)
-    : stage_(stage), sync_(workloads::replica_sync(job.workload)), pair_(contention_of(job.gpu, "dp")) {}
+    : stage_(stage),
+      sync_(workloads::replica_sync(job.workload)),
+      pair_(contention_of(job.gpu, "dp")),
+      turn_(job.workload.schedule == "interleaved-1f1b" ? std::min(job.workload.parallel.pp, job.workload.microbatches()) : 1) {}
 
 double ReplicaCost::per_forward_s(std::size_t chunk) const {
   if (!sync_.shards_parameters || sync_.ranks == 1) return 0;
@@ -48,37 +51,45 @@ double ReplicaCost::per_backward_s(std::size_t chunk) const {
   return exposed;
 }
 
+// Forward takes chunk 0 through a turn of micro-batches before it needs the weights of chunk 1, and so on: the longest wait of a chunk
+// counts.
 double ReplicaCost::at_start_s() const {
   if (sync_.ranks == 1 || !sync_.overlap_parameters) return 0;
   const double first = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().gather_s;
   if (sync_.shards_parameters) return first;
   if (!sync_.gathers_weights) return 0;
-  double compute = 0, gathers = -first;
+  double exposed = 0, before = 0, gathers = -first;
   for (const auto& units : stage_.chunks) {
+    double forward = 0;
     for (const UnitCost& unit : units) {
-      compute += unit.forward.total();
+      forward += unit.forward.total();
       gathers += unit.gather_s;
     }
+    exposed = std::max(exposed, chain_exposed_s(before + forward, gathers, first, pair_));
+    before += turn_ * forward;
   }
-  return chain_exposed_s(compute, gathers, first, pair_);
+  return exposed;
 }
 
+// Likewise backward: the gradients of chunk c are complete after its last micro-batch, with a turn of each chunk before it still to come.
 double ReplicaCost::reduce_at_end_s() const {
   if (sync_.ranks == 1) return 0;
   const double last = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().reduce_s;
   if (sync_.reduce_each_microbatch) return sync_.overlap_gradients ? last : 0;
   if (!sync_.overlap_gradients) return stage_.reduce_s;
-  double compute = 0, reductions = -last;
+  double exposed = 0, after = 0, reductions = -last;
   for (const auto& units : stage_.chunks) {
+    double backward = 0;
     for (const UnitCost& unit : units) {
-      compute += unit.last_backward_s();
+      backward += unit.last_backward_s();
       reductions += unit.reduce_s;
     }
+    // The first reduction starts when the first unit's backward has ended.
+    const double beside = after + backward - (units.empty() ? 0 : units.back().last_backward_s());
+    exposed = std::max(exposed, chain_exposed_s(beside, reductions, last, pair_));
+    after += turn_ * backward;
   }
-  const auto& last_chunk = stage_.chunks.back();
-  if (!last_chunk.empty())
-    compute -= last_chunk.back().last_backward_s();  // the first reduction starts when the first unit's backward has ended
-  return chain_exposed_s(compute, reductions, last, pair_);
+  return exposed;
 }
 
 double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
@@ -93,11 +104,19 @@ double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
 
 double ReplicaCost::last_backward_stretch_s() const {
   if (sync_.ranks == 1 || !sync_.overlap_gradients || sync_.reduce_each_microbatch) return 0;
-  double reductions = 0;
-  for (const auto& units : stage_.chunks)
-    for (const UnitCost& unit : units) reductions += unit.reduce_s;
-  double compute = 0;
-  for (const UnitCost& unit : stage_.chunks.front()) compute += unit.last_backward_s();
+  // Reductions under way during the last backward: of the first chunk, and what the turns before it have left of the others'.
+  double left = 0, reductions = 0, compute = 0;
+  for (std::size_t c = stage_.chunks.size(); c-- > 0;) {
+    double backward = 0, chunk_reductions = 0;
+    for (const UnitCost& unit : stage_.chunks[c]) {
+      backward += unit.last_backward_s();
+      chunk_reductions += unit.reduce_s;
+    }
+    if (c + 1 < stage_.chunks.size()) left = std::max(0.0, left - (turn_ - 1) * backward);
+    reductions = left + chunk_reductions;
+    left = std::max(0.0, reductions - backward);
+    compute = backward;
+  }
   if (stage_.chunks.size() == 1 && !stage_.chunks.front().empty()) compute -= stage_.chunks.front().back().last_backward_s();
   return compute_stretch_s(compute, reductions, pair_);
 }

@@ -28,6 +28,7 @@ class ReplicaCost {
   const StageCost& stage_;
   workloads::ReplicaSync sync_;
   ContentionPair pair_;
+  int turn_;  // micro-batches that pass through a chunk before the next chunk's turn
 };
 
 }  // namespace rehearse::sim

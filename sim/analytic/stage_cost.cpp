@@ -37,6 +37,13 @@ class StageCoster {
   [[nodiscard]] double seconds(const workloads::Operator& op) const { return operator_seconds(job_.gpu, job_.software, op); }
   [[nodiscard]] double seconds(const Communication& what) const { return model_.price(what, grid_.group(what.group, rank_)).seconds(); }
 
+  [[nodiscard]] double seconds(const workloads::ComputeSegment& segment) const {
+    double calls_s = 0;
+    for (const Communication& call : segment.queue->calls) calls_s += seconds(call);
+    const int calls = static_cast<int>(segment.queue->calls.size());
+    return segment.repeat * queued_seconds(job_.gpu, job_.software, segment.operators, segment.queue->operators, calls_s, calls);
+  }
+
   UnitCost unit_cost(const workloads::UnitProgram& program) {
     const auto [it, added] = units_.try_emplace(&program);
     if (!added) return it->second;
@@ -54,13 +61,15 @@ class StageCoster {
   void add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to) const {
     for (const workloads::Segment& segment : segments) {
       if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
-        for (const workloads::Operator& op : c->operators) to[phase] += seconds(op) * c->repeat;
+        to[phase] += seconds(*c);
       } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
         to[Phase::tp] += seconds(call->what) * call->repeat;
       } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
         add_ring(*ring, phase, to);
+      } else if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) {
+        add_split(*split, phase, to);
       } else {
-        add_split(std::get<workloads::SplitSegment>(segment), phase, to);
+        add_beside(std::get<workloads::BesideSegment>(segment), phase, to);
       }
     }
   }
@@ -73,6 +82,13 @@ class StageCoster {
     const double total = collective + overlapped_s(beside * product, beside * collective, contention_of(job_.gpu, "tp")) + product;
     to[phase] += segment.splits * product;
     to[Phase::tp] += total - segment.splits * product;
+  }
+
+  void add_beside(const workloads::BesideSegment& segment, Phase phase, PhaseTimes& to) const {
+    const double product = seconds(segment.product) * segment.repeat;
+    const double collective = seconds(segment.collective) * segment.repeat;
+    to[phase] += product;
+    to[Phase::tp] += overlapped_s(product, collective, contention_of(job_.gpu, "tp")) - product;
   }
 
   // Equation (21): c - 1 steps beside a transfer, and the last one alone.
@@ -90,11 +106,13 @@ class StageCoster {
 
   [[nodiscard]] double gather_s(double parameters) const {
     if (sync_.ranks == 1 || !(sync_.shards_parameters || sync_.gathers_weights)) return 0;
-    return seconds({"", CollectiveKind::all_gather, GroupKind::dp_cp, parameters * sync_.weight_bytes, workloads::Pass::update});
+    const double bytes = parameters * sync_.weight_bytes / sync_.calls_per_unit;
+    return sync_.calls_per_unit * seconds({"", CollectiveKind::all_gather, GroupKind::dp_cp, bytes, workloads::Pass::update});
   }
   [[nodiscard]] double reduce_s(double parameters) const {
     if (sync_.ranks == 1) return 0;
-    return seconds({"", sync_.reduction, GroupKind::dp_cp, parameters * sync_.gradient_bytes, workloads::Pass::update});
+    const double bytes = parameters * sync_.gradient_bytes / sync_.calls_per_unit;
+    return sync_.calls_per_unit * seconds({"", sync_.reduction, GroupKind::dp_cp, bytes, workloads::Pass::update});
   }
 
   [[nodiscard]] double tied_s() const {

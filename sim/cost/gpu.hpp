@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,7 +50,9 @@ struct Software {
   double issue_s = 0;                   // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
   double step_s = 0;                    // per step: data loading, logging, host work that nothing hides
   MemoryOverhead memory;
-  int flash = 3;  // generation of its flash-attention kernels; a GPU runs the newest that it has up to this one
+  bool zero3_by_tensor = false;  // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
+  bool early_stop = false;       // recomputation ends with the last tensor that backward reads
+  int flash = 3;                 // generation of its flash-attention kernels; a GPU runs the newest that it has up to this one
 };
 
 // Seconds of one operator on a GPU. Interchangeable models (`profile`, `roofline`, `modified-roofline`) chosen per operator class and
@@ -67,7 +70,13 @@ class CostModel {
 // The stack's fusions as workloads take them: `workload.fusions = kernel_fusions(software)`.
 [[nodiscard]] workloads::KernelFusions kernel_fusions(const Software& software);
 
-// The larger of the GPU's time, cost + kernels * software.launch_s, and the host's, kernels * (gpu.launch_s + software.issue_s).
+// An operator alone: the larger of the GPU's time, cost + kernels * software.launch_s, and the host's,
+// kernels * (gpu.launch_s + software.issue_s).
 [[nodiscard]] double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op);
+
+// Operators among others that the host issues ahead of the GPU: the GPU's time, and by share of kernels what the GPU waits for the host in
+// the queue as a whole. others_s: what else the GPU does meanwhile (collectives), `others` its launches.
+[[nodiscard]] double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
+                                    std::span<const workloads::Operator> queue, double others_s, int others);
 
 }  // namespace rehearse::sim

@@ -55,7 +55,15 @@ void read_sections(const Node& node, Job& job) {
   read_parallel(node, workload.parallel);
   read_batch(node, workload.batch);
   read_precision(node, workload.precision);
+  const auto precision = node.find("precision");
+  const bool says_gradients = precision && precision->is_map() && precision->find("gradients");
+  // A stack that leaves fp16 gradients as autograd makes them reduces them so too.
+  if (!says_gradients && job.software.memory.habits.half_gradients && workload.precision.weights == workloads::DType::fp16) {
+    workload.precision.gradients = workloads::DType::fp16;
+  }
   read_optimisations(node, workload);
+  workload.recompute.stops_early = job.software.early_stop;
+  workload.optimizer.by_tensor = job.software.zero3_by_tensor;
   job.simulation = read_simulation(node);
 }
 

@@ -34,8 +34,14 @@ Metrics read_measured(const Node& node) {
   return measured;
 }
 
+MemoryCounter read_counter(const Node& node) {
+  const std::string name = node.as_choice({"allocated", "reserved", "nvidia-smi"});
+  if (name == "reserved") return MemoryCounter::reserved;
+  return name == "allocated" ? MemoryCounter::allocated : MemoryCounter::nvidia_smi;
+}
+
 MeasuredCase read_case(const Node& node, const Node& models) {
-  node.allow_keys({"id", "source", "group", "job", "measured", "inferred", "notes"});
+  node.allow_keys({"id", "source", "group", "job", "measured", "memory", "inferred", "notes"});
   MeasuredCase measured_case;
   measured_case.id = node.at("id").as_string();
   measured_case.source = node.at("source").as_string();
@@ -44,6 +50,7 @@ MeasuredCase read_case(const Node& node, const Node& models) {
   if (!measured_case.job.is_map()) measured_case.job.fail_at_key("job must be a mapping");
   measured_case.models = models;
   measured_case.measured = read_measured(node.at("measured"));
+  if (const auto memory = node.find("memory")) measured_case.memory = read_counter(*memory);
   if (const auto inferred = node.find("inferred")) {
     for (const Node& field : inferred->items()) measured_case.inferred.push_back(field.as_string());
   }

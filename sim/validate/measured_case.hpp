@@ -16,7 +16,8 @@ struct MeasuredCase {
   config::Node job;
   config::Node models;  // models that the file's cases may name; absent when there is no models.yaml
   Metrics measured;
-  std::vector<std::string> inferred;  // fields of the job that the source does not state
+  MemoryCounter memory = MemoryCounter::allocated;  // what peak_memory_gib counts
+  std::vector<std::string> inferred;                // fields of the job that the source does not state
 };
 
 // The cases of all files, in order. Throws config::InputError with position for what is no case file; a job in it that cannot be run is no

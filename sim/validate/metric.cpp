@@ -42,16 +42,20 @@ bool wants_step(const Metrics& wanted) {
                              [&](Metric metric) { return wanted.contains(metric); });
 }
 
-Metrics step_metrics(const Job& job) {
+Metrics step_metrics(const Job& job, MemoryCounter counter) {
   const StepResult result = predict(job);
   Metrics metrics = metrics_of_step(job, result.step_s);
-  // What torch.cuda.max_memory_allocated reports, of the GPU that holds most.
   const RankMemory* fullest = result.memory.fullest();
-  if (fullest != nullptr) metrics[Metric::peak_memory_gib] = fullest->tensor_bytes() / bytes_per_gib;
+  if (fullest != nullptr) metrics[Metric::peak_memory_gib] = counted_bytes(*fullest, counter) / bytes_per_gib;
   return metrics;
 }
 
 }  // namespace
+
+double counted_bytes(const RankMemory& memory, MemoryCounter counter) {
+  if (counter == MemoryCounter::nvidia_smi) return memory.device_bytes();
+  return memory.tensor_bytes() + (counter == MemoryCounter::reserved ? memory.cached_bytes : 0);
+}
 
 std::string_view name_of(Metric metric) { return std::ranges::find(names, metric, &std::pair<Metric, std::string_view>::first)->second; }
 
@@ -69,9 +73,9 @@ Metrics metrics_of_step(const Job& job, double step_s) {
           {Metric::tokens_per_s_per_gpu, samples_per_s * batch.sequence / job.gpus}};
 }
 
-Metrics predicted_metrics(const Job& job, const Metrics& wanted) {
+Metrics predicted_metrics(const Job& job, const Metrics& wanted, MemoryCounter counter) {
   Metrics metrics;
-  if (wants_step(wanted)) metrics.merge(step_metrics(job));
+  if (wants_step(wanted)) metrics.merge(step_metrics(job, counter));
   if (wanted.contains(Metric::forward_ms) || wanted.contains(Metric::backward_ms)) metrics.merge(pass_metrics(job));
   std::erase_if(metrics, [&](const auto& entry) { return !wanted.contains(entry.first); });
   return metrics;

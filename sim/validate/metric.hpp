@@ -19,11 +19,16 @@ enum class Metric { step_s, tokens_per_s_per_gpu, samples_per_s, forward_ms, bac
 
 using Metrics = std::map<Metric, double>;
 
+// What a source's peak of memory counts: live tensors (torch.cuda.max_memory_allocated), what the allocator holds
+// (max_memory_reserved), or all of the device that is taken (nvidia-smi).
+enum class MemoryCounter { allocated, reserved, nvidia_smi };
+[[nodiscard]] double counted_bytes(const RankMemory& memory, MemoryCounter counter);
+
 // What follows from the time of a step.
 [[nodiscard]] Metrics metrics_of_step(const Job& job, double step_s);
 
 // All of `wanted` that the formulas can say: also the passes of a single stage, which have no step of their own.
-[[nodiscard]] Metrics predicted_metrics(const Job& job, const Metrics& wanted);
+[[nodiscard]] Metrics predicted_metrics(const Job& job, const Metrics& wanted, MemoryCounter counter = MemoryCounter::allocated);
 
 // Predicted over measured, minus one.
 [[nodiscard]] double relative_error(double predicted, double measured);

@@ -41,7 +41,7 @@ Metrics simulated_metrics(const Job& job, const Metrics& wanted) {
 
 void run(const MeasuredCase& measured_case, const ValidationOptions& options, Outcome& outcome) {
   const Job job = job_of(measured_case, options);
-  outcome.predicted = predicted_metrics(job, measured_case.measured);
+  outcome.predicted = predicted_metrics(job, measured_case.measured, measured_case.memory);
   refuse_nonsense(outcome.predicted);
   if (options.simulate) outcome.simulated = simulated_metrics(job, measured_case.measured);
 }

@@ -63,6 +63,19 @@ TEST(FormulaAndTimelineAgree, OnRandomUniformJobs) {
   }
 }
 
+// Few micro-batches make the exchange between replicas longer than a chunk's backward: with v chunks it hides under the turns of the chunks
+// before it (and the gathers under those after), not under one micro-batch. 5 %: the formula lets one chunk wait, the timeline several.
+TEST(FormulaAndTimelineAgree, WhereInterleavedChunksHideALongExchange) {
+  for (const int microbatches : {4, 8, 16}) {
+    const std::string batch = fmt::format("{{global: {}, micro: 1, sequence: 1024}}", 8 * microbatches);
+    const sim::Job job = small_job(32, "{tp: 1, cp: 1, pp: 4, dp: 8, vpp: 4}", batch,
+                                   "optimizer: {sharding: zero1}\noverlap: {dp_gradients: true, dp_parameters: true}", 8, 16);
+    const double analytic = sim::predict(job).step_s;
+    const double path = sim::critical_path(job).result.step_s;
+    EXPECT_NEAR(path, analytic, 0.05 * analytic) << microbatches << " micro-batches: " << 100 * (path / analytic - 1) << " %";
+  }
+}
+
 // The coefficients of the shipped H100: alpha 1.03 to 1.22. Only the timeline knows them here: the critical path has no contention.
 TEST(FormulaAndTimelineAgree, WithContentionCoefficients) {
   std::mt19937 random(12);

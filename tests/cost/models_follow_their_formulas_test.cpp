@@ -131,6 +131,27 @@ TEST(OperatorSeconds, AreNotLessThanTheHostNeedsToLaunch) {
   expect_same(operator_seconds(gpu, software, op), 20e-6);
 }
 
+// (D^4 + H^4)^(1/4) for a pass, shared by kernels: here D = 2 ms on the GPU and 1 ms of collectives, H = 4 ms for four launches.
+TEST(QueuedSeconds, ShareWhatTheGpuWaitsForTheHost) {
+  const Gpu gpu = gpu_with_gemm("{model: roofline}");
+  Software software;
+  software.issue_s = 1e-3;
+  workloads::Operator op = moving(5e8);  // 1 ms
+  const std::vector<workloads::Operator> queue{op, op};
+  const double wait = std::pow(std::pow(3e-3, 4) + std::pow(4e-3, 4), 0.25) - 3e-3;
+  software.issue_s -= gpu.launch_s;
+  expect_same(queued_seconds(gpu, software, queue, queue, 1e-3, 2), 2e-3 + wait);
+  expect_same(queued_seconds(gpu, software, {&op, 1}, queue, 1e-3, 2), 1e-3 + wait / 2);
+}
+
+TEST(QueuedSeconds, OfLongKernelsAreTheGpus) {
+  const Gpu gpu = gpu_with_gemm("{model: roofline}");
+  Software software;
+  software.issue_s = 6e-6;
+  const std::vector<workloads::Operator> queue{moving(1e9), moving(1)};  // 2 ms hide the launches of both
+  EXPECT_NEAR(queued_seconds(gpu, software, queue, queue, 0, 0), 2e-3, 1e-9 * 2e-3 + 1e-9);
+}
+
 TEST(Efficiency, SixteenBitFormatsStandInForEachOther) {
   const std::string text =
       "source: test\nmemory: 80 GiB\nmemory_bandwidth: 1 TB/s\npower_limit: 400 W\nlaunch: 4 us\n"

@@ -57,6 +57,25 @@ TEST(SchedulesEqualClosedForm, InterleavedForEveryShape) {
         expect_closed_form("interleaved-1f1b", p, v, m);
 }
 
+// Fewer micro-batches than stages: the first stage waits for its first micro-batch's round trip.
+TEST(ZeroBubbleFormula, HoldsForFewMicroBatches) {
+  constexpr double weight_s = 0.4;
+  for (const int p : {4, 8, 16}) {
+    for (int m = 1; m <= 2 * p; ++m) {
+      sim::PipelineTimes times;
+      times.microbatches = m;
+      times.forward_s.assign(p, {forward_s});
+      times.backward_s.assign(p, {backward_s - weight_s});
+      times.weight_s.assign(p, {weight_s});
+      times.hop_s.assign(p, 0);
+      const double formula = sim::PipelineFormulaRegistry::get("zb-h2").seconds(times);
+      // A stage's own work, and for the first stage all stages forth and back once.
+      EXPECT_GE(formula, (1 - relative) * m * (forward_s + backward_s)) << p << " " << m;
+      EXPECT_GE(formula, (1 - relative) * (p * (forward_s + backward_s - weight_s) + weight_s)) << p << " " << m;
+    }
+  }
+}
+
 TEST(SchedulesEqualClosedForm, OnSimGridForRandomShapes) {
   std::mt19937 random(20260101);
   const auto between = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <numeric>
 
 #include "sim/validate/validation_report.hpp"
 
@@ -54,18 +56,52 @@ TEST_P(Groups, AreNotPredictedWorseThanBefore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Measured, Groups,
-                         testing::Values(Guard{"dense-a100", 8.5}, Guard{"dense-a100-bloom", 10.3}, Guard{"dense-a100-bloom-early", 8.3},
-                                         Guard{"dense-a100-vtrain", 8.2}, Guard{"dense-a100-vtrain-single", 12.6},
-                                         Guard{"dense-b200-fp8", 14.8}, Guard{"dense-b200-node", 10.8}, Guard{"dense-gb200-bf16", 1.5},
-                                         Guard{"dense-gb200-fp4", 3.6}, Guard{"dense-gb200-fp8", 5.3}, Guard{"dense-gb300-fp4", 11.1},
-                                         Guard{"dense-h100-bf16", 5.8}, Guard{"dense-h100-fp8", 7.9}, Guard{"dense-h200-fp8", 2.6},
-                                         Guard{"dense-v100", 4.8}, Guard{"fsdp-a100", 6.9}, Guard{"fsdp-h100", 5.8},
-                                         Guard{"fsdp-h100-fp8", 4.6}, Guard{"launch-bound-a100-vtrain", 7.2}, Guard{"pipeline-a100", 11.6}),
+                         testing::Values(Guard{"dense-a100", 6.1}, Guard{"dense-a100-bloom", 6.7}, Guard{"dense-a100-bloom-early", 5.2},
+                                         Guard{"dense-a100-vtrain", 6.6}, Guard{"dense-a100-vtrain-single", 6.8},
+                                         Guard{"dense-b200-fp8", 7.3}, Guard{"dense-b200-node", 12.2}, Guard{"dense-gb200-bf16", 1.7},
+                                         Guard{"dense-gb200-fp4", 4.5}, Guard{"dense-gb200-fp8", 3.9}, Guard{"dense-gb300-fp4", 7.1},
+                                         Guard{"dense-h100-bf16", 5.7}, Guard{"dense-h100-fp8", 3.9}, Guard{"dense-h200-fp8", 0.4},
+                                         Guard{"dense-v100", 4.4}, Guard{"fsdp-a100", 6.8}, Guard{"fsdp-h100", 5.6},
+                                         Guard{"fsdp-h100-fp8", 6.6}, Guard{"launch-bound-a100-vtrain", 5.4}, Guard{"pipeline-a100", 4.3}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+
+// The project's aims (percent), which these groups meet: step times of dense Megatron and MLPerf runs on A100 and H100, FSDP, vTrain, and
+// peak memory of every group. The 90th percentile is an aim of the dense runs alone; 20 elsewhere only keeps the tail in sight.
+struct Aim {
+  const char* name;
+  std::vector<std::string> groups;
+  Metric metric;
+  double mean_pct, p90_pct;
+};
+
+class Aims : public testing::TestWithParam<Aim> {};
+
+TEST_P(Aims, AreMet) {
+  std::vector<double> errors;
+  for (const Outcome& outcome : validation().outcomes) {
+    const auto measured = outcome.measured.find(GetParam().metric);
+    if (!outcome.failed.empty() || measured == outcome.measured.end()) continue;
+    if (!GetParam().groups.empty() && std::ranges::find(GetParam().groups, outcome.group) == GetParam().groups.end()) continue;
+    errors.push_back(100 * std::abs(relative_error(outcome.predicted.at(GetParam().metric), measured->second)));
+  }
+  ASSERT_FALSE(errors.empty());
+  std::ranges::sort(errors);
+  EXPECT_LE(std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size()), GetParam().mean_pct);
+  EXPECT_LE(errors[(errors.size() * 9 - 1) / 10], GetParam().p90_pct);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Measured, Aims,
+    testing::Values(Aim{"dense", {"dense-a100", "dense-h100-bf16", "dense-h100-fp8"}, Metric::step_s, 6, 15},
+                    Aim{"fsdp", {"fsdp-a100", "fsdp-h100", "fsdp-h100-fp8"}, Metric::step_s, 8, 20},
+                    Aim{"vtrain", {"dense-a100-vtrain", "dense-a100-vtrain-single", "launch-bound-a100-vtrain"}, Metric::step_s, 8, 20},
+                    Aim{"memory", {}, Metric::peak_memory_gib, 6, 20},
+                    Aim{"memory_simumax", {"dense-b200-node"}, Metric::peak_memory_gib, 1.5, 20}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Measured, SummaryIsPrinted) {
   print_summaries(validation(), false, std::cout);

@@ -66,6 +66,25 @@ TEST_F(CaseFiles, AreRefusedWithPosition) {
   EXPECT_TRUE(error("cases: none\n").starts_with("c.yaml:1:1: error:"));
 }
 
+TEST_F(CaseFiles, SayWhatTheirPeakOfMemoryCounts) {
+  EXPECT_EQ(read_cases({write("cases/c.yaml", good)})[0].memory, MemoryCounter::allocated);
+  const std::string with = "- {id: a, source: s, job: {}, measured: {peak_memory_gib: 1}, memory: ";
+  EXPECT_EQ(read_cases({write("cases/c.yaml", with + "reserved}\n")})[0].memory, MemoryCounter::reserved);
+  EXPECT_EQ(read_cases({write("cases/c.yaml", with + "nvidia-smi}\n")})[0].memory, MemoryCounter::nvidia_smi);
+  EXPECT_TRUE(error(with + "all}\n").starts_with("c.yaml:1:71: error:")) << error(with + "all}\n");
+}
+
+TEST_F(CaseFiles, CountMoreTheWiderTheCounterLooks) {
+  RankMemory memory;
+  memory.at_peak[MemoryUse::weights] = 10;
+  memory.at_peak[MemoryUse::framework] = 2;
+  memory.cached_bytes = 3;
+  memory.capacity_bytes = 100;
+  EXPECT_EQ(counted_bytes(memory, MemoryCounter::allocated), 10);
+  EXPECT_EQ(counted_bytes(memory, MemoryCounter::reserved), 13);
+  EXPECT_EQ(counted_bytes(memory, MemoryCounter::nvidia_smi), 15);
+}
+
 TEST_F(CaseFiles, NameEachCaseOnce) {
   EXPECT_TRUE(error(good + good).starts_with("c.yaml:2:8: error: the id 'a' stands for another case already")) << error(good + good);
 }

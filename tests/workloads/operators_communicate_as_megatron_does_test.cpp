@@ -2,6 +2,7 @@
 
 #include "config/input_error.hpp"
 #include "operators_workloads.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::workloads::testing {
 namespace {
@@ -108,6 +109,58 @@ TEST(OperatorCommunication, SelectiveRecomputationRepeatsCoreAttentionAlone) {
   EXPECT_TRUE(layer_program(workload, false).recompute.empty()) << "a layer that full recomputation leaves out";
 }
 
+// Transformer Engine casts what lies spread and gathers the cast; reductions add in 16 bits.
+TEST(OperatorCommunication, EightBitLayersGatherEightBits) {
+  Workload workload = parallel(8, true);
+  const double hidden_states = 2.0 * 8192 * 4096;
+  for (const auto& [compute, element] : {std::pair{DType::bf16, 2.0}, std::pair{DType::fp8, 1.0}}) {
+    workload.precision.compute = compute;
+    const BlockProgram layer = layer_program(workload, false);
+    for (const auto& items : {layer.forward, layer.backward}) {
+      for (const Communication& call : communications(items)) {
+        EXPECT_EQ(call.bytes, hidden_states * (call.kind == CollectiveKind::all_gather ? element : 2)) << call.name;
+      }
+    }
+  }
+  EXPECT_EQ(find(layer_program(workload, false).forward, "qkv cast").bytes, hidden_states / 8 * (2 + 1));
+}
+
+// The reduction of an input gradient does not wait for the weight gradient, nor that for it.
+TEST(OperatorCommunication, OverlapPutsReductionsOfInputGradientsBesideWeightGradients) {
+  Workload workload = parallel(8, true);
+  workload.overlap.tp = true;
+  const auto stages = stage_programs(workload, Granularity::op);
+  std::vector<std::string> pairs;
+  for (const Segment& segment : stages[0].chunks[0][1].program->backward) {
+    const auto* beside = std::get_if<BesideSegment>(&segment);
+    if (beside == nullptr) continue;
+    EXPECT_EQ(beside->product.pass, Pass::backward_weight);
+    pairs.push_back(beside->collective.name + " beside " + beside->product.name);
+  }
+  EXPECT_EQ(pairs, (Names{"mlp reduce-scatter beside mlp_fc1", "attention reduce-scatter beside qkv"}));
+}
+
+// torch.utils.checkpoint without re-entrance: the output of fc2 is read by nobody, but a dropout's mask behind it is.
+TEST(OperatorCommunication, RecomputationThatStopsEarlyLeavesTheLastProductOut) {
+  Workload workload = parallel(8, false);
+  workload.recompute = {.kind = RecomputeKind::full, .full_layers = -1, .stops_early = true};
+  EXPECT_EQ(skeleton(layer_program(workload, true).recompute),
+            (Names{"qkv", "core_attention", "attention_projection", "attention all-reduce", "mlp_fc1"}));
+  Workload with_dropout = gpt(2, 4096, 32, 51200, 2048, 1);
+  with_dropout.recompute = workload.recompute;
+  EXPECT_EQ(skeleton(layer_program(with_dropout, true).recompute).back(), "mlp_fc2");
+}
+
+// DeepSpeed's ZeRO-3 of 2021: LLaMA has 5 matrices (queries, keys and values in one) and 2 norms in a layer.
+TEST(OperatorCommunication, ZeroThreeByTensorMakesACallPerTensorAndHidesNone) {
+  Workload workload = parallel(1, false);
+  workload.optimizer = {.kind = "adam", .zero_stage = 3, .shard_group = 0, .on_cpu = false, .by_tensor = true};
+  workload.overlap.dp_gradients = workload.overlap.dp_parameters = true;
+  const ReplicaSync sync = replica_sync(workload);
+  EXPECT_EQ(sync.calls_per_unit, 7);
+  EXPECT_FALSE(sync.overlap_gradients || sync.overlap_parameters);
+}
+
 TEST(OperatorCommunication, EmbeddingIsReducedAndItsGradientGathered) {
   EXPECT_EQ(skeleton(embedding_program(parallel(4, false)).forward), (Names{"embedding", "embedding all-reduce"}));
   EXPECT_EQ(skeleton(embedding_program(parallel(4, true)).forward), (Names{"embedding", "embedding reduce-scatter"}));
@@ -122,8 +175,9 @@ TEST(OperatorCommunication, HeadReducesThreeNumbersPerToken) {
   EXPECT_EQ(communications(head.forward).back().bytes, 2.0 * 4096 * 4);  // b * s/cp fp32 numbers
 }
 
-TEST(OperatorCommunication, PipelineMessagesAreSplitBySequenceParallelism) {
-  EXPECT_EQ(pipeline_message_bytes(parallel(8, false, 2)), 2.0 * 4096 * 4096 * 2);
+// Narayanan et al. 2021, section 4.1: scatter before sending, gather behind, whether or not the layers split the sequence.
+TEST(OperatorCommunication, PipelineMessagesAreSplitByTensorParallelism) {
+  EXPECT_EQ(pipeline_message_bytes(parallel(8, false, 2)), 2.0 * 4096 * 4096 * 2 / 8);
   EXPECT_EQ(pipeline_message_bytes(parallel(8, true, 2)), 2.0 * 4096 * 4096 * 2 / 8);
 }
 

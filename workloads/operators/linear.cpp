@@ -37,11 +37,17 @@ Kind kind_of(const Workload& workload, const Shard& shard, DType type) {
   return {type, shard.element, bytes_of(workload.precision.gradients), workload.fusions.gradient_accumulation};
 }
 
-// 8- and 4-bit layers: read in 16 bits, written as is for one product and transposed for the other.
-void add_cast(std::vector<Item>& items, const Kind& kind, const std::string& name, Pass pass, std::int64_t elements) {
-  if (kind.type != DType::fp8 && kind.type != DType::fp4) return;
-  const double bytes = static_cast<double>(elements) * (kind.element + 2 * bytes_of(kind.type));
-  items.emplace_back(memory_bound(name + " cast", bytes, pass));
+bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
+
+// 8- and 4-bit layers: read in 16 bits, written as is for one product and transposed for the other. What is gathered over tp afterwards is
+// cast where it lies spread, and transposed behind the gather.
+void add_cast(std::vector<Item>& items, const Kind& kind, const std::string& name, Pass pass, double elements, bool transposed) {
+  if (!is_narrow(kind.type)) return;
+  items.emplace_back(memory_bound(name + " cast", elements * (kind.element + (transposed ? 2 : 1) * bytes_of(kind.type)), pass));
+}
+void add_transpose(std::vector<Item>& items, const Kind& kind, const std::string& name, double elements) {
+  if (!is_narrow(kind.type)) return;
+  items.emplace_back(memory_bound(name + " transpose", elements * 2 * bytes_of(kind.type), Pass::backward_input));
 }
 
 void add_weight_gradient(std::vector<Item>& items, const Kind& kind, const Linear& linear) {
@@ -59,40 +65,64 @@ void add_weight_gradient(std::vector<Item>& items, const Kind& kind, const Linea
   }
 }
 
-// Backward of one linear layer with a collective before (of the output gradient) and after (of the input gradient) its first product.
+// What tensor parallelism adds around the products of one linear layer. The spread shares are those of the tokens that a GPU holds before
+// a gather, 1 without one.
+struct Around {
+  std::vector<Item> gather_input, reduce_output;             // forward
+  std::vector<Item> gather_gradient, reduce_input_gradient;  // backward
+  double spread = 1;                                         // share of the tokens outside the tensor-parallel region
+};
+
 // Weight gradients come last: the reduction of the input gradient runs beside them in Megatron-LM.
-Section linear_section(const Kind& kind, const Linear& linear, const std::vector<Item>& before, const std::vector<Item>& between) {
+Section linear_section(const Kind& kind, const Linear& linear, const Around& around) {
+  const bool gathers_input = !around.gather_input.empty(), gathers_gradient = !around.gather_gradient.empty();
+  const auto input = static_cast<double>(linear.m * linear.k), output = static_cast<double>(linear.m * linear.n);
+  const auto append = [](std::vector<Item>& to, const std::vector<Item>& items) { to.insert(to.end(), items.begin(), items.end()); };
   Section section;
   section.parameters = static_cast<double>(linear.n * linear.k) + (linear.bias ? static_cast<double>(linear.n) : 0.0);
-  add_cast(section.forward, kind, linear.name, Pass::forward, linear.m * linear.k);
+  add_cast(section.forward, kind, linear.name, Pass::forward, gathers_input ? input * around.spread : input, !gathers_input);
+  append(section.forward, around.gather_input);
   section.forward.emplace_back(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k));
-  section.backward = before;
-  add_cast(section.backward, kind, linear.name, Pass::backward_input, linear.m * linear.n);
+  append(section.forward, around.reduce_output);
+  if (gathers_input) add_transpose(section.backward, kind, linear.name, input);
+  add_cast(section.backward, kind, linear.name, Pass::backward_input, gathers_gradient ? output * around.spread : output,
+           !gathers_gradient);
+  append(section.backward, around.gather_gradient);
   section.backward.emplace_back(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n));
-  section.backward.insert(section.backward.end(), between.begin(), between.end());
+  if (gathers_gradient) add_transpose(section.backward, kind, linear.name, output);
+  append(section.backward, around.reduce_input_gradient);
   add_weight_gradient(section.backward, kind, linear);
   return section;
 }
 
-// A collective over tp of the whole hidden state of a micro-batch; nothing when tp = 1.
-std::vector<Item> hidden_collective(const Shard& shard, const std::string& where, CollectiveKind kind, Pass pass) {
+// A collective over tp of the whole hidden state of a micro-batch in `element` bytes; nothing when tp = 1.
+std::vector<Item> hidden_collective(const Shard& shard, const std::string& where, CollectiveKind kind, Pass pass, double element) {
   if (shard.tp == 1) return {};
   Communication communication;
   communication.name = where + " " + std::string(name_of(kind));
   communication.kind = kind;
-  communication.bytes = static_cast<double>(shard.tokens * shard.hidden) * shard.element;
+  communication.bytes = static_cast<double>(shard.tokens * shard.hidden) * element;
   communication.pass = pass;
   return {communication};
 }
 
+// Gathers move what the product reads: Transformer Engine casts before it gathers. Reductions add in 16 (or 32) bits.
+std::vector<Item> hidden_gather(const Kind& kind, const Shard& shard, const std::string& where, Pass pass) {
+  if (!shard.sp) return {};
+  return hidden_collective(shard, where, CollectiveKind::all_gather, pass, is_narrow(kind.type) ? bytes_of(kind.type) : shard.element);
+}
+std::vector<Item> hidden_reduction(const Shard& shard, const std::string& where, Pass pass) {
+  return hidden_collective(shard, where, shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, pass, shard.element);
+}
+
+double spread_of(const Shard& shard) { return static_cast<double>(shard.spread_tokens) / static_cast<double>(shard.tokens); }
+
 Section column(const Kind& kind, const Shard& shard, const Linear& linear, const std::string& where) {
-  const auto reduction = shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  Section section = linear_section(kind, linear, {}, hidden_collective(shard, where, reduction, Pass::backward_input));
-  if (shard.sp) {
-    const auto gather = hidden_collective(shard, where, CollectiveKind::all_gather, Pass::forward);
-    section.forward.insert(section.forward.begin(), gather.begin(), gather.end());
-  }
-  return section;
+  Around around;
+  around.gather_input = hidden_gather(kind, shard, where, Pass::forward);
+  around.reduce_input_gradient = hidden_reduction(shard, where, Pass::backward_input);
+  around.spread = spread_of(shard);
+  return linear_section(kind, linear, around);
 }
 
 }  // namespace
@@ -106,13 +136,12 @@ Section output_linear(const Workload& workload, const Shard& shard, const Linear
 }
 
 Section row_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
-  std::vector<Item> gather;
-  if (shard.sp) gather = hidden_collective(shard, where, CollectiveKind::all_gather, Pass::backward_input);
-  Section section = linear_section(kind_of(workload, shard, shard.linear), linear, gather, {});
-  const auto kind = shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  const auto reduction = hidden_collective(shard, where, kind, Pass::forward);
-  section.forward.insert(section.forward.end(), reduction.begin(), reduction.end());
-  return section;
+  const Kind kind = kind_of(workload, shard, shard.linear);
+  Around around;
+  around.reduce_output = hidden_reduction(shard, where, Pass::forward);
+  around.gather_gradient = hidden_gather(kind, shard, where, Pass::backward_input);
+  around.spread = spread_of(shard);
+  return linear_section(kind, linear, around);
 }
 
 }  // namespace rehearse::workloads
