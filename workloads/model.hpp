@@ -34,6 +34,7 @@ struct Model {
   Positions positions = Positions::rope;
   bool biases = false;
   Norm norm = Norm::rmsnorm;
+  double dropout = 0;  // probability; above 0 masks are kept
   std::optional<MoeSpec> moe;
   std::optional<MlaSpec> mla;
   int mtp = 0;

@@ -17,6 +17,7 @@ RankEmitter::RankEmitter(Build& build, std::uint32_t rank)
 
 SlotTable RankEmitter::emit() {
   list_tasks();
+  if (build_.workload.offload_activations) plan_offloading();
   if (build_.sync.ranks > 1 && build_.sync.gathers_weights && build_.sync.overlap_parameters) gather_all_at_start();
   chain_.step_overhead();
   for (std::size_t i = 0; i < tasks_.size(); ++i) task(i);
@@ -101,13 +102,53 @@ void RankEmitter::reduce_after(const Task& t) {
   }
 }
 
+void RankEmitter::plan_offloading() {
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    tasks_[i].turn = task_of_turn_.size();
+    if (tasks_[i].unit != nullptr) task_of_turn_.push_back(i);
+  }
+  offloading_ = offloading(unit_turns(ScheduleRegistry::get(build_.workload.schedule).order(build_.shape, stage_), program_), program_);
+}
+
+void RankEmitter::store(const Task& t) {
+  if (t.unit == nullptr || !offloading_.leave[t.turn]) return;
+  const double bytes = t.unit->program->offloaded_bytes;
+  const OpId id = chain_.copy_beside("activations to host", GroupKind::to_host, bytes, chain_.tail(), "offload " + t.unit->name);
+  left_[t.turn] = stored_[{t.unit, t.slot.microbatch}] = id;
+}
+
+// Copies a turn's activations in: as soon as the turn before it may start.
+void RankEmitter::fetch(std::size_t turn) {
+  if (turn >= task_of_turn_.size() || !offloading_.come_back[turn] || fetched_.contains(turn)) return;
+  const Task& t = tasks_[task_of_turn_[turn]];
+  std::vector<OpId> after{stored_.at({t.unit, t.slot.microbatch})};
+  if (turn >= 2) after.insert(after.end(), ends_[task_of_turn_[turn - 2]].begin(), ends_[task_of_turn_[turn - 2]].end());
+  if (turn >= 3 && left_.contains(turn - 3)) after.push_back(left_.at(turn - 3));
+  Place place = place_of(t);
+  place.pass = Pass::backward_input;
+  chain_.move_to(place);
+  fetched_[turn] =
+      chain_.copy_beside("activations from host", GroupKind::from_host, t.unit->program->offloaded_bytes, after, "fetch " + t.unit->name);
+}
+
+void RankEmitter::wait_for_copies(const Task& t) {
+  if (t.unit == nullptr) return;
+  fetch(t.turn);
+  fetch(t.turn + 1);
+  chain_.move_to(place_of(t));
+  if (const auto in = fetched_.find(t.turn); in != fetched_.end()) chain_.next_waits_for(in->second);
+  if (const auto out = left_.find(t.turn - 2); t.turn >= 2 && out != left_.end()) chain_.next_waits_for(out->second);
+}
+
 void RankEmitter::task(std::size_t i) {
   const Task& t = tasks_[i];
   chain_.move_to(place_of(t));
   if (t.first) chain_.mark();
   gather_before(i);
+  if (build_.workload.offload_activations) wait_for_copies(t);
   execute(t);
   ends_.push_back(chain_.tail());
+  if (build_.workload.offload_activations) store(t);
   reduce_after(t);
   if (t.last) leave_slot(t.slot);
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <map>
+#include <tuple>
 #include <vector>
 
+#include "workloads/offload.hpp"
 #include "workloads/op_chain.hpp"
 
 namespace rehearse::workloads {
@@ -20,6 +22,7 @@ class RankEmitter {
     Slot slot;
     const Unit* unit = nullptr;        // nothing for a chunk without layers
     bool first = false, last = false;  // of the slot
+    std::size_t turn = 0;              // among those with a unit
   };
   void list_tasks();
   void task(std::size_t i);
@@ -39,6 +42,12 @@ class RankEmitter {
   void gather_for(std::size_t i);
   void reduce_after(const Task& task);
 
+  // Activations to the host and back.
+  void plan_offloading();
+  void fetch(std::size_t turn);
+  void wait_for_copies(const Task& task);
+  void store(const Task& task);
+
   Build& build_;
   int global_, stage_;
   const StageProgram& program_;
@@ -50,6 +59,10 @@ class RankEmitter {
   std::map<const Unit*, int> backwards_left_;
   std::map<const Unit*, OpId> gathered_;
   std::map<std::size_t, OpId> gather_of_task_;
+  Offloading offloading_;
+  std::vector<std::size_t> task_of_turn_;
+  std::map<std::tuple<const Unit*, int>, OpId> stored_;  // by unit and micro-batch
+  std::map<std::size_t, OpId> left_, fetched_;           // [turn] copies out and in
 };
 
 }  // namespace rehearse::workloads

@@ -5,7 +5,7 @@
 
 namespace rehearse::workloads {
 
-RankGrid::RankGrid(const Parallel& parallel) {
+RankGrid::RankGrid(const Parallel& parallel, int shard_group) : shard_group_(shard_group > 0 ? shard_group : parallel.dp * parallel.cp) {
   tp_.size = parallel.tp;
   cp_.size = parallel.cp;
   dp_.size = parallel.dp;
@@ -59,6 +59,20 @@ std::vector<int> RankGrid::group(GroupKind kind, int rank) const {
     case GroupKind::embedding:
       add({own.tp, own.cp, own.dp, 0});
       if (pp_.size > 1) add({own.tp, own.cp, own.dp, pp_.size - 1});
+      break;
+    case GroupKind::shard:
+    case GroupKind::replicas: {
+      const int place = own.dp * cp_.size + own.cp;  // in dp_cp order
+      const bool inside = kind == GroupKind::shard;
+      const int first = inside ? place / shard_group_ * shard_group_ : place % shard_group_;
+      const int last = inside ? first + shard_group_ : dp_.size * cp_.size;
+      for (int i = first; i < last; i += inside ? 1 : shard_group_) add({own.tp, i % cp_.size, i / cp_.size, own.pp});
+      break;
+    }
+    case GroupKind::to_host:
+    case GroupKind::from_host:
+    case GroupKind::host_memory:
+      members.push_back(rank);
       break;
   }
   return members;

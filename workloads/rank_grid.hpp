@@ -16,14 +16,16 @@ struct Coordinates {
 
 class RankGrid {
  public:
-  explicit RankGrid(const Parallel& parallel);
+  // shard_group: ranks of dp*cp over which ZeRO shards; 0 or dp*cp: all of them.
+  explicit RankGrid(const Parallel& parallel, int shard_group = 0);
 
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] Coordinates coordinates(int rank) const;
   [[nodiscard]] int rank(const Coordinates& at) const;
 
   // Members of the group that `rank` belongs to, in group order (which is ascending in the varied coordinate; dp_cp: cp fastest).
-  // embedding: the ranks of the first and the last stage.
+  // embedding: the ranks of the first and the last stage. shard: neighbours in dp_cp order; replicas: the ranks with the same place in
+  // their shard groups.
   [[nodiscard]] std::vector<int> group(GroupKind kind, int rank) const;
 
   // The ranks before and after in the pipeline; the ends wrap around (interleaved schedules send chunk k of the last stage to chunk k+1 of
@@ -38,6 +40,7 @@ class RankGrid {
   };
   Dimension tp_, cp_, dp_, pp_;
   int size_ = 1;
+  int shard_group_ = 1;
 };
 
 }  // namespace rehearse::workloads

@@ -132,17 +132,17 @@ std::vector<Item> of_pass(const std::vector<Item>& items, bool weight) {
   return chosen;
 }
 
-std::shared_ptr<const UnitProgram> compile(const BlockProgram& block, const Workload& workload, Granularity granularity, int layers) {
+UnitProgram compile(const BlockProgram& block, const Workload& workload, Granularity granularity, int layers) {
   const Pairing pairing(workload.overlap);
   const auto segments = [&](const std::vector<Item>& items) {
     return granularity == Granularity::op ? one_by_one(items, pairing) : together(items, layers, pairing);
   };
-  UnitProgram program{segments(block.forward), segments(block.recompute), segments(block.backward), {}, {}, block.parameters * layers};
+  UnitProgram program{segments(block.forward), segments(block.recompute), segments(block.backward), {}, {}, block.parameters * layers, 0};
   if (ScheduleRegistry::get(workload.schedule).splits_backward()) {
     program.backward_input = segments(of_pass(block.backward, false));
     program.backward_weight = segments(of_pass(block.backward, true));
   }
-  return std::make_shared<const UnitProgram>(std::move(program));
+  return program;
 }
 
 // Compiles each distinct (recomputed, layer count) once.
@@ -151,7 +151,10 @@ class LayerPrograms {
   LayerPrograms(const Workload& workload, Granularity granularity) : workload_(workload), granularity_(granularity) {}
   std::shared_ptr<const UnitProgram> get(bool recomputed, int layers) {
     auto& program = programs_[{recomputed, layers}];
-    if (!program) program = compile(layer_program(workload_, recomputed), workload_, granularity_, layers);
+    if (program) return program;
+    UnitProgram made = compile(layer_program(workload_, recomputed), workload_, granularity_, layers);
+    if (workload_.offload_activations) made.offloaded_bytes = layers * layer_activation_bytes(workload_, recomputed);
+    program = std::make_shared<const UnitProgram>(std::move(made));
     return program;
   }
 
@@ -172,7 +175,8 @@ void add_layers(const Workload& workload, Granularity granularity, const Chunk& 
   for (int done = 0; done < chunk.layers;) {
     const bool recomputed = full && full_left > 0;
     const int alike = recomputed ? std::min(full_left, chunk.layers - done) : chunk.layers - done;
-    const int layers = granularity == Granularity::stage ? alike : 1;
+    const bool together = granularity == Granularity::stage && !workload.offload_activations;  // layers are offloaded one by one
+    const int layers = together ? alike : 1;
     units.push_back({programs.get(recomputed, layers), layer_name(chunk.first_layer + done, layers), chunk.first_layer + done});
     if (recomputed) full_left -= layers;
     done += layers;
@@ -192,8 +196,8 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Granularity g
   LayerPrograms layers(workload, granularity);
   std::shared_ptr<const UnitProgram> embedding, head;
   if (workload.model.vocab > 0) {
-    embedding = compile(embedding_program(workload), workload, granularity, 1);
-    head = compile(head_program(workload), workload, granularity, 1);
+    embedding = std::make_shared<const UnitProgram>(compile(embedding_program(workload), workload, granularity, 1));
+    head = std::make_shared<const UnitProgram>(compile(head_program(workload), workload, granularity, 1));
   }
   std::vector<StageProgram> stages;
   for (const std::vector<Chunk>& chunks : split_layers(workload)) {

@@ -42,6 +42,7 @@ struct UnitProgram {
   std::vector<Segment> forward, recompute, backward;
   std::vector<Segment> backward_input, backward_weight;  // backward in two, for schedules that split it
   double parameters = 0;
+  double offloaded_bytes = 0;  // activations that move to the host's memory between forward and backward
 };
 
 // The embedding, one layer (several equal ones at stage granularity), or the head.

@@ -55,7 +55,7 @@ Folding folded_by_stage(const Workload& workload) {
 StepGraph build_step(const Workload& workload, Granularity granularity, const Folding& folding) {
   Build build{workload,
               folding,
-              RankGrid(workload.parallel),
+              RankGrid(workload.parallel, workload.optimizer.shard_group),
               shape_of(workload),
               stage_programs(workload, granularity),
               replica_sync(workload),

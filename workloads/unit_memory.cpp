@@ -48,7 +48,6 @@ class Sizes {
     memory.weight_temporary = accumulates() ? 0 : static_cast<double>(shard_.hidden) * ffn_width() * weight_;
     memory.forward_communication = gathered_states() + ring_blocks();
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states() + 2 * ring_blocks();
-    memory.offloads = workload_.offload_activations;
     return memory;
   }
 
@@ -137,7 +136,10 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   memory.weights = no_copy ? 0 : parameters * bytes_of(workload.precision.weights) / (zero == 3 ? ranks : 1);
   // Gradients that are not reduced after every micro-batch cannot be sharded.
   memory.gradients = parameters * gradient_bytes(workload, habits) / (replica_sync(workload).reduce_each_microbatch ? ranks : 1);
-  if (!workload.optimizer.on_cpu) memory.optimizer = parameters * optimizer_bytes(workload, habits) / (zero > 0 ? ranks : 1);
+  const double updated = parameters / (zero > 0 ? ranks : 1);
+  (workload.optimizer.on_cpu ? memory.host : memory.optimizer) = updated * optimizer_bytes(workload, habits);
+  // Beside the states the host receives the gradients and makes the new weights.
+  if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + bytes_of(workload.precision.weights));
   if (zero > 0 && ranks > 1) memory.temporary = habits.bucket_bytes;
   if (habits.gradient_placeholders && workload.fusions.gradient_accumulation) memory.temporary += Sizes(workload, habits).layer_matrices();
   return memory;

@@ -48,6 +48,9 @@ class StageCoster {
     add(program.backward_weight, Phase::compute, cost.weight);
     cost.gather_s = gather_s(program.parameters);
     cost.reduce_s = reduce_s(program.parameters);
+    if (program.offloaded_bytes > 0) {
+      cost.copy_s = seconds({"", CollectiveKind::send_recv, GroupKind::to_host, program.offloaded_bytes, workloads::Pass::forward});
+    }
     return cost;
   }
 

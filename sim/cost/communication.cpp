@@ -15,8 +15,6 @@ using workloads::Communication;
 using workloads::GroupKind;
 using workloads::GroupShape;
 
-constexpr int group_kinds = 6;
-
 bool all_equal(std::span<const int> members, int divisor) {
   return std::ranges::all_of(members, [&](int rank) { return rank / divisor == members.front() / divisor; });
 }
@@ -24,19 +22,20 @@ bool all_equal(std::span<const int> members, int divisor) {
 }  // namespace
 
 double CallPrice::transfer_s() const {
+  if (host_bytes > 0) return host_bytes / host_bytes_per_s;
   const double intra = intra_bytes > 0 ? intra_bytes / intra_bytes_per_s : 0;
   const double inter = inter_bytes > 0 ? inter_bytes / inter_bytes_per_s : 0;
   return sequential ? intra + inter : std::max(intra, inter);
 }
 
 CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm)
-    : cluster_(cluster), parallel_(workload.parallel), algorithm_(std::move(algorithm)) {
+    : cluster_(cluster), parallel_(workload.parallel), shard_group_(workload.optimizer.shard_group), algorithm_(std::move(algorithm)) {
   const topology::NetworkSpec& network = cluster_.network;
   if (network.nodes_per_leaf > 0 && network.oversubscription > 1) levels_.push_back({network.nodes_per_leaf, network.oversubscription});
   if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
     levels_.push_back({network.nodes_per_pod, network.oversubscription * network.pod_oversubscription});
   }
-  for (int kind = 0; kind < group_kinds; ++kind) trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind)));
+  for (int kind = 0; kind < workloads::network_group_kinds; ++kind) trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind)));
 }
 
 GroupShape CommunicationModel::shape(std::span<const int> members) const {
@@ -71,7 +70,7 @@ double CommunicationModel::latency_s(int from, int to) const {
 
 // Flows out of the busiest leaf (or pod) per GPU in it, when every group of this kind communicates with its neighbours at once.
 double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level) const {
-  const workloads::RankGrid grid(parallel_);
+  const workloads::RankGrid grid(parallel_, shard_group_);
   const int gpus_per_leaf = level.nodes * cluster_.gpus_per_node;
   std::map<int, int> crossing;
   for (int rank = 0; rank < grid.size(); ++rank) {
@@ -96,6 +95,35 @@ double CommunicationModel::trunk_factor(GroupKind kind) const {
     if (flows > 0) factor = std::min(factor, 1 / (level.oversubscription * flows));
   }
   return factor;
+}
+
+int CommunicationModel::gpus_at_host(GroupKind kind) const {
+  return kind == GroupKind::host_memory ? cluster_.gpus_per_node : cluster_.gpus_per_host_link;
+}
+
+int CommunicationModel::first_host_sharer(GroupKind kind, int rank) const {
+  return rank - rank % cluster_.gpus_per_node % gpus_at_host(kind);
+}
+
+int CommunicationModel::host_sharers(GroupKind kind, int rank) const {
+  const int gpus = parallel_.tp * parallel_.cp * parallel_.pp * parallel_.dp;
+  return std::min(gpus_at_host(kind), gpus - first_host_sharer(kind, rank));
+}
+
+// In a PCIe box copies to and from the host use the GPU's scale-up port.
+CallPrice CommunicationModel::price_copy(const Communication& what, int rank) const {
+  CallPrice price;
+  price.algorithm = "copy";
+  if (what.group == GroupKind::host_memory) {
+    price.host_bytes = what.bytes;
+    price.host_bytes_per_s = cluster_.host_memory.bytes_per_s / host_sharers(what.group, rank);
+    return price;
+  }
+  price.alpha_s = cluster_.host.latency_s;
+  const bool own_port = cluster_.intra_kind == topology::IntraNode::pcie;
+  (own_port ? price.intra_bytes : price.host_bytes) = what.bytes;
+  (own_port ? price.intra_bytes_per_s : price.host_bytes_per_s) = cluster_.host.effective_bytes_per_s() / host_sharers(what.group, rank);
+  return price;
 }
 
 CallPrice CommunicationModel::price_shift(const Communication& what, std::span<const int> members) const {
@@ -129,6 +157,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
 }
 
 CallPrice CommunicationModel::price(const Communication& what, std::span<const int> members) const {
+  if (static_cast<int>(what.group) >= workloads::network_group_kinds) return price_copy(what, members.front());
   if (members.size() < 2 || all_equal(members, 1)) return {"none"};
   if (what.kind == CollectiveKind::send_recv) return price_shift(what, members);
   const GroupShape group = shape(members);

@@ -103,7 +103,7 @@ class Maker {
       event.microbatch = op.microbatch;
       event.chunk = op.chunk;
       event.layer = op.layer;
-      if (op.kind != OpKind::compute) event.collective = static_cast<std::int32_t>(op.item);
+      if (op.kind == OpKind::collective || op.kind == OpKind::p2p) event.collective = static_cast<std::int32_t>(op.item);
       timeline_.events.push_back(event);
     }
     for (OpId id = 0; id < graph_.ops.size(); ++id) add_arrows(id, event_of);

@@ -66,6 +66,7 @@ void check(const Node& node, Job& job) {
   check_layout(node, job.workload);
   check_batch(node, job.workload);
   check_precision(node, job);
+  check_host(node, job);
 }
 
 // Faults strike the nodes, rails and spines that the job uses.

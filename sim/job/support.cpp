@@ -25,7 +25,6 @@ const std::array rows{
     Unsupported{"model", [](const Workload& w) { return std::string(w.model.mla ? "multi-head latent attention (mla)" : ""); }},
     Unsupported{"model", [](const Workload& w) { return std::string(w.model.mtp > 0 ? "multi-token prediction (mtp)" : ""); }},
     Unsupported{"parallel.ep", [](const Workload& w) { return w.parallel.ep > 1 ? std::to_string(w.parallel.ep) : ""; }},
-    Unsupported{"offload.activations", [](const Workload& w) { return std::string(w.offload_activations ? "true" : ""); }},
     Unsupported{"optimizer.kind", [](const Workload& w) { return w.optimizer.kind == "adam" ? "" : config::shown(w.optimizer.kind); }},
     Unsupported{"optimizer.device", [](const Workload& w) { return std::string(w.optimizer.on_cpu ? "cpu" : ""); }},
     Unsupported{"optimizer.shard_group",
