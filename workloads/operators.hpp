@@ -65,8 +65,15 @@ struct BlockProgram {
   double parameters = 0;        // held by this GPU (after tp; before ZeRO)
 };
 
+// Of an optimizer on the host (equation 28), in bytes: gradients down, what the update moves through the host's memory, weights up.
+struct HostUpdate {
+  double gradients = 0, moved = 0, weights = 0;
+  [[nodiscard]] bool happens() const { return moved > 0; }
+};
+
 struct OptimizerProgram {
   std::vector<Operator> update;  // on this GPU's share
+  HostUpdate on_host;
 };
 
 // tp, sp, cp, micro-batch, precision and recompute are taken from the workload. recomputed says whether this layer is recomputed in full

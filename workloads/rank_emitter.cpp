@@ -50,19 +50,10 @@ Place RankEmitter::place_of(const Task& task) const {
   return place;
 }
 
-Communication RankEmitter::gather(double parameters) const {
-  return {"parameter all-gather", CollectiveKind::all_gather, GroupKind::dp_cp, parameters * build_.sync.weight_bytes, Pass::update};
-}
-Communication RankEmitter::reduction(double parameters) const {
-  const bool all = build_.sync.reduction == CollectiveKind::all_reduce;
-  return {all ? "gradient all-reduce" : "gradient reduce-scatter", build_.sync.reduction, GroupKind::dp_cp,
-          parameters * build_.sync.gradient_bytes, Pass::update};
-}
-
 // ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
 void RankEmitter::gather_all_at_start() {
   for (const std::vector<Unit>& units : program_.chunks) {
-    for (const Unit& unit : units) gathered_[&unit] = chain_.beside(gather(unit.program->parameters), 1, {}, unit.name);
+    for (const Unit& unit : units) gathered_[&unit] = chain_.beside(build_.sync.gather(unit.program->parameters), 1, {}, unit.name);
   }
 }
 
@@ -75,7 +66,7 @@ void RankEmitter::gather_for(std::size_t i) {
   } else if (i >= 2) {
     after = ends_[i - 2];
   }
-  gather_of_task_[i] = chain_.beside(gather(tasks_[i].unit->program->parameters), 1, after, tasks_[i].unit->name);
+  gather_of_task_[i] = chain_.beside(build_.sync.gather(tasks_[i].unit->program->parameters), 1, after, tasks_[i].unit->name);
 }
 
 void RankEmitter::gather_before(std::size_t i) {
@@ -94,7 +85,10 @@ void RankEmitter::reduce_after(const Task& t) {
   if (build_.sync.ranks == 1 || !completes_gradients(t.slot) || t.unit == nullptr) return;
   const bool last = --backwards_left_[t.unit] == 0;
   if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && last)) return;
-  const OpId id = chain_.beside(reduction(t.unit->program->parameters), 1, chain_.tail(), t.unit->name);
+  OpId id = no_op;
+  for (const Communication& what : build_.sync.reductions(t.unit->program->parameters)) {
+    id = chain_.beside(what, 1, chain_.tail(), t.unit->name);  // in the order of their stream
+  }
   if (build_.sync.overlap_gradients) {
     last_reduction_ = id;
   } else {
@@ -201,12 +195,17 @@ void RankEmitter::finish() {
   const bool replicas = build_.sync.ranks > 1;
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !build_.sync.overlap_gradients && !build_.sync.reduce_each_microbatch) {
-    chain_.collective(reduction(program_.parameters), 1, "reduce gradients");
+    for (const Communication& what : build_.sync.reductions(program_.parameters)) chain_.collective(what, 1, "reduce gradients");
   }
   tied_embeddings();
   chain_.compute(&program_.update, program_.update, 1, Purpose::optimizer, "optimizer");
+  if (const HostUpdate& host = program_.on_host; host.happens()) {
+    chain_.copy("gradients to host", GroupKind::to_host, host.gradients);
+    chain_.copy("update on host", GroupKind::host_memory, host.moved);
+    chain_.copy("weights from host", GroupKind::from_host, host.weights);
+  }
   if (replicas && build_.sync.gathers_weights && !build_.sync.overlap_parameters) {
-    chain_.collective(gather(program_.parameters), 1, "all-gather weights");
+    chain_.collective(build_.sync.gather(program_.parameters), 1, "all-gather weights");
   }
 }
 

@@ -35,8 +35,6 @@ class RankEmitter {
   [[nodiscard]] Place place_of(const Task& task) const;
 
   // Parameters and gradients between replicas.
-  [[nodiscard]] Communication gather(double parameters) const;
-  [[nodiscard]] Communication reduction(double parameters) const;
   void gather_all_at_start();
   void gather_before(std::size_t i);
   void gather_for(std::size_t i);

@@ -211,9 +211,25 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Granularity g
     }
     stage.parameters = parameters_of(stage);
     const bool sharded = workload.optimizer.zero_stage > 0;
-    stage.update = optimizer_program(workload, stage.parameters / (sharded ? replica_sync(workload).ranks : 1)).update;
+    const OptimizerProgram optimizer = optimizer_program(workload, stage.parameters / (sharded ? replica_sync(workload).shard_ranks : 1));
+    stage.update = optimizer.update;
+    stage.on_host = optimizer.on_host;
   }
   return stages;
+}
+
+std::vector<Communication> ReplicaSync::reductions(double parameters) const {
+  const double bytes = parameters * gradient_bytes;
+  const bool sharded = shards_parameters || gathers_weights;
+  if (!sharded) return {{"gradient all-reduce", CollectiveKind::all_reduce, GroupKind::dp_cp, bytes, Pass::update}};
+  if (copies() == 1) return {{"gradient reduce-scatter", CollectiveKind::reduce_scatter, GroupKind::dp_cp, bytes, Pass::update}};
+  return {{"gradient reduce-scatter", CollectiveKind::reduce_scatter, GroupKind::shard, bytes, Pass::update},
+          {"gradient all-reduce", CollectiveKind::all_reduce, GroupKind::replicas, bytes / shard_ranks, Pass::update}};
+}
+
+Communication ReplicaSync::gather(double parameters) const {
+  return {"parameter all-gather", CollectiveKind::all_gather, copies() == 1 ? GroupKind::dp_cp : GroupKind::shard,
+          parameters * weight_bytes, Pass::update};
 }
 
 ReplicaSync replica_sync(const Workload& workload) {
@@ -224,7 +240,7 @@ ReplicaSync replica_sync(const Workload& workload) {
   sync.reduce_each_microbatch = zero == 3 || (zero == 2 && workload.parallel.pp == 1);
   sync.overlap_gradients = workload.overlap.dp_gradients;
   sync.overlap_parameters = workload.overlap.dp_parameters;
-  sync.reduction = zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
+  sync.shard_ranks = zero > 0 && workload.optimizer.shard_group > 0 ? workload.optimizer.shard_group : sync.ranks;
   sync.gathers_weights = zero == 1 || zero == 2;
   sync.gradient_bytes = bytes_of(workload.precision.gradients);
   sync.weight_bytes = bytes_of(workload.precision.weights);

@@ -56,6 +56,7 @@ struct StageProgram {
   std::vector<std::vector<Unit>> chunks;  // [chunk], forward order
   double parameters = 0;                  // held by one GPU of the stage, before ZeRO
   std::vector<Operator> update;           // optimizer, after ZeRO
+  HostUpdate on_host;                     // the part of it that runs there
 };
 
 // One per pipeline stage. Granularity op: a segment per operator and collective; layer: operators of a layer together; stage: equal layers
@@ -64,13 +65,19 @@ struct StageProgram {
 
 // What a step does to gradients and parameters between data-parallel replicas, by ZeRO stage and overlap flags.
 struct ReplicaSync {
-  int ranks = 1;                        // dp * cp
+  int ranks = 1;        // dp * cp
+  int shard_ranks = 1;  // of those, over which ZeRO shards; the others hold copies (hybrid sharding)
+  [[nodiscard]] int copies() const { return ranks / shard_ranks; }
   bool shards_parameters = false;       // ZeRO-3: gather before forward and before backward of each unit
   bool reduce_each_microbatch = false;  // ZeRO-3; ZeRO-2 without pipeline (sharded gradients cannot wait for the last micro-batch)
   bool overlap_gradients = false, overlap_parameters = false;
-  CollectiveKind reduction = CollectiveKind::all_reduce;  // reduce-scatter from ZeRO-1 on
-  bool gathers_weights = false;                           // ZeRO-1 and 2: all-gather of the updated weights
-  double gradient_bytes = 4, weight_bytes = 2;            // per parameter
+  bool gathers_weights = false;                 // ZeRO-1 and 2: all-gather of the updated weights
+  double gradient_bytes = 4, weight_bytes = 2;  // per parameter
+
+  // One after another: without ZeRO an all-reduce; otherwise a reduce-scatter over the shard group, then where there are copies an
+  // all-reduce of the shard over them.
+  [[nodiscard]] std::vector<Communication> reductions(double parameters) const;
+  [[nodiscard]] Communication gather(double parameters) const;
 };
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload);
 

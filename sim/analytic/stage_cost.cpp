@@ -30,6 +30,7 @@ class StageCoster {
     cost.reduce_s = reduce_s(program.parameters);
     cost.tied_s = tied_s();
     for (const workloads::Operator& op : program.update) cost.update_s += seconds(op);
+    if (program.on_host.happens()) cost.update_s += host_update_s(program.on_host);
     return cost;
   }
 
@@ -59,7 +60,7 @@ class StageCoster {
       if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
         for (const workloads::Operator& op : c->operators) to[phase] += seconds(op) * c->repeat;
       } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
-        to[Phase::tp] += seconds(call->what) * call->repeat;
+        to[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += seconds(call->what) * call->repeat;
       } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
         add_ring(*ring, phase, to);
       } else {
@@ -93,11 +94,21 @@ class StageCoster {
 
   [[nodiscard]] double gather_s(double parameters) const {
     if (sync_.ranks == 1 || !(sync_.shards_parameters || sync_.gathers_weights)) return 0;
-    return seconds({"", CollectiveKind::all_gather, GroupKind::dp_cp, parameters * sync_.weight_bytes, workloads::Pass::update});
+    return seconds(sync_.gather(parameters));
   }
   [[nodiscard]] double reduce_s(double parameters) const {
     if (sync_.ranks == 1) return 0;
-    return seconds({"", sync_.reduction, GroupKind::dp_cp, parameters * sync_.gradient_bytes, workloads::Pass::update});
+    double sum = 0;
+    for (const Communication& what : sync_.reductions(parameters)) sum += seconds(what);
+    return sum;
+  }
+
+  // Equation (28).
+  [[nodiscard]] double host_update_s(const workloads::HostUpdate& host) const {
+    const auto copy = [&](GroupKind way, double bytes) {
+      return seconds({"", CollectiveKind::send_recv, way, bytes, workloads::Pass::update});
+    };
+    return copy(GroupKind::to_host, host.gradients) + copy(GroupKind::host_memory, host.moved) + copy(GroupKind::from_host, host.weights);
   }
 
   [[nodiscard]] double tied_s() const {
@@ -132,7 +143,7 @@ class StageCoster {
 }  // namespace
 
 std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model) {
-  const workloads::RankGrid grid(job.workload.parallel);
+  const workloads::RankGrid grid(job.workload.parallel, job.workload.optimizer.shard_group);
   const std::vector<workloads::StageProgram> programs = workloads::stage_programs(job.workload, Granularity::layer);
   std::vector<StageCost> costs;
   for (int stage = 0; stage < static_cast<int>(programs.size()); ++stage) {

@@ -17,7 +17,8 @@ using workloads::RankGrid;
 using Colours = std::vector<std::uint32_t>;
 
 constexpr double probe_bytes = 1 << 20;  // any size serves to tell two places on the cluster apart
-constexpr std::array group_kinds{GroupKind::tp, GroupKind::cp, GroupKind::dp_cp, GroupKind::embedding};
+constexpr std::array group_kinds{GroupKind::tp,        GroupKind::cp,    GroupKind::dp_cp,
+                                 GroupKind::embedding, GroupKind::shard, GroupKind::replicas};
 
 using Signature = std::tuple<std::string, double, double, double, double, double>;
 
@@ -40,7 +41,8 @@ class Numbering {
 
 class Refinement {
  public:
-  Refinement(const workloads::Workload& workload, const CommunicationModel& model) : grid_(workload.parallel), model_(model) {
+  Refinement(const workloads::Workload& workload, const CommunicationModel& model)
+      : grid_(workload.parallel, workload.optimizer.shard_group), model_(model) {
     for (const GroupKind kind : group_kinds) list_groups(kind);
     colour_by_place();
     while (refine()) {

@@ -26,12 +26,6 @@ const std::array rows{
     Unsupported{"model", [](const Workload& w) { return std::string(w.model.mtp > 0 ? "multi-token prediction (mtp)" : ""); }},
     Unsupported{"parallel.ep", [](const Workload& w) { return w.parallel.ep > 1 ? std::to_string(w.parallel.ep) : ""; }},
     Unsupported{"optimizer.kind", [](const Workload& w) { return w.optimizer.kind == "adam" ? "" : config::shown(w.optimizer.kind); }},
-    Unsupported{"optimizer.device", [](const Workload& w) { return std::string(w.optimizer.on_cpu ? "cpu" : ""); }},
-    Unsupported{"optimizer.shard_group",
-                [](const Workload& w) {
-                  const int whole = w.parallel.dp * w.parallel.cp;
-                  return w.optimizer.shard_group == whole ? "" : fmt::format("{} (other than dp*cp = {})", w.optimizer.shard_group, whole);
-                }},
     Unsupported{"overlap.ep", [](const Workload& w) { return std::string(w.overlap.ep ? "true" : ""); }},
 };
 

@@ -121,6 +121,113 @@ TEST(EachFeatureAlone, AHostThatIsTooSmallIsSaid) {
   EXPECT_NEAR(memory.host.bytes, expected, 1e-12 * expected);
 }
 
+// Equations (27) and (28): no states on the GPU; gradients down, update, weights up, one after another.
+TEST(EachFeatureAlone, OptimizerOnTheHost) {
+  for (const char* sharding : {"none", "zero1", "zero3"}) {
+    for (const char* ranks : {"folded", "all"}) {
+      const std::string extra = fmt::format(
+          "optimizer: {{device: cpu, sharding: {}}}\nsimulation: {{ranks: {}}}\noverlap: {{dp_parameters: false}}", sharding, ranks);
+      expect_agreement(small_job(8, "{tp: 2, dp: 4}", "{global: 32, micro: 1, sequence: 4096}", extra), extra);
+    }
+  }
+  const sim::Job job = small_job(8, "{tp: 1, dp: 8}", "{global: 8, micro: 1, sequence: 1024}", "optimizer: {device: cpu}");
+  sim::Job on_gpu = job;
+  on_gpu.workload.optimizer.on_cpu = false;
+  const double parameters = 8 * workloads::layer_program(job.workload, false).parameters;
+  const sim::StepResult host = sim::predict(job), gpu = sim::predict(on_gpu);
+  EXPECT_EQ(host.memory.ranks[0].at_peak[sim::MemoryUse::optimizer], 0);
+  EXPECT_NEAR(host.memory.ranks[0].host_bytes, (12 + 4 + 2) * parameters, 1e-12 * parameters);
+  // Beside clipping, which stays on the GPU: 4 bytes down and 2 up at 20 GB/s, 4 + 24 + 2 at an eighth of 200 GB/s, two latencies; and
+  // without the GPU's own 30 bytes at 0.8 of 2000 GB/s and the gap after that kernel.
+  const double expected = parameters * (6 / 20e9 + 30 / 25e9 - 30 / 1600e9) + 2 * 10e-6 - job.software.launch_s;
+  EXPECT_NEAR(host.mean[sim::Phase::optimizer] - gpu.mean[sim::Phase::optimizer], expected, 1e-9 * expected);
+  EXPECT_NEAR(sim::simulate_in_child(job).mean[sim::Phase::optimizer], host.mean[sim::Phase::optimizer], 1e-6 * expected);
+}
+
+// Sharded inside a node, copies across nodes.
+TEST(EachFeatureAlone, HybridSharding) {
+  for (const char* sharding : {"zero1", "zero2", "zero3"}) {
+    for (const int group : {1, 2, 8, 16, 32}) {
+      for (const char* overlap : {"{}", "{dp_gradients: true, dp_parameters: true}"}) {
+        const std::string extra = fmt::format("optimizer: {{sharding: {}, shard_group: {}}}\noverlap: {}", sharding, group, overlap);
+        expect_agreement(small_job(32, "{dp: 32}", "{global: 64, micro: 1, sequence: 4096}", extra), extra);
+      }
+    }
+  }
+}
+
+// What is sharded over fewer ranks takes that much more memory; gathers stay inside the nodes.
+TEST(EachFeatureAlone, HybridShardingTradesMemoryForTraffic) {
+  const auto job = [](int group) {
+    return small_job(32, "{dp: 32}", "{global: 32, micro: 1, sequence: 4096}",
+                     fmt::format("optimizer: {{sharding: zero3, shard_group: {}}}", group), 1);
+  };
+  const sim::StepResult whole = sim::predict(job(32)), node = sim::predict(job(8));
+  EXPECT_NEAR(node.memory.ranks[0].at_peak[sim::MemoryUse::optimizer], 4 * whole.memory.ranks[0].at_peak[sim::MemoryUse::optimizer], 1);
+  // Over the one NIC of a node: per parameter 2 + 2 + 4 bytes gathered and reduced, against 2 x 3/4 x 4 of the all-reduce among nodes.
+  EXPECT_LT(node.mean[sim::Phase::dp], whole.mean[sim::Phase::dp]);
+}
+
+TEST(EachFeatureAlone, ContextParallelismOfEveryKind) {
+  for (const char* comm : {"ring", "all-gather", "all-to-all"}) {
+    for (const char* recompute : {"none", "selective", "full"}) {
+      for (const char* parallel : {"cp: 4, dp: 2", "tp: 2, cp: 2, pp: 2", "cp: 8"}) {
+        for (const char* ranks : {"folded", "all"}) {
+          const std::string text = fmt::format("{{{}, cp_comm: {}}}", parallel, comm);
+          expect_agreement(small_job(8, text, "{global: 8, micro: 1, sequence: 8192}",
+                                     fmt::format("recompute: {}\nsimulation: {{ranks: {}}}", recompute, ranks)),
+                           text + recompute + ranks);
+        }
+      }
+    }
+  }
+}
+
+// The same attention, whatever way the sequence comes together.
+TEST(EachFeatureAlone, ContextParallelismOfEveryKindDoesTheSameWork) {
+  const auto flops = [](const char* comm) {
+    const sim::Job job = small_job(8, fmt::format("{{cp: 4, dp: 2, cp_comm: {}}}", comm), "{global: 8, micro: 1, sequence: 8192}");
+    double sum = 0;
+    for (const workloads::Item& item : workloads::layer_program(job.workload, false).forward) {
+      if (const auto* op = std::get_if<workloads::Operator>(&item)) sum += op->flops;
+      if (const auto* ring = std::get_if<workloads::RingAttention>(&item)) sum += 4 * ring->step.flops;
+    }
+    return sum;
+  };
+  EXPECT_NEAR(flops("all-gather"), flops("ring"), 1e-12 * flops("ring"));
+  EXPECT_NEAR(flops("all-to-all"), flops("ring"), 1e-12 * flops("ring"));
+}
+
+// A ring whose blocks travel faster than a step of attention takes is hidden altogether.
+TEST(EachFeatureAlone, HiddenRingAttentionCostsNothing) {
+  sim::Job job = small_job(8, "{cp: 8}", "{global: 4, micro: 1, sequence: 65536}");
+  for (const sim::StepResult& result : {sim::predict(job), sim::simulate_in_child(job)}) {
+    EXPECT_NEAR(result.mean[sim::Phase::cp], 0, 1e-9 * result.step_s) << result.method;
+  }
+  job.workload.overlap.cp = false;
+  EXPECT_GT(sim::predict(job).mean[sim::Phase::cp], 0);
+}
+
+TEST(SeveralFeatures, TogetherStayWithinFivePercent) {
+  std::mt19937 random(23);
+  const char* comms[] = {"ring", "all-gather", "all-to-all"};
+  const char* shardings[] = {"none", "zero1", "zero2"};
+  const char* recomputes[] = {"none", "selective", "full", "{full_layers: 2}"};
+  for (int i = 0; i < 40; ++i) {
+    const auto flag = [&] { return random() % 2 == 0 ? "true" : "false"; };
+    const int zero = static_cast<int>(random() % 3);
+    const std::string group = zero > 0 && random() % 2 == 0 ? ", shard_group: 2" : "";
+    const std::string parallel = fmt::format("{{tp: 2, cp: 2, pp: 2, sp: {}, cp_comm: {}}}", flag(), comms[random() % 3]);
+    const std::string extra = fmt::format(
+        "recompute: {}\noffload: {{activations: {}}}\noptimizer: {{sharding: {}{}, device: {}}}\noverlap: {{tp: {}, cp: {}, dp_gradients: "
+        "{}}}",
+        recomputes[random() % 4], flag(), shardings[zero], group, random() % 2 == 0 ? "gpu" : "cpu", flag(), flag(), flag());
+    sim::Job job = small_job(16, parallel, "{global: 32, micro: 1, sequence: 8192}", extra, 8, 16);
+    job.cluster.host.bandwidth_bytes_per_s = 60e9;
+    expect_agreement(job, parallel + "\n" + extra, together);
+  }
+}
+
 // Raising alpha or beta never shortens a step, whichever features are on.
 TEST(MoreContention, NeverShortensAStep) {
   std::mt19937 random(17);
