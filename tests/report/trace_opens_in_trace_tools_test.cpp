@@ -158,7 +158,7 @@ TEST(Trace, LongGroupsAreCutAfterThirtyRanksAsKinetoDoes) {
   std::iota(ranks.begin(), ranks.end(), 0);
   const TimelineCollective collective{
       .name = "allreduce", .group = "dp", .dtype = "Float", .bytes = 40, .group_size = 31, .group_ranks = ranks};
-  const json args = json::parse("{" + nccl_args(collective) + "}");
+  const json args = json::parse(fmt::format("{{{}}}", nccl_args(collective)));
   EXPECT_TRUE(args.at("Process Group Ranks").get<std::string>().ends_with(", 28, 29, ...]"));
   EXPECT_EQ(args.at("In msg nelems"), 10);
   EXPECT_EQ(args.at("Out msg nelems"), 10);
