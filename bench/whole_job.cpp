@@ -30,7 +30,7 @@ void account_alone(benchmark::State& state) {
   const FiftyFourDays days;
   std::vector<sim::RunResult> runs(1);
   for (auto _ : state) {
-    sim::StepTimes steps(days.job, days.plan.step_s);
+    sim::StepTimes steps = days.plan.step_times();
     sim::JobRun run(days.plan, steps, 1, nullptr);
     while (!run.over()) {
       static_cast<void>(run.next());

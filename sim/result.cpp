@@ -43,6 +43,11 @@ PhaseTimes mean_of(const std::vector<RankResult>& ranks) {
 
 std::string_view name_of(MemoryUse use) { return memory_use_names.at(static_cast<std::size_t>(use)); }
 
+std::string_view name_of(RankAftermath::End end) {
+  constexpr std::array<std::string_view, 3> names{"dead", "waiting", "done"};
+  return names.at(static_cast<std::size_t>(end));
+}
+
 double MemoryBytes::total() const { return std::accumulate(bytes.begin(), bytes.end(), 0.0); }
 
 double RankMemory::device_bytes() const { return std::max(needed_bytes(), std::min(peak_bytes() + cached_bytes, capacity_bytes)); }

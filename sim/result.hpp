@@ -107,6 +107,38 @@ struct StepResult {
   long activities = 0;  // simulated: operations executed
 };
 
+// What a failure inside a step left behind (docs/simulation.md, "When something fails").
+struct HungOperation {
+  int rank = 0;           // on which it hangs; may stand for others
+  std::string operation;  // "recv F 3" is the receiving side of a message
+  std::string group;      // "dp"
+  double since_s = 0;     // it waits for what failed, or for who waits for it
+};
+
+struct RankAftermath {
+  int rank = 0, stage = 0, ranks = 1;
+  enum class End : std::uint8_t { dead, waiting, done } end = End::waiting;
+  double last_s = 0;  // the end of its last operation: from then on it waits, or has done its part of the step
+};
+[[nodiscard]] std::string_view name_of(RankAftermath::End end);  // "dead", "waiting", "done"
+
+struct Aftermath {
+  struct Failure {
+    std::string what;  // as the job calls it
+    double at_s = 0;
+    std::vector<int> ranks;
+  };
+  std::vector<Failure> failures;
+  bool detected = false;  // else nothing in this step waits for what failed
+  double detected_s = 0;  // the first communication that hangs has timed out
+  double lost_s = 0;      // since the start of the step: all of that has to be done again
+  long ended = 0, operations = 0;
+  std::vector<HungOperation> hung;   // in order of time
+  std::vector<RankAftermath> ranks;  // as the timeline's
+  std::uint64_t seed = 0;
+  std::string input_hash;
+};
+
 // One bar of the timeline.
 struct TimelineEvent {
   std::string_view name;    // "F0.3 layer 12", "ncclDevKernel_AllGather_RING_LL(...)"; owned by the Timeline
@@ -115,7 +147,14 @@ struct TimelineEvent {
   Phase phase = Phase::compute;
   double start_s = 0, end_s = 0;
   std::int32_t microbatch = -1, chunk = -1, layer = -1;
-  std::int32_t collective = -1;  // index into Timeline::collectives, or -1
+  std::int32_t collective = -1;                                         // index into Timeline::collectives, or -1
+  enum class End : std::uint8_t { ended, hung, cut } end = End::ended;  // hung: waits until detection; cut: stopped by the failure
+};
+
+struct TimelineInstant {  // something that happens at one time
+  std::string name;
+  std::vector<std::uint32_t> ranks;  // indices into Timeline::ranks
+  double at_s = 0;
 };
 
 struct TimelineFlow {              // an arrow: the end of one event to the start of another (pipeline sends)
@@ -125,6 +164,7 @@ struct TimelineFlow {              // an arrow: the end of one event to the star
 struct TimelineRank {
   int rank = 0, stage = 0, ranks = 1;
   int node = 0, gpu_in_node = 0;
+  double dead_s = -1;  // since when its GPU is dead; < 0: it is not
 };
 
 struct TimelineCollective {  // what Kineto puts into the args of a NCCL kernel
@@ -147,6 +187,7 @@ struct Timeline {
   std::vector<TimelineCollective> collectives;
   std::vector<TimelineEvent> events;  // by start time, then rank, then stream
   std::vector<TimelineFlow> flows;
+  std::vector<TimelineInstant> instants;
   std::vector<std::vector<MemorySample>> memory;  // [rank] in order of time; the first at 0
   std::vector<std::string> names;                 // storage of the event names
 };

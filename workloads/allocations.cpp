@@ -69,7 +69,8 @@ class RankPlan {
            const CopiesOfRank& copies, int stage)
       : workload_(workload),
         sync_(replica_sync(workload)),
-        splits_(ScheduleRegistry::get(workload.schedule).splits_backward()),
+        schedule_(ScheduleRegistry::get(workload.schedule)),
+        shape_(pipeline_shape(workload)),
         message_(pipeline_message_bytes(workload)),
         units_(units),
         tasks_(tasks),
@@ -125,7 +126,7 @@ class RankPlan {
     const UnitMemory& unit = memory(i);
     const Direction direction = tasks_[i].direction;
     const bool forward = direction == Direction::forward;
-    if (direction == (splits_ ? Direction::weight_gradient : Direction::backward)) {
+    if (direction == Direction::weight_gradient || (!forward && last_backward_.at(tasks_[i].place()) == i)) {
       hold(MemoryClass::temporary, unit.weight_temporary, i, i);
     }
     if (direction == Direction::weight_gradient) return;
@@ -149,15 +150,15 @@ class RankPlan {
   }
 
   [[nodiscard]] bool receives(const Task& task) const {
-    const int stages = workload_.parallel.pp;
-    if (stages == 1 || task.direction == Direction::weight_gradient) return false;
-    if (task.direction == Direction::forward) return stage_ > 0 || task.chunk > 0;
-    return stage_ + 1 < stages || task.chunk + 1 < workload_.parallel.vpp;
+    if (task.direction == Direction::weight_gradient) return false;
+    const Slot::Kind kind = task.direction == Direction::forward ? Slot::Kind::forward : Slot::Kind::backward;
+    return source_of(schedule_, shape_, stage_, {kind, task.microbatch, task.chunk}).has_value();
   }
 
   const Workload& workload_;
   ReplicaSync sync_;
-  bool splits_;
+  const Schedule& schedule_;
+  PipelineShape shape_;
   double message_;
   const std::vector<std::vector<UnitMemory>>& units_;
   const std::vector<Task>& tasks_;

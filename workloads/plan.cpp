@@ -1,5 +1,7 @@
 #include "workloads/plan.hpp"
 
+#include "workloads/schedule.hpp"
+
 namespace rehearse::workloads {
 namespace {
 
@@ -49,16 +51,27 @@ std::string_view name_of(DType type) {
 }
 
 std::vector<std::vector<Chunk>> split_layers(const Workload& workload) {
-  const auto stages = static_cast<std::size_t>(workload.parallel.pp);
+  const Schedule& schedule = ScheduleRegistry::get(workload.schedule);
+  const PipelineShape shape = pipeline_shape(workload);
   const std::vector<int> layers = layers_of_chunks(workload);
   const bool has_ends = workload.model.vocab > 0;
-  std::vector<std::vector<Chunk>> split(stages);
-  int first_layer = 0;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    split[i % stages].push_back({first_layer, layers[i], has_ends && i == 0, has_ends && i + 1 == layers.size()});
-    first_layer += layers[i];
+  const auto depth = static_cast<int>(layers.size());
+  std::vector<std::vector<Chunk>> split(shape.stages, std::vector<Chunk>(shape.chunks));
+  for (const int microbatch : {0, shape.microbatches - 1}) {  // a mirroring schedule leads the last one the other way
+    int first_layer = 0;
+    for (int position = 0; position < depth; ++position) {
+      const Location at = schedule.location(shape, microbatch, position);
+      split[at.stage][at.chunk] = {first_layer, layers[position], has_ends && position == 0, has_ends && position + 1 == depth};
+      first_layer += layers[position];
+    }
   }
   return split;
+}
+
+bool ends_meet(const Workload& workload) {
+  const Schedule& schedule = ScheduleRegistry::get(workload.schedule);
+  const PipelineShape shape = pipeline_shape(workload);
+  return schedule.mirrors() || schedule.location(shape, 0, 0).stage == schedule.location(shape, 0, schedule.depth(shape) - 1).stage;
 }
 
 }  // namespace rehearse::workloads

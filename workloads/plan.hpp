@@ -21,7 +21,8 @@ struct Parallel {
   ContextComm cp_comm = ContextComm::ring;
   bool sp = false;                                               // sequence parallelism on the tp group
   std::vector<std::string> order{"tp", "cp", "ep", "dp", "pp"};  // innermost first
-  std::vector<int> layers_per_stage;  // entry k*pp + s is chunk k of stage s; empty = even, remainder to the middle
+  std::vector<int> layers_per_stage;  // of each model chunk in forward order (looping schedules: k*pp + s is chunk k of stage s); empty =
+                                      // even, remainder to the middle
 };
 
 struct Batch {
@@ -99,7 +100,10 @@ struct Chunk {
   bool embedding = false;  // the first chunk of the model
   bool head = false;       // the last chunk of the model: final norm, head and loss
 };
-// [stage][chunk], after layers_per_stage or the even split (remainder to the middle stages).
+// [stage][chunk], after layers_per_stage or the even split (remainder to the middle stages), where the schedule puts them.
 [[nodiscard]] std::vector<std::vector<Chunk>> split_layers(const Workload& workload);
+
+// Whether the embedding and the head are on the same GPU: without pipeline, and where the schedule leads a micro-batch back or both ways.
+[[nodiscard]] bool ends_meet(const Workload& workload);
 
 }  // namespace rehearse::workloads

@@ -26,7 +26,7 @@ SlotTable RankEmitter::emit() {
 }
 
 void RankEmitter::list_tasks() {
-  for (const Slot& slot : ScheduleRegistry::get(build_.workload.schedule).order(build_.shape, stage_)) {
+  for (const Slot& slot : build_.schedule.order(build_.shape, stage_)) {
     const std::vector<Unit>& units = program_.chunks[slot.chunk];
     const std::size_t n = units.size();
     if (n == 0) tasks_.push_back({slot, nullptr, true, true});
@@ -137,14 +137,22 @@ void RankEmitter::wait_for_copies(const Task& t) {
 void RankEmitter::task(std::size_t i) {
   const Task& t = tasks_[i];
   chain_.move_to(place_of(t));
-  if (t.first) chain_.mark();
+  if (t.first && !inside_pair(i)) chain_.mark();
   gather_before(i);
   if (build_.workload.offload_activations) wait_for_copies(t);
   execute(t);
   ends_.push_back(chain_.tail());
   if (build_.workload.offload_activations) store(t);
   reduce_after(t);
-  if (t.last) leave_slot(t.slot);
+  if (!t.last || t.slot.paired) return;
+  if (first_of_pair_) leave_slot(*std::exchange(first_of_pair_, std::nullopt));
+  leave_slot(t.slot);
+}
+
+// Whether task i belongs to the second slot of a pair: what the first waits for, it waits for too. The first is left after it.
+bool RankEmitter::inside_pair(std::size_t i) {
+  if (i > 0 && tasks_[i].first && tasks_[i - 1].slot.paired) first_of_pair_ = tasks_[i - 1].slot;
+  return first_of_pair_.has_value();
 }
 
 void RankEmitter::execute(const Task& task) {
@@ -182,11 +190,9 @@ void RankEmitter::leave_slot(const Slot& slot) {
   const bool forward = slot.kind == Slot::Kind::forward;
   SlotEnds& ends = slots_.at(slot.kind, slot.chunk, slot.microbatch);
   ends.entry = chain_.first_since_mark();
-  const int p = build_.shape.stages;
-  const bool crosses = forward ? stage_ + 1 < p || slot.chunk + 1 < build_.shape.chunks : stage_ > 0 || slot.chunk > 0;
-  if (p == 1 || !crosses) return;
-  const int peer = forward ? build_.grid.next_stage(global_) : build_.grid.previous_stage(global_);
-  ends.send = chain_.send(forward, peer, build_.message_bytes);
+  const std::optional<Location> target = target_of(build_.schedule, build_.shape, stage_, slot);
+  if (!target) return;
+  ends.send = chain_.send(forward, build_.grid.at_stage(global_, target->stage), build_.message_bytes);
   if (!build_.workload.overlap.pp) chain_.also_wait_for(ends.send);
 }
 

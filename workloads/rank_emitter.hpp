@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -26,6 +27,7 @@ class RankEmitter {
   };
   void list_tasks();
   void task(std::size_t i);
+  [[nodiscard]] bool inside_pair(std::size_t i);
   void execute(const Task& task);
   void run_pass(Pass pass, const std::vector<Segment>& segments, const std::string& label);
   void empty_operation();
@@ -54,6 +56,7 @@ class RankEmitter {
   std::vector<Task> tasks_;
   std::vector<std::vector<OpId>> ends_;  // [task] the chain's tail after it
   OpId last_reduction_ = no_op;
+  std::optional<Slot> first_of_pair_;  // while its second half runs
   std::map<const Unit*, int> backwards_left_;
   std::map<const Unit*, OpId> gathered_;
   std::map<std::size_t, OpId> gather_of_task_;

@@ -1,11 +1,16 @@
 #include "workloads/rank_grid.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
+#include "workloads/schedule.hpp"
+
 namespace rehearse::workloads {
 
-RankGrid::RankGrid(const Parallel& parallel, int shard_group) : shard_group_(shard_group > 0 ? shard_group : parallel.dp * parallel.cp) {
+RankGrid::RankGrid(const Parallel& parallel, bool mirrored, int shard_group)
+    : shard_group_(parallel.dp * parallel.cp), mirrored_(mirrored) {
+  if (shard_group > 0 && shard_group < shard_group_) shard_group_ = shard_group;
   tp_.size = parallel.tp;
   cp_.size = parallel.cp;
   dp_.size = parallel.dp;
@@ -53,8 +58,9 @@ std::vector<int> RankGrid::group(GroupKind kind, int rank) const {
       vary(pp_.size, &Coordinates::pp);
       break;
     case GroupKind::dp_cp:
-      for (int d = 0; d < dp_.size; ++d)
-        for (int c = 0; c < cp_.size; ++c) add({own.tp, c, d, own.pp});
+      for (const int stage : same_parameters(own.pp))
+        for (int d = 0; d < dp_.size; ++d)
+          for (int c = 0; c < cp_.size; ++c) add({own.tp, c, d, stage});
       break;
     case GroupKind::embedding:
       add({own.tp, own.cp, own.dp, 0});
@@ -78,16 +84,24 @@ std::vector<int> RankGrid::group(GroupKind kind, int rank) const {
   return members;
 }
 
-int RankGrid::next_stage(int rank) const {
+std::vector<int> RankGrid::same_parameters(int stage) const {
+  const int other = pp_.size - 1 - stage;
+  if (!mirrored_ || other == stage) return {stage};
+  return {std::min(stage, other), std::max(stage, other)};
+}
+
+int RankGrid::at_stage(int rank, int stage) const {
   Coordinates at = coordinates(rank);
-  at.pp = (at.pp + 1) % pp_.size;
+  at.pp = stage;
   return this->rank(at);
 }
 
-int RankGrid::previous_stage(int rank) const {
-  Coordinates at = coordinates(rank);
-  at.pp = (at.pp + pp_.size - 1) % pp_.size;
-  return this->rank(at);
+int RankGrid::next_stage(int rank) const { return at_stage(rank, (coordinates(rank).pp + 1) % pp_.size); }
+
+int RankGrid::previous_stage(int rank) const { return at_stage(rank, (coordinates(rank).pp + pp_.size - 1) % pp_.size); }
+
+RankGrid rank_grid(const Workload& workload) {
+  return RankGrid(workload.parallel, ScheduleRegistry::get(workload.schedule).mirrors(), workload.optimizer.shard_group);
 }
 
 }  // namespace rehearse::workloads

@@ -16,24 +16,29 @@ struct Coordinates {
 
 class RankGrid {
  public:
+  // mirrored: stages i and pp-1-i hold the same parameters (Schedule::mirrors).
   // shard_group: ranks of dp*cp over which ZeRO shards; 0 or dp*cp: all of them.
-  explicit RankGrid(const Parallel& parallel, int shard_group = 0);
+  explicit RankGrid(const Parallel& parallel, bool mirrored = false, int shard_group = 0);
 
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] Coordinates coordinates(int rank) const;
   [[nodiscard]] int rank(const Coordinates& at) const;
 
   // Members of the group that `rank` belongs to, in group order (which is ascending in the varied coordinate; dp_cp: cp fastest).
-  // embedding: the ranks of the first and the last stage. shard: neighbours in dp_cp order; replicas: the ranks with the same place in
-  // their shard groups.
+  // dp_cp: all that hold the same parameters, in a mirrored grid those of the mirrored stage too (the lower stage's first).
+  // embedding: the ranks of the first and the last stage.
+  // shard: neighbours in dp_cp order, of one stage; replicas: the ranks with the same place in their shard groups.
   [[nodiscard]] std::vector<int> group(GroupKind kind, int rank) const;
 
+  // The rank of another stage in the same pipeline.
+  [[nodiscard]] int at_stage(int rank, int stage) const;
   // The ranks before and after in the pipeline; the ends wrap around (interleaved schedules send chunk k of the last stage to chunk k+1 of
   // the first).
   [[nodiscard]] int next_stage(int rank) const;
   [[nodiscard]] int previous_stage(int rank) const;
 
  private:
+  [[nodiscard]] std::vector<int> same_parameters(int stage) const;
   struct Dimension {
     int size = 1;
     int stride = 1;
@@ -41,6 +46,9 @@ class RankGrid {
   Dimension tp_, cp_, dp_, pp_;
   int size_ = 1;
   int shard_group_ = 1;
+  bool mirrored_ = false;
 };
+
+[[nodiscard]] RankGrid rank_grid(const Workload& workload);
 
 }  // namespace rehearse::workloads

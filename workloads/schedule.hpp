@@ -1,17 +1,20 @@
-// The order in which a pipeline stage works on its micro-batches. One .cpp per schedule in workloads/schedules/, registered by name.
+// Where a pipeline's model chunks lie and the order in which a pipeline stage works on its micro-batches. One .cpp per schedule in
+// workloads/schedules/, registered by name.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "config/registry.hpp"
+#include "workloads/plan.hpp"
 
 namespace rehearse::workloads {
 
 struct PipelineShape {
   int stages = 1;        // p
-  int chunks = 1;        // v, model chunks (virtual stages) per GPU
+  int chunks = 1;        // v, model chunks (virtual stages) per GPU; 2 when the schedule mirrors
   int microbatches = 1;  // m
 };
 
@@ -20,6 +23,11 @@ struct Slot {
   Kind kind = Kind::forward;
   int microbatch = 0;
   int chunk = 0;
+  bool paired = false;  // with the slot after it: both start when both have their input, and send when both have ended
+};
+
+struct Location {
+  int stage = 0, chunk = 0;
 };
 
 class Schedule {
@@ -30,8 +38,21 @@ class Schedule {
   // Why this shape cannot be scheduled ("interleaved-1f1b needs vpp >= 2"), or "" when it can.
   [[nodiscard]] virtual std::string refusal(const PipelineShape& shape) const = 0;
 
-  // All slots of a stage in execution order: every (micro-batch, chunk) once forward and once backward (or once for each
-  // gradient).
+  // How many model chunks a micro-batch passes, and where it meets each of them: `position` counts from the embedding on.
+  [[nodiscard]] virtual int depth(const PipelineShape& shape) const { return shape.stages * shape.chunks; }
+  [[nodiscard]] virtual Location location(const PipelineShape& shape, int /*microbatch*/, int position) const {
+    return {position % shape.stages, position / shape.stages};
+  }
+  // The inverse; -1 when the micro-batch never comes there.
+  [[nodiscard]] virtual int position(const PipelineShape& shape, int /*microbatch*/, const Location& at) const {
+    return at.chunk * shape.stages + at.stage;
+  }
+
+  // Whether stages i and p-1-i hold the same layers, once for each direction, so that replicas are twice as many (DualPipe).
+  [[nodiscard]] virtual bool mirrors() const { return false; }
+
+  // All slots of a stage in execution order: every (micro-batch, chunk) that has a position once forward and once backward (or once for
+  // each gradient).
   [[nodiscard]] virtual std::vector<Slot> order(const PipelineShape& shape, int stage) const = 0;
 
   // Model chunks whose activations stage holds at its peak (equation 5).
@@ -49,5 +70,13 @@ class Schedule {
 };
 
 using ScheduleRegistry = config::Registry<Schedule>;
+
+// The shape of a job's pipeline.
+[[nodiscard]] PipelineShape pipeline_shape(const Workload& workload);
+
+// Where a forward or backward slot of a stage gets its input from, or sends its output to; nothing at the model's ends, for weight
+// gradients and when that is the stage itself.
+[[nodiscard]] std::optional<Location> source_of(const Schedule& schedule, const PipelineShape& shape, int stage, const Slot& slot);
+[[nodiscard]] std::optional<Location> target_of(const Schedule& schedule, const PipelineShape& shape, int stage, const Slot& slot);
 
 }  // namespace rehearse::workloads

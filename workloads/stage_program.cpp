@@ -235,7 +235,8 @@ Communication ReplicaSync::gather(double parameters) const {
 ReplicaSync replica_sync(const Workload& workload) {
   const int zero = workload.optimizer.zero_stage;
   ReplicaSync sync;
-  sync.ranks = workload.parallel.dp * workload.parallel.cp;
+  const bool mirrored = ScheduleRegistry::get(workload.schedule).mirrors();
+  sync.ranks = workload.parallel.dp * workload.parallel.cp * (mirrored ? 2 : 1);
   sync.shards_parameters = zero == 3;
   sync.reduce_each_microbatch = zero == 3 || (zero == 2 && workload.parallel.pp == 1);
   sync.overlap_gradients = workload.overlap.dp_gradients;
@@ -248,7 +249,7 @@ ReplicaSync replica_sync(const Workload& workload) {
 }
 
 double tied_embedding_bytes(const Workload& workload) {
-  if (!workload.model.tied_embeddings || workload.parallel.pp == 1 || workload.model.vocab == 0) return 0;
+  if (!workload.model.tied_embeddings || workload.model.vocab == 0 || ends_meet(workload)) return 0;
   return head_program(workload).parameters * bytes_of(workload.precision.gradients);
 }
 

@@ -65,7 +65,7 @@ struct StageProgram {
 
 // What a step does to gradients and parameters between data-parallel replicas, by ZeRO stage and overlap flags.
 struct ReplicaSync {
-  int ranks = 1;        // dp * cp
+  int ranks = 1;        // that hold the same parameters: dp * cp, twice that when the schedule mirrors
   int shard_ranks = 1;  // of those, over which ZeRO shards; the others hold copies (hybrid sharding)
   [[nodiscard]] int copies() const { return ranks / shard_ranks; }
   bool shards_parameters = false;       // ZeRO-3: gather before forward and before backward of each unit

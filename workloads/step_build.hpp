@@ -35,6 +35,7 @@ class SlotTable {  // of forward and of backward or backward_input slots; weight
 struct Build {
   const Workload& workload;
   const Folding& folding;
+  const Schedule& schedule;
   RankGrid grid;
   PipelineShape shape;
   std::vector<StageProgram> stages;

@@ -15,7 +15,7 @@ OffloadCost offload_cost(const Job& job, const StageCost& cost, const workloads:
   if (!w.offload_activations) return added;
   const ContentionPair pair = contention_of(job.gpu, "offload");
   const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(w.schedule);
-  const auto turns = workloads::unit_turns(schedule.order({w.parallel.pp, w.parallel.vpp, w.microbatches()}, stage), program);
+  const auto turns = workloads::unit_turns(schedule.order(workloads::pipeline_shape(w), stage), program);
   const workloads::Offloading moves = workloads::offloading(turns, program);
   const auto unit = [&](std::size_t i) -> const UnitCost& { return cost.chunks[turns[i].slot.chunk][turns[i].unit]; };
   for (std::size_t i = 0; i < turns.size(); ++i) {

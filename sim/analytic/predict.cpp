@@ -9,6 +9,7 @@
 #include "sim/engine/summary.hpp"
 #include "sim/memory/predicted.hpp"
 #include "workloads/rank_grid.hpp"
+#include "workloads/schedule.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -46,6 +47,7 @@ class Prediction {
 
  private:
   [[nodiscard]] int stages() const { return static_cast<int>(stages_.size()); }
+  [[nodiscard]] bool mirrors() const { return workloads::ScheduleRegistry::get(job_.workload.schedule).mirrors(); }
   [[nodiscard]] const PipelineFormula& formula() const { return PipelineFormulaRegistry::get(job_.workload.schedule); }
 
   // (7), (8): seconds of each chunk.
@@ -80,9 +82,11 @@ class Prediction {
   }
 
   // How much later than stage 0 a stage starts its first forward, and how much earlier it ends its last backward.
-  [[nodiscard]] static double offset_s(const std::vector<std::vector<double>>& chunk_s, const PipelineTimes& times, int stage) {
+  // Mirrored pipelines fill from both ends.
+  [[nodiscard]] double offset_s(const std::vector<std::vector<double>>& chunk_s, const PipelineTimes& times, int stage) const {
     double offset = 0;
-    for (int s = 0; s < stage; ++s) offset += chunk_s[s].front() + times.hop_s[s];
+    const int way = mirrors() ? std::min(stage, stages() - 1 - stage) : stage;
+    for (int s = 0; s < way; ++s) offset += chunk_s[s].front() + times.hop_s[s];
     return offset;
   }
 
@@ -106,7 +110,7 @@ class Prediction {
     double longest = 0;
     for (int s = 0; s < stages(); ++s) {
       const bool meets_first = stages_[s].tied_s > 0;  // the tied embedding's gradients meet: the last stage waits for the first
-      const double head_start = meets_first ? 0 : offset_s(times.backward_s, times, s);
+      const double head_start = meets_first || mirrors() ? 0 : offset_s(times.backward_s, times, s);
       longest = std::max(longest, exchange_s(s) + stages_[s].update_s - head_start);
     }
     return stretch + longest;
@@ -119,7 +123,7 @@ class Prediction {
   [[nodiscard]] RankResult rank_result(int s, double exposed_pp, double start, double step_s) const {
     RankResult rank;
     rank.stage = s;
-    rank.rank = workloads::RankGrid(job_.workload.parallel).rank({0, 0, 0, s});
+    rank.rank = workloads::rank_grid(job_.workload).rank({0, 0, 0, s});
     rank.ranks = job_.gpus / stages();
     double exchange = 0, copies = 0;
     for (std::size_t c = 0; c < stages_[s].chunks.size(); ++c) {
@@ -127,7 +131,7 @@ class Prediction {
       exchange += replicas_[s].per_forward_s(c) + replicas_[s].per_backward_s(c);
       copies += offload_[s].forward_s[c] + offload_[s].backward_s[c] + offload_[s].weight_s[c];
     }
-    const int m = job_.workload.microbatches();
+    const int m = job_.workload.microbatches() / (mirrors() ? 2 : 1);  // through each chunk
     for (double& seconds : rank.phases.seconds) seconds *= m;
     rank.phases[Phase::pp] = exposed_pp;
     rank.phases[Phase::offload] = m * copies;

@@ -143,7 +143,7 @@ class StageCoster {
 }  // namespace
 
 std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model) {
-  const workloads::RankGrid grid(job.workload.parallel, job.workload.optimizer.shard_group);
+  const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   const std::vector<workloads::StageProgram> programs = workloads::stage_programs(job.workload, Granularity::layer);
   std::vector<StageCost> costs;
   for (int stage = 0; stage < static_cast<int>(programs.size()); ++stage) {

@@ -3,13 +3,18 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "sim/cli/command.hpp"
 #include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/number.hpp"
 #include "sim/cli/progress_bar.hpp"
+#include "sim/cli/whole_job_options.hpp"
+#include "sim/job/refusal.hpp"
+#include "sim/wholejob/simulate_run.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -19,40 +24,88 @@ sim::Comparison run_comparison(const sim::Job& job) {
   return sim::compare(job, [&](double share) { bar.update(share); });
 }
 
-Exit verdict(double difference, double tolerance) {
+Exit within_tolerance(double difference, double tolerance) {
   if (std::abs(difference) <= tolerance) return Exit::fine;
   spdlog::warn("simulated and analytic step differ by {:+.2f} %, more than the {} % allowed", 100 * difference, 100 * tolerance);
   return Exit::answer_is_no;
 }
 
-Exit compare(JobOptions& options, const std::string& tolerance_text) {
+std::vector<sim::FeatureEffect> run_features(JobOptions& options, const sim::Job& job) {
+  ProgressBar bar("features");
+  return sim::effects_of_features(
+      job, [&](const sim::Settings& settings) { return options.load(settings); }, [&](double share) { bar.update(share); });
+}
+
+struct CompareOptions {
+  std::shared_ptr<JobOptions> job;
+  std::string tolerance, runs = "20";
+  bool whole = false, features = false;
+};
+
+// The whole job, simulated with several seeds, beside (36)-(41).
+Exit compare_whole(CompareOptions& options) {
+  constexpr int most_runs = 1'000'000;
+  const int runs = parse_count("--runs", options.runs, 1, most_runs);
+  const double tolerance = options.tolerance.empty() ? INFINITY : parse_percentage("--tolerance", options.tolerance);
+  const sim::Job job = options.job->load();
+  sim::WholeJobReport report = planned(plan_with_step(job, ""));
+  {
+    ProgressBar bar("comparing");
+    const int processes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    report.runs = sim::simulate_runs(report.plan, job.simulation.seed, runs, processes, [&](double share) { bar.update(share); });
+  }
+  options.job->deliver({.job = sim::summary_of(job), .whole_job = &report}, "whole-job-");
+  const double ettr = sim::statistics_over(report.runs, [](const sim::RunResult& run) { return run.ettr(); }).mean;
+  if (std::abs(ettr - report.formula.ettr) <= tolerance) return cli::verdict(report);
+  spdlog::warn("simulated and predicted ETTR differ by {:+.2f} points, more than the {} allowed", 100 * (ettr - report.formula.ettr),
+               100 * tolerance);
+  return Exit::answer_is_no;
+}
+
+Exit compare(CompareOptions& all) {
+  if (all.whole) return compare_whole(all);
+  JobOptions& options = *all.job;
+  const std::string& tolerance_text = all.tolerance;
   const double tolerance = tolerance_text.empty() ? INFINITY : parse_percentage("--tolerance", tolerance_text);
   const sim::Job job = options.load();
+  if (!job.simulation.faults.failures.empty()) {
+    sim::refuse(job.resolved, "simulation.faults", "the formula knows no step in which something fails", "rehearse simulate shows it");
+  }
   warn_of_shortage(job);
+  std::vector<sim::FeatureEffect> effects;
+  if (all.features) effects = run_features(options, job);
   const sim::Comparison comparison = run_comparison(job);
   options.deliver({.job = sim::summary_of(job),
                    .results = {&comparison.analytic, &comparison.simulated, &comparison.critical},
                    .timeline = &comparison.timeline,
-                   .comparison = &comparison});
+                   .comparison = &comparison,
+                   .effects = all.features ? &effects : nullptr});
   const Exit fits = fit_verdict({&comparison.analytic, &comparison.simulated});
-  const Exit agrees = verdict(comparison.difference, tolerance);
+  const Exit agrees = within_tolerance(comparison.difference, tolerance);
   return fits == Exit::fine ? agrees : fits;
 }
 
 class Compare final : public Command {
  public:
-  [[nodiscard]] std::string_view summary() const override { return "Predict and simulate a step; explain the difference phase by phase"; }
+  [[nodiscard]] std::string_view summary() const override { return "Predict and simulate a step, or a whole job; explain the difference"; }
   [[nodiscard]] std::string_view examples() const override {
     return "Examples:\n"
            "  rehearse compare llama2-70b-128-a100 -o out\n"
-           "  rehearse compare job.yaml --tolerance 5          exit code 1 when they differ by more than 5 %\n";
+           "  rehearse compare job.yaml --tolerance 5          exit code 1 when they differ by more than 5 %\n"
+           "  rehearse compare job.yaml --features             what each of its features gains or costs, formula against timeline\n"
+           "  rehearse compare llama3-405b-54-days --whole     the whole job: where its time goes against the formula\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
-    auto tolerance = std::make_shared<std::string>();
-    auto options = JobOptions::declare(app);
-    app.add_option("--tolerance", *tolerance, "Largest difference of the step, in percent of the analytic one; exit code 1 beyond")
+    auto options = std::make_shared<CompareOptions>();
+    options->job = JobOptions::declare(app);
+    options->job->declare_faults(app);
+    app.add_option("--tolerance", options->tolerance,
+                   "Largest difference, in percent of the analytic step (--whole: in points of ETTR); exit code 1 beyond")
         ->type_name("PCT");
-    return [options, tolerance] { return compare(*options, *tolerance); };
+    app.add_flag("--features", options->features, "Also simulate the job without each of its features: what each gains or costs");
+    auto* whole = app.add_flag("--whole", options->whole, "The whole job: its ETTR simulated with several seeds and by formula");
+    app.add_option("--runs", options->runs, "With --whole: so many seeds, from the job's on; default 20")->type_name("N")->needs(whole);
+    return [options] { return compare(*options); };
   }
 };
 

@@ -23,9 +23,16 @@ std::shared_ptr<JobOptions> JobOptions::declare(CLI::App& app) {
   return options;
 }
 
+void JobOptions::declare_faults(CLI::App& app) {
+  app.add_option("--fault", faults_,
+                 "Something goes wrong in the step, e.g. 'gpu 5 at 3.2 s' or 'gpu 5 slow 1.3'; may be given several times")
+      ->type_name("FAULT")
+      ->allow_extra_args(false);
+}
+
 sim::Job JobOptions::load(const std::vector<std::pair<std::string, std::string>>& more) {
   if (!output_.empty()) folder_.emplace(output_);
-  sim::JobRequest request{.path = path_, .sets = {}, .seed = {}};
+  sim::JobRequest request{.path = path_, .sets = {}, .seed = {}, .faults = faults_};
   for (const std::string& text : sets_) request.sets.push_back(parse_set(text));
   request.sets.insert(request.sets.end(), more.begin(), more.end());
   if (!seed_.empty()) request.seed = parse_seed(seed_);

@@ -21,6 +21,9 @@ class JobOptions {
   // Declares the options on `app`, which fills them in when it parses.
   [[nodiscard]] static std::shared_ptr<JobOptions> declare(CLI::App& app);
 
+  // --fault as well, for commands that simulate a step.
+  void declare_faults(CLI::App& app);
+
   // Refuses a -o folder that cannot be written to before any work is done, then loads the job.
   // `more` comes after the --set options.
   [[nodiscard]] sim::Job load(const std::vector<std::pair<std::string, std::string>>& more = {});
@@ -33,7 +36,7 @@ class JobOptions {
 
  private:
   std::string path_, seed_, output_;
-  std::vector<std::string> sets_;
+  std::vector<std::string> sets_, faults_;
   bool json_ = false;
   std::optional<sim::OutputFolder> folder_;
 };

@@ -1,5 +1,7 @@
 // Components of the program that a job chooses by name.
 #include "sim/cli/listing.hpp"
+#include "sim/faults/fault_source.hpp"
+#include "sim/wholejob/policy.hpp"
 #include "workloads/collective.hpp"
 #include "workloads/schedule.hpp"
 
@@ -18,6 +20,8 @@ class Components final : public Listing {
 
 const ListingRegistry::Registration<Components<workloads::ScheduleRegistry>> schedules("schedules");
 const ListingRegistry::Registration<Components<workloads::CollectiveRegistry>> collectives("collectives");
+const ListingRegistry::Registration<Components<sim::FaultSourceRegistry>> fault_sources("fault-sources");
+const ListingRegistry::Registration<Components<sim::RecoveryPolicyRegistry>> policies("policies");
 
 }  // namespace
 }  // namespace rehearse::cli

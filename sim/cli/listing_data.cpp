@@ -1,5 +1,8 @@
 // Ready-made files: models, jobs, clusters, GPUs, software stacks.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "config/data_dir.hpp"
 #include "config/quantity.hpp"
@@ -60,6 +63,16 @@ Row job_row(const config::Node&, const std::string& name) {
           text_field("layout", job.layout)};
 }
 
+// The sources of a scenario.
+Row scenario_row(const config::Node& node, const std::string& name) {
+  std::vector<std::string> sources;
+  for (const std::string& label : node.keys()) sources.push_back(node.at(label).at("source").as_string());
+  std::ranges::sort(sources);
+  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+  return {text_field("name", name), count_field("entries", static_cast<int>(node.keys().size())),
+          text_field("sources", fmt::format("{}", fmt::join(sources, ", ")))};
+}
+
 // A folder of the data directory, its files read one by one.
 template <Row (*row_of)(const config::Node&, const std::string&)>
 class Files : public Listing {
@@ -92,11 +105,16 @@ class SoftwareStacks final : public Files<software_row> {
   [[nodiscard]] std::string_view folder() const override { return "platforms/software"; }
 };
 
+class Scenarios final : public Files<scenario_row> {
+  [[nodiscard]] std::string_view folder() const override { return "workloads/faults"; }
+};
+
 const ListingRegistry::Registration<Models> models("models");
 const ListingRegistry::Registration<Jobs> jobs("jobs");
 const ListingRegistry::Registration<Clusters> clusters("clusters");
 const ListingRegistry::Registration<Gpus> gpus("gpus");
 const ListingRegistry::Registration<SoftwareStacks> software("software");
+const ListingRegistry::Registration<Scenarios> scenarios("scenarios");
 
 }  // namespace
 

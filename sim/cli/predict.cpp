@@ -1,5 +1,7 @@
 #include "sim/analytic/predict.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include "sim/cli/command.hpp"
 #include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
@@ -9,6 +11,9 @@ namespace {
 
 Exit predict(JobOptions& options) {
   const sim::Job job = options.load();
+  const sim::StepFaults& faults = job.simulation.faults;
+  if (!faults.failures.empty() || !faults.slow.none())
+    spdlog::warn("the formula does not know simulation.faults: this is the healthy step");
   const sim::StepResult result = sim::predict(job);
   options.deliver({.job = sim::summary_of(job), .results = {&result}});
   return fit_verdict({&result});

@@ -15,6 +15,10 @@ Exit simulate(JobOptions& options) {
     ProgressBar bar("simulating");
     return sim::simulate(job, [&](double share) { bar.update(share); });
   }();
+  if (simulation.aftermath) {
+    options.deliver({.job = sim::summary_of(job), .timeline = &simulation.timeline, .aftermath = &*simulation.aftermath}, "failure-");
+    return Exit::fine;
+  }
   options.deliver({.job = sim::summary_of(job), .results = {&simulation.result}, .timeline = &simulation.timeline});
   return fit_verdict({&simulation.result});
 }
@@ -26,10 +30,14 @@ class Simulate final : public Command {
     return "Examples:\n"
            "  rehearse simulate llama2-70b-128-a100 -o out     then open out/timeline.json in https://ui.perfetto.dev\n"
            "  rehearse simulate job.yaml --set simulation.ranks=all\n"
-           "  rehearse simulate job.yaml --set simulation.collectives=step --seed 7\n";
+           "  rehearse simulate job.yaml --set simulation.collectives=step --seed 7\n"
+           "  rehearse simulate job.yaml --fault 'gpu 5 slow 1.3'                a straggler\n"
+           "  rehearse simulate job.yaml --fault 'gpu 5 at 3.2 s' -o out         a GPU dies; the timeline shows who waits for it\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
-    return [options = JobOptions::declare(app)] { return simulate(*options); };
+    auto options = JobOptions::declare(app);
+    options->declare_faults(app);
+    return [options] { return simulate(*options); };
   }
 };
 

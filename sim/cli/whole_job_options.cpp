@@ -24,14 +24,16 @@ double given_step_s(const std::string& text) {
 }  // namespace
 
 void declare_step(CLI::App& app, std::string& step) {
-  step = "predicted";
-  app.add_option("--step", step, "Time of one step: predicted (by formula; the default), simulated, or a time such as '27.8 s'")
+  app.add_option(
+         "--step", step,
+         "Time of one step: predicted (by formula), simulated, or a time such as '27.8 s'; default: as the job says, else predicted")
       ->type_name("HOW");
 }
 
 sim::WholeJobPlan plan_with_step(const sim::Job& job, const std::string& step) {
-  if (step == "predicted") return sim::plan_whole_job(job, sim::predict(job).step_s, "predicted");
-  if (step == "simulated") return sim::plan_whole_job(job, sim::simulate_in_child(job).step_s, "simulated");
+  if (step.empty() && job.whole.step_s > 0) return sim::plan_whole_job(job, job.whole.step_s, "given");
+  if (step.empty() || step == "predicted") return sim::plan_whole_job(job, sim::predict(job).step_s, "predicted");
+  if (step == "simulated") return sim::plan_whole_job(job, sim::simulated_step_s(job, {}), "simulated");
   return sim::plan_whole_job(job, given_step_s(step), "given");
 }
 

@@ -33,6 +33,7 @@ class Explainer {
   Explainer(const Job& job, const Comparison& c)
       : w_(job.workload),
         c_(c),
+        slow_(!job.simulation.faults.slow.none()),
         uneven_(unevenness(c.analytic)),
         closed_form_s_(c.critical.step_s - c.analytic_alone_s),
         sharing_s_(c.simulated.step_s - c.analytic.step_s - closed_form_s_) {}
@@ -112,6 +113,7 @@ class Explainer {
   // What the closed form simplifies about this job.
   [[nodiscard]] std::string causes() const {
     std::vector<std::string> known;
+    if (slow_) known.emplace_back("something is slow (simulation.faults), which the formula does not know");
     if (w_.parallel.pp > 1 && uneven_ > negligible) {
       known.push_back(fmt::format("stages are uneven by {:.1f} %, and the formula lets one stage set the pace", 100 * uneven_));
     }
@@ -152,6 +154,7 @@ class Explainer {
 
   const workloads::Workload& w_;
   const Comparison& c_;
+  bool slow_;
   double uneven_, closed_form_s_, sharing_s_;
 };
 

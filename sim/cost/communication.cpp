@@ -29,7 +29,7 @@ double CallPrice::transfer_s() const {
 }
 
 CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm)
-    : cluster_(cluster), parallel_(workload.parallel), shard_group_(workload.optimizer.shard_group), algorithm_(std::move(algorithm)) {
+    : cluster_(cluster), grid_(workloads::rank_grid(workload)), algorithm_(std::move(algorithm)) {
   const topology::NetworkSpec& network = cluster_.network;
   if (network.nodes_per_leaf > 0 && network.oversubscription > 1) levels_.push_back({network.nodes_per_leaf, network.oversubscription});
   if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
@@ -70,11 +70,10 @@ double CommunicationModel::latency_s(int from, int to) const {
 
 // Flows out of the busiest leaf (or pod) per GPU in it, when every group of this kind communicates with its neighbours at once.
 double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level) const {
-  const workloads::RankGrid grid(parallel_, shard_group_);
   const int gpus_per_leaf = level.nodes * cluster_.gpus_per_node;
   std::map<int, int> crossing;
-  for (int rank = 0; rank < grid.size(); ++rank) {
-    const std::vector<int> members = grid.group(kind, rank);
+  for (int rank = 0; rank < grid_.size(); ++rank) {
+    const std::vector<int> members = grid_.group(kind, rank);
     if (members.front() != rank) continue;  // each group once, from its first member
     const GroupShape group = shape(members);
     const int channels = std::max(1, group.size / group.domains());  // NCCL runs one ring per local member, each over its own NIC
@@ -106,7 +105,7 @@ int CommunicationModel::first_host_sharer(GroupKind kind, int rank) const {
 }
 
 int CommunicationModel::host_sharers(GroupKind kind, int rank) const {
-  const int gpus = parallel_.tp * parallel_.cp * parallel_.pp * parallel_.dp;
+  const int gpus = grid_.size();
   return std::min(gpus_at_host(kind), gpus - first_host_sharer(kind, rank));
 }
 

@@ -10,6 +10,7 @@
 #include "workloads/collective.hpp"
 #include "workloads/operators.hpp"
 #include "workloads/plan.hpp"
+#include "workloads/rank_grid.hpp"
 
 namespace rehearse::sim {
 
@@ -61,8 +62,7 @@ class CommunicationModel {
                                      std::span<const int> members) const;
 
   topology::ClusterSpec cluster_;
-  workloads::Parallel parallel_;
-  int shard_group_;
+  workloads::RankGrid grid_;
   std::string algorithm_;
   std::vector<Level> levels_;
   std::vector<double> trunk_factor_;  // [GroupKind] share of the NIC rate that the trunks leave to each flow, <= 1

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "workloads/collective.hpp"
 
@@ -152,7 +153,21 @@ void CommPlanner::add_folded_leg(CommPlan& plan, PortKind kind, double bytes, do
     links.push_back(port(from, kind, true));
     links.push_back(port(to, kind, false));
   }
+  if (kind == PortKind::nic && !point_to_point) add_slow_ports(members, from, links);
   add_leg(plan, delay_s, bytes, host_of(from), host_of(to), std::move(links));
+}
+
+// Slow ports of other classes belong to the collective's way as well: what else they carry slows it further.
+void CommPlanner::add_slow_ports(const std::vector<int>& members, int from, std::vector<LinkIndex>& links) {
+  std::set<int> others;
+  for (const int rank : members) {
+    const int representative = folding_.ranks[folding_.class_of[rank]].rank;
+    if (representative != from && job_.simulation.faults.slow.port(representative) > 1) others.insert(representative);
+  }
+  for (const int rank : others) {
+    links.push_back(port(rank, PortKind::nic, true));
+    links.push_back(port(rank, PortKind::nic, false));
+  }
 }
 
 LinkIndex CommPlanner::port(int rank, PortKind kind, bool out) {
@@ -162,8 +177,9 @@ LinkIndex CommPlanner::port(int rank, PortKind kind, bool out) {
   const bool shared = kind == PortKind::nic && cluster.nics_per_node < cluster.gpus_per_node;
   const int place = shared ? node * cluster.gpus_per_node + in_node * cluster.rails_per_node() / cluster.gpus_per_node : rank;
   const auto [it, added] = ports_.try_emplace({place, kind, out}, 0);
-  if (added) it->second = machine_.add_link(port_rate(kind));
-  note_port(folding_.class_of[rank], kind, it->second, port_rate(kind));
+  const double rate = port_rate(kind) / (kind == PortKind::nic ? job_.simulation.faults.slow.port(rank) : 1);
+  if (added) it->second = machine_.add_link(rate);
+  note_port(folding_.class_of[rank], kind, it->second, rate);
   return it->second;
 }
 
@@ -252,7 +268,17 @@ const workloads::Collective& CommPlanner::algorithm_of(std::uint32_t call) const
 }
 
 const topology::Fabric& CommPlanner::fabric() {
-  if (!fabric_) fabric_ = std::make_unique<topology::Fabric>(topology::Fabric::build(job_.cluster, job_.gpus));
+  if (fabric_) return *fabric_;
+  fabric_ = std::make_unique<topology::Fabric>(topology::Fabric::build(job_.cluster, job_.gpus));
+  topology::Failures lost;
+  int spines = job_.simulation.faults.slow.lost_spines;
+  for (topology::VertexId v = 0; v < fabric_->vertex_count() && spines > 0; ++v) {
+    if (fabric_->vertex_kind(v) != topology::VertexKind::network_switch || fabric_->vertex_name(v).find("spine") == std::string::npos)
+      continue;
+    lost.vertices.push_back(v);
+    --spines;
+  }
+  if (!lost.vertices.empty()) *fabric_ = fabric_->without(lost);
   return *fabric_;
 }
 
@@ -263,19 +289,25 @@ std::vector<LinkIndex> CommPlanner::route(int from, int to, std::uint64_t flow, 
   fabric().route(from, to, flow, route, rail);
   for (std::size_t i = 0; i < route.links.size(); ++i) {
     const topology::Link& link = fabric().links()[route.links[i]];
-    links.push_back(fabric_link(route.links[i]));
+    const int rank = 2 * i < route.links.size() ? from : to;  // the sender's ports come first
+    const double bytes_per_s = link.bandwidth_bytes_per_s / slowdown_of(link.kind, rank);
+    links.push_back(fabric_link(route.links[i], bytes_per_s));
     if (link.kind == topology::LinkKind::trunk) continue;
     const PortKind kind = link.kind == topology::LinkKind::scale_up ? PortKind::scale_up : PortKind::nic;
-    const int rank = 2 * i < route.links.size() ? from : to;  // the sender's ports come first
-    if (folding_.ranks[folding_.class_of[rank]].rank == rank)
-      note_port(folding_.class_of[rank], kind, links.back(), link.bandwidth_bytes_per_s);
+    if (folding_.ranks[folding_.class_of[rank]].rank == rank) note_port(folding_.class_of[rank], kind, links.back(), bytes_per_s);
   }
   return links;
 }
 
-LinkIndex CommPlanner::fabric_link(topology::LinkId id) {
+double CommPlanner::slowdown_of(topology::LinkKind kind, int rank) const {
+  const SlowParts& slow = job_.simulation.faults.slow;
+  if (kind == topology::LinkKind::trunk) return slow.trunks;
+  return kind == topology::LinkKind::nic ? slow.port(rank) : 1;
+}
+
+LinkIndex CommPlanner::fabric_link(topology::LinkId id, double bytes_per_s) {
   const auto [it, added] = fabric_links_.try_emplace(id, 0);
-  if (added) it->second = machine_.add_link(fabric().links()[id].bandwidth_bytes_per_s);
+  if (added) it->second = machine_.add_link(bytes_per_s);
   return it->second;
 }
 

@@ -78,7 +78,9 @@ class CommPlanner {
   [[nodiscard]] double port_rate(PortKind kind) const;
   const topology::Fabric& fabric();
   std::vector<LinkIndex> route(int from, int to, std::uint64_t flow, int rail);
-  LinkIndex fabric_link(topology::LinkId id);
+  LinkIndex fabric_link(topology::LinkId id, double bytes_per_s);
+  void add_slow_ports(const std::vector<int>& members, int from, std::vector<LinkIndex>& links);
+  [[nodiscard]] double slowdown_of(topology::LinkKind kind, int rank) const;
   void note_port(std::uint32_t simulated, PortKind kind, LinkIndex link, double bytes_per_s);
   HostIndex host_of(int rank) const { return hosts_[folding_.class_of[rank]]; }
 

@@ -1,6 +1,7 @@
 // When each operation of a step graph ran, whoever executed it, and what that says about each rank's time.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "sim/result.hpp"
@@ -8,7 +9,9 @@
 
 namespace rehearse::sim {
 
-// Times in seconds since the start of the step.
+inline constexpr double never_s = std::numeric_limits<double>::infinity();
+
+// Times in seconds since the start of the step; never_s for what did not happen, in a step in which something failed.
 struct Execution {
   std::vector<double> arrive_s;  // [op] all dependencies met; a collective may wait longer, for its other members
   std::vector<double> start_s;

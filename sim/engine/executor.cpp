@@ -1,6 +1,7 @@
 #include "sim/engine/executor.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -15,7 +16,7 @@ using workloads::OpKind;
 using workloads::StepGraph;
 
 // What a token stands for: the kind in the upper bits, then the communication's slot and the leg, or the operation.
-enum class Event : Token { compute_done, delay_done, flow_done };
+enum class Event : Token { compute_done, delay_done, flow_done, failure };
 constexpr int event_shift = 60, slot_shift = 32;
 constexpr Token slot_mask = (Token{1} << (event_shift - slot_shift)) - 1;
 Token token_of(Event event, std::uint64_t slot, std::uint32_t leg) {
@@ -28,6 +29,7 @@ struct Running {
   OpId op = 0;  // p2p or copy, or the first member of the collective
   std::size_t legs_left = 0;
   int repeats_left = 0;
+  bool under_way = false, hung = false;
   std::vector<std::uint32_t> waits;
 };
 
@@ -38,13 +40,16 @@ class Executor {
         graph_(setup.graph),
         machine_(machine),
         progress_(progress),
-        contention_(setup.job.gpu, setup.graph.ranks.size(), setup.port_links, setup.hosts, machine) {}
+        contention_(setup.job.gpu, setup.graph.ranks.size(), setup.port_links, setup.hosts, machine),
+        dead_(setup.graph.ranks.size()),
+        cut_off_(setup.graph.ranks.size()) {}
 
   std::vector<Execution> run() {
     // The first operations are started from inside the run, like all others.
     machine_.after(0, token_of(Event::compute_done, slot_mask, 0));
+    for (std::uint32_t i = 0; i < setup_.failures.size(); ++i) machine_.after(setup_.failures[i].at_s, token_of(Event::failure, 0, i));
     machine_.run([this](Token token) { on(token); });
-    if (done_ != graph_.ops.size()) report_stuck();
+    if (done_ != graph_.ops.size() && setup_.failures.empty()) report_stuck();
     return std::move(steps_);
   }
 
@@ -57,9 +62,7 @@ class Executor {
     absent_.clear();
     for (const workloads::Joint& joint : graph_.joints) absent_.push_back(joint.members.size());
     Execution& step = steps_.emplace_back();
-    step.arrive_s.assign(n, 0);
-    step.start_s.assign(n, 0);
-    step.end_s.assign(n, 0);
+    for (auto* times : {&step.arrive_s, &step.start_s, &step.end_s}) times->assign(n, never_s);
     for (OpId id = 0; id < n; ++id) {
       if (graph_.in_degree[id] == 0) arrive(id);
     }
@@ -73,15 +76,20 @@ class Executor {
     switch (event) {
       case Event::compute_done:
         if (slot == slot_mask) return begin_step();
+        if (dead_[graph_.ops[low].rank]) return;
         contention_.compute_ends(graph_.ops[low].rank);
         finished_.push_back(low);
         break;
       case Event::delay_done:
+        if (running_[slot].hung) return;
         delay_done(slot, low);
         break;
       case Event::flow_done:
+        if (running_[slot].hung) return;
         leg_done(slot, low);
         break;
+      case Event::failure:
+        return fail(setup_.failures[low]);
     }
     settle();
   }
@@ -104,10 +112,44 @@ class Executor {
     done_ = graph_.ops.size();
   }
 
+  void fail(const RankFailure& failure) {
+    for (const std::uint32_t rank : failure.ranks) {
+      if (done_ == graph_.ops.size()) return;
+      (failure.ports ? cut_off_ : dead_)[rank] = true;
+      if (!failure.ports) contention_.compute_ends(rank);
+    }
+    for (Running& running : running_) {
+      if (!running.under_way || running.hung || !stands_still(running.op)) continue;
+      running.hung = true;
+      tell_contention(running.op, false);
+    }
+    machine_.halt([this](Token token) {
+      const std::uint64_t slot = (token >> slot_shift) & slot_mask;
+      switch (static_cast<Event>(token >> event_shift)) {
+        case Event::compute_done:
+          return bool{dead_[graph_.ops[static_cast<std::uint32_t>(token)].rank]};
+        case Event::flow_done:
+          return running_[slot].hung;
+        default:
+          return false;
+      }
+    });
+  }
+
+  // Whether a communication needs a GPU or a port that is dead.
+  [[nodiscard]] bool stands_still(OpId id) const {
+    const bool over_network = setup_.prices.calls[graph_.ops[id].item].inter_bytes > 0;
+    const auto gone = [&](std::uint32_t rank) { return dead_[rank] || (cut_off_[rank] && over_network); };
+    bool still = graph_.ops[id].kind == OpKind::p2p && gone(graph_.receiver[id]);
+    for_each_member(id, [&](OpId member) { still = still || gone(graph_.ops[member].rank); });
+    return still;
+  }
+
   [[nodiscard]] double now() const { return machine_.now() - step_start_s_; }
 
   void arrive(OpId id) {
     const Op& op = graph_.ops[id];
+    if (dead_[op.rank]) return;
     steps_.back().arrive_s[id] = now();
     switch (op.kind) {
       case OpKind::compute:
@@ -125,7 +167,7 @@ class Executor {
   void start_compute(OpId id) {
     const Op& op = graph_.ops[id];
     steps_.back().start_s[id] = now();
-    const double seconds = setup_.prices.work_s[op.item];
+    const double seconds = setup_.prices.compute_s(op);
     if (seconds <= 0) return finished_.push_back(id);
     contention_.compute_starts(op.rank);
     machine_.compute(setup_.hosts[op.rank], seconds, token_of(Event::compute_done, 0, id));
@@ -149,6 +191,7 @@ class Executor {
   }
 
   void start_communication(OpId id, std::uint32_t call) {
+    if (stands_still(id)) return;
     for_each_member(id, [&](OpId member) { steps_.back().start_s[member] = now(); });
     tell_contention(id, true);
     std::size_t slot = running_.size();
@@ -160,6 +203,7 @@ class Executor {
     }
     running_[slot].plan = &setup_.plans[call];
     running_[slot].op = id;
+    running_[slot].under_way = true;
     running_[slot].repeats_left = setup_.plans[call].repeat;
     start_round(slot);
   }
@@ -196,6 +240,7 @@ class Executor {
     if (!last) return;
     if (--running_[slot].repeats_left > 0) return start_round(slot);
     const OpId id = running_[slot].op;
+    running_[slot].under_way = false;
     free_.push_back(slot);
     tell_contention(id, false);
     for_each_member(id, [&](OpId member) { finished_.push_back(member); });
@@ -216,7 +261,7 @@ class Executor {
                           std::to_string(graph_.ops.size()) + " operations unfinished; waiting first:";
     int listed = 0;
     for (OpId id = 0; id < graph_.ops.size() && listed < 5; ++id) {
-      if (steps_.back().end_s[id] > 0 || missing_[id] == 0) continue;
+      if (std::isfinite(steps_.back().end_s[id]) || missing_[id] == 0) continue;
       const Op& op = graph_.ops[id];
       message += " rank " + std::to_string(graph_.ranks[op.rank].rank) + " '" + graph_.labels[op.label] + "'";
       ++listed;
@@ -238,6 +283,7 @@ class Executor {
   std::vector<OpId> finished_;
   std::vector<Running> running_;
   std::vector<std::size_t> free_;
+  std::vector<bool> dead_, cut_off_;  // [simulated rank]
 };
 
 }  // namespace

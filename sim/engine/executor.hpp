@@ -10,6 +10,13 @@
 
 namespace rehearse::sim {
 
+// Simulated ranks whose GPUs or network ports stop working.
+struct RankFailure {
+  bool ports = false;  // network ports; else GPUs
+  std::vector<std::uint32_t> ranks;
+  double at_s = 0;
+};
+
 struct ExecutorSetup {
   const Job& job;
   const workloads::StepGraph& graph;
@@ -17,12 +24,14 @@ struct ExecutorSetup {
   const std::vector<CommPlan>& plans;  // [call]
   const std::vector<PortLink>& port_links;
   const std::vector<HostIndex>& hosts;  // [simulated rank]; made with contention_speeds()
+  std::vector<RankFailure> failures = {};
 };
 
 // Relative speeds a rank's compute stream can have: 1, then 1/alpha of each class of communication.
 [[nodiscard]] std::vector<double> contention_speeds(const Gpu& gpu);
 
-// Runs the step job.simulation.steps times, each starting when the one before has ended on all ranks.
+// Runs the step job.simulation.steps times, each starting when the one before has ended on all ranks. With failures it ends when nothing
+// can go on: the streams of a dead GPU stop; communication of a dead GPU, or over a dead port, stands still from then on.
 // Throws std::runtime_error naming what is stuck when the machine stops before all operations have ended.
 [[nodiscard]] std::vector<Execution> execute(const ExecutorSetup& setup, Machine& machine, const Progress& progress);
 

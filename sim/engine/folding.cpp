@@ -41,10 +41,10 @@ class Numbering {
 
 class Refinement {
  public:
-  Refinement(const workloads::Workload& workload, const CommunicationModel& model)
-      : grid_(workload.parallel, workload.optimizer.shard_group), model_(model) {
+  Refinement(const workloads::Workload& workload, const CommunicationModel& model, const StepFaults& faults)
+      : grid_(workloads::rank_grid(workload)), model_(model) {
     for (const GroupKind kind : group_kinds) list_groups(kind);
-    colour_by_place();
+    colour_by_place(faults);
     while (refine()) {
     }
   }
@@ -71,7 +71,26 @@ class Refinement {
         model_.price({"", workloads::CollectiveKind::send_recv, GroupKind::pp, probe_bytes, workloads::Pass::forward}, members));
   }
 
-  void colour_by_place() {
+  // What is wrong with each rank, as a number; 0 where nothing is.
+  [[nodiscard]] std::vector<std::uint32_t> marks(const StepFaults& faults) const {
+    using Mark = std::tuple<double, double, std::set<std::size_t>>;
+    std::map<int, std::set<std::size_t>> fails;
+    for (std::size_t i = 0; i < faults.failures.size(); ++i) {
+      for (const int rank : faults.failures[i].ranks) fails[rank].insert(i);
+    }
+    Numbering<Mark> number;
+    static_cast<void>(number(Mark{1, 1, {}}));
+    std::vector<std::uint32_t> marks;
+    for (int rank = 0; rank < grid_.size(); ++rank) {
+      const auto failing = fails.find(rank);
+      marks.push_back(
+          number({faults.slow.gpu(rank), faults.slow.port(rank), failing == fails.end() ? std::set<std::size_t>{} : failing->second}));
+    }
+    return marks;
+  }
+
+  void colour_by_place(const StepFaults& faults) {
+    const std::vector<std::uint32_t> mark = marks(faults);
     Numbering<Signature> prices;
     std::map<GroupKind, std::vector<std::uint32_t>> price_of_group;
     for (const GroupKind kind : group_kinds) {
@@ -82,7 +101,7 @@ class Refinement {
     }
     Numbering<std::vector<std::uint32_t>> number;
     for (int rank = 0; rank < grid_.size(); ++rank) {
-      std::vector<std::uint32_t> key{static_cast<std::uint32_t>(grid_.coordinates(rank).pp)};
+      std::vector<std::uint32_t> key{static_cast<std::uint32_t>(grid_.coordinates(rank).pp), mark[static_cast<std::size_t>(rank)]};
       for (const GroupKind kind : group_kinds) key.push_back(price_of_group[kind][group_of_[kind][rank]]);
       key.push_back(prices(send_signature(rank, grid_.next_stage(rank))));
       key.push_back(prices(send_signature(rank, grid_.previous_stage(rank))));
@@ -125,8 +144,8 @@ class Refinement {
 
 }  // namespace
 
-workloads::Folding fold(const workloads::Workload& workload, const CommunicationModel& model) {
-  const Refinement refinement(workload, model);
+workloads::Folding fold(const workloads::Workload& workload, const CommunicationModel& model, const StepFaults& faults) {
+  const Refinement refinement(workload, model, faults);
   workloads::Folding folding;
   folding.class_of = refinement.colours();
   for (int rank = 0; rank < refinement.grid().size(); ++rank) {

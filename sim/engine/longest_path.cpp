@@ -51,7 +51,7 @@ class LongestPath {
   }
 
   [[nodiscard]] double duration(const Op& op) const {
-    if (op.kind == OpKind::compute) return prices_.work_s[op.item];
+    if (op.kind == OpKind::compute) return prices_.compute_s(op);
     // All members of a collective take the time that its first member's group takes.
     const std::uint32_t call = op.kind == OpKind::collective ? graph_.ops[graph_.joints[op.joint].members.front()].item : op.item;
     return prices_.calls[call].seconds() * graph_.calls[call].repeat;

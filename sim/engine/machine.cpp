@@ -95,7 +95,10 @@ Machine::Machine() : impl_(std::make_unique<Impl>()) {
   impl_->zone = new FlowZone("fabric");  // the first zone is the root, which the engine owns
 }
 
-Machine::~Machine() = default;
+// What never ends stays with SimGrid: it cannot take down an activity that is suspended.
+Machine::~Machine() {
+  for (auto& [key, running] : impl_->running) running.activity.detach();
+}
 
 HostIndex Machine::add_host(std::span<const double> speeds) {
   const auto index = static_cast<HostIndex>(impl_->hosts.size());
@@ -136,6 +139,12 @@ void Machine::transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> 
 
 void Machine::after(double delay_s, Token token) {
   simgrid::kernel::timer::Timer::set(now() + delay_s, [this, token] { (*impl_->on_done)(token); });
+}
+
+void Machine::halt(const std::function<bool(Token)>& chosen) {
+  for (auto& [key, running] : impl_->running) {
+    if (chosen(running.token)) running.activity->suspend();
+  }
 }
 
 void Machine::set_speed(HostIndex host, std::size_t which) { impl_->hosts[host]->set_pstate(which); }

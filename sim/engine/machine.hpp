@@ -33,6 +33,9 @@ class Machine {
   void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token);
   void after(double delay_s, Token token);
 
+  // Stops for good every activity whose token is chosen: it shares nothing any more and never ends. Delays go on.
+  void halt(const std::function<bool(Token)>& chosen);
+
   void set_speed(HostIndex host, std::size_t which);
   void set_bandwidth(LinkIndex link, double bytes_per_s);
 

@@ -12,6 +12,9 @@ namespace rehearse::sim {
 struct Prices {
   std::vector<double> work_s;    // [work], repeat included
   std::vector<CallPrice> calls;  // [call], one call (without repeat)
+  std::vector<double> slowdown;  // [simulated rank] how many times as long its computation takes; empty: once
+
+  [[nodiscard]] double compute_s(const workloads::Op& op) const { return work_s[op.item] * (slowdown.empty() ? 1 : slowdown[op.rank]); }
 };
 
 [[nodiscard]] Prices price_graph(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
@@ -9,8 +10,9 @@
 namespace rehearse::sim {
 
 struct Simulation {
-  StepResult result;
+  StepResult result;  // empty when something failed in the step
   Timeline timeline;
+  std::optional<Aftermath> aftermath;  // when something failed in the step
 };
 
 // Called with the share of the work done, 0..1, now and then.
@@ -20,7 +22,7 @@ using Progress = std::function<void(double)>;
 // Use simulate_in_child() where several are wanted.
 [[nodiscard]] Simulation simulate(const Job& job, const Progress& progress = {});
 
-// The same in a forked child process, without the timeline.
+// The same in a forked child process, without the timeline. Nothing may fail in the step.
 [[nodiscard]] StepResult simulate_in_child(const Job& job);
 
 // The longest path through the same DAG with nothing shared and every communication at its closed form: an oracle for the other two.

@@ -75,7 +75,48 @@ class Maker {
     return std::move(timeline_);
   }
 
+  Timeline make(const FailedStep& step, const std::vector<RankFailure>& failures) {
+    failed_ = &step;
+    timeline_.names.reserve(timeline_.names.size() + step.receives.size());  // events refer to names
+    add_step(step.drawn, 0);
+    for (const HungReceive& receive : step.receives) add_receive(receive);
+    for (std::size_t i = 0; i < failures.size(); ++i) {
+      timeline_.instants.push_back({"failure: " + step.aftermath.failures[i].what, failures[i].ranks, failures[i].at_s});
+      if (failures[i].ports) continue;
+      for (const std::uint32_t rank : failures[i].ranks) {
+        if (timeline_.ranks[rank].dead_s < 0) timeline_.ranks[rank].dead_s = failures[i].at_s;
+      }
+    }
+    if (step.aftermath.detected) timeline_.instants.push_back({"failure detected", living(), step.aftermath.detected_s});
+    sort();
+    return std::move(timeline_);
+  }
+
  private:
+  [[nodiscard]] std::vector<std::uint32_t> living() const {
+    std::vector<std::uint32_t> ranks;
+    for (std::uint32_t i = 0; i < timeline_.ranks.size(); ++i) {
+      if (timeline_.ranks[i].dead_s < 0) ranks.push_back(i);
+    }
+    return ranks;
+  }
+
+  void add_receive(const HungReceive& receive) {
+    const Op& op = graph_.ops[receive.message];
+    timeline_.names.push_back("recv " + timeline_.names[op.label]);
+    TimelineEvent event;
+    event.name = timeline_.names.back();
+    event.rank = receive.rank;
+    event.stream = static_cast<std::uint8_t>(op.stream);
+    event.phase = static_cast<Phase>(op.purpose);
+    event.start_s = receive.since_s;
+    event.end_s = failed_->aftermath.detected_s;
+    event.microbatch = op.microbatch;
+    event.chunk = op.chunk;
+    event.end = TimelineEvent::End::hung;
+    timeline_.events.push_back(event);
+  }
+
   [[nodiscard]] TimelineCollective collective(const workloads::Call& call) const {
     const workloads::Group& group = graph_.groups[call.group];
     const bool gradients = call.what.kind == CollectiveKind::reduce_scatter || call.what.kind == CollectiveKind::all_reduce;
@@ -104,6 +145,8 @@ class Maker {
       event.chunk = op.chunk;
       event.layer = op.layer;
       if (op.kind == OpKind::collective || op.kind == OpKind::p2p) event.collective = static_cast<std::int32_t>(op.item);
+      if (failed_ != nullptr && failed_->hung[id]) event.end = TimelineEvent::End::hung;
+      if (failed_ != nullptr && failed_->cut[id]) event.end = TimelineEvent::End::cut;
       timeline_.events.push_back(event);
     }
     for (OpId id = 0; id < graph_.ops.size(); ++id) add_arrows(id, event_of);
@@ -140,6 +183,7 @@ class Maker {
   static constexpr std::uint32_t no_event = ~std::uint32_t{0};
   const Job& job_;
   const StepGraph& graph_;
+  const FailedStep* failed_ = nullptr;
   Timeline timeline_;
 };
 
@@ -149,6 +193,10 @@ Timeline make_timeline(const Job& job, const StepGraph& graph, const std::vector
   Timeline timeline = Maker(job, graph).make(steps);
   timeline.memory = memory_over_time(job, graph, steps);
   return timeline;
+}
+
+Timeline make_timeline(const Job& job, const StepGraph& graph, const FailedStep& step, const std::vector<RankFailure>& failures) {
+  return Maker(job, graph).make(step, failures);
 }
 
 }  // namespace rehearse::sim

@@ -52,10 +52,22 @@ void refuse_keys(const Node& node, const std::vector<std::string>& keys, std::st
   }
 }
 
+// Which GPU or port of its node: the first, or the one that is named.
+int read_unit(const Node& node, Component component, const FaultContext& context) {
+  const bool gpu = component == Component::gpu || component == Component::hbm;
+  const bool port = component == Component::nic || component == Component::link || component == Component::switch_;
+  if (!gpu) refuse_keys(node, {"gpu"}, " is for component gpu or hbm");
+  if (!port) refuse_keys(node, {"rail"}, " is for component nic, link or switch");
+  if (const auto given = node.find("gpu")) return static_cast<int>(given->as_int(0, context.gpus_per_node - 1));
+  if (const auto given = node.find("rail")) return static_cast<int>(given->as_int(0, context.rails - 1));
+  return 0;
+}
+
 }  // namespace
 
 std::vector<std::string> Consequence::keys(std::vector<std::string> and_these) {
-  for (const char* key : {"component", "kind", "level", "recovery", "slowdown", "duration", "nodes"}) and_these.emplace_back(key);
+  for (const char* key : {"component", "kind", "level", "recovery", "slowdown", "duration", "nodes", "gpu", "rail"})
+    and_these.emplace_back(key);
   return and_these;
 }
 
@@ -76,6 +88,11 @@ Consequence Consequence::read(const Node& node, const FaultContext& context, con
     refuse_keys(node, {"level", "recovery"}, " is for kind fail; what is slow lasts for its duration");
     out.slowdown_ = read_slowdown(node, out.component_, context);
   }
+  out.unit_ = read_unit(node, out.component_, context);
+  if (out.kind_ == FaultKind::slow && !node.find("slowdown")) {  // gone, and the others carry its traffic
+    out.lost_ = out.component_ == Component::spine;
+    if (out.component_ == Component::switch_) out.unit_ = all_units;
+  }
   return out;
 }
 
@@ -86,6 +103,8 @@ Fault Consequence::at(Ns when, int node, Random& random) const {
   fault.component = component_;
   fault.kind = kind_;
   fault.slowdown = slowdown_;
+  fault.unit = unit_;
+  fault.lost = lost_;
   fault.node = node - node % nodes_;
   fault.nodes = std::min(nodes_, job_nodes_ - fault.node);
   if (recovery_) fault.recovery = to_ns(recovery_->draw_s(random));

@@ -13,8 +13,9 @@ namespace rehearse::sim {
 
 // The cluster as far as faults know it.
 struct FaultContext {
-  int nodes = 1;   // of the job
-  int rails = 1;   // network ports per node
+  int nodes = 1;  // of the job
+  int rails = 1;  // network ports per node
+  int gpus_per_node = 8;
   int spines = 0;  // 0: unknown
 };
 
@@ -22,7 +23,8 @@ using LevelShares = std::array<double, level_count>;  // add up to 1
 
 class Consequence {
  public:
-  // The keys of a fault description that say what it does: component, kind, level, recovery, slowdown, duration, nodes.
+  // The keys of a fault description that say what it does: component, kind, level, recovery, slowdown, duration,
+  // nodes, gpu, rail.
   [[nodiscard]] static std::vector<std::string> keys(std::vector<std::string> and_these = {});
   [[nodiscard]] static Consequence read(const config::Node& node, const FaultContext& context, const std::string& label);
 
@@ -41,6 +43,8 @@ class Consequence {
   LevelShares shares_{};
   std::optional<DurationLaw> recovery_, duration_;
   double slowdown_ = 1;
+  int unit_ = 0;
+  bool lost_ = false;
   int nodes_ = 1;
   int job_nodes_ = 1;
 };

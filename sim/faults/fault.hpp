@@ -15,6 +15,7 @@ enum class FaultKind { fail, slow };
 // What a failure takes with it: processes, which start again on the same nodes; nodes, which must be replaced; the whole job.
 enum class FaultLevel { process, pod, job };
 inline constexpr std::size_t level_count = 3;
+inline constexpr int all_units = -1;
 
 struct Fault {
   Ns at = 0;          // since the start of the job
@@ -24,9 +25,11 @@ struct Fault {
   FaultLevel level = FaultLevel::pod;
   int node = 0;                // of the job
   int nodes = 1;               // that many, from `node` on
+  int unit = 0;                // which GPU (gpu, hbm) or network port (nic, link, switch) of the node; all_units: every one
   std::optional<Ns> recovery;  // fail: instead of the policy's time
   Ns duration = never;         // slow: how long it lasts
   double slowdown = 1;         // slow: how many times as long the component takes
+  bool lost = false;           // slow spine: it is gone, and the others carry its traffic
 };
 
 inline const workloads::Names<Component> components{

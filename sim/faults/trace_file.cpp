@@ -17,7 +17,8 @@ using config::Node;
 using Row = std::vector<std::string>;
 
 const std::vector<std::string> required_columns{"time_s", "component", "kind", "duration_s"};
-const std::vector<std::string> all_columns{"time_s", "component", "kind", "duration_s", "node", "nodes", "level", "slowdown"};
+const std::vector<std::string> all_columns{"time_s", "component", "kind",     "duration_s", "node",
+                                           "nodes",  "level",     "slowdown", "gpu",        "rail"};
 
 Row split(const std::string& line) {
   Row cells{""};
@@ -118,7 +119,7 @@ class TraceReader {
     const std::string level = row["level"].empty() && !slow ? std::string(usual_level(row["component"])) : row["level"];
     if (!level.empty()) text += ", level: " + level;
     if (!row["duration_s"].empty()) text += fmt::format(", {}: {} s", slow ? "duration" : "recovery", row["duration_s"]);
-    for (const char* key : {"node", "nodes", "slowdown"}) {
+    for (const char* key : {"node", "nodes", "slowdown", "gpu", "rail"}) {
       if (!row[key].empty()) text += fmt::format(", {}: {}", key, row[key]);
     }
     text += '}';

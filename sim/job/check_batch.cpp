@@ -36,7 +36,7 @@ void check_size(const Node& node, const Workload& workload) {
 }
 
 void check_schedule(const Node& node, const Workload& workload) {
-  const workloads::PipelineShape shape{workload.parallel.pp, workload.parallel.vpp, workload.microbatches()};
+  const workloads::PipelineShape shape = workloads::pipeline_shape(workload);
   const std::string refusal = workloads::ScheduleRegistry::get(workload.schedule).refusal(shape);
   if (!refusal.empty()) refuse(node, node.find("schedule") || shape.chunks == 1 ? "schedule" : "parallel.vpp", refusal);
 }

@@ -5,6 +5,8 @@
 
 #include "sim/job/checks.hpp"
 #include "sim/job/refusal.hpp"
+#include "workloads/schedule.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -73,6 +75,9 @@ void check_tensor_parallel(const Node& node, const Workload& workload) {
 void check_sequence(const Node& node, const Workload& workload) {
   const workloads::Parallel& parallel = workload.parallel;
   const int sequence = workload.batch.sequence;
+  if (parallel.cp > 1 && workload.attention == workloads::Attention::unfused) {
+    refuse(node, node.find("attention") ? "attention" : "parallel.cp", "context parallelism (cp > 1) needs attention: flash");
+  }
   // Each rank has one block from either end, so that causal work is balanced; exchanged for heads, the whole sequence.
   const int per_rank = parallel.cp > 1 && parallel.cp_comm != workloads::ContextComm::all_to_all ? 2 : 1;
   const int blocks = per_rank * parallel.cp;
@@ -107,9 +112,13 @@ void check_context_parallel(const Node& node, const Workload& workload) {
 }
 
 void check_shard_group(const Node& node, const Workload& workload) {
-  const int whole = workload.parallel.dp * workload.parallel.cp;
+  const int whole = workloads::replica_sync(workload).ranks;
   const int group = workload.optimizer.shard_group;
   if (group == whole) return;
+  if (workloads::ScheduleRegistry::get(workload.schedule).mirrors()) {
+    refuse(node, "optimizer.shard_group", fmt::format("shard_group ({}) with schedule {}", group, workload.schedule),
+           fmt::format("leave it out to shard over all {} ranks with the same parameters", whole));
+  }
   if (workload.optimizer.zero_stage == 0) {
     refuse(node, "optimizer.shard_group", fmt::format("shard_group ({}) without sharding", group),
            "sharding: zero1, zero2 or zero3, or leave shard_group out");
@@ -117,6 +126,16 @@ void check_shard_group(const Node& node, const Workload& workload) {
   if (whole % group == 0) return;
   refuse(node, "optimizer.shard_group",
          fmt::format("shard_group ({}) does not divide dp*cp = {}*{} = {}", group, workload.parallel.dp, workload.parallel.cp, whole));
+}
+
+}  // namespace
+
+void check_layout(const Node& node, const Workload& workload) {
+  check_stages(node, workload);
+  check_tensor_parallel(node, workload);
+  check_sequence(node, workload);
+  check_context_parallel(node, workload);
+  check_shard_group(node, workload);
 }
 
 void check_recomputed_layers(const Node& node, const Workload& workload) {
@@ -128,17 +147,6 @@ void check_recomputed_layers(const Node& node, const Workload& workload) {
   if (workload.recompute.full_layers <= most) return;
   refuse(node, "recompute.full_layers",
          fmt::format("full_layers ({}) is more than any stage has ({})", workload.recompute.full_layers, most));
-}
-
-}  // namespace
-
-void check_layout(const Node& node, const Workload& workload) {
-  check_stages(node, workload);
-  check_tensor_parallel(node, workload);
-  check_sequence(node, workload);
-  check_context_parallel(node, workload);
-  check_shard_group(node, workload);
-  check_recomputed_layers(node, workload);
 }
 
 }  // namespace rehearse::sim

@@ -15,6 +15,8 @@ void check_layout(const config::Node& node, const workloads::Workload& workload)
 void check_batch(const config::Node& node, const workloads::Workload& workload);
 // What is kept or computed on the host: the cluster says what its nodes have.
 void check_host(const config::Node& node, const Job& job);
+// recompute.full_layers, once the layers can be split.
+void check_recomputed_layers(const config::Node& node, const workloads::Workload& workload);
 // The GPU can compute in the job's precision.
 void check_precision(const config::Node& node, const Job& job);
 

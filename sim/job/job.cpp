@@ -1,6 +1,7 @@
 #include "sim/job/job.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 
@@ -60,11 +61,12 @@ void read_sections(const Node& node, Job& job) {
 
 void check(const Node& node, Job& job) {
   settle_gpus(node, job);
-  workloads::Optimizer& optimizer = job.workload.optimizer;
-  if (optimizer.shard_group == 0) optimizer.shard_group = job.workload.parallel.dp * job.workload.parallel.cp;
   check_support(node, job.workload);
+  workloads::Optimizer& optimizer = job.workload.optimizer;
+  if (optimizer.shard_group == 0) optimizer.shard_group = workloads::replica_sync(job.workload).ranks;
   check_layout(node, job.workload);
   check_batch(node, job.workload);
+  check_recomputed_layers(node, job.workload);
   check_precision(node, job);
   check_host(node, job);
 }
@@ -73,7 +75,7 @@ void check(const Node& node, Job& job) {
 FaultContext fault_context(const Job& job) {
   const topology::ClusterSpec& cluster = job.cluster;
   const int nodes = (job.gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
-  return {.nodes = nodes, .rails = cluster.rails_per_node(), .spines = cluster.network.spines};
+  return {.nodes = nodes, .rails = cluster.rails_per_node(), .gpus_per_node = cluster.gpus_per_node, .spines = cluster.network.spines};
 }
 
 Node load_document(const std::string& path) {
@@ -91,6 +93,17 @@ void set_seed(Node& node, std::uint64_t seed) {
   node.set("simulation.seed", std::to_string(seed));
 }
 
+// --fault after what the job itself lists.
+void add_faults(Node& node, const std::vector<std::string>& more) {
+  if (more.empty()) return;
+  std::vector<std::string> list;
+  const auto simulation = node.find("simulation");
+  const auto own = simulation ? simulation->find("faults") : std::nullopt;
+  for (const Node& item : own ? own->items() : std::vector<Node>{}) list.push_back(yaml_text(item.as_string()));
+  for (const std::string& item : more) list.push_back(yaml_text(item));
+  node.set("simulation.faults", fmt::format("[{}]", fmt::join(list, ", ")));
+}
+
 }  // namespace
 
 Job read_job(Node node, const std::string& name, const Node& models) {
@@ -103,6 +116,7 @@ Job read_job(Node node, const std::string& name, const Node& models) {
   read_parts(parts, job);
   read_sections(node, job);
   check(node, job);
+  read_step_faults(node, job);
   job.whole = read_whole_job(node, fault_context(job));
   job.resolved = resolved_job(node, job, parts);
   return job;
@@ -112,6 +126,7 @@ Job load_job(const JobRequest& request) {
   Node node = load_document(request.path);
   for (const auto& [key, value] : request.sets) node.set(key, value);
   if (request.seed) set_seed(node, *request.seed);
+  add_faults(node, request.faults);
   return read_job(node, std::filesystem::path(request.path).stem().string());
 }
 

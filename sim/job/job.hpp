@@ -9,6 +9,7 @@
 
 #include "config/node.hpp"
 #include "sim/cost/gpu.hpp"
+#include "sim/faults/step_faults.hpp"
 #include "sim/job/whole_job.hpp"
 #include "topology/cluster.hpp"
 #include "workloads/plan.hpp"
@@ -25,6 +26,8 @@ struct SimulationOptions {
   std::string algorithm = "auto";  // of all collectives: a registered name, or auto = the faster of NCCL's ring and tree per call
   int steps = 1;
   std::uint64_t seed = 1;
+  StepFaults faults;       // what goes wrong in the simulated step
+  double timeout_s = 600;  // after that a communication that does not end is noticed: torch.distributed's default for NCCL
 };
 
 struct Job {
@@ -36,6 +39,7 @@ struct Job {
   Software software;
   SimulationOptions simulation;
   WholeJob whole;
+  [[nodiscard]] Places places() const { return {gpus, cluster.gpus_per_node, cluster.rails_per_node()}; }
   config::Node resolved;  // the whole job with names replaced by inline content and all defaults; load_job() of its text gives the same job
 };
 
@@ -43,6 +47,7 @@ struct JobRequest {
   std::string path;                                       // a job file; or a name in workloads/jobs
   std::vector<std::pair<std::string, std::string>> sets;  // --set key=value, in order
   std::optional<std::uint64_t> seed;                      // --seed
+  std::vector<std::string> faults = {};                   // --fault: further items of simulation.faults
 };
 
 // Throws config::InputError with position. Never returns a job that cannot be predicted.

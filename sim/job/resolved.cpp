@@ -80,6 +80,13 @@ void set_optimisations(const Workload& workload, Node& out) {
   out.set("overlap", overlap_text(workload.overlap));
 }
 
+// Sets a key of a section to another node.
+void copy_into(Node& out, const std::string& section, const std::string& key, const Node& value) {
+  Node copy = out.at(section);
+  copy.set_child(key, value);
+  out.set_child(section, copy);
+}
+
 }  // namespace
 
 std::string yaml_text(std::string_view text) {
@@ -106,6 +113,11 @@ Node resolved_job(const Node& node, const Job& job, const JobParts& parts) {
           fmt::format("{{global: {}, micro: {}, sequence: {}}}", workload.batch.global, workload.batch.micro, workload.batch.sequence));
   set_optimisations(workload, out);
   out.set("simulation", simulation_text(job.simulation));
+  if (const auto simulation = node.find("simulation")) {
+    for (const std::string key : {"faults", "timeout"}) {
+      if (const auto given = simulation->find(key)) copy_into(out, "simulation", key, *given);
+    }
+  }
   for (const std::string_view key : {"training", "checkpoint", "recovery"}) {
     if (const auto section = node.find(key)) out.set_child(key, *section);
   }

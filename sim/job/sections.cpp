@@ -128,7 +128,7 @@ void read_optimisations(const Node& job, workloads::Workload& workload) {
 
 SimulationOptions read_simulation(const Node& job) {
   SimulationOptions options;
-  const Section section(job, "simulation", {"granularity", "collectives", "algorithm", "ranks", "steps", "seed"});
+  const Section section(job, "simulation", {"granularity", "collectives", "algorithm", "ranks", "steps", "seed", "faults", "timeout"});
   if (const auto granularity = section.find("granularity")) options.granularity = granularities.read(*granularity);
   if (const auto collectives = section.find("collectives")) options.collectives = fidelities.read(*collectives);
   if (const auto algorithm = section.find("algorithm")) {
@@ -140,6 +140,21 @@ SimulationOptions read_simulation(const Node& job) {
   options.steps = section.integer("steps", 1, most_steps, options.steps);
   if (const auto seed = section.find("seed")) options.seed = static_cast<std::uint64_t>(seed->as_int(0, largest_seed));
   return options;
+}
+
+void read_step_faults(const config::Node& node, Job& job) {
+  const auto section = node.find("simulation");
+  if (!section) return;
+  if (const auto timeout = section->find("timeout")) {
+    job.simulation.timeout_s = timeout->as_quantity(config::Dimension::time);
+    if (job.simulation.timeout_s > seconds_per_day) timeout->fail("longer than a day");
+  }
+  const auto list = section->find("faults");
+  if (!list) return;
+  job.simulation.faults = read_step_faults(*list, job.places(), job.cluster.network.spines);
+  if (!job.simulation.faults.failures.empty() && job.simulation.steps > 1) {
+    section->find("steps")->fail_at_key("nothing comes after a step in which something fails", "leave simulation.steps out");
+  }
 }
 
 }  // namespace rehearse::sim

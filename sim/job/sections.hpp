@@ -16,6 +16,8 @@ void read_precision(const config::Node& job, workloads::Precision& precision);
 // attention, schedule, recompute, optimizer, offload, overlap. Needs workload.parallel.
 void read_optimisations(const config::Node& job, workloads::Workload& workload);
 [[nodiscard]] SimulationOptions read_simulation(const config::Node& job);
+// simulation.faults and timeout. Needs job.gpus and the cluster.
+void read_step_faults(const config::Node& node, Job& job);
 // training, checkpoint, faults and recovery describe whole jobs, not steps.
 [[nodiscard]] WholeJob read_whole_job(const config::Node& job, const FaultContext& context);
 

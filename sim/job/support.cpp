@@ -7,6 +7,7 @@
 
 #include "sim/job/refusal.hpp"
 #include "workloads/schedule.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -29,9 +30,6 @@ const std::array rows{
     Unsupported{"overlap.ep", [](const Workload& w) { return std::string(w.overlap.ep ? "true" : ""); }},
 };
 
-// Schedules of the job format that may not be there yet; those that are registered are.
-constexpr std::array<std::string_view, 4> planned_schedules{"zb-h1", "zb-h2", "zb-v", "dualpipe"};
-
 std::string not_simulated(std::string_view path, std::string_view value) {
   return fmt::format("{}: {} is not simulated by this version", path, value);
 }
@@ -39,21 +37,18 @@ std::string not_simulated(std::string_view path, std::string_view value) {
 void check_schedule(const Node& job, const std::string& schedule) {
   const std::vector<std::string> known = workloads::ScheduleRegistry::names();
   if (std::find(known.begin(), known.end(), schedule) != known.end()) return;
-  const bool planned = std::find(planned_schedules.begin(), planned_schedules.end(), schedule) != planned_schedules.end();
-  const std::string hint = config::suggestion(schedule, known);
-  if (planned) refuse(job, "schedule", not_simulated("schedule", schedule), hint);
-  refuse(job, "schedule", "schedule cannot be " + config::shown(schedule), hint);
+  refuse(job, "schedule", "schedule cannot be " + config::shown(schedule), config::suggestion(schedule, known));
 }
 
 }  // namespace
 
 void check_support(const Node& job, const Workload& workload) {
+  check_schedule(job, workload.schedule);
   for (const Unsupported& row : rows) {
     const std::string value = row.value(workload);
     if (!value.empty()) refuse(job, row.path, not_simulated(row.path, value));
   }
   if (job.find("moe")) refuse(job, "moe", fmt::format("moe is for models with experts, and '{}' has none", workload.model.name));
-  check_schedule(job, workload.schedule);
 }
 
 }  // namespace rehearse::sim

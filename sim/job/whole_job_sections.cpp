@@ -46,7 +46,7 @@ std::optional<double> time_or_auto(const Section& section, std::string_view key)
 void read_training(const Node& job, WholeJob& whole) {
   const auto node = job.find("training");
   if (!node) return;
-  const Section section(job, "training", {"steps", "tokens", "time", "init", "data"});
+  const Section section(job, "training", {"steps", "tokens", "time", "step", "init", "data"});
   const auto steps = node->find("steps");
   const auto tokens = node->find("tokens");
   const auto time = node->find("time");
@@ -57,6 +57,7 @@ void read_training(const Node& job, WholeJob& whole) {
   if (tokens) whole.training.tokens = tokens->as_number(1, most_tokens);
   if (time) whole.training.time_s = positive_time(*time);
   whole.init_s = time_at(section, "init").value_or(whole.init_s);
+  if (const auto step = node->find("step")) whole.step_s = positive_time(*step);
   whole.data_s = time_at(section, "data").value_or(whole.data_s);
 }
 

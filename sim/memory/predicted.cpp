@@ -30,10 +30,10 @@ class Stage {
       : workload_(job.workload),
         stage_(stage),
         sync_(workloads::replica_sync(job.workload)),
-        splits_(schedule().splits_backward()),
         units_(workloads::unit_memories(job.workload, job.software.memory.habits, program)),
         program_(program),
-        order_(schedule().order({workload_.parallel.pp, workload_.parallel.vpp, workload_.microbatches()}, stage)) {
+        shape_(workloads::pipeline_shape(workload_)),
+        order_(schedule().order(shape_, stage)) {
     list_turns();
     moves_ = workloads::offloading(workloads::unit_turns(order_, program), program);
   }
@@ -91,8 +91,8 @@ class Stage {
   [[nodiscard]] bool leaves(std::size_t i) const { return moves_.leave[i]; }
   [[nodiscard]] bool comes_back(std::size_t i) const { return moves_.come_back[i]; }
   // Back from the host for both of its backward turns.
-  [[nodiscard]] bool comes_to_stay(std::size_t i) const { return splits_ && comes_back(i); }
-  [[nodiscard]] bool frees(std::size_t i) const { return weight_gradient(i) && (splits_ || !comes_back(i)); }
+  [[nodiscard]] bool comes_to_stay(std::size_t i) const { return comes_back(i) && !weight_gradient(i); }
+  [[nodiscard]] bool frees(std::size_t i) const { return weight_gradient(i) && !comes_back(i); }
 
   [[nodiscard]] MemoryBytes at_turn(std::size_t i, double kept, MemoryBytes now) const {
     const UnitMemory& unit = *turns_[i].unit;
@@ -119,18 +119,13 @@ class Stage {
   [[nodiscard]] double passing(std::size_t i) const {
     double bytes = 0;
     const auto offloaded = [&](std::size_t k) { return turns_[k].unit->activations; };
-    if (forward(i) ? leaves(i) : comes_back(i) && !splits_) bytes += offloaded(i);
+    if (forward(i) ? leaves(i) : comes_back(i) && weight_gradient(i)) bytes += offloaded(i);
     if (i > 0 && forward(i - 1) && leaves(i - 1)) bytes += offloaded(i - 1);
     if (i + 1 < turns_.size() && comes_back(i + 1)) bytes += offloaded(i + 1);
     return bytes;
   }
 
-  [[nodiscard]] bool receives(const Slot& slot) const {
-    const int stages = workload_.parallel.pp;
-    if (stages == 1 || slot.kind == Slot::Kind::backward_weight) return false;
-    if (slot.kind == Slot::Kind::forward) return stage_ > 0 || slot.chunk > 0;
-    return stage_ + 1 < stages || slot.chunk + 1 < workload_.parallel.vpp;
-  }
+  [[nodiscard]] bool receives(const Slot& slot) const { return workloads::source_of(schedule(), shape_, stage_, slot).has_value(); }
 
   [[nodiscard]] std::string label(const Turn& turn) const {
     const std::string direction = turn.slot.kind == Slot::Kind::forward           ? "F "
@@ -142,9 +137,9 @@ class Stage {
   const Workload& workload_;
   int stage_;
   workloads::ReplicaSync sync_;
-  bool splits_;
   std::vector<std::vector<UnitMemory>> units_;
   const workloads::StageProgram& program_;
+  workloads::PipelineShape shape_;
   std::vector<Slot> order_;
   std::vector<Turn> turns_;
   workloads::Offloading moves_;
@@ -154,7 +149,7 @@ class Stage {
 
 MemoryResult predicted_memory(const Job& job) {
   const auto programs = workloads::stage_programs(job.workload, workloads::Granularity::layer);
-  const workloads::RankGrid grid(job.workload.parallel);
+  const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   const auto stages = static_cast<int>(programs.size());
   MemoryResult result;
   for (int s = 0; s < stages; ++s) {

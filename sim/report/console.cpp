@@ -5,6 +5,7 @@
 
 #include "config/quantity.hpp"
 #include "sim/report/console_tables.hpp"
+#include "sim/report/job_head.hpp"
 #include "sim/report/memory_table.hpp"
 #include "sim/report/reporter.hpp"
 
@@ -12,11 +13,6 @@ namespace rehearse::sim {
 namespace {
 
 constexpr double tera = 1e12;
-
-void print_job(const JobSummary& job, std::ostream& out) {
-  fmt::print(out, "{}: {} on {} x {} ({})\n", job.name, job.model, job.gpus, job.gpu, job.cluster);
-  fmt::print(out, "{}; {}\n", job.layout.empty() ? "one GPU" : job.layout, job.batch);
-}
 
 void print_answer(const StepResult& result, std::ostream& out) {
   fmt::print(out, "\n{}: step {} ms, {:.0f} tokens/s/GPU, {:.1f} TFLOP/s/GPU, MFU {}, bubble {}\n", result.method,
@@ -41,14 +37,24 @@ void print_step(const StepResult& result, bool colour, std::ostream& out) {
   print_table(collective_table(result), colour, out);
 }
 
-void print_comparison(const Comparison& comparison, bool colour, std::ostream& out) {
+void print_comparison(const Comparison& comparison, const std::vector<FeatureEffect>* effects, bool colour, std::ostream& out) {
   print_answer(comparison.analytic, out);
   print_answer(comparison.simulated, out);
   print_table(comparison_table(comparison), colour, out);
   if (!comparison.reasons.empty()) out << '\n';
   for (const std::string& reason : comparison.reasons) fmt::print(out, "- {}\n", reason);
+  if (effects != nullptr) print_table(effect_table(*effects, comparison.simulated.step_s), colour, out);
   print_table(memory_table(comparison.simulated), colour, out);
   print_table(collective_table(comparison.simulated), colour, out);
+}
+
+void print_explanation(const Explanation& explanation, bool colour, std::ostream& out) {
+  print_answer(explanation.now, out);
+  print_table(explanation_table(explanation), colour, out);
+  if (!explanation.idle.empty()) out << "\nwithout effect here:\n";
+  for (const FeatureSwitch& feature : explanation.idle) fmt::print(out, "  {}: {}\n", feature.feature, feature.to);
+  if (!explanation.refused.empty()) out << "\nnot possible here:\n";
+  for (const FeatureSwitch& feature : explanation.refused) fmt::print(out, "  {}: {} ({})\n", feature.feature, feature.to, feature.refusal);
 }
 
 class Console final : public Reporter {
@@ -57,7 +63,8 @@ class Console final : public Reporter {
   [[nodiscard]] bool applies(const Report& report) const override { return !report.results.empty(); }
   void write(const Report& report, std::ostream& out) const override {
     print_job(report.job, out);
-    if (report.comparison != nullptr) return print_comparison(*report.comparison, report.colour, out);
+    if (report.explanation != nullptr) return print_explanation(*report.explanation, report.colour, out);
+    if (report.comparison != nullptr) return print_comparison(*report.comparison, report.effects, report.colour, out);
     for (const StepResult* result : report.results) print_step(*result, report.colour, out);
   }
 };

@@ -12,6 +12,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr double giga = 1e9;
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
 // More than the rounding of sums over a step: 1e-9 of it.
 bool worth_showing(double seconds, double step_s) { return seconds > 1e-9 * step_s; }
@@ -131,6 +132,44 @@ Table comparison_table(const Comparison& comparison) {
   }
   table.rows.push_back(
       difference_row("step", comparison.analytic.step_s, comparison.simulated.step_s, ms(comparison.critical.step_s), ms, ""));
+  return table;
+}
+
+Table explanation_table(const Explanation& explanation) {
+  const Milliseconds ms(explanation.now.step_s);
+  const RankMemory* fullest = explanation.now.memory.fullest();
+  const double peak = fullest != nullptr ? fullest->needed_bytes() : 0;
+  Table table{.columns = {{"switch", Align::left},
+                          {"from", Align::left},
+                          {"to", Align::left},
+                          {"step ms"},
+                          {"change ms"},
+                          {""},
+                          {"peak GiB"},
+                          {"change"},
+                          {"fits", Align::left}}};
+  for (const FeatureSwitch& s : explanation.switches) {
+    table.rows.push_back({s.feature, s.from, s.to, ms(s.step_s), ms.difference(s.step_s - explanation.now.step_s),
+                          fmt::format("{:+.1f} %", 100 * (s.step_s / explanation.now.step_s - 1)),
+                          fmt::format("{:.2f}", s.peak_bytes / gib), fmt::format("{:+.2f}", (s.peak_bytes - peak) / gib),
+                          s.fits ? "yes" : "no"});
+  }
+  return table;
+}
+
+Table effect_table(const std::vector<FeatureEffect>& effects, double step_s) {
+  const Milliseconds ms(step_s);
+  Table table{.columns = {{"feature", Align::left},
+                          {"is", Align::left},
+                          {"instead of", Align::left},
+                          {"formula ms"},
+                          {"timeline ms"},
+                          {"formula GiB"},
+                          {"timeline GiB"}}};
+  for (const FeatureEffect& e : effects) {
+    table.rows.push_back({e.feature, e.value, e.without, ms.difference(e.analytic_s), ms.difference(e.simulated_s),
+                          fmt::format("{:+.2f}", e.analytic_bytes / gib), fmt::format("{:+.2f}", e.simulated_bytes / gib)});
+  }
   return table;
 }
 

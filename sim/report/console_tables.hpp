@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sim/compare/compare.hpp"
+#include "sim/compare/explain.hpp"
 #include "sim/report/table.hpp"
 #include "sim/result.hpp"
 
@@ -26,5 +27,7 @@ class Milliseconds {
 [[nodiscard]] Table stage_table(const StepResult& result);       // a pipeline stage a row, a phase that occurs a column
 [[nodiscard]] Table collective_table(const StepResult& result);  // as nccl-tests print them, GB = 10^9 bytes
 [[nodiscard]] Table comparison_table(const Comparison& comparison);
+[[nodiscard]] Table explanation_table(const Explanation& explanation);
+[[nodiscard]] Table effect_table(const std::vector<FeatureEffect>& effects, double step_s);
 
 }  // namespace rehearse::sim

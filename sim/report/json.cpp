@@ -2,14 +2,13 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/report/job_head.hpp"
 #include "sim/report/reporter.hpp"
-#include "sim/report/version.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int format = 1;  // raised when a key changes its meaning or goes away
 
 Json phases_json(const PhaseTimes& phases) {
   Json json;
@@ -94,20 +93,41 @@ Json comparison_json(const Comparison& comparison) {
       {"difference", comparison.difference}, {"reasons", comparison.reasons}, {"phases", array_json(comparison.phases, difference_json)}};
 }
 
-Json job_json(const JobSummary& job) {
-  return {{"name", job.name}, {"model", job.model},   {"cluster", job.cluster}, {"gpu", job.gpu},
-          {"gpus", job.gpus}, {"layout", job.layout}, {"batch", job.batch}};
+Json switch_json(const FeatureSwitch& feature) {
+  Json settings = Json::object();
+  for (const auto& [key, value] : feature.settings) settings[key] = value;
+  Json json = {{"feature", feature.feature}, {"from", feature.from}, {"to", feature.to}, {"set", std::move(settings)}};
+  if (!feature.possible()) {
+    json["refusal"] = feature.refusal;
+    return json;
+  }
+  json.update({{"step_s", feature.step_s}, {"peak_bytes", feature.peak_bytes}, {"fits", feature.fits}});
+  return json;
+}
+
+Json explanation_json(const Explanation& explanation) {
+  return {{"switches", array_json(explanation.switches, switch_json)},
+          {"without_effect", array_json(explanation.idle, switch_json)},
+          {"refused", array_json(explanation.refused, switch_json)}};
+}
+
+Json effect_json(const FeatureEffect& effect) {
+  return {{"feature", effect.feature},
+          {"value", effect.value},
+          {"without", effect.without},
+          {"analytic_s", effect.analytic_s},
+          {"simulated_s", effect.simulated_s},
+          {"analytic_bytes", effect.analytic_bytes},
+          {"simulated_bytes", effect.simulated_bytes}};
 }
 
 Json report_json(const Report& report) {
-  Json json = {{"format", format},
-               {"version", version()},
-               {"job", job_json(report.job)},
-               {"seed", report.job.seed},
-               {"input_hash", report.job.input_hash},
-               {"results", Json::object()}};
+  Json json = head_json(report.job);
+  json["results"] = Json::object();
   for (const StepResult* result : report.results) json["results"][result->method] = step_json(*result);
   if (report.comparison != nullptr) json["comparison"] = comparison_json(*report.comparison);
+  if (report.explanation != nullptr) json["explanation"] = explanation_json(*report.explanation);
+  if (report.effects != nullptr) json["features"] = array_json(*report.effects, effect_json);
   return json;
 }
 

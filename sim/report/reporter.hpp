@@ -9,6 +9,7 @@
 
 #include "config/registry.hpp"
 #include "sim/compare/compare.hpp"
+#include "sim/compare/explain.hpp"
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
 
@@ -35,7 +36,10 @@ struct Report {
   JobSummary job = {};
   std::vector<const StepResult*> results = {};
   const Timeline* timeline = nullptr;
+  const Aftermath* aftermath = nullptr;
   const Comparison* comparison = nullptr;
+  const Explanation* explanation = nullptr;
+  const std::vector<FeatureEffect>* effects = nullptr;
   const WholeJobReport* whole_job = nullptr;
   bool colour = false;  // the console only
 };

@@ -28,7 +28,8 @@ std::string json_text(std::string_view text) {
 
 std::string rank_name(const TimelineRank& rank) {
   const std::string copies = rank.ranks > 1 ? fmt::format(", x{}", rank.ranks) : "";
-  return fmt::format("rank {} (stage {}, node {}{})", rank.rank, rank.stage, rank.node, copies);
+  const std::string dead = rank.dead_s >= 0 ? fmt::format(", dead after {:.6g} s", rank.dead_s) : "";
+  return fmt::format("rank {} (stage {}, node {}{}{})", rank.rank, rank.stage, rank.node, copies, dead);
 }
 
 // Thread ids start at 1: trace viewers take thread 0 for the idle task.
@@ -48,6 +49,7 @@ class TraceWriter {
     write_events();
     write_flows();
     write_memory();
+    write_instants();
     append("\n]}}\n");
     flush();
   }
@@ -122,6 +124,7 @@ class TraceWriter {
            thread_of(event.stream), microseconds(start), microseconds(nanoseconds(event.end_s) - start), name_of(event.phase),
            thread_of(event.stream), index + 1);
     write_place(event);
+    if (event.end != TimelineEvent::End::ended) append(R"(,"end":"{}")", event.end == TimelineEvent::End::hung ? "hung" : "cut");
     if (communicates) append(R"(,"operation":{},{})", json_text(event.name), collectives_[static_cast<std::size_t>(event.collective)].args);
     append("}}}}");
   }
@@ -161,6 +164,16 @@ class TraceWriter {
       append(R"({}"{}":{})", i == 0 ? "" : ",", name_of(static_cast<MemoryUse>(i)), std::llround(sample.held.bytes[i]));
     }
     append("}}}}");
+  }
+
+  // On every process it concerns.
+  void write_instants() {
+    for (const TimelineInstant& instant : timeline_.instants) {
+      for (const std::uint32_t rank : instant.ranks) {
+        append(R"({}{{"ph":"i","s":"p","cat":"failure","name":{},"pid":{},"tid":1,"ts":{}}})", separator(), json_text(instant.name),
+               timeline_.ranks.at(rank).rank, microseconds(nanoseconds(instant.at_s)));
+      }
+    }
   }
 
   [[nodiscard]] int pid_of(const TimelineEvent& event) const { return timeline_.ranks.at(event.rank).rank; }

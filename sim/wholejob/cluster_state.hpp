@@ -2,15 +2,14 @@
 #pragma once
 
 #include <compare>
-#include <map>
+
+#include "sim/faults/slow_parts.hpp"
 
 namespace rehearse::sim {
 
 struct ClusterState {
-  int replicas_lost = 0;                   // of the job's dp
-  std::map<int, double> slow_stages = {};  // pipeline stage -> how many times as long its computation takes
-  double ports = 1;                        // how many times as long the network ports take
-  double trunks = 1;                       // the same of what lies between leaf switches
+  int replicas_lost = 0;  // of the job's dp
+  SlowParts slow = {};    // by the ranks of the job that is left: its replicas are counted anew
 
   [[nodiscard]] bool healthy() const { return *this == ClusterState{}; }
   auto operator<=>(const ClusterState&) const = default;

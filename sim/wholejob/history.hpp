@@ -17,6 +17,7 @@ struct HistoryEntry {
   std::int64_t lost_steps = 0;  // failure: rolled back
   Ns duration = 0;              // of what begins: restarting, loading; 0 where it is open
   Ns step = 0;                  // step time from now on, where it changed
+  std::string why;              // of what cannot be done
 };
 
 using History = std::vector<HistoryEntry>;

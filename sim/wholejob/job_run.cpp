@@ -20,7 +20,7 @@ JobRun::JobRun(const WholeJobPlan& plan, StepTimes& steps, std::uint64_t seed, H
       steps_(steps),
       recovery_(plan.job->whole.recovery),
       policy_(RecoveryPolicyRegistry::get(recovery_.policy)),
-      map_(plan.job->workload.parallel, plan.job->cluster.gpus_per_node),
+      map_(plan.job->workload.parallel, plan.job->places()),
       faults_(plan.job->whole.faults.open(seed)),
       next_fault_(faults_->next()),
       random_(seed, recovery_stream),
@@ -168,13 +168,15 @@ std::vector<int> JobRun::nodes_hit(const Fault& fault) const {
 }
 
 // As the policy says; but a job that cannot go on without the lost nodes waits for others.
-Response JobRun::response_to(const Fault& fault, const std::vector<int>& nodes) const {
+Response JobRun::response_to(const Fault& fault, const std::vector<int>& nodes, std::string& why_not) {
   const int count = static_cast<int>(nodes.size());
   Response response = policy_.respond({fault.level, count, pool_.enough_for(count)}, recovery_);
   if (!response.without_lost) return response;
   std::set<int> out = pool_.out();
   out.insert(nodes.begin(), nodes.end());
-  if (steps_.at(slowness_.state(map_, out)) > 0) return response;
+  const ClusterState smaller = slowness_.state(map_, out);
+  if (steps_.at(smaller) > 0) return response;
+  why_not = steps_.why_not(smaller);
   Response wait;
   wait.time = &time_of(FaultLevel::pod, recovery_);
   wait.nodes = Response::Nodes::wait;
@@ -208,9 +210,15 @@ void JobRun::roll_back(const Fault& fault, const std::vector<int>& nodes, bool e
 void JobRun::fail(const Fault& fault) {
   ++result_.failures[static_cast<std::size_t>(fault.level)];
   const std::vector<int> nodes = fault.level == FaultLevel::pod ? nodes_hit(fault) : std::vector<int>{};
-  const Response response = response_to(fault, nodes);
+  std::string why_not;  // the job cannot shrink as its policy would have it
+  const Response response = response_to(fault, nodes, why_not);
   take_nodes(fault, nodes, response);
   roll_back(fault, nodes, response.everything);
+  if (!why_not.empty()) {
+    ++result_.refused;
+    note("cannot shrink");
+    if (history_ != nullptr) history_->back().why = why_not;
+  }
   const bool own = response.own_time_of_fault && fault.recovery.has_value();
   const Ns time = own ? *fault.recovery : to_ns(response.time->draw_s(random_));
   // A failure while the job recovers from another does not shorten what is left of that.

@@ -46,7 +46,7 @@ class JobRun {
   void fail(const Fault& fault);
   [[nodiscard]] std::vector<int> nodes_hit(const Fault& fault) const;
   [[nodiscard]] bool felt(const Fault& fault) const;
-  [[nodiscard]] Response response_to(const Fault& fault, const std::vector<int>& nodes) const;
+  [[nodiscard]] Response response_to(const Fault& fault, const std::vector<int>& nodes, std::string& why_not);
   void take_nodes(const Fault& fault, const std::vector<int>& nodes, const Response& response);
   void roll_back(const Fault& fault, const std::vector<int>& nodes, bool everything);
 

@@ -19,9 +19,14 @@ struct WholeJobPlan {
   Ns init = 0, load = 0, backup_load = 0, data = 0;
   CheckpointTimes checkpoint;
   double step_s = 0;
-  std::string step_method;     // "analytic", "simulated", "given"
+  std::string step_method;     // "predicted", "simulated", "given"
   FormulaInput formula_input;  // of (36)-(44)
   double tokens_per_step = 0;
+
+  // Steps of a cluster that is not well: simulated where the healthy one is, else by formula.
+  [[nodiscard]] StepTimes step_times() const {
+    return {*job, step_s, step_method == "simulated" ? StepMethod::simulation : StepMethod::formula};
+  }
 };
 
 // `step_s`: of the healthy job. Throws config::InputError when the job does not say how long it trains, or no time for its checkpoints is

@@ -44,6 +44,14 @@ using RecoveryPolicyRegistry = config::Registry<RecoveryPolicy>;
   return spec.swap ? *spec.swap : time_of(FaultLevel::process, spec);
 }
 
+// What every policy but `restart` does where no nodes are lost: processes start again in place, or all of the job does.
+[[nodiscard]] inline Response in_place(const Situation& situation, const RecoverySpec& spec) {
+  Response response;
+  response.time = &time_of(situation.level, spec);
+  response.everything = situation.level == FaultLevel::job;
+  return response;
+}
+
 // Leaving out the replicas of the lost nodes.
 [[nodiscard]] inline Response leave_out(const RecoverySpec& spec) {
   Response response;

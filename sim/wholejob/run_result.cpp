@@ -12,7 +12,8 @@ void walk(Result& result, Visit visit) {
   visit(result.wall);
   for (auto& ns : result.account.ns) visit(ns);
   for (auto& count : result.failures) visit(count);
-  for (auto* count : {&result.steps, &result.lost_steps, &result.saves, &result.not_felt, &result.slow, &result.waits, &result.resized}) {
+  for (auto* count : {&result.steps, &result.lost_steps, &result.saves, &result.not_felt, &result.slow, &result.waits, &result.resized,
+                      &result.refused}) {
     visit(*count);
   }
   visit(result.finished);

@@ -19,6 +19,7 @@ struct RunResult {
   std::int64_t slow = 0;                             // times that something became slow
   std::int64_t waits = 0;                            // for nodes
   std::int64_t resized = 0;                          // restarts with fewer or more replicas
+  std::int64_t refused = 0;                          // times that the job could not shrink, and waited instead
   std::uint64_t finished = 1;                        // 0: given up
   double clock_s = 0;                                // SimGrid's, at the end
 

@@ -54,15 +54,35 @@ class OnSimGrid {
   HostIndex cluster_ = 0;
 };
 
-RunResult run_in_own_process(const WholeJobPlan& plan, std::uint64_t seed) {
-  return from_numbers(run_in_child([&] { return to_numbers(simulate_run(plan, seed)); }));
+// SimGrid allows one simulation per process, and a run is one: the steps of all states of the cluster that it meets are simulated before.
+void meet_states(const WholeJobPlan& plan, StepTimes& steps, std::uint64_t seed) {
+  if (plan.step_method != "simulated") return;
+  JobRun run(plan, steps, seed, nullptr);
+  while (!run.over()) {
+    static_cast<void>(run.next());
+    run.pass();
+  }
+}
+
+RunResult run_with(const WholeJobPlan& plan, StepTimes& steps, std::uint64_t seed, History* history) {
+  JobRun run(plan, steps, seed, history);
+  const double clock_s = OnSimGrid(run).run();
+  RunResult result = run.result();
+  result.clock_s = clock_s;
+  return result;
+}
+
+RunResult run_in_own_process(const WholeJobPlan& plan, StepTimes& shared, std::uint64_t seed) {
+  meet_states(plan, shared, seed);
+  StepTimes steps(shared);  // the child must not meet a lock that another thread holds
+  return from_numbers(run_in_child([&] { return to_numbers(run_with(plan, steps, seed, nullptr)); }));
 }
 
 // Takes runs one by one until none is left.
 class Workers {
  public:
   Workers(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, const std::function<void(double)>& progress)
-      : plan_(plan), first_seed_(first_seed), results_(static_cast<std::size_t>(runs)), progress_(progress) {}
+      : plan_(plan), steps_(plan.step_times()), first_seed_(first_seed), results_(static_cast<std::size_t>(runs)), progress_(progress) {}
 
   std::vector<RunResult> work(int processes) {
     std::vector<std::future<void>> workers;
@@ -75,7 +95,7 @@ class Workers {
  private:
   void work_one_by_one() {
     for (std::size_t i = next_++; i < results_.size(); i = next_++) {
-      results_[i] = run_in_own_process(plan_, first_seed_ + i);
+      results_[i] = run_in_own_process(plan_, steps_, first_seed_ + i);
       const std::lock_guard lock(progress_mutex_);
       ++done_;
       if (progress_) progress_(static_cast<double>(done_) / static_cast<double>(results_.size()));
@@ -83,6 +103,7 @@ class Workers {
   }
 
   const WholeJobPlan& plan_;
+  StepTimes steps_;
   std::uint64_t first_seed_;
   std::vector<RunResult> results_;
   const std::function<void(double)>& progress_;
@@ -94,12 +115,9 @@ class Workers {
 }  // namespace
 
 RunResult simulate_run(const WholeJobPlan& plan, std::uint64_t seed, History* history) {
-  StepTimes steps(*plan.job, plan.step_s);
-  JobRun run(plan, steps, seed, history);
-  const double clock_s = OnSimGrid(run).run();
-  RunResult result = run.result();
-  result.clock_s = clock_s;
-  return result;
+  StepTimes steps = plan.step_times();
+  meet_states(plan, steps, seed);
+  return run_with(plan, steps, seed, history);
 }
 
 std::vector<RunResult> simulate_runs(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, int processes,

@@ -7,40 +7,38 @@ namespace {
 
 Ns end_of(const Fault& fault) { return fault.duration >= never - fault.at ? never : fault.at + fault.duration; }
 
-void slow_stages(const Fault& fault, const NodeMap& map, const std::set<int>& out, const std::set<int>& lost, ClusterState& state) {
-  for (int node = fault.node; node < fault.node + fault.nodes; ++node) {
-    const std::set<int> replicas = map.replicas(node);
-    const bool in_use = !out.contains(node) && !std::ranges::includes(lost, replicas);
-    if (!in_use) continue;
-    for (const int stage : map.stages(node)) {
-      double& slowdown = state.slow_stages.try_emplace(stage, 1.0).first->second;
-      slowdown = std::max(slowdown, fault.slowdown);
-    }
-  }
-}
-
 }  // namespace
 
-template <class Get>
-std::set<int> NodeMap::over_ranks(int node, Get get) const {
-  std::set<int> all;
-  const int end = std::min((node + 1) * gpus_per_node_, grid_.size());
-  for (int rank = node * gpus_per_node_; rank < end; ++rank) all.insert(get(grid_.coordinates(rank)));
-  return all;
-}
-
 std::set<int> NodeMap::replicas(int node) const {
-  return over_ranks(node, [](const workloads::Coordinates& at) { return at.dp; });
-}
-
-std::set<int> NodeMap::stages(int node) const {
-  return over_ranks(node, [](const workloads::Coordinates& at) { return at.pp; });
+  std::set<int> all;
+  const int end = std::min((node + 1) * places_.gpus_per_node, grid_.size());
+  for (int rank = node * places_.gpus_per_node; rank < end; ++rank) all.insert(grid_.coordinates(rank).dp);
+  return all;
 }
 
 std::set<int> NodeMap::replicas(const std::set<int>& nodes) const {
   std::set<int> all;
   for (const int node : nodes) all.merge(replicas(node));
   return all;
+}
+
+SlowParts without_replicas(const SlowParts& slow, const workloads::Parallel& from, const std::set<int>& lost,
+                           const workloads::Parallel& to) {
+  const workloads::RankGrid before(from), after(to);
+  const auto moved = [&](const std::map<int, double>& ranks) {
+    std::map<int, double> left;
+    for (const auto& [rank, slowdown] : ranks) {
+      workloads::Coordinates at = before.coordinates(rank);
+      if (lost.contains(at.dp)) continue;
+      at.dp -= static_cast<int>(std::distance(lost.begin(), lost.lower_bound(at.dp)));
+      if (at.dp < to.dp) left[after.rank(at)] = slowdown;
+    }
+    return left;
+  };
+  SlowParts out = slow;
+  out.gpus = moved(slow.gpus);
+  out.ports = moved(slow.ports);
+  return out;
 }
 
 Ns Slowness::next_end() const {
@@ -61,16 +59,13 @@ void Slowness::replaced(int first, int nodes) {
 }
 
 ClusterState Slowness::state(const NodeMap& map, const std::set<int>& out) const {
-  ClusterState state;
+  SlowParts slow;
+  for (const Fault& fault : active_) slow.add(fault, map.places());
   const std::set<int> lost = map.replicas(out);
-  state.replicas_lost = static_cast<int>(lost.size());
-  for (const Fault& fault : active_) {
-    const Slows slows = slowed_by(fault.component);
-    if (slows == Slows::compute) slow_stages(fault, map, out, lost, state);
-    if (slows == Slows::ports) state.ports = std::max(state.ports, fault.slowdown);
-    if (slows == Slows::trunks) state.trunks = std::max(state.trunks, fault.slowdown);
-  }
-  return state;
+  if (lost.empty()) return {0, slow};
+  workloads::Parallel left = map.parallel();
+  left.dp -= static_cast<int>(lost.size());
+  return {static_cast<int>(lost.size()), left.dp > 0 ? without_replicas(slow, map.parallel(), lost, left) : SlowParts{}};
 }
 
 }  // namespace rehearse::sim

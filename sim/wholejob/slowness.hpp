@@ -10,20 +10,24 @@
 
 namespace rehearse::sim {
 
-// Which replicas and stages have ranks on a node.
+// Which replicas have ranks on a node.
 class NodeMap {
  public:
-  NodeMap(const workloads::Parallel& parallel, int gpus_per_node) : grid_(parallel), gpus_per_node_(gpus_per_node) {}
+  NodeMap(const workloads::Parallel& parallel, const Places& places) : parallel_(parallel), grid_(parallel), places_(places) {}
   [[nodiscard]] std::set<int> replicas(int node) const;
-  [[nodiscard]] std::set<int> stages(int node) const;
   [[nodiscard]] std::set<int> replicas(const std::set<int>& nodes) const;
+  [[nodiscard]] const workloads::Parallel& parallel() const { return parallel_; }
+  [[nodiscard]] const Places& places() const { return places_; }
 
  private:
-  template <class Get>
-  [[nodiscard]] std::set<int> over_ranks(int node, Get get) const;
+  workloads::Parallel parallel_;
   workloads::RankGrid grid_;
-  int gpus_per_node_;
+  Places places_;
 };
+
+// The same slow parts by the ranks of a job of fewer replicas: of `from` those in `lost` are left out, and those beyond `to.dp`.
+[[nodiscard]] SlowParts without_replicas(const SlowParts& slow, const workloads::Parallel& from, const std::set<int>& lost,
+                                         const workloads::Parallel& to);
 
 class Slowness {
  public:

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <map>
+#include <mutex>
+#include <optional>
+#include <string>
 
 #include "sim/faults/nanoseconds.hpp"
 #include "sim/job/job.hpp"
@@ -10,25 +13,52 @@
 
 namespace rehearse::sim {
 
-// Throws config::InputError when no replica is left or the job's batch cannot be spread over fewer ones. What a slow cluster costs is
-// bounded from above: everything waits for the slowest.
-[[nodiscard]] double predicted_step_s(const Job& job, const ClusterState& state);
+// How the step of a cluster that is not well is worked out, relative to the healthy one.
+enum class StepMethod { formula, simulation };
 
-// Remembers what it has worked out. The healthy step is given; others are that step times their predicted ratio to it.
+// What is left of a job that lost replicas: the others share its global batch, as many of them as can.
+struct ShrunkenJob {
+  std::optional<Job> job;
+  std::string why_not;  // no job: what it lacks
+};
+[[nodiscard]] ShrunkenJob shrunken(const Job& job, int replicas_lost);
+
+// By formula, bounded from above: everything waits for the slowest. Throws config::InputError when the job cannot run in that state.
+[[nodiscard]] double predicted_step_s(const Job& job, const ClusterState& state);
+// On SimGrid, in a child process.
+[[nodiscard]] double simulated_step_s(const Job& job, const ClusterState& state);
+
+// Remembers what it has worked out. The healthy step is given; others are that step times their ratio to it. Serves several threads.
 class StepTimes {
  public:
-  StepTimes(const Job& job, double healthy_s);
+  StepTimes(const Job& job, double healthy_s, StepMethod method = StepMethod::formula);
+  StepTimes(const StepTimes& other);
+  StepTimes& operator=(const StepTimes&) = delete;
+  ~StepTimes() = default;
 
   [[nodiscard]] Ns healthy() const { return to_ns(healthy_s_); }
   // Never shorter than the healthy step. 0 when the job cannot run in that state.
   [[nodiscard]] Ns at(const ClusterState& state);
+  // Why it cannot run with fewer replicas; "" when it can.
+  [[nodiscard]] std::string why_not(const ClusterState& state);
   [[nodiscard]] std::size_t states() const { return known_.size(); }
 
  private:
-  [[nodiscard]] Ns work_out(const ClusterState& state) const;
+  struct Known {
+    Ns step = 0;
+    std::string why_not;
+  };
+  [[nodiscard]] const Known& look_up(const ClusterState& state);
+  [[nodiscard]] Known work_out(const ClusterState& state);
+  [[nodiscard]] ClusterState representative(const ClusterState& state);
+
   const Job& job_;
-  double healthy_s_, predicted_healthy_s_;
-  std::map<ClusterState, Ns> known_;
+  double healthy_s_;
+  StepMethod method_;
+  mutable std::mutex mutex_;
+  double reference_s_ = 0;           // the healthy step by the method; 0: not worked out
+  std::vector<int> representative_;  // [rank] of its class in the healthy job; empty: not worked out
+  std::map<ClusterState, Known> known_;
 };
 
 }  // namespace rehearse::sim

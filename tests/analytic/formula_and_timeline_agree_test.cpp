@@ -96,6 +96,21 @@ TEST(FormulaAndTimelineAgree, WithTensorParallelOverlapAndZeroBubble) {
   }
 }
 
+// Chunks along a V, and two directions at once (where stages i and p-1-i exchange gradients). Blocking messages stall both in ways that the
+// closed form does not follow.
+TEST(FormulaAndTimelineAgree, WithZbVAndDualPipe) {
+  for (const char* overlap : {"{}", "{dp_gradients: true}"}) {
+    for (const int dp : {1, 2}) {
+      const std::string batch = fmt::format("{{global: {}, micro: 1, sequence: 4096}}", 24 * dp);
+      const auto with = [&](const char* schedule) {
+        return fmt::format("schedule: {}\noverlap: {}\noptimizer: {{sharding: zero1}}", schedule, overlap);
+      };
+      expect_agreement(small_job(16 * dp, parallel_text({4, 1, 4, dp, 2}, true), batch, with("zb-v"), 8, 16), with("zb-v"));
+      expect_agreement(small_job(16 * dp, parallel_text({4, 1, 4, dp, 1}, true), batch, with("dualpipe"), 8, 16), with("dualpipe"));
+    }
+  }
+}
+
 class ShippedJobs : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShippedJobs, AgreeWithinTheBound) {

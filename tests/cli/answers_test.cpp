@@ -20,7 +20,7 @@ TEST(Answers, VersionIsOneLine) {
 
 TEST(Answers, EveryCommandHasHelpWithExamples) {
   EXPECT_NE(run_program("--help").out.find("Exit code: 0 fine, 1 the answer is no"), std::string::npos);
-  for (const std::string command : {"compare", "list", "predict", "simulate", "topology"}) {
+  for (const std::string command : {"compare", "explain", "list", "predict", "simulate", "topology"}) {
     const Outcome outcome = run_program(command + " --help");
     EXPECT_EQ(outcome.code, 0) << command;
     EXPECT_NE(outcome.out.find("Examples:\n  rehearse " + command), std::string::npos) << outcome.out;
@@ -70,6 +70,31 @@ TEST(Answers, CompareSaysNoBeyondTheTolerance) {
   ASSERT_GT(difference, 0) << "the tolerance below could not be exceeded";
   EXPECT_EQ(run_program("compare llama3-8b-8-h100 --tolerance " + std::to_string(difference + 1)).code, 0);
   EXPECT_EQ(run_program("compare llama3-8b-8-h100 --tolerance 0%").code, 1);
+}
+
+TEST(Answers, ExplainListsSwitchesBestFirst) {
+  const Outcome table = run_program("explain llama3-70b-64-h100");
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_NE(table.out.find("\nswitch "), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("\nnot possible here:\n"), std::string::npos) << table.out;
+  const json explanation = json::parse(run_program("explain llama3-70b-64-h100 --json").out).at("explanation");
+  const json& switches = explanation.at("switches");
+  ASSERT_GT(switches.size(), 5U);
+  EXPECT_LE(switches.at(0).at("step_s").get<double>(), switches.at(1).at("step_s").get<double>());
+  EXPECT_TRUE(switches.at(0).at("set").is_object());
+}
+
+TEST(Answers, ExplainSaysNoToAJobThatDoesNotFit) {
+  EXPECT_EQ(run_program("explain llama3-70b-64-h100 --set batch.micro=16 --set batch.global=2048").code, 1);
+}
+
+TEST(Answers, CompareSetsEachFeatureAgainstItsAbsence) {
+  const Outcome outcome = run_program("compare llama3-8b-8-h100 --features --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json features = json::parse(outcome.out).at("features");
+  ASSERT_FALSE(features.empty());
+  for (const json& feature : features) EXPECT_TRUE(feature.at("simulated_s").is_number()) << feature;
+  EXPECT_FALSE(json::parse(run_program("compare llama3-8b-8-h100 --json").out).contains("features"));
 }
 
 TEST(Answers, TopologyShowsTheCluster) {

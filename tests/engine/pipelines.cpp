@@ -40,7 +40,7 @@ PricedPipeline priced(const workloads::Workload& workload, const ChunkSeconds& c
 
 double longest_path_s(const PricedPipeline& pipeline) { return sim::longest_path(pipeline.graph, pipeline.prices).step_s; }
 
-sim::Execution on_simgrid(const PricedPipeline& pipeline) {
+sim::Execution on_simgrid(const PricedPipeline& pipeline, const std::vector<sim::RankFailure>& failures) {
   sim::Job job;
   job.workload = pipeline.workload;
   job.gpus = pipeline.workload.gpus();
@@ -54,7 +54,7 @@ sim::Execution on_simgrid(const PricedPipeline& pipeline) {
   sim::CommPlanner planner(job, model, pipeline.graph, pipeline.folding, pipeline.prices, machine, hosts);
   const std::vector<sim::CommPlan> plans = planner.plans();
   machine.seal();
-  return sim::execute({job, pipeline.graph, pipeline.prices, plans, planner.port_links(), hosts}, machine, {}).front();
+  return sim::execute({job, pipeline.graph, pipeline.prices, plans, planner.port_links(), hosts, failures}, machine, {}).front();
 }
 
 double on_simgrid_in_child_s(const PricedPipeline& pipeline) {

@@ -26,7 +26,7 @@ struct PricedPipeline {
 PricedPipeline priced(const workloads::Workload& workload, const ChunkSeconds& chunk_s, double hop_s);
 
 double longest_path_s(const PricedPipeline& pipeline);
-sim::Execution on_simgrid(const PricedPipeline& pipeline);  // once per process
+sim::Execution on_simgrid(const PricedPipeline& pipeline, const std::vector<sim::RankFailure>& failures = {});  // once per process
 double on_simgrid_in_child_s(const PricedPipeline& pipeline);
 
 }  // namespace rehearse::tests

@@ -109,6 +109,47 @@ TEST(DoTheScenariosRun, on_a_day_of_a_job) {
   }
 }
 
+// MoFa, Table 5, each case as a shipped job: the formula to 0.01 points, and the simulation within its confidence interval or 0.3 points.
+TEST(DoTheScenariosRun, mofa_table_5) {
+  const std::vector<std::pair<std::string, double>> printed{{"llama2-70b-128", 98.49}, {"llama2-70b-256", 99.11},
+                                                            {"llama2-70b-512", 99.32}, {"llama2-70b-1024", 99.39},
+                                                            {"llama3-405b-64", 96.32}, {"deepseek-v3-128", 98.96}};
+  for (const auto& [name, ettr] : printed) {
+    const Outcome outcome =
+        run_shell("REHEARSE_DATA=" REHEARSE_SOURCE_DIR " $rehearse compare mofa-" + name + " --whole --runs 10 --json", "/tmp");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto whole = nlohmann::json::parse(outcome.out).at("whole_job");
+    const double formula = whole.at("formula").at("ettr").get<double>();
+    EXPECT_NEAR(100 * formula, ettr, 0.01) << name;
+    EXPECT_NEAR(whole.at("simulated").at("ettr").at("mean").get<double>(), formula, 0.003) << name;
+  }
+}
+
+// What the runs spend on each cause more than the formula adds up to the difference of ETTR, but for what is below 0.01 points each.
+TEST(DoesTheComparisonAddUp, to_the_difference) {
+  const Outcome outcome =
+      run_shell("REHEARSE_DATA=" REHEARSE_SOURCE_DIR
+                " $rehearse compare llama3-70b-64-h100 --whole --runs 10 --json --set 'training={steps: 20000}'"
+                " --set 'checkpoint={interval: 50, mode: async, save_time: 300 s, stall: 1 s, slowdown: 1.1, load_time: 10 s}'"
+                " --set 'recovery={policy: replace, spares: 1, repair: 2 days}'"
+                " --set 'faults={racks: {source: poisson, component: rack, rate: 0.5 /day, per: group, nodes: 2, level: pod}}'",
+                "/tmp");
+  ASSERT_NE(outcome.out, "") << outcome.err;
+  const auto whole = nlohmann::json::parse(outcome.out).at("whole_job");
+  double points = 0;
+  std::string all;
+  for (const auto& difference : whole.at("differences")) {
+    points += difference.at("points").get<double>();
+    all += difference.at("reason").get<std::string>() + "\n";
+  }
+  const double ettr = whole.at("simulated").at("ettr").at("mean").get<double>() - whole.at("formula").at("ettr").get<double>();
+  EXPECT_NEAR(points, -100 * ettr, 7 * 0.01);
+  for (const char* why : {"spares run out", "one failure takes up to 2 nodes", "1.1 times as long during a background write",
+                          "counts only when its background write", "the next one waits"}) {
+    EXPECT_NE(all.find(why), std::string::npos) << why << "\n" << all;
+  }
+}
+
 // A job that fails more often than it can save is given up, and the answer is no.
 TEST(DoesAHopelessJobEnd, with_exit_code_1) {
   const Outcome outcome = run_shell(

@@ -16,7 +16,7 @@ inline sim::Job whole_job(const std::string& sections) {
 
 // A run without SimGrid's clock.
 inline sim::RunResult run_alone(const sim::WholeJobPlan& plan, std::uint64_t seed, sim::History* history = nullptr) {
-  sim::StepTimes steps(*plan.job, plan.step_s);
+  sim::StepTimes steps = plan.step_times();
   sim::JobRun run(plan, steps, seed, history);
   while (!run.over()) {
     static_cast<void>(run.next());

@@ -14,12 +14,12 @@ TEST(WhatDoesASlowClusterCost, a_straggler) {
   const Job healthy = job();
   const StepResult step = predict(healthy);
   const double own = step.ranks[0].phases[Phase::compute] + step.ranks[0].phases[Phase::recompute] + step.ranks[0].phases[Phase::optimizer];
-  const double slow = predicted_step_s(healthy, {.slow_stages = {{0, 1.3}}});
+  const double slow = predicted_step_s(healthy, {.slow = {.gpus = {{3, 1.3}}}});
   EXPECT_NEAR(slow, step.step_s + 0.3 * own, 1e-12 * slow);
   EXPECT_GT(slow, step.step_s);
   EXPECT_LE(slow, 1.3 * step.step_s);
   // Two stragglers in one stage cost what the slower of them costs; stragglers in two stages what the worse stage does.
-  EXPECT_EQ(predicted_step_s(healthy, {.slow_stages = {{0, 1.3}, {1, 1.01}}}), slow);
+  EXPECT_EQ(predicted_step_s(healthy, {.slow = {.gpus = {{3, 1.3}, {40, 1.01}}}}), slow);
 }
 
 // Ports at half speed are the job on a cluster with ports of half the bandwidth.
@@ -27,8 +27,8 @@ TEST(WhatDoesASlowClusterCost, slow_ports) {
   const Job healthy = job();
   Job half = healthy;
   half.cluster.nic.bandwidth_bytes_per_s /= 2;
-  EXPECT_EQ(predicted_step_s(healthy, {.ports = 2}), predict(half).step_s);
-  EXPECT_GT(predicted_step_s(healthy, {.ports = 2}), predicted_step_s(healthy, {}));
+  EXPECT_EQ(predicted_step_s(healthy, {.slow = {.ports = {{5, 2.0}}}}), predict(half).step_s);
+  EXPECT_GT(predicted_step_s(healthy, {.slow = {.ports = {{5, 2.0}}}}), predicted_step_s(healthy, {}));
 }
 
 // Trunks that take 4/3 as long are an oversubscription of 4/3.
@@ -38,7 +38,7 @@ TEST(WhatDoesASlowClusterCost, a_lost_spine) {
   Job narrow = healthy;
   narrow.cluster.network.oversubscription *= 4.0 / 3;
   narrow.cluster.network.trunk.bandwidth_bytes_per_s /= 4.0 / 3;
-  EXPECT_EQ(predicted_step_s(healthy, {.trunks = 4.0 / 3}), predict(narrow).step_s);
+  EXPECT_EQ(predicted_step_s(healthy, {.slow = {.trunks = 4.0 / 3}}), predict(narrow).step_s);
 }
 
 // 3 of 4 replicas: 48 sequences are 16 micro-batches each; 2 of 4: 24.
@@ -53,7 +53,7 @@ TEST(WhatDoesASlowClusterCost, fewer_replicas) {
 TEST(WhatDoesASlowClusterCost, relative_to_the_given_step) {
   const Job healthy = job();
   StepTimes steps(healthy, 10);
-  const ClusterState slow{.slow_stages = {{1, 2.0}}, .ports = 1.5};
+  const ClusterState slow{.slow = {.gpus = {{40, 2.0}}, .ports = {{0, 1.5}}}};
   const double ratio = predicted_step_s(healthy, slow) / predicted_step_s(healthy, {});
   EXPECT_EQ(steps.at(slow), to_ns(10 * ratio));
   EXPECT_EQ(steps.at(slow), to_ns(10 * ratio));
@@ -65,8 +65,7 @@ TEST(WhatDoesASlowClusterCost, relative_to_the_given_step) {
 // Node 6 holds stage 1 of replica 2: slow until its replica is left out.
 TEST(WhatDoesASlowClusterCost, where_the_slow_gpu_is) {
   const Job healthy = job();
-  const NodeMap map(healthy.workload.parallel, 8);
-  EXPECT_EQ(map.stages(6), std::set<int>{1});
+  const NodeMap map(healthy.workload.parallel, healthy.places());
   EXPECT_EQ(map.replicas(6), std::set<int>{2});
   Slowness slowness;
   Fault fault;
@@ -76,11 +75,44 @@ TEST(WhatDoesASlowClusterCost, where_the_slow_gpu_is) {
   fault.slowdown = 1.3;
   fault.duration = to_ns(60);
   slowness.begin(fault);
-  EXPECT_EQ(slowness.state(map, {}).slow_stages, (std::map<int, double>{{1, 1.3}}));
-  EXPECT_TRUE(slowness.state(map, {2}).slow_stages.empty());
+  EXPECT_EQ(slowness.state(map, {}).slow.gpus, (std::map<int, double>{{48, 1.3}}));  // GPU 0 of node 6
+  EXPECT_TRUE(slowness.state(map, {2}).slow.gpus.empty());
+  // Without replica 0 there are three; replica 2 is the second of them, and nodes 3 to 5 hold stage 1.
+  EXPECT_EQ(slowness.state(map, {0}).slow.gpus, (std::map<int, double>{{32, 1.3}}));
+  EXPECT_EQ(slowness.state(map, {0}).replicas_lost, 1);
   EXPECT_EQ(slowness.next_end(), to_ns(60));
   EXPECT_EQ(slowness.end_by(to_ns(60)), 1);
   EXPECT_TRUE(slowness.state(map, {}).healthy());
+}
+
+// On SimGrid each state is a simulation of its own: of a slow GPU the job feels no more than the formula's bound, and GPUs that are alike
+// cost the same.
+TEST(WhatDoesASlowClusterCost, simulated) {
+  const Job healthy = job();
+  StepTimes steps(healthy, 10, StepMethod::simulation);
+  const ClusterState slow{.slow = {.gpus = {{3, 1.3}}}};
+  const double ratio = simulated_step_s(healthy, slow) / simulated_step_s(healthy, {});
+  EXPECT_EQ(steps.at(slow), to_ns(10 * ratio));
+  EXPECT_GT(ratio, 1);
+  EXPECT_LE(ratio, predicted_step_s(healthy, slow) / predicted_step_s(healthy, {}) * 1.02);  // the two step models agree to 2 %
+  EXPECT_EQ(steps.at({.slow = {.gpus = {{12, 1.3}}}}), steps.at(slow));
+  EXPECT_EQ(steps.states(), 1U);
+  EXPECT_GT(steps.at({.slow = {.ports = {{0, 2.0}}}}), to_ns(10));
+  EXPECT_GT(steps.at({.replicas_lost = 1}), to_ns(10));
+}
+
+// 64 replicas share the optimizer's state (ZeRO-1) and fit; one alone does not, and the job does not shrink to it.
+TEST(WhatDoesASlowClusterCost, fewer_replicas_that_do_not_fit) {
+  const Job healthy =
+      tests::small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 128}", "optimizer: {sharding: zero1}\n", 8,
+                       320);  // 4 billion parameters: 6 bytes each on every GPU, 12 shared
+  EXPECT_TRUE(shrunken(healthy, 32).job.has_value());
+  const ShrunkenJob one = shrunken(healthy, 63);
+  EXPECT_FALSE(one.job.has_value());
+  EXPECT_EQ(one.why_not, "1 replicas do not fit into the memory of their GPUs");
+  StepTimes steps(healthy, 10);
+  EXPECT_EQ(steps.at({.replicas_lost = 63}), 0);
+  EXPECT_EQ(steps.why_not({.replicas_lost = 63}), one.why_not);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TEST(RankGrid, PipelineBeforeData) {
 
 // Hybrid sharding: shards among neighbours in dp_cp order, copies across.
 TEST(RankGrid, ShardGroupsAndTheirCopies) {
-  const RankGrid grid(plan(2, 2, 4, 1, {"tp", "cp", "ep", "dp", "pp"}), 4);
+  const RankGrid grid(plan(2, 2, 4, 1, {"tp", "cp", "ep", "dp", "pp"}), false, 4);
   EXPECT_EQ(grid.group(GroupKind::dp_cp, 1), (Ranks{1, 3, 5, 7, 9, 11, 13, 15}));
   EXPECT_EQ(grid.group(GroupKind::shard, 1), (Ranks{1, 3, 5, 7}));
   EXPECT_EQ(grid.group(GroupKind::shard, 13), (Ranks{9, 11, 13, 15}));
@@ -58,7 +58,7 @@ TEST(RankGrid, EveryKindOfGroupPartitionsTheRanks) {
     std::shuffle(order.begin(), order.end(), random);
     const auto size = [&] { return 1 << (random() % 3); };
     const int cp = size(), dp = size();
-    const RankGrid grid(plan(size(), cp, dp, size(), order), cp * dp > 1 ? cp * dp / 2 : 1);
+    const RankGrid grid(plan(size(), cp, dp, size(), order), false, cp * dp > 1 ? cp * dp / 2 : 1);
     for (const GroupKind kind :
          {GroupKind::tp, GroupKind::cp, GroupKind::dp, GroupKind::pp, GroupKind::dp_cp, GroupKind::shard, GroupKind::replicas}) {
       std::multiset<int> seen;

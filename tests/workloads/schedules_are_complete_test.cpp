@@ -30,11 +30,26 @@ TEST_P(EverySchedule, RunsEachChunkOnceInAFeasibleOrder) {
     for (int stage = 0; stage < shape.stages; ++stage) {
       std::map<std::pair<int, int>, std::vector<Slot::Kind>> done;
       for (const Slot& slot : schedule().order(shape, stage)) done[{slot.microbatch, slot.chunk}].push_back(slot.kind);
-      ASSERT_EQ(done.size(), static_cast<std::size_t>(shape.microbatches) * shape.chunks);
-      const std::vector<Slot::Kind> expected =
-          schedule().splits_backward() ? std::vector{Slot::Kind::forward, Slot::Kind::backward_input, Slot::Kind::backward_weight}
-                                       : std::vector{Slot::Kind::forward, Slot::Kind::backward};
-      for (const auto& [what, kinds] : done) ASSERT_EQ(kinds, expected);
+      // A mirroring schedule leads each micro-batch through one of the two chunks.
+      ASSERT_EQ(done.size(), static_cast<std::size_t>(shape.microbatches) * shape.chunks / (schedule().mirrors() ? 2 : 1));
+      const std::vector whole{Slot::Kind::forward, Slot::Kind::backward};
+      const std::vector split{Slot::Kind::forward, Slot::Kind::backward_input, Slot::Kind::backward_weight};
+      for (const auto& [what, kinds] : done) {
+        ASSERT_TRUE(kinds == whole || (schedule().splits_backward() && kinds == split));
+        ASSERT_GE(schedule().position(shape, what.first, {stage, what.second}), 0);
+      }
+    }
+  }
+}
+
+TEST_P(EverySchedule, FindsItsWayBothWays) {
+  for (const PipelineShape& shape : shapes(schedule())) {
+    for (const int microbatch : {0, shape.microbatches - 1}) {
+      for (int position = 0; position < schedule().depth(shape); ++position) {
+        const Location at = schedule().location(shape, microbatch, position);
+        ASSERT_EQ(schedule().position(shape, microbatch, at), position);
+        ASSERT_TRUE(at.stage >= 0 && at.stage < shape.stages && at.chunk >= 0 && at.chunk < shape.chunks);
+      }
     }
   }
 }
@@ -80,8 +95,10 @@ TEST(InFlight, FormulasOfThePapers) {
   EXPECT_EQ(ScheduleRegistry::get("1f1b").peak_in_flight({8, 1, 32}, 0), 8);
   EXPECT_EQ(ScheduleRegistry::get("1f1b").peak_in_flight({8, 1, 3}, 0), 3);
   EXPECT_EQ(ScheduleRegistry::get("interleaved-1f1b").peak_in_flight({4, 2, 8}, 0), 2 * 3 + 1 * 4 + 1);
-  EXPECT_EQ(ScheduleRegistry::get("zb-h1").peak_in_flight({4, 1, 12}, 3), 4);  // the memory of 1F1B's first stage, on every stage
-  EXPECT_EQ(ScheduleRegistry::get("zb-h2").peak_in_flight({4, 1, 12}, 3), 7);  // 2p - 1
+  EXPECT_EQ(ScheduleRegistry::get("zb-h1").peak_in_flight({4, 1, 12}, 3), 4);     // the memory of 1F1B's first stage, on every stage
+  EXPECT_EQ(ScheduleRegistry::get("zb-h2").peak_in_flight({4, 1, 12}, 3), 7);     // 2p - 1
+  EXPECT_EQ(ScheduleRegistry::get("zb-v").peak_in_flight({4, 2, 12}, 3), 8);      // p of 1F1B's, in halves
+  EXPECT_EQ(ScheduleRegistry::get("dualpipe").peak_in_flight({4, 2, 12}, 3), 5);  // p + 1
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ BlockProgram head_program(const Workload& workload) {
   const Shard shard = shard_of(workload);
   Section logits = output_linear(workload, shard, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head");
   // Tied weights are the embedding's; the last stage of a pipeline keeps a copy of them.
-  if (workload.model.tied_embeddings && workload.parallel.pp == 1) logits.parameters = 0;
+  if (workload.model.tied_embeddings && ends_meet(workload)) logits.parameters = 0;
   return assemble({norm(workload, shard, "final_norm"), logits, cross_entropy(workload, shard)});
 }
 

@@ -56,7 +56,7 @@ class Flapping final : public FaultSource {
  public:
   [[nodiscard]] std::unique_ptr<FaultPlan> read(const Node& node, const FaultContext& context, const std::string& label) const override {
     constexpr std::int64_t most_times = 1'000'000'000;
-    node.allow_keys({"source", "component", "slowdown", "nodes", "from", "period", "down", "times", "node"});
+    node.allow_keys({"source", "component", "slowdown", "nodes", "from", "period", "down", "times", "node", "gpu", "rail"});
     Node slow = node;
     slow.set("kind", "slow");
     Rhythm rhythm{.period = time_of(node.at("period")), .down = time_of(node.at("down"))};

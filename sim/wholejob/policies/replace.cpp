@@ -9,9 +9,7 @@ class Replace final : public RecoveryPolicy {
  public:
   [[nodiscard]] Response respond(const Situation& situation, const RecoverySpec& spec) const override {
     if (!situation.enough) return without_spares(spec);
-    Response response;
-    response.time = &time_of(situation.level, spec);
-    response.everything = situation.level == FaultLevel::job;
+    Response response = in_place(situation, spec);
     if (situation.nodes > 0) response.nodes = Response::Nodes::replace;
     return response;
   }

@@ -7,11 +7,7 @@ namespace {
 class Shrink final : public RecoveryPolicy {
  public:
   [[nodiscard]] Response respond(const Situation& situation, const RecoverySpec& spec) const override {
-    if (situation.nodes > 0) return leave_out(spec);
-    Response response;
-    response.time = &time_of(situation.level, spec);
-    response.everything = situation.level == FaultLevel::job;
-    return response;
+    return situation.nodes > 0 ? leave_out(spec) : in_place(situation, spec);
   }
 };
 

@@ -5,8 +5,10 @@
 #include <ostream>
 
 #include "config/quantity.hpp"
+#include "sim/report/job_head.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
+#include "sim/wholejob/reasons.hpp"
 #include "sim/wholejob/reporters/numbers.hpp"
 
 namespace rehearse::sim {
@@ -36,11 +38,6 @@ void print(Table table, bool colour, std::ostream& out) {
   table.bold_header = colour;
   out << '\n';
   table.print(out);
-}
-
-void print_job(const JobSummary& job, std::ostream& out) {
-  fmt::print(out, "{}: {} on {} x {} ({})\n", job.name, job.model, job.gpus, job.gpu, job.cluster);
-  fmt::print(out, "{}; {}\n", job.layout.empty() ? "one GPU" : job.layout, job.batch);
 }
 
 void print_plan(const WholeJobPlan& plan, std::ostream& out) {
@@ -121,6 +118,7 @@ std::string fault_text(const HistoryEntry& entry) {
 }
 
 std::string detail_text(const HistoryEntry& entry) {
+  if (!entry.why.empty()) return entry.why;
   if (entry.lost_steps > 0) return fmt::format("{} steps rolled back", entry.lost_steps);
   if (entry.step > 0) return fmt::format("step {}", time_text(to_s(entry.step)));
   return entry.duration > 0 ? fmt::format("for {}", time_text(to_s(entry.duration))) : "";
@@ -132,6 +130,15 @@ Table history_table(const History& history) {
     table.rows.push_back({clock_text(entry.at), entry.event, fmt::format("{}", entry.steps), detail_text(entry), fault_text(entry)});
   }
   return table;
+}
+
+// The formula beside the runs: what they spend on each cause more than it, and why.
+void print_differences(const WholeJobReport& report, std::ostream& out) {
+  const std::vector<Difference> differences = differences_of(report);
+  if (differences.empty()) return;
+  const double ettr = statistics_over(report.runs, [](const RunResult& run) { return run.ettr(); }).mean;
+  fmt::print(out, "\nETTR {:+.2f} points against the formula; of the time, in points:\n", 100 * (ettr - report.formula.ettr));
+  for (const Difference& d : differences) fmt::print(out, "- {:+.2f} {}: {}\n", d.points, d.cause, d.reason);
 }
 
 void print_unfinished(const std::vector<RunResult>& runs, std::ostream& out) {
@@ -151,6 +158,7 @@ class WholeJobConsole final : public Reporter {
     if (whole.replay) print(history_table(whole.history), report.colour, out);
     print(quantity_table(whole), report.colour, out);
     print(cause_table(whole.runs), report.colour, out);
+    print_differences(whole, out);
     print_unfinished(whole.runs, out);
     if (whole.runs.size() > 1)
       fmt::print(out, "\n{} runs, seeds {} to {}\n", whole.runs.size(), whole.runs.front().seed, whole.runs.back().seed);

@@ -29,6 +29,7 @@ Json entry_json(const HistoryEntry& entry) {
   json["steps"] = entry.steps;
   if (entry.event == "failure") json["lost_steps"] = entry.lost_steps;
   if (entry.duration > 0) json["duration_ns"] = entry.duration;
+  if (!entry.why.empty()) json["why"] = entry.why;
   if (entry.step > 0) json["step_ns"] = entry.step;
   return json;
 }

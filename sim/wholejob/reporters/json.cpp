@@ -2,15 +2,15 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/report/job_head.hpp"
 #include "sim/report/reporter.hpp"
-#include "sim/report/version.hpp"
+#include "sim/wholejob/reasons.hpp"
 #include "sim/wholejob/reporters/numbers.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int format = 1;  // as of result.json
 
 Json statistics_json(const Statistics& all) {
   return {{"mean", all.mean}, {"deviation", all.deviation}, {"low", all.low}, {"high", all.high}, {"p5", all.p5}, {"p50", all.p50},
@@ -38,7 +38,8 @@ Json run_json(const RunResult& run) {
           {"not_felt", run.not_felt},
           {"slow", run.slow},
           {"waits", run.waits},
-          {"resized", run.resized}};
+          {"resized", run.resized},
+          {"refused", run.refused}};
 }
 
 Json plan_json(const WholeJobPlan& plan) {
@@ -82,6 +83,12 @@ Json sweep_json(const WholeJobReport& report) {
   return {{"key", report.sweep_key}, {"points", points}};
 }
 
+Json differences_json(const WholeJobReport& report) {
+  Json json = Json::array();
+  for (const Difference& d : differences_of(report)) json.push_back({{"cause", d.cause}, {"points", d.points}, {"reason", d.reason}});
+  return json;
+}
+
 Json whole_job_json(const WholeJobReport& report) {
   if (!report.sweep.empty()) return {{"sweep", sweep_json(report)}};
   Json runs = Json::array();
@@ -89,24 +96,14 @@ Json whole_job_json(const WholeJobReport& report) {
   return {{"plan", plan_json(report.plan)},
           {"formula", formula_json(report.formula)},
           {"simulated", statistics_of_runs(report)},
+          {"differences", differences_json(report)},
           {"runs", runs}};
 }
 
 Json report_json(const Report& report) {
-  const JobSummary& job = report.job;
-  return {{"format", format},
-          {"version", version()},
-          {"job",
-           {{"name", job.name},
-            {"model", job.model},
-            {"cluster", job.cluster},
-            {"gpu", job.gpu},
-            {"gpus", job.gpus},
-            {"layout", job.layout},
-            {"batch", job.batch}}},
-          {"seed", job.seed},
-          {"input_hash", job.input_hash},
-          {"whole_job", whole_job_json(*report.whole_job)}};
+  Json json = head_json(report.job);
+  json["whole_job"] = whole_job_json(*report.whole_job);
+  return json;
 }
 
 class WholeJobJson final : public Reporter {

@@ -26,6 +26,7 @@ std::vector<Quantity> quantities_of(const WholeJobReport& report) {
       {"slow", "times something was slow", Unit::count, [](const RunResult& run) { return static_cast<double>(run.slow); }, {}},
       {"waits", "waits for nodes", Unit::count, [](const RunResult& run) { return static_cast<double>(run.waits); }, {}},
       {"resized", "changes of dp", Unit::count, [](const RunResult& run) { return static_cast<double>(run.resized); }, {}},
+      {"refused", "times it could not shrink", Unit::count, [](const RunResult& run) { return static_cast<double>(run.refused); }, {}},
       {"not_felt", "failures of idle nodes", Unit::count, [](const RunResult& run) { return static_cast<double>(run.not_felt); }, {}}};
 }
 

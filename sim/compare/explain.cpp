@@ -1,0 +1,171 @@
+#include "sim/compare/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+
+#include "config/input_error.hpp"
+#include "sim/analytic/predict.hpp"
+#include "workloads/schedule.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr double nothing = 1e-9;  // of a step or a peak: rounding of another order of sums
+
+struct Choice {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+// Features of the job format that are a choice on their own; overlap.tp comes with its number of pieces.
+const std::vector<Choice>& choices() {
+  static const std::vector<Choice> all{
+      {"recompute", {"none", "selective", "full"}},
+      {"optimizer.sharding", {"none", "zero1", "zero2", "zero3"}},
+      {"optimizer.device", {"gpu", "cpu"}},
+      {"offload.activations", {"false", "true"}},
+      {"attention", {"flash", "unfused"}},
+      {"parallel.sp", {"false", "true"}},
+      {"overlap.tp", {"false", "true"}},
+      {"overlap.cp", {"false", "true"}},
+      {"overlap.ep", {"false", "true"}},
+      {"overlap.pp", {"false", "true"}},
+      {"overlap.dp_gradients", {"false", "true"}},
+      {"overlap.dp_parameters", {"false", "true"}},
+  };
+  return all;
+}
+
+// The value at a dotted path of the resolved job; "" when it is no scalar.
+std::string value_at(const config::Node& resolved, std::string_view path) {
+  std::optional<config::Node> node = resolved;
+  while (node && !path.empty()) {
+    const std::size_t dot = path.find('.');
+    node = node->is_map() ? node->find(path.substr(0, dot)) : std::nullopt;
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
+  }
+  return node && node->is_scalar() ? node->as_string() : "";
+}
+
+std::string shown(const Settings& settings) {
+  std::string text = settings.front().second;
+  for (std::size_t i = 1; i < settings.size(); ++i) text += fmt::format(", {} {}", settings[i].first, settings[i].second);
+  return text;
+}
+
+// Every schedule with the numbers of chunks per GPU that suit it.
+void add_schedules(const Job& job, std::vector<Settings>& all) {
+  const workloads::Workload& now = job.workload;
+  if (now.parallel.pp == 1) return;
+  for (const std::string& name : workloads::ScheduleRegistry::names()) {
+    for (const int chunks : {1, 2, 4, 8}) {
+      if (name == now.schedule && chunks == now.parallel.vpp) continue;
+      workloads::Workload other = now;
+      other.schedule = name;
+      other.parallel.vpp = chunks;
+      if (!workloads::ScheduleRegistry::get(name).refusal(workloads::pipeline_shape(other)).empty()) continue;
+      Settings settings{{"schedule", name}, {"parallel.vpp", std::to_string(chunks)}};
+      if (chunks == now.parallel.vpp) settings.pop_back();
+      all.push_back(std::move(settings));
+    }
+  }
+}
+
+std::vector<Settings> alternatives(const Job& job) {
+  std::vector<Settings> all;
+  for (const Choice& choice : choices()) {
+    const std::string now = value_at(job.resolved, choice.key);
+    for (const std::string& value : choice.values) {
+      if (value != now) all.push_back({{choice.key, value}});
+    }
+  }
+  add_schedules(job, all);
+  return all;
+}
+
+// The complaint without its position.
+std::string complaint(const config::InputError& error) {
+  const std::string text = error.what();
+  const std::size_t start = text.find("error: ");
+  const std::string message = start == std::string::npos ? text : text.substr(start + 7);
+  return message.substr(0, message.find('\n'));
+}
+
+double peak_of(const StepResult& result) {
+  const RankMemory* fullest = result.memory.fullest();
+  return fullest != nullptr ? fullest->needed_bytes() : 0;
+}
+
+void measure(const Job& job, FeatureSwitch& feature) {
+  const StepResult result = predict(job);
+  feature.step_s = result.step_s;
+  feature.peak_bytes = peak_of(result);
+  feature.fits = result.memory.fits();
+}
+
+// The settings that leave out one feature of the job each: the first value of its choice, and plain 1F1B.
+std::vector<Settings> without_each(const Job& job) {
+  std::vector<Settings> all;
+  for (const Choice& choice : choices()) {
+    const std::string now = value_at(job.resolved, choice.key);
+    if (now != choice.values.front()) all.push_back({{choice.key, choice.values.front()}});
+  }
+  if (job.workload.schedule != "1f1b") all.push_back({{"schedule", "1f1b"}, {"parallel.vpp", "1"}});
+  return all;
+}
+
+bool same(double a, double b) { return std::abs(a - b) <= nothing * std::max(a, b); }
+
+}  // namespace
+
+Explanation explain(const Job& job, const std::function<Job(const Settings&)>& with) {
+  Explanation explanation{.now = predict(job), .switches = {}, .idle = {}, .refused = {}};
+  FeatureSwitch now;
+  measure(job, now);
+  for (Settings& settings : alternatives(job)) {
+    FeatureSwitch feature;
+    feature.feature = settings.front().first;
+    feature.from = value_at(job.resolved, feature.feature);
+    if (feature.feature == "schedule" && settings.size() > 1) feature.from += fmt::format(", parallel.vpp {}", job.workload.parallel.vpp);
+    feature.to = shown(settings);
+    feature.settings = std::move(settings);
+    try {
+      measure(with(feature.settings), feature);
+    } catch (const config::InputError& error) {
+      feature.refusal = complaint(error);
+    }
+    const bool changes = !same(feature.step_s, now.step_s) || !same(feature.peak_bytes, now.peak_bytes);
+    std::vector<FeatureSwitch>& list = !feature.possible() ? explanation.refused : changes ? explanation.switches : explanation.idle;
+    list.push_back(std::move(feature));
+  }
+  std::ranges::stable_sort(explanation.switches, {}, [](const FeatureSwitch& s) { return std::tuple(!s.fits, s.step_s, s.peak_bytes); });
+  return explanation;
+}
+
+std::vector<FeatureEffect> effects_of_features(const Job& job, const Variant& with, const Progress& progress) {
+  std::vector<FeatureEffect> effects;
+  const StepResult analytic = predict(job);
+  const StepResult simulated = simulate_in_child(job);
+  const std::vector<Settings> variants = without_each(job);
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(variants.size() + 1));
+    std::optional<Job> other;
+    try {
+      other = with(variants[i]);
+    } catch (const config::InputError&) {
+      continue;  // others depend on it
+    }
+    const StepResult predicted = predict(*other);
+    const StepResult executed = simulate_in_child(*other);
+    const std::string& key = variants[i].front().first;
+    effects.push_back({key, value_at(job.resolved, key), shown(variants[i]), analytic.step_s - predicted.step_s,
+                       simulated.step_s - executed.step_s, peak_of(analytic) - peak_of(predicted), peak_of(simulated) - peak_of(executed)});
+  }
+  return effects;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,177 @@
+#include "sim/engine/aftermath.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/quantity.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Op;
+using workloads::OpId;
+using workloads::OpKind;
+using workloads::StepGraph;
+
+class Examination {
+ public:
+  Examination(const Job& job, const StepGraph& graph, const std::vector<RankFailure>& failures, const Execution& run)
+      : job_(job), graph_(graph), run_(run), dies_s_(graph.ranks.size(), never_s) {
+    for (const RankFailure& failure : failures) {
+      for (const std::uint32_t rank : failure.ranks) {
+        if (!failure.ports) dies_s_[rank] = std::min(dies_s_[rank], failure.at_s);
+      }
+    }
+    check_instant(failures.front().at_s);
+    find_receives();
+    detect(failures.front().at_s);
+  }
+
+  FailedStep result() {
+    draw();
+    describe();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] bool alive(std::uint32_t rank) const { return dies_s_[rank] == never_s; }
+  [[nodiscard]] bool ended(OpId id) const { return std::isfinite(run_.end_s[id]); }
+
+  void check_instant(double failed_s) const {
+    double last_s = 0;
+    for (const double end_s : run_.end_s) last_s = std::max(last_s, end_s);
+    if (last_s >= failed_s) return;
+    throw config::InputError(fmt::format("'{}' is after the end of the step, which takes {}", job_.simulation.faults.failures.front().text,
+                                         config::human_quantity(last_s, config::Dimension::time)));
+  }
+
+  // A living rank that lacks nothing but messages waits for them since its own last operation before that.
+  void find_receives() {
+    std::vector<double> own_s(graph_.ops.size(), 0);
+    std::vector<bool> own_missing(graph_.ops.size());
+    std::vector<std::vector<OpId>> messages(graph_.ops.size());
+    for (OpId before = 0; before < graph_.ops.size(); ++before) {
+      for (const OpId after : graph_.successors_of(before)) {
+        if (ended(before)) {
+          if (graph_.ops[before].rank == graph_.ops[after].rank) own_s[after] = std::max(own_s[after], run_.end_s[before]);
+        } else if (graph_.ops[before].kind == OpKind::p2p && graph_.ops[before].rank != graph_.ops[after].rank) {
+          messages[after].push_back(before);
+        } else {
+          own_missing[after] = true;
+        }
+      }
+    }
+    for (OpId id = 0; id < graph_.ops.size(); ++id) {
+      if (own_missing[id] || !alive(graph_.ops[id].rank)) continue;
+      for (const OpId message : messages[id]) out_.receives.push_back({graph_.ops[id].rank, message, own_s[id]});
+    }
+  }
+
+  [[nodiscard]] bool waits(OpId id) const {
+    return graph_.ops[id].kind != OpKind::compute && std::isfinite(run_.arrive_s[id]) && !ended(id);
+  }
+
+  // torch.distributed's watchdog looks at each communication on its own.
+  void detect(double failed_s) {
+    double since_s = never_s;
+    for (OpId id = 0; id < graph_.ops.size(); ++id) {
+      if (waits(id) && alive(graph_.ops[id].rank)) since_s = std::min(since_s, run_.arrive_s[id]);
+    }
+    for (const HungReceive& receive : out_.receives) since_s = std::min(since_s, receive.since_s);
+    end_s_ = std::max(failed_s, since_s + job_.simulation.timeout_s);
+  }
+
+  // When a rank's streams stop, at the latest.
+  [[nodiscard]] double stops_s(std::uint32_t rank) const { return std::min(end_s_, dies_s_[rank]); }
+
+  void draw() {
+    out_.drawn = run_;
+    out_.hung.assign(graph_.ops.size(), false);
+    out_.cut.assign(graph_.ops.size(), false);
+    for (OpId id = 0; id < graph_.ops.size(); ++id) draw(id);
+    std::erase_if(out_.receives, [&](const HungReceive& receive) { return receive.since_s >= end_s_; });
+  }
+
+  void draw(OpId id) {
+    const double stop_s = stops_s(graph_.ops[id].rank);
+    double& start_s = out_.drawn.start_s[id];
+    double& end_s = out_.drawn.end_s[id];
+    if (end_s <= stop_s && ended(id)) return;
+    if (waits(id) && alive(graph_.ops[id].rank)) {
+      out_.hung[id] = run_.arrive_s[id] < stop_s;
+      start_s = run_.arrive_s[id];
+    } else {
+      out_.cut[id] = start_s < stop_s;
+    }
+    end_s = std::isfinite(stop_s) ? stop_s : 0;
+    if (!(start_s < end_s)) start_s = end_s = 0;
+  }
+
+  void describe() {
+    Aftermath& after = out_.aftermath;
+    for (const StepFailure& failure : job_.simulation.faults.failures)
+      after.failures.push_back({failure.text, failure.at_s, failure.ranks});
+    after.detected = std::isfinite(end_s_);
+    after.operations = static_cast<long>(graph_.ops.size());
+    after.ended = std::ranges::count_if(run_.end_s, [&](double end_s) { return std::isfinite(end_s) && end_s <= end_s_; });
+    describe_ranks();
+    double last_s = 0;
+    for (const RankAftermath& rank : after.ranks) last_s = std::max(last_s, rank.last_s);
+    after.detected_s = after.detected ? end_s_ : 0;
+    after.lost_s = after.detected ? end_s_ : last_s;
+    describe_hung();
+  }
+
+  void describe_ranks() {
+    std::vector<bool> all_ended(graph_.ranks.size(), true);
+    for (const workloads::SimulatedRank& rank : graph_.ranks) {
+      out_.aftermath.ranks.push_back({rank.rank, rank.stage, rank.multiplicity, RankAftermath::End::waiting, 0});
+    }
+    for (OpId id = 0; id < graph_.ops.size(); ++id) {
+      const std::uint32_t rank = graph_.ops[id].rank;
+      if (ended(id) && run_.end_s[id] <= stops_s(rank)) {
+        out_.aftermath.ranks[rank].last_s = std::max(out_.aftermath.ranks[rank].last_s, run_.end_s[id]);
+      } else {
+        all_ended[rank] = false;
+      }
+    }
+    for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank) {
+      if (!alive(rank)) {
+        out_.aftermath.ranks[rank].end = RankAftermath::End::dead;
+      } else if (all_ended[rank]) {
+        out_.aftermath.ranks[rank].end = RankAftermath::End::done;
+      }
+    }
+  }
+
+  void add_hung(std::uint32_t rank, OpId id, const std::string& prefix, double since_s) {
+    const workloads::Call& call = graph_.calls[graph_.ops[id].item];
+    out_.aftermath.hung.push_back({graph_.ranks[rank].rank, prefix + graph_.labels[graph_.ops[id].label],
+                                   std::string(workloads::name_of(graph_.groups[call.group].kind)), since_s});
+  }
+
+  void describe_hung() {
+    for (OpId id = 0; id < graph_.ops.size(); ++id) {
+      if (out_.hung[id]) add_hung(graph_.ops[id].rank, id, "", run_.arrive_s[id]);
+    }
+    for (const HungReceive& receive : out_.receives) add_hung(receive.rank, receive.message, "recv ", receive.since_s);
+    std::ranges::stable_sort(out_.aftermath.hung, {}, &HungOperation::since_s);
+  }
+
+  const Job& job_;
+  const StepGraph& graph_;
+  const Execution& run_;
+  std::vector<double> dies_s_;  // [simulated rank]
+  double end_s_ = never_s;      // of everything
+  FailedStep out_;
+};
+
+}  // namespace
+
+FailedStep after_failure(const Job& job, const StepGraph& graph, const std::vector<RankFailure>& failures, const Execution& run) {
+  return Examination(job, graph, failures, run).result();
+}
+
+}  // namespace rehearse::sim

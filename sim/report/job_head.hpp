@@ -1,0 +1,16 @@
+// How every report begins: the job in short.
+#pragma once
+
+#include <iosfwd>
+#include <nlohmann/json.hpp>
+
+#include "sim/report/reporter.hpp"
+
+namespace rehearse::sim {
+
+// Two lines for people.
+void print_job(const JobSummary& job, std::ostream& out);
+// result.json: format, version, job, seed, input_hash.
+[[nodiscard]] nlohmann::ordered_json head_json(const JobSummary& job);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,66 @@
+// `explain` and `compare --features`: what they say of a feature is what predicting and simulating the job with and without it gives.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sim/analytic/predict.hpp"
+#include "sim/compare/explain.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+sim::Variant variants_of(const std::string& name) {
+  return [name](const sim::Settings& settings) { return sim::load_job({name, settings, {}}); };
+}
+
+TEST(FeaturesAreExplained, WithTheNumbersOfTheJobSwitched) {
+  const std::string name = "llama2-70b-128-a100";
+  const sim::Explanation explanation = sim::explain(sim::load_job({name, {}, {}}), variants_of(name));
+  ASSERT_GT(explanation.switches.size(), 10U);
+  std::set<std::string> features;
+  for (const sim::FeatureSwitch& s : explanation.switches) {
+    features.insert(s.feature);
+    const sim::StepResult alone = sim::predict(variants_of(name)(s.settings));
+    EXPECT_EQ(s.step_s, alone.step_s) << s.feature << " " << s.to;
+    EXPECT_EQ(s.peak_bytes, alone.memory.fullest()->needed_bytes()) << s.feature << " " << s.to;
+    EXPECT_EQ(s.fits, alone.memory.fits()) << s.feature << " " << s.to;
+    EXPECT_NE(s.from, s.to);
+  }
+  for (const char* feature : {"recompute", "optimizer.sharding", "schedule", "overlap.tp", "parallel.sp"}) {
+    EXPECT_TRUE(features.contains(feature)) << feature;
+  }
+}
+
+TEST(FeaturesAreExplained, BestFirst) {
+  const std::string name = "llama3-70b-64-h100";
+  const sim::Explanation explanation = sim::explain(sim::load_job({name, {}, {}}), variants_of(name));
+  for (std::size_t i = 1; i < explanation.switches.size(); ++i) {
+    const sim::FeatureSwitch& better = explanation.switches[i - 1];
+    const sim::FeatureSwitch& worse = explanation.switches[i];
+    EXPECT_GE(better.fits, worse.fits);
+    if (better.fits == worse.fits) {
+      EXPECT_LE(better.step_s, worse.step_s);
+    }
+  }
+  for (const sim::FeatureSwitch& s : explanation.idle) EXPECT_NEAR(s.step_s, explanation.now.step_s, 1e-9 * s.step_s) << s.feature;
+  for (const sim::FeatureSwitch& s : explanation.refused)
+    EXPECT_THROW((void)variants_of(name)(s.settings), config::InputError) << s.refusal;
+}
+
+// The project's bound for a feature alone: 2 % of the step in time, 1 % of the peak in bytes.
+TEST(FeaturesAreExplained, FormulaAndTimelineAgreeOnEach) {
+  for (const std::string name : {"llama2-70b-128-a100", "llama3-70b-64-h100"}) {
+    const sim::Job job = sim::load_job({name, {}, {}});
+    const sim::StepResult now = sim::predict(job);
+    const std::vector<sim::FeatureEffect> effects = sim::effects_of_features(job, variants_of(name));
+    ASSERT_GT(effects.size(), 2U);
+    for (const sim::FeatureEffect& e : effects) {
+      EXPECT_NEAR(e.simulated_s, e.analytic_s, 0.02 * now.step_s) << name << " " << e.feature;
+      EXPECT_NEAR(e.simulated_bytes, e.analytic_bytes, 0.01 * now.memory.fullest()->needed_bytes()) << name << " " << e.feature;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::tests
