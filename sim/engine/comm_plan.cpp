@@ -86,7 +86,8 @@ CommPlan CommPlanner::plan_copy(std::uint32_t call) {
   if (price.intra_bytes == 0) {
     links.assign(host_load(rank, kind), host_link(rank, kind));
   } else if (job_.simulation.all_ranks) {
-    links.push_back(fabric_link(kind == GroupKind::to_host ? fabric().device_to_host(rank) : fabric().host_to_device(rank)));
+    const topology::LinkId link = kind == GroupKind::to_host ? fabric().device_to_host(rank) : fabric().host_to_device(rank);
+    links.push_back(fabric_link(link, price.intra_bytes_per_s));
     note_port(folding_.class_of[rank], PortKind::scale_up, links.back(), price.intra_bytes_per_s);
   } else {
     links.push_back(port(rank, PortKind::scale_up, kind == GroupKind::to_host));
