@@ -52,7 +52,7 @@ TEST(DoesAResolvedJobRepeat, with_every_option_away_from_its_default) {
       "name: 'a \"quoted\" name: #1'\n"
       "parallel: {tp: 2, cp: 2, pp: 2, dp: 2, vpp: 2, sp: true, cp_comm: all-gather, order: tp-cp-ep-pp-dp, layers_per_stage: [1, 3, 3, "
       "1]}\n"
-      "precision: {compute: fp16, weights: fp16, gradients: bf16, optimizer: bf16}\nattention: unfused\nrecompute: {full_layers: 2}\n"
+      "precision: {compute: fp16, weights: fp16, gradients: bf16, optimizer: bf16}\nattention: flash\nrecompute: {full_layers: 2}\n"
       "optimizer: {sharding: zero3, shard_group: 2}\noverlap: {cp: false, pp: false, dp_gradients: true, dp_parameters: true, tp_splits: "
       "8}\n"
       "simulation: {granularity: operator, collectives: step, ranks: all, steps: 3, seed: 42}\n"
