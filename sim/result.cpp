@@ -52,7 +52,7 @@ double MemoryBytes::total() const { return std::accumulate(bytes.begin(), bytes.
 
 double RankMemory::device_bytes() const { return std::max(needed_bytes(), std::min(peak_bytes() + cached_bytes, capacity_bytes)); }
 
-bool MemoryResult::fits() const { return std::ranges::all_of(ranks, &RankMemory::fits); }
+bool MemoryResult::fits() const { return std::ranges::all_of(ranks, &RankMemory::fits) && host.fits(); }
 
 const RankMemory* MemoryResult::fullest() const {
   const auto it = std::ranges::max_element(ranks, {}, &RankMemory::needed_bytes);

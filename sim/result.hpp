@@ -63,6 +63,7 @@ struct RankMemory {
   std::string operation;      // that runs at the peak: "B layer 7"
   double cached_bytes = 0;    // free blocks that the allocator keeps
   double stuck_bytes = 0;     // of those, what it cannot give back when memory runs short
+  double host_bytes = 0;      // most that it keeps in its host's memory at any time
 
   [[nodiscard]] double peak_bytes() const { return at_peak.total(); }
   [[nodiscard]] double tensor_bytes() const { return peak_bytes() - at_peak[MemoryUse::framework]; }  // torch.cuda.max_memory_allocated
@@ -71,9 +72,18 @@ struct RankMemory {
   [[nodiscard]] bool fits() const { return needed_bytes() <= capacity_bytes; }
 };
 
+// The node whose GPUs keep most in its host's memory.
+struct HostMemory {
+  int node = 0;
+  double bytes = 0;
+  double capacity_bytes = 0;  // 0 when the job keeps nothing there
+  [[nodiscard]] bool fits() const { return bytes <= capacity_bytes; }
+};
+
 struct MemoryResult {
   std::vector<RankMemory> ranks;  // as StepResult::ranks
-  [[nodiscard]] bool fits() const;
+  HostMemory host;
+  [[nodiscard]] bool fits() const;  // GPUs and host
   // The rank with the highest peak, the first of equals; null without ranks.
   [[nodiscard]] const RankMemory* fullest() const;
 };

@@ -51,6 +51,12 @@ struct StorageSpec {
   double shared_read_bytes_per_s = 0, shared_write_bytes_per_s = 0;  // shared file system, whole cluster; 0 = none
 };
 
+// Of one node; 0 = not known.
+struct HostMemorySpec {
+  double bytes = 0;
+  double bytes_per_s = 0;  // effective, of all processors together
+};
+
 struct ClusterSpec {
   std::string name;
   std::string gpu;  // a file in platforms/gpus/
@@ -65,7 +71,9 @@ struct ClusterSpec {
   LinkSpec nic;                  // NIC to its switch
   double pcie_bytes_per_s = 0;   // GPU to NIC; 0 = not limiting
   NetworkSpec network;
-  LinkSpec host;  // GPU to host memory (H2D and D2H)
+  LinkSpec host;               // GPU to host memory (H2D and D2H)
+  int gpus_per_host_link = 1;  // neighbouring GPUs that share one such link: those behind one PCIe switch
+  HostMemorySpec host_memory;
   StorageSpec storage;
 
   [[nodiscard]] int domain_gpus() const { return supernode_gpus > 0 ? supernode_gpus : gpus_per_node; }

@@ -59,11 +59,24 @@ void read_nics(const config::Node& node, ClusterSpec& cluster) {
 void read_host(const config::Node& node, ClusterSpec& cluster) {
   const auto host = node.find("host");
   if (cluster.intra_kind != IntraNode::pcie) {
-    cluster.host = read_link(node.at("host"));
+    cluster.host = read_link(node.at("host"), {"gpus_per_link"});
+    const int gpus = read_count(node.at("host"), "gpus_per_link", 1, cluster.gpus_per_node, 1);
+    if (cluster.gpus_per_node % gpus != 0) {
+      node.at("host.gpus_per_link").fail(fmt::format("{} GPUs of a node cannot be shared out to links of {}", cluster.gpus_per_node, gpus));
+    }
+    cluster.gpus_per_host_link = gpus;
     return;
   }
   if (host) host->fail_at_key("in a pcie node copies to the host use the GPU's own port", "intra_node describes it; leave host out");
   cluster.host = cluster.intra;
+}
+
+HostMemorySpec read_host_memory(const config::Node& node) {
+  node.allow_keys({"size", "bandwidth"});
+  HostMemorySpec memory;
+  memory.bytes = node.at("size").as_quantity(config::Dimension::bytes, 1e6);
+  if (const auto bandwidth = node.find("bandwidth")) memory.bytes_per_s = read_bandwidth(*bandwidth);
+  return memory;
 }
 
 double read_rate(const config::Node& node, std::string_view key, std::string_view partner) {
@@ -102,8 +115,8 @@ void settle_single_domain(const config::Node& node, ClusterSpec& cluster) {
 }  // namespace
 
 ClusterSpec read_cluster(const config::Node& node, const std::string& name) {
-  node.allow_keys({"gpu", "gpus_per_node", "nodes", "intra_node", "supernode", "nics", "pcie", "network", "host", "storage", "source",
-                   "sources", "notes"});
+  node.allow_keys({"gpu", "gpus_per_node", "nodes", "intra_node", "supernode", "nics", "pcie", "network", "host", "host_memory", "storage",
+                   "source", "sources", "notes"});
   ClusterSpec cluster;
   cluster.name = name;
   cluster.gpu = node.at("gpu").as_string();
@@ -115,6 +128,7 @@ ClusterSpec read_cluster(const config::Node& node, const std::string& name) {
   if (const auto nics = node.find("nics")) read_nics(*nics, cluster);
   if (const auto pcie = node.find("pcie")) read_pcie(*pcie, cluster);
   read_host(node, cluster);
+  if (const auto memory = node.find("host_memory")) cluster.host_memory = read_host_memory(*memory);
   if (const auto storage = node.find("storage")) cluster.storage = read_storage(*storage);
   if (!network) {
     settle_single_domain(node, cluster);

@@ -26,7 +26,26 @@ Direction direction_of(Pass pass) {
   return pass == Pass::backward_weight ? Direction::weight_gradient : Direction::backward;
 }
 
-bool belongs_to_task(const Op& op) { return op.unit >= 0 && op.kind != OpKind::p2p && op.stream != Stream::dp && op.pass != Pass::update; }
+bool belongs_to_task(const Op& op) {
+  return op.unit >= 0 && op.kind != OpKind::p2p && op.kind != OpKind::copy && op.stream != Stream::dp && op.pass != Pass::update;
+}
+
+// Copies of a unit's activations.
+struct Copies {
+  OpId out = 0, in = 0;
+};
+using CopiesOfRank = std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Copies>;  // by Task::place()
+
+std::vector<CopiesOfRank> copies_of(const StepGraph& graph) {
+  std::vector<CopiesOfRank> copies(graph.ranks.size());
+  for (OpId id = 0; id < graph.ops.size(); ++id) {
+    const Op& op = graph.ops[id];
+    if (op.kind != OpKind::copy || op.purpose != Purpose::offload) continue;
+    Copies& own = copies[op.rank][{op.chunk, op.microbatch, op.unit}];
+    (op.pass == Pass::forward ? own.out : own.in) = id;
+  }
+  return copies;
+}
 
 std::vector<std::vector<Task>> tasks_of(const StepGraph& graph) {
   std::vector<std::vector<Task>> tasks(graph.ranks.size());
@@ -46,7 +65,8 @@ std::vector<std::vector<Task>> tasks_of(const StepGraph& graph) {
 
 class RankPlan {
  public:
-  RankPlan(const Workload& workload, const std::vector<std::vector<UnitMemory>>& units, const std::vector<Task>& tasks, int stage)
+  RankPlan(const Workload& workload, const std::vector<std::vector<UnitMemory>>& units, const std::vector<Task>& tasks,
+           const CopiesOfRank& copies, int stage)
       : workload_(workload),
         sync_(replica_sync(workload)),
         schedule_(ScheduleRegistry::get(workload.schedule)),
@@ -54,21 +74,25 @@ class RankPlan {
         message_(pipeline_message_bytes(workload)),
         units_(units),
         tasks_(tasks),
+        copies_(copies),
         stage_(stage) {
     for (std::size_t i = 0; i < tasks.size(); ++i) {
-      if (tasks[i].direction != Direction::forward) last_backward_[tasks[i].place()] = i;
+      if (tasks[i].direction == Direction::forward) continue;
+      first_backward_.try_emplace(tasks[i].place(), i);
+      last_backward_[tasks[i].place()] = i;
     }
   }
 
-  std::vector<Allocation> events() {
+  void list() {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       activations(i);
       work(i);
       replicas(i);
       message(i);
     }
-    return std::move(events_);
   }
+  std::vector<Allocation> take_events() { return std::move(events_); }
+  std::vector<Allocation> take_host() { return std::move(host_); }
 
  private:
   [[nodiscard]] const UnitMemory& memory(std::size_t i) const { return units_[tasks_[i].chunk][tasks_[i].unit]; }
@@ -87,19 +111,15 @@ class RankPlan {
     if (task.direction != Direction::forward) return;
     const double bytes = memory(i).activations;
     const std::size_t end = last_backward_.at(task.place());
-    if (!memory(i).offloads) return hold(MemoryClass::activations, bytes, i, end);
-    const std::size_t gone = after(i), back = before(first_backward(i, end));
-    if (gone >= back) return hold(MemoryClass::activations, bytes, i, end);
-    hold(MemoryClass::activations, bytes, i, gone);
-    hold(MemoryClass::activations, bytes, back, end);
-  }
-
-  // The task that needs the activations of forward task i first.
-  [[nodiscard]] std::size_t first_backward(std::size_t i, std::size_t end) const {
-    for (std::size_t k = i + 1; k < end; ++k) {
-      if (tasks_[k].place() == tasks_[i].place()) return k;
-    }
-    return end;
+    const auto copies = copies_.find(task.place());
+    if (copies == copies_.end()) return hold(MemoryClass::activations, bytes, i, end);
+    const auto [out, in] = copies->second;
+    events_.push_back({tasks_[i].first, false, MemoryClass::activations, bytes});
+    events_.push_back({out, true, MemoryClass::activations, -bytes});
+    events_.push_back({in, false, MemoryClass::activations, bytes});
+    events_.push_back({tasks_[end].last, true, MemoryClass::activations, -bytes});
+    host_.push_back({out, false, MemoryClass::activations, bytes});
+    host_.push_back({tasks_[first_backward_.at(task.place())].first, false, MemoryClass::activations, -bytes});
   }
 
   void work(std::size_t i) {
@@ -142,9 +162,10 @@ class RankPlan {
   double message_;
   const std::vector<std::vector<UnitMemory>>& units_;
   const std::vector<Task>& tasks_;
+  const CopiesOfRank& copies_;
   int stage_;
-  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::size_t> last_backward_;
-  std::vector<Allocation> events_;
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::size_t> first_backward_, last_backward_;
+  std::vector<Allocation> events_, host_;
 };
 
 }  // namespace
@@ -154,11 +175,13 @@ std::vector<RankAllocations> allocations(const Workload& workload, const MemoryH
   std::vector<std::vector<std::vector<UnitMemory>>> units;
   for (const StageProgram& stage : stages) units.push_back(unit_memories(workload, habits, stage));
   const std::vector<std::vector<Task>> tasks = tasks_of(graph);
+  const std::vector<CopiesOfRank> copies = copies_of(graph);
   std::vector<RankAllocations> out;
   for (std::size_t rank = 0; rank < graph.ranks.size(); ++rank) {
     const int stage = graph.ranks[rank].stage;
-    out.push_back(
-        {static_memory(workload, habits, stages[stage].parameters), RankPlan(workload, units[stage], tasks[rank], stage).events()});
+    RankPlan plan(workload, units[stage], tasks[rank], copies[rank], stage);
+    plan.list();
+    out.push_back({static_memory(workload, habits, stages[stage].parameters), plan.take_events(), plan.take_host()});
   }
   return out;
 }

@@ -21,15 +21,17 @@ struct Allocation {
 struct RankAllocations {
   StaticMemory held;               // all the time
   std::vector<Allocation> events;  // add up to nothing in each class
+  std::vector<Allocation> host;    // the same of the host's memory, activations only
 };
 
 // [simulated rank]. `stages` are the programs that the graph was built from (same granularity).
 //
-// A unit's activations live from the start of its forward to the end of its last backward; with offload to the host only until the next
-// unit has run, and again from the start of the one before its backward. With ZeRO-3 its weights are gathered while it runs, and already
-// while the unit before it runs when overlap.dp_parameters is on; gradients that are reduced after every micro-batch live while its
-// backward runs, and while the next unit runs when overlap.dp_gradients is on. A message between stages has a buffer while the slot before
-// the one that uses it runs, when overlap.pp is on; without it the buffer becomes the input at once.
+// A unit's activations live from the start of its forward to the end of its last backward; those that are offloaded only until their copy
+// out has ended, and again from the start of their copy in. The host holds them from the start of their copy out until their backward
+// begins. With ZeRO-3 its weights are gathered while it runs, and already while the unit before it runs when overlap.dp_parameters is on;
+// gradients that are reduced after every micro-batch live while its backward runs, and while the next unit runs when overlap.dp_gradients
+// is on. A message between stages has a buffer while the slot before the one that uses it runs, when overlap.pp is on; without it the
+// buffer becomes the input at once.
 [[nodiscard]] std::vector<RankAllocations> allocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
                                                        const std::vector<StageProgram>& stages);
 

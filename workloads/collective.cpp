@@ -52,9 +52,19 @@ std::string_view name_of(GroupKind kind) {
     case GroupKind::pp:
       return "pp";
     case GroupKind::embedding:
+      return "embedding";
+    case GroupKind::shard:
+      return "shard";
+    case GroupKind::replicas:
+      return "replicas";
+    case GroupKind::to_host:
+      return "d2h";
+    case GroupKind::from_host:
+      return "h2d";
+    case GroupKind::host_memory:
       break;
   }
-  return "embedding";
+  return "host";
 }
 
 std::string_view name_of(CollectiveKind kind) {

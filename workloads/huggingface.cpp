@@ -147,6 +147,13 @@ void read_shape(const Node& json, const Architecture& architecture, Model& model
   model.activation = read_activation(json.at("hidden_act"), architecture.gated);
 }
 
+// transformers' defaults: 0.1 for GPT-2, 0 for the others.
+double read_dropout(const Node& json, const Architecture& architecture) {
+  const bool gpt2 = architecture.name == "GPT2LMHeadModel";
+  const auto dropout = given(json, gpt2 ? "resid_pdrop" : "hidden_dropout");
+  return dropout ? dropout->as_number(0, 1) : gpt2 ? default_dropout : 0;
+}
+
 std::string folder_name(const std::string& path) {
   const std::filesystem::path file = path;
   return file.has_parent_path() ? file.parent_path().filename().string() : file.stem().string();
@@ -170,6 +177,7 @@ Model read_huggingface(const Node& path, const std::string& name) {
   model.positions = architecture.positions;
   model.biases = architecture.biases;
   model.norm = architecture.norm;
+  model.dropout = read_dropout(json, architecture);
   read_experts(json, architecture.experts, model);
   return model;
 }

@@ -78,6 +78,8 @@ void read_conventions(const Node& node, Model& model) {
   model.biases = bool_or(node, "biases", gelu);
   model.norm = gelu ? Norm::layernorm : Norm::rmsnorm;
   if (const auto norm = node.find("norm")) model.norm = norms.read(*norm);
+  model.dropout = gelu ? default_dropout : 0;
+  if (const auto dropout = node.find("dropout")) model.dropout = dropout->as_number(0, 1);
 }
 
 }  // namespace
@@ -88,7 +90,7 @@ Model read_model(const Node& node, const std::string& name) {
     return read_huggingface(node.at("hf"), name);
   }
   node.allow_keys({"layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "activation", "vocab", "tied_embeddings", "positions",
-                   "biases", "norm", "moe", "mla", "mtp"});
+                   "biases", "norm", "dropout", "moe", "mla", "mtp"});
   Model model;
   model.name = name;
   model.layers = required_int(node, "layers", 1, most_layers);

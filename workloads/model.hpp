@@ -13,6 +13,8 @@ enum class Activation { gelu, swiglu, geglu, relu2 };
 enum class Positions { rope, learned, alibi };
 enum class Norm { layernorm, rmsnorm };
 
+inline constexpr double default_dropout = 0.1;  // of GELU models: Megatron-LM's --hidden-dropout and --attention-dropout
+
 struct MoeSpec {
   int experts = 0, top_k = 0, shared = 0, ffn = 0, first_dense = 0, every = 1;
 };
@@ -34,6 +36,7 @@ struct Model {
   Positions positions = Positions::rope;
   bool biases = false;
   Norm norm = Norm::rmsnorm;
+  double dropout = 0;  // probability; above 0 there are dropout kernels and their masks are kept
   std::optional<MoeSpec> moe;
   std::optional<MlaSpec> mla;
   int mtp = 0;

@@ -13,8 +13,14 @@ Purpose purpose_of(GroupKind kind) {
       return Purpose::cp;
     case GroupKind::pp:
       return Purpose::pp;
+    case GroupKind::to_host:
+    case GroupKind::from_host:
+    case GroupKind::host_memory:
+      return Purpose::offload;
     case GroupKind::dp:
     case GroupKind::dp_cp:
+    case GroupKind::shard:
+    case GroupKind::replicas:
     case GroupKind::embedding:
       break;
   }
@@ -29,8 +35,16 @@ Stream stream_of(GroupKind kind) {
       return Stream::cp;
     case GroupKind::pp:
       return Stream::pp_forward;
+    case GroupKind::to_host:
+      return Stream::d2h;
+    case GroupKind::from_host:
+      return Stream::h2d;
+    case GroupKind::host_memory:
+      return Stream::host;
     case GroupKind::dp:
     case GroupKind::dp_cp:
+    case GroupKind::shard:
+    case GroupKind::replicas:
     case GroupKind::embedding:
       break;
   }
@@ -102,6 +116,20 @@ void OpChain::collective(const Communication& what, int repeat, const std::strin
 
 OpId OpChain::beside(const Communication& what, int repeat, const std::vector<OpId>& after, const std::string& label) {
   const OpId id = build_.graph.add(collective_op(what, repeat), label + " " + what.name);
+  for (const OpId before : after) build_.graph.depend(before, id);
+  return id;
+}
+
+Op OpChain::copy_op(const std::string& name, GroupKind way, double bytes, Purpose purpose) {
+  Op op = placed(OpKind::copy, stream_of(way), purpose);
+  op.item = build_.graph.add_call({name, CollectiveKind::send_recv, way, bytes, at_.pass}, 1, group(way));
+  return op;
+}
+
+void OpChain::copy(const std::string& label, GroupKind way, double bytes) { append(copy_op(label, way, bytes, Purpose::optimizer), label); }
+
+OpId OpChain::copy_beside(const std::string& name, GroupKind way, double bytes, const std::vector<OpId>& after, const std::string& label) {
+  const OpId id = build_.graph.add(copy_op(name, way, bytes, Purpose::offload), label);
   for (const OpId before : after) build_.graph.depend(before, id);
   return id;
 }

@@ -33,9 +33,12 @@ class OpChain {
   void collective(const Communication& what, int repeat, const std::string& label);
   void run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label);
   void step_overhead();
+  // Part of an optimizer on the host.
+  void copy(const std::string& label, GroupKind way, double bytes);
 
   // Beside the chain, in its own stream, after `after`.
   OpId beside(const Communication& what, int repeat, const std::vector<OpId>& after, const std::string& label);
+  OpId copy_beside(const std::string& name, GroupKind way, double bytes, const std::vector<OpId>& after, const std::string& label);
   // A message to the rank `peer` of another stage, after the chain's tail.
   OpId send(bool forward, int peer, double bytes);
 
@@ -43,6 +46,7 @@ class OpChain {
   OpId append(Op op, const std::string& label);
   [[nodiscard]] Op placed(OpKind kind, Stream stream, Purpose purpose) const;
   [[nodiscard]] Op collective_op(const Communication& what, int repeat);
+  [[nodiscard]] Op copy_op(const std::string& name, GroupKind way, double bytes, Purpose purpose);
   std::uint32_t group(GroupKind kind);
   void queued(const ComputeSegment& segment, Purpose purpose, const std::string& label);
   void split(const SplitSegment& segment, Purpose purpose, const std::string& label);

@@ -32,11 +32,14 @@ struct Operator {
 enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv };
 [[nodiscard]] std::string_view name_of(CollectiveKind kind);  // "all-reduce", ...
 
-enum class GroupKind : std::uint8_t { tp, cp, dp, dp_cp, pp, embedding };
+// to_host, from_host, host_memory: a GPU alone, with its host.
+enum class GroupKind : std::uint8_t { tp, cp, dp, dp_cp, pp, embedding, shard, replicas, to_host, from_host, host_memory };
+inline constexpr int network_group_kinds = 8;            // those of several GPUs come first
 [[nodiscard]] std::string_view name_of(GroupKind kind);  // "tp", ...; dp_cp, the group that gradients are reduced over, is "dp"
 
 // A collective in the middle of a layer. `bytes` is the size of the full (gathered or reduced) buffer of one rank, as nccl-tests count:
-// all-reduce: the buffer; all-gather: the output; reduce-scatter: the input; send_recv: the message.
+// all-reduce: the buffer; all-gather: the output; reduce-scatter and all-to-all: the input; send_recv: the message, or what is copied to or
+// from the host, or what the host's processors move through its memory.
 struct Communication {
   std::string name;  // "attention all-gather"
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -69,8 +72,15 @@ struct BlockProgram {
   double parameters = 0;        // held by this GPU (after tp; before ZeRO)
 };
 
+// Of an optimizer on the host (equation 28), in bytes: gradients down, what the update moves through the host's memory, weights up.
+struct HostUpdate {
+  double gradients = 0, moved = 0, weights = 0;
+  [[nodiscard]] bool happens() const { return moved > 0; }
+};
+
 struct OptimizerProgram {
   std::vector<Operator> update;  // on this GPU's share
+  HostUpdate on_host;
 };
 
 // tp, sp, cp, micro-batch, precision and recompute are taken from the workload. recomputed says whether this layer is recomputed in full

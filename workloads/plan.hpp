@@ -12,8 +12,13 @@ enum class DType { fp32, bf16, fp16, fp8, fp4 };
 [[nodiscard]] double bytes_of(DType type);  // 4, 2, 2, 1, 0.5
 [[nodiscard]] std::string_view name_of(DType type);
 
+// How attention sees the whole sequence under context parallelism: keys and values pass round a ring (ring attention), are gathered before
+// (Llama 3), or the sequence is exchanged for heads before and after (DeepSpeed-Ulysses).
+enum class ContextComm { ring, all_gather, all_to_all };
+
 struct Parallel {
   int tp = 1, cp = 1, pp = 1, dp = 1, ep = 1, etp = 1, vpp = 1;
+  ContextComm cp_comm = ContextComm::ring;
   bool sp = false;                                               // sequence parallelism on the tp group
   std::vector<std::string> order{"tp", "cp", "ep", "dp", "pp"};  // innermost first
   std::vector<int> layers_per_stage;  // of each model chunk in forward order (looping schedules: k*pp + s is chunk k of stage s); empty =

@@ -17,6 +17,7 @@ RankEmitter::RankEmitter(Build& build, std::uint32_t rank)
 
 SlotTable RankEmitter::emit() {
   list_tasks();
+  if (build_.workload.offload_activations) plan_offloading();
   if (build_.sync.ranks > 1 && build_.sync.gathers_weights && build_.sync.overlap_parameters) gather_all_at_start();
   chain_.step_overhead();
   for (std::size_t i = 0; i < tasks_.size(); ++i) task(i);
@@ -49,21 +50,11 @@ Place RankEmitter::place_of(const Task& task) const {
   return place;
 }
 
-Communication RankEmitter::gather(double parameters) const {
-  return {"parameter all-gather", CollectiveKind::all_gather, GroupKind::dp_cp,
-          parameters * build_.sync.weight_bytes / build_.sync.calls_per_unit, Pass::update};
-}
-Communication RankEmitter::reduction(double parameters) const {
-  const bool all = build_.sync.reduction == CollectiveKind::all_reduce;
-  return {all ? "gradient all-reduce" : "gradient reduce-scatter", build_.sync.reduction, GroupKind::dp_cp,
-          parameters * build_.sync.gradient_bytes / build_.sync.calls_per_unit, Pass::update};
-}
-
 // ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
 void RankEmitter::gather_all_at_start() {
   for (const std::vector<Unit>& units : program_.chunks) {
     for (const Unit& unit : units)
-      gathered_[&unit] = chain_.beside(gather(unit.program->parameters), build_.sync.calls_per_unit, {}, unit.name);
+      gathered_[&unit] = chain_.beside(build_.sync.gather(unit.program->parameters), build_.sync.calls_per_unit, {}, unit.name);
   }
 }
 
@@ -76,7 +67,8 @@ void RankEmitter::gather_for(std::size_t i) {
   } else if (i >= 2) {
     after = ends_[i - 2];
   }
-  gather_of_task_[i] = chain_.beside(gather(tasks_[i].unit->program->parameters), build_.sync.calls_per_unit, after, tasks_[i].unit->name);
+  gather_of_task_[i] =
+      chain_.beside(build_.sync.gather(tasks_[i].unit->program->parameters), build_.sync.calls_per_unit, after, tasks_[i].unit->name);
 }
 
 void RankEmitter::gather_before(std::size_t i) {
@@ -95,7 +87,10 @@ void RankEmitter::reduce_after(const Task& t) {
   if (build_.sync.ranks == 1 || !completes_gradients(t.slot) || t.unit == nullptr) return;
   const bool last = --backwards_left_[t.unit] == 0;
   if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && last)) return;
-  const OpId id = chain_.beside(reduction(t.unit->program->parameters), build_.sync.calls_per_unit, chain_.tail(), t.unit->name);
+  OpId id = no_op;
+  for (const Communication& what : build_.sync.reductions(t.unit->program->parameters)) {
+    id = chain_.beside(what, build_.sync.calls_per_unit, chain_.tail(), t.unit->name);  // in the order of their stream
+  }
   if (build_.sync.overlap_gradients) {
     last_reduction_ = id;
   } else {
@@ -103,13 +98,53 @@ void RankEmitter::reduce_after(const Task& t) {
   }
 }
 
+void RankEmitter::plan_offloading() {
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    tasks_[i].turn = task_of_turn_.size();
+    if (tasks_[i].unit != nullptr) task_of_turn_.push_back(i);
+  }
+  offloading_ = offloading(unit_turns(ScheduleRegistry::get(build_.workload.schedule).order(build_.shape, stage_), program_), program_);
+}
+
+void RankEmitter::store(const Task& t) {
+  if (t.unit == nullptr || !offloading_.leave[t.turn]) return;
+  const double bytes = t.unit->program->offloaded_bytes;
+  const OpId id = chain_.copy_beside("activations to host", GroupKind::to_host, bytes, chain_.tail(), "offload " + t.unit->name);
+  left_[t.turn] = stored_[{t.unit, t.slot.microbatch}] = id;
+}
+
+// Copies a turn's activations in: as soon as the turn before it may start.
+void RankEmitter::fetch(std::size_t turn) {
+  if (turn >= task_of_turn_.size() || !offloading_.come_back[turn] || fetched_.contains(turn)) return;
+  const Task& t = tasks_[task_of_turn_[turn]];
+  std::vector<OpId> after{stored_.at({t.unit, t.slot.microbatch})};
+  if (turn >= 2) after.insert(after.end(), ends_[task_of_turn_[turn - 2]].begin(), ends_[task_of_turn_[turn - 2]].end());
+  if (turn >= 3 && left_.contains(turn - 3)) after.push_back(left_.at(turn - 3));
+  Place place = place_of(t);
+  place.pass = Pass::backward_input;
+  chain_.move_to(place);
+  fetched_[turn] =
+      chain_.copy_beside("activations from host", GroupKind::from_host, t.unit->program->offloaded_bytes, after, "fetch " + t.unit->name);
+}
+
+void RankEmitter::wait_for_copies(const Task& t) {
+  if (t.unit == nullptr) return;
+  fetch(t.turn);
+  fetch(t.turn + 1);
+  chain_.move_to(place_of(t));
+  if (const auto in = fetched_.find(t.turn); in != fetched_.end()) chain_.next_waits_for(in->second);
+  if (const auto out = left_.find(t.turn - 2); t.turn >= 2 && out != left_.end()) chain_.next_waits_for(out->second);
+}
+
 void RankEmitter::task(std::size_t i) {
   const Task& t = tasks_[i];
   chain_.move_to(place_of(t));
   if (t.first && !inside_pair(i)) chain_.mark();
   gather_before(i);
+  if (build_.workload.offload_activations) wait_for_copies(t);
   execute(t);
   ends_.push_back(chain_.tail());
+  if (build_.workload.offload_activations) store(t);
   reduce_after(t);
   if (!t.last || t.slot.paired) return;
   if (first_of_pair_) leave_slot(*std::exchange(first_of_pair_, std::nullopt));
@@ -168,12 +203,18 @@ void RankEmitter::finish() {
   const bool replicas = build_.sync.ranks > 1;
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !build_.sync.overlap_gradients && !build_.sync.reduce_each_microbatch) {
-    chain_.collective(reduction(program_.parameters), build_.sync.calls_per_unit, "reduce gradients");
+    for (const Communication& what : build_.sync.reductions(program_.parameters))
+      chain_.collective(what, build_.sync.calls_per_unit, "reduce gradients");
   }
   tied_embeddings();
   chain_.compute(&program_.update, program_.update, 1, Purpose::optimizer, "optimizer");
+  if (const HostUpdate& host = program_.on_host; host.happens()) {
+    chain_.copy("gradients to host", GroupKind::to_host, host.gradients);
+    chain_.copy("update on host", GroupKind::host_memory, host.moved);
+    chain_.copy("weights from host", GroupKind::from_host, host.weights);
+  }
   if (replicas && build_.sync.gathers_weights && !build_.sync.overlap_parameters) {
-    chain_.collective(gather(program_.parameters), build_.sync.calls_per_unit, "all-gather weights");
+    chain_.collective(build_.sync.gather(program_.parameters), build_.sync.calls_per_unit, "all-gather weights");
   }
 }
 

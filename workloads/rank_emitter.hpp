@@ -3,8 +3,10 @@
 
 #include <map>
 #include <optional>
+#include <tuple>
 #include <vector>
 
+#include "workloads/offload.hpp"
 #include "workloads/op_chain.hpp"
 
 namespace rehearse::workloads {
@@ -21,6 +23,7 @@ class RankEmitter {
     Slot slot;
     const Unit* unit = nullptr;        // nothing for a chunk without layers
     bool first = false, last = false;  // of the slot
+    std::size_t turn = 0;              // among those with a unit
   };
   void list_tasks();
   void task(std::size_t i);
@@ -34,12 +37,16 @@ class RankEmitter {
   [[nodiscard]] Place place_of(const Task& task) const;
 
   // Parameters and gradients between replicas.
-  [[nodiscard]] Communication gather(double parameters) const;
-  [[nodiscard]] Communication reduction(double parameters) const;
   void gather_all_at_start();
   void gather_before(std::size_t i);
   void gather_for(std::size_t i);
   void reduce_after(const Task& task);
+
+  // Activations to the host and back.
+  void plan_offloading();
+  void fetch(std::size_t turn);
+  void wait_for_copies(const Task& task);
+  void store(const Task& task);
 
   Build& build_;
   int global_, stage_;
@@ -53,6 +60,10 @@ class RankEmitter {
   std::map<const Unit*, int> backwards_left_;
   std::map<const Unit*, OpId> gathered_;
   std::map<std::size_t, OpId> gather_of_task_;
+  Offloading offloading_;
+  std::vector<std::size_t> task_of_turn_;
+  std::map<std::tuple<const Unit*, int>, OpId> stored_;  // by unit and micro-batch
+  std::map<std::size_t, OpId> left_, fetched_;           // [turn] copies out and in
 };
 
 }  // namespace rehearse::workloads

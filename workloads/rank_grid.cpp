@@ -8,7 +8,9 @@
 
 namespace rehearse::workloads {
 
-RankGrid::RankGrid(const Parallel& parallel, bool mirrored) : mirrored_(mirrored) {
+RankGrid::RankGrid(const Parallel& parallel, bool mirrored, int shard_group)
+    : shard_group_(parallel.dp * parallel.cp), mirrored_(mirrored) {
+  if (shard_group > 0 && shard_group < shard_group_) shard_group_ = shard_group;
   tp_.size = parallel.tp;
   cp_.size = parallel.cp;
   dp_.size = parallel.dp;
@@ -64,6 +66,20 @@ std::vector<int> RankGrid::group(GroupKind kind, int rank) const {
       add({own.tp, own.cp, own.dp, 0});
       if (pp_.size > 1) add({own.tp, own.cp, own.dp, pp_.size - 1});
       break;
+    case GroupKind::shard:
+    case GroupKind::replicas: {
+      const int place = own.dp * cp_.size + own.cp;  // in dp_cp order
+      const bool inside = kind == GroupKind::shard;
+      const int first = inside ? place / shard_group_ * shard_group_ : place % shard_group_;
+      const int last = inside ? first + shard_group_ : dp_.size * cp_.size;
+      for (int i = first; i < last; i += inside ? 1 : shard_group_) add({own.tp, i % cp_.size, i / cp_.size, own.pp});
+      break;
+    }
+    case GroupKind::to_host:
+    case GroupKind::from_host:
+    case GroupKind::host_memory:
+      members.push_back(rank);
+      break;
   }
   return members;
 }
@@ -84,6 +100,8 @@ int RankGrid::next_stage(int rank) const { return at_stage(rank, (coordinates(ra
 
 int RankGrid::previous_stage(int rank) const { return at_stage(rank, (coordinates(rank).pp + pp_.size - 1) % pp_.size); }
 
-RankGrid rank_grid(const Workload& workload) { return RankGrid(workload.parallel, ScheduleRegistry::get(workload.schedule).mirrors()); }
+RankGrid rank_grid(const Workload& workload) {
+  return RankGrid(workload.parallel, ScheduleRegistry::get(workload.schedule).mirrors(), workload.optimizer.shard_group);
+}
 
 }  // namespace rehearse::workloads

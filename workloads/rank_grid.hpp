@@ -17,7 +17,8 @@ struct Coordinates {
 class RankGrid {
  public:
   // mirrored: stages i and pp-1-i hold the same parameters (Schedule::mirrors).
-  explicit RankGrid(const Parallel& parallel, bool mirrored = false);
+  // shard_group: ranks of dp*cp over which ZeRO shards; 0 or dp*cp: all of them.
+  explicit RankGrid(const Parallel& parallel, bool mirrored = false, int shard_group = 0);
 
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] Coordinates coordinates(int rank) const;
@@ -26,6 +27,7 @@ class RankGrid {
   // Members of the group that `rank` belongs to, in group order (which is ascending in the varied coordinate; dp_cp: cp fastest).
   // dp_cp: all that hold the same parameters, in a mirrored grid those of the mirrored stage too (the lower stage's first).
   // embedding: the ranks of the first and the last stage.
+  // shard: neighbours in dp_cp order, of one stage; replicas: the ranks with the same place in their shard groups.
   [[nodiscard]] std::vector<int> group(GroupKind kind, int rank) const;
 
   // The rank of another stage in the same pipeline.
@@ -43,6 +45,7 @@ class RankGrid {
   };
   Dimension tp_, cp_, dp_, pp_;
   int size_ = 1;
+  int shard_group_ = 1;
   bool mirrored_ = false;
 };
 

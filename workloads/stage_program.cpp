@@ -154,7 +154,7 @@ std::vector<Item> of_pass(const std::vector<Item>& items, bool weight) {
   return chosen;
 }
 
-std::shared_ptr<const UnitProgram> compile(const BlockProgram& block, const Workload& workload, Granularity granularity, int layers) {
+UnitProgram compile(const BlockProgram& block, const Workload& workload, Granularity granularity, int layers) {
   const Pairing pairing(workload.overlap);
   const auto segments = [&](const std::vector<Item>& items) {
     std::vector<Segment> cut = granularity == Granularity::op ? one_by_one(items, pairing) : together(items, layers, pairing);
@@ -164,12 +164,12 @@ std::shared_ptr<const UnitProgram> compile(const BlockProgram& block, const Work
     }
     return cut;
   };
-  UnitProgram program{segments(block.forward), segments(block.recompute), segments(block.backward), {}, {}, block.parameters * layers};
+  UnitProgram program{segments(block.forward), segments(block.recompute), segments(block.backward), {}, {}, block.parameters * layers, 0};
   if (ScheduleRegistry::get(workload.schedule).splits_backward()) {
     program.backward_input = segments(of_pass(block.backward, false));
     program.backward_weight = segments(of_pass(block.backward, true));
   }
-  return std::make_shared<const UnitProgram>(std::move(program));
+  return program;
 }
 
 // Compiles each distinct (recomputed, layer count) once.
@@ -178,7 +178,10 @@ class LayerPrograms {
   LayerPrograms(const Workload& workload, Granularity granularity) : workload_(workload), granularity_(granularity) {}
   std::shared_ptr<const UnitProgram> get(bool recomputed, int layers) {
     auto& program = programs_[{recomputed, layers}];
-    if (!program) program = compile(layer_program(workload_, recomputed), workload_, granularity_, layers);
+    if (program) return program;
+    UnitProgram made = compile(layer_program(workload_, recomputed), workload_, granularity_, layers);
+    if (workload_.offload_activations) made.offloaded_bytes = layers * layer_activation_bytes(workload_, recomputed);
+    program = std::make_shared<const UnitProgram>(std::move(made));
     return program;
   }
 
@@ -199,7 +202,8 @@ void add_layers(const Workload& workload, Granularity granularity, const Chunk& 
   for (int done = 0; done < chunk.layers;) {
     const bool recomputed = full && full_left > 0;
     const int alike = recomputed ? std::min(full_left, chunk.layers - done) : chunk.layers - done;
-    const int layers = granularity == Granularity::stage ? alike : 1;
+    const bool together = granularity == Granularity::stage && !workload.offload_activations;  // layers are offloaded one by one
+    const int layers = together ? alike : 1;
     units.push_back({programs.get(recomputed, layers), layer_name(chunk.first_layer + done, layers), chunk.first_layer + done});
     if (recomputed) full_left -= layers;
     done += layers;
@@ -226,8 +230,8 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Granularity g
   LayerPrograms layers(workload, granularity);
   std::shared_ptr<const UnitProgram> embedding, head;
   if (workload.model.vocab > 0) {
-    embedding = compile(embedding_program(workload), workload, granularity, 1);
-    head = compile(head_program(workload), workload, granularity, 1);
+    embedding = std::make_shared<const UnitProgram>(compile(embedding_program(workload), workload, granularity, 1));
+    head = std::make_shared<const UnitProgram>(compile(head_program(workload), workload, granularity, 1));
   }
   std::vector<StageProgram> stages;
   for (const std::vector<Chunk>& chunks : split_layers(workload)) {
@@ -241,9 +245,25 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Granularity g
     }
     stage.parameters = parameters_of(stage);
     const bool sharded = workload.optimizer.zero_stage > 0;
-    stage.update = optimizer_program(workload, stage.parameters / (sharded ? replica_sync(workload).ranks : 1)).update;
+    const OptimizerProgram optimizer = optimizer_program(workload, stage.parameters / (sharded ? replica_sync(workload).shard_ranks : 1));
+    stage.update = optimizer.update;
+    stage.on_host = optimizer.on_host;
   }
   return stages;
+}
+
+std::vector<Communication> ReplicaSync::reductions(double parameters) const {
+  const double bytes = parameters * gradient_bytes / calls_per_unit;
+  const bool sharded = shards_parameters || gathers_weights;
+  if (!sharded) return {{"gradient all-reduce", CollectiveKind::all_reduce, GroupKind::dp_cp, bytes, Pass::update}};
+  if (copies() == 1) return {{"gradient reduce-scatter", CollectiveKind::reduce_scatter, GroupKind::dp_cp, bytes, Pass::update}};
+  return {{"gradient reduce-scatter", CollectiveKind::reduce_scatter, GroupKind::shard, bytes, Pass::update},
+          {"gradient all-reduce", CollectiveKind::all_reduce, GroupKind::replicas, bytes / shard_ranks, Pass::update}};
+}
+
+Communication ReplicaSync::gather(double parameters) const {
+  return {"parameter all-gather", CollectiveKind::all_gather, copies() == 1 ? GroupKind::dp_cp : GroupKind::shard,
+          parameters * weight_bytes / calls_per_unit, Pass::update};
 }
 
 ReplicaSync replica_sync(const Workload& workload) {
@@ -255,7 +275,7 @@ ReplicaSync replica_sync(const Workload& workload) {
   sync.reduce_each_microbatch = zero == 3 || (zero == 2 && workload.parallel.pp == 1);
   sync.overlap_gradients = workload.overlap.dp_gradients;
   sync.overlap_parameters = workload.overlap.dp_parameters;
-  sync.reduction = zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
+  sync.shard_ranks = zero > 0 && workload.optimizer.shard_group > 0 ? workload.optimizer.shard_group : sync.ranks;
   sync.gathers_weights = zero == 1 || zero == 2;
   sync.gradient_bytes = bytes_of(workload.precision.gradients);
   sync.weight_bytes = bytes_of(workload.precision.weights);

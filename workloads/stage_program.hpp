@@ -50,6 +50,7 @@ struct UnitProgram {
   std::vector<Segment> forward, recompute, backward;
   std::vector<Segment> backward_input, backward_weight;  // backward in two, for schedules that split it
   double parameters = 0;
+  double offloaded_bytes = 0;  // activations that move to the host's memory between forward and backward
 };
 
 // The embedding, one layer (several equal ones at stage granularity), or the head.
@@ -63,6 +64,7 @@ struct StageProgram {
   std::vector<std::vector<Unit>> chunks;  // [chunk], forward order
   double parameters = 0;                  // held by one GPU of the stage, before ZeRO
   std::vector<Operator> update;           // optimizer, after ZeRO
+  HostUpdate on_host;                     // the part of it that runs there
 };
 
 // One per pipeline stage. Granularity op: a segment per operator and collective; layer: operators of a layer together; stage: equal layers
@@ -71,14 +73,20 @@ struct StageProgram {
 
 // What a step does to gradients and parameters between data-parallel replicas, by ZeRO stage and overlap flags.
 struct ReplicaSync {
-  int ranks = 1;                        // that hold the same parameters: dp * cp, twice that when the schedule mirrors
+  int ranks = 1;        // that hold the same parameters: dp * cp, twice that when the schedule mirrors
+  int shard_ranks = 1;  // of those, over which ZeRO shards; the others hold copies (hybrid sharding)
+  [[nodiscard]] int copies() const { return ranks / shard_ranks; }
   bool shards_parameters = false;       // ZeRO-3: gather before forward and before backward of each unit
   bool reduce_each_microbatch = false;  // ZeRO-3; ZeRO-2 without pipeline (sharded gradients cannot wait for the last micro-batch)
   bool overlap_gradients = false, overlap_parameters = false;
-  CollectiveKind reduction = CollectiveKind::all_reduce;  // reduce-scatter from ZeRO-1 on
-  bool gathers_weights = false;                           // ZeRO-1 and 2: all-gather of the updated weights
-  double gradient_bytes = 4, weight_bytes = 2;            // per parameter
-  int calls_per_unit = 1;                                 // a unit's gather or reduction is cut into so many equal ones
+  bool gathers_weights = false;                 // ZeRO-1 and 2: all-gather of the updated weights
+  double gradient_bytes = 4, weight_bytes = 2;  // per parameter
+  int calls_per_unit = 1;                       // a unit's gather or reduction is cut into so many equal ones
+
+  // One call each, of calls_per_unit. One after another: without ZeRO an all-reduce; otherwise a reduce-scatter over the shard group, then
+  // where there are copies an all-reduce of the shard over them.
+  [[nodiscard]] std::vector<Communication> reductions(double parameters) const;
+  [[nodiscard]] Communication gather(double parameters) const;
 };
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload);
 

@@ -34,6 +34,12 @@ std::string_view name_of(Stream stream) {
       return "pp backward";
     case Stream::dp:
       return "dp";
+    case Stream::d2h:
+      return "d2h";
+    case Stream::h2d:
+      return "h2d";
+    case Stream::host:
+      return "host";
     case Stream::count:
       break;
   }

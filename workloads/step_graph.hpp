@@ -17,22 +17,23 @@ namespace rehearse::workloads {
 
 using OpId = std::uint32_t;
 
-// In-order queues of a GPU, as CUDA streams are.
-enum class Stream : std::uint8_t { compute, tp, cp, pp_forward, pp_backward, dp, count };
+// In-order queues of a GPU, as CUDA streams are; host: what its share of the host's processors does.
+enum class Stream : std::uint8_t { compute, tp, cp, pp_forward, pp_backward, dp, d2h, h2d, host, count };
 inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::count);
 [[nodiscard]] std::string_view name_of(Stream stream);
 
 // What the time of an operation is booked as when nothing hides it.
 enum class Purpose : std::uint8_t { compute, recompute, tp, cp, ep, pp, dp, offload, optimizer };
 
-enum class OpKind : std::uint8_t { compute, collective, p2p };
+// copy: between a GPU and its host's memory, or within that memory (the update of an optimizer on the host).
+enum class OpKind : std::uint8_t { compute, collective, p2p, copy };
 
 struct Op {
   OpKind kind = OpKind::compute;
   Stream stream = Stream::compute;
   Purpose purpose = Purpose::compute;
   std::uint32_t rank = 0;   // index into StepGraph::ranks
-  std::uint32_t item = 0;   // compute: index into works; collective and p2p: index into calls
+  std::uint32_t item = 0;   // compute: index into works; otherwise: index into calls
   std::uint32_t joint = 0;  // collective: index into joints
   std::uint32_t label = 0;  // index into labels
   std::int32_t microbatch = -1, chunk = -1, layer = -1;

@@ -11,11 +11,6 @@ namespace {
 constexpr double fp32 = 4;
 constexpr double mask_byte = 1;
 
-double shards(const Workload& workload) {
-  const int group = workload.optimizer.shard_group;
-  return group > 0 ? group : replica_sync(workload).ranks;
-}
-
 double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {
   const DType weights = workload.precision.weights;
   const double added_up = bytes_of(workload.precision.gradients);
@@ -46,9 +41,9 @@ class Sizes {
     memory.forward_temporary = dropped;
     memory.backward_temporary = dropped + layer_gradients();
     memory.weight_temporary = accumulates() ? 0 : static_cast<double>(shard_.hidden) * ffn_width() * weight_;
-    memory.forward_communication = gathered_states() + ring_blocks();
-    memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states() + 2 * ring_blocks();
-    memory.offloads = workload_.offload_activations;
+    memory.forward_communication = gathered_states() + context_buffers();
+    const double with_gradients = workload_.parallel.cp_comm == ContextComm::all_to_all ? 1 : 2;
+    memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states() + with_gradients * context_buffers();
     return memory;
   }
 
@@ -95,9 +90,20 @@ class Sizes {
     return shard_.tp > 1 ? static_cast<double>(shard_.tokens * shard_.hidden) * shard_.element : 0;
   }
 
-  // Ring attention: the block at hand and the one on its way, keys and values.
-  [[nodiscard]] double ring_blocks() const {
-    return shard_.cp > 1 ? 4 * static_cast<double>(shard_.tokens * shard_.kv_width) * shard_.element : 0;
+  // Keys and values. Ring: the block at hand and the one on its way; all-gather: of the whole sequence. All-to-all: what arrives of
+  // queries, keys and values (in backward of their gradients).
+  [[nodiscard]] double context_buffers() const {
+    if (shard_.cp == 1) return 0;
+    const double keys_and_values = 2 * static_cast<double>(shard_.tokens * shard_.kv_width) * shard_.element;
+    switch (workload_.parallel.cp_comm) {
+      case ContextComm::all_gather:
+        return static_cast<double>(shard_.cp) * keys_and_values;
+      case ContextComm::all_to_all:
+        return keys_and_values + static_cast<double>(shard_.tokens * shard_.query_width) * shard_.element;
+      case ContextComm::ring:
+        break;
+    }
+    return 2 * keys_and_values;
   }
 
   // Gradients of the layer's output and input, and of what lies inside the larger half: the MLP's two intermediate tensors, or
@@ -131,13 +137,16 @@ UnitMemory memory_of(const Workload& workload, const Sizes& sizes, const Unit& u
 
 StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters) {
   const int zero = workload.optimizer.zero_stage;
-  const double ranks = shards(workload);
+  const double ranks = replica_sync(workload).shard_ranks;
   const bool no_copy = zero == 3 && habits.sharded_master && bytes_of(workload.precision.weights) < bytes_of(workload.precision.optimizer);
   StaticMemory memory;
   memory.weights = no_copy ? 0 : parameters * bytes_of(workload.precision.weights) / (zero == 3 ? ranks : 1);
   // Gradients that are not reduced after every micro-batch cannot be sharded.
   memory.gradients = parameters * gradient_bytes(workload, habits) / (replica_sync(workload).reduce_each_microbatch ? ranks : 1);
-  if (!workload.optimizer.on_cpu) memory.optimizer = parameters * optimizer_bytes(workload, habits) / (zero > 0 ? ranks : 1);
+  const double updated = parameters / (zero > 0 ? ranks : 1);
+  (workload.optimizer.on_cpu ? memory.host : memory.optimizer) = updated * optimizer_bytes(workload, habits);
+  // Beside the states the host receives the gradients and makes the new weights.
+  if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + bytes_of(workload.precision.weights));
   if (zero > 0 && ranks > 1) memory.temporary = habits.bucket_bytes;
   if (habits.gradient_placeholders && workload.fusions.gradient_accumulation) memory.temporary += Sizes(workload, habits).layer_matrices();
   return memory;

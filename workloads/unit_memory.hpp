@@ -24,7 +24,8 @@ struct MemoryHabits {
 struct StaticMemory {
   double weights = 0, gradients = 0, optimizer = 0;
   double temporary = 0;  // buffers that are never given back
-  [[nodiscard]] double total() const { return weights + gradients + optimizer + temporary; }
+  double host = 0;       // in the host's memory: states and gradients of an optimizer that runs there
+  [[nodiscard]] double total() const { return weights + gradients + optimizer + temporary; }  // on the GPU
 };
 // parameters: of the pipeline stage, before ZeRO.
 [[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters);
@@ -36,9 +37,8 @@ struct UnitMemory {
   double weight_temporary = 0;  // while its weight gradient is made: with backward, or in its own slot when the schedule splits backward
   // While forward or backward runs: what tensor and context parallelism gather, reduce or pass on.
   double forward_communication = 0, backward_communication = 0;
-  double gathered = 0;    // ZeRO-3: its weights, gathered
-  double bucket = 0;      // ZeRO-2 and 3: its gradients before they are reduced and sharded
-  bool offloads = false;  // its activations move to host memory between forward and backward
+  double gathered = 0;  // ZeRO-3: its weights, gathered
+  double bucket = 0;    // ZeRO-2 and 3: its gradients before they are reduced and sharded
 };
 
 // [chunk][unit] of a stage's program, of whatever granularity.

@@ -2,8 +2,18 @@
 
 namespace rehearse::sim {
 
+namespace {
+
+PipelineTimes with_early_messages(PipelineTimes times) {
+  for (std::size_t s = 0; s < times.early_s.size(); ++s) times.hop_s[s] -= times.early_s[s];
+  times.early_s.clear();
+  return times;
+}
+
+}  // namespace
+
 PipelineTimes with_blocking_inlined(const PipelineTimes& times) {
-  if (!times.blocking) return times;
+  if (!times.blocking) return with_early_messages(times);
   PipelineTimes inlined = times;
   const int p = times.stages();
   const std::size_t chunks = times.forward_s.front().size();
@@ -17,7 +27,7 @@ PipelineTimes with_blocking_inlined(const PipelineTimes& times) {
   }
   inlined.hop_s.assign(p, 0);
   inlined.blocking = false;
-  return inlined;
+  return with_early_messages(std::move(inlined));
 }
 
 }  // namespace rehearse::sim

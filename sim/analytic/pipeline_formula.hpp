@@ -17,7 +17,8 @@ struct PipelineTimes {
   std::vector<std::vector<double>> weight_s;  // [stage][chunk] weight gradient when backward is split, else 0
   std::vector<double>
       hop_s;  // [stage] a message from stage s to the next, either direction; the last entry is the way from the last to the first
-  bool blocking = false;  // the sender computes on only when its message has arrived
+  std::vector<double> early_s;  // [stage] how long before the end of the chunk its messages to the next stage, and back, leave; empty: 0
+  bool blocking = false;        // the sender computes on only when its message has arrived
 
   [[nodiscard]] int stages() const { return static_cast<int>(forward_s.size()); }
 };
@@ -32,7 +33,8 @@ class PipelineFormula {
 
 using PipelineFormulaRegistry = config::Registry<PipelineFormula>;
 
-// Blocking messages as part of the chunk that sends them; the result has no hops. Every other schedule formula starts from this.
+// Every schedule formula starts from this: blocking messages as part of the chunk that sends them, and messages that leave early as hops
+// that are shorter by that.
 [[nodiscard]] PipelineTimes with_blocking_inlined(const PipelineTimes& times);
 
 }  // namespace rehearse::sim

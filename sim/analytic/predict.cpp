@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/analytic/offload_cost.hpp"
 #include "sim/analytic/pipeline_formula.hpp"
 #include "sim/analytic/replica_cost.hpp"
 #include "sim/engine/summary.hpp"
@@ -22,7 +23,11 @@ class Prediction {
  public:
   explicit Prediction(const Job& job)
       : job_(job), model_(job.cluster, job.workload, job.simulation.algorithm), stages_(stage_costs(job, model_)) {
-    for (const StageCost& stage : stages_) replicas_.emplace_back(job, stage);
+    const auto programs = workloads::stage_programs(job.workload, Granularity::layer);
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      replicas_.emplace_back(job, stages_[s]);
+      offload_.push_back(offload_cost(job, stages_[s], programs[s], static_cast<int>(s)));
+    }
   }
 
   StepResult result() const {
@@ -52,6 +57,7 @@ class Prediction {
     times.blocking = !job_.workload.overlap.pp;
     for (int s = 0; s < stages(); ++s) {
       times.hop_s.push_back(stages_[s].hop_s);
+      times.early_s.push_back((offload_[s].after_forward_s + offload_[(s + 1) % stages()].after_backward_s) / 2);
       auto& forward = times.forward_s.emplace_back();
       auto& backward = times.backward_s.emplace_back();
       auto& weight = times.weight_s.emplace_back();
@@ -62,9 +68,9 @@ class Prediction {
           b = b + unit.backward;
           w = w + unit.weight;
         }
-        weight.push_back(w.total());
-        forward.push_back(f.total() + replicas_[s].per_forward_s(c));
-        backward.push_back(b.total() + replicas_[s].per_backward_s(c));
+        weight.push_back(w.total() + offload_[s].weight_s[c]);
+        forward.push_back(f.total() + replicas_[s].per_forward_s(c) + offload_[s].forward_s[c]);
+        backward.push_back(b.total() + replicas_[s].per_backward_s(c) + offload_[s].backward_s[c]);
       }
     }
     return times;
@@ -119,14 +125,16 @@ class Prediction {
     rank.stage = s;
     rank.rank = workloads::rank_grid(job_.workload).rank({0, 0, 0, s});
     rank.ranks = job_.gpus / stages();
-    double exchange = 0;
+    double exchange = 0, copies = 0;
     for (std::size_t c = 0; c < stages_[s].chunks.size(); ++c) {
       for (const UnitCost& unit : stages_[s].chunks[c]) rank.phases = rank.phases + unit.forward + unit.backward + unit.weight;
       exchange += replicas_[s].per_forward_s(c) + replicas_[s].per_backward_s(c);
+      copies += offload_[s].forward_s[c] + offload_[s].backward_s[c] + offload_[s].weight_s[c];
     }
     const int m = job_.workload.microbatches() / (mirrors() ? 2 : 1);  // through each chunk
     for (double& seconds : rank.phases.seconds) seconds *= m;
     rank.phases[Phase::pp] = exposed_pp;
+    rank.phases[Phase::offload] = m * copies;
     rank.phases[Phase::dp] = m * exchange + std::min(start, replicas_[s].at_start_s()) + exchange_s(s);
     rank.phases[Phase::optimizer] = stages_[s].update_s + job_.software.step_s;
     // What is left of the step. Rounding may leave a last bit below zero where there is none.
@@ -138,6 +146,7 @@ class Prediction {
   CommunicationModel model_;
   std::vector<StageCost> stages_;
   std::vector<ReplicaCost> replicas_;
+  std::vector<OffloadCost> offload_;
 };
 
 }  // namespace

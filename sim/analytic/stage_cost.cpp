@@ -30,6 +30,7 @@ class StageCoster {
     cost.reduce_s = reduce_s(program.parameters);
     cost.tied_s = tied_s();
     for (const workloads::Operator& op : program.update) cost.update_s += seconds(op);
+    if (program.on_host.happens()) cost.update_s += host_update_s(program.on_host);
     return cost;
   }
 
@@ -55,6 +56,9 @@ class StageCoster {
     add(program.backward_weight, Phase::compute, cost.weight);
     cost.gather_s = gather_s(program.parameters);
     cost.reduce_s = reduce_s(program.parameters);
+    if (program.offloaded_bytes > 0) {
+      cost.copy_s = seconds({"", CollectiveKind::send_recv, GroupKind::to_host, program.offloaded_bytes, workloads::Pass::forward});
+    }
     return cost;
   }
 
@@ -63,7 +67,7 @@ class StageCoster {
       if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
         to[phase] += seconds(*c);
       } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
-        to[Phase::tp] += seconds(call->what) * call->repeat;
+        to[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += seconds(call->what) * call->repeat;
       } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
         add_ring(*ring, phase, to);
       } else if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) {
@@ -106,13 +110,21 @@ class StageCoster {
 
   [[nodiscard]] double gather_s(double parameters) const {
     if (sync_.ranks == 1 || !(sync_.shards_parameters || sync_.gathers_weights)) return 0;
-    const double bytes = parameters * sync_.weight_bytes / sync_.calls_per_unit;
-    return sync_.calls_per_unit * seconds({"", CollectiveKind::all_gather, GroupKind::dp_cp, bytes, workloads::Pass::update});
+    return sync_.calls_per_unit * seconds(sync_.gather(parameters));
   }
   [[nodiscard]] double reduce_s(double parameters) const {
     if (sync_.ranks == 1) return 0;
-    const double bytes = parameters * sync_.gradient_bytes / sync_.calls_per_unit;
-    return sync_.calls_per_unit * seconds({"", sync_.reduction, GroupKind::dp_cp, bytes, workloads::Pass::update});
+    double sum = 0;
+    for (const Communication& what : sync_.reductions(parameters)) sum += sync_.calls_per_unit * seconds(what);
+    return sum;
+  }
+
+  // Equation (28).
+  [[nodiscard]] double host_update_s(const workloads::HostUpdate& host) const {
+    const auto copy = [&](GroupKind way, double bytes) {
+      return seconds({"", CollectiveKind::send_recv, way, bytes, workloads::Pass::update});
+    };
+    return copy(GroupKind::to_host, host.gradients) + copy(GroupKind::host_memory, host.moved) + copy(GroupKind::from_host, host.weights);
   }
 
   [[nodiscard]] double tied_s() const {

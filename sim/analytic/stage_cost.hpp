@@ -19,6 +19,7 @@ struct UnitCost {
   }                     // completes the gradients
   double gather_s = 0;  // all-gather of its parameters over the replicas
   double reduce_s = 0;  // reduction of its gradients
+  double copy_s = 0;    // of its activations to the host, or back, where they are offloaded
 };
 
 struct StageCost {

@@ -15,8 +15,6 @@ using workloads::Communication;
 using workloads::GroupKind;
 using workloads::GroupShape;
 
-constexpr int group_kinds = 6;
-
 bool all_equal(std::span<const int> members, int divisor) {
   return std::ranges::all_of(members, [&](int rank) { return rank / divisor == members.front() / divisor; });
 }
@@ -24,6 +22,7 @@ bool all_equal(std::span<const int> members, int divisor) {
 }  // namespace
 
 double CallPrice::transfer_s() const {
+  if (host_bytes > 0) return host_bytes / host_bytes_per_s;
   const double intra = intra_bytes > 0 ? intra_bytes / intra_bytes_per_s : 0;
   const double inter = inter_bytes > 0 ? inter_bytes / inter_bytes_per_s : 0;
   return sequential ? intra + inter : std::max(intra, inter);
@@ -36,7 +35,7 @@ CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, con
   if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
     levels_.push_back({network.nodes_per_pod, network.oversubscription * network.pod_oversubscription});
   }
-  for (int kind = 0; kind < group_kinds; ++kind) trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind)));
+  for (int kind = 0; kind < workloads::network_group_kinds; ++kind) trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind)));
 }
 
 GroupShape CommunicationModel::shape(std::span<const int> members) const {
@@ -97,6 +96,35 @@ double CommunicationModel::trunk_factor(GroupKind kind) const {
   return factor;
 }
 
+int CommunicationModel::gpus_at_host(GroupKind kind) const {
+  return kind == GroupKind::host_memory ? cluster_.gpus_per_node : cluster_.gpus_per_host_link;
+}
+
+int CommunicationModel::first_host_sharer(GroupKind kind, int rank) const {
+  return rank - rank % cluster_.gpus_per_node % gpus_at_host(kind);
+}
+
+int CommunicationModel::host_sharers(GroupKind kind, int rank) const {
+  const int gpus = grid_.size();
+  return std::min(gpus_at_host(kind), gpus - first_host_sharer(kind, rank));
+}
+
+// In a PCIe box copies to and from the host use the GPU's scale-up port.
+CallPrice CommunicationModel::price_copy(const Communication& what, int rank) const {
+  CallPrice price;
+  price.algorithm = "copy";
+  if (what.group == GroupKind::host_memory) {
+    price.host_bytes = what.bytes;
+    price.host_bytes_per_s = cluster_.host_memory.bytes_per_s / host_sharers(what.group, rank);
+    return price;
+  }
+  price.alpha_s = cluster_.host.latency_s;
+  const bool own_port = cluster_.intra_kind == topology::IntraNode::pcie;
+  (own_port ? price.intra_bytes : price.host_bytes) = what.bytes;
+  (own_port ? price.intra_bytes_per_s : price.host_bytes_per_s) = cluster_.host.effective_bytes_per_s() / host_sharers(what.group, rank);
+  return price;
+}
+
 CallPrice CommunicationModel::price_shift(const Communication& what, std::span<const int> members) const {
   CallPrice price;
   price.algorithm = "send";
@@ -128,6 +156,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
 }
 
 CallPrice CommunicationModel::price(const Communication& what, std::span<const int> members) const {
+  if (static_cast<int>(what.group) >= workloads::network_group_kinds) return price_copy(what, members.front());
   if (members.size() < 2 || all_equal(members, 1)) return {"none"};
   if (what.kind == CollectiveKind::send_recv) return price_shift(what, members);
   const GroupShape group = shape(members);

@@ -21,6 +21,8 @@ struct CallPrice {
   double inter_bytes = 0;        // per rank and direction through its share of a NIC
   double intra_bytes_per_s = 0;  // rate of that port; 0 when unused
   double inter_bytes_per_s = 0;  // rate of that share, reduced where trunks are oversubscribed
+  double host_bytes = 0;         // over the link to the host, or through the host's memory
+  double host_bytes_per_s = 0;   // rate of that link or memory when all GPUs that share it use it at once
   bool sequential = false;       // the two parts follow one another instead of running together
 
   [[nodiscard]] double transfer_s() const;
@@ -38,6 +40,9 @@ class CommunicationModel {
   [[nodiscard]] workloads::GroupShape shape(std::span<const int> members) const;
   // Alpha of one message between two ranks.
   [[nodiscard]] double latency_s(int from, int to) const;
+  // The job's GPUs that share a rank's link to the host, or its host's memory: so many from this rank on.
+  [[nodiscard]] int first_host_sharer(workloads::GroupKind kind, int rank) const;
+  [[nodiscard]] int host_sharers(workloads::GroupKind kind, int rank) const;
 
  private:
   struct Level {  // an equal-cost set of trunks that leaves a leaf or a pod
@@ -46,10 +51,12 @@ class CommunicationModel {
   };
   [[nodiscard]] int domain_of(int rank) const { return rank / cluster_.domain_gpus(); }
   [[nodiscard]] int node_of(int rank) const { return rank / cluster_.gpus_per_node; }
+  [[nodiscard]] int gpus_at_host(workloads::GroupKind kind) const;
   [[nodiscard]] const topology::LinkSpec& scale_up(std::span<const int> members) const;
   [[nodiscard]] double nic_share() const;
   [[nodiscard]] double trunk_factor(workloads::GroupKind kind) const;
   [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level) const;
+  [[nodiscard]] CallPrice price_copy(const workloads::Communication& what, int rank) const;
   [[nodiscard]] CallPrice price_shift(const workloads::Communication& what, std::span<const int> members) const;
   [[nodiscard]] CallPrice price_with(const std::string& algorithm, const workloads::Communication& what, const workloads::GroupShape& group,
                                      std::span<const int> members) const;

@@ -37,6 +37,7 @@ std::vector<CommPlan> CommPlanner::plans() {
 }
 
 CommPlan CommPlanner::plan(std::uint32_t call) {
+  if (prices_.calls[call].algorithm == "copy") return plan_copy(call);
   const bool tensor = graph_.calls[call].what.group == GroupKind::tp;
   switch (job_.simulation.collectives) {
     case Fidelity::closed:
@@ -74,6 +75,48 @@ CommPlan CommPlanner::plan_closed(std::uint32_t call) {
     add_leg(plan, price.alpha_s * repeat, 0, host, host, {});
   }
   return plan;
+}
+
+// A copy between a GPU and its host, or a pass over the host's memory.
+CommPlan CommPlanner::plan_copy(std::uint32_t call) {
+  const CallPrice& price = prices_.calls[call];
+  const GroupKind kind = graph_.calls[call].what.group;
+  const int rank = folding_.ranks[folding_.class_of[members_of(call).front()]].rank;
+  std::vector<LinkIndex> links;
+  if (price.intra_bytes == 0) {
+    links.assign(host_load(rank, kind), host_link(rank, kind));
+  } else if (job_.simulation.all_ranks) {
+    const topology::LinkId link = kind == GroupKind::to_host ? fabric().device_to_host(rank) : fabric().host_to_device(rank);
+    links.push_back(fabric_link(link, price.intra_bytes_per_s));
+    note_port(folding_.class_of[rank], PortKind::scale_up, links.back(), price.intra_bytes_per_s);
+  } else {
+    links.push_back(port(rank, PortKind::scale_up, kind == GroupKind::to_host));
+  }
+  CommPlan plan;
+  const int repeat = graph_.calls[call].repeat;
+  add_leg(plan, price.alpha_s * repeat, (price.intra_bytes + price.host_bytes) * repeat, host_of(rank), host_of(rank), std::move(links));
+  return plan;
+}
+
+// How often a simulated rank loads its link to the host: for itself and for each GPU on that link that is not simulated there.
+int CommPlanner::host_load(int rank, GroupKind kind) const {
+  const int first = model_.first_host_sharer(kind, rank);
+  int load = 0;
+  for (int sharer = first; sharer < first + model_.host_sharers(kind, rank); ++sharer) {
+    const int simulated = folding_.ranks[folding_.class_of[sharer]].rank;
+    if (simulated == rank || model_.first_host_sharer(kind, simulated) != first) ++load;
+  }
+  return load;
+}
+
+// Of all GPUs that share it.
+LinkIndex CommPlanner::host_link(int rank, GroupKind kind) {
+  const bool memory = kind == GroupKind::host_memory;
+  const double rate = memory ? job_.cluster.host_memory.bytes_per_s : job_.cluster.host.effective_bytes_per_s();
+  const auto [it, added] = host_links_.try_emplace({model_.first_host_sharer(kind, rank), kind}, 0);
+  if (added) it->second = machine_.add_link(rate);
+  note_port(folding_.class_of[rank], PortKind::host, it->second, rate);
+  return it->second;
 }
 
 CommPlan CommPlanner::plan_folded(std::uint32_t call) {

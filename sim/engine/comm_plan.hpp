@@ -33,7 +33,9 @@ struct CommPlan {
   [[nodiscard]] std::span<const LinkIndex> links_of(const Leg& leg) const { return std::span(links).subspan(leg.first_link, leg.links); }
 };
 
-enum class PortKind : std::uint8_t { scale_up, nic };
+// host: the link to the host's memory, or that memory.
+enum class PortKind : std::uint8_t { scale_up, nic, host };
+inline constexpr std::size_t port_kinds = 3;
 
 // A link at a simulated rank's port, whose bandwidth suffers while that rank computes and communicates at once.
 struct PortLink {
@@ -58,6 +60,7 @@ class CommPlanner {
 
  private:
   CommPlan plan(std::uint32_t call);
+  CommPlan plan_copy(std::uint32_t call);
   CommPlan plan_closed(std::uint32_t call);
   CommPlan plan_folded(std::uint32_t call);
   CommPlan plan_transfers(std::uint32_t call, bool by_round);
@@ -69,6 +72,8 @@ class CommPlanner {
   [[nodiscard]] const workloads::Collective& algorithm_of(std::uint32_t call) const;
   void add_folded_leg(CommPlan& plan, PortKind kind, double bytes, double rate, double delay_s, std::uint32_t call);
   LinkIndex port(int rank, PortKind kind, bool out);
+  [[nodiscard]] int host_load(int rank, workloads::GroupKind kind) const;
+  LinkIndex host_link(int rank, workloads::GroupKind kind);
   LinkIndex own_link(int rank, PortKind kind, double bytes_per_s);
   [[nodiscard]] double port_rate(PortKind kind) const;
   const topology::Fabric& fabric();
@@ -88,6 +93,7 @@ class CommPlanner {
   std::span<const HostIndex> hosts_;
   std::unique_ptr<topology::Fabric> fabric_;
   std::map<std::tuple<int, PortKind, bool>, LinkIndex> ports_;
+  std::map<std::pair<int, workloads::GroupKind>, LinkIndex> host_links_;
   std::map<topology::LinkId, LinkIndex> fabric_links_;
   std::map<std::tuple<int, int, int, std::uint64_t>, std::vector<LinkIndex>> routes_;
   std::vector<PortLink> port_links_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 
 #include "sim/engine/executor.hpp"
@@ -50,9 +51,10 @@ void Contention::computes(std::uint32_t rank, bool on) {
 
 void Contention::communicates(std::uint32_t rank, Purpose purpose, const CallPrice& price, int change) {
   if (neutral_) return;
-  std::array<int, 2>& active = ranks_[rank].active[static_cast<std::size_t>(purpose)];
-  active[0] += price.intra_bytes > 0 ? change : 0;
-  active[1] += price.inter_bytes > 0 ? change : 0;
+  std::array<int, port_kinds>& active = ranks_[rank].active[static_cast<std::size_t>(purpose)];
+  active[static_cast<std::size_t>(PortKind::scale_up)] += price.intra_bytes > 0 ? change : 0;
+  active[static_cast<std::size_t>(PortKind::nic)] += price.inter_bytes > 0 ? change : 0;
+  active[static_cast<std::size_t>(PortKind::host)] += price.host_bytes > 0 ? change : 0;
   update(rank);
 }
 
@@ -60,7 +62,8 @@ std::size_t Contention::speed_of(const RankState& state) const {
   std::size_t slowest = 0;
   double alpha = 1;
   for (std::size_t purpose = 0; purpose < purposes; ++purpose) {
-    if (state.active[purpose][0] + state.active[purpose][1] == 0 || pairs_[purpose].alpha <= alpha) continue;
+    const std::array<int, port_kinds>& active = state.active[purpose];
+    if (std::accumulate(active.begin(), active.end(), 0) == 0 || pairs_[purpose].alpha <= alpha) continue;
     alpha = pairs_[purpose].alpha;
     slowest = purpose + 1;
   }

@@ -31,7 +31,7 @@ class Contention {
   static constexpr std::size_t purposes = 9;
   struct RankState {
     bool computing = false;
-    std::array<std::array<int, 2>, purposes> active{};  // [purpose][port kind]
+    std::array<std::array<int, port_kinds>, purposes> active{};  // [purpose][port kind]
     std::size_t speed = 0;
   };
   struct LinkState {

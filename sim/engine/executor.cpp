@@ -26,7 +26,7 @@ Token token_of(Event event, std::uint64_t slot, std::uint32_t leg) {
 // A communication under way.
 struct Running {
   const CommPlan* plan = nullptr;
-  OpId op = 0;  // p2p, or the first member of the collective
+  OpId op = 0;  // p2p or copy, or the first member of the collective
   std::size_t legs_left = 0;
   int repeats_left = 0;
   bool under_way = false, hung = false;
@@ -155,6 +155,7 @@ class Executor {
       case OpKind::compute:
         return start_compute(id);
       case OpKind::p2p:
+      case OpKind::copy:
         return start_communication(id, op.item);
       case OpKind::collective:
         if (--absent_[op.joint] > 0) return;
@@ -176,7 +177,7 @@ class Executor {
   template <class Visit>
   void for_each_member(OpId id, Visit visit) const {
     const Op& op = graph_.ops[id];
-    if (op.kind == OpKind::p2p) return visit(id);
+    if (op.kind != OpKind::collective) return visit(id);
     for (const OpId member : graph_.joints[op.joint].members) visit(member);
   }
 

@@ -17,7 +17,8 @@ using workloads::RankGrid;
 using Colours = std::vector<std::uint32_t>;
 
 constexpr double probe_bytes = 1 << 20;  // any size serves to tell two places on the cluster apart
-constexpr std::array group_kinds{GroupKind::tp, GroupKind::cp, GroupKind::dp_cp, GroupKind::embedding};
+constexpr std::array group_kinds{GroupKind::tp,        GroupKind::cp,    GroupKind::dp_cp,
+                                 GroupKind::embedding, GroupKind::shard, GroupKind::replicas};
 
 using Signature = std::tuple<std::string, double, double, double, double, double>;
 

@@ -144,7 +144,7 @@ class Maker {
       event.microbatch = op.microbatch;
       event.chunk = op.chunk;
       event.layer = op.layer;
-      if (op.kind != OpKind::compute) event.collective = static_cast<std::int32_t>(op.item);
+      if (op.kind == OpKind::collective || op.kind == OpKind::p2p) event.collective = static_cast<std::int32_t>(op.item);
       if (failed_ != nullptr && failed_->hung[id]) event.end = TimelineEvent::End::hung;
       if (failed_ != nullptr && failed_->cut[id]) event.end = TimelineEvent::End::cut;
       timeline_.events.push_back(event);

@@ -60,4 +60,19 @@ void check_precision(const Node& node, const Job& job) {
          fmt::format("it does in {}", fmt::join(known, ", ")));
 }
 
+void check_host(const Node& node, const Job& job) {
+  const topology::HostMemorySpec& host = job.cluster.host_memory;
+  const bool offloads = job.workload.offload_activations;
+  if (!offloads && !job.workload.optimizer.on_cpu) return;
+  const char* key = offloads ? "offload.activations" : "optimizer.device";
+  if (host.bytes == 0) {
+    refuse(node, key, fmt::format("cluster '{}' does not say how much memory the host of a node has", job.cluster.name),
+           "add for example host_memory: {size: 2 TiB, bandwidth: 400 GB/s} to it");
+  }
+  if (job.workload.optimizer.on_cpu && host.bytes_per_s == 0) {
+    refuse(node, "optimizer.device", fmt::format("cluster '{}' does not say how fast the host's memory is", job.cluster.name),
+           "add for example bandwidth: 400 GB/s to its host_memory");
+  }
+}
+
 }  // namespace rehearse::sim

@@ -5,6 +5,8 @@
 
 #include "sim/job/checks.hpp"
 #include "sim/job/refusal.hpp"
+#include "workloads/schedule.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -76,10 +78,12 @@ void check_sequence(const Node& node, const Workload& workload) {
   if (parallel.cp > 1 && workload.attention == workloads::Attention::unfused) {
     refuse(node, node.find("attention") ? "attention" : "parallel.cp", "context parallelism (cp > 1) needs attention: flash");
   }
-  // Ring attention gives each rank one block from either end, so that causal work is balanced.
-  const int blocks = parallel.cp > 1 ? 2 * parallel.cp : 1;
+  // Each rank has one block from either end, so that causal work is balanced; exchanged for heads, the whole sequence.
+  const int per_rank = parallel.cp > 1 && parallel.cp_comm != workloads::ContextComm::all_to_all ? 2 : 1;
+  const int blocks = per_rank * parallel.cp;
   if (sequence % blocks != 0) {
-    refuse(node, "batch.sequence", fmt::format("sequence ({}) is not a multiple of 2*cp = 2*{} = {}", sequence, parallel.cp, blocks),
+    const std::string what = per_rank == 2 ? fmt::format("2*cp = 2*{} = {}", parallel.cp, blocks) : fmt::format("cp = {}", blocks);
+    refuse(node, "batch.sequence", fmt::format("sequence ({}) is not a multiple of {}", sequence, what),
            fmt::format("sequence: {} would work", multiples_near(sequence, blocks)));
   }
   if (!parallel.sp) return;
@@ -91,12 +95,47 @@ void check_sequence(const Node& node, const Workload& workload) {
   }
 }
 
+// All-to-all context parallelism gives each rank whole sequences of a share of the heads.
+void check_context_parallel(const Node& node, const Workload& workload) {
+  const workloads::Parallel& parallel = workload.parallel;
+  if (parallel.cp_comm != workloads::ContextComm::all_to_all || workload.model.heads == 0) return;
+  const auto check = [&](const char* what, int heads) {
+    const int on_gpu = std::max(1, heads / parallel.tp);
+    if (on_gpu % parallel.cp == 0) return;
+    refuse(node, "parallel.cp_comm",
+           fmt::format("all-to-all needs the model's {} on a GPU ({}/{} = {}) to be a multiple of cp ({})", what, heads, parallel.tp,
+                       on_gpu, parallel.cp),
+           "cp_comm: ring or all-gather would work");
+  };
+  check("heads", workload.model.heads);
+  check("kv_heads", workload.model.kv_heads);
+}
+
+void check_shard_group(const Node& node, const Workload& workload) {
+  const int whole = workloads::replica_sync(workload).ranks;
+  const int group = workload.optimizer.shard_group;
+  if (group == whole) return;
+  if (workloads::ScheduleRegistry::get(workload.schedule).mirrors()) {
+    refuse(node, "optimizer.shard_group", fmt::format("shard_group ({}) with schedule {}", group, workload.schedule),
+           fmt::format("leave it out to shard over all {} ranks with the same parameters", whole));
+  }
+  if (workload.optimizer.zero_stage == 0) {
+    refuse(node, "optimizer.shard_group", fmt::format("shard_group ({}) without sharding", group),
+           "sharding: zero1, zero2 or zero3, or leave shard_group out");
+  }
+  if (whole % group == 0) return;
+  refuse(node, "optimizer.shard_group",
+         fmt::format("shard_group ({}) does not divide dp*cp = {}*{} = {}", group, workload.parallel.dp, workload.parallel.cp, whole));
+}
+
 }  // namespace
 
 void check_layout(const Node& node, const Workload& workload) {
   check_stages(node, workload);
   check_tensor_parallel(node, workload);
   check_sequence(node, workload);
+  check_context_parallel(node, workload);
+  check_shard_group(node, workload);
 }
 
 void check_recomputed_layers(const Node& node, const Workload& workload) {

@@ -13,6 +13,8 @@ void settle_gpus(const config::Node& node, Job& job);
 void check_layout(const config::Node& node, const workloads::Workload& workload);
 // The batch, the schedule and what they ask of one another.
 void check_batch(const config::Node& node, const workloads::Workload& workload);
+// What is kept or computed on the host: the cluster says what its nodes have.
+void check_host(const config::Node& node, const Job& job);
 // recompute.full_layers, once the layers can be split.
 void check_recomputed_layers(const config::Node& node, const workloads::Workload& workload);
 // The GPU can compute in the job's precision.

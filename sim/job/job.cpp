@@ -76,6 +76,7 @@ void check(const Node& node, Job& job) {
   check_batch(node, job.workload);
   check_recomputed_layers(node, job.workload);
   check_precision(node, job);
+  check_host(node, job);
 }
 
 // Faults strike the nodes, rails and spines that the job uses.

@@ -16,8 +16,8 @@ std::string model_text(const workloads::Model& model) {
       fmt::format("{{name: {}, layers: {}, hidden: {}, heads: {}, kv_heads: {}, head_dim: {}, ffn: {}, activation: {}, vocab: {}, ",
                   yaml_text(model.name), model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim, model.ffn,
                   workloads::activations.of(model.activation), model.vocab);
-  out += fmt::format("tied_embeddings: {}, positions: {}, biases: {}, norm: {}", model.tied_embeddings,
-                     workloads::positions.of(model.positions), model.biases, workloads::norms.of(model.norm));
+  out += fmt::format("tied_embeddings: {}, positions: {}, biases: {}, norm: {}, dropout: {}", model.tied_embeddings,
+                     workloads::positions.of(model.positions), model.biases, workloads::norms.of(model.norm), model.dropout);
   if (model.moe) {
     out += fmt::format(", moe: {{experts: {}, top_k: {}, shared: {}, ffn: {}, first_dense: {}, every: {}}}", model.moe->experts,
                        model.moe->top_k, model.moe->shared, model.moe->ffn, model.moe->first_dense, model.moe->every);
@@ -37,9 +37,9 @@ Node named(const Part& part) {
 }
 
 std::string parallel_text(const workloads::Parallel& parallel) {
-  std::string out =
-      fmt::format("{{tp: {}, cp: {}, pp: {}, dp: {}, ep: {}, etp: {}, vpp: {}, sp: {}, order: {}", parallel.tp, parallel.cp, parallel.pp,
-                  parallel.dp, parallel.ep, parallel.etp, parallel.vpp, parallel.sp, fmt::join(parallel.order, "-"));
+  std::string out = fmt::format("{{tp: {}, cp: {}, pp: {}, dp: {}, ep: {}, etp: {}, vpp: {}, cp_comm: {}, sp: {}, order: {}", parallel.tp,
+                                parallel.cp, parallel.pp, parallel.dp, parallel.ep, parallel.etp, parallel.vpp,
+                                workloads::context_comms.of(parallel.cp_comm), parallel.sp, fmt::join(parallel.order, "-"));
   if (!parallel.layers_per_stage.empty()) out += fmt::format(", layers_per_stage: [{}]", fmt::join(parallel.layers_per_stage, ", "));
   return out + "}";
 }

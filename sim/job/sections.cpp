@@ -78,7 +78,7 @@ workloads::Precision precision_of(DType type) {
 }  // namespace
 
 void read_parallel(const Node& job, workloads::Parallel& parallel) {
-  const Section section(job, "parallel", {"tp", "cp", "pp", "dp", "ep", "etp", "vpp", "sp", "order", "layers_per_stage"});
+  const Section section(job, "parallel", {"tp", "cp", "pp", "dp", "ep", "etp", "vpp", "cp_comm", "sp", "order", "layers_per_stage"});
   parallel.tp = section.integer("tp", 1, most_gpus, 1);
   parallel.cp = section.integer("cp", 1, most_gpus, 1);
   parallel.pp = section.integer("pp", 1, most_gpus, 1);
@@ -86,6 +86,7 @@ void read_parallel(const Node& job, workloads::Parallel& parallel) {
   parallel.ep = section.integer("ep", 1, most_gpus, 1);
   parallel.etp = section.integer("etp", 1, most_gpus, parallel.tp);
   parallel.vpp = section.integer("vpp", 1, 1000, 1);
+  if (const auto comm = section.find("cp_comm")) parallel.cp_comm = workloads::context_comms.read(*comm);
   parallel.sp = section.flag("sp", false);
   if (const auto order = section.find("order")) parallel.order = read_order(*order);
   const auto split = section.find("layers_per_stage");

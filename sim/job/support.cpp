@@ -26,16 +26,7 @@ const std::array rows{
     Unsupported{"model", [](const Workload& w) { return std::string(w.model.mla ? "multi-head latent attention (mla)" : ""); }},
     Unsupported{"model", [](const Workload& w) { return std::string(w.model.mtp > 0 ? "multi-token prediction (mtp)" : ""); }},
     Unsupported{"parallel.ep", [](const Workload& w) { return w.parallel.ep > 1 ? std::to_string(w.parallel.ep) : ""; }},
-    Unsupported{"offload.activations", [](const Workload& w) { return std::string(w.offload_activations ? "true" : ""); }},
     Unsupported{"optimizer.kind", [](const Workload& w) { return w.optimizer.kind == "adam" ? "" : config::shown(w.optimizer.kind); }},
-    Unsupported{"optimizer.device", [](const Workload& w) { return std::string(w.optimizer.on_cpu ? "cpu" : ""); }},
-    Unsupported{"optimizer.shard_group",
-                [](const Workload& w) {
-                  const int whole = workloads::replica_sync(w).ranks;
-                  return w.optimizer.shard_group == 0 || w.optimizer.shard_group == whole
-                             ? ""
-                             : fmt::format("{} (other than dp*cp = {})", w.optimizer.shard_group, whole);
-                }},
     Unsupported{"overlap.ep", [](const Workload& w) { return std::string(w.overlap.ep ? "true" : ""); }},
 };
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+
+#include "workloads/rank_grid.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -36,6 +39,16 @@ double usable_bytes(const Gpu& gpu) { return gpu.memory_bytes - driver_bytes; }
 void add_cache(const Job& job, RankMemory& memory) {
   memory.cached_bytes = job.software.memory.fragmentation * memory.tensor_bytes();
   memory.stuck_bytes = stuck_share * memory.cached_bytes;
+}
+
+HostMemory fullest_host(const Job& job, const std::vector<RankMemory>& ranks) {
+  std::map<int, double> of_stage, of_node;
+  for (const RankMemory& rank : ranks) of_stage[rank.stage] = std::max(of_stage[rank.stage], rank.host_bytes);
+  if (std::ranges::all_of(of_stage, [](const auto& entry) { return entry.second == 0; })) return {};
+  const workloads::RankGrid grid(job.workload.parallel);
+  for (int rank = 0; rank < grid.size(); ++rank) of_node[rank / job.cluster.gpus_per_node] += of_stage[grid.coordinates(rank).pp];
+  const auto fullest = std::ranges::max_element(of_node, {}, [](const auto& entry) { return entry.second; });
+  return {fullest->first, fullest->second, job.cluster.host_memory.bytes};
 }
 
 }  // namespace rehearse::sim

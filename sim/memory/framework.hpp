@@ -15,4 +15,7 @@ namespace rehearse::sim {
 // Fills in what the allocator keeps beyond the tensors' peak.
 void add_cache(const Job& job, RankMemory& memory);
 
+// Ranks of one stage keep equally much.
+[[nodiscard]] HostMemory fullest_host(const Job& job, const std::vector<RankMemory>& ranks);
+
 }  // namespace rehearse::sim

@@ -50,6 +50,9 @@ RankMemory peak_of(const Job& job, const StepGraph& graph, std::size_t rank, con
     memory.at_s = time_of(event, run);
     memory.operation = graph.labels[graph.ops[event.op].label];
   }
+  double host = 0, most_on_host = 0;
+  for (const Allocation& event : in_order(allocations.host, run)) most_on_host = std::max(most_on_host, host += event.bytes);
+  memory.host_bytes = allocations.held.host + most_on_host;
   add_cache(job, memory);
   return memory;
 }
@@ -70,6 +73,7 @@ MemoryResult memory_of(const Job& job, const StepGraph& graph, const std::vector
   const std::vector<RankAllocations> all = allocations_of(job, graph);
   MemoryResult result;
   for (std::size_t rank = 0; rank < all.size(); ++rank) result.ranks.push_back(peak_of(job, graph, rank, all[rank], steps.back()));
+  result.host = fullest_host(job, result.ranks);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sim/memory/framework.hpp"
+#include "workloads/offload.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/schedule.hpp"
 #include "workloads/stage_program.hpp"
@@ -34,6 +35,7 @@ class Stage {
         shape_(workloads::pipeline_shape(workload_)),
         order_(schedule().order(shape_, stage)) {
     list_turns();
+    moves_ = workloads::offloading(workloads::unit_turns(order_, program), program);
   }
 
   // Raises `memory` to the largest sum of what is kept and what the turn at hand needs.
@@ -49,6 +51,20 @@ class Stage {
       }
       if (frees(i)) kept -= turns_[i].unit->activations;
     }
+  }
+
+  // Most activations that the host holds at any time: from the end of their forward to the start of their backward.
+  [[nodiscard]] double most_on_host() const {
+    double held = 0, most = 0;
+    for (std::size_t i = 0; i < turns_.size(); ++i) {
+      most = std::max(most, held);
+      if (leaves(i)) held += turns_[i].unit->activations;
+      if (i + 1 < turns_.size() && comes_back(i + 1)) {
+        most = std::max(most, held);
+        held -= turns_[i + 1].unit->activations;
+      }
+    }
+    return most;
   }
 
  private:
@@ -72,14 +88,8 @@ class Stage {
     return turns_[i].slot.kind == Slot::Kind::backward || turns_[i].slot.kind == Slot::Kind::backward_weight;
   }
 
-  // Whether turns i and i+1 are forward and backward of the same unit and micro-batch.
-  [[nodiscard]] bool turns_around(std::size_t i) const {
-    if (i + 1 >= turns_.size() || !forward(i) || forward(i + 1)) return false;
-    return turns_[i].unit == turns_[i + 1].unit && turns_[i].slot.microbatch == turns_[i + 1].slot.microbatch;
-  }
-  [[nodiscard]] bool leaves(std::size_t i) const { return turns_[i].unit->offloads && !turns_around(i); }
-  [[nodiscard]] bool turned_around(std::size_t i) const { return i > 0 && turns_around(i - 1); }
-  [[nodiscard]] bool comes_back(std::size_t i) const { return input_gradient(i) && turns_[i].unit->offloads && !turned_around(i); }
+  [[nodiscard]] bool leaves(std::size_t i) const { return moves_.leave[i]; }
+  [[nodiscard]] bool comes_back(std::size_t i) const { return moves_.come_back[i]; }
   // Back from the host for both of its backward turns.
   [[nodiscard]] bool comes_to_stay(std::size_t i) const { return comes_back(i) && !weight_gradient(i); }
   [[nodiscard]] bool frees(std::size_t i) const { return weight_gradient(i) && !comes_back(i); }
@@ -132,6 +142,7 @@ class Stage {
   workloads::PipelineShape shape_;
   std::vector<Slot> order_;
   std::vector<Turn> turns_;
+  workloads::Offloading moves_;
 };
 
 }  // namespace
@@ -144,10 +155,13 @@ MemoryResult predicted_memory(const Job& job) {
   for (int s = 0; s < stages; ++s) {
     const workloads::StaticMemory tensors = workloads::static_memory(job.workload, job.software.memory.habits, programs[s].parameters);
     RankMemory memory{grid.rank({0, 0, 0, s}), s, job.gpus / stages, held_all_the_time(job, tensors), usable_bytes(job.gpu), 0, "start"};
-    Stage(job, s, programs[s]).find_peak(memory);
+    const Stage stage(job, s, programs[s]);
+    stage.find_peak(memory);
+    memory.host_bytes = tensors.host + stage.most_on_host();
     add_cache(job, memory);
     result.ranks.push_back(std::move(memory));
   }
+  result.host = fullest_host(job, result.ranks);
   return result;
 }
 

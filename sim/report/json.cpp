@@ -34,6 +34,7 @@ Json memory_json(const RankMemory& memory) {
           {"fits", memory.fits()},
           {"at_s", memory.at_s},
           {"operation", memory.operation},
+          {"host_bytes", memory.host_bytes},
           {"at_peak_bytes", std::move(at_peak)}};
 }
 
@@ -58,6 +59,7 @@ Json array_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
 }
 
 Json step_json(const StepResult& result) {
+  const HostMemory& host = result.memory.host;
   return {{"method", result.method},
           {"step_s", result.step_s},
           {"tokens_per_s", result.tokens_per_s},
@@ -71,7 +73,10 @@ Json step_json(const StepResult& result) {
           {"seed", result.seed},
           {"input_hash", result.input_hash},
           {"ranks", array_json(result.ranks, rank_json)},
-          {"memory", {{"fits", result.memory.fits()}, {"ranks", array_json(result.memory.ranks, memory_json)}}},
+          {"memory",
+           {{"fits", result.memory.fits()},
+            {"host", {{"node", host.node}, {"bytes", host.bytes}, {"capacity_bytes", host.capacity_bytes}}},
+            {"ranks", array_json(result.memory.ranks, memory_json)}}},
           {"collectives", array_json(result.collectives, collective_json)}};
 }
 

@@ -59,12 +59,22 @@ Table memory_table(const StepResult& result) {
 std::string memory_line(const StepResult& result) {
   const RankMemory* fullest = result.memory.fullest();
   if (fullest == nullptr) return "";
-  return fmt::format("memory: {} of {} GiB on stage {}", in_gib(fullest->needed_bytes()), in_gib(fullest->capacity_bytes), fullest->stage);
+  const HostMemory& host = result.memory.host;
+  const std::string on_host =
+      host.bytes > 0 ? fmt::format(", {} of {} GiB in the memory of node {}", in_gib(host.bytes), in_gib(host.capacity_bytes), host.node)
+                     : "";
+  return fmt::format("memory: {} of {} GiB on stage {}{}", in_gib(fullest->needed_bytes()), in_gib(fullest->capacity_bytes), fullest->stage,
+                     on_host);
 }
 
 std::string shortage(const StepResult& result) {
   if (result.memory.fits()) return "";
   const RankMemory& rank = *result.memory.fullest();
+  if (rank.fits()) {
+    const HostMemory& host = result.memory.host;
+    return fmt::format("{}: does not fit: the GPUs of node {} keep {} GiB in host memory of {} GiB; {} GiB are missing", result.method,
+                       host.node, in_gib(host.bytes), in_gib(host.capacity_bytes), in_gib(host.bytes - host.capacity_bytes));
+  }
   return fmt::format("{}: does not fit: rank {} (stage {}) needs {} of {} GiB {}; {} GiB are missing; the largest part is {}, {} GiB",
                      result.method, rank.rank, rank.stage, in_gib(rank.needed_bytes()), in_gib(rank.capacity_bytes), when(rank),
                      in_gib(rank.needed_bytes() - rank.capacity_bytes), largest_use(rank),

@@ -11,7 +11,7 @@ namespace rehearse::sim {
 // The fullest rank of every pipeline stage, GiB at its peak by use.
 [[nodiscard]] Table memory_table(const StepResult& result);
 
-// "memory: 61.2 of 80 GiB on stage 0 while B layer 3 runs"; "" without memory results.
+// "memory: 61.20 of 79.35 GiB on stage 0", and what is kept in host memory; "" without memory results.
 [[nodiscard]] std::string memory_line(const StepResult& result);
 
 // What does not fit: which rank, when, while what runs, what is largest, how much is missing; "" when everything fits.

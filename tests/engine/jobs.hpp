@@ -33,6 +33,7 @@ cluster:
   nics: {{per_node: {}, bandwidth: 200 Gbps, efficiency: 0.9, latency: 6 us}}
   network: {{kind: single_switch}}
   host: {{bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}}
+  host_memory: {{size: 2 TiB, bandwidth: 200 GB/s}}
 gpus: {}
 parallel: {}
 batch: {}

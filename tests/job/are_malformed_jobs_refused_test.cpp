@@ -52,7 +52,7 @@ TEST(AreMalformedJobsRefused, bad_overrides) {
   };
   EXPECT_EQ(refusal("parallel.tpp", "4"),
             "--set parallel.tpp=4:1:10: error: unknown key 'tpp' in parallel\n    1 | parallel.tpp=4\n      |          ^\n"
-            "  did you mean 'tp'? known: tp, cp, pp, dp, ep, etp, vpp, sp, order, layers_per_stage");
+            "  did you mean 'tp'? known: tp, cp, pp, dp, ep, etp, vpp, cp_comm, sp, order, layers_per_stage");
   EXPECT_EQ(refusal("parallel.tp", "3"),
             "data/workloads/jobs/small.yaml:4:11: error: tp*cp*pp*dp = 3*1*2*4 = 24, but the job has 16 GPUs\n"
             "    4 | parallel: {tp: 2, pp: 2, dp: 4}\n      |           ^\n  gpus: 24 would fit");

@@ -50,9 +50,11 @@ TEST(DoesAResolvedJobRepeat, with_every_option_away_from_its_default) {
   enter_sandbox();
   const Job job = read_text(small_job(
       "name: 'a \"quoted\" name: #1'\n"
-      "parallel: {tp: 2, cp: 2, pp: 2, dp: 2, vpp: 2, sp: true, order: tp-cp-ep-pp-dp, layers_per_stage: [1, 3, 3, 1]}\n"
-      "precision: {compute: fp16, weights: fp16, gradients: bf16, optimizer: bf16}\nattention: unfused\nrecompute: {full_layers: 2}\n"
-      "optimizer: {sharding: zero3}\noverlap: {cp: false, pp: false, dp_gradients: true, dp_parameters: true, tp_splits: 8}\n"
+      "parallel: {tp: 2, cp: 2, pp: 2, dp: 2, vpp: 2, sp: true, cp_comm: all-gather, order: tp-cp-ep-pp-dp, layers_per_stage: [1, 3, 3, "
+      "1]}\n"
+      "precision: {compute: fp16, weights: fp16, gradients: bf16, optimizer: bf16}\nattention: flash\nrecompute: {full_layers: 2}\n"
+      "optimizer: {sharding: zero3, shard_group: 2}\noverlap: {cp: false, pp: false, dp_gradients: true, dp_parameters: true, tp_splits: "
+      "8}\n"
       "simulation: {granularity: operator, collectives: step, ranks: all, steps: 3, seed: 42}\n"
       "training: {tokens: 15e12}\ncheckpoint: {interval: 10 min, size: 1 TB, mode: async, to: disk}\nrecovery: {policy: shrink, repair: 4 "
       "h}\nfaults: {all: {source: poisson, rate: 0.005 /day}}\n"));
@@ -61,6 +63,8 @@ TEST(DoesAResolvedJobRepeat, with_every_option_away_from_its_default) {
   EXPECT_EQ(again.workload.parallel.order, job.workload.parallel.order);
   EXPECT_EQ(again.workload.recompute.full_layers, 2);
   EXPECT_EQ(again.workload.optimizer.zero_stage, 3);
+  EXPECT_EQ(again.workload.optimizer.shard_group, 2);
+  EXPECT_EQ(again.workload.parallel.cp_comm, workloads::ContextComm::all_gather);
   EXPECT_EQ(again.simulation.collectives, Fidelity::step);
   EXPECT_EQ(again.resolved.at("training").at("tokens").as_number(0, 1e18), 15e12);
   EXPECT_EQ(again.resolved.at("checkpoint").at("interval").as_string(), "10 min");

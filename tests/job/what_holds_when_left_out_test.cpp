@@ -92,6 +92,9 @@ TEST_F(WhatHoldsWhenLeftOut, biases_and_norms_follow_the_activation) {
     const std::string text = "{layers: 2, hidden: 64, heads: 4, ffn: 256, vocab: 100, activation: " + activation + more + "}";
     return workloads::read_model(config::Node::load_text(text, "m"), "m");
   };
+  EXPECT_EQ(model("gelu").dropout, 0.1);
+  EXPECT_EQ(model("gelu", ", dropout: 0").dropout, 0);
+  EXPECT_EQ(model("swiglu").dropout, 0);
   EXPECT_TRUE(model("gelu").biases);
   EXPECT_EQ(model("gelu").norm, workloads::Norm::layernorm);
   EXPECT_FALSE(model("swiglu").biases);

@@ -58,6 +58,29 @@ TEST(TimelineEqualsFormula, AtEveryGranularity) {
   }
 }
 
+TEST(TimelineEqualsFormula, WithOffloadOnEverySchedule) {
+  for (const char* schedule : {"1f1b", "zb-h1", "zb-h2"}) {
+    for (const char* recompute : {"none", "selective", "full"}) {
+      for (const char* granularity : {"stage", "layer"}) {
+        const std::string extra =
+            fmt::format("schedule: {}\nrecompute: {}\noffload: {{activations: true}}\nsimulation: {{granularity: {}}}\n", schedule,
+                        recompute, granularity);
+        expect_equal_peaks(small_job(4, "{pp: 4}", "{global: 8, micro: 1, sequence: 4096}", extra, 8, 16), extra);
+      }
+    }
+  }
+}
+
+TEST(TimelineEqualsFormula, WithEveryKindOfContextParallelismAndHybridSharding) {
+  for (const char* comm : {"ring", "all-gather", "all-to-all"}) {
+    for (const char* sharding : {"zero1", "zero3"}) {
+      const std::string extra = fmt::format("optimizer: {{sharding: {}, shard_group: 2}}\n", sharding);
+      expect_equal_peaks(small_job(8, fmt::format("{{cp: 2, dp: 4, cp_comm: {}}}", comm), "{global: 8, micro: 1, sequence: 4096}", extra),
+                         comm + extra);
+    }
+  }
+}
+
 // 1f1b, 8 equal layers without ends on 4 stages, 8 micro-batches, bf16 with fp32 gradients: stage s holds min(8, 4 - s) micro-batches of 2
 // layers; backward of a layer works on the gradients of its input and output (2 s b h) and of the MLP's intermediate tensors (2 s b 4h),
 // all in 2 bytes, while the next input or gradient (s b h, 2 bytes) arrives.

@@ -55,7 +55,7 @@ const std::vector<Case>& cases() {
      R"(cluster.yaml:8:1: error: unknown key 'gpus_pr_node'
     8 | gpus_pr_node: 8
       | ^
-  did you mean 'gpus_per_node'? known: gpu, gpus_per_node, nodes, intra_node, supernode, nics, pcie, network, host, storage, source, sources, notes)"},
+  did you mean 'gpus_per_node'? known: gpu, gpus_per_node, nodes, intra_node, supernode, nics, pcie, network, host, host_memory, storage, source, sources, notes)"},
     {"NoGpu", without("gpu"),
      R"(cluster.yaml:1:1: error: missing key 'gpu'
     1 | gpus_per_node: 8

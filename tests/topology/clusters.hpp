@@ -37,7 +37,7 @@ inline std::string way(const Fabric& fabric, const std::vector<LinkId>& links) {
   std::string text;
   for (const LinkId id : links) {
     if (text.empty()) text = fabric.vertex_name(fabric.links()[id].from);
-    text += " " + fabric.vertex_name(fabric.links()[id].to);
+    text += fmt::format(" {}", fabric.vertex_name(fabric.links()[id].to));
   }
   return text;
 }

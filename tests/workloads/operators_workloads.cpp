@@ -14,6 +14,7 @@ Workload gpt(int layers, int hidden, int heads, int vocab, int sequence, int mic
   model.head_dim = hidden / heads;
   model.ffn = 4 * hidden;
   model.activation = Activation::gelu;
+  model.dropout = 0.1;
   model.vocab = vocab;
   model.tied_embeddings = true;
   model.positions = Positions::learned;

@@ -41,14 +41,26 @@ TEST(RankGrid, PipelineBeforeData) {
   EXPECT_EQ(grid.group(GroupKind::dp, 0), (Ranks{0, 8}));
 }
 
+// Hybrid sharding: shards among neighbours in dp_cp order, copies across.
+TEST(RankGrid, ShardGroupsAndTheirCopies) {
+  const RankGrid grid(plan(2, 2, 4, 1, {"tp", "cp", "ep", "dp", "pp"}), false, 4);
+  EXPECT_EQ(grid.group(GroupKind::dp_cp, 1), (Ranks{1, 3, 5, 7, 9, 11, 13, 15}));
+  EXPECT_EQ(grid.group(GroupKind::shard, 1), (Ranks{1, 3, 5, 7}));
+  EXPECT_EQ(grid.group(GroupKind::shard, 13), (Ranks{9, 11, 13, 15}));
+  EXPECT_EQ(grid.group(GroupKind::replicas, 1), (Ranks{1, 9}));
+  EXPECT_EQ(grid.group(GroupKind::replicas, 14), (Ranks{6, 14}));
+}
+
 TEST(RankGrid, EveryKindOfGroupPartitionsTheRanks) {
   std::mt19937 random(1);
   std::vector<std::string> order{"tp", "cp", "ep", "dp", "pp"};
   for (int i = 0; i < 100; ++i) {
     std::shuffle(order.begin(), order.end(), random);
     const auto size = [&] { return 1 << (random() % 3); };
-    const RankGrid grid(plan(size(), size(), size(), size(), order));
-    for (const GroupKind kind : {GroupKind::tp, GroupKind::cp, GroupKind::dp, GroupKind::pp, GroupKind::dp_cp}) {
+    const int cp = size(), dp = size();
+    const RankGrid grid(plan(size(), cp, dp, size(), order), false, cp * dp > 1 ? cp * dp / 2 : 1);
+    for (const GroupKind kind :
+         {GroupKind::tp, GroupKind::cp, GroupKind::dp, GroupKind::pp, GroupKind::dp_cp, GroupKind::shard, GroupKind::replicas}) {
       std::multiset<int> seen;
       for (int rank = 0; rank < grid.size(); ++rank) {
         const Ranks members = grid.group(kind, rank);

@@ -67,6 +67,63 @@ Section ring(const Shard& shard) {
   return section;
 }
 
+// Keys and values of the whole sequence are gathered (again for backward), the queries stay (Llama 3, section 3.3.2): two kernels, one for
+// each of the rank's two pieces, with the work of a ring's cp steps.
+Section gathered(const Shard& shard) {
+  constexpr int pieces = 2;
+  const auto cp = static_cast<double>(shard.cp);
+  const double keys_and_values = 2.0 * static_cast<double>(shard.tokens * shard.kv_width) * shard.element;
+  const auto whole = [&](Operator op, double copies) {  // of keys and values that the kernel reads or writes
+    op.key *= shard.cp;
+    op.flops *= cp;
+    op.bytes += copies * (cp - 1) * keys_and_values;
+    op.kernels *= pieces;
+    return op;
+  };
+  const auto gather = [&](Pass pass) {
+    return Communication{"key/value all-gather", CollectiveKind::all_gather, GroupKind::cp, cp * keys_and_values, pass};
+  };
+  Section section;
+  section.forward = {gather(Pass::forward), whole(flash_forward(shard), 1)};
+  section.backward = {gather(Pass::backward_input), whole(flash_backward(shard), 2),
+                      Communication{"key/value gradient reduce-scatter", CollectiveKind::reduce_scatter, GroupKind::cp,
+                                    cp * keys_and_values, Pass::backward_input}};
+  return section;
+}
+
+// The sequence is exchanged for heads before attention and back after it (Jacobs et al. 2023, DeepSpeed-Ulysses).
+Section exchanged(const Shard& shard) {
+  Shard heads = shard;
+  heads.sequence *= shard.cp;
+  heads.tokens *= shard.cp;
+  heads.heads /= shard.cp;
+  heads.kv_heads /= shard.cp;
+  heads.query_width /= shard.cp;
+  heads.kv_width /= shard.cp;
+  const auto exchange = [&](const char* name, std::int64_t width, Pass pass) {
+    return Communication{name, CollectiveKind::all_to_all, GroupKind::cp, static_cast<double>(shard.tokens * width) * shard.element, pass};
+  };
+  const std::int64_t qkv = shard.query_width + 2 * shard.kv_width;
+  Section section;
+  section.forward = {exchange("qkv all-to-all", qkv, Pass::forward), flash_forward(heads),
+                     exchange("context all-to-all", shard.query_width, Pass::forward)};
+  section.backward = {exchange("context gradient all-to-all", shard.query_width, Pass::backward_input), flash_backward(heads),
+                      exchange("qkv gradient all-to-all", qkv, Pass::backward_input)};
+  return section;
+}
+
+Section over_context_group(const Workload& workload, const Shard& shard) {
+  switch (workload.parallel.cp_comm) {
+    case ContextComm::all_gather:
+      return gathered(shard);
+    case ContextComm::all_to_all:
+      return exchanged(shard);
+    case ContextComm::ring:
+      break;
+  }
+  return ring(shard);
+}
+
 // A product of the unfused kernel over all heads: m = b * a/t * s rows.
 Operator batched_product(const Shard& shard, const char* name, Pass pass, std::int64_t n, std::int64_t k) {
   Operator op;
@@ -126,7 +183,7 @@ Section rotary(const Workload& workload, const Shard& shard) {
 Section core_attention(const Workload& workload, const Shard& shard) {
   const bool is_flash = workload.attention == Attention::flash;
   if (shard.cp > 1 && !is_flash) throw config::InputError("context parallelism needs attention: flash");
-  if (shard.cp > 1) return ring(shard);
+  if (shard.cp > 1) return over_context_group(workload, shard);
   return is_flash ? flash(shard) : unfused(workload, shard);
 }
 

@@ -35,6 +35,10 @@ BlockProgram layer_program(const Workload& workload, bool recomputed) {
     program.recompute = as_recompute(cut ? without_last_product(program.forward) : program.forward);
   } else if (workload.recompute.kind == RecomputeKind::selective && shard.heads > 0) {
     program.recompute = as_recompute(core_attention(workload, shard).forward);
+    // Queries, keys and values are kept as they were exchanged, and so is the projection's input.
+    if (workload.parallel.cp_comm == ContextComm::all_to_all) {
+      std::erase_if(program.recompute, [](const Item& item) { return std::holds_alternative<Communication>(item); });
+    }
   }
   return program;
 }

@@ -23,10 +23,17 @@ OptimizerProgram optimizer_program(const Workload& workload, double parameters) 
   const double state = bytes_of(workload.precision.optimizer);
   // Weights that are kept in fewer bits than the master copy are written from it.
   const double weight = bytes_of(workload.precision.weights) < state ? bytes_of(workload.precision.weights) : 0;
+  const std::vector<Operator> clipping{update_operator("gradient_norm", parameters * gradient, 1),
+                                       update_operator("gradient_clip", parameters * 2 * gradient, 1)};
+  if (workload.optimizer.on_cpu) {
+    const double sent = parameters * bytes_of(workload.precision.weights);
+    return {clipping, {parameters * gradient, parameters * (gradient + fused_passes * state + weight), sent}};
+  }
   const bool fused = workload.fusions.optimizer;
   const double update = gradient + (fused ? fused_passes : foreach_passes) * state + weight;
-  return {{update_operator("gradient_norm", parameters * gradient, 1), update_operator("gradient_clip", parameters * 2 * gradient, 1),
-           update_operator("adam", parameters * update, fused ? 1 : foreach_kernels)}};
+  OptimizerProgram program{clipping, {}};
+  program.update.push_back(update_operator("adam", parameters * update, fused ? 1 : foreach_kernels));
+  return program;
 }
 
 }  // namespace rehearse::workloads

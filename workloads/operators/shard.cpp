@@ -56,7 +56,7 @@ Shard shard_of(const Workload& workload) {
   shard.cp = workload.parallel.cp;
   shard.sp = workload.parallel.sp && shard.tp > 1;
   shard.hidden = workload.model.hidden;
-  shard.dropout = workload.model.activation == Activation::gelu;
+  shard.dropout = workload.model.dropout > 0;
   fill_types(shard, workload);
   fill_tokens(shard, workload);
   fill_attention(shard, workload.model);

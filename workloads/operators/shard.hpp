@@ -20,7 +20,7 @@ struct Shard {
   std::int64_t ffn = 0;                                // intermediate size
   std::int64_t vocab = 0;                              // padded to a multiple of 128 * tp, divided by tp
   bool sp = false;
-  bool dropout = false;        // the GPT family trains with dropout
+  bool dropout = false;        // masks and their kernels
   double element = 2;          // bytes of an activation
   DType linear = DType::bf16;  // of the linear layers
   DType dense = DType::bf16;   // of core attention and the head, which stay in 16 bits when the linear layers use 8 or 4

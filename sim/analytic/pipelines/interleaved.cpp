@@ -12,6 +12,17 @@ namespace {
 
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
+// p v - 1 hops one way. Those that are negative (early messages) shorten only the first p - 1: later chunks wait for their turn.
+double hops_s(const std::vector<double>& hop_s, int chunks) {
+  double first = 0, all = 0;
+  for (std::size_t s = 0; s < hop_s.size(); ++s) {
+    const double late = std::max(0.0, hop_s[s]);
+    if (s + 1 < hop_s.size()) first += hop_s[s] - late;
+    all += chunks * late;
+  }
+  return first + all - std::max(0.0, hop_s.back());
+}
+
 class InterleavedFormula final : public PipelineFormula {
  public:
   [[nodiscard]] double seconds(const PipelineTimes& given) const override {
@@ -25,8 +36,7 @@ class InterleavedFormula final : public PipelineFormula {
       all += busy;
     }
     const double mean_chunk = all / (p * v);  // the fill passes through all stages, not only the busiest
-    const double hops = v * sum(times.hop_s) - times.hop_s.back();
-    return times.microbatches * busiest + (p - 1) * mean_chunk + 2 * hops;
+    return times.microbatches * busiest + (p - 1) * mean_chunk + 2 * hops_s(times.hop_s, v);
   }
 };
 

@@ -1,0 +1,23 @@
+// What moving activations to the host's memory and back adds to a chunk's time: equations (33)-(35).
+#pragma once
+
+#include <vector>
+
+#include "sim/analytic/stage_cost.hpp"
+#include "workloads/stage_program.hpp"
+
+namespace rehearse::sim {
+
+// Seconds that a chunk's slots last longer, those of the micro-batch in the middle: the first and last ones have other neighbours, but
+// stages wait for one another then.
+struct OffloadCost {
+  std::vector<double> forward_s, backward_s, weight_s;  // [chunk]
+  // Of those the part after the last unit's own work: the slot's message to the next stage does not wait for it. Means over the chunks.
+  double after_forward_s = 0, after_backward_s = 0;
+};
+
+// A turn of a unit lasts as long as its own work beside the copy out of the turn before and the copy in for the turn after, each on its own
+// link and direction. `stage` is the pipeline stage.
+[[nodiscard]] OffloadCost offload_cost(const Job& job, const StageCost& cost, const workloads::StageProgram& program, int stage);
+
+}  // namespace rehearse::sim
