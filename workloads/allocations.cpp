@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
+#include "workloads/rank_grid.hpp"
 #include "workloads/schedule.hpp"
 
 namespace rehearse::workloads {
@@ -46,7 +48,7 @@ std::vector<std::vector<Task>> tasks_of(const StepGraph& graph) {
 
 class RankPlan {
  public:
-  RankPlan(const Workload& workload, const std::vector<std::vector<UnitMemory>>& units, const std::vector<Task>& tasks, int stage)
+  RankPlan(const Workload& workload, const RankMemories& units, const std::vector<Task>& tasks, int stage)
       : workload_(workload),
         sync_(replica_sync(workload)),
         schedule_(ScheduleRegistry::get(workload.schedule)),
@@ -71,7 +73,7 @@ class RankPlan {
   }
 
  private:
-  [[nodiscard]] const UnitMemory& memory(std::size_t i) const { return units_[tasks_[i].chunk][tasks_[i].unit]; }
+  [[nodiscard]] const UnitMemory& memory(std::size_t i) const { return units_.at(tasks_[i].chunk, tasks_[i].unit, tasks_[i].microbatch); }
   [[nodiscard]] std::size_t before(std::size_t i) const { return i == 0 ? 0 : i - 1; }
   [[nodiscard]] std::size_t after(std::size_t i) const { return std::min(i + 1, tasks_.size() - 1); }
 
@@ -140,7 +142,7 @@ class RankPlan {
   const Schedule& schedule_;
   PipelineShape shape_;
   double message_;
-  const std::vector<std::vector<UnitMemory>>& units_;
+  const RankMemories& units_;
   const std::vector<Task>& tasks_;
   int stage_;
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::size_t> last_backward_;
@@ -151,14 +153,16 @@ class RankPlan {
 
 std::vector<RankAllocations> allocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
                                          const std::vector<StageProgram>& stages) {
-  std::vector<std::vector<std::vector<UnitMemory>>> units;
-  for (const StageProgram& stage : stages) units.push_back(unit_memories(workload, habits, stage));
+  std::optional<ExpertLoads> loads;
+  if (workload.model.moe) loads.emplace(workload);
+  const RankGrid grid = rank_grid(workload);
   const std::vector<std::vector<Task>> tasks = tasks_of(graph);
   std::vector<RankAllocations> out;
   for (std::size_t rank = 0; rank < graph.ranks.size(); ++rank) {
     const int stage = graph.ranks[rank].stage;
-    out.push_back(
-        {static_memory(workload, habits, stages[stage].parameters), RankPlan(workload, units[stage], tasks[rank], stage).events()});
+    const RankMemories memories(workload, habits, stages[stage], loads ? &*loads : nullptr, grid.expert_rank(graph.ranks[rank].rank));
+    out.push_back({static_memory(workload, habits, stages[stage].parameters, stages[stage].expert_parameters),
+                   RankPlan(workload, memories, tasks[rank], stage).events()});
   }
   return out;
 }

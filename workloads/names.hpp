@@ -46,6 +46,8 @@ inline const Names<Norm> norms{{"layernorm", Norm::layernorm}, {"rmsnorm", Norm:
 inline const Names<DType> dtypes{
     {"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}, {"fp8", DType::fp8}, {"fp4", DType::fp4}};
 inline const Names<Attention> attentions{{"flash", Attention::flash}, {"unfused", Attention::unfused}};
+inline const Names<Dispatcher> dispatchers{
+    {"alltoall", Dispatcher::alltoall}, {"allgather", Dispatcher::allgather}, {"hierarchical", Dispatcher::hierarchical}};
 inline const Names<RecomputeKind> recompute_kinds{
     {"none", RecomputeKind::none}, {"selective", RecomputeKind::selective}, {"full", RecomputeKind::full}};
 

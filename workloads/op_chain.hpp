@@ -31,6 +31,7 @@ class OpChain {
   // On the chain.
   void compute(const void* origin, const std::vector<Operator>& operators, int repeat, Purpose purpose, const std::string& label);
   void collective(const Communication& what, int repeat, const std::string& label);
+  void experts(const ExpertSegment& segment, Purpose purpose, const std::string& label);
   void run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label);
   void step_overhead();
 
@@ -43,6 +44,7 @@ class OpChain {
   OpId append(Op op, const std::string& label);
   [[nodiscard]] Op placed(OpKind kind, Stream stream, Purpose purpose) const;
   [[nodiscard]] Op collective_op(const Communication& what, int repeat);
+  OpId beside(const std::vector<Communication>& calls, std::vector<OpId> after, Stream stream, const std::string& label);
   std::uint32_t group(GroupKind kind);
   void split(const SplitSegment& segment, Purpose purpose, const std::string& label);
   void ring(const RingSegment& segment, Purpose purpose, const std::string& label);

@@ -17,7 +17,7 @@ RankEmitter::RankEmitter(Build& build, std::uint32_t rank)
 
 SlotTable RankEmitter::emit() {
   list_tasks();
-  if (build_.sync.ranks > 1 && build_.sync.gathers_weights && build_.sync.overlap_parameters) gather_all_at_start();
+  if (build_.sync.replicated() && build_.sync.gathers_weights && build_.sync.overlap_parameters) gather_all_at_start();
   chain_.step_overhead();
   for (std::size_t i = 0; i < tasks_.size(); ++i) task(i);
   finish();
@@ -49,19 +49,29 @@ Place RankEmitter::place_of(const Task& task) const {
   return place;
 }
 
-Communication RankEmitter::gather(double parameters) const {
-  return {"parameter all-gather", CollectiveKind::all_gather, GroupKind::dp_cp, parameters * build_.sync.weight_bytes, Pass::update};
+// Beside the chain, dense parameters and experts one after the other; the last of them.
+OpId RankEmitter::gather(const UnitProgram& unit, const std::vector<OpId>& after, const std::string& label) {
+  OpId last = no_op;
+  for (const Communication& what : build_.sync.gathers(unit.parameters, unit.expert_parameters))
+    last = chain_.beside(what, 1, after, label);
+  return last;
 }
-Communication RankEmitter::reduction(double parameters) const {
-  const bool all = build_.sync.reduction == CollectiveKind::all_reduce;
-  return {all ? "gradient all-reduce" : "gradient reduce-scatter", build_.sync.reduction, GroupKind::dp_cp,
-          parameters * build_.sync.gradient_bytes, Pass::update};
+OpId RankEmitter::reduce(const UnitProgram& unit, const std::string& label) {
+  OpId last = no_op;
+  const std::vector<OpId> after = chain_.tail();
+  for (const Communication& what : build_.sync.reductions(unit.parameters, unit.expert_parameters)) {
+    last = chain_.beside(what, 1, after, label);
+  }
+  return last;
 }
 
 // ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
 void RankEmitter::gather_all_at_start() {
   for (const std::vector<Unit>& units : program_.chunks) {
-    for (const Unit& unit : units) gathered_[&unit] = chain_.beside(gather(unit.program->parameters), 1, {}, unit.name);
+    for (const Unit& unit : units) {
+      const OpId id = gather(*unit.program, {}, unit.name);
+      if (id != no_op) gathered_[&unit] = id;
+    }
   }
 }
 
@@ -74,7 +84,7 @@ void RankEmitter::gather_for(std::size_t i) {
   } else if (i >= 2) {
     after = ends_[i - 2];
   }
-  gather_of_task_[i] = chain_.beside(gather(tasks_[i].unit->program->parameters), 1, after, tasks_[i].unit->name);
+  gather_of_task_[i] = gather(*tasks_[i].unit->program, after, tasks_[i].unit->name);
 }
 
 void RankEmitter::gather_before(std::size_t i) {
@@ -83,17 +93,18 @@ void RankEmitter::gather_before(std::size_t i) {
     chain_.next_waits_for(it->second);
     gathered_.erase(it);
   }
-  if (!build_.sync.shards_parameters || build_.sync.ranks == 1 || t.unit == nullptr) return;
+  if (!build_.sync.shards_parameters || !build_.sync.replicated() || t.unit == nullptr) return;
   gather_for(i);
-  chain_.next_waits_for(gather_of_task_.at(i));
+  if (gather_of_task_.at(i) != no_op) chain_.next_waits_for(gather_of_task_.at(i));
   if (build_.sync.overlap_parameters) gather_for(i + 1);
 }
 
 void RankEmitter::reduce_after(const Task& t) {
-  if (build_.sync.ranks == 1 || !completes_gradients(t.slot) || t.unit == nullptr) return;
+  if (!build_.sync.replicated() || !completes_gradients(t.slot) || t.unit == nullptr) return;
   const bool last = --backwards_left_[t.unit] == 0;
   if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && last)) return;
-  const OpId id = chain_.beside(reduction(t.unit->program->parameters), 1, chain_.tail(), t.unit->name);
+  const OpId id = reduce(*t.unit->program, t.unit->name);
+  if (id == no_op) return;
   if (build_.sync.overlap_gradients) {
     last_reduction_ = id;
   } else {
@@ -163,15 +174,16 @@ void RankEmitter::leave_slot(const Slot& slot) {
 
 void RankEmitter::finish() {
   chain_.move_to({});
-  const bool replicas = build_.sync.ranks > 1;
+  const bool replicas = build_.sync.replicated();
+  const double parameters = program_.parameters, experts = program_.expert_parameters;
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !build_.sync.overlap_gradients && !build_.sync.reduce_each_microbatch) {
-    chain_.collective(reduction(program_.parameters), 1, "reduce gradients");
+    for (const Communication& what : build_.sync.reductions(parameters, experts)) chain_.collective(what, 1, "reduce gradients");
   }
   tied_embeddings();
   chain_.compute(&program_.update, program_.update, 1, Purpose::optimizer, "optimizer");
   if (replicas && build_.sync.gathers_weights && !build_.sync.overlap_parameters) {
-    chain_.collective(gather(program_.parameters), 1, "all-gather weights");
+    for (const Communication& what : build_.sync.gathers(parameters, experts)) chain_.collective(what, 1, "all-gather weights");
   }
 }
 

@@ -34,8 +34,8 @@ class RankEmitter {
   [[nodiscard]] Place place_of(const Task& task) const;
 
   // Parameters and gradients between replicas.
-  [[nodiscard]] Communication gather(double parameters) const;
-  [[nodiscard]] Communication reduction(double parameters) const;
+  OpId gather(const UnitProgram& unit, const std::vector<OpId>& after, const std::string& label);
+  OpId reduce(const UnitProgram& unit, const std::string& label);
   void gather_all_at_start();
   void gather_before(std::size_t i);
   void gather_for(std::size_t i);

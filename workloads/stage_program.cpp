@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "workloads/schedule.hpp"
 
@@ -62,6 +63,8 @@ std::vector<Segment> one_by_one(const std::vector<Item>& items, const Pairing& p
       segments.emplace_back(ComputeSegment{{*op}, 1, op->name});
     } else if (const auto* call = std::get_if<Communication>(&items[i])) {
       segments.emplace_back(CallSegment{*call, 1});
+    } else if (const auto* experts = std::get_if<RoutedExperts>(&items[i])) {
+      segments.emplace_back(ExpertSegment{*experts});
     } else {
       segments.emplace_back(RingSegment{std::get<RingAttention>(items[i]), 1});
     }
@@ -113,7 +116,11 @@ std::vector<Segment> together(const std::vector<Item>& items, int layers, const 
       run.add(*call);
     } else {
       run.flush(segments);
-      segments.emplace_back(RingSegment{std::get<RingAttention>(items[i]), layers});
+      if (const auto* experts = std::get_if<RoutedExperts>(&items[i])) {
+        segments.emplace_back(ExpertSegment{*experts});
+      } else {
+        segments.emplace_back(RingSegment{std::get<RingAttention>(items[i]), layers});
+      }
     }
   }
   run.flush(segments);
@@ -127,7 +134,11 @@ Pass pass_of(const Item& item) {
 std::vector<Item> of_pass(const std::vector<Item>& items, bool weight) {
   std::vector<Item> chosen;
   for (const Item& item : items) {
-    if ((pass_of(item) == Pass::backward_weight) == weight) chosen.push_back(item);
+    if (std::holds_alternative<RoutedExperts>(item)) {
+      chosen.emplace_back(RoutedExperts{weight ? Pass::backward_weight : Pass::backward_input});
+    } else if ((pass_of(item) == Pass::backward_weight) == weight) {
+      chosen.push_back(item);
+    }
   }
   return chosen;
 }
@@ -137,7 +148,8 @@ std::shared_ptr<const UnitProgram> compile(const BlockProgram& block, const Work
   const auto segments = [&](const std::vector<Item>& items) {
     return granularity == Granularity::op ? one_by_one(items, pairing) : together(items, layers, pairing);
   };
-  UnitProgram program{segments(block.forward), segments(block.recompute), segments(block.backward), {}, {}, block.parameters * layers};
+  UnitProgram program{segments(block.forward),   segments(block.recompute),       segments(block.backward), {}, {},
+                      block.parameters * layers, block.expert_parameters * layers};
   if (ScheduleRegistry::get(workload.schedule).splits_backward()) {
     program.backward_input = segments(of_pass(block.backward, false));
     program.backward_weight = segments(of_pass(block.backward, true));
@@ -149,16 +161,16 @@ std::shared_ptr<const UnitProgram> compile(const BlockProgram& block, const Work
 class LayerPrograms {
  public:
   LayerPrograms(const Workload& workload, Granularity granularity) : workload_(workload), granularity_(granularity) {}
-  std::shared_ptr<const UnitProgram> get(bool recomputed, int layers) {
-    auto& program = programs_[{recomputed, layers}];
-    if (!program) program = compile(layer_program(workload_, recomputed), workload_, granularity_, layers);
+  std::shared_ptr<const UnitProgram> get(bool recomputed, int layers, LayerKind kind) {
+    auto& program = programs_[{recomputed, layers, kind}];
+    if (!program) program = compile(layer_program(workload_, recomputed, kind), workload_, granularity_, layers);
     return program;
   }
 
  private:
   const Workload& workload_;
   Granularity granularity_;
-  std::map<std::pair<bool, int>, std::shared_ptr<const UnitProgram>> programs_;
+  std::map<std::tuple<bool, int, LayerKind>, std::shared_ptr<const UnitProgram>> programs_;
 };
 
 std::string layer_name(int first, int layers) {
@@ -171,19 +183,45 @@ void add_layers(const Workload& workload, Granularity granularity, const Chunk& 
   const bool full = workload.recompute.kind == RecomputeKind::full;
   for (int done = 0; done < chunk.layers;) {
     const bool recomputed = full && full_left > 0;
-    const int alike = recomputed ? std::min(full_left, chunk.layers - done) : chunk.layers - done;
-    const int layers = granularity == Granularity::stage ? alike : 1;
-    units.push_back({programs.get(recomputed, layers), layer_name(chunk.first_layer + done, layers), chunk.first_layer + done});
+    const int first = chunk.first_layer + done;
+    const LayerKind kind = workload.model.has_experts(first) ? LayerKind::experts : LayerKind::dense;
+    int alike = recomputed ? std::min(full_left, chunk.layers - done) : chunk.layers - done;
+    for (int k = 1; k < alike; ++k) {
+      if (workload.model.has_experts(first + k) != (kind == LayerKind::experts)) alike = k;
+    }
+    // The pieces of a layer's experts overlap: it stays an operation of its own.
+    const int layers = granularity == Granularity::stage && kind == LayerKind::dense ? alike : 1;
+    units.push_back({programs.get(recomputed, layers, kind), layer_name(first, layers), first, UnitKind::layer, layers, recomputed, kind});
     if (recomputed) full_left -= layers;
     done += layers;
   }
 }
 
-double parameters_of(const StageProgram& stage) {
-  double sum = 0;
-  for (const auto& units : stage.chunks)
-    for (const Unit& unit : units) sum += unit.program->parameters;
-  return sum;
+// After the model's last layer: MTP modules, each with a run of the head that it shares.
+void add_predictions(const Workload& workload, Granularity granularity, int& full_left, std::vector<Unit>& units) {
+  if (workload.model.mtp == 0) return;
+  BlockProgram shared_head = head_program(workload);
+  shared_head.parameters = 0;
+  const auto head = compile(shared_head, workload, granularity, 1);
+  const bool full = workload.recompute.kind == RecomputeKind::full;
+  const LayerKind kind = workload.model.has_experts(workload.model.layers) ? LayerKind::experts : LayerKind::dense;
+  for (int k = 0; k < workload.model.mtp; ++k) {
+    const bool recomputed = full && full_left-- > 0;
+    const bool holds_embedding = k == 0 && !ends_meet(workload);  // the first stage's table is out of reach
+    const auto program = compile(prediction_program(workload, recomputed, holds_embedding), workload, granularity, 1);
+    const std::string name = "mtp " + std::to_string(k);
+    units.push_back({program, name, workload.model.layers + k, UnitKind::prediction, 1, recomputed, kind});
+    units.push_back({head, name + " head", -1, UnitKind::head});
+  }
+}
+
+void add_up_parameters(StageProgram& stage) {
+  for (const auto& units : stage.chunks) {
+    for (const Unit& unit : units) {
+      stage.parameters += unit.program->parameters;
+      stage.expert_parameters += unit.program->expert_parameters;
+    }
+  }
 }
 
 }  // namespace
@@ -201,13 +239,17 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Granularity g
     int full_left = workload.recompute.full_layers < 0 ? workload.model.layers : workload.recompute.full_layers;
     for (const Chunk& chunk : chunks) {
       std::vector<Unit>& units = stage.chunks.emplace_back();
-      if (chunk.embedding && embedding) units.push_back({embedding, "embedding", -1});
+      if (chunk.embedding && embedding) units.push_back({embedding, "embedding", -1, UnitKind::embedding});
       add_layers(workload, granularity, chunk, full_left, layers, units);
-      if (chunk.head && head) units.push_back({head, "head", -1});
+      if (chunk.head && head) {
+        units.push_back({head, "head", -1, UnitKind::head});
+        add_predictions(workload, granularity, full_left, units);
+      }
     }
-    stage.parameters = parameters_of(stage);
+    add_up_parameters(stage);
     const bool sharded = workload.optimizer.zero_stage > 0;
-    stage.update = optimizer_program(workload, stage.parameters / (sharded ? replica_sync(workload).ranks : 1)).update;
+    const double own = sharded ? replica_sync(workload).shard(stage.parameters, stage.expert_parameters) : stage.parameters;
+    stage.update = optimizer_program(workload, own).update;
   }
   return stages;
 }
@@ -215,8 +257,10 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Granularity g
 ReplicaSync replica_sync(const Workload& workload) {
   const int zero = workload.optimizer.zero_stage;
   ReplicaSync sync;
-  const bool mirrored = ScheduleRegistry::get(workload.schedule).mirrors();
-  sync.ranks = workload.parallel.dp * workload.parallel.cp * (mirrored ? 2 : 1);
+  const Parallel& parallel = workload.parallel;
+  const int copies = ScheduleRegistry::get(workload.schedule).mirrors() ? 2 : 1;
+  sync.ranks = parallel.dp * parallel.cp * copies;
+  if (workload.model.moe) sync.expert_ranks = parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep) * copies;
   sync.shards_parameters = zero == 3;
   sync.reduce_each_microbatch = zero == 3 || (zero == 2 && workload.parallel.pp == 1);
   sync.overlap_gradients = workload.overlap.dp_gradients;
@@ -226,6 +270,36 @@ ReplicaSync replica_sync(const Workload& workload) {
   sync.gradient_bytes = bytes_of(workload.precision.gradients);
   sync.weight_bytes = bytes_of(workload.precision.weights);
   return sync;
+}
+
+namespace {
+
+std::vector<Communication> over_both(const ReplicaSync& sync, const Communication& what, double parameters, double experts) {
+  std::vector<Communication> calls;
+  const auto add = [&](GroupKind group, const char* whose, int ranks, double bytes) {
+    if (ranks == 1 || bytes <= 0) return;
+    calls.push_back(what);
+    calls.back().name = whose + what.name;
+    calls.back().group = group;
+    calls.back().bytes *= bytes;
+  };
+  add(GroupKind::dp_cp, "", sync.ranks, parameters - experts);
+  add(GroupKind::edp, "expert ", sync.expert_ranks, experts);
+  return calls;
+}
+
+}  // namespace
+
+std::vector<Communication> ReplicaSync::gathers(double parameters, double experts) const {
+  return over_both(*this, {"parameter all-gather", CollectiveKind::all_gather, GroupKind::dp_cp, weight_bytes, Pass::update}, parameters,
+                   experts);
+}
+
+std::vector<Communication> ReplicaSync::reductions(double parameters, double experts) const {
+  const bool all = reduction == CollectiveKind::all_reduce;
+  return over_both(*this,
+                   {all ? "gradient all-reduce" : "gradient reduce-scatter", reduction, GroupKind::dp_cp, gradient_bytes, Pass::update},
+                   parameters, experts);
 }
 
 double tied_embedding_bytes(const Workload& workload) {

@@ -35,25 +35,36 @@ struct SplitSegment {
   int splits = 1;
   int repeat = 1;
 };
-using Segment = std::variant<ComputeSegment, CallSegment, RingSegment, SplitSegment>;
+struct ExpertSegment {
+  RoutedExperts experts;
+};
+using Segment = std::variant<ComputeSegment, CallSegment, RingSegment, SplitSegment, ExpertSegment>;
 
 // Equal layers share one program.
 struct UnitProgram {
   std::vector<Segment> forward, recompute, backward;
   std::vector<Segment> backward_input, backward_weight;  // backward in two, for schedules that split it
-  double parameters = 0;
+  double parameters = 0;                                 // of dense matrices and experts
+  double expert_parameters = 0;                          // of experts
 };
+
+enum class UnitKind : std::uint8_t { embedding, layer, prediction, head };
 
 // The embedding, one layer (several equal ones at stage granularity), or the head.
 struct Unit {
   std::shared_ptr<const UnitProgram> program;
-  std::string name;  // "layer 12", "layers 0-7", "embedding", "head"
-  int first_layer = -1;
+  std::string name;      // "layer 12", "layers 0-7", "embedding", "head"
+  int first_layer = -1;  // MTP modules count on after the model's layers
+  UnitKind kind = UnitKind::layer;
+  int layers = 1;           // that it stands for
+  bool recomputed = false;  // in full
+  LayerKind layer_kind = LayerKind::dense;
 };
 
 struct StageProgram {
   std::vector<std::vector<Unit>> chunks;  // [chunk], forward order
   double parameters = 0;                  // held by one GPU of the stage, before ZeRO
+  double expert_parameters = 0;           // of those, the experts'
   std::vector<Operator> update;           // optimizer, after ZeRO
 };
 
@@ -64,12 +75,20 @@ struct StageProgram {
 // What a step does to gradients and parameters between data-parallel replicas, by ZeRO stage and overlap flags.
 struct ReplicaSync {
   int ranks = 1;                        // that hold the same parameters: dp * cp, twice that when the schedule mirrors
+  int expert_ranks = 1;                 // that hold the same experts
   bool shards_parameters = false;       // ZeRO-3: gather before forward and before backward of each unit
   bool reduce_each_microbatch = false;  // ZeRO-3; ZeRO-2 without pipeline (sharded gradients cannot wait for the last micro-batch)
   bool overlap_gradients = false, overlap_parameters = false;
   CollectiveKind reduction = CollectiveKind::all_reduce;  // reduce-scatter from ZeRO-1 on
   bool gathers_weights = false;                           // ZeRO-1 and 2: all-gather of the updated weights
   double gradient_bytes = 4, weight_bytes = 2;            // per parameter
+
+  // Experts have replicas of their own: of `parameters` that contain `experts`, each part goes over its own group.
+  [[nodiscard]] bool replicated() const { return ranks > 1 || expert_ranks > 1; }
+  [[nodiscard]] std::vector<Communication> gathers(double parameters, double experts) const;
+  [[nodiscard]] std::vector<Communication> reductions(double parameters, double experts) const;
+  // What of them a rank holds when they are sharded.
+  [[nodiscard]] double shard(double parameters, double experts) const { return (parameters - experts) / ranks + experts / expert_ranks; }
 };
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload);
 

@@ -17,7 +17,7 @@ namespace rehearse::workloads {
 using OpId = std::uint32_t;
 
 // In-order queues of a GPU, as CUDA streams are.
-enum class Stream : std::uint8_t { compute, tp, cp, pp_forward, pp_backward, dp, count };
+enum class Stream : std::uint8_t { compute, tp, cp, pp_forward, pp_backward, dp, ep_dispatch, ep_combine, count };
 inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::count);
 [[nodiscard]] std::string_view name_of(Stream stream);
 

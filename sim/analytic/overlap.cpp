@@ -14,4 +14,22 @@ ContentionPair contention_of(const Gpu& gpu, const char* communication) {
   return it == gpu.contention.end() ? ContentionPair{} : it->second;
 }
 
+void ChunkTimes::raise_to(const ChunkTimes& other) {
+  chunks = other.chunks;
+  dispatch_s = std::max(dispatch_s, other.dispatch_s);
+  recompute_s = std::max(recompute_s, other.recompute_s);
+  work_s = std::max(work_s, other.work_s);
+  combine_s = std::max(combine_s, other.combine_s);
+}
+
+double chunked_s(const ChunkTimes& times, const ContentionPair& pair) {
+  const double experts = times.recompute_s + times.work_s;
+  double total = times.dispatch_s + times.combine_s;
+  for (int i = 0; i < times.chunks; ++i) {
+    const double beside = (i + 1 < times.chunks ? times.dispatch_s : 0) + (i > 0 ? times.combine_s : 0);
+    total += overlapped_s(experts, beside, pair);
+  }
+  return total;
+}
+
 }  // namespace rehearse::sim

@@ -11,6 +11,16 @@ namespace rehearse::sim {
 // max(c, k).
 [[nodiscard]] double overlapped_s(double compute_s, double communication_s, const ContentionPair& pair);
 
+// The pieces of a layer's experts, each dispatched, worked on and combined; equal pieces.
+struct ChunkTimes {
+  int chunks = 1;
+  double dispatch_s = 0, recompute_s = 0, work_s = 0, combine_s = 0;
+  void raise_to(const ChunkTimes& other);  // each part the longer of the two
+};
+// Seconds of all chunks: the first dispatch alone, then each chunk's experts beside the next dispatch and the combine before, the last
+// combine alone. Dispatch and combine share ports: their times add up.
+[[nodiscard]] double chunked_s(const ChunkTimes& times, const ContentionPair& pair);
+
 // The contention of a class of communication on a GPU; 1, 1 when its file does not name the class.
 [[nodiscard]] ContentionPair contention_of(const Gpu& gpu, const char* communication);
 

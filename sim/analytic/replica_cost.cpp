@@ -25,7 +25,7 @@ ReplicaCost::ReplicaCost(const Job& job, const StageCost& stage)
     : stage_(stage), sync_(workloads::replica_sync(job.workload)), pair_(contention_of(job.gpu, "dp")) {}
 
 double ReplicaCost::per_forward_s(std::size_t chunk) const {
-  if (!sync_.shards_parameters || sync_.ranks == 1) return 0;
+  if (!sync_.shards_parameters || !sync_.replicated()) return 0;
   double exposed = 0;
   for (const UnitCost& unit : stage_.chunks[chunk]) {
     const double compute = unit.forward.total();
@@ -35,7 +35,7 @@ double ReplicaCost::per_forward_s(std::size_t chunk) const {
 }
 
 double ReplicaCost::per_backward_s(std::size_t chunk) const {
-  if (!sync_.reduce_each_microbatch || sync_.ranks == 1) return 0;
+  if (!sync_.reduce_each_microbatch || !sync_.replicated()) return 0;
   double exposed = 0;
   for (const UnitCost& unit : stage_.chunks[chunk]) {
     const double compute = unit.backward.total();
@@ -49,7 +49,7 @@ double ReplicaCost::per_backward_s(std::size_t chunk) const {
 }
 
 double ReplicaCost::at_start_s() const {
-  if (sync_.ranks == 1 || !sync_.overlap_parameters) return 0;
+  if (!sync_.replicated() || !sync_.overlap_parameters) return 0;
   const double first = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().gather_s;
   if (sync_.shards_parameters) return first;
   if (!sync_.gathers_weights) return 0;
@@ -64,7 +64,7 @@ double ReplicaCost::at_start_s() const {
 }
 
 double ReplicaCost::reduce_at_end_s() const {
-  if (sync_.ranks == 1) return 0;
+  if (!sync_.replicated()) return 0;
   const double last = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().reduce_s;
   if (sync_.reduce_each_microbatch) return sync_.overlap_gradients ? last : 0;
   if (!sync_.overlap_gradients) return stage_.reduce_s;
@@ -82,7 +82,7 @@ double ReplicaCost::reduce_at_end_s() const {
 }
 
 double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
-  if (sync_.ranks == 1 || !sync_.overlap_parameters || !sync_.gathers_weights) return 0;
+  if (!sync_.replicated() || !sync_.overlap_parameters || !sync_.gathers_weights) return 0;
   double gathers = -elapsed_s;
   for (const auto& units : stage_.chunks)
     for (const UnitCost& unit : units) gathers += unit.gather_s;
@@ -92,7 +92,7 @@ double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
 }
 
 double ReplicaCost::last_backward_stretch_s() const {
-  if (sync_.ranks == 1 || !sync_.overlap_gradients || sync_.reduce_each_microbatch) return 0;
+  if (!sync_.replicated() || !sync_.overlap_gradients || sync_.reduce_each_microbatch) return 0;
   double reductions = 0;
   for (const auto& units : stage_.chunks)
     for (const UnitCost& unit : units) reductions += unit.reduce_s;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "sim/analytic/overlap.hpp"
+#include "workloads/expert_layer.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/stage_program.hpp"
 
@@ -16,18 +18,24 @@ using workloads::GroupKind;
 
 class StageCoster {
  public:
-  StageCoster(const Job& job, const CommunicationModel& model, const workloads::RankGrid& grid, int stage)
-      : job_(job), model_(model), grid_(grid), sync_(workloads::replica_sync(job.workload)), rank_(grid.rank({0, 0, 0, stage})) {}
+  StageCoster(const Job& job, const CommunicationModel& model, const workloads::RankGrid& grid, int stage,
+              const std::optional<workloads::ExpertLayer>& experts)
+      : job_(job),
+        model_(model),
+        grid_(grid),
+        sync_(workloads::replica_sync(job.workload)),
+        rank_(grid.rank({0, 0, 0, stage})),
+        experts_(experts) {}
 
   StageCost cost(const workloads::StageProgram& program) {
     StageCost cost;
     for (const auto& units : program.chunks) {
       auto& chunk = cost.chunks.emplace_back();
-      for (const workloads::Unit& unit : units) chunk.push_back(unit_cost(*unit.program));
+      for (const workloads::Unit& unit : units) chunk.push_back(unit_cost(unit));
     }
     cost.hop_s = hop_s();
-    cost.gather_s = gather_s(program.parameters);
-    cost.reduce_s = reduce_s(program.parameters);
+    cost.gather_s = gather_s(program.parameters, program.expert_parameters);
+    cost.reduce_s = reduce_s(program.parameters, program.expert_parameters);
     cost.tied_s = tied_s();
     for (const workloads::Operator& op : program.update) cost.update_s += seconds(op);
     return cost;
@@ -37,17 +45,21 @@ class StageCoster {
   [[nodiscard]] double seconds(const workloads::Operator& op) const { return operator_seconds(job_.gpu, job_.software, op); }
   [[nodiscard]] double seconds(const Communication& what) const { return model_.price(what, grid_.group(what.group, rank_)).seconds(); }
 
-  UnitCost unit_cost(const workloads::UnitProgram& program) {
-    const auto [it, added] = units_.try_emplace(&program);
+  // Layers whose experts get different tokens, or chunks, differ.
+  UnitCost unit_cost(const workloads::Unit& unit) {
+    const workloads::UnitProgram& program = *unit.program;
+    const bool own = unit.layer_kind == workloads::LayerKind::experts;
+    const auto [it, added] = units_.try_emplace({&program, own ? unit.first_layer : -1});
     if (!added) return it->second;
     UnitCost& cost = it->second;
+    layer_ = unit.first_layer;
     add(program.forward, Phase::compute, cost.forward);
     add(program.recompute, Phase::recompute, cost.backward);
     const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
     add(split ? program.backward_input : program.backward, Phase::compute, cost.backward);
     add(program.backward_weight, Phase::compute, cost.weight);
-    cost.gather_s = gather_s(program.parameters);
-    cost.reduce_s = reduce_s(program.parameters);
+    cost.gather_s = gather_s(program.parameters, program.expert_parameters);
+    cost.reduce_s = reduce_s(program.parameters, program.expert_parameters);
     return cost;
   }
 
@@ -59,6 +71,8 @@ class StageCoster {
         to[Phase::tp] += seconds(call->what) * call->repeat;
       } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
         add_ring(*ring, phase, to);
+      } else if (const auto* expert = std::get_if<workloads::ExpertSegment>(&segment)) {
+        add_experts(expert->experts, phase, to);
       } else {
         add_split(std::get<workloads::SplitSegment>(segment), phase, to);
       }
@@ -88,14 +102,41 @@ class StageCoster {
     to[Phase::cp] += total - steps * attention;
   }
 
-  [[nodiscard]] double gather_s(double parameters) const {
-    if (sync_.ranks == 1 || !(sync_.shards_parameters || sync_.gathers_weights)) return 0;
-    return seconds({"", CollectiveKind::all_gather, GroupKind::dp_cp, parameters * sync_.weight_bytes, workloads::Pass::update});
+  [[nodiscard]] double seconds(const std::vector<workloads::Operator>& operators) const {
+    double sum = 0;
+    for (const workloads::Operator& op : operators) sum += seconds(op);
+    return sum;
   }
-  [[nodiscard]] double reduce_s(double parameters) const {
-    if (sync_.ranks == 1) return 0;
-    return seconds({"", sync_.reduction, GroupKind::dp_cp, parameters * sync_.gradient_bytes, workloads::Pass::update});
+  [[nodiscard]] double seconds(const std::vector<Communication>& calls) const {
+    double sum = 0;
+    for (const Communication& what : calls) sum += seconds(what);
+    return sum;
   }
+
+  // Micro-batches and ranks that get different tokens: the ranks of a group wait for the one that takes longest, micro-batches follow one
+  // another and count with their mean.
+  void add_experts(const workloads::RoutedExperts& what, Phase phase, PhaseTimes& to) const {
+    const bool even = experts_->loads().even();
+    const int microbatches = even ? 1 : job_.workload.microbatches(), ranks = even ? 1 : job_.workload.parallel.ep;
+    for (int i = 0; i < microbatches; ++i) {
+      ChunkTimes slowest;
+      for (int rank = 0; rank < ranks; ++rank) slowest.raise_to(chunk_times(experts_->chunk(what, rank, layer_, i)));
+      const double total = chunked_s(slowest, contention_of(job_.gpu, "ep")) / microbatches;
+      const double again = slowest.chunks * slowest.recompute_s / microbatches, work = slowest.chunks * slowest.work_s / microbatches;
+      to[Phase::recompute] += again;
+      to[phase] += work;
+      to[Phase::ep] += total - again - work;
+    }
+  }
+
+  [[nodiscard]] ChunkTimes chunk_times(const workloads::ExpertChunk& chunk) const {
+    return {chunk.chunks, seconds(chunk.dispatch), seconds(chunk.recompute), seconds(chunk.work), seconds(chunk.combine)};
+  }
+
+  [[nodiscard]] double gather_s(double parameters, double experts) const {
+    return sync_.shards_parameters || sync_.gathers_weights ? seconds(sync_.gathers(parameters, experts)) : 0;
+  }
+  [[nodiscard]] double reduce_s(double parameters, double experts) const { return seconds(sync_.reductions(parameters, experts)); }
 
   [[nodiscard]] double tied_s() const {
     const double bytes = workloads::tied_embedding_bytes(job_.workload);
@@ -123,7 +164,9 @@ class StageCoster {
   const workloads::RankGrid& grid_;
   workloads::ReplicaSync sync_;
   int rank_;
-  std::map<const workloads::UnitProgram*, UnitCost> units_;
+  const std::optional<workloads::ExpertLayer>& experts_;
+  int layer_ = -1;  // of the unit at hand
+  std::map<std::pair<const workloads::UnitProgram*, int>, UnitCost> units_;
 };
 
 }  // namespace
@@ -131,9 +174,11 @@ class StageCoster {
 std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model) {
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   const std::vector<workloads::StageProgram> programs = workloads::stage_programs(job.workload, Granularity::layer);
+  std::optional<workloads::ExpertLayer> experts;
+  if (job.workload.model.moe) experts.emplace(job.workload);
   std::vector<StageCost> costs;
   for (int stage = 0; stage < static_cast<int>(programs.size()); ++stage) {
-    costs.push_back(StageCoster(job, model, grid, stage).cost(programs[stage]));
+    costs.push_back(StageCoster(job, model, grid, stage, experts).cost(programs[stage]));
   }
   return costs;
 }

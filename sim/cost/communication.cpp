@@ -15,8 +15,6 @@ using workloads::Communication;
 using workloads::GroupKind;
 using workloads::GroupShape;
 
-constexpr int group_kinds = 6;
-
 bool all_equal(std::span<const int> members, int divisor) {
   return std::ranges::all_of(members, [&](int rank) { return rank / divisor == members.front() / divisor; });
 }
@@ -36,7 +34,7 @@ CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, con
   if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
     levels_.push_back({network.nodes_per_pod, network.oversubscription * network.pod_oversubscription});
   }
-  for (int kind = 0; kind < group_kinds; ++kind) trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind)));
+  for (int kind = 0; kind < workloads::group_kind_count; ++kind) trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind)));
 }
 
 GroupShape CommunicationModel::shape(std::span<const int> members) const {
@@ -112,6 +110,26 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
   return price;
 }
 
+workloads::PortLoads CommunicationModel::loads(const Communication& what, std::span<const int> members) const {
+  return workloads::port_loads(*what.exchange, shape(members));
+}
+
+// Everybody sends to everybody at once: the busiest port of any member decides. Alpha is that of the farthest pair, or when a counterpart
+// passes tokens on, of both ways one after the other (the bytes follow one another without waiting).
+CallPrice CommunicationModel::price_exchange(const Communication& what, std::span<const int> members) const {
+  const workloads::PortLoads loads = this->loads(what, members);
+  const LinkSpec& intra = scale_up(members);
+  CallPrice price;
+  price.algorithm = loads.forwards ? "hierarchical" : "pairwise";
+  price.intra_bytes = loads.most_intra();
+  price.inter_bytes = loads.most_inter();
+  price.intra_bytes_per_s = intra.effective_bytes_per_s();
+  price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
+  if (price.inter_bytes > 0) price.alpha_s = cluster_.nic.latency_s;
+  if (price.inter_bytes <= 0 || loads.forwards) price.alpha_s += intra.latency_s;
+  return price;
+}
+
 CallPrice CommunicationModel::price_with(const std::string& algorithm, const Communication& what, const GroupShape& group,
                                          std::span<const int> members) const {
   const workloads::ClosedForm form = workloads::CollectiveRegistry::get(algorithm).closed_form(what.kind, group, what.bytes);
@@ -130,6 +148,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
 CallPrice CommunicationModel::price(const Communication& what, std::span<const int> members) const {
   if (members.size() < 2 || all_equal(members, 1)) return {"none"};
   if (what.kind == CollectiveKind::send_recv) return price_shift(what, members);
+  if (what.exchange) return price_exchange(what, members);
   const GroupShape group = shape(members);
   if (algorithm_ != "auto" && workloads::CollectiveRegistry::get(algorithm_).supports(what.kind)) {
     return price_with(algorithm_, what, group, members);

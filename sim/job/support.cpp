@@ -22,10 +22,6 @@ struct Unsupported {
 };
 
 const std::array rows{
-    Unsupported{"model", [](const Workload& w) { return std::string(w.model.moe ? "a mixture of experts (moe)" : ""); }},
-    Unsupported{"model", [](const Workload& w) { return std::string(w.model.mla ? "multi-head latent attention (mla)" : ""); }},
-    Unsupported{"model", [](const Workload& w) { return std::string(w.model.mtp > 0 ? "multi-token prediction (mtp)" : ""); }},
-    Unsupported{"parallel.ep", [](const Workload& w) { return w.parallel.ep > 1 ? std::to_string(w.parallel.ep) : ""; }},
     Unsupported{"offload.activations", [](const Workload& w) { return std::string(w.offload_activations ? "true" : ""); }},
     Unsupported{"optimizer.kind", [](const Workload& w) { return w.optimizer.kind == "adam" ? "" : config::shown(w.optimizer.kind); }},
     Unsupported{"optimizer.device", [](const Workload& w) { return std::string(w.optimizer.on_cpu ? "cpu" : ""); }},
@@ -57,7 +53,6 @@ void check_support(const Node& job, const Workload& workload) {
     const std::string value = row.value(workload);
     if (!value.empty()) refuse(job, row.path, not_simulated(row.path, value));
   }
-  if (job.find("moe")) refuse(job, "moe", fmt::format("moe is for models with experts, and '{}' has none", workload.model.name));
 }
 
 }  // namespace rehearse::sim

@@ -1,6 +1,8 @@
 #include "sim/memory/predicted.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "sim/memory/framework.hpp"
@@ -25,15 +27,30 @@ struct Turn {
 
 class Stage {
  public:
-  Stage(const Job& job, int stage, const workloads::StageProgram& program)
+  Stage(const Job& job, int stage, const workloads::StageProgram& program, const workloads::ExpertLoads* loads, int expert_rank)
       : workload_(job.workload),
         stage_(stage),
         sync_(workloads::replica_sync(job.workload)),
-        units_(workloads::unit_memories(job.workload, job.software.memory.habits, program)),
+        units_(job.workload, job.software.memory.habits, program, loads, expert_rank),
         program_(program),
         shape_(workloads::pipeline_shape(workload_)),
         order_(schedule().order(shape_, stage)) {
     list_turns();
+  }
+
+  // What each layer with experts needs at most while it is at work, in `highest` by layer.
+  void raise_layers(const MemoryBytes& always, std::map<int, MemoryBytes>& highest) const {
+    double kept = 0;
+    for (std::size_t i = 0; i < turns_.size(); ++i) {
+      if (forward(i) ? !leaves(i) : comes_to_stay(i)) kept += turns_[i].unit->activations;
+      const workloads::Unit& unit = program_.chunks[turns_[i].slot.chunk][turns_[i].index];
+      if (unit.layer_kind == workloads::LayerKind::experts) {
+        const MemoryBytes now = at_turn(i, kept, always);
+        MemoryBytes& most = highest[unit.first_layer];
+        if (now.total() > most.total()) most = now;
+      }
+      if (frees(i)) kept -= turns_[i].unit->activations;
+    }
   }
 
   // Raises `memory` to the largest sum of what is kept and what the turn at hand needs.
@@ -56,10 +73,11 @@ class Stage {
 
   void list_turns() {
     for (std::size_t s = 0; s < order_.size(); ++s) {
-      const std::vector<UnitMemory>& units = units_[order_[s].chunk];
-      for (std::size_t k = 0; k < units.size(); ++k) {
-        const std::size_t index = order_[s].kind == Slot::Kind::forward ? k : units.size() - 1 - k;
-        turns_.push_back({&units[index], order_[s], index, s + 1 < order_.size() ? &order_[s + 1] : nullptr});
+      const std::size_t units = units_.chunk(order_[s].chunk).size();
+      for (std::size_t k = 0; k < units; ++k) {
+        const std::size_t index = order_[s].kind == Slot::Kind::forward ? k : units - 1 - k;
+        turns_.push_back({&units_.at(order_[s].chunk, static_cast<int>(index), order_[s].microbatch), order_[s], index,
+                          s + 1 < order_.size() ? &order_[s + 1] : nullptr});
       }
     }
   }
@@ -127,12 +145,31 @@ class Stage {
   const Workload& workload_;
   int stage_;
   workloads::ReplicaSync sync_;
-  std::vector<std::vector<UnitMemory>> units_;
+  workloads::RankMemories units_;
   const workloads::StageProgram& program_;
   workloads::PipelineShape shape_;
   std::vector<Slot> order_;
   std::vector<Turn> turns_;
 };
+
+// Of the ranks among which the experts are spread, the one that holds most at its peak; without uneven routing they are all alike.
+RankMemory fullest_of_stage(const Job& job, const workloads::RankGrid& grid, int stage, const workloads::StageProgram& program,
+                            const workloads::ExpertLoads* loads) {
+  const workloads::StaticMemory tensors =
+      workloads::static_memory(job.workload, job.software.memory.habits, program.parameters, program.expert_parameters);
+  const int first = grid.rank({0, 0, 0, stage});
+  const std::vector<int> members =
+      loads != nullptr && !loads->even() ? grid.group(workloads::GroupKind::ep, first) : std::vector<int>{first};
+  const int share = job.gpus / job.workload.parallel.pp;
+  std::optional<RankMemory> fullest;
+  for (const int rank : members) {
+    RankMemory memory{rank, stage, share, held_all_the_time(job, tensors), usable_bytes(job.gpu), 0, "start"};
+    Stage(job, stage, program, loads, grid.expert_rank(rank)).find_peak(memory);
+    add_cache(job, memory);
+    if (!fullest || memory.peak_bytes() > fullest->peak_bytes()) fullest = std::move(memory);
+  }
+  return *fullest;
+}
 
 }  // namespace
 
@@ -140,15 +177,36 @@ MemoryResult predicted_memory(const Job& job) {
   const auto programs = workloads::stage_programs(job.workload, workloads::Granularity::layer);
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   const auto stages = static_cast<int>(programs.size());
+  std::optional<workloads::ExpertLoads> loads;
+  if (job.workload.model.moe) loads.emplace(job.workload);
   MemoryResult result;
   for (int s = 0; s < stages; ++s) {
-    const workloads::StaticMemory tensors = workloads::static_memory(job.workload, job.software.memory.habits, programs[s].parameters);
-    RankMemory memory{grid.rank({0, 0, 0, s}), s, job.gpus / stages, held_all_the_time(job, tensors), usable_bytes(job.gpu), 0, "start"};
-    Stage(job, s, programs[s]).find_peak(memory);
-    add_cache(job, memory);
-    result.ranks.push_back(std::move(memory));
+    result.ranks.push_back(fullest_of_stage(job, grid, s, programs[s], loads ? &*loads : nullptr));
   }
   return result;
+}
+
+std::vector<bool> expert_layers_that_fit(const Job& job) {
+  const workloads::Workload& workload = job.workload;
+  const auto programs = workloads::stage_programs(workload, workloads::Granularity::layer);
+  const workloads::RankGrid grid(workload.parallel);
+  const workloads::ExpertLoads loads(workload);
+  std::vector<bool> fit(static_cast<std::size_t>(workload.model.layers + workload.model.mtp), false);
+  for (int s = 0; s < workload.parallel.pp; ++s) {
+    const workloads::StaticMemory tensors =
+        workloads::static_memory(workload, job.software.memory.habits, programs[s].parameters, programs[s].expert_parameters);
+    const MemoryBytes always = held_all_the_time(job, tensors);
+    std::map<int, MemoryBytes> highest;
+    for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part) {
+      Stage(job, s, programs[s], &loads, part).raise_layers(always, highest);
+    }
+    for (const auto& [layer, bytes] : highest) {
+      RankMemory memory{grid.rank({0, 0, 0, s}), s, 1, bytes, usable_bytes(job.gpu), 0, ""};
+      add_cache(job, memory);
+      fit[static_cast<std::size_t>(layer)] = memory.fits();
+    }
+  }
+  return fit;
 }
 
 }  // namespace rehearse::sim
