@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "workloads/rank_grid.hpp"
@@ -32,15 +33,18 @@ bool belongs_to_task(const Op& op) { return op.unit >= 0 && op.kind != OpKind::p
 
 std::vector<std::vector<Task>> tasks_of(const StepGraph& graph) {
   std::vector<std::vector<Task>> tasks(graph.ranks.size());
+  std::map<std::tuple<std::uint32_t, Direction, std::int32_t, std::int32_t, std::int32_t>, std::size_t>
+      known;  // overlapped tasks alternate
   for (OpId id = 0; id < graph.ops.size(); ++id) {
     const Op& op = graph.ops[id];
     if (!belongs_to_task(op)) continue;
     const Task task{direction_of(op.pass), op.chunk, op.microbatch, op.unit, id, id};
     std::vector<Task>& own = tasks[op.rank];
-    if (!own.empty() && own.back().slot() == task.slot() && own.back().unit == task.unit) {
-      own.back().last = id;
-    } else {
+    const auto [it, added] = known.try_emplace({op.rank, task.direction, task.chunk, task.microbatch, task.unit}, own.size());
+    if (added) {
       own.push_back(task);
+    } else {
+      own[it->second].last = id;
     }
   }
   return tasks;
@@ -67,8 +71,8 @@ class RankPlan {
       activations(i);
       work(i);
       replicas(i);
-      message(i);
     }
+    if (workload_.overlap.pp) messages();
     return std::move(events_);
   }
 
@@ -122,13 +126,27 @@ class RankPlan {
     if (tasks_[i].direction != Direction::forward) hold(MemoryClass::communication, unit.bucket, i, sync_.overlap_gradients ? after(i) : i);
   }
 
-  // The slot that begins with task i receives its input while the slot before it runs.
-  void message(std::size_t i) {
-    const bool begins = i > 0 && tasks_[i].slot() != tasks_[i - 1].slot();
-    if (!begins || !workload_.overlap.pp || !receives(tasks_[i])) return;
-    std::size_t from = i - 1;
-    while (from > 0 && tasks_[from - 1].slot() == tasks_[i - 1].slot()) --from;
-    hold(MemoryClass::communication, message_, from, i - 1);
+  // A slot receives its input while the slot before it runs; overlapped pairs count as one, and receive both inputs.
+  void messages() {
+    struct Turn {
+      std::size_t first, last;
+      std::vector<std::size_t> slots;  // the first task of each
+    };
+    std::vector<Turn> turns;
+    std::set<std::tuple<Direction, std::int32_t, std::int32_t>> seen;
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      const bool begins = seen.insert(tasks_[i].slot()).second;
+      // Tasks of an overlapped pair alternate: its second slot begins before its first has ended.
+      const bool inside = !turns.empty() && tasks_[i].first < tasks_[turns.back().last].last;
+      if (begins && !(inside && workload_.overlap.ep)) turns.push_back({i, i, {}});
+      if (begins) turns.back().slots.push_back(i);
+      if (tasks_[i].last > tasks_[turns.back().last].last) turns.back().last = i;
+    }
+    for (std::size_t t = 1; t < turns.size(); ++t) {
+      for (const std::size_t slot : turns[t].slots) {
+        if (receives(tasks_[slot])) hold(MemoryClass::communication, message_, turns[t - 1].first, turns[t - 1].last);
+      }
+    }
   }
 
   [[nodiscard]] bool receives(const Task& task) const {

@@ -120,19 +120,35 @@ OpId OpChain::send(bool forward, int peer, double bytes) {
 }
 
 void OpChain::run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label) {
-  for (const Segment& segment : segments) {
-    if (const auto* c = std::get_if<ComputeSegment>(&segment)) {
-      compute(c, c->operators, c->repeat, purpose, c->name.empty() ? label : label + " " + c->name);
-    } else if (const auto* call = std::get_if<CallSegment>(&segment)) {
-      collective(call->what, call->repeat, label + " " + call->what.name);
-    } else if (const auto* ring_segment = std::get_if<RingSegment>(&segment)) {
-      ring(*ring_segment, purpose, label);
-    } else if (const auto* expert_segment = std::get_if<ExpertSegment>(&segment)) {
-      experts(*expert_segment, purpose, label);
-    } else {
-      split(std::get<SplitSegment>(segment), purpose, label);
-    }
+  for (const Segment& segment : segments) run(segment, purpose, label);
+}
+
+void OpChain::run(const Segment& segment, Purpose purpose, const std::string& label) {
+  if (const auto* c = std::get_if<ComputeSegment>(&segment)) {
+    compute(c, c->operators, c->repeat, purpose, c->name.empty() ? label : label + " " + c->name);
+  } else if (const auto* call = std::get_if<CallSegment>(&segment)) {
+    collective(call->what, call->repeat, label + " " + call->what.name);
+  } else if (const auto* ring_segment = std::get_if<RingSegment>(&segment)) {
+    ring(*ring_segment, purpose, label);
+  } else if (const auto* expert_segment = std::get_if<ExpertSegment>(&segment)) {
+    experts(*expert_segment, purpose, label);
+  } else {
+    split(std::get<SplitSegment>(segment), purpose, label);
   }
+}
+
+void OpChain::enter(int which) {
+  if (which == inside_) return;
+  inside_ = which;
+  std::swap(at_, other_.at);
+  std::swap(tail_, other_.tail);
+  std::swap(extra_, other_.extra);
+  std::swap(first_, other_.first);
+}
+
+void OpChain::join() {
+  enter(0);
+  tail_.insert(tail_.end(), other_.tail.begin(), other_.tail.end());
 }
 
 // Equation (20): the pieces of a product wait for (or are followed by) the pieces of its collective; the tp stream runs beside.

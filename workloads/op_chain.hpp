@@ -25,6 +25,11 @@ class OpChain {
   [[nodiscard]] const std::vector<OpId>& tail() const { return tail_; }  // what the next operation waits for
   void also_wait_for(OpId op) { tail_.push_back(op); }                   // from now on
   void next_waits_for(OpId op) { extra_.push_back(op); }                 // the next operation only
+  // Two chains of the same rank, whose operations wait for nothing of one another but their place in the streams. Both begin where the
+  // first is, and join when the first is entered for good.
+  void fork() { other_ = {at_, tail_, {}, no_op}; }
+  void enter(int which);  // 0 or 1
+  void join();
   void mark() { first_ = no_op; }
   [[nodiscard]] OpId first_since_mark() const { return first_; }
 
@@ -32,6 +37,7 @@ class OpChain {
   void compute(const void* origin, const std::vector<Operator>& operators, int repeat, Purpose purpose, const std::string& label);
   void collective(const Communication& what, int repeat, const std::string& label);
   void experts(const ExpertSegment& segment, Purpose purpose, const std::string& label);
+  void run(const Segment& segment, Purpose purpose, const std::string& label);
   void run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label);
   void step_overhead();
 
@@ -55,6 +61,13 @@ class OpChain {
   Place at_;
   std::vector<OpId> tail_, extra_;
   OpId first_ = no_op;
+  struct Thread {
+    Place at;
+    std::vector<OpId> tail, extra;
+    OpId first = no_op;
+  };
+  Thread other_;
+  int inside_ = 0;
   std::map<GroupKind, std::uint32_t> groups_;
   std::map<int, std::uint32_t> group_to_;  // by peer
 };

@@ -1,5 +1,7 @@
 #include "workloads/rank_emitter.hpp"
 
+#include <algorithm>
+
 namespace rehearse::workloads {
 namespace {
 
@@ -19,13 +21,19 @@ SlotTable RankEmitter::emit() {
   list_tasks();
   if (build_.sync.replicated() && build_.sync.gathers_weights && build_.sync.overlap_parameters) gather_all_at_start();
   chain_.step_overhead();
-  for (std::size_t i = 0; i < tasks_.size(); ++i) task(i);
+  for (std::size_t i = 0; i < tasks_.size();) {
+    if (tasks_[i].slot.paired && build_.workload.overlap.ep) {
+      i = overlapped_pair(i);
+    } else {
+      task(i++);
+    }
+  }
   finish();
   return std::move(slots_);
 }
 
 void RankEmitter::list_tasks() {
-  for (const Slot& slot : build_.schedule.order(build_.shape, stage_)) {
+  for (const Slot& slot : slots_of(build_.workload, stage_)) {
     const std::vector<Unit>& units = program_.chunks[slot.chunk];
     const std::size_t n = units.size();
     if (n == 0) tasks_.push_back({slot, nullptr, true, true});
@@ -67,10 +75,17 @@ OpId RankEmitter::reduce(const UnitProgram& unit, const std::string& label) {
 
 // ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
 void RankEmitter::gather_all_at_start() {
-  for (const std::vector<Unit>& units : program_.chunks) {
-    for (const Unit& unit : units) {
-      const OpId id = gather(*unit.program, {}, unit.name);
-      if (id != no_op) gathered_[&unit] = id;
+  for (const bool experts : {false, true}) {
+    for (const std::vector<Unit>& units : program_.chunks) {
+      for (const Unit& unit : units) {
+        const UnitProgram& all = *unit.program;
+        UnitProgram part;
+        part.parameters = !experts_last() ? all.parameters : experts ? all.expert_parameters : all.parameters - all.expert_parameters;
+        part.expert_parameters = !experts_last() || experts ? all.expert_parameters : 0;
+        if (experts && !experts_last()) continue;
+        const OpId id = gather(part, {}, unit.name);
+        if (id != no_op) gathered_[&unit] = id;
+      }
     }
   }
 }
@@ -103,7 +118,15 @@ void RankEmitter::reduce_after(const Task& t) {
   if (!build_.sync.replicated() || !completes_gradients(t.slot) || t.unit == nullptr) return;
   const bool last = --backwards_left_[t.unit] == 0;
   if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && last)) return;
-  const OpId id = reduce(*t.unit->program, t.unit->name);
+  UnitProgram part;
+  part.parameters = t.unit->program->parameters;
+  part.expert_parameters = t.unit->program->expert_parameters;
+  if (experts_last() && part.expert_parameters > 0) {
+    late_.push_back(t.unit);
+    part.parameters -= part.expert_parameters;
+    part.expert_parameters = 0;
+  }
+  const OpId id = reduce(part, t.unit->name);
   if (id == no_op) return;
   if (build_.sync.overlap_gradients) {
     last_reduction_ = id;
@@ -129,6 +152,71 @@ void RankEmitter::task(std::size_t i) {
 bool RankEmitter::inside_pair(std::size_t i) {
   if (i > 0 && tasks_[i].first && tasks_[i - 1].slot.paired) first_of_pair_ = tasks_[i - 1].slot;
   return first_of_pair_.has_value();
+}
+
+std::vector<RankEmitter::Piece> RankEmitter::pieces(const Task& task) const {
+  std::vector<Piece> all;
+  if (task.unit == nullptr) return all;
+  const UnitProgram& program = *task.unit->program;
+  const auto add = [&](Pass pass, const std::vector<Segment>& segments, const char* what) {
+    for (const Segment& segment : segments) all.push_back({pass, &segment, what + task.unit->name});
+  };
+  if (task.slot.kind == Slot::Kind::forward) {
+    add(Pass::forward, program.forward, "F ");
+  } else {
+    add(Pass::recompute, program.recompute, "recompute ");
+    add(Pass::backward_input, task.slot.kind == Slot::Kind::backward ? program.backward : program.backward_input, "B ");
+  }
+  return all;
+}
+
+void RankEmitter::begin_beside(std::size_t i, int thread) {
+  chain_.enter(thread);
+  chain_.move_to(place_of(tasks_[i]));
+  if (tasks_[i].first) chain_.mark();
+  gather_before(i);
+  if (tasks_[i].unit == nullptr) empty_operation();
+}
+
+void RankEmitter::end_beside(std::size_t i, int thread) {
+  chain_.enter(thread);
+  reduce_after(tasks_[i]);
+  if (tasks_[i].last) leave_slot(tasks_[i].slot);
+}
+
+// Equation (22): the units of both slots go side by side, a piece of backward and a piece of forward by turns, so that the exchange of each
+// runs behind the computation of the other. Backward first: its exchange follows its first piece sooner.
+std::size_t RankEmitter::overlapped_pair(std::size_t first) {
+  std::size_t middle = first, end = first;
+  while (tasks_[middle].slot.paired) ++middle;
+  for (end = middle; !tasks_[end].last;) ++end;
+  ++end;
+  chain_.fork();
+  for (std::size_t k = 0; first + k < middle || middle + k < end; ++k) {
+    std::vector<Piece> todo[2];
+    const std::size_t task[2] = {first + k, middle + k};
+    const bool there[2] = {task[0] < middle, task[1] < end};
+    for (const int thread : {1, 0}) {
+      if (!there[thread]) continue;
+      begin_beside(task[thread], thread);
+      todo[thread] = pieces(tasks_[task[thread]]);
+    }
+    for (std::size_t piece = 0; piece < std::max(todo[0].size(), todo[1].size()); ++piece) {
+      for (const int thread : {1, 0}) {
+        if (piece >= todo[thread].size()) continue;
+        const Piece& now = todo[thread][piece];
+        chain_.enter(thread);
+        chain_.set_pass(now.pass);
+        chain_.run(*now.segment, now.pass == Pass::recompute ? Purpose::recompute : Purpose::compute, now.label);
+      }
+    }
+    for (const int thread : {1, 0}) {
+      if (there[thread]) end_beside(task[thread], thread);
+    }
+  }
+  chain_.join();
+  while (ends_.size() < end) ends_.push_back(chain_.tail());
+  return end;
 }
 
 void RankEmitter::execute(const Task& task) {
@@ -176,6 +264,11 @@ void RankEmitter::finish() {
   chain_.move_to({});
   const bool replicas = build_.sync.replicated();
   const double parameters = program_.parameters, experts = program_.expert_parameters;
+  for (const Unit* unit : late_) {
+    UnitProgram part;
+    part.parameters = part.expert_parameters = unit->program->expert_parameters;
+    if (const OpId id = reduce(part, unit->name); id != no_op) last_reduction_ = id;
+  }
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !build_.sync.overlap_gradients && !build_.sync.reduce_each_microbatch) {
     for (const Communication& what : build_.sync.reductions(parameters, experts)) chain_.collective(what, 1, "reduce gradients");

@@ -17,6 +17,8 @@ struct PipelineTimes {
   std::vector<std::vector<double>> weight_s;  // [stage][chunk] weight gradient when backward is split, else 0
   std::vector<double>
       hop_s;  // [stage] a message from stage s to the next, either direction; the last entry is the way from the last to the first
+  // [stage] seconds of a forward chunk beside a backward one (overlap.ep), mean over chunks; empty: slots run one at a time.
+  std::vector<double> pair_s;
   bool blocking = false;  // the sender computes on only when its message has arrived
 
   [[nodiscard]] int stages() const { return static_cast<int>(forward_s.size()); }

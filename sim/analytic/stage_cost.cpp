@@ -53,10 +53,13 @@ class StageCoster {
     if (!added) return it->second;
     UnitCost& cost = it->second;
     layer_ = unit.first_layer;
+    pieces_ = &cost.forward_pieces;
     add(program.forward, Phase::compute, cost.forward);
+    pieces_ = &cost.backward_pieces;
     add(program.recompute, Phase::recompute, cost.backward);
     const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
     add(split ? program.backward_input : program.backward, Phase::compute, cost.backward);
+    pieces_ = nullptr;
     add(program.backward_weight, Phase::compute, cost.weight);
     cost.gather_s = gather_s(program.parameters, program.expert_parameters);
     cost.reduce_s = reduce_s(program.parameters, program.expert_parameters);
@@ -65,6 +68,16 @@ class StageCoster {
 
   void add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to) const {
     for (const workloads::Segment& segment : segments) {
+      const double before = to.total();
+      const bool experts = std::holds_alternative<workloads::ExpertSegment>(segment);
+      if (experts && pieces_ != nullptr) pieces_->push_back({});
+      add(segment, phase, to);
+      if (!experts && pieces_ != nullptr) pieces_->push_back({0, to.total() - before, 0});
+    }
+  }
+
+  void add(const workloads::Segment& segment, Phase phase, PhaseTimes& to) const {
+    {
       if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
         for (const workloads::Operator& op : c->operators) to[phase] += seconds(op) * c->repeat;
       } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
@@ -123,6 +136,12 @@ class StageCoster {
       for (int rank = 0; rank < ranks; ++rank) slowest.raise_to(chunk_times(experts_->chunk(what, rank, layer_, i)));
       const double total = chunked_s(slowest, contention_of(job_.gpu, "ep")) / microbatches;
       const double again = slowest.chunks * slowest.recompute_s / microbatches, work = slowest.chunks * slowest.work_s / microbatches;
+      if (pieces_ != nullptr) {
+        PieceTimes& piece = pieces_->back();
+        piece.dispatch_s += slowest.chunks * slowest.dispatch_s / microbatches;
+        piece.compute_s += again + work;
+        piece.combine_s += slowest.chunks * slowest.combine_s / microbatches;
+      }
       to[Phase::recompute] += again;
       to[phase] += work;
       to[Phase::ep] += total - again - work;
@@ -165,7 +184,8 @@ class StageCoster {
   workloads::ReplicaSync sync_;
   int rank_;
   const std::optional<workloads::ExpertLayer>& experts_;
-  int layer_ = -1;  // of the unit at hand
+  int layer_ = -1;                             // of the unit at hand
+  std::vector<PieceTimes>* pieces_ = nullptr;  // of the pass at hand
   std::map<std::pair<const workloads::UnitProgram*, int>, UnitCost> units_;
 };
 

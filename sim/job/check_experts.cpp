@@ -7,6 +7,7 @@
 #include "workloads/rank_grid.hpp"
 #include "workloads/routing.hpp"
 #include "workloads/schedule.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -57,6 +58,20 @@ void check_chunks(const Node& node, const Workload& workload) {
   }
 }
 
+void check_overlap(const Node& node, const Workload& workload) {
+  if (!workload.overlap.ep) return;
+  const auto no = [&](std::string_view what, std::string_view instead) {
+    refuse(node, "overlap.ep", fmt::format("ep overlap does not go with {}", what), instead);
+  };
+  if (!workload.model.moe) no("a model without experts", "ep: false");
+  if (!workloads::overlaps_pairs(workload.schedule)) {
+    no(fmt::format("schedule {}", workload.schedule), "1f1b, interleaved-1f1b or dualpipe");
+  }
+  if (workload.experts.chunks != 1) no("chunks, which overlap by themselves", "moe.chunks: 1");
+  if (workloads::replica_sync(workload).reduce_each_microbatch) no("gradients that are sharded after every micro-batch", "sharding: zero1");
+  if (workload.offload_activations) no("offloaded activations", "offload: {activations: false}");
+}
+
 void check_counts(const Node& node, const Workload& workload) {
   for (const workloads::RoutedTokens& row : workload.experts.counts) {
     const auto outside = [&](const char* what, int value, int most) {
@@ -81,6 +96,7 @@ void check_counts(const Node& node, const Workload& workload) {
 }  // namespace
 
 void check_experts(const Node& node, const Workload& workload) {
+  check_overlap(node, workload);
   if (!workload.model.moe) return check_without_experts(node, workload);
   check_spread(node, workload);
   check_chunks(node, workload);

@@ -32,7 +32,6 @@ const std::array rows{
                              ? ""
                              : fmt::format("{} (other than dp*cp = {})", w.optimizer.shard_group, whole);
                 }},
-    Unsupported{"overlap.ep", [](const Workload& w) { return std::string(w.overlap.ep ? "true" : ""); }},
 };
 
 std::string not_simulated(std::string_view path, std::string_view value) {

@@ -21,8 +21,11 @@ using workloads::Workload;
 struct Turn {
   const UnitMemory* unit = nullptr;
   Slot slot;
-  std::size_t index = 0;       // of the unit in its chunk
-  const Slot* next = nullptr;  // the slot after its own
+  std::size_t index = 0;            // of the unit in its chunk
+  std::size_t next = 0, nexts = 0;  // the slot or overlapped pair after its own, in the order
+  // The unit beside it in an overlapped pair, whose backward this forward runs beside; the two are one turn.
+  const UnitMemory* beside = nullptr;
+  Slot beside_slot = {};
 };
 
 class Stage {
@@ -34,7 +37,7 @@ class Stage {
         units_(job.workload, job.software.memory.habits, program, loads, expert_rank),
         program_(program),
         shape_(workloads::pipeline_shape(workload_)),
-        order_(schedule().order(shape_, stage)) {
+        order_(workloads::slots_of(workload_, stage)) {
     list_turns();
   }
 
@@ -50,6 +53,7 @@ class Stage {
         if (now.total() > most.total()) most = now;
       }
       if (frees(i)) kept -= turns_[i].unit->activations;
+      kept -= freed_beside(i);
     }
   }
 
@@ -65,6 +69,7 @@ class Stage {
         memory.operation = label(turns_[i]);
       }
       if (frees(i)) kept -= turns_[i].unit->activations;
+      kept -= freed_beside(i);
     }
   }
 
@@ -72,14 +77,32 @@ class Stage {
   [[nodiscard]] const workloads::Schedule& schedule() const { return workloads::ScheduleRegistry::get(workload_.schedule); }
 
   void list_turns() {
-    for (std::size_t s = 0; s < order_.size(); ++s) {
+    for (std::size_t s = 0; s < order_.size();) {
+      const std::size_t slots = slots_at(s), next = s + slots, nexts = slots_at(next);
       const std::size_t units = units_.chunk(order_[s].chunk).size();
-      for (std::size_t k = 0; k < units; ++k) {
-        const std::size_t index = order_[s].kind == Slot::Kind::forward ? k : units - 1 - k;
-        turns_.push_back({&units_.at(order_[s].chunk, static_cast<int>(index), order_[s].microbatch), order_[s], index,
-                          s + 1 < order_.size() ? &order_[s + 1] : nullptr});
+      const std::size_t others = slots == 2 ? units_.chunk(order_[s + 1].chunk).size() : 0;
+      for (std::size_t k = 0; k < std::max(units, others); ++k) {
+        const auto turn = [&](std::size_t slot, std::size_t count) {
+          const std::size_t index = order_[slot].kind == Slot::Kind::forward ? k : count - 1 - k;
+          return Turn{&units_.at(order_[slot].chunk, static_cast<int>(index), order_[slot].microbatch), order_[slot], index, next, nexts};
+        };
+        if (k >= units) {
+          turns_.push_back(turn(s + 1, others));
+          continue;
+        }
+        turns_.push_back(turn(s, units));
+        if (k >= others) continue;
+        turns_.back().beside = turn(s + 1, others).unit;
+        turns_.back().beside_slot = order_[s + 1];
       }
+      s = next;
     }
+  }
+
+  // How many slots run together from the s-th on.
+  [[nodiscard]] std::size_t slots_at(std::size_t s) const {
+    if (s >= order_.size()) return 0;
+    return order_[s].paired && workload_.overlap.ep ? 2 : 1;
   }
 
   [[nodiscard]] bool forward(std::size_t i) const { return turns_[i].slot.kind == Slot::Kind::forward; }
@@ -110,7 +133,17 @@ class Stage {
     if (input_gradient(i)) now[MemoryUse::temporary] += unit.backward_temporary;
     now[MemoryUse::communication] += (forward(i) ? unit.forward_communication : 0) + (input_gradient(i) ? unit.backward_communication : 0);
     neighbours(i, now);
+    if (const UnitMemory* beside = turns_[i].beside) {
+      now[MemoryUse::temporary] += beside->gathered + beside->backward_temporary;
+      now[MemoryUse::communication] += beside->backward_communication + beside->bucket;
+      if (turns_[i].beside_slot.kind == Slot::Kind::backward) now[MemoryUse::temporary] += beside->weight_temporary;
+    }
     return now;
+  }
+
+  // What the backward of an overlapped pair gives back at the end of turn i.
+  [[nodiscard]] double freed_beside(std::size_t i) const {
+    return turns_[i].beside != nullptr && turns_[i].beside_slot.kind == Slot::Kind::backward ? turns_[i].beside->activations : 0;
   }
 
   // Gathered ahead for the next turn, gradients of the one before still being reduced, the message for the next slot.
@@ -118,8 +151,8 @@ class Stage {
     if (sync_.overlap_parameters && i + 1 < turns_.size()) now[MemoryUse::temporary] += turns_[i + 1].unit->gathered;
     if (!forward(i)) now[MemoryUse::communication] += turns_[i].unit->bucket;
     if (sync_.overlap_gradients && i > 0 && !forward(i - 1)) now[MemoryUse::communication] += turns_[i - 1].unit->bucket;
-    if (workload_.overlap.pp && turns_[i].next != nullptr && receives(*turns_[i].next)) {
-      now[MemoryUse::communication] += workloads::pipeline_message_bytes(workload_);
+    for (std::size_t s = turns_[i].next; workload_.overlap.pp && s < turns_[i].next + turns_[i].nexts; ++s) {
+      if (receives(order_[s])) now[MemoryUse::communication] += workloads::pipeline_message_bytes(workload_);
     }
   }
 
