@@ -60,7 +60,10 @@ INSTANTIATE_TEST_SUITE_P(Measured, Groups,
                                          Guard{"dense-gb200-fp4", 3.6}, Guard{"dense-gb200-fp8", 5.3}, Guard{"dense-gb300-fp4", 11.1},
                                          Guard{"dense-h100-bf16", 5.8}, Guard{"dense-h100-fp8", 7.9}, Guard{"dense-h200-fp8", 2.6},
                                          Guard{"dense-v100", 4.8}, Guard{"fsdp-a100", 6.9}, Guard{"fsdp-h100", 5.8},
-                                         Guard{"fsdp-h100-fp8", 4.6}, Guard{"launch-bound-a100-vtrain", 7.2}, Guard{"pipeline-a100", 11.6}),
+                                         Guard{"fsdp-h100-fp8", 4.6}, Guard{"launch-bound-a100-vtrain", 7.2}, Guard{"pipeline-a100", 11.6},
+                                         Guard{"moe-b200-fp8", 8.0}, Guard{"moe-b200-node", 9.7}, Guard{"moe-gb200-bf16", 29.3},
+                                         Guard{"moe-gb200-fp8", 10.1}, Guard{"moe-h100-bf16", 12.5}, Guard{"moe-h100-fp8", 24.7},
+                                         Guard{"moe-h800", 18.7}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');
