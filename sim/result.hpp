@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,6 +89,16 @@ struct MemoryResult {
   [[nodiscard]] const RankMemory* fullest() const;
 };
 
+// How unevenly the routed experts are loaded. Tokens are counted in (token, expert) pairs of one micro-batch and layer.
+struct ExpertLoadResult {
+  int rank = 0;  // representative global rank, layer and micro-batch of the largest load
+  int layer = 0, microbatch = 0;
+  double tokens = 0;         // that this rank's experts get there
+  double mean_tokens = 0;    // of all ranks, layers and micro-batches
+  double dropped_share = 0;  // of all pairs of the step, beyond the experts' capacity
+  std::vector<int> chunks;   // [layer] of the model, then of MTP modules; 0: no experts
+};
+
 struct StepResult {
   std::string method;  // "analytic", "simulated", "critical path"
   double step_s = 0;
@@ -95,6 +106,7 @@ struct StepResult {
   std::vector<RankResult> ranks;  // analytic: one per pipeline stage; simulated: one per simulated rank
   MemoryResult memory;
   std::vector<CollectiveResult> collectives;
+  std::optional<ExpertLoadResult> experts;  // of models that have them
   double tokens_per_s = 0;
   double tokens_per_s_per_gpu = 0;
   double model_flops_per_gpu_per_s = 0;  // model FLOPs (no recompute, causal attention counted in full) / (gpus * step)

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <tuple>
 
+#include "workloads/rank_grid.hpp"
 #include "workloads/schedule.hpp"
 
 namespace rehearse::workloads {
@@ -49,15 +52,18 @@ std::vector<CopiesOfRank> copies_of(const StepGraph& graph) {
 
 std::vector<std::vector<Task>> tasks_of(const StepGraph& graph) {
   std::vector<std::vector<Task>> tasks(graph.ranks.size());
+  std::map<std::tuple<std::uint32_t, Direction, std::int32_t, std::int32_t, std::int32_t>, std::size_t>
+      known;  // overlapped tasks alternate
   for (OpId id = 0; id < graph.ops.size(); ++id) {
     const Op& op = graph.ops[id];
     if (!belongs_to_task(op)) continue;
     const Task task{direction_of(op.pass), op.chunk, op.microbatch, op.unit, id, id};
     std::vector<Task>& own = tasks[op.rank];
-    if (!own.empty() && own.back().slot() == task.slot() && own.back().unit == task.unit) {
-      own.back().last = id;
-    } else {
+    const auto [it, added] = known.try_emplace({op.rank, task.direction, task.chunk, task.microbatch, task.unit}, own.size());
+    if (added) {
       own.push_back(task);
+    } else {
+      own[it->second].last = id;
     }
   }
   return tasks;
@@ -65,8 +71,7 @@ std::vector<std::vector<Task>> tasks_of(const StepGraph& graph) {
 
 class RankPlan {
  public:
-  RankPlan(const Workload& workload, const std::vector<std::vector<UnitMemory>>& units, const std::vector<Task>& tasks,
-           const CopiesOfRank& copies, int stage)
+  RankPlan(const Workload& workload, const RankMemories& units, const std::vector<Task>& tasks, const CopiesOfRank& copies, int stage)
       : workload_(workload),
         sync_(replica_sync(workload)),
         schedule_(ScheduleRegistry::get(workload.schedule)),
@@ -88,14 +93,14 @@ class RankPlan {
       activations(i);
       work(i);
       replicas(i);
-      message(i);
     }
+    if (workload_.overlap.pp) messages();
   }
   std::vector<Allocation> take_events() { return std::move(events_); }
   std::vector<Allocation> take_host() { return std::move(host_); }
 
  private:
-  [[nodiscard]] const UnitMemory& memory(std::size_t i) const { return units_[tasks_[i].chunk][tasks_[i].unit]; }
+  [[nodiscard]] const UnitMemory& memory(std::size_t i) const { return units_.at(tasks_[i].chunk, tasks_[i].unit, tasks_[i].microbatch); }
   [[nodiscard]] std::size_t before(std::size_t i) const { return i == 0 ? 0 : i - 1; }
   [[nodiscard]] std::size_t after(std::size_t i) const { return std::min(i + 1, tasks_.size() - 1); }
 
@@ -140,13 +145,27 @@ class RankPlan {
     if (tasks_[i].direction != Direction::forward) hold(MemoryClass::communication, unit.bucket, i, sync_.overlap_gradients ? after(i) : i);
   }
 
-  // The slot that begins with task i receives its input while the slot before it runs.
-  void message(std::size_t i) {
-    const bool begins = i > 0 && tasks_[i].slot() != tasks_[i - 1].slot();
-    if (!begins || !workload_.overlap.pp || !receives(tasks_[i])) return;
-    std::size_t from = i - 1;
-    while (from > 0 && tasks_[from - 1].slot() == tasks_[i - 1].slot()) --from;
-    hold(MemoryClass::communication, message_, from, i - 1);
+  // A slot receives its input while the slot before it runs; overlapped pairs count as one, and receive both inputs.
+  void messages() {
+    struct Turn {
+      std::size_t first, last;
+      std::vector<std::size_t> slots;  // the first task of each
+    };
+    std::vector<Turn> turns;
+    std::set<std::tuple<Direction, std::int32_t, std::int32_t>> seen;
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      const bool begins = seen.insert(tasks_[i].slot()).second;
+      // Tasks of an overlapped pair alternate: its second slot begins before its first has ended.
+      const bool inside = !turns.empty() && tasks_[i].first < tasks_[turns.back().last].last;
+      if (begins && !(inside && workload_.overlap.ep)) turns.push_back({i, i, {}});
+      if (begins) turns.back().slots.push_back(i);
+      if (tasks_[i].last > tasks_[turns.back().last].last) turns.back().last = i;
+    }
+    for (std::size_t t = 1; t < turns.size(); ++t) {
+      for (const std::size_t slot : turns[t].slots) {
+        if (receives(tasks_[slot])) hold(MemoryClass::communication, message_, turns[t - 1].first, turns[t - 1].last);
+      }
+    }
   }
 
   [[nodiscard]] bool receives(const Task& task) const {
@@ -160,7 +179,7 @@ class RankPlan {
   const Schedule& schedule_;
   PipelineShape shape_;
   double message_;
-  const std::vector<std::vector<UnitMemory>>& units_;
+  const RankMemories& units_;
   const std::vector<Task>& tasks_;
   const CopiesOfRank& copies_;
   int stage_;
@@ -172,16 +191,19 @@ class RankPlan {
 
 std::vector<RankAllocations> allocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
                                          const std::vector<StageProgram>& stages) {
-  std::vector<std::vector<std::vector<UnitMemory>>> units;
-  for (const StageProgram& stage : stages) units.push_back(unit_memories(workload, habits, stage));
+  std::optional<ExpertLoads> loads;
+  if (workload.model.moe) loads.emplace(workload);
+  const RankGrid grid = rank_grid(workload);
   const std::vector<std::vector<Task>> tasks = tasks_of(graph);
   const std::vector<CopiesOfRank> copies = copies_of(graph);
   std::vector<RankAllocations> out;
   for (std::size_t rank = 0; rank < graph.ranks.size(); ++rank) {
     const int stage = graph.ranks[rank].stage;
-    RankPlan plan(workload, units[stage], tasks[rank], copies[rank], stage);
+    const RankMemories memories(workload, habits, stages[stage], loads ? &*loads : nullptr, grid.expert_rank(graph.ranks[rank].rank));
+    RankPlan plan(workload, memories, tasks[rank], copies[rank], stage);
     plan.list();
-    out.push_back({static_memory(workload, habits, stages[stage].parameters), plan.take_events(), plan.take_host()});
+    out.push_back(
+        {static_memory(workload, habits, stages[stage].parameters, stages[stage].expert_parameters), plan.take_events(), plan.take_host()});
   }
   return out;
 }

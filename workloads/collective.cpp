@@ -51,6 +51,12 @@ std::string_view name_of(GroupKind kind) {
       return "dp";
     case GroupKind::pp:
       return "pp";
+    case GroupKind::ep:
+      return "ep";
+    case GroupKind::etp:
+      return "etp";
+    case GroupKind::edp:
+      return "edp";
     case GroupKind::embedding:
       return "embedding";
     case GroupKind::shard:

@@ -17,6 +17,8 @@ inline constexpr double default_dropout = 0.1;  // of GELU models: Megatron-LM's
 
 struct MoeSpec {
   int experts = 0, top_k = 0, shared = 0, ffn = 0, first_dense = 0, every = 1;
+  // Layers first_dense, first_dense + every, ... hold experts.
+  [[nodiscard]] bool has_experts(int layer) const { return layer >= first_dense && (layer - first_dense) % every == 0; }
 };
 struct MlaSpec {
   int q_lora = 0, kv_lora = 0, qk_nope = 0, qk_rope = 0, v = 0;
@@ -41,6 +43,8 @@ struct Model {
   std::optional<MlaSpec> mla;
   int mtp = 0;
 
+  // Counting on after the last layer: the multi-token-prediction layers, which are as the last one.
+  [[nodiscard]] bool has_experts(int layer) const { return moe && moe->has_experts(layer < layers ? layer : layers - 1); }
   [[nodiscard]] bool gated() const { return activation == Activation::swiglu || activation == Activation::geglu; }
 };
 

@@ -48,6 +48,8 @@ inline const Names<DType> dtypes{
 inline const Names<Attention> attentions{{"flash", Attention::flash}, {"unfused", Attention::unfused}};
 inline const Names<ContextComm> context_comms{
     {"ring", ContextComm::ring}, {"all-gather", ContextComm::all_gather}, {"all-to-all", ContextComm::all_to_all}};
+inline const Names<Dispatcher> dispatchers{
+    {"alltoall", Dispatcher::alltoall}, {"allgather", Dispatcher::allgather}, {"hierarchical", Dispatcher::hierarchical}};
 inline const Names<RecomputeKind> recompute_kinds{
     {"none", RecomputeKind::none}, {"selective", RecomputeKind::selective}, {"full", RecomputeKind::full}};
 

@@ -13,12 +13,16 @@ Purpose purpose_of(GroupKind kind) {
       return Purpose::cp;
     case GroupKind::pp:
       return Purpose::pp;
+    case GroupKind::ep:
+    case GroupKind::etp:
+      return Purpose::ep;
     case GroupKind::to_host:
     case GroupKind::from_host:
     case GroupKind::host_memory:
       return Purpose::offload;
     case GroupKind::dp:
     case GroupKind::dp_cp:
+    case GroupKind::edp:
     case GroupKind::shard:
     case GroupKind::replicas:
     case GroupKind::embedding:
@@ -35,6 +39,9 @@ Stream stream_of(GroupKind kind) {
       return Stream::cp;
     case GroupKind::pp:
       return Stream::pp_forward;
+    case GroupKind::ep:
+    case GroupKind::etp:
+      return Stream::ep_dispatch;
     case GroupKind::to_host:
       return Stream::d2h;
     case GroupKind::from_host:
@@ -43,6 +50,7 @@ Stream stream_of(GroupKind kind) {
       return Stream::host;
     case GroupKind::dp:
     case GroupKind::dp_cp:
+    case GroupKind::edp:
     case GroupKind::shard:
     case GroupKind::replicas:
     case GroupKind::embedding:
@@ -149,19 +157,37 @@ OpId OpChain::send(bool forward, int peer, double bytes) {
 }
 
 void OpChain::run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label) {
-  for (const Segment& segment : segments) {
-    if (const auto* c = std::get_if<ComputeSegment>(&segment)) {
-      queued(*c, purpose, c->name.empty() ? label : label + " " + c->name);
-    } else if (const auto* call = std::get_if<CallSegment>(&segment)) {
-      collective(call->what, call->repeat, label + " " + call->what.name);
-    } else if (const auto* ring_segment = std::get_if<RingSegment>(&segment)) {
-      ring(*ring_segment, purpose, label);
-    } else if (const auto* split_segment = std::get_if<SplitSegment>(&segment)) {
-      split(*split_segment, purpose, label);
-    } else {
-      both(std::get<BesideSegment>(segment), purpose, label);
-    }
+  for (const Segment& segment : segments) run(segment, purpose, label);
+}
+
+void OpChain::run(const Segment& segment, Purpose purpose, const std::string& label) {
+  if (const auto* c = std::get_if<ComputeSegment>(&segment)) {
+    queued(*c, purpose, c->name.empty() ? label : label + " " + c->name);
+  } else if (const auto* call = std::get_if<CallSegment>(&segment)) {
+    collective(call->what, call->repeat, label + " " + call->what.name);
+  } else if (const auto* ring_segment = std::get_if<RingSegment>(&segment)) {
+    ring(*ring_segment, purpose, label);
+  } else if (const auto* expert_segment = std::get_if<ExpertSegment>(&segment)) {
+    experts(*expert_segment, purpose, label);
+  } else if (const auto* split_segment = std::get_if<SplitSegment>(&segment)) {
+    split(*split_segment, purpose, label);
+  } else {
+    both(std::get<BesideSegment>(segment), purpose, label);
   }
+}
+
+void OpChain::enter(int which) {
+  if (which == inside_) return;
+  inside_ = which;
+  std::swap(at_, other_.at);
+  std::swap(tail_, other_.tail);
+  std::swap(extra_, other_.extra);
+  std::swap(first_, other_.first);
+}
+
+void OpChain::join() {
+  enter(0);
+  tail_.insert(tail_.end(), other_.tail.begin(), other_.tail.end());
 }
 
 // Equation (20): the pieces of a product wait for (or are followed by) the pieces of its collective; the tp stream runs beside.
@@ -185,6 +211,40 @@ void OpChain::both(const BesideSegment& segment, Purpose purpose, const std::str
   const OpId collective = beside(segment.collective, segment.repeat, tail_, label);
   compute(&segment, {segment.product}, segment.repeat, purpose, label + " " + segment.product.name);
   tail_.push_back(collective);
+}
+
+// One after another in one stream; the last of them.
+OpId OpChain::beside(const std::vector<Communication>& calls, std::vector<OpId> after, Stream stream, const std::string& label) {
+  for (const Communication& what : calls) {
+    Op op = collective_op(what, 1);
+    op.stream = stream;
+    const OpId id = build_.graph.add(op, label + " " + what.name);
+    for (const OpId before : after) build_.graph.depend(before, id);
+    after = {id};
+  }
+  return after.empty() ? no_op : after.front();
+}
+
+// Three streams: while the experts work on a chunk, the next one is dispatched and the one before it combined. Two chunks have buffers: a
+// dispatch waits for the experts to be done with the chunk before the last.
+void OpChain::experts(const ExpertSegment& segment, Purpose purpose, const std::string& label) {
+  const ExpertChunk& chunk = build_.experts->chunk(segment.experts, build_.grid.expert_rank(global_), at_.layer, at_.slot.microbatch);
+  const std::vector<OpId> before = tail_;
+  std::vector<OpId> computed;
+  OpId combined = no_op;
+  for (int i = 0; i < chunk.chunks; ++i) {
+    const std::string part = chunk.chunks == 1 ? label : label + " chunk " + std::to_string(i);
+    if (!chunk.dispatch.empty()) {
+      std::vector<OpId> after = before;
+      if (i >= 2) after.push_back(computed[static_cast<std::size_t>(i) - 2]);
+      tail_ = {beside(chunk.dispatch, std::move(after), Stream::ep_dispatch, part)};
+    }
+    if (!chunk.recompute.empty()) compute(&chunk.recompute, chunk.recompute, 1, Purpose::recompute, part + " experts again");
+    compute(&chunk.work, chunk.work, 1, purpose, part + " experts");
+    computed.push_back(tail_.front());
+    if (!chunk.combine.empty()) combined = beside(chunk.combine, tail_, Stream::ep_combine, part);
+  }
+  if (combined != no_op) tail_ = {combined};
 }
 
 // Ring attention (equation 21): the block for step i+1 travels while step i computes; a block is sent on when it has been received, and

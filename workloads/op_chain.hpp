@@ -25,12 +25,19 @@ class OpChain {
   [[nodiscard]] const std::vector<OpId>& tail() const { return tail_; }  // what the next operation waits for
   void also_wait_for(OpId op) { tail_.push_back(op); }                   // from now on
   void next_waits_for(OpId op) { extra_.push_back(op); }                 // the next operation only
+  // Two chains of the same rank, whose operations wait for nothing of one another but their place in the streams. Both begin where the
+  // first is, and join when the first is entered for good.
+  void fork() { other_ = {at_, tail_, {}, no_op}; }
+  void enter(int which);  // 0 or 1
+  void join();
   void mark() { first_ = no_op; }
   [[nodiscard]] OpId first_since_mark() const { return first_; }
 
   // On the chain.
   void compute(const void* origin, const std::vector<Operator>& operators, int repeat, Purpose purpose, const std::string& label);
   void collective(const Communication& what, int repeat, const std::string& label);
+  void experts(const ExpertSegment& segment, Purpose purpose, const std::string& label);
+  void run(const Segment& segment, Purpose purpose, const std::string& label);
   void run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label);
   void step_overhead();
   // Part of an optimizer on the host.
@@ -47,6 +54,7 @@ class OpChain {
   [[nodiscard]] Op placed(OpKind kind, Stream stream, Purpose purpose) const;
   [[nodiscard]] Op collective_op(const Communication& what, int repeat);
   [[nodiscard]] Op copy_op(const std::string& name, GroupKind way, double bytes, Purpose purpose);
+  OpId beside(const std::vector<Communication>& calls, std::vector<OpId> after, Stream stream, const std::string& label);
   std::uint32_t group(GroupKind kind);
   void queued(const ComputeSegment& segment, Purpose purpose, const std::string& label);
   void split(const SplitSegment& segment, Purpose purpose, const std::string& label);
@@ -59,6 +67,13 @@ class OpChain {
   Place at_;
   std::vector<OpId> tail_, extra_;
   OpId first_ = no_op;
+  struct Thread {
+    Place at;
+    std::vector<OpId> tail, extra;
+    OpId first = no_op;
+  };
+  Thread other_;
+  int inside_ = 0;
   std::map<GroupKind, std::uint32_t> groups_;
   std::map<int, std::uint32_t> group_to_;  // by peer
 };

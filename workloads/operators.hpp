@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,20 +33,23 @@ struct Operator {
 enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv };
 [[nodiscard]] std::string_view name_of(CollectiveKind kind);  // "all-reduce", ...
 
-// to_host, from_host, host_memory: a GPU alone, with its host.
-enum class GroupKind : std::uint8_t { tp, cp, dp, dp_cp, pp, embedding, shard, replicas, to_host, from_host, host_memory };
-inline constexpr int network_group_kinds = 8;            // those of several GPUs come first
+// ep: ranks among which the experts are spread; etp: ranks that share each expert; edp: ranks that hold the same experts. to_host,
+// from_host, host_memory: a GPU alone, with its host.
+enum class GroupKind : std::uint8_t { tp, cp, dp, dp_cp, pp, embedding, shard, replicas, ep, etp, edp, to_host, from_host, host_memory };
+inline constexpr int network_group_kinds = 11;           // those of several GPUs come first
 [[nodiscard]] std::string_view name_of(GroupKind kind);  // "tp", ...; dp_cp, the group that gradients are reduced over, is "dp"
 
 // A collective in the middle of a layer. `bytes` is the size of the full (gathered or reduced) buffer of one rank, as nccl-tests count:
 // all-reduce: the buffer; all-gather: the output; reduce-scatter and all-to-all: the input; send_recv: the message, or what is copied to or
 // from the host, or what the host's processors move through its memory.
+struct Exchange;  // workloads/exchange.hpp
 struct Communication {
   std::string name;  // "attention all-gather"
   CollectiveKind kind = CollectiveKind::all_reduce;
   GroupKind group = GroupKind::tp;
   double bytes = 0;
   Pass pass = Pass::forward;
+  std::shared_ptr<const Exchange> exchange = nullptr;  // all-to-all: what each pair of members exchanges; none: equal parts
 };
 
 // Ring attention over the cp group: cp steps; step i computes attention against one key/value block while the next block travels.
@@ -62,14 +66,21 @@ struct PassQueue {
   std::vector<Communication> calls;
 };
 
-using Item = std::variant<Operator, Communication, RingAttention>;
+// Where the routed experts stand in a layer: dispatch, experts and combine, in chunks (workloads/expert_layer.hpp says what they are).
+struct RoutedExperts {
+  Pass pass = Pass::forward;      // backward_input: and in the same place the weight gradient, when it is not split off
+  bool weight_gradients = false;  // backward_input only
+};
+
+using Item = std::variant<Operator, Communication, RingAttention, RoutedExperts>;
 
 // In execution order. With cp > 1 attention is a RingAttention item, otherwise an Operator.
 struct BlockProgram {
   std::vector<Item> forward;
-  std::vector<Item> recompute;  // what runs again before backward under the given recompute setting; pass = recompute
-  std::vector<Item> backward;   // input and weight gradients, told apart by `pass`
-  double parameters = 0;        // held by this GPU (after tp; before ZeRO)
+  std::vector<Item> recompute;   // what runs again before backward under the given recompute setting; pass = recompute
+  std::vector<Item> backward;    // input and weight gradients, told apart by `pass`
+  double parameters = 0;         // held by this GPU (after tp; before ZeRO)
+  double expert_parameters = 0;  // those of them that belong to routed experts, whose replicas are other ranks
 };
 
 // Of an optimizer on the host (equation 28), in bytes: gradients down, what the update moves through the host's memory, weights up.
@@ -77,6 +88,7 @@ struct HostUpdate {
   double gradients = 0, moved = 0, weights = 0;
   [[nodiscard]] bool happens() const { return moved > 0; }
 };
+enum class LayerKind : std::uint8_t { dense, experts };
 
 struct OptimizerProgram {
   std::vector<Operator> update;  // on this GPU's share
@@ -85,7 +97,10 @@ struct OptimizerProgram {
 
 // tp, sp, cp, micro-batch, precision and recompute are taken from the workload. recomputed says whether this layer is recomputed in full
 // (workload.recompute.kind == full and the layer is among the recomputed ones).
-[[nodiscard]] BlockProgram layer_program(const Workload& workload, bool recomputed);
+[[nodiscard]] BlockProgram layer_program(const Workload& workload, bool recomputed, LayerKind kind = LayerKind::dense);
+// A multi-token-prediction module (DeepSeek-V3 report, section 2.2): the next token's embedding joined to the hidden states, and one more
+// layer. holds_embedding: a copy of the table lies on this stage too.
+[[nodiscard]] BlockProgram prediction_program(const Workload& workload, bool recomputed, bool holds_embedding);
 [[nodiscard]] BlockProgram embedding_program(const Workload& workload);  // token and position look-up, and the sp/tp reduction
 [[nodiscard]] BlockProgram head_program(const Workload& workload);       // final norm, logits, vocabulary-parallel cross entropy
 // Adam over `parameters` (after ZeRO): reads gradients, reads and writes master weights and moments, writes weights; clipping norm
@@ -96,6 +111,8 @@ struct OptimizerProgram {
 
 // Activation bytes that forward leaves for backward, per layer and micro-batch on one GPU (Korthikanti et al. 2022, equations 1-6,
 // generalised to GQA, gated MLPs, flash attention and cp).
-[[nodiscard]] double layer_activation_bytes(const Workload& workload, bool recomputed);
+[[nodiscard]] double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind = LayerKind::dense);
+// Of a layer with experts, for each (token, expert) pair that this GPU's experts get, beside the bytes above.
+[[nodiscard]] double received_activation_bytes(const Workload& workload, bool recomputed);
 
 }  // namespace rehearse::workloads

@@ -1,6 +1,7 @@
 // How a model is trained: the parallel plan, the batch and the optimisations, as the job file states them (docs/job-format.md). Plain data.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -62,20 +63,48 @@ struct Overlap {
   bool dp_parameters = false;
 };
 
+// How tokens reach their experts and come back: one message per pair of ranks; every rank gets all tokens of its group; or over the network
+// once per domain and token, and from there over the scale-up fabric (DeepEP).
+enum class Dispatcher { alltoall, allgather, hierarchical };
+
+// Tokens that an expert gets in a layer for a micro-batch, out of a file.
+struct RoutedTokens {
+  int step = 0, layer = 0, microbatch = 0, expert = 0;
+  double tokens = 0;
+};
+
+// How the routed experts of MoE layers work (docs/moe.md).
+struct ExpertPlan {
+  std::string routing = "balanced";  // a registered name (workloads/routing.hpp)
+  double skew = 0;                   // zipf: exponent; dirichlet: concentration
+  std::vector<RoutedTokens> counts;  // of routing: counts, sorted by step, layer, micro-batch, expert
+  std::uint64_t seed = 1;            // of random routing
+  double capacity_factor = 0;        // an expert takes at most so many times its balanced share; 0: all that come
+  int nodes_per_token = 0;           // the most domains that one token's experts may lie in; 0: any number
+  Dispatcher dispatcher = Dispatcher::alltoall;
+  int chunks = 1;                           // pieces of a layer's tokens whose exchange and computation overlap; 0: tuned to memory
+  std::vector<int> thresholds{1, 2, 4, 8};  // what tuning chooses from, ascending
+  bool chunk_recompute = false;             // backward brings every chunk's tokens back and runs its experts' forward again
+  std::vector<int> layer_chunks;            // [layer, then MTP layers] what tuning chose; empty: `chunks` everywhere
+  [[nodiscard]] int chunks_of(int layer) const { return layer_chunks.empty() ? chunks : layer_chunks[static_cast<std::size_t>(layer)]; }
+};
+
 // How finely a step is cut into operations.
 enum class Granularity { stage, layer, op };
 
 // Kernels that the training stack fuses. Each fusion that is missing moves its tensors through device memory more often
 // (docs/operators.md).
 struct KernelFusions {
-  bool softmax = true;                // unfused attention: scale, mask and softmax in one kernel
-  bool norm = true;                   // RMSNorm in one kernel (LayerNorm always is)
-  bool activation = true;             // bias and activation, or gate and product, in one kernel
-  bool dropout_add = true;            // bias, dropout and residual in one kernel
-  bool rope = true;                   // rotary embedding in one kernel
-  bool cross_entropy = true;          // vocabulary-parallel loss without fp32 intermediates
-  bool gradient_accumulation = true;  // weight-gradient GEMM adds into the gradient buffer
-  bool optimizer = true;              // whole Adam update in one pass
+  bool softmax = true;                  // unfused attention: scale, mask and softmax in one kernel
+  bool norm = true;                     // RMSNorm in one kernel (LayerNorm always is)
+  bool activation = true;               // bias and activation, or gate and product, in one kernel
+  bool dropout_add = true;              // bias, dropout and residual in one kernel
+  bool rope = true;                     // rotary embedding in one kernel
+  bool cross_entropy = true;            // vocabulary-parallel loss without fp32 intermediates
+  bool gradient_accumulation = true;    // weight-gradient GEMM adds into the gradient buffer
+  bool optimizer = true;                // whole Adam update in one pass
+  bool grouped_gemm = true;             // one kernel for all of a rank's experts; otherwise each expert has its own
+  bool low_precision_dispatch = false;  // 8-bit layers: tokens travel to their experts in 8 bits
 };
 
 struct Workload {
@@ -87,6 +116,7 @@ struct Workload {
   std::string schedule = "1f1b";
   Recompute recompute;
   Optimizer optimizer;
+  ExpertPlan experts;
   bool offload_activations = false;
   Overlap overlap;
   KernelFusions fusions;

@@ -1,5 +1,7 @@
 #include "workloads/rank_emitter.hpp"
 
+#include <algorithm>
+
 namespace rehearse::workloads {
 namespace {
 
@@ -18,15 +20,21 @@ RankEmitter::RankEmitter(Build& build, std::uint32_t rank)
 SlotTable RankEmitter::emit() {
   list_tasks();
   if (build_.workload.offload_activations) plan_offloading();
-  if (build_.sync.ranks > 1 && build_.sync.gathers_weights && build_.sync.overlap_parameters) gather_all_at_start();
+  if (build_.sync.replicated() && build_.sync.gathers_weights && build_.sync.overlap_parameters) gather_all_at_start();
   chain_.step_overhead();
-  for (std::size_t i = 0; i < tasks_.size(); ++i) task(i);
+  for (std::size_t i = 0; i < tasks_.size();) {
+    if (tasks_[i].slot.paired && build_.workload.overlap.ep) {
+      i = overlapped_pair(i);
+    } else {
+      task(i++);
+    }
+  }
   finish();
   return std::move(slots_);
 }
 
 void RankEmitter::list_tasks() {
-  for (const Slot& slot : build_.schedule.order(build_.shape, stage_)) {
+  for (const Slot& slot : slots_of(build_.workload, stage_)) {
     const std::vector<Unit>& units = program_.chunks[slot.chunk];
     const std::size_t n = units.size();
     if (n == 0) tasks_.push_back({slot, nullptr, true, true});
@@ -50,11 +58,36 @@ Place RankEmitter::place_of(const Task& task) const {
   return place;
 }
 
+// Beside the chain, dense parameters and experts one after the other; the last of them.
+OpId RankEmitter::gather(const UnitProgram& unit, const std::vector<OpId>& after, const std::string& label) {
+  OpId last = no_op;
+  for (const Communication& what : build_.sync.gathers(unit.parameters, unit.expert_parameters))
+    last = chain_.beside(what, build_.sync.calls_per_unit, after, label);
+  return last;
+}
+OpId RankEmitter::reduce(const UnitProgram& unit, const std::string& label) {
+  OpId last = no_op;
+  const std::vector<OpId> after = chain_.tail();
+  for (const Communication& what : build_.sync.reductions(unit.parameters, unit.expert_parameters)) {
+    last = chain_.beside(what, build_.sync.calls_per_unit, after, label);
+  }
+  return last;
+}
+
 // ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
 void RankEmitter::gather_all_at_start() {
-  for (const std::vector<Unit>& units : program_.chunks) {
-    for (const Unit& unit : units)
-      gathered_[&unit] = chain_.beside(build_.sync.gather(unit.program->parameters), build_.sync.calls_per_unit, {}, unit.name);
+  for (const bool experts : {false, true}) {
+    for (const std::vector<Unit>& units : program_.chunks) {
+      for (const Unit& unit : units) {
+        const UnitProgram& all = *unit.program;
+        UnitProgram part;
+        part.parameters = !experts_last() ? all.parameters : experts ? all.expert_parameters : all.parameters - all.expert_parameters;
+        part.expert_parameters = !experts_last() || experts ? all.expert_parameters : 0;
+        if (experts && !experts_last()) continue;
+        const OpId id = gather(part, {}, unit.name);
+        if (id != no_op) gathered_[&unit] = id;
+      }
+    }
   }
 }
 
@@ -67,8 +100,7 @@ void RankEmitter::gather_for(std::size_t i) {
   } else if (i >= 2) {
     after = ends_[i - 2];
   }
-  gather_of_task_[i] =
-      chain_.beside(build_.sync.gather(tasks_[i].unit->program->parameters), build_.sync.calls_per_unit, after, tasks_[i].unit->name);
+  gather_of_task_[i] = gather(*tasks_[i].unit->program, after, tasks_[i].unit->name);
 }
 
 void RankEmitter::gather_before(std::size_t i) {
@@ -77,20 +109,26 @@ void RankEmitter::gather_before(std::size_t i) {
     chain_.next_waits_for(it->second);
     gathered_.erase(it);
   }
-  if (!build_.sync.shards_parameters || build_.sync.ranks == 1 || t.unit == nullptr) return;
+  if (!build_.sync.shards_parameters || !build_.sync.replicated() || t.unit == nullptr) return;
   gather_for(i);
-  chain_.next_waits_for(gather_of_task_.at(i));
+  if (gather_of_task_.at(i) != no_op) chain_.next_waits_for(gather_of_task_.at(i));
   if (build_.sync.overlap_parameters) gather_for(i + 1);
 }
 
 void RankEmitter::reduce_after(const Task& t) {
-  if (build_.sync.ranks == 1 || !completes_gradients(t.slot) || t.unit == nullptr) return;
+  if (!build_.sync.replicated() || !completes_gradients(t.slot) || t.unit == nullptr) return;
   const bool last = --backwards_left_[t.unit] == 0;
   if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && last)) return;
-  OpId id = no_op;
-  for (const Communication& what : build_.sync.reductions(t.unit->program->parameters)) {
-    id = chain_.beside(what, build_.sync.calls_per_unit, chain_.tail(), t.unit->name);  // in the order of their stream
+  UnitProgram part;
+  part.parameters = t.unit->program->parameters;
+  part.expert_parameters = t.unit->program->expert_parameters;
+  if (experts_last() && part.expert_parameters > 0) {
+    late_.push_back(t.unit);
+    part.parameters -= part.expert_parameters;
+    part.expert_parameters = 0;
   }
+  const OpId id = reduce(part, t.unit->name);
+  if (id == no_op) return;
   if (build_.sync.overlap_gradients) {
     last_reduction_ = id;
   } else {
@@ -157,6 +195,71 @@ bool RankEmitter::inside_pair(std::size_t i) {
   return first_of_pair_.has_value();
 }
 
+std::vector<RankEmitter::Piece> RankEmitter::pieces(const Task& task) const {
+  std::vector<Piece> all;
+  if (task.unit == nullptr) return all;
+  const UnitProgram& program = *task.unit->program;
+  const auto add = [&](Pass pass, const std::vector<Segment>& segments, const char* what) {
+    for (const Segment& segment : segments) all.push_back({pass, &segment, what + task.unit->name});
+  };
+  if (task.slot.kind == Slot::Kind::forward) {
+    add(Pass::forward, program.forward, "F ");
+  } else {
+    add(Pass::recompute, program.recompute, "recompute ");
+    add(Pass::backward_input, task.slot.kind == Slot::Kind::backward ? program.backward : program.backward_input, "B ");
+  }
+  return all;
+}
+
+void RankEmitter::begin_beside(std::size_t i, int thread) {
+  chain_.enter(thread);
+  chain_.move_to(place_of(tasks_[i]));
+  if (tasks_[i].first) chain_.mark();
+  gather_before(i);
+  if (tasks_[i].unit == nullptr) empty_operation();
+}
+
+void RankEmitter::end_beside(std::size_t i, int thread) {
+  chain_.enter(thread);
+  reduce_after(tasks_[i]);
+  if (tasks_[i].last) leave_slot(tasks_[i].slot);
+}
+
+// Equation (22): the units of both slots go side by side, a piece of backward and a piece of forward by turns, so that the exchange of each
+// runs behind the computation of the other. Backward first: its exchange follows its first piece sooner.
+std::size_t RankEmitter::overlapped_pair(std::size_t first) {
+  std::size_t middle = first, end = first;
+  while (tasks_[middle].slot.paired) ++middle;
+  for (end = middle; !tasks_[end].last;) ++end;
+  ++end;
+  chain_.fork();
+  for (std::size_t k = 0; first + k < middle || middle + k < end; ++k) {
+    std::vector<Piece> todo[2];
+    const std::size_t task[2] = {first + k, middle + k};
+    const bool there[2] = {task[0] < middle, task[1] < end};
+    for (const int thread : {1, 0}) {
+      if (!there[thread]) continue;
+      begin_beside(task[thread], thread);
+      todo[thread] = pieces(tasks_[task[thread]]);
+    }
+    for (std::size_t piece = 0; piece < std::max(todo[0].size(), todo[1].size()); ++piece) {
+      for (const int thread : {1, 0}) {
+        if (piece >= todo[thread].size()) continue;
+        const Piece& now = todo[thread][piece];
+        chain_.enter(thread);
+        chain_.set_pass(now.pass);
+        chain_.run(*now.segment, now.pass == Pass::recompute ? Purpose::recompute : Purpose::compute, now.label);
+      }
+    }
+    for (const int thread : {1, 0}) {
+      if (there[thread]) end_beside(task[thread], thread);
+    }
+  }
+  chain_.join();
+  while (ends_.size() < end) ends_.push_back(chain_.tail());
+  return end;
+}
+
 void RankEmitter::execute(const Task& task) {
   if (task.unit == nullptr) return empty_operation();
   const UnitProgram& program = *task.unit->program;
@@ -200,10 +303,16 @@ void RankEmitter::leave_slot(const Slot& slot) {
 
 void RankEmitter::finish() {
   chain_.move_to({});
-  const bool replicas = build_.sync.ranks > 1;
+  const bool replicas = build_.sync.replicated();
+  const double parameters = program_.parameters, experts = program_.expert_parameters;
+  for (const Unit* unit : late_) {
+    UnitProgram part;
+    part.parameters = part.expert_parameters = unit->program->expert_parameters;
+    if (const OpId id = reduce(part, unit->name); id != no_op) last_reduction_ = id;
+  }
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !build_.sync.overlap_gradients && !build_.sync.reduce_each_microbatch) {
-    for (const Communication& what : build_.sync.reductions(program_.parameters))
+    for (const Communication& what : build_.sync.reductions(parameters, experts))
       chain_.collective(what, build_.sync.calls_per_unit, "reduce gradients");
   }
   tied_embeddings();
@@ -214,7 +323,8 @@ void RankEmitter::finish() {
     chain_.copy("weights from host", GroupKind::from_host, host.weights);
   }
   if (replicas && build_.sync.gathers_weights && !build_.sync.overlap_parameters) {
-    chain_.collective(build_.sync.gather(program_.parameters), build_.sync.calls_per_unit, "all-gather weights");
+    for (const Communication& what : build_.sync.gathers(parameters, experts))
+      chain_.collective(what, build_.sync.calls_per_unit, "all-gather weights");
   }
 }
 

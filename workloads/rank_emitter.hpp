@@ -28,6 +28,16 @@ class RankEmitter {
   void list_tasks();
   void task(std::size_t i);
   [[nodiscard]] bool inside_pair(std::size_t i);
+  // A pair whose slots overlap, from its first task on; the task after it.
+  std::size_t overlapped_pair(std::size_t first);
+  struct Piece {
+    Pass pass = Pass::forward;
+    const Segment* segment = nullptr;
+    std::string label;
+  };
+  [[nodiscard]] std::vector<Piece> pieces(const Task& task) const;
+  void begin_beside(std::size_t i, int thread);
+  void end_beside(std::size_t i, int thread);
   void execute(const Task& task);
   void run_pass(Pass pass, const std::vector<Segment>& segments, const std::string& label);
   void empty_operation();
@@ -37,6 +47,11 @@ class RankEmitter {
   [[nodiscard]] Place place_of(const Task& task) const;
 
   // Parameters and gradients between replicas.
+  // Ranks that mirror one another meet their chunks in opposite order, and replicas of experts are other groups than those of dense
+  // parameters: exchanges of the two kinds must not alternate, or each rank waits for the other's other kind. Experts come last there.
+  [[nodiscard]] bool experts_last() const { return build_.schedule.mirrors() && program_.expert_parameters > 0; }
+  OpId gather(const UnitProgram& unit, const std::vector<OpId>& after, const std::string& label);
+  OpId reduce(const UnitProgram& unit, const std::string& label);
   void gather_all_at_start();
   void gather_before(std::size_t i);
   void gather_for(std::size_t i);
@@ -56,6 +71,7 @@ class RankEmitter {
   std::vector<Task> tasks_;
   std::vector<std::vector<OpId>> ends_;  // [task] the chain's tail after it
   OpId last_reduction_ = no_op;
+  std::vector<const Unit*> late_;      // whose experts' gradients wait for all dense ones
   std::optional<Slot> first_of_pair_;  // while its second half runs
   std::map<const Unit*, int> backwards_left_;
   std::map<const Unit*, OpId> gathered_;

@@ -22,6 +22,27 @@ RankGrid::RankGrid(const Parallel& parallel, bool mirrored, int shard_group)
     dimension->stride = size_;
     size_ *= dimension->size;
   }
+  etp_.size = parallel.etp;
+  ep_.size = parallel.ep;
+  edp_.size = std::max(1, parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep));
+  int stride = 1;
+  for (const std::string& name : parallel.order) {
+    if (name == "pp") {
+      expert_pp_stride_ = stride;
+      stride *= pp_.size;
+    }
+    Dimension* dimension = name == "tp" ? &etp_ : name == "ep" ? &ep_ : name == "dp" ? &edp_ : nullptr;
+    if (dimension == nullptr) continue;
+    dimension->stride = stride;
+    stride *= dimension->size;
+  }
+}
+
+std::vector<int> RankGrid::along(const Dimension& dimension, int rank) const {
+  const int first = rank - rank / dimension.stride % dimension.size * dimension.stride;
+  std::vector<int> members;
+  for (int i = 0; i < dimension.size; ++i) members.push_back(first + i * dimension.stride);
+  return members;
 }
 
 Coordinates RankGrid::coordinates(int rank) const {
@@ -61,6 +82,16 @@ std::vector<int> RankGrid::group(GroupKind kind, int rank) const {
       for (const int stage : same_parameters(own.pp))
         for (int d = 0; d < dp_.size; ++d)
           for (int c = 0; c < cp_.size; ++c) add({own.tp, c, d, stage});
+      break;
+    case GroupKind::ep:
+      return along(ep_, rank);
+    case GroupKind::etp:
+      return along(etp_, rank);
+    case GroupKind::edp:
+      for (const int stage : same_parameters(own.pp)) {
+        const std::vector<int> there = along(edp_, at_stage(rank, stage));
+        members.insert(members.end(), there.begin(), there.end());
+      }
       break;
     case GroupKind::embedding:
       add({own.tp, own.cp, own.dp, 0});

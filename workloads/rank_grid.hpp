@@ -32,6 +32,11 @@ class RankGrid {
 
   // The rank of another stage in the same pipeline.
   [[nodiscard]] int at_stage(int rank, int stage) const;
+  // Which of the ep parts of the experts this rank holds.
+  [[nodiscard]] int expert_rank(int rank) const { return rank / ep_.stride % ep_.size; }
+  // Whether the experts' dimensions (etp, ep, edp, in the order of tp, ep and dp) leave the pipeline stages where they are.
+  [[nodiscard]] bool experts_keep_stages() const { return expert_pp_stride_ == pp_.stride; }
+
   // The ranks before and after in the pipeline; the ends wrap around (interleaved schedules send chunk k of the last stage to chunk k+1 of
   // the first).
   [[nodiscard]] int next_stage(int rank) const;
@@ -43,7 +48,12 @@ class RankGrid {
     int size = 1;
     int stride = 1;
   };
+  [[nodiscard]] std::vector<int> along(const Dimension& dimension, int rank) const;
+
   Dimension tp_, cp_, dp_, pp_;
+  // The same ranks of a stage counted again, as Megatron-LM's expert groups do: cp has no digit, dp is what is left.
+  Dimension etp_, ep_, edp_;
+  int expert_pp_stride_ = 1;
   int size_ = 1;
   int shard_group_ = 1;
   bool mirrored_ = false;

@@ -1,5 +1,7 @@
 #include "workloads/schedule.hpp"
 
+#include <algorithm>
+
 namespace rehearse::workloads {
 namespace {
 
@@ -14,6 +16,28 @@ std::optional<Location> beside(const Schedule& schedule, const PipelineShape& sh
 }
 
 }  // namespace
+
+bool overlaps_pairs(std::string_view schedule) { return schedule == "1f1b" || schedule == "interleaved-1f1b" || schedule == "dualpipe"; }
+
+std::vector<Slot> slots_of(const Workload& workload, int stage) {
+  const Schedule& schedule = ScheduleRegistry::get(workload.schedule);
+  const PipelineShape shape = pipeline_shape(workload);
+  const std::vector<Slot> alone = schedule.order(shape, stage);
+  if (!workload.overlap.ep || schedule.splits_backward()) return alone;
+  std::vector<Slot> forwards, backwards, slots;
+  for (const Slot& slot : alone) (slot.kind == Slot::Kind::forward ? forwards : backwards).push_back(slot);
+  const int warmup = shape.chunks == 1 ? 2 * (shape.stages - stage) - 1 : schedule.warmup_forwards(shape, stage) + 1;
+  const auto first = std::min(forwards.size(), static_cast<std::size_t>(warmup));
+  slots.assign(forwards.begin(), forwards.begin() + static_cast<std::ptrdiff_t>(first));
+  for (std::size_t i = 0; i < backwards.size(); ++i) {
+    if (first + i < forwards.size()) {
+      slots.push_back(forwards[first + i]);
+      slots.back().paired = true;
+    }
+    slots.push_back(backwards[i]);
+  }
+  return slots;
+}
 
 PipelineShape pipeline_shape(const Workload& workload) {
   const bool mirrors = ScheduleRegistry::get(workload.schedule).mirrors();

@@ -74,6 +74,13 @@ using ScheduleRegistry = config::Registry<Schedule>;
 // The shape of a job's pipeline.
 [[nodiscard]] PipelineShape pipeline_shape(const Workload& workload);
 
+// The slots of a stage as a job runs them. With overlap.ep the schedules that run one slot at a time run forwards and backwards in pairs
+// instead, of different micro-batches: 1f1b after 2(p-s)-1 forwards on stage s, so that both have their input when the pair before has
+// ended; interleaved-1f1b after one forward more than without.
+[[nodiscard]] std::vector<Slot> slots_of(const Workload& workload, int stage);
+// Whether overlap.ep has a meaning with this schedule.
+[[nodiscard]] bool overlaps_pairs(std::string_view schedule);
+
 // Where a forward or backward slot of a stage gets its input from, or sends its output to; nothing at the model's ends, for weight
 // gradients and when that is the stage itself.
 [[nodiscard]] std::optional<Location> source_of(const Schedule& schedule, const PipelineShape& shape, int stage, const Slot& slot);

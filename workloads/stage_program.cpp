@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "workloads/schedule.hpp"
 
@@ -84,6 +85,8 @@ std::vector<Segment> one_by_one(const std::vector<Item>& items, const Pairing& p
       segments.emplace_back(ComputeSegment{{*op}, 1, op->name, nullptr});
     } else if (const auto* call = std::get_if<Communication>(&items[i])) {
       segments.emplace_back(CallSegment{*call, 1});
+    } else if (const auto* experts = std::get_if<RoutedExperts>(&items[i])) {
+      segments.emplace_back(ExpertSegment{*experts});
     } else {
       segments.emplace_back(RingSegment{std::get<RingAttention>(items[i]), 1});
     }
@@ -135,7 +138,11 @@ std::vector<Segment> together(const std::vector<Item>& items, int layers, const 
       run.add(*call);
     } else {
       run.flush(segments);
-      segments.emplace_back(RingSegment{std::get<RingAttention>(items[i]), layers});
+      if (const auto* experts = std::get_if<RoutedExperts>(&items[i])) {
+        segments.emplace_back(ExpertSegment{*experts});
+      } else {
+        segments.emplace_back(RingSegment{std::get<RingAttention>(items[i]), layers});
+      }
     }
   }
   run.flush(segments);
@@ -149,7 +156,11 @@ Pass pass_of(const Item& item) {
 std::vector<Item> of_pass(const std::vector<Item>& items, bool weight) {
   std::vector<Item> chosen;
   for (const Item& item : items) {
-    if ((pass_of(item) == Pass::backward_weight) == weight) chosen.push_back(item);
+    if (std::holds_alternative<RoutedExperts>(item)) {
+      chosen.emplace_back(RoutedExperts{weight ? Pass::backward_weight : Pass::backward_input});
+    } else if ((pass_of(item) == Pass::backward_weight) == weight) {
+      chosen.push_back(item);
+    }
   }
   return chosen;
 }
@@ -164,7 +175,8 @@ UnitProgram compile(const BlockProgram& block, const Workload& workload, Granula
     }
     return cut;
   };
-  UnitProgram program{segments(block.forward), segments(block.recompute), segments(block.backward), {}, {}, block.parameters * layers, 0};
+  UnitProgram program{segments(block.forward),   segments(block.recompute),       segments(block.backward), {}, {},
+                      block.parameters * layers, block.expert_parameters * layers};
   if (ScheduleRegistry::get(workload.schedule).splits_backward()) {
     program.backward_input = segments(of_pass(block.backward, false));
     program.backward_weight = segments(of_pass(block.backward, true));
@@ -176,11 +188,11 @@ UnitProgram compile(const BlockProgram& block, const Workload& workload, Granula
 class LayerPrograms {
  public:
   LayerPrograms(const Workload& workload, Granularity granularity) : workload_(workload), granularity_(granularity) {}
-  std::shared_ptr<const UnitProgram> get(bool recomputed, int layers) {
-    auto& program = programs_[{recomputed, layers}];
+  std::shared_ptr<const UnitProgram> get(bool recomputed, int layers, LayerKind kind) {
+    auto& program = programs_[{recomputed, layers, kind}];
     if (program) return program;
-    UnitProgram made = compile(layer_program(workload_, recomputed), workload_, granularity_, layers);
-    if (workload_.offload_activations) made.offloaded_bytes = layers * layer_activation_bytes(workload_, recomputed);
+    UnitProgram made = compile(layer_program(workload_, recomputed, kind), workload_, granularity_, layers);
+    if (workload_.offload_activations) made.offloaded_bytes = layers * layer_activation_bytes(workload_, recomputed, kind);
     program = std::make_shared<const UnitProgram>(std::move(made));
     return program;
   }
@@ -188,7 +200,7 @@ class LayerPrograms {
  private:
   const Workload& workload_;
   Granularity granularity_;
-  std::map<std::pair<bool, int>, std::shared_ptr<const UnitProgram>> programs_;
+  std::map<std::tuple<bool, int, LayerKind>, std::shared_ptr<const UnitProgram>> programs_;
 };
 
 std::string layer_name(int first, int layers) {
@@ -201,10 +213,16 @@ void add_layers(const Workload& workload, Granularity granularity, const Chunk& 
   const bool full = workload.recompute.kind == RecomputeKind::full;
   for (int done = 0; done < chunk.layers;) {
     const bool recomputed = full && full_left > 0;
-    const int alike = recomputed ? std::min(full_left, chunk.layers - done) : chunk.layers - done;
-    const bool together = granularity == Granularity::stage && !workload.offload_activations;  // layers are offloaded one by one
+    const int first = chunk.first_layer + done;
+    const LayerKind kind = workload.model.has_experts(first) ? LayerKind::experts : LayerKind::dense;
+    int alike = recomputed ? std::min(full_left, chunk.layers - done) : chunk.layers - done;
+    for (int k = 1; k < alike; ++k) {
+      if (workload.model.has_experts(first + k) != (kind == LayerKind::experts)) alike = k;
+    }
+    // The pieces of a layer's experts overlap: it stays an operation of its own. Layers are offloaded one by one.
+    const bool together = granularity == Granularity::stage && kind == LayerKind::dense && !workload.offload_activations;
     const int layers = together ? alike : 1;
-    units.push_back({programs.get(recomputed, layers), layer_name(chunk.first_layer + done, layers), chunk.first_layer + done});
+    units.push_back({programs.get(recomputed, layers, kind), layer_name(first, layers), first, UnitKind::layer, layers, recomputed, kind});
     if (recomputed) full_left -= layers;
     done += layers;
   }
@@ -217,11 +235,32 @@ int layer_tensors(const Model& model) {
   return matrices * (model.biases ? 2 : 1) + norms;
 }
 
-double parameters_of(const StageProgram& stage) {
-  double sum = 0;
-  for (const auto& units : stage.chunks)
-    for (const Unit& unit : units) sum += unit.program->parameters;
-  return sum;
+// After the model's last layer: MTP modules, each with a run of the head that it shares.
+void add_predictions(const Workload& workload, Granularity granularity, int& full_left, std::vector<Unit>& units) {
+  if (workload.model.mtp == 0) return;
+  BlockProgram shared_head = head_program(workload);
+  shared_head.parameters = 0;
+  const auto head = std::make_shared<const UnitProgram>(compile(shared_head, workload, granularity, 1));
+  const bool full = workload.recompute.kind == RecomputeKind::full;
+  const LayerKind kind = workload.model.has_experts(workload.model.layers) ? LayerKind::experts : LayerKind::dense;
+  for (int k = 0; k < workload.model.mtp; ++k) {
+    const bool recomputed = full && full_left-- > 0;
+    const bool holds_embedding = k == 0 && !ends_meet(workload);  // the first stage's table is out of reach
+    const auto program =
+        std::make_shared<const UnitProgram>(compile(prediction_program(workload, recomputed, holds_embedding), workload, granularity, 1));
+    const std::string name = "mtp " + std::to_string(k);
+    units.push_back({program, name, workload.model.layers + k, UnitKind::prediction, 1, recomputed, kind});
+    units.push_back({head, name + " head", -1, UnitKind::head});
+  }
+}
+
+void add_up_parameters(StageProgram& stage) {
+  for (const auto& units : stage.chunks) {
+    for (const Unit& unit : units) {
+      stage.parameters += unit.program->parameters;
+      stage.expert_parameters += unit.program->expert_parameters;
+    }
+  }
 }
 
 }  // namespace
@@ -239,38 +278,68 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Granularity g
     int full_left = workload.recompute.full_layers < 0 ? workload.model.layers : workload.recompute.full_layers;
     for (const Chunk& chunk : chunks) {
       std::vector<Unit>& units = stage.chunks.emplace_back();
-      if (chunk.embedding && embedding) units.push_back({embedding, "embedding", -1});
+      if (chunk.embedding && embedding) units.push_back({embedding, "embedding", -1, UnitKind::embedding});
       add_layers(workload, granularity, chunk, full_left, layers, units);
-      if (chunk.head && head) units.push_back({head, "head", -1});
+      if (chunk.head && head) {
+        units.push_back({head, "head", -1, UnitKind::head});
+        add_predictions(workload, granularity, full_left, units);
+      }
     }
-    stage.parameters = parameters_of(stage);
+    add_up_parameters(stage);
     const bool sharded = workload.optimizer.zero_stage > 0;
-    const OptimizerProgram optimizer = optimizer_program(workload, stage.parameters / (sharded ? replica_sync(workload).shard_ranks : 1));
+    const double own = sharded ? replica_sync(workload).shard(stage.parameters, stage.expert_parameters) : stage.parameters;
+    const OptimizerProgram optimizer = optimizer_program(workload, own);
     stage.update = optimizer.update;
     stage.on_host = optimizer.on_host;
   }
   return stages;
 }
 
-std::vector<Communication> ReplicaSync::reductions(double parameters) const {
-  const double bytes = parameters * gradient_bytes / calls_per_unit;
+std::vector<Communication> ReplicaSync::reductions(double parameters, double experts) const {
+  const double dense = (parameters - experts) * gradient_bytes / calls_per_unit, own = experts * gradient_bytes / calls_per_unit;
   const bool sharded = shards_parameters || gathers_weights;
-  if (!sharded) return {{"gradient all-reduce", CollectiveKind::all_reduce, GroupKind::dp_cp, bytes, Pass::update}};
-  if (copies() == 1) return {{"gradient reduce-scatter", CollectiveKind::reduce_scatter, GroupKind::dp_cp, bytes, Pass::update}};
-  return {{"gradient reduce-scatter", CollectiveKind::reduce_scatter, GroupKind::shard, bytes, Pass::update},
-          {"gradient all-reduce", CollectiveKind::all_reduce, GroupKind::replicas, bytes / shard_ranks, Pass::update}};
+  const auto all_reduce = [](GroupKind group, double bytes) {
+    return Communication{"gradient all-reduce", CollectiveKind::all_reduce, group, bytes, Pass::update};
+  };
+  const auto scatter = [](GroupKind group, double bytes) {
+    return Communication{"gradient reduce-scatter", CollectiveKind::reduce_scatter, group, bytes, Pass::update};
+  };
+  std::vector<Communication> calls;
+  if (ranks > 1 && dense > 0) {
+    if (!sharded) {
+      calls.push_back(all_reduce(GroupKind::dp_cp, dense));
+    } else if (copies() == 1) {
+      calls.push_back(scatter(GroupKind::dp_cp, dense));
+    } else {
+      calls.push_back(scatter(GroupKind::shard, dense));
+      calls.push_back(all_reduce(GroupKind::replicas, dense / shard_ranks));
+    }
+  }
+  if (expert_ranks > 1 && own > 0) {
+    calls.push_back(sharded ? scatter(GroupKind::edp, own) : all_reduce(GroupKind::edp, own));
+    calls.back().name.insert(0, "expert ");
+  }
+  return calls;
 }
 
-Communication ReplicaSync::gather(double parameters) const {
-  return {"parameter all-gather", CollectiveKind::all_gather, copies() == 1 ? GroupKind::dp_cp : GroupKind::shard,
-          parameters * weight_bytes / calls_per_unit, Pass::update};
+std::vector<Communication> ReplicaSync::gathers(double parameters, double experts) const {
+  const double dense = (parameters - experts) * weight_bytes / calls_per_unit, own = experts * weight_bytes / calls_per_unit;
+  std::vector<Communication> calls;
+  const auto add = [&](const char* name, GroupKind group, double bytes) {
+    calls.push_back({name, CollectiveKind::all_gather, group, bytes, Pass::update});
+  };
+  if (ranks > 1 && dense > 0) add("parameter all-gather", copies() == 1 ? GroupKind::dp_cp : GroupKind::shard, dense);
+  if (expert_ranks > 1 && own > 0) add("expert parameter all-gather", GroupKind::edp, own);
+  return calls;
 }
 
 ReplicaSync replica_sync(const Workload& workload) {
   const int zero = workload.optimizer.zero_stage;
   ReplicaSync sync;
-  const bool mirrored = ScheduleRegistry::get(workload.schedule).mirrors();
-  sync.ranks = workload.parallel.dp * workload.parallel.cp * (mirrored ? 2 : 1);
+  const Parallel& parallel = workload.parallel;
+  const int copies = ScheduleRegistry::get(workload.schedule).mirrors() ? 2 : 1;
+  sync.ranks = parallel.dp * parallel.cp * copies;
+  if (workload.model.moe) sync.expert_ranks = parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep) * copies;
   sync.shards_parameters = zero == 3;
   sync.reduce_each_microbatch = zero == 3 || (zero == 2 && workload.parallel.pp == 1);
   sync.overlap_gradients = workload.overlap.dp_gradients;

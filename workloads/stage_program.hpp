@@ -43,26 +43,37 @@ struct BesideSegment {
   Communication collective;
   int repeat = 1;
 };
-using Segment = std::variant<ComputeSegment, CallSegment, RingSegment, SplitSegment, BesideSegment>;
+struct ExpertSegment {
+  RoutedExperts experts;
+};
+using Segment = std::variant<ComputeSegment, CallSegment, RingSegment, SplitSegment, BesideSegment, ExpertSegment>;
 
 // Equal layers share one program.
 struct UnitProgram {
   std::vector<Segment> forward, recompute, backward;
   std::vector<Segment> backward_input, backward_weight;  // backward in two, for schedules that split it
-  double parameters = 0;
-  double offloaded_bytes = 0;  // activations that move to the host's memory between forward and backward
+  double parameters = 0;                                 // of dense matrices and experts
+  double expert_parameters = 0;                          // of experts
+  double offloaded_bytes = 0;                            // activations that move to the host's memory between forward and backward
 };
+
+enum class UnitKind : std::uint8_t { embedding, layer, prediction, head };
 
 // The embedding, one layer (several equal ones at stage granularity), or the head.
 struct Unit {
   std::shared_ptr<const UnitProgram> program;
-  std::string name;  // "layer 12", "layers 0-7", "embedding", "head"
-  int first_layer = -1;
+  std::string name;      // "layer 12", "layers 0-7", "embedding", "head"
+  int first_layer = -1;  // MTP modules count on after the model's layers
+  UnitKind kind = UnitKind::layer;
+  int layers = 1;           // that it stands for
+  bool recomputed = false;  // in full
+  LayerKind layer_kind = LayerKind::dense;
 };
 
 struct StageProgram {
   std::vector<std::vector<Unit>> chunks;  // [chunk], forward order
   double parameters = 0;                  // held by one GPU of the stage, before ZeRO
+  double expert_parameters = 0;           // of those, the experts'
   std::vector<Operator> update;           // optimizer, after ZeRO
   HostUpdate on_host;                     // the part of it that runs there
 };
@@ -73,8 +84,9 @@ struct StageProgram {
 
 // What a step does to gradients and parameters between data-parallel replicas, by ZeRO stage and overlap flags.
 struct ReplicaSync {
-  int ranks = 1;        // that hold the same parameters: dp * cp, twice that when the schedule mirrors
-  int shard_ranks = 1;  // of those, over which ZeRO shards; the others hold copies (hybrid sharding)
+  int ranks = 1;         // that hold the same parameters: dp * cp, twice that when the schedule mirrors
+  int shard_ranks = 1;   // of those, over which ZeRO shards; the others hold copies (hybrid sharding)
+  int expert_ranks = 1;  // that hold the same experts
   [[nodiscard]] int copies() const { return ranks / shard_ranks; }
   bool shards_parameters = false;       // ZeRO-3: gather before forward and before backward of each unit
   bool reduce_each_microbatch = false;  // ZeRO-3; ZeRO-2 without pipeline (sharded gradients cannot wait for the last micro-batch)
@@ -83,10 +95,16 @@ struct ReplicaSync {
   double gradient_bytes = 4, weight_bytes = 2;  // per parameter
   int calls_per_unit = 1;                       // a unit's gather or reduction is cut into so many equal ones
 
-  // One call each, of calls_per_unit. One after another: without ZeRO an all-reduce; otherwise a reduce-scatter over the shard group, then
-  // where there are copies an all-reduce of the shard over them.
-  [[nodiscard]] std::vector<Communication> reductions(double parameters) const;
-  [[nodiscard]] Communication gather(double parameters) const;
+  // Experts have replicas of their own: of `parameters` that contain `experts`, each part goes over its own group.
+  [[nodiscard]] bool replicated() const { return ranks > 1 || expert_ranks > 1; }
+  // One call each, of calls_per_unit, one after another. Dense parameters without ZeRO: an all-reduce; otherwise a reduce-scatter over the
+  // shard group, then where there are copies an all-reduce of the shard over them.
+  [[nodiscard]] std::vector<Communication> reductions(double parameters, double experts) const;
+  [[nodiscard]] std::vector<Communication> gathers(double parameters, double experts) const;
+  // What of them a rank holds when they are sharded.
+  [[nodiscard]] double shard(double parameters, double experts) const {
+    return (parameters - experts) / shard_ranks + experts / expert_ranks;
+  }
 };
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload);
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "workloads/expert_layer.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/schedule.hpp"
 #include "workloads/stage_program.hpp"
@@ -42,7 +43,8 @@ struct Build {
   ReplicaSync sync;
   double message_bytes;
   StepGraphBuilder graph;
-  std::map<const void*, std::uint32_t> works;  // by the segment or operator list they came from
+  std::map<const void*, std::uint32_t> works;      // by the segment or operator list they came from
+  std::shared_ptr<ExpertLayer> experts = nullptr;  // of a model with experts
 
   std::uint32_t work_of(const void* origin, const std::vector<Operator>& operators, int repeat,
                         const std::shared_ptr<const PassQueue>& queue = nullptr, std::uint32_t queue_group = 0) {

@@ -58,6 +58,7 @@ StepGraph build_step(const Workload& workload, Granularity granularity, const Fo
               pipeline_message_bytes(workload),
               StepGraphBuilder(folding.ranks),
               {}};
+  if (workload.model.moe) build.experts = std::make_shared<ExpertLayer>(workload);
   std::vector<SlotTable> tables;
   for (std::uint32_t rank = 0; rank < folding.ranks.size(); ++rank) tables.push_back(RankEmitter(build, rank).emit());
   link_all(build, tables);

@@ -1,5 +1,7 @@
 #include "workloads/step_graph.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <stdexcept>
 
@@ -15,7 +17,9 @@ std::uint32_t intern(std::unordered_map<std::string, std::uint32_t>& table, std:
 
 std::string call_key(const Communication& what, int repeat, std::uint32_t group) {
   const auto bits = std::to_string(what.bytes) + '/' + std::to_string(static_cast<int>(what.kind));
-  return std::to_string(group) + '/' + std::to_string(repeat) + '/' + bits + '/' + std::to_string(static_cast<int>(what.pass)) + what.name;
+  const std::string pairs = what.exchange ? fmt::format("/{}", fmt::ptr(what.exchange.get())) : "";
+  return std::to_string(group) + pairs + '/' + std::to_string(repeat) + '/' + bits + '/' + std::to_string(static_cast<int>(what.pass)) +
+         what.name;
 }
 
 }  // namespace
@@ -34,6 +38,10 @@ std::string_view name_of(Stream stream) {
       return "pp backward";
     case Stream::dp:
       return "dp";
+    case Stream::ep_dispatch:
+      return "ep dispatch";
+    case Stream::ep_combine:
+      return "ep combine";
     case Stream::d2h:
       return "d2h";
     case Stream::h2d:

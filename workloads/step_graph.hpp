@@ -18,7 +18,7 @@ namespace rehearse::workloads {
 using OpId = std::uint32_t;
 
 // In-order queues of a GPU, as CUDA streams are; host: what its share of the host's processors does.
-enum class Stream : std::uint8_t { compute, tp, cp, pp_forward, pp_backward, dp, d2h, h2d, host, count };
+enum class Stream : std::uint8_t { compute, tp, cp, pp_forward, pp_backward, dp, ep_dispatch, ep_combine, d2h, h2d, host, count };
 inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::count);
 [[nodiscard]] std::string_view name_of(Stream stream);
 

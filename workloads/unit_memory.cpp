@@ -1,7 +1,6 @@
 #include "workloads/unit_memory.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "workloads/operators/shard.hpp"
 
@@ -31,19 +30,26 @@ class Sizes {
   Sizes(const Workload& workload, const MemoryHabits& habits)
       : workload_(workload), habits_(habits), shard_(shard_of(workload)), weight_(bytes_of(workload.precision.weights)) {}
 
-  [[nodiscard]] UnitMemory layers(int layers, bool recomputed) const {
+  [[nodiscard]] UnitMemory layers(const Unit& unit) const {
+    const bool recomputed = unit.recomputed;
+    const LayerKind kind = unit.layer_kind;
     Workload nothing_dropped = workload_;
     nothing_dropped.recompute = {};
-    const double kept = layer_activation_bytes(workload_, recomputed);
-    const double dropped = layer_activation_bytes(nothing_dropped, false) - kept;
+    const double kept = layer_activation_bytes(workload_, recomputed, kind);
+    const double dropped = layer_activation_bytes(nothing_dropped, false, kind) - kept;
     UnitMemory memory;
-    memory.activations = layers * kept;
+    memory.activations = unit.layers * kept;
     memory.forward_temporary = dropped;
-    memory.backward_temporary = dropped + layer_gradients();
-    memory.weight_temporary = accumulates() ? 0 : static_cast<double>(shard_.hidden) * ffn_width() * weight_;
+    memory.backward_temporary = dropped + layer_gradients(kind);
+    memory.weight_temporary = accumulates() ? 0 : static_cast<double>(shard_.hidden) * largest_width(kind) * weight_;
     memory.forward_communication = gathered_states() + context_buffers();
     const double with_gradients = workload_.parallel.cp_comm == ContextComm::all_to_all ? 1 : 2;
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states() + with_gradients * context_buffers();
+    if (unit.kind == UnitKind::prediction) {  // joined norms of the hidden states and of the embedding
+      memory.activations += 4 * states();
+      memory.backward_temporary += 4 * states();
+    }
+    if (kind == LayerKind::experts) add_experts(unit, memory);
     return memory;
   }
 
@@ -73,14 +79,51 @@ class Sizes {
     return memory;
   }
 
+  // One of each shape: all experts share theirs.
   [[nodiscard]] double layer_matrices() const {
     const double attention = shard_.heads > 0 ? static_cast<double>(2 * shard_.query_width + 2 * shard_.kv_width) : 0;
-    return static_cast<double>(shard_.hidden) * (attention + ffn_width() + static_cast<double>(shard_.ffn)) * weight_;
+    double widths = attention;
+    if (workload_.model.moe) {
+      const MoeSpec& moe = *workload_.model.moe;
+      widths += (static_cast<double>(moe.shared) / static_cast<double>(shard_.tp) + 1.0 / workload_.parallel.etp) * moe.ffn * (gates() + 1);
+    }
+    if (!workload_.model.moe || workload_.model.moe->first_dense > 0 || workload_.model.moe->every > 1) {
+      widths += ffn_width() + static_cast<double>(shard_.ffn);
+    }
+    return static_cast<double>(shard_.hidden) * widths * weight_;
   }
 
  private:
   [[nodiscard]] bool accumulates() const { return workload_.fusions.gradient_accumulation; }
-  [[nodiscard]] double ffn_width() const { return static_cast<double>(shard_.ffn) * (workload_.model.gated() ? 2 : 1); }
+  [[nodiscard]] double gates() const { return workload_.model.gated() ? 2 : 1; }
+  [[nodiscard]] double ffn_width() const { return static_cast<double>(shard_.ffn) * gates(); }
+  [[nodiscard]] double largest_width(LayerKind kind) const {
+    return kind == LayerKind::experts ? static_cast<double>(workload_.model.moe->ffn) / workload_.parallel.etp * gates() : ffn_width();
+  }
+
+  // Copies of a rank's own tokens on their way to experts and back, and per pair received: the unsorted copy and the experts' output while
+  // they work; in backward their gradients as well. In chunks the one at hand and the neighbours that travel beside it are there, the one
+  // at hand with all that it recomputes.
+  void add_experts(const Unit& unit, UnitMemory& memory) const {
+    const MoeSpec& moe = *workload_.model.moe;
+    const double chunks = workload_.experts.chunks_of(unit.first_layer);
+    const double at_hand = 1 / chunks, travelling = chunks > 1 ? 1 / chunks : 0;
+    const double state = static_cast<double>(shard_.hidden) * shard_.element;
+    const double inside = static_cast<double>(moe.ffn) / workload_.parallel.etp * (gates() + 1) * shard_.element;
+    Workload nothing_dropped = workload_;
+    nothing_dropped.experts.chunk_recompute = false;
+    const double all = received_activation_bytes(nothing_dropped, false);
+    memory.received_activations = received_activation_bytes(workload_, unit.recomputed);
+    // Dropped tensors are there again while the layer, or with chunked recomputation the chunk, is at work.
+    const double dropped = (all - memory.received_activations) * (workload_.experts.chunk_recompute ? at_hand : 1);
+    memory.received_forward = dropped + 2 * state * (at_hand + travelling);
+    const double again = workload_.experts.chunk_recompute ? state * travelling : 0;  // the next chunk's tokens, dispatched again
+    memory.received_backward = dropped + again + (2 * state + inside) * at_hand + 2 * state * travelling;
+    if (workload_.experts.dispatcher == Dispatcher::alltoall && workload_.parallel.ep > 1) {
+      memory.forward_communication += moe.top_k * spread_elements() * shard_.element;
+      memory.backward_communication += moe.top_k * spread_elements() * shard_.element;
+    }
+  }
   [[nodiscard]] double spread_elements() const { return static_cast<double>(shard_.spread_tokens * shard_.hidden); }
   [[nodiscard]] double states() const { return spread_elements() * shard_.element; }
   [[nodiscard]] double table() const { return static_cast<double>(shard_.vocab * shard_.hidden) * weight_; }
@@ -108,9 +151,13 @@ class Sizes {
 
   // Gradients of the layer's output and input, and of what lies inside the larger half: the MLP's two intermediate tensors, or
   // attention's context, queries, keys and values (unfused: and scores and probabilities).
-  [[nodiscard]] double layer_gradients() const {
+  [[nodiscard]] double layer_gradients(LayerKind kind) const {
     const auto tokens = static_cast<double>(shard_.tokens);
-    const double mlp = tokens * (ffn_width() + static_cast<double>(shard_.ffn));
+    double mlp = tokens * (ffn_width() + static_cast<double>(shard_.ffn));
+    if (kind == LayerKind::experts) {
+      const MoeSpec& moe = *workload_.model.moe;
+      mlp = tokens * static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard_.tp) * (gates() + 1);
+    }
     double attention = tokens * static_cast<double>(2 * shard_.query_width + 2 * shard_.kv_width);
     if (workload_.attention == Attention::unfused) attention += 2 * tokens * static_cast<double>(shard_.heads * shard_.sequence);
     return 2 * states() + std::max(mlp, shard_.heads > 0 ? attention : 0) * shard_.element;
@@ -122,32 +169,43 @@ class Sizes {
   double weight_;
 };
 
-// Of one unit: how many equal layers it stands for; the embedding and the head count as one.
-int count_of(const Unit& unit, double layer_parameters) {
-  return unit.first_layer < 0 ? 1 : static_cast<int>(std::lround(unit.program->parameters / layer_parameters));
-}
-
-UnitMemory memory_of(const Workload& workload, const Sizes& sizes, const Unit& unit, int layers) {
-  if (unit.first_layer < 0) return unit.name == "embedding" ? sizes.embedding() : sizes.head();
-  const bool recomputed = workload.recompute.kind == RecomputeKind::full && !unit.program->recompute.empty();
-  return sizes.layers(layers, recomputed);
+UnitMemory memory_of(const Sizes& sizes, const Unit& unit) {
+  switch (unit.kind) {
+    case UnitKind::embedding:
+      return sizes.embedding();
+    case UnitKind::head:
+      return sizes.head();
+    case UnitKind::layer:
+    case UnitKind::prediction:
+      break;
+  }
+  return sizes.layers(unit);
 }
 
 }  // namespace
 
-StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters) {
+UnitMemory UnitMemory::with_tokens(double pairs) const {
+  UnitMemory all = *this;
+  all.activations += pairs * received_activations;
+  all.forward_temporary += pairs * received_forward;
+  all.backward_temporary += pairs * received_backward;
+  return all;
+}
+
+StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters, double expert_parameters) {
   const int zero = workload.optimizer.zero_stage;
-  const double ranks = replica_sync(workload).shard_ranks;
+  const ReplicaSync sync = replica_sync(workload);
+  const double shard = sync.shard(parameters, expert_parameters);
   const bool no_copy = zero == 3 && habits.sharded_master && bytes_of(workload.precision.weights) < bytes_of(workload.precision.optimizer);
   StaticMemory memory;
-  memory.weights = no_copy ? 0 : parameters * bytes_of(workload.precision.weights) / (zero == 3 ? ranks : 1);
+  memory.weights = no_copy ? 0 : (zero == 3 ? shard : parameters) * bytes_of(workload.precision.weights);
   // Gradients that are not reduced after every micro-batch cannot be sharded.
-  memory.gradients = parameters * gradient_bytes(workload, habits) / (replica_sync(workload).reduce_each_microbatch ? ranks : 1);
-  const double updated = parameters / (zero > 0 ? ranks : 1);
+  memory.gradients = (sync.reduce_each_microbatch ? shard : parameters) * gradient_bytes(workload, habits);
+  const double updated = zero > 0 ? shard : parameters;
   (workload.optimizer.on_cpu ? memory.host : memory.optimizer) = updated * optimizer_bytes(workload, habits);
   // Beside the states the host receives the gradients and makes the new weights.
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + bytes_of(workload.precision.weights));
-  if (zero > 0 && ranks > 1) memory.temporary = habits.bucket_bytes;
+  if (zero > 0 && sync.replicated()) memory.temporary = habits.bucket_bytes;
   if (habits.gradient_placeholders && workload.fusions.gradient_accumulation) memory.temporary += Sizes(workload, habits).layer_matrices();
   return memory;
 }
@@ -155,20 +213,32 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
 std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, const MemoryHabits& habits, const StageProgram& stage) {
   const Sizes sizes(workload, habits);
   const ReplicaSync sync = replica_sync(workload);
-  const double layer_parameters = layer_program(workload, false).parameters;
   std::vector<std::vector<UnitMemory>> memories;
   for (const std::vector<Unit>& units : stage.chunks) {
     std::vector<UnitMemory>& chunk = memories.emplace_back();
     for (const Unit& unit : units) {
-      const int layers = count_of(unit, layer_parameters);
-      UnitMemory& memory = chunk.emplace_back(memory_of(workload, sizes, unit, layers));
-      if (sync.ranks == 1) continue;
-      const double parameters = unit.program->parameters / layers;  // one layer at a time
+      UnitMemory& memory = chunk.emplace_back(memory_of(sizes, unit));
+      if (!sync.replicated()) continue;
+      const double parameters = unit.program->parameters / unit.layers;  // one layer at a time
       if (sync.shards_parameters) memory.gathered = parameters * bytes_of(workload.precision.weights);
       if (sync.reduce_each_microbatch) memory.bucket = parameters * bytes_of(workload.precision.weights);  // as autograd makes them
     }
   }
   return memories;
+}
+
+RankMemories::RankMemories(const Workload& workload, const MemoryHabits& habits, const StageProgram& stage, const ExpertLoads* loads,
+                           int expert_rank)
+    : stage_(stage), units_(unit_memories(workload, habits, stage)), loads_(loads), expert_rank_(expert_rank) {}
+
+const UnitMemory& RankMemories::at(int chunk, int unit, int microbatch) const {
+  const UnitMemory& alone = units_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(unit)];
+  const Unit& what = stage_.chunks[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(unit)];
+  if (what.layer_kind != LayerKind::experts) return alone;
+  const std::tuple key{chunk, unit, loads_->even() ? 0 : microbatch};
+  const auto it = with_tokens_.find(key);
+  if (it != with_tokens_.end()) return it->second;
+  return with_tokens_.emplace(key, alone.with_tokens(loads_->received(expert_rank_, what.first_layer, microbatch))).first->second;
 }
 
 }  // namespace rehearse::workloads

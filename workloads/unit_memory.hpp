@@ -2,8 +2,11 @@
 // micro-batch. Equations (4), (25), (27), (30) and (32); docs/memory.md.
 #pragma once
 
+#include <map>
+#include <tuple>
 #include <vector>
 
+#include "workloads/expert_loads.hpp"
 #include "workloads/plan.hpp"
 #include "workloads/stage_program.hpp"
 
@@ -28,7 +31,9 @@ struct StaticMemory {
   [[nodiscard]] double total() const { return weights + gradients + optimizer + temporary; }  // on the GPU
 };
 // parameters: of the pipeline stage, before ZeRO.
-[[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters);
+// expert_parameters: those of them that belong to experts, whose replicas are other ranks.
+[[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters,
+                                         double expert_parameters = 0);
 
 struct UnitMemory {
   double activations = 0;  // from the start of its forward to the end of its (last) backward
@@ -39,10 +44,31 @@ struct UnitMemory {
   double forward_communication = 0, backward_communication = 0;
   double gathered = 0;  // ZeRO-3: its weights, gathered
   double bucket = 0;    // ZeRO-2 and 3: its gradients before they are reduced and sharded
+  // Of a layer's experts, for every (token, expert) pair that they get: added to the first three by with_tokens.
+  double received_activations = 0, received_forward = 0, received_backward = 0;
+
+  [[nodiscard]] UnitMemory with_tokens(double pairs) const;
 };
 
 // [chunk][unit] of a stage's program, of whatever granularity.
 [[nodiscard]] std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, const MemoryHabits& habits,
                                                                  const StageProgram& stage);
+
+// The units of a stage as one of its ranks holds them: with the tokens that its experts get.
+class RankMemories {
+ public:
+  // loads: of a model with experts, else null. It must outlive this.
+  RankMemories(const Workload& workload, const MemoryHabits& habits, const StageProgram& stage, const ExpertLoads* loads, int expert_rank);
+  // The reference stays valid. Equal ones of different micro-batches may be one.
+  [[nodiscard]] const UnitMemory& at(int chunk, int unit, int microbatch) const;
+  [[nodiscard]] const std::vector<UnitMemory>& chunk(int chunk) const { return units_[static_cast<std::size_t>(chunk)]; }
+
+ private:
+  const StageProgram& stage_;
+  std::vector<std::vector<UnitMemory>> units_;
+  const ExpertLoads* loads_;
+  int expert_rank_;
+  mutable std::map<std::tuple<int, int, int>, UnitMemory> with_tokens_;
+};
 
 }  // namespace rehearse::workloads

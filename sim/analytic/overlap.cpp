@@ -14,4 +14,50 @@ ContentionPair contention_of(const Gpu& gpu, const char* communication) {
   return it == gpu.contention.end() ? ContentionPair{} : it->second;
 }
 
+void ChunkTimes::raise_to(const ChunkTimes& other) {
+  chunks = other.chunks;
+  dispatch_s = std::max(dispatch_s, other.dispatch_s);
+  recompute_s = std::max(recompute_s, other.recompute_s);
+  work_s = std::max(work_s, other.work_s);
+  combine_s = std::max(combine_s, other.combine_s);
+}
+
+double chunked_s(const ChunkTimes& times, const ContentionPair& pair) {
+  const double experts = times.recompute_s + times.work_s;
+  double total = times.dispatch_s + times.combine_s;
+  for (int i = 0; i < times.chunks; ++i) {
+    const double beside = (i + 1 < times.chunks ? times.dispatch_s : 0) + (i > 0 ? times.combine_s : 0);
+    total += overlapped_s(experts, beside, pair);
+  }
+  return total;
+}
+
+double paired_s(const std::vector<std::vector<PieceTimes>>& first, const std::vector<std::vector<PieceTimes>>& second,
+                const ContentionPair& pair) {
+  const std::vector<std::vector<PieceTimes>>* slots[2] = {&first, &second};
+  double ready[2] = {0, 0}, compute_free = 0, dispatch_free = 0, combine_free = 0, computes = 0, exchanges = 0;
+  for (std::size_t k = 0; k < std::max(first.size(), second.size()); ++k) {
+    const auto count = [&](int slot) { return k < slots[slot]->size() ? (*slots[slot])[k].size() : 0; };
+    for (std::size_t piece = 0; piece < std::max(count(0), count(1)); ++piece) {
+      for (const int slot : {1, 0}) {
+        if (piece >= count(slot)) continue;
+        const PieceTimes& now = (*slots[slot])[k][piece];
+        if (now.dispatch_s > 0) ready[slot] = dispatch_free = std::max(ready[slot], dispatch_free) + now.dispatch_s;
+        ready[slot] = compute_free = std::max(ready[slot], compute_free) + now.compute_s;
+        if (now.combine_s > 0) ready[slot] = combine_free = std::max(ready[slot], combine_free) + now.combine_s;
+        computes += now.compute_s;
+        exchanges += now.dispatch_s + now.combine_s;
+      }
+    }
+  }
+  // Dispatch and combine share ports: no two exchanges run at once at full speed, and the first and the last computation have none beside
+  // them.
+  const double ends =
+      second.empty() || first.empty() || exchanges <= 0 ? 0 : second.front().front().compute_s + first.back().back().compute_s;
+  const double end = std::max({ready[0], ready[1], ends + exchanges});
+  // While both go on they stretch each other.
+  const double together = std::max(0.0, computes + exchanges - end);
+  return end + together * pair.beta * (1 - 1 / pair.alpha);
+}
+
 }  // namespace rehearse::sim

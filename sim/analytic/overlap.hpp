@@ -1,6 +1,8 @@
 // Two things that run at once and slow each other down while they do.
 #pragma once
 
+#include <vector>
+
 #include "sim/cost/gpu.hpp"
 
 namespace rehearse::sim {
@@ -10,6 +12,25 @@ namespace rehearse::sim {
 // stretches the longer one to its end; here, as in the simulator, it is stretched only while they overlap. With alpha = beta = 1 both are
 // max(c, k).
 [[nodiscard]] double overlapped_s(double compute_s, double communication_s, const ContentionPair& pair);
+
+// The pieces of a layer's experts, each dispatched, worked on and combined; equal pieces.
+struct ChunkTimes {
+  int chunks = 1;
+  double dispatch_s = 0, recompute_s = 0, work_s = 0, combine_s = 0;
+  void raise_to(const ChunkTimes& other);  // each part the longer of the two
+};
+// Seconds of all chunks: the first dispatch alone, then each chunk's experts beside the next dispatch and the combine before, the last
+// combine alone. Dispatch and combine share ports: their times add up.
+[[nodiscard]] double chunked_s(const ChunkTimes& times, const ContentionPair& pair);
+
+// One piece of a unit: computation (with what it waits for by itself), and around it the exchange of experts.
+struct PieceTimes {
+  double dispatch_s = 0, compute_s = 0, combine_s = 0;
+};
+// Equation (22): two slots side by side, unit by unit and piece by piece by turns, `second` first: computation in one stream, dispatches
+// and combines in two others, each slot's pieces one after another.
+[[nodiscard]] double paired_s(const std::vector<std::vector<PieceTimes>>& first, const std::vector<std::vector<PieceTimes>>& second,
+                              const ContentionPair& pair);
 
 // The contention of a class of communication on a GPU; 1, 1 when its file does not name the class.
 [[nodiscard]] ContentionPair contention_of(const Gpu& gpu, const char* communication);

@@ -18,7 +18,9 @@ struct PipelineTimes {
   std::vector<double>
       hop_s;  // [stage] a message from stage s to the next, either direction; the last entry is the way from the last to the first
   std::vector<double> early_s;  // [stage] how long before the end of the chunk its messages to the next stage, and back, leave; empty: 0
-  bool blocking = false;        // the sender computes on only when its message has arrived
+  // [stage] seconds of a forward chunk beside a backward one (overlap.ep), mean over chunks; empty: slots run one at a time.
+  std::vector<double> pair_s;
+  bool blocking = false;  // the sender computes on only when its message has arrived
 
   [[nodiscard]] int stages() const { return static_cast<int>(forward_s.size()); }
 };

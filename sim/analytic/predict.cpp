@@ -55,6 +55,7 @@ class Prediction {
     PipelineTimes times;
     times.microbatches = job_.workload.microbatches();
     times.blocking = !job_.workload.overlap.pp;
+    for (int s = 0; job_.workload.overlap.ep && s < stages(); ++s) times.pair_s.push_back(pair_s(s));
     for (int s = 0; s < stages(); ++s) {
       times.hop_s.push_back(stages_[s].hop_s);
       times.early_s.push_back((offload_[s].after_forward_s + offload_[(s + 1) % stages()].after_backward_s) / 2);
@@ -74,6 +75,21 @@ class Prediction {
       }
     }
     return times;
+  }
+
+  // Equation (22). Chunks of a stage take turns, forward and backward in opposite order; the mean stands for them.
+  [[nodiscard]] double pair_s(int s) const {
+    const auto& chunks = stages_[s].chunks;
+    double sum = 0;
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      std::vector<std::vector<PieceTimes>> forward, backward;
+      for (const UnitCost& unit : chunks[c]) forward.push_back(unit.forward_pieces);
+      for (const UnitCost& unit : chunks[chunks.size() - 1 - c]) backward.insert(backward.begin(), unit.backward_pieces);
+      double weight = 0;
+      for (const UnitCost& unit : chunks[chunks.size() - 1 - c]) weight += unit.weight.total();
+      sum += paired_s(forward, backward, contention_of(job_.gpu, "ep")) + weight;
+    }
+    return sum / static_cast<double>(chunks.size());
   }
 
   [[nodiscard]] static PipelineTimes without_hops(PipelineTimes times) {
@@ -131,8 +147,13 @@ class Prediction {
       exchange += replicas_[s].per_forward_s(c) + replicas_[s].per_backward_s(c);
       copies += offload_[s].forward_s[c] + offload_[s].backward_s[c] + offload_[s].weight_s[c];
     }
-    const int m = job_.workload.microbatches() / (mirrors() ? 2 : 1);  // through each chunk
+    const int m = job_.workload.microbatches() / (mirrors() ? 2 : 1);                          // through each chunk
+    const double alone = rank.phases.total() / static_cast<double>(stages_[s].chunks.size());  // of a chunk's forward and backward
     for (double& seconds : rank.phases.seconds) seconds *= m;
+    if (job_.workload.overlap.ep) {
+      const auto slots = static_cast<double>(m * stages_[s].chunks.size());
+      rank.phases[Phase::ep] = std::max(0.0, rank.phases[Phase::ep] - slots * std::max(0.0, alone - pair_s(s)));
+    }
     rank.phases[Phase::pp] = exposed_pp;
     rank.phases[Phase::offload] = m * copies;
     rank.phases[Phase::dp] = m * exchange + std::min(start, replicas_[s].at_start_s()) + exchange_s(s);

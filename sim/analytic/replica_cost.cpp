@@ -28,7 +28,7 @@ ReplicaCost::ReplicaCost(const Job& job, const StageCost& stage)
       turn_(job.workload.schedule == "interleaved-1f1b" ? std::min(job.workload.parallel.pp, job.workload.microbatches()) : 1) {}
 
 double ReplicaCost::per_forward_s(std::size_t chunk) const {
-  if (!sync_.shards_parameters || sync_.ranks == 1) return 0;
+  if (!sync_.shards_parameters || !sync_.replicated()) return 0;
   double exposed = 0;
   for (const UnitCost& unit : stage_.chunks[chunk]) {
     const double compute = unit.forward.total();
@@ -38,7 +38,7 @@ double ReplicaCost::per_forward_s(std::size_t chunk) const {
 }
 
 double ReplicaCost::per_backward_s(std::size_t chunk) const {
-  if (!sync_.reduce_each_microbatch || sync_.ranks == 1) return 0;
+  if (!sync_.reduce_each_microbatch || !sync_.replicated()) return 0;
   double exposed = 0;
   for (const UnitCost& unit : stage_.chunks[chunk]) {
     const double compute = unit.backward.total();
@@ -54,7 +54,7 @@ double ReplicaCost::per_backward_s(std::size_t chunk) const {
 // Forward takes chunk 0 through a turn of micro-batches before it needs the weights of chunk 1, and so on: the longest wait of a chunk
 // counts.
 double ReplicaCost::at_start_s() const {
-  if (sync_.ranks == 1 || !sync_.overlap_parameters) return 0;
+  if (!sync_.replicated() || !sync_.overlap_parameters) return 0;
   const double first = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().gather_s;
   if (sync_.shards_parameters) return first;
   if (!sync_.gathers_weights) return 0;
@@ -73,7 +73,7 @@ double ReplicaCost::at_start_s() const {
 
 // Likewise backward: the gradients of chunk c are complete after its last micro-batch, with a turn of each chunk before it still to come.
 double ReplicaCost::reduce_at_end_s() const {
-  if (sync_.ranks == 1) return 0;
+  if (!sync_.replicated()) return 0;
   const double last = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().reduce_s;
   if (sync_.reduce_each_microbatch) return sync_.overlap_gradients ? last : 0;
   if (!sync_.overlap_gradients) return stage_.reduce_s;
@@ -93,7 +93,7 @@ double ReplicaCost::reduce_at_end_s() const {
 }
 
 double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
-  if (sync_.ranks == 1 || !sync_.overlap_parameters || !sync_.gathers_weights) return 0;
+  if (!sync_.replicated() || !sync_.overlap_parameters || !sync_.gathers_weights) return 0;
   double gathers = -elapsed_s;
   for (const auto& units : stage_.chunks)
     for (const UnitCost& unit : units) gathers += unit.gather_s;
@@ -103,7 +103,7 @@ double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
 }
 
 double ReplicaCost::last_backward_stretch_s() const {
-  if (sync_.ranks == 1 || !sync_.overlap_gradients || sync_.reduce_each_microbatch) return 0;
+  if (!sync_.replicated() || !sync_.overlap_gradients || sync_.reduce_each_microbatch) return 0;
   // Reductions under way during the last backward: of the first chunk, and what the turns before it have left of the others'.
   double left = 0, reductions = 0, compute = 0;
   for (std::size_t c = stage_.chunks.size(); c-- > 0;) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "sim/analytic/overlap.hpp"
+#include "workloads/expert_layer.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/stage_program.hpp"
 
@@ -16,18 +18,24 @@ using workloads::GroupKind;
 
 class StageCoster {
  public:
-  StageCoster(const Job& job, const CommunicationModel& model, const workloads::RankGrid& grid, int stage)
-      : job_(job), model_(model), grid_(grid), sync_(workloads::replica_sync(job.workload)), rank_(grid.rank({0, 0, 0, stage})) {}
+  StageCoster(const Job& job, const CommunicationModel& model, const workloads::RankGrid& grid, int stage,
+              const std::optional<workloads::ExpertLayer>& experts)
+      : job_(job),
+        model_(model),
+        grid_(grid),
+        sync_(workloads::replica_sync(job.workload)),
+        rank_(grid.rank({0, 0, 0, stage})),
+        experts_(experts) {}
 
   StageCost cost(const workloads::StageProgram& program) {
     StageCost cost;
     for (const auto& units : program.chunks) {
       auto& chunk = cost.chunks.emplace_back();
-      for (const workloads::Unit& unit : units) chunk.push_back(unit_cost(*unit.program));
+      for (const workloads::Unit& unit : units) chunk.push_back(unit_cost(unit));
     }
     cost.hop_s = hop_s();
-    cost.gather_s = gather_s(program.parameters);
-    cost.reduce_s = reduce_s(program.parameters);
+    cost.gather_s = gather_s(program.parameters, program.expert_parameters);
+    cost.reduce_s = reduce_s(program.parameters, program.expert_parameters);
     cost.tied_s = tied_s();
     for (const workloads::Operator& op : program.update) cost.update_s += seconds(op);
     if (program.on_host.happens()) cost.update_s += host_update_s(program.on_host);
@@ -45,17 +53,24 @@ class StageCoster {
     return segment.repeat * queued_seconds(job_.gpu, job_.software, segment.operators, segment.queue->operators, calls_s, calls);
   }
 
-  UnitCost unit_cost(const workloads::UnitProgram& program) {
-    const auto [it, added] = units_.try_emplace(&program);
+  // Layers whose experts get different tokens, or chunks, differ.
+  UnitCost unit_cost(const workloads::Unit& unit) {
+    const workloads::UnitProgram& program = *unit.program;
+    const bool own = unit.layer_kind == workloads::LayerKind::experts;
+    const auto [it, added] = units_.try_emplace({&program, own ? unit.first_layer : -1});
     if (!added) return it->second;
     UnitCost& cost = it->second;
+    layer_ = unit.first_layer;
+    pieces_ = &cost.forward_pieces;
     add(program.forward, Phase::compute, cost.forward);
+    pieces_ = &cost.backward_pieces;
     add(program.recompute, Phase::recompute, cost.backward);
     const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
     add(split ? program.backward_input : program.backward, Phase::compute, cost.backward);
+    pieces_ = nullptr;
     add(program.backward_weight, Phase::compute, cost.weight);
-    cost.gather_s = gather_s(program.parameters);
-    cost.reduce_s = reduce_s(program.parameters);
+    cost.gather_s = gather_s(program.parameters, program.expert_parameters);
+    cost.reduce_s = reduce_s(program.parameters, program.expert_parameters);
     if (program.offloaded_bytes > 0) {
       cost.copy_s = seconds({"", CollectiveKind::send_recv, GroupKind::to_host, program.offloaded_bytes, workloads::Pass::forward});
     }
@@ -64,6 +79,16 @@ class StageCoster {
 
   void add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to) const {
     for (const workloads::Segment& segment : segments) {
+      const double before = to.total();
+      const bool experts = std::holds_alternative<workloads::ExpertSegment>(segment);
+      if (experts && pieces_ != nullptr) pieces_->push_back({});
+      add(segment, phase, to);
+      if (!experts && pieces_ != nullptr) pieces_->push_back({0, to.total() - before, 0});
+    }
+  }
+
+  void add(const workloads::Segment& segment, Phase phase, PhaseTimes& to) const {
+    {
       if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
         to[phase] += seconds(*c);
       } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
@@ -72,6 +97,8 @@ class StageCoster {
         add_ring(*ring, phase, to);
       } else if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) {
         add_split(*split, phase, to);
+      } else if (const auto* expert = std::get_if<workloads::ExpertSegment>(&segment)) {
+        add_experts(expert->experts, phase, to);
       } else {
         add_beside(std::get<workloads::BesideSegment>(segment), phase, to);
       }
@@ -108,17 +135,6 @@ class StageCoster {
     to[Phase::cp] += total - steps * attention;
   }
 
-  [[nodiscard]] double gather_s(double parameters) const {
-    if (sync_.ranks == 1 || !(sync_.shards_parameters || sync_.gathers_weights)) return 0;
-    return sync_.calls_per_unit * seconds(sync_.gather(parameters));
-  }
-  [[nodiscard]] double reduce_s(double parameters) const {
-    if (sync_.ranks == 1) return 0;
-    double sum = 0;
-    for (const Communication& what : sync_.reductions(parameters)) sum += sync_.calls_per_unit * seconds(what);
-    return sum;
-  }
-
   // Equation (28).
   [[nodiscard]] double host_update_s(const workloads::HostUpdate& host) const {
     const auto copy = [&](GroupKind way, double bytes) {
@@ -126,6 +142,47 @@ class StageCoster {
     };
     return copy(GroupKind::to_host, host.gradients) + copy(GroupKind::host_memory, host.moved) + copy(GroupKind::from_host, host.weights);
   }
+  [[nodiscard]] double seconds(const std::vector<workloads::Operator>& operators) const {
+    double sum = 0;
+    for (const workloads::Operator& op : operators) sum += seconds(op);
+    return sum;
+  }
+  [[nodiscard]] double seconds(const std::vector<Communication>& calls) const {
+    double sum = 0;
+    for (const Communication& what : calls) sum += seconds(what);
+    return sum;
+  }
+
+  // Micro-batches and ranks that get different tokens: the ranks of a group wait for the one that takes longest, micro-batches follow one
+  // another and count with their mean.
+  void add_experts(const workloads::RoutedExperts& what, Phase phase, PhaseTimes& to) const {
+    const bool even = experts_->loads().even();
+    const int microbatches = even ? 1 : job_.workload.microbatches(), ranks = even ? 1 : job_.workload.parallel.ep;
+    for (int i = 0; i < microbatches; ++i) {
+      ChunkTimes slowest;
+      for (int rank = 0; rank < ranks; ++rank) slowest.raise_to(chunk_times(experts_->chunk(what, rank, layer_, i)));
+      const double total = chunked_s(slowest, contention_of(job_.gpu, "ep")) / microbatches;
+      const double again = slowest.chunks * slowest.recompute_s / microbatches, work = slowest.chunks * slowest.work_s / microbatches;
+      if (pieces_ != nullptr) {
+        PieceTimes& piece = pieces_->back();
+        piece.dispatch_s += slowest.chunks * slowest.dispatch_s / microbatches;
+        piece.compute_s += again + work;
+        piece.combine_s += slowest.chunks * slowest.combine_s / microbatches;
+      }
+      to[Phase::recompute] += again;
+      to[phase] += work;
+      to[Phase::ep] += total - again - work;
+    }
+  }
+
+  [[nodiscard]] ChunkTimes chunk_times(const workloads::ExpertChunk& chunk) const {
+    return {chunk.chunks, seconds(chunk.dispatch), seconds(chunk.recompute), seconds(chunk.work), seconds(chunk.combine)};
+  }
+
+  [[nodiscard]] double gather_s(double parameters, double experts) const {
+    return sync_.shards_parameters || sync_.gathers_weights ? seconds(sync_.gathers(parameters, experts)) : 0;
+  }
+  [[nodiscard]] double reduce_s(double parameters, double experts) const { return seconds(sync_.reductions(parameters, experts)); }
 
   [[nodiscard]] double tied_s() const {
     const double bytes = workloads::tied_embedding_bytes(job_.workload);
@@ -153,7 +210,10 @@ class StageCoster {
   const workloads::RankGrid& grid_;
   workloads::ReplicaSync sync_;
   int rank_;
-  std::map<const workloads::UnitProgram*, UnitCost> units_;
+  const std::optional<workloads::ExpertLayer>& experts_;
+  int layer_ = -1;                             // of the unit at hand
+  std::vector<PieceTimes>* pieces_ = nullptr;  // of the pass at hand
+  std::map<std::pair<const workloads::UnitProgram*, int>, UnitCost> units_;
 };
 
 }  // namespace
@@ -161,9 +221,11 @@ class StageCoster {
 std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model) {
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   const std::vector<workloads::StageProgram> programs = workloads::stage_programs(job.workload, Granularity::layer);
+  std::optional<workloads::ExpertLayer> experts;
+  if (job.workload.model.moe) experts.emplace(job.workload);
   std::vector<StageCost> costs;
   for (int stage = 0; stage < static_cast<int>(programs.size()); ++stage) {
-    costs.push_back(StageCoster(job, model, grid, stage).cost(programs[stage]));
+    costs.push_back(StageCoster(job, model, grid, stage, experts).cost(programs[stage]));
   }
   return costs;
 }

@@ -13,6 +13,8 @@
 #include "sim/cli/number.hpp"
 #include "sim/cli/progress_bar.hpp"
 #include "sim/cli/whole_job_options.hpp"
+#include "sim/compare/methods.hpp"
+#include "sim/engine/simulate.hpp"
 #include "sim/wholejob/simulate_run.hpp"
 
 namespace rehearse::cli {
@@ -85,6 +87,23 @@ Exit compare(CompareOptions& all) {
   return fits == Exit::fine ? agrees : fits;
 }
 
+// Each in a process of its own. Fits as far as the last one does.
+Exit compare_methods(JobOptions& options, const std::string& list) {
+  const std::vector<sim::Method> methods = sim::parse_methods(list);
+  std::vector<sim::MethodResult> results;
+  sim::JobSummary summary;
+  for (const sim::Method& method : methods) {
+    const sim::Job job = options.load(method.sets);
+    if (!job.workload.model.moe) {
+      throw config::InputError("--methods compares ways to run layers with experts, and model '" + job.workload.model.name + "' has none");
+    }
+    if (results.empty()) summary = sim::summary_of(job);
+    results.push_back({method.name, sim::simulate_in_child(job)});
+  }
+  options.deliver({.job = std::move(summary), .methods = &results}, "methods ");
+  return results.back().simulated.memory.fits() ? Exit::fine : Exit::answer_is_no;
+}
+
 class Compare final : public Command {
  public:
   [[nodiscard]] std::string_view summary() const override { return "Predict and simulate a step, or a whole job; explain the difference"; }
@@ -93,7 +112,8 @@ class Compare final : public Command {
            "  rehearse compare llama2-70b-128-a100 -o out\n"
            "  rehearse compare job.yaml --tolerance 5          exit code 1 when they differ by more than 5 %\n"
            "  rehearse compare job.yaml --features             what each of its features gains or costs, formula against timeline\n"
-           "  rehearse compare llama3-405b-54-days --whole     the whole job: where its time goes against the formula\n";
+           "  rehearse compare llama3-405b-54-days --whole     the whole job: where its time goes against the formula\n"
+           "  rehearse compare memfine-64g --methods full-recompute,chunks=8,chunks=auto\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto options = std::make_shared<CompareOptions>();
@@ -105,7 +125,13 @@ class Compare final : public Command {
     app.add_flag("--features", options->features, "Also simulate the job without each of its features: what each gains or costs");
     auto* whole = app.add_flag("--whole", options->whole, "The whole job: its ETTR simulated with several seeds and by formula");
     app.add_option("--runs", options->runs, "With --whole: so many seeds, from the job's on; default 20")->type_name("N")->needs(whole);
-    return [options] { return compare(*options); };
+    auto methods = std::make_shared<std::string>();
+    app.add_option(
+           "--methods", *methods,
+           "Simulate the job under several methods instead, side by side: full-recompute, chunks=N, chunks=auto (layers with experts)")
+        ->type_name("LIST")
+        ->excludes(whole);
+    return [options, methods] { return methods->empty() ? compare(*options) : compare_methods(*options->job, *methods); };
   }
 };
 

@@ -140,6 +140,26 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
   return price;
 }
 
+workloads::PortLoads CommunicationModel::loads(const Communication& what, std::span<const int> members) const {
+  return workloads::port_loads(*what.exchange, shape(members));
+}
+
+// Everybody sends to everybody at once: the busiest port of any member decides. Alpha is that of the farthest pair, or when a counterpart
+// passes tokens on, of both ways one after the other (the bytes follow one another without waiting).
+CallPrice CommunicationModel::price_exchange(const Communication& what, std::span<const int> members) const {
+  const workloads::PortLoads loads = this->loads(what, members);
+  const LinkSpec& intra = scale_up(members);
+  CallPrice price;
+  price.algorithm = loads.forwards ? "hierarchical" : "pairwise";
+  price.intra_bytes = loads.most_intra();
+  price.inter_bytes = loads.most_inter();
+  price.intra_bytes_per_s = intra.effective_bytes_per_s();
+  price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
+  if (price.inter_bytes > 0) price.alpha_s = cluster_.nic.latency_s;
+  if (price.inter_bytes <= 0 || loads.forwards) price.alpha_s += intra.latency_s;
+  return price;
+}
+
 CallPrice CommunicationModel::price_with(const std::string& algorithm, const Communication& what, const GroupShape& group,
                                          std::span<const int> members) const {
   const workloads::ClosedForm form = workloads::CollectiveRegistry::get(algorithm).closed_form(what.kind, group, what.bytes);
@@ -159,6 +179,7 @@ CallPrice CommunicationModel::price(const Communication& what, std::span<const i
   if (static_cast<int>(what.group) >= workloads::network_group_kinds) return price_copy(what, members.front());
   if (members.size() < 2 || all_equal(members, 1)) return {"none"};
   if (what.kind == CollectiveKind::send_recv) return price_shift(what, members);
+  if (what.exchange) return price_exchange(what, members);
   const GroupShape group = shape(members);
   if (algorithm_ != "auto" && workloads::CollectiveRegistry::get(algorithm_).supports(what.kind)) {
     return price_with(algorithm_, what, group, members);

@@ -8,6 +8,7 @@
 
 #include "topology/cluster.hpp"
 #include "workloads/collective.hpp"
+#include "workloads/exchange.hpp"
 #include "workloads/operators.hpp"
 #include "workloads/plan.hpp"
 #include "workloads/rank_grid.hpp"
@@ -38,6 +39,8 @@ class CommunicationModel {
   [[nodiscard]] CallPrice price(const workloads::Communication& what, std::span<const int> members) const;
 
   [[nodiscard]] workloads::GroupShape shape(std::span<const int> members) const;
+  // What an all-to-all with an exchange of its own puts on every member's ports.
+  [[nodiscard]] workloads::PortLoads loads(const workloads::Communication& what, std::span<const int> members) const;
   // Alpha of one message between two ranks.
   [[nodiscard]] double latency_s(int from, int to) const;
   // The job's GPUs that share a rank's link to the host, or its host's memory: so many from this rank on.
@@ -58,6 +61,7 @@ class CommunicationModel {
   [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level) const;
   [[nodiscard]] CallPrice price_copy(const workloads::Communication& what, int rank) const;
   [[nodiscard]] CallPrice price_shift(const workloads::Communication& what, std::span<const int> members) const;
+  [[nodiscard]] CallPrice price_exchange(const workloads::Communication& what, std::span<const int> members) const;
   [[nodiscard]] CallPrice price_with(const std::string& algorithm, const workloads::Communication& what, const workloads::GroupShape& group,
                                      std::span<const int> members) const;
 

@@ -24,6 +24,10 @@ constexpr std::array<Fusion, 8> all_fusions{{{"softmax", &KernelFusions::softmax
                                              {"gradient_accumulation", &KernelFusions::gradient_accumulation},
                                              {"optimizer", &KernelFusions::optimizer}}};
 
+// What a stack does with experts; left out it is as KernelFusions has it.
+constexpr std::array<Fusion, 2> expert_habits{
+    {{"grouped_gemm", &KernelFusions::grouped_gemm}, {"low_precision_dispatch", &KernelFusions::low_precision_dispatch}}};
+
 std::map<std::string, bool> read_fusions(const config::Node& node) {
   std::vector<std::string> known;
   for (const Fusion& fusion : all_fusions) known.emplace_back(fusion.name);
@@ -31,6 +35,11 @@ std::map<std::string, bool> read_fusions(const config::Node& node) {
   std::map<std::string, bool> fusions;
   for (const std::string& name : known) fusions[name] = node.at(name).as_bool();
   return fusions;
+}
+
+void read_experts(const config::Node& node, std::map<std::string, bool>& fusions) {
+  node.allow_keys({"grouped_gemm", "low_precision_dispatch"});
+  for (const std::string& key : node.keys()) fusions[key] = node.at(key).as_bool();
 }
 
 // What the stack's generation of flash attention reaches of the GPU's attention line. A head takes the kernel of the next larger dimension.
@@ -64,11 +73,12 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
 }  // namespace
 
 Software read_software(const config::Node& node, const std::string& name) {
-  node.allow_keys({"source", "fusions", "launch", "issue", "step", "flash", "early_stop", "zero3_by_tensor", "memory"});
+  node.allow_keys({"source", "fusions", "experts", "launch", "issue", "step", "flash", "early_stop", "zero3_by_tensor", "memory"});
   Software software;
   software.name = name;
   static_cast<void>(node.at("source").as_string());
   software.fusions = read_fusions(node.at("fusions"));
+  if (const auto experts = node.find("experts")) read_experts(*experts, software.fusions);
   software.launch_s = node.at("launch").as_quantity(Dimension::time);
   software.issue_s = node.at("issue").as_quantity(Dimension::time);
   software.step_s = node.at("step").as_quantity(Dimension::time);
@@ -81,9 +91,11 @@ Software read_software(const config::Node& node, const std::string& name) {
 
 KernelFusions kernel_fusions(const Software& software) {
   KernelFusions fusions;
-  for (const Fusion& fusion : all_fusions) {
+  const auto take = [&](const Fusion& fusion) {
     if (const auto found = software.fusions.find(fusion.name); found != software.fusions.end()) fusions.*fusion.field = found->second;
-  }
+  };
+  std::ranges::for_each(all_fusions, take);
+  std::ranges::for_each(expert_habits, take);
   return fusions;
 }
 

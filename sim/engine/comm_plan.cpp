@@ -51,6 +51,7 @@ CommPlan CommPlanner::plan(std::uint32_t call) {
     case Fidelity::ring:
       break;
   }
+  if (graph_.calls[call].what.exchange) return port_by_port(call);
   return job_.simulation.all_ranks ? plan_transfers(call, false) : plan_folded(call);
 }
 
@@ -208,10 +209,59 @@ CommPlan CommPlanner::plan_transfers(std::uint32_t call, bool by_round) {
     add_leg(plan, 0, 0, hosts_[0], hosts_[0], {});
     return plan;
   }
+  // Tokens that counterparts pass on are no messages between pairs.
+  if (graph_.calls[call].what.exchange) return prices_.calls[call].algorithm == "pairwise" ? pair_by_pair(call) : port_by_port(call);
   // Only a ring keeps every edge busy from its first to its last round; the rounds of other algorithms follow one another.
   const std::string& algorithm = prices_.calls[call].algorithm;
   const bool merges = algorithm == "ring" || algorithm == "send";
   return by_round || !merges ? round_by_round(call) : whole_volume(call);
+}
+
+// An exchange of many: what every simulated member sends and receives, each through its own ports, O(members). A hot rank's ports stay hot.
+CommPlan CommPlanner::port_by_port(std::uint32_t call) {
+  const std::vector<int>& members = members_of(call);
+  CommPlan plan;
+  if (prices_.calls[call].algorithm != "none") {
+    const workloads::PortLoads loads = model_.loads(graph_.calls[call].what, members);
+    std::set<std::uint32_t> done;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (!done.insert(folding_.class_of[members[i]]).second) continue;
+      const int rank = folding_.ranks[folding_.class_of[members[i]]].rank;
+      add_port_leg(plan, rank, PortKind::scale_up, true, loads.intra_out[i], call);
+      add_port_leg(plan, rank, PortKind::scale_up, false, loads.intra_in[i], call);
+      add_port_leg(plan, rank, PortKind::nic, true, loads.inter_out[i], call);
+      add_port_leg(plan, rank, PortKind::nic, false, loads.inter_in[i], call);
+    }
+  }
+  if (plan.legs.empty()) add_leg(plan, prices_.calls[call].alpha_s, 0, hosts_[0], hosts_[0], {});
+  return plan;
+}
+
+void CommPlanner::add_port_leg(CommPlan& plan, int rank, PortKind kind, bool out, double bytes, std::uint32_t call) {
+  if (bytes <= 0) return;
+  const CallPrice& price = prices_.calls[call];
+  const double rate = kind == PortKind::scale_up ? price.intra_bytes_per_s : price.inter_bytes_per_s;
+  const topology::ClusterSpec& cluster = job_.cluster;
+  const int sharers = kind == PortKind::nic ? cluster.gpus_per_node / cluster.rails_per_node() : 1;
+  std::vector<LinkIndex> links(static_cast<std::size_t>(sharers), port(rank, kind, out));
+  if (rate < port_rate(kind) / sharers) links.push_back(own_link(rank, kind, rate));  // pcie or trunks limit it
+  const int repeat = graph_.calls[call].repeat;
+  add_leg(plan, price.alpha_s * repeat, bytes * repeat, host_of(rank), host_of(rank), std::move(links));
+}
+
+// An exchange as its point-to-point messages over the fabric's routes, all at once.
+CommPlan CommPlanner::pair_by_pair(std::uint32_t call) {
+  const std::vector<int>& members = members_of(call);
+  const workloads::Exchange& exchange = *graph_.calls[call].what.exchange;
+  const int n = static_cast<int>(members.size());
+  CommPlan plan;
+  plan.repeat = graph_.calls[call].repeat;
+  for (int from = 0; from < n; ++from) {
+    for (int to = 0; to < n; ++to) {
+      if (from != to) add_transfer(plan, {.from = from, .to = to}, prices_.calls[call].alpha_s, exchange.bytes(from, to), call);
+    }
+  }
+  return plan;
 }
 
 const std::vector<int>& CommPlanner::members_of(std::uint32_t call) const { return graph_.groups[graph_.calls[call].group].members; }

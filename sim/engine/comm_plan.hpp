@@ -66,11 +66,14 @@ class CommPlanner {
   CommPlan plan_transfers(std::uint32_t call, bool by_round);
   void add_leg(CommPlan& plan, double delay_s, double bytes, HostIndex from, HostIndex to, std::vector<LinkIndex> links) const;
   void add_transfer(CommPlan& plan, const workloads::Transfer& transfer, double delay_s, double bytes, std::uint32_t call);
+  CommPlan port_by_port(std::uint32_t call);
+  CommPlan pair_by_pair(std::uint32_t call);
   CommPlan whole_volume(std::uint32_t call);
   CommPlan round_by_round(std::uint32_t call);
   [[nodiscard]] const std::vector<int>& members_of(std::uint32_t call) const;
   [[nodiscard]] const workloads::Collective& algorithm_of(std::uint32_t call) const;
   void add_folded_leg(CommPlan& plan, PortKind kind, double bytes, double rate, double delay_s, std::uint32_t call);
+  void add_port_leg(CommPlan& plan, int rank, PortKind kind, bool out, double bytes, std::uint32_t call);
   LinkIndex port(int rank, PortKind kind, bool out);
   [[nodiscard]] int host_load(int rank, workloads::GroupKind kind) const;
   LinkIndex host_link(int rank, workloads::GroupKind kind);

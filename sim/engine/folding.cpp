@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "workloads/rank_grid.hpp"
+#include "workloads/routing.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -17,8 +18,9 @@ using workloads::RankGrid;
 using Colours = std::vector<std::uint32_t>;
 
 constexpr double probe_bytes = 1 << 20;  // any size serves to tell two places on the cluster apart
-constexpr std::array group_kinds{GroupKind::tp,        GroupKind::cp,    GroupKind::dp_cp,
+constexpr std::array dense_kinds{GroupKind::tp,        GroupKind::cp,    GroupKind::dp_cp,
                                  GroupKind::embedding, GroupKind::shard, GroupKind::replicas};
+constexpr std::array expert_kinds{GroupKind::ep, GroupKind::etp, GroupKind::edp};
 
 using Signature = std::tuple<std::string, double, double, double, double, double>;
 
@@ -42,8 +44,12 @@ class Numbering {
 class Refinement {
  public:
   Refinement(const workloads::Workload& workload, const CommunicationModel& model, const StepFaults& faults)
-      : grid_(workloads::rank_grid(workload)), model_(model) {
-    for (const GroupKind kind : group_kinds) list_groups(kind);
+      : grid_(workloads::rank_grid(workload)), model_(model), kinds_(dense_kinds.begin(), dense_kinds.end()) {
+    if (workload.model.moe) {
+      for (const GroupKind kind : expert_kinds) kinds_.push_back(kind);
+      even_ = workloads::RoutingRegistry::get(workload.experts.routing).even();
+    }
+    for (const GroupKind kind : kinds_) list_groups(kind);
     colour_by_place(faults);
     while (refine()) {
     }
@@ -93,7 +99,7 @@ class Refinement {
     const std::vector<std::uint32_t> mark = marks(faults);
     Numbering<Signature> prices;
     std::map<GroupKind, std::vector<std::uint32_t>> price_of_group;
-    for (const GroupKind kind : group_kinds) {
+    for (const GroupKind kind : kinds_) {
       for (const std::vector<int>& members : groups_.at(kind)) {
         const Communication probe{"", workloads::CollectiveKind::all_gather, kind, probe_bytes, workloads::Pass::forward};
         price_of_group[kind].push_back(prices(signature(model_.price(probe, members))));
@@ -102,9 +108,10 @@ class Refinement {
     Numbering<std::vector<std::uint32_t>> number;
     for (int rank = 0; rank < grid_.size(); ++rank) {
       std::vector<std::uint32_t> key{static_cast<std::uint32_t>(grid_.coordinates(rank).pp), mark[static_cast<std::size_t>(rank)]};
-      for (const GroupKind kind : group_kinds) key.push_back(price_of_group[kind][group_of_[kind][rank]]);
+      for (const GroupKind kind : kinds_) key.push_back(price_of_group[kind][group_of_[kind][rank]]);
       key.push_back(prices(send_signature(rank, grid_.next_stage(rank))));
       key.push_back(prices(send_signature(rank, grid_.previous_stage(rank))));
+      if (!even_) key.push_back(static_cast<std::uint32_t>(grid_.expert_rank(rank)));  // its experts' tokens are its own
       colours_.push_back(number(std::move(key)));
     }
     classes_ = number.size();
@@ -113,7 +120,7 @@ class Refinement {
   // One round of colour refinement; false when nothing was split.
   bool refine() {
     std::map<GroupKind, std::vector<std::uint32_t>> colour_of_group;
-    for (const GroupKind kind : group_kinds) {
+    for (const GroupKind kind : kinds_) {
       Numbering<std::set<std::uint32_t>> number;
       for (const std::vector<int>& members : groups_.at(kind)) {
         std::set<std::uint32_t> colours;
@@ -125,7 +132,7 @@ class Refinement {
     Colours next;
     for (int rank = 0; rank < grid_.size(); ++rank) {
       std::vector<std::uint32_t> key{colours_[rank], colours_[grid_.next_stage(rank)], colours_[grid_.previous_stage(rank)]};
-      for (const GroupKind kind : group_kinds) key.push_back(colour_of_group[kind][group_of_[kind][rank]]);
+      for (const GroupKind kind : kinds_) key.push_back(colour_of_group[kind][group_of_[kind][rank]]);
       next.push_back(number(std::move(key)));
     }
     const bool split = number.size() > classes_;
@@ -136,6 +143,8 @@ class Refinement {
 
   RankGrid grid_;
   const CommunicationModel& model_;
+  std::vector<GroupKind> kinds_;
+  bool even_ = true;
   std::map<GroupKind, std::vector<std::vector<int>>> groups_;
   std::map<GroupKind, std::vector<int>> group_of_;
   Colours colours_;

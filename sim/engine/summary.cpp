@@ -6,6 +6,8 @@
 
 #include "sim/memory/over_time.hpp"
 #include "workloads/collective.hpp"
+#include "workloads/expert_loads.hpp"
+#include "workloads/rank_grid.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -67,11 +69,57 @@ std::vector<CollectiveResult> collective_results(const workloads::StepGraph& gra
   return out;
 }
 
+namespace {
+
+ExpertLoadResult expert_load(const Job& job) {
+  const workloads::Workload& workload = job.workload;
+  const workloads::ExpertLoads loads(workload);
+  const workloads::RankGrid grid(workload.parallel);
+  const std::vector<int> ranks = grid.group(workloads::GroupKind::ep, 0);
+  ExpertLoadResult result;
+  double sum = 0, dropped = 0;
+  long places = 0;
+  for (int layer = 0; layer < workload.model.layers + workload.model.mtp; ++layer) {
+    const bool has = workload.model.has_experts(layer);
+    result.chunks.push_back(has ? workload.experts.chunks_of(layer) : 0);
+    for (int i = 0; has && i < (loads.even() ? 1 : workload.microbatches()); ++i) {
+      ++places;
+      dropped += loads.at(layer, i).dropped;
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        const double tokens = loads.received(static_cast<int>(r), layer, i);
+        sum += tokens;
+        if (tokens <= result.tokens) continue;
+        result.tokens = tokens;
+        result.rank = ranks[r];
+        result.layer = layer;
+        result.microbatch = i;
+      }
+    }
+  }
+  if (places == 0) return result;
+  result.mean_tokens = sum / static_cast<double>(places) / static_cast<double>(ranks.size());
+  result.dropped_share = dropped / (sum + dropped);
+  // In the stage that has the layer; MTP modules are in the last.
+  const std::vector<std::vector<workloads::Chunk>> stages = workloads::split_layers(workload);
+  for (int stage = 0; stage < workload.parallel.pp; ++stage) {
+    for (const workloads::Chunk& chunk : stages[static_cast<std::size_t>(stage)]) {
+      const int end = chunk.first_layer + chunk.layers + (chunk.head ? workload.model.mtp : 0);
+      if (result.layer < chunk.first_layer || result.layer >= end) continue;
+      const int first = grid.rank({0, 0, 0, stage});
+      result.rank = grid.group(workloads::GroupKind::ep, first)[static_cast<std::size_t>(grid.expert_rank(result.rank))];
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
 void finish_for(const Job& job, StepResult& result) {
   const workloads::Batch& batch = job.workload.batch;
   const double tokens = static_cast<double>(batch.global) * batch.sequence;
   const double flops = batch.global * workloads::model_flops_per_sequence(job.workload.model, batch.sequence, false);
   finish(result, tokens, flops, job.gpus, job.gpu.peak_flops_per_s.at(job.workload.precision.compute));
+  if (job.workload.model.moe) result.experts = expert_load(job);
   result.seed = job.simulation.seed;
   result.input_hash = input_hash(job);
 }

@@ -11,6 +11,7 @@
 #include "sim/job/resolved.hpp"
 #include "sim/job/sections.hpp"
 #include "sim/job/support.hpp"
+#include "sim/memory/tune_chunks.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -64,6 +65,7 @@ void read_sections(const Node& node, Job& job) {
   read_optimisations(node, workload);
   workload.recompute.stops_early = job.software.early_stop;
   workload.optimizer.by_tensor = job.software.zero3_by_tensor;
+  read_experts(node, workload.experts);
   job.simulation = read_simulation(node);
 }
 
@@ -75,6 +77,7 @@ void check(const Node& node, Job& job) {
   check_layout(node, job.workload);
   check_batch(node, job.workload);
   check_recomputed_layers(node, job.workload);
+  check_experts(node, job.workload);
   check_precision(node, job);
   check_host(node, job);
 }
@@ -127,6 +130,7 @@ Job read_job(Node node, const std::string& name, const Node& models) {
   read_step_faults(node, job);
   job.whole = read_whole_job(node, fault_context(job));
   job.resolved = resolved_job(node, job, parts);
+  tune_chunks(job);
   return job;
 }
 

@@ -64,6 +64,28 @@ std::string overlap_text(const workloads::Overlap& overlap) {
                      overlap.tp_splits, overlap.cp, overlap.ep, overlap.pp, overlap.dp_gradients, overlap.dp_parameters);
 }
 
+std::string routing_text(const workloads::ExpertPlan& experts) {
+  if (experts.routing == "balanced") return "balanced";
+  std::string way = fmt::format("{}: {}", experts.routing, experts.skew);
+  if (experts.routing == "counts") {
+    std::vector<std::string> rows;
+    for (const workloads::RoutedTokens& row : experts.counts) {
+      rows.push_back(fmt::format("[{}, {}, {}, {}, {}]", row.step, row.layer, row.microbatch, row.expert, row.tokens));
+    }
+    way = fmt::format("counts: [{}]", fmt::join(rows, ", "));
+  }
+  return fmt::format("{{{}, seed: {}}}", way, experts.seed);
+}
+
+std::string experts_text(const workloads::ExpertPlan& experts) {
+  const std::string capacity = experts.capacity_factor > 0 ? fmt::format("{}", experts.capacity_factor) : "none";
+  const std::string nodes = experts.nodes_per_token > 0 ? fmt::format(", nodes_per_token: {}", experts.nodes_per_token) : "";
+  const std::string chunks = experts.chunks == 0 ? "auto" : std::to_string(experts.chunks);
+  return fmt::format("{{routing: {}, capacity_factor: {}{}, dispatcher: {}, chunks: {}, thresholds: [{}], chunk_recompute: {}}}",
+                     routing_text(experts), capacity, nodes, workloads::dispatchers.of(experts.dispatcher), chunks,
+                     fmt::join(experts.thresholds, ", "), experts.chunk_recompute);
+}
+
 std::string simulation_text(const SimulationOptions& options) {
   return fmt::format("{{granularity: {}, collectives: {}, algorithm: {}, ranks: {}, steps: {}, seed: {}}}",
                      granularities.of(options.granularity), fidelities.of(options.collectives), options.algorithm,
@@ -78,6 +100,7 @@ void set_optimisations(const Workload& workload, Node& out) {
   out.set("optimizer", optimizer_text(workload.optimizer));
   out.set("offload", fmt::format("{{activations: {}}}", workload.offload_activations));
   out.set("overlap", overlap_text(workload.overlap));
+  if (workload.model.moe) out.set("moe", experts_text(workload.experts));
 }
 
 // Sets a key of a section to another node.

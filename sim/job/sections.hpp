@@ -15,6 +15,8 @@ void read_batch(const config::Node& job, workloads::Batch& batch);
 void read_precision(const config::Node& job, workloads::Precision& precision);
 // attention, schedule, recompute, optimizer, offload, overlap. Needs workload.parallel.
 void read_optimisations(const config::Node& job, workloads::Workload& workload);
+// moe. Its files are relative to the job's.
+void read_experts(const config::Node& job, workloads::ExpertPlan& experts);
 [[nodiscard]] SimulationOptions read_simulation(const config::Node& job);
 // simulation.faults and timeout. Needs job.gpus and the cluster.
 void read_step_faults(const config::Node& node, Job& job);

@@ -22,12 +22,15 @@ struct Unsupported {
 };
 
 const std::array rows{
-    Unsupported{"model", [](const Workload& w) { return std::string(w.model.moe ? "a mixture of experts (moe)" : ""); }},
-    Unsupported{"model", [](const Workload& w) { return std::string(w.model.mla ? "multi-head latent attention (mla)" : ""); }},
-    Unsupported{"model", [](const Workload& w) { return std::string(w.model.mtp > 0 ? "multi-token prediction (mtp)" : ""); }},
-    Unsupported{"parallel.ep", [](const Workload& w) { return w.parallel.ep > 1 ? std::to_string(w.parallel.ep) : ""; }},
     Unsupported{"optimizer.kind", [](const Workload& w) { return w.optimizer.kind == "adam" ? "" : config::shown(w.optimizer.kind); }},
-    Unsupported{"overlap.ep", [](const Workload& w) { return std::string(w.overlap.ep ? "true" : ""); }},
+    Unsupported{"offload.activations",
+                [](const Workload& w) { return std::string(w.model.moe && w.offload_activations ? "true for a model with experts" : ""); }},
+    Unsupported{"optimizer.shard_group",
+                [](const Workload& w) {
+                  const int whole = workloads::replica_sync(w).ranks;
+                  if (!w.model.moe || w.optimizer.shard_group == 0 || w.optimizer.shard_group == whole) return std::string();
+                  return fmt::format("{} for a model with experts (other than dp*cp = {})", w.optimizer.shard_group, whole);
+                }},
 };
 
 std::string not_simulated(std::string_view path, std::string_view value) {
@@ -48,7 +51,6 @@ void check_support(const Node& job, const Workload& workload) {
     const std::string value = row.value(workload);
     if (!value.empty()) refuse(job, row.path, not_simulated(row.path, value));
   }
-  if (job.find("moe")) refuse(job, "moe", fmt::format("moe is for models with experts, and '{}' has none", workload.model.name));
 }
 
 }  // namespace rehearse::sim

@@ -18,7 +18,7 @@ constexpr double stuck_share = 0.5;
 // One per direction of parallelism with more than one rank.
 int communicators(const Job& job) {
   const workloads::Parallel& p = job.workload.parallel;
-  const std::array ranks{p.tp, p.cp, p.pp, p.dp};
+  const std::array ranks{p.tp, p.cp, p.pp, p.dp, p.ep};
   return static_cast<int>(std::ranges::count_if(ranks, [](int n) { return n > 1; }));
 }
 

@@ -1,6 +1,8 @@
 #include "sim/memory/predicted.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "sim/memory/framework.hpp"
@@ -20,22 +22,41 @@ using workloads::Workload;
 struct Turn {
   const UnitMemory* unit = nullptr;
   Slot slot;
-  std::size_t index = 0;       // of the unit in its chunk
-  const Slot* next = nullptr;  // the slot after its own
+  std::size_t index = 0;            // of the unit in its chunk
+  std::size_t next = 0, nexts = 0;  // the slot or overlapped pair after its own, in the order
+  // The unit beside it in an overlapped pair, whose backward this forward runs beside; the two are one turn.
+  const UnitMemory* beside = nullptr;
+  Slot beside_slot = {};
 };
 
 class Stage {
  public:
-  Stage(const Job& job, int stage, const workloads::StageProgram& program)
+  Stage(const Job& job, int stage, const workloads::StageProgram& program, const workloads::ExpertLoads* loads, int expert_rank)
       : workload_(job.workload),
         stage_(stage),
         sync_(workloads::replica_sync(job.workload)),
-        units_(workloads::unit_memories(job.workload, job.software.memory.habits, program)),
+        units_(job.workload, job.software.memory.habits, program, loads, expert_rank),
         program_(program),
         shape_(workloads::pipeline_shape(workload_)),
-        order_(schedule().order(shape_, stage)) {
+        order_(workloads::slots_of(workload_, stage)) {
     list_turns();
     moves_ = workloads::offloading(workloads::unit_turns(order_, program), program);
+  }
+
+  // What each layer with experts needs at most while it is at work, in `highest` by layer.
+  void raise_layers(const MemoryBytes& always, std::map<int, MemoryBytes>& highest) const {
+    double kept = 0;
+    for (std::size_t i = 0; i < turns_.size(); ++i) {
+      if (forward(i) ? !leaves(i) : comes_to_stay(i)) kept += turns_[i].unit->activations;
+      const workloads::Unit& unit = program_.chunks[turns_[i].slot.chunk][turns_[i].index];
+      if (unit.layer_kind == workloads::LayerKind::experts) {
+        const MemoryBytes now = at_turn(i, kept, always);
+        MemoryBytes& most = highest[unit.first_layer];
+        if (now.total() > most.total()) most = now;
+      }
+      if (frees(i)) kept -= turns_[i].unit->activations;
+      kept -= freed_beside(i);
+    }
   }
 
   // Raises `memory` to the largest sum of what is kept and what the turn at hand needs.
@@ -50,6 +71,7 @@ class Stage {
         memory.operation = label(turns_[i]);
       }
       if (frees(i)) kept -= turns_[i].unit->activations;
+      kept -= freed_beside(i);
     }
   }
 
@@ -71,13 +93,32 @@ class Stage {
   [[nodiscard]] const workloads::Schedule& schedule() const { return workloads::ScheduleRegistry::get(workload_.schedule); }
 
   void list_turns() {
-    for (std::size_t s = 0; s < order_.size(); ++s) {
-      const std::vector<UnitMemory>& units = units_[order_[s].chunk];
-      for (std::size_t k = 0; k < units.size(); ++k) {
-        const std::size_t index = order_[s].kind == Slot::Kind::forward ? k : units.size() - 1 - k;
-        turns_.push_back({&units[index], order_[s], index, s + 1 < order_.size() ? &order_[s + 1] : nullptr});
+    for (std::size_t s = 0; s < order_.size();) {
+      const std::size_t slots = slots_at(s), next = s + slots, nexts = slots_at(next);
+      const std::size_t units = units_.chunk(order_[s].chunk).size();
+      const std::size_t others = slots == 2 ? units_.chunk(order_[s + 1].chunk).size() : 0;
+      for (std::size_t k = 0; k < std::max(units, others); ++k) {
+        const auto turn = [&](std::size_t slot, std::size_t count) {
+          const std::size_t index = order_[slot].kind == Slot::Kind::forward ? k : count - 1 - k;
+          return Turn{&units_.at(order_[slot].chunk, static_cast<int>(index), order_[slot].microbatch), order_[slot], index, next, nexts};
+        };
+        if (k >= units) {
+          turns_.push_back(turn(s + 1, others));
+          continue;
+        }
+        turns_.push_back(turn(s, units));
+        if (k >= others) continue;
+        turns_.back().beside = turn(s + 1, others).unit;
+        turns_.back().beside_slot = order_[s + 1];
       }
+      s = next;
     }
+  }
+
+  // How many slots run together from the s-th on.
+  [[nodiscard]] std::size_t slots_at(std::size_t s) const {
+    if (s >= order_.size()) return 0;
+    return order_[s].paired && workload_.overlap.ep ? 2 : 1;
   }
 
   [[nodiscard]] bool forward(std::size_t i) const { return turns_[i].slot.kind == Slot::Kind::forward; }
@@ -102,7 +143,17 @@ class Stage {
     if (input_gradient(i)) now[MemoryUse::temporary] += unit.backward_temporary;
     now[MemoryUse::communication] += (forward(i) ? unit.forward_communication : 0) + (input_gradient(i) ? unit.backward_communication : 0);
     neighbours(i, now);
+    if (const UnitMemory* beside = turns_[i].beside) {
+      now[MemoryUse::temporary] += beside->gathered + beside->backward_temporary;
+      now[MemoryUse::communication] += beside->backward_communication + beside->bucket;
+      if (turns_[i].beside_slot.kind == Slot::Kind::backward) now[MemoryUse::temporary] += beside->weight_temporary;
+    }
     return now;
+  }
+
+  // What the backward of an overlapped pair gives back at the end of turn i.
+  [[nodiscard]] double freed_beside(std::size_t i) const {
+    return turns_[i].beside != nullptr && turns_[i].beside_slot.kind == Slot::Kind::backward ? turns_[i].beside->activations : 0;
   }
 
   // Gathered ahead for the next turn, gradients of the one before still being reduced, the message for the next slot.
@@ -110,8 +161,8 @@ class Stage {
     if (sync_.overlap_parameters && i + 1 < turns_.size()) now[MemoryUse::temporary] += turns_[i + 1].unit->gathered;
     if (!forward(i)) now[MemoryUse::communication] += turns_[i].unit->bucket;
     if (sync_.overlap_gradients && i > 0 && !forward(i - 1)) now[MemoryUse::communication] += turns_[i - 1].unit->bucket;
-    if (workload_.overlap.pp && turns_[i].next != nullptr && receives(*turns_[i].next)) {
-      now[MemoryUse::communication] += workloads::pipeline_message_bytes(workload_);
+    for (std::size_t s = turns_[i].next; workload_.overlap.pp && s < turns_[i].next + turns_[i].nexts; ++s) {
+      if (receives(order_[s])) now[MemoryUse::communication] += workloads::pipeline_message_bytes(workload_);
     }
   }
 
@@ -137,7 +188,7 @@ class Stage {
   const Workload& workload_;
   int stage_;
   workloads::ReplicaSync sync_;
-  std::vector<std::vector<UnitMemory>> units_;
+  workloads::RankMemories units_;
   const workloads::StageProgram& program_;
   workloads::PipelineShape shape_;
   std::vector<Slot> order_;
@@ -145,24 +196,64 @@ class Stage {
   workloads::Offloading moves_;
 };
 
+// Of the ranks among which the experts are spread, the one that holds most at its peak; without uneven routing they are all alike.
+RankMemory fullest_of_stage(const Job& job, const workloads::RankGrid& grid, int stage, const workloads::StageProgram& program,
+                            const workloads::ExpertLoads* loads) {
+  const workloads::StaticMemory tensors =
+      workloads::static_memory(job.workload, job.software.memory.habits, program.parameters, program.expert_parameters);
+  const int first = grid.rank({0, 0, 0, stage});
+  const std::vector<int> members =
+      loads != nullptr && !loads->even() ? grid.group(workloads::GroupKind::ep, first) : std::vector<int>{first};
+  const int share = job.gpus / job.workload.parallel.pp;
+  std::optional<RankMemory> fullest;
+  for (const int rank : members) {
+    RankMemory memory{rank, stage, share, held_all_the_time(job, tensors), usable_bytes(job.gpu), 0, "start"};
+    const Stage walked(job, stage, program, loads, grid.expert_rank(rank));
+    walked.find_peak(memory);
+    memory.host_bytes = tensors.host + walked.most_on_host();
+    add_cache(job, memory);
+    if (!fullest || memory.peak_bytes() > fullest->peak_bytes()) fullest = std::move(memory);
+  }
+  return *fullest;
+}
+
 }  // namespace
 
 MemoryResult predicted_memory(const Job& job) {
   const auto programs = workloads::stage_programs(job.workload, workloads::Granularity::layer);
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   const auto stages = static_cast<int>(programs.size());
+  std::optional<workloads::ExpertLoads> loads;
+  if (job.workload.model.moe) loads.emplace(job.workload);
   MemoryResult result;
   for (int s = 0; s < stages; ++s) {
-    const workloads::StaticMemory tensors = workloads::static_memory(job.workload, job.software.memory.habits, programs[s].parameters);
-    RankMemory memory{grid.rank({0, 0, 0, s}), s, job.gpus / stages, held_all_the_time(job, tensors), usable_bytes(job.gpu), 0, "start"};
-    const Stage stage(job, s, programs[s]);
-    stage.find_peak(memory);
-    memory.host_bytes = tensors.host + stage.most_on_host();
-    add_cache(job, memory);
-    result.ranks.push_back(std::move(memory));
+    result.ranks.push_back(fullest_of_stage(job, grid, s, programs[s], loads ? &*loads : nullptr));
   }
   result.host = fullest_host(job, result.ranks);
   return result;
+}
+
+std::vector<bool> expert_layers_that_fit(const Job& job) {
+  const workloads::Workload& workload = job.workload;
+  const auto programs = workloads::stage_programs(workload, workloads::Granularity::layer);
+  const workloads::RankGrid grid(workload.parallel);
+  const workloads::ExpertLoads loads(workload);
+  std::vector<bool> fit(static_cast<std::size_t>(workload.model.layers + workload.model.mtp), false);
+  for (int s = 0; s < workload.parallel.pp; ++s) {
+    const workloads::StaticMemory tensors =
+        workloads::static_memory(workload, job.software.memory.habits, programs[s].parameters, programs[s].expert_parameters);
+    const MemoryBytes always = held_all_the_time(job, tensors);
+    std::map<int, MemoryBytes> highest;
+    for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part) {
+      Stage(job, s, programs[s], &loads, part).raise_layers(always, highest);
+    }
+    for (const auto& [layer, bytes] : highest) {
+      RankMemory memory{grid.rank({0, 0, 0, s}), s, 1, bytes, usable_bytes(job.gpu), 0, ""};
+      add_cache(job, memory);
+      fit[static_cast<std::size_t>(layer)] = memory.fits();
+    }
+  }
+  return fit;
 }
 
 }  // namespace rehearse::sim

@@ -1,6 +1,8 @@
 // The peak of device memory by formula: equations (4)-(6) (docs/memory.md).
 #pragma once
 
+#include <vector>
+
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
 
@@ -8,5 +10,8 @@ namespace rehearse::sim {
 
 // One entry per pipeline stage. Walks the order of the schedule without times: exact also where chunks are uneven.
 [[nodiscard]] MemoryResult predicted_memory(const Job& job);
+
+// [layer of the model, then MTP modules] Whether a layer with experts fits whenever it is at work, on every rank; false for other layers.
+[[nodiscard]] std::vector<bool> expert_layers_that_fit(const Job& job);
 
 }  // namespace rehearse::sim

@@ -19,6 +19,7 @@ void print_answer(const StepResult& result, std::ostream& out) {
              Milliseconds(result.step_s)(result.step_s), result.tokens_per_s_per_gpu, result.model_flops_per_gpu_per_s / tera,
              percent(result.mfu), percent(result.bubble_share));
   if (const std::string memory = memory_line(result); !memory.empty()) fmt::print(out, "{}\n", memory);
+  if (const std::string experts = experts_line(result); !experts.empty()) fmt::print(out, "{}\n", experts);
 }
 
 void print_table(Table table, bool colour, std::ostream& out) {

@@ -1,6 +1,7 @@
 #include "sim/report/console_tables.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -88,6 +89,24 @@ Table phase_table(const StepResult& result) {
   }
   table.rows.push_back({"step", ms(result.step_s), percent(result.mean.total() / result.step_s)});
   return table;
+}
+
+std::string experts_line(const StepResult& result) {
+  if (!result.experts) return "";
+  const ExpertLoadResult& experts = *result.experts;
+  std::vector<std::string> parts;
+  if (const double hot = experts.mean_tokens > 0 ? experts.tokens / experts.mean_tokens : 1; hot > 1 + 1e-9) {
+    parts.push_back(fmt::format("rank {} gets {:.2f} times the mean in layer {}, micro-batch {}", experts.rank, hot, experts.layer,
+                                experts.microbatch));
+  }
+  if (experts.dropped_share > 1e-9) parts.push_back(fmt::format("{:.1f} % of tokens dropped", 100 * experts.dropped_share));
+  int least = 0, most = 0;
+  for (const int chunks : experts.chunks) {
+    if (chunks > 0) least = least == 0 ? chunks : std::min(least, chunks);
+    most = std::max(most, chunks);
+  }
+  if (most > 1) parts.push_back(least == most ? fmt::format("{} chunks", most) : fmt::format("{} to {} chunks", least, most));
+  return parts.empty() ? "" : fmt::format("experts: {}", fmt::join(parts, "; "));
 }
 
 Table stage_table(const StepResult& result) {

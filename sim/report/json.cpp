@@ -58,7 +58,13 @@ Json array_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
   return json;
 }
 
-Json step_json(const StepResult& result) {
+Json experts_json(const ExpertLoadResult& experts) {
+  return {{"hot_rank", experts.rank},     {"hot_layer", experts.layer},         {"hot_microbatch", experts.microbatch},
+          {"hot_tokens", experts.tokens}, {"mean_tokens", experts.mean_tokens}, {"dropped_share", experts.dropped_share},
+          {"chunks", experts.chunks}};
+}
+
+Json plain_step_json(const StepResult& result) {
   const HostMemory& host = result.memory.host;
   return {{"method", result.method},
           {"step_s", result.step_s},
@@ -78,6 +84,12 @@ Json step_json(const StepResult& result) {
             {"host", {{"node", host.node}, {"bytes", host.bytes}, {"capacity_bytes", host.capacity_bytes}}},
             {"ranks", array_json(result.memory.ranks, memory_json)}}},
           {"collectives", array_json(result.collectives, collective_json)}};
+}
+
+Json step_json(const StepResult& result) {
+  Json json = plain_step_json(result);
+  if (result.experts) json["experts"] = experts_json(*result.experts);
+  return json;
 }
 
 Json difference_json(const PhaseDifference& phase) {

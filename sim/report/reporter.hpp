@@ -16,6 +16,7 @@
 namespace rehearse::sim {
 
 struct WholeJobReport;
+struct MethodResult;
 
 // What a report says about the job.
 struct JobSummary {
@@ -41,6 +42,7 @@ struct Report {
   const Explanation* explanation = nullptr;
   const std::vector<FeatureEffect>* effects = nullptr;
   const WholeJobReport* whole_job = nullptr;
+  const std::vector<MethodResult>* methods = nullptr;
   bool colour = false;  // the console only
 };
 

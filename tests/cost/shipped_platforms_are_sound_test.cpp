@@ -74,7 +74,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
             (std::vector<std::string>{"custom", "megatron-2021", "megatron-core", "megatron-deepspeed-2022", "torch-3d", "torch-fsdp"}));
   for (const std::string& name : names) {
     const Software software = read_software(config::Node::load_file(config::data_file("platforms/software", name)), name);
-    EXPECT_EQ(software.fusions.size(), 8U) << name;
+    EXPECT_GE(software.fusions.size(), 8U) << name;  // and habits with experts, where it has any
     EXPECT_GT(software.launch_s, 0) << name;
     EXPECT_LT(software.launch_s, 10e-6) << name;
     EXPECT_LT(software.step_s, 0.1) << name;

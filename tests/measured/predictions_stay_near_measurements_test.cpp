@@ -62,7 +62,10 @@ INSTANTIATE_TEST_SUITE_P(Measured, Groups,
                                          Guard{"dense-gb200-fp4", 4.5}, Guard{"dense-gb200-fp8", 3.9}, Guard{"dense-gb300-fp4", 7.1},
                                          Guard{"dense-h100-bf16", 5.7}, Guard{"dense-h100-fp8", 3.9}, Guard{"dense-h200-fp8", 0.4},
                                          Guard{"dense-v100", 4.4}, Guard{"fsdp-a100", 6.8}, Guard{"fsdp-h100", 5.6},
-                                         Guard{"fsdp-h100-fp8", 6.6}, Guard{"launch-bound-a100-vtrain", 5.4}, Guard{"pipeline-a100", 4.3}),
+                                         Guard{"fsdp-h100-fp8", 6.6}, Guard{"launch-bound-a100-vtrain", 5.4}, Guard{"pipeline-a100", 4.3},
+                                         Guard{"moe-b200-fp8", 8.0}, Guard{"moe-b200-node", 9.7}, Guard{"moe-gb200-bf16", 29.3},
+                                         Guard{"moe-gb200-fp8", 10.1}, Guard{"moe-h100-bf16", 12.5}, Guard{"moe-h100-fp8", 24.7},
+                                         Guard{"moe-h800", 18.7}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');

@@ -206,14 +206,5 @@ TEST(OperatorCommunication, PlansThatDoNotDivideAreRefused) {
   EXPECT_EQ(refusal(odd), "context parallelism needs attention: flash");
 }
 
-TEST(OperatorCommunication, LayersWithoutOperatorsAreRefused) {
-  Workload workload = parallel(1, false);
-  workload.model.moe = MoeSpec{8, 2, 0, 1024, 0, 1};
-  EXPECT_EQ(refusal(workload), "model 'llama': layers with experts have no operators; only dense layers have");
-  workload.model.moe.reset();
-  workload.model.mla = MlaSpec{0, 512, 128, 64, 128};
-  EXPECT_EQ(refusal(workload), "model 'llama': multi-head latent attention has no operators; MHA, GQA and MQA have");
-}
-
 }  // namespace
 }  // namespace rehearse::workloads::testing

@@ -25,27 +25,56 @@ double core_attention_bytes(const Workload& workload, const Shard& shard) {
   return rows * static_cast<double>(shard.sequence) * per_score;
 }
 
+// Low-rank queries and keys/values before and after their norms, shared rotary keys.
+double latent_bytes(const Workload& workload, const Shard& shard) {
+  if (!workload.model.mla) return 0;
+  const double normed = workload.model.mla->q_lora + workload.model.mla->kv_lora;
+  return static_cast<double>(shard.spread_tokens) *
+         (normed * (shard.element + saved_input(shard)) + workload.model.mla->qk_rope * shard.element);
+}
+
 double attention_bytes(const Workload& workload, const Shard& shard) {
   const double projections = static_cast<double>(shard.query_width + 2 * shard.kv_width) * shard.element;
   const double context = static_cast<double>(shard.query_width) * saved_input(shard);
   // Flash attention in 16 bits keeps its output for its own backward, beside the cast that the projection keeps.
   const double own_output = shard.low_precision() ? static_cast<double>(shard.query_width) * shard.element : 0;
-  return outside_tensor_parallel(shard) + static_cast<double>(shard.tokens) * (projections + context + own_output) +
-         core_attention_bytes(workload, shard);
+  return outside_tensor_parallel(shard) + latent_bytes(workload, shard) +
+         static_cast<double>(shard.tokens) * (projections + context + own_output) + core_attention_bytes(workload, shard);
+}
+
+// Intermediate tensors of one token in an MLP of this width: before the activation function (twice as wide with a gate) and after it.
+double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn) {
+  return ffn * (workload.model.gated() ? 2 : 1) * shard.element + ffn * saved_input(shard);
 }
 
 double mlp_bytes(const Workload& workload, const Shard& shard) {
-  const double before = static_cast<double>(shard.ffn) * (workload.model.gated() ? 2 : 1) * shard.element;
-  const double after = static_cast<double>(shard.ffn) * saved_input(shard);
-  return outside_tensor_parallel(shard) + static_cast<double>(shard.tokens) * (before + after);
+  return outside_tensor_parallel(shard) +
+         static_cast<double>(shard.tokens) * intermediate_bytes(workload, shard, static_cast<double>(shard.ffn));
+}
+
+// The router's scores and probabilities in fp32 and its map of choices; shared experts. Routed experts: received_activation_bytes.
+double experts_bytes(const Workload& workload, const Shard& shard) {
+  const MoeSpec& moe = *workload.model.moe;
+  const double router = static_cast<double>(shard.spread_tokens) * moe.experts * (2 * sizeof(float) + mask_byte);
+  const double shared = static_cast<double>(shard.tokens) *
+                        intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp));
+  return outside_tensor_parallel(shard) + router + shared;
 }
 
 }  // namespace
 
-double layer_activation_bytes(const Workload& workload, bool recomputed) {
+double received_activation_bytes(const Workload& workload, bool recomputed) {
+  if (recomputed || workload.experts.chunk_recompute) return 0;
+  const Shard shard = shard_of(workload);
+  const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
+  return static_cast<double>(shard.hidden) * saved_input(shard) + intermediate_bytes(workload, shard, ffn);
+}
+
+double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
   const Shard shard = shard_of(workload);
   if (recomputed) return static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
-  return mlp_bytes(workload, shard) + (shard.heads > 0 ? attention_bytes(workload, shard) : 0);
+  return (kind == LayerKind::experts ? experts_bytes(workload, shard) : mlp_bytes(workload, shard)) +
+         (shard.heads > 0 ? attention_bytes(workload, shard) : 0);
 }
 
 }  // namespace rehearse::workloads

@@ -188,6 +188,7 @@ Section core_attention(const Workload& workload, const Shard& shard) {
 }
 
 std::vector<Section> attention_sections(const Workload& workload, const Shard& shard) {
+  if (workload.model.mla) return latent_attention_sections(workload, shard);
   const bool bias = workload.model.biases;
   const Linear qkv{"qkv", shard.tokens, shard.query_width + 2 * shard.kv_width, shard.hidden, bias};
   const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.query_width, bias};

@@ -1,4 +1,4 @@
-// A transformer layer: attention and MLP, each behind its norm, and what recomputation runs again.
+// A transformer layer: attention and MLP or experts, each behind its norm, and what recomputation runs again.
 #include <algorithm>
 #include <iterator>
 
@@ -7,11 +7,12 @@
 namespace rehearse::workloads {
 namespace {
 
-std::vector<Section> layer_sections(const Workload& workload, const Shard& shard) {
+std::vector<Section> layer_sections(const Workload& workload, const Shard& shard, LayerKind kind) {
   std::vector<Section> sections;
   if (shard.heads > 0) sections = attention_sections(workload, shard);
-  const auto mlp = mlp_sections(workload, shard);
-  sections.insert(sections.end(), mlp.begin(), mlp.end());
+  for (Section& section : kind == LayerKind::experts ? moe_sections(workload, shard) : mlp_sections(workload, shard)) {
+    sections.push_back(std::move(section));
+  }
   return sections;
 }
 
@@ -25,14 +26,15 @@ std::vector<Item> without_last_product(std::vector<Item> items) {
   return items;
 }
 
-}  // namespace
+bool is_routed(const Item& item) { return std::holds_alternative<RoutedExperts>(item); }
 
-BlockProgram layer_program(const Workload& workload, bool recomputed) {
-  const Shard shard = shard_of(workload);
-  BlockProgram program = assemble(layer_sections(workload, shard));
+BlockProgram with_recomputation(const Workload& workload, const Shard& shard, const std::vector<Section>& sections, bool recomputed) {
+  BlockProgram program = assemble(sections);
   if (recomputed) {
     const bool cut = workload.recompute.stops_early && !shard.dropout;
     program.recompute = as_recompute(cut ? without_last_product(program.forward) : program.forward);
+    // Chunks bring back what their own backward needs.
+    if (workload.experts.chunk_recompute) std::erase_if(program.recompute, is_routed);
   } else if (workload.recompute.kind == RecomputeKind::selective && shard.heads > 0) {
     program.recompute = as_recompute(core_attention(workload, shard).forward);
     // Queries, keys and values are kept as they were exchanged, and so is the projection's input.
@@ -41,6 +43,33 @@ BlockProgram layer_program(const Workload& workload, bool recomputed) {
     }
   }
   return program;
+}
+
+// Norms of the hidden states and of the next token's embedding, joined and projected back to one width.
+std::vector<Section> joining(const Workload& workload, const Shard& shard) {
+  Shard alone = shard;
+  alone.tp = 1;
+  const Linear projection{"mtp_projection", shard.spread_tokens, shard.hidden, 2 * shard.hidden, false};
+  return {norm(workload, shard, "mtp_hidden_norm"), norm(workload, shard, "mtp_embedding_norm"),
+          column_parallel(workload, alone, projection, "mtp")};
+}
+
+}  // namespace
+
+BlockProgram layer_program(const Workload& workload, bool recomputed, LayerKind kind) {
+  const Shard shard = shard_of(workload);
+  return with_recomputation(workload, shard, layer_sections(workload, shard, kind), recomputed);
+}
+
+BlockProgram prediction_program(const Workload& workload, bool recomputed, bool holds_embedding) {
+  const Shard shard = shard_of(workload);
+  BlockProgram embedding = embedding_program(workload);
+  Section look_up{std::move(embedding.forward), std::move(embedding.backward), holds_embedding ? embedding.parameters : 0};
+  std::vector<Section> sections{std::move(look_up)};
+  for (Section& section : joining(workload, shard)) sections.push_back(std::move(section));
+  const LayerKind kind = workload.model.has_experts(workload.model.layers) ? LayerKind::experts : LayerKind::dense;
+  for (Section& section : layer_sections(workload, shard, kind)) sections.push_back(std::move(section));
+  return with_recomputation(workload, shard, sections, recomputed);
 }
 
 // Each rank of tp sends its share, also where all of them hold the same (scatter/gather: Narayanan et al. 2021, section 4.1; DeepSpeed's

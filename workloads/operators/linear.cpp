@@ -1,4 +1,6 @@
 // Linear layers: forward, input-gradient and weight-gradient products, their casts, biases and tensor-parallel collectives.
+#include <algorithm>
+
 #include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
@@ -129,6 +131,31 @@ Section column(const Kind& kind, const Shard& shard, const Linear& linear, const
 
 Section column_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
   return column(kind_of(workload, shard, shard.linear), shard, linear, where);
+}
+
+Section grouped_linear(const Workload& workload, const Shard& shard, const Linear& linear, int groups) {
+  const Kind kind = kind_of(workload, shard, shard.linear);
+  Section section = linear_section(kind, linear, {});
+  // linear_section counts one matrix of weights; every expert has its own. The rows that a product works on are one expert's.
+  const double weights = static_cast<double>(linear.n * linear.k), more = (groups - 1) * weights;
+  const auto spread = [&](Item& item) {
+    auto* op = std::get_if<Operator>(&item);
+    if (op == nullptr) return;
+    if (op->cls == OperatorClass::gemm) {
+      const bool gradient = op->pass == Pass::backward_weight;
+      op->bytes += more * (!gradient ? bytes_of(kind.type) : kind.accumulates ? 2 * kind.gradient : kind.element);
+      (gradient ? op->k : op->m) = std::max<std::int64_t>(1, linear.m / groups);
+      if (!workload.fusions.grouped_gemm) op->kernels *= groups;
+    } else if (op->name == linear.name + " cast") {
+      if (!workload.fusions.grouped_gemm) op->kernels *= groups;
+    } else if (op->name == linear.name + " gradient accumulation") {
+      op->bytes *= groups;
+    }
+  };
+  for (Item& item : section.forward) spread(item);
+  for (Item& item : section.backward) spread(item);
+  section.parameters *= groups;
+  return section;
 }
 
 Section output_linear(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {

@@ -13,21 +13,22 @@ Traffic activation_passes(bool gated, bool bias, bool fused) {
   return {.forward_bytes = 4, .backward_bytes = 3, .forward_kernels = 2};
 }
 
-Section activation(const Workload& workload, const Shard& shard) {
-  const double pass_bytes = static_cast<double>(shard.tokens * shard.ffn) * shard.element;
+}  // namespace
+
+Section activation(const Workload& workload, const Shard& shard, double elements) {
+  const double pass_bytes = elements * shard.element;
   Traffic traffic = activation_passes(workload.model.gated(), workload.model.biases, workload.fusions.activation);
   traffic.forward_bytes *= pass_bytes;
   traffic.backward_bytes *= pass_bytes;
   return pointwise("activation", traffic);
 }
 
-}  // namespace
-
 std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) {
   const bool bias = workload.model.biases;
   const std::int64_t width = shard.ffn * (workload.model.gated() ? 2 : 1);
   return {norm(workload, shard, "post_norm"), column_parallel(workload, shard, {"mlp_fc1", shard.tokens, width, shard.hidden, bias}, "mlp"),
-          activation(workload, shard), row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp"),
+          activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn)),
+          row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp"),
           residual(workload, shard, "mlp_residual")};
 }
 

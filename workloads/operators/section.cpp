@@ -12,6 +12,8 @@ void mark_recompute(RingAttention& ring) {
   ring.step.pass = Pass::recompute;
 }
 
+void mark_recompute(RoutedExperts& experts) { experts.pass = Pass::recompute; }
+
 void append(std::vector<Item>& to, const std::vector<Item>& items) { to.insert(to.end(), items.begin(), items.end()); }
 
 }  // namespace
@@ -44,6 +46,7 @@ BlockProgram assemble(const std::vector<Section>& sections) {
   for (const Section& section : sections) {
     append(program.forward, section.forward);
     program.parameters += section.parameters;
+    program.expert_parameters += section.expert_parameters;
   }
   for (const Section& section : std::views::reverse(sections)) append(program.backward, section.backward);
   return program;

@@ -14,6 +14,7 @@ struct Section {
   std::vector<Item> forward;
   std::vector<Item> backward;  // in execution order
   double parameters = 0;
+  double expert_parameters = 0;  // of those, what belongs to routed experts
 };
 
 // Memory-bound kernels: bytes moved forward and backward, and the launches of each. A section without bytes has no item.
@@ -36,6 +37,9 @@ struct Linear {
 [[nodiscard]] Section column_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
 [[nodiscard]] Section row_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
 
+// The same product for each of `groups` experts, whose rows m together are: a grouped GEMM. Not tensor parallel.
+[[nodiscard]] Section grouped_linear(const Workload& workload, const Shard& shard, const Linear& linear, int groups);
+
 // The output projection to the vocabulary: column parallel, in 16 bits.
 [[nodiscard]] Section output_linear(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
 
@@ -44,6 +48,11 @@ struct Linear {
 
 [[nodiscard]] std::vector<Section> attention_sections(const Workload& workload, const Shard& shard);
 [[nodiscard]] std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard);
+[[nodiscard]] std::vector<Section> latent_attention_sections(const Workload& workload, const Shard& shard);  // MLA
+// Norm, router, routed experts (an item of their own), shared experts, residual.
+[[nodiscard]] std::vector<Section> moe_sections(const Workload& workload, const Shard& shard);
+// Activation function over rows x width elements, its gate beside it.
+[[nodiscard]] Section activation(const Workload& workload, const Shard& shard, double elements);
 [[nodiscard]] Section core_attention(const Workload& workload, const Shard& shard);
 
 // Bias, dropout and residual after a row-parallel layer, and the sum of the two gradients that meet there in backward.

@@ -14,16 +14,18 @@ std::int64_t divided(std::int64_t whole, std::int64_t parts, const std::string& 
   return whole / parts;
 }
 
-void refuse_unknown_layers(const Model& model) {
-  if (model.moe) throw config::InputError("model '" + model.name + "': layers with experts have no operators; only dense layers have");
-  if (model.mla)
-    throw config::InputError("model '" + model.name + "': multi-head latent attention has no operators; MHA, GQA and MQA have");
-}
-
 void fill_attention(Shard& shard, const Model& model) {
   if (model.heads == 0) return;
-  shard.head_dim = model.head_dim;
   shard.heads = divided(model.heads, shard.tp, "attention heads", "tp");
+  if (model.mla) {
+    // Queries and keys are wider than values. Everything here counts them in pairs (queries and context, keys and values; scores and
+    // values), so that the mean is exact.
+    shard.head_dim = divided(model.mla->qk_nope + model.mla->qk_rope + model.mla->v, 2, "widths of queries and values", "");
+    shard.kv_heads = shard.heads;
+    shard.query_width = shard.kv_width = shard.heads * shard.head_dim;
+    return;
+  }
+  shard.head_dim = model.head_dim;
   shard.kv_heads = model.kv_heads > shard.tp ? divided(model.kv_heads, shard.tp, "key/value heads", "tp") : 1;
   shard.query_width = shard.heads * shard.head_dim;
   shard.kv_width = shard.kv_heads * shard.head_dim;
@@ -50,7 +52,6 @@ std::int64_t padded_vocabulary(int vocab, int tp) {
 }
 
 Shard shard_of(const Workload& workload) {
-  refuse_unknown_layers(workload.model);
   Shard shard;
   shard.tp = workload.parallel.tp;
   shard.cp = workload.parallel.cp;

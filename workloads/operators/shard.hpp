@@ -28,7 +28,7 @@ struct Shard {
   [[nodiscard]] bool low_precision() const { return linear == DType::fp8 || linear == DType::fp4; }
 };
 
-// Throws InputError when heads, intermediate size or sequence cannot be divided as the plan asks, and for layers other than dense ones.
+// Throws InputError when heads, intermediate size or sequence cannot be divided as the plan asks.
 [[nodiscard]] Shard shard_of(const Workload& workload);
 
 // Rows of the vocabulary after padding: Megatron-LM's make-vocab-size-divisible-by 128, times tp.

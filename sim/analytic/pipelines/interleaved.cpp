@@ -31,7 +31,10 @@ class InterleavedFormula final : public PipelineFormula {
     const int v = static_cast<int>(times.forward_s.front().size());
     double busiest = 0, all = 0;
     for (int s = 0; s < p; ++s) {
-      const double busy = sum(times.forward_s[s]) + sum(times.backward_s[s]);
+      const double alone = sum(times.forward_s[s]) + sum(times.backward_s[s]);
+      // Beside one another all but those of the warm-up.
+      const double slots = times.microbatches * v, first = std::min(slots, 2.0 * (p - s - 1) + (v - 1) * p + 2);
+      const double busy = times.pair_s.empty() ? alone : (first * alone / v + (slots - first) * times.pair_s[s]) / times.microbatches;
       busiest = std::max(busiest, busy);
       all += busy;
     }

@@ -1,0 +1,124 @@
+// The job's `moe` section.
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <tuple>
+
+#include "config/reference.hpp"
+#include "sim/job/names.hpp"
+#include "sim/job/section.hpp"
+#include "sim/job/sections.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+using workloads::ExpertPlan;
+using workloads::RoutedTokens;
+
+constexpr std::int64_t most_rows = std::int64_t{1} << 31U;
+constexpr double most_tokens = 1e15;
+constexpr int most_chunks = 1024;
+constexpr std::int64_t largest_seed = std::int64_t{1} << 53U;
+constexpr const char* header = "step,layer,microbatch,expert,tokens";
+
+int whole(const Node& node) { return static_cast<int>(node.as_int(0, most_rows - 1)); }
+
+RoutedTokens read_row(const Node& node) {
+  const std::vector<Node> items = node.items();
+  if (items.size() != 5) node.fail("a row of counts is [step, layer, microbatch, expert, tokens]");
+  return {whole(items[0]), whole(items[1]), whole(items[2]), whole(items[3]), items[4].as_number(0, most_tokens)};
+}
+
+RoutedTokens parse_row(const Node& reference, const std::string& line, std::size_t number) {
+  double values[5] = {};
+  const char* at = line.data();
+  const char* end = at + line.size();
+  for (int i = 0; i < 5; ++i) {
+    const auto [next, error] = std::from_chars(at, end, values[i]);
+    const bool separated = i == 4 ? next == end : next != end && *next == ',';
+    const bool fits = values[i] >= 0 && (i == 4 ? values[i] <= most_tokens : values[i] < static_cast<double>(most_rows));
+    if (error != std::errc() || !separated || !fits || (i < 4 && values[i] != static_cast<double>(static_cast<std::int64_t>(values[i])))) {
+      reference.fail(fmt::format("line {} of the counts is not '{}'", number, header));
+    }
+    at = next + 1;
+  }
+  return {static_cast<int>(values[0]), static_cast<int>(values[1]), static_cast<int>(values[2]), static_cast<int>(values[3]), values[4]};
+}
+
+// A file of counts with the header above.
+std::vector<RoutedTokens> read_counts(const Node& reference) {
+  const std::string path = config::referenced_path(reference);
+  std::ifstream file(path);
+  if (!file) reference.fail(fmt::format("cannot read '{}'", path));
+  std::string line;
+  std::vector<RoutedTokens> rows;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (number == 1) {
+      if (line != header) reference.fail(fmt::format("'{}' must begin with the line '{}'", path, header));
+    } else if (!line.empty()) {
+      rows.push_back(parse_row(reference, line, number));
+    }
+  }
+  if (rows.empty()) reference.fail(fmt::format("'{}' has no counts", path));
+  return rows;
+}
+
+void read_routing(const Node& node, ExpertPlan& experts) {
+  constexpr const char* ways_to_route = "balanced, {zipf: exponent}, {dirichlet: concentration} or {trace: counts.csv}";
+  if (!node.is_map()) {
+    if (node.as_string() != "balanced") node.fail("moe.routing cannot be " + config::shown(node.as_string()), ways_to_route);
+    return;
+  }
+  node.allow_keys({"zipf", "dirichlet", "trace", "counts", "seed"});
+  int ways = 0;
+  const auto way = [&](const char* key, const char* name) {
+    const auto found = node.find(key);
+    if (!found) return found;
+    experts.routing = name;
+    ++ways;
+    return found;
+  };
+  if (const auto exponent = way("zipf", "zipf")) experts.skew = exponent->as_number(0, 100);
+  if (const auto concentration = way("dirichlet", "dirichlet")) experts.skew = concentration->as_number(1e-3, 1e6);
+  if (const auto trace = way("trace", "counts")) experts.counts = read_counts(*trace);
+  if (const auto counts = way("counts", "counts")) {
+    for (const Node& row : counts->items()) experts.counts.push_back(read_row(row));
+  }
+  if (ways != 1) node.fail("routing goes one way", ways_to_route);
+  const auto place = [](const RoutedTokens& row) { return std::tuple(row.step, row.layer, row.microbatch, row.expert); };
+  std::ranges::stable_sort(experts.counts, {}, place);
+  if (const auto seed = node.find("seed")) experts.seed = static_cast<std::uint64_t>(seed->as_int(0, largest_seed));
+}
+
+void read_chunks(const Section& section, ExpertPlan& experts) {
+  if (const auto chunks = section.find("chunks")) {
+    const bool automatic = chunks->is_scalar() && chunks->as_string() == "auto";
+    experts.chunks = automatic ? 0 : static_cast<int>(chunks->as_int(1, most_chunks));
+  }
+  if (const auto thresholds = section.find("thresholds")) {
+    experts.thresholds.clear();
+    for (const Node& entry : thresholds->items()) experts.thresholds.push_back(static_cast<int>(entry.as_int(1, most_chunks)));
+    if (experts.thresholds.empty()) thresholds->fail("thresholds is a list of numbers of chunks");
+    if (!std::ranges::is_sorted(experts.thresholds, std::less_equal<>{})) thresholds->fail("thresholds must ascend");
+  }
+  experts.chunk_recompute = section.flag("chunk_recompute", experts.chunks != 1);
+}
+
+}  // namespace
+
+void read_experts(const Node& job, ExpertPlan& experts) {
+  const Section section(job, "moe",
+                        {"routing", "capacity_factor", "nodes_per_token", "dispatcher", "chunks", "thresholds", "chunk_recompute"});
+  if (const auto routing = section.find("routing")) read_routing(*routing, experts);
+  if (const auto factor = section.find("capacity_factor")) {
+    const bool none = factor->is_scalar() && factor->as_string() == "none";
+    experts.capacity_factor = none ? 0 : factor->as_number(1e-3, 1e6);
+  }
+  experts.nodes_per_token = section.integer("nodes_per_token", 1, 1'000'000, 0);
+  if (const auto dispatcher = section.find("dispatcher")) experts.dispatcher = workloads::dispatchers.read(*dispatcher);
+  read_chunks(section, experts);
+}
+
+}  // namespace rehearse::sim

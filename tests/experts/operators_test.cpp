@@ -1,0 +1,172 @@
+// FLOPs, parameters and bytes of layers with experts and latent attention, against the model's own counts and by hand.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "jobs.hpp"
+#include "workloads/expert_layer.hpp"
+#include "workloads/rank_grid.hpp"
+#include "workloads/stage_program.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using workloads::LayerKind;
+using workloads::Pass;
+using workloads::Workload;
+
+sim::Job job_of(const std::string& model, int gpus, const std::string& parallel, const std::string& extra = "") {
+  const std::string text =
+      fmt::format("model: {}\ncluster: dgx-h100-ndr400\ngpus: {}\nparallel: {}\nbatch: {{global: {}, micro: 1, sequence: 4096}}\n{}", model,
+                  gpus, parallel, 4 * gpus, extra);
+  return sim::read_job(config::Node::load_text(text, "job.yaml"), "job");
+}
+
+double gemm_flops(const std::vector<workloads::Operator>& operators) {
+  double sum = 0;
+  for (const workloads::Operator& op : operators) sum += op.cls == workloads::OperatorClass::gemm ? op.flops : 0;
+  return sum;
+}
+
+double forward_gemm_flops(const workloads::BlockProgram& program) {
+  double sum = 0;
+  for (const workloads::Item& item : program.forward) {
+    const auto* op = std::get_if<workloads::Operator>(&item);
+    if (op != nullptr && op->cls == workloads::OperatorClass::gemm) sum += op->flops;
+  }
+  return sum;
+}
+
+const char* const shipped[] = {"mixtral-8x7b",  "mixtral-8x22b", "deepseek-v3", "qwen3-235b-a22b",
+                               "qwen3-30b-a3b", "gpt-oss-120b",  "kimi-k2"};
+
+// Two FLOPs per token and weight of the matrices that it meets: the count of active parameters, which knows nothing of operators. Experts
+// get top_k times the tokens of the rank when routing is balanced. Widths of heads and rounding of rows apart there is nothing else.
+TEST(ExpertOperators, MultiplyEveryActiveWeightOncePerToken) {
+  for (const char* name : shipped) {
+    const sim::Job job = job_of(name, 8, "{dp: 8, ep: 8}");
+    const Workload& w = job.workload;
+    const workloads::BlockProgram layer = workloads::layer_program(w, false, LayerKind::experts);
+    const workloads::ExpertLayer experts(w);
+    const double flops = forward_gemm_flops(layer) + gemm_flops(experts.chunk({Pass::forward}, 0, w.model.layers - 1, 0).work);
+    workloads::Model one = w.model;  // of one layer alone, without the ends
+    one.layers = 1;
+    one.vocab = 0;
+    one.mtp = 0;
+    one.moe->first_dense = 0;
+    const double attention =
+        6.0 * 4096 * 4096 * one.heads * (one.mla ? one.mla->qk_nope + one.mla->qk_rope + one.mla->v : 2 * one.head_dim);
+    const double matrices = workloads::model_flops_per_sequence(one, 4096, false) - attention;
+    EXPECT_NEAR(3 * flops, matrices, 1e-9 * matrices) << name;
+  }
+}
+
+TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {
+  for (const char* name : shipped) {
+    for (const char* parallel :
+         {"{dp: 8, ep: 8}", "{tp: 2, sp: true, dp: 4, ep: 8, etp: 1}", "{tp: 2, sp: true, dp: 4, ep: 4, etp: 2}", "{dp: 8, ep: 1}"}) {
+      const sim::Job job = job_of(name, 8, parallel);
+      const Workload& w = job.workload;
+      const workloads::BlockProgram layer = workloads::layer_program(w, false, LayerKind::experts);
+      const workloads::ParameterCount count = workloads::count_parameters(w.model);
+      const double widths = (w.model.gated() ? 3.0 : 2.0) * w.model.moe->ffn;
+      const double biases = w.model.biases ? 2.0 * w.model.moe->ffn / w.parallel.etp * w.parallel.etp + w.model.hidden * w.parallel.etp : 0;
+      const double experts = w.model.moe->experts * (widths * w.model.hidden + biases);
+      EXPECT_NEAR(layer.expert_parameters * w.parallel.ep * w.parallel.etp, experts, 1e-9 * experts) << name << parallel;
+      if (w.parallel.tp > 1) continue;  // norms, the router and low ranks are on every tensor-parallel rank
+      EXPECT_NEAR(layer.parameters - layer.expert_parameters + experts, count.moe_layer, 1e-9 * count.moe_layer) << name << parallel;
+    }
+  }
+}
+
+TEST(ExpertOperators, DispatchEveryPairOnceEachWay) {
+  const sim::Job job = job_of("deepseek-v3", 64, "{dp: 64, ep: 64}");
+  const workloads::ExpertLayer experts(job.workload);
+  for (const Pass pass : {Pass::forward, Pass::backward_input}) {
+    const workloads::ExpertChunk& chunk = experts.chunk({pass, true}, 0, 10, 0);
+    ASSERT_EQ(chunk.dispatch.size(), 1U);
+    ASSERT_EQ(chunk.combine.size(), 1U);
+    EXPECT_EQ(chunk.dispatch[0].bytes, 4096.0 * 8 * 7168 * 2);
+    EXPECT_EQ(chunk.combine[0].bytes, 4096.0 * 8 * 7168 * 2);
+  }
+  // In 8 bits on the way there, with a stack that does so.
+  const sim::Job narrow = job_of("deepseek-v3", 64, "{dp: 64, ep: 64}", "precision: fp8\nsoftware: custom\n");
+  const workloads::ExpertLayer eight(narrow.workload);
+  EXPECT_EQ(eight.chunk({Pass::forward}, 0, 10, 0).dispatch[0].bytes, 4096.0 * 8 * 7168);
+  EXPECT_EQ(eight.chunk({Pass::forward}, 0, 10, 0).combine[0].bytes, 4096.0 * 8 * 7168 * 2);
+}
+
+TEST(ExpertOperators, ChunksSplitTheWorkAndLoseNothing) {
+  for (const int chunks : {2, 4, 8}) {
+    const sim::Job whole = job_of("mixtral-8x7b", 8, "{dp: 8, ep: 8}");
+    const sim::Job cut = job_of("mixtral-8x7b", 8, "{dp: 8, ep: 8}", fmt::format("moe: {{chunks: {}}}\n", chunks));
+    const workloads::ExpertLayer a(whole.workload), b(cut.workload);
+    const workloads::ExpertChunk& one = a.chunk({Pass::forward}, 0, 0, 0);
+    const workloads::ExpertChunk& piece = b.chunk({Pass::forward}, 0, 0, 0);
+    EXPECT_EQ(piece.chunks, chunks);
+    EXPECT_NEAR(chunks * gemm_flops(piece.work), gemm_flops(one.work), 1e-9 * gemm_flops(one.work));
+    EXPECT_NEAR(chunks * piece.dispatch[0].bytes, one.dispatch[0].bytes, 1e-6);
+  }
+}
+
+workloads::Parallel layout(int tp, int cp, int pp, int dp, int ep, int etp) {
+  workloads::Parallel parallel;
+  parallel.tp = tp;
+  parallel.cp = cp;
+  parallel.pp = pp;
+  parallel.dp = dp;
+  parallel.ep = ep;
+  parallel.etp = etp;
+  return parallel;
+}
+
+// Every rank is in one group of each kind; ep * etp ranks hold all experts once; edp ranks hold the same ones.
+TEST(ExpertRanks, GroupsPartitionEveryStage) {
+  const workloads::Parallel layouts[] = {layout(2, 2, 2, 4, 8, 1), layout(2, 2, 2, 4, 4, 2), layout(1, 1, 4, 8, 4, 1),
+                                         layout(8, 1, 2, 2, 1, 8)};
+  for (const workloads::Parallel& parallel : layouts) {
+    const workloads::RankGrid grid(parallel);
+    ASSERT_TRUE(grid.experts_keep_stages());
+    for (const auto kind : {workloads::GroupKind::ep, workloads::GroupKind::etp, workloads::GroupKind::edp}) {
+      std::map<int, int> seen;
+      for (int rank = 0; rank < grid.size(); ++rank) {
+        const std::vector<int> members = grid.group(kind, rank);
+        EXPECT_EQ(std::ranges::count(members, rank), 1);
+        for (const int member : members) {
+          EXPECT_EQ(grid.group(kind, member), members);
+          EXPECT_EQ(grid.coordinates(member).pp, grid.coordinates(rank).pp);
+          if (kind != workloads::GroupKind::ep) {
+            EXPECT_EQ(grid.expert_rank(member), grid.expert_rank(rank));
+          }
+        }
+        if (members.front() == rank) seen[static_cast<int>(members.size())] += static_cast<int>(members.size());
+      }
+      ASSERT_EQ(seen.size(), 1U);
+      EXPECT_EQ(seen.begin()->second, grid.size());
+    }
+  }
+  // Megatron-LM's default: experts over neighbouring data-parallel ranks.
+  EXPECT_EQ(workloads::RankGrid(layout(2, 1, 1, 8, 4, 2)).group(workloads::GroupKind::ep, 3), (std::vector<int>{1, 3, 5, 7}));
+  EXPECT_EQ(workloads::RankGrid(layout(2, 1, 1, 8, 4, 1)).group(workloads::GroupKind::ep, 3), (std::vector<int>{0, 1, 2, 3}));
+  workloads::Parallel inside = layout(2, 1, 2, 4, 8, 1);
+  inside.order = {"tp", "pp", "cp", "ep", "dp"};
+  EXPECT_FALSE(workloads::RankGrid(inside).experts_keep_stages());
+}
+
+// Dense gradients go over dp x cp, experts' over the ranks that hold the same ones; both are sharded by their own group.
+TEST(ExpertRanks, ReplicasOfExpertsAreOtherRanksThanThoseOfDenseParameters) {
+  const sim::Job job = job_of("mixtral-8x7b", 32, "{tp: 2, sp: true, dp: 16, ep: 8, etp: 1}", "optimizer: {sharding: zero1}\n");
+  const workloads::ReplicaSync sync = workloads::replica_sync(job.workload);
+  EXPECT_EQ(sync.ranks, 16);
+  EXPECT_EQ(sync.expert_ranks, 4);
+  const auto reductions = sync.reductions(100, 60);
+  ASSERT_EQ(reductions.size(), 2U);
+  EXPECT_EQ(reductions[0].group, workloads::GroupKind::dp_cp);
+  EXPECT_EQ(reductions[0].bytes, 40 * 4.0);
+  EXPECT_EQ(reductions[1].group, workloads::GroupKind::edp);
+  EXPECT_EQ(reductions[1].bytes, 60 * 4.0);
+  EXPECT_EQ(sync.shard(100, 60), 40.0 / 16 + 60.0 / 4);
+}
+
+}  // namespace
+}  // namespace rehearse::tests

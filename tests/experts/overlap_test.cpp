@@ -1,0 +1,87 @@
+// EP overlap, equation (22): forward of one micro-batch beside backward of another, so that the exchange of each hides behind the
+// computation of the other.
+#include <gtest/gtest.h>
+
+#include "jobs.hpp"
+#include "sim/analytic/overlap.hpp"
+#include "sim/analytic/predict.hpp"
+#include "sim/engine/simulate.hpp"
+#include "workloads/schedule.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using sim::PieceTimes;
+
+struct Layout {
+  const char *parallel, *schedule;
+};
+
+class OverlappedPairs : public testing::TestWithParam<Layout> {};
+
+sim::Job job_of(const Layout& layout, bool overlap, const char* contention = "{alpha: 1, beta: 1}") {
+  return expert_job(16, layout.parallel, "{global: 128, micro: 1, sequence: 4096}",
+                    fmt::format("schedule: {}\noverlap: {{ep: {}}}\n", layout.schedule, overlap), 8, contention);
+}
+
+TEST_P(OverlappedPairs, TakeTheTimeAndMemoryOfTheirFormula) {
+  for (const char* contention : {"{alpha: 1, beta: 1}", "{alpha: 1.2, beta: 1}"}) {
+    const sim::Job job = job_of(GetParam(), true, contention);
+    const sim::StepResult analytic = sim::predict(job), simulated = sim::simulate_in_child(job);
+    EXPECT_NEAR(simulated.step_s, analytic.step_s, 0.02 * analytic.step_s) << 100 * (simulated.step_s / analytic.step_s - 1) << " %";
+    for (const sim::RankMemory& rank : simulated.memory.ranks) {
+      const double formula = analytic.memory.ranks.at(static_cast<std::size_t>(rank.stage)).peak_bytes();
+      EXPECT_NEAR(rank.peak_bytes(), formula, 0.01 * formula) << rank.stage;
+    }
+  }
+}
+
+TEST_P(OverlappedPairs, AreFasterThanSlotsOneByOneAndNoFasterThanTheirComputation) {
+  const sim::StepResult beside = sim::simulate_in_child(job_of(GetParam(), true)),
+                        after = sim::simulate_in_child(job_of(GetParam(), false));
+  EXPECT_LT(beside.step_s, after.step_s);
+  EXPECT_GE(beside.step_s, beside.mean[sim::Phase::compute]);
+  EXPECT_LT(beside.mean[sim::Phase::ep], after.mean[sim::Phase::ep]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OverlappedPairs,
+                         testing::Values(Layout{"{dp: 16, ep: 16}", "1f1b"}, Layout{"{pp: 2, dp: 8, ep: 8}", "1f1b"},
+                                         Layout{"{pp: 4, dp: 4, ep: 4}", "1f1b"},
+                                         Layout{"{pp: 2, vpp: 2, dp: 8, ep: 8}", "interleaved-1f1b"},
+                                         Layout{"{pp: 4, vpp: 2, dp: 4, ep: 4}", "interleaved-1f1b"},
+                                         Layout{"{pp: 4, dp: 4, ep: 4}", "dualpipe"}),
+                         [](const auto& test) { return fmt::format("case{}", test.index); });
+
+// By hand. One unit each: 1 of computation, 2 of dispatch, 3 of experts, 2 of combine, 1 of computation.
+TEST(OverlappedPair, OfOneUnitEachByHand) {
+  const std::vector<std::vector<PieceTimes>> slot{{{0, 1, 0}, {2, 3, 2}, {0, 1, 0}}};
+  // Backward computes 0-1, its dispatch 1-3; forward computes 1-2, its dispatch 3-5; backward's experts 3-6, its combine 6-8; forward's
+  // experts 6-9, its combine 9-11; backward's last 9-10, forward's last 11-12.
+  EXPECT_EQ(sim::paired_s(slot, slot, {}), 12);
+  const std::vector<std::vector<PieceTimes>> nothing;
+  EXPECT_EQ(sim::paired_s(slot, nothing, {}), 9);
+  EXPECT_EQ(sim::paired_s(nothing, slot, {}), 9);
+}
+
+TEST(OverlappedPair, SlotsAreAllThereOnceAndPairsAreOfDifferentMicroBatches) {
+  for (const char* schedule : {"1f1b", "interleaved-1f1b"}) {
+    sim::Job job = job_of({schedule[0] == '1' ? "{pp: 4, dp: 4, ep: 4}" : "{pp: 4, vpp: 2, dp: 4, ep: 4}", schedule}, true);
+    const auto shape = workloads::pipeline_shape(job.workload);
+    for (int stage = 0; stage < 4; ++stage) {
+      const std::vector<workloads::Slot> slots = workloads::slots_of(job.workload, stage);
+      EXPECT_EQ(slots.size(), 2UL * shape.microbatches * shape.chunks);
+      int pairs = 0;
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        if (!slots[i].paired) continue;
+        ++pairs;
+        EXPECT_EQ(slots[i].kind, workloads::Slot::Kind::forward);
+        ASSERT_EQ(slots[i + 1].kind, workloads::Slot::Kind::backward);
+        EXPECT_FALSE(slots[i].microbatch == slots[i + 1].microbatch && slots[i].chunk == slots[i + 1].chunk);
+      }
+      EXPECT_GT(pairs, shape.microbatches * shape.chunks / 2);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::tests

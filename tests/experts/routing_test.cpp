@@ -1,0 +1,163 @@
+// Where tokens go: every way of routing gives shares that add up, repeat, and are as uneven as asked for; capacity drops what is beyond.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include "jobs.hpp"
+#include "sim/analytic/predict.hpp"
+#include "sim/engine/simulate.hpp"
+#include "workloads/expert_loads.hpp"
+#include "workloads/rank_grid.hpp"
+#include "workloads/routing.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using workloads::ExpertLoads;
+using workloads::ExpertPlan;
+using workloads::RoutingRegistry;
+
+double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+TEST(Routing, SharesAddUpAndRepeat) {
+  for (const char* name : {"balanced", "zipf", "dirichlet"}) {
+    for (const double skew : {0.05, 0.6, 3.0}) {
+      ExpertPlan plan;
+      plan.skew = skew;
+      const workloads::Routing& routing = RoutingRegistry::get(name);
+      const std::vector<double> shares = routing.shares(plan, 256, {0, 7, 3});
+      EXPECT_NEAR(sum(shares), 1, 1e-12) << name;
+      EXPECT_EQ(shares, routing.shares(plan, 256, {0, 7, 3})) << name;
+      if (routing.even()) continue;
+      EXPECT_NE(shares, routing.shares(plan, 256, {0, 7, 4})) << name;
+      EXPECT_NE(shares, routing.shares(plan, 256, {0, 8, 3})) << name;
+      EXPECT_NE(shares, routing.shares(plan, 256, {1, 7, 3})) << name;
+      plan.seed = 2;
+      EXPECT_NE(shares, routing.shares(plan, 256, {0, 7, 3})) << name;
+    }
+  }
+}
+
+TEST(Routing, ZipfFallsWithRank) {
+  ExpertPlan plan;
+  plan.skew = 0.6;
+  std::vector<double> shares = RoutingRegistry::get("zipf").shares(plan, 64, {});
+  std::ranges::sort(shares, std::greater<>{});
+  for (std::size_t r = 1; r < shares.size(); ++r) EXPECT_NEAR(shares[r] / shares[0], std::pow(static_cast<double>(r + 1), -0.6), 1e-12);
+}
+
+// Of a symmetric Dirichlet(c) over E: mean 1/E, variance (E - 1) / (E^2 (E c + 1)).
+TEST(Routing, DirichletHasItsVariance) {
+  constexpr int experts = 16, draws = 4000;
+  for (const double c : {0.3, 1.0, 5.0}) {
+    ExpertPlan plan;
+    plan.skew = c;
+    double squares = 0;
+    for (int i = 0; i < draws; ++i) {
+      for (const double share : RoutingRegistry::get("dirichlet").shares(plan, experts, {0, 0, i})) {
+        squares += (share - 1.0 / experts) * (share - 1.0 / experts);
+      }
+    }
+    const double expected = (experts - 1) / (static_cast<double>(experts) * experts * (experts * c + 1));
+    EXPECT_NEAR(squares / (draws * experts), expected, 0.05 * expected) << c;  // 64,000 samples: about 1 % of noise
+  }
+}
+
+TEST(ExpertLoad, KeepsEveryPairUnlessCapacityDropsIt) {
+  for (const char* routing : {"balanced", "{zipf: 0.8}", "{dirichlet: 0.2, seed: 5}"}) {
+    for (const double capacity : {0.0, 1.0, 1.25, 2.0}) {
+      const std::string limit = capacity > 0 ? fmt::format("{}", capacity) : "none";
+      const sim::Job job = expert_job(8, "{dp: 8, ep: 4}", "{global: 16, micro: 1, sequence: 1024}",
+                                      fmt::format("moe: {{routing: {}, capacity_factor: {}}}\n", routing, limit));
+      const ExpertLoads loads(job.workload);
+      const double pairs = 1024.0 * 2 * 4;
+      for (int layer = 0; layer < 8; ++layer) {
+        const workloads::LayerLoad& load = loads.at(layer, 1);
+        EXPECT_NEAR(sum(load.tokens) + load.dropped, pairs, 1e-6) << routing;
+        if (capacity > 0) {
+          EXPECT_LE(*std::ranges::max_element(load.tokens), capacity * pairs / 16 * (1 + 1e-12));
+        }
+        EXPECT_LE(*std::ranges::max_element(load.tokens), pairs / 2 * (1 + 1e-12));  // a token chooses an expert once
+      }
+    }
+  }
+}
+
+TEST(ExpertLoad, OfCountsIsWhatWasCounted) {
+  std::string rows;
+  for (int layer = 0; layer < 8; ++layer) {
+    for (int i = 0; i < 2; ++i) {
+      for (int e = 0; e < 16; ++e) rows += fmt::format("0,{},{},{},{}\n", layer, i, e, 10 + (e + layer + i) % 5);
+    }
+  }
+  std::ofstream("counts.csv") << "step,layer,microbatch,expert,tokens\n" << rows;
+  const sim::Job job = expert_job(8, "{dp: 8, ep: 8}", "{global: 16, micro: 1, sequence: 1024}", "moe: {routing: {trace: counts.csv}}\n");
+  const ExpertLoads loads(job.workload);
+  for (int layer = 0; layer < 8; ++layer) {
+    double total = 0;
+    for (int e = 0; e < 16; ++e) total += 10 + (e + layer + 1) % 5;
+    for (int e = 0; e < 16; ++e) EXPECT_NEAR(loads.at(layer, 1).tokens[e], 1024.0 * 2 * 8 * (10 + (e + layer + 1) % 5) / total, 1e-6);
+  }
+  // The resolved job carries the counts themselves.
+  const sim::Job again = sim::read_job(config::Node::load_text(job.resolved.to_yaml(), "again"), "again");
+  EXPECT_EQ(again.resolved.to_yaml(), job.resolved.to_yaml());
+}
+
+// A job with one layer on one stage, all on one node: forward and backward of the hot rank and the exchanges' hot port are the step.
+TEST(Imbalance, StepAndPeakGrowWithTheHottestRankAndItIsNamed) {
+  std::string rows;
+  const int hot = 5;
+  double last_step = 0, last_peak = 0;
+  for (const int factor : {1, 2, 4}) {
+    rows.clear();
+    for (int layer = 0; layer < 2; ++layer) {
+      for (int e = 0; e < 16; ++e) rows += fmt::format("[0, {}, 0, {}, {}],", layer, e, e / 2 == hot ? factor : 1);
+    }
+    rows.pop_back();
+    const sim::Job job = expert_job(8, "{dp: 8, ep: 8}", "{global: 8, micro: 1, sequence: 4096}",
+                                    fmt::format("moe: {{routing: {{counts: [{}]}}}}\n", rows), 2);
+    const sim::StepResult simulated = sim::simulate_in_child(job), analytic = sim::predict(job);
+    EXPECT_NEAR(simulated.step_s, analytic.step_s, 0.02 * analytic.step_s) << factor;
+    const double hot_peak = simulated.memory.fullest()->peak_bytes();
+    EXPECT_NEAR(hot_peak, analytic.memory.fullest()->peak_bytes(), 0.01 * hot_peak) << factor;
+    ASSERT_TRUE(simulated.experts);
+    if (factor > 1) {
+      EXPECT_EQ(simulated.memory.fullest()->rank, hot);
+      EXPECT_EQ(simulated.experts->rank, hot);
+      EXPECT_NEAR(simulated.experts->tokens / simulated.experts->mean_tokens, factor * 8.0 / (7 + factor), 1e-9);
+      EXPECT_GT(simulated.step_s, last_step);
+      EXPECT_GT(hot_peak, last_peak);
+    }
+    last_step = simulated.step_s;
+    last_peak = hot_peak;
+  }
+}
+
+TEST(Imbalance, FoldedEqualsAllRanks) {
+  for (const char* routing : {"balanced", "{zipf: 0.8}"}) {
+    const auto step = [&](const char* ranks) {
+      return sim::simulate_in_child(expert_job(16, "{pp: 2, dp: 8, ep: 4}", "{global: 32, micro: 1, sequence: 1024}",
+                                               fmt::format("moe: {{routing: {}, chunks: 2}}\nsimulation: {{ranks: {}}}\n", routing, ranks),
+                                               4));
+    };
+    const sim::StepResult folded = step("folded"), all = step("all");
+    EXPECT_NEAR(folded.step_s, all.step_s, 1e-9 * all.step_s) << routing;
+    EXPECT_LT(folded.ranks.size(), all.ranks.size()) << routing;
+    EXPECT_EQ(folded.memory.fullest()->peak_bytes(), all.memory.fullest()->peak_bytes()) << routing;
+  }
+}
+
+TEST(Routing, TheSameSeedGivesTheSameStep) {
+  const auto step = [](int seed) {
+    return sim::predict(expert_job(8, "{dp: 8, ep: 8}", "{global: 16, micro: 1, sequence: 1024}",
+                                   fmt::format("moe: {{routing: {{dirichlet: 0.3, seed: {}}}}}\n", seed)))
+        .step_s;
+  };
+  EXPECT_EQ(step(1), step(1));
+  EXPECT_NE(step(1), step(2));
+}
+
+}  // namespace
+}  // namespace rehearse::tests

@@ -1,0 +1,131 @@
+#include "workloads/exchange.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace rehearse::workloads {
+namespace {
+
+double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+PortLoads nothing(std::size_t members) {
+  const std::vector<double> zeros(members, 0.0);
+  return {zeros, zeros, zeros, zeros, false};
+}
+
+PortLoads back(PortLoads loads) {
+  std::swap(loads.intra_out, loads.intra_in);
+  std::swap(loads.inter_out, loads.inter_in);
+  return loads;
+}
+
+PortLoads pair_by_pair(const Exchange& exchange, const GroupShape& group) {
+  const int n = exchange.members();
+  PortLoads loads = nothing(n);
+  for (int from = 0; from < n; ++from) {
+    for (int to = 0; to < n; ++to) {
+      if (from == to) continue;
+      const double bytes = exchange.pairs[static_cast<std::size_t>(from) * n + to] * exchange.bytes_per_pair;
+      const bool inside = group.domain[from] == group.domain[to];
+      (inside ? loads.intra_out : loads.inter_out)[from] += bytes;
+      (inside ? loads.intra_in : loads.inter_in)[to] += bytes;
+    }
+  }
+  return loads;
+}
+
+std::vector<double> per_domain(const std::vector<double>& values, const GroupShape& group) {
+  std::vector<double> sums(group.domains(), 0.0);
+  for (std::size_t i = 0; i < values.size(); ++i) sums[group.domain[i]] += values[i];
+  return sums;
+}
+
+PortLoads all_alike(const Exchange& exchange, const GroupShape& group) {
+  const int n = exchange.members();
+  std::vector<double> to = exchange.pairs;
+  for (double& pairs : to) pairs *= exchange.bytes_per_pair;
+  const double everything = sum(to);
+  const std::vector<double> into = per_domain(to, group);
+  const std::vector<double> sizes = per_domain(std::vector<double>(n, 1.0), group);
+  PortLoads loads = nothing(n);
+  for (int i = 0; i < n; ++i) {
+    const int domain = group.domain[i];
+    loads.intra_out[i] = into[domain] - to[i];
+    loads.inter_out[i] = everything - into[domain];
+    loads.intra_in[i] = (sizes[domain] - 1) * to[i];
+    loads.inter_in[i] = (n - sizes[domain]) * to[i];
+  }
+  return loads;
+}
+
+// Probability that a token enters each domain, when its experts lie in at most domains_per_token of them.
+std::vector<double> entered(const Exchange& exchange, const std::vector<double>& share) {
+  std::vector<double> hit;
+  for (const double part : share) hit.push_back(1 - missed(part, exchange.top_k, exchange.experts));
+  const auto domains = static_cast<double>(share.size());
+  const int most = exchange.domains_per_token;
+  if (most == 0 || most >= static_cast<int>(share.size())) return hit;
+  // Even routing: it chooses among the experts of `most` domains, each of which has 1/most of them.
+  const double allowed = most * (1 - missed(1.0 / most, exchange.top_k, exchange.experts * most / domains));
+  const double factor = std::min(1.0, allowed / sum(hit));
+  for (double& probability : hit) probability *= factor;
+  return hit;
+}
+
+PortLoads over_counterparts(const Exchange& exchange, const GroupShape& group) {
+  const int n = exchange.members();
+  const double pairs = sum(exchange.pairs);
+  if (pairs <= 0) return nothing(n);
+  const double token_bytes = pairs / exchange.top_k * exchange.bytes_per_pair;  // of all tokens of a member, once
+  std::vector<double> share, copy;                                              // copy: bytes of a member's tokens that reach a rank
+  for (const double to : exchange.pairs) {
+    share.push_back(to / pairs);
+    copy.push_back(token_bytes * (1 - missed(to / pairs, exchange.top_k, exchange.experts)));
+  }
+  const std::vector<double> across = entered(exchange, per_domain(share, group));
+  const std::vector<double> inside = per_domain(copy, group);
+  const double all_across = sum(across);
+  const auto domains = static_cast<double>(group.domains());
+  PortLoads loads = nothing(n);
+  loads.forwards = group.domains() > 1;
+  for (int i = 0; i < n; ++i) {
+    const int domain = group.domain[i];
+    loads.inter_out[i] = token_bytes * (all_across - across[domain]);
+    loads.inter_in[i] = token_bytes * (domains - 1) * across[domain];
+    loads.intra_out[i] = domains * (inside[domain] - copy[i]);
+    loads.intra_in[i] = (n - domains) * copy[i];
+  }
+  return loads;
+}
+
+}  // namespace
+
+int Exchange::members() const {
+  const auto root = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(pairs.size()))));
+  return static_cast<int>(full ? root : pairs.size());
+}
+
+double Exchange::bytes(int from, int to) const {
+  if (reversed) std::swap(from, to);
+  return (full ? pairs[static_cast<std::size_t>(from) * members() + to] : pairs[to]) * bytes_per_pair;
+}
+
+double PortLoads::most_intra() const { return std::max(*std::ranges::max_element(intra_out), *std::ranges::max_element(intra_in)); }
+double PortLoads::most_inter() const { return std::max(*std::ranges::max_element(inter_out), *std::ranges::max_element(inter_in)); }
+
+PortLoads port_loads(const Exchange& exchange, const GroupShape& group) {
+  PortLoads loads = exchange.full                              ? pair_by_pair(exchange, group)
+                    : exchange.hierarchical && group.uniform() ? over_counterparts(exchange, group)
+                                                               : all_alike(exchange, group);
+  return exchange.reversed ? back(std::move(loads)) : loads;
+}
+
+double missed(double share, int top_k, double experts) {
+  double probability = 1;
+  for (int i = 0; i < top_k; ++i) probability *= std::max(0.0, 1 - share * experts / (experts - i));
+  return probability;
+}
+
+}  // namespace rehearse::workloads

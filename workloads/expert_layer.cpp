@@ -1,0 +1,147 @@
+#include "workloads/expert_layer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <ranges>
+
+#include "workloads/exchange.hpp"
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+// Tokens sorted by expert as they arrive, and back by origin before they leave. After the all-to-all a pair is moved once; the other
+// dispatchers deliver tokens once, which are copied for every expert here.
+Section sorting(const Workload& workload, const Shard& shard, const char* name, double pairs) {
+  const bool sorts = workload.experts.dispatcher != Dispatcher::alltoall || workload.model.moe->experts > workload.parallel.ep;
+  if (!sorts) return {};
+  const double bytes = 2 * pairs * static_cast<double>(shard.hidden) * shard.element;
+  return pointwise(name, {.forward_bytes = bytes, .backward_bytes = bytes});
+}
+
+void take(const std::vector<Item>& items, bool weights, std::vector<Operator>& into) {
+  for (const Item& item : items) {
+    const Operator& op = std::get<Operator>(item);
+    if ((op.pass == Pass::backward_weight) == weights) into.push_back(op);
+  }
+}
+
+void take_all(const std::vector<Item>& items, std::vector<Operator>& into) {
+  for (const Item& item : items) into.push_back(std::get<Operator>(item));
+}
+
+}  // namespace
+
+BlockProgram expert_operators(const Workload& workload, double pairs) {
+  const Shard shard = shard_of(workload);
+  const MoeSpec& moe = *workload.model.moe;
+  const int experts = moe.experts / workload.parallel.ep;
+  const std::int64_t rows = std::llround(pairs), ffn = moe.ffn / workload.parallel.etp;
+  const std::int64_t width = ffn * (workload.model.gated() ? 2 : 1);
+  const bool bias = workload.model.biases;
+  return assemble({sorting(workload, shard, "sort_tokens", pairs),
+                   grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
+                   activation(workload, shard, pairs * static_cast<double>(ffn)),
+                   grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
+                   sorting(workload, shard, "unsort_tokens", pairs)});
+}
+
+ExpertLayer::ExpertLayer(const Workload& workload, int step) : workload_(workload), loads_(workload, step) {}
+
+const ExpertChunk& ExpertLayer::chunk(const RoutedExperts& what, int ep_rank, int layer, int microbatch) const {
+  const int chunks = workload_.experts.chunks_of(layer);
+  if (loads_.even()) ep_rank = layer = microbatch = 0;
+  const Key key{what.pass, what.weight_gradients, chunks, ep_rank, layer, microbatch};
+  const auto it = chunks_.find(key);
+  return it != chunks_.end() ? it->second : chunks_.emplace(key, make(what, chunks, ep_rank, layer, microbatch)).first->second;
+}
+
+ExpertChunk ExpertLayer::make(const RoutedExperts& what, int chunks, int ep_rank, int layer, int microbatch) const {
+  const BlockProgram experts = expert_operators(workload_, loads_.received(ep_rank, layer, microbatch) / chunks);
+  ExpertChunk chunk;
+  chunk.chunks = chunks;
+  switch (what.pass) {
+    case Pass::backward_weight:
+      take(experts.backward, true, chunk.work);
+      return chunk;
+    case Pass::backward_input:
+      if (workload_.experts.chunk_recompute) {
+        chunk.dispatch = to_experts("dispatch again", Pass::recompute, chunks, ep_rank, layer, microbatch);
+        take_all(as_recompute(experts.forward), chunk.recompute);
+      }
+      for (Communication& call : to_experts("dispatch gradients", what.pass, chunks, ep_rank, layer, microbatch)) {
+        chunk.dispatch.push_back(std::move(call));
+      }
+      if (what.weight_gradients) {
+        take_all(experts.backward, chunk.work);
+      } else {
+        take(experts.backward, false, chunk.work);
+      }
+      chunk.combine = from_experts("combine gradients", what.pass, chunks, ep_rank, layer, microbatch);
+      return chunk;
+    default:
+      chunk.dispatch = to_experts("dispatch", what.pass, chunks, ep_rank, layer, microbatch);
+      take_all(what.pass == Pass::recompute ? as_recompute(experts.forward) : experts.forward, chunk.work);
+      chunk.combine = from_experts("combine", what.pass, chunks, ep_rank, layer, microbatch);
+      return chunk;
+  }
+}
+
+std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, int chunks, int layer, int microbatch) const {
+  std::shared_ptr<const Exchange>& known = exchanges_[{dispatch, chunks, layer, microbatch}];
+  if (known) return known;
+  const Shard shard = shard_of(workload_);
+  const bool narrow = dispatch && shard.low_precision() && workload_.fusions.low_precision_dispatch;
+  Exchange exchange;
+  for (int to = 0; to < workload_.parallel.ep; ++to) {
+    exchange.pairs.push_back(loads_.received(to, layer, microbatch) / (workload_.parallel.ep * workload_.parallel.etp * chunks));
+  }
+  exchange.bytes_per_pair = static_cast<double>(shard.hidden) * (narrow ? bytes_of(shard.linear) : shard.element);
+  exchange.reversed = !dispatch;
+  exchange.hierarchical = workload_.experts.dispatcher == Dispatcher::hierarchical;
+  exchange.top_k = workload_.model.moe->top_k;
+  exchange.experts = workload_.model.moe->experts;
+  exchange.domains_per_token = workload_.experts.nodes_per_token;
+  known = std::make_shared<const Exchange>(std::move(exchange));
+  return known;
+}
+
+std::vector<Communication> ExpertLayer::to_experts(const char* what, Pass pass, int chunks, int ep_rank, int layer, int microbatch) const {
+  const Shard shard = shard_of(workload_);
+  const int ep = workload_.parallel.ep, etp = workload_.parallel.etp;
+  const double state = static_cast<double>(shard.hidden) * shard.element;
+  const bool gathers = workload_.experts.dispatcher == Dispatcher::allgather;
+  std::vector<Communication> calls;
+  if (ep > 1 && gathers) {
+    const double bytes = static_cast<double>(shard.spread_tokens) * ep * state / chunks;
+    calls.push_back({what, CollectiveKind::all_gather, GroupKind::ep, bytes, pass});
+  } else if (ep > 1) {
+    auto pairs = exchange(true, chunks, layer, microbatch);
+    const double bytes = loads_.sent_by_each() / chunks * pairs->bytes_per_pair;
+    calls.push_back({what, CollectiveKind::all_to_all, GroupKind::ep, bytes, pass, std::move(pairs)});
+  }
+  if (etp > 1) {
+    const double rows = gathers ? static_cast<double>(shard.spread_tokens) * ep * etp : loads_.received(ep_rank, layer, microbatch);
+    calls.push_back({std::string(what) + " gather", CollectiveKind::all_gather, GroupKind::etp, rows * state / chunks, pass});
+  }
+  return calls;
+}
+
+// The way back: every step reversed.
+std::vector<Communication> ExpertLayer::from_experts(const char* what, Pass pass, int chunks, int ep_rank, int layer,
+                                                     int microbatch) const {
+  std::vector<Communication> calls = to_experts(what, pass, chunks, ep_rank, layer, microbatch);
+  std::ranges::reverse(calls);
+  for (Communication& call : calls) {
+    if (call.kind == CollectiveKind::all_gather) {
+      call.kind = CollectiveKind::reduce_scatter;
+      if (call.group == GroupKind::etp) call.name = std::string(what) + " scatter";
+    } else {
+      call.exchange = exchange(false, chunks, layer, microbatch);
+      call.bytes = loads_.sent_by_each() / chunks * call.exchange->bytes_per_pair;
+    }
+  }
+  return calls;
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,49 @@
+// What the routed experts of a layer do on one rank: dispatch, experts and combine of each chunk, forward and backward.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "workloads/expert_loads.hpp"
+#include "workloads/operators.hpp"
+
+namespace rehearse::workloads {
+
+// One of `chunks` equal pieces of the tokens.
+struct ExpertChunk {
+  int chunks = 1;
+  std::vector<Communication> dispatch;  // one after another; empty when every rank has all experts
+  std::vector<Operator> recompute;      // the experts' forward again, before `work`
+  std::vector<Operator> work;
+  std::vector<Communication> combine;
+};
+
+class ExpertLayer {
+ public:
+  explicit ExpertLayer(const Workload& workload, int step = 0);
+
+  [[nodiscard]] const ExpertLoads& loads() const { return loads_; }
+  // Where all layers, micro-batches and ranks do the same, those arguments do not matter. The reference stays valid.
+  const ExpertChunk& chunk(const RoutedExperts& what, int ep_rank, int layer, int microbatch) const;
+
+ private:
+  using Key = std::tuple<Pass, bool, int, int, int, int>;
+  [[nodiscard]] ExpertChunk make(const RoutedExperts& what, int chunks, int ep_rank, int layer, int microbatch) const;
+  [[nodiscard]] std::shared_ptr<const Exchange> exchange(bool dispatch, int chunks, int layer, int microbatch) const;
+  [[nodiscard]] std::vector<Communication> to_experts(const char* what, Pass pass, int chunks, int ep_rank, int layer,
+                                                      int microbatch) const;
+  [[nodiscard]] std::vector<Communication> from_experts(const char* what, Pass pass, int chunks, int ep_rank, int layer,
+                                                        int microbatch) const;
+
+  const Workload& workload_;
+  ExpertLoads loads_;
+  mutable std::map<Key, ExpertChunk> chunks_;
+  mutable std::map<std::tuple<bool, int, int, int>, std::shared_ptr<const Exchange>> exchanges_;
+};
+
+// Operators of the experts on `pairs` (token, expert) pairs, shared out evenly among the rank's experts: one pass.
+[[nodiscard]] BlockProgram expert_operators(const Workload& workload, double pairs);
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,40 @@
+// How many tokens every expert gets, after routing and capacity.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "workloads/plan.hpp"
+
+namespace rehearse::workloads {
+
+// Of all members of an expert-parallel group (times etp) together, for one layer and micro-batch. Counted in (token, expert) pairs.
+struct LayerLoad {
+  std::vector<double> tokens;  // [expert]
+  double dropped = 0;          // beyond the experts' capacity
+};
+
+class ExpertLoads {
+ public:
+  // Of one step. The workload must have experts, and outlive this.
+  explicit ExpertLoads(const Workload& workload, int step = 0);
+
+  // All experts get the same at every place.
+  [[nodiscard]] bool even() const { return even_; }
+  [[nodiscard]] const LayerLoad& at(int layer, int microbatch) const;
+  // Pairs that the experts of ep rank `rank` get.
+  [[nodiscard]] double received(int rank, int layer, int microbatch) const;
+  [[nodiscard]] double sent_by_each() const { return own_pairs_; }  // pairs of one rank's own tokens, before drops
+  [[nodiscard]] int experts_per_rank() const { return per_rank_; }
+
+ private:
+  [[nodiscard]] LayerLoad load(int layer, int microbatch) const;
+  const Workload& workload_;
+  int step_, per_rank_;
+  bool even_;
+  double own_pairs_ = 0;
+  mutable std::map<std::pair<int, int>, LayerLoad> loads_;
+};
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,64 @@
+// The feed-forward half of a layer with experts: router, permutation, routed and shared experts (docs/moe.md).
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+constexpr double fp32 = 4;
+
+Section router(const Workload& workload, const Shard& shard) {
+  Shard alone = shard;  // every tensor-parallel rank routes its own tokens
+  alone.tp = 1;
+  return output_linear(workload, alone, {"router", shard.spread_tokens, workload.model.moe->experts, shard.hidden, false}, "router");
+}
+
+// Scores in fp32: softmax or sigmoid (in, out), top-k (in), masked probabilities and the map of choices (out), balance loss (in).
+Section choice(const Workload& workload, const Shard& shard) {
+  const double scores = static_cast<double>(shard.spread_tokens) * workload.model.moe->experts * fp32;
+  return pointwise("routing", {.forward_bytes = 5 * scores, .backward_bytes = 4 * scores, .forward_kernels = 6, .backward_kernels = 4});
+}
+
+// Copies of tokens, sorted by expert, for the all-to-all; afterwards added up again. The other dispatchers do this while they send.
+Section permutation(const Workload& workload, const Shard& shard, const char* name) {
+  if (workload.experts.dispatcher != Dispatcher::alltoall) return {};
+  const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
+  const double bytes = states * (1 + workload.model.moe->top_k);
+  return pointwise(name, {.forward_bytes = bytes, .backward_bytes = bytes, .forward_kernels = 2, .backward_kernels = 1});
+}
+
+Section routed(const Workload& workload, const Shard& shard) {
+  const MoeSpec& moe = *workload.model.moe;
+  const workloads::Parallel& parallel = workload.parallel;
+  Section section;
+  section.forward.emplace_back(RoutedExperts{Pass::forward});
+  section.backward.emplace_back(RoutedExperts{Pass::backward_input, true});
+  const double ffn = static_cast<double>(moe.ffn) / parallel.etp, width = ffn * (workload.model.gated() ? 2 : 1);
+  const auto h = static_cast<double>(shard.hidden);
+  const double biases = workload.model.biases ? width + h : 0;
+  section.parameters = section.expert_parameters = moe.experts / parallel.ep * (h * (width + ffn) + biases);
+  return section;
+}
+
+std::vector<Section> shared(const Workload& workload, const Shard& shard) {
+  const int experts = workload.model.moe->shared;
+  if (experts == 0) return {};
+  const std::int64_t ffn = static_cast<std::int64_t>(experts) * workload.model.moe->ffn / shard.tp;
+  const std::int64_t width = ffn * (workload.model.gated() ? 2 : 1);
+  const bool bias = workload.model.biases;
+  return {column_parallel(workload, shard, {"shared_fc1", shard.tokens, width, shard.hidden, bias}, "shared experts"),
+          activation(workload, shard, static_cast<double>(shard.tokens * ffn)),
+          row_parallel(workload, shard, {"shared_fc2", shard.tokens, shard.hidden, ffn, bias}, "shared experts")};
+}
+
+}  // namespace
+
+std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) {
+  std::vector<Section> sections{
+      norm(workload, shard, "post_norm"),      router(workload, shard), choice(workload, shard),
+      permutation(workload, shard, "permute"), routed(workload, shard), permutation(workload, shard, "unpermute")};
+  for (Section& section : shared(workload, shard)) sections.push_back(std::move(section));
+  sections.push_back(residual(workload, shard, "mlp_residual"));
+  return sections;
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,60 @@
+// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1) as Megatron-Core trains it: low-rank queries and keys/values, a
+// norm on each, projections up to whole heads, rotary positions on a part of them that all heads' keys share.
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+// Down projections are not tensor parallel: every rank has all of them, on its own tokens.
+Section down(const Workload& workload, const Shard& shard, const char* name, std::int64_t width) {
+  Shard alone = shard;
+  alone.tp = 1;
+  return column_parallel(workload, alone, {name, shard.spread_tokens, width, shard.hidden, false}, name);
+}
+
+Section low_rank_norm(const Workload& workload, const Shard& shard, const char* name, std::int64_t width) {
+  Shard low = shard;
+  low.hidden = width;
+  return norm(workload, low, name);
+}
+
+// Gathers low-rank states, not hidden ones.
+Section up(const Workload& workload, const Shard& shard, const char* name, std::int64_t width, std::int64_t rank) {
+  Shard low = shard;
+  low.hidden = rank;
+  return column_parallel(workload, low, {name, shard.tokens, width, rank, false}, name);
+}
+
+// Queries in and out; keys and values as projected in, whole keys and values out.
+Section rotary(const Shard& shard, const MlaSpec& mla) {
+  const double query = mla.qk_nope + mla.qk_rope;
+  const double per_head = 2 * query + (mla.qk_nope + mla.v) + (query + mla.v);
+  const double bytes = static_cast<double>(shard.tokens * shard.heads) * per_head * shard.element;
+  return pointwise("rope", {.forward_bytes = bytes, .backward_bytes = bytes, .forward_kernels = 2, .backward_kernels = 2});
+}
+
+}  // namespace
+
+std::vector<Section> latent_attention_sections(const Workload& workload, const Shard& shard) {
+  const MlaSpec& mla = *workload.model.mla;
+  const std::int64_t query_width = shard.heads * (mla.qk_nope + mla.qk_rope);
+  std::vector<Section> sections{norm(workload, shard, "input_norm")};
+  if (mla.q_lora > 0) {
+    sections.push_back(down(workload, shard, "q_down", mla.q_lora));
+    sections.push_back(low_rank_norm(workload, shard, "q_norm", mla.q_lora));
+    sections.push_back(up(workload, shard, "q_up", query_width, mla.q_lora));
+  } else {
+    sections.push_back(column_parallel(workload, shard, {"q", shard.tokens, query_width, shard.hidden, false}, "attention"));
+  }
+  sections.push_back(down(workload, shard, "kv_down", mla.kv_lora + mla.qk_rope));
+  sections.push_back(low_rank_norm(workload, shard, "kv_norm", mla.kv_lora));
+  sections.push_back(up(workload, shard, "kv_up", shard.heads * (mla.qk_nope + mla.v), mla.kv_lora));
+  sections.push_back(rotary(shard, mla));
+  sections.push_back(core_attention(workload, shard));
+  const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.heads * mla.v, workload.model.biases};
+  sections.push_back(row_parallel(workload, shard, projection, "attention"));
+  sections.push_back(residual(workload, shard, "attention_residual"));
+  return sections;
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,58 @@
+// Popularity drawn from a symmetric Dirichlet distribution for every layer, micro-batch and step: the smaller the concentration, the more
+// uneven.
+#include <cmath>
+#include <numbers>
+
+#include "workloads/routing.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+// Uniform in (0, 1), from SplitMix64: the same on every library.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  double uniform() {
+    state_ += 0x9e3779b97f4a7c15U;
+    std::uint64_t x = state_;
+    x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+    x ^= x >> 31U;
+    return (static_cast<double>(x >> 11U) + 0.5) * 0x1p-53;
+  }
+  double normal() { return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()); }
+
+ private:
+  std::uint64_t state_;
+};
+
+// ln of a Gamma(shape, 1) variate: Marsaglia and Tsang 2000; below 1 by their boost, in logarithms since it may underflow.
+double log_gamma_variate(double shape, Random& random) {
+  if (shape < 1) return log_gamma_variate(shape + 1, random) + std::log(random.uniform()) / shape;
+  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  while (true) {
+    const double x = random.normal();
+    const double v = std::pow(1 + c * x, 3);
+    if (v > 0 && std::log(random.uniform()) < 0.5 * x * x + d - d * v + d * std::log(v)) return std::log(d * v);
+  }
+}
+
+class Dirichlet final : public Routing {
+ public:
+  [[nodiscard]] std::vector<double> shares(const ExpertPlan& plan, int experts, const RoutingPlace& place) const override {
+    Random random(seed_of(plan, place));
+    std::vector<double> shares;
+    for (int e = 0; e < experts; ++e) shares.push_back(log_gamma_variate(plan.skew, random));
+    double largest = shares.front();
+    for (const double logarithm : shares) largest = std::max(largest, logarithm);
+    double sum = 0;
+    for (double& share : shares) sum += share = std::exp(share - largest);
+    for (double& share : shares) share /= sum;
+    return shares;
+  }
+};
+
+const RoutingRegistry::Registration<Dirichlet> registration("dirichlet");
+
+}  // namespace
+}  // namespace rehearse::workloads
