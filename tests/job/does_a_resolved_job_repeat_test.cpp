@@ -51,7 +51,7 @@ TEST(DoesAResolvedJobRepeat, with_every_option_away_from_its_default) {
   const Job job = read_text(small_job(
       "name: 'a \"quoted\" name: #1'\n"
       "parallel: {tp: 2, cp: 2, pp: 2, dp: 2, vpp: 2, sp: true, order: tp-cp-ep-pp-dp, layers_per_stage: [1, 3, 3, 1]}\n"
-      "precision: {compute: fp16, weights: fp16, gradients: bf16, optimizer: bf16}\nattention: unfused\nrecompute: {full_layers: 2}\n"
+      "precision: {compute: fp16, weights: fp16, gradients: bf16, optimizer: bf16}\nrecompute: {full_layers: 2}\n"
       "optimizer: {sharding: zero3}\noverlap: {cp: false, pp: false, dp_gradients: true, dp_parameters: true, tp_splits: 8}\n"
       "simulation: {granularity: operator, collectives: step, ranks: all, steps: 3, seed: 42}\n"
       "training: {tokens: 15e12}\ncheckpoint: {interval: 10 min, size: 1 TB, mode: async, to: disk}\nrecovery: {policy: shrink, repair: 4 "
