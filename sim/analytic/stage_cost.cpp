@@ -180,9 +180,11 @@ class StageCoster {
   }
 
   [[nodiscard]] double gather_s(double parameters, double experts) const {
-    return sync_.shards_parameters || sync_.gathers_weights ? seconds(sync_.gathers(parameters, experts)) : 0;
+    return sync_.shards_parameters || sync_.gathers_weights ? sync_.calls_per_unit * seconds(sync_.gathers(parameters, experts)) : 0;
   }
-  [[nodiscard]] double reduce_s(double parameters, double experts) const { return seconds(sync_.reductions(parameters, experts)); }
+  [[nodiscard]] double reduce_s(double parameters, double experts) const {
+    return sync_.calls_per_unit * seconds(sync_.reductions(parameters, experts));
+  }
 
   [[nodiscard]] double tied_s() const {
     const double bytes = workloads::tied_embedding_bytes(job_.workload);
