@@ -32,6 +32,7 @@ const std::vector<Choice>& choices() {
       {"parallel.sp", {"false", "true"}},
       {"overlap.tp", {"false", "true"}},
       {"overlap.cp", {"false", "true"}},
+      {"parallel.cp_comm", {"ring", "all-gather", "all-to-all"}},
       {"overlap.ep", {"false", "true"}},
       {"overlap.pp", {"false", "true"}},
       {"overlap.dp_gradients", {"false", "true"}},
@@ -40,7 +41,7 @@ const std::vector<Choice>& choices() {
   return all;
 }
 
-// The value at a dotted path of the resolved job; "" when it is no scalar.
+// The value at a dotted path of the resolved job, a mapping on one line; "" when there is none.
 std::string value_at(const config::Node& resolved, std::string_view path) {
   std::optional<config::Node> node = resolved;
   while (node && !path.empty()) {
@@ -48,7 +49,11 @@ std::string value_at(const config::Node& resolved, std::string_view path) {
     node = node->is_map() ? node->find(path.substr(0, dot)) : std::nullopt;
     path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
   }
-  return node && node->is_scalar() ? node->as_string() : "";
+  if (!node || node->is_scalar()) return node ? node->as_string() : "";
+  std::string text = node->to_yaml();
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::ranges::replace(text, '\n', ',');
+  return text;
 }
 
 std::string shown(const Settings& settings) {
