@@ -1,9 +1,6 @@
 #include "sim/wholejob/simulate_run.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <future>
-#include <mutex>
 
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/machine.hpp"
@@ -72,46 +69,6 @@ RunResult run_with(const WholeJobPlan& plan, StepTimes& steps, std::uint64_t see
   return result;
 }
 
-RunResult run_in_own_process(const WholeJobPlan& plan, StepTimes& shared, std::uint64_t seed) {
-  meet_states(plan, shared, seed);
-  StepTimes steps(shared);  // the child must not meet a lock that another thread holds
-  return from_numbers(run_in_child([&] { return to_numbers(run_with(plan, steps, seed, nullptr)); }));
-}
-
-// Takes runs one by one until none is left.
-class Workers {
- public:
-  Workers(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, const std::function<void(double)>& progress)
-      : plan_(plan), steps_(plan.step_times()), first_seed_(first_seed), results_(static_cast<std::size_t>(runs)), progress_(progress) {}
-
-  std::vector<RunResult> work(int processes) {
-    std::vector<std::future<void>> workers;
-    for (int i = 0; i < processes; ++i) workers.push_back(std::async(std::launch::async, [this] { work_one_by_one(); }));
-    for (auto& worker : workers) worker.wait();
-    for (auto& worker : workers) worker.get();
-    return std::move(results_);
-  }
-
- private:
-  void work_one_by_one() {
-    for (std::size_t i = next_++; i < results_.size(); i = next_++) {
-      results_[i] = run_in_own_process(plan_, steps_, first_seed_ + i);
-      const std::lock_guard lock(progress_mutex_);
-      ++done_;
-      if (progress_) progress_(static_cast<double>(done_) / static_cast<double>(results_.size()));
-    }
-  }
-
-  const WholeJobPlan& plan_;
-  StepTimes steps_;
-  std::uint64_t first_seed_;
-  std::vector<RunResult> results_;
-  const std::function<void(double)>& progress_;
-  std::atomic<std::size_t> next_{0};
-  std::mutex progress_mutex_;
-  std::size_t done_ = 0;
-};
-
 }  // namespace
 
 RunResult simulate_run(const WholeJobPlan& plan, std::uint64_t seed, History* history) {
@@ -122,7 +79,20 @@ RunResult simulate_run(const WholeJobPlan& plan, std::uint64_t seed, History* hi
 
 std::vector<RunResult> simulate_runs(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, int processes,
                                      const std::function<void(double)>& progress) {
-  return Workers(plan, first_seed, runs, progress).work(std::max(1, processes));
+  StepTimes steps = plan.step_times();
+  std::vector<RunResult> results(static_cast<std::size_t>(runs));
+  std::size_t ended = 0;
+  const auto work_of = [&](std::size_t i) -> Work {
+    const std::uint64_t seed = first_seed + i;
+    meet_states(plan, steps, seed);
+    return [&plan, &steps, seed] { return to_numbers(run_with(plan, steps, seed, nullptr)); };
+  };
+  run_in_children(results.size(), std::max(1, processes), work_of, [&](std::size_t i, const std::vector<double>& answer) {
+    results[i] = from_numbers(answer);
+    ++ended;
+    if (progress) progress(static_cast<double>(ended) / static_cast<double>(results.size()));
+  });
+  return results;
 }
 
 }  // namespace rehearse::sim

@@ -137,22 +137,13 @@ double simulated_step_s(const Job& job, const ClusterState& state) {
 
 StepTimes::StepTimes(const Job& job, double healthy_s, StepMethod method) : job_(job), healthy_s_(healthy_s), method_(method) {}
 
-StepTimes::StepTimes(const StepTimes& other) : job_(other.job_), healthy_s_(other.healthy_s_), method_(other.method_) {
-  const std::lock_guard lock(other.mutex_);
-  reference_s_ = other.reference_s_;
-  representative_ = other.representative_;
-  known_ = other.known_;
-}
-
 Ns StepTimes::at(const ClusterState& state) {
   if (state.healthy()) return healthy();
-  const std::lock_guard lock(mutex_);
   return look_up(state).step;
 }
 
 std::string StepTimes::why_not(const ClusterState& state) {
   if (state.healthy()) return "";
-  const std::lock_guard lock(mutex_);
   return look_up(state).why_not;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -28,11 +27,11 @@ struct ShrunkenJob {
 // On SimGrid, in a child process.
 [[nodiscard]] double simulated_step_s(const Job& job, const ClusterState& state);
 
-// Remembers what it has worked out. The healthy step is given; others are that step times their ratio to it. Serves several threads.
+// Remembers what it has worked out. The healthy step is given; others are that step times their ratio to it.
 class StepTimes {
  public:
   StepTimes(const Job& job, double healthy_s, StepMethod method = StepMethod::formula);
-  StepTimes(const StepTimes& other);
+  StepTimes(const StepTimes&) = delete;
   StepTimes& operator=(const StepTimes&) = delete;
   ~StepTimes() = default;
 
@@ -55,7 +54,6 @@ class StepTimes {
   const Job& job_;
   double healthy_s_;
   StepMethod method_;
-  mutable std::mutex mutex_;
   double reference_s_ = 0;           // the healthy step by the method; 0: not worked out
   std::vector<int> representative_;  // [rank] of its class in the healthy job; empty: not worked out
   std::map<ClusterState, Known> known_;
