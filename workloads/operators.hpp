@@ -50,6 +50,7 @@ struct Communication {
   double bytes = 0;
   Pass pass = Pass::forward;
   std::shared_ptr<const Exchange> exchange = nullptr;  // all-to-all: what each pair of members exchanges; none: equal parts
+  bool for_later = false;                              // the product that follows does not need it
 };
 
 // Ring attention over the cp group: cp steps; step i computes attention against one key/value block while the next block travels.

@@ -24,11 +24,14 @@ class Pairing {
  public:
   explicit Pairing(const Overlap& overlap) : on_(overlap.tp), splits_(overlap.tp_splits) {}
 
-  // The pair that starts at items[i], if there is one. A reduction that a weight gradient follows runs beside that, whole.
+  // The pair that starts at items[i], if there is one. A reduction that a weight gradient follows runs beside that, whole, and so does a
+  // gather beside a product that does not need it.
   [[nodiscard]] std::optional<Segment> at(const std::vector<Item>& items, std::size_t i, int repeat) const {
     if (!on_ || i + 1 == items.size()) return std::nullopt;
     if (const auto* gather = collective(items[i], true)) {
-      if (const auto* product = gemm(items[i + 1])) return pair(*product, *gather, true, repeat);
+      const auto* product = gemm(items[i + 1]);
+      if (product != nullptr && gather->for_later) return BesideSegment{*product, *gather, repeat};
+      if (product != nullptr) return pair(*product, *gather, true, repeat);
     } else if (const auto* reduction = collective(items[i], false)) {
       if (const auto* product = weight_gradient(items, i + 1)) return BesideSegment{*product, *reduction, repeat};
     } else if (const auto* product = gemm(items[i])) {

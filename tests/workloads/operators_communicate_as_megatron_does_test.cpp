@@ -49,9 +49,9 @@ TEST(OperatorCommunication, SequenceParallelismGathersAndScatters) {
   EXPECT_EQ(skeleton(layer.forward), (Names{"attention all-gather", "qkv", "core_attention", "attention_projection",
                                             "attention reduce-scatter", "mlp all-gather", "mlp_fc1", "mlp_fc2", "mlp reduce-scatter"}));
   EXPECT_EQ(skeleton(layer.backward),
-            (Names{"mlp all-gather", "mlp_fc2", "mlp_fc2 (weights)", "mlp_fc1", "mlp reduce-scatter", "mlp_fc1 (weights)",
-                   "attention all-gather", "attention_projection", "attention_projection (weights)", "core_attention", "qkv",
-                   "attention reduce-scatter", "qkv (weights)"}));
+            (Names{"mlp all-gather", "mlp_fc2", "mlp_fc2 (weights)", "mlp all-gather", "mlp_fc1", "mlp reduce-scatter", "mlp_fc1 (weights)",
+                   "attention all-gather", "attention_projection", "attention_projection (weights)", "core_attention",
+                   "attention all-gather", "qkv", "attention reduce-scatter", "qkv (weights)"}));
 }
 
 TEST(OperatorCommunication, EveryTensorCollectiveCarriesTheWholeHiddenState) {
@@ -126,7 +126,8 @@ TEST(OperatorCommunication, EightBitLayersGatherEightBits) {
 }
 
 // The reduction of an input gradient does not wait for the weight gradient, nor that for it.
-TEST(OperatorCommunication, OverlapPutsReductionsOfInputGradientsBesideWeightGradients) {
+// The gather of the input for the weight gradient beside the input gradient, whose reduction runs beside the weight gradient.
+TEST(OperatorCommunication, OverlapPutsCollectivesOfBackwardBesideProductsThatDoNotNeedThem) {
   Workload workload = parallel(8, true);
   workload.overlap.tp = true;
   const auto stages = stage_programs(workload, Granularity::op);
@@ -134,10 +135,12 @@ TEST(OperatorCommunication, OverlapPutsReductionsOfInputGradientsBesideWeightGra
   for (const Segment& segment : stages[0].chunks[0][1].program->backward) {
     const auto* beside = std::get_if<BesideSegment>(&segment);
     if (beside == nullptr) continue;
-    EXPECT_EQ(beside->product.pass, Pass::backward_weight);
+    const bool gather = beside->collective.kind == CollectiveKind::all_gather;
+    EXPECT_EQ(beside->product.pass, gather ? Pass::backward_input : Pass::backward_weight);
     pairs.push_back(beside->collective.name + " beside " + beside->product.name);
   }
-  EXPECT_EQ(pairs, (Names{"mlp reduce-scatter beside mlp_fc1", "attention reduce-scatter beside qkv"}));
+  EXPECT_EQ(pairs, (Names{"mlp all-gather beside mlp_fc1", "mlp reduce-scatter beside mlp_fc1", "attention all-gather beside qkv",
+                          "attention reduce-scatter beside qkv"}));
 }
 
 // torch.utils.checkpoint without re-entrance: the output of fc2 is read by nobody, but a dropout's mask behind it is.
@@ -171,7 +174,7 @@ TEST(OperatorCommunication, HeadReducesThreeNumbersPerToken) {
   const BlockProgram head = head_program(parallel(8, true, 2));
   EXPECT_EQ(skeleton(head.forward), (Names{"head all-gather", "logits", "cross_entropy", "loss maximum all-reduce",
                                            "loss predicted logit all-reduce", "loss sum all-reduce"}));
-  EXPECT_EQ(skeleton(head.backward), (Names{"cross_entropy", "logits", "head reduce-scatter", "logits (weights)"}));
+  EXPECT_EQ(skeleton(head.backward), (Names{"cross_entropy", "head all-gather", "logits", "head reduce-scatter", "logits (weights)"}));
   EXPECT_EQ(communications(head.forward).back().bytes, 2.0 * 4096 * 4);  // b * s/cp fp32 numbers
 }
 

@@ -70,12 +70,13 @@ void add_weight_gradient(std::vector<Item>& items, const Kind& kind, const Linea
 // What tensor parallelism adds around the products of one linear layer. The spread shares are those of the tokens that a GPU holds before
 // a gather, 1 without one.
 struct Around {
-  std::vector<Item> gather_input, reduce_output;             // forward
-  std::vector<Item> gather_gradient, reduce_input_gradient;  // backward
-  double spread = 1;                                         // share of the tokens outside the tensor-parallel region
+  std::vector<Item> gather_input, reduce_output;                                 // forward
+  std::vector<Item> gather_gradient, gather_input_again, reduce_input_gradient;  // backward
+  double spread = 1;                                                             // share of the tokens outside the tensor-parallel region
 };
 
-// Weight gradients come last: the reduction of the input gradient runs beside them in Megatron-LM.
+// The saved input is gathered again for the weight gradient, beside the input gradient. Weight gradients come last: the reduction of the
+// input gradient runs beside them (Megatron-LM, Transformer Engine).
 Section linear_section(const Kind& kind, const Linear& linear, const Around& around) {
   const bool gathers_input = !around.gather_input.empty(), gathers_gradient = !around.gather_gradient.empty();
   const auto input = static_cast<double>(linear.m * linear.k), output = static_cast<double>(linear.m * linear.n);
@@ -86,12 +87,13 @@ Section linear_section(const Kind& kind, const Linear& linear, const Around& aro
   append(section.forward, around.gather_input);
   section.forward.emplace_back(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k));
   append(section.forward, around.reduce_output);
-  if (gathers_input) add_transpose(section.backward, kind, linear.name, input);
   add_cast(section.backward, kind, linear.name, Pass::backward_input, gathers_gradient ? output * around.spread : output,
            !gathers_gradient);
   append(section.backward, around.gather_gradient);
+  append(section.backward, around.gather_input_again);
   section.backward.emplace_back(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n));
   if (gathers_gradient) add_transpose(section.backward, kind, linear.name, output);
+  if (gathers_input) add_transpose(section.backward, kind, linear.name, input);
   append(section.backward, around.reduce_input_gradient);
   add_weight_gradient(section.backward, kind, linear);
   return section;
@@ -122,6 +124,8 @@ double spread_of(const Shard& shard) { return static_cast<double>(shard.spread_t
 Section column(const Kind& kind, const Shard& shard, const Linear& linear, const std::string& where) {
   Around around;
   around.gather_input = hidden_gather(kind, shard, where, Pass::forward);
+  around.gather_input_again = hidden_gather(kind, shard, where, Pass::backward_input);
+  for (Item& item : around.gather_input_again) std::get<Communication>(item).for_later = true;
   around.reduce_input_gradient = hidden_reduction(shard, where, Pass::backward_input);
   around.spread = spread_of(shard);
   return linear_section(kind, linear, around);
