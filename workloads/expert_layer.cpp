@@ -32,6 +32,10 @@ void take_all(const std::vector<Item>& items, std::vector<Operator>& into) {
 
 }  // namespace
 
+Section activation_of(const Workload& workload, double pairs) {
+  return activation(workload, shard_of(workload), pairs * workload.model.moe->ffn / workload.parallel.etp);
+}
+
 BlockProgram expert_operators(const Workload& workload, double pairs) {
   const Shard shard = shard_of(workload);
   const MoeSpec& moe = *workload.model.moe;
@@ -41,8 +45,7 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
   const bool bias = workload.model.biases;
   return assemble({sorting(workload, shard, "sort_tokens", pairs),
                    grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
-                   activation(workload, shard, pairs * static_cast<double>(ffn)),
-                   grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
+                   activation_of(workload, pairs), grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
                    sorting(workload, shard, "unsort_tokens", pairs)});
 }
 
@@ -68,6 +71,9 @@ ExpertChunk ExpertLayer::make(const RoutedExperts& what, int chunks, int ep_rank
       if (workload_.experts.chunk_recompute) {
         chunk.dispatch = to_experts("dispatch again", Pass::recompute, chunks, ep_rank, layer, microbatch);
         take_all(as_recompute(experts.forward), chunk.recompute);
+      } else if (workload_.recompute.drops(RecomputeModule::moe_act)) {
+        const auto again = activation_of(workload_, loads_.received(ep_rank, layer, microbatch) / chunks).forward;
+        take_all(as_recompute(again), chunk.recompute);
       }
       for (Communication& call : to_experts("dispatch gradients", what.pass, chunks, ep_rank, layer, microbatch)) {
         chunk.dispatch.push_back(std::move(call));

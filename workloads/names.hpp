@@ -52,5 +52,9 @@ inline const Names<Dispatcher> dispatchers{
     {"alltoall", Dispatcher::alltoall}, {"allgather", Dispatcher::allgather}, {"hierarchical", Dispatcher::hierarchical}};
 inline const Names<RecomputeKind> recompute_kinds{
     {"none", RecomputeKind::none}, {"selective", RecomputeKind::selective}, {"full", RecomputeKind::full}};
+inline const Names<RecomputeModule> recompute_modules{
+    {"core_attn", RecomputeModule::core_attn},     {"layernorm", RecomputeModule::layernorm},
+    {"mla_up_proj", RecomputeModule::mla_up_proj}, {"mlp", RecomputeModule::mlp},
+    {"moe_act", RecomputeModule::moe_act},         {"shared_experts", RecomputeModule::shared_experts}};
 
 }  // namespace rehearse::workloads

@@ -74,4 +74,21 @@ bool ends_meet(const Workload& workload) {
   return schedule.mirrors() || schedule.location(shape, 0, 0).stage == schedule.location(shape, 0, schedule.depth(shape) - 1).stage;
 }
 
+bool has_module(const Model& model, RecomputeModule module) {
+  switch (module) {
+    case RecomputeModule::core_attn:
+      return model.heads > 0;
+    case RecomputeModule::mla_up_proj:
+      return model.mla.has_value();
+    case RecomputeModule::mlp:
+      return !model.moe || model.moe->first_dense > 0 || model.moe->every > 1;
+    case RecomputeModule::moe_act:
+      return model.moe.has_value();
+    case RecomputeModule::shared_experts:
+      return model.moe.has_value() && model.moe->shared > 0;
+    default:
+      return true;
+  }
+}
+
 }  // namespace rehearse::workloads

@@ -1,6 +1,7 @@
 // How a model is trained: the parallel plan, the batch and the optimisations, as the job file states them (docs/job-format.md). Plain data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -39,10 +40,18 @@ struct Precision {
 
 enum class Attention { flash, unfused };
 enum class RecomputeKind { none, selective, full };
+// What selective recomputation can drop and compute again, by the names of Megatron-Core's --recompute-modules.
+enum class RecomputeModule { core_attn, layernorm, mla_up_proj, mlp, moe_act, shared_experts };
+[[nodiscard]] bool has_module(const Model& model, RecomputeModule module);
 struct Recompute {
   RecomputeKind kind = RecomputeKind::none;
-  int full_layers = -1;      // kind full: the first N layers of every GPU's share; -1 = all
+  std::vector<RecomputeModule> modules = {};  // kind selective; none named: core attention
+  int full_layers = -1;                       // kind full: the first N layers of every GPU's share; -1 = all
   bool stops_early = false;  // kind full: nothing is computed again after the last tensor that backward reads (a habit of the stack)
+  [[nodiscard]] bool drops(RecomputeModule module) const {
+    if (kind != RecomputeKind::selective) return false;
+    return modules.empty() ? module == RecomputeModule::core_attn : std::find(modules.begin(), modules.end(), module) != modules.end();
+  }
 };
 
 struct Optimizer {

@@ -112,10 +112,12 @@ class Sizes {
     const double inside = static_cast<double>(moe.ffn) / workload_.parallel.etp * (gates() + 1) * shard_.element;
     Workload nothing_dropped = workload_;
     nothing_dropped.experts.chunk_recompute = false;
+    nothing_dropped.recompute = {};
     const double all = received_activation_bytes(nothing_dropped, false);
     memory.received_activations = received_activation_bytes(workload_, unit.recomputed);
-    // Dropped tensors are there again while the layer, or with chunked recomputation the chunk, is at work.
-    const double dropped = (all - memory.received_activations) * (workload_.experts.chunk_recompute ? at_hand : 1);
+    // Dropped tensors are there again while the layer, or where chunks bring back their own the chunk, is at work.
+    const bool by_chunk = workload_.experts.chunk_recompute || workload_.recompute.drops(RecomputeModule::moe_act);
+    const double dropped = (all - memory.received_activations) * (by_chunk ? at_hand : 1);
     memory.received_forward = dropped + 2 * state * (at_hand + travelling);
     const double again = workload_.experts.chunk_recompute ? state * travelling : 0;  // the next chunk's tokens, dispatched again
     memory.received_backward = dropped + again + (2 * state + inside) * at_hand + 2 * state * travelling;

@@ -9,6 +9,7 @@
 
 #include "config/input_error.hpp"
 #include "sim/analytic/predict.hpp"
+#include "workloads/names.hpp"
 #include "workloads/schedule.hpp"
 
 namespace rehearse::sim {
@@ -80,6 +81,15 @@ void add_schedules(const Job& job, std::vector<Settings>& all) {
   }
 }
 
+// Each module of the model alone; core attention alone is `selective`.
+void add_modules(const Job& job, std::vector<Settings>& all) {
+  using enum workloads::RecomputeModule;
+  for (const workloads::RecomputeModule module : {layernorm, mla_up_proj, mlp, moe_act, shared_experts}) {
+    if (!workloads::has_module(job.workload.model, module)) continue;
+    all.push_back({{"recompute", fmt::format("{{modules: [{}]}}", workloads::recompute_modules.of(module))}});
+  }
+}
+
 std::vector<Settings> alternatives(const Job& job) {
   std::vector<Settings> all;
   for (const Choice& choice : choices()) {
@@ -88,6 +98,7 @@ std::vector<Settings> alternatives(const Job& job) {
       if (value != now) all.push_back({{choice.key, value}});
     }
   }
+  add_modules(job, all);
   add_schedules(job, all);
   return all;
 }

@@ -5,6 +5,7 @@
 
 #include "sim/job/checks.hpp"
 #include "sim/job/refusal.hpp"
+#include "workloads/names.hpp"
 #include "workloads/schedule.hpp"
 #include "workloads/stage_program.hpp"
 
@@ -136,6 +137,13 @@ void check_layout(const Node& node, const Workload& workload) {
   check_sequence(node, workload);
   check_context_parallel(node, workload);
   check_shard_group(node, workload);
+}
+
+void check_recomputed_modules(const Node& node, const Workload& workload) {
+  for (const workloads::RecomputeModule module : workload.recompute.modules) {
+    if (workloads::has_module(workload.model, module)) continue;
+    refuse(node, "recompute.modules", fmt::format("the model has no {} to recompute", workloads::recompute_modules.of(module)));
+  }
 }
 
 void check_recomputed_layers(const Node& node, const Workload& workload) {

@@ -17,6 +17,8 @@ void check_batch(const config::Node& node, const workloads::Workload& workload);
 void check_host(const config::Node& node, const Job& job);
 // recompute.full_layers, once the layers can be split.
 void check_recomputed_layers(const config::Node& node, const workloads::Workload& workload);
+// Modules that the model does not have cannot be recomputed.
+void check_recomputed_modules(const config::Node& node, const workloads::Workload& workload);
 // How experts are spread and routed to, in chunks or not.
 void check_experts(const config::Node& node, const workloads::Workload& workload);
 // The GPU can compute in the job's precision.

@@ -77,6 +77,7 @@ void check(const Node& node, Job& job) {
   check_layout(node, job.workload);
   check_batch(node, job.workload);
   check_recomputed_layers(node, job.workload);
+  check_recomputed_modules(node, job.workload);
   check_experts(node, job.workload);
   check_precision(node, job);
   check_host(node, job);

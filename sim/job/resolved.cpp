@@ -51,7 +51,10 @@ std::string precision_text(const workloads::Precision& precision) {
 
 std::string recompute_text(const workloads::Recompute& recompute) {
   if (recompute.full_layers >= 0) return fmt::format("{{full_layers: {}}}", recompute.full_layers);
-  return std::string(workloads::recompute_kinds.of(recompute.kind));
+  if (recompute.modules.empty()) return std::string(workloads::recompute_kinds.of(recompute.kind));
+  std::vector<std::string_view> names;
+  for (const workloads::RecomputeModule module : recompute.modules) names.push_back(workloads::recompute_modules.of(module));
+  return fmt::format("{{modules: [{}]}}", fmt::join(names, ", "));
 }
 
 std::string optimizer_text(const workloads::Optimizer& optimizer) {

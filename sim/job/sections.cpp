@@ -45,7 +45,20 @@ std::vector<std::string> read_order(const Node& node) {
 
 workloads::Recompute read_recompute(const Node& node) {
   if (!node.is_map()) return {.kind = workloads::recompute_kinds.read(node)};
-  node.allow_keys({"full_layers"});
+  node.allow_keys({"full_layers", "modules"});
+  if (const auto modules = node.find("modules")) {
+    if (node.find("full_layers"))
+      node.fail("recompute takes full_layers or modules, not both", "layers recomputed in full keep nothing else");
+    workloads::Recompute recompute{.kind = workloads::RecomputeKind::selective};
+    for (const Node& module : modules->items()) {
+      const workloads::RecomputeModule read = workloads::recompute_modules.read(module);
+      if (std::ranges::find(recompute.modules, read) != recompute.modules.end()) module.fail("named twice in recompute.modules");
+      recompute.modules.push_back(read);
+    }
+    if (recompute.modules.empty())
+      modules->fail("recompute.modules names nothing", "recompute: none, or for example [core_attn, layernorm]");
+    return recompute;
+  }
   return {.kind = workloads::RecomputeKind::full, .full_layers = static_cast<int>(node.at("full_layers").as_int(1, 10'000))};
 }
 

@@ -23,7 +23,11 @@ std::string layout_of(const workloads::Workload& workload) {
   std::vector<std::string> parts = degrees_of(workload.parallel, workload.model.moe.has_value());
   if (workload.parallel.sp) parts.emplace_back("sp");
   if (workload.parallel.pp > 1) parts.push_back(workload.schedule);
-  if (workload.recompute.kind == workloads::RecomputeKind::selective) parts.emplace_back("selective recompute");
+  if (workload.recompute.kind == workloads::RecomputeKind::selective) {
+    std::vector<std::string_view> modules;
+    for (const auto module : workload.recompute.modules) modules.push_back(workloads::recompute_modules.of(module));
+    parts.push_back(modules.empty() ? "selective recompute" : fmt::format("recompute of {}", fmt::join(modules, " ")));
+  }
   if (workload.recompute.kind == workloads::RecomputeKind::full) {
     const int layers = workload.recompute.full_layers;
     parts.push_back(layers < 0 ? "full recompute" : fmt::format("full recompute of {} layers per GPU", layers));

@@ -212,7 +212,7 @@ TEST(SeveralFeatures, TogetherStayWithinFivePercent) {
   std::mt19937 random(23);
   const char* comms[] = {"ring", "all-gather", "all-to-all"};
   const char* shardings[] = {"none", "zero1", "zero2"};
-  const char* recomputes[] = {"none", "selective", "full", "{full_layers: 2}"};
+  const char* recomputes[] = {"none", "selective", "full", "{full_layers: 2}", "{modules: [layernorm, mlp]}"};
   for (int i = 0; i < 40; ++i) {
     const auto flag = [&] { return random() % 2 == 0 ? "true" : "false"; };
     const int zero = static_cast<int>(random() % 3);
@@ -221,7 +221,7 @@ TEST(SeveralFeatures, TogetherStayWithinFivePercent) {
     const std::string extra = fmt::format(
         "recompute: {}\noffload: {{activations: {}}}\noptimizer: {{sharding: {}{}, device: {}}}\noverlap: {{tp: {}, cp: {}, dp_gradients: "
         "{}}}",
-        recomputes[random() % 4], flag(), shardings[zero], group, random() % 2 == 0 ? "gpu" : "cpu", flag(), flag(), flag());
+        recomputes[random() % 5], flag(), shardings[zero], group, random() % 2 == 0 ? "gpu" : "cpu", flag(), flag(), flag());
     sim::Job job = small_job(16, parallel, "{global: 32, micro: 1, sequence: 8192}", extra, 8, 16);
     job.cluster.host.bandwidth_bytes_per_s = 60e9;
     expect_agreement(job, parallel + "\n" + extra, together);

@@ -54,7 +54,7 @@ TEST(BalancedExperts, BesideEveryOtherParallelismShardingAndRecomputation) {
                            "{pp: 4, vpp: 2, dp: 4, ep: 4}"};
   for (const char* layout : layouts) {
     for (const char* sharding : {"none", "zero1"}) {
-      for (const char* recompute : {"none", "full"}) {
+      for (const char* recompute : {"none", "full", "{modules: [layernorm, moe_act]}"}) {
         const std::string extra = fmt::format("recompute: {}\noptimizer: {{sharding: {}}}\n", recompute, sharding);
         expect_agreement(expert_job(16, layout, "{global: 32, micro: 1, sequence: 4096}", extra), layout + (" " + extra));
       }

@@ -121,6 +121,41 @@ workloads::Parallel layout(int tp, int cp, int pp, int dp, int ep, int etp) {
 }
 
 // Every rank is in one group of each kind; ep * etp ranks hold all experts once; edp ranks hold the same ones.
+// DeepSeek-V3 (arXiv 2412.19437, section 3.2.3) in 16 bits: whole queries and keys of 192, values of 128 for each of 128 heads, and the
+// normed low-rank states of 1536 and 512. The shared expert: gate and value of 2048 each and their product. Routed experts: that product.
+TEST(ExpertOperators, RecomputedModulesDropTheirTensors) {
+  const double tokens = 4096, bytes = 2;
+  const auto job = [](const char* recompute) {
+    return job_of("deepseek-v3", 64, "{pp: 1, dp: 64, ep: 64}", fmt::format("recompute: {}\n", recompute));
+  };
+  const auto kept = [&](const char* recompute) {
+    return workloads::layer_activation_bytes(job(recompute).workload, false, LayerKind::experts);
+  };
+  const double all = kept("none");
+  const double up = 128 * (192 + 192 + 128) + 1536 + 512;
+  EXPECT_NEAR(all - kept("{modules: [mla_up_proj]}"), tokens * bytes * up, 1e-9 * all);
+  EXPECT_NEAR(all - kept("{modules: [layernorm]}"), tokens * bytes * 2 * 7168, 1e-9 * all);
+  EXPECT_NEAR(all - kept("{modules: [shared_experts]}"), tokens * bytes * 3 * 2048, 1e-9 * all);
+  EXPECT_EQ(kept("{modules: [moe_act]}"), all);
+  const auto received = [&](const char* recompute) { return workloads::received_activation_bytes(job(recompute).workload, false); };
+  EXPECT_EQ(received("none") - received("{modules: [moe_act]}"), bytes * 2048);
+}
+
+TEST(ExpertOperators, RecomputedModulesRepeatTheirOperatorsAlone) {
+  const workloads::Workload workload =
+      job_of("deepseek-v3", 64, "{pp: 1, dp: 64, ep: 64}", "recompute: {modules: [mla_up_proj, moe_act, shared_experts]}\n").workload;
+  std::vector<std::string> names;
+  for (const workloads::Item& item : workloads::layer_program(workload, false, LayerKind::experts).recompute) {
+    names.push_back(std::get<workloads::Operator>(item).name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"q_norm", "q_up", "kv_norm", "kv_up", "rope", "shared_fc1", "activation", "shared_fc2"}));
+  const workloads::ExpertLayer experts(workload, 0);
+  const workloads::ExpertChunk& chunk = experts.chunk({Pass::backward_input, true}, 0, 3, 0);
+  ASSERT_EQ(chunk.recompute.size(), 1U);
+  EXPECT_EQ(chunk.recompute.front().name, "activation");
+  EXPECT_EQ(chunk.recompute.front().pass, Pass::recompute);
+}
+
 TEST(ExpertRanks, GroupsPartitionEveryStage) {
   const workloads::Parallel layouts[] = {layout(2, 2, 2, 4, 8, 1), layout(2, 2, 2, 4, 4, 2), layout(1, 1, 4, 8, 4, 1),
                                          layout(8, 1, 2, 2, 1, 8)};

@@ -29,7 +29,7 @@ void expect_equal_peaks(const sim::Job& job, const std::string& what) {
 }
 
 TEST(TimelineEqualsFormula, ForEveryRecomputationAndShardingWithAndWithoutSequenceParallelism) {
-  for (const char* recompute : {"none", "selective", "full", "{full_layers: 1}"}) {
+  for (const char* recompute : {"none", "selective", "full", "{full_layers: 1}", "{modules: [layernorm]}", "{modules: [core_attn, mlp]}"}) {
     for (const char* sharding : {"none", "zero1", "zero2", "zero3"}) {
       for (const char* sp : {"false", "true"}) {
         for (const char* overlap : {"{}", "{dp_gradients: true, dp_parameters: true}", "{pp: false}"}) {

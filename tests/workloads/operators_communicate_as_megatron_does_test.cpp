@@ -109,6 +109,22 @@ TEST(OperatorCommunication, SelectiveRecomputationRepeatsCoreAttentionAlone) {
   EXPECT_TRUE(layer_program(workload, false).recompute.empty()) << "a layer that full recomputation leaves out";
 }
 
+// Megatron-Core's --recompute-modules, in the order of the layer; what sequence parallelism gathers for them is gathered again.
+TEST(OperatorCommunication, RecomputedModulesRepeatTheirOperatorsAlone) {
+  Workload workload = parallel(8, true);
+  const auto again = [&](std::vector<RecomputeModule> modules) {
+    workload.recompute = {.kind = RecomputeKind::selective, .modules = std::move(modules)};
+    Names names;
+    for (const Operator& op : operators(layer_program(workload, false).recompute)) names.push_back(op.name);
+    return names;
+  };
+  EXPECT_EQ(again({}), (Names{"core_attention"}));
+  EXPECT_EQ(again({RecomputeModule::layernorm}), (Names{"input_norm", "post_norm"}));
+  EXPECT_EQ(again({RecomputeModule::mlp, RecomputeModule::core_attn}), (Names{"core_attention", "mlp_fc1", "activation", "mlp_fc2"}));
+  EXPECT_EQ(skeleton(layer_program(workload, false).recompute),
+            (Names{"core_attention", "mlp all-gather", "mlp_fc1", "mlp_fc2", "mlp reduce-scatter"}));
+}
+
 // Transformer Engine casts what lies spread and gathers the cast; reductions add in 16 bits.
 TEST(OperatorCommunication, EightBitLayersGatherEightBits) {
   Workload workload = parallel(8, true);

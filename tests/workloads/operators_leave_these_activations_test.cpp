@@ -35,6 +35,23 @@ TEST(Activations, FollowTableTwoOfKorthikanti) {
   }
 }
 
+// Korthikanti et al. 2022, section 4.1, per tensor in units of s b h / t: the outputs of both norms 2 + 2; of the MLP, the input of GeLU 8
+// and that of the second matrix 8; core attention 5 a s / h.
+TEST(Activations, RecomputedModulesDropTheirTensors) {
+  const int h = 12288, a = 96, s = 2048;
+  Workload workload = with(gpt(1, h, a, 51200, s, 1), 8, true, RecomputeKind::selective);
+  const double unit = static_cast<double>(s) * h / 8, score = 5.0 * a * s / h;
+  const auto kept = [&](std::vector<RecomputeModule> modules) {
+    workload.recompute.modules = std::move(modules);
+    return layer_activation_bytes(workload, false) / unit;
+  };
+  EXPECT_NEAR(kept({}), 34, 34 * rounding);
+  EXPECT_NEAR(kept({RecomputeModule::core_attn}), 34, 34 * rounding);
+  EXPECT_NEAR(kept({RecomputeModule::layernorm}), 34 + score - 4, 100 * rounding);
+  EXPECT_NEAR(kept({RecomputeModule::mlp}), 34 + score - 16, 100 * rounding);
+  EXPECT_NEAR(kept({RecomputeModule::layernorm, RecomputeModule::mlp, RecomputeModule::core_attn}), 14, 34 * rounding);
+}
+
 struct PublishedModel {
   int layers, hidden, heads;
 };

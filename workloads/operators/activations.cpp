@@ -11,14 +11,15 @@ constexpr double statistic_bytes = 4;
 double saved_input(const Shard& shard) { return bytes_of(shard.linear); }
 
 // Input of the norm, input of the column-parallel layer, mask of the dropout: the 10 of equation 2 for both halves of a layer.
-double outside_tensor_parallel(const Shard& shard) {
-  const double per_element = shard.element + saved_input(shard) + (shard.dropout ? mask_byte : 0);
+double outside_tensor_parallel(const Workload& workload, const Shard& shard) {
+  const bool kept = !workload.recompute.drops(RecomputeModule::layernorm);
+  const double per_element = shard.element + (kept ? saved_input(shard) : 0) + (shard.dropout ? mask_byte : 0);
   return static_cast<double>(shard.spread_tokens * shard.hidden) * per_element;
 }
 
 // Softmax output, and with dropout its mask and output: 5 a s / h of equation 1. Flash keeps one statistic per head and query.
 double core_attention_bytes(const Workload& workload, const Shard& shard) {
-  if (workload.recompute.kind == RecomputeKind::selective) return 0;
+  if (workload.recompute.drops(RecomputeModule::core_attn)) return 0;
   const double rows = static_cast<double>(shard.tokens * shard.heads);
   if (workload.attention == Attention::flash) return rows * statistic_bytes;
   const double per_score = shard.element + (shard.dropout ? mask_byte + shard.element : 0);
@@ -29,16 +30,29 @@ double core_attention_bytes(const Workload& workload, const Shard& shard) {
 double latent_bytes(const Workload& workload, const Shard& shard) {
   if (!workload.model.mla) return 0;
   const double normed = workload.model.mla->q_lora + workload.model.mla->kv_lora;
+  const bool kept = !workload.recompute.drops(RecomputeModule::mla_up_proj);
   return static_cast<double>(shard.spread_tokens) *
-         (normed * (shard.element + saved_input(shard)) + workload.model.mla->qk_rope * shard.element);
+         (normed * (shard.element + (kept ? saved_input(shard) : 0)) + workload.model.mla->qk_rope * shard.element);
+}
+
+// Widths of what core attention reads and writes; with latent attention keys are wider than values.
+struct CoreWidths {
+  double in = 0, out = 0;
+};
+CoreWidths core_widths(const Workload& workload, const Shard& shard) {
+  if (!workload.model.mla) return {static_cast<double>(shard.query_width + 2 * shard.kv_width), static_cast<double>(shard.query_width)};
+  const MlaSpec& mla = *workload.model.mla;
+  const auto heads = static_cast<double>(shard.heads);
+  return {heads * (2 * (mla.qk_nope + mla.qk_rope) + mla.v), heads * mla.v};
 }
 
 double attention_bytes(const Workload& workload, const Shard& shard) {
-  const double projections = static_cast<double>(shard.query_width + 2 * shard.kv_width) * shard.element;
-  const double context = static_cast<double>(shard.query_width) * saved_input(shard);
+  const CoreWidths widths = core_widths(workload, shard);
+  const double projections = workload.recompute.drops(RecomputeModule::mla_up_proj) ? 0 : widths.in * shard.element;
+  const double context = widths.out * saved_input(shard);
   // Flash attention in 16 bits keeps its output for its own backward, beside the cast that the projection keeps.
-  const double own_output = shard.low_precision() ? static_cast<double>(shard.query_width) * shard.element : 0;
-  return outside_tensor_parallel(shard) + latent_bytes(workload, shard) +
+  const double own_output = shard.low_precision() ? widths.out * shard.element : 0;
+  return outside_tensor_parallel(workload, shard) + latent_bytes(workload, shard) +
          static_cast<double>(shard.tokens) * (projections + context + own_output) + core_attention_bytes(workload, shard);
 }
 
@@ -48,7 +62,8 @@ double intermediate_bytes(const Workload& workload, const Shard& shard, double f
 }
 
 double mlp_bytes(const Workload& workload, const Shard& shard) {
-  return outside_tensor_parallel(shard) +
+  if (workload.recompute.drops(RecomputeModule::mlp)) return outside_tensor_parallel(workload, shard);
+  return outside_tensor_parallel(workload, shard) +
          static_cast<double>(shard.tokens) * intermediate_bytes(workload, shard, static_cast<double>(shard.ffn));
 }
 
@@ -56,9 +71,10 @@ double mlp_bytes(const Workload& workload, const Shard& shard) {
 double experts_bytes(const Workload& workload, const Shard& shard) {
   const MoeSpec& moe = *workload.model.moe;
   const double router = static_cast<double>(shard.spread_tokens) * moe.experts * (2 * sizeof(float) + mask_byte);
+  if (workload.recompute.drops(RecomputeModule::shared_experts)) return outside_tensor_parallel(workload, shard) + router;
   const double shared = static_cast<double>(shard.tokens) *
                         intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp));
-  return outside_tensor_parallel(shard) + router + shared;
+  return outside_tensor_parallel(workload, shard) + router + shared;
 }
 
 }  // namespace
@@ -67,7 +83,8 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
   if (recomputed || workload.experts.chunk_recompute) return 0;
   const Shard shard = shard_of(workload);
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
-  return static_cast<double>(shard.hidden) * saved_input(shard) + intermediate_bytes(workload, shard, ffn);
+  const double dropped = workload.recompute.drops(RecomputeModule::moe_act) ? ffn * saved_input(shard) : 0;
+  return static_cast<double>(shard.hidden) * saved_input(shard) + intermediate_bytes(workload, shard, ffn) - dropped;
 }
 
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {

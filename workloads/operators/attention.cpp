@@ -181,10 +181,11 @@ Section rotary(const Workload& workload, const Shard& shard) {
 }  // namespace
 
 Section core_attention(const Workload& workload, const Shard& shard) {
+  const auto core = [](Section section) { return part_of(RecomputeModule::core_attn, std::move(section)); };
   const bool is_flash = workload.attention == Attention::flash;
   if (shard.cp > 1 && !is_flash) throw config::InputError("context parallelism needs attention: flash");
-  if (shard.cp > 1) return over_context_group(workload, shard);
-  return is_flash ? flash(shard) : unfused(workload, shard);
+  if (shard.cp > 1) return core(over_context_group(workload, shard));
+  return core(is_flash ? flash(shard) : unfused(workload, shard));
 }
 
 std::vector<Section> attention_sections(const Workload& workload, const Shard& shard) {
@@ -192,7 +193,8 @@ std::vector<Section> attention_sections(const Workload& workload, const Shard& s
   const bool bias = workload.model.biases;
   const Linear qkv{"qkv", shard.tokens, shard.query_width + 2 * shard.kv_width, shard.hidden, bias};
   const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.query_width, bias};
-  std::vector<Section> sections{norm(workload, shard, "input_norm"), column_parallel(workload, shard, qkv, "attention")};
+  std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "input_norm")),
+                                column_parallel(workload, shard, qkv, "attention")};
   if (workload.model.positions == Positions::rope) sections.push_back(rotary(workload, shard));
   sections.push_back(core_attention(workload, shard));
   sections.push_back(row_parallel(workload, shard, projection, "attention"));

@@ -45,17 +45,21 @@ std::vector<Section> shared(const Workload& workload, const Shard& shard) {
   const std::int64_t ffn = static_cast<std::int64_t>(experts) * workload.model.moe->ffn / shard.tp;
   const std::int64_t width = ffn * (workload.model.gated() ? 2 : 1);
   const bool bias = workload.model.biases;
-  return {column_parallel(workload, shard, {"shared_fc1", shard.tokens, width, shard.hidden, bias}, "shared experts"),
-          activation(workload, shard, static_cast<double>(shard.tokens * ffn)),
-          row_parallel(workload, shard, {"shared_fc2", shard.tokens, shard.hidden, ffn, bias}, "shared experts")};
+  const auto part = [](Section section) { return part_of(RecomputeModule::shared_experts, std::move(section)); };
+  return {part(column_parallel(workload, shard, {"shared_fc1", shard.tokens, width, shard.hidden, bias}, "shared experts")),
+          part(activation(workload, shard, static_cast<double>(shard.tokens * ffn))),
+          part(row_parallel(workload, shard, {"shared_fc2", shard.tokens, shard.hidden, ffn, bias}, "shared experts"))};
 }
 
 }  // namespace
 
 std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) {
-  std::vector<Section> sections{
-      norm(workload, shard, "post_norm"),      router(workload, shard), choice(workload, shard),
-      permutation(workload, shard, "permute"), routed(workload, shard), permutation(workload, shard, "unpermute")};
+  std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
+                                router(workload, shard),
+                                choice(workload, shard),
+                                permutation(workload, shard, "permute"),
+                                routed(workload, shard),
+                                permutation(workload, shard, "unpermute")};
   for (Section& section : shared(workload, shard)) sections.push_back(std::move(section));
   sections.push_back(residual(workload, shard, "mlp_residual"));
   return sections;

@@ -28,6 +28,20 @@ std::vector<Item> without_last_product(std::vector<Item> items) {
 
 bool is_routed(const Item& item) { return std::holds_alternative<RoutedExperts>(item); }
 
+std::vector<Item> modules_again(const Workload& workload, const std::vector<Section>& sections) {
+  std::vector<Item> again;
+  for (const Section& section : sections) {
+    if (!section.module || !workload.recompute.drops(*section.module)) continue;
+    std::vector<Item> items = as_recompute(section.forward);
+    // Queries, keys and values are kept as they were exchanged, and so is the projection's input.
+    if (section.module == RecomputeModule::core_attn && workload.parallel.cp_comm == ContextComm::all_to_all) {
+      std::erase_if(items, [](const Item& item) { return std::holds_alternative<Communication>(item); });
+    }
+    std::move(items.begin(), items.end(), std::back_inserter(again));
+  }
+  return again;
+}
+
 BlockProgram with_recomputation(const Workload& workload, const Shard& shard, const std::vector<Section>& sections, bool recomputed) {
   BlockProgram program = assemble(sections);
   if (recomputed) {
@@ -35,12 +49,8 @@ BlockProgram with_recomputation(const Workload& workload, const Shard& shard, co
     program.recompute = as_recompute(cut ? without_last_product(program.forward) : program.forward);
     // Chunks bring back what their own backward needs.
     if (workload.experts.chunk_recompute) std::erase_if(program.recompute, is_routed);
-  } else if (workload.recompute.kind == RecomputeKind::selective && shard.heads > 0) {
-    program.recompute = as_recompute(core_attention(workload, shard).forward);
-    // Queries, keys and values are kept as they were exchanged, and so is the projection's input.
-    if (workload.parallel.cp_comm == ContextComm::all_to_all) {
-      std::erase_if(program.recompute, [](const Item& item) { return std::holds_alternative<Communication>(item); });
-    }
+  } else {
+    program.recompute = modules_again(workload, sections);
   }
   return program;
 }

@@ -26,9 +26,11 @@ Section activation(const Workload& workload, const Shard& shard, double elements
 std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) {
   const bool bias = workload.model.biases;
   const std::int64_t width = shard.ffn * (workload.model.gated() ? 2 : 1);
-  return {norm(workload, shard, "post_norm"), column_parallel(workload, shard, {"mlp_fc1", shard.tokens, width, shard.hidden, bias}, "mlp"),
-          activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn)),
-          row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp"),
+  const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };
+  return {part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
+          mlp(column_parallel(workload, shard, {"mlp_fc1", shard.tokens, width, shard.hidden, bias}, "mlp")),
+          mlp(activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn))),
+          mlp(row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp")),
           residual(workload, shard, "mlp_residual")};
 }
 

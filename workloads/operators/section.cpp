@@ -28,6 +28,11 @@ Operator memory_bound(std::string name, double bytes, Pass pass, int kernels) {
   return op;
 }
 
+Section part_of(RecomputeModule module, Section section) {
+  section.module = module;
+  return section;
+}
+
 Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass cls) {
   Section section;
   const auto add = [&](std::vector<Item>& items, double bytes, Pass pass, int kernels) {

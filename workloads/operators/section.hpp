@@ -1,6 +1,7 @@
 // A module of a layer with its forward and backward items. Sections are listed in forward order; backward runs them in reverse.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +15,10 @@ struct Section {
   std::vector<Item> forward;
   std::vector<Item> backward;  // in execution order
   double parameters = 0;
-  double expert_parameters = 0;  // of those, what belongs to routed experts
+  double expert_parameters = 0;                          // of those, what belongs to routed experts
+  std::optional<RecomputeModule> module = std::nullopt;  // that it is part of
 };
+[[nodiscard]] Section part_of(RecomputeModule module, Section section);
 
 // Memory-bound kernels: bytes moved forward and backward, and the launches of each. A section without bytes has no item.
 struct Traffic {
