@@ -42,7 +42,19 @@ const std::vector<Choice>& choices() {
   return all;
 }
 
-// The value at a dotted path of the resolved job, a mapping on one line; "" when there is none.
+// As it is written on one line.
+std::string one_line(const config::Node& node) {
+  if (node.is_scalar()) return node.as_string();
+  std::vector<std::string> parts;
+  if (node.is_map()) {
+    for (const std::string& key : node.keys()) parts.push_back(key + ": " + one_line(node.at(key)));
+    return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  for (const config::Node& item : node.items()) parts.push_back(one_line(item));
+  return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+// The value at a dotted path of the resolved job; "" when there is none.
 std::string value_at(const config::Node& resolved, std::string_view path) {
   std::optional<config::Node> node = resolved;
   while (node && !path.empty()) {
@@ -50,11 +62,7 @@ std::string value_at(const config::Node& resolved, std::string_view path) {
     node = node->is_map() ? node->find(path.substr(0, dot)) : std::nullopt;
     path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
   }
-  if (!node || node->is_scalar()) return node ? node->as_string() : "";
-  std::string text = node->to_yaml();
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  std::ranges::replace(text, '\n', ',');
-  return text;
+  return node ? one_line(*node) : "";
 }
 
 std::string shown(const Settings& settings) {
@@ -84,9 +92,10 @@ void add_schedules(const Job& job, std::vector<Settings>& all) {
 // Each module of the model alone; core attention alone is `selective`.
 void add_modules(const Job& job, std::vector<Settings>& all) {
   using enum workloads::RecomputeModule;
+  const std::string now = value_at(job.resolved, "recompute");
   for (const workloads::RecomputeModule module : {layernorm, mla_up_proj, mlp, moe_act, shared_experts}) {
-    if (!workloads::has_module(job.workload.model, module)) continue;
-    all.push_back({{"recompute", fmt::format("{{modules: [{}]}}", workloads::recompute_modules.of(module))}});
+    const std::string alone = fmt::format("{{modules: [{}]}}", workloads::recompute_modules.of(module));
+    if (workloads::has_module(job.workload.model, module) && alone != now) all.push_back({{"recompute", alone}});
   }
 }
 
