@@ -61,6 +61,35 @@ TEST(ExpertOperators, MultiplyEveryActiveWeightOncePerToken) {
   }
 }
 
+int kernels_of(const std::vector<workloads::Item>& items, const std::string& name) {
+  int sum = 0;
+  for (const workloads::Item& item : items) {
+    const auto* op = std::get_if<workloads::Operator>(&item);
+    if (op != nullptr && op->name == name) sum += op->kernels;
+  }
+  return sum;
+}
+
+// Routing and, for the all-to-all, both permutations; interleaved micro-batches add to the former.
+TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
+  for (const char* overlap : {"{ep: false}", "{ep: true}"}) {
+    for (const char* dispatcher : {"alltoall", "hierarchical"}) {
+      const sim::Job job =
+          job_of("qwen3-30b-a3b", 16, "{pp: 2, dp: 8, ep: 8}", fmt::format("overlap: {}\nmoe: {{dispatcher: {}}}\n", overlap, dispatcher));
+      const sim::Software& stack = job.software;
+      const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, LayerKind::experts);
+      const int pairs = job.workload.overlap.ep ? 1 : 0,
+                permutes = job.workload.experts.dispatcher == workloads::Dispatcher::alltoall ? 1 : 0;
+      EXPECT_EQ(kernels_of(layer.forward, "routing"), stack.routing_kernels.forward + pairs * stack.pairing_kernels.forward);
+      EXPECT_EQ(kernels_of(layer.backward, "routing"), stack.routing_kernels.backward + pairs * stack.pairing_kernels.backward);
+      for (const char* name : {"permute", "unpermute"}) {
+        EXPECT_EQ(kernels_of(layer.forward, name), permutes * stack.permutation_kernels.forward) << name;
+        EXPECT_EQ(kernels_of(layer.backward, name), permutes * stack.permutation_kernels.backward) << name;
+      }
+    }
+  }
+}
+
 TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {
   for (const char* name : shipped) {
     for (const char* parallel :
