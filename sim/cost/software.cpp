@@ -79,8 +79,9 @@ struct Share {
 Share share_of(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators) {
   Share share;
   for (const workloads::Operator& op : operators) {
-    share.device_s += gpu.cost->seconds(op) / flash_share(gpu, software, op) + software.launch_s * op.kernels;
     share.kernels += op.kernels;
+    if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
+    share.device_s += gpu.cost->seconds(op) / flash_share(gpu, software, op) + software.launch_s * op.kernels;
   }
   return share;
 }

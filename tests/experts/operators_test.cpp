@@ -70,7 +70,11 @@ int kernels_of(const std::vector<workloads::Item>& items, const std::string& nam
   return sum;
 }
 
-// Routing and, for the all-to-all, both permutations; interleaved micro-batches add to the former.
+int kernels_of(const std::vector<workloads::Operator>& operators, const std::string& name) {
+  return kernels_of(std::vector<workloads::Item>(operators.begin(), operators.end()), name);
+}
+
+// Routing; for the all-to-all both permutations; for interleaved micro-batches the scheduling of attention and router, and of the experts.
 TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
   for (const char* overlap : {"{ep: false}", "{ep: true}"}) {
     for (const char* dispatcher : {"alltoall", "hierarchical"}) {
@@ -80,8 +84,13 @@ TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
       const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, LayerKind::experts);
       const int pairs = job.workload.overlap.ep ? 1 : 0,
                 permutes = job.workload.experts.dispatcher == workloads::Dispatcher::alltoall ? 1 : 0;
-      EXPECT_EQ(kernels_of(layer.forward, "routing"), stack.routing_kernels.forward + pairs * stack.pairing_kernels.forward);
-      EXPECT_EQ(kernels_of(layer.backward, "routing"), stack.routing_kernels.backward + pairs * stack.pairing_kernels.backward);
+      const workloads::ExpertLayer experts(job.workload);
+      EXPECT_EQ(kernels_of(layer.forward, "routing"), stack.routing_kernels.forward);
+      EXPECT_EQ(kernels_of(layer.backward, "routing"), stack.routing_kernels.backward);
+      EXPECT_EQ(kernels_of(layer.forward, "pairing"), pairs * stack.pairing_kernels.forward);
+      EXPECT_EQ(kernels_of(layer.backward, "pairing"), pairs * stack.pairing_kernels.backward);
+      EXPECT_EQ(kernels_of(experts.chunk({Pass::forward}, 0, 0, 0).work, "pairing"), pairs * stack.pairing_kernels.forward);
+      EXPECT_EQ(kernels_of(experts.chunk({Pass::backward_input, true}, 0, 0, 0).work, "pairing"), pairs * stack.pairing_kernels.backward);
       for (const char* name : {"permute", "unpermute"}) {
         EXPECT_EQ(kernels_of(layer.forward, name), permutes * stack.permutation_kernels.forward) << name;
         EXPECT_EQ(kernels_of(layer.backward, name), permutes * stack.permutation_kernels.backward) << name;

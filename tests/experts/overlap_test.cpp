@@ -21,7 +21,7 @@ class OverlappedPairs : public testing::TestWithParam<Layout> {};
 
 sim::Job job_of(const Layout& layout, bool overlap, const char* contention = "{alpha: 1, beta: 1}") {
   return expert_job(16, layout.parallel, "{global: 128, micro: 1, sequence: 4096}",
-                    fmt::format("schedule: {}\noverlap: {{ep: {}}}\n", layout.schedule, overlap), 8, contention);
+                    fmt::format("schedule: {}\noverlap: {{ep: {}}}\ncuda_graphs: true\n", layout.schedule, overlap), 8, contention);
 }
 
 TEST_P(OverlappedPairs, TakeTheTimeAndMemoryOfTheirFormula) {
