@@ -85,7 +85,10 @@ class StageCoster {
       const bool experts = std::holds_alternative<workloads::ExpertSegment>(segment);
       if (pieces_ != nullptr && (experts || !in_dense_)) pieces_->push_back({});
       add(segment, phase, to);
-      if (pieces_ != nullptr && !experts) pieces_->back().compute_s += to.total() - before;
+      if (pieces_ != nullptr && !experts) {
+        PieceTimes& piece = pieces_->back();
+        (std::holds_alternative<workloads::CallSegment>(segment) ? piece.calls_s : piece.compute_s) += to.total() - before;
+      }
       in_dense_ = !experts;
     }
   }
