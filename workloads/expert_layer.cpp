@@ -43,7 +43,7 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
   const std::int64_t rows = std::llround(pairs), ffn = moe.ffn / workload.parallel.etp;
   const std::int64_t width = ffn * (workload.model.gated() ? 2 : 1);
   const bool bias = workload.model.biases;
-  return assemble({sorting(workload, shard, "sort_tokens", pairs),
+  return assemble({pairing(workload), sorting(workload, shard, "sort_tokens", pairs),
                    grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
                    activation_of(workload, pairs), grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
                    sorting(workload, shard, "unsort_tokens", pairs)});

@@ -101,6 +101,11 @@ struct ExpertPlan {
 // How finely a step is cut into operations.
 enum class Granularity { stage, layer, op };
 
+// Launches of a module.
+struct PassKernels {
+  int forward = 1, backward = 1;
+};
+
 // Kernels that the training stack fuses. Each fusion that is missing moves its tensors through device memory more often
 // (docs/operators.md).
 struct KernelFusions {
@@ -114,6 +119,9 @@ struct KernelFusions {
   bool optimizer = true;                // whole Adam update in one pass
   bool grouped_gemm = true;             // one kernel for all of a rank's experts; otherwise each expert has its own
   bool low_precision_dispatch = false;  // 8-bit layers: tokens travel to their experts in 8 bits
+  // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; more for each
+  // piece of a layer (attention and router; experts) when forward and backward of two micro-batches are interleaved (overlap.ep).
+  PassKernels routing_kernels{6, 4}, permutation_kernels{2, 1}, pairing_kernels{0, 0};
 };
 
 struct Workload {

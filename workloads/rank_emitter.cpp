@@ -195,12 +195,18 @@ bool RankEmitter::inside_pair(std::size_t i) {
   return first_of_pair_.has_value();
 }
 
-std::vector<RankEmitter::Piece> RankEmitter::pieces(const Task& task) const {
-  std::vector<Piece> all;
+std::vector<std::vector<RankEmitter::Piece>> RankEmitter::pieces(const Task& task) const {
+  std::vector<std::vector<Piece>> all;
+  bool in_dense = false;
   if (task.unit == nullptr) return all;
   const UnitProgram& program = *task.unit->program;
   const auto add = [&](Pass pass, const std::vector<Segment>& segments, const char* what) {
-    for (const Segment& segment : segments) all.push_back({pass, &segment, what + task.unit->name});
+    for (const Segment& segment : segments) {
+      const bool dense = !std::holds_alternative<ExpertSegment>(segment);
+      if (!dense || !in_dense) all.emplace_back();
+      all.back().push_back({pass, &segment, what + task.unit->name});
+      in_dense = dense;
+    }
   };
   if (task.slot.kind == Slot::Kind::forward) {
     add(Pass::forward, program.forward, "F ");
@@ -234,7 +240,7 @@ std::size_t RankEmitter::overlapped_pair(std::size_t first) {
   ++end;
   chain_.fork();
   for (std::size_t k = 0; first + k < middle || middle + k < end; ++k) {
-    std::vector<Piece> todo[2];
+    std::vector<std::vector<Piece>> todo[2];
     const std::size_t task[2] = {first + k, middle + k};
     const bool there[2] = {task[0] < middle, task[1] < end};
     for (const int thread : {1, 0}) {
@@ -245,10 +251,11 @@ std::size_t RankEmitter::overlapped_pair(std::size_t first) {
     for (std::size_t piece = 0; piece < std::max(todo[0].size(), todo[1].size()); ++piece) {
       for (const int thread : {1, 0}) {
         if (piece >= todo[thread].size()) continue;
-        const Piece& now = todo[thread][piece];
         chain_.enter(thread);
-        chain_.set_pass(now.pass);
-        chain_.run(*now.segment, now.pass == Pass::recompute ? Purpose::recompute : Purpose::compute, now.label);
+        for (const Piece& now : todo[thread][piece]) {
+          chain_.set_pass(now.pass);
+          chain_.run(*now.segment, now.pass == Pass::recompute ? Purpose::recompute : Purpose::compute, now.label);
+        }
       }
     }
     for (const int thread : {1, 0}) {

@@ -35,7 +35,8 @@ class RankEmitter {
     const Segment* segment = nullptr;
     std::string label;
   };
-  [[nodiscard]] std::vector<Piece> pieces(const Task& task) const;
+  // The experts, and what is before, between and behind them.
+  [[nodiscard]] std::vector<std::vector<Piece>> pieces(const Task& task) const;
   void begin_beside(std::size_t i, int thread);
   void end_beside(std::size_t i, int thread);
   void execute(const Task& task);

@@ -35,7 +35,7 @@ double chunked_s(const ChunkTimes& times, const ContentionPair& pair) {
 double paired_s(const std::vector<std::vector<PieceTimes>>& first, const std::vector<std::vector<PieceTimes>>& second,
                 const ContentionPair& pair) {
   const std::vector<std::vector<PieceTimes>>* slots[2] = {&first, &second};
-  double ready[2] = {0, 0}, compute_free = 0, dispatch_free = 0, combine_free = 0, computes = 0, exchanges = 0;
+  double ready[2] = {0, 0}, compute_free = 0, dispatch_free = 0, combine_free = 0, calls_free = 0, computes = 0, exchanges = 0;
   for (std::size_t k = 0; k < std::max(first.size(), second.size()); ++k) {
     const auto count = [&](int slot) { return k < slots[slot]->size() ? (*slots[slot])[k].size() : 0; };
     for (std::size_t piece = 0; piece < std::max(count(0), count(1)); ++piece) {
@@ -44,6 +44,7 @@ double paired_s(const std::vector<std::vector<PieceTimes>>& first, const std::ve
         const PieceTimes& now = (*slots[slot])[k][piece];
         if (now.dispatch_s > 0) ready[slot] = dispatch_free = std::max(ready[slot], dispatch_free) + now.dispatch_s;
         ready[slot] = compute_free = std::max(ready[slot], compute_free) + now.compute_s;
+        if (now.calls_s > 0) ready[slot] = calls_free = std::max(ready[slot], calls_free) + now.calls_s;
         if (now.combine_s > 0) ready[slot] = combine_free = std::max(ready[slot], combine_free) + now.combine_s;
         computes += now.compute_s;
         exchanges += now.dispatch_s + now.combine_s;
@@ -52,8 +53,9 @@ double paired_s(const std::vector<std::vector<PieceTimes>>& first, const std::ve
   }
   // Dispatch and combine share ports: no two exchanges run at once at full speed, and the first and the last computation have none beside
   // them.
+  const auto alone_s = [](const PieceTimes& piece) { return piece.compute_s + piece.calls_s; };
   const double ends =
-      second.empty() || first.empty() || exchanges <= 0 ? 0 : second.front().front().compute_s + first.back().back().compute_s;
+      second.empty() || first.empty() || exchanges <= 0 ? 0 : alone_s(second.front().front()) + alone_s(first.back().back());
   const double end = std::max({ready[0], ready[1], ends + exchanges});
   // While both go on they stretch each other.
   const double together = std::max(0.0, computes + exchanges - end);

@@ -23,9 +23,9 @@ struct ChunkTimes {
 // combine alone. Dispatch and combine share ports: their times add up.
 [[nodiscard]] double chunked_s(const ChunkTimes& times, const ContentionPair& pair);
 
-// One piece of a unit: computation (with what it waits for by itself), and around it the exchange of experts.
+// One piece of a unit: computation, and around it the exchange of experts, or behind it tensor-parallel calls in a stream of their own.
 struct PieceTimes {
-  double dispatch_s = 0, compute_s = 0, combine_s = 0;
+  double dispatch_s = 0, compute_s = 0, combine_s = 0, calls_s = 0;
 };
 // Equation (22): two slots side by side, unit by unit and piece by piece by turns, `second` first: computation in one stream, dispatches
 // and combines in two others, each slot's pieces one after another.

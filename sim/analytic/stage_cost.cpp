@@ -62,8 +62,10 @@ class StageCoster {
     UnitCost& cost = it->second;
     layer_ = unit.first_layer;
     pieces_ = &cost.forward_pieces;
+    in_dense_ = false;
     add(program.forward, Phase::compute, cost.forward);
     pieces_ = &cost.backward_pieces;
+    in_dense_ = false;
     add(program.recompute, Phase::recompute, cost.backward);
     const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
     add(split ? program.backward_input : program.backward, Phase::compute, cost.backward);
@@ -77,13 +79,17 @@ class StageCoster {
     return cost;
   }
 
-  void add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to) const {
+  void add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to) {
     for (const workloads::Segment& segment : segments) {
       const double before = to.total();
       const bool experts = std::holds_alternative<workloads::ExpertSegment>(segment);
-      if (experts && pieces_ != nullptr) pieces_->push_back({});
+      if (pieces_ != nullptr && (experts || !in_dense_)) pieces_->push_back({});
       add(segment, phase, to);
-      if (!experts && pieces_ != nullptr) pieces_->push_back({0, to.total() - before, 0});
+      if (pieces_ != nullptr && !experts) {
+        PieceTimes& piece = pieces_->back();
+        (std::holds_alternative<workloads::CallSegment>(segment) ? piece.calls_s : piece.compute_s) += to.total() - before;
+      }
+      in_dense_ = !experts;
     }
   }
 
@@ -215,6 +221,7 @@ class StageCoster {
   const std::optional<workloads::ExpertLayer>& experts_;
   int layer_ = -1;                             // of the unit at hand
   std::vector<PieceTimes>* pieces_ = nullptr;  // of the pass at hand
+  bool in_dense_ = false;                      // its last piece is none of experts
   std::map<std::pair<const workloads::UnitProgram*, int>, UnitCost> units_;
 };
 

@@ -38,6 +38,7 @@ const std::vector<Choice>& choices() {
       {"overlap.pp", {"false", "true"}},
       {"overlap.dp_gradients", {"false", "true"}},
       {"overlap.dp_parameters", {"false", "true"}},
+      {"cuda_graphs", {"false", "true"}},
   };
   return all;
 }

@@ -46,9 +46,13 @@ struct MemoryOverhead {
 struct Software {
   std::string name;
   std::map<std::string, bool> fusions;  // "softmax", "norm", "activation", "rope", "cross_entropy", ...
-  double launch_s = 0;                  // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
-  double issue_s = 0;                   // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
-  double step_s = 0;                    // per step: data loading, logging, host work that nothing hides
+  workloads::PassKernels routing_kernels = workloads::KernelFusions{}.routing_kernels;
+  workloads::PassKernels permutation_kernels = workloads::KernelFusions{}.permutation_kernels;
+  workloads::PassKernels pairing_kernels = workloads::KernelFusions{}.pairing_kernels;
+  bool replays_graphs = false;  // the job's cuda_graphs: kernels cost the host nothing
+  double launch_s = 0;          // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
+  double issue_s = 0;           // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
+  double step_s = 0;            // per step: data loading, logging, host work that nothing hides
   MemoryOverhead memory;
   bool zero3_by_tensor = false;  // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
   bool early_stop = false;       // recomputation ends with the last tensor that backward reads

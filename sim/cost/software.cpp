@@ -37,9 +37,24 @@ std::map<std::string, bool> read_fusions(const config::Node& node) {
   return fusions;
 }
 
-void read_experts(const config::Node& node, std::map<std::string, bool>& fusions) {
-  node.allow_keys({"grouped_gemm", "low_precision_dispatch"});
-  for (const std::string& key : node.keys()) fusions[key] = node.at(key).as_bool();
+constexpr int most_kernels = 10'000;
+
+void read_kernels(const config::Node& experts, const char* key, workloads::PassKernels& kernels) {
+  const auto node = experts.find(key);
+  if (!node) return;
+  node->allow_keys({"forward", "backward"});
+  kernels.forward = static_cast<int>(node->at("forward").as_int(0, most_kernels));
+  kernels.backward = static_cast<int>(node->at("backward").as_int(0, most_kernels));
+}
+
+void read_experts(const config::Node& node, Software& software) {
+  node.allow_keys({"grouped_gemm", "low_precision_dispatch", "routing_kernels", "permutation_kernels", "pairing_kernels"});
+  for (const Fusion& habit : expert_habits) {
+    if (const auto value = node.find(habit.name)) software.fusions[habit.name] = value->as_bool();
+  }
+  read_kernels(node, "routing_kernels", software.routing_kernels);
+  read_kernels(node, "permutation_kernels", software.permutation_kernels);
+  read_kernels(node, "pairing_kernels", software.pairing_kernels);
 }
 
 // What the stack's generation of flash attention reaches of the GPU's attention line. A head takes the kernel of the next larger dimension.
@@ -54,7 +69,7 @@ double flash_share(const Gpu& gpu, const Software& software, const workloads::Op
 // (7.1 % mean error; 7.3 % with 8, 7.5 % with the larger of both).
 constexpr double queue_knee = 4;
 
-double host_s(const Gpu& gpu, const Software& software) { return gpu.launch_s + software.issue_s; }
+double host_s(const Gpu& gpu, const Software& software) { return software.replays_graphs ? 0 : gpu.launch_s + software.issue_s; }
 
 struct Share {
   double device_s = 0;
@@ -64,8 +79,9 @@ struct Share {
 Share share_of(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators) {
   Share share;
   for (const workloads::Operator& op : operators) {
-    share.device_s += gpu.cost->seconds(op) / flash_share(gpu, software, op) + software.launch_s * op.kernels;
     share.kernels += op.kernels;
+    if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
+    share.device_s += gpu.cost->seconds(op) / flash_share(gpu, software, op) + software.launch_s * op.kernels;
   }
   return share;
 }
@@ -78,7 +94,7 @@ Software read_software(const config::Node& node, const std::string& name) {
   software.name = name;
   static_cast<void>(node.at("source").as_string());
   software.fusions = read_fusions(node.at("fusions"));
-  if (const auto experts = node.find("experts")) read_experts(*experts, software.fusions);
+  if (const auto experts = node.find("experts")) read_experts(*experts, software);
   software.launch_s = node.at("launch").as_quantity(Dimension::time);
   software.issue_s = node.at("issue").as_quantity(Dimension::time);
   software.step_s = node.at("step").as_quantity(Dimension::time);
@@ -96,6 +112,9 @@ KernelFusions kernel_fusions(const Software& software) {
   };
   std::ranges::for_each(all_fusions, take);
   std::ranges::for_each(expert_habits, take);
+  fusions.routing_kernels = software.routing_kernels;
+  fusions.permutation_kernels = software.permutation_kernels;
+  fusions.pairing_kernels = software.pairing_kernels;
   return fusions;
 }
 

@@ -66,6 +66,7 @@ void read_sections(const Node& node, Job& job) {
   workload.recompute.stops_early = job.software.early_stop;
   workload.optimizer.by_tensor = job.software.zero3_by_tensor;
   read_experts(node, workload.experts);
+  if (const auto graphs = node.find("cuda_graphs")) job.software.replays_graphs = graphs->as_bool();
   job.simulation = read_simulation(node);
 }
 
@@ -119,9 +120,9 @@ void add_faults(Node& node, const std::vector<std::string>& more) {
 }  // namespace
 
 Job read_job(Node node, const std::string& name, const Node& models) {
-  node.allow_keys({"name",      "model",      "cluster",  "gpus",       "parallel",  "software", "batch",
-                   "precision", "attention",  "schedule", "recompute",  "optimizer", "offload",  "overlap",
-                   "moe",       "simulation", "training", "checkpoint", "faults",    "recovery"});
+  node.allow_keys({"name",      "model",       "cluster",    "gpus",      "parallel",   "software", "batch",
+                   "precision", "attention",   "schedule",   "recompute", "optimizer",  "offload",  "overlap",
+                   "moe",       "cuda_graphs", "simulation", "training",  "checkpoint", "faults",   "recovery"});
   Job job;
   job.name = node.find("name") ? node.at("name").as_string() : name;
   const JobParts parts = find_parts(node, models);

@@ -138,6 +138,7 @@ Node resolved_job(const Node& node, const Job& job, const JobParts& parts) {
   out.set("batch",
           fmt::format("{{global: {}, micro: {}, sequence: {}}}", workload.batch.global, workload.batch.micro, workload.batch.sequence));
   set_optimisations(workload, out);
+  out.set("cuda_graphs", job.software.replays_graphs ? "true" : "false");
   out.set("simulation", simulation_text(job.simulation));
   if (const auto simulation = node.find("simulation")) {
     for (const std::string key : {"faults", "timeout"}) {

@@ -259,6 +259,24 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
             "  did you mean 'issue'? known: source, fusions, experts, launch, issue, step, flash, early_stop, zero3_by_tensor, memory");
 }
 
+TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
+  const std::string step = "step: 5 ms\n";
+  EXPECT_EQ(software_error(step, step + "experts: {pairing_kernels: {forward: 0, backward: 7}}\n"), "accepted");
+  EXPECT_EQ(software_error(step, step + "experts: {routing_kernels: {forward: 3}}\n"),
+            "s.yaml:7:28: error: missing key 'backward' in experts.routing_kernels\n"
+            "    7 | experts: {routing_kernels: {forward: 3}}\n"
+            "      |                            ^");
+  EXPECT_EQ(software_error(step, step + "experts: {routing_kernels: {forward: 3, backward: -1}}\n"),
+            "s.yaml:7:51: error: experts.routing_kernels.backward must be between 0 and 10000, not -1\n"
+            "    7 | experts: {routing_kernels: {forward: 3, backward: -1}}\n"
+            "      |                                                   ^");
+  EXPECT_EQ(software_error(step, step + "experts: {routing: {forward: 3, backward: 1}}\n"),
+            "s.yaml:7:11: error: unknown key 'routing' in experts\n"
+            "    7 | experts: {routing: {forward: 3, backward: 1}}\n"
+            "      |           ^\n"
+            "  known: grouped_gemm, low_precision_dispatch, routing_kernels, permutation_kernels, pairing_kernels");
+}
+
 const std::string good_memory =
     "step: 5 ms\n"
     "memory: {context: 1 GiB, communicator: 96 MiB, fragmentation: 0.04, buckets: 0 B, gradient_placeholders: true,\n"

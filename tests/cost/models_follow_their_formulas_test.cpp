@@ -144,6 +144,18 @@ TEST(QueuedSeconds, ShareWhatTheGpuWaitsForTheHost) {
   expect_same(queued_seconds(gpu, software, {&op, 1}, queue, 1e-3, 2), 1e-3 + wait / 2);
 }
 
+TEST(QueuedSeconds, OfReplayedGraphsAreTheGpus) {
+  const Gpu gpu = gpu_with_gemm("{model: roofline}");
+  Software software;
+  software.launch_s = 1e-6;
+  software.issue_s = 1e-3;
+  software.replays_graphs = true;
+  workloads::Operator op = moving(1e6);  // 2 us
+  op.kernels = 3;
+  expect_same(operator_seconds(gpu, software, op), 2e-6 + 3e-6);
+  expect_same(queued_seconds(gpu, software, {&op, 1}, {&op, 1}, 1e-6, 1), 2e-6 + 3e-6);
+}
+
 TEST(QueuedSeconds, OfLongKernelsAreTheGpus) {
   const Gpu gpu = gpu_with_gemm("{model: roofline}");
   Software software;

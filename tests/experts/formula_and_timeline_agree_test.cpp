@@ -2,6 +2,8 @@
 // and way of spreading the experts.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "jobs.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
@@ -61,6 +63,26 @@ TEST(BalancedExperts, BesideEveryOtherParallelismShardingAndRecomputation) {
     }
   }
   expect_agreement(expert_job(16, "{dp: 16, ep: 8}", "{global: 32, micro: 1, sequence: 4096}", "optimizer: {sharding: zero3}\n"), "zero3");
+}
+
+// Few tokens: the host sets the pace, unless it replays graphs. Interleaving two micro-batches costs it more.
+TEST(BalancedExperts, BoundByTheHostOrReplayedAsGraphs) {
+  std::map<std::pair<bool, bool>, double> step_s;
+  for (const bool graphs : {false, true}) {
+    for (const bool pairs : {false, true}) {
+      const std::string extra = fmt::format("cuda_graphs: {}\noverlap: {{ep: {}}}\n", graphs, pairs);
+      const sim::Job job = expert_job(8, "{pp: 2, dp: 4, ep: 4}", "{global: 64, micro: 1, sequence: 512}", extra);
+      expect_agreement(job, extra);
+      step_s[{graphs, pairs}] = sim::predict(job).step_s;
+      sim::Job idle_host = job;
+      idle_host.software.issue_s = 0;
+      const double idle_s = sim::predict(idle_host).step_s;
+      EXPECT_TRUE(graphs ? idle_s == sim::predict(job).step_s : idle_s < sim::predict(job).step_s);
+    }
+  }
+  EXPECT_GT((step_s[{false, false}]), 2 * (step_s[{true, false}]));
+  EXPECT_GT((step_s[{false, true}]), (step_s[{false, false}]));
+  EXPECT_LT((step_s[{true, true}]), (step_s[{true, false}]));
 }
 
 }  // namespace

@@ -61,6 +61,44 @@ TEST(ExpertOperators, MultiplyEveryActiveWeightOncePerToken) {
   }
 }
 
+int kernels_of(const std::vector<workloads::Item>& items, const std::string& name) {
+  int sum = 0;
+  for (const workloads::Item& item : items) {
+    const auto* op = std::get_if<workloads::Operator>(&item);
+    if (op != nullptr && op->name == name) sum += op->kernels;
+  }
+  return sum;
+}
+
+int kernels_of(const std::vector<workloads::Operator>& operators, const std::string& name) {
+  return kernels_of(std::vector<workloads::Item>(operators.begin(), operators.end()), name);
+}
+
+// Routing; for the all-to-all both permutations; for interleaved micro-batches the scheduling of attention and router, and of the experts.
+TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
+  for (const char* overlap : {"{ep: false}", "{ep: true}"}) {
+    for (const char* dispatcher : {"alltoall", "hierarchical"}) {
+      const sim::Job job =
+          job_of("qwen3-30b-a3b", 16, "{pp: 2, dp: 8, ep: 8}", fmt::format("overlap: {}\nmoe: {{dispatcher: {}}}\n", overlap, dispatcher));
+      const sim::Software& stack = job.software;
+      const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, LayerKind::experts);
+      const int pairs = job.workload.overlap.ep ? 1 : 0,
+                permutes = job.workload.experts.dispatcher == workloads::Dispatcher::alltoall ? 1 : 0;
+      const workloads::ExpertLayer experts(job.workload);
+      EXPECT_EQ(kernels_of(layer.forward, "routing"), stack.routing_kernels.forward);
+      EXPECT_EQ(kernels_of(layer.backward, "routing"), stack.routing_kernels.backward);
+      EXPECT_EQ(kernels_of(layer.forward, "pairing"), pairs * stack.pairing_kernels.forward);
+      EXPECT_EQ(kernels_of(layer.backward, "pairing"), pairs * stack.pairing_kernels.backward);
+      EXPECT_EQ(kernels_of(experts.chunk({Pass::forward}, 0, 0, 0).work, "pairing"), pairs * stack.pairing_kernels.forward);
+      EXPECT_EQ(kernels_of(experts.chunk({Pass::backward_input, true}, 0, 0, 0).work, "pairing"), pairs * stack.pairing_kernels.backward);
+      for (const char* name : {"permute", "unpermute"}) {
+        EXPECT_EQ(kernels_of(layer.forward, name), permutes * stack.permutation_kernels.forward) << name;
+        EXPECT_EQ(kernels_of(layer.backward, name), permutes * stack.permutation_kernels.backward) << name;
+      }
+    }
+  }
+}
+
 TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {
   for (const char* name : shipped) {
     for (const char* parallel :

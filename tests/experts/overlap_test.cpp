@@ -21,7 +21,7 @@ class OverlappedPairs : public testing::TestWithParam<Layout> {};
 
 sim::Job job_of(const Layout& layout, bool overlap, const char* contention = "{alpha: 1, beta: 1}") {
   return expert_job(16, layout.parallel, "{global: 128, micro: 1, sequence: 4096}",
-                    fmt::format("schedule: {}\noverlap: {{ep: {}}}\n", layout.schedule, overlap), 8, contention);
+                    fmt::format("schedule: {}\noverlap: {{ep: {}}}\ncuda_graphs: true\n", layout.schedule, overlap), 8, contention);
 }
 
 TEST_P(OverlappedPairs, TakeTheTimeAndMemoryOfTheirFormula) {
@@ -49,8 +49,20 @@ INSTANTIATE_TEST_SUITE_P(All, OverlappedPairs,
                                          Layout{"{pp: 4, dp: 4, ep: 4}", "1f1b"},
                                          Layout{"{pp: 2, vpp: 2, dp: 8, ep: 8}", "interleaved-1f1b"},
                                          Layout{"{pp: 4, vpp: 2, dp: 4, ep: 4}", "interleaved-1f1b"},
-                                         Layout{"{pp: 4, dp: 4, ep: 4}", "dualpipe"}),
+                                         Layout{"{pp: 4, dp: 4, ep: 4}", "dualpipe"},
+                                         Layout{"{tp: 2, sp: true, pp: 2, dp: 4, ep: 8, etp: 1}", "1f1b"},
+                                         Layout{"{tp: 2, sp: true, pp: 2, vpp: 2, dp: 4, ep: 4, etp: 2}", "interleaved-1f1b"}),
                          [](const auto& test) { return fmt::format("case{}", test.index); });
+
+// What lies between experts is one piece, whatever collectives are in it: behind them the other slot's exchange hides as without them.
+TEST(OverlappedPair, HidesAsMuchWithTensorParallelism) {
+  const auto hidden = [](const char* parallel) {
+    const Layout layout{parallel, "1f1b"};
+    const sim::StepResult beside = sim::predict(job_of(layout, true)), after = sim::predict(job_of(layout, false));
+    return 1 - beside.mean[sim::Phase::ep] / after.mean[sim::Phase::ep];
+  };
+  EXPECT_GT(hidden("{tp: 2, sp: true, pp: 2, dp: 4, ep: 8, etp: 1}"), 0.9 * hidden("{pp: 2, dp: 8, ep: 8}"));
+}
 
 // By hand. One unit each: 1 of computation, 2 of dispatch, 3 of experts, 2 of combine, 1 of computation.
 TEST(OverlappedPair, OfOneUnitEachByHand) {

@@ -55,7 +55,7 @@ TEST(DoesAResolvedJobRepeat, with_every_option_away_from_its_default) {
       "precision: {compute: fp16, weights: fp16, gradients: bf16, optimizer: bf16}\nattention: flash\nrecompute: {full_layers: 2}\n"
       "optimizer: {sharding: zero3, shard_group: 2}\noverlap: {cp: false, pp: false, dp_gradients: true, dp_parameters: true, tp_splits: "
       "8}\n"
-      "simulation: {granularity: operator, collectives: step, ranks: all, steps: 3, seed: 42}\n"
+      "cuda_graphs: true\nsimulation: {granularity: operator, collectives: step, ranks: all, steps: 3, seed: 42}\n"
       "training: {tokens: 15e12}\ncheckpoint: {interval: 10 min, size: 1 TB, mode: async, to: disk}\nrecovery: {policy: shrink, repair: 4 "
       "h}\nfaults: {all: {source: poisson, rate: 0.005 /day}}\n"));
   const Job again = reloaded(job);
@@ -63,6 +63,7 @@ TEST(DoesAResolvedJobRepeat, with_every_option_away_from_its_default) {
   EXPECT_EQ(again.workload.parallel.order, job.workload.parallel.order);
   EXPECT_EQ(again.workload.recompute.full_layers, 2);
   EXPECT_EQ(again.workload.optimizer.zero_stage, 3);
+  EXPECT_TRUE(again.software.replays_graphs);
   EXPECT_EQ(again.workload.optimizer.shard_group, 2);
   EXPECT_EQ(again.workload.parallel.cp_comm, workloads::ContextComm::all_gather);
   EXPECT_EQ(again.simulation.collectives, Fidelity::step);
@@ -76,6 +77,7 @@ TEST(DoesAResolvedJobRepeat, the_hash_knows_every_setting) {
   EXPECT_EQ(hash.size(), 16U);
   EXPECT_EQ(hash, input_hash(read_text(small_job("precision: bf16\nrecompute: none\n"))));  // the defaults, written down
   EXPECT_NE(hash, input_hash(read_text(small_job("recompute: full\n"))));
+  EXPECT_NE(hash, input_hash(read_text(small_job("cuda_graphs: true\n"))));
   EXPECT_NE(hash, input_hash(read_text(small_job("simulation: {seed: 2}\n"))));
 }
 

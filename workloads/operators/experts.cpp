@@ -15,7 +15,8 @@ Section router(const Workload& workload, const Shard& shard) {
 // Scores in fp32: softmax or sigmoid (in, out), top-k (in), masked probabilities and the map of choices (out), balance loss (in).
 Section choice(const Workload& workload, const Shard& shard) {
   const double scores = static_cast<double>(shard.spread_tokens) * workload.model.moe->experts * fp32;
-  return pointwise("routing", {.forward_bytes = 5 * scores, .backward_bytes = 4 * scores, .forward_kernels = 6, .backward_kernels = 4});
+  const PassKernels& kernels = workload.fusions.routing_kernels;
+  return pointwise("routing", {5 * scores, 4 * scores, kernels.forward, kernels.backward});
 }
 
 // Copies of tokens, sorted by expert, for the all-to-all; afterwards added up again. The other dispatchers do this while they send.
@@ -23,7 +24,8 @@ Section permutation(const Workload& workload, const Shard& shard, const char* na
   if (workload.experts.dispatcher != Dispatcher::alltoall) return {};
   const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
   const double bytes = states * (1 + workload.model.moe->top_k);
-  return pointwise(name, {.forward_bytes = bytes, .backward_bytes = bytes, .forward_kernels = 2, .backward_kernels = 1});
+  const PassKernels& kernels = workload.fusions.permutation_kernels;
+  return pointwise(name, {bytes, bytes, kernels.forward, kernels.backward});
 }
 
 Section routed(const Workload& workload, const Shard& shard) {
@@ -53,10 +55,20 @@ std::vector<Section> shared(const Workload& workload, const Shard& shard) {
 
 }  // namespace
 
+Section pairing(const Workload& workload) {
+  const PassKernels& kernels = workload.fusions.pairing_kernels;
+  Section section;
+  if (!workload.overlap.ep || kernels.forward + kernels.backward == 0) return section;
+  section.forward.emplace_back(memory_bound("pairing", 0, Pass::forward, kernels.forward));
+  section.backward.emplace_back(memory_bound("pairing", 0, Pass::backward_input, kernels.backward));
+  return section;
+}
+
 std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) {
   std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
                                 router(workload, shard),
                                 choice(workload, shard),
+                                pairing(workload),
                                 permutation(workload, shard, "permute"),
                                 routed(workload, shard),
                                 permutation(workload, shard, "unpermute")};

@@ -52,6 +52,8 @@ struct Linear {
 [[nodiscard]] std::vector<Section> attention_sections(const Workload& workload, const Shard& shard);
 [[nodiscard]] std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard);
 [[nodiscard]] std::vector<Section> latent_attention_sections(const Workload& workload, const Shard& shard);  // MLA
+// What the host does more for each piece of a layer (attention and router; experts) when two micro-batches are interleaved.
+[[nodiscard]] Section pairing(const Workload& workload);
 // Norm, router, routed experts (an item of their own), shared experts, residual.
 [[nodiscard]] std::vector<Section> moe_sections(const Workload& workload, const Shard& shard);
 // Activation function over rows x width elements, its gate beside it.
