@@ -23,8 +23,6 @@ struct Unsupported {
 
 const std::array rows{
     Unsupported{"optimizer.kind", [](const Workload& w) { return w.optimizer.kind == "adam" ? "" : config::shown(w.optimizer.kind); }},
-    Unsupported{"offload.activations",
-                [](const Workload& w) { return std::string(w.model.moe && w.offload_activations ? "true for a model with experts" : ""); }},
     Unsupported{"optimizer.shard_group",
                 [](const Workload& w) {
                   const int whole = workloads::replica_sync(w).ranks;
