@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -25,7 +26,12 @@ void check_spread(const Node& node, const Workload& workload) {
   const workloads::Parallel& p = workload.parallel;
   const workloads::MoeSpec& moe = *workload.model.moe;
   if (moe.experts % p.ep != 0) {
-    refuse(node, "parallel.ep", fmt::format("the model's experts ({}) are not a multiple of ep ({})", moe.experts, p.ep));
+    std::vector<int> parts;
+    for (int ep = 1; ep <= moe.experts; ++ep) {
+      if (moe.experts % ep == 0) parts.push_back(ep);
+    }
+    refuse(node, "parallel.ep", fmt::format("the model's experts ({}) are not a multiple of ep ({})", moe.experts, p.ep),
+           fmt::format("ep: {}", fmt::join(parts, ", ")));
   }
   if (moe.ffn % p.etp != 0) {
     refuse(node, "parallel.etp", fmt::format("the model's moe.ffn ({}) is not a multiple of etp ({})", moe.ffn, p.etp));
@@ -69,7 +75,6 @@ void check_overlap(const Node& node, const Workload& workload) {
   }
   if (workload.experts.chunks != 1) no("chunks, which overlap by themselves", "moe.chunks: 1");
   if (workloads::replica_sync(workload).reduce_each_microbatch) no("gradients that are sharded after every micro-batch", "sharding: zero1");
-  if (workload.offload_activations) no("offloaded activations", "offload: {activations: false}");
 }
 
 void check_rows(const Node& node, const Workload& workload) {

@@ -1,5 +1,6 @@
 // The job's `moe` section.
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <span>
@@ -130,7 +131,11 @@ void read_routing(const Node& node, ExpertPlan& experts) {
 
 void read_chunks(const Section& section, ExpertPlan& experts) {
   if (const auto chunks = section.find("chunks")) {
-    const bool automatic = chunks->is_scalar() && chunks->as_string() == "auto";
+    const std::string text = chunks->is_scalar() ? chunks->as_string() : "";
+    const bool automatic = text == "auto";
+    if (!automatic && !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0) {
+      chunks->fail("moe.chunks cannot be " + config::shown(text), "a number of chunks, or auto");
+    }
     experts.chunks = automatic ? 0 : static_cast<int>(chunks->as_int(1, most_chunks));
   }
   if (const auto thresholds = section.find("thresholds")) {

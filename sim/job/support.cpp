@@ -23,6 +23,8 @@ struct Unsupported {
 
 const std::array rows{
     Unsupported{"optimizer.kind", [](const Workload& w) { return w.optimizer.kind == "adam" ? "" : config::shown(w.optimizer.kind); }},
+    Unsupported{"offload.activations",
+                [](const Workload& w) { return std::string(w.overlap.ep && w.offload_activations ? "true with overlap.ep" : ""); }},
     Unsupported{"optimizer.shard_group",
                 [](const Workload& w) {
                   const int whole = workloads::replica_sync(w).ranks;

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <regex>
 #include <set>
 
 #include "jobs.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
+#include "sim/report/memory_table.hpp"
 #include "workloads/expert_loads.hpp"
 
 namespace rehearse::tests {
@@ -96,6 +98,31 @@ TEST(Steps, OfAFileAreItsSteps) {
   EXPECT_EQ(result.experts->step, 1);
   EXPECT_EQ(result.memory.fullest()->step, 1);
   EXPECT_THROW(job(3), config::InputError);
+}
+
+// Who runs out of memory, when, where and of what.
+TEST(Shortage, NamesRankTimeOperationLayerMicrobatchAndStep) {
+  std::string rows;
+  for (int step = 0; step < 2; ++step) {
+    for (int layer = 0; layer < 2; ++layer) {
+      for (int i = 0; i < 4; ++i) {
+        for (int e = 0; e < 16; ++e) {
+          rows += fmt::format("[{}, {}, {}, {}, {}],", step, layer, i, e, e / 2 == 5 && step == 1 && i == 2 && layer == 1 ? 5 : 1);
+        }
+      }
+    }
+  }
+  rows.pop_back();
+  sim::Job job = expert_job(8, "{dp: 8, ep: 8}", "{global: 32, micro: 1, sequence: 4096}",
+                            fmt::format("moe: {{routing: {{counts: [{}]}}}}\nsimulation: {{steps: 2}}\n", rows), 2);
+  job.gpu.memory_bytes = 4.0 * 1024 * 1024 * 1024;
+  const std::string what = sim::shortage(sim::simulate_in_child(job));
+  EXPECT_TRUE(std::regex_match(what, std::regex("simulated: does not fit: rank 5 \\(stage 0\\) needs [0-9.]+ of 3\\.35 GiB at [0-9.]+ ms, "
+                                                "in B layer 1[a-z ]*, micro-batch 2, step 1; [0-9.]+ GiB are missing; the largest part is "
+                                                "[a-z]+, [0-9.]+ GiB")))
+      << what;
+  EXPECT_NE(sim::shortage(sim::predict(job)).find("rank 5 (stage 0)"), std::string::npos) << sim::shortage(sim::predict(job));
+  EXPECT_NE(sim::shortage(sim::predict(job)).find("micro-batch 2, step 1;"), std::string::npos) << sim::shortage(sim::predict(job));
 }
 
 // One timeline of all steps, one behind the other.
