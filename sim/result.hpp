@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,7 +38,8 @@ struct CollectiveResult {
   int ranks = 0;
   double bytes = 0;      // of one call
   long calls = 0;        // per rank and step (largest over ranks)
-  double seconds = 0;    // of one call, alone
+  double seconds = 0;    // of one call, alone; the mean where calls of one size differ (exchanges of tokens that are routed unevenly)
+  double longest_s = 0;  // of those calls
   double in_step_s = 0;  // of one call in the executed step, mean; 0 from the formula. Longer than alone where links are shared
   double algbw_bytes_per_s = 0, busbw_bytes_per_s = 0;
 };
@@ -62,6 +64,8 @@ struct RankMemory {
   double capacity_bytes = 0;  // of the GPU, without what its driver keeps
   double at_s = 0;            // of the peak, since the start of the step; analytic: 0, there is no timeline
   std::string operation;      // that runs at the peak: "B layer 7"
+  int step = 0;               // of the simulated steps, when they differ: the one with the peak
+  int microbatch = -1;        // at whose operation the peak is; -1: at none's
   double cached_bytes = 0;    // free blocks that the allocator keeps
   double stuck_bytes = 0;     // of those, what it cannot give back when memory runs short
   double host_bytes = 0;      // most that it keeps in its host's memory at any time
@@ -89,14 +93,24 @@ struct MemoryResult {
   [[nodiscard]] const RankMemory* fullest() const;
 };
 
-// How unevenly the routed experts are loaded. Tokens are counted in (token, expert) pairs of one micro-batch and layer.
+// Of one step and layer, in (token, expert) pairs of one expert-parallel group.
+struct ExpertLayerLoad {
+  int step = 0, layer = 0;
+  double routed = 0;   // by the routers, over all micro-batches
+  double dropped = 0;  // of those, beyond the experts' capacity
+  int rank = 0;        // representative global rank and micro-batch of the largest load
+  int microbatch = 0;
+  double tokens = 0;  // that this rank's experts get there
+};
+
+// How unevenly the routed experts are loaded: over all simulated steps, where they differ.
 struct ExpertLoadResult {
-  int rank = 0;  // representative global rank, layer and micro-batch of the largest load
-  int layer = 0, microbatch = 0;
-  double tokens = 0;         // that this rank's experts get there
-  double mean_tokens = 0;    // of all ranks, layers and micro-batches
-  double dropped_share = 0;  // of all pairs of the step, beyond the experts' capacity
-  std::vector<int> chunks;   // [layer] of the model, then of MTP modules; 0: no experts
+  int step = 0, rank = 0, layer = 0, microbatch = 0;  // of the largest load, the rank a representative global one
+  double tokens = 0;                                  // (token, expert) pairs of one micro-batch that this rank's experts get there
+  double mean_tokens = 0;                             // the same of all ranks, layers, micro-batches and steps
+  double dropped_share = 0;                           // of all pairs, beyond the experts' capacity
+  std::vector<int> chunks;                            // [layer] of the model, then of MTP modules; 0: no experts
+  std::vector<ExpertLayerLoad> layers;                // with experts, step by step
 };
 
 struct StepResult {
@@ -112,7 +126,7 @@ struct StepResult {
   double model_flops_per_gpu_per_s = 0;  // model FLOPs (no recompute, causal attention counted in full) / (gpus * step)
   double mfu = 0;                        // of the compute precision's dense peak
   double bubble_share = 0;               // bubble / (step - bubble)
-  std::vector<double> step_seconds;      // each simulated step
+  std::vector<double> step_seconds;      // each simulated step. Where they differ (routing), step_s and the phases are their means
   // how it was made
   std::uint64_t seed = 0;
   std::string input_hash;
@@ -201,7 +215,7 @@ struct Timeline {
   std::vector<TimelineFlow> flows;
   std::vector<TimelineInstant> instants;
   std::vector<std::vector<MemorySample>> memory;  // [rank] in order of time; the first at 0
-  std::vector<std::string> names;                 // storage of the event names
+  std::deque<std::string> names;                  // storage of the event names
 };
 
 // Fills mean, throughput, MFU and bubble share from step_s and ranks.

@@ -190,9 +190,9 @@ class RankPlan {
 }  // namespace
 
 std::vector<RankAllocations> allocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
-                                         const std::vector<StageProgram>& stages) {
+                                         const std::vector<StageProgram>& stages, int step) {
   std::optional<ExpertLoads> loads;
-  if (workload.model.moe) loads.emplace(workload);
+  if (workload.model.moe) loads.emplace(workload, step);
   const RankGrid grid = rank_grid(workload);
   const std::vector<std::vector<Task>> tasks = tasks_of(graph);
   const std::vector<CopiesOfRank> copies = copies_of(graph);

@@ -30,9 +30,9 @@ struct RankAllocations {
 // out has ended, and again from the start of their copy in. The host holds them from the start of their copy out until their backward
 // begins. With ZeRO-3 its weights are gathered while it runs, and already while the unit before it runs when overlap.dp_parameters is on;
 // gradients that are reduced after every micro-batch live while its backward runs, and while the next unit runs when overlap.dp_gradients
-// is on. A message between stages has a buffer while the slot before the one that uses it runs, when overlap.pp is on; without it the
-// buffer becomes the input at once.
+// is on. `step` is that of the routing. A message between stages has a buffer while the slot before the one that uses it runs, when
+// overlap.pp is on; without it the buffer becomes the input at once.
 [[nodiscard]] std::vector<RankAllocations> allocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
-                                                       const std::vector<StageProgram>& stages);
+                                                       const std::vector<StageProgram>& stages, int step = 0);
 
 }  // namespace rehearse::workloads

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace rehearse::workloads {
@@ -60,6 +61,14 @@ PortLoads all_alike(const Exchange& exchange, const GroupShape& group) {
   return loads;
 }
 
+// Shares of a member's pairs that go to each.
+std::vector<double> shares_of(std::span<const double> row) {
+  const double pairs = std::accumulate(row.begin(), row.end(), 0.0);
+  std::vector<double> shares;
+  for (const double to : row) shares.push_back(pairs > 0 ? to / pairs : 0);
+  return shares;
+}
+
 // Probability that a token enters each domain, when its experts lie in at most domains_per_token of them.
 std::vector<double> entered(const Exchange& exchange, const std::vector<double>& share) {
   std::vector<double> hit;
@@ -100,6 +109,45 @@ PortLoads over_counterparts(const Exchange& exchange, const GroupShape& group) {
   return loads;
 }
 
+// The same of members that differ, each by its own row. A member's counterparts have its place in the other domains.
+PortLoads over_counterparts_by_row(const Exchange& exchange, const GroupShape& group) {
+  const int n = exchange.members(), domains = group.domains();
+  std::vector<std::vector<int>> members(static_cast<std::size_t>(domains));
+  std::vector<std::size_t> place;
+  for (int i = 0; i < n; ++i) {
+    std::vector<int>& own = members[group.domain[i]];
+    place.push_back(own.size());
+    own.push_back(i);
+  }
+  PortLoads loads = nothing(n);
+  loads.forwards = domains > 1;
+  for (int from = 0; from < n; ++from) {
+    const std::span row = std::span(exchange.pairs).subspan(static_cast<std::size_t>(from) * n, n);
+    const double token_bytes = std::accumulate(row.begin(), row.end(), 0.0) / exchange.top_k * exchange.bytes_per_pair;
+    const std::vector<double> share = shares_of(row), across = entered(exchange, per_domain(share, group));
+    for (int domain = 0; domain < domains; ++domain) {
+      const int enters = members[domain][place[from]];  // passes on what is for its domain
+      if (enters != from) {
+        loads.inter_out[from] += token_bytes * across[domain];
+        loads.inter_in[enters] += token_bytes * across[domain];
+      }
+      for (const int to : members[domain]) {
+        if (to == enters) continue;
+        const double copies = token_bytes * (1 - missed(share[to], exchange.top_k, exchange.experts));
+        loads.intra_out[enters] += copies;
+        loads.intra_in[to] += copies;
+      }
+    }
+  }
+  return loads;
+}
+
+PortLoads forward_loads(const Exchange& exchange, const GroupShape& group) {
+  const bool counterparts = exchange.hierarchical && group.uniform();
+  if (exchange.full) return counterparts ? over_counterparts_by_row(exchange, group) : pair_by_pair(exchange, group);
+  return counterparts ? over_counterparts(exchange, group) : all_alike(exchange, group);
+}
+
 }  // namespace
 
 int Exchange::members() const {
@@ -116,9 +164,7 @@ double PortLoads::most_intra() const { return std::max(*std::ranges::max_element
 double PortLoads::most_inter() const { return std::max(*std::ranges::max_element(inter_out), *std::ranges::max_element(inter_in)); }
 
 PortLoads port_loads(const Exchange& exchange, const GroupShape& group) {
-  PortLoads loads = exchange.full                              ? pair_by_pair(exchange, group)
-                    : exchange.hierarchical && group.uniform() ? over_counterparts(exchange, group)
-                                                               : all_alike(exchange, group);
+  PortLoads loads = forward_loads(exchange, group);
   return exchange.reversed ? back(std::move(loads)) : loads;
 }
 

@@ -31,7 +31,7 @@ struct PortLoads {
   [[nodiscard]] double most_intra() const;
   [[nodiscard]] double most_inter() const;
 };
-// O(n) when all members send alike. A hierarchical exchange of a group whose domains differ in size goes pair by pair.
+// O(n) when all members send alike, else O(n^2). A hierarchical exchange of a group whose domains differ in size goes pair by pair.
 [[nodiscard]] PortLoads port_loads(const Exchange& exchange, const GroupShape& group);
 
 // Probability that none of the k distinct experts of a token lies in a part with this share of the traffic: exact when tokens choose among

@@ -99,8 +99,14 @@ std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, int chunks,
   const Shard shard = shard_of(workload_);
   const bool narrow = dispatch && shard.low_precision() && workload_.fusions.low_precision_dispatch;
   Exchange exchange;
-  for (int to = 0; to < workload_.parallel.ep; ++to) {
-    exchange.pairs.push_back(loads_.received(to, layer, microbatch) / (workload_.parallel.ep * workload_.parallel.etp * chunks));
+  if (loads_.senders_alike()) {
+    for (int to = 0; to < workload_.parallel.ep; ++to) {
+      exchange.pairs.push_back(loads_.received(to, layer, microbatch) / (workload_.parallel.ep * workload_.parallel.etp * chunks));
+    }
+  } else {
+    exchange.full = true;
+    exchange.pairs = loads_.at(layer, microbatch).sent;
+    for (double& pairs : exchange.pairs) pairs /= chunks;
   }
   exchange.bytes_per_pair = static_cast<double>(shard.hidden) * (narrow ? bytes_of(shard.linear) : shard.element);
   exchange.reversed = !dispatch;

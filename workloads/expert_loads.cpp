@@ -1,10 +1,11 @@
 #include "workloads/expert_loads.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "workloads/operators/shard.hpp"
-#include "workloads/routing.hpp"
+#include "workloads/random.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -35,7 +36,8 @@ ExpertLoads::ExpertLoads(const Workload& workload, int step)
     : workload_(workload),
       step_(step),
       per_rank_(workload.model.moe->experts / workload.parallel.ep),
-      even_(RoutingRegistry::get(workload.experts.routing).even()) {
+      even_(RoutingRegistry::get(workload.experts.routing).even()),
+      alike_(even_ || workload.experts.senders == Senders::alike) {
   own_pairs_ = static_cast<double>(shard_of(workload).spread_tokens) * workload.model.moe->top_k;
 }
 
@@ -45,17 +47,57 @@ const LayerLoad& ExpertLoads::at(int layer, int microbatch) const {
   return it != loads_.end() ? it->second : loads_.emplace(key, load(key.first, key.second)).first->second;
 }
 
-LayerLoad ExpertLoads::load(int layer, int microbatch) const {
+// Pairs by expert, before drops.
+std::vector<double> ExpertLoads::choices(const RoutingPlace& place, double pairs) const {
   const MoeSpec& moe = *workload_.model.moe;
-  LayerLoad load;
-  load.tokens = RoutingRegistry::get(workload_.experts.routing).shares(workload_.experts, moe.experts, {step_, layer, microbatch});
-  limit(load.tokens, 1.0 / moe.top_k);
+  std::vector<double> shares = RoutingRegistry::get(workload_.experts.routing).shares(workload_.experts, moe.experts, place);
+  limit(shares, 1.0 / moe.top_k);
+  for (double& share : shares) share *= pairs;
+  return shares;
+}
+
+LayerLoad ExpertLoads::load(int layer, int microbatch) const {
+  if (!alike_) return load_by_sender(layer, microbatch);
+  const int experts = workload_.model.moe->experts;
   const double pairs = own_pairs_ * workload_.parallel.ep * workload_.parallel.etp;
-  const double capacity = workload_.experts.capacity_factor > 0 ? workload_.experts.capacity_factor * pairs / moe.experts : pairs;
+  const double capacity = workload_.experts.capacity_factor > 0 ? workload_.experts.capacity_factor * pairs / experts : pairs;
+  LayerLoad load;
+  load.tokens = choices({step_, layer, microbatch}, pairs);
   for (double& tokens : load.tokens) {
-    tokens *= pairs;
     load.dropped += std::max(0.0, tokens - capacity);
     tokens = std::min(tokens, capacity);
+  }
+  return load;
+}
+
+// Every sender keeps to the capacity by itself, before it dispatches, as Megatron-LM counts it: factor times its balanced share.
+LayerLoad ExpertLoads::load_by_sender(int layer, int microbatch) const {
+  const MoeSpec& moe = *workload_.model.moe;
+  const int ep = workload_.parallel.ep, etp = workload_.parallel.etp;
+  const bool sampled = workload_.experts.senders == Senders::sampled;
+  const double capacity = workload_.experts.capacity_factor > 0 ? workload_.experts.capacity_factor * own_pairs_ / moe.experts : own_pairs_;
+  LayerLoad load;
+  load.tokens.assign(static_cast<std::size_t>(moe.experts), 0.0);
+  load.sent.assign(static_cast<std::size_t>(ep) * ep, 0.0);
+  load.dropped_by.assign(static_cast<std::size_t>(ep), 0.0);
+  const std::vector<double> of_layer = sampled ? choices({step_, layer, microbatch}, 1) : std::vector<double>{};
+  for (int sender = 0; sender < ep; ++sender) {
+    const RoutingPlace place{step_, layer, microbatch, sender};
+    std::vector<double> row;
+    if (sampled) {
+      Random random(seed_of(workload_.experts, place));
+      row = multinomial(std::llround(own_pairs_), of_layer, random);
+      limit(row, own_pairs_ / moe.top_k);
+    } else {
+      row = choices(place, own_pairs_);
+    }
+    for (int e = 0; e < moe.experts; ++e) {
+      const double kept = std::min(row[e], capacity);
+      load.tokens[e] += kept * etp;
+      load.sent[static_cast<std::size_t>(sender) * ep + e / per_rank_] += kept;
+      load.dropped_by[sender] += row[e] - kept;
+    }
+    load.dropped += load.dropped_by[sender] * etp;
   }
   return load;
 }

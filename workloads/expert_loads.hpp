@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "workloads/plan.hpp"
+#include "workloads/routing.hpp"
 
 namespace rehearse::workloads {
 
@@ -13,6 +14,9 @@ namespace rehearse::workloads {
 struct LayerLoad {
   std::vector<double> tokens;  // [expert]
   double dropped = 0;          // beyond the experts' capacity
+  // Of senders that differ (otherwise empty): pairs that the rank at place i of the group sends to the one at place j, [i * ep + j], and
+  // what of its pairs was dropped, [i]. etp > 1: of one of the group's planes; they send alike.
+  std::vector<double> sent, dropped_by;
 };
 
 class ExpertLoads {
@@ -22,6 +26,8 @@ class ExpertLoads {
 
   // All experts get the same at every place.
   [[nodiscard]] bool even() const { return even_; }
+  // All ranks of a group send in the same proportions.
+  [[nodiscard]] bool senders_alike() const { return alike_; }
   [[nodiscard]] const LayerLoad& at(int layer, int microbatch) const;
   // Pairs that the experts of ep rank `rank` get.
   [[nodiscard]] double received(int rank, int layer, int microbatch) const;
@@ -30,9 +36,11 @@ class ExpertLoads {
 
  private:
   [[nodiscard]] LayerLoad load(int layer, int microbatch) const;
+  [[nodiscard]] LayerLoad load_by_sender(int layer, int microbatch) const;
+  [[nodiscard]] std::vector<double> choices(const RoutingPlace& place, double pairs) const;
   const Workload& workload_;
   int step_, per_rank_;
-  bool even_;
+  bool even_, alike_;
   double own_pairs_ = 0;
   mutable std::map<std::pair<int, int>, LayerLoad> loads_;
 };

@@ -50,6 +50,7 @@ inline const Names<ContextComm> context_comms{
     {"ring", ContextComm::ring}, {"all-gather", ContextComm::all_gather}, {"all-to-all", ContextComm::all_to_all}};
 inline const Names<Dispatcher> dispatchers{
     {"alltoall", Dispatcher::alltoall}, {"allgather", Dispatcher::allgather}, {"hierarchical", Dispatcher::hierarchical}};
+inline const Names<Senders> senders{{"alike", Senders::alike}, {"sampled", Senders::sampled}, {"own", Senders::own}};
 inline const Names<RecomputeKind> recompute_kinds{
     {"none", RecomputeKind::none}, {"selective", RecomputeKind::selective}, {"full", RecomputeKind::full}};
 inline const Names<RecomputeModule> recompute_modules{

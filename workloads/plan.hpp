@@ -76,17 +76,23 @@ struct Overlap {
 // once per domain and token, and from there over the scale-up fabric (DeepEP).
 enum class Dispatcher { alltoall, allgather, hierarchical };
 
+// How the ranks of an expert-parallel group differ in where they send their tokens: all in the layer's proportions; by chance, every token
+// choosing by the layer's popularity; or each by a popularity of its own.
+enum class Senders { alike, sampled, own };
+
 // Tokens that an expert gets in a layer for a micro-batch, out of a file.
 struct RoutedTokens {
   int step = 0, layer = 0, microbatch = 0, expert = 0;
   double tokens = 0;
+  int sender = 0;  // Senders::own: the place in the expert-parallel group of the rank that they come from
 };
 
 // How the routed experts of MoE layers work (docs/moe.md).
 struct ExpertPlan {
   std::string routing = "balanced";  // a registered name (workloads/routing.hpp)
   double skew = 0;                   // zipf: exponent; dirichlet: concentration
-  std::vector<RoutedTokens> counts;  // of routing: counts, sorted by step, layer, micro-batch, expert
+  Senders senders = Senders::alike;
+  std::vector<RoutedTokens> counts;  // of routing: counts, sorted by step, layer, micro-batch, sender, expert
   std::uint64_t seed = 1;            // of random routing
   double capacity_factor = 0;        // an expert takes at most so many times its balanced share; 0: all that come
   int nodes_per_token = 0;           // the most domains that one token's experts may lie in; 0: any number

@@ -144,10 +144,17 @@ void RankEmitter::plan_offloading() {
   offloading_ = offloading(unit_turns(ScheduleRegistry::get(build_.workload.schedule).order(build_.shape, stage_), program_), program_);
 }
 
+double RankEmitter::offloaded_bytes(const Task& t) const {
+  const UnitProgram& program = *t.unit->program;
+  if (program.offloaded_per_pair == 0) return program.offloaded_bytes;
+  const double pairs = build_.experts->loads().received(build_.grid.expert_rank(global_), t.unit->first_layer, t.slot.microbatch);
+  return program.offloaded_bytes + pairs * program.offloaded_per_pair;
+}
+
 void RankEmitter::store(const Task& t) {
   if (t.unit == nullptr || !offloading_.leave[t.turn]) return;
-  const double bytes = t.unit->program->offloaded_bytes;
-  const OpId id = chain_.copy_beside("activations to host", GroupKind::to_host, bytes, chain_.tail(), "offload " + t.unit->name);
+  const OpId id =
+      chain_.copy_beside("activations to host", GroupKind::to_host, offloaded_bytes(t), chain_.tail(), "offload " + t.unit->name);
   left_[t.turn] = stored_[{t.unit, t.slot.microbatch}] = id;
 }
 
@@ -161,8 +168,7 @@ void RankEmitter::fetch(std::size_t turn) {
   Place place = place_of(t);
   place.pass = Pass::backward_input;
   chain_.move_to(place);
-  fetched_[turn] =
-      chain_.copy_beside("activations from host", GroupKind::from_host, t.unit->program->offloaded_bytes, after, "fetch " + t.unit->name);
+  fetched_[turn] = chain_.copy_beside("activations from host", GroupKind::from_host, offloaded_bytes(t), after, "fetch " + t.unit->name);
 }
 
 void RankEmitter::wait_for_copies(const Task& t) {

@@ -62,6 +62,7 @@ class RankEmitter {
   void plan_offloading();
   void fetch(std::size_t turn);
   void wait_for_copies(const Task& task);
+  [[nodiscard]] double offloaded_bytes(const Task& t) const;
   void store(const Task& task);
 
   Build& build_;

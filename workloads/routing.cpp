@@ -17,6 +17,7 @@ std::uint64_t seed_of(const ExpertPlan& plan, const RoutingPlace& place) {
   for (const int part : {place.step, place.layer, place.microbatch}) {
     state = mixed(state + 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(part));
   }
+  if (place.sender >= 0) state = mixed(state + 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(place.sender));
   return state;
 }
 

@@ -9,9 +9,10 @@
 
 namespace rehearse::workloads {
 
-// Of one layer of the model, micro-batch and step, each counted from 0. The data-parallel replicas of a layer route alike.
+// Of one layer of the model, micro-batch and step, each counted from 0; where senders have a popularity of their own, of one of them by its
+// place in the expert-parallel group, otherwise -1. The data-parallel replicas of a layer route alike.
 struct RoutingPlace {
-  int step = 0, layer = 0, microbatch = 0;
+  int step = 0, layer = 0, microbatch = 0, sender = -1;
 };
 
 class Routing {

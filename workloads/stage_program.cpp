@@ -195,7 +195,10 @@ class LayerPrograms {
     auto& program = programs_[{recomputed, layers, kind}];
     if (program) return program;
     UnitProgram made = compile(layer_program(workload_, recomputed, kind), workload_, granularity_, layers);
-    if (workload_.offload_activations) made.offloaded_bytes = layers * layer_activation_bytes(workload_, recomputed, kind);
+    if (workload_.offload_activations) {
+      made.offloaded_bytes = layers * layer_activation_bytes(workload_, recomputed, kind);
+      if (kind == LayerKind::experts) made.offloaded_per_pair = received_activation_bytes(workload_, recomputed);
+    }
     program = std::make_shared<const UnitProgram>(std::move(made));
     return program;
   }

@@ -55,6 +55,7 @@ struct UnitProgram {
   double parameters = 0;                                 // of dense matrices and experts
   double expert_parameters = 0;                          // of experts
   double offloaded_bytes = 0;                            // activations that move to the host's memory between forward and backward
+  double offloaded_per_pair = 0;                         // and of them for every (token, expert) pair that a layer's experts get
 };
 
 enum class UnitKind : std::uint8_t { embedding, layer, prediction, head };

@@ -47,7 +47,7 @@ Folding folded_by_stage(const Workload& workload) {
   return folding;
 }
 
-StepGraph build_step(const Workload& workload, Granularity granularity, const Folding& folding) {
+StepGraph build_step(const Workload& workload, Granularity granularity, const Folding& folding, int step) {
   Build build{workload,
               folding,
               ScheduleRegistry::get(workload.schedule),
@@ -58,7 +58,7 @@ StepGraph build_step(const Workload& workload, Granularity granularity, const Fo
               pipeline_message_bytes(workload),
               StepGraphBuilder(folding.ranks),
               {}};
-  if (workload.model.moe) build.experts = std::make_shared<ExpertLayer>(workload);
+  if (workload.model.moe) build.experts = std::make_shared<ExpertLayer>(workload, step);
   std::vector<SlotTable> tables;
   for (std::uint32_t rank = 0; rank < folding.ranks.size(); ++rank) tables.push_back(RankEmitter(build, rank).emit());
   link_all(build, tables);

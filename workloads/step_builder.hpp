@@ -21,6 +21,7 @@ struct Folding {
 // One rank per pipeline stage: right whenever the fabric looks the same from all ranks of a stage.
 [[nodiscard]] Folding folded_by_stage(const Workload& workload);
 
-[[nodiscard]] StepGraph build_step(const Workload& workload, Granularity granularity, const Folding& folding);
+// `step`: of the routing, where tokens are routed anew in every step; the operations are the same in all, what they work on is not.
+[[nodiscard]] StepGraph build_step(const Workload& workload, Granularity granularity, const Folding& folding, int step = 0);
 
 }  // namespace rehearse::workloads

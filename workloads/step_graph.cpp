@@ -1,6 +1,7 @@
 #include "workloads/step_graph.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 #include <stdexcept>
@@ -98,8 +99,9 @@ std::uint32_t StepGraphBuilder::add_group(GroupKind kind, std::vector<int> membe
   for (const std::uint32_t rank : folded) key += ',' + std::to_string(rank);
   const std::uint32_t meeting = intern(meetings_, std::move(key));
   if (meeting == joints_of_meeting_.size()) joints_of_meeting_.emplace_back();
-  graph_.groups.push_back({kind, std::move(members), meeting});
-  return static_cast<std::uint32_t>(graph_.groups.size() - 1);
+  const std::uint32_t index = intern(groups_, fmt::format("{}:{}", static_cast<int>(kind), fmt::join(members, ",")));
+  if (index == graph_.groups.size()) graph_.groups.push_back({kind, std::move(members), meeting});
+  return index;
 }
 
 std::uint32_t StepGraphBuilder::add_call(const Communication& what, int repeat, std::uint32_t group) {

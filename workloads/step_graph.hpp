@@ -106,7 +106,7 @@ class StepGraphBuilder {
   OpId add(Op op, std::string_view label);
   void depend(OpId before, OpId after);  // `after` starts when `before` has ended
   std::uint32_t add_work(Work work);
-  // `folded`: the simulated ranks of the members, sorted and unique.
+  // Equal groups share an entry. `folded`: the simulated ranks of the members, sorted and unique.
   std::uint32_t add_group(GroupKind kind, std::vector<int> members, const std::vector<std::uint32_t>& folded);
   std::uint32_t add_call(const Communication& what, int repeat, std::uint32_t group);  // equal calls share an entry
   void set_receiver(OpId p2p, std::uint32_t simulated_rank);
@@ -122,7 +122,7 @@ class StepGraphBuilder {
   StepGraph graph_;
   std::vector<std::pair<OpId, OpId>> edges_;
   std::vector<OpId> last_in_stream_;  // [rank * streams + stream]
-  std::unordered_map<std::string, std::uint32_t> labels_, meetings_, calls_;
+  std::unordered_map<std::string, std::uint32_t> labels_, meetings_, groups_, calls_;
   std::vector<std::vector<std::uint32_t>> joints_of_meeting_;   // [meeting]: joints in order of occurrence
   std::unordered_map<std::uint64_t, std::size_t> joints_seen_;  // (rank, meeting) -> how many of them this rank has joined
 };

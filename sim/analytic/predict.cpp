@@ -21,8 +21,8 @@ PhaseTimes operator+(PhaseTimes a, const PhaseTimes& b) {
 
 class Prediction {
  public:
-  explicit Prediction(const Job& job)
-      : job_(job), model_(job.cluster, job.workload, job.simulation.algorithm), stages_(stage_costs(job, model_)) {
+  Prediction(const Job& job, int step)
+      : job_(job), model_(job.cluster, job.workload, job.simulation.algorithm), stages_(stage_costs(job, model_, step)) {
     const auto programs = workloads::stage_programs(job.workload, Granularity::layer);
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       replicas_.emplace_back(job, stages_[s]);
@@ -40,8 +40,6 @@ class Prediction {
     result.step_s = job_.software.step_s + start + pipeline + end_s(times);  // (14)
     for (int s = 0; s < stages(); ++s) result.ranks.push_back(rank_result(s, exposed_pp, start, result.step_s));
     result.step_seconds = {result.step_s};
-    result.memory = predicted_memory(job_);
-    finish_for(job_, result);
     return result;
   }
 
@@ -172,6 +170,13 @@ class Prediction {
 
 }  // namespace
 
-StepResult predict(const Job& job) { return Prediction(job).result(); }
+StepResult predict(const Job& job) {
+  std::vector<StepResult> steps;
+  for (int step = 0; step < job.distinct_steps(); ++step) steps.push_back(Prediction(job, step).result());
+  StepResult result = mean_step(job, std::move(steps));
+  result.memory = predicted_memory(job);
+  finish_for(job, result);
+  return result;
+}
 
 }  // namespace rehearse::sim

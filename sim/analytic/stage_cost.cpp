@@ -74,7 +74,8 @@ class StageCoster {
     cost.gather_s = gather_s(program.parameters, program.expert_parameters);
     cost.reduce_s = reduce_s(program.parameters, program.expert_parameters);
     if (program.offloaded_bytes > 0) {
-      cost.copy_s = seconds({"", CollectiveKind::send_recv, GroupKind::to_host, program.offloaded_bytes, workloads::Pass::forward});
+      const double bytes = program.offloaded_bytes + program.offloaded_per_pair * (own ? most_pairs(unit.first_layer) : 0);
+      cost.copy_s = seconds({"", CollectiveKind::send_recv, GroupKind::to_host, bytes, workloads::Pass::forward});
     }
     return cost;
   }
@@ -159,6 +160,19 @@ class StageCoster {
     return sum;
   }
 
+  // Pairs that the hottest rank's experts get, in the mean micro-batch.
+  [[nodiscard]] double most_pairs(int layer) const {
+    const workloads::ExpertLoads& loads = experts_->loads();
+    const int microbatches = loads.even() ? 1 : job_.workload.microbatches(), ranks = loads.even() ? 1 : job_.workload.parallel.ep;
+    double sum = 0;
+    for (int i = 0; i < microbatches; ++i) {
+      double most = 0;
+      for (int rank = 0; rank < ranks; ++rank) most = std::max(most, loads.received(rank, layer, i));
+      sum += most;
+    }
+    return sum / microbatches;
+  }
+
   // Micro-batches and ranks that get different tokens: the ranks of a group wait for the one that takes longest, micro-batches follow one
   // another and count with their mean.
   void add_experts(const workloads::RoutedExperts& what, Phase phase, PhaseTimes& to) const {
@@ -227,11 +241,11 @@ class StageCoster {
 
 }  // namespace
 
-std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model) {
+std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model, int step) {
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   const std::vector<workloads::StageProgram> programs = workloads::stage_programs(job.workload, Granularity::layer);
   std::optional<workloads::ExpertLayer> experts;
-  if (job.workload.model.moe) experts.emplace(job.workload);
+  if (job.workload.model.moe) experts.emplace(job.workload, step);
   std::vector<StageCost> costs;
   for (int stage = 0; stage < static_cast<int>(programs.size()); ++stage) {
     costs.push_back(StageCoster(job, model, grid, stage, experts).cost(programs[stage]));

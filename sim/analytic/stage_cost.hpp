@@ -34,6 +34,7 @@ struct StageCost {
 };
 
 // One per pipeline stage, seen from its first rank.
-[[nodiscard]] std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model);
+// `step`: of the routing.
+[[nodiscard]] std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model, int step = 0);
 
 }  // namespace rehearse::sim

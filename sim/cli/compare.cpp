@@ -90,13 +90,13 @@ Exit compare(CompareOptions& all) {
 // Each in a process of its own. Fits as far as the last one does.
 Exit compare_methods(JobOptions& options, const std::string& list) {
   const std::vector<sim::Method> methods = sim::parse_methods(list);
+  if (const workloads::Model model = options.load({}).workload.model; !model.moe) {
+    throw config::InputError("--methods compares ways to run layers with experts, and model '" + model.name + "' has none");
+  }
   std::vector<sim::MethodResult> results;
   sim::JobSummary summary;
   for (const sim::Method& method : methods) {
     const sim::Job job = options.load(method.sets);
-    if (!job.workload.model.moe) {
-      throw config::InputError("--methods compares ways to run layers with experts, and model '" + job.workload.model.name + "' has none");
-    }
     if (results.empty()) summary = sim::summary_of(job);
     results.push_back({method.name, sim::simulate_in_child(job)});
   }

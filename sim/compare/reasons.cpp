@@ -44,6 +44,7 @@ class Explainer {
     switch (d.phase) {
       case Phase::compute:
       case Phase::recompute:
+        if (difference < 0 && hot()) return "the formula counts the hottest rank's experts for all; on the timeline the others wait for it";
         return "computation is stretched by alpha while communication overlaps it; the formula books that under the communication";
       case Phase::tp:
         return shared("tp");
@@ -83,6 +84,11 @@ class Explainer {
   }
 
  private:
+  // Whether some rank's experts get more than others'.
+  [[nodiscard]] bool hot() const {
+    return c_.analytic.experts && c_.analytic.experts->tokens > noticeable * c_.analytic.experts->mean_tokens;
+  }
+
   // How much longer than alone the calls of a group took in the simulated step.
   [[nodiscard]] double stretch(std::string_view group) const {
     double alone = 0, in_step = 0;

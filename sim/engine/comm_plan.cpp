@@ -199,8 +199,7 @@ double CommPlanner::port_rate(PortKind kind) const {
 }
 
 void CommPlanner::note_port(std::uint32_t simulated, PortKind kind, LinkIndex link, double bytes_per_s) {
-  const auto same = [&](const PortLink& p) { return p.rank == simulated && p.link == link; };
-  if (std::ranges::none_of(port_links_, same)) port_links_.push_back({simulated, kind, link, bytes_per_s});
+  if (noted_.emplace(simulated, link).second) port_links_.push_back({simulated, kind, link, bytes_per_s});
 }
 
 CommPlan CommPlanner::plan_transfers(std::uint32_t call, bool by_round) {

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/machine.hpp"
@@ -100,6 +102,7 @@ class CommPlanner {
   std::map<topology::LinkId, LinkIndex> fabric_links_;
   std::map<std::tuple<int, int, int, std::uint64_t>, std::vector<LinkIndex>> routes_;
   std::vector<PortLink> port_links_;
+  std::set<std::pair<std::uint32_t, LinkIndex>> noted_;  // in them: simulated rank and link
 };
 
 }  // namespace rehearse::sim

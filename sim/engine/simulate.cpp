@@ -1,5 +1,6 @@
 #include "sim/engine/simulate.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "sim/engine/child_process.hpp"
@@ -26,10 +27,11 @@ struct Prepared {
   workloads::StepGraph graph;
   Prices prices;
 
-  explicit Prepared(const Job& job)
+  // Of a step of the routing.
+  explicit Prepared(const Job& job, int step = 0)
       : model(with_slow_trunks(job), job.workload, job.simulation.algorithm),
         folding(job.simulation.all_ranks ? workloads::unfolded(job.workload) : fold(job.workload, model, job.simulation.faults)),
-        graph(workloads::build_step(job.workload, job.simulation.granularity, folding)),
+        graph(workloads::build_step(job.workload, job.simulation.granularity, folding, step)),
         prices(price_graph(job, model, graph)) {}
 };
 
@@ -54,22 +56,8 @@ std::vector<Execution> execute_on_simgrid(const Job& job, const Prepared& prepar
   return execute({job, prepared.graph, prepared.prices, plans, planner.port_links(), hosts, failures_of(job, prepared)}, machine, progress);
 }
 
-}  // namespace
-
-Simulation simulate(const Job& job, const Progress& progress) {
-  const Prepared prepared(job);
-  const std::vector<Execution> steps = execute_on_simgrid(job, prepared, progress);
-  if (const std::vector<RankFailure> failures = failures_of(job, prepared); !failures.empty()) {
-    FailedStep failed = after_failure(job, prepared.graph, failures, steps.front());
-    failed.aftermath.seed = job.simulation.seed;
-    failed.aftermath.input_hash = input_hash(job);
-    return {{}, make_timeline(job, prepared.graph, failed, failures), failed.aftermath};
-  }
-  return {summarise(job, prepared.graph, prepared.prices, steps, "simulated"), make_timeline(job, prepared.graph, steps), {}};
-}
-
-StepResult simulate_in_child(const Job& job) {
-  const Prepared prepared(job);
+// Each in a process of its own. Times of every operation, and then of the step, as one list.
+std::vector<Execution> execute_in_child(const Job& job, const Prepared& prepared) {
   const std::vector<double> numbers = run_in_child([&] {
     std::vector<double> flat;
     for (const Execution& step : execute_on_simgrid(job, prepared, {})) {
@@ -88,13 +76,73 @@ StepResult simulate_in_child(const Job& job) {
       at += static_cast<std::ptrdiff_t>(n);
     }
   }
-  return summarise(job, prepared.graph, prepared.prices, steps, "simulated");
+  return steps;
+}
+
+// Steps that differ, each with its own graph. A step begins when the one before has ended on all ranks, so that they do not meet.
+Simulation each_step(Job job, const std::string& method, bool timeline,
+                     const std::function<std::vector<Execution>(const Job&, const Prepared&, int)>& executed) {
+  const Job whole = job;
+  job.simulation.steps = 1;
+  std::vector<StepResult> results;
+  Simulation all;
+  double end_s = 0;
+  for (int step = 0; step < whole.distinct_steps(); ++step) {
+    const Prepared prepared(job, step);
+    const std::vector<Execution> run = executed(job, prepared, step);
+    results.push_back(summarise(job, prepared.graph, prepared.prices, run, method, step));
+    if (timeline && step == 0) all.timeline = make_timeline(job, prepared.graph, run, step);
+    if (timeline && step > 0) append(all.timeline, end_s, make_timeline(job, prepared.graph, run, step));
+    end_s += *std::ranges::max_element(run.back().end_s);
+  }
+  all.result = mean_step(whole, std::move(results));
+  finish_for(whole, all.result);
+  return all;
+}
+
+Simulation simulate_each_step(const Job& job, bool timeline, const Progress& progress) {
+  return each_step(job, "simulated", timeline, [&](const Job& one, const Prepared& prepared, int step) {
+    if (progress) progress(static_cast<double>(step) / job.simulation.steps);
+    return execute_in_child(one, prepared);
+  });
+}
+
+Simulation of_one_step(const Job& job, const Prepared& prepared, const std::vector<Execution>& executions, const std::string& method) {
+  Simulation all{summarise(job, prepared.graph, prepared.prices, executions, method), make_timeline(job, prepared.graph, executions), {}};
+  finish_for(job, all.result);
+  return all;
+}
+
+}  // namespace
+
+Simulation simulate(const Job& job, const Progress& progress) {
+  if (job.distinct_steps() > 1) return simulate_each_step(job, true, progress);
+  const Prepared prepared(job);
+  const std::vector<Execution> steps = execute_on_simgrid(job, prepared, progress);
+  if (const std::vector<RankFailure> failures = failures_of(job, prepared); !failures.empty()) {
+    FailedStep failed = after_failure(job, prepared.graph, failures, steps.front());
+    failed.aftermath.seed = job.simulation.seed;
+    failed.aftermath.input_hash = input_hash(job);
+    return {{}, make_timeline(job, prepared.graph, failed, failures), failed.aftermath};
+  }
+  return of_one_step(job, prepared, steps, "simulated");
+}
+
+StepResult simulate_in_child(const Job& job) {
+  if (job.distinct_steps() > 1) return simulate_each_step(job, false, {}).result;
+  const Prepared prepared(job);
+  StepResult result = summarise(job, prepared.graph, prepared.prices, execute_in_child(job, prepared), "simulated");
+  finish_for(job, result);
+  return result;
 }
 
 Simulation critical_path(const Job& job) {
+  const auto longest = [](const Prepared& prepared) { return std::vector<Execution>{longest_path(prepared.graph, prepared.prices)}; };
+  if (job.distinct_steps() > 1) {
+    return each_step(job, "critical path", true, [&](const Job&, const Prepared& prepared, int) { return longest(prepared); });
+  }
   const Prepared prepared(job);
-  const std::vector<Execution> steps{longest_path(prepared.graph, prepared.prices)};
-  return {summarise(job, prepared.graph, prepared.prices, steps, "critical path"), make_timeline(job, prepared.graph, steps), {}};
+  return of_one_step(job, prepared, longest(prepared), "critical path");
 }
 
 }  // namespace rehearse::sim

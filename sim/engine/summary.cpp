@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "sim/memory/framework.hpp"
 #include "sim/memory/over_time.hpp"
 #include "workloads/collective.hpp"
 #include "workloads/expert_loads.hpp"
@@ -15,6 +16,8 @@ namespace {
 struct Executed {
   long calls = 0;      // repeats counted
   double seconds = 0;  // all of them
+  double alone_s = 0;  // all of them, each alone
+  double shortest_s = never_s;
 };
 
 // Per call of the graph and simulated rank.
@@ -33,7 +36,7 @@ std::map<std::pair<std::uint32_t, std::uint32_t>, Executed> executed_calls(const
 }  // namespace
 
 std::vector<CollectiveResult> collective_results(const workloads::StepGraph& graph, const Prices& prices, const Execution& execution) {
-  using Key = std::tuple<workloads::CollectiveKind, std::string, double, double>;  // kind, group, bytes, seconds alone
+  using Key = std::tuple<workloads::CollectiveKind, std::string, double, double>;  // kind, group, bytes, seconds alone (0: they differ)
   std::map<Key, CollectiveResult> rows;
   std::map<Key, std::map<std::uint32_t, Executed>> by_rank;
   for (const auto& [who, executed] : executed_calls(graph, execution)) {
@@ -41,16 +44,19 @@ std::vector<CollectiveResult> collective_results(const workloads::StepGraph& gra
     const workloads::Group& group = graph.groups[call.group];
     const CallPrice& price = prices.calls[who.first];
     if (price.algorithm == "none") continue;
-    const Key key{call.what.kind, std::string(workloads::name_of(group.kind)), call.what.bytes, price.seconds()};
+    const Key key{call.what.kind, std::string(workloads::name_of(group.kind)), call.what.bytes, call.what.exchange ? 0 : price.seconds()};
     CollectiveResult& row = rows[key];
     row.name = workloads::name_of(call.what.kind);
     row.group = std::get<1>(key);
     row.algorithm = price.algorithm;
     row.ranks = static_cast<int>(group.members.size());
     row.bytes = call.what.bytes;
-    row.seconds = price.seconds();
-    by_rank[key][who.second].calls += executed.calls;
-    by_rank[key][who.second].seconds += executed.seconds;
+    row.longest_s = std::max(row.longest_s, price.seconds());
+    Executed& own = by_rank[key][who.second];
+    own.calls += executed.calls;
+    own.seconds += executed.seconds;
+    own.alone_s += static_cast<double>(executed.calls) * price.seconds();
+    own.shortest_s = std::min(own.shortest_s, price.seconds());
   }
   std::vector<CollectiveResult> out;
   for (auto& [key, row] : rows) {
@@ -59,7 +65,10 @@ std::vector<CollectiveResult> collective_results(const workloads::StepGraph& gra
       row.calls = std::max(row.calls, executed.calls);
       all.calls += executed.calls;
       all.seconds += executed.seconds;
+      all.alone_s += executed.alone_s;
+      all.shortest_s = std::min(all.shortest_s, executed.shortest_s);
     }
+    row.seconds = all.shortest_s < row.longest_s ? all.alone_s / static_cast<double>(all.calls) : row.longest_s;
     row.in_step_s = all.seconds / static_cast<double>(all.calls);
     const workloads::Bandwidth bandwidth = workloads::nccl_bandwidth(std::get<0>(key), row.ranks, row.bytes, row.seconds);
     row.algbw_bytes_per_s = bandwidth.algbw_bytes_per_s;
@@ -71,44 +80,70 @@ std::vector<CollectiveResult> collective_results(const workloads::StepGraph& gra
 
 namespace {
 
-ExpertLoadResult expert_load(const Job& job) {
+// The global rank that stands for a place in the experts' group, in the stage that has the layer; MTP modules are in the last.
+int rank_of(const Job& job, int place, int layer) {
   const workloads::Workload& workload = job.workload;
-  const workloads::ExpertLoads loads(workload);
   const workloads::RankGrid grid(workload.parallel);
-  const std::vector<int> ranks = grid.group(workloads::GroupKind::ep, 0);
-  ExpertLoadResult result;
-  double sum = 0, dropped = 0;
-  long places = 0;
-  for (int layer = 0; layer < workload.model.layers + workload.model.mtp; ++layer) {
-    const bool has = workload.model.has_experts(layer);
-    result.chunks.push_back(has ? workload.experts.chunks_of(layer) : 0);
-    for (int i = 0; has && i < (loads.even() ? 1 : workload.microbatches()); ++i) {
-      ++places;
-      dropped += loads.at(layer, i).dropped;
-      for (std::size_t r = 0; r < ranks.size(); ++r) {
-        const double tokens = loads.received(static_cast<int>(r), layer, i);
-        sum += tokens;
-        if (tokens <= result.tokens) continue;
-        result.tokens = tokens;
-        result.rank = ranks[r];
-        result.layer = layer;
-        result.microbatch = i;
-      }
-    }
-  }
-  if (places == 0) return result;
-  result.mean_tokens = sum / static_cast<double>(places) / static_cast<double>(ranks.size());
-  result.dropped_share = dropped / (sum + dropped);
-  // In the stage that has the layer; MTP modules are in the last.
   const std::vector<std::vector<workloads::Chunk>> stages = workloads::split_layers(workload);
+  int holder = 0;
   for (int stage = 0; stage < workload.parallel.pp; ++stage) {
     for (const workloads::Chunk& chunk : stages[static_cast<std::size_t>(stage)]) {
       const int end = chunk.first_layer + chunk.layers + (chunk.head ? workload.model.mtp : 0);
-      if (result.layer < chunk.first_layer || result.layer >= end) continue;
-      const int first = grid.rank({0, 0, 0, stage});
-      result.rank = grid.group(workloads::GroupKind::ep, first)[static_cast<std::size_t>(grid.expert_rank(result.rank))];
+      if (layer >= chunk.first_layer && layer < end) holder = stage;
     }
   }
+  return grid.group(workloads::GroupKind::ep, grid.rank({0, 0, 0, holder}))[static_cast<std::size_t>(place)];
+}
+
+ExpertLayerLoad layer_load(const Job& job, const workloads::ExpertLoads& loads, int step, int layer) {
+  ExpertLayerLoad load{.step = step, .layer = layer};
+  const int microbatches = job.workload.microbatches();
+  int place = 0;
+  for (int i = 0; i < (loads.even() ? 1 : microbatches); ++i) {
+    const double dropped = loads.at(layer, i).dropped;
+    load.dropped += dropped;
+    load.routed += dropped;
+    for (int r = 0; r < job.workload.parallel.ep; ++r) {
+      const double tokens = loads.received(r, layer, i);
+      load.routed += tokens;
+      if (tokens <= load.tokens) continue;
+      load.tokens = tokens;
+      load.microbatch = i;
+      place = r;
+    }
+  }
+  load.rank = rank_of(job, place, layer);
+  if (loads.even()) {
+    load.routed *= microbatches;
+    load.dropped *= microbatches;
+  }
+  return load;
+}
+
+ExpertLoadResult expert_load(const Job& job) {
+  const workloads::Workload& workload = job.workload;
+  ExpertLoadResult result;
+  double routed = 0, dropped = 0;
+  for (int step = 0; step < job.distinct_steps(); ++step) {
+    const workloads::ExpertLoads loads(workload, step);
+    for (int layer = 0; layer < workload.model.layers + workload.model.mtp; ++layer) {
+      const bool has = workload.model.has_experts(layer);
+      if (step == 0) result.chunks.push_back(has ? workload.experts.chunks_of(layer) : 0);
+      if (!has) continue;
+      const ExpertLayerLoad& load = result.layers.emplace_back(layer_load(job, loads, step, layer));
+      routed += load.routed;
+      dropped += load.dropped;
+      if (load.tokens <= result.tokens) continue;
+      result.step = step;
+      result.layer = layer;
+      result.rank = load.rank;
+      result.microbatch = load.microbatch;
+      result.tokens = load.tokens;
+    }
+  }
+  if (result.layers.empty()) return result;
+  result.mean_tokens = (routed - dropped) / static_cast<double>(result.layers.size()) / workload.microbatches() / workload.parallel.ep;
+  result.dropped_share = dropped / routed;
   return result;
 }
 
@@ -124,20 +159,47 @@ void finish_for(const Job& job, StepResult& result) {
   result.input_hash = input_hash(job);
 }
 
-StepResult summarise(const Job& job, const workloads::StepGraph& graph, const Prices& prices, const std::vector<Execution>& steps,
-                     std::string method) {
+StepResult summarise(const Job& job, const workloads::StepGraph& graph, const Prices& prices, const std::vector<Execution>& executions,
+                     std::string method, int step) {
   StepResult result;
   result.method = std::move(method);
-  result.step_s = steps.back().step_s;
-  for (const Execution& step : steps) result.step_seconds.push_back(step.step_s);
-  const std::vector<PhaseTimes> phases = account(graph, steps.back());
+  result.step_s = executions.back().step_s;
+  for (const Execution& run : executions) result.step_seconds.push_back(run.step_s);
+  const std::vector<PhaseTimes> phases = account(graph, executions.back());
   for (std::size_t i = 0; i < graph.ranks.size(); ++i) {
     result.ranks.push_back({graph.ranks[i].rank, graph.ranks[i].stage, graph.ranks[i].multiplicity, phases[i]});
   }
-  result.collectives = collective_results(graph, prices, steps.back());
-  result.memory = memory_of(job, graph, steps);
-  result.activities = static_cast<long>(graph.ops.size() * steps.size());
-  finish_for(job, result);
+  result.collectives = collective_results(graph, prices, executions.back());
+  result.memory = memory_of(job, graph, executions, step);
+  result.activities = static_cast<long>(graph.ops.size() * executions.size());
+  return result;
+}
+
+StepResult mean_step(const Job& job, std::vector<StepResult> steps) {
+  StepResult result = std::move(steps.back());
+  steps.pop_back();
+  const double weight = 1 / static_cast<double>(steps.size() + 1);
+  result.step_s *= weight;
+  for (RankResult& rank : result.ranks) {
+    for (double& seconds : rank.phases.seconds) seconds *= weight;
+  }
+  std::vector<double> step_seconds;
+  for (const StepResult& step : steps) {
+    step_seconds.insert(step_seconds.end(), step.step_seconds.begin(), step.step_seconds.end());
+    result.step_s += weight * step.step_s;
+    result.activities += step.activities;
+    for (std::size_t i = 0; i < result.ranks.size(); ++i) {
+      for (std::size_t p = 0; p < phase_count; ++p) result.ranks[i].phases.seconds[p] += weight * step.ranks[i].phases.seconds[p];
+    }
+    for (std::size_t i = 0; i < result.memory.ranks.size(); ++i) {
+      RankMemory& highest = result.memory.ranks[i];
+      const double host = std::max(highest.host_bytes, step.memory.ranks[i].host_bytes);
+      if (step.memory.ranks[i].needed_bytes() >= highest.needed_bytes()) highest = step.memory.ranks[i];
+      highest.host_bytes = host;
+    }
+  }
+  result.step_seconds.insert(result.step_seconds.begin(), step_seconds.begin(), step_seconds.end());
+  result.memory.host = fullest_host(job, result.memory.ranks);
   return result;
 }
 

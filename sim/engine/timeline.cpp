@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 
 #include "sim/memory/over_time.hpp"
 
@@ -61,7 +62,7 @@ class Maker {
       const int per_node = job.cluster.gpus_per_node;
       timeline_.ranks.push_back({rank.rank, rank.stage, rank.multiplicity, rank.rank / per_node, rank.rank % per_node});
     }
-    timeline_.names = graph.labels;
+    timeline_.names.assign(graph.labels.begin(), graph.labels.end());
     for (const workloads::Call& call : graph.calls) timeline_.collectives.push_back(collective(call));
   }
 
@@ -77,7 +78,6 @@ class Maker {
 
   Timeline make(const FailedStep& step, const std::vector<RankFailure>& failures) {
     failed_ = &step;
-    timeline_.names.reserve(timeline_.names.size() + step.receives.size());  // events refer to names
     add_step(step.drawn, 0);
     for (const HungReceive& receive : step.receives) add_receive(receive);
     for (std::size_t i = 0; i < failures.size(); ++i) {
@@ -189,10 +189,36 @@ class Maker {
 
 }  // namespace
 
-Timeline make_timeline(const Job& job, const StepGraph& graph, const std::vector<Execution>& steps) {
-  Timeline timeline = Maker(job, graph).make(steps);
-  timeline.memory = memory_over_time(job, graph, steps);
+Timeline make_timeline(const Job& job, const StepGraph& graph, const std::vector<Execution>& executions, int step) {
+  Timeline timeline = Maker(job, graph).make(executions);
+  timeline.memory = memory_over_time(job, graph, executions, step);
   return timeline;
+}
+
+void append(Timeline& timeline, double end_s, const Timeline& next) {
+  const auto events = static_cast<std::uint32_t>(timeline.events.size());
+  const auto collectives = static_cast<std::int32_t>(timeline.collectives.size());
+  std::unordered_map<std::string_view, std::string_view> stored;
+  for (const std::string& name : timeline.names) stored.emplace(name, name);
+  for (TimelineEvent event : next.events) {
+    const auto [it, added] = stored.try_emplace(event.name);
+    if (added) it->second = timeline.names.emplace_back(event.name);
+    event.name = it->second;
+    event.start_s += end_s;
+    event.end_s += end_s;
+    if (event.collective >= 0) event.collective += collectives;
+    timeline.events.push_back(event);
+  }
+  for (const TimelineFlow& flow : next.flows) timeline.flows.push_back({flow.from + events, flow.to + events});
+  timeline.collectives.insert(timeline.collectives.end(), next.collectives.begin(), next.collectives.end());
+  for (std::size_t rank = 0; rank < next.memory.size(); ++rank) {
+    for (MemorySample sample : next.memory[rank]) {
+      sample.at_s += end_s;
+      std::vector<MemorySample>& samples = timeline.memory[rank];
+      if (samples.back().at_s < sample.at_s) samples.push_back(sample);
+      samples.back().held = sample.held;
+    }
+  }
 }
 
 Timeline make_timeline(const Job& job, const StepGraph& graph, const FailedStep& step, const std::vector<RankFailure>& failures) {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -25,7 +26,12 @@ void check_spread(const Node& node, const Workload& workload) {
   const workloads::Parallel& p = workload.parallel;
   const workloads::MoeSpec& moe = *workload.model.moe;
   if (moe.experts % p.ep != 0) {
-    refuse(node, "parallel.ep", fmt::format("the model's experts ({}) are not a multiple of ep ({})", moe.experts, p.ep));
+    std::vector<int> parts;
+    for (int ep = 1; ep <= moe.experts; ++ep) {
+      if (moe.experts % ep == 0) parts.push_back(ep);
+    }
+    refuse(node, "parallel.ep", fmt::format("the model's experts ({}) are not a multiple of ep ({})", moe.experts, p.ep),
+           fmt::format("ep: {}", fmt::join(parts, ", ")));
   }
   if (moe.ffn % p.etp != 0) {
     refuse(node, "parallel.etp", fmt::format("the model's moe.ffn ({}) is not a multiple of etp ({})", moe.ffn, p.etp));
@@ -69,25 +75,40 @@ void check_overlap(const Node& node, const Workload& workload) {
   }
   if (workload.experts.chunks != 1) no("chunks, which overlap by themselves", "moe.chunks: 1");
   if (workloads::replica_sync(workload).reduce_each_microbatch) no("gradients that are sharded after every micro-batch", "sharding: zero1");
-  if (workload.offload_activations) no("offloaded activations", "offload: {activations: false}");
 }
 
-void check_counts(const Node& node, const Workload& workload) {
+void check_rows(const Node& node, const Workload& workload) {
   for (const workloads::RoutedTokens& row : workload.experts.counts) {
     const auto outside = [&](const char* what, int value, int most) {
       if (value >= most) refuse(node, "moe.routing", fmt::format("the counts name {} {}; there are {}, from 0", what, value, most));
     };
     outside("layer", row.layer, workload.model.layers + workload.model.mtp);
     outside("expert", row.expert, workload.model.moe->experts);
+    outside("micro-batch", row.microbatch, workload.microbatches());
+    outside("sender", row.sender, workload.parallel.ep);
+    if (!workload.model.has_experts(row.layer)) {
+      refuse(node, "moe.routing", fmt::format("the counts name layer {}, which has no experts", row.layer));
+    }
   }
+}
+
+// Every step, layer and micro-batch, and sender where they are named, has tokens.
+void check_counts(const Node& node, const Workload& workload, int steps) {
   if (workload.experts.routing != "counts") return;
+  check_rows(node, workload);
   const workloads::Routing& routing = workloads::RoutingRegistry::get("counts");
-  for (int layer = 0; layer < workload.model.layers + workload.model.mtp; ++layer) {
-    for (int i = 0; workload.model.has_experts(layer) && i < workload.microbatches(); ++i) {
-      try {
-        static_cast<void>(routing.shares(workload.experts, workload.model.moe->experts, {0, layer, i}));
-      } catch (const config::InputError& error) {
-        refuse(node, "moe.routing", error.message());
+  const bool own = workload.experts.senders == workloads::Senders::own;
+  const auto check_place = [&](const workloads::RoutingPlace& place) {
+    try {
+      static_cast<void>(routing.shares(workload.experts, workload.model.moe->experts, place));
+    } catch (const config::InputError& error) {
+      refuse(node, "moe.routing", error.message(), place.step > 0 ? fmt::format("simulation: {{steps: {}}}", place.step) : "");
+    }
+  };
+  for (int step = 0; step < steps; ++step) {
+    for (int layer = 0; layer < workload.model.layers + workload.model.mtp; ++layer) {
+      for (int i = 0; workload.model.has_experts(layer) && i < workload.microbatches(); ++i) {
+        for (int sender = own ? 0 : -1; sender < (own ? workload.parallel.ep : 0); ++sender) check_place({step, layer, i, sender});
       }
     }
   }
@@ -95,12 +116,12 @@ void check_counts(const Node& node, const Workload& workload) {
 
 }  // namespace
 
-void check_experts(const Node& node, const Workload& workload) {
+void check_experts(const Node& node, const Workload& workload, int steps) {
   check_overlap(node, workload);
   if (!workload.model.moe) return check_without_experts(node, workload);
   check_spread(node, workload);
   check_chunks(node, workload);
-  check_counts(node, workload);
+  check_counts(node, workload, steps);
 }
 
 }  // namespace rehearse::sim

@@ -19,8 +19,8 @@ void check_host(const config::Node& node, const Job& job);
 void check_recomputed_layers(const config::Node& node, const workloads::Workload& workload);
 // Modules that the model does not have cannot be recomputed.
 void check_recomputed_modules(const config::Node& node, const workloads::Workload& workload);
-// How experts are spread and routed to, in chunks or not.
-void check_experts(const config::Node& node, const workloads::Workload& workload);
+// How experts are spread and routed to in so many simulated steps, in chunks or not.
+void check_experts(const config::Node& node, const workloads::Workload& workload, int steps);
 // The GPU can compute in the job's precision.
 void check_precision(const config::Node& node, const Job& job);
 

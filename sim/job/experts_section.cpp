@@ -1,7 +1,9 @@
 // The job's `moe` section.
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <fstream>
+#include <span>
 #include <tuple>
 
 #include "config/reference.hpp"
@@ -21,48 +23,84 @@ constexpr double most_tokens = 1e15;
 constexpr int most_chunks = 1024;
 constexpr std::int64_t largest_seed = std::int64_t{1} << 53U;
 constexpr const char* header = "step,layer,microbatch,expert,tokens";
+constexpr const char* header_by_sender = "step,layer,microbatch,sender,expert,tokens";
 
 int whole(const Node& node) { return static_cast<int>(node.as_int(0, most_rows - 1)); }
 
-RoutedTokens read_row(const Node& node) {
-  const std::vector<Node> items = node.items();
-  if (items.size() != 5) node.fail("a row of counts is [step, layer, microbatch, expert, tokens]");
-  return {whole(items[0]), whole(items[1]), whole(items[2]), whole(items[3]), items[4].as_number(0, most_tokens)};
+// Of five columns, or with the sender six.
+RoutedTokens row_of(std::span<const double> values) {
+  const std::size_t last = values.size() - 1;
+  RoutedTokens row{static_cast<int>(values[0]), static_cast<int>(values[1]), static_cast<int>(values[2]),
+                   static_cast<int>(values[last - 1]), values[last]};
+  if (last == 5) row.sender = static_cast<int>(values[3]);
+  return row;
 }
 
-RoutedTokens parse_row(const Node& reference, const std::string& line, std::size_t number) {
-  double values[5] = {};
+RoutedTokens read_row(const Node& node, std::size_t columns) {
+  const std::vector<Node> items = node.items();
+  if (items.size() != columns) {
+    node.fail("a row of counts is [step, layer, microbatch, expert, tokens], or in all rows with the sender before the expert");
+  }
+  std::vector<double> values;
+  for (std::size_t i = 0; i + 1 < columns; ++i) values.push_back(whole(items[i]));
+  values.push_back(items.back().as_number(0, most_tokens));
+  return row_of(values);
+}
+
+RoutedTokens parse_row(const Node& reference, const std::string& line, std::size_t number, const std::string& titles, std::size_t columns) {
+  std::vector<double> values(columns, 0.0);
   const char* at = line.data();
   const char* end = at + line.size();
-  for (int i = 0; i < 5; ++i) {
-    const auto [next, error] = std::from_chars(at, end, values[i]);
-    const bool separated = i == 4 ? next == end : next != end && *next == ',';
-    const bool fits = values[i] >= 0 && (i == 4 ? values[i] <= most_tokens : values[i] < static_cast<double>(most_rows));
-    if (error != std::errc() || !separated || !fits || (i < 4 && values[i] != static_cast<double>(static_cast<std::int64_t>(values[i])))) {
-      reference.fail(fmt::format("line {} of the counts is not '{}'", number, header));
+  for (std::size_t i = 0; i < columns; ++i) {
+    double& value = values[i];
+    const bool last = i + 1 == columns;
+    const auto [next, error] = std::from_chars(at, end, value);
+    const bool separated = last ? next == end : next != end && *next == ',';
+    const bool fits = value >= 0 && (last ? value <= most_tokens : value < static_cast<double>(most_rows));
+    if (error != std::errc() || !separated || !fits || (!last && value != static_cast<double>(static_cast<std::int64_t>(value)))) {
+      reference.fail(fmt::format("line {} of the counts is not '{}' in numbers from 0: '{}'", number, titles, line));
     }
     at = next + 1;
   }
-  return {static_cast<int>(values[0]), static_cast<int>(values[1]), static_cast<int>(values[2]), static_cast<int>(values[3]), values[4]};
+  return row_of(values);
 }
 
-// A file of counts with the header above.
-std::vector<RoutedTokens> read_counts(const Node& reference) {
+// A file of counts with one of the headers above.
+void read_counts(const Node& reference, ExpertPlan& experts) {
   const std::string path = config::referenced_path(reference);
   std::ifstream file(path);
   if (!file) reference.fail(fmt::format("cannot read '{}'", path));
-  std::string line;
-  std::vector<RoutedTokens> rows;
+  std::string line, titles;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (number == 1) {
-      if (line != header) reference.fail(fmt::format("'{}' must begin with the line '{}'", path, header));
+      titles = line;
+      if (titles == header_by_sender) experts.senders = workloads::Senders::own;
+      if (titles != header && titles != header_by_sender) {
+        reference.fail(fmt::format("'{}' must begin with the line '{}' or '{}'", path, header, header_by_sender));
+      }
     } else if (!line.empty()) {
-      rows.push_back(parse_row(reference, line, number));
+      experts.counts.push_back(parse_row(reference, line, number, titles, titles == header ? 5 : 6));
     }
   }
-  if (rows.empty()) reference.fail(fmt::format("'{}' has no counts", path));
-  return rows;
+  if (experts.counts.empty()) reference.fail(fmt::format("'{}' has no counts", path));
+}
+
+void read_counts_here(const Node& counts, ExpertPlan& experts) {
+  const std::vector<Node> rows = counts.items();
+  const std::size_t columns = !rows.empty() && rows.front().items().size() == 6 ? 6 : 5;
+  if (columns == 6) experts.senders = workloads::Senders::own;
+  for (const Node& row : rows) experts.counts.push_back(read_row(row, columns));
+}
+
+void read_senders(const Node& node, ExpertPlan& experts) {
+  const bool counted = experts.routing == "counts", by_sender = counted && experts.senders == workloads::Senders::own;
+  experts.senders = workloads::senders.read(node);
+  if (by_sender && experts.senders != workloads::Senders::own)
+    node.fail("the counts name the senders, so each has its own", "senders: own");
+  if (counted && !by_sender && experts.senders == workloads::Senders::own) {
+    node.fail("the counts do not name senders", fmt::format("senders: sampled, or a file of '{}'", header_by_sender));
+  }
 }
 
 void read_routing(const Node& node, ExpertPlan& experts) {
@@ -71,7 +109,7 @@ void read_routing(const Node& node, ExpertPlan& experts) {
     if (node.as_string() != "balanced") node.fail("moe.routing cannot be " + config::shown(node.as_string()), ways_to_route);
     return;
   }
-  node.allow_keys({"zipf", "dirichlet", "trace", "counts", "seed"});
+  node.allow_keys({"zipf", "dirichlet", "trace", "counts", "seed", "senders"});
   int ways = 0;
   const auto way = [&](const char* key, const char* name) {
     const auto found = node.find(key);
@@ -82,19 +120,22 @@ void read_routing(const Node& node, ExpertPlan& experts) {
   };
   if (const auto exponent = way("zipf", "zipf")) experts.skew = exponent->as_number(0, 100);
   if (const auto concentration = way("dirichlet", "dirichlet")) experts.skew = concentration->as_number(1e-3, 1e6);
-  if (const auto trace = way("trace", "counts")) experts.counts = read_counts(*trace);
-  if (const auto counts = way("counts", "counts")) {
-    for (const Node& row : counts->items()) experts.counts.push_back(read_row(row));
-  }
+  if (const auto trace = way("trace", "counts")) read_counts(*trace, experts);
+  if (const auto counts = way("counts", "counts")) read_counts_here(*counts, experts);
   if (ways != 1) node.fail("routing goes one way", ways_to_route);
-  const auto place = [](const RoutedTokens& row) { return std::tuple(row.step, row.layer, row.microbatch, row.expert); };
+  const auto place = [](const RoutedTokens& row) { return std::tuple(row.step, row.layer, row.microbatch, row.sender, row.expert); };
   std::ranges::stable_sort(experts.counts, {}, place);
+  if (const auto senders = node.find("senders")) read_senders(*senders, experts);
   if (const auto seed = node.find("seed")) experts.seed = static_cast<std::uint64_t>(seed->as_int(0, largest_seed));
 }
 
 void read_chunks(const Section& section, ExpertPlan& experts) {
   if (const auto chunks = section.find("chunks")) {
-    const bool automatic = chunks->is_scalar() && chunks->as_string() == "auto";
+    const std::string text = chunks->is_scalar() ? chunks->as_string() : "";
+    const bool automatic = text == "auto";
+    if (!automatic && !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0) {
+      chunks->fail("moe.chunks cannot be " + config::shown(text), "a number of chunks, or auto");
+    }
     experts.chunks = automatic ? 0 : static_cast<int>(chunks->as_int(1, most_chunks));
   }
   if (const auto thresholds = section.find("thresholds")) {

@@ -12,6 +12,7 @@
 #include "sim/job/sections.hpp"
 #include "sim/job/support.hpp"
 #include "sim/memory/tune_chunks.hpp"
+#include "workloads/routing.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -79,7 +80,7 @@ void check(const Node& node, Job& job) {
   check_batch(node, job.workload);
   check_recomputed_layers(node, job.workload);
   check_recomputed_modules(node, job.workload);
-  check_experts(node, job.workload);
+  check_experts(node, job.workload, job.simulation.steps);
   check_precision(node, job);
   check_host(node, job);
 }
@@ -118,6 +119,10 @@ void add_faults(Node& node, const std::vector<std::string>& more) {
 }
 
 }  // namespace
+
+int Job::distinct_steps() const {
+  return workload.model.moe && !workloads::RoutingRegistry::get(workload.experts.routing).even() ? simulation.steps : 1;
+}
 
 Job read_job(Node node, const std::string& name, const Node& models) {
   node.allow_keys({"name",      "model",       "cluster",    "gpus",      "parallel",   "software", "batch",

@@ -39,6 +39,8 @@ struct Job {
   Software software;
   SimulationOptions simulation;
   WholeJob whole;
+  // How many of the simulated steps differ: all where tokens are routed anew in each, otherwise one.
+  [[nodiscard]] int distinct_steps() const;
   [[nodiscard]] Places places() const { return {gpus, cluster.gpus_per_node, cluster.rails_per_node()}; }
   config::Node resolved;  // the whole job with names replaced by inline content and all defaults; load_job() of its text gives the same job
 };

@@ -73,11 +73,12 @@ std::string routing_text(const workloads::ExpertPlan& experts) {
   if (experts.routing == "counts") {
     std::vector<std::string> rows;
     for (const workloads::RoutedTokens& row : experts.counts) {
-      rows.push_back(fmt::format("[{}, {}, {}, {}, {}]", row.step, row.layer, row.microbatch, row.expert, row.tokens));
+      const std::string sender = experts.senders == workloads::Senders::own ? fmt::format("{}, ", row.sender) : "";
+      rows.push_back(fmt::format("[{}, {}, {}, {}{}, {}]", row.step, row.layer, row.microbatch, sender, row.expert, row.tokens));
     }
     way = fmt::format("counts: [{}]", fmt::join(rows, ", "));
   }
-  return fmt::format("{{{}, seed: {}}}", way, experts.seed);
+  return fmt::format("{{{}, senders: {}, seed: {}}}", way, workloads::senders.of(experts.senders), experts.seed);
 }
 
 std::string experts_text(const workloads::ExpertPlan& experts) {

@@ -24,7 +24,7 @@ struct Unsupported {
 const std::array rows{
     Unsupported{"optimizer.kind", [](const Workload& w) { return w.optimizer.kind == "adam" ? "" : config::shown(w.optimizer.kind); }},
     Unsupported{"offload.activations",
-                [](const Workload& w) { return std::string(w.model.moe && w.offload_activations ? "true for a model with experts" : ""); }},
+                [](const Workload& w) { return std::string(w.overlap.ep && w.offload_activations ? "true with overlap.ep" : ""); }},
     Unsupported{"optimizer.shard_group",
                 [](const Workload& w) {
                   const int whole = workloads::replica_sync(w).ranks;

@@ -21,9 +21,9 @@ static_assert(static_cast<int>(MemoryUse::weights) == static_cast<int>(MemoryCla
 static_assert(static_cast<int>(MemoryUse::activations) == static_cast<int>(MemoryClass::activations));
 static_assert(static_cast<int>(MemoryUse::communication) == static_cast<int>(MemoryClass::communication));
 
-std::vector<RankAllocations> allocations_of(const Job& job, const StepGraph& graph) {
+std::vector<RankAllocations> allocations_of(const Job& job, const StepGraph& graph, int step) {
   const auto stages = workloads::stage_programs(job.workload, job.simulation.granularity);
-  return workloads::allocations(job.workload, job.software.memory.habits, graph, stages);
+  return workloads::allocations(job.workload, job.software.memory.habits, graph, stages, step);
 }
 
 double time_of(const Allocation& event, const Execution& run) { return event.at_end ? run.end_s[event.op] : run.start_s[event.op]; }
@@ -49,6 +49,7 @@ RankMemory peak_of(const Job& job, const StepGraph& graph, std::size_t rank, con
     memory.at_peak = held;
     memory.at_s = time_of(event, run);
     memory.operation = graph.labels[graph.ops[event.op].label];
+    memory.microbatch = graph.ops[event.op].microbatch;
   }
   double host = 0, most_on_host = 0;
   for (const Allocation& event : in_order(allocations.host, run)) most_on_host = std::max(most_on_host, host += event.bytes);
@@ -69,24 +70,28 @@ void add_samples(std::vector<MemorySample>& samples, MemoryBytes& held, const st
 
 }  // namespace
 
-MemoryResult memory_of(const Job& job, const StepGraph& graph, const std::vector<Execution>& steps) {
-  const std::vector<RankAllocations> all = allocations_of(job, graph);
+MemoryResult memory_of(const Job& job, const StepGraph& graph, const std::vector<Execution>& executions, int step) {
+  const std::vector<RankAllocations> all = allocations_of(job, graph, step);
   MemoryResult result;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) result.ranks.push_back(peak_of(job, graph, rank, all[rank], steps.back()));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    result.ranks.push_back(peak_of(job, graph, rank, all[rank], executions.back()));
+    result.ranks.back().step = step;
+  }
   result.host = fullest_host(job, result.ranks);
   return result;
 }
 
-std::vector<std::vector<MemorySample>> memory_over_time(const Job& job, const StepGraph& graph, const std::vector<Execution>& steps) {
-  const std::vector<RankAllocations> all = allocations_of(job, graph);
+std::vector<std::vector<MemorySample>> memory_over_time(const Job& job, const StepGraph& graph, const std::vector<Execution>& executions,
+                                                        int step) {
+  const std::vector<RankAllocations> all = allocations_of(job, graph, step);
   std::vector<std::vector<MemorySample>> series;
   for (const RankAllocations& rank : all) {
     MemoryBytes held = held_all_the_time(job, rank.held);
     std::vector<MemorySample>& samples = series.emplace_back(1, MemorySample{0, held});
     double offset_s = 0;
-    for (const Execution& step : steps) {
-      add_samples(samples, held, rank.events, step, offset_s);
-      offset_s += *std::ranges::max_element(step.end_s);
+    for (const Execution& run : executions) {
+      add_samples(samples, held, rank.events, run, offset_s);
+      offset_s += *std::ranges::max_element(run.end_s);
     }
   }
   return series;

@@ -69,6 +69,7 @@ class Stage {
       if (now.total() > memory.peak_bytes()) {
         memory.at_peak = now;
         memory.operation = label(turns_[i]);
+        memory.microbatch = turns_[i].slot.microbatch;
       }
       if (frees(i)) kept -= turns_[i].unit->activations;
       kept -= freed_beside(i);
@@ -223,21 +224,32 @@ MemoryResult predicted_memory(const Job& job) {
   const auto programs = workloads::stage_programs(job.workload, workloads::Granularity::layer);
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   const auto stages = static_cast<int>(programs.size());
-  std::optional<workloads::ExpertLoads> loads;
-  if (job.workload.model.moe) loads.emplace(job.workload);
   MemoryResult result;
-  for (int s = 0; s < stages; ++s) {
-    result.ranks.push_back(fullest_of_stage(job, grid, s, programs[s], loads ? &*loads : nullptr));
+  for (int step = 0; step < job.distinct_steps(); ++step) {
+    std::optional<workloads::ExpertLoads> loads;
+    if (job.workload.model.moe) loads.emplace(job.workload, step);
+    for (int s = 0; s < stages; ++s) {
+      RankMemory memory = fullest_of_stage(job, grid, s, programs[s], loads ? &*loads : nullptr);
+      memory.step = step;
+      if (step == 0) {
+        result.ranks.push_back(std::move(memory));
+      } else if (memory.needed_bytes() > result.ranks[s].needed_bytes()) {
+        result.ranks[s] = std::move(memory);
+      }
+    }
   }
   result.host = fullest_host(job, result.ranks);
   return result;
 }
 
-std::vector<bool> expert_layers_that_fit(const Job& job) {
+namespace {
+
+// In a step of the routing.
+std::vector<bool> expert_layers_that_fit(const Job& job, int step) {
   const workloads::Workload& workload = job.workload;
   const auto programs = workloads::stage_programs(workload, workloads::Granularity::layer);
   const workloads::RankGrid grid(workload.parallel);
-  const workloads::ExpertLoads loads(workload);
+  const workloads::ExpertLoads loads(workload, step);
   std::vector<bool> fit(static_cast<std::size_t>(workload.model.layers + workload.model.mtp), false);
   for (int s = 0; s < workload.parallel.pp; ++s) {
     const workloads::StaticMemory tensors =
@@ -252,6 +264,17 @@ std::vector<bool> expert_layers_that_fit(const Job& job) {
       add_cache(job, memory);
       fit[static_cast<std::size_t>(layer)] = memory.fits();
     }
+  }
+  return fit;
+}
+
+}  // namespace
+
+std::vector<bool> expert_layers_that_fit(const Job& job) {
+  std::vector<bool> fit = expert_layers_that_fit(job, 0);
+  for (int step = 1; step < job.distinct_steps(); ++step) {
+    const std::vector<bool> also = expert_layers_that_fit(job, step);
+    for (std::size_t layer = 0; layer < fit.size(); ++layer) fit[layer] = fit[layer] && also[layer];
   }
   return fit;
 }

@@ -8,10 +8,12 @@
 
 namespace rehearse::sim {
 
-// One entry per pipeline stage. Walks the order of the schedule without times: exact also where chunks are uneven.
+// One entry per pipeline stage. Walks the order of the schedule without times: exact also where chunks are uneven. Where the
+// simulated steps differ, each stage in the one that needs most.
 [[nodiscard]] MemoryResult predicted_memory(const Job& job);
 
-// [layer of the model, then MTP modules] Whether a layer with experts fits whenever it is at work, on every rank; false for other layers.
+// [layer of the model, then MTP modules] Whether a layer with experts fits whenever it is at work, on every rank and in every
+// simulated step; false for other layers.
 [[nodiscard]] std::vector<bool> expert_layers_that_fit(const Job& job);
 
 }  // namespace rehearse::sim

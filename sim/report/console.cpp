@@ -19,7 +19,9 @@ void print_answer(const StepResult& result, std::ostream& out) {
              Milliseconds(result.step_s)(result.step_s), result.tokens_per_s_per_gpu, result.model_flops_per_gpu_per_s / tera,
              percent(result.mfu), percent(result.bubble_share));
   if (const std::string memory = memory_line(result); !memory.empty()) fmt::print(out, "{}\n", memory);
-  if (const std::string experts = experts_line(result); !experts.empty()) fmt::print(out, "{}\n", experts);
+  for (const std::string& line : {steps_line(result), experts_line(result)}) {
+    if (!line.empty()) fmt::print(out, "{}\n", line);
+  }
 }
 
 void print_table(Table table, bool colour, std::ostream& out) {
@@ -35,6 +37,7 @@ void print_step(const StepResult& result, bool colour, std::ostream& out) {
   Table stages = stage_table(result);
   if (stages.rows.size() > 1) print_table(std::move(stages), colour, out);
   print_table(memory_table(result), colour, out);
+  print_table(drop_table(result), colour, out);
   print_table(collective_table(result), colour, out);
 }
 
@@ -46,6 +49,7 @@ void print_comparison(const Comparison& comparison, const std::vector<FeatureEff
   for (const std::string& reason : comparison.reasons) fmt::print(out, "- {}\n", reason);
   if (effects != nullptr) print_table(effect_table(*effects, comparison.simulated.step_s), colour, out);
   print_table(memory_table(comparison.simulated), colour, out);
+  print_table(drop_table(comparison.simulated), colour, out);
   print_table(collective_table(comparison.simulated), colour, out);
 }
 

@@ -54,6 +54,7 @@ std::vector<std::string> collective_row(const CollectiveResult& collective) {
           config::human_quantity(collective.bytes, config::Dimension::bytes),
           fmt::format("{}", collective.calls),
           config::human_quantity(collective.seconds, config::Dimension::time),
+          collective.longest_s > collective.seconds ? config::human_quantity(collective.longest_s, config::Dimension::time) : "",
           fmt::format("{:.1f}", collective.algbw_bytes_per_s / giga),
           fmt::format("{:.1f}", collective.busbw_bytes_per_s / giga)};
 }
@@ -96,8 +97,9 @@ std::string experts_line(const StepResult& result) {
   const ExpertLoadResult& experts = *result.experts;
   std::vector<std::string> parts;
   if (const double hot = experts.mean_tokens > 0 ? experts.tokens / experts.mean_tokens : 1; hot > 1 + 1e-9) {
-    parts.push_back(fmt::format("rank {} gets {:.2f} times the mean in layer {}, micro-batch {}", experts.rank, hot, experts.layer,
-                                experts.microbatch));
+    const std::string step = result.step_seconds.size() > 1 ? fmt::format(", step {}", experts.step) : "";
+    parts.push_back(fmt::format("rank {} gets {:.2f} times the mean in layer {}, micro-batch {}{}", experts.rank, hot, experts.layer,
+                                experts.microbatch, step));
   }
   if (experts.dropped_share > 1e-9) parts.push_back(fmt::format("{:.1f} % of tokens dropped", 100 * experts.dropped_share));
   int least = 0, most = 0;
@@ -107,6 +109,39 @@ std::string experts_line(const StepResult& result) {
   }
   if (most > 1) parts.push_back(least == most ? fmt::format("{} chunks", most) : fmt::format("{} to {} chunks", least, most));
   return parts.empty() ? "" : fmt::format("experts: {}", fmt::join(parts, "; "));
+}
+
+std::string steps_line(const StepResult& result) {
+  const std::vector<double>& steps = result.step_seconds;
+  if (steps.size() < 2) return "";
+  constexpr std::size_t most = 10;
+  const Milliseconds ms(result.step_s);
+  std::vector<std::string> times;
+  for (std::size_t i = 0; i < std::min(most, steps.size()); ++i) times.push_back(ms(steps[i]));
+  if (steps.size() > most) times.emplace_back("...");
+  const auto [shortest, longest] = std::ranges::minmax(steps);
+  const std::string range = fmt::format("{} to {} ms", ms(shortest), ms(longest));
+  return fmt::format("{} steps: {} ms{}", steps.size(), fmt::join(times, ", "), ms(shortest) == ms(longest) ? "" : "; " + range);
+}
+
+// By layer, or where several steps are simulated by step.
+Table drop_table(const StepResult& result) {
+  Table table;
+  if (!result.experts || result.experts->dropped_share <= 1e-9) return table;
+  const bool by_step = result.experts->layers.back().step > 0;
+  std::map<int, std::pair<double, double>> rows;
+  for (const ExpertLayerLoad& load : result.experts->layers) {
+    auto& [routed, dropped] = rows[by_step ? load.step : load.layer];
+    routed += load.routed;
+    dropped += load.dropped;
+  }
+  table.columns = {{by_step ? "step" : "layer"}, {"tokens routed"}, {"dropped"}, {"share"}};
+  for (const auto& [index, row] : rows) {
+    const auto& [routed, dropped] = row;
+    table.rows.push_back(
+        {fmt::format("{}", index), fmt::format("{:.0f}", routed), fmt::format("{:.0f}", dropped), percent(dropped / routed)});
+  }
+  return table;
 }
 
 Table stage_table(const StepResult& result) {
@@ -130,9 +165,15 @@ Table collective_table(const StepResult& result) {
                           {"size"},
                           {"calls"},
                           {"time"},
+                          {"longest"},
                           {"algbw GB/s"},
                           {"busbw GB/s"}}};
   for (const CollectiveResult& collective : result.collectives) table.rows.push_back(collective_row(collective));
+  constexpr std::size_t longest = 7;
+  if (std::ranges::all_of(table.rows, [](const auto& row) { return row[longest].empty(); })) {
+    table.columns.erase(table.columns.begin() + longest);
+    for (auto& row : table.rows) row.erase(row.begin() + longest);
+  }
   return table;
 }
 

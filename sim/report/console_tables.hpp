@@ -27,6 +27,9 @@ class Milliseconds {
 // "experts: rank 3 gets 4.2 times the mean in layer 17, micro-batch 5; 1.3 % of tokens dropped; chunks 1 to 8"; "" when there is nothing to
 // say.
 [[nodiscard]] std::string experts_line(const StepResult& result);
+// "3 steps: 812.1, 820.4, 799.0 ms; 799.0 to 820.4 ms"; "" for a single one.
+[[nodiscard]] std::string steps_line(const StepResult& result);
+[[nodiscard]] Table drop_table(const StepResult& result);        // what experts' capacity dropped; no rows when nothing
 [[nodiscard]] Table stage_table(const StepResult& result);       // a pipeline stage a row, a phase that occurs a column
 [[nodiscard]] Table collective_table(const StepResult& result);  // as nccl-tests print them, GB = 10^9 bytes
 [[nodiscard]] Table comparison_table(const Comparison& comparison);

@@ -34,6 +34,8 @@ Json memory_json(const RankMemory& memory) {
           {"fits", memory.fits()},
           {"at_s", memory.at_s},
           {"operation", memory.operation},
+          {"microbatch", memory.microbatch},
+          {"step", memory.step},
           {"host_bytes", memory.host_bytes},
           {"at_peak_bytes", std::move(at_peak)}};
 }
@@ -46,6 +48,7 @@ Json collective_json(const CollectiveResult& collective) {
           {"bytes", collective.bytes},
           {"calls", collective.calls},
           {"seconds", collective.seconds},
+          {"longest_s", collective.longest_s},
           {"in_step_s", collective.in_step_s},
           {"algbw_bytes_per_s", collective.algbw_bytes_per_s},
           {"busbw_bytes_per_s", collective.busbw_bytes_per_s}};
@@ -58,10 +61,26 @@ Json array_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
   return json;
 }
 
+Json layer_json(const ExpertLayerLoad& load) {
+  return {{"step", load.step},
+          {"layer", load.layer},
+          {"routed_tokens", load.routed},
+          {"dropped_tokens", load.dropped},
+          {"hot_rank", load.rank},
+          {"hot_microbatch", load.microbatch},
+          {"hot_tokens", load.tokens}};
+}
+
 Json experts_json(const ExpertLoadResult& experts) {
-  return {{"hot_rank", experts.rank},     {"hot_layer", experts.layer},         {"hot_microbatch", experts.microbatch},
-          {"hot_tokens", experts.tokens}, {"mean_tokens", experts.mean_tokens}, {"dropped_share", experts.dropped_share},
-          {"chunks", experts.chunks}};
+  return {{"hot_step", experts.step},
+          {"hot_rank", experts.rank},
+          {"hot_layer", experts.layer},
+          {"hot_microbatch", experts.microbatch},
+          {"hot_tokens", experts.tokens},
+          {"mean_tokens", experts.mean_tokens},
+          {"dropped_share", experts.dropped_share},
+          {"chunks", experts.chunks},
+          {"layers", array_json(experts.layers, layer_json)}};
 }
 
 Json plain_step_json(const StepResult& result) {

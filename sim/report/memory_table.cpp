@@ -33,10 +33,15 @@ std::string_view largest_use(const RankMemory& rank) {
 // The timeline has times; the formula has none.
 std::string when(const RankMemory& rank) {
   const std::string time = rank.at_s > 0 ? fmt::format("at {:.1f} ms, ", 1e3 * rank.at_s) : "";
-  return time + "in " + rank.operation;
+  return time + "in " + peak_place(rank);
 }
 
 }  // namespace
+
+std::string peak_place(const RankMemory& rank) {
+  const std::string microbatch = rank.microbatch >= 0 ? fmt::format(", micro-batch {}", rank.microbatch) : "";
+  return rank.operation + microbatch + (rank.step > 0 ? fmt::format(", step {}", rank.step) : "");
+}
 
 Table memory_table(const StepResult& result) {
   Table table{.columns = {{"stage"}}};

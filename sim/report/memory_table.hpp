@@ -14,6 +14,9 @@ namespace rehearse::sim {
 // "memory: 61.20 of 79.35 GiB on stage 0", and what is kept in host memory; "" without memory results.
 [[nodiscard]] std::string memory_line(const StepResult& result);
 
+// "B layer 7, micro-batch 3": what runs at the peak; with the step where simulated steps differ.
+[[nodiscard]] std::string peak_place(const RankMemory& rank);
+
 // What does not fit: which rank, when, while what runs, what is largest, how much is missing; "" when everything fits.
 [[nodiscard]] std::string shortage(const StepResult& result);
 

@@ -7,6 +7,7 @@
 
 #include "sim/compare/methods.hpp"
 #include "sim/report/console_tables.hpp"
+#include "sim/report/memory_table.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/version.hpp"
@@ -69,7 +70,7 @@ Table memory_of_stages(const std::vector<MethodResult>& methods) {
       table.rows.push_back({fmt::format("{}", stage), method.name, fmt::format("{}", rank.rank),
                             fmt::format("{:.2f}", activation_bytes(rank) / gib), fmt::format("{:.2f}", rank.peak_bytes() / gib),
                             fmt::format("{:.2f}", rank.needed_bytes() / gib), fmt::format("{:.2f}", rank.capacity_bytes / gib),
-                            rank.fits() ? "yes" : "no", rank.operation});
+                            rank.fits() ? "yes" : "no", peak_place(rank)});
     }
   }
   return table;
@@ -101,7 +102,9 @@ Json method_json(const MethodResult& method) {
                       {"needed_bytes", rank->needed_bytes()},
                       {"capacity_bytes", rank->capacity_bytes},
                       {"fits", rank->fits()},
-                      {"operation", rank->operation}});
+                      {"operation", rank->operation},
+                      {"microbatch", rank->microbatch},
+                      {"step", rank->step}});
   }
   Json json = {{"method", method.name},
                {"step_s", method.simulated.step_s},

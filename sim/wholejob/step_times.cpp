@@ -83,7 +83,7 @@ double formula_s(Job job, const SlowParts& slow) {
 
 double simulation_s(Job job, const SlowParts& slow) {
   job.simulation.faults = {.slow = slow, .failures = {}};
-  job.simulation.steps = 1;
+  if (job.distinct_steps() == 1) job.simulation.steps = 1;  // otherwise their mean
   return simulate_in_child(job).step_s;
 }
 

@@ -34,6 +34,7 @@ cluster:
   nics: {{per_node: 8, bandwidth: 200 Gbps, efficiency: 0.9, latency: 6 us}}
   network: {{kind: single_switch}}
   host: {{bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}}
+  host_memory: {{size: 2 TB, bandwidth: 400 GB/s}}
 gpus: {}
 parallel: {}
 batch: {}

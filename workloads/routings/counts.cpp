@@ -1,4 +1,4 @@
-// As counted: tokens per step, layer, micro-batch and expert out of a file.
+// As counted: tokens per step, layer, micro-batch and expert out of a file, for each sender or for all of them.
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -11,8 +11,9 @@ namespace {
 class Counts final : public Routing {
  public:
   [[nodiscard]] std::vector<double> shares(const ExpertPlan& plan, int experts, const RoutingPlace& place) const override {
-    const auto of = [](const RoutedTokens& row) { return std::tuple(row.step, row.layer, row.microbatch); };
-    const auto [first, last] = std::ranges::equal_range(plan.counts, std::tuple(place.step, place.layer, place.microbatch), {}, of);
+    const int sender = std::max(0, place.sender);
+    const auto of = [](const RoutedTokens& row) { return std::tuple(row.step, row.layer, row.microbatch, row.sender); };
+    const auto [first, last] = std::ranges::equal_range(plan.counts, std::tuple(place.step, place.layer, place.microbatch, sender), {}, of);
     std::vector<double> shares(static_cast<std::size_t>(experts), 0.0);
     double sum = 0;
     for (auto row = first; row != last; ++row) {
@@ -22,7 +23,8 @@ class Counts final : public Routing {
     }
     if (sum <= 0) {
       throw config::InputError("the counts have no tokens for step " + std::to_string(place.step) + ", layer " +
-                               std::to_string(place.layer) + ", micro-batch " + std::to_string(place.microbatch));
+                               std::to_string(place.layer) + ", micro-batch " + std::to_string(place.microbatch) +
+                               (place.sender >= 0 ? ", sender " + std::to_string(place.sender) : ""));
     }
     for (double& share : shares) share /= sum;
     return shares;

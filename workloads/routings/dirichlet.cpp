@@ -1,30 +1,13 @@
 // Popularity drawn from a symmetric Dirichlet distribution for every layer, micro-batch and step: the smaller the concentration, the more
 // uneven.
+#include <algorithm>
 #include <cmath>
-#include <numbers>
 
+#include "workloads/random.hpp"
 #include "workloads/routing.hpp"
 
 namespace rehearse::workloads {
 namespace {
-
-// Uniform in (0, 1), from SplitMix64: the same on every library.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  double uniform() {
-    state_ += 0x9e3779b97f4a7c15U;
-    std::uint64_t x = state_;
-    x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-    x ^= x >> 31U;
-    return (static_cast<double>(x >> 11U) + 0.5) * 0x1p-53;
-  }
-  double normal() { return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()); }
-
- private:
-  std::uint64_t state_;
-};
 
 // ln of a Gamma(shape, 1) variate: Marsaglia and Tsang 2000; below 1 by their boost, in logarithms since it may underflow.
 double log_gamma_variate(double shape, Random& random) {
