@@ -5,6 +5,7 @@
 
 #include "sim/job/checks.hpp"
 #include "sim/job/refusal.hpp"
+#include "workloads/names.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/routing.hpp"
 #include "workloads/schedule.hpp"
@@ -64,6 +65,14 @@ void check_chunks(const Node& node, const Workload& workload) {
   }
 }
 
+void check_dispatch(const Node& node, const Workload& workload) {
+  if (workload.experts.nodes_per_token == 0 || workload.experts.dispatcher == workloads::Dispatcher::hierarchical) return;
+  refuse(
+      node, "moe.nodes_per_token",
+      fmt::format("dispatcher {} sends to every node that has a token's experts", workloads::dispatchers.of(workload.experts.dispatcher)),
+      "dispatcher: hierarchical, or no nodes_per_token");
+}
+
 void check_overlap(const Node& node, const Workload& workload) {
   if (!workload.overlap.ep) return;
   const auto no = [&](std::string_view what, std::string_view instead) {
@@ -121,6 +130,7 @@ void check_experts(const Node& node, const Workload& workload, int steps) {
   if (!workload.model.moe) return check_without_experts(node, workload);
   check_spread(node, workload);
   check_chunks(node, workload);
+  check_dispatch(node, workload);
   check_counts(node, workload, steps);
 }
 

@@ -42,11 +42,24 @@ bool wants_step(const Metrics& wanted) {
                              [&](Metric metric) { return wanted.contains(metric); });
 }
 
-Metrics step_metrics(const Job& job, MemoryCounter counter) {
+bool wants_passes(const Metrics& wanted) { return wanted.contains(Metric::forward_ms) || wanted.contains(Metric::backward_ms); }
+
+// Passes that are timed alone have no optimizer: neither its states nor buffers in which gradients add up, but the gradients that autograd
+// makes in the type of the weights.
+RankMemory without_optimizer(RankMemory memory) {
+  memory.at_peak[MemoryUse::optimizer] = 0;
+  memory.at_peak[MemoryUse::gradients] = memory.at_peak[MemoryUse::weights];
+  return memory;
+}
+
+Metrics step_metrics(const Job& job, const Metrics& wanted, MemoryCounter counter) {
   const StepResult result = predict(job);
   Metrics metrics = metrics_of_step(job, result.step_s);
-  const RankMemory* fullest = result.memory.fullest();
-  if (fullest != nullptr) metrics[Metric::peak_memory_gib] = counted_bytes(*fullest, counter) / bytes_per_gib;
+  const bool passes_alone = wants_passes(wanted) && !wanted.contains(Metric::step_s);
+  if (const RankMemory* fullest = result.memory.fullest()) {
+    const double bytes = counted_bytes(passes_alone ? without_optimizer(*fullest) : *fullest, counter);
+    metrics[Metric::peak_memory_gib] = bytes / bytes_per_gib;
+  }
   return metrics;
 }
 
@@ -75,8 +88,8 @@ Metrics metrics_of_step(const Job& job, double step_s) {
 
 Metrics predicted_metrics(const Job& job, const Metrics& wanted, MemoryCounter counter) {
   Metrics metrics;
-  if (wants_step(wanted)) metrics.merge(step_metrics(job, counter));
-  if (wanted.contains(Metric::forward_ms) || wanted.contains(Metric::backward_ms)) metrics.merge(pass_metrics(job));
+  if (wants_step(wanted)) metrics.merge(step_metrics(job, wanted, counter));
+  if (wants_passes(wanted)) metrics.merge(pass_metrics(job));
   std::erase_if(metrics, [&](const auto& entry) { return !wanted.contains(entry.first); });
   return metrics;
 }

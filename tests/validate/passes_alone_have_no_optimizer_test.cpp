@@ -1,0 +1,28 @@
+#include <gtest/gtest.h>
+
+#include "sim/job/job.hpp"
+#include "sim/validate/metric.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+// bf16 weights, fp32 gradients and 12 bytes of Adam's states per parameter: 18; passes alone have the weights and gradients in bf16: 4.
+TEST(PassesAlone, HaveNoOptimizer) {
+  const Job job =
+      read_job(config::Node::load_text(
+                   "model: {layers: 2, hidden: 1024, heads: 8, ffn: 4096, activation: swiglu, vocab: 0}\ncluster: dgx-h100-ndr400\n"
+                   "gpus: 1\nparallel: {}\nbatch: {global: 1, micro: 1, sequence: 1024}\n",
+                   "job.yaml"),
+               "job");
+  const double parameters = 2 * (4 * 1024 * 1024 + 3 * 1024 * 4096 + 2 * 1024);
+  const auto peak = [&](const Metrics& wanted) {
+    return predicted_metrics(job, wanted, MemoryCounter::allocated).at(Metric::peak_memory_gib) * 1024 * 1024 * 1024;
+  };
+  const double step = peak({{Metric::step_s, 1}, {Metric::forward_ms, 1}, {Metric::peak_memory_gib, 1}});
+  const double passes = peak({{Metric::forward_ms, 1}, {Metric::peak_memory_gib, 1}});
+  EXPECT_NEAR(step - passes, (18 - 4) * parameters, 1);
+  EXPECT_EQ(step, peak({{Metric::peak_memory_gib, 1}}));
+}
+
+}  // namespace
+}  // namespace rehearse::sim
