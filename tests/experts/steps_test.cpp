@@ -3,9 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
-#include <regex>
 #include <set>
+#include <string>
 
 #include "jobs.hpp"
 #include "sim/analytic/predict.hpp"
@@ -100,6 +101,25 @@ TEST(Steps, OfAFileAreItsSteps) {
   EXPECT_THROW(job(3), config::InputError);
 }
 
+// Numbers with a decimal point as #.
+std::string without_sizes(const std::string& text) {
+  std::string out, number;
+  const auto flush = [&] {
+    out += number.find('.') == std::string::npos ? number : "#";
+    number.clear();
+  };
+  for (const char c : text) {
+    if (std::isdigit(static_cast<unsigned char>(c)) != 0 || (c == '.' && !number.empty())) {
+      number += c;
+    } else {
+      flush();
+      out += c;
+    }
+  }
+  flush();
+  return out;
+}
+
 // Who runs out of memory, when, where and of what.
 TEST(Shortage, NamesRankTimeOperationLayerMicrobatchAndStep) {
   std::string rows;
@@ -117,10 +137,10 @@ TEST(Shortage, NamesRankTimeOperationLayerMicrobatchAndStep) {
                             fmt::format("moe: {{routing: {{counts: [{}]}}}}\nsimulation: {{steps: 2}}\n", rows), 2);
   job.gpu.memory_bytes = 4.0 * 1024 * 1024 * 1024;
   const std::string what = sim::shortage(sim::simulate_in_child(job));
-  EXPECT_TRUE(std::regex_match(what, std::regex("simulated: does not fit: rank 5 \\(stage 0\\) needs [0-9.]+ of 3\\.35 GiB at [0-9.]+ ms, "
-                                                "in B layer 1[a-z ]*, micro-batch 2, step 1; [0-9.]+ GiB are missing; the largest part is "
-                                                "[a-z]+, [0-9.]+ GiB")))
-      << what;
+  EXPECT_EQ(without_sizes(what),
+            "simulated: does not fit: rank 5 (stage 0) needs # of # GiB at # ms, in B layer 1, micro-batch 2, step 1; # GiB are "
+            "missing; the largest "
+            "part is framework, # GiB");
   EXPECT_NE(sim::shortage(sim::predict(job)).find("rank 5 (stage 0)"), std::string::npos) << sim::shortage(sim::predict(job));
   EXPECT_NE(sim::shortage(sim::predict(job)).find("micro-batch 2, step 1;"), std::string::npos) << sim::shortage(sim::predict(job));
 }
