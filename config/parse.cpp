@@ -63,6 +63,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
     check_plain(mark, tag, anchor);
+    check_quotes(mark);
     if (expects_key()) return take_key(position(mark), value, tag != "!");
     auto node = leaf(Kind::scalar, mark);
     node->text = value;
@@ -100,6 +101,25 @@ class TreeBuilder : public YAML::EventHandler {
 
   [[noreturn]] void refuse_alias(const YAML::Mark& mark) {
     refuse(position(mark), "anchors and aliases (&name, *name) are not supported", "write the value out, or quote the text");
+  }
+
+  // yaml-cpp reads on over the ends of lines, and lets the end of the file close a quote.
+  void check_quotes(const YAML::Mark& mark) {
+    if (mark.is_null() || mark.line < 0) return;
+    const std::string& line = line_text(mark.line + 1);
+    std::size_t at = static_cast<std::size_t>(mark.column) + (mark.line == 0 ? skipped_bytes_ : 0);
+    if (at >= line.size() || (line[at] != '\'' && line[at] != '"')) return;
+    const char quote = line[at];
+    for (++at; at < line.size(); ++at) {
+      if (quote == '"' && line[at] == '\\') {
+        ++at;
+      } else if (line[at] == quote && !(quote == '\'' && at + 1 < line.size() && line[at + 1] == quote)) {
+        return;
+      } else if (line[at] == quote) {
+        ++at;  // two single quotes stand for one
+      }
+    }
+    refuse(position(mark), "this quote is not closed on its line", "close it, or leave it out");
   }
 
   void check_plain(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {

@@ -3,9 +3,12 @@
 namespace rehearse::topology {
 namespace {
 
+constexpr double least_efficiency = 1e-3, least_bandwidth = 1e3;  // below these a step takes years
+
 double read_efficiency(const config::Node& node) {
   const double efficiency = node.as_number(0, 1);
   if (efficiency <= 0) node.fail("efficiency must be above 0 and at most 1");
+  if (efficiency < least_efficiency) node.fail("an efficiency below 0.001");
   return efficiency;
 }
 
@@ -20,6 +23,7 @@ double read_latency(const config::Node& node) {
 double read_bandwidth(const config::Node& node) {
   const double rate = node.as_quantity(config::Dimension::bandwidth);
   if (rate <= 0) node.fail("a bandwidth must be above 0");
+  if (rate < least_bandwidth) node.fail("a bandwidth below 1 kB/s", "write 400 Gbps or 50 GB/s");
   return rate;
 }
 

@@ -150,7 +150,12 @@ class Prediction {
     for (double& seconds : rank.phases.seconds) seconds *= m;
     if (job_.workload.overlap.ep) {
       const auto slots = static_cast<double>(m * stages_[s].chunks.size());
-      rank.phases[Phase::ep] = std::max(0.0, rank.phases[Phase::ep] - slots * std::max(0.0, alone - pair_s(s)));
+      double hidden = slots * std::max(0.0, alone - pair_s(s));  // exchanges first, then other calls that leave the computation to the pair
+      for (const Phase phase : {Phase::ep, Phase::tp, Phase::cp}) {
+        const double part = std::min(hidden, rank.phases[phase]);
+        rank.phases[phase] = std::max(0.0, rank.phases[phase] - part);
+        hidden -= part;
+      }
     }
     rank.phases[Phase::pp] = exposed_pp;
     rank.phases[Phase::offload] = m * copies;

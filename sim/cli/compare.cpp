@@ -119,10 +119,11 @@ class Compare final : public Command {
     auto options = std::make_shared<CompareOptions>();
     options->job = JobOptions::declare(app);
     options->job->declare_faults(app);
-    app.add_option("--tolerance", options->tolerance,
-                   "Largest difference, in percent of the analytic step (--whole: in points of ETTR); exit code 1 beyond")
-        ->type_name("PCT");
-    app.add_flag("--features", options->features, "Also simulate the job without each of its features: what each gains or costs");
+    auto* tolerance = app.add_option("--tolerance", options->tolerance,
+                                     "Largest difference, in percent of the analytic step (--whole: in points of ETTR); exit code 1 beyond")
+                          ->type_name("PCT");
+    auto* features =
+        app.add_flag("--features", options->features, "Also simulate the job without each of its features: what each gains or costs");
     auto* whole = app.add_flag("--whole", options->whole, "The whole job: its ETTR simulated with several seeds and by formula");
     app.add_option("--runs", options->runs, "With --whole: so many seeds, from the job's on; default 20")->type_name("N")->needs(whole);
     auto methods = std::make_shared<std::string>();
@@ -130,7 +131,11 @@ class Compare final : public Command {
            "--methods", *methods,
            "Simulate the job under several methods instead, side by side: full-recompute, chunks=N, chunks=auto (layers with experts)")
         ->type_name("LIST")
-        ->excludes(whole);
+        ->check(CLI::Validator([](const std::string& list) { return list.empty() ? "names no method" : ""; }, ""))
+        ->excludes(whole)
+        ->excludes(features)
+        ->excludes(tolerance);
+    whole->excludes(features)->excludes("--fault");
     return [options, methods] { return methods->empty() ? compare(*options) : compare_methods(*options->job, *methods); };
   }
 };

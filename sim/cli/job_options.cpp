@@ -16,10 +16,11 @@ std::shared_ptr<JobOptions> JobOptions::declare(CLI::App& app) {
   app.add_option("--set", options->sets_, "Set a key of the job, e.g. parallel.tp=4; may be given several times")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--seed", options->seed_, "Seed of everything random; default: the job's")->type_name("N");
+  app.add_option("--seed", options->seed_, "Seed of failures (routing has moe.routing.seed); default: the job's")->type_name("N");
   app.add_flag("--json", options->json_, "Print result.json instead of tables");
   app.add_option("-o,--output", options->output_, "Write result.json, phases.csv, resolved-job.yaml and more into this folder")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(CLI::Validator([](const std::string& folder) { return folder.empty() ? "names no folder" : ""; }, ""));
   return options;
 }
 

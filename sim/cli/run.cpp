@@ -77,6 +77,7 @@ Exit run_sweep(const RunOptions& options, int runs) {
 Exit run(const RunOptions& options) {
   constexpr int most_runs = 1'000'000;
   const int runs = parse_count("--runs", options.runs, 1, most_runs);
+  static_cast<void>(processes_of(options));  // refused also where one run needs none
   if (!options.sweep.empty()) return run_sweep(options, runs);
   const sim::Job job = options.job->load();
   sim::WholeJobReport report = planned(plan_with_step(job, options.step));

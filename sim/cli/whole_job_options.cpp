@@ -7,6 +7,7 @@
 
 #include "config/quantity.hpp"
 #include "sim/analytic/predict.hpp"
+#include "sim/cli/fit.hpp"
 #include "sim/engine/simulate.hpp"
 
 namespace rehearse::cli {
@@ -31,6 +32,7 @@ void declare_step(CLI::App& app, std::string& step) {
 }
 
 sim::WholeJobPlan plan_with_step(const sim::Job& job, const std::string& step) {
+  warn_of_shortage(job);
   if (step.empty() && job.whole.step_s > 0) return sim::plan_whole_job(job, job.whole.step_s, "given");
   if (step.empty() || step == "predicted") return sim::plan_whole_job(job, sim::predict(job).step_s, "predicted");
   if (step == "simulated") return sim::plan_whole_job(job, sim::simulated_step_s(job, {}), "simulated");

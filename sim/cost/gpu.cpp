@@ -55,6 +55,7 @@ Gpu read_gpu(const config::Node& node, const std::string& name) {
   gpu.memory_bytes_per_s = node.at("memory_bandwidth").as_quantity(Dimension::bandwidth, 1e6);
   gpu.power_limit_w = node.at("power_limit").as_quantity(Dimension::power, 1);
   gpu.launch_s = node.at("launch").as_quantity(Dimension::time);
+  if (gpu.launch_s > 1) node.at("launch").fail("a launch above 1 s", "launches are microseconds: write 3 us");
   read_peaks(gpu, node.at("peak"));
   if (const auto contention = node.find("contention")) read_contention(gpu, *contention);
   if (const auto flash = node.find("flash")) read_flash(gpu, *flash);

@@ -117,6 +117,7 @@ class Item {
     std::string why;
     const auto at_s = config::parse_quantity(time, config::Dimension::time, why);
     if (!at_s) refuse(fmt::format("'{}' is not a time: {}", time, why));
+    if (*at_s < 0) node_.fail("the step begins at 0 s");
     if (*at_s > seconds_per_day) node_.fail("no step is longer than a day");
     const bool ports = fault_.component == Component::nic || fault_.component == Component::switch_;
     faults.failures.push_back({node_.as_string(), ports, ranks_hit(fault_, places_), *at_s});

@@ -73,7 +73,7 @@ void read_sections(const Node& node, Job& job) {
 
 void check(const Node& node, Job& job) {
   settle_gpus(node, job);
-  check_support(node, job.workload);
+  check_support(node, job.workload, job.cluster);
   workloads::Optimizer& optimizer = job.workload.optimizer;
   if (optimizer.shard_group == 0) optimizer.shard_group = workloads::replica_sync(job.workload).ranks;
   check_layout(node, job.workload);

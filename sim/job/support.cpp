@@ -45,8 +45,12 @@ void check_schedule(const Node& job, const std::string& schedule) {
 
 }  // namespace
 
-void check_support(const Node& job, const Workload& workload) {
+void check_support(const Node& job, const Workload& workload, const topology::ClusterSpec& cluster) {
   check_schedule(job, workload.schedule);
+  if (cluster.intra_kind == topology::IntraNode::none && cluster.gpus_per_node > 1 && cluster.supernode_gpus == 0) {
+    refuse(job, "cluster", not_simulated("cluster", "nodes whose GPUs meet over their NICs alone (intra_node: {kind: none})"),
+           "gpus_per_node: 1, or the bandwidth and latency of their links");
+  }
   for (const Unsupported& row : rows) {
     const std::string value = row.value(workload);
     if (!value.empty()) refuse(job, row.path, not_simulated(row.path, value));

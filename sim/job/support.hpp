@@ -2,11 +2,12 @@
 #pragma once
 
 #include "config/node.hpp"
+#include "topology/cluster.hpp"
 #include "workloads/plan.hpp"
 
 namespace rehearse::sim {
 
 // Throws InputError at the first such setting, naming it: nothing in a job is ignored silently.
-void check_support(const config::Node& job, const workloads::Workload& workload);
+void check_support(const config::Node& job, const workloads::Workload& workload, const topology::ClusterSpec& cluster);
 
 }  // namespace rehearse::sim

@@ -72,6 +72,9 @@ void JobRun::enter(Phase phase, Ns length) {
 void JobRun::end_phase() {
   if (phase_ == Phase::detection) {
     after_detection();
+  } else if (phase_ == Phase::restart && !started_) {
+    note("start", plan_.init);
+    enter(Phase::init, plan_.init);
   } else if (phase_ == Phase::restart) {
     note("loading", load_);
     enter(Phase::load, load_);
@@ -93,6 +96,7 @@ void JobRun::after_detection() {
 }
 
 void JobRun::resume() {
+  started_ = true;
   pool_.rejoin();
   training_.pause_after_save(false);
   enter(Phase::training, never);

@@ -70,6 +70,7 @@ class JobRun {
   Phase phase_ = Phase::init;
   Ns now_ = 0, phase_left_ = 0, span_ = 0, step_;
   Ns restart_ = 0, load_ = 0;  // still to come after detection
+  bool started_ = false;       // a failure before that starts the job over
   bool over_ = false;
   RunResult result_;
 };

@@ -65,6 +65,16 @@ TEST(OverlappedPair, HidesAsMuchWithTensorParallelism) {
 }
 
 // By hand. One unit each: 1 of computation, 2 of dispatch, 3 of experts, 2 of combine, 1 of computation.
+// A pair hides exchanges and tensor-parallel calls: what is left of all phases is the step, not more.
+TEST(OverlappedPair, PhasesAddUpToTheStep) {
+  for (const char* layout : {"{tp: 2, sp: true, dp: 8, ep: 8, etp: 1}", "{tp: 2, sp: true, pp: 2, dp: 4, ep: 8, etp: 1}"}) {
+    const sim::StepResult step = sim::predict(expert_job(16, layout, "{global: 64, micro: 1, sequence: 4096}", "overlap: {ep: true}\n"));
+    for (const sim::RankResult& rank : step.ranks) {
+      EXPECT_NEAR(rank.phases.total(), step.step_s, 1e-9 * step.step_s) << layout << ", stage " << rank.stage;
+    }
+  }
+}
+
 TEST(OverlappedPair, OfOneUnitEachByHand) {
   const std::vector<std::vector<PieceTimes>> slot{{{0, 1, 0}, {2, 3, 2}, {0, 1, 0}}};
   // Backward computes 0-1, its dispatch 1-3; forward computes 1-2, its dispatch 3-5; backward's experts 3-6, its combine 6-8; forward's

@@ -40,6 +40,15 @@ TEST(DoesARunGoAsWorkedOutByHand, a_process_fails) {
   EXPECT_EQ(result.lost_steps, 4);
 }
 
+// At 3 s of the start's 7: it begins anew behind the recovery, and there is nothing to load.
+TEST(DoesARunGoAsWorkedOutByHand, a_failure_while_starting) {
+  const RunResult result = run(scripted("{at: 3 s, level: process}"));
+  EXPECT_EQ(result.wall, to_ns(3 + 20 + 7 + 200 + 8));
+  EXPECT_EQ(booked_s(result, Cause::init), 3 + 7);
+  EXPECT_EQ(booked_s(result, Cause::restart), 20);
+  EXPECT_EQ(booked_s(result, Cause::load), 0);
+}
+
 // At 58 the first checkpoint has been saving for 1 s: it is not complete, and training starts again from nothing, with nothing to load.
 TEST(DoesARunGoAsWorkedOutByHand, a_failure_while_saving) {
   const RunResult result = run(scripted("{at: 58 s, level: pod}"));
