@@ -90,17 +90,13 @@ Exit compare(CompareOptions& all) {
 // Each in a process of its own. Fits as far as the last one does.
 Exit compare_methods(JobOptions& options, const std::string& list) {
   const std::vector<sim::Method> methods = sim::parse_methods(list);
-  if (const workloads::Model model = options.load({}).workload.model; !model.moe) {
-    throw config::InputError("--methods compares ways to run layers with experts, and model '" + model.name + "' has none");
+  const sim::Job base = options.load({});
+  if (!base.workload.model.moe) {
+    throw config::InputError("--methods compares ways to run layers with experts, and model '" + base.workload.model.name + "' has none");
   }
   std::vector<sim::MethodResult> results;
-  sim::JobSummary summary;
-  for (const sim::Method& method : methods) {
-    const sim::Job job = options.load(method.sets);
-    if (results.empty()) summary = sim::summary_of(job);
-    results.push_back({method.name, sim::simulate_in_child(job)});
-  }
-  options.deliver({.job = std::move(summary), .methods = &results}, "methods ");
+  for (const sim::Method& method : methods) results.push_back({method.name, sim::simulate_in_child(options.load(method.sets))});
+  options.deliver({.job = sim::summary_of(base), .methods = &results}, "methods ");
   return results.back().simulated.memory.fits() ? Exit::fine : Exit::answer_is_no;
 }
 
