@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 namespace rehearse::workloads {
 namespace {
@@ -47,17 +46,6 @@ std::int64_t by_rejection(double n, double p, Random& random) {
 }
 
 }  // namespace
-
-double Random::uniform() {
-  state_ += 0x9e3779b97f4a7c15U;
-  std::uint64_t x = state_;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-  x ^= x >> 31U;
-  return (static_cast<double>(x >> 11U) + 0.5) * 0x1p-53;
-}
-
-double Random::normal() { return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()); }
 
 std::int64_t binomial(std::int64_t n, double probability, Random& random) {
   if (n <= 0 || probability <= 0) return 0;

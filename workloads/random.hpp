@@ -1,16 +1,32 @@
-// Random numbers that are the same with every library, for routing that is drawn.
+// Random numbers that are the same on every machine and with every library: the generator and the distributions are spelled out here.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <vector>
 
 namespace rehearse::workloads {
 
-class Random {  // SplitMix64
+// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): passes BigCrush, one word of state.
+inline constexpr std::uint64_t golden_gamma = 0x9e3779b97f4a7c15U;
+[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t z) {
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31U);
+}
+
+class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  double uniform();  // in (0, 1)
-  double normal();   // Box and Muller 1958
+  explicit Random(std::uint64_t state) : state_(state) {}
+
+  std::uint64_t next() { return mixed(state_ += golden_gamma); }
+
+  // In (0, 1): never 0, so that its logarithm is finite. 53 bits.
+  double uniform() { return (static_cast<double>(next() >> 11U) + 0.5) * 0x1p-53; }
+
+  // Standard normal (Box and Muller 1958).
+  double normal() { return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()); }
 
  private:
   std::uint64_t state_;
