@@ -3,26 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 namespace rehearse::sim {
 namespace {
 
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
-std::string in_gib(double bytes) { return fmt::format("{:.2f}", bytes / gib); }
-
 bool occurs(const StepResult& result, std::size_t use) {
   return std::ranges::any_of(result.memory.ranks, [&](const RankMemory& rank) { return rank.at_peak.bytes[use] > 0; });
-}
-
-std::map<int, const RankMemory*> fullest_of_stages(const StepResult& result) {
-  std::map<int, const RankMemory*> stages;
-  for (const RankMemory& rank : result.memory.ranks) {
-    const auto [it, added] = stages.try_emplace(rank.stage, &rank);
-    if (!added && rank.needed_bytes() > it->second->needed_bytes()) it->second = &rank;
-  }
-  return stages;
 }
 
 std::string_view largest_use(const RankMemory& rank) {
@@ -37,6 +25,17 @@ std::string when(const RankMemory& rank) {
 }
 
 }  // namespace
+
+std::string in_gib(double bytes) { return fmt::format("{:.2f}", bytes / gib); }
+
+std::map<int, const RankMemory*> fullest_of_stages(const StepResult& result) {
+  std::map<int, const RankMemory*> stages;
+  for (const RankMemory& rank : result.memory.ranks) {
+    const auto [it, added] = stages.try_emplace(rank.stage, &rank);
+    if (!added && rank.needed_bytes() > it->second->needed_bytes()) it->second = &rank;
+  }
+  return stages;
+}
 
 std::string peak_place(const RankMemory& rank) {
   const std::string microbatch = rank.microbatch >= 0 ? fmt::format(", micro-batch {}", rank.microbatch) : "";

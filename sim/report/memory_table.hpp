@@ -1,12 +1,19 @@
 // Device memory on the console.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "sim/report/table.hpp"
 #include "sim/result.hpp"
 
 namespace rehearse::sim {
+
+// [stage] its rank that needs most.
+[[nodiscard]] std::map<int, const RankMemory*> fullest_of_stages(const StepResult& result);
+
+// GiB with two decimals.
+[[nodiscard]] std::string in_gib(double bytes);
 
 // The fullest rank of every pipeline stage, GiB at its peak by use.
 [[nodiscard]] Table memory_table(const StepResult& result);

@@ -7,6 +7,7 @@
 
 #include "sim/compare/methods.hpp"
 #include "sim/report/console_tables.hpp"
+#include "sim/report/job_head.hpp"
 #include "sim/report/memory_table.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
@@ -16,17 +17,6 @@ namespace rehearse::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr double gib = 1024.0 * 1024 * 1024;
-
-// The rank of each stage that needs most.
-std::map<int, const RankMemory*> fullest_of_stages(const StepResult& result) {
-  std::map<int, const RankMemory*> stages;
-  for (const RankMemory& rank : result.memory.ranks) {
-    const auto [it, added] = stages.try_emplace(rank.stage, &rank);
-    if (!added && rank.needed_bytes() > it->second->needed_bytes()) it->second = &rank;
-  }
-  return stages;
-}
 
 std::string chunks_text(const StepResult& result) {
   if (!result.experts) return "";
@@ -67,10 +57,9 @@ Table memory_of_stages(const std::vector<MethodResult>& methods) {
   for (const auto& [stage, unused] : stages) {
     for (const MethodResult& method : methods) {
       const RankMemory& rank = *fullest_of_stages(method.simulated).at(stage);
-      table.rows.push_back({fmt::format("{}", stage), method.name, fmt::format("{}", rank.rank),
-                            fmt::format("{:.2f}", activation_bytes(rank) / gib), fmt::format("{:.2f}", rank.peak_bytes() / gib),
-                            fmt::format("{:.2f}", rank.needed_bytes() / gib), fmt::format("{:.2f}", rank.capacity_bytes / gib),
-                            rank.fits() ? "yes" : "no", peak_place(rank)});
+      table.rows.push_back({fmt::format("{}", stage), method.name, fmt::format("{}", rank.rank), in_gib(activation_bytes(rank)),
+                            in_gib(rank.peak_bytes()), in_gib(rank.needed_bytes()), in_gib(rank.capacity_bytes), rank.fits() ? "yes" : "no",
+                            peak_place(rank)});
     }
   }
   return table;
@@ -81,8 +70,7 @@ class MethodsConsole final : public Reporter {
   [[nodiscard]] std::string_view file_name() const override { return ""; }
   [[nodiscard]] bool applies(const Report& report) const override { return report.methods != nullptr; }
   void write(const Report& report, std::ostream& out) const override {
-    fmt::print(out, "{}: {} on {} x {} ({})\n{}; {}\n", report.job.name, report.job.model, report.job.gpus, report.job.gpu,
-               report.job.cluster, report.job.layout, report.job.batch);
+    print_job(report.job, out);
     if (const std::string experts = experts_line(report.methods->front().simulated); !experts.empty()) fmt::print(out, "{}\n", experts);
     for (Table table : {step_table(*report.methods), memory_of_stages(*report.methods)}) {
       table.bold_header = report.colour;
