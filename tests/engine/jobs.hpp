@@ -9,13 +9,9 @@
 
 namespace rehearse::tests {
 
-// A dense model on nodes of 8 with ample NICs, one leaf switch, no contention between computation and communication.
-// `extra` are further lines of the job (YAML); `nics`: per node.
-inline sim::Job small_job(int gpus, const std::string& parallel, const std::string& batch, const std::string& extra = "", int nics = 8,
-                          int layers = 8) {
-  const std::string text = fmt::format(R"(
-model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: gelu, vocab: 0, positions: rope}}
-cluster:
+// Nodes of 8 behind one leaf switch, as the value of `cluster:`; `nics`: per node.
+inline std::string small_cluster(int nics, const std::string& contention, const std::string& host_memory) {
+  return fmt::format(R"(
   gpu:
     source: test
     memory: 80 GiB
@@ -23,7 +19,7 @@ cluster:
     power_limit: 400 W
     launch: 0 us
     peak: {{bf16: 300 TFLOP/s}}
-    contention: {{tp: {{alpha: 1, beta: 1}}}}
+    contention: {}
     efficiency:
       gemm: {{bf16: {{model: roofline, compute: 0.6, memory: 0.8}}}}
       attention: {{bf16: {{model: roofline, compute: 0.5, memory: 0.8}}}}
@@ -33,14 +29,25 @@ cluster:
   nics: {{per_node: {}, bandwidth: 200 Gbps, efficiency: 0.9, latency: 6 us}}
   network: {{kind: single_switch}}
   host: {{bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}}
-  host_memory: {{size: 2 TiB, bandwidth: 200 GB/s}}
+  host_memory: {})",
+                     contention, nics, host_memory);
+}
+
+// A dense model on nodes of 8 with ample NICs, one leaf switch, no contention between computation and communication.
+// `extra` are further lines of the job (YAML); `nics`: per node.
+inline sim::Job small_job(int gpus, const std::string& parallel, const std::string& batch, const std::string& extra = "", int nics = 8,
+                          int layers = 8) {
+  const std::string text = fmt::format(R"(
+model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: gelu, vocab: 0, positions: rope}}
+cluster:{}
 gpus: {}
 parallel: {}
 batch: {}
 precision: bf16
 {}
 )",
-                                       layers, nics, gpus, parallel, batch, extra);
+                                       layers, small_cluster(nics, "{tp: {alpha: 1, beta: 1}}", "{size: 2 TiB, bandwidth: 200 GB/s}"), gpus,
+                                       parallel, batch, extra);
   return sim::read_job(config::Node::load_text(text, "small.yaml"), "small");
 }
 
