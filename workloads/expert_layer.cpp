@@ -30,11 +30,11 @@ void take_all(const std::vector<Item>& items, std::vector<Operator>& into) {
   for (const Item& item : items) into.push_back(std::get<Operator>(item));
 }
 
-}  // namespace
-
 Section activation_of(const Workload& workload, double pairs) {
   return activation(workload, shard_of(workload), pairs * workload.model.moe->ffn / workload.parallel.etp);
 }
+
+}  // namespace
 
 BlockProgram expert_operators(const Workload& workload, double pairs) {
   const Shard shard = shard_of(workload);
@@ -60,7 +60,8 @@ const ExpertChunk& ExpertLayer::chunk(const RoutedExperts& what, int ep_rank, in
 }
 
 ExpertChunk ExpertLayer::make(const RoutedExperts& what, int chunks, int ep_rank, int layer, int microbatch) const {
-  const BlockProgram experts = expert_operators(workload_, loads_.received(ep_rank, layer, microbatch) / chunks);
+  const double pairs = loads_.received(ep_rank, layer, microbatch) / chunks;
+  const BlockProgram experts = expert_operators(workload_, pairs);
   ExpertChunk chunk;
   chunk.chunks = chunks;
   switch (what.pass) {
@@ -72,8 +73,7 @@ ExpertChunk ExpertLayer::make(const RoutedExperts& what, int chunks, int ep_rank
         chunk.dispatch = to_experts("dispatch again", Pass::recompute, chunks, ep_rank, layer, microbatch);
         take_all(as_recompute(experts.forward), chunk.recompute);
       } else if (workload_.recompute.drops(RecomputeModule::moe_act)) {
-        const auto again = activation_of(workload_, loads_.received(ep_rank, layer, microbatch) / chunks).forward;
-        take_all(as_recompute(again), chunk.recompute);
+        take_all(as_recompute(activation_of(workload_, pairs).forward), chunk.recompute);
       }
       for (Communication& call : to_experts("dispatch gradients", what.pass, chunks, ep_rank, layer, microbatch)) {
         chunk.dispatch.push_back(std::move(call));

@@ -246,19 +246,19 @@ std::size_t RankEmitter::overlapped_pair(std::size_t first) {
   ++end;
   chain_.fork();
   for (std::size_t k = 0; first + k < middle || middle + k < end; ++k) {
-    std::vector<std::vector<Piece>> todo[2];
+    std::vector<std::vector<Piece>> by_thread[2];
     const std::size_t task[2] = {first + k, middle + k};
     const bool there[2] = {task[0] < middle, task[1] < end};
     for (const int thread : {1, 0}) {
       if (!there[thread]) continue;
       begin_beside(task[thread], thread);
-      todo[thread] = pieces(tasks_[task[thread]]);
+      by_thread[thread] = pieces(tasks_[task[thread]]);
     }
-    for (std::size_t piece = 0; piece < std::max(todo[0].size(), todo[1].size()); ++piece) {
+    for (std::size_t piece = 0; piece < std::max(by_thread[0].size(), by_thread[1].size()); ++piece) {
       for (const int thread : {1, 0}) {
-        if (piece >= todo[thread].size()) continue;
+        if (piece >= by_thread[thread].size()) continue;
         chain_.enter(thread);
-        for (const Piece& now : todo[thread][piece]) {
+        for (const Piece& now : by_thread[thread][piece]) {
           chain_.set_pass(now.pass);
           chain_.run(*now.segment, now.pass == Pass::recompute ? Purpose::recompute : Purpose::compute, now.label);
         }

@@ -95,20 +95,18 @@ class StageCoster {
   }
 
   void add(const workloads::Segment& segment, Phase phase, PhaseTimes& to) const {
-    {
-      if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
-        to[phase] += seconds(*c);
-      } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
-        to[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += seconds(call->what) * call->repeat;
-      } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
-        add_ring(*ring, phase, to);
-      } else if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) {
-        add_split(*split, phase, to);
-      } else if (const auto* expert = std::get_if<workloads::ExpertSegment>(&segment)) {
-        add_experts(expert->experts, phase, to);
-      } else {
-        add_beside(std::get<workloads::BesideSegment>(segment), phase, to);
-      }
+    if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
+      to[phase] += seconds(*c);
+    } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
+      to[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += seconds(call->what) * call->repeat;
+    } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
+      add_ring(*ring, phase, to);
+    } else if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) {
+      add_split(*split, phase, to);
+    } else if (const auto* expert = std::get_if<workloads::ExpertSegment>(&segment)) {
+      add_experts(expert->experts, phase, to);
+    } else {
+      add_beside(std::get<workloads::BesideSegment>(segment), phase, to);
     }
   }
 
