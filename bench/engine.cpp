@@ -14,6 +14,7 @@
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/executor.hpp"
 #include "sim/engine/folding.hpp"
+#include "sim/engine/lone_collective.hpp"
 #include "sim/engine/simulate.hpp"
 
 namespace rehearse {
@@ -38,14 +39,14 @@ struct Counts {
 
 // {seconds of the loop, executions, flows, timers, chains}
 std::vector<double> run_engine(const sim::Job& job) {
-  const sim::CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm);
-  const workloads::Folding folding = sim::fold(job.workload, model);
-  const workloads::StepGraph graph = workloads::build_step(job.workload, job.simulation.granularity, folding);
+  const sim::CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives);
+  const sim::Fold fold = sim::fold(job, model);
+  const workloads::StepGraph graph = workloads::build_step(job.workload, job.simulation.granularity, fold.ranks);
   const sim::Prices prices = sim::price_graph(job, model, graph);
   sim::Machine machine;
   std::vector<sim::HostIndex> hosts;
   for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.gpu)));
-  sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
+  sim::CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, &fold);
   const std::vector<sim::CommPlan> plans = planner.plans();
   machine.seal();
   Counts counts;
@@ -151,7 +152,7 @@ void engine_against_bare_simgrid(benchmark::State& state) {
 }
 BENCHMARK(engine_against_bare_simgrid)->UseManualTime()->Unit(benchmark::kMillisecond)->Repetitions(5)->ReportAggregatesOnly();
 
-// The whole simulation of the 16,384-GPU step: folding, graph, SimGrid, accounting, timeline.
+// The whole simulation of the 16,384-GPU step: folding, graph, execution, accounting, timeline.
 void simulate_16384_gpus(benchmark::State& state) {
   const sim::Job job = largest_job();
   double mb = 0;
@@ -180,46 +181,16 @@ void load_and_predict_16384_gpus(benchmark::State& state) {
 }
 BENCHMARK(load_and_predict_16384_gpus)->Unit(benchmark::kMillisecond);
 
-// One all-reduce over 1,024 GPUs, every member and edge simulated over the fabric's routes.
-void ring_all_reduce_1024_gpus(benchmark::State& state) {
-  sim::Job job = sim::load_job({"llama3-405b-1024-h100", {}, {}});
-  job.simulation.algorithm = "ring";
-  job.simulation.all_ranks = true;
-  workloads::Folding folding;
-  std::vector<int> members;
-  std::vector<std::uint32_t> folded;
-  for (int i = 0; i < 1024; ++i) {
-    folding.ranks.push_back({i, 0, 1});
-    folding.class_of.push_back(i);
-    members.push_back(i);
-    folded.push_back(i);
-  }
-  for (auto _ : state) {
-    const std::vector<double> numbers = sim::run_in_child([&] {
-      const auto start = Clock::now();
-      workloads::StepGraphBuilder builder(folding.ranks);
-      const auto group = builder.add_group(workloads::GroupKind::dp_cp, members, folded);
-      const auto call = builder.add_call(
-          {"x", workloads::CollectiveKind::all_reduce, workloads::GroupKind::dp_cp, 1e9, workloads::Pass::update}, 1, group);
-      for (std::uint32_t i = 0; i < 1024; ++i) {
-        builder.add({workloads::OpKind::collective, workloads::Stream::dp, workloads::Purpose::dp, i, call}, "x");
-      }
-      const workloads::StepGraph graph = std::move(builder).freeze();
-      const sim::CommunicationModel model(job.cluster, job.workload, "ring");
-      const sim::Prices prices = sim::price_graph(job, model, graph);
-      sim::Machine machine;
-      std::vector<sim::HostIndex> hosts;
-      for (int i = 0; i < 1024; ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.gpu)));
-      sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
-      const auto plans = planner.plans();
-      machine.seal();
-      (void)sim::execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {});
-      return std::vector<double>{since(start)};
-    });
-    state.SetIterationTime(numbers[0]);
-  }
+// One ring all-reduce of 1 GB over all GPUs of an H100 cluster: as one flow per edge, or in every round; folded, or every member by itself.
+void ring_all_reduce(benchmark::State& state, const std::string& collectives, const std::string& ranks) {
+  const sim::Job job =
+      sim::cluster_alone("dgx-h100-ndr400", static_cast<int>(state.range(0)),
+                         {{"simulation.collectives", collectives}, {"simulation.ranks", ranks}, {"simulation.algorithm", "ring"}});
+  for (auto _ : state) benchmark::DoNotOptimize(sim::run_alone(job, workloads::CollectiveKind::all_reduce, 1e9));
 }
-BENCHMARK(ring_all_reduce_1024_gpus)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ring_all_reduce, edges_all_ranks, "ring", "all")->Arg(1024)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ring_all_reduce, rounds_folded, "step", "folded")->Arg(4096)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ring_all_reduce, rounds_all_ranks, "step", "all")->Arg(512)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace rehearse

@@ -1,9 +1,13 @@
 #include "config/data_dir.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+
+#include "config/input_error.hpp"
 
 namespace rehearse::config {
 namespace {
@@ -21,12 +25,21 @@ fs::path installed_data() {
   return (failed ? fs::path(".") : binary.parent_path()) / ".." / "share" / "rehearse";
 }
 
+[[noreturn]] void refuse(const std::string& why) {
+  throw InputError(why, "set REHEARSE_DATA to the folder that holds them, workloads/ and platforms/");
+}
+
 }  // namespace
 
 std::string data_dir() {
-  if (const char* chosen = std::getenv("REHEARSE_DATA"); chosen != nullptr && *chosen != '\0') return chosen;
-  if (holds_data(REHEARSE_SOURCE_DIR)) return REHEARSE_SOURCE_DIR;
-  return installed_data().lexically_normal().string();
+  if (const char* chosen = std::getenv("REHEARSE_DATA"); chosen != nullptr && *chosen != '\0') {
+    if (!holds_data(chosen)) refuse(fmt::format("REHEARSE_DATA: there are no folders workloads and platforms in '{}'", chosen));
+    return chosen;
+  }
+  const fs::path installed = installed_data().lexically_normal();
+  if (holds_data(installed)) return installed.string();
+  if (!holds_data(REHEARSE_SOURCE_DIR)) refuse(fmt::format("the ready-made files are not in '{}'", installed.string()));
+  return REHEARSE_SOURCE_DIR;
 }
 
 std::vector<std::string> data_names(std::string_view folder) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "config/tree.hpp"
+#include "config/yaml_text.hpp"
 
 namespace rehearse::config {
 namespace {
@@ -30,33 +31,16 @@ bool looks_typed(std::string_view text) {
   return numeric && text.find_first_of("0123456789") != std::string_view::npos;
 }
 
-std::string in_quotes(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20U || c == 0x7F) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 std::string scalar_text(const Node::Impl& node) {
   if (node.kind == Kind::null) return "null";
   if (node.kind == Kind::map) return "{}";
   if (node.kind == Kind::sequence) return "[]";
-  return plain_safe(node.text) && !(node.quoted && looks_typed(node.text)) ? node.text : in_quotes(node.text);
+  return plain_safe(node.text) && !(node.quoted && looks_typed(node.text)) ? node.text : yaml_text(node.text);
 }
 
 std::string key_text(const std::string& key) {
   const bool null_word = key == "~" || key == "null" || key == "Null" || key == "NULL";
-  return plain_safe(key) && !null_word ? key : in_quotes(key);
+  return plain_safe(key) && !null_word ? key : yaml_text(key);
 }
 
 void emit(const Node::Impl& node, std::size_t indent, bool first_line_is_indented, std::string& out) {
@@ -75,6 +59,23 @@ void emit(const Node::Impl& node, std::size_t indent, bool first_line_is_indente
 }
 
 }  // namespace
+
+std::string yaml_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (static_cast<unsigned char>(c) < 0x20U || c == 0x7F) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
 
 std::string Node::to_yaml() const {
   std::string out;

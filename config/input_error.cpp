@@ -12,6 +12,8 @@ constexpr std::size_t widest_excerpt = 120;  // columns of a source line worth s
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
 
+bool is_control(char byte) { return static_cast<unsigned char>(byte) < 0x20U || byte == 0x7F; }
+
 // Byte offset of the character in column `column` (from 1); the end when the line is shorter.
 std::size_t offset_of_column(std::string_view line, int column) {
   std::size_t offset = 0;
@@ -35,7 +37,7 @@ Excerpt excerpt(std::string_view line, int column) {
   while (end < line.size() && continues_character(line[end])) ++end;
 
   Excerpt out{begin > 0 ? "..." : "", begin > 0 ? "   " : ""};
-  out.text += line.substr(begin, end - begin);
+  for (const char byte : line.substr(begin, end - begin)) out.text += is_control(byte) && byte != '\t' ? '?' : byte;
   if (end < line.size()) out.text += "...";
   for (const char byte : line.substr(begin, target - begin)) {
     if (!continues_character(byte)) out.padding += byte == '\t' ? '\t' : ' ';
@@ -89,7 +91,7 @@ std::string shown(std::string_view text) {
   std::size_t end = std::min(text.size(), longest);
   while (end < text.size() && end > 0 && continues_character(text[end])) --end;
   std::string out = "'";
-  for (const char c : text.substr(0, end)) out += static_cast<unsigned char>(c) < 0x20U || c == 0x7F ? '?' : c;
+  for (const char c : text.substr(0, end)) out += is_control(c) ? '?' : c;
   return out + (end < text.size() ? "...'" : "'");
 }
 

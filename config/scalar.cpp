@@ -46,6 +46,13 @@ std::optional<double> to_double(std::string_view text) {
   return error == std::errc{} && whole_text ? std::optional(value) : std::nullopt;
 }
 
+// Digits alone, without point and exponent.
+std::optional<std::int64_t> to_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
 double number_in(const Node& node, std::string_view wanted) {
   const std::string& text = plain_text(node, wanted);
   if (has_leading_zero(text)) node.fail(fmt::format("{} must be written without leading zeros, not '{}'", name_of(node), text));
@@ -55,11 +62,15 @@ double number_in(const Node& node, std::string_view wanted) {
 }
 
 template <class Value>
-void check_bounds(const Node& node, double value, Value low, Value high) {
-  if (value >= static_cast<double>(low) && value <= static_cast<double>(high)) return;
+[[noreturn]] void out_of_bounds(const Node& node, Value low, Value high) {
   const bool open = high == std::numeric_limits<Value>::max() || static_cast<double>(high) == HUGE_VAL;
   const std::string bounds = open ? fmt::format("at least {}", low) : fmt::format("between {} and {}", low, high);
   node.fail(fmt::format("{} must be {}, not {}", name_of(node), bounds, NodeAccess::tree(node)->text));
+}
+
+template <class Value>
+void check_bounds(const Node& node, double value, Value low, Value high) {
+  if (value < static_cast<double>(low) || value > static_cast<double>(high)) out_of_bounds(node, low, high);
 }
 
 }  // namespace
@@ -71,6 +82,10 @@ std::string Node::as_string() const {
 
 std::int64_t Node::as_int(std::int64_t low, std::int64_t high) const {
   const double value = number_in(*this, "a whole number");
+  if (const auto digits = to_integer(impl_->text)) {  // not through a double, which rounds beyond 2^53
+    if (*digits < low || *digits > high) out_of_bounds(*this, low, high);
+    return *digits;
+  }
   check_bounds(*this, value, low, high);
   if (value != std::floor(value) || std::abs(value) > largest_exact_whole) wrong_type(*this, "a whole number");
   return static_cast<std::int64_t>(value);

@@ -65,10 +65,35 @@ void check_indentation(const Source& source) {
   }
 }
 
+// JSON that was cut off would look to the YAML parser like a key without a value.
+void check_json_ends(const std::string& text, const Source& source) {
+  std::vector<std::size_t> open;  // brackets and braces, and the quote of a text
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      if (quoted) open.pop_back();
+      if (!quoted) open.push_back(i);
+      quoted = !quoted;
+    } else if (!quoted && (c == '{' || c == '[')) {
+      open.push_back(i);
+    } else if (!quoted && (c == '}' || c == ']') && !open.empty()) {
+      open.pop_back();
+    }
+  }
+  if (open.empty()) return;
+  const Position where = position_of(text, open.back(), source);
+  throw InputError(where, fmt::format("the file ends before this '{}' is closed", text[open.back()]),
+                   source.lines[static_cast<std::size_t>(where.line) - 1], "is the file complete?");
+}
+
 }  // namespace
 
 void check_text(const std::string& text, const Source& source) {
   check_encoding(text, source);
+  if (source.name.ends_with(".json")) check_json_ends(text, source);
   if (!is_flow(text)) check_indentation(source);
 }
 

@@ -5,7 +5,8 @@
 
 namespace rehearse::config {
 
-// Throws InputError at the first byte that is not UTF-8 or is a control character, and at the first line that a tab indents.
+// Throws InputError at the first byte that is not UTF-8 or is a control character, at the first line that a tab indents, and where a .json
+// file opens what it does not close.
 void check_text(const std::string& text, const Source& source);
 
 }  // namespace rehearse::config

@@ -130,6 +130,7 @@ struct StepResult {
   // how it was made
   std::uint64_t seed = 0;
   std::string input_hash;
+  std::string solver;   // simulation.solver, of a simulated step; otherwise empty
   long activities = 0;  // simulated: operations executed
 };
 

@@ -42,6 +42,8 @@ struct NetworkSpec {
   int nodes_per_pod = 0;            // fat_tree; a file may give the number of pods instead
   double pod_oversubscription = 1;  // fat_tree: pod down / pod up (1:7 in Llama 3's cluster = 7)
   std::vector<int> dims;            // torus: nodes per dimension
+  std::vector<LinkSpec> axes;       // torus: cable of each dimension
+  std::vector<bool> wrap;           // torus: whether each dimension closes to a ring
   int groups = 0, routers_per_group = 0, nodes_per_router = 0;  // dragonfly
   SwitchGraph graph;
 };
@@ -63,8 +65,9 @@ struct ClusterSpec {
   int gpus_per_node = 0;
   int nodes = 0;  // 0 = as many as a job needs
   IntraNode intra_kind = IntraNode::nvswitch;
-  LinkSpec intra;                // GPU to NVSwitch (or to each peer in a full mesh, or to the PCIe switch)
-  int supernode_gpus = 0;        // GPUs that jobs use in one high-bandwidth domain of several nodes; 0 = the node is the domain
+  LinkSpec intra;          // GPU to NVSwitch (or to each peer in a full mesh, or to the PCIe switch)
+  LinkSpec in_switch;      // a port's rate and a pass's latency when the scale-up switch reduces and multicasts; bandwidth 0: it does not
+  int supernode_gpus = 0;  // GPUs that jobs use in one high-bandwidth domain of several nodes; 0 = the node is the domain
   int supernode_spare_gpus = 0;  // further ones that they leave idle (NVL72: 64 used, 8 spare); not part of the fabric
   LinkSpec supernode;            // GPU to the domain's switch; used between nodes of one supernode
   int nics_per_node = 0;         // GPU g of a node uses NIC g * nics / gpus_per_node (rail = NIC index); see rails_per_node()

@@ -22,11 +22,18 @@ std::vector<std::uint32_t> attach_to_routers(const ClusterSpec& cluster, int nod
   return attach;
 }
 
-// A ring of `size` routers, `stride` apart in number; two routers are joined by one link, one by none.
-void ring(NetworkPlan& plan, std::uint32_t first, std::uint32_t size, std::uint32_t stride, double bandwidth, std::uint8_t dimension) {
-  if (size < 2) return;
+struct Axis {
+  std::uint32_t size = 1, stride = 1;  // routers in a row, and how far they are apart in number
+  double bandwidth_bytes_per_s = 0;
+  bool wrap = true;
+  std::uint8_t dimension = 0;
+};
+
+// A row of routers from `first` on, closed to a ring when it wraps around; two routers are joined by one link, one by none.
+void row(NetworkPlan& plan, std::uint32_t first, const Axis& axis) {
+  const auto [size, stride, bandwidth, wrap, dimension] = axis;
   for (std::uint32_t i = 0; i + 1 < size; ++i) plan.trunks.push_back({first + i * stride, first + (i + 1) * stride, bandwidth, dimension});
-  if (size > 2) plan.trunks.push_back({first + (size - 1) * stride, first, bandwidth, dimension});
+  if (size > 2 && wrap) plan.trunks.push_back({first + (size - 1) * stride, first, bandwidth, dimension});
 }
 
 }  // namespace
@@ -43,8 +50,9 @@ NetworkPlan plan_torus(const ClusterSpec& cluster, int nodes) {
     const auto size = static_cast<std::uint32_t>(net.dims[dimension]);
     const std::uint32_t block = stride;
     stride /= size;
+    const Axis axis{size, stride, net.axes[dimension].effective_bytes_per_s(), net.wrap[dimension], static_cast<std::uint8_t>(dimension)};
     for (std::uint32_t first = 0; first < routers; ++first) {
-      if (first % block < stride) ring(plan, first, size, stride, net.trunk.effective_bytes_per_s(), static_cast<std::uint8_t>(dimension));
+      if (first % block < stride) row(plan, first, axis);
     }
   }
   return plan;

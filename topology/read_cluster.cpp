@@ -17,12 +17,22 @@ IntraNode kind_of(const config::Node& node) {
   return by_name.at(node.at("kind").as_choice({"nvswitch", "full_mesh", "pcie", "none"}));
 }
 
+// NVLink SHARP, by the switch of the whole scale-up domain.
+void read_in_network(const config::Node& link, const LinkSpec& port, ClusterSpec& cluster) {
+  const auto node = link.find("in_network");
+  if (!node) return;
+  if (cluster.intra_kind != IntraNode::nvswitch) node->fail_at_key("only the switch of a scale-up domain reduces", "kind: nvswitch");
+  cluster.in_switch = read_service(*node, port, {"kind"});
+  static_cast<void>(node->at("kind").as_choice({"nvls"}));
+}
+
 void read_intra(const config::Node& node, ClusterSpec& cluster) {
   cluster.intra_kind = kind_of(node);
   if (cluster.intra_kind == IntraNode::none) {
     node.allow_keys({"kind"});
   } else {
-    cluster.intra = read_link(node, {"kind"});
+    cluster.intra = read_link(node, {"kind", "in_network"});
+    read_in_network(node, cluster.intra, cluster);
   }
 }
 
@@ -36,7 +46,9 @@ int read_whole_nodes(const config::Node& node, int low, int high, const ClusterS
 // Spare GPUs are there but left idle by jobs; the fabric consists of the others.
 void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   if (cluster.intra_kind == IntraNode::pcie) node.fail_at_key("the nodes of a supernode are linked by NVLink or the like, not by PCIe");
-  cluster.supernode = read_link(node, {"gpus", "spare"});
+  if (cluster.in_switch.bandwidth_bytes_per_s > 0) node.fail_at_key("in_network belongs to the whole supernode", "supernode.in_network");
+  cluster.supernode = read_link(node, {"gpus", "spare", "in_network"});
+  read_in_network(node, cluster.supernode, cluster);
   const int gpus = read_whole_nodes(node.at("gpus"), 1, most_gpus_per_supernode, cluster, "a supernode");
   if (const auto spare = node.find("spare")) {
     cluster.supernode_spare_gpus = read_whole_nodes(*spare, 0, gpus - cluster.gpus_per_node, cluster, "a spare part");

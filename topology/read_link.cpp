@@ -52,6 +52,16 @@ LinkSpec read_cable(const config::Node& node, const LinkSpec& fallback, const st
   return cable;
 }
 
+LinkSpec read_service(const config::Node& node, const LinkSpec& port, const std::vector<std::string>& more) {
+  std::vector<std::string> known{"efficiency", "latency"};
+  known.insert(known.begin(), more.begin(), more.end());
+  node.allow_keys(known);
+  LinkSpec service = port;
+  if (const auto efficiency = node.find("efficiency")) service.efficiency = read_efficiency(*efficiency);
+  if (const auto latency = node.find("latency")) service.latency_s = read_latency(*latency);
+  return service;
+}
+
 int read_count(const config::Node& node, int low, int high) { return static_cast<int>(node.as_int(low, high)); }
 
 int read_count(const config::Node& node, std::string_view key, int low, int high, int fallback) {

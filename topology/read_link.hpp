@@ -20,6 +20,9 @@ namespace rehearse::topology {
 // NIC's.
 [[nodiscard]] LinkSpec read_cable(const config::Node& node, const LinkSpec& fallback, const std::vector<std::string>& more = {});
 
+// {efficiency, latency} of a service over the ports of `port`, whose values are the defaults; the caller reads the keys of `more`.
+[[nodiscard]] LinkSpec read_service(const config::Node& node, const LinkSpec& port, const std::vector<std::string>& more = {});
+
 [[nodiscard]] int read_count(const config::Node& node, int low, int high);
 
 // `node[key]`, or `fallback` when absent.

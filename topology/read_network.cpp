@@ -33,7 +33,7 @@ const std::vector<std::string>& known_keys(Network kind) {
       {Network::leaf_spine, {"kind", "nodes_per_leaf", "oversubscription", "spines", "trunk"}},
       {Network::rail_optimised, {"kind", "nodes_per_leaf", "oversubscription", "spines", "separate_planes", "trunk"}},
       {Network::fat_tree, {"kind", "nodes_per_leaf", "oversubscription", "nodes_per_pod", "pods", "pod_oversubscription", "trunk"}},
-      {Network::torus, {"kind", "dims", "trunk"}},
+      {Network::torus, {"kind", "dims", "trunk", "wrap"}},
       {Network::dragonfly, {"kind", "groups", "routers_per_group", "nodes_per_router", "trunk"}},
       {Network::graph, {"kind", "switches", "trunks", "attach"}}};
   return keys.at(kind);
@@ -87,6 +87,27 @@ void read_torus(const config::Node& node, int nodes, NetworkSpec& net) {
   if (product != nodes) dims.fail(fmt::format("the torus has {} routers but the cluster {} nodes", product, nodes), "one router per node");
 }
 
+// trunk: one cable for all dimensions or a list of one each; wrap: whether they close to rings, likewise.
+void read_axes(const config::Node& node, const LinkSpec& nic, NetworkSpec& net) {
+  const auto check = [&](const config::Node& list) {
+    if (list.items().size() != net.dims.size()) {
+      list.fail(fmt::format("{} entries for {} dimensions: give one for all, or one each", list.items().size(), net.dims.size()));
+    }
+  };
+  if (const auto trunk = node.find("trunk"); trunk && trunk->is_sequence()) {
+    check(*trunk);
+    for (const auto& item : trunk->items()) net.axes.push_back(read_cable(item, nic));
+  } else {
+    net.axes.assign(net.dims.size(), net.trunk);
+  }
+  net.wrap.assign(net.dims.size(), true);
+  const auto wrap = node.find("wrap");
+  if (!wrap) return;
+  if (!wrap->is_sequence()) return net.wrap.assign(net.dims.size(), wrap->as_bool());
+  check(*wrap);
+  for (std::size_t axis = 0; axis < net.wrap.size(); ++axis) net.wrap[axis] = wrap->items()[axis].as_bool();
+}
+
 void read_dragonfly(const config::Node& node, int nodes, NetworkSpec& net) {
   require_nodes(node, nodes, "dragonfly");
   net.groups = read_count(node.at("groups"), 2, most_switches);
@@ -107,7 +128,8 @@ NetworkSpec read_network(const config::Node& node, const ClusterSpec& cluster) {
   net.kind = kind_of(node);
   node.allow_keys(known_keys(net.kind));
   net.trunk = cluster.nic;
-  if (const auto trunk = node.find("trunk")) net.trunk = read_cable(*trunk, cluster.nic);
+  const auto trunk = node.find("trunk");
+  if (trunk && !(net.kind == Network::torus && trunk->is_sequence())) net.trunk = read_cable(*trunk, cluster.nic);
   switch (net.kind) {
     case Network::none:
     case Network::single_switch:
@@ -122,6 +144,7 @@ NetworkSpec read_network(const config::Node& node, const ClusterSpec& cluster) {
       break;
     case Network::torus:
       read_torus(node, cluster.nodes, net);
+      read_axes(node, cluster.nic, net);
       break;
     case Network::dragonfly:
       read_dragonfly(node, cluster.nodes, net);

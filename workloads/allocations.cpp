@@ -14,11 +14,22 @@ namespace {
 
 enum class Direction : std::uint8_t { forward, backward, weight_gradient };
 
-// One unit's forward, backward or weight gradient for one micro-batch: operations in a row.
+// One unit's forward, backward or weight gradient for one micro-batch: operations in a row, or its part of operations that several units
+// share. Forwards of a shared operation count from its start on, all but the last as if they took no time; backwards likewise at its end.
 struct Task {
   Direction direction = Direction::forward;
   std::int32_t chunk = 0, microbatch = 0, unit = 0;
   OpId first = 0, last = 0;
+  std::uint32_t turn = 0, turns = 1;  // among the units that share the operations
+
+  // Where it begins and ends, without time and class.
+  [[nodiscard]] Allocation begin() const {
+    return direction == Direction::forward || turn == 0 ? Allocation{first, false, 2 * turn} : Allocation{last, true, 2 * turn};
+  }
+  [[nodiscard]] Allocation end() const {
+    const bool takes_no_time = direction == Direction::forward && turn + 1 < turns;
+    return takes_no_time ? Allocation{first, false, 2 * turn + 1} : Allocation{last, true, 2 * turn + 1};
+  }
 
   [[nodiscard]] auto slot() const { return std::tuple(direction, chunk, microbatch); }
   [[nodiscard]] auto place() const { return std::tuple(chunk, microbatch, unit); }
@@ -57,13 +68,15 @@ std::vector<std::vector<Task>> tasks_of(const StepGraph& graph) {
   for (OpId id = 0; id < graph.ops.size(); ++id) {
     const Op& op = graph.ops[id];
     if (!belongs_to_task(op)) continue;
-    const Task task{direction_of(op.pass), op.chunk, op.microbatch, op.unit, id, id};
+    Task task{direction_of(op.pass), op.chunk, op.microbatch, op.unit, id, id, 0, op.units};
     std::vector<Task>& own = tasks[op.rank];
-    const auto [it, added] = known.try_emplace({op.rank, task.direction, task.chunk, task.microbatch, task.unit}, own.size());
-    if (added) {
-      own.push_back(task);
-    } else {
-      own[it->second].last = id;
+    for (; task.turn < task.turns; ++task.turn, task.unit += task.direction == Direction::forward ? 1 : -1) {
+      const auto [it, added] = known.try_emplace({op.rank, task.direction, task.chunk, task.microbatch, task.unit}, own.size());
+      if (added) {
+        own.push_back(task);
+      } else {
+        own[it->second].last = id;
+      }
     }
   }
   return tasks;
@@ -104,11 +117,16 @@ class RankPlan {
   [[nodiscard]] std::size_t before(std::size_t i) const { return i == 0 ? 0 : i - 1; }
   [[nodiscard]] std::size_t after(std::size_t i) const { return std::min(i + 1, tasks_.size() - 1); }
 
+  static void add(std::vector<Allocation>& events, Allocation when, MemoryClass cls, double bytes) {
+    when.cls = cls;
+    when.bytes = bytes;
+    events.push_back(when);
+  }
   // From the start of task `from` to the end of task `to`.
   void hold(MemoryClass cls, double bytes, std::size_t from, std::size_t to) {
     if (bytes <= 0) return;
-    events_.push_back({tasks_[from].first, false, cls, bytes});
-    events_.push_back({tasks_[to].last, true, cls, -bytes});
+    add(events_, tasks_[from].begin(), cls, bytes);
+    add(events_, tasks_[to].end(), cls, -bytes);
   }
 
   void activations(std::size_t i) {
@@ -119,12 +137,22 @@ class RankPlan {
     const auto copies = copies_.find(task.place());
     if (copies == copies_.end()) return hold(MemoryClass::activations, bytes, i, end);
     const auto [out, in] = copies->second;
-    events_.push_back({tasks_[i].first, false, MemoryClass::activations, bytes});
-    events_.push_back({out, true, MemoryClass::activations, -bytes});
-    events_.push_back({in, false, MemoryClass::activations, bytes});
-    events_.push_back({tasks_[end].last, true, MemoryClass::activations, -bytes});
-    host_.push_back({out, false, MemoryClass::activations, bytes});
-    host_.push_back({tasks_[first_backward_.at(task.place())].first, false, MemoryClass::activations, -bytes});
+    add(events_, task.begin(), MemoryClass::activations, bytes);
+    add(events_, release_of(i), MemoryClass::activations, -bytes);
+    add(events_, {in, false, 1}, MemoryClass::activations, bytes);
+    add(events_, tasks_[end].end(), MemoryClass::activations, -bytes);
+    add(host_, {out, false}, MemoryClass::activations, bytes);
+    add(host_, tasks_[first_backward_.at(task.place())].begin(), MemoryClass::activations, -bytes);
+  }
+
+  // When a turn's activations, which the copy out still reads, are given back: where the program waits for that copy, which is before the
+  // turn after the next, or before what that turn fetches.
+  [[nodiscard]] Allocation release_of(std::size_t i) const {
+    if (i + 3 < tasks_.size() && first_backward_.contains(tasks_[i + 3].place()) && first_backward_.at(tasks_[i + 3].place()) == i + 3) {
+      const auto next = copies_.find(tasks_[i + 3].place());
+      if (next != copies_.end()) return {next->second.in, false};
+    }
+    return tasks_[i + 2].begin();
   }
 
   void work(std::size_t i) {

@@ -13,7 +13,8 @@ enum class MemoryClass : std::uint8_t { weights, gradients, optimizer, activatio
 
 struct Allocation {
   OpId op = 0;
-  bool at_end = false;  // of the operation, else at its start
+  bool at_end = false;     // of the operation, else at its start
+  std::uint32_t turn = 0;  // what comes first where one operation works on several units: they take and give back one after another
   MemoryClass cls = MemoryClass::activations;
   double bytes = 0;  // negative: given back
 };
@@ -24,14 +25,14 @@ struct RankAllocations {
   std::vector<Allocation> host;    // the same of the host's memory, activations only
 };
 
-// [simulated rank]. `stages` are the programs that the graph was built from (same granularity).
+// [simulated rank]. `stages` are the job's programs, of whatever cut.
 //
-// A unit's activations live from the start of its forward to the end of its last backward; those that are offloaded only until their copy
-// out has ended, and again from the start of their copy in. The host holds them from the start of their copy out until their backward
-// begins. With ZeRO-3 its weights are gathered while it runs, and already while the unit before it runs when overlap.dp_parameters is on;
-// gradients that are reduced after every micro-batch live while its backward runs, and while the next unit runs when overlap.dp_gradients
-// is on. `step` is that of the routing. A message between stages has a buffer while the slot before the one that uses it runs, when
-// overlap.pp is on; without it the buffer becomes the input at once.
+// A unit's activations live from the start of its forward to the end of its last backward; those that are offloaded only until the
+// program waits for their copy out, and again from the start of their copy in. The host holds them from the start of their copy out until
+// their backward begins. With ZeRO-3 its weights are gathered while it runs, and already while the unit before it runs when
+// overlap.dp_parameters is on; gradients that are reduced after every micro-batch live while its backward runs, and while the next unit
+// runs when overlap.dp_gradients is on. `step` is that of the routing. A message between stages has a buffer while the slot before the one
+// that uses it runs, when overlap.pp is on; without it the buffer becomes the input at once.
 [[nodiscard]] std::vector<RankAllocations> allocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
                                                        const std::vector<StageProgram>& stages, int step = 0);
 

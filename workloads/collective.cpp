@@ -92,13 +92,13 @@ std::string_view name_of(CollectiveKind kind) {
 }
 
 std::vector<Transfer> sum_per_pair(std::span<const Transfer> transfers) {
-  std::map<std::tuple<int, int, int>, double> sum;
-  for (const Transfer& transfer : transfers) sum[{transfer.from, transfer.to, transfer.rail_of}] += transfer.bytes;
+  std::map<std::tuple<int, int, int, InSwitch>, double> sum;
+  for (const Transfer& transfer : transfers) sum[{transfer.from, transfer.to, transfer.rail_of, transfer.in_switch}] += transfer.bytes;
   std::vector<Transfer> out;
   out.reserve(sum.size());
   for (const auto& [pair, bytes] : sum) {
-    const auto [from, to, rail_of] = pair;
-    out.push_back({.from = from, .to = to, .bytes = bytes, .rail_of = rail_of});
+    const auto [from, to, rail_of, in_switch] = pair;
+    out.push_back({.from = from, .to = to, .bytes = bytes, .rail_of = rail_of, .in_switch = in_switch});
   }
   return out;
 }
@@ -106,7 +106,7 @@ std::vector<Transfer> sum_per_pair(std::span<const Transfer> transfers) {
 std::vector<Transfer> Collective::volumes(CollectiveKind kind, const GroupShape& group, double bytes, int root) const {
   std::vector<Transfer> all;
   for (const Round& round : rounds(kind, group, bytes, root)) all.insert(all.end(), round.transfers.begin(), round.transfers.end());
-  return sum_per_pair(all);
+  return pace(kind, group) == Pace::chunks ? all : sum_per_pair(all);
 }
 
 Bandwidth nccl_bandwidth(CollectiveKind kind, int ranks, double bytes, double seconds) {

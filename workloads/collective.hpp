@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,10 +16,16 @@ namespace rehearse::workloads {
 // The group as the algorithms see it: members 0..size-1, and where they sit. Members of one domain are reached over the scale-up fabric.
 struct GroupShape {
   int size = 1;
-  std::vector<int> domain;  // [member] index of the scale-up domain (node or supernode); members of a domain need not be adjacent
+  std::vector<int> domain;      // [member] index of the scale-up domain (node or supernode); members of a domain need not be adjacent
+  bool switch_reduces = false;  // the switch of a domain adds up and multicasts (NVLink SHARP)
+  bool mesh = false;            // two members of a domain have a link of their own for each direction; otherwise one port each, on a switch
   [[nodiscard]] int domains() const;
   [[nodiscard]] bool uniform() const;  // every domain holds equally many members
 };
+
+// What a scale-up switch does with data, beside passing them on. reduction: every member of `to`'s domain sends, itself included, and `to`
+// gets the sum. multicast: `from` sends once and every member of its domain gets it, itself included. from and to are the same member.
+enum class InSwitch : std::uint8_t { nothing, reduction, multicast };
 
 struct Transfer {
   int from = 0, to = 0;  // members
@@ -30,6 +37,7 @@ struct Transfer {
   // appearance); the block that position s sends to position t in an all-to-all is s*size + t; what s sends in a send-recv is block s.
   int first_block = 0, blocks = 0, block_stride = 1;
   bool reduce = false;  // the receiver adds it to what it has; otherwise it keeps what it gets
+  InSwitch in_switch = InSwitch::nothing;
 };
 
 // When a transfer may run, channel by channel. It starts (its alpha begins) when these of earlier rounds have ended: those that reached its
@@ -48,15 +56,24 @@ struct Dependency {
 };
 [[nodiscard]] std::vector<Dependency> dependencies(std::span<const Round> rounds);
 
-// The terms of the closed form, T = rounds_intra*alpha_intra + rounds_inter*alpha_inter + max over port kinds or sum (see `sequential`).
+// The terms of the closed form, T = sum of rounds*alpha of each kind + max over port kinds or sum (see `sequential`).
 // docs/collectives.md says for which groups it is exact. A round with transfers of both kinds waits for the slower one, the one between
 // domains.
 struct ClosedForm {
-  int rounds_intra = 0;     // rounds on the longest way that stay inside a domain
-  int rounds_inter = 0;     // rounds on it that cross domains
-  double intra_bytes = 0;   // through the busiest scale-up port of any member, one direction (tree: both, they follow one another)
+  int rounds_intra = 0;   // rounds on the longest way that stay inside a domain
+  int rounds_inter = 0;   // rounds on it that cross domains
+  int rounds_switch = 0;  // passes through a switch that reduces: then the intra bytes go at its rate
+  double intra_bytes =
+      0;  // through the busiest scale-up port (mesh: link) of any member, one direction (binomial: both, they follow one another)
   double inter_bytes = 0;   // through the busiest NIC share of any member, likewise
   bool sequential = false;  // true: intra and inter phases follow one another (add), false: they run together (max)
+};
+
+// What becomes of an algorithm's rounds when they are not all simulated.
+enum class Pace {
+  even,    // every edge carries equal parts from the first round to the last: one flow per pair with the bytes of all rounds takes as long
+  rounds,  // they follow one another
+  chunks,  // chunks much smaller than the buffer are on all edges at once: as `even`, also where every round is simulated
 };
 
 class Collective {
@@ -65,19 +82,28 @@ class Collective {
   virtual ~Collective() = default;
 
   [[nodiscard]] virtual bool supports(CollectiveKind kind) const = 0;
+  // Whether rounds() and closed_form() have an answer for this group; where the answer is no they throw config::InputError.
+  [[nodiscard]] virtual bool serves(CollectiveKind kind, const GroupShape&) const { return supports(kind); }
+  // Whether the libraries that have the algorithm use it on such a fabric: what `simulation.algorithm: auto` goes by.
+  [[nodiscard]] virtual bool fits(CollectiveKind kind, const GroupShape& group) const { return serves(kind, group); }
+  [[nodiscard]] virtual Pace pace(CollectiveKind, const GroupShape&) const { return Pace::rounds; }
   // bytes as in Communication. root: broadcast only. send_recv: every member sends to the next one, as in nccl-tests' sendrecv.
   // A kind that is not supported or a group that the algorithm cannot serve: config::InputError. A malformed group: std::invalid_argument.
   [[nodiscard]] virtual std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root = 0) const = 0;
   // Written down from theory, not derived from rounds(); tests hold the two together. Broadcast: from member 0.
   [[nodiscard]] virtual ClosedForm closed_form(CollectiveKind kind, const GroupShape& group, double bytes) const = 0;
-  // sum_per_pair() of all rounds. For large groups much cheaper than the rounds.
+  // sum_per_pair() of all rounds; by chunks: all transfers, channels being flows of their own. For large groups much cheaper than the
+  // rounds.
   [[nodiscard]] virtual std::vector<Transfer> volumes(CollectiveKind kind, const GroupShape& group, double bytes, int root = 0) const;
 };
 
-// One transfer per pair of members and rail with their bytes added, sorted by (from, to, rail_of), channel 0, no blocks.
+// One transfer per pair of members, rail and service of a switch with their bytes added, in this order, channel 0, no blocks.
 [[nodiscard]] std::vector<Transfer> sum_per_pair(std::span<const Transfer> transfers);
 
 using CollectiveRegistry = config::Registry<Collective>;
+
+// What every release of NCCL since 2.4 has.
+[[nodiscard]] inline std::vector<std::string> rings_and_trees() { return {"ring", "tree"}; }
 
 // As nccl-tests print them: algbw = bytes / t, busbw = algbw x 2(n-1)/n (all-reduce), x (n-1)/n (all-gather, reduce-scatter, all-to-all),
 // x 1.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -22,16 +23,42 @@ PortLoads back(PortLoads loads) {
   return loads;
 }
 
+// What passes inside the domains: on a switch through the port of either end, in a mesh through the link between them, of which the busiest
+// counts.
+class Inside {
+ public:
+  Inside(PortLoads& loads, bool mesh) : loads_(loads), mesh_(mesh) {}
+  void add(int from, int to, double bytes) {
+    if (!mesh_) {
+      loads_.intra_out[from] += bytes;
+      loads_.intra_in[to] += bytes;
+      return;
+    }
+    const double link = links_[{from, to}] += bytes;
+    loads_.intra_out[from] = std::max(loads_.intra_out[from], link);
+    loads_.intra_in[to] = std::max(loads_.intra_in[to], link);
+  }
+
+ private:
+  PortLoads& loads_;
+  bool mesh_;
+  std::map<std::pair<int, int>, double> links_;
+};
+
 PortLoads pair_by_pair(const Exchange& exchange, const GroupShape& group) {
   const int n = exchange.members();
   PortLoads loads = nothing(n);
+  Inside inside(loads, group.mesh);
   for (int from = 0; from < n; ++from) {
     for (int to = 0; to < n; ++to) {
       if (from == to) continue;
       const double bytes = exchange.pairs[static_cast<std::size_t>(from) * n + to] * exchange.bytes_per_pair;
-      const bool inside = group.domain[from] == group.domain[to];
-      (inside ? loads.intra_out : loads.inter_out)[from] += bytes;
-      (inside ? loads.intra_in : loads.inter_in)[to] += bytes;
+      if (group.domain[from] == group.domain[to]) {
+        inside.add(from, to, bytes);
+        continue;
+      }
+      loads.inter_out[from] += bytes;
+      loads.inter_in[to] += bytes;
     }
   }
   return loads;
@@ -120,6 +147,7 @@ PortLoads over_counterparts_by_row(const Exchange& exchange, const GroupShape& g
     own.push_back(i);
   }
   PortLoads loads = nothing(n);
+  Inside inside(loads, group.mesh);
   loads.forwards = domains > 1;
   for (int from = 0; from < n; ++from) {
     const std::span row = std::span(exchange.pairs).subspan(static_cast<std::size_t>(from) * n, n);
@@ -133,16 +161,23 @@ PortLoads over_counterparts_by_row(const Exchange& exchange, const GroupShape& g
       }
       for (const int to : members[domain]) {
         if (to == enters) continue;
-        const double copies = token_bytes * (1 - missed(share[to], exchange.top_k, exchange.experts));
-        loads.intra_out[enters] += copies;
-        loads.intra_in[to] += copies;
+        inside.add(enters, to, token_bytes * (1 - missed(share[to], exchange.top_k, exchange.experts)));
       }
     }
   }
   return loads;
 }
 
+// Every member's row written out.
+Exchange by_row(const Exchange& alike) {
+  Exchange full = alike;
+  full.full = true;
+  for (int member = 1; member < alike.members(); ++member) full.pairs.insert(full.pairs.end(), alike.pairs.begin(), alike.pairs.end());
+  return full;
+}
+
 PortLoads forward_loads(const Exchange& exchange, const GroupShape& group) {
+  if (group.mesh && !exchange.full) return forward_loads(by_row(exchange), group);
   const bool counterparts = exchange.hierarchical && group.uniform();
   if (exchange.full) return counterparts ? over_counterparts_by_row(exchange, group) : pair_by_pair(exchange, group);
   return counterparts ? over_counterparts(exchange, group) : all_alike(exchange, group);

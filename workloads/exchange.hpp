@@ -24,7 +24,7 @@ struct Exchange {
   [[nodiscard]] double bytes(int from, int to) const;  // of the pair, before any token is sent once for several experts
 };
 
-// Bytes through the ports of every member, per direction.
+// Bytes through the ports of every member, per direction; intra in a mesh: through its busiest direct link.
 struct PortLoads {
   std::vector<double> intra_out, intra_in, inter_out, inter_in;  // [member]
   bool forwards = false;                                         // bytes that came over the network go on over the scale-up fabric

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string>
 
 #include "workloads/operators/shard.hpp"
 #include "workloads/random.hpp"
@@ -12,23 +13,36 @@ namespace {
 
 // A token chooses an expert once: no expert can get more than every token. What is beyond goes to the others in proportion.
 void limit(std::vector<double>& shares, double most) {
-  std::vector<bool> full(shares.size(), false);
+  std::vector<std::size_t> open(shares.size());
+  std::iota(open.begin(), open.end(), std::size_t{0});
   while (true) {
-    double beyond = 0, open = 0;
-    for (std::size_t e = 0; e < shares.size(); ++e) {
-      if (!full[e] && shares[e] > most) {
+    double beyond = 0, rest = 0;
+    std::size_t left = 0;
+    for (const std::size_t e : open) {
+      if (shares[e] > most) {
         beyond += shares[e] - most;
         shares[e] = most;
-        full[e] = true;
+      } else {
+        rest += shares[e];
+        open[left++] = e;
       }
-      if (!full[e]) open += shares[e];
     }
-    if (beyond <= 0 || open <= 0) return;
-    for (std::size_t e = 0; e < shares.size(); ++e) {
-      if (!full[e]) shares[e] *= 1 + beyond / open;
-    }
+    if (beyond <= 0 || rest <= 0) return;
+    open.resize(left);
+    const double factor = 1 + beyond / rest;
+    for (const std::size_t e : open) shares[e] *= factor;
   }
 }
+
+// All that the loads of a step depend on, unless the job lists them.
+struct Origin {
+  std::string routing;
+  Senders senders = Senders::alike;
+  std::uint64_t seed = 0;
+  double skew = 0, capacity_factor = 0, own_pairs = 0;
+  int step = 0, experts = 0, top_k = 0, ep = 0, etp = 0;
+  bool operator==(const Origin&) const = default;
+};
 
 }  // namespace
 
@@ -39,12 +53,25 @@ ExpertLoads::ExpertLoads(const Workload& workload, int step)
       even_(RoutingRegistry::get(workload.experts.routing).even()),
       alike_(even_ || workload.experts.senders == Senders::alike) {
   own_pairs_ = static_cast<double>(shard_of(workload).spread_tokens) * workload.model.moe->top_k;
+  loads_ = drawn();
+}
+
+std::shared_ptr<ExpertLoads::Loads> ExpertLoads::drawn() const {
+  if (!workload_.experts.counts.empty()) return std::make_shared<Loads>();
+  thread_local std::pair<Origin, std::shared_ptr<Loads>> last;
+  const ExpertPlan& plan = workload_.experts;
+  const MoeSpec& moe = *workload_.model.moe;
+  const Parallel& parallel = workload_.parallel;
+  Origin origin{plan.routing, plan.senders, plan.seed, plan.skew,   plan.capacity_factor, own_pairs_,
+                step_,        moe.experts,  moe.top_k, parallel.ep, parallel.etp};
+  if (!last.second || last.first != origin) last = {std::move(origin), std::make_shared<Loads>()};
+  return last.second;
 }
 
 const LayerLoad& ExpertLoads::at(int layer, int microbatch) const {
   const std::pair key = even_ ? std::pair(0, 0) : std::pair(layer, microbatch);
-  const auto it = loads_.find(key);
-  return it != loads_.end() ? it->second : loads_.emplace(key, load(key.first, key.second)).first->second;
+  const auto it = loads_->find(key);
+  return it != loads_->end() ? it->second : loads_->emplace(key, load(key.first, key.second)).first->second;
 }
 
 // Pairs by expert, before drops.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,10 @@ class ExpertLoads {
   int step_, per_rank_;
   bool even_, alike_;
   double own_pairs_ = 0;
-  mutable std::map<std::pair<int, int>, LayerLoad> loads_;
+  using Loads = std::map<std::pair<int, int>, LayerLoad>;  // by layer and micro-batch
+  // Routing is drawn once however many ask for it: what the last asker on this thread drew, when the routing is the same.
+  [[nodiscard]] std::shared_ptr<Loads> drawn() const;
+  std::shared_ptr<Loads> loads_;
 };
 
 }  // namespace rehearse::workloads

@@ -6,13 +6,12 @@
 #include <filesystem>
 
 #include "config/reference.hpp"
+#include "workloads/model_limits.hpp"
 
 namespace rehearse::workloads {
 namespace {
 
 using config::Node;
-
-constexpr std::int64_t largest = 100'000'000;
 
 enum class Experts { none, mixtral, qwen3, deepseek };
 
@@ -61,11 +60,19 @@ std::optional<Node> given(const Node& json, std::string_view key) {
   return found && !found->is_null() ? found : std::nullopt;
 }
 
-int required(const Node& json, std::string_view key, std::int64_t low = 1) { return static_cast<int>(json.at(key).as_int(low, largest)); }
+struct Bounds {
+  std::int64_t low = 1, high = widest;
+};
+constexpr Bounds layers{1, most_layers};
+constexpr Bounds some_layers{0, most_layers};
 
-int optional(const Node& json, std::string_view key, int otherwise, std::int64_t low = 1) {
+int required(const Node& json, std::string_view key, const Bounds& bounds = {}) {
+  return static_cast<int>(json.at(key).as_int(bounds.low, bounds.high));
+}
+
+int optional(const Node& json, std::string_view key, int otherwise, const Bounds& bounds = {}) {
   const auto found = given(json, key);
-  return found ? static_cast<int>(found->as_int(low, largest)) : otherwise;
+  return found ? static_cast<int>(found->as_int(bounds.low, bounds.high)) : otherwise;
 }
 
 Activation read_activation(const Node& field, bool gated) {
@@ -76,42 +83,43 @@ Activation read_activation(const Node& field, bool gated) {
   field.fail(fmt::format("{} '{}' is not known for this architecture", field.path(), name));
 }
 
-MoeSpec read_mixtral(const Node& json) {
-  return {.experts = required(json, "num_local_experts"),
-          .top_k = required(json, "num_experts_per_tok"),
-          .ffn = required(json, "intermediate_size")};
+// Experts as every architecture gives them; each calls the fields otherwise.
+MoeSpec read_moe(const Node& json, std::string_view experts, std::string_view width) {
+  MoeSpec moe;
+  moe.experts = required(json, experts, {2, widest});
+  moe.top_k = required(json, "num_experts_per_tok", {1, moe.experts});
+  moe.ffn = required(json, width);
+  return moe;
 }
 
 MoeSpec read_qwen3(const Node& json) {
   if (const auto dense = given(json, "mlp_only_layers"); dense && !dense->items().empty()) {
     dense->fail("mlp_only_layers must be empty; single dense layers cannot be expressed");
   }
-  return {.experts = required(json, "num_experts"),
-          .top_k = required(json, "num_experts_per_tok"),
-          .ffn = required(json, "moe_intermediate_size"),
-          .every = optional(json, "decoder_sparse_step", 1)};
+  MoeSpec moe = read_moe(json, "num_experts", "moe_intermediate_size");
+  moe.every = optional(json, "decoder_sparse_step", 1, layers);
+  return moe;
 }
 
 MoeSpec read_deepseek(const Node& json) {
-  return {.experts = required(json, "n_routed_experts"),
-          .top_k = required(json, "num_experts_per_tok"),
-          .shared = optional(json, "n_shared_experts", 0, 0),
-          .ffn = required(json, "moe_intermediate_size"),
-          .first_dense = optional(json, "first_k_dense_replace", 0, 0),
-          .every = optional(json, "moe_layer_freq", 1)};
+  MoeSpec moe = read_moe(json, "n_routed_experts", "moe_intermediate_size");
+  moe.shared = optional(json, "n_shared_experts", 0, {0, widest});
+  moe.first_dense = optional(json, "first_k_dense_replace", 0, some_layers);
+  moe.every = optional(json, "moe_layer_freq", 1, layers);
+  return moe;
 }
 
 void read_experts(const Node& json, Experts experts, Model& model) {
-  if (experts == Experts::mixtral) model.moe = read_mixtral(json);
+  if (experts == Experts::mixtral) model.moe = read_moe(json, "num_local_experts", "intermediate_size");
   if (experts == Experts::qwen3) model.moe = read_qwen3(json);
   if (experts != Experts::deepseek) return;
   model.moe = read_deepseek(json);
-  model.mla = MlaSpec{.q_lora = optional(json, "q_lora_rank", 0),
+  model.mla = MlaSpec{.q_lora = optional(json, "q_lora_rank", 0, {0, widest}),
                       .kv_lora = required(json, "kv_lora_rank"),
                       .qk_nope = required(json, "qk_nope_head_dim"),
-                      .qk_rope = required(json, "qk_rope_head_dim"),
+                      .qk_rope = required(json, "qk_rope_head_dim", {0, widest}),
                       .v = required(json, "v_head_dim")};
-  model.mtp = optional(json, "num_nextn_predict_layers", 0, 0);
+  model.mtp = optional(json, "num_nextn_predict_layers", 0, some_layers);
 }
 
 void check_heads(const Node& json, std::string_view heads_key, const Model& model, bool has_head_dim) {
@@ -125,21 +133,24 @@ void check_heads(const Node& json, std::string_view heads_key, const Model& mode
 
 // GPT-2 has its own names for everything.
 void read_gpt2_shape(const Node& json, Model& model) {
-  model.layers = required(json, "n_layer");
+  model.layers = required(json, "n_layer", layers);
   model.hidden = required(json, "n_embd");
   model.heads = model.kv_heads = required(json, "n_head");
   check_heads(json, "n_head", model, false);
   model.head_dim = model.hidden / model.heads;
-  model.ffn = optional(json, "n_inner", 4 * model.hidden);
+  const auto inner = given(json, "n_inner");
+  model.ffn = inner ? required(json, "n_inner") : 4 * model.hidden;
+  if (model.ffn > widest)
+    json.at("n_embd").fail(fmt::format("n_embd ({}) is too large: 4 n_embd would be wider than {}", model.hidden, widest));
   const auto activation = given(json, "activation_function");
   model.activation = activation ? read_activation(*activation, false) : Activation::gelu;
 }
 
 void read_shape(const Node& json, const Architecture& architecture, Model& model) {
-  model.layers = required(json, "num_hidden_layers");
+  model.layers = required(json, "num_hidden_layers", layers);
   model.hidden = required(json, "hidden_size");
   model.heads = required(json, "num_attention_heads");
-  model.kv_heads = optional(json, "num_key_value_heads", model.heads);
+  model.kv_heads = optional(json, "num_key_value_heads", model.heads, {1, model.heads});
   const int head_dim = optional(json, "head_dim", architecture.head_dim);
   check_heads(json, "num_attention_heads", model, head_dim > 0);
   model.head_dim = head_dim > 0 ? head_dim : model.hidden / model.heads;
@@ -154,9 +165,14 @@ double read_dropout(const Node& json, const Architecture& architecture) {
   return dropout ? dropout->as_number(0, 1) : gpt2 ? default_dropout : 0;
 }
 
-std::string folder_name(const std::string& path) {
-  const std::filesystem::path file = path;
-  return file.has_parent_path() ? file.parent_path().filename().string() : file.stem().string();
+// What the file says it is ("meta-llama/Llama-3.1-8B" is Llama-3.1-8B), else the file: config.json says nothing without its folder.
+std::string name_in(const Node& json, const std::filesystem::path& file) {
+  if (const auto said = given(json, "_name_or_path"); said && said->is_scalar()) {
+    const std::string last = std::filesystem::path(said->as_string()).filename().string();
+    if (!last.empty() && last != "." && last != "..") return last;
+  }
+  if (file.stem() != "config") return file.stem().string();
+  return (file.parent_path().filename() / file.filename()).string();
 }
 
 }  // namespace
@@ -165,13 +181,13 @@ Model read_huggingface(const Node& path, const std::string& name) {
   const Node json = config::load_referenced(path);
   const Architecture& architecture = find_architecture(json);
   Model model;
-  model.name = name.empty() ? folder_name(config::referenced_path(path)) : name;
+  model.name = name.empty() ? name_in(json, config::referenced_path(path)) : name;
   if (architecture.name == "GPT2LMHeadModel") {
     read_gpt2_shape(json, model);
   } else {
     read_shape(json, architecture, model);
   }
-  model.vocab = required(json, "vocab_size");
+  model.vocab = required(json, "vocab_size", {1, most_words});
   const auto tied = given(json, "tie_word_embeddings");
   model.tied_embeddings = tied ? tied->as_bool() : architecture.tied;
   model.positions = architecture.positions;

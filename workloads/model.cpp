@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 #include "workloads/huggingface.hpp"
+#include "workloads/model_limits.hpp"
 #include "workloads/names.hpp"
 
 namespace rehearse::workloads {
 namespace {
 
 using config::Node;
-
-// Far above any model that was ever trained, far below what overflows.
-constexpr std::int64_t most_layers = 10'000;
-constexpr std::int64_t widest = 1'000'000;
-constexpr std::int64_t most_words = 100'000'000;
 
 int int_or(const Node& node, std::string_view key, std::int64_t low, std::int64_t high, int otherwise) {
   const auto found = node.find(key);

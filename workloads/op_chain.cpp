@@ -78,6 +78,7 @@ Op OpChain::placed(OpKind kind, Stream stream, Purpose purpose) const {
   op.chunk = at_.slot.chunk;
   op.layer = at_.layer;
   op.unit = at_.unit;
+  op.units = static_cast<std::uint16_t>(at_.units);
   op.pass = at_.pass;
   return op;
 }
@@ -92,8 +93,7 @@ void OpChain::compute(const void* origin, const std::vector<Operator>& operators
 void OpChain::queued(const ComputeSegment& segment, Purpose purpose, const std::string& label) {
   const bool calls = segment.queue != nullptr && !segment.queue->calls.empty();
   Op op = placed(OpKind::compute, Stream::compute, purpose);
-  op.item =
-      build_.work_of(&segment, segment.operators, segment.repeat, segment.queue, calls ? group(segment.queue->calls.front().group) : 0);
+  op.item = build_.work_of(&segment, segment.operators, at_.units, segment.queue, calls ? group(segment.queue->calls.front().group) : 0);
   append(op, label);
 }
 
@@ -164,7 +164,7 @@ void OpChain::run(const Segment& segment, Purpose purpose, const std::string& la
   if (const auto* c = std::get_if<ComputeSegment>(&segment)) {
     queued(*c, purpose, c->name.empty() ? label : label + " " + c->name);
   } else if (const auto* call = std::get_if<CallSegment>(&segment)) {
-    collective(call->what, call->repeat, label + " " + call->what.name);
+    collective(call->what, call->repeat * at_.units, label + " " + call->what.name);
   } else if (const auto* ring_segment = std::get_if<RingSegment>(&segment)) {
     ring(*ring_segment, purpose, label);
   } else if (const auto* expert_segment = std::get_if<ExpertSegment>(&segment)) {
@@ -196,20 +196,20 @@ void OpChain::split(const SplitSegment& segment, Purpose purpose, const std::str
   OpId last_piece = no_op;
   for (int i = 0; i < segment.splits; ++i) {
     if (segment.collective_first) {
-      const OpId gathered = beside(segment.collective, segment.repeat, before, label);
+      const OpId gathered = beside(segment.collective, 1, before, label);
       tail_ = {gathered};
-      compute(&segment, {segment.product}, segment.repeat, purpose, label + " " + segment.product.name);
+      compute(&segment, {segment.product}, 1, purpose, label + " " + segment.product.name);
     } else {
-      compute(&segment, {segment.product}, segment.repeat, purpose, label + " " + segment.product.name);
-      last_piece = beside(segment.collective, segment.repeat, tail_, label);
+      compute(&segment, {segment.product}, 1, purpose, label + " " + segment.product.name);
+      last_piece = beside(segment.collective, 1, tail_, label);
     }
   }
   if (last_piece != no_op) tail_.push_back(last_piece);
 }
 
 void OpChain::both(const BesideSegment& segment, Purpose purpose, const std::string& label) {
-  const OpId collective = beside(segment.collective, segment.repeat, tail_, label);
-  compute(&segment, {segment.product}, segment.repeat, purpose, label + " " + segment.product.name);
+  const OpId collective = beside(segment.collective, 1, tail_, label);
+  compute(&segment, {segment.product}, 1, purpose, label + " " + segment.product.name);
   tail_.push_back(collective);
 }
 
@@ -255,9 +255,9 @@ void OpChain::ring(const RingSegment& segment, Purpose purpose, const std::strin
   for (int i = 0; i < steps; ++i) {
     const std::vector<OpId> before = tail_;
     OpId sent = no_op;
-    if (i + 1 < steps && build_.workload.overlap.cp) sent = beside(block, segment.repeat, before, label);
-    compute(&segment, {segment.ring.step}, segment.repeat, purpose, label + " " + segment.ring.step.name);
-    if (i + 1 < steps && !build_.workload.overlap.cp) sent = beside(block, segment.repeat, tail_, label);
+    if (i + 1 < steps && build_.workload.overlap.cp) sent = beside(block, 1, before, label);
+    compute(&segment, {segment.ring.step}, 1, purpose, label + " " + segment.ring.step.name);
+    if (i + 1 < steps && !build_.workload.overlap.cp) sent = beside(block, 1, tail_, label);
     if (sent != no_op) tail_.push_back(sent);
   }
 }

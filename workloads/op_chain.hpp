@@ -14,6 +14,7 @@ struct Place {
   Slot slot{Slot::Kind::forward, -1, -1};
   int layer = -1, unit = -1;
   Pass pass = Pass::update;
+  int units = 1;  // that its operations work on one after another
 };
 
 class OpChain {
@@ -38,6 +39,7 @@ class OpChain {
   void collective(const Communication& what, int repeat, const std::string& label);
   void experts(const ExpertSegment& segment, Purpose purpose, const std::string& label);
   void run(const Segment& segment, Purpose purpose, const std::string& label);
+  // Of each of the place's units; only segments that repeat exactly stand for several.
   void run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label);
   void step_overhead();
   // Part of an optimizer on the host.

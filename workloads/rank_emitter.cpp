@@ -34,18 +34,51 @@ SlotTable RankEmitter::emit() {
 }
 
 void RankEmitter::list_tasks() {
-  for (const Slot& slot : slots_of(build_.workload, stage_)) {
-    const std::vector<Unit>& units = program_.chunks[slot.chunk];
-    const std::size_t n = units.size();
-    if (n == 0) tasks_.push_back({slot, nullptr, true, true});
-    for (std::size_t k = 0; k < n; ++k) {
-      const std::size_t unit = slot.kind == Slot::Kind::forward ? k : n - 1 - k;
-      tasks_.push_back({slot, &units[unit], k == 0, k + 1 == n});
-    }
+  const std::vector<Slot> slots = slots_of(build_.workload, stage_);
+  std::vector<int> backwards_left(program_.chunks.size());
+  for (const Slot& slot : slots) backwards_left[slot.chunk] += completes_gradients(slot) ? 1 : 0;
+  std::vector<bool> seen(program_.chunks.size());
+  for (const Slot& slot : slots) {
+    const bool completes = completes_gradients(slot) && --backwards_left[slot.chunk] == 0;
+    list_tasks(slot, !seen[slot.chunk], completes);
+    seen[slot.chunk] = true;
   }
-  for (const Task& t : tasks_) {
-    if (completes_gradients(t.slot)) ++backwards_left_[t.unit];
+}
+
+void RankEmitter::list_tasks(const Slot& slot, bool first_forward, bool completes) {
+  const std::vector<Unit>& units = program_.chunks[slot.chunk];
+  const std::size_t n = units.size();
+  const bool together = build_.cut.granularity == Granularity::stage && stands_alone(slot, first_forward, completes);
+  if (n == 0) tasks_.push_back({slot, nullptr, 1, true, true});
+  for (std::size_t k = 0; k < n;) {
+    Task task{slot, &units[slot.kind == Slot::Kind::forward ? k : n - 1 - k], 1, k == 0, false, completes};
+    if (together) task.units = equal_units(task, n - k);
+    k += static_cast<std::size_t>(task.units);
+    task.last = k == n;
+    tasks_.push_back(task);
   }
+}
+
+// Whether nothing waits for a unit of this slot, or lets one wait, but its neighbours in the slot.
+bool RankEmitter::stands_alone(const Slot& slot, bool first_forward, bool completes) const {
+  if (build_.workload.offload_activations || (slot.paired && build_.workload.overlap.ep)) return false;
+  const ReplicaSync& sync = build_.sync;
+  if (!sync.replicated()) return true;
+  if (sync.shards_parameters || (first_forward && sync.gathers_weights && sync.overlap_parameters)) return false;
+  return !completes_gradients(slot) || !(sync.reduce_each_microbatch || (completes && sync.overlap_gradients));
+}
+
+// How many units from this one on share its program and can be one operation, one after another.
+int RankEmitter::equal_units(const Task& from, std::size_t at_most) const {
+  const UnitProgram& program = *from.unit->program;
+  const auto exact = [&](const std::vector<Segment>& segments) { return repeats_exactly(segments, build_.cut); };
+  for (const auto* pass : {&program.forward, &program.recompute, &program.backward, &program.backward_input, &program.backward_weight}) {
+    if (!exact(*pass)) return 1;
+  }
+  const int step = from.slot.kind == Slot::Kind::forward ? 1 : -1;
+  int equal = 1;
+  while (equal < static_cast<int>(at_most) && from.unit[step * equal].program == from.unit->program) ++equal;
+  return equal;
 }
 
 Place RankEmitter::place_of(const Task& task) const {
@@ -54,8 +87,17 @@ Place RankEmitter::place_of(const Task& task) const {
   if (task.unit != nullptr) {
     place.layer = task.unit->first_layer;
     place.unit = static_cast<int>(task.unit - program_.chunks[task.slot.chunk].data());
+    place.units = task.units;
   }
   return place;
+}
+
+// "layers 0-7" for several.
+std::string RankEmitter::name_of(const Task& task) const {
+  if (task.units == 1) return task.unit->name;
+  const Unit& other = task.unit[(task.slot.kind == Slot::Kind::forward ? 1 : -1) * (task.units - 1)];
+  const auto [low, high] = std::minmax(task.unit->first_layer, other.first_layer);
+  return "layers " + std::to_string(low) + "-" + std::to_string(high);
 }
 
 // Beside the chain, dense parameters and experts one after the other; the last of them.
@@ -117,8 +159,7 @@ void RankEmitter::gather_before(std::size_t i) {
 
 void RankEmitter::reduce_after(const Task& t) {
   if (!build_.sync.replicated() || !completes_gradients(t.slot) || t.unit == nullptr) return;
-  const bool last = --backwards_left_[t.unit] == 0;
-  if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && last)) return;
+  if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && t.completes)) return;
   UnitProgram part;
   part.parameters = t.unit->program->parameters;
   part.expert_parameters = t.unit->program->expert_parameters;
@@ -276,7 +317,7 @@ std::size_t RankEmitter::overlapped_pair(std::size_t first) {
 void RankEmitter::execute(const Task& task) {
   if (task.unit == nullptr) return empty_operation();
   const UnitProgram& program = *task.unit->program;
-  const std::string& name = task.unit->name;
+  const std::string name = name_of(task);
   switch (task.slot.kind) {
     case Slot::Kind::forward:
       return run_pass(Pass::forward, program.forward, "F " + name);

@@ -18,14 +18,19 @@ class RankEmitter {
   [[nodiscard]] SlotTable emit();
 
  private:
-  // One unit of one slot, in the order the rank executes them.
+  // One unit of one slot, or several equal ones, in the order the rank executes them.
   struct Task {
     Slot slot;
-    const Unit* unit = nullptr;        // nothing for a chunk without layers
+    const Unit* unit = nullptr;  // the first; nothing for a chunk without layers
+    int units = 1;
     bool first = false, last = false;  // of the slot
+    bool completes = false;            // the gradients of its units: no micro-batch is left
     std::size_t turn = 0;              // among those with a unit
   };
   void list_tasks();
+  void list_tasks(const Slot& slot, bool first_forward, bool completes);
+  [[nodiscard]] int equal_units(const Task& from, std::size_t at_most) const;
+  [[nodiscard]] bool stands_alone(const Slot& slot, bool first_forward, bool completes) const;
   void task(std::size_t i);
   [[nodiscard]] bool inside_pair(std::size_t i);
   // A pair whose slots overlap, from its first task on; the task after it.
@@ -46,6 +51,7 @@ class RankEmitter {
   void finish();
   void tied_embeddings();
   [[nodiscard]] Place place_of(const Task& task) const;
+  [[nodiscard]] std::string name_of(const Task& task) const;
 
   // Parameters and gradients between replicas.
   // Ranks that mirror one another meet their chunks in opposite order, and replicas of experts are other groups than those of dense
@@ -75,7 +81,6 @@ class RankEmitter {
   OpId last_reduction_ = no_op;
   std::vector<const Unit*> late_;      // whose experts' gradients wait for all dense ones
   std::optional<Slot> first_of_pair_;  // while its second half runs
-  std::map<const Unit*, int> backwards_left_;
   std::map<const Unit*, OpId> gathered_;
   std::map<std::size_t, OpId> gather_of_task_;
   Offloading offloading_;

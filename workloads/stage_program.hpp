@@ -1,72 +1,24 @@
-// What one pipeline stage executes per micro-batch, as segments ready to be turned into operations (the step graph) or summed up (the
-// formulas).
+// What one pipeline stage executes per micro-batch, unit by unit.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "workloads/operators.hpp"
 #include "workloads/plan.hpp"
-#include "workloads/step_graph.hpp"
+#include "workloads/segments.hpp"
 
 namespace rehearse::workloads {
 
-struct ComputeSegment {
-  std::vector<Operator> operators;
-  int repeat = 1;  // times the list is run
-  std::string name;
-  std::shared_ptr<const PassQueue> queue;  // of the pass that the operators belong to, of one layer
-};
-struct CallSegment {
-  Communication what;
-  int repeat = 1;
-};
-struct RingSegment {
-  RingAttention ring;
-  int repeat = 1;
-};
-// A matrix product and the tensor-parallel collective before or after it, cut into `splits` pieces that overlap (equation 20). `product`
-// and `collective` are one piece.
-struct SplitSegment {
-  Operator product;
-  Communication collective;
-  bool collective_first = true;
-  int splits = 1;
-  int repeat = 1;
-};
-// A collective and a product that do not depend on each other, started together: the reduction of an input gradient beside the product of
-// the weight gradient.
-struct BesideSegment {
-  Operator product;
-  Communication collective;
-  int repeat = 1;
-};
-struct ExpertSegment {
-  RoutedExperts experts;
-};
-using Segment = std::variant<ComputeSegment, CallSegment, RingSegment, SplitSegment, BesideSegment, ExpertSegment>;
-
-// Equal layers share one program.
-struct UnitProgram {
-  std::vector<Segment> forward, recompute, backward;
-  std::vector<Segment> backward_input, backward_weight;  // backward in two, for schedules that split it
-  double parameters = 0;                                 // of dense matrices and experts
-  double expert_parameters = 0;                          // of experts
-  double offloaded_bytes = 0;                            // activations that move to the host's memory between forward and backward
-  double offloaded_per_pair = 0;                         // and of them for every (token, expert) pair that a layer's experts get
-};
-
 enum class UnitKind : std::uint8_t { embedding, layer, prediction, head };
 
-// The embedding, one layer (several equal ones at stage granularity), or the head.
+// The embedding, one layer, or the head.
 struct Unit {
   std::shared_ptr<const UnitProgram> program;
-  std::string name;      // "layer 12", "layers 0-7", "embedding", "head"
+  std::string name;      // "layer 12", "embedding", "head"
   int first_layer = -1;  // MTP modules count on after the model's layers
   UnitKind kind = UnitKind::layer;
-  int layers = 1;           // that it stands for
   bool recomputed = false;  // in full
   LayerKind layer_kind = LayerKind::dense;
 };
@@ -79,9 +31,8 @@ struct StageProgram {
   HostUpdate on_host;                     // the part of it that runs there
 };
 
-// One per pipeline stage. Granularity op: a segment per operator and collective; layer: operators of a layer together; stage: equal layers
-// together.
-[[nodiscard]] std::vector<StageProgram> stage_programs(const Workload& workload, Granularity granularity);
+// One per pipeline stage.
+[[nodiscard]] std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut = Granularity::layer);
 
 // What a step does to gradients and parameters between data-parallel replicas, by ZeRO stage and overlap flags.
 struct ReplicaSync {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "workloads/expert_layer.hpp"
@@ -39,21 +40,22 @@ struct Build {
   const Schedule& schedule;
   RankGrid grid;
   PipelineShape shape;
+  Cut cut;
   std::vector<StageProgram> stages;
   ReplicaSync sync;
   double message_bytes;
   StepGraphBuilder graph;
-  std::map<const void*, std::uint32_t> works;      // by the segment or operator list they came from
-  std::shared_ptr<ExpertLayer> experts = nullptr;  // of a model with experts
+  std::map<std::pair<const void*, int>, std::uint32_t> works;  // by the segment or operator list they came from, and how often it runs
+  std::shared_ptr<ExpertLayer> experts = nullptr;              // of a model with experts
 
   std::uint32_t work_of(const void* origin, const std::vector<Operator>& operators, int repeat,
                         const std::shared_ptr<const PassQueue>& queue = nullptr, std::uint32_t queue_group = 0) {
-    const auto [it, added] = works.try_emplace(origin, 0);
+    const auto [it, added] = works.try_emplace({origin, repeat}, 0);
     if (added) it->second = graph.add_work({operators, repeat, false, queue, queue_group});
     return it->second;
   }
   std::uint32_t overhead_work() {
-    const auto [it, added] = works.try_emplace(this, 0);
+    const auto [it, added] = works.try_emplace({this, 1}, 0);
     if (added) it->second = graph.add_work({{}, 1, true, nullptr, 0});
     return it->second;
   }

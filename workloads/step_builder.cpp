@@ -47,13 +47,14 @@ Folding folded_by_stage(const Workload& workload) {
   return folding;
 }
 
-StepGraph build_step(const Workload& workload, Granularity granularity, const Folding& folding, int step) {
+StepGraph build_step(const Workload& workload, Cut cut, const Folding& folding, int step) {
   Build build{workload,
               folding,
               ScheduleRegistry::get(workload.schedule),
               rank_grid(workload),
               pipeline_shape(workload),
-              stage_programs(workload, granularity),
+              cut,
+              stage_programs(workload, cut),
               replica_sync(workload),
               pipeline_message_bytes(workload),
               StepGraphBuilder(folding.ranks),

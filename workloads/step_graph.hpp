@@ -40,6 +40,7 @@ struct Op {
   std::int32_t unit = -1;  // index of the unit in its chunk (StageProgram::chunks), -1 outside of units
   Pass pass =
       Pass::update;  // of the unit's slot: forward, recompute, backward_input (both gradients together count as it) or backward_weight
+  std::uint16_t units = 1;  // that it works on one after another, `unit` first: upwards in forward, downwards in backward
 };
 
 // Kernels that run one after another on the compute stream as one operation.

@@ -38,7 +38,7 @@ class Sizes {
     const double kept = layer_activation_bytes(workload_, recomputed, kind);
     const double dropped = layer_activation_bytes(nothing_dropped, false, kind) - kept;
     UnitMemory memory;
-    memory.activations = unit.layers * kept;
+    memory.activations = kept;
     memory.forward_temporary = dropped;
     memory.backward_temporary = dropped + layer_gradients(kind);
     memory.weight_temporary = accumulates() ? 0 : static_cast<double>(shard_.hidden) * largest_width(kind) * weight_;
@@ -221,7 +221,7 @@ std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, con
     for (const Unit& unit : units) {
       UnitMemory& memory = chunk.emplace_back(memory_of(sizes, unit));
       if (!sync.replicated()) continue;
-      const double parameters = unit.program->parameters / unit.layers;  // one layer at a time
+      const double parameters = unit.program->parameters;
       if (sync.shards_parameters) memory.gathered = parameters * bytes_of(workload.precision.weights);
       if (sync.reduce_each_microbatch) memory.bucket = parameters * bytes_of(workload.precision.weights);  // as autograd makes them
     }

@@ -50,7 +50,7 @@ struct UnitMemory {
   [[nodiscard]] UnitMemory with_tokens(double pairs) const;
 };
 
-// [chunk][unit] of a stage's program, of whatever granularity.
+// [chunk][unit] of a stage's program.
 [[nodiscard]] std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, const MemoryHabits& habits,
                                                                  const StageProgram& stage);
 

@@ -7,11 +7,13 @@
 
 namespace rehearse::sim {
 
-OffloadCost offload_cost(const Job& job, const StageCost& cost, const workloads::StageProgram& program, int stage) {
+OffloadCost offload_cost(const Job& job, const StageCost& cost, const ReplicaCost& replicas, const workloads::StageProgram& program,
+                         int stage) {
   using workloads::Slot;
   const workloads::Workload& w = job.workload;
   const std::size_t chunks = program.chunks.size();
-  OffloadCost added{std::vector<double>(chunks), std::vector<double>(chunks), std::vector<double>(chunks)};
+  const std::vector<double> nothing(chunks);
+  OffloadCost added{nothing, nothing, nothing, nothing, nothing};
   if (!w.offload_activations) return added;
   const ContentionPair pair = contention_of(job.gpu, "offload");
   const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(w.schedule);
@@ -24,12 +26,12 @@ OffloadCost offload_cost(const Job& job, const StageCost& cost, const workloads:
     const double in = i + 1 < turns.size() && moves.come_back[i + 1] ? unit(i + 1).copy_s : 0;
     const auto [slot, index] = turns[i];
     const bool forward = slot.kind == Slot::Kind::forward, weight = slot.kind == Slot::Kind::backward_weight;
-    const double own = (forward ? unit(i).forward : weight ? unit(i).weight : unit(i).backward).total();
+    const double own = unit(i).seconds(slot.kind) + replicas.exposed_s(unit(i), slot.kind);
     auto& sum = forward ? added.forward_s : weight ? added.weight_s : added.backward_s;
     const double exposed = overlapped_s(own, std::max(out, in), pair) - own;
     sum[slot.chunk] += exposed;
     const bool last = index == (forward ? static_cast<int>(program.chunks[slot.chunk].size()) - 1 : 0);
-    if (last && !weight) (forward ? added.after_forward_s : added.after_backward_s) += exposed / static_cast<double>(chunks);
+    if (last && !weight) (forward ? added.after_forward_s : added.after_backward_s)[slot.chunk] += exposed;
   }
   return added;
 }

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "sim/analytic/replica_cost.hpp"
 #include "sim/analytic/stage_cost.hpp"
 #include "workloads/stage_program.hpp"
 
@@ -12,12 +13,13 @@ namespace rehearse::sim {
 // stages wait for one another then.
 struct OffloadCost {
   std::vector<double> forward_s, backward_s, weight_s;  // [chunk]
-  // Of those the part after the last unit's own work: the slot's message to the next stage does not wait for it. Means over the chunks.
-  double after_forward_s = 0, after_backward_s = 0;
+  // Of those the part after the last unit's own work: the slot's message to the next stage does not wait for it.
+  std::vector<double> after_forward_s, after_backward_s;
 };
 
-// A turn of a unit lasts as long as its own work beside the copy out of the turn before and the copy in for the turn after, each on its own
-// link and direction. `stage` is the pipeline stage.
-[[nodiscard]] OffloadCost offload_cost(const Job& job, const StageCost& cost, const workloads::StageProgram& program, int stage);
+// A turn of a unit lasts as long as its own work, exposed exchange with replicas included, beside the copy out of the turn before and the
+// copy in for the turn after, each on its own link and direction. `stage` is the pipeline stage.
+[[nodiscard]] OffloadCost offload_cost(const Job& job, const StageCost& cost, const ReplicaCost& replicas,
+                                       const workloads::StageProgram& program, int stage);
 
 }  // namespace rehearse::sim

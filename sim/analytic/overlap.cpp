@@ -32,8 +32,8 @@ double chunked_s(const ChunkTimes& times, const ContentionPair& pair) {
   return total;
 }
 
-double paired_s(const std::vector<std::vector<PieceTimes>>& first, const std::vector<std::vector<PieceTimes>>& second,
-                const ContentionPair& pair) {
+PairTimes paired(const std::vector<std::vector<PieceTimes>>& first, const std::vector<std::vector<PieceTimes>>& second,
+                 const ContentionPair& pair) {
   const std::vector<std::vector<PieceTimes>>* slots[2] = {&first, &second};
   double ready[2] = {0, 0}, compute_free = 0, dispatch_free = 0, combine_free = 0, calls_free = 0, computes = 0, exchanges = 0;
   for (std::size_t k = 0; k < std::max(first.size(), second.size()); ++k) {
@@ -59,7 +59,9 @@ double paired_s(const std::vector<std::vector<PieceTimes>>& first, const std::ve
   const double end = std::max({ready[0], ready[1], ends + exchanges});
   // While both go on they stretch each other.
   const double together = std::max(0.0, computes + exchanges - end);
-  return end + together * pair.beta * (1 - 1 / pair.alpha);
+  const double last = std::max(ready[0], ready[1]);
+  const double late = second.empty() ? 0 : second.front().front().compute_s;
+  return {end + together * pair.beta * (1 - 1 / pair.alpha), late, last - ready[0], last - ready[1]};
 }
 
 }  // namespace rehearse::sim

@@ -29,8 +29,13 @@ struct PieceTimes {
 };
 // Equation (22): two slots side by side, unit by unit and piece by piece by turns, `second` first: computation in one stream, dispatches
 // and combines in two others, each slot's pieces one after another.
-[[nodiscard]] double paired_s(const std::vector<std::vector<PieceTimes>>& first, const std::vector<std::vector<PieceTimes>>& second,
-                              const ContentionPair& pair);
+struct PairTimes {
+  double seconds = 0;                            // until both are over
+  double first_late_s = 0;                       // how long after the other's first piece that of `first` begins
+  double first_early_s = 0, second_early_s = 0;  // how long before the other's last piece that of this one is over
+};
+[[nodiscard]] PairTimes paired(const std::vector<std::vector<PieceTimes>>& first, const std::vector<std::vector<PieceTimes>>& second,
+                               const ContentionPair& pair);
 
 // The contention of a class of communication on a GPU; 1, 1 when its file does not name the class.
 [[nodiscard]] ContentionPair contention_of(const Gpu& gpu, const char* communication);

@@ -1,19 +1,29 @@
 #include "sim/analytic/pipeline_formula.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace rehearse::sim {
 
-namespace {
-
-PipelineTimes with_early_messages(PipelineTimes times) {
-  for (std::size_t s = 0; s < times.early_s.size(); ++s) times.hop_s[s] -= times.early_s[s];
-  times.early_s.clear();
-  return times;
+bool is_uniform(const PipelineTimes& times) {
+  constexpr double rounding = 1e-9;
+  const auto alike = [](const std::vector<std::vector<double>>& stages) {
+    return std::ranges::all_of(stages, [&](const std::vector<double>& chunks) {
+      const double first = stages.front().front();
+      return std::ranges::all_of(chunks, [&](double s) { return std::abs(s - first) <= rounding * first; });
+    });
+  };
+  const auto nothing = [&](const std::vector<std::vector<double>>& stages) {
+    return std::ranges::all_of(stages, [&](const std::vector<double>& chunks) {
+      return std::ranges::all_of(chunks, [&](double s) { return s <= rounding * times.forward_s.front().front(); });
+    });
+  };
+  return times.pairs.empty() && nothing(times.early_forward_s) && nothing(times.early_backward_s) && times.lead_forward_s.empty() &&
+         alike(times.forward_s) && alike(times.backward_s) && alike(times.weight_s);
 }
 
-}  // namespace
-
 PipelineTimes with_blocking_inlined(const PipelineTimes& times) {
-  if (!times.blocking) return with_early_messages(times);
+  if (!times.blocking) return times;
   PipelineTimes inlined = times;
   const int p = times.stages();
   const std::size_t chunks = times.forward_s.front().size();
@@ -27,7 +37,7 @@ PipelineTimes with_blocking_inlined(const PipelineTimes& times) {
   }
   inlined.hop_s.assign(p, 0);
   inlined.blocking = false;
-  return with_early_messages(std::move(inlined));
+  return inlined;
 }
 
 }  // namespace rehearse::sim

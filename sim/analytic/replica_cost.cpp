@@ -1,6 +1,8 @@
 #include "sim/analytic/replica_cost.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "sim/analytic/overlap.hpp"
 
@@ -25,30 +27,40 @@ ReplicaCost::ReplicaCost(const Job& job, const StageCost& stage)
     : stage_(stage),
       sync_(workloads::replica_sync(job.workload)),
       pair_(contention_of(job.gpu, "dp")),
+      microbatches_(job.workload.microbatches()),
       turn_(job.workload.schedule == "interleaved-1f1b" ? std::min(job.workload.parallel.pp, job.workload.microbatches()) : 1) {}
 
-double ReplicaCost::per_forward_s(std::size_t chunk) const {
-  if (!sync_.shards_parameters || !sync_.replicated()) return 0;
-  double exposed = 0;
-  for (const UnitCost& unit : stage_.chunks[chunk]) {
-    const double compute = unit.forward.total();
-    exposed += sync_.overlap_parameters ? overlapped_s(compute, unit.gather_s, pair_) - compute : unit.gather_s;
-  }
-  return exposed;
+double ReplicaCost::exposed_s(const UnitCost& unit, workloads::Slot::Kind slot) const {
+  using Kind = workloads::Slot::Kind;
+  if (!sync_.replicated()) return 0;
+  const bool completes = slot == Kind::backward || slot == Kind::backward_weight;
+  const double compute = unit.seconds(slot);
+  const double gather = sync_.shards_parameters ? unit.gather_s : 0;
+  const double reduce = completes && sync_.reduce_each_microbatch && !reduces_behind_next_microbatch() ? unit.reduce_s : 0;
+  // A gather that is waited for queues behind the reduction before it on the same stream: then neither is hidden.
+  const bool hides_reduction = sync_.overlap_gradients && (sync_.overlap_parameters || !sync_.shards_parameters);
+  const double hidden = (sync_.overlap_parameters ? gather : 0) + (hides_reduction ? reduce : 0);
+  return overlapped_s(compute, hidden, pair_) - compute + gather + reduce - hidden;
 }
 
-double ReplicaCost::per_backward_s(std::size_t chunk) const {
-  if (!sync_.reduce_each_microbatch || !sync_.replicated()) return 0;
-  double exposed = 0;
-  for (const UnitCost& unit : stage_.chunks[chunk]) {
-    const double compute = unit.backward.total();
-    const double gather = sync_.shards_parameters ? unit.gather_s : 0;
-    // A gather that is waited for queues behind the reduction before it on the same stream: then neither is hidden.
-    const bool hides_reduction = sync_.overlap_gradients && (sync_.overlap_parameters || !sync_.shards_parameters);
-    const double hidden = (sync_.overlap_parameters ? gather : 0) + (hides_reduction ? unit.reduce_s : 0);
-    exposed += overlapped_s(compute, hidden, pair_) - compute + gather + unit.reduce_s - hidden;
+double ReplicaCost::exposed_gather_s(const UnitCost& unit) const { return gathers_exposed() ? unit.gather_s : 0; }
+
+// Without gathers in between that they would hold up.
+bool ReplicaCost::reduces_behind_next_microbatch() const {
+  return sync_.reduce_each_microbatch && sync_.overlap_gradients && !sync_.shards_parameters;
+}
+
+// One after another from the end of the first unit's backward on, beside everything that follows.
+double ReplicaCost::each_reduction_at_end_s() const {
+  double compute = 0, reductions = 0;
+  for (const UnitCost& unit : stage_.chunks.front()) {
+    compute += unit.forward.total() + unit.backward.total();
+    reductions += unit.reduce_s;
   }
-  return exposed;
+  double before = stage_.chunks.front().back().backward.total();
+  for (const UnitCost& unit : stage_.chunks.front()) before += unit.forward.total();
+  const double last = stage_.chunks.front().front().reduce_s;
+  return chain_exposed_s(microbatches_ * compute - before, microbatches_ * reductions - last, last, pair_);
 }
 
 // Forward takes chunk 0 through a turn of micro-batches before it needs the weights of chunk 1, and so on: the longest wait of a chunk
@@ -75,6 +87,7 @@ double ReplicaCost::at_start_s() const {
 double ReplicaCost::reduce_at_end_s() const {
   if (!sync_.replicated()) return 0;
   const double last = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().reduce_s;
+  if (reduces_behind_next_microbatch()) return each_reduction_at_end_s();
   if (sync_.reduce_each_microbatch) return sync_.overlap_gradients ? last : 0;
   if (!sync_.overlap_gradients) return stage_.reduce_s;
   double exposed = 0, after = 0, reductions = -last;
@@ -90,6 +103,27 @@ double ReplicaCost::reduce_at_end_s() const {
     after += turn_ * backward;
   }
   return exposed;
+}
+
+double ReplicaCost::reduced_s(const std::vector<double>& completed_s, double end_s) const {
+  if (!sync_.replicated() || !sync_.overlap_gradients || sync_.reduce_each_microbatch) return end_s + reduce_at_end_s();
+  std::vector<std::pair<double, double>> ready;  // when a unit's gradients are complete, and how long their reduction takes
+  for (std::size_t c = 0; c < completed_s.size(); ++c) {
+    double left = 0;  // of the slot after the unit
+    for (const UnitCost& unit : stage_.chunks[c]) {
+      ready.emplace_back(completed_s[c] - left, unit.reduce_s);
+      left += unit.last_backward_s();
+    }
+  }
+  std::ranges::sort(ready);
+  double free = 0, last = 0, hidden = 0;
+  for (const auto& [at, seconds] : ready) {
+    free = std::max(free, at) + seconds;
+    hidden += seconds;
+    last = seconds;
+  }
+  hidden = std::max(0.0, hidden - std::max(last, free - end_s));
+  return std::max(free, end_s + last + pair_.beta * hidden * (1 - 1 / pair_.alpha));
 }
 
 double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {

@@ -50,7 +50,7 @@ class StageCoster {
     double calls_s = 0;
     for (const Communication& call : segment.queue->calls) calls_s += seconds(call);
     const int calls = static_cast<int>(segment.queue->calls.size());
-    return segment.repeat * queued_seconds(job_.gpu, job_.software, segment.operators, segment.queue->operators, calls_s, calls);
+    return queued_seconds(job_.gpu, job_.software, segment.operators, segment.queue->operators, calls_s, calls);
   }
 
   // Layers whose experts get different tokens, or chunks, differ.
@@ -112,8 +112,8 @@ class StageCoster {
 
   // Equation (20): one piece of the collective alone, n - 1 pieces of both together, one piece of the product alone.
   void add_split(const workloads::SplitSegment& segment, Phase phase, PhaseTimes& to) const {
-    const double product = seconds(segment.product) * segment.repeat;
-    const double collective = seconds(segment.collective) * segment.repeat;
+    const double product = seconds(segment.product);
+    const double collective = seconds(segment.collective);
     const int beside = segment.splits - 1;
     const double total = collective + overlapped_s(beside * product, beside * collective, contention_of(job_.gpu, "tp")) + product;
     to[phase] += segment.splits * product;
@@ -121,8 +121,8 @@ class StageCoster {
   }
 
   void add_beside(const workloads::BesideSegment& segment, Phase phase, PhaseTimes& to) const {
-    const double product = seconds(segment.product) * segment.repeat;
-    const double collective = seconds(segment.collective) * segment.repeat;
+    const double product = seconds(segment.product);
+    const double collective = seconds(segment.collective);
     to[phase] += product;
     to[Phase::tp] += overlapped_s(product, collective, contention_of(job_.gpu, "tp")) - product;
   }
@@ -130,9 +130,9 @@ class StageCoster {
   // Equation (21): c - 1 steps beside a transfer, and the last one alone.
   void add_ring(const workloads::RingSegment& segment, Phase phase, PhaseTimes& to) const {
     const int steps = job_.workload.parallel.cp;
-    const double attention = seconds(segment.ring.step) * segment.repeat;
+    const double attention = seconds(segment.ring.step);
     const Communication block{"", CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, segment.ring.pass};
-    const double transfer = seconds(block) * segment.repeat;
+    const double transfer = seconds(block);
     const ContentionPair pair = contention_of(job_.gpu, "cp");
     const double together = job_.workload.overlap.cp ? overlapped_s(attention, transfer, pair) : attention + transfer;
     const double total = (steps - 1) * together + attention;
@@ -239,9 +239,23 @@ class StageCoster {
 
 }  // namespace
 
+double UnitCost::seconds(workloads::Slot::Kind slot) const {
+  switch (slot) {
+    case workloads::Slot::Kind::forward:
+      return forward.total();
+    case workloads::Slot::Kind::backward:
+      return backward.total() + weight.total();
+    case workloads::Slot::Kind::backward_input:
+      return backward.total();
+    case workloads::Slot::Kind::backward_weight:
+      break;
+  }
+  return weight.total();
+}
+
 std::vector<StageCost> stage_costs(const Job& job, const CommunicationModel& model, int step) {
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
-  const std::vector<workloads::StageProgram> programs = workloads::stage_programs(job.workload, Granularity::layer);
+  const std::vector<workloads::StageProgram> programs = workloads::stage_programs(job.workload);
   std::optional<workloads::ExpertLayer> experts;
   if (job.workload.model.moe) experts.emplace(job.workload, step);
   std::vector<StageCost> costs;

@@ -8,6 +8,7 @@
 #include "sim/cost/communication.hpp"
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
+#include "workloads/schedule.hpp"
 
 namespace rehearse::sim {
 
@@ -17,11 +18,12 @@ struct UnitCost {
   PhaseTimes weight;             // then the weight gradient, otherwise 0
   [[nodiscard]] double last_backward_s() const {
     return weight.total() > 0 ? weight.total() : backward.total();
-  }                                                         // completes the gradients
-  std::vector<PieceTimes> forward_pieces, backward_pieces;  // in order, as overlapped pairs interleave them
-  double gather_s = 0;                                      // all-gather of its parameters over the replicas
-  double reduce_s = 0;                                      // reduction of its gradients
-  double copy_s = 0;                                        // of its activations to the host, or back, where they are offloaded
+  }                                                                // completes the gradients
+  [[nodiscard]] double seconds(workloads::Slot::Kind slot) const;  // of its own work; backward: with the weight gradient
+  std::vector<PieceTimes> forward_pieces, backward_pieces;         // in order, as overlapped pairs interleave them
+  double gather_s = 0;                                             // all-gather of its parameters over the replicas
+  double reduce_s = 0;                                             // reduction of its gradients
+  double copy_s = 0;                                               // of its activations to the host, or back, where they are offloaded
 };
 
 struct StageCost {

@@ -7,10 +7,19 @@
 
 namespace rehearse::cli {
 
-void warn_of_shortage(const sim::Job& job) {
+namespace {
+
+sim::StepResult memory_by_formula(const sim::Job& job) {
   sim::StepResult formula;
   formula.method = "analytic";
   formula.memory = sim::predicted_memory(job);
+  return formula;
+}
+
+}  // namespace
+
+void warn_of_shortage(const sim::Job& job) {
+  const sim::StepResult formula = memory_by_formula(job);
   if (!formula.memory.fits()) spdlog::warn("{}", sim::shortage(formula));
 }
 
@@ -22,6 +31,11 @@ Exit fit_verdict(std::initializer_list<const sim::StepResult*> results) {
     exit = Exit::answer_is_no;
   }
   return exit;
+}
+
+Exit fit_verdict(const sim::Job& job) {
+  const sim::StepResult formula = memory_by_formula(job);
+  return fit_verdict({&formula});
 }
 
 }  // namespace rehearse::cli

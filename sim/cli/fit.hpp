@@ -15,4 +15,7 @@ void warn_of_shortage(const sim::Job& job);
 // answer_is_no, with a message for each result that does not fit.
 [[nodiscard]] Exit fit_verdict(std::initializer_list<const sim::StepResult*> results);
 
+// The same of what a job needs by formula.
+[[nodiscard]] Exit fit_verdict(const sim::Job& job);
+
 }  // namespace rehearse::cli

@@ -3,11 +3,16 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/App.hpp>
+#include <filesystem>
 #include <sstream>
 
+#include "config/data_dir.hpp"
+#include "config/yaml_text.hpp"
 #include "sim/cli/number.hpp"
 #include "sim/cli/set_option.hpp"
 #include "sim/cli/terminal.hpp"
+#include "sim/engine/lone_collective.hpp"
+#include "sim/job/resolved.hpp"
 
 namespace rehearse::cli {
 std::shared_ptr<JobOptions> JobOptions::declare(CLI::App& app) {
@@ -16,7 +21,9 @@ std::shared_ptr<JobOptions> JobOptions::declare(CLI::App& app) {
   app.add_option("--set", options->sets_, "Set a key of the job, e.g. parallel.tp=4; may be given several times")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--seed", options->seed_, "Seed of failures (routing has moe.routing.seed); default: the job's")->type_name("N");
+  app.add_option("--seed", options->seed_, "Seed of failures (routing has moe.routing.seed); default: the job's")
+      ->check(CLI::Validator([](const std::string& text) { return text.empty() ? "needs a number" : ""; }, ""))
+      ->type_name("N");
   app.add_flag("--json", options->json_, "Print result.json instead of tables");
   app.add_option("-o,--output", options->output_, "Write result.json, phases.csv, resolved-job.yaml and more into this folder")
       ->type_name("DIR")
@@ -29,6 +36,11 @@ void JobOptions::declare_faults(CLI::App& app) {
                  "Something goes wrong in the step, e.g. 'gpu 5 at 3.2 s' or 'gpu 5 slow 1.3'; may be given several times")
       ->type_name("FAULT")
       ->allow_extra_args(false);
+  app.add_option("--faults", scenario_,
+                 "What a fault scenario (.yaml, .csv or a name) has in store for the step; default: the job's faults")
+      ->type_name("SCENARIO");
+  app.add_option("--at", scenario_at_, "When the step begins in the scenario's history, e.g. '36 h'; default with --faults: 0 s")
+      ->type_name("TIME");
 }
 
 sim::Job JobOptions::load(const std::vector<std::pair<std::string, std::string>>& more) {
@@ -36,8 +48,23 @@ sim::Job JobOptions::load(const std::vector<std::pair<std::string, std::string>>
   sim::JobRequest request{.path = path_, .sets = {}, .seed = {}, .faults = faults_};
   for (const std::string& text : sets_) request.sets.push_back(parse_set(text));
   request.sets.insert(request.sets.end(), more.begin(), more.end());
+  if (!scenario_.empty()) request.sets.emplace_back("faults", config::yaml_text(scenario_));
+  if (!scenario_.empty() || !scenario_at_.empty()) request.faults.push_back("scenario at " + (scenario_at_.empty() ? "0 s" : scenario_at_));
   if (!seed_.empty()) request.seed = parse_seed(seed_);
   return sim::load_job(request);
+}
+
+bool JobOptions::names_cluster() const {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path_, ignored)) return config::Node::load_file(path_).find("gpus_per_node").has_value();
+  return config::data_file("workloads/jobs", path_).empty() && !config::data_file("platforms/clusters", path_).empty();
+}
+
+sim::Job JobOptions::load_cluster(int gpus) {
+  if (!output_.empty()) folder_.emplace(output_);
+  std::vector<std::pair<std::string, std::string>> sets;
+  for (const std::string& text : sets_) sets.push_back(parse_set(text));
+  return sim::cluster_alone(path_, gpus, sets);
 }
 
 void JobOptions::deliver(sim::Report report, const std::string& family) const { deliver_as(report, family + "console", family + "json"); }

@@ -21,12 +21,19 @@ class JobOptions {
   // Declares the options on `app`, which fills them in when it parses.
   [[nodiscard]] static std::shared_ptr<JobOptions> declare(CLI::App& app);
 
-  // --fault as well, for commands that simulate a step.
+  // --fault, --faults and --at as well, for commands that simulate a step.
   void declare_faults(CLI::App& app);
 
   // Refuses a -o folder that cannot be written to before any work is done, then loads the job.
   // `more` comes after the --set options.
   [[nodiscard]] sim::Job load(const std::vector<std::pair<std::string, std::string>>& more = {});
+
+  [[nodiscard]] const std::string& folder() const { return output_; }  // of -o; "": not given
+  // Whether JOB is a cluster (ready-made, or a file of one) instead of a job.
+  [[nodiscard]] bool names_cluster() const;
+  // The same of that cluster alone and so many of its GPUs (0: as sim::cluster_alone() says).
+  [[nodiscard]] sim::Job load_cluster(int gpus);
+  [[nodiscard]] bool writes_files() const { return folder_.has_value(); }  // after load()
 
   // Writes the files of -o, then prints the report: the tables, or result.json when --json is given. `family` precedes the names of
   // both reporters ("console", "json").
@@ -35,7 +42,7 @@ class JobOptions {
   void deliver_as(sim::Report report, const std::string& reporter, const std::string& json_reporter) const;
 
  private:
-  std::string path_, seed_, output_;
+  std::string path_, seed_, output_, scenario_, scenario_at_;
   std::vector<std::string> sets_, faults_;
   bool json_ = false;
   std::optional<sim::OutputFolder> folder_;

@@ -25,8 +25,8 @@ std::uint64_t parse_seed(std::string_view text) {
 }
 
 int parse_count(std::string_view option, std::string_view text, int low, int high) {
-  int count = 0;
-  if (parse(text, count) && count >= low && count <= high) return count;
+  double count = 0;  // 1e6 is a whole number here as in job files; an int fits into a double
+  if (parse(text, count) && count >= low && count <= high && count == std::floor(count)) return static_cast<int>(count);
   throw config::InputError(fmt::format("{} takes a whole number from {} to {}, not '{}'", option, low, high, text));
 }
 

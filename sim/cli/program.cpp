@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <map>
+#include <sstream>
 
 #include "sim/cli/command.hpp"
 #include "sim/cli/terminal.hpp"
@@ -76,7 +77,9 @@ Exit run_command(int argc, char** argv) {
   try {
     program.app.parse(argc, argv);
   } catch (const CLI::Success& help_or_version) {
-    program.app.exit(help_or_version);
+    std::ostringstream text;
+    program.app.exit(help_or_version, text, text);
+    print_result(text.str());
     return Exit::fine;
   }
   refuse_extras(program.app);
@@ -93,6 +96,7 @@ Exit run_command(int argc, char** argv) {
 
 int run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the user's limit is reported as a disk that is full
   Exit exit = Exit::internal;
   try {
     talk_on_standard_error();

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "sim/cli/command.hpp"
+#include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/number.hpp"
 #include "sim/cli/progress_bar.hpp"
@@ -50,9 +51,11 @@ int processes_of(const RunOptions& options) {
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, static_cast<unsigned>(most)));
 }
 
-std::vector<sim::RunResult> simulate(const sim::WholeJobPlan& plan, const RunOptions& options, int runs) {
+std::vector<sim::RunResult> simulate(const sim::WholeJobPlan& plan, const RunOptions& options, int runs,
+                                     sim::StateCounts* states = nullptr) {
   ProgressBar bar("running");
-  return sim::simulate_runs(plan, plan.job->simulation.seed, runs, processes_of(options), [&](double share) { bar.update(share); });
+  return sim::simulate_runs(
+      plan, plan.job->simulation.seed, runs, processes_of(options), [&](double share) { bar.update(share); }, states);
 }
 
 Exit run_sweep(const RunOptions& options, int runs) {
@@ -60,6 +63,7 @@ Exit run_sweep(const RunOptions& options, int runs) {
   sim::WholeJobReport report;
   report.sweep_key = sweep.key;
   const sim::Job base = options.job->load();
+  Exit exit = Exit::fine;
   for (const std::string& value : sweep.values) {
     const sim::Job job = options.job->load({{sweep.key, value}});
     const sim::WholeJobPlan plan = plan_with_step(job, options.step);
@@ -68,10 +72,11 @@ Exit run_sweep(const RunOptions& options, int runs) {
                           sim::statistics_over(results, [](const sim::RunResult& run) { return run.ettr(); }),
                           sim::statistics_over(results, [](const sim::RunResult& run) { return sim::to_s(run.wall); })};
     point.plan.job = nullptr;
+    if (fit_verdict(job) != Exit::fine) exit = Exit::answer_is_no;
     report.sweep.push_back(std::move(point));
   }
   options.job->deliver({.job = sim::summary_of(base), .whole_job = &report}, "whole-job-");
-  return Exit::fine;
+  return exit;
 }
 
 Exit run(const RunOptions& options) {
@@ -82,9 +87,9 @@ Exit run(const RunOptions& options) {
   const sim::Job job = options.job->load();
   sim::WholeJobReport report = planned(plan_with_step(job, options.step));
   if (runs == 1) {
-    report.runs.push_back(sim::simulate_run(report.plan, job.simulation.seed, &report.history));
+    report.runs.push_back(sim::simulate_run(report.plan, job.simulation.seed, &report.history, &report.states));
   } else {
-    report.runs = simulate(report.plan, options, runs);
+    report.runs = simulate(report.plan, options, runs, &report.states);
   }
   options.job->deliver({.job = sim::summary_of(job), .whole_job = &report}, "whole-job-");
   return verdict(report);

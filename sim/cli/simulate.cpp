@@ -1,5 +1,8 @@
 #include "sim/engine/simulate.hpp"
 
+#include <utility>
+
+#include "sim/cli/collective_options.hpp"
 #include "sim/cli/command.hpp"
 #include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
@@ -13,14 +16,26 @@ Exit simulate(JobOptions& options) {
   warn_of_shortage(job);
   const sim::Simulation simulation = [&] {
     ProgressBar bar("simulating");
-    return sim::simulate(job, [&](double share) { bar.update(share); });
+    return sim::simulate(
+        job, [&](double share) { bar.update(share); }, options.writes_files());
   }();
   if (simulation.aftermath) {
     options.deliver({.job = sim::summary_of(job), .timeline = &simulation.timeline, .aftermath = &*simulation.aftermath}, "failure-");
     return Exit::fine;
   }
-  options.deliver({.job = sim::summary_of(job), .results = {&simulation.result}, .timeline = &simulation.timeline});
+  const sim::Timeline* timeline = options.writes_files() ? &simulation.timeline : nullptr;
+  options.deliver({.job = sim::summary_of(job), .results = {&simulation.result}, .timeline = timeline});
   return fit_verdict({&simulation.result});
+}
+
+Exit simulate_collective(JobOptions& options, const CollectiveOptions& collective) {
+  const sim::Job job = collective.load(options);
+  const std::vector<sim::LoneCollective> results = collective.run(job);
+  sim::Report report{.collectives = &results};
+  report.job.cluster = job.cluster.name;
+  report.job.gpus = job.gpus;
+  options.deliver(std::move(report), "collective-");
+  return Exit::fine;
 }
 
 class Simulate final : public Command {
@@ -32,12 +47,18 @@ class Simulate final : public Command {
            "  rehearse simulate job.yaml --set simulation.ranks=all\n"
            "  rehearse simulate job.yaml --set simulation.collectives=step --seed 7\n"
            "  rehearse simulate job.yaml --fault 'gpu 5 slow 1.3'                a straggler\n"
-           "  rehearse simulate job.yaml --fault 'gpu 5 at 3.2 s' -o out         a GPU dies; the timeline shows who waits for it\n";
+           "  rehearse simulate job.yaml --fault 'gpu 5 at 3.2 s' -o out         a GPU dies; the timeline shows who waits for it\n"
+           "  rehearse simulate job.yaml --fault 'gpus 1 % slow 1.1 to 1.5'      one GPU in a hundred, drawn with the seed\n"
+           "  rehearse simulate job.yaml --fault 'rail 0 down from 1 s for 20 ms every 0.5 s'\n"
+           "  rehearse simulate job.yaml --faults rail-switch-flapping --at '65 min'\n"
+           "  rehearse simulate dgx-h100-ndr400 --gpus 64 --collective all-reduce --size 128MiB      as nccl-tests measure it\n"
+           "  rehearse simulate dgx-h100-ndr400 --gpus 64 --collective all-gather --size 8..8GiB --algorithm ring\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto options = JobOptions::declare(app);
     options->declare_faults(app);
-    return [options] { return simulate(*options); };
+    auto collective = CollectiveOptions::declare(app);
+    return [options, collective] { return collective->given() ? simulate_collective(*options, *collective) : simulate(*options); };
   }
 };
 

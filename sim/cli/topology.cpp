@@ -1,7 +1,6 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <filesystem>
 #include <functional>
 #include <ostream>
@@ -10,7 +9,10 @@
 #include "config/data_dir.hpp"
 #include "sim/cli/command.hpp"
 #include "sim/cli/fabric_text.hpp"
+#include "sim/cli/number.hpp"
 #include "sim/cli/terminal.hpp"
+#include "sim/job/parts.hpp"
+#include "sim/job/sections.hpp"
 #include "sim/report/whole_file.hpp"
 
 namespace rehearse::cli {
@@ -21,8 +23,7 @@ using topology::Fabric;
 constexpr int nodes_shown = 16;  // of a cluster without a size of its own, when --gpus does not say
 
 struct Options {
-  std::string cluster, dot, xml;
-  int gpus = 0;
+  std::string cluster, dot, xml, gpus;
   bool check = false;
 };
 
@@ -33,11 +34,14 @@ topology::ClusterSpec load_cluster(const std::string& name) {
   if (ready_made.empty() && !std::filesystem::exists(path)) {
     throw config::InputError("unknown cluster '" + name + "'", config::suggestion(name, config::data_names("platforms/clusters")));
   }
-  return topology::read_cluster(config::Node::load_file(path.string()), path.stem().string());
+  sim::Part cluster{path.stem().string(), config::Node::load_file(path.string())};
+  const sim::Part gpu = sim::take_gpu(cluster);
+  static_cast<void>(sim::read_gpu(gpu.node, gpu.name));
+  return topology::read_cluster(cluster.node, cluster.name);
 }
 
-int gpus_shown(const topology::ClusterSpec& cluster, int wanted) {
-  if (wanted > 0) return wanted;
+int gpus_shown(const topology::ClusterSpec& cluster, const std::string& wanted) {
+  if (!wanted.empty()) return parse_count("--gpus", wanted, 1, sim::most_gpus);
   return cluster.max_gpus() > 0 ? cluster.max_gpus() : nodes_shown * cluster.gpus_per_node;
 }
 
@@ -48,10 +52,10 @@ void export_to(const std::string& target, const std::function<void(std::ostream&
     writer(text);
     return print_result(text.str());
   }
-  const sim::SignalsHeld held;
-  sim::WholeFile file(target);
-  file.write(writer);
-  spdlog::info("wrote {}", file.put_in_place());
+  sim::SignalsHeld signals;
+  sim::WholeFiles files(signals);
+  files.write(target, writer);
+  for (const std::string& path : files.put_in_place()) spdlog::info("wrote {}", path);
 }
 
 Exit check(const Fabric& fabric) {
@@ -91,7 +95,7 @@ class Topology final : public Command {
     auto options = std::make_shared<Options>();
     app.add_option("CLUSTER", options->cluster, "A cluster file, or the name of a ready-made cluster")->required();
     app.add_option("--gpus", options->gpus, "The first N GPUs; default: the whole cluster, or 16 nodes when it has no size")
-        ->check(CLI::PositiveNumber)
+        ->check(CLI::Validator([](const std::string& text) { return text.empty() ? "needs a number" : ""; }, ""))
         ->type_name("N");
     app.add_option("--dot", options->dot, "Write a Graphviz graph; - is standard output")->type_name("FILE");
     app.add_option("--xml", options->xml, "Write a SimGrid platform file; - is standard output")->type_name("FILE");

@@ -58,15 +58,15 @@ sim::Validation run(const Options& options) {
 Exit validate(const Options& options) {
   std::optional<sim::Json> before;
   if (!options.compare_to.empty()) before = sim::read_stored_validation(options.compare_to);
-  std::optional<sim::WholeFile> csv;
-  if (!options.csv.empty()) csv.emplace(options.csv);
   const sim::Validation validation = run(options);
   const sim::Json json = sim::validation_json(validation);
   std::optional<sim::Json> changes;
   if (before) changes = sim::validation_changes(*before, json, change_threshold_pct);
-  if (csv) {
-    csv->write([&](std::ostream& out) { sim::write_validation_csv(validation, out); });
-    spdlog::info("wrote {}", csv->put_in_place());
+  if (!options.csv.empty()) {
+    sim::SignalsHeld signals;
+    sim::WholeFiles csv(signals);
+    csv.write(options.csv, [&](std::ostream& out) { sim::write_validation_csv(validation, out); });
+    for (const std::string& path : csv.put_in_place()) spdlog::info("wrote {}", path);
   }
   print_result(options.json ? json_text(json, changes) : text_of(validation, options, changes));
   const bool fine = std::ranges::all_of(validation.outcomes, [](const sim::Outcome& outcome) { return outcome.failed.empty(); });

@@ -32,7 +32,6 @@ void declare_step(CLI::App& app, std::string& step) {
 }
 
 sim::WholeJobPlan plan_with_step(const sim::Job& job, const std::string& step) {
-  warn_of_shortage(job);
   if (step.empty() && job.whole.step_s > 0) return sim::plan_whole_job(job, job.whole.step_s, "given");
   if (step.empty() || step == "predicted") return sim::plan_whole_job(job, sim::predict(job).step_s, "predicted");
   if (step == "simulated") return sim::plan_whole_job(job, sim::simulated_step_s(job, {}), "simulated");
@@ -48,7 +47,9 @@ sim::WholeJobReport planned(const sim::WholeJobPlan& plan) {
 
 Exit verdict(const sim::WholeJobReport& report) {
   const auto finished = [](const sim::RunResult& run) { return run.finished == 1; };
-  return std::ranges::all_of(report.runs, finished) ? Exit::fine : Exit::answer_is_no;
+  const Exit ends = std::ranges::all_of(report.runs, finished) ? Exit::fine : Exit::answer_is_no;
+  const Exit fits = fit_verdict(*report.plan.job);
+  return fits == Exit::fine ? ends : fits;
 }
 
 }  // namespace rehearse::cli

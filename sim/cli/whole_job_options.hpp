@@ -21,7 +21,7 @@ void declare_step(CLI::App& app, std::string& step);
 // A plan with its formula, not yet run.
 [[nodiscard]] sim::WholeJobReport planned(const sim::WholeJobPlan& plan);
 
-// The answer is no when a run was given up.
+// The answer is no when a run was given up, or when the job does not fit into the memory of its GPUs; then it says so.
 [[nodiscard]] Exit verdict(const sim::WholeJobReport& report);
 
 }  // namespace rehearse::cli

@@ -11,6 +11,7 @@
 #include "sim/analytic/predict.hpp"
 #include "workloads/names.hpp"
 #include "workloads/schedule.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -66,10 +67,22 @@ std::string value_at(const config::Node& resolved, std::string_view path) {
   return node ? one_line(*node) : "";
 }
 
+constexpr const char* shard_group = "optimizer.shard_group";
+
 std::string shown(const Settings& settings) {
   std::string text = settings.front().second;
-  for (std::size_t i = 1; i < settings.size(); ++i) text += fmt::format(", {} {}", settings[i].first, settings[i].second);
+  for (std::size_t i = 1; i < settings.size(); ++i) {
+    if (settings[i].first != shard_group) text += fmt::format(", {} {}", settings[i].first, settings[i].second);
+  }
   return text;
+}
+
+// Mirrored schedules have twice as many ranks with the same parameters: who shards over all of them still does.
+void keep_sharding_over_all(const workloads::Workload& now, const std::string& schedule, Settings& settings) {
+  workloads::Workload other = now;
+  other.schedule = schedule;
+  const int before = workloads::replica_sync(now).ranks, after = workloads::replica_sync(other).ranks;
+  if (now.optimizer.shard_group == before && after != before) settings.emplace_back(shard_group, std::to_string(after));
 }
 
 // Every schedule with the numbers of chunks per GPU that suit it.
@@ -85,6 +98,7 @@ void add_schedules(const Job& job, std::vector<Settings>& all) {
       if (!workloads::ScheduleRegistry::get(name).refusal(workloads::pipeline_shape(other)).empty()) continue;
       Settings settings{{"schedule", name}, {"parallel.vpp", std::to_string(chunks)}};
       if (chunks == now.parallel.vpp) settings.pop_back();
+      keep_sharding_over_all(now, name, settings);
       all.push_back(std::move(settings));
     }
   }
@@ -140,7 +154,10 @@ std::vector<Settings> without_each(const Job& job) {
     const std::string now = value_at(job.resolved, choice.key);
     if (now != choice.values.front()) all.push_back({{choice.key, choice.values.front()}});
   }
-  if (job.workload.schedule != "1f1b") all.push_back({{"schedule", "1f1b"}, {"parallel.vpp", "1"}});
+  if (job.workload.schedule != "1f1b") {
+    all.push_back({{"schedule", "1f1b"}, {"parallel.vpp", "1"}});
+    keep_sharding_over_all(job.workload, "1f1b", all.back());
+  }
   return all;
 }
 
@@ -156,7 +173,8 @@ Explanation explain(const Job& job, const std::function<Job(const Settings&)>& w
     FeatureSwitch feature;
     feature.feature = settings.front().first;
     feature.from = value_at(job.resolved, feature.feature);
-    if (feature.feature == "schedule" && settings.size() > 1) feature.from += fmt::format(", parallel.vpp {}", job.workload.parallel.vpp);
+    if (feature.feature == "schedule" && settings.size() > 1 && settings[1].first == "parallel.vpp")
+      feature.from += fmt::format(", parallel.vpp {}", job.workload.parallel.vpp);
     feature.to = shown(settings);
     feature.settings = std::move(settings);
     try {

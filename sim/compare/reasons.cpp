@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "config/quantity.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -17,24 +18,12 @@ constexpr double noticeable = 1.01;  // of a call's time alone
 std::string seconds(double s) { return config::human_quantity(s, config::Dimension::time); }
 std::string signed_seconds(double s) { return fmt::format("{}{}", s < 0 ? "-" : "+", seconds(std::abs(s))); }
 
-// Longest against shortest stage by the formula's own account of what each computes.
-double unevenness(const StepResult& analytic) {
-  double least = analytic.step_s, most = 0;
-  for (const RankResult& rank : analytic.ranks) {
-    const double busy = rank.phases[Phase::compute] + rank.phases[Phase::recompute] + rank.phases[Phase::tp] + rank.phases[Phase::cp];
-    least = std::min(least, busy);
-    most = std::max(most, busy);
-  }
-  return most > 0 ? 1 - least / most : 0;
-}
-
 class Explainer {
  public:
   Explainer(const Job& job, const Comparison& c)
       : w_(job.workload),
         c_(c),
-        slow_(!job.simulation.faults.slow.none()),
-        uneven_(unevenness(c.analytic)),
+        slow_(job.simulation.faults.any_slow()),
         closed_form_s_(c.critical.step_s - c.analytic_alone_s),
         sharing_s_(c.simulated.step_s - c.analytic.step_s - closed_form_s_) {}
 
@@ -58,9 +47,17 @@ class Explainer {
         return bubble(difference);
       case Phase::waiting:
         return "members of a collective arrive at different times; the formula lets them arrive together";
-      default:
-        return "";
+      case Phase::ep:
+        if (hot())
+          return "the formula counts the exchange of the hottest rank in every micro-batch; on the timeline others hide or wait for it";
+        return shared("ep");
+      case Phase::offload:
+        return causes_or("copies at the ends of the pipeline have other neighbours than those of the micro-batch in the middle");
+      case Phase::optimizer:
+      case Phase::count:
+        break;
     }
+    return causes_or("stages update shares of different size");
   }
 
   [[nodiscard]] std::vector<std::string> step() const {
@@ -120,12 +117,14 @@ class Explainer {
   [[nodiscard]] std::string causes() const {
     std::vector<std::string> known;
     if (slow_) known.emplace_back("something is slow (simulation.faults), which the formula does not know");
-    if (w_.parallel.pp > 1 && uneven_ > negligible) {
-      known.push_back(fmt::format("stages are uneven by {:.1f} %, and the formula lets one stage set the pace", 100 * uneven_));
+    if (hot()) known.emplace_back("the formula lets every layer wait for its hottest rank; on the timeline some of these waits coincide");
+    if (workloads::replica_sync(w_).reduce_each_microbatch) {
+      known.emplace_back(
+          "gathers and reductions of neighbouring units queue behind one another, and the formula pairs each with its own unit");
     }
-    if (w_.parallel.pp > 1 && w_.parallel.vpp > 1) {
-      known.emplace_back("messages between stages are counted as hidden whenever a chunk is longer than they are");
-    }
+    if (w_.offload_activations) known.emplace_back("the copies of the micro-batch in the middle stand for all");
+    if (w_.overlap.ep)
+      known.emplace_back("an overlapped pair is laid out on streams of its own, without the links that its exchanges share");
     if (w_.overlap.dp_gradients || w_.overlap.dp_parameters) {
       known.emplace_back("exchange between replicas is hidden unit by unit, and the formula hides it as a whole");
     }
@@ -161,7 +160,7 @@ class Explainer {
   const workloads::Workload& w_;
   const Comparison& c_;
   bool slow_;
-  double uneven_, closed_form_s_, sharing_s_;
+  double closed_form_s_, sharing_s_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "workloads/rank_grid.hpp"
 
@@ -28,8 +29,9 @@ double CallPrice::transfer_s() const {
   return sequential ? intra + inter : std::max(intra, inter);
 }
 
-CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm)
-    : cluster_(cluster), grid_(workloads::rank_grid(workload)), algorithm_(std::move(algorithm)) {
+CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm,
+                                       std::vector<std::string> library)
+    : cluster_(cluster), grid_(workloads::rank_grid(workload)), algorithm_(std::move(algorithm)), library_(std::move(library)) {
   const topology::NetworkSpec& network = cluster_.network;
   if (network.nodes_per_leaf > 0 && network.oversubscription > 1) levels_.push_back({network.nodes_per_leaf, network.oversubscription});
   if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
@@ -41,6 +43,8 @@ CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, con
 GroupShape CommunicationModel::shape(std::span<const int> members) const {
   GroupShape group;
   group.size = static_cast<int>(members.size());
+  group.mesh = cluster_.intra_kind == topology::IntraNode::full_mesh && &scale_up(members) == &cluster_.intra;
+  group.switch_reduces = cluster_.in_switch.bandwidth_bytes_per_s > 0;
   std::map<int, int> index;
   for (const int rank : members) group.domain.push_back(index.try_emplace(domain_of(rank), static_cast<int>(index.size())).first->second);
   return group;
@@ -57,10 +61,13 @@ const LinkSpec& CommunicationModel::scale_up(std::span<const int> members) const
   return cluster_.intra;
 }
 
+double CommunicationModel::nic_alone() const { return cluster_.rail_bytes_per_s() * cluster_.rails_per_node() / cluster_.gpus_per_node; }
+
 double CommunicationModel::nic_share() const {
-  const double rate = cluster_.rail_bytes_per_s() * cluster_.rails_per_node() / cluster_.gpus_per_node;
-  return cluster_.pcie_bytes_per_s > 0 ? std::min(rate, cluster_.pcie_bytes_per_s) : rate;
+  return cluster_.pcie_bytes_per_s > 0 ? std::min(nic_alone(), cluster_.pcie_bytes_per_s) : nic_alone();
 }
+
+double CommunicationModel::left_of_nic(double slowdown) const { return std::min(1.0, nic_alone() / slowdown / nic_share()); }
 
 double CommunicationModel::latency_s(int from, int to) const {
   if (from == to) return 0;
@@ -166,8 +173,10 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   const LinkSpec& intra = scale_up(members);
   CallPrice price;
   price.algorithm = algorithm;
-  price.alpha_s = form.rounds_intra * intra.latency_s + form.rounds_inter * cluster_.nic.latency_s;
-  price.intra_bytes = form.intra_bytes;
+  price.alpha_s =
+      form.rounds_intra * intra.latency_s + form.rounds_inter * cluster_.nic.latency_s + form.rounds_switch * cluster_.in_switch.latency_s;
+  if (form.rounds_switch > 0) price.switch_overhead = intra.effective_bytes_per_s() / cluster_.in_switch.effective_bytes_per_s();
+  price.intra_bytes = form.intra_bytes * price.switch_overhead;
   price.inter_bytes = form.inter_bytes;
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
   price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
@@ -181,15 +190,16 @@ CallPrice CommunicationModel::price(const Communication& what, std::span<const i
   if (what.kind == CollectiveKind::send_recv) return price_shift(what, members);
   if (what.exchange) return price_exchange(what, members);
   const GroupShape group = shape(members);
-  if (algorithm_ != "auto" && workloads::CollectiveRegistry::get(algorithm_).supports(what.kind)) {
+  if (algorithm_ != "auto" && workloads::CollectiveRegistry::get(algorithm_).serves(what.kind, group)) {
     return price_with(algorithm_, what, group, members);
   }
-  CallPrice best = price_with("ring", what, group, members);
-  if (workloads::CollectiveRegistry::get("tree").supports(what.kind)) {
-    CallPrice tree = price_with("tree", what, group, members);
-    if (tree.seconds() < best.seconds()) best = std::move(tree);
+  std::optional<CallPrice> best;
+  for (const std::string& name : library_) {
+    if (!workloads::CollectiveRegistry::get(name).fits(what.kind, group)) continue;
+    CallPrice price = price_with(name, what, group, members);
+    if (!best || price.seconds() < best->seconds()) best = std::move(price);
   }
-  return best;
+  return best.value();
 }
 
 }  // namespace rehearse::sim

@@ -22,6 +22,7 @@ struct CallPrice {
   double inter_bytes = 0;        // per rank and direction through its share of a NIC
   double intra_bytes_per_s = 0;  // rate of that port; 0 when unused
   double inter_bytes_per_s = 0;  // rate of that share, reduced where trunks are oversubscribed
+  double switch_overhead = 1;    // what a byte counts for that a switch reduces or multicasts; in intra_bytes already
   double host_bytes = 0;         // over the link to the host, or through the host's memory
   double host_bytes_per_s = 0;   // rate of that link or memory when all GPUs that share it use it at once
   bool sequential = false;       // the two parts follow one another instead of running together
@@ -32,8 +33,10 @@ struct CallPrice {
 
 class CommunicationModel {
  public:
-  // `algorithm` forces one collective algorithm; "auto" takes the fastest of NCCL's ring and tree.
-  CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm);
+  // `algorithm` forces one collective algorithm wherever it serves; "auto", and where it does not: the fastest of `library` (names of
+  // algorithms) that fit the call's group, the earlier of two that take equally long.
+  CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm,
+                     std::vector<std::string> library = workloads::rings_and_trees());
 
   // members: global ranks in group order; point-to-point: {sender, receiver}. send_recv on a group is a ring shift: everybody to the next.
   [[nodiscard]] CallPrice price(const workloads::Communication& what, std::span<const int> members) const;
@@ -41,6 +44,8 @@ class CommunicationModel {
   [[nodiscard]] workloads::GroupShape shape(std::span<const int> members) const;
   // What an all-to-all with an exchange of its own puts on every member's ports.
   [[nodiscard]] workloads::PortLoads loads(const workloads::Communication& what, std::span<const int> members) const;
+  // The share of its rate to the network that a GPU keeps when its NIC takes `slowdown` times as long: all, where PCIe is narrower still.
+  [[nodiscard]] double left_of_nic(double slowdown) const;
   // Alpha of one message between two ranks.
   [[nodiscard]] double latency_s(int from, int to) const;
   // The job's GPUs that share a rank's link to the host, or its host's memory: so many from this rank on.
@@ -56,7 +61,8 @@ class CommunicationModel {
   [[nodiscard]] int node_of(int rank) const { return rank / cluster_.gpus_per_node; }
   [[nodiscard]] int gpus_at_host(workloads::GroupKind kind) const;
   [[nodiscard]] const topology::LinkSpec& scale_up(std::span<const int> members) const;
-  [[nodiscard]] double nic_share() const;
+  [[nodiscard]] double nic_alone() const;
+  [[nodiscard]] double nic_share() const;  // what PCIe lets through of it
   [[nodiscard]] double trunk_factor(workloads::GroupKind kind) const;
   [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level) const;
   [[nodiscard]] CallPrice price_copy(const workloads::Communication& what, int rank) const;
@@ -68,6 +74,7 @@ class CommunicationModel {
   topology::ClusterSpec cluster_;
   workloads::RankGrid grid_;
   std::string algorithm_;
+  std::vector<std::string> library_;
   std::vector<Level> levels_;
   std::vector<double> trunk_factor_;  // [GroupKind] share of the NIC rate that the trunks leave to each flow, <= 1
 };

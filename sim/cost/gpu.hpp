@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/node.hpp"
+#include "workloads/collective.hpp"
 #include "workloads/operators.hpp"
 #include "workloads/unit_memory.hpp"
 
@@ -56,7 +57,8 @@ struct Software {
   MemoryOverhead memory;
   bool zero3_by_tensor = false;  // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
   bool early_stop = false;       // recomputation ends with the last tensor that backward reads
-  int flash = 3;                 // generation of its flash-attention kernels; a GPU runs the newest that it has up to this one
+  std::vector<std::string> collectives = workloads::rings_and_trees();  // algorithms that its communication library has
+  int flash = 3;  // generation of its flash-attention kernels; a GPU runs the newest that it has up to this one
 };
 
 // Seconds of one operator on a GPU. Interchangeable models (`profile`, `roofline`, `modified-roofline`) chosen per operator class and

@@ -86,10 +86,21 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
   return share;
 }
 
+std::vector<std::string> read_collectives(const config::Node& node) {
+  std::vector<std::string> names;
+  for (const config::Node& item : node.items()) {
+    names.push_back(item.as_choice(workloads::CollectiveRegistry::names()));
+    if (std::ranges::count(names, names.back()) > 1) item.fail("collective '" + names.back() + "' is listed twice");
+  }
+  if (std::ranges::find(names, "ring") == names.end()) node.fail("a communication library without 'ring'", "ring serves every group");
+  return names;
+}
+
 }  // namespace
 
 Software read_software(const config::Node& node, const std::string& name) {
-  node.allow_keys({"source", "fusions", "experts", "launch", "issue", "step", "flash", "early_stop", "zero3_by_tensor", "memory"});
+  node.allow_keys(
+      {"source", "fusions", "experts", "launch", "issue", "step", "collectives", "flash", "early_stop", "zero3_by_tensor", "memory"});
   Software software;
   software.name = name;
   static_cast<void>(node.at("source").as_string());
@@ -98,6 +109,7 @@ Software read_software(const config::Node& node, const std::string& name) {
   software.launch_s = node.at("launch").as_quantity(Dimension::time);
   software.issue_s = node.at("issue").as_quantity(Dimension::time);
   software.step_s = node.at("step").as_quantity(Dimension::time);
+  if (const auto collectives = node.find("collectives")) software.collectives = read_collectives(*collectives);
   if (const auto memory = node.find("memory")) software.memory = read_memory_overhead(*memory);
   if (const auto by_tensor = node.find("zero3_by_tensor")) software.zero3_by_tensor = by_tensor->as_bool();
   if (const auto stop = node.find("early_stop")) software.early_stop = stop->as_bool();

@@ -34,7 +34,7 @@ class Accounting {
       if (op.stream != Stream::compute) continue;
       gap(op.rank, busy_until[op.rank], run_.start_s[id], id);
       phases_[op.rank][phase_of(op.purpose)] += run_.end_s[id] - run_.start_s[id];
-      busy_until[op.rank] = run_.end_s[id];
+      busy_until[op.rank] = std::max(run_.end_s[id], busy_until[op.rank] + run_.end_s[id] - run_.start_s[id]);
     }
     const auto last = static_cast<OpId>(std::ranges::max_element(run_.end_s) - run_.end_s.begin());
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
@@ -128,12 +128,21 @@ class Accounting {
 
 }  // namespace
 
+// A staggered rank has waited for its first micro-batch since it ended the step before: what it does without one (the host's time per step)
+// comes just before that.
 std::vector<double> step_origins(const StepGraph& graph, const Execution& execution) {
   if (!graph.staggered) return std::vector<double>(graph.ranks.size(), 0.0);
   std::vector<double> origin(graph.ranks.size(), std::numeric_limits<double>::max());
-  for (OpId id = 0; id < graph.ops.size(); ++id) {
-    if (execution.end_s[id] > execution.start_s[id])
-      origin[graph.ops[id].rank] = std::min(origin[graph.ops[id].rank], execution.start_s[id]);
+  std::vector<double> before(graph.ranks.size());
+  for (OpId id = 0; id < graph.ops.size(); ++id) {  // compute streams run in the order the operations were added
+    const Op& op = graph.ops[id];
+    const double seconds = execution.end_s[id] - execution.start_s[id];
+    if (op.stream != Stream::compute || seconds <= 0 || origin[op.rank] < std::numeric_limits<double>::max()) continue;
+    if (op.microbatch < 0) {
+      before[op.rank] += seconds;
+    } else {
+      origin[op.rank] = execution.start_s[id] - before[op.rank];
+    }
   }
   return origin;
 }

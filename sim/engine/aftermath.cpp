@@ -27,6 +27,7 @@ class Examination {
     check_instant(failures.front().at_s);
     find_receives();
     detect(failures.front().at_s);
+    forget_later();
   }
 
   FailedStep result() {
@@ -64,7 +65,7 @@ class Examination {
       }
     }
     for (OpId id = 0; id < graph_.ops.size(); ++id) {
-      if (own_missing[id] || !alive(graph_.ops[id].rank)) continue;
+      if (own_missing[id]) continue;
       for (const OpId message : messages[id]) out_.receives.push_back({graph_.ops[id].rank, message, own_s[id]});
     }
   }
@@ -76,11 +77,25 @@ class Examination {
   // torch.distributed's watchdog looks at each communication on its own.
   void detect(double failed_s) {
     double since_s = never_s;
+    const auto notices = [&](std::uint32_t rank, double from_s) {
+      if (dies_s_[rank] > from_s + job_.simulation.timeout_s) since_s = std::min(since_s, from_s);
+    };
     for (OpId id = 0; id < graph_.ops.size(); ++id) {
-      if (waits(id) && alive(graph_.ops[id].rank)) since_s = std::min(since_s, run_.arrive_s[id]);
+      if (waits(id)) notices(graph_.ops[id].rank, run_.arrive_s[id]);
     }
-    for (const HungReceive& receive : out_.receives) since_s = std::min(since_s, receive.since_s);
+    for (const HungReceive& receive : out_.receives) notices(receive.rank, receive.since_s);
     end_s_ = std::max(failed_s, since_s + job_.simulation.timeout_s);
+  }
+
+  // What would fail after everything has stopped does not.
+  void forget_later() {
+    for (double& dies_s : dies_s_) dies_s = dies_s < end_s_ ? dies_s : never_s;
+    std::erase_if(out_.receives, [&](const HungReceive& receive) { return !alive(receive.rank); });
+    for (const StepFailure& failure : job_.simulation.faults.failures) {
+      if (failure.at_s < end_s_ || failure.drawn) continue;
+      throw config::InputError(fmt::format("'{}' is after the end of the step, which is lost after {}", failure.text,
+                                           config::human_quantity(end_s_, config::Dimension::time)));
+    }
   }
 
   // When a rank's streams stop, at the latest.
@@ -111,8 +126,9 @@ class Examination {
 
   void describe() {
     Aftermath& after = out_.aftermath;
-    for (const StepFailure& failure : job_.simulation.faults.failures)
-      after.failures.push_back({failure.text, failure.at_s, failure.ranks});
+    for (const StepFailure& failure : job_.simulation.faults.failures) {
+      if (failure.at_s < end_s_) after.failures.push_back({failure.text, failure.at_s, failure.ranks});
+    }
     after.detected = std::isfinite(end_s_);
     after.operations = static_cast<long>(graph_.ops.size());
     after.ended = std::ranges::count_if(run_.end_s, [&](double end_s) { return std::isfinite(end_s) && end_s <= end_s_; });

@@ -1,8 +1,8 @@
 #include "sim/engine/comm_plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <set>
+#include <stdexcept>
 
 #include "workloads/collective.hpp"
 
@@ -14,21 +14,28 @@ using workloads::GroupKind;
 using workloads::Round;
 using workloads::Transfer;
 
-// A ring shift: everybody sends to the next member; two ranks of a pipeline: the first to the second.
-Round shift_round(const std::vector<int>& members, double bytes, bool one_way) {
-  Round round;
-  const int n = static_cast<int>(members.size());
-  for (int i = 0; i < (one_way ? 1 : n); ++i) round.transfers.push_back({.from = i, .to = (i + 1) % n, .bytes = bytes});
-  return round;
-}
-
 bool one_way(const workloads::Call& call) { return call.what.group == GroupKind::pp; }
+
+void wait(CommPlan& plan, std::size_t before, std::size_t after) {
+  plan.legs[before].releases.push_back(static_cast<std::uint32_t>(after));
+  ++plan.legs[after].waits_for;
+}
 
 }  // namespace
 
 CommPlanner::CommPlanner(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph,
-                         const workloads::Folding& folding, const Prices& prices, Machine& machine, std::span<const HostIndex> hosts)
-    : job_(job), model_(model), graph_(graph), folding_(folding), prices_(prices), machine_(machine), hosts_(hosts) {}
+                         const workloads::Folding& folding, const Prices& prices, Machine& machine, std::span<const HostIndex> hosts,
+                         const Fold* fold)
+    : job_(job),
+      model_(model),
+      graph_(graph),
+      folding_(folding),
+      prices_(prices),
+      machine_(machine),
+      hosts_(hosts),
+      fold_(fold),
+      wiring_(job),
+      grid_(workloads::rank_grid(job.workload)) {}
 
 std::vector<CommPlan> CommPlanner::plans() {
   std::vector<CommPlan> all;
@@ -37,328 +44,355 @@ std::vector<CommPlan> CommPlanner::plans() {
 }
 
 CommPlan CommPlanner::plan(std::uint32_t call) {
-  if (prices_.calls[call].algorithm == "copy") return plan_copy(call);
-  const bool tensor = graph_.calls[call].what.group == GroupKind::tp;
+  if (prices_.calls[call].algorithm == "copy") return plan_flows(call);
   switch (job_.simulation.collectives) {
     case Fidelity::closed:
       return plan_closed(call);
     case Fidelity::step:
-      return plan_transfers(call, true);
+      return plan_rounds(call);
     // Tensor-parallel collectives have their scale-up ports to themselves: nothing to gain from flows.
     case Fidelity::automatic:
-      if (tensor) return plan_closed(call);
+      if (graph_.calls[call].what.group == GroupKind::tp) return plan_closed(call);
       break;
     case Fidelity::ring:
       break;
   }
-  if (graph_.calls[call].what.exchange) return port_by_port(call);
-  return job_.simulation.all_ranks ? plan_transfers(call, false) : plan_folded(call);
+  return plan_flows(call);
 }
 
-void CommPlanner::add_leg(CommPlan& plan, double delay_s, double bytes, HostIndex from, HostIndex to, std::vector<LinkIndex> links) const {
-  Leg leg{delay_s, bytes, from, to, static_cast<std::uint32_t>(plan.links.size()), static_cast<std::uint32_t>(links.size()), 0, {}};
+void CommPlanner::add_leg(CommPlan& plan, double delay_s, double bytes, std::uint32_t call, const std::vector<LinkIndex>& links) const {
+  const HostIndex host = host_of(members_of(call).front());
+  plan.legs.push_back(
+      {delay_s, bytes, host, host, static_cast<std::uint32_t>(plan.links.size()), static_cast<std::uint32_t>(links.size()), 0, {}});
   plan.links.insert(plan.links.end(), links.begin(), links.end());
-  plan.legs.push_back(std::move(leg));
 }
 
 // One timed activity: a private link of the rate that makes the closed form's time.
 CommPlan CommPlanner::plan_closed(std::uint32_t call) {
   const CallPrice& price = prices_.calls[call];
   const int repeat = graph_.calls[call].repeat;
-  const HostIndex host = host_of(graph_.groups[graph_.calls[call].group].members.front());
-  CommPlan plan;
   const double bytes = price.intra_bytes + price.inter_bytes;
+  CommPlan plan;
+  std::vector<LinkIndex> links;
   if (bytes > 0) {
     const PortKind kind = price.inter_bytes > 0 ? PortKind::nic : PortKind::scale_up;
-    const LinkIndex link = own_link(graph_.groups[graph_.calls[call].group].members.front(), kind, bytes / price.transfer_s());
-    add_leg(plan, price.alpha_s * repeat, bytes * repeat, host, host, {link});
-  } else {
-    add_leg(plan, price.alpha_s * repeat, 0, host, host, {});
+    links.push_back(own_link(members_of(call), kind, bytes / price.transfer_s()));
   }
+  add_leg(plan, price.alpha_s * repeat, bytes * repeat, call, links);
   return plan;
 }
 
-// A copy between a GPU and its host, or a pass over the host's memory.
-CommPlan CommPlanner::plan_copy(std::uint32_t call) {
-  const CallPrice& price = prices_.calls[call];
-  const GroupKind kind = graph_.calls[call].what.group;
-  const int rank = folding_.ranks[folding_.class_of[members_of(call).front()]].rank;
+CommPlan CommPlanner::plan_flows(std::uint32_t call) {
+  const double alpha_s = prices_.calls[call].alpha_s * graph_.calls[call].repeat;
+  const std::vector<Load> all = alike_once(loads(call), call);
+  CommPlan plan;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Load& load = all[i];
+    add_leg(plan, load.phase == 0 ? alpha_s : 0, load.bytes * graph_.calls[call].repeat, call, links(load, i, call));
+    for (std::size_t before = 0; before < i; ++before) {
+      if (all[before].phase + 1 == load.phase) wait(plan, before, i);
+    }
+  }
+  if (plan.legs.empty()) add_leg(plan, alpha_s, 0, call, {});
+  return plan;
+}
+
+std::vector<Load> CommPlanner::loads(std::uint32_t call) const {
+  return loads_of(graph_.calls[call].what, prices_.calls[call], members_of(call), model_, wiring_, flow_of(call));
+}
+
+// The flows of all members together first; of single members those of the first of each class.
+std::vector<Load> CommPlanner::alike_once(std::vector<Load> loads, std::uint32_t call) const {
+  std::stable_partition(loads.begin(), loads.end(), [](const Load& load) { return load.member < 0; });
+  const std::vector<int>& members = members_of(call);
+  const auto class_of = [&](int member) { return folding_.class_of[static_cast<std::size_t>(members[static_cast<std::size_t>(member)])]; };
+  std::map<std::uint32_t, int> first;
+  for (int i = 0; i < static_cast<int>(members.size()); ++i) first.try_emplace(class_of(i), i);
+  std::erase_if(loads, [&](const Load& load) { return load.member >= 0 && first.at(class_of(load.member)) != load.member; });
+  return loads;
+}
+
+// The wire that stands for all of its class.
+Wire CommPlanner::representative(Wire wire) const {
+  if (fold_ != nullptr) {
+    if (const auto it = fold_->wires.find(wire); it != fold_->wires.end()) return it->second;
+  }
+  const int owner = wiring_.owner(wire);
+  return owner < 0 ? wire : wiring_.of_owner(wire, folding_.ranks[folding_.class_of[static_cast<std::size_t>(owner)]].rank);
+}
+
+std::vector<LinkIndex> CommPlanner::links(const Load& load, std::size_t index, std::uint32_t call) {
+  Times often;
+  for (const auto& [wire, times] : load.wires) {
+    int& most = often[representative(wire)];
+    most = std::max(most, times);
+  }
   std::vector<LinkIndex> links;
-  if (price.intra_bytes == 0) {
-    links.assign(host_load(rank, kind), host_link(rank, kind));
-  } else if (job_.simulation.all_ranks) {
-    const topology::LinkId link = kind == GroupKind::to_host ? fabric().device_to_host(rank) : fabric().host_to_device(rank);
-    links.push_back(fabric_link(link, price.intra_bytes_per_s));
-    note_port(folding_.class_of[rank], PortKind::scale_up, links.back(), price.intra_bytes_per_s);
-  } else {
-    links.push_back(port(rank, PortKind::scale_up, kind == GroupKind::to_host));
-  }
-  CommPlan plan;
-  const int repeat = graph_.calls[call].repeat;
-  add_leg(plan, price.alpha_s * repeat, (price.intra_bytes + price.host_bytes) * repeat, host_of(rank), host_of(rank), std::move(links));
-  return plan;
-}
-
-// How often a simulated rank loads its link to the host: for itself and for each GPU on that link that is not simulated there.
-int CommPlanner::host_load(int rank, GroupKind kind) const {
-  const int first = model_.first_host_sharer(kind, rank);
-  int load = 0;
-  for (int sharer = first; sharer < first + model_.host_sharers(kind, rank); ++sharer) {
-    const int simulated = folding_.ranks[folding_.class_of[sharer]].rank;
-    if (simulated == rank || model_.first_host_sharer(kind, simulated) != first) ++load;
-  }
-  return load;
-}
-
-// Of all GPUs that share it.
-LinkIndex CommPlanner::host_link(int rank, GroupKind kind) {
-  const bool memory = kind == GroupKind::host_memory;
-  const double rate = memory ? job_.cluster.host_memory.bytes_per_s : job_.cluster.host.effective_bytes_per_s();
-  const auto [it, added] = host_links_.try_emplace({model_.first_host_sharer(kind, rank), kind}, 0);
-  if (added) it->second = machine_.add_link(rate);
-  note_port(folding_.class_of[rank], PortKind::host, it->second, rate);
-  return it->second;
-}
-
-CommPlan CommPlanner::plan_folded(std::uint32_t call) {
-  const CallPrice& price = prices_.calls[call];
-  const int repeat = graph_.calls[call].repeat;
-  CommPlan plan;
-  if (price.intra_bytes > 0) {
-    add_folded_leg(plan, PortKind::scale_up, price.intra_bytes * repeat, price.intra_bytes_per_s, price.alpha_s * repeat, call);
-  }
-  if (price.inter_bytes > 0) {
-    const bool after = price.sequential && !plan.legs.empty();
-    add_folded_leg(plan, PortKind::nic, price.inter_bytes * repeat, price.inter_bytes_per_s, after ? 0 : price.alpha_s * repeat, call);
-    if (after) {
-      plan.legs[1].waits_for = 1;
-      plan.legs[0].releases = {1};
-    }
-  }
-  if (plan.legs.empty()) add_leg(plan, price.alpha_s * repeat, 0, hosts_[0], hosts_[0], {});
-  return plan;
-}
-
-// From the representative's port to its own port (collectives) or to the receiver's (point-to-point), at most at `rate`. A NIC that several
-// GPUs share is loaded once for each of them.
-void CommPlanner::add_folded_leg(CommPlan& plan, PortKind kind, double bytes, double rate, double delay_s, std::uint32_t call) {
-  const std::vector<int>& members = graph_.groups[graph_.calls[call].group].members;
-  const bool point_to_point = one_way(graph_.calls[call]);
-  const auto representative = [&](int rank) { return folding_.ranks[folding_.class_of[rank]].rank; };
-  const int from = representative(members[0]);
-  const int to = point_to_point ? representative(members[1]) : from;
-  const topology::ClusterSpec& cluster = job_.cluster;
-  const int sharers = kind == PortKind::nic ? cluster.gpus_per_node / cluster.rails_per_node() : 1;
-  std::vector<LinkIndex> links;
-  if (rate < port_rate(kind) / sharers) links.push_back(own_link(from, kind, rate));  // pcie or trunks limit it
-  for (int i = 0; i < sharers; ++i) {
-    links.push_back(port(from, kind, true));
-    links.push_back(port(to, kind, false));
-  }
-  if (kind == PortKind::nic && !point_to_point) add_slow_ports(members, from, links);
-  add_leg(plan, delay_s, bytes, host_of(from), host_of(to), std::move(links));
-}
-
-// Slow ports of other classes belong to the collective's way as well: what else they carry slows it further.
-void CommPlanner::add_slow_ports(const std::vector<int>& members, int from, std::vector<LinkIndex>& links) {
-  std::set<int> others;
-  for (const int rank : members) {
-    const int representative = folding_.ranks[folding_.class_of[rank]].rank;
-    if (representative != from && job_.simulation.faults.slow.port(representative) > 1) others.insert(representative);
-  }
-  for (const int rank : others) {
-    links.push_back(port(rank, PortKind::nic, true));
-    links.push_back(port(rank, PortKind::nic, false));
-  }
-}
-
-LinkIndex CommPlanner::port(int rank, PortKind kind, bool out) {
-  const topology::ClusterSpec& cluster = job_.cluster;
-  const int node = rank / cluster.gpus_per_node;
-  const int in_node = rank % cluster.gpus_per_node;
-  const bool shared = kind == PortKind::nic && cluster.nics_per_node < cluster.gpus_per_node;
-  const int place = shared ? node * cluster.gpus_per_node + in_node * cluster.rails_per_node() / cluster.gpus_per_node : rank;
-  const auto [it, added] = ports_.try_emplace({place, kind, out}, 0);
-  const double rate = port_rate(kind) / (kind == PortKind::nic ? job_.simulation.faults.slow.port(rank) : 1);
-  if (added) it->second = machine_.add_link(rate);
-  note_port(folding_.class_of[rank], kind, it->second, rate);
-  return it->second;
-}
-
-// A link of one call alone.
-LinkIndex CommPlanner::own_link(int rank, PortKind kind, double bytes_per_s) {
-  const LinkIndex link = machine_.add_link(bytes_per_s);
-  note_port(folding_.class_of[rank], kind, link, bytes_per_s);
-  return link;
-}
-
-double CommPlanner::port_rate(PortKind kind) const {
-  const topology::ClusterSpec& cluster = job_.cluster;
-  if (kind == PortKind::scale_up) return std::max(cluster.intra.effective_bytes_per_s(), cluster.supernode.effective_bytes_per_s());
-  return cluster.rail_bytes_per_s();
-}
-
-void CommPlanner::note_port(std::uint32_t simulated, PortKind kind, LinkIndex link, double bytes_per_s) {
-  if (noted_.emplace(simulated, link).second) port_links_.push_back({simulated, kind, link, bytes_per_s});
-}
-
-CommPlan CommPlanner::plan_transfers(std::uint32_t call, bool by_round) {
-  if (prices_.calls[call].algorithm == "none") {
-    CommPlan plan;
-    add_leg(plan, 0, 0, hosts_[0], hosts_[0], {});
-    return plan;
-  }
-  // Tokens that counterparts pass on are no messages between pairs.
-  if (graph_.calls[call].what.exchange) return prices_.calls[call].algorithm == "pairwise" ? pair_by_pair(call) : port_by_port(call);
-  // Only a ring keeps every edge busy from its first to its last round; the rounds of other algorithms follow one another.
-  const std::string& algorithm = prices_.calls[call].algorithm;
-  const bool merges = algorithm == "ring" || algorithm == "send";
-  return by_round || !merges ? round_by_round(call) : whole_volume(call);
-}
-
-// An exchange of many: what every simulated member sends and receives, each through its own ports, O(members). A hot rank's ports stay hot.
-CommPlan CommPlanner::port_by_port(std::uint32_t call) {
-  const std::vector<int>& members = members_of(call);
-  CommPlan plan;
-  if (prices_.calls[call].algorithm != "none") {
-    const workloads::PortLoads loads = model_.loads(graph_.calls[call].what, members);
-    std::set<std::uint32_t> done;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (!done.insert(folding_.class_of[members[i]]).second) continue;
-      const int rank = folding_.ranks[folding_.class_of[members[i]]].rank;
-      add_port_leg(plan, rank, PortKind::scale_up, true, loads.intra_out[i], call);
-      add_port_leg(plan, rank, PortKind::scale_up, false, loads.intra_in[i], call);
-      add_port_leg(plan, rank, PortKind::nic, true, loads.inter_out[i], call);
-      add_port_leg(plan, rank, PortKind::nic, false, loads.inter_in[i], call);
-    }
-  }
-  if (plan.legs.empty()) add_leg(plan, prices_.calls[call].alpha_s, 0, hosts_[0], hosts_[0], {});
-  return plan;
-}
-
-void CommPlanner::add_port_leg(CommPlan& plan, int rank, PortKind kind, bool out, double bytes, std::uint32_t call) {
-  if (bytes <= 0) return;
-  const CallPrice& price = prices_.calls[call];
-  const double rate = kind == PortKind::scale_up ? price.intra_bytes_per_s : price.inter_bytes_per_s;
-  const topology::ClusterSpec& cluster = job_.cluster;
-  const int sharers = kind == PortKind::nic ? cluster.gpus_per_node / cluster.rails_per_node() : 1;
-  std::vector<LinkIndex> links(static_cast<std::size_t>(sharers), port(rank, kind, out));
-  if (rate < port_rate(kind) / sharers) links.push_back(own_link(rank, kind, rate));  // pcie or trunks limit it
-  const int repeat = graph_.calls[call].repeat;
-  add_leg(plan, price.alpha_s * repeat, bytes * repeat, host_of(rank), host_of(rank), std::move(links));
-}
-
-// An exchange as its point-to-point messages over the fabric's routes, all at once.
-CommPlan CommPlanner::pair_by_pair(std::uint32_t call) {
-  const std::vector<int>& members = members_of(call);
-  const workloads::Exchange& exchange = *graph_.calls[call].what.exchange;
-  const int n = static_cast<int>(members.size());
-  CommPlan plan;
-  plan.repeat = graph_.calls[call].repeat;
-  for (int from = 0; from < n; ++from) {
-    for (int to = 0; to < n; ++to) {
-      if (from != to) add_transfer(plan, {.from = from, .to = to}, prices_.calls[call].alpha_s, exchange.bytes(from, to), call);
-    }
-  }
-  return plan;
-}
-
-const std::vector<int>& CommPlanner::members_of(std::uint32_t call) const { return graph_.groups[graph_.calls[call].group].members; }
-
-void CommPlanner::add_transfer(CommPlan& plan, const Transfer& t, double delay_s, double bytes, std::uint32_t call) {
-  const std::vector<int>& members = members_of(call);
-  const int from = members[t.from];
-  const int to = members[t.to];
-  const int rail = t.rail_of < 0 ? -1 : fabric().rail_of(members[t.rail_of]);
-  add_leg(plan, delay_s, bytes, host_of(from), host_of(to), bytes > 0 ? route(from, to, call, rail) : std::vector<LinkIndex>{});
-}
-
-// One flow per pair of members with the bytes of all rounds, all at once after the alphas of all rounds.
-CommPlan CommPlanner::whole_volume(std::uint32_t call) {
-  const workloads::Call& c = graph_.calls[call];
-  const std::vector<int>& members = members_of(call);
-  const std::vector<Transfer> volumes = c.what.kind == CollectiveKind::send_recv
-                                            ? shift_round(members, c.what.bytes, one_way(c)).transfers
-                                            : algorithm_of(call).volumes(c.what.kind, model_.shape(members), c.what.bytes);
-  CommPlan plan;
-  for (const Transfer& t : volumes) add_transfer(plan, t, prices_.calls[call].alpha_s * c.repeat, t.bytes * c.repeat, call);
-  return plan;
-}
-
-// Every transfer of every round: its alpha as a leg, then its bytes as another (workloads/collective.hpp says which wait for which).
-CommPlan CommPlanner::round_by_round(std::uint32_t call) {
-  const workloads::Call& c = graph_.calls[call];
-  const std::vector<int>& members = members_of(call);
-  const std::vector<Round> rounds = c.what.kind == CollectiveKind::send_recv
-                                        ? std::vector<Round>{shift_round(members, c.what.bytes, one_way(c))}
-                                        : algorithm_of(call).rounds(c.what.kind, model_.shape(members), c.what.bytes);
-  CommPlan plan;
-  plan.repeat = c.repeat;
-  for (const Round& round : rounds) {
-    for (const Transfer& t : round.transfers) {
-      add_leg(plan, model_.latency_s(members[t.from], members[t.to]), 0, hosts_[0], hosts_[0], {});
-      add_transfer(plan, t, 0, t.bytes, call);
-    }
-  }
-  const auto wait = [&](std::size_t before, std::size_t after) {
-    plan.legs[before].releases.push_back(static_cast<std::uint32_t>(after));
-    ++plan.legs[after].waits_for;
-  };
-  const std::vector<workloads::Dependency> dependencies = workloads::dependencies(rounds);
-  for (std::size_t i = 0; i < dependencies.size(); ++i) {  // transfer i is the legs 2i (alpha) and 2i + 1 (bytes)
-    wait(2 * i, 2 * i + 1);
-    for (const std::uint32_t before : dependencies[i].before_alpha) wait(2UL * before + 1, 2 * i);
-    if (dependencies[i].before_bytes >= 0) wait(2 * static_cast<std::size_t>(dependencies[i].before_bytes) + 1, 2 * i + 1);
-  }
-  return plan;
-}
-
-const workloads::Collective& CommPlanner::algorithm_of(std::uint32_t call) const {
-  return workloads::CollectiveRegistry::get(prices_.calls[call].algorithm);
-}
-
-const topology::Fabric& CommPlanner::fabric() {
-  if (fabric_) return *fabric_;
-  fabric_ = std::make_unique<topology::Fabric>(topology::Fabric::build(job_.cluster, job_.gpus));
-  topology::Failures lost;
-  int spines = job_.simulation.faults.slow.lost_spines;
-  for (topology::VertexId v = 0; v < fabric_->vertex_count() && spines > 0; ++v) {
-    if (fabric_->vertex_kind(v) != topology::VertexKind::network_switch || fabric_->vertex_name(v).find("spine") == std::string::npos)
-      continue;
-    lost.vertices.push_back(v);
-    --spines;
-  }
-  if (!lost.vertices.empty()) *fabric_ = fabric_->without(lost);
-  return *fabric_;
-}
-
-std::vector<LinkIndex> CommPlanner::route(int from, int to, std::uint64_t flow, int rail) {
-  auto& links = routes_[{from, to, rail, flow}];
-  if (!links.empty()) return links;
-  topology::Route route;
-  fabric().route(from, to, flow, route, rail);
-  for (std::size_t i = 0; i < route.links.size(); ++i) {
-    const topology::Link& link = fabric().links()[route.links[i]];
-    const int rank = 2 * i < route.links.size() ? from : to;  // the sender's ports come first
-    const double bytes_per_s = link.bandwidth_bytes_per_s / slowdown_of(link.kind, rank);
-    links.push_back(fabric_link(route.links[i], bytes_per_s));
-    if (link.kind == topology::LinkKind::trunk) continue;
-    const PortKind kind = link.kind == topology::LinkKind::scale_up ? PortKind::scale_up : PortKind::nic;
-    if (folding_.ranks[folding_.class_of[rank]].rank == rank) note_port(folding_.class_of[rank], kind, links.back(), bytes_per_s);
+  for (const auto& [wire, own] : often) {
+    const bool counted = fold_ != nullptr && fold_->wires.contains(wire);
+    links.insert(links.end(), static_cast<std::size_t>(counted ? times(wire, load, index, call) : own), link_of(wire));
   }
   return links;
 }
 
-double CommPlanner::slowdown_of(topology::LinkKind kind, int rank) const {
-  const SlowParts& slow = job_.simulation.faults.slow;
-  if (kind == topology::LinkKind::trunk) return slow.trunks;
-  return kind == topology::LinkKind::nic ? slow.port(rank) : 1;
+// How often all flows that this one stands for load that wire together.
+int CommPlanner::times(Wire stands_for, const Load& load, std::size_t index, std::uint32_t call) {
+  const bool copy = prices_.calls[call].algorithm == "copy";
+  if (!copy && load.member < 0) return times_of_all(call).at(index).at(stands_for);
+  const auto class_of = [&](int rank) { return folding_.class_of[static_cast<std::size_t>(rank)]; };
+  const std::uint32_t own = class_of(members_of(call)[static_cast<std::size_t>(copy ? 0 : load.member)]);
+  return static_cast<int>(std::ranges::count_if(wiring_.users(stands_for), [&](int user) { return class_of(user) == own; }));
 }
 
-LinkIndex CommPlanner::fabric_link(topology::LinkId id, double bytes_per_s) {
-  const auto [it, added] = fabric_links_.try_emplace(id, 0);
-  if (added) it->second = machine_.add_link(bytes_per_s);
+const std::vector<CommPlanner::Times>& CommPlanner::times_of_all(std::uint32_t call) {
+  const workloads::Call& c = graph_.calls[call];
+  const auto [it, added] = times_.try_emplace({c.group, c.what.kind, prices_.calls[call].algorithm, c.what.exchange.get()});
+  if (added) it->second = one_way(c) ? count_messages(call) : count_groups(call);
   return it->second;
+}
+
+// Messages from all ranks of the sender's class to the receiver's stage.
+std::vector<CommPlanner::Times> CommPlanner::count_messages(std::uint32_t call) const {
+  const std::vector<int>& members = members_of(call);
+  const int stage = grid_.coordinates(members[1]).pp;
+  Times times;
+  for (const int from : fold_->members[folding_.class_of[static_cast<std::size_t>(members[0])]]) {
+    for (const auto& [wire, often] : load_of_message(from, grid_.at_stage(from, stage), 1, -1, wiring_, 0).wires) {
+      if (representative(wire) == wire) times[wire] += often;
+    }
+  }
+  return {times};
+}
+
+// Flows of all groups of the class.
+std::vector<CommPlanner::Times> CommPlanner::count_groups(std::uint32_t call) const {
+  const workloads::Communication& what = graph_.calls[call].what;
+  const GroupClasses& list = fold_->groups.at(what.group);
+  const auto own = static_cast<std::size_t>(list.group_of[static_cast<std::size_t>(members_of(call).front())]);
+  std::vector<Times> times;
+  for (const int group : list.classes.at(list.colour_of[own])) {
+    const std::vector<int>& members = list.groups[static_cast<std::size_t>(group)];
+    std::size_t index = 0;
+    for (const Load& load : loads_of(what, model_.price(what, members), members, model_, wiring_, 0)) {
+      if (load.member >= 0) continue;
+      times.resize(std::max(times.size(), ++index));
+      for (const auto& [wire, often] : load.wires) {
+        if (representative(wire) == wire) times[index - 1][wire] += often;
+      }
+    }
+  }
+  return times;
+}
+
+LinkIndex CommPlanner::link_of(Wire wire) {
+  const auto [it, added] = links_.try_emplace(wire, 0);
+  if (!added) return it->second;
+  const double rate = wiring_.bytes_per_s(wire);
+  it->second = machine_.add_link(rate);
+  const auto kind = wiring_.port_kind(wire);
+  std::set<std::uint32_t> simulated;
+  const std::vector<int> users = wiring_.users(wire);
+  for (const int user : users) simulated.insert(folding_.class_of[static_cast<std::size_t>(user)]);
+  for (const std::uint32_t user : simulated) note_port(user, *kind, it->second, rate);
+  if (kind == PortKind::nic) note_flapping(users, it->second, rate);
+  return it->second;
+}
+
+// A link of one call alone.
+LinkIndex CommPlanner::own_link(const std::vector<int>& members, PortKind kind, double bytes_per_s) {
+  const LinkIndex link = machine_.add_link(bytes_per_s);
+  std::set<std::uint32_t> simulated;
+  for (const int member : members) simulated.insert(folding_.class_of[static_cast<std::size_t>(member)]);
+  for (const std::uint32_t user : simulated) note_port(user, kind, link, bytes_per_s);
+  if (kind == PortKind::nic) note_flapping(members, link, bytes_per_s);
+  return link;
+}
+
+void CommPlanner::note_port(std::uint32_t simulated, PortKind kind, LinkIndex link, double bytes_per_s) {
+  port_links_.push_back({simulated, kind, link, bytes_per_s});
+}
+
+// With the simulated ranks of these ranks' classes: all ranks of a class suffer the same.
+void CommPlanner::note_flapping(const std::vector<int>& ranks, LinkIndex link, double bytes_per_s) {
+  std::set<std::uint32_t> simulated;
+  for (const int rank : ranks) {
+    if (job_.simulation.faults.flapping.contains(rank)) simulated.insert(folding_.class_of[static_cast<std::size_t>(rank)]);
+  }
+  for (const std::uint32_t user : simulated) flapping_.push_back({user, PortKind::nic, link, bytes_per_s});
+}
+
+// Every transfer of every round: its alpha as a leg, then its bytes as another (workloads/collective.hpp says which wait for which).
+CommPlan CommPlanner::plan_rounds(std::uint32_t call) {
+  const workloads::Call& c = graph_.calls[call];
+  const std::string& algorithm = prices_.calls[call].algorithm;
+  if (algorithm == "none" || one_way(c) || flows_in_every_round(c.what, prices_.calls[call], members_of(call), model_))
+    return plan_flows(call);
+  if (c.what.exchange) return pair_by_pair(call);
+  if (alike(call)) return plan_alike_rounds(call);
+  const std::vector<Round> rounds = rounds_of(call);
+  CommPlan plan;
+  plan.repeat = c.repeat;
+  for (const Round& round : rounds) {
+    for (const Transfer& t : round.transfers) {
+      add_leg(plan, alpha_s(t, call), 0, call, {});
+      add_transfer(plan, t, 0, t.bytes, call);
+    }
+  }
+  const std::vector<workloads::Dependency> dependencies = workloads::dependencies(rounds);
+  for (std::size_t i = 0; i < dependencies.size(); ++i) {  // transfer i is the legs 2i (alpha) and 2i + 1 (bytes)
+    wait(plan, 2 * i, 2 * i + 1);
+    for (const std::uint32_t before : dependencies[i].before_alpha) wait(plan, 2UL * before + 1, 2 * i);
+    if (dependencies[i].before_bytes >= 0) wait(plan, 2 * static_cast<std::size_t>(dependencies[i].before_bytes) + 1, 2 * i + 1);
+  }
+  return plan;
+}
+
+// All members in one class: then all transfers of a round that stay inside domains are alike, and all that cross.
+bool CommPlanner::alike(std::uint32_t call) const {
+  if (fold_ == nullptr) return false;
+  const std::vector<int>& members = members_of(call);
+  const auto class_of = [&](int rank) { return folding_.class_of[static_cast<std::size_t>(rank)]; };
+  return std::ranges::all_of(members, [&](int rank) { return class_of(rank) == class_of(members.front()); }) &&
+         rounds_rotate(graph_.calls[call].what, members, model_, wiring_);
+}
+
+std::vector<Round> CommPlanner::rounds_of(std::uint32_t call) const {
+  const workloads::Communication& what = graph_.calls[call].what;
+  if (what.kind == CollectiveKind::send_recv) return {{messages_of(what, prices_.calls[call], members_of(call), model_)}};
+  return workloads::CollectiveRegistry::get(prices_.calls[call].algorithm).rounds(what.kind, model_.shape(members_of(call)), what.bytes);
+}
+
+bool CommPlanner::crosses(const Transfer& t, std::uint32_t call) const {
+  const std::vector<int>& members = members_of(call);
+  return !wiring_.same_domain(members[static_cast<std::size_t>(t.from)], members[static_cast<std::size_t>(t.to)]);
+}
+
+double CommPlanner::alpha_s(const Transfer& t, std::uint32_t call) const {
+  const std::vector<int>& members = members_of(call);
+  return model_.latency_s(members[static_cast<std::size_t>(t.from)], members[static_cast<std::size_t>(t.to)]);
+}
+
+// One transfer stands for all of its round that are like it.
+CommPlan CommPlanner::plan_alike_rounds(std::uint32_t call) {
+  const workloads::Communication& what = graph_.calls[call].what;
+  const bool laps =
+      what.kind == CollectiveKind::all_reduce || what.kind == CollectiveKind::all_gather || what.kind == CollectiveKind::reduce_scatter;
+  if (prices_.calls[call].algorithm == "ring" && laps) return plan_ring_rounds(call);
+  const std::vector<Round> rounds = rounds_of(call);
+  const std::vector<workloads::Dependency> dependencies = workloads::dependencies(rounds);
+  CommPlan plan;
+  plan.repeat = graph_.calls[call].repeat;
+  std::vector<std::size_t> leg_of;  // [transfer] of its alpha; that of its bytes is the next
+  for (const Round& round : rounds) {
+    std::map<bool, std::vector<Transfer>> alike;
+    for (const Transfer& t : round.transfers) alike[crosses(t, call)].push_back(t);
+    std::map<bool, std::size_t> legs;
+    for (const auto& [crossing, transfers] : alike) {
+      legs[crossing] = plan.legs.size();
+      add_leg(plan, alpha_s(transfers.front(), call), 0, call, {});
+      add_leg(plan, 0, transfers.front().bytes, call, links_of_alike(transfers, call));
+      wait(plan, plan.legs.size() - 2, plan.legs.size() - 1);
+    }
+    std::set<std::size_t> told;
+    for (const Transfer& t : round.transfers) {
+      const std::size_t leg = legs.at(crosses(t, call));
+      const workloads::Dependency& needs = dependencies[leg_of.size()];
+      leg_of.push_back(leg);
+      if (!told.insert(leg).second) continue;
+      std::set<std::size_t> before;
+      for (const std::uint32_t transfer : needs.before_alpha) before.insert(leg_of[transfer] + 1);
+      for (const std::size_t one : before) wait(plan, one, leg);
+      if (needs.before_bytes >= 0) wait(plan, leg_of[static_cast<std::size_t>(needs.before_bytes)] + 1, leg + 1);
+    }
+  }
+  return plan;
+}
+
+// A ring of D domains of g members, on as many channels as a domain has members: all edges in the same place of their domains are alike,
+// and so are all channels. In every round each edge passes on one part; the next edge gets it a round later.
+CommPlan CommPlanner::plan_ring_rounds(std::uint32_t call) {
+  const workloads::Communication& what = graph_.calls[call].what;
+  const int n = static_cast<int>(members_of(call).size()), domains = model_.shape(members_of(call)).domains();
+  const int places = domains == 1 ? 1 : n / domains;
+  const int rounds = (what.kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1);
+  const double bytes = what.bytes / n / places;
+  std::map<bool, std::vector<Transfer>> edges;
+  for (const Transfer& t : messages_of(what, prices_.calls[call], members_of(call), model_)) edges[crosses(t, call)].push_back(t);
+  std::map<bool, std::vector<LinkIndex>> links;
+  for (const auto& [crossing, some] : edges) links[crossing] = links_of_alike(some, call);
+  CommPlan plan;
+  plan.repeat = graph_.calls[call].repeat;
+  const auto leg = [&](int round, int place) {
+    return 2 * (static_cast<std::size_t>(round) * static_cast<std::size_t>(places) + static_cast<std::size_t>(place));
+  };
+  for (int round = 0; round < rounds; ++round) {
+    for (int place = 0; place < places; ++place) {
+      const bool crossing = domains > 1 && place + 1 == places;
+      add_leg(plan, alpha_s(edges.at(crossing).front(), call), 0, call, {});
+      add_leg(plan, 0, bytes, call, links.at(crossing));
+      wait(plan, leg(round, place), leg(round, place) + 1);
+      if (round == 0) continue;
+      wait(plan, leg(round - 1, (place + places - 1) % places) + 1, leg(round, place));
+      wait(plan, leg(round - 1, place) + 1, leg(round, place) + 1);
+    }
+  }
+  return plan;
+}
+
+// An exchange as its point-to-point messages, all at once.
+CommPlan CommPlanner::pair_by_pair(std::uint32_t call) {
+  CommPlan plan;
+  plan.repeat = graph_.calls[call].repeat;
+  for (const Transfer& t : messages_of(graph_.calls[call].what, prices_.calls[call], members_of(call), model_)) {
+    add_transfer(plan, t, prices_.calls[call].alpha_s, t.bytes, call);
+  }
+  return plan;
+}
+
+std::vector<Wire> CommPlanner::wires_of(const Transfer& t, const std::vector<int>& members, std::uint32_t call) const {
+  const auto rank = [&](int member) { return members[static_cast<std::size_t>(member)]; };
+  std::vector<Wire> wires;
+  wiring_.route(rank(t.from), rank(t.to), t.rail_of < 0 ? -1 : wiring_.rail_of(rank(t.rail_of)), flow_of(call), wires);
+  return wires;
+}
+
+void CommPlanner::add_transfer(CommPlan& plan, const Transfer& t, double delay_s, double bytes, std::uint32_t call) {
+  std::vector<LinkIndex> links;
+  if (bytes > 0) {
+    for (const Wire wire : wires_of(t, members_of(call), call)) {
+      const Wire stands_for = representative(wire);
+      const bool counted = fold_ != nullptr && fold_->wires.contains(stands_for);
+      links.insert(links.end(), static_cast<std::size_t>(counted ? times_of_message(stands_for, t, call) : 1), link_of(stands_for));
+    }
+  }
+  add_leg(plan, delay_s, bytes, call, links);
+}
+
+// How often the same transfer of all groups of the class loads that wire.
+int CommPlanner::times_of_message(Wire stands_for, const Transfer& t, std::uint32_t call) {
+  const GroupClasses& list = fold_->groups.at(graph_.calls[call].what.group);
+  const auto [it, added] = times_of_messages_.try_emplace({graph_.calls[call].group, t.from, t.to, t.rail_of});
+  if (added) {
+    const auto own = static_cast<std::size_t>(list.group_of[static_cast<std::size_t>(members_of(call).front())]);
+    for (const int group : list.classes.at(list.colour_of[own])) {
+      for (const Wire wire : wires_of(t, list.groups[static_cast<std::size_t>(group)], call)) ++it->second[wire];
+    }
+  }
+  return it->second.at(stands_for);
+}
+
+std::vector<LinkIndex> CommPlanner::links_of_alike(const std::vector<Transfer>& transfers, std::uint32_t call) {
+  Times all;
+  for (const Transfer& t : transfers) {
+    for (const Wire wire : wires_of(t, members_of(call), call)) ++all[representative(wire)];
+  }
+  const int members = static_cast<int>(members_of(call).size());
+  std::vector<LinkIndex> links;
+  for (const auto& [wire, times] : all) {
+    if (times % members != 0) throw std::logic_error("transfers of a round that are not alike were folded");
+    links.insert(links.end(), static_cast<std::size_t>(times / members), link_of(wire));
+  }
+  return links;
 }
 
 }  // namespace rehearse::sim

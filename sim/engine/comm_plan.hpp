@@ -4,17 +4,17 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <set>
 #include <span>
+#include <string>
 #include <tuple>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
+#include "sim/engine/call_loads.hpp"
+#include "sim/engine/folding.hpp"
 #include "sim/engine/machine.hpp"
 #include "sim/engine/prices.hpp"
-#include "topology/fabric.hpp"
-#include "workloads/collective.hpp"
+#include "workloads/rank_grid.hpp"
 #include "workloads/step_builder.hpp"
 
 namespace rehearse::sim {
@@ -35,10 +35,6 @@ struct CommPlan {
   [[nodiscard]] std::span<const LinkIndex> links_of(const Leg& leg) const { return std::span(links).subspan(leg.first_link, leg.links); }
 };
 
-// host: the link to the host's memory, or that memory.
-enum class PortKind : std::uint8_t { scale_up, nic, host };
-inline constexpr std::size_t port_kinds = 3;
-
 // A link at a simulated rank's port, whose bandwidth suffers while that rank computes and communicates at once.
 struct PortLink {
   std::uint32_t rank = 0;  // simulated rank
@@ -49,45 +45,57 @@ struct PortLink {
 
 // Builds the machine's links and the plan of every call, before the machine is sealed.
 //
-// folded: a representative's collective is a flow from its own port to its own port with the volume that each member sends and receives: by
-// symmetry its ports carry the same load as if all members were there. With all ranks simulated, or with fidelity `step`, flows run between
-// the real members over the fabric's routes.
+// A collective is the flows of loads_of() (call_loads.hpp), whether one rank of each class is simulated or all are. Folded, a machine's
+// link stands for all wires of its class, and a flow for the same flow of all groups of its class: it loads the link as often as they load
+// one such wire together. Fidelity `step` runs every transfer of every round between the members.
 class CommPlanner {
  public:
+  // fold: what `folding` is of; null when every rank is simulated, or when ranks of a class share nothing.
   CommPlanner(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph, const workloads::Folding& folding,
-              const Prices& prices, Machine& machine, std::span<const HostIndex> hosts);
+              const Prices& prices, Machine& machine, std::span<const HostIndex> hosts, const Fold* fold = nullptr);
 
   [[nodiscard]] std::vector<CommPlan> plans();
   [[nodiscard]] const std::vector<PortLink>& port_links() const { return port_links_; }
+  // Links of network ports that are slow for a while inside the step.
+  [[nodiscard]] const std::vector<PortLink>& flapping() const { return flapping_; }
 
  private:
+  using Times = std::map<Wire, int>;  // how often a flow loads the wire that stands for a class
+
   CommPlan plan(std::uint32_t call);
-  CommPlan plan_copy(std::uint32_t call);
   CommPlan plan_closed(std::uint32_t call);
-  CommPlan plan_folded(std::uint32_t call);
-  CommPlan plan_transfers(std::uint32_t call, bool by_round);
-  void add_leg(CommPlan& plan, double delay_s, double bytes, HostIndex from, HostIndex to, std::vector<LinkIndex> links) const;
-  void add_transfer(CommPlan& plan, const workloads::Transfer& transfer, double delay_s, double bytes, std::uint32_t call);
-  CommPlan port_by_port(std::uint32_t call);
+  CommPlan plan_flows(std::uint32_t call);
+  CommPlan plan_rounds(std::uint32_t call);
+  CommPlan plan_alike_rounds(std::uint32_t call);
+  CommPlan plan_ring_rounds(std::uint32_t call);
   CommPlan pair_by_pair(std::uint32_t call);
-  CommPlan whole_volume(std::uint32_t call);
-  CommPlan round_by_round(std::uint32_t call);
-  [[nodiscard]] const std::vector<int>& members_of(std::uint32_t call) const;
-  [[nodiscard]] const workloads::Collective& algorithm_of(std::uint32_t call) const;
-  void add_folded_leg(CommPlan& plan, PortKind kind, double bytes, double rate, double delay_s, std::uint32_t call);
-  void add_port_leg(CommPlan& plan, int rank, PortKind kind, bool out, double bytes, std::uint32_t call);
-  LinkIndex port(int rank, PortKind kind, bool out);
-  [[nodiscard]] int host_load(int rank, workloads::GroupKind kind) const;
-  LinkIndex host_link(int rank, workloads::GroupKind kind);
-  LinkIndex own_link(int rank, PortKind kind, double bytes_per_s);
-  [[nodiscard]] double port_rate(PortKind kind) const;
-  const topology::Fabric& fabric();
-  std::vector<LinkIndex> route(int from, int to, std::uint64_t flow, int rail);
-  LinkIndex fabric_link(topology::LinkId id, double bytes_per_s);
-  void add_slow_ports(const std::vector<int>& members, int from, std::vector<LinkIndex>& links);
-  [[nodiscard]] double slowdown_of(topology::LinkKind kind, int rank) const;
+  void add_leg(CommPlan& plan, double delay_s, double bytes, std::uint32_t call, const std::vector<LinkIndex>& links) const;
+  void add_transfer(CommPlan& plan, const workloads::Transfer& transfer, double delay_s, double bytes, std::uint32_t call);
+  int times_of_message(Wire stands_for, const workloads::Transfer& transfer, std::uint32_t call);
+  // Of the machine's links: what each member's transfer puts on the wires of its class.
+  std::vector<LinkIndex> links_of_alike(const std::vector<workloads::Transfer>& transfers, std::uint32_t call);
+  [[nodiscard]] std::vector<Wire> wires_of(const workloads::Transfer& transfer, const std::vector<int>& members, std::uint32_t call) const;
+  [[nodiscard]] std::vector<workloads::Round> rounds_of(std::uint32_t call) const;
+  [[nodiscard]] bool alike(std::uint32_t call) const;
+  [[nodiscard]] bool crosses(const workloads::Transfer& transfer, std::uint32_t call) const;
+  [[nodiscard]] double alpha_s(const workloads::Transfer& transfer, std::uint32_t call) const;
+
+  [[nodiscard]] std::vector<Load> loads(std::uint32_t call) const;
+  [[nodiscard]] std::vector<Load> alike_once(std::vector<Load> loads, std::uint32_t call) const;
+  std::vector<LinkIndex> links(const Load& load, std::size_t index, std::uint32_t call);
+  int times(Wire stands_for, const Load& load, std::size_t index, std::uint32_t call);
+  const std::vector<Times>& times_of_all(std::uint32_t call);
+  [[nodiscard]] std::vector<Times> count_messages(std::uint32_t call) const;
+  [[nodiscard]] std::vector<Times> count_groups(std::uint32_t call) const;
+  [[nodiscard]] Wire representative(Wire wire) const;
+
+  LinkIndex link_of(Wire wire);
+  LinkIndex own_link(const std::vector<int>& members, PortKind kind, double bytes_per_s);
   void note_port(std::uint32_t simulated, PortKind kind, LinkIndex link, double bytes_per_s);
-  HostIndex host_of(int rank) const { return hosts_[folding_.class_of[rank]]; }
+  void note_flapping(const std::vector<int>& ranks, LinkIndex link, double bytes_per_s);
+  [[nodiscard]] const std::vector<int>& members_of(std::uint32_t call) const { return graph_.groups[graph_.calls[call].group].members; }
+  [[nodiscard]] std::uint64_t flow_of(std::uint32_t call) const { return job_.simulation.routing == Routing::ecmp ? call + 1 : 0; }
+  [[nodiscard]] HostIndex host_of(int rank) const { return hosts_[folding_.class_of[static_cast<std::size_t>(rank)]]; }
 
   const Job& job_;
   const CommunicationModel& model_;
@@ -96,13 +104,13 @@ class CommPlanner {
   const Prices& prices_;
   Machine& machine_;
   std::span<const HostIndex> hosts_;
-  std::unique_ptr<topology::Fabric> fabric_;
-  std::map<std::tuple<int, PortKind, bool>, LinkIndex> ports_;
-  std::map<std::pair<int, workloads::GroupKind>, LinkIndex> host_links_;
-  std::map<topology::LinkId, LinkIndex> fabric_links_;
-  std::map<std::tuple<int, int, int, std::uint64_t>, std::vector<LinkIndex>> routes_;
-  std::vector<PortLink> port_links_;
-  std::set<std::pair<std::uint32_t, LinkIndex>> noted_;  // in them: simulated rank and link
+  const Fold* fold_;
+  Wiring wiring_;
+  workloads::RankGrid grid_;
+  std::unordered_map<Wire, LinkIndex> links_;
+  std::map<std::tuple<std::uint32_t, workloads::CollectiveKind, std::string, const void*>, std::vector<Times>> times_;
+  std::map<std::tuple<std::uint32_t, int, int, int>, Times> times_of_messages_;  // by group, sender, receiver, rail
+  std::vector<PortLink> port_links_, flapping_;
 };
 
 }  // namespace rehearse::sim

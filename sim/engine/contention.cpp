@@ -21,26 +21,43 @@ ContentionPair pair_of(const Gpu& gpu, std::size_t purpose) {
 
 }  // namespace
 
-std::vector<double> contention_speeds(const Gpu& gpu) {
+std::vector<double> contention_speeds(const Gpu& gpu, std::span<const double> slowdowns) {
   std::vector<double> speeds{1};
   for (std::size_t purpose = 0; purpose < keys.size(); ++purpose) speeds.push_back(1 / pair_of(gpu, purpose).alpha);
+  const std::vector<double> full = speeds;
+  for (const double slowdown : slowdowns) {
+    for (const double speed : full) speeds.push_back(speed / slowdown);
+  }
   return speeds;
 }
 
-Contention::Contention(const Gpu& gpu, std::size_t ranks, const std::vector<PortLink>& ports, const std::vector<HostIndex>& hosts,
-                       Machine& machine)
+Contention::Contention(const Gpu& gpu, std::size_t ranks, const std::vector<PortLink>& ports, const std::vector<PortLink>& flapping,
+                       const std::vector<HostIndex>& hosts, Machine& machine)
     : ranks_(ranks), links_of_rank_(ranks), hosts_(hosts), machine_(machine) {
   for (std::size_t purpose = 0; purpose < purposes; ++purpose) {
     pairs_[purpose] = pair_of(gpu, purpose);
     neutral_ = neutral_ && pairs_[purpose].alpha == 1 && pairs_[purpose].beta == 1;
   }
   std::map<LinkIndex, std::size_t> index;
-  for (const PortLink& port : ports) {
+  const auto link_of = [&](const PortLink& port) -> LinkState& {
     const auto [it, added] = index.try_emplace(port.link, links_.size());
-    if (added) links_.push_back({port.link, port.bytes_per_s, 1, {}});
-    links_[it->second].users.emplace_back(port.rank, port.kind);
-    links_of_rank_[port.rank].push_back(it->second);
-  }
+    if (added) links_.push_back({port.link, port.bytes_per_s, 1, {}, {}});
+    std::vector<std::size_t>& of_rank = links_of_rank_[port.rank];
+    if (std::ranges::find(of_rank, it->second) == of_rank.end()) of_rank.push_back(it->second);
+    return links_[it->second];
+  };
+  for (const PortLink& port : ports) link_of(port).users.emplace_back(port.rank, port.kind);
+  for (const PortLink& port : flapping) link_of(port).ports_of.push_back(port.rank);
+}
+
+void Contention::slow_gpu(std::uint32_t rank, std::size_t which) {
+  ranks_[rank].slowdown = which;
+  update(rank);
+}
+
+void Contention::slow_port(std::uint32_t rank, double slowdown) {
+  ranks_[rank].port_slowdown = slowdown;
+  update(rank);
 }
 
 void Contention::computes(std::uint32_t rank, bool on) {
@@ -81,16 +98,19 @@ double Contention::beta_of(const RankState& state, PortKind kind) const {
 
 void Contention::update(std::uint32_t rank) {
   RankState& state = ranks_[rank];
-  const std::size_t speed = speed_of(state);
+  const std::size_t speed = state.slowdown * (purposes + 1) + speed_of(state);
   if (speed != state.speed) machine_.set_speed(hosts_[rank], speed);
   state.speed = speed;
-  for (const std::size_t index : links_of_rank_[rank]) {
-    LinkState& link = links_[index];
-    double factor = 1;
-    for (const auto& [user, kind] : link.users) factor = std::max(factor, beta_of(ranks_[user], kind));
-    if (factor != link.factor) machine_.set_bandwidth(link.link, link.bytes_per_s / factor);
-    link.factor = factor;
-  }
+  for (const std::size_t index : links_of_rank_[rank]) update_link(links_[index]);
+}
+
+void Contention::update_link(LinkState& link) {
+  double beta = 1, slowdown = 1;
+  for (const auto& [user, kind] : link.users) beta = std::max(beta, beta_of(ranks_[user], kind));
+  for (const std::uint32_t rank : link.ports_of) slowdown = std::max(slowdown, ranks_[rank].port_slowdown);
+  const double factor = beta * slowdown;
+  if (factor != link.factor) machine_.set_bandwidth(link.link, link.bytes_per_s / factor);
+  link.factor = factor;
 }
 
 }  // namespace rehearse::sim

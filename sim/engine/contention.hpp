@@ -15,7 +15,9 @@ namespace rehearse::sim {
 
 class Contention {
  public:
-  Contention(const Gpu& gpu, std::size_t ranks, const std::vector<PortLink>& ports, const std::vector<HostIndex>& hosts, Machine& machine);
+  // `flapping`: links of ports that slow_port() is told of.
+  Contention(const Gpu& gpu, std::size_t ranks, const std::vector<PortLink>& ports, const std::vector<PortLink>& flapping,
+             const std::vector<HostIndex>& hosts, Machine& machine);
 
   // Everything the ranks do is told here, before the machine is.
   void compute_starts(std::uint32_t rank) { computes(rank, true); }
@@ -26,23 +28,31 @@ class Contention {
   void communication_ends(std::uint32_t rank, workloads::Purpose purpose, const CallPrice& price) {
     communicates(rank, purpose, price, -1);
   }
+  // A fault slows a rank's computation from now on: to the speeds that contention_speeds() gave as the `which`-th slowdown; 0: none.
+  void slow_gpu(std::uint32_t rank, std::size_t which);
+  // The network port of a rank takes so many times as long from now on.
+  void slow_port(std::uint32_t rank, double slowdown);
 
  private:
   static constexpr std::size_t purposes = 9;
   struct RankState {
     bool computing = false;
     std::array<std::array<int, port_kinds>, purposes> active{};  // [purpose][port kind]
-    std::size_t speed = 0;
+    std::size_t speed = 0;                                       // of the host now
+    std::size_t slowdown = 0;                                    // by a fault: which
+    double port_slowdown = 1;                                    // by a fault
   };
   struct LinkState {
     LinkIndex link = 0;
     double bytes_per_s = 0;
     double factor = 1;
     std::vector<std::pair<std::uint32_t, PortKind>> users;
+    std::vector<std::uint32_t> ports_of;  // ranks of whose port a fault slows it
   };
   void computes(std::uint32_t rank, bool on);
   void communicates(std::uint32_t rank, workloads::Purpose purpose, const CallPrice& price, int change);
   void update(std::uint32_t rank);
+  void update_link(LinkState& link);
   [[nodiscard]] std::size_t speed_of(const RankState& state) const;
   [[nodiscard]] double beta_of(const RankState& state, PortKind kind) const;
 

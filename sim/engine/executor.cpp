@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/engine/contention.hpp"
+#include "sim/engine/spells.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -16,7 +17,7 @@ using workloads::OpKind;
 using workloads::StepGraph;
 
 // What a token stands for: the kind in the upper bits, then the communication's slot and the leg, or the operation.
-enum class Event : Token { compute_done, delay_done, flow_done, failure };
+enum class Event : Token { compute_done, delay_done, flow_done, failure, spell_begins, spell_ends };
 constexpr int event_shift = 60, slot_shift = 32;
 constexpr Token slot_mask = (Token{1} << (event_shift - slot_shift)) - 1;
 Token token_of(Event event, std::uint64_t slot, std::uint32_t leg) {
@@ -40,7 +41,8 @@ class Executor {
         graph_(setup.graph),
         machine_(machine),
         progress_(progress),
-        contention_(setup.job.gpu, setup.graph.ranks.size(), setup.port_links, setup.hosts, machine),
+        contention_(setup.job.gpu, setup.graph.ranks.size(), setup.port_links, setup.flapping, setup.hosts, machine),
+        spells_(setup.spells, setup.graph.ranks.size(), contention_),
         dead_(setup.graph.ranks.size()),
         cut_off_(setup.graph.ranks.size()) {}
 
@@ -48,6 +50,7 @@ class Executor {
     // The first operations are started from inside the run, like all others.
     machine_.after(0, token_of(Event::compute_done, slot_mask, 0));
     for (std::uint32_t i = 0; i < setup_.failures.size(); ++i) machine_.after(setup_.failures[i].at_s, token_of(Event::failure, 0, i));
+    for (std::uint32_t i = 0; i < setup_.spells.size(); ++i) machine_.after(setup_.spells[i].from_s, token_of(Event::spell_begins, 0, i));
     machine_.run([this](Token token) { on(token); });
     if (done_ != graph_.ops.size() && setup_.failures.empty()) report_stuck();
     return std::move(steps_);
@@ -76,20 +79,27 @@ class Executor {
     switch (event) {
       case Event::compute_done:
         if (slot == slot_mask) return begin_step();
+        --in_flight_;
         if (dead_[graph_.ops[low].rank]) return;
         contention_.compute_ends(graph_.ops[low].rank);
         finished_.push_back(low);
         break;
       case Event::delay_done:
+        --delays_;
         if (running_[slot].hung) return;
-        delay_done(slot, low);
+        delays_done(slot, low);
         break;
       case Event::flow_done:
+        --in_flight_;
         if (running_[slot].hung) return;
         leg_done(slot, low);
         break;
       case Event::failure:
         return fail(setup_.failures[low]);
+      case Event::spell_begins:
+        return begin_spell(low);
+      case Event::spell_ends:
+        return spells_.end(low);
     }
     settle();
   }
@@ -112,6 +122,15 @@ class Executor {
     done_ = graph_.ops.size();
   }
 
+  // Again and again, as long as anything goes on that it could slow.
+  void begin_spell(std::uint32_t which) {
+    const RankSpell& spell = setup_.spells[which];
+    if (done_ == graph_.ops.size() || in_flight_ + delays_ == 0) return;
+    spells_.begin(which);
+    machine_.after(spell.for_s, token_of(Event::spell_ends, 0, which));
+    if (spell.every_s) machine_.after(*spell.every_s, token_of(Event::spell_begins, 0, which));
+  }
+
   void fail(const RankFailure& failure) {
     for (const std::uint32_t rank : failure.ranks) {
       if (done_ == graph_.ops.size()) return;
@@ -123,21 +142,30 @@ class Executor {
       running.hung = true;
       tell_contention(running.op, false);
     }
+    in_flight_ = 0;
     machine_.halt([this](Token token) {
-      const std::uint64_t slot = (token >> slot_shift) & slot_mask;
-      switch (static_cast<Event>(token >> event_shift)) {
-        case Event::compute_done:
-          return bool{dead_[graph_.ops[static_cast<std::uint32_t>(token)].rank]};
-        case Event::flow_done:
-          return running_[slot].hung;
-        default:
-          return false;
-      }
+      const bool stops = stopped(token);
+      in_flight_ += stops ? 0 : 1;
+      return stops;
     });
+  }
+
+  // Whether an activity is of what has failed.
+  [[nodiscard]] bool stopped(Token token) const {
+    const std::uint64_t slot = (token >> slot_shift) & slot_mask;
+    switch (static_cast<Event>(token >> event_shift)) {
+      case Event::compute_done:
+        return bool{dead_[graph_.ops[static_cast<std::uint32_t>(token)].rank]};
+      case Event::flow_done:
+        return running_[slot].hung;
+      default:
+        return false;
+    }
   }
 
   // Whether a communication needs a GPU or a port that is dead.
   [[nodiscard]] bool stands_still(OpId id) const {
+    if (setup_.failures.empty()) return false;
     const bool over_network = setup_.prices.calls[graph_.ops[id].item].inter_bytes > 0;
     const auto gone = [&](std::uint32_t rank) { return dead_[rank] || (cut_off_[rank] && over_network); };
     bool still = graph_.ops[id].kind == OpKind::p2p && gone(graph_.receiver[id]);
@@ -170,6 +198,7 @@ class Executor {
     const double seconds = setup_.prices.compute_s(op);
     if (seconds <= 0) return finished_.push_back(id);
     contention_.compute_starts(op.rank);
+    ++in_flight_;
     machine_.compute(setup_.hosts[op.rank], seconds, token_of(Event::compute_done, 0, id));
   }
 
@@ -213,14 +242,35 @@ class Executor {
     running_[slot].legs_left = plan.legs.size();
     running_[slot].waits.clear();
     for (const Leg& leg : plan.legs) running_[slot].waits.push_back(leg.waits_for);
+    double delay_s = -1;
     for (std::uint32_t leg = 0; leg < plan.legs.size(); ++leg) {
-      if (plan.legs[leg].waits_for == 0) start_leg(slot, leg);
+      if (plan.legs[leg].waits_for > 0 || plan.legs[leg].delay_s == delay_s) continue;
+      delay_s = plan.legs[leg].delay_s;
+      if (delay_s > 0) {
+        ++delays_;
+        machine_.after(delay_s, token_of(Event::delay_done, slot, leg));
+      } else {
+        delays_done(slot, leg);
+      }
+    }
+  }
+
+  // Legs that wait for nothing and have the same delay share one, from the first of them to the next with another.
+  void delays_done(std::size_t slot, std::uint32_t first) {
+    const CommPlan& plan = *running_[slot].plan;
+    delay_done(slot, first);
+    if (plan.legs[first].waits_for > 0) return;
+    for (std::uint32_t leg = first + 1; leg < plan.legs.size(); ++leg) {
+      if (plan.legs[leg].waits_for > 0) continue;
+      if (plan.legs[leg].delay_s != plan.legs[first].delay_s) return;
+      delay_done(slot, leg);
     }
   }
 
   void start_leg(std::size_t slot, std::uint32_t leg) {
     const double delay = running_[slot].plan->legs[leg].delay_s;
     if (delay <= 0) return delay_done(slot, leg);
+    ++delays_;
     machine_.after(delay, token_of(Event::delay_done, slot, leg));
   }
 
@@ -228,6 +278,7 @@ class Executor {
     const CommPlan& plan = *running_[slot].plan;
     const Leg& leg = plan.legs[index];
     if (leg.bytes <= 0) return leg_done(slot, index);
+    ++in_flight_;
     machine_.transfer(leg.from, leg.to, plan.links_of(leg), leg.bytes, token_of(Event::flow_done, slot, index));
   }
 
@@ -274,10 +325,12 @@ class Executor {
   Machine& machine_;
   const Progress& progress_;
   Contention contention_;
+  Spells spells_;
   std::vector<Execution> steps_;
   double step_start_s_ = 0;
   std::size_t done_ = 0;
   std::size_t reported_ = 0;
+  std::size_t in_flight_ = 0, delays_ = 0;  // activities and delays that will end
   std::vector<std::uint32_t> missing_;
   std::vector<std::size_t> absent_;
   std::vector<OpId> finished_;

@@ -1,172 +1,488 @@
 #include "sim/engine/folding.hpp"
 
+#include <algorithm>
 #include <array>
-#include <map>
+#include <bit>
 #include <set>
 #include <tuple>
 
+#include "sim/engine/call_loads.hpp"
+#include "topology/flow_hash.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/routing.hpp"
 
 namespace rehearse::sim {
 namespace {
 
+using topology::mix;
 using workloads::Communication;
 using workloads::GroupKind;
 using workloads::RankGrid;
 
-using Colours = std::vector<std::uint32_t>;
+// Where trunks are routed one by one (torus, dragonfly, free graphs), messages of groups that look alike meet others on the way.
+bool folds(const topology::NetworkSpec& network) {
+  using enum topology::Network;
+  return network.kind != torus && network.kind != dragonfly && network.kind != graph;
+}
+
+// Colours are hashes of 64 bits: two of a million that ought to differ are equal with a probability of 1 in 10^7.
+using Colour = std::uint64_t;
+using Colours = std::vector<Colour>;
 
 constexpr double probe_bytes = 1 << 20;  // any size serves to tell two places on the cluster apart
 constexpr std::array dense_kinds{GroupKind::tp,        GroupKind::cp,    GroupKind::dp_cp,
                                  GroupKind::embedding, GroupKind::shard, GroupKind::replicas};
 constexpr std::array expert_kinds{GroupKind::ep, GroupKind::etp, GroupKind::edp};
 
-using Signature = std::tuple<std::string, double, double, double, double, double>;
+// In order.
+Colour chain(Colour before, std::uint64_t next) { return mix(before ^ mix(next)); }
+Colour chain(Colour before, double next) { return chain(before, std::bit_cast<std::uint64_t>(next)); }
 
-Signature signature(const CallPrice& price) {
-  return {price.algorithm, price.alpha_s, price.intra_bytes, price.inter_bytes, price.intra_bytes_per_s, price.inter_bytes_per_s};
+Colour signature(const CallPrice& price) {
+  Colour colour = std::hash<std::string>{}(price.algorithm);
+  for (const double term : {price.alpha_s, price.intra_bytes, price.inter_bytes, price.intra_bytes_per_s, price.inter_bytes_per_s}) {
+    colour = chain(colour, term);
+  }
+  return colour;
 }
 
-// Numbers equal keys alike, in order of first appearance.
-template <class Key>
-class Numbering {
- public:
-  std::uint32_t operator()(Key key) {
-    return numbers_.try_emplace(std::move(key), static_cast<std::uint32_t>(numbers_.size())).first->second;
-  }
-  [[nodiscard]] std::size_t size() const { return numbers_.size(); }
+std::size_t distinct(Colours colours) {
+  std::ranges::sort(colours);
+  return static_cast<std::size_t>(std::ranges::unique(colours).begin() - colours.begin());
+}
 
- private:
-  std::map<Key, std::uint32_t> numbers_;
+// What one entity (a group, a message to a neighbour stage, a rank's copies) puts on a wire.
+struct Attachment {
+  std::uint32_t entity = 0, wire = 0;
+  std::uint64_t label = 0;  // how often, in which kind of flow
 };
+
+// Entities of one kind, each with members; and the entities that a rank must tell apart from others.
+struct Entities {
+  Colours initial, colour, from_wires;
+  std::vector<Attachment> attachments;
+};
+
+// What a step communicates: each collective on each kind of group once.
+std::vector<Communication> communications(const Job& job) {
+  std::vector<Communication> all;
+  const workloads::StepGraph graph =
+      workloads::build_step(job.workload, job.simulation.granularity, workloads::folded_by_stage(job.workload));
+  std::set<std::tuple<GroupKind, workloads::CollectiveKind, double, bool>> seen;
+  for (const workloads::Call& call : graph.calls) {
+    const Communication& what = call.what;
+    if (seen.emplace(what.group, what.kind, what.bytes, what.exchange != nullptr).second) all.push_back(what);
+  }
+  return all;
+}
 
 class Refinement {
  public:
-  Refinement(const workloads::Workload& workload, const CommunicationModel& model, const StepFaults& faults)
-      : grid_(workloads::rank_grid(workload)), model_(model), kinds_(dense_kinds.begin(), dense_kinds.end()) {
+  Refinement(const Job& job, const CommunicationModel& model, std::vector<Communication> calls)
+      : grid_(workloads::rank_grid(job.workload)), model_(model), wiring_(job), calls_(std::move(calls)) {
+    const workloads::Workload& workload = job.workload;
+    bool even = true;
+    std::vector<GroupKind> kinds(dense_kinds.begin(), dense_kinds.end());
     if (workload.model.moe) {
-      for (const GroupKind kind : expert_kinds) kinds_.push_back(kind);
-      even_ = workloads::RoutingRegistry::get(workload.experts.routing).even();
+      kinds.insert(kinds.end(), expert_kinds.begin(), expert_kinds.end());
+      even = workloads::RoutingRegistry::get(workload.experts.routing).even();
     }
-    for (const GroupKind kind : kinds_) list_groups(kind);
-    colour_by_place(faults);
+    for (const GroupKind kind : kinds) list_groups(kind);
+    list_calls();
+    colour_ranks(job.simulation.faults, even);
+    colour_groups();
+    colour_neighbours();
+    attach_ports_ = !wiring_.private_ports() || !all_aligned();
+    if (job.simulation.collectives == Fidelity::step) find_rotating();
+    if (attach_ports_ || wiring_.has_trunks()) attach_all();
+    attach_copies();
     while (refine()) {
     }
   }
-  [[nodiscard]] const Colours& colours() const { return colours_; }
-  [[nodiscard]] const RankGrid& grid() const { return grid_; }
+
+  [[nodiscard]] Fold fold() && {
+    Fold out;
+    number_ranks(out);
+    std::unordered_map<Colour, Wire> first;
+    for (std::size_t i = 0; i < wires_.size(); ++i) out.wires[wires_[i]] = first.try_emplace(wire_colours_[i], wires_[i]).first->second;
+    for (auto& [kind, groups] : groups_) {
+      groups.colour_of = entities_.at(kind).colour;
+      for (std::size_t g = 0; g < groups.groups.size(); ++g) groups.classes[groups.colour_of[g]].push_back(static_cast<int>(g));
+    }
+    out.groups = std::move(groups_);
+    return out;
+  }
 
  private:
+  // Of groups of one rank there is nothing to tell. Middle stages name the end ranks of their pipeline as their embedding group without
+  // being members: no group of theirs.
   void list_groups(GroupKind kind) {
-    std::vector<std::vector<int>>& groups = groups_[kind];
-    std::vector<int>& group_of = group_of_[kind];
-    group_of.assign(grid_.size(), -1);
+    GroupClasses list;
+    list.group_of.assign(static_cast<std::size_t>(grid_.size()), -1);
     for (int rank = 0; rank < grid_.size(); ++rank) {
-      if (group_of[rank] >= 0) continue;
-      const std::vector<int>& members = groups.emplace_back(grid_.group(kind, rank));
-      // Middle stages name the end ranks of their pipeline as their embedding group without being members; harmless for the partition.
-      for (const int member : members) group_of[member] = static_cast<int>(groups.size()) - 1;
-      group_of[rank] = static_cast<int>(groups.size()) - 1;
+      if (list.group_of[static_cast<std::size_t>(rank)] >= 0) continue;
+      std::vector<int> members = grid_.group(kind, rank);
+      if (members.size() < 2 || std::ranges::find(members, rank) == members.end()) continue;
+      for (const int member : members) list.group_of[static_cast<std::size_t>(member)] = static_cast<std::int32_t>(list.groups.size());
+      list.groups.push_back(std::move(members));
+    }
+    if (list.groups.empty()) return;
+    entities_[kind].initial.resize(list.groups.size());
+    groups_[kind] = std::move(list);
+  }
+
+  // Of calls that load the same wires equally, one.
+  void list_calls() {
+    std::set<std::tuple<GroupKind, workloads::CollectiveKind, std::string, bool>> seen;
+    for (const Communication& what : calls_) {
+      const auto groups = groups_.find(what.group);
+      if (groups == groups_.end()) continue;
+      const std::string algorithm = model_.price(what, groups->second.groups.front()).algorithm;
+      if (seen.emplace(what.group, what.kind, algorithm, what.exchange != nullptr).second) patterns_[what.group].push_back(what);
     }
   }
 
-  [[nodiscard]] Signature send_signature(int from, int to) const {
-    const std::array members{from, to};
-    return signature(
-        model_.price({"", workloads::CollectiveKind::send_recv, GroupKind::pp, probe_bytes, workloads::Pass::forward}, members));
-  }
-
-  // What is wrong with each rank, as a number; 0 where nothing is.
-  [[nodiscard]] std::vector<std::uint32_t> marks(const StepFaults& faults) const {
-    using Mark = std::tuple<double, double, std::set<std::size_t>>;
-    std::map<int, std::set<std::size_t>> fails;
-    for (std::size_t i = 0; i < faults.failures.size(); ++i) {
-      for (const int rank : faults.failures[i].ranks) fails[rank].insert(i);
-    }
-    Numbering<Mark> number;
-    static_cast<void>(number(Mark{1, 1, {}}));
-    std::vector<std::uint32_t> marks;
+  // Stage, faults, and where experts differ, which ones the rank has.
+  void colour_ranks(const StepFaults& faults, bool even) {
     for (int rank = 0; rank < grid_.size(); ++rank) {
-      const auto failing = fails.find(rank);
-      marks.push_back(
-          number({faults.slow.gpu(rank), faults.slow.port(rank), failing == fails.end() ? std::set<std::size_t>{} : failing->second}));
+      Colour colour = chain(0, static_cast<std::uint64_t>(grid_.coordinates(rank).pp));
+      colour = chain(chain(colour, faults.slow.gpu(rank)), faults.slow.port(rank));
+      if (!even) colour = chain(colour, static_cast<std::uint64_t>(grid_.expert_rank(rank)));
+      colours_.push_back(colour);
     }
-    return marks;
+    std::uint64_t number = 0;
+    for (const StepFailure& failure : faults.failures) mark(failure.ranks, ++number);
+    for (const SlowSpell& spell : faults.spells) mark(spell.ranks, ++number);
   }
 
-  void colour_by_place(const StepFaults& faults) {
-    const std::vector<std::uint32_t> mark = marks(faults);
-    Numbering<Signature> prices;
-    std::map<GroupKind, std::vector<std::uint32_t>> price_of_group;
-    for (const GroupKind kind : kinds_) {
-      for (const std::vector<int>& members : groups_.at(kind)) {
+  void mark(const std::vector<int>& ranks, std::uint64_t number) {
+    for (const int rank : ranks) {
+      Colour& colour = colours_[static_cast<std::size_t>(rank)];
+      colour = chain(colour, number);
+    }
+  }
+
+  void colour_groups() {
+    for (auto& [kind, list] : groups_) {
+      Colours& initial = entities_.at(kind).initial;
+      for (std::size_t g = 0; g < list.groups.size(); ++g) {
         const Communication probe{"", workloads::CollectiveKind::all_gather, kind, probe_bytes, workloads::Pass::forward};
-        price_of_group[kind].push_back(prices(signature(model_.price(probe, members))));
+        initial[g] = chain(static_cast<Colour>(kind), signature(model_.price(probe, list.groups[g])));
       }
     }
-    Numbering<std::vector<std::uint32_t>> number;
+  }
+
+  // A message to the next stage and one to the previous, from each rank.
+  void colour_neighbours() {
     for (int rank = 0; rank < grid_.size(); ++rank) {
-      std::vector<std::uint32_t> key{static_cast<std::uint32_t>(grid_.coordinates(rank).pp), mark[static_cast<std::size_t>(rank)]};
-      for (const GroupKind kind : kinds_) key.push_back(price_of_group[kind][group_of_[kind][rank]]);
-      key.push_back(prices(send_signature(rank, grid_.next_stage(rank))));
-      key.push_back(prices(send_signature(rank, grid_.previous_stage(rank))));
-      if (!even_) key.push_back(static_cast<std::uint32_t>(grid_.expert_rank(rank)));  // its experts' tokens are its own
-      colours_.push_back(number(std::move(key)));
+      for (const bool next : {true, false}) {
+        const std::array members{rank, neighbour(rank, next)};
+        const Communication probe{"", workloads::CollectiveKind::send_recv, GroupKind::pp, probe_bytes, workloads::Pass::forward};
+        (next ? to_next_ : to_previous_).initial.push_back(signature(model_.price(probe, members)));
+      }
     }
-    classes_ = number.size();
+  }
+
+  [[nodiscard]] int neighbour(int rank, bool next) const { return next ? grid_.next_stage(rank) : grid_.previous_stage(rank); }
+
+  [[nodiscard]] std::vector<Load> loads(const Communication& what, const std::vector<int>& members) const {
+    return loads_of(what, model_.price(what, members), members, model_, wiring_, 0);
+  }
+
+  // Whether what a group puts on its members' ports is the same for every member: then ports are as alike as their owners. Groups that lie
+  // alike in their domains are asked once.
+  [[nodiscard]] bool all_aligned() const {
+    for (const auto& [kind, patterns] : patterns_) {
+      for (const Communication& what : patterns) {
+        if (what.exchange) continue;  // each member loads its own ports alone
+        std::set<std::uint64_t> asked;
+        for (const std::vector<int>& members : groups_.at(kind).groups) {
+          if (asked.insert(position_in_domain(members)).second && !aligned(loads(what, members), members)) return false;
+        }
+      }
+    }
+    for (int rank = 0; rank < grid_.size(); ++rank) {
+      const int next = grid_.next_stage(rank);
+      if (!wiring_.same_domain(rank, next) && wiring_.rail_of(rank) != wiring_.rail_of(next)) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] Colour position_in_domain(const std::vector<int>& members) const {
+    Colour colour = static_cast<Colour>(members.front() % wiring_.domain_gpus());
+    for (const int member : members) colour = chain(colour, static_cast<std::uint64_t>(member - members.front()));
+    return colour;
+  }
+
+  [[nodiscard]] bool aligned(const std::vector<Load>& loads, const std::vector<int>& members) const {
+    for (const Load& load : loads) {
+      std::map<Wire, std::pair<std::size_t, int>> of_kind;  // as the first member's: how many members, and how often
+      for (const auto& [wire, times] : load.wires) {
+        if (!wiring_.port_kind(wire)) continue;
+        const int owner = wiring_.owner(wire);
+        if (std::ranges::find(members, owner) == members.end()) return false;
+        auto& [owners, often] = of_kind.try_emplace(wiring_.of_owner(wire, members.front()), 0, times).first->second;
+        ++owners;
+        if (often != times) return false;
+      }
+      for (const auto& [kind, entry] : of_kind) {
+        if (entry.first != members.size()) return false;
+      }
+    }
+    return true;
+  }
+
+  void find_rotating() {
+    for (const auto& [kind, list] : groups_) {
+      std::vector<bool>& rotating = rotates_[kind];
+      std::map<std::uint64_t, bool> asked;
+      for (const std::vector<int>& members : list.groups) {
+        const auto [it, added] = asked.try_emplace(position_in_domain(members), false);
+        if (added || wiring_.has_trunks()) it->second = rotates(kind, members);
+        rotating.push_back(it->second);
+      }
+    }
+  }
+
+  [[nodiscard]] bool rotates(GroupKind kind, const std::vector<int>& members) const {
+    const auto patterns = patterns_.find(kind);
+    return !attach_ports_ && (patterns == patterns_.end() || std::ranges::all_of(patterns->second, [&](const Communication& what) {
+                                return rounds_rotate(what, members, model_, wiring_);
+                              }));
+  }
+
+  // Whose members must be told apart by their places.
+  [[nodiscard]] bool by_place(GroupKind kind, std::size_t group) const {
+    if (rotates_.empty()) return false;
+    const std::vector<int>& members = groups_.at(kind).groups[group];
+    return !rotates_.at(kind)[group] || !std::ranges::all_of(members, [&](int member) {
+      return colours_[static_cast<std::size_t>(member)] == colours_[static_cast<std::size_t>(members.front())];
+    });
+  }
+
+  std::uint32_t index_of(Wire wire) {
+    const auto [it, added] = wire_index_.try_emplace(wire, static_cast<std::uint32_t>(wires_.size()));
+    if (added) {
+      wires_.push_back(wire);
+      wire_colours_.push_back(chain(chain(1, wiring_.bytes_per_s(wire)), Wiring::sort_of(wire)));
+    }
+    return it->second;
+  }
+
+  void attach(Entities& entities, std::uint32_t entity, const std::vector<Load>& loads, std::uint64_t label) {
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+      for (const auto& [wire, times] : loads[i].wires) {
+        if (!attach_ports_ && wiring_.owner(wire) >= 0) continue;
+        entities.attachments.push_back({entity, index_of(wire), chain(chain(label, i), static_cast<std::uint64_t>(times))});
+      }
+    }
+  }
+
+  void attach_all() {
+    for (const auto& [kind, patterns] : patterns_) {
+      for (std::size_t p = 0; p < patterns.size(); ++p) {
+        const GroupClasses& list = groups_.at(kind);
+        for (std::size_t g = 0; g < list.groups.size(); ++g) attach_call(kind, g, patterns[p], chain(static_cast<Colour>(kind), p));
+      }
+    }
+    for (int rank = 0; rank < grid_.size(); ++rank) {
+      for (const bool next : {true, false}) {
+        const int to = neighbour(rank, next);
+        if (to == rank || (!next && to == grid_.next_stage(rank))) continue;
+        attach(next ? to_next_ : to_previous_, static_cast<std::uint32_t>(rank), {load_of_message(rank, to, 1, -1, wiring_, 0)}, 0);
+      }
+    }
+  }
+
+  // An exchange is made of flows of single members; over trunks, of all.
+  void attach_call(GroupKind kind, std::size_t group, const Communication& what, std::uint64_t label) {
+    const std::vector<int>& members = groups_.at(kind).groups[group];
+    const bool by_round = !rotates_.empty() && !flows_in_every_round(what, model_.price(what, members), members, model_);
+    if (by_round) return attach_messages(kind, group, what, label);
+    std::vector<Load> together;
+    for (Load& load : loads(what, members)) {
+      if (load.member < 0) {
+        together.push_back(std::move(load));
+      } else {
+        attach(alone_, static_cast<std::uint32_t>(members[static_cast<std::size_t>(load.member)]), {std::move(load)}, label);
+      }
+    }
+    attach(entities_.at(kind), static_cast<std::uint32_t>(group), together, label);
+  }
+
+  void attach_messages(GroupKind kind, std::size_t group, const Communication& what, std::uint64_t label) {
+    const std::vector<int>& members = groups_.at(kind).groups[group];
+    const auto at = [&](int member) { return members[static_cast<std::size_t>(member)]; };
+    for (const workloads::Transfer& t : messages_of(what, model_.price(what, members), members, model_)) {
+      const int rail = t.rail_of < 0 ? -1 : wiring_.rail_of(at(t.rail_of));
+      const Load load = load_of_message(at(t.from), at(t.to), t.bytes, rail, wiring_, 0);
+      attach(entities_.at(kind), static_cast<std::uint32_t>(group), {load},
+             chain(chain(label, static_cast<std::uint64_t>(t.from)), static_cast<std::uint64_t>(t.to)));
+    }
+  }
+
+  // Copies to and from the host, each kind once.
+  void attach_copies() {
+    alone_.initial.assign(static_cast<std::size_t>(grid_.size()), 0);
+    std::set<GroupKind> kinds;
+    for (const Communication& what : calls_) {
+      if (static_cast<int>(what.group) < workloads::network_group_kinds || !kinds.insert(what.group).second) continue;
+      for (int rank = 0; rank < grid_.size(); ++rank) {
+        Load load;
+        std::vector<Wire> wires;
+        wiring_.host_copy(rank, what.group, wires);
+        for (const Wire wire : wires) load.wires.emplace_back(wire, 1);
+        attach(alone_, static_cast<std::uint32_t>(rank), {load}, static_cast<std::uint64_t>(what.group));
+      }
+    }
+  }
+
+  static void gather_from_wires(Entities& entities, const Colours& wires) {
+    entities.from_wires.assign(entities.initial.size(), 0);
+    for (const Attachment& a : entities.attachments) entities.from_wires[a.entity] += chain(wires[a.wire], a.label);
+  }
+
+  static void give_to_wires(const Entities& entities, Colours& sums) {
+    for (const Attachment& a : entities.attachments) sums[a.wire] += chain(entities.colour[a.entity], a.label);
+  }
+
+  // Of the set of its members' colours.
+  [[nodiscard]] Colour colour_of_members(const std::vector<int>& members) const {
+    Colours all;
+    all.reserve(members.size());
+    for (const int member : members) all.push_back(colours_[static_cast<std::size_t>(member)]);
+    std::ranges::sort(all);
+    all.erase(std::ranges::unique(all).begin(), all.end());
+    Colour colour = 2;
+    for (const Colour one : all) colour = chain(colour, one);
+    return colour;
+  }
+
+  void colour_entities() {
+    for (auto& [kind, entities] : entities_) {
+      const GroupClasses& list = groups_.at(kind);
+      entities.colour.resize(list.groups.size());
+      for (std::size_t g = 0; g < list.groups.size(); ++g) {
+        entities.colour[g] = chain(chain(entities.initial[g], colour_of_members(list.groups[g])), entities.from_wires[g]);
+      }
+    }
+    for (const bool next : {true, false}) {
+      Entities& to = next ? to_next_ : to_previous_;
+      to.colour.resize(to.initial.size());
+      for (std::size_t rank = 0; rank < to.initial.size(); ++rank) {
+        const auto neighbour_rank = static_cast<std::size_t>(neighbour(static_cast<int>(rank), next));
+        to.colour[rank] = chain(chain(chain(to.initial[rank], colours_[rank]), colours_[neighbour_rank]), to.from_wires[rank]);
+      }
+    }
+    alone_.colour.resize(alone_.initial.size());
+    for (std::size_t rank = 0; rank < alone_.initial.size(); ++rank) alone_.colour[rank] = chain(colours_[rank], alone_.from_wires[rank]);
+  }
+
+  void colour_wires() {
+    Colours sums(wires_.size(), 0);
+    for (const auto& [kind, entities] : entities_) give_to_wires(entities, sums);
+    for (const Entities* entities : {&to_next_, &to_previous_, &alone_}) give_to_wires(*entities, sums);
+    for (std::size_t i = 0; i < wires_.size(); ++i) wire_colours_[i] = chain(wire_colours_[i], sums[i]);
   }
 
   // One round of colour refinement; false when nothing was split.
   bool refine() {
-    std::map<GroupKind, std::vector<std::uint32_t>> colour_of_group;
-    for (const GroupKind kind : kinds_) {
-      Numbering<std::set<std::uint32_t>> number;
-      for (const std::vector<int>& members : groups_.at(kind)) {
-        std::set<std::uint32_t> colours;
-        for (const int member : members) colours.insert(colours_[member]);
-        colour_of_group[kind].push_back(number(std::move(colours)));
+    for (auto& [kind, entities] : entities_) gather_from_wires(entities, wire_colours_);
+    for (Entities* entities : {&to_next_, &to_previous_, &alone_}) gather_from_wires(*entities, wire_colours_);
+    colour_entities();
+    colour_wires();
+    Colours next = colours_;
+    for (const auto& [kind, entities] : entities_) {
+      const GroupClasses& list = groups_.at(kind);
+      for (std::size_t rank = 0; rank < next.size(); ++rank) {
+        const std::int32_t group = list.group_of[rank];
+        next[rank] = chain(next[rank], group < 0 ? 0 : entities.colour[static_cast<std::size_t>(group)]);
+      }
+      for (std::size_t group = 0; group < list.groups.size(); ++group) {
+        if (!by_place(kind, group)) continue;
+        std::uint64_t place = 0;
+        for (const int member : list.groups[group]) {
+          Colour& colour = next[static_cast<std::size_t>(member)];
+          colour = chain(colour, ++place);
+        }
       }
     }
-    Numbering<std::vector<std::uint32_t>> number;
-    Colours next;
-    for (int rank = 0; rank < grid_.size(); ++rank) {
-      std::vector<std::uint32_t> key{colours_[rank], colours_[grid_.next_stage(rank)], colours_[grid_.previous_stage(rank)]};
-      for (const GroupKind kind : kinds_) key.push_back(colour_of_group[kind][group_of_[kind][rank]]);
-      next.push_back(number(std::move(key)));
+    for (std::size_t rank = 0; rank < next.size(); ++rank) {
+      const int own = static_cast<int>(rank);
+      const auto after = static_cast<std::size_t>(grid_.next_stage(own)), before = static_cast<std::size_t>(grid_.previous_stage(own));
+      for (const Colour colour :
+           {to_next_.colour[rank], to_previous_.colour[rank], to_next_.colour[before], to_previous_.colour[after], alone_.colour[rank]}) {
+        next[rank] = chain(next[rank], colour);
+      }
     }
-    const bool split = number.size() > classes_;
-    classes_ = number.size();
     colours_ = std::move(next);
+    const std::pair now{distinct(colours_), distinct(wire_colours_)};
+    const bool split = now != classes_;
+    classes_ = now;
     return split;
+  }
+
+  // By first appearance, so that the first rank of a class is its representative.
+  void number_ranks(Fold& out) const {
+    std::unordered_map<Colour, std::uint32_t> number;
+    for (int rank = 0; rank < grid_.size(); ++rank) {
+      const Colour colour = colours_[static_cast<std::size_t>(rank)];
+      const auto [it, added] = number.try_emplace(colour, static_cast<std::uint32_t>(number.size()));
+      out.ranks.class_of.push_back(it->second);
+      if (added) {
+        out.ranks.ranks.push_back({rank, grid_.coordinates(rank).pp, 0});
+        out.members.emplace_back();
+      }
+      ++out.ranks.ranks[it->second].multiplicity;
+      out.members[it->second].push_back(rank);
+    }
   }
 
   RankGrid grid_;
   const CommunicationModel& model_;
-  std::vector<GroupKind> kinds_;
-  bool even_ = true;
-  std::map<GroupKind, std::vector<std::vector<int>>> groups_;
-  std::map<GroupKind, std::vector<int>> group_of_;
-  Colours colours_;
-  std::size_t classes_ = 0;
+  Wiring wiring_;
+  std::vector<Communication> calls_;
+  std::map<GroupKind, GroupClasses> groups_;
+  std::map<GroupKind, std::vector<Communication>> patterns_;
+  std::map<GroupKind, Entities> entities_;
+  std::map<GroupKind, std::vector<bool>> rotates_;  // [group]; fidelity `step` alone
+  Entities to_next_, to_previous_, alone_;          // [rank]
+  bool attach_ports_ = false;                       // otherwise ports are as alike as their owners
+  std::vector<Wire> wires_;                         // those that must be told apart
+  std::unordered_map<Wire, std::uint32_t> wire_index_;
+  Colours colours_, wire_colours_;
+  std::pair<std::size_t, std::size_t> classes_;  // of ranks, of wires
 };
 
 }  // namespace
 
-workloads::Folding fold(const workloads::Workload& workload, const CommunicationModel& model, const StepFaults& faults) {
-  const Refinement refinement(workload, model, faults);
-  workloads::Folding folding;
-  folding.class_of = refinement.colours();
-  for (int rank = 0; rank < refinement.grid().size(); ++rank) {
-    const std::uint32_t colour = folding.class_of[rank];
-    // Colours are numbered by first appearance, so the first rank of a class is its representative.
-    if (colour == folding.ranks.size()) {
-      folding.ranks.push_back({rank, refinement.grid().coordinates(rank).pp, 1});
-    } else {
-      ++folding.ranks[colour].multiplicity;
+bool rounds_rotate(const Communication& what, std::span<const int> members, const CommunicationModel& model, const Wiring& wiring) {
+  const CallPrice price = model.price(what, members);
+  if (what.exchange || what.kind == workloads::CollectiveKind::broadcast) return false;
+  if (flows_in_every_round(what, price, members, model)) return true;
+  if (price.algorithm == "hierarchical" && !model.shape(members).uniform()) return false;
+  const bool doubles = price.algorithm == "halving-doubling" && std::has_single_bit(members.size());
+  if (!doubles && price.algorithm != "ring" && price.algorithm != "send" && price.algorithm != "hierarchical")
+    return price.algorithm == "none";
+  std::map<bool, double> latency_s;
+  for (const workloads::Transfer& t : messages_of(what, price, members, model)) {
+    const int from = members[static_cast<std::size_t>(t.from)], to = members[static_cast<std::size_t>(t.to)];
+    const double latency = model.latency_s(from, to);
+    if (latency_s.try_emplace(wiring.same_domain(from, to), latency).first->second != latency) return false;
+    for (const auto& [wire, times] : load_of_message(from, to, 1, -1, wiring, 0).wires) {
+      if (!wiring.port_kind(wire)) return false;
     }
   }
-  return folding;
+  return true;
 }
+
+Fold fold(const Job& job, const CommunicationModel& model) { return fold(job, model, communications(job)); }
+
+Fold fold(const Job& job, const CommunicationModel& model, std::vector<Communication> calls) {
+  if (!folds(job.cluster.network)) return unfolded(job);
+  return Refinement(job, model, std::move(calls)).fold();
+}
+
+Fold unfolded(const Job& job) { return {.ranks = workloads::unfolded(job.workload), .wires = {}, .groups = {}, .members = {}}; }
 
 }  // namespace rehearse::sim

@@ -1,12 +1,12 @@
-// The only file pair that touches SimGrid: hosts that compute, links that carry flows, delays. One per process (SimGrid's clock and
-// platform are global); callers that want several simulations fork (sim/engine/child_process.hpp).
+// Hosts that compute, links that carry flows, delays; all in one simulated time.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
-#include <vector>
+
+#include "sim/solver.hpp"
 
 namespace rehearse::sim {
 
@@ -16,8 +16,9 @@ using Token = std::uint64_t;
 
 class Machine {
  public:
+  // simgrid: one per process, since SimGrid's clock and platform are global; callers that want several fork (sim/engine/child_process.hpp).
   // Throws std::logic_error when this process has had one before.
-  Machine();
+  explicit Machine(Solver solver = Solver::automatic);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -27,7 +28,7 @@ class Machine {
   LinkIndex add_link(double bytes_per_s);
   void seal();
 
-  // `seconds` of work at speed 1.
+  // `seconds` of work at speed 1. A host computes one thing at a time.
   void compute(HostIndex host, double seconds, Token token);
   // A flow over these links (a link named k times is loaded k times); max-min fair sharing, no latency.
   void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token);
@@ -41,11 +42,13 @@ class Machine {
 
   [[nodiscard]] double now() const;
 
-  // Runs until nothing is left; on_done is called for each token when its activity has ended, and may start others.
+  // Runs until nothing is left; on_done is called for each token when its activity has ended, and may start others. What ends at the same
+  // instant is told in the order in which it began.
   void run(const std::function<void(Token)>& on_done);
 
+  struct Impl;  // one of each solver (sim/engine/machine_impl.hpp)
+
  private:
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -29,7 +29,7 @@ Prices price_graph(const Job& job, const CommunicationModel& model, const worklo
     CallPrice& price = prices.calls.emplace_back(model.price(call.what, members));
     double slowest = 1;  // all go at the pace of the slowest port
     for (const int rank : members) slowest = std::max(slowest, slow.port(rank));
-    price.inter_bytes_per_s /= slowest;
+    if (slowest > 1) price.inter_bytes_per_s *= model.left_of_nic(slowest);
   }
   if (slow.gpus.empty()) return prices;
   for (const workloads::SimulatedRank& rank : graph.ranks) prices.slowdown.push_back(slow.gpu(rank.rank));

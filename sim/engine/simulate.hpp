@@ -1,4 +1,4 @@
-// The step DAG executed on SimGrid.
+// The step DAG executed.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,9 @@ struct Simulation {
 // Called with the share of the work done, 0..1, now and then.
 using Progress = std::function<void(double)>;
 
-// SimGrid allows one simulation per process (its clock and platform are global): a second call in the same process throws std::logic_error.
-// Use simulate_in_child() where several are wanted.
-[[nodiscard]] Simulation simulate(const Job& job, const Progress& progress = {});
+// With simulation.solver simgrid a second call in the same process throws std::logic_error (SimGrid's clock and platform are global).
+// `timeline`: otherwise that stays empty, except of a step in which something fails.
+[[nodiscard]] Simulation simulate(const Job& job, const Progress& progress = {}, bool timeline = true);
 
 // The same in a forked child process, without the timeline. Nothing may fail in the step.
 [[nodiscard]] StepResult simulate_in_child(const Job& job);

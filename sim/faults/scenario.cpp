@@ -4,6 +4,7 @@
 
 #include "config/data_dir.hpp"
 #include "config/reference.hpp"
+#include "config/yaml_text.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -17,7 +18,7 @@ Node trace_alone(const std::string& path) {
   Node sources;
   Node trace;
   trace.set("source", "trace");
-  trace.set("file", "\"" + path + "\"");
+  trace.set("file", config::yaml_text(path));
   sources.set_child("trace", trace);
   return sources;
 }

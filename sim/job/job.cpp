@@ -6,7 +6,9 @@
 #include <filesystem>
 
 #include "config/data_dir.hpp"
+#include "config/yaml_text.hpp"
 #include "sim/job/checks.hpp"
+#include "sim/job/override.hpp"
 #include "sim/job/parts.hpp"
 #include "sim/job/resolved.hpp"
 #include "sim/job/sections.hpp"
@@ -29,18 +31,11 @@ Part find_model(const Node& job, const Node& models) {
   return model;
 }
 
-// The cluster's GPU, wherever it is described; in the cluster's own description its name is left.
-Part take_gpu(Part& cluster) {
-  const Part gpu = find_part(cluster.node.at("gpu"), gpu_part);
-  cluster.node.set("gpu", yaml_text(gpu.name));
-  return gpu;
-}
-
 JobParts find_parts(const Node& job, const Node& models) {
   JobParts parts{find_model(job, models), find_part(job.at("cluster"), cluster_part), {}, {}};
   parts.gpu = take_gpu(parts.cluster);
   const auto software = job.find("software");
-  parts.software = software ? find_part(*software, software_part) : ready_made(software_part, "megatron-core");
+  parts.software = software ? find_part(*software, software_part) : ready_made(software_part, default_software);
   return parts;
 }
 
@@ -113,8 +108,8 @@ void add_faults(Node& node, const std::vector<std::string>& more) {
   std::vector<std::string> list;
   const auto simulation = node.find("simulation");
   const auto own = simulation ? simulation->find("faults") : std::nullopt;
-  for (const Node& item : own ? own->items() : std::vector<Node>{}) list.push_back(yaml_text(item.as_string()));
-  for (const std::string& item : more) list.push_back(yaml_text(item));
+  for (const Node& item : own ? own->items() : std::vector<Node>{}) list.push_back(config::yaml_text(item.as_string()));
+  for (const std::string& item : more) list.push_back(config::yaml_text(item));
   node.set("simulation.faults", fmt::format("[{}]", fmt::join(list, ", ")));
 }
 
@@ -134,8 +129,8 @@ Job read_job(Node node, const std::string& name, const Node& models) {
   read_parts(parts, job);
   read_sections(node, job);
   check(node, job);
-  read_step_faults(node, job);
   job.whole = read_whole_job(node, fault_context(job));
+  read_step_faults(node, job);
   job.resolved = resolved_job(node, job, parts);
   tune_chunks(job);
   return job;
@@ -143,7 +138,7 @@ Job read_job(Node node, const std::string& name, const Node& models) {
 
 Job load_job(const JobRequest& request) {
   Node node = load_document(request.path);
-  for (const auto& [key, value] : request.sets) node.set(key, value);
+  for (const auto& [key, value] : request.sets) set_in_job(node, key, value);
   if (request.seed) set_seed(node, *request.seed);
   add_faults(node, request.faults);
   return read_job(node, std::filesystem::path(request.path).stem().string());

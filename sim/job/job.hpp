@@ -11,6 +11,7 @@
 #include "sim/cost/gpu.hpp"
 #include "sim/faults/step_faults.hpp"
 #include "sim/job/whole_job.hpp"
+#include "sim/solver.hpp"
 #include "topology/cluster.hpp"
 #include "workloads/plan.hpp"
 
@@ -18,12 +19,17 @@ namespace rehearse::sim {
 
 using workloads::Granularity;
 enum class Fidelity { step, ring, closed, automatic };
+// How flows between switches choose among paths of equal cost. balanced: they spread evenly, so that the uplinks of a leaf (or pod) are one
+// link of their joint capacity. ecmp: each flow takes the path that its hash names, and several may meet on one; needs all ranks.
+enum class Routing { balanced, ecmp };
 
 struct SimulationOptions {
   Granularity granularity = Granularity::layer;
   Fidelity collectives = Fidelity::ring;
-  bool all_ranks = false;          // ranks: all
-  std::string algorithm = "auto";  // of all collectives: a registered name, or auto = the faster of NCCL's ring and tree per call
+  Solver solver = Solver::automatic;
+  bool all_ranks = false;  // ranks: all
+  Routing routing = Routing::balanced;
+  std::string algorithm = "auto";  // of all collectives: a registered name, or auto = the fastest per call of those that the software has
   int steps = 1;
   std::uint64_t seed = 1;
   StepFaults faults;       // what goes wrong in the simulated step

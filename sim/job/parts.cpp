@@ -7,6 +7,7 @@
 
 #include "config/data_dir.hpp"
 #include "config/reference.hpp"
+#include "config/yaml_text.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -33,7 +34,7 @@ Part named_part(const Node& field, const PartKind& kind, const Node& more) {
   if (more) {
     for (std::string& key : more.keys()) known.push_back(std::move(key));
     std::ranges::sort(known);
-    known.erase(std::ranges::unique(known).begin(), known.end());
+    known.erase(std::unique(known.begin(), known.end()), known.end());
   }
   field.fail(unknown(kind, name), config::suggestion(name, known));
 }
@@ -44,6 +45,19 @@ Part find_part(const Node& field, const PartKind& kind, const Node& more) {
   if (field.is_map()) return inline_part(field);
   if (!field.is_scalar()) field.fail(fmt::format("{} must be a name, a path or a mapping", field.path()));
   return named_part(field, kind, more);
+}
+
+Part take_gpu(Part& cluster) {
+  const Part gpu = find_part(cluster.node.at("gpu"), gpu_part);
+  cluster.node.set("gpu", config::yaml_text(gpu.name));
+  return gpu;
+}
+
+Node named(const Part& part) {
+  Node node;
+  node.set("name", config::yaml_text(part.name));
+  for (const std::string& key : part.node.keys()) node.set_child(key, part.node.at(key));
+  return node;
 }
 
 Part ready_made(const PartKind& kind, const std::string& name) {

@@ -22,10 +22,17 @@ inline constexpr PartKind model_part{"model", "workloads/models"};
 inline constexpr PartKind cluster_part{"cluster", "platforms/clusters"};
 inline constexpr PartKind gpu_part{"gpu", "platforms/gpus"};
 inline constexpr PartKind software_part{"software", "platforms/software"};
+inline constexpr const char* default_software = "megatron-core";  // of jobs that name none
 
 // A part given as a mapping (its name: the key `name`), as a path (with a '/' or ending in .yaml, relative to the file it stands in), or as
 // the name of a ready-made file. `more` holds further named parts, which come first.
 [[nodiscard]] Part find_part(const config::Node& field, const PartKind& kind, const config::Node& more = {});
+
+// The cluster's GPU, wherever it is described; in the cluster's own description its name is left.
+[[nodiscard]] Part take_gpu(Part& cluster);
+
+// The part as a mapping with its name, as a job may hold it.
+[[nodiscard]] config::Node named(const Part& part);
 
 // A ready-made part. Throws InputError that lists the known names.
 [[nodiscard]] Part ready_made(const PartKind& kind, const std::string& name);

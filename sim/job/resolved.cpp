@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "config/yaml_text.hpp"
 #include "sim/job/names.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using config::Node;
+using config::yaml_text;
 using workloads::Workload;
 
 std::string model_text(const workloads::Model& model) {
@@ -27,13 +29,6 @@ std::string model_text(const workloads::Model& model) {
                        model.mla->qk_nope, model.mla->qk_rope, model.mla->v);
   }
   return out + fmt::format(", mtp: {}}}", model.mtp);
-}
-
-Node named(const Part& part) {
-  Node out;
-  out.set("name", yaml_text(part.name));
-  for (const std::string& key : part.node.keys()) out.set_child(key, part.node.at(key));
-  return out;
 }
 
 std::string parallel_text(const workloads::Parallel& parallel) {
@@ -91,9 +86,9 @@ std::string experts_text(const workloads::ExpertPlan& experts) {
 }
 
 std::string simulation_text(const SimulationOptions& options) {
-  return fmt::format("{{granularity: {}, collectives: {}, algorithm: {}, ranks: {}, steps: {}, seed: {}}}",
-                     granularities.of(options.granularity), fidelities.of(options.collectives), options.algorithm,
-                     options.all_ranks ? "all" : "folded", options.steps, options.seed);
+  return fmt::format("{{granularity: {}, collectives: {}, routing: {}, algorithm: {}, solver: {}, ranks: {}, steps: {}, seed: {}}}",
+                     granularities.of(options.granularity), fidelities.of(options.collectives), routings.of(options.routing),
+                     options.algorithm, solvers.of(options.solver), options.all_ranks ? "all" : "folded", options.steps, options.seed);
 }
 
 void set_optimisations(const Workload& workload, Node& out) {
@@ -115,15 +110,6 @@ void copy_into(Node& out, const std::string& section, const std::string& key, co
 }
 
 }  // namespace
-
-std::string yaml_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
 
 Node resolved_job(const Node& node, const Job& job, const JobParts& parts) {
   const Workload& workload = job.workload;
@@ -150,7 +136,12 @@ Node resolved_job(const Node& node, const Job& job, const JobParts& parts) {
     if (const auto section = node.find(key)) out.set_child(key, *section);
   }
   if (job.whole.faults.resolved()) out.set_child("faults", job.whole.faults.resolved());
-  return Node::load_text(out.to_yaml(), job.name);
+  Node resolved = Node::load_text(out.to_yaml(), job.name);
+  // What is refused of a whole job later on is refused where the user wrote it.
+  for (const std::string_view key : {"training", "checkpoint", "recovery"}) {
+    if (const auto section = node.find(key)) resolved.set_child(key, *section);
+  }
+  return resolved;
 }
 
 }  // namespace rehearse::sim

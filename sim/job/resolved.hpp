@@ -14,7 +14,4 @@ struct JobParts {
 // Everything that `job` holds, and the sections of `node` that concern whole jobs, with every name replaced by what it names.
 [[nodiscard]] config::Node resolved_job(const config::Node& node, const Job& job, const JobParts& parts);
 
-// A text as a YAML scalar that is read back as the same text.
-[[nodiscard]] std::string yaml_text(std::string_view text);
-
 }  // namespace rehearse::sim

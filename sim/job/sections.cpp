@@ -141,15 +141,24 @@ void read_optimisations(const Node& job, workloads::Workload& workload) {
 
 SimulationOptions read_simulation(const Node& job) {
   SimulationOptions options;
-  const Section section(job, "simulation", {"granularity", "collectives", "algorithm", "ranks", "steps", "seed", "faults", "timeout"});
+  const Section section(job, "simulation",
+                        {"granularity", "collectives", "routing", "algorithm", "solver", "ranks", "steps", "seed", "faults", "timeout"});
   if (const auto granularity = section.find("granularity")) options.granularity = granularities.read(*granularity);
   if (const auto collectives = section.find("collectives")) options.collectives = fidelities.read(*collectives);
+  if (const auto solver = section.find("solver")) options.solver = solvers.read(*solver);
   if (const auto algorithm = section.find("algorithm")) {
     std::vector<std::string> known = workloads::CollectiveRegistry::names();
     known.insert(known.begin(), "auto");
     options.algorithm = algorithm->as_choice(known);
   }
-  if (const auto ranks = section.find("ranks")) options.all_ranks = ranks->as_choice({"folded", "all"}) == "all";
+  if (const auto routing = section.find("routing")) options.routing = routings.read(*routing);
+  options.all_ranks = options.routing == Routing::ecmp;
+  if (const auto ranks = section.find("ranks")) {
+    options.all_ranks = ranks->as_choice({"folded", "all"}) == "all";
+    if (!options.all_ranks && options.routing == Routing::ecmp) {
+      ranks->fail("flows that ECMP leads over one link differ from those that it does not", "leave ranks out, or write: ranks: all");
+    }
+  }
   options.steps = section.integer("steps", 1, most_steps, options.steps);
   if (const auto seed = section.find("seed")) options.seed = static_cast<std::uint64_t>(seed->as_int(0, largest_seed));
   return options;
@@ -164,10 +173,18 @@ void read_step_faults(const config::Node& node, Job& job) {
   }
   const auto list = section->find("faults");
   if (!list) return;
-  job.simulation.faults = read_step_faults(*list, job.places(), job.cluster.network.spines);
-  if (!job.simulation.faults.failures.empty() && job.simulation.steps > 1) {
-    section->find("steps")->fail_at_key("nothing comes after a step in which something fails", "leave simulation.steps out");
+  StepFaults& faults = job.simulation.faults;
+  faults = read_step_faults(*list, {job.places(), job.cluster.network.spines, job.simulation.seed, &job.whole.faults});
+  for (const SlowSpell& spell : faults.spells) {
+    if (spell.slowdown < down_slowdown || spell.for_s < job.simulation.timeout_s) continue;
+    list->fail(fmt::format("'{}' is down for longer than simulation.timeout: that is a failure", spell.text),
+               "'at' says when something fails");
   }
+  if (job.simulation.steps == 1) return;
+  if (!faults.failures.empty())
+    section->find("steps")->fail_at_key("nothing comes after a step in which something fails", "leave simulation.steps out");
+  if (!faults.spells.empty())
+    section->find("steps")->fail_at_key("what comes and goes inside a step does so in one step only", "leave simulation.steps out");
 }
 
 }  // namespace rehearse::sim

@@ -21,10 +21,10 @@ std::string product_text(const workloads::Parallel& parallel) {
   return fmt::format("tp*cp*pp*dp = {}*{}*{}*{} = {}", parallel.tp, parallel.cp, parallel.pp, parallel.dp, product);
 }
 
-// The number of GPUs where the job does not state it.
+// The number of GPUs where the job does not state it: what its layout asks for, or the whole cluster where dp is left out too.
 int default_gpus(const Node& node, const Job& job) {
-  if (job.cluster.max_gpus() > 0) return job.cluster.max_gpus();
   if (job.workload.parallel.dp == 0) {
+    if (job.cluster.max_gpus() > 0) return job.cluster.max_gpus();
     node.fail(fmt::format("gpus is missing, and cluster '{}' has as many nodes as a job needs", job.cluster.name),
               "give gpus or parallel.dp");
   }
@@ -64,7 +64,8 @@ void settle_gpus(const Node& node, Job& job) {
   job.gpus = given ? static_cast<int>(given->as_int(1, most_gpus)) : default_gpus(node, job);
   const int most = job.cluster.max_gpus();
   if (most > 0 && job.gpus > most) {
-    refuse(node, "gpus", fmt::format("gpus ({}) is more than cluster '{}' has ({})", job.gpus, job.cluster.name, most));
+    refuse(node, given ? "gpus" : "parallel",
+           fmt::format("gpus ({}) is more than cluster '{}' has ({})", job.gpus, job.cluster.name, most));
   }
   workloads::Parallel& parallel = job.workload.parallel;
   if (parallel.dp == 0) {

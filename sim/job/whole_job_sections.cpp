@@ -83,7 +83,15 @@ CheckpointBackup read_backup(const Node& node) {
   return backup;
 }
 
-CheckpointSpec read_checkpoint(const Node& job) {
+// Each part of a checkpoint in memory lies on so many nodes.
+void check_copies(const Section& section, const CheckpointSpec& spec, int nodes) {
+  if (spec.to != Store::memory || spec.copies <= nodes) return;
+  const std::string why = fmt::format("{} copies of a checkpoint in memory need as many nodes, and the job has {}", spec.copies, nodes);
+  if (const auto copies = section.find("copies")) copies->fail(why);
+  section.find("to")->fail(why + " (copies is 2 unless given)");
+}
+
+CheckpointSpec read_checkpoint(const Node& job, int nodes) {
   constexpr double largest_slowdown = 1000;
   constexpr int most_copies = 100;
   const Section section(job, "checkpoint",
@@ -98,6 +106,7 @@ CheckpointSpec read_checkpoint(const Node& job) {
   spec.stall_s = time_or_auto(section, "stall");
   if (const auto slowdown = section.find("slowdown")) spec.slowdown = slowdown->as_number(1, largest_slowdown);
   spec.copies = section.integer("copies", 1, most_copies, spec.copies);
+  check_copies(section, spec, nodes);
   if (const auto backup = section.find("backup")) spec.backup = read_backup(*backup);
   for (const std::string_view key : {"stall", "slowdown"}) {
     if (const auto given = section.find(key); given && !spec.async) given->fail_at_key(fmt::format("{} is for mode async", key));
@@ -136,7 +145,7 @@ RecoverySpec read_recovery(const Node& job) {
 WholeJob read_whole_job(const Node& job, const FaultContext& context) {
   WholeJob whole;
   read_training(job, whole);
-  whole.checkpoint = read_checkpoint(job);
+  whole.checkpoint = read_checkpoint(job, context.nodes);
   whole.recovery = read_recovery(job);
   const auto faults = job.find("faults");
   if (!faults) return whole;

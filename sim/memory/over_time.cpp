@@ -22,7 +22,7 @@ static_assert(static_cast<int>(MemoryUse::activations) == static_cast<int>(Memor
 static_assert(static_cast<int>(MemoryUse::communication) == static_cast<int>(MemoryClass::communication));
 
 std::vector<RankAllocations> allocations_of(const Job& job, const StepGraph& graph, int step) {
-  const auto stages = workloads::stage_programs(job.workload, job.simulation.granularity);
+  const auto stages = workloads::stage_programs(job.workload);
   return workloads::allocations(job.workload, job.software.memory.habits, graph, stages, step);
 }
 
@@ -30,7 +30,7 @@ double time_of(const Allocation& event, const Execution& run) { return event.at_
 
 // In order of time; at one time in program order, and what ends before what starts.
 std::vector<Allocation> in_order(std::vector<Allocation> events, const Execution& run) {
-  std::ranges::stable_sort(events, {}, [&](const Allocation& e) { return std::tuple(time_of(e, run), e.op, e.at_end); });
+  std::ranges::stable_sort(events, {}, [&](const Allocation& e) { return std::tuple(time_of(e, run), e.op, e.at_end, e.turn); });
   return events;
 }
 

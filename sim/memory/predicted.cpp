@@ -221,7 +221,7 @@ RankMemory fullest_of_stage(const Job& job, const workloads::RankGrid& grid, int
 }  // namespace
 
 MemoryResult predicted_memory(const Job& job) {
-  const auto programs = workloads::stage_programs(job.workload, workloads::Granularity::layer);
+  const auto programs = workloads::stage_programs(job.workload);
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   const auto stages = static_cast<int>(programs.size());
   MemoryResult result;
@@ -247,7 +247,7 @@ namespace {
 // In a step of the routing.
 std::vector<bool> expert_layers_that_fit(const Job& job, int step) {
   const workloads::Workload& workload = job.workload;
-  const auto programs = workloads::stage_programs(workload, workloads::Granularity::layer);
+  const auto programs = workloads::stage_programs(workload);
   const workloads::RankGrid grid(workload.parallel);
   const workloads::ExpertLoads loads(workload, step);
   std::vector<bool> fit(static_cast<std::size_t>(workload.model.layers + workload.model.mtp), false);

@@ -15,7 +15,7 @@ namespace {
 constexpr double tera = 1e12;
 
 void print_answer(const StepResult& result, std::ostream& out) {
-  fmt::print(out, "\n{}: step {} ms, {:.0f} tokens/s/GPU, {:.1f} TFLOP/s/GPU, MFU {}, bubble {}\n", result.method,
+  fmt::print(out, "\n{}: step {} ms, {:.0f} tokens/s/GPU, {:.1f} TFLOP/s/GPU, MFU {}, bubble {} of the rest\n", result.method,
              Milliseconds(result.step_s)(result.step_s), result.tokens_per_s_per_gpu, result.model_flops_per_gpu_per_s / tera,
              percent(result.mfu), percent(result.bubble_share));
   if (const std::string memory = memory_line(result); !memory.empty()) fmt::print(out, "{}\n", memory);
@@ -31,8 +31,17 @@ void print_table(Table table, bool colour, std::ostream& out) {
   table.print(out);
 }
 
+// How far symmetric ranks were folded.
+void print_folding(const StepResult& result, std::ostream& out) {
+  if (result.activities == 0) return;
+  int all = 0;
+  for (const RankResult& rank : result.ranks) all += rank.ranks;
+  fmt::print(out, "ranks simulated: {} of {}\n", result.ranks.size(), all);
+}
+
 void print_step(const StepResult& result, bool colour, std::ostream& out) {
   print_answer(result, out);
+  print_folding(result, out);
   print_table(phase_table(result), colour, out);
   Table stages = stage_table(result);
   if (stages.rows.size() > 1) print_table(std::move(stages), colour, out);

@@ -53,7 +53,8 @@ JobSummary summary_of(const Job& job) {
           .gpu_memory_bytes = job.gpu.memory_bytes,
           .seed = job.simulation.seed,
           .input_hash = input_hash(job),
-          .resolved_yaml = job.resolved.to_yaml()};
+          .resolved_yaml = job.resolved.to_yaml(),
+          .faults = job.simulation.faults.items};
 }
 
 }  // namespace rehearse::sim

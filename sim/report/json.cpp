@@ -83,6 +83,12 @@ Json experts_json(const ExpertLoadResult& experts) {
           {"layers", array_json(experts.layers, layer_json)}};
 }
 
+int all_ranks(const StepResult& result) {
+  int all = 0;
+  for (const RankResult& rank : result.ranks) all += rank.ranks;
+  return all;
+}
+
 Json plain_step_json(const StepResult& result) {
   const HostMemory& host = result.memory.host;
   return {{"method", result.method},
@@ -95,6 +101,8 @@ Json plain_step_json(const StepResult& result) {
           {"mean_phases_s", phases_json(result.mean)},
           {"step_seconds", result.step_seconds},
           {"activities", result.activities},
+          {"simulated_ranks", result.ranks.size()},
+          {"all_ranks", all_ranks(result)},
           {"seed", result.seed},
           {"input_hash", result.input_hash},
           {"ranks", array_json(result.ranks, rank_json)},
@@ -107,6 +115,7 @@ Json plain_step_json(const StepResult& result) {
 
 Json step_json(const StepResult& result) {
   Json json = plain_step_json(result);
+  if (!result.solver.empty()) json["solver"] = result.solver;
   if (result.experts) json["experts"] = experts_json(*result.experts);
   return json;
 }

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <list>
 #include <utility>
 
 #include "sim/report/whole_file.hpp"
@@ -27,17 +26,40 @@ fs::path nearest_existing(fs::path path) {
   return path.empty() ? fs::path(".") : path;
 }
 
-void create(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) refuse(folder, error.message());
-}
+// The folder and those above it, as far as they are missing; they go again, unless kept.
+class NewFolders {
+ public:
+  explicit NewFolders(const fs::path& folder) {
+    std::error_code error;
+    // A link that leads nowhere is there, and is not ours to remove.
+    for (fs::path path = folder; !path.empty() && !fs::exists(fs::symlink_status(path, error)); path = path.parent_path()) {
+      missing_.push_back(path);
+    }
+    fs::create_directories(folder, error);
+    if (!error) return;
+    remove();
+    refuse(folder, error.message());
+  }
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+  ~NewFolders() { remove(); }
 
-void write_aside(const fs::path& folder, const Report& report, std::list<WholeFile>& files) {
+  void keep() { missing_.clear(); }
+
+ private:
+  // Innermost first; one that somebody else has put something into stays.
+  void remove() {
+    std::error_code ignored;
+    for (const fs::path& path : missing_) fs::remove(path, ignored);
+  }
+  std::vector<fs::path> missing_;
+};
+
+void write_aside(const fs::path& folder, const Report& report, WholeFiles& files) {
   for (const std::string& name : ReporterRegistry::names()) {
     const Reporter& reporter = ReporterRegistry::get(name);
     if (reporter.file_name().empty() || !reporter.applies(report)) continue;
-    files.emplace_back(folder / reporter.file_name()).write([&](std::ostream& out) { reporter.write(report, out); });
+    files.write(folder / reporter.file_name(), [&](std::ostream& out) { reporter.write(report, out); });
   }
 }
 
@@ -54,12 +76,12 @@ OutputFolder::OutputFolder(std::string path) : path_(std::move(path)) {
 }
 
 std::vector<std::string> OutputFolder::write(const Report& report) const {
-  const SignalsHeld held;
-  create(path_);
-  std::list<WholeFile> files;
+  SignalsHeld signals;
+  NewFolders folders(path_);
+  WholeFiles files(signals);
   write_aside(path_, report, files);
-  std::vector<std::string> paths;
-  for (WholeFile& file : files) paths.push_back(file.put_in_place());
+  std::vector<std::string> paths = files.put_in_place();
+  if (!paths.empty()) folders.keep();
   return paths;
 }
 

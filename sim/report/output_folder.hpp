@@ -13,8 +13,8 @@ class OutputFolder {
   explicit OutputFolder(std::string path);
 
   // Writes every file that some reporter has for this report: each beside its place, then all are renamed. Signals that ask the program to
-  // end (INT, TERM, HUP) wait until it is done. Throws config::InputError when the disk is full or refuses; nothing is left of the new
-  // files then. Returns the paths in order of the reporters' names.
+  // end: see WholeFiles. Throws config::InputError when the disk is full or refuses; nothing is left of the new files and folders then.
+  // Returns the paths in order of the reporters' names.
   std::vector<std::string> write(const Report& report) const;
 
  private:

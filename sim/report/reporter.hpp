@@ -15,6 +15,7 @@
 
 namespace rehearse::sim {
 
+struct LoneCollective;
 struct WholeJobReport;
 struct MethodResult;
 
@@ -28,6 +29,7 @@ struct JobSummary {
   std::uint64_t seed = 0;
   std::string input_hash;
   std::string resolved_yaml;
+  std::vector<std::string> faults = {};  // of the simulated step, one by one; what was drawn at random is written out
 };
 
 [[nodiscard]] JobSummary summary_of(const Job& job);
@@ -43,7 +45,8 @@ struct Report {
   const std::vector<FeatureEffect>* effects = nullptr;
   const WholeJobReport* whole_job = nullptr;
   const std::vector<MethodResult>* methods = nullptr;
-  bool colour = false;  // the console only
+  const std::vector<LoneCollective>* collectives = nullptr;  // each alone; of the job only its name and gpus are told
+  bool colour = false;                                       // the console only
 };
 
 class Reporter {

@@ -24,7 +24,7 @@ constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
 
 // One micro-batch through the whole model on its way forth and back (with what is recomputed), without the optimizer.
 Metrics pass_metrics(const Job& job) {
-  const CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm);
+  const CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives);
   double forward_s = 0, backward_s = 0;
   for (const StageCost& stage : stage_costs(job, model)) {
     for (const auto& units : stage.chunks) {

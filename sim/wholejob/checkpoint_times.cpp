@@ -17,9 +17,10 @@ int nodes_of(const Job& job) { return (job.gpus + job.cluster.gpus_per_node - 1)
 
 double effective_or_refuse(const Job& job, double bytes_per_s, std::string_view where, std::string_view key) {
   if (bytes_per_s > 0) return bytes_per_s;
-  refuse(job.resolved, fmt::format("checkpoint.{}", key),
-         fmt::format("cluster {} has no {}, so that checkpoint.{} does not follow from it", job.cluster.name, where, key),
-         fmt::format("give checkpoint.{}, or choose another checkpoint.to", key));
+  const std::string why = fmt::format("cluster {} has no {}, so that checkpoint.{} does not follow from it", job.cluster.name, where, key);
+  const std::string hint = fmt::format("give checkpoint.{}, or choose another checkpoint.to", key);
+  if (!job.resolved.find("checkpoint")) throw config::InputError(why, hint);
+  refuse(job.resolved, fmt::format("checkpoint.{}", key), why, hint);
 }
 
 // All nodes write their shares at once. A shared file system divides its bandwidth among them, which takes as long as one writing all of

@@ -214,10 +214,12 @@ void JobRun::roll_back(const Fault& fault, const std::vector<int>& nodes, bool e
 void JobRun::fail(const Fault& fault) {
   ++result_.failures[static_cast<std::size_t>(fault.level)];
   const std::vector<int> nodes = fault.level == FaultLevel::pod ? nodes_hit(fault) : std::vector<int>{};
+  std::optional<StepUnderWay> struck = step_under_way();
   std::string why_not;  // the job cannot shrink as its policy would have it
   const Response response = response_to(fault, nodes, why_not);
   take_nodes(fault, nodes, response);
   roll_back(fault, nodes, response.everything);
+  if (history_ != nullptr) history_->back().step_under_way = std::move(struck);
   if (!why_not.empty()) {
     ++result_.refused;
     note("cannot shrink");
@@ -230,6 +232,13 @@ void JobRun::fail(const Fault& fault) {
   const Ns detection = to_ns(recovery_.detection.draw_s(random_));
   enter(Phase::detection, detection);
   if (detection == 0) end_phase();
+}
+
+std::optional<StepUnderWay> JobRun::step_under_way() const {
+  const auto step = phase_ == Phase::training && history_ != nullptr ? training_.step_under_way() : std::nullopt;
+  if (!step) return std::nullopt;
+  const std::set<int> out = pool_.out();
+  return StepUnderWay{slowness_.state(map_, out), out, step->done, step->spent, step->all};
 }
 
 void JobRun::update_step() {

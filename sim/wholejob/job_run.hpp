@@ -50,6 +50,7 @@ class JobRun {
   void take_nodes(const Fault& fault, const std::vector<int>& nodes, const Response& response);
   void roll_back(const Fault& fault, const std::vector<int>& nodes, bool everything);
 
+  [[nodiscard]] std::optional<StepUnderWay> step_under_way() const;
   void update_step();
   void note(const char* event, Ns duration = 0, Ns step = 0);
   void note(const char* event, const Fault& fault, std::int64_t lost_steps = 0, Ns step = 0);

@@ -45,7 +45,8 @@ class Explainer {
     const double recovery_s = formula_.failures * input_.repair_s;
     const double rollback_s = formula_.failures * input_.interval_steps * input_.step_s / 2;
     add("saving", means_.share(Cause::saving) - saving_s / total_s, saving());
-    add("rollback", means_.share(Cause::rollback) - rollback_s / total_s, rollback());
+    const double rollback_more = means_.share(Cause::rollback) - rollback_s / total_s;
+    add("rollback", rollback_more, rollback(rollback_more > 0));
     add("recovery", means_.share(Cause::detection) + means_.share(Cause::restart) + means_.share(Cause::load) - recovery_s / total_s,
         recovery());
     add("repair", means_.share(Cause::repair), waiting());
@@ -95,8 +96,10 @@ class Explainer {
     return joined(reasons, "a part of another total time");
   }
 
-  [[nodiscard]] std::string rollback() const {
+  // `more`: than the formula; what can only add to it explains nothing else.
+  [[nodiscard]] std::string rollback(bool more) const {
     std::vector<std::string> reasons = counted();
+    if (!more) return joined(reasons, "failures come earlier than half way between checkpoints on average in so few of them");
     if (whole_.checkpoint.async) {
       reasons.push_back(fmt::format("a checkpoint counts only when its background write of {} has ended; the formula lets it count at once",
                                     time_text(plan_.checkpoint.background_s)));

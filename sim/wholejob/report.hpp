@@ -7,7 +7,9 @@
 #include "sim/wholejob/history.hpp"
 #include "sim/wholejob/plan.hpp"
 #include "sim/wholejob/run_result.hpp"
+#include "sim/wholejob/simulate_run.hpp"
 #include "sim/wholejob/statistics.hpp"
+#include "sim/wholejob/struck_step.hpp"
 
 namespace rehearse::sim {
 
@@ -23,9 +25,11 @@ struct WholeJobReport {
   WholeJobPlan plan;
   FormulaResult formula;
   std::vector<RunResult> runs;
-  History history;        // of the only run; else empty
-  bool replay = false;    // the history is the answer
-  std::string sweep_key;  // "" when nothing is swept
+  StateCounts states;                    // of the cluster, over all runs
+  std::vector<StruckStep> struck_steps;  // replay: of the failures that were asked for
+  History history;                       // of the only run; else empty
+  bool replay = false;                   // the history is the answer
+  std::string sweep_key;                 // "" when nothing is swept
   std::vector<SweepPoint> sweep;
 };
 

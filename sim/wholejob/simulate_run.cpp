@@ -47,7 +47,7 @@ class OnSimGrid {
   }
 
   JobRun& run_;
-  Machine machine_;
+  Machine machine_{Solver::simgrid};
   HostIndex cluster_ = 0;
 };
 
@@ -71,14 +71,26 @@ RunResult run_with(const WholeJobPlan& plan, StepTimes& steps, std::uint64_t see
 
 }  // namespace
 
-RunResult simulate_run(const WholeJobPlan& plan, std::uint64_t seed, History* history) {
+RunResult simulate_run(const WholeJobPlan& plan, std::uint64_t seed, History* history, StateCounts* states) {
   StepTimes steps = plan.step_times();
   meet_states(plan, steps, seed);
+  if (states != nullptr) *states = {steps.states_met(), steps.states()};
   return run_with(plan, steps, seed, history);
 }
 
+History history_of(const WholeJobPlan& plan, std::uint64_t seed) {
+  StepTimes steps = plan.step_times();
+  History history;
+  JobRun run(plan, steps, seed, &history);
+  while (!run.over()) {
+    static_cast<void>(run.next());
+    run.pass();
+  }
+  return history;
+}
+
 std::vector<RunResult> simulate_runs(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, int processes,
-                                     const std::function<void(double)>& progress) {
+                                     const std::function<void(double)>& progress, StateCounts* states) {
   StepTimes steps = plan.step_times();
   std::vector<RunResult> results(static_cast<std::size_t>(runs));
   std::size_t ended = 0;
@@ -92,6 +104,7 @@ std::vector<RunResult> simulate_runs(const WholeJobPlan& plan, std::uint64_t fir
     ++ended;
     if (progress) progress(static_cast<double>(ended) / static_cast<double>(results.size()));
   });
+  if (states != nullptr) *states = {steps.states_met(), steps.states()};
   return results;
 }
 

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "sim/analytic/predict.hpp"
-#include "sim/engine/folding.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/memory/predicted.hpp"
 #include "sim/wholejob/slowness.hpp"
@@ -82,7 +81,8 @@ double formula_s(Job job, const SlowParts& slow) {
 }
 
 double simulation_s(Job job, const SlowParts& slow) {
-  job.simulation.faults = {.slow = slow, .failures = {}};
+  job.simulation.faults = {};
+  job.simulation.faults.slow = slow;
   if (job.distinct_steps() == 1) job.simulation.steps = 1;  // otherwise their mean
   return simulate_in_child(job).step_s;
 }
@@ -148,32 +148,33 @@ std::string StepTimes::why_not(const ClusterState& state) {
 }
 
 const StepTimes::Known& StepTimes::look_up(const ClusterState& state) {
-  const ClusterState key = representative(state);
+  const auto met = met_.find(state);
+  const ClusterState key = met != met_.end() ? met->second : met_[state] = representative(state);
   const auto found = known_.find(key);
   return found != known_.end() ? found->second : known_[key] = work_out(key);
 }
 
-// States that give the same step. The formula asks how slow each stage is and how slow the slowest port. In the simulation one slow rank
-// of a job with all its replicas is as good as any other of its class.
+const StepTimes::Smaller& StepTimes::smaller(int replicas_lost) {
+  const auto [it, added] = smaller_.try_emplace(replicas_lost);
+  Smaller& smaller = it->second;
+  if (!added) return smaller;
+  smaller.shrunken = shrunken(job_, replicas_lost);
+  if (smaller.shrunken.job && method_ == StepMethod::simulation) smaller.symmetry.emplace(*smaller.shrunken.job);
+  return smaller;
+}
+
+// States that give the same step. The formula asks how slow each stage is and how slow the slowest port; to the simulation those are the
+// same that look the same from every rank.
 ClusterState StepTimes::representative(const ClusterState& state) {
   if (method_ == StepMethod::formula) return {state.replicas_lost, by_stage(job_, state)};
-  if (state.replicas_lost > 0 || state.slow.gpus.size() + state.slow.ports.size() != 1) return state;
-  if (representative_.empty()) {
-    const CommunicationModel model(job_.cluster, job_.workload, job_.simulation.algorithm);
-    const workloads::Folding folding = fold(job_.workload, model);
-    for (const std::uint32_t colour : folding.class_of) representative_.push_back(folding.ranks[colour].rank);
-  }
-  ClusterState out = state;
-  for (auto* parts : {&out.slow.gpus, &out.slow.ports}) {
-    if (parts->empty()) continue;
-    const auto [rank, slowdown] = *parts->begin();
-    *parts = {{representative_[static_cast<std::size_t>(rank)], slowdown}};
-  }
-  return out;
+  const Smaller& left = smaller(state.replicas_lost);
+  if (!left.shrunken.job) return {state.replicas_lost, {}};
+  const StateSymmetry::Key key = left.symmetry->key(slow_parts_of(job_, state, *left.shrunken.job));
+  return key.empty() ? state : alike_.try_emplace({state.replicas_lost, key}, state).first->second;
 }
 
 StepTimes::Known StepTimes::work_out(const ClusterState& state) {
-  const ShrunkenJob smaller = shrunken(job_, state.replicas_lost);
+  const ShrunkenJob& smaller = this->smaller(state.replicas_lost).shrunken;
   if (!smaller.job) return {0, smaller.why_not};
   const auto step_s = [&](const Job& job, const SlowParts& slow) {
     return method_ == StepMethod::formula ? formula_s(job, slow) : simulation_s(job, slow);

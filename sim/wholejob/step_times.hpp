@@ -4,11 +4,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "sim/faults/nanoseconds.hpp"
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
 #include "sim/wholejob/cluster_state.hpp"
+#include "sim/wholejob/state_symmetry.hpp"
 
 namespace rehearse::sim {
 
@@ -40,6 +42,8 @@ class StepTimes {
   [[nodiscard]] Ns at(const ClusterState& state);
   // Why it cannot run with fewer replicas; "" when it can.
   [[nodiscard]] std::string why_not(const ClusterState& state);
+  // States other than the healthy one that were asked for, and how many of them had to be worked out: others look the same to the job.
+  [[nodiscard]] std::size_t states_met() const { return met_.size(); }
   [[nodiscard]] std::size_t states() const { return known_.size(); }
 
  private:
@@ -47,15 +51,23 @@ class StepTimes {
     Ns step = 0;
     std::string why_not;
   };
+  // A job with fewer replicas, and what is alike in it.
+  struct Smaller {
+    ShrunkenJob shrunken;
+    std::optional<StateSymmetry> symmetry;  // simulation
+  };
   [[nodiscard]] const Known& look_up(const ClusterState& state);
   [[nodiscard]] Known work_out(const ClusterState& state);
   [[nodiscard]] ClusterState representative(const ClusterState& state);
+  [[nodiscard]] const Smaller& smaller(int replicas_lost);
 
   const Job& job_;
   double healthy_s_;
   StepMethod method_;
-  double reference_s_ = 0;           // the healthy step by the method; 0: not worked out
-  std::vector<int> representative_;  // [rank] of its class in the healthy job; empty: not worked out
+  double reference_s_ = 0;                                            // the healthy step by the method; 0: not worked out
+  std::map<int, Smaller> smaller_;                                    // [replicas lost]
+  std::map<ClusterState, ClusterState> met_;                          // -> the one that was worked out
+  std::map<std::pair<int, StateSymmetry::Key>, ClusterState> alike_;  // replicas lost and key -> the same
   std::map<ClusterState, Known> known_;
 };
 

@@ -32,6 +32,13 @@ Ns Training::advance(Ns time) {
   return used;
 }
 
+std::optional<Training::Step> Training::step_under_way() const {
+  const bool stands_still = (saving_ && blocking_left_ > 0) || save_due() || now_.steps == plan_.steps;
+  if (stands_still) return std::nullopt;
+  const Ns all = step_now();
+  return Step{step_left_ == 0 ? 0 : 1 - static_cast<double>(step_left_) / static_cast<double>(all), step_spent_, all};
+}
+
 void Training::start_save() {
   saving_ = true;
   being_saved_ = now_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sim/wholejob/account.hpp"
 
@@ -41,6 +42,13 @@ class Training {
   [[nodiscard]] bool paused() const { return paused_; }  // since a checkpoint was completed
   // The time is up: what is not a whole step is booked as unfinished.
   void stop();
+
+  // The step under way, or about to begin; nothing while training stands still for a save.
+  struct Step {
+    double done = 0;        // share of it
+    Ns spent = 0, all = 0;  // time spent on it, and that a whole one takes at the time
+  };
+  [[nodiscard]] std::optional<Step> step_under_way() const;
 
   [[nodiscard]] std::int64_t steps_done() const { return now_.steps; }
   [[nodiscard]] std::int64_t steps_lost() const { return steps_lost_; }

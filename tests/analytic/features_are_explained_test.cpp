@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "sim/analytic/predict.hpp"
@@ -46,6 +48,26 @@ TEST(FeaturesAreExplained, BestFirst) {
   for (const sim::FeatureSwitch& s : explanation.idle) EXPECT_NEAR(s.step_s, explanation.now.step_s, 1e-9 * s.step_s) << s.feature;
   for (const sim::FeatureSwitch& s : explanation.refused)
     EXPECT_THROW((void)variants_of(name)(s.settings), config::InputError) << s.refusal;
+}
+
+// With every default written out, shard_group too: what is offered and what is refused stays the same.
+TEST(FeaturesAreExplained, ForAResolvedJobAsForTheJobItself) {
+  const std::string name = "llama2-70b-128-a100";
+  const sim::Job job = sim::load_job({name, {}, {}});
+  const auto path = std::filesystem::temp_directory_path() / "rehearse-explained" / "resolved-job.yaml";
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path) << job.resolved.to_yaml();
+  const sim::Explanation plain = sim::explain(job, variants_of(name));
+  const sim::Explanation resolved = sim::explain(sim::load_job({path.string(), {}, {}}), variants_of(path.string()));
+  std::filesystem::remove_all(path.parent_path());
+  const auto names = [](const std::vector<sim::FeatureSwitch>& switches) {
+    std::set<std::string> all;
+    for (const sim::FeatureSwitch& s : switches) all.insert(s.feature + " " + s.to);
+    return all;
+  };
+  EXPECT_TRUE(names(plain.switches).contains("schedule dualpipe"));
+  EXPECT_EQ(names(resolved.switches), names(plain.switches));
+  EXPECT_EQ(names(resolved.refused), names(plain.refused));
 }
 
 // The project's bound for a feature alone: 2 % of the step in time, 1 % of the peak in bytes.

@@ -18,6 +18,19 @@ TEST(Answers, VersionIsOneLine) {
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
 }
 
+// The program where it was installed, while the source tree is still there.
+TEST(Answers, AnInstalledProgramReadsItsOwnData) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_shell(
+      "mkdir -p bin share/rehearse/platforms share/rehearse/workloads/models\ncp \"$rehearse\" bin/\n"
+      "printf 'layers: 4\\nhidden: 64\\nheads: 4\\nffn: 256\\nactivation: gelu\\nvocab: 100\\n' "
+      ">share/rehearse/workloads/models/mine.yaml\n"
+      "exec bin/rehearse list models --json",
+      folder.path());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(json::parse(outcome.out).size(), 1U) << outcome.out;
+}
+
 TEST(Answers, EveryCommandHasHelpWithExamples) {
   EXPECT_NE(run_program("--help").out.find("Exit code: 0 fine, 1 the answer is no"), std::string::npos);
   for (const std::string command : {"compare", "explain", "list", "predict", "simulate", "topology"}) {

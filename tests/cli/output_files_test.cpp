@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -69,6 +70,47 @@ TEST_F(OutputFiles, AFolderThatCannotBeMadeIsRefused) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.out, "");
   EXPECT_NE(outcome.err.find("cannot write to '/proc/rehearse"), std::string::npos) << outcome.err;
+}
+
+// Nobody can make a file there, not even root.
+TEST_F(OutputFiles, AFolderThatTakesNoFilesIsRefused) {
+  const Outcome outcome = run("predict llama3-8b-8-h100 -o /proc/self");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("cannot write to '/proc/self"), std::string::npos) << outcome.err;
+}
+
+// The limit of a file's size stands for the disk: no user needs rights for it. In units of 1 KiB: some file is larger.
+TEST_F(OutputFiles, AFullDiskLeavesNothing) {
+  const Outcome outcome = run_shell("ulimit -f 16\nexec \"$rehearse\" simulate llama3-8b-8-h100 -o new/out", folder_.path());
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find(": File too large"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(fs::exists(at("new")));
+}
+
+TEST_F(OutputFiles, AKilledWriterLeavesNothingForLong) {
+  // Killed as soon as it writes.
+  const Outcome killed = run_shell(
+      "\"$rehearse\" simulate llama3-8b-8-h100 -o out >/dev/null 2>&1 &\n"
+      "until ls out/.*.partial >/dev/null 2>&1 || ! kill -0 $!; do :; done\nkill -KILL $!\nwait $!",
+      folder_.path());
+  ASSERT_TRUE(killed.code == 128 + SIGKILL || killed.code == 0) << killed.err;  // 0: it was faster
+  const Outcome outcome = run("simulate llama3-8b-8-h100 -o out");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(names_in("out"), (std::set<std::string>{"memory.csv", "phases.csv", "resolved-job.yaml", "result.json", "timeline.json"}));
+}
+
+// Each file is one of theirs as a whole.
+TEST_F(OutputFiles, ManyMayWriteToOneFolder) {
+  const Outcome outcome = run_shell(
+      "for seed in 1 2 3 4 5 6; do \"$rehearse\" predict llama3-8b-8-h100 --seed $seed -o out >/dev/null 2>&1 & done\n"
+      "for job in $(jobs -p); do wait $job || exit 9; done",
+      folder_.path());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(names_in("out"), (std::set<std::string>{"phases.csv", "resolved-job.yaml", "result.json"}));
+  const auto seed = nlohmann::json::parse(content_of(at("out/result.json"))).at("seed").get<int>();
+  EXPECT_TRUE(seed >= 1 && seed <= 6) << seed;
 }
 
 TEST_F(OutputFiles, WrongInputLeavesNoFolder) {

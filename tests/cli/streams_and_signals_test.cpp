@@ -25,6 +25,34 @@ TEST(Streams, AFullDiskIsAnError) {
   EXPECT_NE(outcome.err.find("cannot write to standard output: No space left on device"), std::string::npos) << outcome.err;
 }
 
+TEST(Streams, AFullDiskIsAnErrorForHelpToo) {
+  for (const std::string arguments : {"--help", "predict --help", "--version"}) {
+    const TemporaryFolder folder;
+    const Outcome outcome = run_shell("\"$rehearse\" " + arguments + " >/dev/full", folder.path());
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_NE(outcome.err.find("No space left on device"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(Streams, ClosedStreamsAreNoCrash) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(run_shell("exec \"$rehearse\" list models >&-", folder.path()).code, 2);
+  EXPECT_EQ(run_shell("exec \"$rehearse\" list models >/dev/null 2>&-", folder.path()).code, 0);
+  EXPECT_EQ(run_shell("exec \"$rehearse\" predict no-such-job 2>&-", folder.path()).code, 2);
+}
+
+TEST(Streams, NoLocaleChangesAByte) {
+  const TemporaryFolder folder;
+  const std::string command = "exec \"$rehearse\" compare llama3-8b-8-h100 --set batch.global=64";
+  const Outcome plain = run_shell("export LC_ALL=C\n" + command, folder.path());
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  for (const std::string locale : {"de_DE.UTF-8", "C.UTF-8", "tr_TR.UTF-8", "no such locale"}) {
+    const Outcome other = run_shell("export LC_ALL='" + locale + "' LANG='" + locale + "'\n" + command, folder.path());
+    EXPECT_EQ(other.code, 0) << locale << "\n" << other.err;
+    EXPECT_EQ(other.out, plain.out) << locale;
+  }
+}
+
 TEST(Streams, NoColourAndNoBarWhenNotOnATerminal) {
   const Outcome outcome = run_program("simulate llama3-8b-8-h100");
   ASSERT_EQ(outcome.code, 0) << outcome.err;

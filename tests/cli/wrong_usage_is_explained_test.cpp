@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/cli/program.hpp"
 
 namespace rehearse::cli {
@@ -41,7 +43,39 @@ TEST(WrongUsage, NumbersMustBeNumbers) {
   expect_refused("predict llama3-8b-8-h100 --seed 7x", "--seed takes a whole number");
   expect_refused("compare llama3-8b-8-h100 --tolerance nan", "--tolerance takes a percentage");
   expect_refused("compare llama3-8b-8-h100 --tolerance -5", "--tolerance takes a percentage");
-  expect_refused("topology dgx-a100-80g-hdr200 --gpus 0", "--gpus");
+  for (const std::string gpus : {"0", "-1", "abc", "2.5", "1e9", "nan"}) {
+    expect_refused("topology dgx-a100-80g-hdr200 --gpus " + gpus, "--gpus takes a whole number from 1 to 1000000, not '");
+  }
+}
+
+TEST(WrongUsage, AnEmptyTextIsNoNumber) {
+  expect_refused("topology dgx-a100-80g-hdr200 --gpus ''", "--gpus: needs a number");
+  expect_refused("predict llama3-8b-8-h100 --seed ''", "--seed: needs a number");
+}
+
+TEST(WrongUsage, NumbersAreWrittenAsInJobFiles) {
+  const Outcome outcome = run_program("topology dgx-a100-80g-hdr200 --gpus 1.6e1");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("dgx-a100-80g-hdr200: 16 x ")) << outcome.out;
+}
+
+TEST(WrongUsage, TheGpuOfAClusterIsLookedUp) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "c.yaml")
+      << "gpu: a100-sxm4-80\ngpus_per_node: 8\nintra_node: {kind: nvswitch, bandwidth: 300 GB/s, latency: "
+         "2 us}\nhost: {bandwidth: 25 GB/s, latency: 10 us}\n";
+  const Outcome outcome = run_shell("exec \"$rehearse\" topology c.yaml", folder.path());
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.err.starts_with("c.yaml:1:6: error: unknown gpu 'a100-sxm4-80'")) << outcome.err;
+}
+
+TEST(WrongUsage, ADataFolderThatIsNoneIsRefused) {
+  const TemporaryFolder folder;
+  for (const std::string what : {"list models", "list scenarios", "predict llama3-8b-8-h100", "topology dgx-a100-80g-hdr200"}) {
+    const Outcome outcome = run_shell("export REHEARSE_DATA=/none\nexec \"$rehearse\" " + what, folder.path());
+    EXPECT_EQ(outcome.code, 2) << what;
+    EXPECT_TRUE(outcome.err.starts_with("error: REHEARSE_DATA: there are no folders workloads and platforms in '/none'")) << outcome.err;
+  }
 }
 
 TEST(WrongUsage, ASetWithoutAValueIsRefused) {

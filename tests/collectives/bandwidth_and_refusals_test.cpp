@@ -43,8 +43,9 @@ TEST(BandwidthIsAsNcclTestsPrintIt, a_bandwidth_needs_a_time) {
   EXPECT_THROW((void)nccl_bandwidth(CollectiveKind::all_reduce, 0, 1, 1), std::invalid_argument);
 }
 
-TEST(CollectivesAreFoundByName, the_four_of_them) {
-  EXPECT_EQ(CollectiveRegistry::names(), (std::vector<std::string>{"halving-doubling", "hierarchical", "ring", "tree"}));
+TEST(CollectivesAreFoundByName, all_of_them) {
+  EXPECT_EQ(CollectiveRegistry::names(),
+            (std::vector<std::string>{"binomial", "direct", "halving-doubling", "hierarchical", "nvls", "nvls-tree", "ring", "tree"}));
   EXPECT_EQ(workloads::name_of(CollectiveKind::all_reduce), "all-reduce");
   EXPECT_EQ(workloads::name_of(CollectiveKind::all_gather), "all-gather");
   EXPECT_EQ(workloads::name_of(CollectiveKind::reduce_scatter), "reduce-scatter");
@@ -70,15 +71,23 @@ std::string refusal(const Action& action) {
   return "";
 }
 
+// One that it serves: NVLSTree goes between domains, all others inside one.
+GroupShape group_for(const std::string& algorithm) {
+  GroupShape group = algorithm == "nvls-tree" ? blocks(2, 4) : one_domain(4);
+  group.switch_reduces = true;
+  return group;
+}
+
 // What is not supported is refused by both members alike, and what is supported by neither.
 TEST(CollectivesRefuse, kinds_they_do_not_have) {
   for (const std::string& name : CollectiveRegistry::names()) {
     const auto& collective = CollectiveRegistry::get(name);
     for (const CollectiveKind kind : all_kinds()) {
       const std::string message = collective.supports(kind) ? "" : "'" + name + "' has no " + std::string(workloads::name_of(kind));
-      const auto rounds = refusal([&] { (void)collective.rounds(kind, blocks(2, 2), 1); });
-      const auto form = refusal([&] { (void)collective.closed_form(kind, blocks(2, 2), 1); });
-      const auto volumes = refusal([&] { (void)collective.volumes(kind, blocks(2, 2), 1); });
+      const GroupShape group = group_for(name);
+      const auto rounds = refusal([&] { (void)collective.rounds(kind, group, 1); });
+      const auto form = refusal([&] { (void)collective.closed_form(kind, group, 1); });
+      const auto volumes = refusal([&] { (void)collective.volumes(kind, group, 1); });
       for (const std::string& said : {rounds, form, volumes}) {
         EXPECT_NE(said.find(message), std::string::npos) << said;
         EXPECT_EQ(said.empty(), message.empty()) << said;
@@ -87,12 +96,22 @@ TEST(CollectivesRefuse, kinds_they_do_not_have) {
   }
 }
 
-TEST(CollectivesRefuse, hierarchical_on_uneven_domains) {
-  const auto& hierarchical = CollectiveRegistry::get("hierarchical");
-  const auto said = refusal([&] { (void)hierarchical.rounds(CollectiveKind::all_reduce, domains_of({4, 2}), 1); });
-  EXPECT_NE(said.find("collective 'hierarchical' needs as many members in every domain"), std::string::npos) << said;
-  EXPECT_NE(said.find("between 2 and 4 members"), std::string::npos) << said;
-  EXPECT_EQ(refusal([&] { (void)hierarchical.closed_form(CollectiveKind::all_reduce, domains_of({4, 2}), 1); }), said);
+TEST(CollectivesRefuse, direct_between_domains) {
+  const auto& direct = CollectiveRegistry::get("direct");
+  const auto said = refusal([&] { (void)direct.rounds(CollectiveKind::all_reduce, blocks(2, 4), 1); });
+  EXPECT_NE(said.find("collective 'direct' stays inside one domain"), std::string::npos) << said;
+  EXPECT_NE(said.find("2 domains"), std::string::npos) << said;
+  EXPECT_EQ(refusal([&] { (void)direct.closed_form(CollectiveKind::all_reduce, blocks(2, 4), 1); }), said);
+  EXPECT_EQ(refusal([&] { (void)direct.rounds(CollectiveKind::all_to_all, blocks(2, 4), 1); }), "");
+  EXPECT_NE(refusal([&] { (void)direct.rounds(CollectiveKind::all_to_all, domains_of({4, 2}), 1); }), "");
+}
+
+TEST(CollectivesRefuse, what_the_switch_cannot_do) {
+  for (const char* name : {"nvls", "nvls-tree"}) {
+    const auto said = refusal([&] { (void)CollectiveRegistry::get(name).rounds(CollectiveKind::all_reduce, blocks(2, 4), 1); });
+    EXPECT_NE(said.find("intra_node.in_network"), std::string::npos) << said;
+    EXPECT_FALSE(CollectiveRegistry::get(name).fits(CollectiveKind::all_reduce, blocks(2, 4)));
+  }
 }
 
 TEST(CollectivesRefuse, malformed_groups_and_strange_roots) {

@@ -56,8 +56,10 @@ TEST(EveryByteIsCounted, in_the_other_collectives) {
     EXPECT_NEAR(total(flatten(rounds_of("ring", CollectiveKind::all_to_all, group.shape))), buffer * (n - 1), rounding * buffer * n)
         << group.name;
     EXPECT_DOUBLE_EQ(total(flatten(rounds_of("ring", CollectiveKind::send_recv, group.shape))), n > 1 ? buffer * n : 0) << group.name;
-    EXPECT_DOUBLE_EQ(total(flatten(rounds_of("tree", CollectiveKind::broadcast, group.shape))), buffer * (n - 1)) << group.name;
-    EXPECT_DOUBLE_EQ(total(flatten(rounds_of("tree", CollectiveKind::all_reduce, group.shape))), 2 * buffer * (n - 1)) << group.name;
+    EXPECT_DOUBLE_EQ(total(flatten(rounds_of("binomial", CollectiveKind::broadcast, group.shape))), buffer * (n - 1)) << group.name;
+    EXPECT_DOUBLE_EQ(total(flatten(rounds_of("binomial", CollectiveKind::all_reduce, group.shape))), 2 * buffer * (n - 1)) << group.name;
+    EXPECT_NEAR(total(flatten(rounds_of("tree", CollectiveKind::all_reduce, group.shape))), 2 * buffer * (n - 1), rounding * buffer * n)
+        << group.name;
   }
 }
 
@@ -74,10 +76,47 @@ TEST(EveryByteIsCounted, closed_forms_name_the_load_of_the_busiest_port) {
     for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
       expect_busiest_ports("ring", kind, group);
       if (group.shape.uniform()) expect_busiest_ports("hierarchical", kind, group);
+      if (group.shape.domains() == 1) expect_busiest_ports("direct", kind, group);
     }
     if (group.shape.uniform()) expect_busiest_ports("ring", CollectiveKind::all_to_all, group);
     if (group.shape.uniform()) expect_busiest_ports("hierarchical", CollectiveKind::all_to_all, group);
     expect_busiest_ports("ring", CollectiveKind::send_recv, group);
+    if (group.shape.uniform()) expect_busiest_ports("direct", CollectiveKind::all_to_all, group);
+  }
+}
+
+// S/n over every link of a mesh of n; 1/(n-1) or 1/(n-2) of a lap over every link that a channel of the ring uses.
+TEST(EveryByteIsCounted, on_every_link_of_a_mesh) {
+  for (const NamedGroup& group : meshes(small_groups())) {
+    for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+      expect_busiest_ports("ring", kind, group);
+      if (group.shape.uniform()) expect_busiest_ports("hierarchical", kind, group);
+      if (group.shape.domains() == 1) expect_busiest_ports("direct", kind, group);
+    }
+    if (!group.shape.uniform()) continue;
+    expect_busiest_ports("direct", CollectiveKind::all_to_all, group);
+    // In one domain it is the pairwise exchange, one link after the other.
+    if (group.shape.domains() > 1) expect_busiest_ports("hierarchical", CollectiveKind::all_to_all, group);
+  }
+}
+
+// 8 members, S = 1: 2/8 over each of 56 links with direct exchanges; 14/8 over 6 rings of 8 links.
+TEST(EveryByteIsCounted, a_mesh_of_eight_has_seven_links_at_a_member_to_share_an_all_reduce) {
+  const GroupShape mesh{.size = 8, .domain = std::vector<int>(8, 0), .mesh = true};
+  EXPECT_DOUBLE_EQ(CollectiveRegistry::get("direct").closed_form(CollectiveKind::all_reduce, mesh, 1).intra_bytes, 2.0 / 8);
+  EXPECT_DOUBLE_EQ(CollectiveRegistry::get("ring").closed_form(CollectiveKind::all_reduce, mesh, 1).intra_bytes, 14.0 / 8 / 6);
+  EXPECT_DOUBLE_EQ(CollectiveRegistry::get("ring").closed_form(CollectiveKind::all_reduce, one_domain(8), 1).intra_bytes, 14.0 / 8);
+}
+
+TEST(EveryByteIsCounted, rings_of_a_mesh_share_no_link) {
+  for (int n = 3; n <= 33; ++n) {
+    const GroupShape mesh{.size = n, .domain = std::vector<int>(static_cast<std::size_t>(n), 0), .mesh = true};
+    std::set<std::pair<int, int>> links;
+    const std::vector<Round> rounds = rounds_of("ring", CollectiveKind::all_gather, mesh);
+    for (const Transfer& t : rounds.front().transfers) {
+      EXPECT_TRUE(links.emplace(t.from, t.to).second) << n << " members, " << t.from << " to " << t.to;
+    }
+    EXPECT_EQ(static_cast<int>(links.size()), n * (n % 2 == 0 ? n - 2 : n - 1));
   }
 }
 
@@ -112,9 +151,35 @@ TEST(EveryByteIsCounted, numbers_of_rounds) {
     EXPECT_EQ(count("ring", CollectiveKind::send_recv), n > 1 ? 1 : 0);
     EXPECT_EQ(count("halving-doubling", CollectiveKind::all_gather), log2_up(n));
     EXPECT_EQ(count("halving-doubling", CollectiveKind::all_reduce), 2 * log2_up(n));
-    EXPECT_EQ(count("tree", CollectiveKind::broadcast), log2_up(n));
-    EXPECT_EQ(count("tree", CollectiveKind::all_reduce), 2 * log2_up(n));
+    EXPECT_EQ(count("binomial", CollectiveKind::broadcast), log2_up(n));
+    EXPECT_EQ(count("binomial", CollectiveKind::all_reduce), 2 * log2_up(n));
   }
+}
+
+TEST(EveryByteIsCounted, by_trees_and_switches) {
+  for (const NamedGroup& group : small_groups()) expect_busiest_ports("tree", CollectiveKind::all_reduce, group);
+  for (const NamedGroup& group : meshes(small_groups())) expect_busiest_ports("tree", CollectiveKind::all_reduce, group);
+  for (const NamedGroup& group : with_reducing_switches(small_groups())) {
+    for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+      for (const std::string algorithm : {"nvls", "nvls-tree"}) {
+        if (serves(algorithm, kind, group.shape)) expect_busiest_ports(algorithm, kind, group);
+      }
+    }
+  }
+}
+
+// Both halves of the buffer up and down: 2S through the NIC of a domain of one that has a parent and two children in one tree; depth log2.
+TEST(EveryByteIsCounted, double_binary_trees_carry_twice_the_buffer_and_are_as_deep_as_the_logarithm) {
+  for (int domains = 4; domains <= 64; ++domains) {
+    const ClosedForm form = CollectiveRegistry::get("tree").closed_form(CollectiveKind::all_reduce, blocks(domains, 1), buffer);
+    EXPECT_LE(form.inter_bytes, (domains % 2 == 0 ? 2 : 2.5) * buffer) << domains;
+    EXPECT_LE(form.rounds_inter, 2 * log2_up(domains)) << domains;
+  }
+  const ClosedForm form = CollectiveRegistry::get("tree").closed_form(CollectiveKind::all_reduce, blocks(64, 8), buffer);
+  EXPECT_DOUBLE_EQ(form.inter_bytes, 2 * buffer / 8);
+  EXPECT_DOUBLE_EQ(form.intra_bytes, 2 * buffer * 7 / 8);
+  EXPECT_EQ(form.rounds_inter, 2 * 6);
+  EXPECT_EQ(form.rounds_intra, 2 * 7);
 }
 
 // 4 domains of 8: per member 7/8 of the ring's volume over the scale-up port and 1/8 over its NIC.

@@ -20,7 +20,10 @@ void check_data(const std::string& algorithm, const NamedGroup& group, Collectiv
 }
 
 void check_all_groups(const std::string& algorithm) {
-  for (const NamedGroup& group : many_groups()) {
+  auto groups = many_groups();
+  for (const NamedGroup& group : meshes(small_groups())) groups.push_back(group);
+  for (const NamedGroup& group : with_reducing_switches(small_groups())) groups.push_back(group);
+  for (const NamedGroup& group : groups) {
     for (const CollectiveKind kind : all_kinds()) {
       if (!serves(algorithm, kind, group.shape)) continue;
       check_data(algorithm, group, kind, 0);
@@ -32,6 +35,10 @@ void check_all_groups(const std::string& algorithm) {
 
 TEST(EverybodyEndsWithTheRightData, ring) { check_all_groups("ring"); }
 TEST(EverybodyEndsWithTheRightData, halving_doubling) { check_all_groups("halving-doubling"); }
+TEST(EverybodyEndsWithTheRightData, direct) { check_all_groups("direct"); }
+TEST(EverybodyEndsWithTheRightData, binomial) { check_all_groups("binomial"); }
+TEST(EverybodyEndsWithTheRightData, nvls) { check_all_groups("nvls"); }
+TEST(EverybodyEndsWithTheRightData, nvls_tree) { check_all_groups("nvls-tree"); }
 TEST(EverybodyEndsWithTheRightData, tree) { check_all_groups("tree"); }
 TEST(EverybodyEndsWithTheRightData, hierarchical) { check_all_groups("hierarchical"); }
 

@@ -44,12 +44,16 @@ void expect_exact(const std::string& algorithm, CollectiveKind kind, const Named
   EXPECT_NEAR(t.executed, t.closed, rounding * t.closed) << what(algorithm, kind, group);
 }
 
+constexpr auto chunks = workloads::Pace::chunks;
+
+// Those that send small chunks along all edges at once have a test of their own below.
 template <class Check>
 void for_each_case(const std::vector<std::string>& algorithms, const std::vector<NamedGroup>& groups, const Check& check) {
   for (const std::string& algorithm : algorithms) {
     for (const NamedGroup& group : groups) {
       for (const CollectiveKind kind : all_kinds()) {
-        if (serves(algorithm, kind, group.shape)) check(algorithm, kind, group);
+        const auto& collective = CollectiveRegistry::get(algorithm);
+        if (collective.serves(kind, group.shape) && collective.pace(kind, group.shape) != chunks) check(algorithm, kind, group);
       }
     }
   }
@@ -90,6 +94,15 @@ TEST(ExecutedTimeIsClosedForm, where_all_ports_are_alike) {
       [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) { expect_exact(algorithm, kind, group, buffer, both); });
 }
 
+TEST(ExecutedTimeIsClosedForm, in_a_mesh) {
+  for_each_case(
+      CollectiveRegistry::names(), meshes(single_level_groups()),
+      [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) { expect_exact(algorithm, kind, group, buffer, both); });
+  for_each_case(
+      {"hierarchical", "direct"}, meshes(uniform_groups({2, 3, 4}, {2, 3, 4, 8})),
+      [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) { expect_exact(algorithm, kind, group, buffer, both); });
+}
+
 TEST(ExecutedTimeIsClosedForm, of_hierarchical_everywhere) {
   for_each_case({"hierarchical"}, uniform_groups({2, 3, 4}, {2, 3, 4, 8}),
                 [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) {
@@ -101,7 +114,7 @@ TEST(ExecutedTimeIsClosedForm, of_hierarchical_everywhere) {
 // Powers of two: a distance stays inside all domains or crosses everywhere, so no round mixes ports.
 TEST(ExecutedTimeIsClosedForm, of_logarithmic_algorithms_on_powers_of_two) {
   for_each_case(
-      {"halving-doubling", "tree"}, uniform_groups({2, 4}, {2, 4, 8}),
+      {"halving-doubling", "binomial"}, uniform_groups({2, 4}, {2, 4, 8}),
       [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) { expect_exact(algorithm, kind, group, buffer, both); });
 }
 
@@ -155,8 +168,52 @@ TEST(ExecutedTimeIsClosedForm, of_rings_when_all_flows_run_at_once) {
   for_each_case({"ring"}, groups, expect_exact_at_once);
 }
 
+TEST(ExecutedTimeIsClosedForm, of_rings_in_a_mesh_when_all_flows_run_at_once) {
+  for_each_case({"ring"}, meshes(single_level_groups()), [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) {
+    if (CollectiveRegistry::get(algorithm).pace(kind, group.shape) == workloads::Pace::even) expect_exact_at_once(algorithm, kind, group);
+  });
+}
+
+// Uneven domains of 4 and 8, 8 and 64, 9 and 6 members are cut into blocks of 4, 8, 3: rings across them pass through several blocks of a
+// domain and never take longer than their form.
+TEST(ExecutedTimeIsClosedForm, or_less_of_hierarchical_in_uneven_domains) {
+  for (const auto& sizes : std::vector<std::vector<int>>{{4, 8}, {8, 64}, {9, 6}, {6, 3, 3}, {4, 4, 2}}) {
+    const NamedGroup group{"uneven domains from " + std::to_string(sizes.front()), domains_of(sizes)};
+    for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+      const Times t = times("hierarchical", kind, group.shape, buffer, both);
+      EXPECT_LE(t.executed, t.closed * (1 + rounding)) << what("hierarchical", kind, group);
+      EXPECT_GE(t.executed, t.busiest_port * (1 - rounding)) << what("hierarchical", kind, group);
+      expect_exact("hierarchical", kind, group, 0, latency_only);
+    }
+  }
+}
+
 TEST(ExecutedTimeIsClosedForm, of_halving_doubling_in_one_domain_when_all_flows_run_at_once) {
   for_each_case({"halving-doubling"}, single_level_groups(), expect_exact_at_once);
+}
+
+// Chunks on all edges at once: the latency of an empty buffer round by round, and the load of the busiest port.
+void expect_pipelined(const std::string& algorithm, const NamedGroup& group) {
+  const auto& collective = CollectiveRegistry::get(algorithm);
+  const auto kind = CollectiveKind::all_reduce;
+  expect_exact_at_once(algorithm, kind, group);
+  auto form = collective.closed_form(kind, group.shape, 0);
+  if (form.rounds_switch > 0) return;
+  const double executed = execute(collective.rounds(kind, group.shape, 0), group.shape, latency_only);
+  EXPECT_NEAR(executed, alphas(form, latency_only), rounding * executed) << what(algorithm, kind, group);
+}
+
+TEST(ExecutedTimeIsClosedForm, of_trees_and_reducing_switches) {
+  auto groups = uniform_groups({2, 3, 4, 5, 7, 8}, {2, 3, 8});
+  for (const NamedGroup& group : single_level_groups()) groups.push_back(group);
+  for (const NamedGroup& group : groups) {
+    if (group.shape.size > 1) expect_pipelined("tree", group);
+  }
+  for (const NamedGroup& group : with_reducing_switches(groups)) {
+    for (const char* algorithm : {"nvls", "nvls-tree"}) {
+      if (group.shape.size > 1 && serves(algorithm, CollectiveKind::all_reduce, group.shape)) expect_pipelined(algorithm, group);
+    }
+  }
 }
 
 // 3 domains of 4, all-gather: 11 hops in a row, 3 of them between domains. T = 8*1 us + 3*5 us.

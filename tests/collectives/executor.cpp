@@ -147,7 +147,7 @@ class Execution {
     }
     for (const std::size_t flow : flows_) {
       const auto used = ports_.of(transfers_[flow]);
-      if (rates.contains(flow) || (!tight.contains(used[0]) && !tight.contains(used[1]))) continue;
+      if (rates.contains(flow) || std::ranges::none_of(used, [&](const Port& port) { return tight.contains(port); })) continue;
       rates[flow] = share;
       for (const Port& port : used) {
         load[port].capacity -= share;

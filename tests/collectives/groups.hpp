@@ -35,9 +35,9 @@ inline workloads::GroupShape dealt(int size, int domains) {
   return group;
 }
 
-inline std::vector<NamedGroup> many_groups() {
+inline std::vector<NamedGroup> groups_up_to(int most) {
   std::vector<NamedGroup> out;
-  for (int n = 1; n <= 64; ++n) {
+  for (int n = 1; n <= most; ++n) {
     out.push_back({"one domain of " + std::to_string(n), one_domain(n)});
     out.push_back({std::to_string(n) + " domains of 1", blocks(n, 1)});
     for (const int domains : {2, 3, 5, 8}) {
@@ -51,15 +51,34 @@ inline std::vector<NamedGroup> many_groups() {
   return out;
 }
 
+inline std::vector<NamedGroup> many_groups() { return groups_up_to(64); }
+inline std::vector<NamedGroup> small_groups() { return groups_up_to(24); }
+
 inline std::vector<workloads::CollectiveKind> all_kinds() {
   using enum workloads::CollectiveKind;
   return {all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv};
 }
 
-// hierarchical refuses uneven groups of several levels.
 inline bool serves(const std::string& algorithm, workloads::CollectiveKind kind, const workloads::GroupShape& group) {
-  const bool refused = algorithm == "hierarchical" && !group.uniform();
-  return workloads::CollectiveRegistry::get(algorithm).supports(kind) && !refused;
+  return workloads::CollectiveRegistry::get(algorithm).serves(kind, group);
+}
+
+// The same groups with direct links inside their domains.
+inline std::vector<NamedGroup> meshes(std::vector<NamedGroup> groups) {
+  for (NamedGroup& group : groups) {
+    group.name += ", meshes";
+    group.shape.mesh = true;
+  }
+  return groups;
+}
+
+// The same groups with switches that reduce.
+inline std::vector<NamedGroup> with_reducing_switches(std::vector<NamedGroup> groups) {
+  for (NamedGroup& group : groups) {
+    group.name += ", switches that reduce";
+    group.shape.switch_reduces = true;
+  }
+  return groups;
 }
 
 }  // namespace rehearse::tests

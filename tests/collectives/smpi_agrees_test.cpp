@@ -100,11 +100,11 @@ TEST(SmpiAgrees, on_rabenseifner_all_reduce) {
 }
 
 TEST(SmpiAgrees, on_binomial_broadcast) {
-  expect_agreement_for({"tree", CollectiveKind::broadcast, "broadcast", "bcast:binomial_tree"}, any_size);
+  expect_agreement_for({"binomial", CollectiveKind::broadcast, "broadcast", "bcast:binomial_tree"}, any_size);
 }
 
 TEST(SmpiAgrees, on_reduce_and_broadcast_by_binomial_trees) {
-  expect_agreement_for({"tree", CollectiveKind::all_reduce, "all-reduce", "allreduce:redbcast reduce:binomial bcast:binomial_tree"},
+  expect_agreement_for({"binomial", CollectiveKind::all_reduce, "all-reduce", "allreduce:redbcast reduce:binomial bcast:binomial_tree"},
                        any_size);
 }
 

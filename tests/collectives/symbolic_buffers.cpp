@@ -35,6 +35,7 @@ class Exercise {
         n_(static_cast<std::size_t>(group.size)),
         bytes_(bytes),
         root_(static_cast<std::size_t>(root)),
+        domain_(group.domain),
         position_(positions(group)) {}
 
   std::string run(const std::vector<Round>& rounds) {
@@ -109,12 +110,28 @@ class Exercise {
 
   // Everything is sent before anything arrives: within a round nobody passes on what it gets.
   std::string play(const Round& round) {
+    std::vector<Transfer> transfers;
+    for (const Transfer& t : round.transfers) {
+      for (const Transfer& each : spelt_out(t)) transfers.push_back(each);
+    }
     std::vector<Buffer> sent;
-    for (const Transfer& t : round.transfers) sent.push_back(payload(t));
+    for (const Transfer& t : transfers) sent.push_back(payload(t));
     for (std::size_t i = 0; i < sent.size(); ++i) {
-      if (auto fault = receive(round.transfers[i], sent[i]); !fault.empty()) return fault;
+      if (auto fault = receive(transfers[i], sent[i]); !fault.empty()) return fault;
     }
     return "";
+  }
+
+  // What a switch does, as transfers between the members of the domain.
+  [[nodiscard]] std::vector<Transfer> spelt_out(const Transfer& t) const {
+    if (t.in_switch == workloads::InSwitch::nothing) return {t};
+    std::vector<Transfer> out;
+    for (std::size_t member = 0; member < n_; ++member) {
+      if (static_cast<int>(member) == t.to || domain_[member] != domain_[static_cast<std::size_t>(t.to)]) continue;
+      Transfer& each = out.emplace_back(t);
+      (t.in_switch == workloads::InSwitch::reduction ? each.from : each.to) = static_cast<int>(member);
+    }
+    return out;
   }
 
   [[nodiscard]] std::vector<Buffer>& share(const Transfer& t) { return state_[shares_ > 1 ? static_cast<std::size_t>(t.channel) : 0]; }
@@ -161,7 +178,7 @@ class Exercise {
   std::size_t n_;
   double bytes_;
   std::size_t root_;
-  std::vector<int> position_;
+  std::vector<int> domain_, position_;
   std::size_t shares_ = 1;
   std::vector<std::vector<Buffer>> state_;  // [channel's share of the buffer][member]
 };

@@ -30,6 +30,21 @@ TEST(IsADocumentRefused, merge_keys_anchors_tags) {
   EXPECT_TRUE(mentions(loading("a: !int 3\n"), "tags"));
 }
 
+TEST(IsADocumentRefused, json_that_was_cut_off) {
+  const auto reading = [](const std::string& text) { return refusal_of([&] { return Node::load_text(text, "config.json"); }); };
+  EXPECT_EQ(reading("{\"a\": [1,\n  {\"b\": 2}"),
+            "config.json:1:7: error: the file ends before this '[' is closed\n    1 | {\"a\": [1,\n      |       ^\n"
+            "  is the file complete?");
+  EXPECT_TRUE(mentions(reading("{\"a\": \"half of a te"), "config.json:1:7: error: the file ends before this '\"' is closed"));
+  EXPECT_TRUE(mentions(reading("{\"a\""), "config.json:1:1: error: the file ends before this '{' is closed"));
+  EXPECT_EQ(reading("{\"a\": \"}]{ \\\" \\\\\", \"b\": [1, {}]}"), "(accepted)");
+}
+
+TEST(IsADocumentRefused, lines_are_shown_without_what_moves_the_cursor) {
+  const InputError error({"counts.csv", 1, 1}, "no table", "\033[2Jgone\tx");
+  EXPECT_STREQ(error.what(), "counts.csv:1:1: error: no table\n    1 | ?[2Jgone\tx\n      | ^");
+}
+
 TEST(IsADocumentRefused, none_or_several) {
   EXPECT_EQ(loading(""), "t: error: the document is empty");
   EXPECT_EQ(loading("# only this\n"), "t: error: the document is empty");

@@ -37,6 +37,9 @@ TEST(IsAScalarWhatItSays, what_is_no_whole_number) {
   for (const char* text : {"1.5", "eight", "0x10", "1_000", "1e-3", ".nan", ".inf", "true", "\"8\"", "8 GPUs", "+", "1e", "--1"}) {
     EXPECT_NE(refusal_of([&] { return value(text).as_int(-most, most); }).find("x must be"), std::string::npos) << text;
   }
+  // Digits alone are exact beyond 2^53, where doubles are not.
+  EXPECT_EQ(value("9007199254740993").as_int(0, most), 9007199254740993);
+  EXPECT_NE(refusal_of([] { return value("9007199254740993").as_int(0, 9007199254740992); }), "(accepted)");
   EXPECT_NE(refusal_of([] { return value("9007199254740993e3").as_int(0, most); }).find("whole number"), std::string::npos);
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "config/data_dir.hpp"
+#include "tests/config/refusal.hpp"
 
 namespace rehearse::config {
 namespace {
@@ -15,8 +16,16 @@ TEST(WhereIsTheData, the_source_tree_unless_told_otherwise) {
   EXPECT_EQ(data_dir(), REHEARSE_SOURCE_DIR);
   setenv("REHEARSE_DATA", "", 1);
   EXPECT_EQ(data_dir(), REHEARSE_SOURCE_DIR);
+  const std::string other = std::string(REHEARSE_SOURCE_DIR) + "/tests/job/data";
+  setenv("REHEARSE_DATA", other.c_str(), 1);
+  EXPECT_EQ(data_dir(), other);
+}
+
+TEST(WhereIsTheData, a_folder_without_it_is_refused) {
   setenv("REHEARSE_DATA", "/elsewhere", 1);
-  EXPECT_EQ(data_dir(), "/elsewhere");
+  EXPECT_EQ(refusal_of([] { return data_names("workloads/models"); }),
+            "error: REHEARSE_DATA: there are no folders workloads and platforms in '/elsewhere'\n"
+            "  set REHEARSE_DATA to the folder that holds them, workloads/ and platforms/");
 }
 
 TEST(WhereIsTheData, names_are_sorted_files) {

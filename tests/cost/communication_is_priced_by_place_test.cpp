@@ -92,14 +92,41 @@ TEST(CommunicationPrice, NodesOfOneSupernodeUseItsLinks) {
   EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::tp, 8e8), ranks(8)).seconds(), 7 * 3e-6 + 7e8 / 240e9);
 }
 
-// NCCL's choice: the tree wins where alpha counts, the ring where bytes do.
+// NCCL's choice: the tree wins where alpha counts, the ring where bytes do: 2 S / 8 through a NIC against 2 (63/64) S / 8.
 TEST(CommunicationPrice, AutoTakesTheFasterOfRingAndTree) {
   const CommunicationModel model(cluster(), plan(1, 64, 1), "auto");
   const auto all_reduce = [](double bytes) {
     return workloads::Communication{"x", CollectiveKind::all_reduce, GroupKind::dp_cp, bytes, workloads::Pass::update};
   };
   EXPECT_EQ(model.price(all_reduce(1024), ranks(64)).algorithm, "tree");
-  EXPECT_EQ(model.price(all_reduce(1e9), ranks(64)).algorithm, "ring");
+  EXPECT_EQ(model.price(all_reduce(1e11), ranks(64)).algorithm, "ring");
+}
+
+// Of what the library has and the fabric is fit for: direct exchanges need a mesh, two levels need two levels, NVLS a switch that reduces.
+TEST(CommunicationPrice, AutoTakesTheFastestThatFits) {
+  const std::vector<std::string> library{"ring", "tree", "hierarchical", "direct", "nvls"};
+  const auto chosen = [&](const topology::ClusterSpec& c, CollectiveKind kind, double bytes, int gpus) {
+    const workloads::Communication what{"x", kind, GroupKind::dp_cp, bytes, workloads::Pass::update};
+    return CommunicationModel(c, plan(1, gpus, 1), "auto", library).price(what, ranks(gpus)).algorithm;
+  };
+  EXPECT_EQ(chosen(cluster(), CollectiveKind::all_gather, 1e9, 8), "ring");
+  EXPECT_EQ(chosen(cluster(), CollectiveKind::all_gather, 1e6, 64), "hierarchical");
+  topology::ClusterSpec mesh = cluster();
+  mesh.intra_kind = topology::IntraNode::full_mesh;
+  EXPECT_EQ(chosen(mesh, CollectiveKind::all_reduce, 1e9, 8), "direct");
+  topology::ClusterSpec nvls = cluster();
+  nvls.in_switch = nvls.intra;
+  EXPECT_EQ(chosen(nvls, CollectiveKind::all_reduce, 1e9, 8), "nvls");
+  EXPECT_EQ(chosen(nvls, CollectiveKind::all_to_all, 1e9, 8), "ring");
+}
+
+// Every member of a mesh of 8 has a link of 240 GB/s to each of the 7 others: S/8 over each, twice for an all-reduce.
+TEST(CommunicationPrice, AMeshUsesEveryLink) {
+  topology::ClusterSpec mesh = cluster();
+  mesh.intra_kind = topology::IntraNode::full_mesh;
+  const CommunicationModel model(mesh, plan(8, 1, 1), "direct");
+  EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::tp, 8e8), ranks(8)).seconds(), 3e-6 + 1e8 / 240e9);
+  EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::tp, 4e8), ranks(4)).seconds(), 3e-6 + 1e8 / 240e9);
 }
 
 TEST(CommunicationPrice, AGroupOfOneIsFree) {

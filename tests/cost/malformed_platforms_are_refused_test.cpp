@@ -256,7 +256,8 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
             "s.yaml:5:1: error: unknown key 'isue'\n"
             "    5 | isue: 6 us\n"
             "      | ^\n"
-            "  did you mean 'issue'? known: source, fusions, experts, launch, issue, step, flash, early_stop, zero3_by_tensor, memory");
+            "  did you mean 'issue'? known: source, fusions, experts, launch, issue, step, collectives, flash, early_stop, "
+            "zero3_by_tensor, memory");
 }
 
 TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {

@@ -36,7 +36,7 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
   }
   const workloads::StepGraph graph = std::move(builder).freeze();
   return sim::run_in_child([&] {
-           const sim::CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm);
+           const sim::CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives);
            const sim::Prices prices = sim::price_graph(job, model, graph);
            sim::Machine machine;
            std::vector<sim::HostIndex> hosts;
@@ -52,7 +52,7 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
 double closed_form_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
   std::vector<int> members;
   for (int i = 0; i < n; ++i) members.push_back(i);
-  return sim::CommunicationModel(job.cluster, job.workload, job.simulation.algorithm)
+  return sim::CommunicationModel(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives)
       .price({"x", kind, workloads::GroupKind::dp_cp, bytes, workloads::Pass::update}, members)
       .seconds();
 }
@@ -99,7 +99,9 @@ std::vector<Case> cases() {
       all.push_back({"halving-doubling", kind, fidelity});
       all.push_back({"hierarchical", kind, fidelity});
     }
-    for (const auto kind : {all_reduce, broadcast}) all.push_back({"tree", kind, fidelity});
+    for (const auto kind : {all_reduce, broadcast}) all.push_back({"binomial", kind, fidelity});
+    for (const auto kind : {all_reduce, all_gather, reduce_scatter, broadcast, all_to_all}) all.push_back({"direct", kind, fidelity});
+    all.push_back({"tree", all_reduce, fidelity});
     all.push_back({"ring", broadcast, fidelity});
   }
   // One flow per edge: algorithms whose rounds all load the same ports.
@@ -115,6 +117,50 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, CollectiveAlone, testing::ValuesIn(cases()), case_name);
+
+// A full mesh of 16: rings that share no link, direct exchanges over all links, and what uses one link after the other.
+TEST(CollectiveAloneInAMesh, TakesItsClosedForm) {
+  using enum CollectiveKind;
+  sim::Job job = small_job(16, "{tp: 1, pp: 1, dp: 16}", "{global: 16, micro: 1, sequence: 1024}");
+  job.simulation.all_ranks = true;
+  job.cluster.gpus_per_node = job.cluster.nics_per_node = 16;
+  job.cluster.intra_kind = topology::IntraNode::full_mesh;
+  for (const auto fidelity : {sim::Fidelity::ring, sim::Fidelity::step}) {
+    job.simulation.collectives = fidelity;
+    for (const char* algorithm : {"ring", "direct", "halving-doubling"}) {
+      job.simulation.algorithm = algorithm;
+      for (const auto kind : {all_reduce, all_gather, reduce_scatter, all_to_all}) {
+        for (const int n : {2, 3, 5, 8, 16}) {
+          const double expected = closed_form_s(job, kind, n, 1e8);
+          EXPECT_NEAR(alone_s(job, kind, n, 1e8), expected, 1e-6 * expected) << algorithm << " " << name_of(kind) << ", " << n << " ranks";
+        }
+      }
+    }
+  }
+}
+
+// Nodes of 8 whose switch reduces at 0.7 of a port's rate: one node by nvls, several by nvls-tree.
+TEST(CollectiveAloneInASwitch, TakesItsClosedForm) {
+  using enum CollectiveKind;
+  sim::Job job = small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 1024}");
+  job.simulation.all_ranks = true;
+  job.cluster.in_switch = job.cluster.intra;
+  job.cluster.in_switch.efficiency *= 0.7;
+  job.cluster.in_switch.latency_s = 30e-6;
+  for (const auto kind : {all_reduce, all_gather, reduce_scatter}) {
+    job.simulation.algorithm = "nvls";
+    const double expected = closed_form_s(job, kind, 8, 1e9);
+    // (1 + 1/8) S at 0.7 of the rate, or S for half the work
+    const double volume = kind == all_reduce ? 1.125e9 : 1e9;
+    EXPECT_NEAR(expected, 30e-6 + volume / (0.7 * job.cluster.intra.effective_bytes_per_s()), 1e-9) << name_of(kind);
+    EXPECT_NEAR(alone_s(job, kind, 8, 1e9), expected, 1e-6 * expected) << name_of(kind);
+  }
+  job.simulation.algorithm = "nvls-tree";
+  for (const int n : {16, 32, 64}) {
+    const double expected = closed_form_s(job, all_reduce, n, 1e9);
+    EXPECT_NEAR(alone_s(job, all_reduce, n, 1e9), expected, 1e-6 * expected) << n;
+  }
+}
 
 // Groups over several nodes of 8: NCCL's rings over all NICs.
 TEST(CollectiveAloneAcrossNodes, RingWithOneFlowPerEdge) {

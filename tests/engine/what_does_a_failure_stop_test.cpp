@@ -88,7 +88,7 @@ struct Parts {
   explicit Parts(Job from)
       : job(std::move(from)),
         model(job.cluster, job.workload, "auto"),
-        folding(job.simulation.all_ranks ? workloads::unfolded(job.workload) : fold(job.workload, model, job.simulation.faults)),
+        folding(job.simulation.all_ranks ? workloads::unfolded(job.workload) : fold(job, model).ranks),
         graph(workloads::build_step(job.workload, job.simulation.granularity, folding)),
         prices(price_graph(job, model, graph)) {}
 
@@ -188,7 +188,7 @@ TEST(WhatDoesAFailureStop, folded_as_with_all_ranks) {
         return all;
       }
       const CommunicationModel model(job.cluster, job.workload, "auto");
-      const workloads::Folding folding = fold(job.workload, model, job.simulation.faults);
+      const workloads::Folding folding = fold(job, model).ranks;
       for (std::size_t i = 0; i < 32; ++i) all[i] = after.ranks[folding.class_of[i]].last_s;
       return all;
     });

@@ -14,7 +14,7 @@ namespace rehearse::tests {
 namespace {
 
 sim::Job job_of(const sim::Method& method) {
-  return sim::load_job({std::string(REHEARSE_SOURCE_DIR) + "/workloads/jobs/memfine-64g.yaml", method.sets, {}});
+  return sim::load_job({REHEARSE_SOURCE_DIR "/workloads/jobs/memfine-64g.yaml", method.sets, {}});
 }
 
 double highest_activations(const sim::StepResult& result) {

@@ -1,8 +1,10 @@
 // Senders that differ: do rows add up to what each sender holds, are draws what they claim to be, and does the job's own byte matrix drive
 // the exchange in the formula and on the timeline alike?
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <numeric>
@@ -153,7 +155,8 @@ TEST(Senders, SampledRowsFollowTheLayersPopularity) {
 
 // A file that names senders; one that does not stays what it was.
 TEST(Senders, AreReadFromAFileThatNamesThem) {
-  std::ofstream file("by_sender.csv");
+  const std::string path = testing::TempDir() + "by_sender_" + std::to_string(getpid()) + ".csv";
+  std::ofstream file(path);
   file << "step,layer,microbatch,sender,expert,tokens\n";
   for (int i = 0; i < 2; ++i) {
     for (int sender = 0; sender < ep; ++sender) {
@@ -161,7 +164,8 @@ TEST(Senders, AreReadFromAFileThatNamesThem) {
     }
   }
   file.close();
-  const sim::Job job = job_with("routing: {trace: by_sender.csv}", "", 1);
+  const sim::Job job = job_with("routing: {trace: " + path + "}", "", 1);
+  std::filesystem::remove(path);
   const ExpertLoads loads(job.workload);
   for (int sender = 0; sender < ep; ++sender) {
     double all = 0;

@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(All, ShippedExpertJobs,
 
 // The bound: p16, e64, layer by layer, in less than 30 s and 4 GB.
 TEST(DeepSeekV3, AStepOf2048GpusIsSimulatedQuickly) {
-  const sim::Job job = sim::load_job({std::string(REHEARSE_SOURCE_DIR) + "/workloads/jobs/deepseek-v3-2048-h800.yaml", {}, {}});
+  const sim::Job job = sim::load_job({REHEARSE_SOURCE_DIR "/workloads/jobs/deepseek-v3-2048-h800.yaml", {}, {}});
   const auto start = std::chrono::steady_clock::now();
   EXPECT_GT(sim::simulate_in_child(job).step_s, 0);
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 30);

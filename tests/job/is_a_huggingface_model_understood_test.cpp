@@ -1,5 +1,12 @@
 // Configurations as published beside the weights, shortened to what matters (and some of what does not).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/config/refusal.hpp"
 #include "tests/job/sandbox.hpp"
@@ -32,7 +39,7 @@ TEST_F(IsAHuggingfaceModelUnderstood, llama_is_the_ready_made_llama3_8b) {
   EXPECT_EQ(model.positions, ready.positions);
   EXPECT_EQ(model.biases, ready.biases);
   EXPECT_EQ(model.tied_embeddings, ready.tied_embeddings);
-  EXPECT_EQ(model.name, "huggingface");  // the folder
+  EXPECT_EQ(model.name, "llama");  // the file
 }
 
 TEST_F(IsAHuggingfaceModelUnderstood, gpt2_has_names_of_its_own) {
@@ -102,6 +109,42 @@ TEST_F(IsAHuggingfaceModelUnderstood, what_is_not_understood_is_refused) {
   EXPECT_EQ(first_line(refusal("missing-field")), "huggingface/missing-field.json:1:1: error: missing key 'hidden_size'");
   EXPECT_EQ(first_line(refusal("wrong-activation")),
             "huggingface/wrong-activation.json:1:55: error: hidden_act 'relu2' is not known for this architecture");
+}
+
+// config.json with one field of Mixtral's replaced.
+std::string mixtral_with(const std::string& field, const std::string& value, const std::string& file = "config.json") {
+  std::ostringstream text;
+  text << std::ifstream("huggingface/mixtral.json").rdbuf();
+  nlohmann::json json = nlohmann::json::parse(text.str());
+  json[field] = nlohmann::json::parse(value);
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / fmt::format("rehearse-hf-{}", getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / file) << json;
+  return (folder / file).string();
+}
+
+Model read_file(const std::string& path) { return read_model(config::Node::load_text("hf: " + path, "job.yaml"), ""); }
+
+TEST_F(IsAHuggingfaceModelUnderstood, the_limits_of_the_model_reader_hold) {
+  const auto refusal = [](const std::string& field, const std::string& value) {
+    const std::string path = mixtral_with(field, value);
+    const std::string message = config::refusal_of([&] { return read_file(path); });
+    EXPECT_TRUE(message.starts_with(path + ":1:")) << message;
+    return message.substr(message.find("error: "), message.find('\n') - message.find("error: "));
+  };
+  EXPECT_EQ(refusal("num_hidden_layers", "1000000"), "error: num_hidden_layers must be between 1 and 10000, not 1000000");
+  EXPECT_EQ(refusal("num_experts_per_tok", "100000"), "error: num_experts_per_tok must be between 1 and 8, not 100000");
+  EXPECT_EQ(refusal("num_local_experts", "1"), "error: num_local_experts must be between 2 and 1000000, not 1");
+  EXPECT_EQ(refusal("hidden_size", "1000001"), "error: hidden_size must be between 1 and 1000000, not 1000001");
+  EXPECT_EQ(refusal("vocab_size", "100000001"), "error: vocab_size must be between 1 and 100000000, not 100000001");
+  EXPECT_EQ(refusal("num_key_value_heads", "33"), "error: num_key_value_heads must be between 1 and 32, not 33");
+}
+
+TEST_F(IsAHuggingfaceModelUnderstood, a_model_is_called_what_its_file_says) {
+  EXPECT_EQ(read_file(mixtral_with("_name_or_path", "\"mistralai/Mixtral-8x7B-v0.1\"")).name, "Mixtral-8x7B-v0.1");
+  const std::string path = mixtral_with("_name_or_path", "\"\"");
+  EXPECT_EQ(read_file(path).name, fmt::format("rehearse-hf-{}/config.json", getpid()));
+  EXPECT_EQ(read_file(mixtral_with("_name_or_path", "null", "my-mixtral.json")).name, "my-mixtral");
 }
 
 TEST_F(IsAHuggingfaceModelUnderstood, in_a_job) {

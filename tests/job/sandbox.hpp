@@ -11,7 +11,7 @@ namespace rehearse::sim {
 
 // Paths in messages are relative to tests/job.
 inline void enter_sandbox() {
-  std::filesystem::current_path(std::string(REHEARSE_SOURCE_DIR) + "/tests/job");
+  std::filesystem::current_path(REHEARSE_SOURCE_DIR "/tests/job");
   setenv("REHEARSE_DATA", "data", 1);
 }
 

@@ -43,7 +43,8 @@ TEST_F(WhatHoldsWhenLeftOut, all_gpus_of_the_cluster) {
   const std::string rest = "model: tiny\nbatch: {global: 64, micro: 1, sequence: 2048}\n";
   EXPECT_EQ(read_text(rest + "cluster: pod\n").gpus, 64);  // 8 nodes of 8
   const Job grown = read_text(rest + "cluster: endless\nparallel: {tp: 2, dp: 32}\n");
-  EXPECT_EQ(grown.gpus, 64);  // 2*32: an unlimited cluster has what the layout needs
+  EXPECT_EQ(grown.gpus, 64);                                                         // 2*32: an unlimited cluster has what the layout needs
+  EXPECT_EQ(read_text(rest + "cluster: pod\nparallel: {tp: 2, dp: 8}\n").gpus, 16);  // and so has one with nodes to spare
 }
 
 TEST_F(WhatHoldsWhenLeftOut, the_schedule_follows_the_chunks) {

@@ -43,6 +43,35 @@ TEST_F(WhereDoPartsComeFrom, a_gpu_inside_the_cluster) {
   EXPECT_EQ(job.gpus, 4);
 }
 
+TEST_F(WhereDoPartsComeFrom, an_override_leads_into_what_is_only_named) {
+  const Job job = load_job({"small",
+                            {{"model.layers", "12"},
+                             {"model.hidden", "512"},
+                             {"cluster.nodes", "4"},
+                             {"cluster.gpu.memory", "96 GiB"},
+                             {"software.launch", "9 us"}},
+                            {}});
+  EXPECT_EQ(job.workload.model.name, "tiny (changed)");
+  EXPECT_EQ(job.workload.model.layers, 12);
+  EXPECT_EQ(job.workload.model.hidden, 512);
+  EXPECT_EQ(job.cluster.max_gpus(), 32);
+  EXPECT_EQ(job.cluster.gpu, "card (changed)");
+  EXPECT_EQ(job.gpu.memory_bytes, 96 * 1024.0 * 1024 * 1024);
+  EXPECT_EQ(job.software.name, "megatron-core (changed)");
+  EXPECT_EQ(job.software.launch_s, 9e-6);
+  EXPECT_EQ(load_job({"small", {{"batch.global", "64"}}, {}}).workload.model.name, "tiny");
+}
+
+TEST_F(WhereDoPartsComeFrom, a_wrong_override_of_what_is_only_named) {
+  const auto refusal = [](const std::string& key) {
+    const std::string text = config::refusal_of([&] { return load_job({"small", {{key, "3"}}, {}}); });
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_EQ(refusal("model.layer"), "--set model.layer=3:1:7: error: unknown key 'layer'");
+  EXPECT_EQ(refusal("cluster.gpu.memry"), "--set cluster.gpu.memry=3:1:13: error: unknown key 'memry'");
+  EXPECT_EQ(refusal("modell.layers"), "--set modell.layers=3:1:1: error: unknown key 'modell'");
+}
+
 // The models that come with measured cases carry bookkeeping keys, and win over ready-made ones.
 TEST_F(WhereDoPartsComeFrom, models_beside_measured_cases) {
   const config::Node models = config::Node::load_text(

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include <sstream>
 
 #include "sim/report/output_folder.hpp"
+#include "sim/report/whole_file.hpp"
 #include "tests/report/hand_made.hpp"
 
 namespace rehearse::sim {
@@ -32,13 +34,22 @@ const ReporterRegistry::Registration<Troublesome> registration("zz-troublesome")
 
 class OutputFolderTest : public testing::Test {
  protected:
-  OutputFolderTest() { fs::remove_all(top_); }
+  OutputFolderTest() {
+    fs::remove_all(top_);
+    let_signals_in();
+  }
   ~OutputFolderTest() override { fs::remove_all(top_); }
 
   [[nodiscard]] Report report(const std::string& job_name) const {
     Report made{.job = hand_made_job(), .results = {&result_}, .timeline = &timeline_};
     made.job.name = job_name;
     return made;
+  }
+  // After a run that succeeded they are held until the program ends; this one goes on.
+  static void let_signals_in() {
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
   }
   static std::set<std::string> names_in(const fs::path& folder) {
     std::set<std::string> names;
@@ -80,12 +91,84 @@ TEST_F(OutputFolderTest, AWriteErrorLeavesWhatWasThereBefore) {
   EXPECT_EQ(names_in(top_), all_);
 }
 
-TEST_F(OutputFolderTest, ASignalInTheMiddleWaitsUntilAllIsWritten) {
-  EXPECT_EXIT(OutputFolder(top_.string()).write(report("killed")), testing::KilledBySignal(SIGTERM), "");
-  std::set<std::string> expected = all_;
-  expected.insert("trouble.txt");
-  EXPECT_EQ(names_in(top_), expected);
-  EXPECT_EQ(content(top_ / "trouble.txt"), "half");
+TEST_F(OutputFolderTest, AWriteErrorLeavesNoNewFolder) {
+  EXPECT_THROW(OutputFolder((top_ / "a" / "b").string()).write(report("disk full")), config::InputError);
+  EXPECT_FALSE(fs::exists(top_));
+  fs::create_directories(top_ / "a");
+  EXPECT_THROW(OutputFolder((top_ / "a" / "b").string()).write(report("disk full")), config::InputError);
+  EXPECT_TRUE(fs::exists(top_ / "a"));  // was there before
+  EXPECT_EQ(names_in(top_ / "a"), std::set<std::string>{});
+}
+
+TEST_F(OutputFolderTest, ALinkThatLeadsNowhereStays) {
+  fs::create_directories(top_);
+  fs::create_symlink("/nowhere/at/all", top_ / "link");
+  EXPECT_THROW(OutputFolder((top_ / "link").string()).write(report("fine")), config::InputError);
+  EXPECT_TRUE(fs::is_symlink(top_ / "link"));
+}
+
+// The exit code and the files say the same: either the run was ended and left nothing, or it has succeeded.
+TEST_F(OutputFolderTest, ASignalBeforeTheFilesAreInPlaceLeavesNothing) {
+  EXPECT_EXIT(OutputFolder((top_ / "new").string()).write(report("killed")), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_FALSE(fs::exists(top_));
+  const OutputFolder folder(top_.string());
+  folder.write(report("first"));
+  let_signals_in();
+  EXPECT_EXIT(folder.write(report("killed")), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EQ(names_in(top_), all_);
+  EXPECT_EQ(nlohmann::json::parse(content(top_ / "result.json")).at("job").at("name"), "first");
+}
+
+TEST_F(OutputFolderTest, ASignalAfterwardsComesTooLate) {
+  const auto write_and_signal = [&] {
+    OutputFolder(top_.string()).write(report("fine"));
+    static_cast<void>(std::raise(SIGTERM));
+    std::exit(0);
+  };
+  EXPECT_EXIT(write_and_signal(), testing::ExitedWithCode(0), "");
+  EXPECT_EQ(names_in(top_), all_);
+}
+
+// As with nohup: what would not end the program is no reason to throw its files away.
+TEST_F(OutputFolderTest, AnIgnoredSignalIsIgnored) {
+  const auto write_ignoring = [&] {
+    std::signal(SIGTERM, SIG_IGN);
+    OutputFolder(top_.string()).write(report("killed"));
+    std::exit(0);
+  };
+  EXPECT_EXIT(write_ignoring(), testing::ExitedWithCode(0), "");
+  EXPECT_TRUE(fs::exists(top_ / "trouble.txt"));
+}
+
+TEST_F(OutputFolderTest, WhatAKilledWriterLeftIsRemovedByTheNext) {
+  fs::create_directories(top_);
+  std::ofstream(top_ / ".result.json.4711.partial") << "half";
+  std::ofstream(top_ / ".mine.partial") << "not ours";
+  OutputFolder(top_.string()).write(report("fine"));
+  EXPECT_FALSE(fs::exists(top_ / ".result.json.4711.partial"));
+  EXPECT_TRUE(fs::exists(top_ / ".mine.partial"));
+}
+
+TEST_F(OutputFolderTest, WhatAnotherStillWritesStays) {
+  fs::create_directories(top_);
+  SignalsHeld signals;
+  WholeFiles slower(signals);
+  slower.write(top_ / "result.json", [](std::ostream& out) { out << "slower"; });
+  {
+    WholeFiles faster(signals);
+    faster.write(top_ / "result.json", [](std::ostream& out) { out << "faster"; });
+    EXPECT_EQ(faster.put_in_place().size(), 1U);
+  }
+  EXPECT_EQ(content(top_ / "result.json"), "faster");
+  EXPECT_EQ(slower.put_in_place().size(), 1U);
+  EXPECT_EQ(content(top_ / "result.json"), "slower");
+  EXPECT_EQ(names_in(top_), std::set<std::string>{"result.json"});
+}
+
+TEST_F(OutputFolderTest, AFolderInThePlaceOfAFileIsFoundBeforeAnyIsReplaced) {
+  fs::create_directories(top_ / "timeline.json");
+  EXPECT_THROW(OutputFolder(top_.string()).write(report("fine")), config::InputError);
+  EXPECT_EQ(names_in(top_), std::set<std::string>{"timeline.json"});
 }
 
 TEST_F(OutputFolderTest, RefusesAFileInThePlaceOfTheFolder) {

@@ -200,6 +200,10 @@ host: {bandwidth: 63 GB/s, latency: 10 us}
     6 | network: {kind: torus, dims: [4, 3]}
       |                              ^
   one router per node)"},
+    {"TorusWithAxesMissing", with("network: {kind: torus, dims: [4, 4], wrap: [true]}"),
+     R"(cluster.yaml:6:44: error: 1 entries for 2 dimensions: give one for all, or one each
+    6 | network: {kind: torus, dims: [4, 4], wrap: [true]}
+      |                                            ^)"},
     {"TorusOfNoSize", with("network: {kind: torus, dims: []}"),
      R"(cluster.yaml:6:30: error: a torus has 1 to 8 dimensions, not 0
     6 | network: {kind: torus, dims: []}

@@ -54,6 +54,9 @@ TEST(WhatCanCrossTheMiddle, TwoLayersOfATorus) {
   EXPECT_EQ(cuts_of("{kind: torus, dims: [4, 5]}", 80, 20).bisection_bytes_per_s, 2 * 5 * 10e9);
   EXPECT_EQ(cuts_of("{kind: torus, dims: [6, 2, 3]}", 144, 36).bisection_bytes_per_s, 2 * 6 * 10e9);
   EXPECT_EQ(cuts_of("{kind: torus, dims: [2, 4]}", 32, 8).bisection_bytes_per_s, 4 * 10e9);  // a ring of two is one link
+  // Without the wrap-around half of the links are left; cables of 20 Gbit/s carry a quarter of 80.
+  EXPECT_EQ(cuts_of("{kind: torus, dims: [4, 5], wrap: [false, true]}", 80, 20).bisection_bytes_per_s, 5 * 10e9);
+  EXPECT_EQ(cuts_of("{kind: torus, dims: [4, 5], trunk: [20 Gbps, 80 Gbps]}", 80, 20).bisection_bytes_per_s, 2 * 5 * 2.5e9);
 }
 
 // The GPU's way to the NIC may be narrower than the NIC: 3 GB/s for each of 4 GPUs, of 10 GB/s.

@@ -1,23 +1,32 @@
-// Two levels: rings inside the domains, rings across them between members of the same local index, each on its own rail, one level after
-// the other. All-to-all: first to the counterpart in the destination's domain, then to the destination inside it (node-limited, as NCCL's
-// PXN and DeepEP).
-#include <string>
+// Two levels: rings inside the domains (direct exchanges where they are meshes), rings across them between members of the same local index,
+// each on its own rail, one level after the other. All-to-all: first to the counterpart in the destination's domain, then to the
+// destination inside it (node-limited, as NCCL's PXN and DeepEP). Domains that differ in size are cut into blocks of the largest size that
+// divides all of them; the rings across then run through several blocks of a domain before they leave it.
+#include <numeric>
 
 #include "workloads/collectives/layout.hpp"
-#include "workloads/collectives/ring_walk.hpp"
+#include "workloads/collectives/passes.hpp"
 
 namespace rehearse::workloads {
 namespace {
 
 using collectives::Layout;
+using collectives::Pass;
 using collectives::RingWalk;
 
-// D domains of g members; position = domain*g + local index.
+int block_size(const Layout& layout) {
+  int size = layout.smallest();
+  for (int domain = 0; domain < layout.domains(); ++domain) size = std::gcd(size, layout.size(domain));
+  return size;
+}
+
+// Blocks of g members, called domains from here on; position = domain*g + local index.
 struct Grid {
   const Layout& layout;
   double bytes;
-  int domains = layout.domains(), locals = layout.smallest(), members = layout.members();
+  int locals = block_size(layout), members = layout.members(), domains = members / locals;
 
+  [[nodiscard]] int domain(int position) const { return position / locals; }
   [[nodiscard]] int at(int domain, int local) const { return domain * locals + local; }
   [[nodiscard]] int member(int domain, int local) const { return layout.member(at(domain, local)); }
 };
@@ -49,11 +58,18 @@ RingWalk whole_across(const Grid& grid, int local) {
   return ring;
 }
 
-using Pass = int (*)(std::vector<Round>&, int, const RingWalk&);
+int inside_all(std::vector<Round>& rounds, int start, const Grid& grid, Pass around, Pass direct) {
+  int next = start;
+  for (int domain = 0; domain < grid.domains; ++domain) next = (grid.layout.mesh() ? direct : around)(rounds, start, inside(grid, domain));
+  return next;
+}
 
-int inside_all(std::vector<Round>& rounds, int start, const Grid& grid, Pass pass) {
-  for (int domain = 0; domain < grid.domains; ++domain) pass(rounds, start, inside(grid, domain));
-  return start + grid.locals - 1;
+int reduce_scatter_inside(std::vector<Round>& rounds, int start, const Grid& grid) {
+  return inside_all(rounds, start, grid, collectives::reduce_scatter, collectives::direct_reduce_scatter);
+}
+
+int all_gather_inside(std::vector<Round>& rounds, int start, const Grid& grid) {
+  return inside_all(rounds, start, grid, collectives::all_gather, collectives::direct_all_gather);
 }
 
 int across_all(std::vector<Round>& rounds, int start, const Grid& grid, Pass pass) {
@@ -63,33 +79,37 @@ int across_all(std::vector<Round>& rounds, int start, const Grid& grid, Pass pas
 
 std::vector<Round> all_reduce(const Grid& grid) {
   std::vector<Round> rounds;
-  int next = inside_all(rounds, 0, grid, collectives::reduce_scatter);
+  int next = reduce_scatter_inside(rounds, 0, grid);
   next = across_all(rounds, next, grid, collectives::reduce_scatter);
   next = across_all(rounds, next, grid, collectives::all_gather);
-  inside_all(rounds, next, grid, collectives::all_gather);
+  all_gather_inside(rounds, next, grid);
   return rounds;
 }
 
 std::vector<Round> all_gather(const Grid& grid) {
   std::vector<Round> rounds;
-  inside_all(rounds, across_all(rounds, 0, grid, collectives::all_gather), grid, collectives::all_gather);
+  all_gather_inside(rounds, across_all(rounds, 0, grid, collectives::all_gather), grid);
   return rounds;
 }
 
 std::vector<Round> reduce_scatter(const Grid& grid) {
   std::vector<Round> rounds;
-  across_all(rounds, inside_all(rounds, 0, grid, collectives::reduce_scatter), grid, collectives::reduce_scatter);
+  across_all(rounds, reduce_scatter_inside(rounds, 0, grid), grid, collectives::reduce_scatter);
   return rounds;
 }
 
 std::vector<Round> broadcast(const Grid& grid, int root) {
-  const int domain = grid.layout.domain(root), local = root % grid.locals;
+  const int domain = grid.domain(root), local = root % grid.locals;
   std::vector<Round> rounds;
   const RingWalk first = whole_across(grid, local);
   const int start = collectives::all_gather(rounds, collectives::scatter(rounds, 0, first, domain), first);
   for (int d = 0; d < grid.domains; ++d) {
     const RingWalk ring = inside(grid, d);
-    collectives::all_gather(rounds, collectives::scatter(rounds, start, ring, local), ring);
+    if (grid.layout.mesh()) {
+      collectives::direct_all_gather(rounds, collectives::direct_scatter(rounds, start, ring, local), ring);
+    } else {
+      collectives::all_gather(rounds, collectives::scatter(rounds, start, ring, local), ring);
+    }
   }
   return rounds;
 }
@@ -98,7 +118,7 @@ std::vector<Round> broadcast(const Grid& grid, int root) {
 Round to_counterparts(const Grid& grid, int shift) {
   Round round;
   for (int from = 0; from < grid.members; ++from) {
-    const int domain = (grid.layout.domain(from) + shift) % grid.domains;
+    const int domain = (grid.domain(from) + shift) % grid.domains;
     round.transfers.push_back({.from = grid.layout.member(from),
                                .to = grid.member(domain, from % grid.locals),
                                .bytes = grid.bytes / grid.domains,
@@ -109,10 +129,9 @@ Round to_counterparts(const Grid& grid, int shift) {
 }
 
 // To local member l+shift of one's own domain: what the members of one's local index have for it.
-Round to_neighbours(const Grid& grid, int shift) {
-  Round round;
+void add_to_neighbours(Round& round, const Grid& grid, int shift) {
   for (int from = 0; from < grid.members; ++from) {
-    const int local = from % grid.locals, to = grid.at(grid.layout.domain(from), (local + shift) % grid.locals);
+    const int local = from % grid.locals, to = grid.at(grid.domain(from), (local + shift) % grid.locals);
     round.transfers.push_back({.from = grid.layout.member(from),
                                .to = grid.layout.member(to),
                                .bytes = grid.bytes / grid.locals,
@@ -120,27 +139,21 @@ Round to_neighbours(const Grid& grid, int shift) {
                                .blocks = grid.domains,
                                .block_stride = grid.locals * grid.members});
   }
-  return round;
 }
 
 std::vector<Round> all_to_all(const Grid& grid) {
   std::vector<Round> rounds;
   for (int shift = 1; shift < grid.domains; ++shift) rounds.push_back(to_counterparts(grid, shift));
-  for (int shift = 1; shift < grid.locals; ++shift) rounds.push_back(to_neighbours(grid, shift));
+  for (int shift = 1; shift < grid.locals; ++shift) {
+    if (shift == 1 || !grid.layout.mesh()) rounds.emplace_back();  // a mesh has a link for every shift
+    add_to_neighbours(rounds.back(), grid, shift);
+  }
   return rounds;
 }
 
 const Collective& ring() { return CollectiveRegistry::get("ring"); }
 
-bool two_levels(const Layout& layout) { return layout.domains() > 1 && layout.largest() > 1; }
-
-void check(CollectiveKind kind, const Layout& layout) {
-  if (kind == CollectiveKind::send_recv) collectives::refuse("hierarchical", kind);
-  if (!two_levels(layout) || layout.uniform()) return;
-  throw config::InputError("collective 'hierarchical' needs as many members in every domain",
-                           "the group has between " + std::to_string(layout.smallest()) + " and " + std::to_string(layout.largest()) +
-                               " members in a domain; 'ring' serves such groups");
-}
+bool two_levels(const Layout& layout) { return layout.domains() > 1 && block_size(layout) > 1; }
 
 std::vector<Round> two_level_rounds(CollectiveKind kind, const Grid& grid, int root) {
   switch (kind) {
@@ -163,34 +176,40 @@ class Hierarchical final : public Collective {
  public:
   [[nodiscard]] bool supports(CollectiveKind kind) const override { return kind != CollectiveKind::send_recv; }
 
+  [[nodiscard]] Pace pace(CollectiveKind kind, const GroupShape& group) const override {
+    return two_levels(Layout(group)) ? Pace::rounds : ring().pace(kind, group);
+  }
+
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
+    if (!supports(kind)) collectives::refuse("hierarchical", kind);
     collectives::check_root(group, root);
     const Layout layout(group);
-    check(kind, layout);
     if (!two_levels(layout)) return ring().rounds(kind, group, bytes, root);
     return two_level_rounds(kind, {.layout = layout, .bytes = bytes}, layout.position(root));
   }
 
   [[nodiscard]] std::vector<Transfer> volumes(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
+    if (!supports(kind)) collectives::refuse("hierarchical", kind);
     if (two_levels(Layout(group))) return Collective::volumes(kind, group, bytes, root);
-    check(kind, Layout(group));
     return ring().volumes(kind, group, bytes, root);
   }
 
-  // With D domains of g members: all-reduce, reduce-scatter, all-gather: the whole buffer inside, 1/g of it across. Broadcast: the whole
+  // With D blocks of g members: all-reduce, reduce-scatter, all-gather: the whole buffer inside, 1/g of it across. Broadcast: the whole
   // buffer twice (scatter, all-gather) on the root's rail and inside. All-to-all: the blocks of D-1 domains across, of g-1 local members
-  // inside.
+  // inside. A mesh needs one round for what takes a ring g-1.
   [[nodiscard]] ClosedForm closed_form(CollectiveKind kind, const GroupShape& group, double bytes) const override {
+    if (!supports(kind)) collectives::refuse("hierarchical", kind);
     const Layout layout(group);
-    check(kind, layout);
     if (!two_levels(layout)) return ring().closed_form(kind, group, bytes);
-    const int d = layout.domains(), g = layout.largest();
-    const bool twice = kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast;
-    const bool whole = kind == CollectiveKind::all_to_all || kind == CollectiveKind::broadcast;
-    const int laps = twice ? 2 : 1;
-    return {.rounds_intra = laps * (g - 1),
-            .rounds_inter = laps * (d - 1),
-            .intra_bytes = laps * bytes * (g - 1) / g,
+    const int g = block_size(layout), d = layout.members() / g;
+    const int laps = kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast ? 2 : 1;
+    const bool to_all = kind == CollectiveKind::all_to_all;
+    const bool whole = to_all || kind == CollectiveKind::broadcast;
+    const int crossing = to_all ? d - 1 : collectives::crossings(layout.domains(), layout.largest() / g, laps);
+    const int steps_inside = layout.mesh() ? 1 : g - 1;
+    return {.rounds_intra = laps * (steps_inside + d - 1) - crossing,
+            .rounds_inter = crossing,
+            .intra_bytes = laps * bytes * steps_inside / g,
             .inter_bytes = laps * (whole ? bytes : bytes / g) * (d - 1) / d,
             .sequential = true};
   }

@@ -28,7 +28,7 @@ std::vector<std::vector<int>> members_by_domain(const GroupShape& group) {
 
 }  // namespace
 
-Layout::Layout(const GroupShape& group) {
+Layout::Layout(const GroupShape& group) : mesh_(group.mesh) {
   check_shape(group);
   position_.resize(static_cast<std::size_t>(group.size));
   for (const auto& members : members_by_domain(group)) {

@@ -18,6 +18,7 @@ class Layout {
   [[nodiscard]] int smallest() const { return smallest_; }  // members of the smallest domain
   [[nodiscard]] int largest() const { return largest_; }
   [[nodiscard]] bool uniform() const { return smallest_ == largest_; }
+  [[nodiscard]] bool mesh() const { return mesh_; }  // direct links inside the domains
 
   [[nodiscard]] int member(int position) const { return order_[index(position)]; }
   [[nodiscard]] int position(int member) const { return position_[index(member)]; }
@@ -31,6 +32,7 @@ class Layout {
 
   std::vector<int> order_, position_, domain_, first_, size_;
   int smallest_ = 0, largest_ = 0;
+  bool mesh_ = false;
 };
 
 struct Hop {

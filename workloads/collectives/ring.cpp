@@ -1,7 +1,9 @@
 // NCCL's ring. In a group that spans domains with at least g members each, g channels carry 1/g of the buffer each; the ring of channel k
-// enters every domain at local member k, so that the NICs of a domain share the traffic between domains (NCCL: one ring per NIC).
+// enters every domain at local member k, so that the NICs of a domain share the traffic between domains (NCCL: one ring per NIC). Inside a
+// full mesh the channels are rings that share no link.
 #include <algorithm>
 
+#include "workloads/collectives/hamiltonian_cycles.hpp"
 #include "workloads/collectives/layout.hpp"
 #include "workloads/collectives/pairwise.hpp"
 #include "workloads/collectives/ring_walk.hpp"
@@ -13,7 +15,10 @@ using collectives::Layout;
 using collectives::RingWalk;
 using collectives::Stop;
 
-int channels_of(const Layout& layout) { return layout.domains() == 1 ? 1 : layout.smallest(); }
+int channels_of(const Layout& layout) {
+  if (layout.domains() > 1) return layout.smallest();
+  return layout.mesh() ? collectives::disjoint_cycles(layout.members()) : 1;
+}
 
 // Through domain d on channel k: local members k, k+1, ..., k-1. The last hop leads to local member k of the next domain over the NIC of
 // local member k: every NIC of a uniform group then carries one flow out and one flow in.
@@ -27,10 +32,29 @@ void walk_domain(RingWalk& ring, const Layout& layout, int domain) {
   }
 }
 
-RingWalk ring_of(const Layout& layout, int channel, double bytes) {
+RingWalk ring_over_domains(const Layout& layout, int channel, double bytes) {
   RingWalk ring{.part_bytes = bytes / channels_of(layout) / layout.members(), .channel = channel};
   for (int domain = 0; domain < layout.domains(); ++domain) walk_domain(ring, layout, domain);
   return ring;
+}
+
+std::vector<RingWalk> rings_over_mesh(const Layout& layout, double bytes) {
+  std::vector<RingWalk> rings;
+  const auto cycles = collectives::hamiltonian_cycles(layout.members());
+  for (const std::vector<int>& cycle : cycles) {
+    RingWalk& ring = rings.emplace_back();
+    ring.part_bytes = bytes / static_cast<double>(cycles.size()) / layout.members();
+    ring.channel = static_cast<int>(rings.size()) - 1;
+    for (const int position : cycle) ring.stops.push_back({.member = layout.member(position), .first_block = position});
+  }
+  return rings;
+}
+
+std::vector<RingWalk> rings_of(const Layout& layout, double bytes) {
+  if (layout.domains() == 1 && layout.mesh()) return rings_over_mesh(layout, bytes);
+  std::vector<RingWalk> rings;
+  for (int channel = 0; channel < channels_of(layout); ++channel) rings.push_back(ring_over_domains(layout, channel, bytes));
+  return rings;
 }
 
 int stop_of(const RingWalk& ring, int member) {
@@ -64,18 +88,11 @@ bool even_edges(CollectiveKind kind) {
 
 int laps_of(CollectiveKind kind) { return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast ? 2 : 1; }
 
-// Hops between domains on the longest way of a block. One lap is n-1 hops in a row, two laps are 2(n-1): all edges of the ring, or all of
-// them twice, but for one or two in a row. Those left out stay inside a domain where it has members enough.
-int crossings(const Layout& layout, int laps) {
-  const int edges_inside_in_a_row = layout.largest() - 1;
-  return laps * layout.domains() - std::max(0, laps - edges_inside_in_a_row);
-}
-
 ClosedForm laps_form(const Layout& layout, int laps, double bytes) {
   const int n = layout.members(), hops = laps * (n - 1), channels = channels_of(layout);
   const double volume = bytes * hops / n;
-  if (layout.domains() == 1) return {.rounds_intra = hops, .intra_bytes = volume};
-  const int inter = crossings(layout, laps);
+  if (layout.domains() == 1) return {.rounds_intra = hops, .intra_bytes = volume / channels};
+  const int inter = collectives::crossings(layout.domains(), layout.largest(), laps);
   // A member hands one channel to its NIC, unless its domain has more members than there are channels.
   const double inside = layout.largest() == channels ? (channels - 1.0) / channels : 1;
   return {.rounds_intra = hops - inter, .rounds_inter = inter, .intra_bytes = inside * volume, .inter_bytes = volume / channels};
@@ -85,13 +102,18 @@ class Ring final : public Collective {
  public:
   [[nodiscard]] bool supports(CollectiveKind) const override { return true; }
 
+  // The pairwise exchange uses one link of a mesh after the other.
+  [[nodiscard]] Pace pace(CollectiveKind kind, const GroupShape& group) const override {
+    return kind == CollectiveKind::all_to_all && group.mesh ? Pace::rounds : Pace::even;
+  }
+
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
     collectives::check_root(group, root);
     const Layout layout(group);
     if (kind == CollectiveKind::all_to_all) return collectives::pairwise_rounds(layout, bytes);
     if (kind == CollectiveKind::send_recv) return collectives::shift_rounds(layout, bytes);
     std::vector<Round> rounds;
-    for (int channel = 0; channel < channels_of(layout); ++channel) append_ring(rounds, kind, ring_of(layout, channel, bytes), root);
+    for (const RingWalk& ring : rings_of(layout, bytes)) append_ring(rounds, kind, ring, root);
     return rounds;
   }
 
@@ -109,10 +131,7 @@ class Ring final : public Collective {
     collectives::check_root(group, root);
     const Layout layout(group);
     std::vector<Transfer> out;
-    for (int channel = 0; channel < channels_of(layout); ++channel) {
-      const RingWalk ring = ring_of(layout, channel, bytes);
-      add_edges(out, ring, ring.part_bytes * laps_of(kind) * (ring.size() - 1));
-    }
+    for (const RingWalk& ring : rings_of(layout, bytes)) add_edges(out, ring, ring.part_bytes * laps_of(kind) * (ring.size() - 1));
     return sum_per_pair(out);
   }
 

@@ -1,5 +1,7 @@
 #include "workloads/collectives/ring_walk.hpp"
 
+#include <algorithm>
+
 namespace rehearse::workloads::collectives {
 namespace {
 
@@ -29,6 +31,11 @@ std::vector<Transfer>& round_at(std::vector<Round>& rounds, int index) {
 }
 
 }  // namespace
+
+int crossings(int domains, int largest, int laps) {
+  const int edges_inside_in_a_row = largest - 1;
+  return laps * domains - std::max(0, laps - edges_inside_in_a_row);
+}
 
 // Part j leaves stop j+1 in round 0 and reaches stop j in round n-2.
 int reduce_scatter(std::vector<Round>& rounds, int start, const RingWalk& ring) {

@@ -23,6 +23,11 @@ struct RingWalk {
   [[nodiscard]] int size() const { return static_cast<int>(stops.size()); }
 };
 
+// Hops between domains on the longest way of a block through a ring of `domains` domains, the largest of which has `largest` stops. One lap
+// is n-1 hops in a row, two laps are 2(n-1): all edges of the ring, or all of them twice, but for one or two in a row. Those left out stay
+// inside a domain where it has stops enough.
+[[nodiscard]] int crossings(int domains, int largest, int laps);
+
 // Each pass appends its transfers to rounds start, start+1, ... and returns the round after its last one (start + size - 1).
 
 // Every stop ends with the sum of its own part.

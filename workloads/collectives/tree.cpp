@@ -1,82 +1,102 @@
-// Binomial tree, unpipelined: the fewest rounds, the whole buffer in each. The first hop goes halfway round the group, the later ones stay
-// nearer.
+// NCCL's tree: an all-reduce in small chunks up and down two binary trees over the domains, each for half of the buffer, with a chain
+// through the members of every domain. Channel k hangs on local member k of the domains and on its NIC, as the ring's channels do.
 #include <algorithm>
 
 #include "workloads/collectives/layout.hpp"
+#include "workloads/collectives/node_tree.hpp"
 
 namespace rehearse::workloads {
 namespace {
 
-using collectives::Hop;
 using collectives::Layout;
+using collectives::NodeTree;
 
-// Distances of the broadcast's rounds: the largest power of two below n, ..., 2, 1.
-std::vector<int> distances(int n) {
-  std::vector<int> out;
-  for (int distance = 1; distance < n; distance *= 2) out.push_back(distance);
-  std::reverse(out.begin(), out.end());
-  return out;
-}
+// One channel on one of the trees.
+class Walk {
+ public:
+  Walk(const Layout& layout, int channel, bool second, double bytes)
+      : layout_(layout),
+        tree_(layout.domains(), second),
+        entry_(channel),
+        proto_{.bytes = bytes, .channel = collectives::trees * channel + (second ? 1 : 0), .first_block = 0, .blocks = layout.members()} {}
 
-// Counted from the root, members at multiples of 2*distance have the data and send it `distance` further.
-std::vector<Hop> downwards(int n, int root, int distance) {
-  std::vector<Hop> out;
-  for (int from = 0; from + distance < n; from += 2 * distance) out.push_back({(root + from) % n, (root + from + distance) % n});
-  return out;
-}
+  void append(std::vector<Round>& rounds) const {
+    const int chain = layout_.largest() - 1, depth = tree_.deepest();
+    rounds.resize(std::max(rounds.size(), static_cast<std::size_t>(2 * (chain + depth))));
+    for (int hop = 1; hop <= chain; ++hop) along_chains(rounds, chain - hop, chain + 2 * depth + hop - 1, hop);
+    for (int level = 1; level <= depth; ++level) over_tree(rounds, chain + depth - level, chain + depth + level - 1, level);
+  }
 
-Transfer whole_buffer(const Layout& layout, int from, int to, double bytes, bool reduce) {
-  return {
-      .from = layout.member(from), .to = layout.member(to), .bytes = bytes, .first_block = 0, .blocks = layout.members(), .reduce = reduce};
-}
-
-void append_broadcast(std::vector<Round>& rounds, const Layout& layout, int root, double bytes) {
-  for (const int distance : distances(layout.members())) {
-    Round& round = rounds.emplace_back();
-    for (const auto& [from, to] : downwards(layout.members(), root, distance)) {
-      round.transfers.push_back(whole_buffer(layout, from, to, bytes, false));
+ private:
+  // Member `hop` places behind the entry and the one before it: up in round `up`, down in round `down`.
+  void along_chains(std::vector<Round>& rounds, int up, int down, int hop) const {
+    for (int domain = 0; domain < layout_.domains(); ++domain) {
+      if (hop < layout_.size(domain)) there_and_back(rounds, up, down, behind(domain, hop), behind(domain, hop - 1));
     }
   }
-}
 
-void append_reduce(std::vector<Round>& rounds, const Layout& layout, double bytes) {
-  auto nearest_first = distances(layout.members());
-  std::reverse(nearest_first.begin(), nearest_first.end());
-  for (const int distance : nearest_first) {
-    Round& round = rounds.emplace_back();
-    for (const auto& [from, to] : backwards(downwards(layout.members(), 0, distance))) {
-      round.transfers.push_back(whole_buffer(layout, from, to, bytes, true));
+  void over_tree(std::vector<Round>& rounds, int up, int down, int level) const {
+    for (int domain = 0; domain < layout_.domains(); ++domain) {
+      if (tree_.depth(domain) == level) there_and_back(rounds, up, down, behind(domain, 0), behind(tree_.parent(domain), 0));
     }
   }
+
+  void there_and_back(std::vector<Round>& rounds, int up, int down, int lower, int upper) const {
+    Transfer transfer = proto_;
+    transfer.from = lower;
+    transfer.to = upper;
+    transfer.reduce = true;
+    rounds[static_cast<std::size_t>(up)].transfers.push_back(transfer);
+    std::swap(transfer.from, transfer.to);
+    transfer.reduce = false;
+    rounds[static_cast<std::size_t>(down)].transfers.push_back(transfer);
+  }
+
+  [[nodiscard]] int behind(int domain, int hops) const {
+    return layout_.member(layout_.first(domain) + (entry_ + hops) % layout_.size(domain));
+  }
+
+  const Layout& layout_;
+  NodeTree tree_;
+  int entry_;
+  Transfer proto_;
+};
+
+// Of the 2C loads (up and down on C channels) of a member, one is missing where it heads a chain and one where it ends one. A direct link
+// carries one direction of every channel but the one that begins behind it; between two members that one goes the other way.
+double busiest_inside(const Layout& layout) {
+  const int channels = layout.smallest(), longer = layout.largest() - channels;
+  if (layout.largest() == 1) return 0;
+  if (layout.mesh()) return longer > 0 || channels == 2 ? 1 : (channels - 1.0) / channels;
+  return (2.0 * channels - std::max(0, 2 - longer)) / channels;
 }
 
 class Tree final : public Collective {
  public:
-  [[nodiscard]] bool supports(CollectiveKind kind) const override {
-    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast;
-  }
+  [[nodiscard]] bool supports(CollectiveKind kind) const override { return kind == CollectiveKind::all_reduce; }
+  [[nodiscard]] Pace pace(CollectiveKind, const GroupShape&) const override { return Pace::chunks; }
 
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
     if (!supports(kind)) collectives::refuse("tree", kind);
     collectives::check_root(group, root);
     const Layout layout(group);
     std::vector<Round> rounds;
-    if (kind == CollectiveKind::all_reduce) append_reduce(rounds, layout, bytes);
-    append_broadcast(rounds, layout, kind == CollectiveKind::all_reduce ? 0 : layout.position(root), bytes);
+    const double part = bytes / (collectives::trees * layout.smallest());
+    for (int channel = 0; channel < layout.smallest(); ++channel) {
+      for (const bool second : {false, true}) Walk(layout, channel, second, part).append(rounds);
+    }
     return rounds;
   }
 
-  // alpha and the whole buffer per round; member 0 takes part in all of them.
+  // To the root and back: the chain and the tree, twice. Every edge of a tree carries its half of a channel's share up and down.
   [[nodiscard]] ClosedForm closed_form(CollectiveKind kind, const GroupShape& group, double bytes) const override {
     if (!supports(kind)) collectives::refuse("tree", kind);
     const Layout layout(group);
-    ClosedForm form{.sequential = true};
-    for (const int distance : distances(layout.members())) {
-      const auto hops = downwards(layout.members(), 0, distance);
-      if (kind == CollectiveKind::all_reduce) add_round(form, layout, backwards(hops), bytes);
-      add_round(form, layout, hops, bytes);
-    }
-    return form;
+    const double per_neighbour = bytes / (collectives::trees * layout.smallest());
+    return {.rounds_intra = 2 * (layout.largest() - 1),
+            .rounds_inter = 2 * collectives::tree_depth(layout.domains()),
+            .intra_bytes = bytes * busiest_inside(layout),
+            .inter_bytes = per_neighbour * collectives::most_neighbours(layout.domains())};
   }
 };
 

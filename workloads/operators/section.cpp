@@ -53,7 +53,7 @@ BlockProgram assemble(const std::vector<Section>& sections) {
     program.parameters += section.parameters;
     program.expert_parameters += section.expert_parameters;
   }
-  for (const Section& section : std::views::reverse(sections)) append(program.backward, section.backward);
+  for (auto section = sections.rbegin(); section != sections.rend(); ++section) append(program.backward, section->backward);
   return program;
 }
 

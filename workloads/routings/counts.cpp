@@ -13,7 +13,9 @@ class Counts final : public Routing {
   [[nodiscard]] std::vector<double> shares(const ExpertPlan& plan, int experts, const RoutingPlace& place) const override {
     const int sender = std::max(0, place.sender);
     const auto of = [](const RoutedTokens& row) { return std::tuple(row.step, row.layer, row.microbatch, row.sender); };
-    const auto [first, last] = std::ranges::equal_range(plan.counts, std::tuple(place.step, place.layer, place.microbatch, sender), {}, of);
+    const auto here = std::tuple(place.step, place.layer, place.microbatch, sender);
+    const auto first = std::ranges::lower_bound(plan.counts, here, {}, of);
+    const auto last = std::ranges::upper_bound(plan.counts, here, {}, of);
     std::vector<double> shares(static_cast<std::size_t>(experts), 0.0);
     double sum = 0;
     for (auto row = first; row != last; ++row) {

@@ -11,7 +11,10 @@ namespace {
 
 // ln of a Gamma(shape, 1) variate: Marsaglia and Tsang 2000; below 1 by their boost, in logarithms since it may underflow.
 double log_gamma_variate(double shape, Random& random) {
-  if (shape < 1) return log_gamma_variate(shape + 1, random) + std::log(random.uniform()) / shape;
+  if (shape < 1) {
+    const double boosted = log_gamma_variate(shape + 1, random);  // drawn first by every compiler
+    return boosted + std::log(random.uniform()) / shape;
+  }
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   while (true) {
     const double x = random.normal();

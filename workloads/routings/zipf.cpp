@@ -16,12 +16,22 @@ class Zipf final : public Routing {
     std::mt19937_64 random(seed_of(plan, place));
     // Fisher-Yates by hand: std::shuffle differs between libraries, and results must not.
     for (std::size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random() % (i + 1)]);
+    const std::vector<double>& by_rank = popularity(order.size(), plan.skew);
     std::vector<double> shares(order.size());
-    double sum = 0;
-    for (std::size_t rank = 0; rank < order.size(); ++rank) {
-      shares[order[rank]] = std::pow(static_cast<double>(rank + 1), -plan.skew);
-      sum += shares[order[rank]];
-    }
+    for (std::size_t rank = 0; rank < order.size(); ++rank) shares[order[rank]] = by_rank[rank];
+    return shares;
+  }
+
+ private:
+  // Shares by popularity rank: the same at every place of a job.
+  static const std::vector<double>& popularity(std::size_t experts, double skew) {
+    thread_local std::vector<double> shares;
+    thread_local double exponent = 0;
+    if (shares.size() == experts && exponent == skew) return shares;
+    shares.resize(experts);
+    exponent = skew;
+    for (std::size_t rank = 0; rank < experts; ++rank) shares[rank] = std::pow(static_cast<double>(rank + 1), -skew);
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
     for (double& share : shares) share /= sum;
     return shares;
   }

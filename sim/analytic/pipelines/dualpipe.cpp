@@ -52,8 +52,7 @@ class DualPipeFormula final : public PipelineFormula {
     const double hop = (sum(times.hop_s) - times.hop_s.back()) / (p - 1);
     // Each stage works on half of the micro-batches in either chunk.
     const double uneven = times.microbatches * (busiest / 2 - mean);
-    const double pair = times.pair_s.empty() ? mean : sum(times.pair_s) / p;
-    return uneven + longest(p, times.microbatches, f / chunks, b / chunks, w / chunks, pair, hop);
+    return uneven + longest(p, times.microbatches, f / chunks, b / chunks, w / chunks, mean, hop);
   }
 };
 

@@ -12,16 +12,8 @@ namespace {
 
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-// p v - 1 hops one way. Those that are negative (early messages) shorten only the first p - 1: later chunks wait for their turn.
-double hops_s(const std::vector<double>& hop_s, int chunks) {
-  double first = 0, all = 0;
-  for (std::size_t s = 0; s < hop_s.size(); ++s) {
-    const double late = std::max(0.0, hop_s[s]);
-    if (s + 1 < hop_s.size()) first += hop_s[s] - late;
-    all += chunks * late;
-  }
-  return first + all - std::max(0.0, hop_s.back());
-}
+// p v - 1 hops one way.
+double hops_s(const std::vector<double>& hop_s, int chunks) { return chunks * sum(hop_s) - hop_s.back(); }
 
 class InterleavedFormula final : public PipelineFormula {
  public:
@@ -31,10 +23,7 @@ class InterleavedFormula final : public PipelineFormula {
     const int v = static_cast<int>(times.forward_s.front().size());
     double busiest = 0, all = 0;
     for (int s = 0; s < p; ++s) {
-      const double alone = sum(times.forward_s[s]) + sum(times.backward_s[s]);
-      // Beside one another all but those of the warm-up.
-      const double slots = times.microbatches * v, first = std::min(slots, 2.0 * (p - s - 1) + (v - 1) * p + 2);
-      const double busy = times.pair_s.empty() ? alone : (first * alone / v + (slots - first) * times.pair_s[s]) / times.microbatches;
+      const double busy = sum(times.forward_s[s]) + sum(times.backward_s[s]);
       busiest = std::max(busiest, busy);
       all += busy;
     }

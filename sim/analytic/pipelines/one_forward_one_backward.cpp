@@ -25,22 +25,10 @@ double from_stage(const PipelineTimes& times, int first) {
   return round_trip * ((m + window - 1) / window) + (m - 1) % window * slowest;
 }
 
-// Forwards beside backwards: stage s starts with 2(p-s)-1 forwards, so that in the steady phase a pair is ready on every stage when the one
-// before has ended: the way in, a pair of the slowest stage per micro-batch, the way out.
-double in_pairs(const PipelineTimes& times) {
-  double way = 0, slowest = 0;
-  for (int s = 0; s < times.stages(); ++s) {
-    way += times.forward_s[s].front() + times.backward_s[s].front() + (s + 1 < times.stages() ? 2 * times.hop_s[s] : 0);
-    slowest = std::max(slowest, times.pair_s[s]);
-  }
-  return way + (times.microbatches - 1) * slowest;
-}
-
 class OneForwardOneBackwardFormula final : public PipelineFormula {
  public:
   [[nodiscard]] double seconds(const PipelineTimes& given) const override {
     const PipelineTimes times = with_blocking_inlined(given);
-    if (!times.pair_s.empty()) return in_pairs(times);
     double way = 0, longest = 0;
     for (int s = 0; s < times.stages(); ++s) {
       longest = std::max(longest, way + from_stage(times, s));

@@ -141,6 +141,25 @@ void print_differences(const WholeJobReport& report, std::ostream& out) {
   for (const Difference& d : differences) fmt::print(out, "- {:+.2f} {}: {}\n", d.points, d.cause, d.reason);
 }
 
+// With --timeline: the steps that failures strike.
+void print_struck_steps(const std::vector<StruckStep>& steps, bool colour, std::ostream& out) {
+  if (steps.empty()) return;
+  Table table{
+      .columns = {
+          {"failure"}, {"time"}, {"step"}, {"into it"}, {"of"}, {"simulated", Align::left}, {"of"}, {"lost after"}, {"", Align::left}}};
+  for (const StruckStep& step : steps) {
+    table.rows.push_back({std::to_string(step.failure), clock_text(step.at), std::to_string(step.steps), time_text(to_s(step.spent)),
+                          time_text(to_s(step.all)), step.what, time_text(step.step_s), time_text(step.lost_s), step.folder});
+  }
+  print(table, colour, out);
+}
+
+void print_states(const StateCounts& states, std::ostream& out) {
+  if (states.met == 0) return;
+  fmt::print(out, "\n{} states of a cluster that is not well; {} steps were simulated for them, the others look the same to the job\n",
+             states.met, states.worked_out);
+}
+
 void print_unfinished(const std::vector<RunResult>& runs, std::ostream& out) {
   const auto given_up = std::ranges::count_if(runs, [](const RunResult& run) { return run.finished == 0; });
   if (given_up > 0) fmt::print(out, "\n{} of {} runs given up: they lose more than 95 % of their time\n", given_up, runs.size());
@@ -158,6 +177,8 @@ class WholeJobConsole final : public Reporter {
     if (whole.replay) print(history_table(whole.history), report.colour, out);
     print(quantity_table(whole), report.colour, out);
     print(cause_table(whole.runs), report.colour, out);
+    print_struck_steps(whole.struck_steps, report.colour, out);
+    print_states(whole.states, out);
     print_differences(whole, out);
     print_unfinished(whole.runs, out);
     if (whole.runs.size() > 1)

@@ -89,15 +89,24 @@ Json differences_json(const WholeJobReport& report) {
   return json;
 }
 
+Json struck_json(const StruckStep& step) {
+  return {{"failure", step.failure},   {"at_ns", step.at},      {"what", step.what},           {"steps", step.steps},
+          {"spent_ns", step.spent},    {"step_ns", step.all},   {"simulated_at_s", step.at_s}, {"simulated_step_s", step.step_s},
+          {"detected", step.detected}, {"lost_s", step.lost_s}, {"folder", step.folder}};
+}
+
 Json whole_job_json(const WholeJobReport& report) {
   if (!report.sweep.empty()) return {{"sweep", sweep_json(report)}};
   Json runs = Json::array();
   for (const RunResult& run : report.runs) runs.push_back(run_json(run));
-  return {{"plan", plan_json(report.plan)},
-          {"formula", formula_json(report.formula)},
-          {"simulated", statistics_of_runs(report)},
-          {"differences", differences_json(report)},
-          {"runs", runs}};
+  Json json = {{"plan", plan_json(report.plan)},
+               {"formula", formula_json(report.formula)},
+               {"simulated", statistics_of_runs(report)},
+               {"differences", differences_json(report)},
+               {"runs", runs}};
+  if (report.states.met > 0) json["states"] = {{"met", report.states.met}, {"simulated", report.states.worked_out}};
+  for (const StruckStep& step : report.struck_steps) json["struck_steps"].push_back(struck_json(step));
+  return json;
 }
 
 Json report_json(const Report& report) {

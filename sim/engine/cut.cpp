@@ -1,0 +1,47 @@
+#include "sim/engine/cut.hpp"
+
+#include <algorithm>
+
+#include "workloads/stage_program.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Workload;
+
+// Classes of communication that can be under way while a rank works on a unit without being a part of it.
+std::vector<const char*> beside(const Workload& workload) {
+  const workloads::ReplicaSync sync = workloads::replica_sync(workload);
+  std::vector<const char*> classes;
+  if (workload.parallel.pp > 1) classes.push_back("pp");
+  if (sync.replicated() && (sync.overlap_gradients || sync.overlap_parameters)) classes.push_back("dp");
+  if (workload.offload_activations) classes.push_back("offload");
+  if (workload.overlap.ep) classes.insert(classes.end(), {"ep", "tp", "cp"});
+  return classes;
+}
+
+bool slows_nothing(const Gpu& gpu, const char* communication) {
+  const auto it = gpu.contention.find(communication);
+  return it == gpu.contention.end() || (it->second.alpha == 1 && it->second.beta == 1);
+}
+
+// Whether the collectives within a unit are timed activities without links (CommPlanner::plan).
+bool timed(const Job& job) {
+  if (job.simulation.collectives == Fidelity::closed) return true;
+  const workloads::Parallel& parallel = job.workload.parallel;
+  const bool tensor_only = parallel.cp == 1 || parallel.cp_comm == workloads::ContextComm::ring;
+  return job.simulation.collectives == Fidelity::automatic && tensor_only;
+}
+
+}  // namespace
+
+workloads::Cut cut_of(const Job& job, const workloads::Folding& folding) {
+  const StepFaults& faults = job.simulation.faults;
+  const std::vector<const char*> classes = beside(job.workload);
+  const bool alone = classes.empty() && folding.ranks.size() == 1;  // one class: all ranks do the same at the same time
+  const bool unseen = faults.slow.none() && faults.failures.empty() && (timed(job) || alone) &&
+                      std::ranges::all_of(classes, [&](const char* name) { return slows_nothing(job.gpu, name); });
+  return {job.simulation.granularity, unseen};
+}
+
+}  // namespace rehearse::sim

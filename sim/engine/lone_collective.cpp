@@ -1,0 +1,101 @@
+#include "sim/engine/lone_collective.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "config/yaml_text.hpp"
+#include "sim/engine/child_process.hpp"
+#include "sim/engine/executor.hpp"
+#include "sim/engine/folding.hpp"
+#include "sim/job/parts.hpp"
+
+#include "sim/job/sections.hpp"
+#include "workloads/step_builder.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::CollectiveKind;
+using workloads::GroupKind;
+
+// Every simulated rank takes part once.
+workloads::StepGraph graph_of(const workloads::Communication& what, const workloads::Folding& folding, int gpus) {
+  std::vector<int> members(static_cast<std::size_t>(gpus));
+  std::iota(members.begin(), members.end(), 0);
+  std::vector<std::uint32_t> simulated(folding.ranks.size());
+  std::iota(simulated.begin(), simulated.end(), 0U);
+  workloads::StepGraphBuilder builder(folding.ranks);
+  const std::uint32_t group = builder.add_group(what.group, members, simulated);
+  const std::uint32_t call = builder.add_call(what, 1, group);
+  for (const std::uint32_t rank : simulated) {
+    builder.add({workloads::OpKind::collective, workloads::Stream::dp, workloads::Purpose::dp, rank, call}, what.name);
+  }
+  return std::move(builder).freeze();
+}
+
+double execute_alone(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph, const Fold& fold,
+                     const Prices& prices) {
+  return run_in_child([&] {
+           Machine machine;
+           std::vector<HostIndex> hosts;
+           for (std::size_t i = 0; i < fold.ranks.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(job.gpu)));
+           CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, job.simulation.all_ranks ? nullptr : &fold);
+           const std::vector<CommPlan> plans = planner.plans();
+           machine.seal();
+           return std::vector<double>{execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
+         })
+      .front();
+}
+
+void check_gpus(const topology::ClusterSpec& cluster, int gpus) {
+  const int most = cluster.max_gpus() > 0 ? cluster.max_gpus() : most_gpus;
+  if (gpus > most) throw config::InputError(fmt::format("cluster '{}' has {} GPUs, not {}", cluster.name, most, gpus));
+}
+
+}  // namespace
+
+LoneCollective run_alone(const Job& job, CollectiveKind kind, double bytes) {
+  const workloads::Communication what{std::string(name_of(kind)), kind, GroupKind::dp_cp, bytes, workloads::Pass::update};
+  const CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives);
+  const Fold fold = job.simulation.all_ranks ? unfolded(job) : sim::fold(job, model, {what});
+  const workloads::StepGraph graph = graph_of(what, fold.ranks, job.gpus);
+  const Prices prices = price_graph(job, model, graph);
+  const CallPrice& price = prices.calls.front();
+  LoneCollective out{.kind = kind, .algorithm = price.algorithm, .gpus = job.gpus, .bytes = bytes, .formula_s = price.seconds()};
+  if (job.gpus == 1) return out;
+  out.simulated_s = execute_alone(job, model, graph, fold, prices);
+  const workloads::Bandwidth bandwidth = workloads::nccl_bandwidth(kind, job.gpus, bytes, out.simulated_s);
+  out.algbw_bytes_per_s = bandwidth.algbw_bytes_per_s;
+  out.busbw_bytes_per_s = bandwidth.busbw_bytes_per_s;
+  return out;
+}
+
+Job one_group(Job job, int gpus) {
+  check_gpus(job.cluster, gpus);
+  job.gpus = gpus;
+  job.workload = {};
+  job.workload.parallel.dp = gpus;
+  return job;
+}
+
+Job cluster_alone(const std::string& cluster, int gpus, const std::vector<std::pair<std::string, std::string>>& sets) {
+  config::Node document = config::Node::load_text(fmt::format("cluster: {}\n", config::yaml_text(cluster)), "--collective");
+  for (const auto& [key, value] : sets) document.set(key, value);
+  document.allow_keys({"cluster", "simulation", "software"});
+  Part part = find_part(document.at("cluster"), cluster_part);
+  const Part gpu = find_part(part.node.at("gpu"), gpu_part);
+  part.node.set("gpu", config::yaml_text(gpu.name));
+  Job job;
+  job.name = part.name;
+  job.cluster = topology::read_cluster(part.node, part.name);
+  job.gpu = read_gpu(gpu.node, gpu.name);
+  const auto named = document.find("software");
+  const Part software = named ? find_part(*named, software_part) : ready_made(software_part, "megatron-core");
+  job.software = read_software(software.node, software.name);
+  job.simulation = read_simulation(document);
+  if (gpus == 0) gpus = job.cluster.max_gpus() > 0 ? job.cluster.max_gpus() : job.cluster.domain_gpus();
+  return one_group(std::move(job), gpus);
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,80 @@
+// Random small jobs, dense and with experts, over everything that a job can switch on.
+#pragma once
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "config/input_error.hpp"
+#include "tests/engine/jobs.hpp"
+
+namespace rehearse::tests {
+
+inline sim::Job job_of(const std::string& text) { return sim::read_job(config::Node::load_text(text, "random.yaml"), "random"); }
+
+class RandomJobs {
+ public:
+  explicit RandomJobs(unsigned seed) : random_(seed) {}
+
+  // The text of a job that is not refused, its last line open: "simulation: {collectives: ring".
+  std::string next() {
+    std::string text = draw();
+    while (refused(text)) text = draw();
+    return text;
+  }
+
+ private:
+  static bool refused(const std::string& job) {
+    try {
+      (void)job_of(job + "}\n");
+      return false;
+    } catch (const config::InputError&) {
+      return true;
+    }
+  }
+  std::string draw() {
+    moe_ = pick({0, 0, 1}) == 1;
+    const int tp = pick({1, 1, 2, 4}), pp = pick({1, 1, 2, 4}), cp = tp * pp > 4 ? 1 : pick({1, 1, 2}), dp = pick({1, 2, 4});
+    const std::string schedule =
+        pp == 1 ? "1f1b" : pick<std::string>({"1f1b", "gpipe", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe"});
+    const int vpp = schedule == "interleaved-1f1b" || schedule == "zb-v" ? 2 : 1;
+    const int microbatches = 2 * pp * pick({1, 1, 2});
+    std::string text = model(8);
+    text += fmt::format("cluster:{}\ngpus: {}\n", small_cluster(pick({1, 8}), contention(), "{size: 2 TiB, bandwidth: 200 GB/s}"),
+                        tp * pp * cp * dp);
+    text += fmt::format("parallel: {{tp: {}, pp: {}, cp: {}, dp: {}, vpp: {}, sp: {}, cp_comm: {}{}}}\n", tp, pp, cp, dp, vpp,
+                        tp > 1 && (moe_ || flag()), pick<std::string>({"ring", "all-gather", "all-to-all"}),
+                        moe_ ? fmt::format(", ep: {}, etp: 1", std::min(4, dp * tp * cp)) : "");
+    text += fmt::format("schedule: {}\nbatch: {{global: {}, micro: 1, sequence: {}}}\nprecision: bf16\n", schedule, microbatches * dp,
+                        pick({1024, 4096}));
+    text += fmt::format("recompute: {}\n", pick<std::string>({"none", "selective", "full", "{full_layers: 1}"}));
+    text += fmt::format("optimizer: {{sharding: {}}}\n", pick<std::string>({"none", "zero1", "zero2", "zero3"}));
+    text +=
+        fmt::format("overlap: {{tp: {}, cp: {}, pp: {}, dp_gradients: {}, dp_parameters: {}}}\n", flag(), flag(), flag(), flag(), flag());
+    if (!moe_ && pick({0, 0, 0, 1}) == 1) text += "offload: {activations: true}\n";
+    if (pick({0, 0, 1}) == 1) text += "software: megatron-2021\n";  // one call per tensor with ZeRO-3, host launches
+    text += fmt::format("simulation: {{collectives: {}", pick<std::string>({"ring", "auto", "closed", "step"}));
+    return text + (tp * pp * cp * dp <= 8 && flag() ? ", ranks: all" : "");
+  }
+  template <class T>
+  T pick(std::initializer_list<T> from) {
+    return *(from.begin() + random_() % from.size());
+  }
+  bool flag() { return random_() % 2 == 0; }
+  std::string contention() {
+    if (flag()) return "{tp: {alpha: 1, beta: 1}}";
+    return "{tp: {alpha: 1.3, beta: 1.1}, cp: {alpha: 1.05, beta: 1}, pp: {alpha: 1.1, beta: 1.2}, dp: {alpha: 1.2, beta: 1.1}, ep: "
+           "{alpha: 1.2, beta: 1.1}, offload: {alpha: 1.1, beta: 1}}";
+  }
+  std::string model(int layers) {
+    const std::string experts = moe_ ? ", moe: {experts: 8, top_k: 2, ffn: 512, first_dense: 1}" : "";
+    return fmt::format(
+        "model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: gelu, vocab: {}, positions: rope{}}}\n", layers,
+        pick({0, 32000}), experts);
+  }
+
+  std::mt19937 random_;
+  bool moe_ = false;
+};
+
+}  // namespace rehearse::tests
