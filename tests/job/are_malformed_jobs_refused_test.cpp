@@ -1,49 +1,40 @@
-// malformed/NAME.yaml is refused with exactly the message in malformed/NAME.txt.
+// Every job of malformed/ is refused with exactly the message that stands below it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "tests/config/refusal.hpp"
+#include "tests/job/corpus.hpp"
 #include "tests/job/sandbox.hpp"
 
 namespace rehearse::sim {
 namespace {
 
-std::vector<std::string> corpus() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(REHEARSE_SOURCE_DIR) + "/tests/job/malformed")) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string contents(const std::string& path) {
-  std::ostringstream out;
-  out << std::ifstream(path, std::ios::binary).rdbuf();
-  return out.str();
-}
-
-class AreMalformedJobsRefused : public testing::TestWithParam<std::string> {};
+class AreMalformedJobsRefused : public testing::TestWithParam<MalformedJob> {};
 
 TEST_P(AreMalformedJobsRefused, with_the_whole_message) {
   enter_sandbox();
-  const std::string stem = "malformed/" + GetParam();
-  ASSERT_TRUE(std::filesystem::exists(stem + ".txt"));
-  EXPECT_EQ(config::refusal_of([&] { return load_job({stem + ".yaml", {}, {}}); }) + "\n", contents(stem + ".txt"));
+  EXPECT_EQ(config::refusal_of([&] { return read_text(GetParam().job); }), GetParam().message);
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
+std::string test_name(const testing::TestParamInfo<MalformedJob>& info) {
+  std::string name = info.param.topic + "_" + info.param.name;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, AreMalformedJobsRefused, testing::ValuesIn(corpus()), test_name);
+INSTANTIATE_TEST_SUITE_P(Corpus, AreMalformedJobsRefused, testing::ValuesIn(malformed_jobs()), test_name);
 
-TEST(AreMalformedJobsRefused, the_corpus_is_not_lost) { EXPECT_GE(corpus().size(), 150U); }
+TEST(AreMalformedJobsRefused, the_corpus_is_not_lost) { EXPECT_GE(malformed_jobs().size(), 211U); }
+
+TEST(AreMalformedJobsRefused, nested_too_deeply) {
+  enter_sandbox();
+  std::string text;
+  for (std::size_t depth = 0; depth < 150; ++depth) text += std::string(depth, ' ') + "a:\n";
+  const std::string spaces(100, ' ');
+  EXPECT_EQ(config::refusal_of([&] { return read_text(text); }),
+            "job.yaml:101:101: error: nested deeper than 100 levels\n  101 | " + spaces + "a:\n      | " + spaces + "^");
+}
 
 TEST(AreMalformedJobsRefused, bad_overrides) {
   enter_sandbox();
