@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -22,10 +23,13 @@ std::string read_file(const std::string& path) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) cannot_read(path, errno != 0 ? errno : EIO);
-  std::string text(largest_file + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::string text;
+  std::array<char, std::size_t{1} << 16U> part{};
+  while (in && text.size() <= largest_file) {
+    in.read(part.data(), part.size());
+    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
+  }
   if (in.bad()) cannot_read(path, EIO);
-  text.resize(static_cast<std::size_t>(in.gcount()));
   if (text.size() > largest_file) throw InputError(fmt::format("cannot read '{}': larger than {} MiB", path, largest_file >> 20U));
   return text;
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <sstream>
 
+#include "config/plain_yaml.hpp"
 #include "config/text_check.hpp"
 #include "config/tree.hpp"
 
@@ -208,16 +209,23 @@ std::string join_path(const std::string& path, std::size_t index) { return fmt::
 
 std::vector<std::string> split_lines_of(const std::string& text) {
   std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    lines.push_back(std::move(line));
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    const bool carriage_return = end > start && text[end - 1] == '\r';
+    lines.emplace_back(text, start, end - start - (carriage_return ? 1 : 0));
+    start = end + 1;
   }
   return lines;
 }
 
 Tree parse_tree(const std::string& text, const std::shared_ptr<const Source>& source, std::size_t skipped_bytes, const std::string& path) {
   check_text(text, *source);
+  if (Tree tree = parse_plain(text, source, skipped_bytes, path); tree && tree->kind != Kind::null) return tree;
+  return parse_with_yaml_cpp(text, source, skipped_bytes, path);
+}
+
+Tree parse_with_yaml_cpp(const std::string& text, const std::shared_ptr<const Source>& source, std::size_t skipped_bytes,
+                         const std::string& path) {
   TreeBuilder builder(source, skipped_bytes, path);
   try {
     std::istringstream in(text);

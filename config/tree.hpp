@@ -48,6 +48,10 @@ struct NodeAccess {
 [[nodiscard]] Tree parse_tree(const std::string& text, const std::shared_ptr<const Source>& source, std::size_t skipped_bytes = 0,
                               const std::string& path = "");
 
+// The same by yaml-cpp alone, of a text that has passed check_text(): it knows all of YAML, and how to complain.
+[[nodiscard]] Tree parse_with_yaml_cpp(const std::string& text, const std::shared_ptr<const Source>& source, std::size_t skipped_bytes = 0,
+                                       const std::string& path = "");
+
 [[nodiscard]] std::vector<std::string> split_lines_of(const std::string& text);
 
 // What the reader of a message calls this node and what it holds: "parallel.tp", "'eight'", "a list".
