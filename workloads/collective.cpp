@@ -8,9 +8,14 @@
 namespace rehearse::workloads {
 namespace {
 
-std::map<int, int> members_per_domain(const GroupShape& group) {
-  std::map<int, int> count;
-  for (const int domain : group.domain) ++count[domain];
+// [domain, ascending] its members.
+std::vector<int> members_per_domain(const GroupShape& group) {
+  std::vector<int> domains = group.domain, count;
+  std::ranges::sort(domains);
+  for (std::size_t i = 0; i < domains.size(); ++i) {
+    if (i == 0 || domains[i] != domains[i - 1]) count.push_back(0);
+    ++count.back();
+  }
   return count;
 }
 
@@ -37,7 +42,7 @@ int GroupShape::domains() const { return static_cast<int>(members_per_domain(*th
 
 bool GroupShape::uniform() const {
   const auto count = members_per_domain(*this);
-  return std::all_of(count.begin(), count.end(), [&](const auto& entry) { return entry.second == count.begin()->second; });
+  return std::ranges::all_of(count, [&](int members) { return members == count.front(); });
 }
 
 std::string_view name_of(GroupKind kind) {

@@ -37,10 +37,12 @@ class Stage {
         sync_(workloads::replica_sync(job.workload)),
         units_(job.workload, job.software.memory.habits, program, loads, expert_rank),
         program_(program),
+        schedule_(workloads::ScheduleRegistry::get(workload_.schedule)),
         shape_(workloads::pipeline_shape(workload_)),
+        message_(workloads::pipeline_message_bytes(workload_)),
         order_(workloads::slots_of(workload_, stage)) {
     list_turns();
-    moves_ = workloads::offloading(workloads::unit_turns(order_, program), program);
+    if (workload_.offload_activations) moves_ = workloads::offloading(workloads::unit_turns(order_, program), program);
   }
 
   // What each layer with experts needs at most while it is at work, in `highest` by layer.
@@ -91,8 +93,6 @@ class Stage {
   }
 
  private:
-  [[nodiscard]] const workloads::Schedule& schedule() const { return workloads::ScheduleRegistry::get(workload_.schedule); }
-
   void list_turns() {
     for (std::size_t s = 0; s < order_.size();) {
       const std::size_t slots = slots_at(s), next = s + slots, nexts = slots_at(next);
@@ -130,8 +130,9 @@ class Stage {
     return turns_[i].slot.kind == Slot::Kind::backward || turns_[i].slot.kind == Slot::Kind::backward_weight;
   }
 
-  [[nodiscard]] bool leaves(std::size_t i) const { return moves_.leave[i]; }
-  [[nodiscard]] bool comes_back(std::size_t i) const { return moves_.come_back[i]; }
+  // Nothing is listed where nothing is offloaded.
+  [[nodiscard]] bool leaves(std::size_t i) const { return !moves_.leave.empty() && moves_.leave[i]; }
+  [[nodiscard]] bool comes_back(std::size_t i) const { return !moves_.come_back.empty() && moves_.come_back[i]; }
   // Back from the host for both of its backward turns.
   [[nodiscard]] bool comes_to_stay(std::size_t i) const { return comes_back(i) && !weight_gradient(i); }
   [[nodiscard]] bool frees(std::size_t i) const { return weight_gradient(i) && !comes_back(i); }
@@ -163,7 +164,7 @@ class Stage {
     if (!forward(i)) now[MemoryUse::communication] += turns_[i].unit->bucket;
     if (sync_.overlap_gradients && i > 0 && !forward(i - 1)) now[MemoryUse::communication] += turns_[i - 1].unit->bucket;
     for (std::size_t s = turns_[i].next; workload_.overlap.pp && s < turns_[i].next + turns_[i].nexts; ++s) {
-      if (receives(order_[s])) now[MemoryUse::communication] += workloads::pipeline_message_bytes(workload_);
+      if (receives(order_[s])) now[MemoryUse::communication] += message_;
     }
   }
 
@@ -177,7 +178,7 @@ class Stage {
     return bytes;
   }
 
-  [[nodiscard]] bool receives(const Slot& slot) const { return workloads::source_of(schedule(), shape_, stage_, slot).has_value(); }
+  [[nodiscard]] bool receives(const Slot& slot) const { return workloads::source_of(schedule_, shape_, stage_, slot).has_value(); }
 
   [[nodiscard]] std::string label(const Turn& turn) const {
     const std::string direction = turn.slot.kind == Slot::Kind::forward           ? "F "
@@ -191,7 +192,9 @@ class Stage {
   workloads::ReplicaSync sync_;
   workloads::RankMemories units_;
   const workloads::StageProgram& program_;
+  const workloads::Schedule& schedule_;
   workloads::PipelineShape shape_;
+  double message_;  // bytes between stages
   std::vector<Slot> order_;
   std::vector<Turn> turns_;
   workloads::Offloading moves_;

@@ -1,7 +1,7 @@
 #include "workloads/collectives/layout.hpp"
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,31 +14,40 @@ void check_shape(const GroupShape& group) {
   if (group.domain.size() != static_cast<std::size_t>(group.size)) throw std::invalid_argument("a group needs the domain of every member");
 }
 
-// [domain in order of first appearance] its members in group order
-std::vector<std::vector<int>> members_by_domain(const GroupShape& group) {
-  std::map<int, std::size_t> seen;
-  std::vector<std::vector<int>> members;
-  for (int member = 0; member < group.size; ++member) {
-    const auto [entry, fresh] = seen.try_emplace(group.domain[static_cast<std::size_t>(member)], members.size());
-    if (fresh) members.emplace_back();
-    members[entry->second].push_back(member);
+// [member] index of its domain in order of first appearance
+std::vector<int> domains_by_appearance(const GroupShape& group) {
+  std::vector<int> known = group.domain;
+  std::ranges::sort(known);
+  known.erase(std::ranges::unique(known).begin(), known.end());
+  std::vector<int> number(known.size(), -1), domains;
+  domains.reserve(group.domain.size());
+  int next = 0;
+  for (const int domain : group.domain) {
+    int& own = number[static_cast<std::size_t>(std::ranges::lower_bound(known, domain) - known.begin())];
+    if (own < 0) own = next++;
+    domains.push_back(own);
   }
-  return members;
+  return domains;
 }
 
 }  // namespace
 
 Layout::Layout(const GroupShape& group) : mesh_(group.mesh) {
   check_shape(group);
-  position_.resize(static_cast<std::size_t>(group.size));
-  for (const auto& members : members_by_domain(group)) {
-    first_.push_back(this->members());
-    size_.push_back(static_cast<int>(members.size()));
-    for (const int member : members) {
-      position_[index(member)] = this->members();
-      order_.push_back(member);
-      domain_.push_back(domains() - 1);
-    }
+  const std::vector<int> domains = domains_by_appearance(group);
+  size_.assign(index(*std::ranges::max_element(domains)) + 1, 0);
+  for (const int domain : domains) ++size_[index(domain)];
+  first_.assign(size_.size(), 0);
+  std::partial_sum(size_.begin(), size_.end() - 1, first_.begin() + 1);
+  std::vector<int> next = first_;
+  position_.resize(index(group.size));
+  order_.resize(index(group.size));
+  domain_.resize(index(group.size));
+  for (int member = 0; member < group.size; ++member) {
+    const int position = next[index(domains[index(member)])]++;
+    position_[index(member)] = position;
+    order_[index(position)] = member;
+    domain_[index(position)] = domains[index(member)];
   }
   smallest_ = *std::min_element(size_.begin(), size_.end());
   largest_ = *std::max_element(size_.begin(), size_.end());
