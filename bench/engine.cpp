@@ -39,13 +39,13 @@ struct Counts {
 
 // {seconds of the loop, executions, flows, timers, chains}
 std::vector<double> run_engine(const sim::Job& job) {
-  const sim::CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives);
+  const sim::CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives);
   const sim::Fold fold = sim::fold(job, model);
-  const workloads::StepGraph graph = workloads::build_step(job.workload, job.simulation.granularity, fold.ranks);
+  const workloads::StepGraph graph = workloads::build_step(job.workload, job.system.simulation.granularity, fold.ranks);
   const sim::Prices prices = sim::price_graph(job, model, graph);
   sim::Machine machine;
   std::vector<sim::HostIndex> hosts;
-  for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.gpu)));
+  for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
   sim::CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, &fold);
   const std::vector<sim::CommPlan> plans = planner.plans();
   machine.seal();

@@ -15,7 +15,7 @@ OffloadCost offload_cost(const Job& job, const StageCost& cost, const ReplicaCos
   const std::vector<double> nothing(chunks);
   OffloadCost added{nothing, nothing, nothing, nothing, nothing};
   if (!w.offload_activations) return added;
-  const ContentionPair pair = contention_of(job.gpu, "offload");
+  const ContentionPair pair = contention_of(job.system.gpu, "offload");
   const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(w.schedule);
   const auto turns = workloads::unit_turns(schedule.order(workloads::pipeline_shape(w), stage), program);
   const workloads::Offloading moves = workloads::offloading(turns, program);

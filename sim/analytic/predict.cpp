@@ -23,7 +23,7 @@ class Prediction {
  public:
   Prediction(const Job& job, int step)
       : job_(job),
-        model_(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives),
+        model_(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives),
         stages_(stage_costs(job, model_, step)) {
     const auto programs = workloads::stage_programs(job.workload);
     for (std::size_t s = 0; s < stages_.size(); ++s) {
@@ -39,7 +39,7 @@ class Prediction {
     const double core = pipeline_and_end_s(times);
     const double exposed_pp = core - pipeline_and_end_s(without_hops(times));
     const double start = start_s(times);
-    result.step_s = job_.software.step_s + start + core;  // (14)
+    result.step_s = job_.system.software.step_s + start + core;  // (14)
     for (int s = 0; s < stages(); ++s) result.ranks.push_back(rank_result(s, exposed_pp, start, result.step_s));
     result.step_seconds = {result.step_s};
     return result;
@@ -119,7 +119,7 @@ class Prediction {
       backward.insert(backward.begin(), unit.backward_pieces);
       weight += unit.weight.total();
     }
-    PairTimes times = paired(forward, backward, contention_of(job_.gpu, "ep"));
+    PairTimes times = paired(forward, backward, contention_of(job_.system.gpu, "ep"));
     times.seconds += weight;
     times.first_early_s += weight;
     return times;
@@ -209,7 +209,7 @@ class Prediction {
     RankResult rank;
     rank.stage = s;
     rank.rank = workloads::rank_grid(job_.workload).rank({0, 0, 0, s});
-    rank.ranks = job_.gpus / stages();
+    rank.ranks = job_.system.gpus / stages();
     double exchange = 0, copies = 0;
     for (std::size_t c = 0; c < stages_[s].chunks.size(); ++c) {
       for (const UnitCost& unit : stages_[s].chunks[c]) rank.phases = rank.phases + unit.forward + unit.backward + unit.weight;
@@ -232,7 +232,7 @@ class Prediction {
     rank.phases[Phase::pp] = exposed_pp;
     rank.phases[Phase::offload] = m * copies;
     rank.phases[Phase::dp] = m * exchange + std::min(start, replicas_[s].at_start_s()) + exchange_s(s);
-    rank.phases[Phase::optimizer] = stages_[s].update_s + job_.software.step_s;
+    rank.phases[Phase::optimizer] = stages_[s].update_s + job_.system.software.step_s;
     // What messages and exchange add to the step counts once, for the stage that sets the pace: another has less of it.
     double over = std::max(0.0, rank.phases.total() - step_s);
     for (const Phase phase : {Phase::pp, Phase::dp, Phase::offload}) {

@@ -26,7 +26,7 @@ double compute_stretch_s(double compute_s, double communication_s, const Content
 ReplicaCost::ReplicaCost(const Job& job, const StageCost& stage)
     : stage_(stage),
       sync_(workloads::replica_sync(job.workload)),
-      pair_(contention_of(job.gpu, "dp")),
+      pair_(contention_of(job.system.gpu, "dp")),
       microbatches_(job.workload.microbatches()),
       turn_(job.workload.schedule == "interleaved-1f1b" ? std::min(job.workload.parallel.pp, job.workload.microbatches()) : 1) {}
 

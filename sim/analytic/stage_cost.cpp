@@ -43,14 +43,14 @@ class StageCoster {
   }
 
  private:
-  [[nodiscard]] double seconds(const workloads::Operator& op) const { return operator_seconds(job_.gpu, job_.software, op); }
+  [[nodiscard]] double seconds(const workloads::Operator& op) const { return operator_seconds(job_.system.gpu, job_.system.software, op); }
   [[nodiscard]] double seconds(const Communication& what) const { return model_.price(what, grid_.group(what.group, rank_)).seconds(); }
 
   [[nodiscard]] double seconds(const workloads::ComputeSegment& segment) const {
     double calls_s = 0;
     for (const Communication& call : segment.queue->calls) calls_s += seconds(call);
     const int calls = static_cast<int>(segment.queue->calls.size());
-    return queued_seconds(job_.gpu, job_.software, segment.operators, segment.queue->operators, calls_s, calls);
+    return queued_seconds(job_.system.gpu, job_.system.software, segment.operators, segment.queue->operators, calls_s, calls);
   }
 
   // Layers whose experts get different tokens, or chunks, differ.
@@ -115,7 +115,7 @@ class StageCoster {
     const double product = seconds(segment.product);
     const double collective = seconds(segment.collective);
     const int beside = segment.splits - 1;
-    const double total = collective + overlapped_s(beside * product, beside * collective, contention_of(job_.gpu, "tp")) + product;
+    const double total = collective + overlapped_s(beside * product, beside * collective, contention_of(job_.system.gpu, "tp")) + product;
     to[phase] += segment.splits * product;
     to[Phase::tp] += total - segment.splits * product;
   }
@@ -124,7 +124,7 @@ class StageCoster {
     const double product = seconds(segment.product);
     const double collective = seconds(segment.collective);
     to[phase] += product;
-    to[Phase::tp] += overlapped_s(product, collective, contention_of(job_.gpu, "tp")) - product;
+    to[Phase::tp] += overlapped_s(product, collective, contention_of(job_.system.gpu, "tp")) - product;
   }
 
   // Equation (21): c - 1 steps beside a transfer, and the last one alone.
@@ -133,7 +133,7 @@ class StageCoster {
     const double attention = seconds(segment.ring.step);
     const Communication block{"", CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, segment.ring.pass};
     const double transfer = seconds(block);
-    const ContentionPair pair = contention_of(job_.gpu, "cp");
+    const ContentionPair pair = contention_of(job_.system.gpu, "cp");
     const double together = job_.workload.overlap.cp ? overlapped_s(attention, transfer, pair) : attention + transfer;
     const double total = (steps - 1) * together + attention;
     to[phase] += steps * attention;
@@ -179,7 +179,7 @@ class StageCoster {
     for (int i = 0; i < microbatches; ++i) {
       ChunkTimes slowest;
       for (int rank = 0; rank < ranks; ++rank) slowest.raise_to(chunk_times(experts_->chunk(what, rank, layer_, i)));
-      const double total = chunked_s(slowest, contention_of(job_.gpu, "ep")) / microbatches;
+      const double total = chunked_s(slowest, contention_of(job_.system.gpu, "ep")) / microbatches;
       const double again = slowest.chunks * slowest.recompute_s / microbatches, work = slowest.chunks * slowest.work_s / microbatches;
       if (pieces_ != nullptr) {
         PieceTimes& piece = pieces_->back();

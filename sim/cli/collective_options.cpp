@@ -86,10 +86,10 @@ std::shared_ptr<CollectiveOptions> CollectiveOptions::declare(CLI::App& app) {
 sim::Job CollectiveOptions::load(JobOptions& options) const {
   const int gpus = gpus_.empty() ? 0 : parse_count("--gpus", gpus_, 1, sim::most_gpus);
   sim::Job job = options.names_cluster() ? options.load_cluster(gpus) : options.load();
-  if (!options.names_cluster()) job = one_group(job, gpus > 0 ? gpus : job.gpus);
+  if (!options.names_cluster()) job = one_group(job, gpus > 0 ? gpus : job.system.gpus);
   if (!algorithm_.empty()) {
     check_algorithm(algorithm_);
-    job.simulation.algorithm = algorithm_;
+    job.system.simulation.algorithm = algorithm_;
   }
   return job;
 }

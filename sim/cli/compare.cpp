@@ -53,7 +53,7 @@ Exit compare_whole(CompareOptions& options) {
   {
     ProgressBar bar("comparing");
     const int processes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    report.runs = sim::simulate_runs(report.plan, job.simulation.seed, runs, processes, [&](double share) { bar.update(share); });
+    report.runs = sim::simulate_runs(report.plan, job.system.simulation.seed, runs, processes, [&](double share) { bar.update(share); });
   }
   options.job->deliver({.job = sim::summary_of(job), .whole_job = &report}, "whole-job-");
   const double ettr = sim::statistics_over(report.runs, [](const sim::RunResult& run) { return run.ettr(); }).mean;
@@ -69,9 +69,10 @@ Exit compare(CompareOptions& all) {
   const std::string& tolerance_text = all.tolerance;
   const double tolerance = tolerance_text.empty() ? INFINITY : parse_percentage("--tolerance", tolerance_text);
   const sim::Job job = options.load();
-  if (!job.simulation.faults.failures.empty()) {
-    throw config::InputError("'" + job.simulation.faults.failures.front().text + "': the formula knows no step in which something fails",
-                             "rehearse simulate shows it");
+  if (!job.system.simulation.faults.failures.empty()) {
+    throw config::InputError(
+        "'" + job.system.simulation.faults.failures.front().text + "': the formula knows no step in which something fails",
+        "rehearse simulate shows it");
   }
   warn_of_shortage(job);
   std::vector<sim::FeatureEffect> effects;

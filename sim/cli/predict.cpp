@@ -11,7 +11,7 @@ namespace {
 
 Exit predict(JobOptions& options) {
   const sim::Job job = options.load();
-  const sim::StepFaults& faults = job.simulation.faults;
+  const sim::StepFaults& faults = job.system.simulation.faults;
   if (!faults.failures.empty() || !faults.slow.none())
     spdlog::warn("the formula does not know simulation.faults: this is the healthy step");
   const sim::StepResult result = sim::predict(job);

@@ -36,7 +36,7 @@ sim::StruckStep simulate_struck_step(const sim::WholeJobPlan& plan, const sim::H
   struck.step_s = sim::simulated_step_s(*plan.job, step.state);
   struck.at_s = step.done * struck.step_s;
   const sim::Job job = sim::struck_job(plan, step, *failure.fault, struck.at_s);
-  struck.what = job.simulation.faults.failures.front().text;
+  struck.what = job.system.simulation.faults.failures.front().text;
   const std::vector<double> answer = sim::run_in_child([&]() -> std::vector<double> {
     const sim::Simulation simulation = sim::simulate(job);
     const sim::Aftermath& after = simulation.aftermath.value();
@@ -54,7 +54,7 @@ std::vector<sim::StruckStep> struck_steps(const sim::WholeJobPlan& plan, const R
   if (options.timelines.empty()) return {};
   const std::string& folder = options.job->folder();
   if (folder.empty()) throw config::InputError("--timeline writes files", "say where with -o DIR");
-  const sim::History history = sim::history_of(plan, plan.job->simulation.seed);
+  const sim::History history = sim::history_of(plan, plan.job->system.simulation.seed);
   std::vector<sim::StruckStep> steps;
   for (const std::string& number : options.timelines)
     steps.push_back(simulate_struck_step(plan, history, parse_count("--timeline", number, 1, most), folder));
@@ -66,7 +66,7 @@ Exit replay(const ReplayOptions& options) {
   sim::WholeJobReport report = planned(plan_with_step(job, options.step));
   report.replay = true;
   report.struck_steps = struck_steps(report.plan, options);
-  report.runs.push_back(sim::simulate_run(report.plan, job.simulation.seed, &report.history, &report.states));
+  report.runs.push_back(sim::simulate_run(report.plan, job.system.simulation.seed, &report.history, &report.states));
   const std::string reporter = options.lines ? "whole-job-history" : "whole-job-console";
   options.job->deliver_as({.job = sim::summary_of(job), .whole_job = &report}, reporter, "whole-job-json");
   return verdict(report);

@@ -55,7 +55,7 @@ std::vector<sim::RunResult> simulate(const sim::WholeJobPlan& plan, const RunOpt
                                      sim::StateCounts* states = nullptr) {
   ProgressBar bar("running");
   return sim::simulate_runs(
-      plan, plan.job->simulation.seed, runs, processes_of(options), [&](double share) { bar.update(share); }, states);
+      plan, plan.job->system.simulation.seed, runs, processes_of(options), [&](double share) { bar.update(share); }, states);
 }
 
 Exit run_sweep(const RunOptions& options, int runs) {
@@ -87,7 +87,7 @@ Exit run(const RunOptions& options) {
   const sim::Job job = options.job->load();
   sim::WholeJobReport report = planned(plan_with_step(job, options.step));
   if (runs == 1) {
-    report.runs.push_back(sim::simulate_run(report.plan, job.simulation.seed, &report.history, &report.states));
+    report.runs.push_back(sim::simulate_run(report.plan, job.system.simulation.seed, &report.history, &report.states));
   } else {
     report.runs = simulate(report.plan, options, runs, &report.states);
   }

@@ -32,8 +32,8 @@ Exit simulate_collective(JobOptions& options, const CollectiveOptions& collectiv
   const sim::Job job = collective.load(options);
   const std::vector<sim::LoneCollective> results = collective.run(job);
   sim::Report report{.collectives = &results};
-  report.job.cluster = job.cluster.name;
-  report.job.gpus = job.gpus;
+  report.job.cluster = job.system.cluster.name;
+  report.job.gpus = job.system.gpus;
   options.deliver(std::move(report), "collective-");
   return Exit::fine;
 }

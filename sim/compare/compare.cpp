@@ -10,7 +10,7 @@ Comparison compare(const Job& job, const Progress& progress) {
   c.analytic = predict(job);
   c.critical = critical_path(job).result;
   Job alone = job;
-  alone.gpu.contention.clear();
+  alone.system.gpu.contention.clear();
   c.analytic_alone_s = predict(alone).step_s;
   Simulation simulation = simulate(job, progress);
   c.simulated = std::move(simulation.result);

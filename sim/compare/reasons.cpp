@@ -23,7 +23,7 @@ class Explainer {
   Explainer(const Job& job, const Comparison& c)
       : w_(job.workload),
         c_(c),
-        slow_(job.simulation.faults.any_slow()),
+        slow_(job.system.simulation.faults.any_slow()),
         closed_form_s_(c.critical.step_s - c.analytic_alone_s),
         sharing_s_(c.simulated.step_s - c.analytic.step_s - closed_form_s_) {}
 

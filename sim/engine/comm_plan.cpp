@@ -45,7 +45,7 @@ std::vector<CommPlan> CommPlanner::plans() {
 
 CommPlan CommPlanner::plan(std::uint32_t call) {
   if (prices_.calls[call].algorithm == "copy") return plan_flows(call);
-  switch (job_.simulation.collectives) {
+  switch (job_.system.simulation.collectives) {
     case Fidelity::closed:
       return plan_closed(call);
     case Fidelity::step:
@@ -216,7 +216,7 @@ void CommPlanner::note_port(std::uint32_t simulated, PortKind kind, LinkIndex li
 void CommPlanner::note_flapping(const std::vector<int>& ranks, LinkIndex link, double bytes_per_s) {
   std::set<std::uint32_t> simulated;
   for (const int rank : ranks) {
-    if (job_.simulation.faults.flapping.contains(rank)) simulated.insert(folding_.class_of[static_cast<std::size_t>(rank)]);
+    if (job_.system.simulation.faults.flapping.contains(rank)) simulated.insert(folding_.class_of[static_cast<std::size_t>(rank)]);
   }
   for (const std::uint32_t user : simulated) flapping_.push_back({user, PortKind::nic, link, bytes_per_s});
 }

@@ -94,7 +94,7 @@ class CommPlanner {
   void note_port(std::uint32_t simulated, PortKind kind, LinkIndex link, double bytes_per_s);
   void note_flapping(const std::vector<int>& ranks, LinkIndex link, double bytes_per_s);
   [[nodiscard]] const std::vector<int>& members_of(std::uint32_t call) const { return graph_.groups[graph_.calls[call].group].members; }
-  [[nodiscard]] std::uint64_t flow_of(std::uint32_t call) const { return job_.simulation.routing == Routing::ecmp ? call + 1 : 0; }
+  [[nodiscard]] std::uint64_t flow_of(std::uint32_t call) const { return job_.system.simulation.routing == Routing::ecmp ? call + 1 : 0; }
   [[nodiscard]] HostIndex host_of(int rank) const { return hosts_[folding_.class_of[static_cast<std::size_t>(rank)]]; }
 
   const Job& job_;

@@ -27,21 +27,21 @@ bool slows_nothing(const Gpu& gpu, const char* communication) {
 
 // Whether the collectives within a unit are timed activities without links (CommPlanner::plan).
 bool timed(const Job& job) {
-  if (job.simulation.collectives == Fidelity::closed) return true;
+  if (job.system.simulation.collectives == Fidelity::closed) return true;
   const workloads::Parallel& parallel = job.workload.parallel;
   const bool tensor_only = parallel.cp == 1 || parallel.cp_comm == workloads::ContextComm::ring;
-  return job.simulation.collectives == Fidelity::automatic && tensor_only;
+  return job.system.simulation.collectives == Fidelity::automatic && tensor_only;
 }
 
 }  // namespace
 
 workloads::Cut cut_of(const Job& job, const workloads::Folding& folding) {
-  const StepFaults& faults = job.simulation.faults;
+  const StepFaults& faults = job.system.simulation.faults;
   const std::vector<const char*> classes = beside(job.workload);
   const bool alone = classes.empty() && folding.ranks.size() == 1;  // one class: all ranks do the same at the same time
   const bool unseen = faults.slow.none() && faults.failures.empty() && (timed(job) || alone) &&
-                      std::ranges::all_of(classes, [&](const char* name) { return slows_nothing(job.gpu, name); });
-  return {job.simulation.granularity, unseen};
+                      std::ranges::all_of(classes, [&](const char* name) { return slows_nothing(job.system.gpu, name); });
+  return {job.system.simulation.granularity, unseen};
 }
 
 }  // namespace rehearse::sim

@@ -41,7 +41,7 @@ class Executor {
         graph_(setup.graph),
         machine_(machine),
         progress_(progress),
-        contention_(setup.job.gpu, setup.graph.ranks.size(), setup.port_links, setup.flapping, setup.hosts, machine),
+        contention_(setup.job.system.gpu, setup.graph.ranks.size(), setup.port_links, setup.flapping, setup.hosts, machine),
         spells_(setup.spells, setup.graph.ranks.size(), contention_),
         dead_(setup.graph.ranks.size()),
         cut_off_(setup.graph.ranks.size()) {}
@@ -118,7 +118,7 @@ class Executor {
     Execution& step = steps_.back();
     step.step_s = step_length(graph_, step);
     done_ = 0;
-    if (static_cast<int>(steps_.size()) < setup_.job.simulation.steps) return begin_step();
+    if (static_cast<int>(steps_.size()) < setup_.job.system.simulation.steps) return begin_step();
     done_ = graph_.ops.size();
   }
 
@@ -301,7 +301,7 @@ class Executor {
     steps_.back().end_s[id] = now();
     ++done_;
     if (progress_ && (++reported_ & 0xfffU) == 0)
-      progress_(static_cast<double>(reported_) / (graph_.ops.size() * setup_.job.simulation.steps));
+      progress_(static_cast<double>(reported_) / (graph_.ops.size() * setup_.job.system.simulation.steps));
     for (const OpId next : graph_.successors_of(id)) {
       if (--missing_[next] == 0) arrive(next);
     }

@@ -44,7 +44,7 @@ struct ExecutorSetup {
 // Slowdowns of a simulated rank's computation by spells, in order; its host is made with contention_speeds() of them.
 [[nodiscard]] std::vector<double> slowdowns_of(const std::vector<RankSpell>& spells, std::uint32_t rank);
 
-// Runs the step job.simulation.steps times, each starting when the one before has ended on all ranks. With failures it ends when nothing
+// Runs the step simulation.steps times, each starting when the one before has ended on all ranks. With failures it ends when nothing
 // can go on: the streams of a dead GPU stop; communication of a dead GPU, or over a dead port, stands still from then on.
 // Throws std::runtime_error naming what is stuck when the machine stops before all operations have ended.
 [[nodiscard]] std::vector<Execution> execute(const ExecutorSetup& setup, Machine& machine, const Progress& progress);

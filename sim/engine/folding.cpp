@@ -67,7 +67,7 @@ struct Entities {
 std::vector<Communication> communications(const Job& job) {
   std::vector<Communication> all;
   const workloads::StepGraph graph =
-      workloads::build_step(job.workload, job.simulation.granularity, workloads::folded_by_stage(job.workload));
+      workloads::build_step(job.workload, job.system.simulation.granularity, workloads::folded_by_stage(job.workload));
   std::set<std::tuple<GroupKind, workloads::CollectiveKind, double, bool>> seen;
   for (const workloads::Call& call : graph.calls) {
     const Communication& what = call.what;
@@ -89,11 +89,11 @@ class Refinement {
     }
     for (const GroupKind kind : kinds) list_groups(kind);
     list_calls();
-    colour_ranks(job.simulation.faults, even);
+    colour_ranks(job.system.simulation.faults, even);
     colour_groups();
     colour_neighbours();
     attach_ports_ = !wiring_.private_ports() || !all_aligned();
-    if (job.simulation.collectives == Fidelity::step) find_rotating();
+    if (job.system.simulation.collectives == Fidelity::step) find_rotating();
     if (attach_ports_ || wiring_.has_trunks()) attach_all();
     attach_copies();
     while (refine()) {
@@ -479,7 +479,7 @@ bool rounds_rotate(const Communication& what, std::span<const int> members, cons
 Fold fold(const Job& job, const CommunicationModel& model) { return fold(job, model, communications(job)); }
 
 Fold fold(const Job& job, const CommunicationModel& model, std::vector<Communication> calls) {
-  if (!folds(job.cluster.network)) return unfolded(job);
+  if (!folds(job.system.cluster.network)) return unfolded(job);
   return Refinement(job, model, std::move(calls)).fold();
 }
 

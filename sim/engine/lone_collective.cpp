@@ -39,8 +39,8 @@ double execute_alone(const Job& job, const CommunicationModel& model, const work
   return run_in_child([&] {
            Machine machine;
            std::vector<HostIndex> hosts;
-           for (std::size_t i = 0; i < fold.ranks.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(job.gpu)));
-           CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, job.simulation.all_ranks ? nullptr : &fold);
+           for (std::size_t i = 0; i < fold.ranks.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(job.system.gpu)));
+           CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, job.system.simulation.all_ranks ? nullptr : &fold);
            const std::vector<CommPlan> plans = planner.plans();
            machine.seal();
            return std::vector<double>{execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
@@ -57,23 +57,23 @@ void check_gpus(const topology::ClusterSpec& cluster, int gpus) {
 
 LoneCollective run_alone(const Job& job, CollectiveKind kind, double bytes) {
   const workloads::Communication what{std::string(name_of(kind)), kind, GroupKind::dp_cp, bytes, workloads::Pass::update};
-  const CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives);
-  const Fold fold = job.simulation.all_ranks ? unfolded(job) : sim::fold(job, model, {what});
-  const workloads::StepGraph graph = graph_of(what, fold.ranks, job.gpus);
+  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives);
+  const Fold fold = job.system.simulation.all_ranks ? unfolded(job) : sim::fold(job, model, {what});
+  const workloads::StepGraph graph = graph_of(what, fold.ranks, job.system.gpus);
   const Prices prices = price_graph(job, model, graph);
   const CallPrice& price = prices.calls.front();
-  LoneCollective out{.kind = kind, .algorithm = price.algorithm, .gpus = job.gpus, .bytes = bytes, .formula_s = price.seconds()};
-  if (job.gpus == 1) return out;
+  LoneCollective out{.kind = kind, .algorithm = price.algorithm, .gpus = job.system.gpus, .bytes = bytes, .formula_s = price.seconds()};
+  if (job.system.gpus == 1) return out;
   out.simulated_s = execute_alone(job, model, graph, fold, prices);
-  const workloads::Bandwidth bandwidth = workloads::nccl_bandwidth(kind, job.gpus, bytes, out.simulated_s);
+  const workloads::Bandwidth bandwidth = workloads::nccl_bandwidth(kind, job.system.gpus, bytes, out.simulated_s);
   out.algbw_bytes_per_s = bandwidth.algbw_bytes_per_s;
   out.busbw_bytes_per_s = bandwidth.busbw_bytes_per_s;
   return out;
 }
 
 Job one_group(Job job, int gpus) {
-  check_gpus(job.cluster, gpus);
-  job.gpus = gpus;
+  check_gpus(job.system.cluster, gpus);
+  job.system.gpus = gpus;
   job.workload = {};
   job.workload.parallel.dp = gpus;
   return job;
@@ -88,13 +88,13 @@ Job cluster_alone(const std::string& cluster, int gpus, const std::vector<std::p
   part.node.set("gpu", config::yaml_text(gpu.name));
   Job job;
   job.name = part.name;
-  job.cluster = topology::read_cluster(part.node, part.name);
-  job.gpu = read_gpu(gpu.node, gpu.name);
+  job.system.cluster = topology::read_cluster(part.node, part.name);
+  job.system.gpu = read_gpu(gpu.node, gpu.name);
   const auto named = document.find("software");
   const Part software = named ? find_part(*named, software_part) : ready_made(software_part, "megatron-core");
-  job.software = read_software(software.node, software.name);
-  job.simulation = read_simulation(document);
-  if (gpus == 0) gpus = job.cluster.max_gpus() > 0 ? job.cluster.max_gpus() : job.cluster.domain_gpus();
+  job.system.software = read_software(software.node, software.name);
+  job.system.simulation = read_simulation(document);
+  if (gpus == 0) gpus = job.system.cluster.max_gpus() > 0 ? job.system.cluster.max_gpus() : job.system.cluster.domain_gpus();
   return one_group(std::move(job), gpus);
 }
 

@@ -22,8 +22,8 @@ namespace {
 
 // Slower trunks, or fewer of them, are a higher oversubscription.
 topology::ClusterSpec with_slow_trunks(const Job& job) {
-  topology::ClusterSpec cluster = job.cluster;
-  cluster.network.oversubscription *= job.simulation.faults.slow.trunk_factor(cluster.network.spines);
+  topology::ClusterSpec cluster = job.system.cluster;
+  cluster.network.oversubscription *= job.system.simulation.faults.slow.trunk_factor(cluster.network.spines);
   return cluster;
 }
 
@@ -36,15 +36,15 @@ struct Prepared {
 
   // Of a step of the routing.
   explicit Prepared(const Job& job, int step = 0)
-      : model(with_slow_trunks(job), job.workload, job.simulation.algorithm, job.software.collectives),
-        fold(job.simulation.all_ranks ? unfolded(job) : sim::fold(job, model)),
+      : model(with_slow_trunks(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives),
+        fold(job.system.simulation.all_ranks ? unfolded(job) : sim::fold(job, model)),
         graph(workloads::build_step(job.workload, cut_of(job, fold.ranks), fold.ranks, step)),
         prices(price_graph(job, model, graph)) {}
 };
 
 std::vector<RankFailure> failures_of(const Job& job, const Prepared& prepared) {
   std::vector<RankFailure> failures;
-  for (const StepFailure& failure : job.simulation.faults.failures) {
+  for (const StepFailure& failure : job.system.simulation.faults.failures) {
     std::set<std::uint32_t> simulated;
     for (const int rank : failure.ranks) simulated.insert(prepared.fold.ranks.class_of[rank]);
     failures.push_back({failure.ports, {simulated.begin(), simulated.end()}, failure.at_s});
@@ -54,9 +54,9 @@ std::vector<RankFailure> failures_of(const Job& job, const Prepared& prepared) {
 
 // Of what is slow for a while and in the whole step the slowest counts: a spell adds only what it is slower.
 std::vector<RankSpell> spells_of(const Job& job, const Prepared& prepared) {
-  const SlowParts& slow = job.simulation.faults.slow;
+  const SlowParts& slow = job.system.simulation.faults.slow;
   std::vector<RankSpell> spells;
-  for (const SlowSpell& spell : job.simulation.faults.spells) {
+  for (const SlowSpell& spell : job.system.simulation.faults.spells) {
     std::map<double, std::set<std::uint32_t>> simulated;
     for (const int rank : spell.ranks) {
       const double more = spell.slowdown / (spell.ports ? slow.port(rank) : slow.gpu(rank));
@@ -76,13 +76,13 @@ double last_end_s(const Execution& step) {
 
 // A failure that a scenario has in store for later does not happen in this step.
 bool strikes(const Job& job, const Execution& step) {
-  const StepFailure& first = job.simulation.faults.failures.front();
+  const StepFailure& first = job.system.simulation.faults.failures.front();
   return !first.drawn || first.at_s <= last_end_s(step);
 }
 
 // What a scenario has in store after the time that was asked for is not known.
 void check_drawn(const Job& job, const Execution& step) {
-  const StepFaults& faults = job.simulation.faults;
+  const StepFaults& faults = job.system.simulation.faults;
   if (!faults.drawn_for_s || last_end_s(step) <= *faults.drawn_for_s) return;
   throw config::InputError(fmt::format("the step takes {}, and the scenario is drawn for {} of it",
                                        config::human_quantity(last_end_s(step), config::Dimension::time),
@@ -91,13 +91,13 @@ void check_drawn(const Job& job, const Execution& step) {
 }
 
 std::vector<Execution> execute_here(const Job& job, const Prepared& prepared, const Progress& progress) {
-  Machine machine(job.simulation.solver);
+  Machine machine(job.system.simulation.solver);
   std::vector<HostIndex> hosts;
   const std::vector<RankSpell> spells = spells_of(job, prepared);
   for (std::uint32_t i = 0; i < prepared.graph.ranks.size(); ++i)
-    hosts.push_back(machine.add_host(contention_speeds(job.gpu, slowdowns_of(spells, i))));
+    hosts.push_back(machine.add_host(contention_speeds(job.system.gpu, slowdowns_of(spells, i))));
   CommPlanner planner(job, prepared.model, prepared.graph, prepared.fold.ranks, prepared.prices, machine, hosts,
-                      job.simulation.all_ranks ? nullptr : &prepared.fold);
+                      job.system.simulation.all_ranks ? nullptr : &prepared.fold);
   const std::vector<CommPlan> plans = planner.plans();
   machine.seal();
   return execute(
@@ -132,7 +132,7 @@ std::vector<Execution> execute_in_child(const Job& job, const Prepared& prepared
 Simulation each_step(Job job, const std::string& method, bool timeline,
                      const std::function<std::vector<Execution>(const Job&, const Prepared&, int)>& executed) {
   const Job whole = job;
-  job.simulation.steps = 1;
+  job.system.simulation.steps = 1;
   std::vector<StepResult> results;
   Simulation all;
   double end_s = 0;
@@ -151,10 +151,10 @@ Simulation each_step(Job job, const std::string& method, bool timeline,
 
 Simulation simulate_each_step(const Job& job, bool timeline, const Progress& progress) {
   Simulation all = each_step(job, "simulated", timeline, [&](const Job& one, const Prepared& prepared, int step) {
-    if (progress) progress(static_cast<double>(step) / job.simulation.steps);
-    return job.simulation.solver == Solver::simgrid ? execute_in_child(one, prepared) : execute_here(one, prepared, {});
+    if (progress) progress(static_cast<double>(step) / job.system.simulation.steps);
+    return job.system.simulation.solver == Solver::simgrid ? execute_in_child(one, prepared) : execute_here(one, prepared, {});
   });
-  all.result.solver = solvers.of(job.simulation.solver);
+  all.result.solver = solvers.of(job.system.simulation.solver);
   return all;
 }
 
@@ -175,12 +175,12 @@ Simulation simulate(const Job& job, const Progress& progress, bool timeline) {
   check_drawn(job, steps.front());
   if (const std::vector<RankFailure> failures = failures_of(job, prepared); !failures.empty() && strikes(job, steps.front())) {
     FailedStep failed = after_failure(job, prepared.graph, failures, steps.front());
-    failed.aftermath.seed = job.simulation.seed;
+    failed.aftermath.seed = job.system.simulation.seed;
     failed.aftermath.input_hash = input_hash(job);
     return {{}, make_timeline(job, prepared.graph, failed, failures), failed.aftermath};
   }
   Simulation all = of_one_step(job, prepared, steps, "simulated", timeline);
-  all.result.solver = solvers.of(job.simulation.solver);
+  all.result.solver = solvers.of(job.system.simulation.solver);
   return all;
 }
 
@@ -189,7 +189,7 @@ StepResult simulate_in_child(const Job& job) {
   const Prepared prepared(job);
   StepResult result = summarise(job, prepared.graph, prepared.prices, execute_in_child(job, prepared), "simulated");
   finish_for(job, result);
-  result.solver = solvers.of(job.simulation.solver);
+  result.solver = solvers.of(job.system.simulation.solver);
   return result;
 }
 

@@ -59,7 +59,7 @@ class Maker {
       timeline_.streams.emplace_back(workloads::name_of(static_cast<workloads::Stream>(s)));
     }
     for (const workloads::SimulatedRank& rank : graph.ranks) {
-      const int per_node = job.cluster.gpus_per_node;
+      const int per_node = job.system.cluster.gpus_per_node;
       timeline_.ranks.push_back({rank.rank, rank.stage, rank.multiplicity, rank.rank / per_node, rank.rank % per_node});
     }
     timeline_.names.assign(graph.labels.begin(), graph.labels.end());

@@ -51,26 +51,26 @@ void check_batch(const Node& node, const Workload& workload) {
 
 void check_precision(const Node& node, const Job& job) {
   const workloads::DType compute = job.workload.precision.compute;
-  if (job.gpu.peak_flops_per_s.contains(compute)) return;
+  if (job.system.gpu.peak_flops_per_s.contains(compute)) return;
   std::vector<std::string_view> known;
-  for (const auto& [type, peak] : job.gpu.peak_flops_per_s) known.push_back(workloads::name_of(type));
+  for (const auto& [type, peak] : job.system.gpu.peak_flops_per_s) known.push_back(workloads::name_of(type));
   const bool mapping = node.find("precision") && node.at("precision").is_map();
   refuse(node, mapping ? "precision.compute" : "precision",
-         fmt::format("GPU '{}' does not compute in {}", job.gpu.name, workloads::name_of(compute)),
+         fmt::format("GPU '{}' does not compute in {}", job.system.gpu.name, workloads::name_of(compute)),
          fmt::format("it does in {}", fmt::join(known, ", ")));
 }
 
 void check_host(const Node& node, const Job& job) {
-  const topology::HostMemorySpec& host = job.cluster.host_memory;
+  const topology::HostMemorySpec& host = job.system.cluster.host_memory;
   const bool offloads = job.workload.offload_activations;
   if (!offloads && !job.workload.optimizer.on_cpu) return;
   const char* key = offloads ? "offload.activations" : "optimizer.device";
   if (host.bytes == 0) {
-    refuse(node, key, fmt::format("cluster '{}' does not say how much memory the host of a node has", job.cluster.name),
+    refuse(node, key, fmt::format("cluster '{}' does not say how much memory the host of a node has", job.system.cluster.name),
            "add for example host_memory: {size: 2 TiB, bandwidth: 400 GB/s} to it");
   }
   if (job.workload.optimizer.on_cpu && host.bytes_per_s == 0) {
-    refuse(node, "optimizer.device", fmt::format("cluster '{}' does not say how fast the host's memory is", job.cluster.name),
+    refuse(node, "optimizer.device", fmt::format("cluster '{}' does not say how fast the host's memory is", job.system.cluster.name),
            "add for example bandwidth: 400 GB/s to its host_memory");
   }
 }

@@ -6,7 +6,7 @@
 
 namespace rehearse::sim {
 
-// Fills in job.gpus and parallel.dp from one another, the layout and the cluster.
+// Fills in job.system.gpus and parallel.dp from one another, the layout and the cluster.
 void settle_gpus(const config::Node& node, Job& job);
 
 // How the model is cut: layers over stages, heads and widths over tp, the sequence over cp.

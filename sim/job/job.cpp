@@ -41,10 +41,10 @@ JobParts find_parts(const Node& job, const Node& models) {
 
 void read_parts(const JobParts& parts, Job& job) {
   job.workload.model = workloads::read_model(parts.model.node, parts.model.name);
-  job.cluster = topology::read_cluster(parts.cluster.node, parts.cluster.name);
-  job.gpu = read_gpu(parts.gpu.node, parts.gpu.name);
-  job.software = read_software(parts.software.node, parts.software.name);
-  job.workload.fusions = kernel_fusions(job.software);
+  job.system.cluster = topology::read_cluster(parts.cluster.node, parts.cluster.name);
+  job.system.gpu = read_gpu(parts.gpu.node, parts.gpu.name);
+  job.system.software = read_software(parts.software.node, parts.software.name);
+  job.workload.fusions = kernel_fusions(job.system.software);
 }
 
 void read_sections(const Node& node, Job& job) {
@@ -55,35 +55,35 @@ void read_sections(const Node& node, Job& job) {
   const auto precision = node.find("precision");
   const bool says_gradients = precision && precision->is_map() && precision->find("gradients");
   // A stack that leaves fp16 gradients as autograd makes them reduces them so too.
-  if (!says_gradients && job.software.memory.habits.half_gradients && workload.precision.weights == workloads::DType::fp16) {
+  if (!says_gradients && job.system.software.memory.habits.half_gradients && workload.precision.weights == workloads::DType::fp16) {
     workload.precision.gradients = workloads::DType::fp16;
   }
   read_optimisations(node, workload);
-  workload.recompute.stops_early = job.software.early_stop;
-  workload.optimizer.by_tensor = job.software.zero3_by_tensor;
+  workload.recompute.stops_early = job.system.software.early_stop;
+  workload.optimizer.by_tensor = job.system.software.zero3_by_tensor;
   read_experts(node, workload.experts);
-  if (const auto graphs = node.find("cuda_graphs")) job.software.replays_graphs = graphs->as_bool();
-  job.simulation = read_simulation(node);
+  if (const auto graphs = node.find("cuda_graphs")) job.system.software.replays_graphs = graphs->as_bool();
+  job.system.simulation = read_simulation(node);
 }
 
 void check(const Node& node, Job& job) {
   settle_gpus(node, job);
-  check_support(node, job.workload, job.cluster);
+  check_support(node, job.workload, job.system.cluster);
   workloads::Optimizer& optimizer = job.workload.optimizer;
   if (optimizer.shard_group == 0) optimizer.shard_group = workloads::replica_sync(job.workload).ranks;
   check_layout(node, job.workload);
   check_batch(node, job.workload);
   check_recomputed_layers(node, job.workload);
   check_recomputed_modules(node, job.workload);
-  check_experts(node, job.workload, job.simulation.steps);
+  check_experts(node, job.workload, job.system.simulation.steps);
   check_precision(node, job);
   check_host(node, job);
 }
 
 // Faults strike the nodes, rails and spines that the job uses.
 FaultContext fault_context(const Job& job) {
-  const topology::ClusterSpec& cluster = job.cluster;
-  const int nodes = (job.gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+  const topology::ClusterSpec& cluster = job.system.cluster;
+  const int nodes = (job.system.gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
   return {.nodes = nodes, .rails = cluster.rails_per_node(), .gpus_per_node = cluster.gpus_per_node, .spines = cluster.network.spines};
 }
 
@@ -116,7 +116,7 @@ void add_faults(Node& node, const std::vector<std::string>& more) {
 }  // namespace
 
 int Job::distinct_steps() const {
-  return workload.model.moe && !workloads::RoutingRegistry::get(workload.experts.routing).even() ? simulation.steps : 1;
+  return workload.model.moe && !workloads::RoutingRegistry::get(workload.experts.routing).even() ? system.simulation.steps : 1;
 }
 
 Job read_job(Node node, const std::string& name, const Node& models) {

@@ -119,14 +119,14 @@ Node resolved_job(const Node& node, const Job& job, const JobParts& parts) {
   out.set("name", yaml_text(job.name));
   out.set("model", model_text(workload.model));
   out.set_child("cluster", cluster);
-  out.set("gpus", std::to_string(job.gpus));
+  out.set("gpus", std::to_string(job.system.gpus));
   out.set("parallel", parallel_text(workload.parallel));
   out.set_child("software", named(parts.software));
   out.set("batch",
           fmt::format("{{global: {}, micro: {}, sequence: {}}}", workload.batch.global, workload.batch.micro, workload.batch.sequence));
   set_optimisations(workload, out);
-  out.set("cuda_graphs", job.software.replays_graphs ? "true" : "false");
-  out.set("simulation", simulation_text(job.simulation));
+  out.set("cuda_graphs", job.system.software.replays_graphs ? "true" : "false");
+  out.set("simulation", simulation_text(job.system.simulation));
   if (const auto simulation = node.find("simulation")) {
     for (const std::string key : {"faults", "timeout"}) {
       if (const auto given = simulation->find(key)) copy_into(out, "simulation", key, *given);

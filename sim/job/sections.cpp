@@ -168,19 +168,19 @@ void read_step_faults(const config::Node& node, Job& job) {
   const auto section = node.find("simulation");
   if (!section) return;
   if (const auto timeout = section->find("timeout")) {
-    job.simulation.timeout_s = timeout->as_quantity(config::Dimension::time);
-    if (job.simulation.timeout_s > seconds_per_day) timeout->fail("longer than a day");
+    job.system.simulation.timeout_s = timeout->as_quantity(config::Dimension::time);
+    if (job.system.simulation.timeout_s > seconds_per_day) timeout->fail("longer than a day");
   }
   const auto list = section->find("faults");
   if (!list) return;
-  StepFaults& faults = job.simulation.faults;
-  faults = read_step_faults(*list, {job.places(), job.cluster.network.spines, job.simulation.seed, &job.whole.faults});
+  StepFaults& faults = job.system.simulation.faults;
+  faults = read_step_faults(*list, {job.system.places(), job.system.cluster.network.spines, job.system.simulation.seed, &job.whole.faults});
   for (const SlowSpell& spell : faults.spells) {
-    if (spell.slowdown < down_slowdown || spell.for_s < job.simulation.timeout_s) continue;
+    if (spell.slowdown < down_slowdown || spell.for_s < job.system.simulation.timeout_s) continue;
     list->fail(fmt::format("'{}' is down for longer than simulation.timeout: that is a failure", spell.text),
                "'at' says when something fails");
   }
-  if (job.simulation.steps == 1) return;
+  if (job.system.simulation.steps == 1) return;
   if (!faults.failures.empty())
     section->find("steps")->fail_at_key("nothing comes after a step in which something fails", "leave simulation.steps out");
   if (!faults.spells.empty())

@@ -18,7 +18,7 @@ void read_optimisations(const config::Node& job, workloads::Workload& workload);
 // moe. Its files are relative to the job's.
 void read_experts(const config::Node& job, workloads::ExpertPlan& experts);
 [[nodiscard]] SimulationOptions read_simulation(const config::Node& job);
-// simulation.faults and timeout. Needs job.gpus, the cluster, the seed and job.whole.
+// simulation.faults and timeout. Needs job.system.gpus, the cluster, the seed and job.whole.
 void read_step_faults(const config::Node& node, Job& job);
 // training, checkpoint, faults and recovery describe whole jobs, not steps.
 [[nodiscard]] WholeJob read_whole_job(const config::Node& job, const FaultContext& context);

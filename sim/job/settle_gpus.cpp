@@ -24,8 +24,8 @@ std::string product_text(const workloads::Parallel& parallel) {
 // The number of GPUs where the job does not state it: what its layout asks for, or the whole cluster where dp is left out too.
 int default_gpus(const Node& node, const Job& job) {
   if (job.workload.parallel.dp == 0) {
-    if (job.cluster.max_gpus() > 0) return job.cluster.max_gpus();
-    node.fail(fmt::format("gpus is missing, and cluster '{}' has as many nodes as a job needs", job.cluster.name),
+    if (job.system.cluster.max_gpus() > 0) return job.system.cluster.max_gpus();
+    node.fail(fmt::format("gpus is missing, and cluster '{}' has as many nodes as a job needs", job.system.cluster.name),
               "give gpus or parallel.dp");
   }
   const double product = product_of(job.workload.parallel);
@@ -61,17 +61,17 @@ int derived_dp(const Node& node, const workloads::Parallel& parallel, int gpus) 
 
 void settle_gpus(const Node& node, Job& job) {
   const auto given = node.find("gpus");
-  job.gpus = given ? static_cast<int>(given->as_int(1, most_gpus)) : default_gpus(node, job);
-  const int most = job.cluster.max_gpus();
-  if (most > 0 && job.gpus > most) {
+  job.system.gpus = given ? static_cast<int>(given->as_int(1, most_gpus)) : default_gpus(node, job);
+  const int most = job.system.cluster.max_gpus();
+  if (most > 0 && job.system.gpus > most) {
     refuse(node, given ? "gpus" : "parallel",
-           fmt::format("gpus ({}) is more than cluster '{}' has ({})", job.gpus, job.cluster.name, most));
+           fmt::format("gpus ({}) is more than cluster '{}' has ({})", job.system.gpus, job.system.cluster.name, most));
   }
   workloads::Parallel& parallel = job.workload.parallel;
   if (parallel.dp == 0) {
-    parallel.dp = derived_dp(node, parallel, job.gpus);
+    parallel.dp = derived_dp(node, parallel, job.system.gpus);
   } else {
-    check_product(node, parallel, job.gpus);
+    check_product(node, parallel, job.system.gpus);
   }
 }
 

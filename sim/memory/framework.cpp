@@ -30,14 +30,15 @@ MemoryBytes held_all_the_time(const Job& job, const workloads::StaticMemory& ten
   held[MemoryUse::gradients] = tensors.gradients;
   held[MemoryUse::optimizer] = tensors.optimizer;
   held[MemoryUse::temporary] = tensors.temporary;
-  held[MemoryUse::framework] = job.software.memory.context_bytes + communicators(job) * job.software.memory.communicator_bytes;
+  held[MemoryUse::framework] =
+      job.system.software.memory.context_bytes + communicators(job) * job.system.software.memory.communicator_bytes;
   return held;
 }
 
 double usable_bytes(const Gpu& gpu) { return gpu.memory_bytes - driver_bytes; }
 
 void add_cache(const Job& job, RankMemory& memory) {
-  memory.cached_bytes = job.software.memory.fragmentation * memory.tensor_bytes();
+  memory.cached_bytes = job.system.software.memory.fragmentation * memory.tensor_bytes();
   memory.stuck_bytes = stuck_share * memory.cached_bytes;
 }
 
@@ -46,9 +47,9 @@ HostMemory fullest_host(const Job& job, const std::vector<RankMemory>& ranks) {
   for (const RankMemory& rank : ranks) of_stage[rank.stage] = std::max(of_stage[rank.stage], rank.host_bytes);
   if (std::ranges::all_of(of_stage, [](const auto& entry) { return entry.second == 0; })) return {};
   const workloads::RankGrid grid(job.workload.parallel);
-  for (int rank = 0; rank < grid.size(); ++rank) of_node[rank / job.cluster.gpus_per_node] += of_stage[grid.coordinates(rank).pp];
+  for (int rank = 0; rank < grid.size(); ++rank) of_node[rank / job.system.cluster.gpus_per_node] += of_stage[grid.coordinates(rank).pp];
   const auto fullest = std::ranges::max_element(of_node, {}, [](const auto& entry) { return entry.second; });
-  return {fullest->first, fullest->second, job.cluster.host_memory.bytes};
+  return {fullest->first, fullest->second, job.system.cluster.host_memory.bytes};
 }
 
 }  // namespace rehearse::sim

@@ -23,7 +23,7 @@ static_assert(static_cast<int>(MemoryUse::communication) == static_cast<int>(Mem
 
 std::vector<RankAllocations> allocations_of(const Job& job, const StepGraph& graph, int step) {
   const auto stages = workloads::stage_programs(job.workload);
-  return workloads::allocations(job.workload, job.software.memory.habits, graph, stages, step);
+  return workloads::allocations(job.workload, job.system.software.memory.habits, graph, stages, step);
 }
 
 double time_of(const Allocation& event, const Execution& run) { return event.at_end ? run.end_s[event.op] : run.start_s[event.op]; }
@@ -41,7 +41,8 @@ MemoryBytes& operator+=(MemoryBytes& held, const Allocation& event) {
 
 RankMemory peak_of(const Job& job, const StepGraph& graph, std::size_t rank, const RankAllocations& allocations, const Execution& run) {
   const workloads::SimulatedRank& who = graph.ranks[rank];
-  RankMemory memory{who.rank, who.stage, who.multiplicity, held_all_the_time(job, allocations.held), usable_bytes(job.gpu), 0, "start"};
+  RankMemory memory{who.rank, who.stage, who.multiplicity, held_all_the_time(job, allocations.held), usable_bytes(job.system.gpu),
+                    0,        "start"};
   MemoryBytes held = memory.at_peak;
   for (const Allocation& event : in_order(allocations.events, run)) {
     held += event;

@@ -35,7 +35,7 @@ class Stage {
       : workload_(job.workload),
         stage_(stage),
         sync_(workloads::replica_sync(job.workload)),
-        units_(job.workload, job.software.memory.habits, program, loads, expert_rank),
+        units_(job.workload, job.system.software.memory.habits, program, loads, expert_rank),
         program_(program),
         schedule_(workloads::ScheduleRegistry::get(workload_.schedule)),
         shape_(workloads::pipeline_shape(workload_)),
@@ -204,14 +204,14 @@ class Stage {
 RankMemory fullest_of_stage(const Job& job, const workloads::RankGrid& grid, int stage, const workloads::StageProgram& program,
                             const workloads::ExpertLoads* loads) {
   const workloads::StaticMemory tensors =
-      workloads::static_memory(job.workload, job.software.memory.habits, program.parameters, program.expert_parameters);
+      workloads::static_memory(job.workload, job.system.software.memory.habits, program.parameters, program.expert_parameters);
   const int first = grid.rank({0, 0, 0, stage});
   const std::vector<int> members =
       loads != nullptr && !loads->even() ? grid.group(workloads::GroupKind::ep, first) : std::vector<int>{first};
-  const int share = job.gpus / job.workload.parallel.pp;
+  const int share = job.system.gpus / job.workload.parallel.pp;
   std::optional<RankMemory> fullest;
   for (const int rank : members) {
-    RankMemory memory{rank, stage, share, held_all_the_time(job, tensors), usable_bytes(job.gpu), 0, "start"};
+    RankMemory memory{rank, stage, share, held_all_the_time(job, tensors), usable_bytes(job.system.gpu), 0, "start"};
     const Stage walked(job, stage, program, loads, grid.expert_rank(rank));
     walked.find_peak(memory);
     memory.host_bytes = tensors.host + walked.most_on_host();
@@ -256,14 +256,14 @@ std::vector<bool> expert_layers_that_fit(const Job& job, int step) {
   std::vector<bool> fit(static_cast<std::size_t>(workload.model.layers + workload.model.mtp), false);
   for (int s = 0; s < workload.parallel.pp; ++s) {
     const workloads::StaticMemory tensors =
-        workloads::static_memory(workload, job.software.memory.habits, programs[s].parameters, programs[s].expert_parameters);
+        workloads::static_memory(workload, job.system.software.memory.habits, programs[s].parameters, programs[s].expert_parameters);
     const MemoryBytes always = held_all_the_time(job, tensors);
     std::map<int, MemoryBytes> highest;
     for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part) {
       Stage(job, s, programs[s], &loads, part).raise_layers(always, highest);
     }
     for (const auto& [layer, bytes] : highest) {
-      RankMemory memory{grid.rank({0, 0, 0, s}), s, 1, bytes, usable_bytes(job.gpu), 0, ""};
+      RankMemory memory{grid.rank({0, 0, 0, s}), s, 1, bytes, usable_bytes(job.system.gpu), 0, ""};
       add_cache(job, memory);
       fit[static_cast<std::size_t>(layer)] = memory.fits();
     }

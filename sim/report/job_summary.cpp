@@ -45,16 +45,16 @@ std::string batch_of(const workloads::Batch& batch) {
 JobSummary summary_of(const Job& job) {
   return {.name = job.name,
           .model = job.workload.model.name,
-          .cluster = job.cluster.name,
-          .gpu = job.gpu.name,
+          .cluster = job.system.cluster.name,
+          .gpu = job.system.gpu.name,
           .layout = layout_of(job.workload),
           .batch = batch_of(job.workload.batch),
-          .gpus = job.gpus,
-          .gpu_memory_bytes = job.gpu.memory_bytes,
-          .seed = job.simulation.seed,
+          .gpus = job.system.gpus,
+          .gpu_memory_bytes = job.system.gpu.memory_bytes,
+          .seed = job.system.simulation.seed,
           .input_hash = input_hash(job),
           .resolved_yaml = job.resolved.to_yaml(),
-          .faults = job.simulation.faults.items};
+          .faults = job.system.simulation.faults.items};
 }
 
 }  // namespace rehearse::sim

@@ -24,7 +24,7 @@ constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
 
 // One micro-batch through the whole model on its way forth and back (with what is recomputed), without the optimizer.
 Metrics pass_metrics(const Job& job) {
-  const CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives);
+  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives);
   double forward_s = 0, backward_s = 0;
   for (const StageCost& stage : stage_costs(job, model)) {
     for (const auto& units : stage.chunks) {
@@ -83,7 +83,7 @@ Metrics metrics_of_step(const Job& job, double step_s) {
   const double samples_per_s = batch.global / step_s;
   return {{Metric::step_s, step_s},
           {Metric::samples_per_s, samples_per_s},
-          {Metric::tokens_per_s_per_gpu, samples_per_s * batch.sequence / job.gpus}};
+          {Metric::tokens_per_s_per_gpu, samples_per_s * batch.sequence / job.system.gpus}};
 }
 
 Metrics predicted_metrics(const Job& job, const Metrics& wanted, MemoryCounter counter) {

@@ -21,7 +21,7 @@ Job job_of(const MeasuredCase& measured_case, const ValidationOptions& options) 
   for (const auto& [key, value] : options.sets) set_in_job(node, key, value, measured_case.models);
   Job job = read_job(node, measured_case.id, measured_case.models);
   // Without a pipeline there are few operations, and whole passes would lose what FSDP overlaps layer by layer.
-  if (!says_granularity(node) && job.workload.parallel.pp > 1) job.simulation.granularity = Granularity::stage;
+  if (!says_granularity(node) && job.workload.parallel.pp > 1) job.system.simulation.granularity = Granularity::stage;
   return job;
 }
 

@@ -13,11 +13,12 @@ constexpr double adam_values_per_parameter = 3;  // master weight, first and sec
 
 enum class Way { save, load };
 
-int nodes_of(const Job& job) { return (job.gpus + job.cluster.gpus_per_node - 1) / job.cluster.gpus_per_node; }
+int nodes_of(const Job& job) { return (job.system.gpus + job.system.cluster.gpus_per_node - 1) / job.system.cluster.gpus_per_node; }
 
 double effective_or_refuse(const Job& job, double bytes_per_s, std::string_view where, std::string_view key) {
   if (bytes_per_s > 0) return bytes_per_s;
-  const std::string why = fmt::format("cluster {} has no {}, so that checkpoint.{} does not follow from it", job.cluster.name, where, key);
+  const std::string why =
+      fmt::format("cluster {} has no {}, so that checkpoint.{} does not follow from it", job.system.cluster.name, where, key);
   const std::string hint = fmt::format("give checkpoint.{}, or choose another checkpoint.to", key);
   if (!job.resolved.find("checkpoint")) throw config::InputError(why, hint);
   refuse(job.resolved, fmt::format("checkpoint.{}", key), why, hint);
@@ -26,14 +27,14 @@ double effective_or_refuse(const Job& job, double bytes_per_s, std::string_view 
 // All nodes write their shares at once. A shared file system divides its bandwidth among them, which takes as long as one writing all of
 // it, unless the nodes' ports are the narrower place; local disks work side by side.
 double network_s(const Job& job, double bytes) {
-  const double ports = job.cluster.rail_bytes_per_s() * job.cluster.rails_per_node() * nodes_of(job);
+  const double ports = job.system.cluster.rail_bytes_per_s() * job.system.cluster.rails_per_node() * nodes_of(job);
   return ports > 0 ? bytes / ports : 0;
 }
 
-double host_copy_s(const Job& job, double bytes) { return bytes / job.gpus / job.cluster.host.effective_bytes_per_s(); }
+double host_copy_s(const Job& job, double bytes) { return bytes / job.system.gpus / job.system.cluster.host.effective_bytes_per_s(); }
 
 double store_s(const Job& job, Store store, double bytes, Way way, std::string_view key) {
-  const topology::StorageSpec& storage = job.cluster.storage;
+  const topology::StorageSpec& storage = job.system.cluster.storage;
   const bool save = way == Way::save;
   if (store == Store::disk) {
     const double disk = effective_or_refuse(job, save ? storage.disk_write_bytes_per_s : storage.disk_read_bytes_per_s, "local disks", key);
@@ -51,7 +52,7 @@ double store_s(const Job& job, Store store, double bytes, Way way, std::string_v
 
 Store settled(const Job& job) {
   if (job.whole.checkpoint.to != Store::automatic) return job.whole.checkpoint.to;
-  return job.cluster.storage.shared_write_bytes_per_s > 0 ? Store::shared : Store::disk;
+  return job.system.cluster.storage.shared_write_bytes_per_s > 0 ? Store::shared : Store::disk;
 }
 
 double given_or(const std::optional<double>& given, const auto& computed) { return given ? *given : computed(); }

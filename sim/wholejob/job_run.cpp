@@ -20,7 +20,7 @@ JobRun::JobRun(const WholeJobPlan& plan, StepTimes& steps, std::uint64_t seed, H
       steps_(steps),
       recovery_(plan.job->whole.recovery),
       policy_(RecoveryPolicyRegistry::get(recovery_.policy)),
-      map_(plan.job->workload.parallel, plan.job->places()),
+      map_(plan.job->workload.parallel, plan.job->system.places()),
       faults_(plan.job->whole.faults.open(seed)),
       next_fault_(faults_->next()),
       random_(seed, recovery_stream),

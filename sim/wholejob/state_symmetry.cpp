@@ -28,19 +28,19 @@ std::size_t distinct(std::vector<std::uint64_t> colours) {
 
 }  // namespace
 
-StateSymmetry::StateSymmetry(const Job& job) : job_(job), alike_(!job.simulation.all_ranks) {
+StateSymmetry::StateSymmetry(const Job& job) : job_(job), alike_(!job.system.simulation.all_ranks) {
   if (!alike_) return;
-  const CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives);
+  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives);
   Job healthy = job;
-  healthy.simulation.faults = {};
+  healthy.system.simulation.faults = {};
   healthy_ = fold(healthy, model).ranks.class_of;
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   for (const GroupKind kind : dense_kinds) relations_.push_back(relation_of(kind));
   if (job.workload.model.moe) {
     for (const GroupKind kind : expert_kinds) relations_.push_back(relation_of(kind));
   }
-  relations_.push_back(neighbours(job.cluster.gpus_per_node));
-  relations_.push_back(neighbours(job.cluster.gpus_per_node * std::max(1, job.cluster.network.nodes_per_leaf)));
+  relations_.push_back(neighbours(job.system.cluster.gpus_per_node));
+  relations_.push_back(neighbours(job.system.cluster.gpus_per_node * std::max(1, job.system.cluster.network.nodes_per_leaf)));
   for (int rank = 0; rank < grid.size(); ++rank) {
     next_.push_back(grid.next_stage(rank));
     previous_.push_back(grid.previous_stage(rank));
@@ -62,7 +62,7 @@ StateSymmetry::Relation StateSymmetry::relation_of(GroupKind kind) const {
 
 StateSymmetry::Relation StateSymmetry::neighbours(int ranks_per_block) const {
   Relation relation;
-  for (int rank = 0; rank < job_.gpus; ++rank) {
+  for (int rank = 0; rank < job_.system.gpus; ++rank) {
     if (rank % ranks_per_block == 0) relation.blocks.emplace_back();
     relation.blocks.back().push_back(rank);
     relation.block_of.push_back(relation.blocks.size() - 1);
@@ -89,7 +89,7 @@ StateSymmetry::Colours StateSymmetry::refined(const Colours& colours) const {
 }
 
 StateSymmetry::Key StateSymmetry::key(const SlowParts& slow) const {
-  if (!alike_ || (job_.simulation.collectives == Fidelity::step && !slow.ports.empty())) return {};
+  if (!alike_ || (job_.system.simulation.collectives == Fidelity::step && !slow.ports.empty())) return {};
   Colours colours;
   for (std::size_t rank = 0; rank < healthy_.size(); ++rank) {
     const std::uint64_t gpu = joined(healthy_[rank], std::bit_cast<std::uint64_t>(slow.gpu(static_cast<int>(rank))));

@@ -21,7 +21,7 @@ std::optional<Job> with_replicas(const Job& job, int dp) {
   for (const char* key : {"faults", "timeout"}) simulation = simulation.without(key);
   node.set_child("simulation", simulation);
   node.set("parallel.dp", std::to_string(dp));
-  node.set("gpus", std::to_string(job.gpus / job.workload.parallel.dp * dp));
+  node.set("gpus", std::to_string(job.system.gpus / job.workload.parallel.dp * dp));
   node.set("optimizer.shard_group", std::to_string(dp * job.workload.parallel.cp));
   try {
     return read_job(node, job.name);
@@ -46,9 +46,9 @@ double slowest(const std::map<int, double>& parts) {
 // The collectives of a group go at the pace of their slowest member, and all groups meet in the step: every port counts as slow.
 void slow_network(Job& job, const SlowParts& slow) {
   const double ports = slowest(slow.ports);
-  topology::NetworkSpec& network = job.cluster.network;
+  topology::NetworkSpec& network = job.system.cluster.network;
   const double trunks = slow.trunk_factor(network.spines);
-  job.cluster.nic.bandwidth_bytes_per_s /= ports;
+  job.system.cluster.nic.bandwidth_bytes_per_s /= ports;
   // Relative to slower ports the trunks are as wide as before; slower trunks are a higher oversubscription.
   network.trunk.bandwidth_bytes_per_s /= trunks;
   network.oversubscription *= std::max(1.0, trunks / ports);
@@ -81,9 +81,9 @@ double formula_s(Job job, const SlowParts& slow) {
 }
 
 double simulation_s(Job job, const SlowParts& slow) {
-  job.simulation.faults = {};
-  job.simulation.faults.slow = slow;
-  if (job.distinct_steps() == 1) job.simulation.steps = 1;  // otherwise their mean
+  job.system.simulation.faults = {};
+  job.system.simulation.faults.slow = slow;
+  if (job.distinct_steps() == 1) job.system.simulation.steps = 1;  // otherwise their mean
   return simulate_in_child(job).step_s;
 }
 

@@ -16,13 +16,13 @@ using config::Node;
 
 // What the failure strikes of the job that is left, each as the beginning of an item.
 std::vector<std::string> struck(const Job& job, const StepUnderWay& step, const Fault& fault, const Job& left) {
-  const std::vector<std::string> whole = struck_by(fault, job.places());
+  const std::vector<std::string> whole = struck_by(fault, job.system.places());
   if (step.state.replicas_lost == 0 || whole.front() == "job") return whole;
   std::string list;
   for (const std::string& item : whole) list += fmt::format("{} at 0 s, ", item);
   const StepFaults faults =
-      read_step_faults(Node::load_text("[" + list + "]", "failure"), {job.places(), job.cluster.network.spines, 1, nullptr});
-  const std::set<int> lost = NodeMap(job.workload.parallel, job.places()).replicas(step.out);
+      read_step_faults(Node::load_text("[" + list + "]", "failure"), {job.system.places(), job.system.cluster.network.spines, 1, nullptr});
+  const std::set<int> lost = NodeMap(job.workload.parallel, job.system.places()).replicas(step.out);
   std::vector<std::string> items;
   for (const StepFailure& failure : faults.failures) {
     SlowParts marks;
@@ -52,7 +52,7 @@ Job struck_job(const WholeJobPlan& plan, const StepUnderWay& step, const Fault& 
   Node node = left.job->resolved;
   for (const char* key : {"training", "checkpoint", "recovery", "faults"}) node = node.without(key);
   node.set("simulation.steps", "1");
-  node.set("simulation.timeout", config::format_quantity(job.simulation.timeout_s, config::Dimension::time));
+  node.set("simulation.timeout", config::format_quantity(job.system.simulation.timeout_s, config::Dimension::time));
   node.set("simulation.faults", fmt::format("[{}]", fmt::join(items, ", ")));
   return read_job(node, job.name);
 }

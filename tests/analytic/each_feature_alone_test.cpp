@@ -31,7 +31,7 @@ void expect_agreement(const sim::Job& job, const std::string& what, double bound
 }
 
 sim::Job with_host_rate(sim::Job job, double bytes_per_s) {
-  job.cluster.host.bandwidth_bytes_per_s = bytes_per_s;
+  job.system.cluster.host.bandwidth_bytes_per_s = bytes_per_s;
   return job;
 }
 
@@ -62,7 +62,7 @@ TEST(EachFeatureAlone, OffloadWithContention) {
   for (const Pipeline& pipeline : pipelines) {
     for (const double rate : {200e9, 60e9}) {
       sim::Job job = with_host_rate(offloading(pipeline), rate);
-      job.gpu.contention["offload"] = {1.2, 1.3};
+      job.system.gpu.contention["offload"] = {1.2, 1.3};
       expect_agreement(job, fmt::format("{} {} at {} GB/s", pipeline.schedule, pipeline.parallel, rate / 1e9));
     }
   }
@@ -72,7 +72,7 @@ TEST(EachFeatureAlone, OffloadWithContention) {
 TEST(EachFeatureAlone, OffloadOverSharedLinks) {
   for (const char* ranks : {"folded", "all"}) {
     sim::Job job = offloading(pipelines[1], fmt::format("simulation: {{ranks: {}}}", ranks));
-    job.cluster.gpus_per_host_link = 2;
+    job.system.cluster.gpus_per_host_link = 2;
     expect_agreement(with_host_rate(job, 60e9), ranks);
   }
 }
@@ -81,7 +81,7 @@ TEST(EachFeatureAlone, OffloadOverSharedLinks) {
 TEST(EachFeatureAlone, HiddenOffloadCostsNothing) {
   for (const Pipeline& pipeline : pipelines) {
     sim::Job job = with_host_rate(offloading(pipeline), 1e12);
-    job.cluster.host.latency_s = 0;
+    job.system.cluster.host.latency_s = 0;
     sim::Job without = job;
     without.workload.offload_activations = false;
     const double step = sim::simulate_in_child(without).step_s;
@@ -112,7 +112,7 @@ TEST(EachFeatureAlone, OffloadMovesActivationsToTheHost) {
 TEST(EachFeatureAlone, AHostThatIsTooSmallIsSaid) {
   sim::Job job = offloading(pipelines[1]);
   EXPECT_TRUE(sim::predict(job).memory.host.fits());
-  job.cluster.host_memory.bytes = 1e9;
+  job.system.cluster.host_memory.bytes = 1e9;
   const sim::MemoryResult memory = sim::predict(job).memory;
   EXPECT_FALSE(memory.fits());
   // Two replicas of four stages on the node's 8 GPUs.
@@ -139,7 +139,7 @@ TEST(EachFeatureAlone, OptimizerOnTheHost) {
   EXPECT_NEAR(host.memory.ranks[0].host_bytes, (12 + 4 + 2) * parameters, 1e-12 * parameters);
   // Beside clipping, which stays on the GPU: 4 bytes down and 2 up at 20 GB/s, 4 + 24 + 2 at an eighth of 200 GB/s, two latencies; and
   // without the GPU's own 30 bytes at 0.8 of 2000 GB/s and the gap after that kernel.
-  const double expected = parameters * (6 / 20e9 + 30 / 25e9 - 30 / 1600e9) + 2 * 10e-6 - job.software.launch_s;
+  const double expected = parameters * (6 / 20e9 + 30 / 25e9 - 30 / 1600e9) + 2 * 10e-6 - job.system.software.launch_s;
   EXPECT_NEAR(host.mean[sim::Phase::optimizer] - gpu.mean[sim::Phase::optimizer], expected, 1e-9 * expected);
   EXPECT_NEAR(sim::simulate_in_child(job).mean[sim::Phase::optimizer], host.mean[sim::Phase::optimizer], 1e-6 * expected);
 }
@@ -223,7 +223,7 @@ TEST(SeveralFeatures, TogetherStayWithinFivePercent) {
         "{}}}",
         recomputes[random() % 5], flag(), shardings[zero], group, random() % 2 == 0 ? "gpu" : "cpu", flag(), flag(), flag());
     sim::Job job = small_job(16, parallel, "{global: 32, micro: 1, sequence: 8192}", extra, 8, 16);
-    job.cluster.host.bandwidth_bytes_per_s = 60e9;
+    job.system.cluster.host.bandwidth_bytes_per_s = 60e9;
     expect_agreement(job, parallel + "\n" + extra, together);
   }
 }
@@ -237,10 +237,11 @@ TEST(MoreContention, NeverShortensAStep) {
   for (int i = 0; i < 24; ++i) {
     const std::string extra = fmt::format("{}\noptimizer: {{sharding: {}}}", features[i % 4], i % 3 == 0 ? "zero1" : "none");
     sim::Job job = small_job(16, "{tp: 2, cp: 2, pp: 2, dp: 2}", "{global: 8, micro: 1, sequence: 4096}", extra);
-    job.cluster.host.bandwidth_bytes_per_s = 50e9;
-    for (const char* kind : {"tp", "cp", "pp", "dp", "offload"}) job.gpu.contention[kind] = {coefficient(random), coefficient(random)};
+    job.system.cluster.host.bandwidth_bytes_per_s = 50e9;
+    for (const char* kind : {"tp", "cp", "pp", "dp", "offload"})
+      job.system.gpu.contention[kind] = {coefficient(random), coefficient(random)};
     const double before = sim::simulate_in_child(job).step_s, before_by_formula = sim::predict(job).step_s;
-    sim::ContentionPair& raised = job.gpu.contention[std::array{"tp", "cp", "pp", "dp", "offload"}[random() % 5]];
+    sim::ContentionPair& raised = job.system.gpu.contention[std::array{"tp", "cp", "pp", "dp", "offload"}[random() % 5]];
     (random() % 2 == 0 ? raised.alpha : raised.beta) += 0.4;
     EXPECT_GE(sim::simulate_in_child(job).step_s, before * (1 - 1e-9)) << extra;
     EXPECT_GE(sim::predict(job).step_s, before_by_formula * (1 - 1e-12)) << extra;

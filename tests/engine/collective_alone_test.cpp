@@ -36,11 +36,12 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
   }
   const workloads::StepGraph graph = std::move(builder).freeze();
   return sim::run_in_child([&] {
-           const sim::CommunicationModel model(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives);
+           const sim::CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm,
+                                               job.system.software.collectives);
            const sim::Prices prices = sim::price_graph(job, model, graph);
            sim::Machine machine;
            std::vector<sim::HostIndex> hosts;
-           for (int i = 0; i < n; ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.gpu)));
+           for (int i = 0; i < n; ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
            sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
            const std::vector<sim::CommPlan> plans = planner.plans();
            machine.seal();
@@ -52,7 +53,7 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
 double closed_form_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
   std::vector<int> members;
   for (int i = 0; i < n; ++i) members.push_back(i);
-  return sim::CommunicationModel(job.cluster, job.workload, job.simulation.algorithm, job.software.collectives)
+  return sim::CommunicationModel(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives)
       .price({"x", kind, workloads::GroupKind::dp_cp, bytes, workloads::Pass::update}, members)
       .seconds();
 }
@@ -60,9 +61,9 @@ double closed_form_s(const sim::Job& job, CollectiveKind kind, int n, double byt
 // A node of 64, so that every group is in one scale-up domain; then nodes of one GPU, so that every hop crosses the network.
 sim::Job flat_job(bool one_node) {
   sim::Job job = small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 1024}");
-  job.simulation.all_ranks = true;
-  job.cluster.gpus_per_node = one_node ? 64 : 1;
-  job.cluster.nics_per_node = one_node ? 64 : 1;
+  job.system.simulation.all_ranks = true;
+  job.system.cluster.gpus_per_node = one_node ? 64 : 1;
+  job.system.cluster.nics_per_node = one_node ? 64 : 1;
   return job;
 }
 
@@ -77,8 +78,8 @@ class CollectiveAlone : public testing::TestWithParam<Case> {};
 TEST_P(CollectiveAlone, TakesItsClosedForm) {
   for (const bool one_node : {true, false}) {
     sim::Job job = flat_job(one_node);
-    job.simulation.algorithm = GetParam().algorithm;
-    job.simulation.collectives = GetParam().fidelity;
+    job.system.simulation.algorithm = GetParam().algorithm;
+    job.system.simulation.collectives = GetParam().fidelity;
     for (const int n : {2, 3, 4, 5, 7, 8, 12, 16, 31, 32, 64}) {
       for (const double bytes : {65536.0, 1e8}) {
         const double expected = closed_form_s(job, GetParam().kind, n, bytes);
@@ -122,13 +123,13 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, CollectiveAlone, testing::ValuesIn(cases())
 TEST(CollectiveAloneInAMesh, TakesItsClosedForm) {
   using enum CollectiveKind;
   sim::Job job = small_job(16, "{tp: 1, pp: 1, dp: 16}", "{global: 16, micro: 1, sequence: 1024}");
-  job.simulation.all_ranks = true;
-  job.cluster.gpus_per_node = job.cluster.nics_per_node = 16;
-  job.cluster.intra_kind = topology::IntraNode::full_mesh;
+  job.system.simulation.all_ranks = true;
+  job.system.cluster.gpus_per_node = job.system.cluster.nics_per_node = 16;
+  job.system.cluster.intra_kind = topology::IntraNode::full_mesh;
   for (const auto fidelity : {sim::Fidelity::ring, sim::Fidelity::step}) {
-    job.simulation.collectives = fidelity;
+    job.system.simulation.collectives = fidelity;
     for (const char* algorithm : {"ring", "direct", "halving-doubling"}) {
-      job.simulation.algorithm = algorithm;
+      job.system.simulation.algorithm = algorithm;
       for (const auto kind : {all_reduce, all_gather, reduce_scatter, all_to_all}) {
         for (const int n : {2, 3, 5, 8, 16}) {
           const double expected = closed_form_s(job, kind, n, 1e8);
@@ -143,19 +144,19 @@ TEST(CollectiveAloneInAMesh, TakesItsClosedForm) {
 TEST(CollectiveAloneInASwitch, TakesItsClosedForm) {
   using enum CollectiveKind;
   sim::Job job = small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 1024}");
-  job.simulation.all_ranks = true;
-  job.cluster.in_switch = job.cluster.intra;
-  job.cluster.in_switch.efficiency *= 0.7;
-  job.cluster.in_switch.latency_s = 30e-6;
+  job.system.simulation.all_ranks = true;
+  job.system.cluster.in_switch = job.system.cluster.intra;
+  job.system.cluster.in_switch.efficiency *= 0.7;
+  job.system.cluster.in_switch.latency_s = 30e-6;
   for (const auto kind : {all_reduce, all_gather, reduce_scatter}) {
-    job.simulation.algorithm = "nvls";
+    job.system.simulation.algorithm = "nvls";
     const double expected = closed_form_s(job, kind, 8, 1e9);
     // (1 + 1/8) S at 0.7 of the rate, or S for half the work
     const double volume = kind == all_reduce ? 1.125e9 : 1e9;
-    EXPECT_NEAR(expected, 30e-6 + volume / (0.7 * job.cluster.intra.effective_bytes_per_s()), 1e-9) << name_of(kind);
+    EXPECT_NEAR(expected, 30e-6 + volume / (0.7 * job.system.cluster.intra.effective_bytes_per_s()), 1e-9) << name_of(kind);
     EXPECT_NEAR(alone_s(job, kind, 8, 1e9), expected, 1e-6 * expected) << name_of(kind);
   }
-  job.simulation.algorithm = "nvls-tree";
+  job.system.simulation.algorithm = "nvls-tree";
   for (const int n : {16, 32, 64}) {
     const double expected = closed_form_s(job, all_reduce, n, 1e9);
     EXPECT_NEAR(alone_s(job, all_reduce, n, 1e9), expected, 1e-6 * expected) << n;
@@ -165,9 +166,9 @@ TEST(CollectiveAloneInASwitch, TakesItsClosedForm) {
 // Groups over several nodes of 8: NCCL's rings over all NICs.
 TEST(CollectiveAloneAcrossNodes, RingWithOneFlowPerEdge) {
   sim::Job job = small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 1024}");
-  job.simulation.all_ranks = true;
-  job.simulation.algorithm = "ring";
-  job.simulation.collectives = sim::Fidelity::ring;
+  job.system.simulation.all_ranks = true;
+  job.system.simulation.algorithm = "ring";
+  job.system.simulation.collectives = sim::Fidelity::ring;
   for (const int n : {16, 32, 64}) {
     for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
       const double expected = closed_form_s(job, kind, n, 1e9);

@@ -15,12 +15,12 @@ namespace {
 // One rank that computes `compute_s` while a ring shift of `transfer_s` runs with its neighbour, which does the same.
 double overlapped_on_simgrid_s(double compute_s, double transfer_s, const sim::ContentionPair& pair) {
   sim::Job job = small_job(8, "{tp: 1, pp: 1, dp: 8}", "{global: 8, micro: 1, sequence: 1024}");
-  job.gpu.contention["dp"] = pair;
-  job.cluster.intra.latency_s = 0;
+  job.system.gpu.contention["dp"] = pair;
+  job.system.cluster.intra.latency_s = 0;
   workloads::Folding folding{{{0, 0, 1}, {1, 0, 1}}, {0, 1}};
   workloads::StepGraphBuilder builder(folding.ranks);
   const std::uint32_t group = builder.add_group(workloads::GroupKind::dp_cp, {0, 1}, {0, 1});
-  const double bytes = transfer_s * job.cluster.intra.effective_bytes_per_s();
+  const double bytes = transfer_s * job.system.cluster.intra.effective_bytes_per_s();
   const auto call =
       builder.add_call({"x", workloads::CollectiveKind::send_recv, workloads::GroupKind::dp_cp, bytes, workloads::Pass::forward}, 1, group);
   const std::uint32_t work = builder.add_work({});
@@ -32,11 +32,11 @@ double overlapped_on_simgrid_s(double compute_s, double transfer_s, const sim::C
   }
   const workloads::StepGraph graph = std::move(builder).freeze();
   return sim::run_in_child([&] {
-           const sim::CommunicationModel model(job.cluster, job.workload, "auto");
+           const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
            sim::Prices prices = sim::price_graph(job, model, graph);
            prices.work_s[work] = compute_s;
            sim::Machine machine;
-           const std::vector<double> speeds = sim::contention_speeds(job.gpu);
+           const std::vector<double> speeds = sim::contention_speeds(job.system.gpu);
            const std::vector<sim::HostIndex> hosts{machine.add_host(speeds), machine.add_host(speeds)};
            sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
            const std::vector<sim::CommPlan> plans = planner.plans();
@@ -68,7 +68,7 @@ TEST(Contention, MoreOfItNeverShortensAStep) {
   for (const double coefficient : {1.0, 1.1, 1.3, 1.8}) {
     sim::Job job = small_job(16, "{tp: 4, pp: 2, dp: 2, sp: true}", "{global: 16, micro: 1, sequence: 1024}",
                              "optimizer: {sharding: zero1}\noverlap: {dp_gradients: true, dp_parameters: true}");
-    for (const char* key : {"tp", "pp", "dp"}) job.gpu.contention[key] = {coefficient, coefficient};
+    for (const char* key : {"tp", "pp", "dp"}) job.system.gpu.contention[key] = {coefficient, coefficient};
     const double step = sim::simulate_in_child(job).step_s;
     EXPECT_GE(step, previous * (1 - 1e-12)) << coefficient;
     previous = step;

@@ -120,7 +120,7 @@ TEST_P(FoldedEqualsAllOnAnyCluster, StepAndPhases) {
   for (int i = 0; i < 4; ++i) {
     Drawn drawn = draw_sound_job(static_cast<std::uint64_t>(4 * GetParam() + i));
     const sim::StepResult folded = sim::simulate_in_child(drawn.job);
-    drawn.job.simulation.all_ranks = true;
+    drawn.job.system.simulation.all_ranks = true;
     const sim::StepResult all = sim::simulate_in_child(drawn.job);
     EXPECT_NEAR(folded.step_s, all.step_s, 1e-9 * all.step_s) << drawn.text;
     for (std::size_t phase = 0; phase < sim::phase_count; ++phase) {

@@ -24,7 +24,7 @@ TEST_P(FoldedEqualsAll, StepAndPhases) {
   const Symmetric& p = GetParam();
   sim::Job job = small_job(p.gpus, p.parallel, p.batch, p.extra, p.nics);
   const sim::StepResult folded = sim::simulate_in_child(job);
-  job.simulation.all_ranks = true;
+  job.system.simulation.all_ranks = true;
   const sim::StepResult all = sim::simulate_in_child(job);
   EXPECT_LT(folded.ranks.size(), all.ranks.size());
   EXPECT_NEAR(folded.step_s, all.step_s, 1e-9 * all.step_s);
@@ -60,7 +60,7 @@ TEST(FoldedEqualsAllWhere, GroupsStraddleNodes) {
   sim::Job job = small_job(24, "{tp: 2, pp: 4, dp: 3, order: tp-cp-ep-dp-pp}", "{global: 12, micro: 1, sequence: 1024}");
   const sim::StepResult folded = sim::simulate_in_child(job);
   EXPECT_GT(folded.ranks.size(), 4U);  // more classes than stages
-  job.simulation.all_ranks = true;
+  job.system.simulation.all_ranks = true;
   const sim::StepResult all = sim::simulate_in_child(job);
   // Not symmetric: members of one group have ports of different kinds, and the fold charges each the busiest. It must not be optimistic,
   // nor far.

@@ -15,7 +15,7 @@ namespace {
 const std::string data = REHEARSE_SOURCE_DIR "/tests/engine/data/";
 
 double step_s(sim::Job job, bool all_ranks) {
-  job.simulation.all_ranks = all_ranks;
+  job.system.simulation.all_ranks = all_ranks;
   return sim::simulate_in_child(job).step_s;
 }
 

@@ -43,14 +43,14 @@ double longest_path_s(const PricedPipeline& pipeline) { return sim::longest_path
 sim::Execution on_simgrid(const PricedPipeline& pipeline, const std::vector<sim::RankFailure>& failures) {
   sim::Job job;
   job.workload = pipeline.workload;
-  job.gpus = pipeline.workload.gpus();
-  job.cluster.gpus_per_node = 1;
-  job.cluster.nics_per_node = 1;
-  job.cluster.nic.bandwidth_bytes_per_s = 1;  // messages here are pure delays: nothing flows
-  const sim::CommunicationModel model(job.cluster, job.workload, "auto");
+  job.system.gpus = pipeline.workload.gpus();
+  job.system.cluster.gpus_per_node = 1;
+  job.system.cluster.nics_per_node = 1;
+  job.system.cluster.nic.bandwidth_bytes_per_s = 1;  // messages here are pure delays: nothing flows
+  const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
   sim::Machine machine;
   std::vector<sim::HostIndex> hosts;
-  for (std::size_t i = 0; i < pipeline.graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.gpu)));
+  for (std::size_t i = 0; i < pipeline.graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
   sim::CommPlanner planner(job, model, pipeline.graph, pipeline.folding, pipeline.prices, machine, hosts);
   const std::vector<sim::CommPlan> plans = planner.plans();
   machine.seal();

@@ -49,7 +49,7 @@ TEST(WhatDoManyFaultsCost, a_rail_that_is_down_and_up_again) {
   for (const CollectiveResult& call : healthy.collectives) {
     if (call.group == "dp") transfer_s += static_cast<double>(call.calls) * call.seconds;
   }
-  const double update_s = healthy.ranks[0].phases[Phase::optimizer] - without.software.step_s;  // the host's work comes first
+  const double update_s = healthy.ranks[0].phases[Phase::optimizer] - without.system.software.step_s;  // the host's work comes first
   const double inside_s = healthy.step_s - update_s - transfer_s / 4;  // a flow is under way, also in the last of the rounds
   for (const char* how : {"collectives: ring", "collectives: closed", "ranks: all", "ranks: all, collectives: step"}) {
     const double down = step_s("{tp: 8, dp: 2}", fmt::format("{}, faults: [rail 3 down from {} s for 5 ms]", how, inside_s));
@@ -66,13 +66,13 @@ TEST(WhatDoManyFaultsCost, some_gpus_each_by_its_own_factor) {
     for (const int seed : {1, 2, 3}) {
       const std::string drawn = fmt::format("seed: {}, faults: [gpus 20 % slow 1.1 to 1.5]", seed);
       const Job some = job(parallel, drawn, 32);
-      ASSERT_EQ(some.simulation.faults.items.size(), 6U);  // 6.4 of 32
-      EXPECT_EQ(some.simulation.faults.slow.gpus.size(), 6U);
+      ASSERT_EQ(some.system.simulation.faults.items.size(), 6U);  // 6.4 of 32
+      EXPECT_EQ(some.system.simulation.faults.slow.gpus.size(), 6U);
       const double folded = simulate_in_child(some).step_s;
       EXPECT_NEAR(folded, step_s(parallel, "ranks: all, " + drawn, 32), 1e-9) << parallel;
-      EXPECT_EQ(folded, step_s(parallel, fmt::format("seed: 9, faults: [{}]", fmt::join(some.simulation.faults.items, ", ")), 32));
-      EXPECT_NE(some.simulation.faults.items,
-                job(parallel, fmt::format("seed: {}, faults: [gpus 20 % slow 1.1 to 1.5]", seed + 10), 32).simulation.faults.items);
+      EXPECT_EQ(folded, step_s(parallel, fmt::format("seed: 9, faults: [{}]", fmt::join(some.system.simulation.faults.items, ", ")), 32));
+      EXPECT_NE(some.system.simulation.faults.items,
+                job(parallel, fmt::format("seed: {}, faults: [gpus 20 % slow 1.1 to 1.5]", seed + 10), 32).system.simulation.faults.items);
     }
   }
 }

@@ -25,8 +25,8 @@ FailedStep two_stages(std::uint32_t dead, double at_s) {
       tests::pipeline("1f1b", 2, 1, 2), [](int, bool forward) { return forward ? 1.0 : 2.0; }, 0);
   const std::vector<RankFailure> failures{{false, {dead}, at_s}};
   Job job;
-  job.simulation.timeout_s = 100;
-  job.simulation.faults.failures = {{"gpu", false, {static_cast<int>(dead)}, at_s}};
+  job.system.simulation.timeout_s = 100;
+  job.system.simulation.faults.failures = {{"gpu", false, {static_cast<int>(dead)}, at_s}};
   return after_failure(job, pipeline.graph, failures, tests::on_simgrid(pipeline, failures));
 }
 
@@ -87,9 +87,9 @@ struct Parts {
   Prices prices;
   explicit Parts(Job from)
       : job(std::move(from)),
-        model(job.cluster, job.workload, "auto"),
-        folding(job.simulation.all_ranks ? workloads::unfolded(job.workload) : fold(job, model).ranks),
-        graph(workloads::build_step(job.workload, job.simulation.granularity, folding)),
+        model(job.system.cluster, job.workload, "auto"),
+        folding(job.system.simulation.all_ranks ? workloads::unfolded(job.workload) : fold(job, model).ranks),
+        graph(workloads::build_step(job.workload, job.system.simulation.granularity, folding)),
         prices(price_graph(job, model, graph)) {}
 
   // When each operation ends.
@@ -97,7 +97,7 @@ struct Parts {
     return run_in_child([&] {
       Machine machine;
       std::vector<HostIndex> hosts;
-      for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(job.gpu)));
+      for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(job.system.gpu)));
       CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
       const std::vector<CommPlan> plans = planner.plans();
       machine.seal();
@@ -187,7 +187,7 @@ TEST(WhatDoesAFailureStop, folded_as_with_all_ranks) {
         for (int i = 0; i < 32; ++i) all[static_cast<std::size_t>(i)] = after.ranks[static_cast<std::size_t>(i)].last_s;
         return all;
       }
-      const CommunicationModel model(job.cluster, job.workload, "auto");
+      const CommunicationModel model(job.system.cluster, job.workload, "auto");
       const workloads::Folding folding = fold(job, model).ranks;
       for (std::size_t i = 0; i < 32; ++i) all[i] = after.ranks[folding.class_of[i]].last_s;
       return all;

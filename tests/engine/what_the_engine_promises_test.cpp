@@ -33,7 +33,7 @@ TEST(Engine, SameJobSameBytes) {
 
 TEST(Engine, StepsRepeat) {
   sim::Job job = mixed_job();
-  job.simulation.steps = 3;
+  job.system.simulation.steps = 3;
   const sim::StepResult result = sim::simulate_in_child(job);
   ASSERT_EQ(result.step_seconds.size(), 3U);
   for (const double step : result.step_seconds) EXPECT_NEAR(step, result.step_seconds.front(), 1e-9 * step);
@@ -42,20 +42,20 @@ TEST(Engine, StepsRepeat) {
 // Granularity is how the timeline is cut, not what is modelled: with nothing overlapped the step is the same.
 TEST(Engine, GranularityDoesNotChangeTheStep) {
   sim::Job job = small_job(32, "{tp: 4, pp: 4, dp: 2, sp: true}", "{global: 16, micro: 1, sequence: 1024}");
-  job.simulation.granularity = sim::Granularity::stage;
+  job.system.simulation.granularity = sim::Granularity::stage;
   const double stage = sim::simulate_in_child(job).step_s;
-  job.simulation.granularity = sim::Granularity::layer;
+  job.system.simulation.granularity = sim::Granularity::layer;
   EXPECT_NEAR(sim::simulate_in_child(job).step_s, stage, 1e-9 * stage);
-  job.simulation.granularity = sim::Granularity::op;
+  job.system.simulation.granularity = sim::Granularity::op;
   EXPECT_NEAR(sim::simulate_in_child(job).step_s, stage, 1e-9 * stage);
 }
 
 TEST(Engine, FidelityDoesNotChangeAStepWithoutSharedLinks) {
   sim::Job job = small_job(16, "{tp: 8, pp: 2, dp: 1}", "{global: 8, micro: 1, sequence: 1024}");
-  job.simulation.collectives = sim::Fidelity::closed;
+  job.system.simulation.collectives = sim::Fidelity::closed;
   const double closed = sim::simulate_in_child(job).step_s;
   for (const auto fidelity : {sim::Fidelity::ring, sim::Fidelity::step, sim::Fidelity::automatic}) {
-    job.simulation.collectives = fidelity;
+    job.system.simulation.collectives = fidelity;
     EXPECT_NEAR(sim::simulate_in_child(job).step_s, closed, 1e-7 * closed);
   }
 }

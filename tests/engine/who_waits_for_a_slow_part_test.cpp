@@ -24,7 +24,7 @@ TEST(WhoWaitsForASlowPart, all_replicas_for_a_slow_gpu) {
   const double longer_s = 0.5 * (before[Phase::compute] + before[Phase::recompute] + before[Phase::optimizer]);
   EXPECT_NEAR(slow.step_s, healthy.step_s + longer_s, 1e-9);
   // The others wait where they meet it: for its computation and the stack's time per step, which comes first; not for its update.
-  const double stack_s = tests::small_job(16, "{dp: 16}", some_batch).software.step_s;
+  const double stack_s = tests::small_job(16, "{dp: 16}", some_batch).system.software.step_s;
   EXPECT_NEAR(slow.ranks[0].phases[Phase::waiting], 0.5 * (before[Phase::compute] + stack_s), 1e-9);
   EXPECT_NEAR(slow.ranks[1].phases[Phase::waiting], 0, 1e-12);
 }

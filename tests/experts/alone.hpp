@@ -29,7 +29,7 @@ inline double executed_s(const sim::Job& job, const workloads::Communication& wh
     builder.add(op, "exchange");
   }
   const workloads::StepGraph graph = std::move(builder).freeze();
-  const sim::CommunicationModel model(job.cluster, job.workload, "auto");
+  const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
   const sim::Prices prices = sim::price_graph(job, model, graph);
   return sim::run_in_child([&] {
            sim::Machine machine;
@@ -45,7 +45,7 @@ inline double executed_s(const sim::Job& job, const workloads::Communication& wh
 
 // Straight from the definition: every port adds up what passes through it.
 inline double busiest_port_s(const sim::Job& job, const workloads::Exchange& exchange, const std::vector<int>& members) {
-  const double scale_up = job.cluster.intra.effective_bytes_per_s(), nic = job.cluster.rail_bytes_per_s();
+  const double scale_up = job.system.cluster.intra.effective_bytes_per_s(), nic = job.system.cluster.rail_bytes_per_s();
   double longest = 0;
   bool crosses = false;
   for (std::size_t port = 0; port < members.size(); ++port) {
@@ -59,7 +59,7 @@ inline double busiest_port_s(const sim::Job& job, const workloads::Exchange& exc
     }
     longest = std::max({longest, out[0] / scale_up, in[0] / scale_up, out[1] / nic, in[1] / nic});
   }
-  return longest + (crosses ? job.cluster.nic.latency_s : job.cluster.intra.latency_s);
+  return longest + (crosses ? job.system.cluster.nic.latency_s : job.system.cluster.intra.latency_s);
 }
 
 }  // namespace rehearse::tests

@@ -26,7 +26,7 @@ TEST(DeepEP, RatesOfDispatchAndCombine) {
     const sim::Job job = sim::read_job(config::Node::load_text(text, "deepep"), "deepep");
     const workloads::ExpertLayer experts(job.workload);
     const workloads::ExpertChunk& chunk = experts.chunk({workloads::Pass::forward}, 0, 10, 0);
-    const sim::CommunicationModel model(job.cluster, job.workload, "auto");
+    const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
     const std::vector<int> members = workloads::RankGrid(job.workload.parallel).group(workloads::GroupKind::ep, 0);
     for (const auto& [what, key] : {std::pair{&chunk.dispatch[0], "dispatch_gb_s"}, {&chunk.combine[0], "combine_gb_s"}}) {
       const double seconds = model.price(*what, members).seconds();

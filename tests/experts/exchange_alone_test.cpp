@@ -43,7 +43,7 @@ TEST(ExchangeAlone, TakesAlphaAndItsBusiestPortForAnyMatrix) {
       for (int k = 0; k < ep * ep; ++k) exchange.pairs.push_back(static_cast<double>(random() % 5000));
       const double expected = busiest_port_s(job, exchange, members);
       const Communication what = exchange_of(exchange);
-      const sim::CommunicationModel model(job.cluster, job.workload, "auto");
+      const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
       EXPECT_NEAR(model.price(what, members).seconds(), expected, 1e-12 * expected);
       EXPECT_NEAR(executed_s(job, what), expected, rounding * expected) << ep;
     }

@@ -75,7 +75,7 @@ TEST(BalancedExperts, BoundByTheHostOrReplayedAsGraphs) {
       expect_agreement(job, extra);
       step_s[{graphs, pairs}] = sim::predict(job).step_s;
       sim::Job idle_host = job;
-      idle_host.software.issue_s = 0;
+      idle_host.system.software.issue_s = 0;
       const double idle_s = sim::predict(idle_host).step_s;
       EXPECT_TRUE(graphs ? idle_s == sim::predict(job).step_s : idle_s < sim::predict(job).step_s);
     }

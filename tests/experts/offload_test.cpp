@@ -13,7 +13,7 @@ namespace {
 sim::Job offloading(const std::string& moe, double bytes_per_s, const std::string& more = "") {
   sim::Job job = expert_job(16, "{pp: 2, dp: 8, ep: 8}", "{global: 64, micro: 1, sequence: 4096}",
                             fmt::format("moe: {{{}}}\noffload: {{activations: true}}\n{}", moe, more), 16);
-  job.cluster.host.bandwidth_bytes_per_s = bytes_per_s;
+  job.system.cluster.host.bandwidth_bytes_per_s = bytes_per_s;
   return job;
 }
 

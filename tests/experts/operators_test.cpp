@@ -80,7 +80,7 @@ TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
     for (const char* dispatcher : {"alltoall", "hierarchical"}) {
       const sim::Job job =
           job_of("qwen3-30b-a3b", 16, "{pp: 2, dp: 8, ep: 8}", fmt::format("overlap: {}\nmoe: {{dispatcher: {}}}\n", overlap, dispatcher));
-      const sim::Software& stack = job.software;
+      const sim::Software& stack = job.system.software;
       const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, LayerKind::experts);
       const int pairs = job.workload.overlap.ep ? 1 : 0,
                 permutes = job.workload.experts.dispatcher == workloads::Dispatcher::alltoall ? 1 : 0;

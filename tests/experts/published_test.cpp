@@ -52,7 +52,7 @@ TEST(DeepSeekV3, TheStepAsTrainedStaysNearThePublishedOne) {
 // edges.
 TEST(DeepSeekV3, AnOverlappedPairStaysNearItsTrace) {
   const sim::Job job = load("deepseek-v3-2048-h800", as_trained);
-  const sim::CommunicationModel model(job.cluster, job.workload, "auto");
+  const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
   const auto stages = sim::stage_costs(job, model);
   std::vector<std::vector<sim::PieceTimes>> forward, backward;
   double weight = 0, computes = 0, exchanges = 0;
@@ -68,7 +68,7 @@ TEST(DeepSeekV3, AnOverlappedPairStaysNearItsTrace) {
     }
   }
   ASSERT_EQ(forward.size(), 4U);
-  const double pair_ms = 1e3 * (sim::paired(forward, backward, sim::contention_of(job.gpu, "ep")).seconds + weight);
+  const double pair_ms = 1e3 * (sim::paired(forward, backward, sim::contention_of(job.system.gpu, "ep")).seconds + weight);
   std::printf("overlapped pair: %.1f ms (trace 129.0, without edges 112.2): computation %.1f, exchange %.1f\n", pair_ms,
               1e3 * (computes + weight), 1e3 * exchanges);
   EXPECT_NEAR(pair_ms, 112.2, 0.25 * 112.2);

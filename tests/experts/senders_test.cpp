@@ -189,7 +189,7 @@ TEST(Senders, TheJobsOwnMatrixTakesAlphaAndItsBusiestPort) {
                      fmt::format("moe: {{routing: {}}}\nsimulation: {{ranks: all}}\n", routing), 2);
       const workloads::ExpertLayer layer(job.workload);
       const std::vector<int> members = workloads::RankGrid(job.workload.parallel).group(GroupKind::ep, 0);
-      const sim::CommunicationModel model(job.cluster, job.workload, "auto");
+      const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
       const workloads::ExpertChunk& chunk = layer.chunk({workloads::Pass::forward}, 0, 1, 0);
       const LayerLoad& load = layer.loads().at(1, 0);
       for (const workloads::Communication* what : {&chunk.dispatch.front(), &chunk.combine.front()}) {

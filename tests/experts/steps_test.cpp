@@ -135,7 +135,7 @@ TEST(Shortage, NamesRankTimeOperationLayerMicrobatchAndStep) {
   rows.pop_back();
   sim::Job job = expert_job(8, "{dp: 8, ep: 8}", "{global: 32, micro: 1, sequence: 4096}",
                             fmt::format("moe: {{routing: {{counts: [{}]}}}}\nsimulation: {{steps: 2}}\n", rows), 2);
-  job.gpu.memory_bytes = 4.0 * 1024 * 1024 * 1024;
+  job.system.gpu.memory_bytes = 4.0 * 1024 * 1024 * 1024;
   const std::string what = sim::shortage(sim::simulate_in_child(job));
   EXPECT_EQ(without_sizes(what),
             "simulated: does not fit: rank 5 (stage 0) needs # of # GiB at # ms, in B layer 1, micro-batch 2, step 1; # GiB are "

@@ -23,16 +23,16 @@ void expect_same(const Job& job, const Job& again) {
   EXPECT_EQ(again.resolved.to_yaml(), job.resolved.to_yaml());
   EXPECT_EQ(input_hash(again), input_hash(job));
   EXPECT_EQ(again.name, job.name);
-  EXPECT_EQ(again.gpus, job.gpus);
+  EXPECT_EQ(again.system.gpus, job.system.gpus);
   EXPECT_EQ(again.workload.model.name, job.workload.model.name);
   EXPECT_EQ(again.workload.parallel.layers_per_stage, job.workload.parallel.layers_per_stage);
-  EXPECT_EQ(again.cluster.name, job.cluster.name);
-  EXPECT_EQ(again.cluster.gpu, job.cluster.gpu);
-  EXPECT_EQ(again.cluster.nic.effective_bytes_per_s(), job.cluster.nic.effective_bytes_per_s());
-  EXPECT_EQ(again.gpu.name, job.gpu.name);
-  EXPECT_EQ(again.gpu.peak_flops_per_s, job.gpu.peak_flops_per_s);
-  EXPECT_EQ(again.software.name, job.software.name);
-  EXPECT_EQ(again.software.fusions, job.software.fusions);
+  EXPECT_EQ(again.system.cluster.name, job.system.cluster.name);
+  EXPECT_EQ(again.system.cluster.gpu, job.system.cluster.gpu);
+  EXPECT_EQ(again.system.cluster.nic.effective_bytes_per_s(), job.system.cluster.nic.effective_bytes_per_s());
+  EXPECT_EQ(again.system.gpu.name, job.system.gpu.name);
+  EXPECT_EQ(again.system.gpu.peak_flops_per_s, job.system.gpu.peak_flops_per_s);
+  EXPECT_EQ(again.system.software.name, job.system.software.name);
+  EXPECT_EQ(again.system.software.fusions, job.system.software.fusions);
 }
 
 TEST(DoesAResolvedJobRepeat, every_ready_made_job) {
@@ -63,10 +63,10 @@ TEST(DoesAResolvedJobRepeat, with_every_option_away_from_its_default) {
   EXPECT_EQ(again.workload.parallel.order, job.workload.parallel.order);
   EXPECT_EQ(again.workload.recompute.full_layers, 2);
   EXPECT_EQ(again.workload.optimizer.zero_stage, 3);
-  EXPECT_TRUE(again.software.replays_graphs);
+  EXPECT_TRUE(again.system.software.replays_graphs);
   EXPECT_EQ(again.workload.optimizer.shard_group, 2);
   EXPECT_EQ(again.workload.parallel.cp_comm, workloads::ContextComm::all_gather);
-  EXPECT_EQ(again.simulation.collectives, Fidelity::step);
+  EXPECT_EQ(again.system.simulation.collectives, Fidelity::step);
   EXPECT_EQ(again.resolved.at("training").at("tokens").as_number(0, 1e18), 15e12);
   EXPECT_EQ(again.resolved.at("checkpoint").at("interval").as_string(), "10 min");
 }

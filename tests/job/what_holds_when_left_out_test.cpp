@@ -25,11 +25,11 @@ TEST_F(WhatHoldsWhenLeftOut, the_defaults_of_the_format) {
   EXPECT_EQ(workload.optimizer.zero_stage, 0);
   EXPECT_TRUE(workload.overlap.cp && workload.overlap.pp);
   EXPECT_FALSE(workload.overlap.dp_gradients || workload.overlap.dp_parameters);
-  EXPECT_EQ(job.software.name, "megatron-core");
-  EXPECT_EQ(job.simulation.granularity, Granularity::layer);
-  EXPECT_EQ(job.simulation.collectives, Fidelity::ring);
-  EXPECT_FALSE(job.simulation.all_ranks);
-  EXPECT_EQ(job.simulation.seed, 1U);
+  EXPECT_EQ(job.system.software.name, "megatron-core");
+  EXPECT_EQ(job.system.simulation.granularity, Granularity::layer);
+  EXPECT_EQ(job.system.simulation.collectives, Fidelity::ring);
+  EXPECT_FALSE(job.system.simulation.all_ranks);
+  EXPECT_EQ(job.system.simulation.seed, 1U);
 }
 
 TEST_F(WhatHoldsWhenLeftOut, dp_is_what_remains) {
@@ -41,10 +41,10 @@ TEST_F(WhatHoldsWhenLeftOut, dp_is_what_remains) {
 
 TEST_F(WhatHoldsWhenLeftOut, all_gpus_of_the_cluster) {
   const std::string rest = "model: tiny\nbatch: {global: 64, micro: 1, sequence: 2048}\n";
-  EXPECT_EQ(read_text(rest + "cluster: pod\n").gpus, 64);  // 8 nodes of 8
+  EXPECT_EQ(read_text(rest + "cluster: pod\n").system.gpus, 64);  // 8 nodes of 8
   const Job grown = read_text(rest + "cluster: endless\nparallel: {tp: 2, dp: 32}\n");
-  EXPECT_EQ(grown.gpus, 64);                                                         // 2*32: an unlimited cluster has what the layout needs
-  EXPECT_EQ(read_text(rest + "cluster: pod\nparallel: {tp: 2, dp: 8}\n").gpus, 16);  // and so has one with nodes to spare
+  EXPECT_EQ(grown.system.gpus, 64);  // 2*32: an unlimited cluster has what the layout needs
+  EXPECT_EQ(read_text(rest + "cluster: pod\nparallel: {tp: 2, dp: 8}\n").system.gpus, 16);  // and so has one with nodes to spare
 }
 
 TEST_F(WhatHoldsWhenLeftOut, the_schedule_follows_the_chunks) {
@@ -85,7 +85,7 @@ TEST_F(WhatHoldsWhenLeftOut, overrides_come_last) {
   EXPECT_EQ(job.name, "small");
   EXPECT_EQ(job.workload.parallel.tp, 4);
   EXPECT_EQ(job.workload.parallel.dp, 2);
-  EXPECT_EQ(job.simulation.seed, 9U);
+  EXPECT_EQ(job.system.simulation.seed, 9U);
 }
 
 TEST_F(WhatHoldsWhenLeftOut, biases_and_norms_follow_the_activation) {

@@ -37,10 +37,10 @@ TEST_F(WhereDoPartsComeFrom, a_gpu_inside_the_cluster) {
   const Job job = read_text("model: tiny\ncluster: {gpu: " + gpu +
                             ", gpus_per_node: 4, nodes: 1, intra_node: {kind: nvswitch, bandwidth: 300 GB/s, latency: 2 us}, "
                             "host: {bandwidth: 25 GB/s, latency: 10 us}}\nbatch: {global: 32, micro: 1, sequence: 2048}\n");
-  EXPECT_EQ(job.gpu.name, "mine");
-  EXPECT_EQ(job.cluster.gpu, "mine");
-  EXPECT_EQ(job.gpu.peak_flops_per_s.at(workloads::DType::bf16), 100e12);
-  EXPECT_EQ(job.gpus, 4);
+  EXPECT_EQ(job.system.gpu.name, "mine");
+  EXPECT_EQ(job.system.cluster.gpu, "mine");
+  EXPECT_EQ(job.system.gpu.peak_flops_per_s.at(workloads::DType::bf16), 100e12);
+  EXPECT_EQ(job.system.gpus, 4);
 }
 
 TEST_F(WhereDoPartsComeFrom, an_override_leads_into_what_is_only_named) {
@@ -54,11 +54,11 @@ TEST_F(WhereDoPartsComeFrom, an_override_leads_into_what_is_only_named) {
   EXPECT_EQ(job.workload.model.name, "tiny (changed)");
   EXPECT_EQ(job.workload.model.layers, 12);
   EXPECT_EQ(job.workload.model.hidden, 512);
-  EXPECT_EQ(job.cluster.max_gpus(), 32);
-  EXPECT_EQ(job.cluster.gpu, "card (changed)");
-  EXPECT_EQ(job.gpu.memory_bytes, 96 * 1024.0 * 1024 * 1024);
-  EXPECT_EQ(job.software.name, "megatron-core (changed)");
-  EXPECT_EQ(job.software.launch_s, 9e-6);
+  EXPECT_EQ(job.system.cluster.max_gpus(), 32);
+  EXPECT_EQ(job.system.cluster.gpu, "card (changed)");
+  EXPECT_EQ(job.system.gpu.memory_bytes, 96 * 1024.0 * 1024 * 1024);
+  EXPECT_EQ(job.system.software.name, "megatron-core (changed)");
+  EXPECT_EQ(job.system.software.launch_s, 9e-6);
   EXPECT_EQ(load_job({"small", {{"batch.global", "64"}}, {}}).workload.model.name, "tiny");
 }
 

@@ -58,7 +58,7 @@ TEST_P(SecondOpinion, StepsAgree) {
 TEST_P(SecondOpinion, StepsAgreeWhereComputationAndCommunicationSlowEachOther) {
   const Shared& p = GetParam();
   sim::Job job = small_job(p.gpus, p.parallel, p.batch, p.extra, p.nics);
-  job.gpu.contention = {{"tp", {1.5, 1.2}}, {"pp", {1.1, 1.7}}, {"dp", {1.3, 1.4}}, {"offload", {1.05, 1.15}}};
+  job.system.gpu.contention = {{"tp", {1.5, 1.2}}, {"pp", {1.1, 1.7}}, {"dp", {1.3, 1.4}}, {"offload", {1.05, 1.15}}};
   expect_agreement(job);
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 Job with_storage(const std::string& checkpoint) {
   Job job = tests::whole_job("training: {steps: 10}\ncheckpoint: " + checkpoint + "\n");
-  job.cluster.storage = {
+  job.system.cluster.storage = {
       .disk_read_bytes_per_s = 4e9, .disk_write_bytes_per_s = 2e9, .shared_read_bytes_per_s = 80e9, .shared_write_bytes_per_s = 20e9};
   return job;
 }

@@ -26,7 +26,7 @@ TEST(WhatDoesASlowClusterCost, a_straggler) {
 TEST(WhatDoesASlowClusterCost, slow_ports) {
   const Job healthy = job();
   Job half = healthy;
-  half.cluster.nic.bandwidth_bytes_per_s /= 2;
+  half.system.cluster.nic.bandwidth_bytes_per_s /= 2;
   EXPECT_EQ(predicted_step_s(healthy, {.slow = {.ports = {{5, 2.0}}}}), predict(half).step_s);
   EXPECT_GT(predicted_step_s(healthy, {.slow = {.ports = {{5, 2.0}}}}), predicted_step_s(healthy, {}));
 }
@@ -36,8 +36,8 @@ TEST(WhatDoesASlowClusterCost, a_lost_spine) {
   setenv("REHEARSE_DATA", REHEARSE_SOURCE_DIR, 1);
   const Job healthy = load_job({"llama3-70b-64-h100", {}, {}});
   Job narrow = healthy;
-  narrow.cluster.network.oversubscription *= 4.0 / 3;
-  narrow.cluster.network.trunk.bandwidth_bytes_per_s /= 4.0 / 3;
+  narrow.system.cluster.network.oversubscription *= 4.0 / 3;
+  narrow.system.cluster.network.trunk.bandwidth_bytes_per_s /= 4.0 / 3;
   EXPECT_EQ(predicted_step_s(healthy, {.slow = {.trunks = 4.0 / 3}}), predict(narrow).step_s);
 }
 
@@ -65,7 +65,7 @@ TEST(WhatDoesASlowClusterCost, relative_to_the_given_step) {
 // Node 6 holds stage 1 of replica 2: slow until its replica is left out.
 TEST(WhatDoesASlowClusterCost, where_the_slow_gpu_is) {
   const Job healthy = job();
-  const NodeMap map(healthy.workload.parallel, healthy.places());
+  const NodeMap map(healthy.workload.parallel, healthy.system.places());
   EXPECT_EQ(map.replicas(6), std::set<int>{2});
   Slowness slowness;
   Fault fault;

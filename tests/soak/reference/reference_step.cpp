@@ -11,8 +11,8 @@ namespace {
 
 // Slower trunks are a higher oversubscription (docs/fault-format.md).
 topology::ClusterSpec cluster_of(const sim::Job& job) {
-  topology::ClusterSpec cluster = job.cluster;
-  cluster.network.oversubscription *= job.simulation.faults.slow.trunk_factor(cluster.network.spines);
+  topology::ClusterSpec cluster = job.system.cluster;
+  cluster.network.oversubscription *= job.system.simulation.faults.slow.trunk_factor(cluster.network.spines);
   return cluster;
 }
 
@@ -38,21 +38,21 @@ std::vector<double> measured_rates(sim::Machine& machine, const std::vector<sim:
 }  // namespace
 
 double reference_step(const sim::Job& job, double jitter) {
-  const sim::CommunicationModel model(cluster_of(job), job.workload, job.simulation.algorithm, job.software.collectives);
-  const sim::Fold fold = job.simulation.all_ranks ? sim::unfolded(job) : sim::fold(job, model);
-  const workloads::StepGraph graph = workloads::build_step(job.workload, job.simulation.granularity, fold.ranks);
+  const sim::CommunicationModel model(cluster_of(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives);
+  const sim::Fold fold = job.system.simulation.all_ranks ? sim::unfolded(job) : sim::fold(job, model);
+  const workloads::StepGraph graph = workloads::build_step(job.workload, job.system.simulation.granularity, fold.ranks);
   const sim::Prices prices = sim::price_graph(job, model, graph);
   sim::Machine machine;
   std::vector<sim::HostIndex> hosts;
-  for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.gpu)));
-  sim::CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, job.simulation.all_ranks ? nullptr : &fold);
+  for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
+  sim::CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, job.system.simulation.all_ranks ? nullptr : &fold);
   const std::vector<sim::CommPlan> plans = planner.plans();
   const std::vector<sim::PortLink> ports = planner.port_links();
   machine.seal();
   std::vector<double> rates = measured_rates(machine, plans, hosts[0]);
   workloads::Random random(1);
   for (double& rate : rates) rate *= 1 + jitter * (2 * random.uniform() - 1);
-  return reference_run({job.gpu, graph, prices, plans, ports, rates}).step_s;
+  return reference_run({job.system.gpu, graph, prices, plans, ports, rates}).step_s;
 }
 
 }  // namespace rehearse::tests
