@@ -128,20 +128,22 @@ class Accounting {
 
 }  // namespace
 
-// A staggered rank has waited for its first micro-batch since it ended the step before: what it does without one (the host's time per step)
-// comes just before that.
+// A staggered rank has waited for its first micro-batch since it ended the step before. What it does first without one (the host's time per
+// step, the parameters of its first layers gathered) comes just before that: the longest chain of its own operations there.
 std::vector<double> step_origins(const StepGraph& graph, const Execution& execution) {
-  if (!graph.staggered) return std::vector<double>(graph.ranks.size(), 0.0);
-  std::vector<double> origin(graph.ranks.size(), std::numeric_limits<double>::max());
-  std::vector<double> before(graph.ranks.size());
-  for (OpId id = 0; id < graph.ops.size(); ++id) {  // compute streams run in the order the operations were added
+  std::vector<double> origin(graph.ranks.size());
+  if (!graph.staggered) return origin;
+  std::vector<bool> begun(graph.ranks.size());
+  std::vector<double> before(graph.ops.size());     // [op] of its rank, in a row
+  for (OpId id = 0; id < graph.ops.size(); ++id) {  // every operation comes after what it waits for; compute streams run in this order
     const Op& op = graph.ops[id];
     const double seconds = execution.end_s[id] - execution.start_s[id];
-    if (op.stream != Stream::compute || seconds <= 0 || origin[op.rank] < std::numeric_limits<double>::max()) continue;
-    if (op.microbatch < 0) {
-      before[op.rank] += seconds;
-    } else {
-      origin[op.rank] = execution.start_s[id] - before[op.rank];
+    if (!begun[op.rank] && op.stream == Stream::compute && op.microbatch >= 0 && seconds > 0) {
+      begun[op.rank] = true;
+      origin[op.rank] = execution.start_s[id] - before[id];
+    }
+    for (const OpId after : graph.successors_of(id)) {
+      if (graph.ops[after].rank == op.rank) before[after] = std::max(before[after], before[id] + seconds);
     }
   }
   return origin;

@@ -359,8 +359,10 @@ std::vector<Wire> CommPlanner::wires_of(const Transfer& t, const std::vector<int
 void CommPlanner::add_transfer(CommPlan& plan, const Transfer& t, double delay_s, double bytes, std::uint32_t call) {
   std::vector<LinkIndex> links;
   if (bytes > 0) {
+    std::set<Wire> told;  // a message may pass several wires of one class, which are counted together
     for (const Wire wire : wires_of(t, members_of(call), call)) {
       const Wire stands_for = representative(wire);
+      if (!told.insert(stands_for).second) continue;
       const bool counted = fold_ != nullptr && fold_->wires.contains(stands_for);
       links.insert(links.end(), static_cast<std::size_t>(counted ? times_of_message(stands_for, t, call) : 1), link_of(stands_for));
     }

@@ -19,8 +19,8 @@ struct Execution {
   double step_s = 0;
 };
 
-// When each simulated rank's step begins (0, or with a staggered graph its first operation), and how long the step is: until the last
-// operation of all, or staggered, the longest rank from its own first to its own last.
+// When each simulated rank's step begins (0, or with a staggered graph when it must, to compute its first micro-batch when it did), and how
+// long the step is: until the last operation of all, or staggered, the longest rank from its own beginning to its own last operation.
 [[nodiscard]] std::vector<double> step_origins(const workloads::StepGraph& graph, const Execution& execution);
 [[nodiscard]] double step_length(const workloads::StepGraph& graph, const Execution& execution);
 

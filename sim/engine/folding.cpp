@@ -19,12 +19,6 @@ using workloads::Communication;
 using workloads::GroupKind;
 using workloads::RankGrid;
 
-// Where trunks are routed one by one (torus, dragonfly, free graphs), messages of groups that look alike meet others on the way.
-bool folds(const topology::NetworkSpec& network) {
-  using enum topology::Network;
-  return network.kind != torus && network.kind != dragonfly && network.kind != graph;
-}
-
 // Colours are hashes of 64 bits: two of a million that ought to differ are equal with a probability of 1 in 10^7.
 using Colour = std::uint64_t;
 using Colours = std::vector<Colour>;
@@ -264,6 +258,7 @@ class Refinement {
     const auto [it, added] = wire_index_.try_emplace(wire, static_cast<std::uint32_t>(wires_.size()));
     if (added) {
       wires_.push_back(wire);
+      users_.push_back(wiring_.users(wire));
       wire_colours_.push_back(chain(chain(1, wiring_.bytes_per_s(wire)), Wiring::sort_of(wire)));
     }
     return it->second;
@@ -382,7 +377,8 @@ class Refinement {
     Colours sums(wires_.size(), 0);
     for (const auto& [kind, entities] : entities_) give_to_wires(entities, sums);
     for (const Entities* entities : {&to_next_, &to_previous_, &alone_}) give_to_wires(*entities, sums);
-    for (std::size_t i = 0; i < wires_.size(); ++i) wire_colours_[i] = chain(wire_colours_[i], sums[i]);
+    for (std::size_t i = 0; i < wires_.size(); ++i)
+      wire_colours_[i] = chain(chain(wire_colours_[i], sums[i]), colour_of_members(users_[i]));
   }
 
   // One round of colour refinement; false when nothing was split.
@@ -449,6 +445,7 @@ class Refinement {
   Entities to_next_, to_previous_, alone_;          // [rank]
   bool attach_ports_ = false;                       // otherwise ports are as alike as their owners
   std::vector<Wire> wires_;                         // those that must be told apart
+  std::vector<std::vector<int>> users_;             // [wire] whose computation slows it
   std::unordered_map<Wire, std::uint32_t> wire_index_;
   Colours colours_, wire_colours_;
   std::pair<std::size_t, std::size_t> classes_;  // of ranks, of wires
@@ -479,7 +476,6 @@ bool rounds_rotate(const Communication& what, std::span<const int> members, cons
 Fold fold(const Job& job, const CommunicationModel& model) { return fold(job, model, communications(job)); }
 
 Fold fold(const Job& job, const CommunicationModel& model, std::vector<Communication> calls) {
-  if (!folds(job.system.cluster.network)) return unfolded(job);
   return Refinement(job, model, std::move(calls)).fold();
 }
 

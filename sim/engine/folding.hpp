@@ -36,11 +36,10 @@ struct Fold {
 
 // The coarsest equitable partition of ranks, groups and wires in which all ranks of a class have the same pipeline stage, pay the same for
 // each of their groups and pipeline neighbours, suffer the same faults, and have group members and neighbours in the same classes; all
-// groups of a class load wires of the same classes equally often; and all wires of a class are as wide and as often loaded by groups of
-// each class. With fidelity `step` a member of a group whose members differ, or do different things in a round, is alike only to those in
-// its place in other groups. Max-min fair rates are unique, so that equal wires and groups have equal rates, and one of
-// each class, loaded as often as each of them is, has the same. Where trunks are routed one by one (torus, dragonfly, free graphs), no two
-// ranks are alike.
+// groups of a class load wires of the same classes equally often; and all wires of a class are as wide, as often loaded by groups of
+// each class, and slowed by the computations of ranks of the same classes. With fidelity `step` a member of a group whose members differ,
+// or do different things in a round, is alike only to those in its place in other groups. Max-min fair rates are unique, so that equal
+// wires and groups have equal rates, and one of each class, loaded as often as each of them is, has the same.
 [[nodiscard]] Fold fold(const Job& job, const CommunicationModel& model);
 // Of a step that communicates this and nothing else.
 [[nodiscard]] Fold fold(const Job& job, const CommunicationModel& model, std::vector<workloads::Communication> calls);

@@ -1,5 +1,6 @@
 // Jobs whose GPUs share NICs, host links and uplinks, some with a slow part or tokens routed unevenly (one per line of shared-ports.jsonl):
-// what the ranks of a class share counts once for each of them, whoever else is simulated.
+// what the ranks of a class share counts once for each of them, whoever else is simulated. The last three: a message over several links of
+// one class, a NIC whose GPUs are of another class than those of its like, stages that share a NIC on a torus.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -71,7 +72,7 @@ TEST_P(Listed, FoldedEqualsAll) {
   expect_folded_is_all(sim::read_job(node, "listed"));
 }
 
-INSTANTIATE_TEST_SUITE_P(FoldedEqualsAllWherePortsAreShared, Listed, testing::Range(0, 40));
+INSTANTIATE_TEST_SUITE_P(FoldedEqualsAllWherePortsAreShared, Listed, testing::Range(0, 43));
 
 }  // namespace
 }  // namespace rehearse::tests

@@ -151,6 +151,11 @@ def is_oversubscribed(cluster):
     return max(network.get("oversubscription", 1), network.get("pod_oversubscription", 1)) > 1
 
 
+def shares_links(cluster):
+    """Whether a price counts a GPU's share of a link that others may leave to it: NICs for several GPUs, trunks that may be full."""
+    return is_oversubscribed(cluster) or cluster.get("nics", {}).get("per_node", cluster["gpus_per_node"]) < cluster["gpus_per_node"]
+
+
 def is_neutral(cluster):
     """Computation and communication do not slow each other down."""
     return isinstance(cluster["gpu"], dict) and "contention" not in cluster["gpu"]

@@ -3,11 +3,12 @@ import collections
 import copy
 import json
 
-from clusters import NEUTRAL_GPU, faster, is_oversubscribed
+from clusters import NEUTRAL_GPU, faster, is_oversubscribed, shares_links
 from jobs import draw_failure, draw_slow_part, is_uneven
 
 EXACT = 1e-9  # of the step: the same arithmetic in another order
 OPINIONS = 1e-6  # of the step: SimGrid counts payloads in 2^-16 bytes and takes times closer than 1e-9 s for one
+SHARES = 0.02  # of the step: what is exposed of two communications at once, recomputation and its backward in one slowed operation
 SPREAD = 3  # times what a change of 1e-12 makes of a step, two runs may differ
 METHODS = ("analytic", "simulated", "critical path")
 
@@ -30,12 +31,16 @@ def percent(one, other):
 
 def different(name, one, other):
     """How two results of one method differ, one line per quantity."""
-    if not near(one["step_s"], other["step_s"], other["step_s"]):
-        yield f"{name}: step {one['step_s']:.9g} s, not {other['step_s']:.9g} s ({percent(one['step_s'], other['step_s'])})"
+    yield from different_steps(name, one, other)
     for phase, seconds in one["mean_phases_s"].items():
         if not near(seconds, other["mean_phases_s"][phase], other["step_s"]):
             yield f"{name}: {phase} {seconds:.9g} s, not {other['mean_phases_s'][phase]:.9g} s"
     yield from different_memory(name, one, other)
+
+
+def different_steps(name, one, other):
+    if not near(one["step_s"], other["step_s"], other["step_s"]):
+        yield f"{name}: step {one['step_s']:.9g} s, not {other['step_s']:.9g} s ({percent(one['step_s'], other['step_s'])})"
 
 
 def different_memory(name, one, other):
@@ -83,26 +88,44 @@ def folded_equals_all(case):
 
 @law
 def granularities_agree(case):
-    """Stage, layer and operator cut one timeline."""
+    """Stage, layer and operator cut one timeline: step, time computing and memory are equal; phases that a cut merges are told apart by share."""
     results = {each: case.simulate(f"simulation.granularity={each}") for each in ("layer", "stage", "operator")}
     for name, answer in results.items():
         if answer.code not in (0, 1):
             yield f"{name}: exit code {answer.code}: {answer.err[-300:]}"
         elif name != "layer" and results["layer"].code in (0, 1):
-            yield from unless_sensitive(case, f"{name} against layer", answer.result(), results["layer"].result())
+            yield from unless_sensitive(case, f"{name} against layer", answer.result(), results["layer"].result(), different_cuts)
+
+
+def different_cuts(name, one, other):
+    """How two results differ by more than the shares by which a coarse operation tells its phases apart."""
+    yield from different_steps(name, one, other)
+    yield from different_memory(name, one, other)
+    mine, its = computing_s(one), computing_s(other)
+    if not near(mine, its, other["step_s"]):
+        yield f"{name}: computes for {mine:.9g} s, not {its:.9g} s"
+    for phase, seconds in one["mean_phases_s"].items():
+        if not near(seconds, other["mean_phases_s"][phase], other["step_s"], SHARES):
+            yield f"{name}: {phase} {seconds:.9g} s, not {other['mean_phases_s'][phase]:.9g} s"
+
+
+def computing_s(result):
+    return sum(result["mean_phases_s"][phase] for phase in ("compute", "recompute", "optimizer"))
 
 
 @law
 def critical_path_bounds(case):
-    """No timeline is shorter than the critical path; closed collectives without contention are as long."""
+    """Closed collectives without contention are as long as the critical path; where every GPU has links of its own, no timeline is shorter."""
     answer = case.compare("simulation.collectives=closed")
-    if answer.code not in (0, 1):
+    if answer.code not in (0, 1) or case.copies:
         return
     path, step_s = answer.result("critical path")["step_s"], answer.result()["step_s"]
     if step_s < path * (1 - EXACT):
         yield f"closed: {step_s:.9g} s, the critical path {path:.9g} s"
-    if case.is_neutral and not case.copies and not near(step_s, path, path):
+    if case.is_neutral and not near(step_s, path, path):
         yield f"closed: {step_s:.9g} s, nothing shared and no contention, but the critical path {path:.9g} s"
+    if shares_links(case.job["cluster"]):
+        return
     flows = case.simulate("simulation.collectives=ring")
     if flows.code in (0, 1) and flows.result()["step_s"] < path * (1 - EXACT):
         yield f"ring: {flows.result()['step_s']:.9g} s, the critical path {path:.9g} s"
@@ -186,9 +209,9 @@ def agrees(step_s, opinion):
     return near(step_s, opinion[0], opinion[0], OPINIONS) or abs(step_s - opinion[0]) <= SPREAD * abs(opinion[1] - opinion[0])
 
 
-def unless_sensitive(case, name, one, other):
+def unless_sensitive(case, name, one, other, differences=different):
     """How two results differ by more than rounding may make of them."""
-    texts = list(different(name, one, other))
+    texts = list(differences(name, one, other))
     if texts and 0 < abs(one["step_s"] - other["step_s"]) <= SPREAD * case.spread_s():
         case.note("sensitive", True)
         return different_memory(name, one, other)

@@ -239,16 +239,41 @@ class Run {
     for (std::size_t i = 0; i < flows.size(); ++i) flows[i]->rate = rates[i];
   }
 
-  // Until the last operation of all, or where steps are staggered, the longest rank from its own first to its own last.
+  // Until the last operation of all, or where steps are staggered, the longest rank from its own start to its own last.
   [[nodiscard]] double step_s() const {
-    std::vector<double> first(graph_.ranks.size(), std::numeric_limits<double>::infinity()), last(graph_.ranks.size(), 0);
-    for (OpId op = 0; op < graph_.ops.size(); ++op) {
-      if (times_.end_s[op] <= times_.start_s[op]) continue;
-      first[graph_.ops[op].rank] = std::min(first[graph_.ops[op].rank], times_.start_s[op]);
-      last[graph_.ops[op].rank] = std::max(last[graph_.ops[op].rank], times_.end_s[op]);
-    }
     double longest = 0;
-    for (std::size_t rank = 0; rank < first.size(); ++rank) longest = std::max(longest, last[rank] - (graph_.staggered ? first[rank] : 0));
+    for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank) {
+      const double from_s = graph_.staggered ? own_start_s(rank) : 0;
+      for (OpId op = 0; op < graph_.ops.size(); ++op) {
+        if (graph_.ops[op].rank == rank && seconds(op) > 0) longest = std::max(longest, times_.end_s[op] - from_s);
+      }
+    }
+    return longest;
+  }
+
+  // When it can have begun at the latest to compute its first micro-batch when it did.
+  [[nodiscard]] double own_start_s(std::uint32_t rank) const {
+    OpId first = 0;
+    double at_s = std::numeric_limits<double>::infinity();
+    for (OpId op = 0; op < graph_.ops.size(); ++op) {
+      const bool computes = graph_.ops[op].kind == OpKind::compute && graph_.ops[op].stream == workloads::Stream::compute;
+      if (graph_.ops[op].rank != rank || !computes || graph_.ops[op].microbatch < 0 || seconds(op) <= 0 || times_.start_s[op] >= at_s)
+        continue;
+      first = op;
+      at_s = times_.start_s[op];
+    }
+    return std::isfinite(at_s) ? at_s - own_before_s(first) : 0;
+  }
+
+  [[nodiscard]] double seconds(OpId op) const { return times_.end_s[op] - times_.start_s[op]; }
+
+  // The rank's own operations in a row that end where this one can begin.
+  [[nodiscard]] double own_before_s(OpId op) const {
+    double longest = 0;
+    for (OpId before = 0; before < graph_.ops.size(); ++before) {
+      if (graph_.ops[before].rank != graph_.ops[op].rank || !std::ranges::count(graph_.successors_of(before), op)) continue;
+      longest = std::max(longest, own_before_s(before) + seconds(before));
+    }
     return longest;
   }
 
