@@ -50,8 +50,10 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   const CoreWidths widths = core_widths(workload, shard);
   const double projections = workload.recompute.drops(RecomputeModule::mla_up_proj) ? 0 : widths.in * shard.element;
   const double context = widths.out * saved_input(shard);
-  // Flash attention in 16 bits keeps its output for its own backward, beside the cast that the projection keeps.
-  const double own_output = shard.low_precision() ? widths.out * shard.element : 0;
+  // Flash attention keeps its output for its own backward: the projection keeps another tensor where it reads a cast to fewer bits, or what
+  // an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
+  const bool exchanged = workload.attention == Attention::flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
+  const double own_output = shard.low_precision() || exchanged ? widths.out * shard.element : 0;
   return outside_tensor_parallel(workload, shard) + latent_bytes(workload, shard) +
          static_cast<double>(shard.tokens) * (projections + context + own_output) + core_attention_bytes(workload, shard);
 }
