@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "sim/memory/allocator_peaks.hpp"
 #include "sim/memory/predicted.hpp"
 #include "sim/report/memory_table.hpp"
 
@@ -13,6 +14,7 @@ sim::StepResult memory_by_formula(const sim::Job& job) {
   sim::StepResult formula;
   formula.method = "analytic";
   formula.memory = sim::predicted_memory(job);
+  sim::add_allocator(job, formula.memory);
   return formula;
 }
 

@@ -5,6 +5,7 @@
 #include "sim/cli/command.hpp"
 #include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
+#include "sim/memory/allocator_peaks.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -14,7 +15,8 @@ Exit predict(JobOptions& options) {
   const sim::StepFaults& faults = job.system.simulation.faults;
   if (!faults.failures.empty() || !faults.slow.none())
     spdlog::warn("the formula does not know simulation.faults: this is the healthy step");
-  const sim::StepResult result = sim::predict(job);
+  sim::StepResult result = sim::predict(job);
+  sim::add_allocator(job, result.memory);
   options.deliver({.job = sim::summary_of(job), .results = {&result}});
   return fit_verdict({&result});
 }

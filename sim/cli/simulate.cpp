@@ -7,6 +7,7 @@
 #include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/progress_bar.hpp"
+#include "sim/memory/allocator_peaks.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 Exit simulate(JobOptions& options) {
   const sim::Job job = options.load();
   warn_of_shortage(job);
-  const sim::Simulation simulation = [&] {
+  sim::Simulation simulation = [&] {
     ProgressBar bar("simulating");
     return sim::simulate(
         job, [&](double share) { bar.update(share); }, options.writes_files());
@@ -23,6 +24,7 @@ Exit simulate(JobOptions& options) {
     options.deliver({.job = sim::summary_of(job), .timeline = &simulation.timeline, .aftermath = &*simulation.aftermath}, "failure-");
     return Exit::fine;
   }
+  sim::add_allocator(job, simulation.result.memory);
   const sim::Timeline* timeline = options.writes_files() ? &simulation.timeline : nullptr;
   options.deliver({.job = sim::summary_of(job), .results = {&simulation.result}, .timeline = timeline});
   return fit_verdict({&simulation.result});

@@ -1,0 +1,30 @@
+// What PyTorch's allocator holds of a rank's GPU in training: the rank's own sequence of tensors, run through the allocator.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/job/job.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::sim {
+
+struct AllocatorPeaks {
+  double allocated = 0;       // torch.cuda.max_memory_allocated
+  double reserved = 0;        // torch.cuda.max_memory_reserved
+  std::uint64_t retries = 0;  // times that all free segments were given back
+  bool out_of_memory = false;
+};
+
+// Of the rank of a stage that reserves most, over model, optimizer and three steps, on a GPU with device_bytes left for tensors. Nothing
+// where the stack's order of tensors is not known (unit_tensors.hpp).
+//
+// Steps have at most 2 pp micro-batches here: what follows repeats the same tensors. Ranks differ by the part of the optimizer that they
+// shard; at most eight, evenly spread, are tried.
+[[nodiscard]] std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double device_bytes);
+
+// Replaces the fitted share of cache by what the allocator keeps, where that is known: without a limit, and whether it must be kept when
+// the GPU's memory is one. One training of a few steps per stage: not for searches.
+void add_allocator(const Job& job, MemoryResult& memory);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,285 @@
+#include "sim/memory/unit_tensors.hpp"
+
+#include <utility>
+
+#include "workloads/operators/shard.hpp"
+#include "workloads/schedule.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Shard;
+using workloads::Unit;
+using workloads::UnitKind;
+using workloads::Workload;
+
+constexpr double statistic_bytes = 4;
+
+// Tensors that the rank holds from their first use on.
+enum Held { gathered_input, qkv_placeholder, projection_placeholder, fc1_placeholder, fc2_placeholder };
+
+class Writer {
+ public:
+  Writer(const Workload& workload, UnitTensors& made) : w_(workload), s_(workloads::shard_of(workload)), made_(made), to_(&made.forward) {}
+
+  void embedding() {
+    const int found = take(full());
+    move_to(UnitTensors::output, spread(found));
+    const int mask = dropped_out();
+    start_backward();
+    give(mask);
+    const int gathered = gather();
+    give(take(table()));  // a dense gradient, added up by a hook
+    give(gathered);
+    give(UnitTensors::output_gradient);
+  }
+
+  // The loss writes the logits' gradient over the logits; the product with the gathered input is PyTorch's, with a buffer of its own.
+  void head() {
+    const int norm = take(states());
+    if (s_.sp) hold(gathered_input, full());
+    const int logits = take(tokens() * static_cast<double>(s_.vocab) * s_.element);
+    const bool fused = w_.fusions.cross_entropy;
+    int probabilities = logits;
+    if (!fused) {
+      const int wide = take(tokens() * static_cast<double>(s_.vocab) * statistic_bytes);
+      probabilities = take(tokens() * static_cast<double>(s_.vocab) * statistic_bytes);
+      give(logits);
+      give(wide);
+    }
+    start_backward();
+    const int gradient = fused ? -1 : take(tokens() * static_cast<double>(s_.vocab) * s_.element);
+    const int gathered = take(full());
+    const int part = s_.sp ? communicated(take(states())) : gathered;
+    give(take(table()));  // the placeholder that autograd gets, while the sum is on its way
+    if (s_.sp) give(communicated(gathered));
+    if (!fused) give(gradient);
+    give(probabilities);
+    take_as(UnitTensors::input_gradient, states());
+    give(part);
+    give(norm);
+    give(UnitTensors::input);
+  }
+
+  void layer(bool recomputed) {
+    if (recomputed) {
+      layer_forward(false);
+      start_backward();
+      layer_forward(true);
+      give(UnitTensors::output);
+    } else {
+      layer_forward(true);
+      start_backward();
+    }
+    mlp_backward();
+    attention_backward();
+    give(UnitTensors::input);
+  }
+
+ private:
+  [[nodiscard]] double tokens() const { return static_cast<double>(s_.tokens); }
+  [[nodiscard]] double wide(std::int64_t width) const { return tokens() * static_cast<double>(width) * s_.element; }
+  [[nodiscard]] double full() const { return wide(s_.hidden); }
+  [[nodiscard]] double states() const { return static_cast<double>(s_.spread_tokens * s_.hidden) * s_.element; }
+  [[nodiscard]] double table() const { return matrix(s_.vocab); }
+  [[nodiscard]] double matrix(std::int64_t width) const { return static_cast<double>(s_.hidden * width) * bytes_of(w_.precision.weights); }
+  [[nodiscard]] std::int64_t gated() const { return w_.model.gated() ? 2 * s_.ffn : s_.ffn; }
+  [[nodiscard]] bool exchanges() const { return s_.cp > 1; }
+
+  void start_backward() { to_ = &made_.backward; }
+  void take_as(int tensor, double bytes) { to_->push_back({.kind = TensorStep::Kind::take, .tensor = tensor, .bytes = bytes}); }
+  int take(double bytes) {
+    take_as(made_.tensors, bytes);
+    return made_.tensors++;
+  }
+  void give(int tensor) {
+    if (tensor >= 0) to_->push_back({.kind = TensorStep::Kind::give, .tensor = tensor});
+  }
+  // Input or output of a collective.
+  int communicated(int tensor) {
+    for (TensorStep& step : *to_) {
+      if (step.kind == TensorStep::Kind::take && step.tensor == tensor) step.communicated = true;
+    }
+    return tensor;
+  }
+  void hold(Held what, double bytes) { to_->push_back({.kind = TensorStep::Kind::hold, .tensor = what, .bytes = bytes}); }
+  // The tensor by another name: what a neighbour knows it by.
+  void move_to(int name, int tensor) {
+    for (TensorStep& step : *to_) {
+      if (step.kind != TensorStep::Kind::hold && step.tensor == tensor) step.tensor = name;
+    }
+  }
+
+  // All tokens under sequence parallelism, while a product needs them.
+  int gather() { return s_.sp ? communicated(take(full())) : -1; }
+  // A sum over tensor-parallel ranks, of which each keeps its tokens.
+  int spread(int tensor) {
+    if (!s_.sp) return tensor;
+    const int part = communicated(take(states()));
+    give(communicated(tensor));
+    return part;
+  }
+  // What an all-to-all over the context-parallel group brings instead.
+  int exchanged(int tensor, double bytes) {
+    if (!exchanges()) return tensor;
+    const int other = communicated(take(bytes));
+    give(communicated(tensor));
+    return other;
+  }
+
+  // kept: for a backward that follows; otherwise what is read for the last time goes.
+  void layer_forward(bool kept) {
+    norm_ = take(states());
+    attend(kept);
+    const int projected = spread(take(full()));
+    if (!kept) give(context_);
+    middle_ = take(states());
+    give(projected);
+    mask_ = dropped_out();
+    norm2_ = take(states());
+    const int gathered = gather();
+    inner_ = take(wide(gated()));
+    give(gathered);
+    if (!kept) give(norm2_);
+    active_ = take(wide(s_.ffn));
+    if (!kept) give(inner_);
+    const int sum = spread(take(full()));
+    if (!kept) give(active_);
+    take_as(UnitTensors::output, states());
+    give(sum);
+    mask2_ = dropped_out();
+    if (kept) return;
+    give(mask_);
+    give(mask2_);
+    give(middle_);
+  }
+
+  int dropped_out() { return s_.dropout ? take(states() / s_.element) : -1; }
+
+  // Queries and keys are copied out of the product and rotated, values copied.
+  void attend(bool kept) {
+    const int gathered = gather();
+    const int mixed = take(wide(s_.query_width + 2 * s_.kv_width));
+    give(gathered);
+    if (!kept) give(norm_);
+    const int copied = take(wide(s_.query_width));
+    query_ = take(wide(s_.query_width));
+    give(copied);
+    key_ = take(wide(s_.kv_width));
+    value_ = take(wide(s_.kv_width));
+    give(mixed);
+    query_ = exchanged(query_, wide(s_.query_width));
+    key_ = exchanged(key_, wide(s_.kv_width));
+    value_ = exchanged(value_, wide(s_.kv_width));
+    context_ = take(wide(s_.query_width));
+    statistics_ = take(tokens() * static_cast<double>(s_.heads) * statistic_bytes);
+    // Both stay: attention keeps its own output, the projection what the exchange made of it.
+    unexchanged_ = exchanges() ? std::exchange(context_, communicated(take(wide(s_.query_width)))) : -1;
+    if (kept) return;
+    for (const int tensor : {query_, key_, value_, statistics_, unexchanged_}) give(tensor);
+  }
+
+  void mlp_backward() {
+    give(mask2_);
+    const int gathered = gather();
+    const int active = take(wide(s_.ffn));
+    hold(fc2_placeholder, matrix(s_.ffn));
+    give(gathered);
+    give(active_);
+    const int inner = take(wide(gated()));
+    give(active);
+    give(inner_);
+    const int again = gather();
+    const int norm = spread(take(full()));
+    hold(fc1_placeholder, matrix(gated()));
+    give(again);
+    give(inner);
+    const int middle = take(states());
+    give(norm);
+    give(norm2_);
+    give(middle_);
+    gradient_ = take(states());
+    give(middle);
+    give(UnitTensors::output_gradient);
+  }
+
+  void attention_backward() {
+    give(mask_);
+    const int gathered = gather();
+    int context = take(wide(s_.query_width));
+    hold(projection_placeholder, matrix(s_.query_width));
+    give(gathered);
+    context = exchanged(context, wide(s_.query_width));
+    int query = take(wide(s_.query_width)), key = take(wide(s_.kv_width)), value = take(wide(s_.kv_width));
+    give(context);
+    query = exchanged(query, wide(s_.query_width));
+    key = exchanged(key, wide(s_.kv_width));
+    value = exchanged(value, wide(s_.kv_width));
+    for (const int tensor : {query_, key_, value_, context_, statistics_, unexchanged_}) give(tensor);
+    const int mixed = take(wide(s_.query_width + 2 * s_.kv_width));
+    for (const int tensor : {query, key, value}) give(tensor);
+    const int again = gather();
+    const int norm = spread(take(full()));
+    hold(qkv_placeholder, matrix(s_.query_width + 2 * s_.kv_width));
+    give(again);
+    give(mixed);
+    const int inner = take(states());
+    give(norm);
+    take_as(UnitTensors::input_gradient, states());
+    give(inner);
+    give(gradient_);
+    give(norm_);
+  }
+
+  const Workload& w_;
+  Shard s_;
+  UnitTensors& made_;
+  std::vector<TensorStep>* to_;
+  int norm_ = -1, query_ = -1, key_ = -1, value_ = -1, context_ = -1, unexchanged_ = -1, statistics_ = -1, middle_ = -1, norm2_ = -1;
+  int inner_ = -1, active_ = -1, mask_ = -1, mask2_ = -1, gradient_ = -1;
+};
+
+}  // namespace
+
+bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habits) {
+  const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(workload.schedule);
+  const bool plain = !workload.model.moe && !workload.model.mla && workload.model.mtp == 0 && !workload.offload_activations;
+  const bool products = workload.attention == workloads::Attention::flash && !workloads::shard_of(workload).low_precision();
+  const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
+  const bool exchange = workload.parallel.cp == 1 || workload.parallel.cp_comm == workloads::ContextComm::all_to_all;
+  // Only Megatron-Core and Transformer Engine hand out placeholders.
+  return habits.gradient_placeholders && workload.fusions.gradient_accumulation && plain && products && order && exchange &&
+         workload.recompute.kind != workloads::RecomputeKind::selective && workload.optimizer.zero_stage <= 1 && !workload.optimizer.on_cpu;
+}
+
+UnitTensors tensors_of(const Workload& workload, const Unit& unit) {
+  UnitTensors made;
+  Writer writer(workload, made);
+  if (unit.kind == UnitKind::embedding) {
+    writer.embedding();
+  } else if (unit.kind == UnitKind::head) {
+    writer.head();
+  } else {
+    writer.layer(unit.recomputed);
+  }
+  return made;
+}
+
+std::vector<double> parameters_of(const Workload& workload, const Unit& unit) {
+  const Shard s = workloads::shard_of(workload);
+  const auto hidden = static_cast<double>(s.hidden);
+  std::vector<double> sizes;
+  if (unit.kind == UnitKind::layer) {
+    const double inner = static_cast<double>(s.ffn) * (workload.model.gated() ? 2 : 1);
+    const auto query = static_cast<double>(s.query_width), keys_and_values = static_cast<double>(2 * s.kv_width);
+    sizes = {hidden * query, hidden, hidden * (query + keys_and_values), hidden, hidden * inner, hidden * static_cast<double>(s.ffn)};
+  } else {
+    sizes = {hidden * static_cast<double>(s.vocab)};
+  }
+  double rest = unit.program->parameters;
+  for (const double size : sizes) rest -= size;
+  if (rest >= 1) sizes.push_back(rest);  // biases, position embeddings
+  return sizes;
+}
+
+}  // namespace rehearse::sim

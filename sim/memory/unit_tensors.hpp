@@ -1,0 +1,42 @@
+// Which tensors a unit (embedding, layer, head) takes from the allocator and gives back, one by one and in program order, as Megatron-Core
+// with Transformer Engine does it (megatron/core/transformer, megatron/core/tensor_parallel/layers.py, transformer_engine/pytorch/module;
+// 0.12 to 0.14). workloads/unit_memory has the sums; this has the order, which decides what the caching allocator keeps.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/stage_program.hpp"
+#include "workloads/unit_memory.hpp"
+
+namespace rehearse::sim {
+
+struct TensorStep {
+  enum class Kind : std::uint8_t { take, give, hold };  // hold: taken when it is first met in the training, never given back
+  Kind kind = Kind::take;
+  int tensor = 0;  // of the unit and micro-batch; hold: of the rank
+  double bytes = 0;
+  bool communicated = false;  // take: NCCL's stream uses it too
+};
+
+struct UnitTensors {
+  // Tensors that come from or go to a neighbour.
+  static constexpr int input = 0, output = 1, output_gradient = 2, input_gradient = 3, first_own = 4;
+
+  // The embedding has no input, the head no output; the head's backward needs no gradient. Backward gives all back that forward left, its
+  // own input too, and the gradient that it got.
+  std::vector<TensorStep> forward, backward;
+  int tensors = first_own;
+};
+
+// Whether the order is known: a dense model on Megatron-Core's stack with flash attention, 16-bit products, nothing or whole layers
+// recomputed, context parallelism by all-to-all if any, ZeRO up to stage 1, whole backwards one at a time.
+[[nodiscard]] bool knows_tensors(const workloads::Workload& workload, const workloads::MemoryHabits& habits);
+
+// Of a unit that knows_tensors() speaks of.
+[[nodiscard]] UnitTensors tensors_of(const workloads::Workload& workload, const workloads::Unit& unit);
+
+// Parameters of a unit's tensors, in the order in which they are made.
+[[nodiscard]] std::vector<double> parameters_of(const workloads::Workload& workload, const workloads::Unit& unit);
+
+}  // namespace rehearse::sim
