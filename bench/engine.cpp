@@ -47,7 +47,7 @@ std::vector<double> run_engine(const sim::Job& job) {
   std::vector<sim::HostIndex> hosts;
   for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
   sim::CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, &fold);
-  const std::vector<sim::CommPlan> plans = planner.plans();
+  const sim::CommPlans plans = planner.plans();
   machine.seal();
   Counts counts;
   counts.chains = static_cast<int>(graph.ranks.size());

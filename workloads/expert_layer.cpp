@@ -49,6 +49,25 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
                    sorting(workload, shard, "unsort_tokens", pairs)});
 }
 
+std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& work) {
+  return operators_of(workload, work, expert_operators(workload, work.pairs));
+}
+
+std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& work, const BlockProgram& experts) {
+  std::vector<Operator> all;
+  const Pass pass = work.what.pass;
+  if (work.again) {
+    take_all(as_recompute(workload.experts.chunk_recompute ? experts.forward : activation_of(workload, work.pairs).forward), all);
+  } else if (pass == Pass::backward_weight) {
+    take(experts.backward, true, all);
+  } else if (pass == Pass::backward_input) {
+    work.what.weight_gradients ? take_all(experts.backward, all) : take(experts.backward, false, all);
+  } else {
+    take_all(pass == Pass::recompute ? as_recompute(experts.forward) : experts.forward, all);
+  }
+  return all;
+}
+
 ExpertLayer::ExpertLayer(const Workload& workload, int step) : workload_(workload), loads_(workload, step) {}
 
 const ExpertChunk& ExpertLayer::chunk(const RoutedExperts& what, int ep_rank, int layer, int microbatch) const {
@@ -60,36 +79,49 @@ const ExpertChunk& ExpertLayer::chunk(const RoutedExperts& what, int ep_rank, in
 }
 
 ExpertChunk ExpertLayer::make(const RoutedExperts& what, int chunks, int ep_rank, int layer, int microbatch) const {
-  const double pairs = loads_.received(ep_rank, layer, microbatch) / chunks;
-  const BlockProgram experts = expert_operators(workload_, pairs);
-  ExpertChunk chunk;
-  chunk.chunks = chunks;
-  switch (what.pass) {
+  const ExpertWork own{what, false, loads_.received(ep_rank, layer, microbatch) / chunks};
+  ExpertCalls calls = make_calls(what.pass, chunks, ep_rank, layer, microbatch);
+  ExpertChunk chunk{chunks, std::move(calls.dispatch), {}, operators_of(workload_, own), std::move(calls.combine)};
+  if (again(what)) chunk.recompute = operators_of(workload_, {what, true, own.pairs});
+  return chunk;
+}
+
+const ExpertCalls& ExpertLayer::calls(Pass pass, int ep_rank, int layer, int microbatch) const {
+  const int chunks = workload_.experts.chunks_of(layer);
+  if (loads_.even() || workload_.parallel.etp == 1) ep_rank = 0;  // exchanges are all members' together
+  if (loads_.even()) layer = microbatch = 0;
+  const Key key{pass, false, chunks, ep_rank, layer, microbatch};
+  const auto it = calls_.find(key);
+  return it != calls_.end() ? it->second : calls_.emplace(key, make_calls(pass, chunks, ep_rank, layer, microbatch)).first->second;
+}
+
+ExpertWork ExpertLayer::work(const RoutedExperts& what, int ep_rank, int layer, int microbatch) const {
+  const int chunks = workload_.experts.chunks_of(layer);
+  if (loads_.even()) ep_rank = layer = microbatch = 0;
+  return {what, false, loads_.received(ep_rank, layer, microbatch) / chunks};
+}
+
+bool ExpertLayer::again(const RoutedExperts& what) const {
+  return what.pass == Pass::backward_input && (workload_.experts.chunk_recompute || workload_.recompute.drops(RecomputeModule::moe_act));
+}
+
+ExpertCalls ExpertLayer::make_calls(Pass pass, int chunks, int ep_rank, int layer, int microbatch) const {
+  ExpertCalls calls;
+  switch (pass) {
     case Pass::backward_weight:
-      take(experts.backward, true, chunk.work);
-      return chunk;
+      return calls;
     case Pass::backward_input:
-      if (workload_.experts.chunk_recompute) {
-        chunk.dispatch = to_experts("dispatch again", Pass::recompute, chunks, ep_rank, layer, microbatch);
-        take_all(as_recompute(experts.forward), chunk.recompute);
-      } else if (workload_.recompute.drops(RecomputeModule::moe_act)) {
-        take_all(as_recompute(activation_of(workload_, pairs).forward), chunk.recompute);
+      if (workload_.experts.chunk_recompute)
+        calls.dispatch = to_experts("dispatch again", Pass::recompute, chunks, ep_rank, layer, microbatch);
+      for (Communication& call : to_experts("dispatch gradients", pass, chunks, ep_rank, layer, microbatch)) {
+        calls.dispatch.push_back(std::move(call));
       }
-      for (Communication& call : to_experts("dispatch gradients", what.pass, chunks, ep_rank, layer, microbatch)) {
-        chunk.dispatch.push_back(std::move(call));
-      }
-      if (what.weight_gradients) {
-        take_all(experts.backward, chunk.work);
-      } else {
-        take(experts.backward, false, chunk.work);
-      }
-      chunk.combine = from_experts("combine gradients", what.pass, chunks, ep_rank, layer, microbatch);
-      return chunk;
+      calls.combine = from_experts("combine gradients", pass, chunks, ep_rank, layer, microbatch);
+      return calls;
     default:
-      chunk.dispatch = to_experts("dispatch", what.pass, chunks, ep_rank, layer, microbatch);
-      take_all(what.pass == Pass::recompute ? as_recompute(experts.forward) : experts.forward, chunk.work);
-      chunk.combine = from_experts("combine", what.pass, chunks, ep_rank, layer, microbatch);
-      return chunk;
+      calls.dispatch = to_experts("dispatch", pass, chunks, ep_rank, layer, microbatch);
+      calls.combine = from_experts("combine", pass, chunks, ep_rank, layer, microbatch);
+      return calls;
   }
 }
 

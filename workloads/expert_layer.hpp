@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "workloads/expert_loads.hpp"
+#include "workloads/expert_work.hpp"
 #include "workloads/operators.hpp"
 
 namespace rehearse::workloads {
@@ -20,6 +21,11 @@ struct ExpertChunk {
   std::vector<Communication> combine;
 };
 
+// What is exchanged around the experts, for each of the equal pieces.
+struct ExpertCalls {
+  std::vector<Communication> dispatch, combine;  // as above
+};
+
 class ExpertLayer {
  public:
   explicit ExpertLayer(const Workload& workload, int step = 0);
@@ -27,10 +33,15 @@ class ExpertLayer {
   [[nodiscard]] const ExpertLoads& loads() const { return loads_; }
   // Where all layers, micro-batches and ranks do the same, those arguments do not matter. The reference stays valid.
   const ExpertChunk& chunk(const RoutedExperts& what, int ep_rank, int layer, int microbatch) const;
+  // The same in parts, of which those that ranks or passes share are there once.
+  [[nodiscard]] const ExpertCalls& calls(Pass pass, int ep_rank, int layer, int microbatch) const;
+  [[nodiscard]] ExpertWork work(const RoutedExperts& what, int ep_rank, int layer, int microbatch) const;
+  [[nodiscard]] bool again(const RoutedExperts& what) const;  // whether the experts' forward, or its activation, runs before their backward
 
  private:
   using Key = std::tuple<Pass, bool, int, int, int, int>;
   [[nodiscard]] ExpertChunk make(const RoutedExperts& what, int chunks, int ep_rank, int layer, int microbatch) const;
+  [[nodiscard]] ExpertCalls make_calls(Pass pass, int chunks, int ep_rank, int layer, int microbatch) const;
   [[nodiscard]] std::shared_ptr<const Exchange> exchange(bool dispatch, int chunks, int layer, int microbatch) const;
   [[nodiscard]] std::vector<Communication> to_experts(const char* what, Pass pass, int chunks, int ep_rank, int layer,
                                                       int microbatch) const;
@@ -40,10 +51,8 @@ class ExpertLayer {
   const Workload& workload_;
   ExpertLoads loads_;
   mutable std::map<Key, ExpertChunk> chunks_;
+  mutable std::map<Key, ExpertCalls> calls_;
   mutable std::map<std::tuple<bool, int, int, int>, std::shared_ptr<const Exchange>> exchanges_;
 };
-
-// Operators of the experts on `pairs` (token, expert) pairs, shared out evenly among the rank's experts: one pass.
-[[nodiscard]] BlockProgram expert_operators(const Workload& workload, double pairs);
 
 }  // namespace rehearse::workloads

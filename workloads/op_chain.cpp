@@ -89,6 +89,12 @@ void OpChain::compute(const void* origin, const std::vector<Operator>& operators
   append(op, label);
 }
 
+void OpChain::compute(const ExpertWork& work, Purpose purpose, const std::string& label) {
+  Op op = placed(OpKind::compute, Stream::compute, purpose);
+  op.item = build_.work_of(work);
+  append(op, label);
+}
+
 // A segment of a pass. Its queue's collectives are all of one group.
 void OpChain::queued(const ComputeSegment& segment, Purpose purpose, const std::string& label) {
   const bool calls = segment.queue != nullptr && !segment.queue->calls.empty();
@@ -228,21 +234,27 @@ OpId OpChain::beside(const std::vector<Communication>& calls, std::vector<OpId> 
 // Three streams: while the experts work on a chunk, the next one is dispatched and the one before it combined. Two chunks have buffers: a
 // dispatch waits for the experts to be done with the chunk before the last.
 void OpChain::experts(const ExpertSegment& segment, Purpose purpose, const std::string& label) {
-  const ExpertChunk& chunk = build_.experts->chunk(segment.experts, build_.grid.expert_rank(global_), at_.layer, at_.slot.microbatch);
+  const ExpertLayer& layer = *build_.experts;
+  const int place = build_.grid.expert_rank(global_), microbatch = at_.slot.microbatch;
+  const ExpertCalls& calls = layer.calls(segment.experts.pass, place, at_.layer, microbatch);
+  ExpertWork work = layer.work(segment.experts, place, at_.layer, microbatch);
+  const int chunks = build_.workload.experts.chunks_of(at_.layer);
   const std::vector<OpId> before = tail_;
   std::vector<OpId> computed;
   OpId combined = no_op;
-  for (int i = 0; i < chunk.chunks; ++i) {
-    const std::string part = chunk.chunks == 1 ? label : label + " chunk " + std::to_string(i);
-    if (!chunk.dispatch.empty()) {
+  for (int i = 0; i < chunks; ++i) {
+    const std::string part = chunks == 1 ? label : label + " chunk " + std::to_string(i);
+    if (!calls.dispatch.empty()) {
       std::vector<OpId> after = before;
       if (i >= 2) after.push_back(computed[static_cast<std::size_t>(i) - 2]);
-      tail_ = {beside(chunk.dispatch, std::move(after), Stream::ep_dispatch, part)};
+      tail_ = {beside(calls.dispatch, std::move(after), Stream::ep_dispatch, part)};
     }
-    if (!chunk.recompute.empty()) compute(&chunk.recompute, chunk.recompute, 1, Purpose::recompute, part + " experts again");
-    compute(&chunk.work, chunk.work, 1, purpose, part + " experts");
+    work.again = true;
+    if (layer.again(segment.experts)) compute(work, Purpose::recompute, part + " experts again");
+    work.again = false;
+    compute(work, purpose, part + " experts");
     computed.push_back(tail_.front());
-    if (!chunk.combine.empty()) combined = beside(chunk.combine, tail_, Stream::ep_combine, part);
+    if (!calls.combine.empty()) combined = beside(calls.combine, tail_, Stream::ep_combine, part);
   }
   if (combined != no_op) tail_ = {combined};
 }

@@ -36,6 +36,7 @@ class OpChain {
 
   // On the chain.
   void compute(const void* origin, const std::vector<Operator>& operators, int repeat, Purpose purpose, const std::string& label);
+  void compute(const ExpertWork& work, Purpose purpose, const std::string& label);
   void collective(const Communication& what, int repeat, const std::string& label);
   void experts(const ExpertSegment& segment, Purpose purpose, const std::string& label);
   void run(const Segment& segment, Purpose purpose, const std::string& label);

@@ -71,6 +71,7 @@ struct PassQueue {
 struct RoutedExperts {
   Pass pass = Pass::forward;      // backward_input: and in the same place the weight gradient, when it is not split off
   bool weight_gradients = false;  // backward_input only
+  bool operator==(const RoutedExperts&) const = default;
 };
 
 using Item = std::variant<Operator, Communication, RingAttention, RoutedExperts>;

@@ -1,7 +1,9 @@
 // What the ranks share while a step graph is built (internal to the builder).
 #pragma once
 
+#include <functional>
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,12 @@ class SlotTable {  // of forward and of backward or backward_input slots; weight
   std::vector<SlotEnds> ends_;
 };
 
+struct ExpertWorkHash {
+  std::size_t operator()(const ExpertWork& work) const {
+    return std::hash<double>{}(work.pairs) ^ (static_cast<std::size_t>(work.what.pass) << 2U | static_cast<std::size_t>(work.again) << 1U);
+  }
+};
+
 // What all ranks share while the graph is built.
 struct Build {
   const Workload& workload;
@@ -47,16 +55,22 @@ struct Build {
   StepGraphBuilder graph;
   std::map<std::pair<const void*, int>, std::uint32_t> works;  // by the segment or operator list they came from, and how often it runs
   std::shared_ptr<ExpertLayer> experts = nullptr;              // of a model with experts
+  std::unordered_map<ExpertWork, std::uint32_t, ExpertWorkHash> expert_works = {};
 
   std::uint32_t work_of(const void* origin, const std::vector<Operator>& operators, int repeat,
                         const std::shared_ptr<const PassQueue>& queue = nullptr, std::uint32_t queue_group = 0) {
     const auto [it, added] = works.try_emplace({origin, repeat}, 0);
-    if (added) it->second = graph.add_work({operators, repeat, false, queue, queue_group});
+    if (added) it->second = graph.add_work({operators, repeat, false, queue, queue_group, {}});
+    return it->second;
+  }
+  std::uint32_t work_of(const ExpertWork& work) {
+    const auto [it, added] = expert_works.try_emplace(work, 0);
+    if (added) it->second = graph.add_work({{}, 1, false, nullptr, 0, work});
     return it->second;
   }
   std::uint32_t overhead_work() {
     const auto [it, added] = works.try_emplace({this, 1}, 0);
-    if (added) it->second = graph.add_work({{}, 1, true, nullptr, 0});
+    if (added) it->second = graph.add_work({{}, 1, true, nullptr, 0, {}});
     return it->second;
   }
 };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/expert_work.hpp"
 #include "workloads/operators.hpp"
 #include "workloads/plan.hpp"
 
@@ -50,6 +52,7 @@ struct Work {
   bool step_overhead = false;              // the software stack's per-step host time instead of operators
   std::shared_ptr<const PassQueue> queue;  // what the host issues together with the operators; null: the operators alone
   std::uint32_t queue_group = 0;           // of the queue's calls
+  std::optional<ExpertWork> experts = {};  // instead of operators
 };
 
 // Ranks that communicate. `meeting` names the simulated counterpart: groups whose members fold onto the same simulated ranks share it.

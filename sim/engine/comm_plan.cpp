@@ -16,11 +16,6 @@ using workloads::Transfer;
 
 bool one_way(const workloads::Call& call) { return call.what.group == GroupKind::pp; }
 
-void wait(CommPlan& plan, std::size_t before, std::size_t after) {
-  plan.legs[before].releases.push_back(static_cast<std::uint32_t>(after));
-  ++plan.legs[after].waits_for;
-}
-
 }  // namespace
 
 CommPlanner::CommPlanner(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph,
@@ -37,13 +32,52 @@ CommPlanner::CommPlanner(const Job& job, const CommunicationModel& model, const 
       wiring_(job),
       grid_(workloads::rank_grid(job.workload)) {}
 
-std::vector<CommPlan> CommPlanner::plans() {
-  std::vector<CommPlan> all;
-  for (std::uint32_t call = 0; call < graph_.calls.size(); ++call) all.push_back(plan(call));
+void CommPlanner::Draft::wait(std::size_t before, std::size_t after) {
+  waits.emplace_back(before, after);
+  ++legs[before].releases;
+  ++legs[after].waits_for;
+}
+
+CommPlan CommPlanner::Draft::done() && {
+  std::uint32_t first = 0;
+  for (Leg& leg : legs) {
+    leg.first_release = first;
+    first += leg.releases;
+  }
+  releases.resize(waits.size());
+  std::vector<std::uint32_t> filled(legs.size());
+  for (const auto& [before, after] : waits) releases[legs[before].first_release + filled[before]++] = after;
+  legs.shrink_to_fit();
+  links.shrink_to_fit();
+  return std::move(*this);
+}
+
+// Exchanges are the same flows in every pass, wherever no hash spreads their calls.
+CommPlans CommPlanner::plans() {
+  CommPlans all;
+  std::map<std::tuple<const void*, std::uint32_t, int>, std::uint32_t> exchanges;
+  for (std::uint32_t call = 0; call < graph_.calls.size(); ++call) {
+    const workloads::Call& c = graph_.calls[call];
+    if (c.what.exchange && shares_plans()) {
+      const auto [it, added] = exchanges.try_emplace({c.what.exchange.get(), c.group, c.repeat}, call);
+      if (!added) {
+        all.add_as(it->second);
+        continue;
+      }
+    }
+    Draft draft = plan(call);
+    draft.host = host_of(members_of(call).front());
+    all.add(std::move(draft).done());
+  }
   return all;
 }
 
-CommPlan CommPlanner::plan(std::uint32_t call) {
+// Links of one call alone are not shared.
+bool CommPlanner::shares_plans() const {
+  return job_.system.simulation.routing != Routing::ecmp && job_.system.simulation.collectives != Fidelity::closed;
+}
+
+CommPlanner::Draft CommPlanner::plan(std::uint32_t call) {
   if (prices_.calls[call].algorithm == "copy") return plan_flows(call);
   switch (job_.system.simulation.collectives) {
     case Fidelity::closed:
@@ -60,40 +94,38 @@ CommPlan CommPlanner::plan(std::uint32_t call) {
   return plan_flows(call);
 }
 
-void CommPlanner::add_leg(CommPlan& plan, double delay_s, double bytes, std::uint32_t call, const std::vector<LinkIndex>& links) const {
-  const HostIndex host = host_of(members_of(call).front());
-  plan.legs.push_back(
-      {delay_s, bytes, host, host, static_cast<std::uint32_t>(plan.links.size()), static_cast<std::uint32_t>(links.size()), 0, {}});
+void CommPlanner::add_leg(Draft& plan, double delay_s, double bytes, const std::vector<LinkIndex>& links) {
+  plan.legs.push_back({delay_s, bytes, static_cast<std::uint32_t>(plan.links.size()), static_cast<std::uint32_t>(links.size())});
   plan.links.insert(plan.links.end(), links.begin(), links.end());
 }
 
 // One timed activity: a private link of the rate that makes the closed form's time.
-CommPlan CommPlanner::plan_closed(std::uint32_t call) {
+CommPlanner::Draft CommPlanner::plan_closed(std::uint32_t call) {
   const CallPrice& price = prices_.calls[call];
   const int repeat = graph_.calls[call].repeat;
   const double bytes = price.intra_bytes + price.inter_bytes;
-  CommPlan plan;
+  Draft plan;
   std::vector<LinkIndex> links;
   if (bytes > 0) {
     const PortKind kind = price.inter_bytes > 0 ? PortKind::nic : PortKind::scale_up;
     links.push_back(own_link(members_of(call), kind, bytes / price.transfer_s()));
   }
-  add_leg(plan, price.alpha_s * repeat, bytes * repeat, call, links);
+  add_leg(plan, price.alpha_s * repeat, bytes * repeat, links);
   return plan;
 }
 
-CommPlan CommPlanner::plan_flows(std::uint32_t call) {
+CommPlanner::Draft CommPlanner::plan_flows(std::uint32_t call) {
   const double alpha_s = prices_.calls[call].alpha_s * graph_.calls[call].repeat;
   const std::vector<Load> all = alike_once(loads(call), call);
-  CommPlan plan;
+  Draft plan;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Load& load = all[i];
-    add_leg(plan, load.phase == 0 ? alpha_s : 0, load.bytes * graph_.calls[call].repeat, call, links(load, i, call));
+    add_leg(plan, load.phase == 0 ? alpha_s : 0, load.bytes * graph_.calls[call].repeat, links(load, i, call));
     for (std::size_t before = 0; before < i; ++before) {
-      if (all[before].phase + 1 == load.phase) wait(plan, before, i);
+      if (all[before].phase + 1 == load.phase) plan.wait(before, i);
     }
   }
-  if (plan.legs.empty()) add_leg(plan, alpha_s, 0, call, {});
+  if (plan.legs.empty()) add_leg(plan, alpha_s, 0, {});
   return plan;
 }
 
@@ -222,7 +254,7 @@ void CommPlanner::note_flapping(const std::vector<int>& ranks, LinkIndex link, d
 }
 
 // Every transfer of every round: its alpha as a leg, then its bytes as another (workloads/collective.hpp says which wait for which).
-CommPlan CommPlanner::plan_rounds(std::uint32_t call) {
+CommPlanner::Draft CommPlanner::plan_rounds(std::uint32_t call) {
   const workloads::Call& c = graph_.calls[call];
   const std::string& algorithm = prices_.calls[call].algorithm;
   if (algorithm == "none" || one_way(c) || flows_in_every_round(c.what, prices_.calls[call], members_of(call), model_))
@@ -230,19 +262,19 @@ CommPlan CommPlanner::plan_rounds(std::uint32_t call) {
   if (c.what.exchange) return pair_by_pair(call);
   if (alike(call)) return plan_alike_rounds(call);
   const std::vector<Round> rounds = rounds_of(call);
-  CommPlan plan;
+  Draft plan;
   plan.repeat = c.repeat;
   for (const Round& round : rounds) {
     for (const Transfer& t : round.transfers) {
-      add_leg(plan, alpha_s(t, call), 0, call, {});
+      add_leg(plan, alpha_s(t, call), 0, {});
       add_transfer(plan, t, 0, t.bytes, call);
     }
   }
   const std::vector<workloads::Dependency> dependencies = workloads::dependencies(rounds);
   for (std::size_t i = 0; i < dependencies.size(); ++i) {  // transfer i is the legs 2i (alpha) and 2i + 1 (bytes)
-    wait(plan, 2 * i, 2 * i + 1);
-    for (const std::uint32_t before : dependencies[i].before_alpha) wait(plan, 2UL * before + 1, 2 * i);
-    if (dependencies[i].before_bytes >= 0) wait(plan, 2 * static_cast<std::size_t>(dependencies[i].before_bytes) + 1, 2 * i + 1);
+    plan.wait(2 * i, 2 * i + 1);
+    for (const std::uint32_t before : dependencies[i].before_alpha) plan.wait(2UL * before + 1, 2 * i);
+    if (dependencies[i].before_bytes >= 0) plan.wait(2 * static_cast<std::size_t>(dependencies[i].before_bytes) + 1, 2 * i + 1);
   }
   return plan;
 }
@@ -273,14 +305,14 @@ double CommPlanner::alpha_s(const Transfer& t, std::uint32_t call) const {
 }
 
 // One transfer stands for all of its round that are like it.
-CommPlan CommPlanner::plan_alike_rounds(std::uint32_t call) {
+CommPlanner::Draft CommPlanner::plan_alike_rounds(std::uint32_t call) {
   const workloads::Communication& what = graph_.calls[call].what;
   const bool laps =
       what.kind == CollectiveKind::all_reduce || what.kind == CollectiveKind::all_gather || what.kind == CollectiveKind::reduce_scatter;
   if (prices_.calls[call].algorithm == "ring" && laps) return plan_ring_rounds(call);
   const std::vector<Round> rounds = rounds_of(call);
   const std::vector<workloads::Dependency> dependencies = workloads::dependencies(rounds);
-  CommPlan plan;
+  Draft plan;
   plan.repeat = graph_.calls[call].repeat;
   std::vector<std::size_t> leg_of;  // [transfer] of its alpha; that of its bytes is the next
   for (const Round& round : rounds) {
@@ -289,9 +321,9 @@ CommPlan CommPlanner::plan_alike_rounds(std::uint32_t call) {
     std::map<bool, std::size_t> legs;
     for (const auto& [crossing, transfers] : alike) {
       legs[crossing] = plan.legs.size();
-      add_leg(plan, alpha_s(transfers.front(), call), 0, call, {});
-      add_leg(plan, 0, transfers.front().bytes, call, links_of_alike(transfers, call));
-      wait(plan, plan.legs.size() - 2, plan.legs.size() - 1);
+      add_leg(plan, alpha_s(transfers.front(), call), 0, {});
+      add_leg(plan, 0, transfers.front().bytes, links_of_alike(transfers, call));
+      plan.wait(plan.legs.size() - 2, plan.legs.size() - 1);
     }
     std::set<std::size_t> told;
     for (const Transfer& t : round.transfers) {
@@ -301,8 +333,8 @@ CommPlan CommPlanner::plan_alike_rounds(std::uint32_t call) {
       if (!told.insert(leg).second) continue;
       std::set<std::size_t> before;
       for (const std::uint32_t transfer : needs.before_alpha) before.insert(leg_of[transfer] + 1);
-      for (const std::size_t one : before) wait(plan, one, leg);
-      if (needs.before_bytes >= 0) wait(plan, leg_of[static_cast<std::size_t>(needs.before_bytes)] + 1, leg + 1);
+      for (const std::size_t one : before) plan.wait(one, leg);
+      if (needs.before_bytes >= 0) plan.wait(leg_of[static_cast<std::size_t>(needs.before_bytes)] + 1, leg + 1);
     }
   }
   return plan;
@@ -310,7 +342,7 @@ CommPlan CommPlanner::plan_alike_rounds(std::uint32_t call) {
 
 // A ring of D domains of g members, on as many channels as a domain has members: all edges in the same place of their domains are alike,
 // and so are all channels. In every round each edge passes on one part; the next edge gets it a round later.
-CommPlan CommPlanner::plan_ring_rounds(std::uint32_t call) {
+CommPlanner::Draft CommPlanner::plan_ring_rounds(std::uint32_t call) {
   const workloads::Communication& what = graph_.calls[call].what;
   const int n = static_cast<int>(members_of(call).size()), domains = model_.shape(members_of(call)).domains();
   const int places = domains == 1 ? 1 : n / domains;
@@ -320,7 +352,7 @@ CommPlan CommPlanner::plan_ring_rounds(std::uint32_t call) {
   for (const Transfer& t : messages_of(what, prices_.calls[call], members_of(call), model_)) edges[crosses(t, call)].push_back(t);
   std::map<bool, std::vector<LinkIndex>> links;
   for (const auto& [crossing, some] : edges) links[crossing] = links_of_alike(some, call);
-  CommPlan plan;
+  Draft plan;
   plan.repeat = graph_.calls[call].repeat;
   const auto leg = [&](int round, int place) {
     return 2 * (static_cast<std::size_t>(round) * static_cast<std::size_t>(places) + static_cast<std::size_t>(place));
@@ -328,20 +360,20 @@ CommPlan CommPlanner::plan_ring_rounds(std::uint32_t call) {
   for (int round = 0; round < rounds; ++round) {
     for (int place = 0; place < places; ++place) {
       const bool crossing = domains > 1 && place + 1 == places;
-      add_leg(plan, alpha_s(edges.at(crossing).front(), call), 0, call, {});
-      add_leg(plan, 0, bytes, call, links.at(crossing));
-      wait(plan, leg(round, place), leg(round, place) + 1);
+      add_leg(plan, alpha_s(edges.at(crossing).front(), call), 0, {});
+      add_leg(plan, 0, bytes, links.at(crossing));
+      plan.wait(leg(round, place), leg(round, place) + 1);
       if (round == 0) continue;
-      wait(plan, leg(round - 1, (place + places - 1) % places) + 1, leg(round, place));
-      wait(plan, leg(round - 1, place) + 1, leg(round, place) + 1);
+      plan.wait(leg(round - 1, (place + places - 1) % places) + 1, leg(round, place));
+      plan.wait(leg(round - 1, place) + 1, leg(round, place) + 1);
     }
   }
   return plan;
 }
 
 // An exchange as its point-to-point messages, all at once.
-CommPlan CommPlanner::pair_by_pair(std::uint32_t call) {
-  CommPlan plan;
+CommPlanner::Draft CommPlanner::pair_by_pair(std::uint32_t call) {
+  Draft plan;
   plan.repeat = graph_.calls[call].repeat;
   for (const Transfer& t : messages_of(graph_.calls[call].what, prices_.calls[call], members_of(call), model_)) {
     add_transfer(plan, t, prices_.calls[call].alpha_s, t.bytes, call);
@@ -356,7 +388,7 @@ std::vector<Wire> CommPlanner::wires_of(const Transfer& t, const std::vector<int
   return wires;
 }
 
-void CommPlanner::add_transfer(CommPlan& plan, const Transfer& t, double delay_s, double bytes, std::uint32_t call) {
+void CommPlanner::add_transfer(Draft& plan, const Transfer& t, double delay_s, double bytes, std::uint32_t call) {
   std::vector<LinkIndex> links;
   if (bytes > 0) {
     std::set<Wire> told;  // a message may pass several wires of one class, which are counted together
@@ -367,7 +399,7 @@ void CommPlanner::add_transfer(CommPlan& plan, const Transfer& t, double delay_s
       links.insert(links.end(), static_cast<std::size_t>(counted ? times_of_message(stands_for, t, call) : 1), link_of(stands_for));
     }
   }
-  add_leg(plan, delay_s, bytes, call, links);
+  add_leg(plan, delay_s, bytes, links);
 }
 
 // How often the same transfer of all groups of the class loads that wire.

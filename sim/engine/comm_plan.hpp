@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/call_loads.hpp"
@@ -21,18 +22,40 @@ namespace rehearse::sim {
 
 struct Leg {
   double delay_s = 0;
-  double bytes = 0;  // 0: the delay only
-  HostIndex from = 0, to = 0;
-  std::uint32_t first_link = 0, links = 0;  // in CommPlan::links
-  std::uint32_t waits_for = 0;              // how many legs must end first
-  std::vector<std::uint32_t> releases;
+  double bytes = 0;                               // 0: the delay only
+  std::uint32_t first_link = 0, links = 0;        // in CommPlan::links
+  std::uint32_t waits_for = 0;                    // how many legs must end first
+  std::uint32_t first_release = 0, releases = 0;  // in CommPlan::releases: the legs that wait for it
 };
 
 struct CommPlan {
   std::vector<Leg> legs;
   std::vector<LinkIndex> links;
-  int repeat = 1;  // the legs as a whole, one time after another
+  std::vector<std::uint32_t> releases;
+  HostIndex host = 0;  // of its first member
+  int repeat = 1;      // the legs as a whole, one time after another
   [[nodiscard]] std::span<const LinkIndex> links_of(const Leg& leg) const { return std::span(links).subspan(leg.first_link, leg.links); }
+  [[nodiscard]] std::span<const std::uint32_t> released_by(const Leg& leg) const {
+    return std::span(releases).subspan(leg.first_release, leg.releases);
+  }
+};
+
+// The plan of every call. Calls that are carried out alike share one.
+class CommPlans {
+ public:
+  [[nodiscard]] const CommPlan& operator[](std::uint32_t call) const { return plans_[plan_of_[call]]; }
+  // Over those that differ.
+  [[nodiscard]] auto begin() const { return plans_.begin(); }
+  [[nodiscard]] auto end() const { return plans_.end(); }
+  void add(CommPlan plan) {
+    plan_of_.push_back(static_cast<std::uint32_t>(plans_.size()));
+    plans_.push_back(std::move(plan));
+  }
+  void add_as(std::uint32_t call) { plan_of_.push_back(plan_of_[call]); }  // as that call's
+
+ private:
+  std::vector<CommPlan> plans_;
+  std::vector<std::uint32_t> plan_of_;  // [call]
 };
 
 // A link at a simulated rank's port, whose bandwidth suffers while that rank computes and communicates at once.
@@ -54,7 +77,7 @@ class CommPlanner {
   CommPlanner(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph, const workloads::Folding& folding,
               const Prices& prices, Machine& machine, std::span<const HostIndex> hosts, const Fold* fold = nullptr);
 
-  [[nodiscard]] std::vector<CommPlan> plans();
+  [[nodiscard]] CommPlans plans();
   [[nodiscard]] const std::vector<PortLink>& port_links() const { return port_links_; }
   // Links of network ports that are slow for a while inside the step.
   [[nodiscard]] const std::vector<PortLink>& flapping() const { return flapping_; }
@@ -62,15 +85,21 @@ class CommPlanner {
  private:
   using Times = std::map<Wire, int>;  // how often a flow loads the wire that stands for a class
 
-  CommPlan plan(std::uint32_t call);
-  CommPlan plan_closed(std::uint32_t call);
-  CommPlan plan_flows(std::uint32_t call);
-  CommPlan plan_rounds(std::uint32_t call);
-  CommPlan plan_alike_rounds(std::uint32_t call);
-  CommPlan plan_ring_rounds(std::uint32_t call);
-  CommPlan pair_by_pair(std::uint32_t call);
-  void add_leg(CommPlan& plan, double delay_s, double bytes, std::uint32_t call, const std::vector<LinkIndex>& links) const;
-  void add_transfer(CommPlan& plan, const workloads::Transfer& transfer, double delay_s, double bytes, std::uint32_t call);
+  // A plan while it is made: which leg waits for which, one by one.
+  struct Draft : CommPlan {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> waits;  // {before, after}
+    void wait(std::size_t before, std::size_t after);
+    [[nodiscard]] CommPlan done() &&;
+  };
+  Draft plan(std::uint32_t call);
+  Draft plan_closed(std::uint32_t call);
+  Draft plan_flows(std::uint32_t call);
+  Draft plan_rounds(std::uint32_t call);
+  Draft plan_alike_rounds(std::uint32_t call);
+  Draft plan_ring_rounds(std::uint32_t call);
+  Draft pair_by_pair(std::uint32_t call);
+  static void add_leg(Draft& plan, double delay_s, double bytes, const std::vector<LinkIndex>& links);
+  void add_transfer(Draft& plan, const workloads::Transfer& transfer, double delay_s, double bytes, std::uint32_t call);
   int times_of_message(Wire stands_for, const workloads::Transfer& transfer, std::uint32_t call);
   // Of the machine's links: what each member's transfer puts on the wires of its class.
   std::vector<LinkIndex> links_of_alike(const std::vector<workloads::Transfer>& transfers, std::uint32_t call);
@@ -80,6 +109,7 @@ class CommPlanner {
   [[nodiscard]] bool crosses(const workloads::Transfer& transfer, std::uint32_t call) const;
   [[nodiscard]] double alpha_s(const workloads::Transfer& transfer, std::uint32_t call) const;
 
+  [[nodiscard]] bool shares_plans() const;
   [[nodiscard]] std::vector<Load> loads(std::uint32_t call) const;
   [[nodiscard]] std::vector<Load> alike_once(std::vector<Load> loads, std::uint32_t call) const;
   std::vector<LinkIndex> links(const Load& load, std::size_t index, std::uint32_t call);

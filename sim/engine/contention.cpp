@@ -57,7 +57,7 @@ void Contention::slow_gpu(std::uint32_t rank, std::size_t which) {
 
 void Contention::slow_port(std::uint32_t rank, double slowdown) {
   ranks_[rank].port_slowdown = slowdown;
-  update(rank);
+  update_links(rank);
 }
 
 void Contention::computes(std::uint32_t rank, bool on) {
@@ -68,15 +68,22 @@ void Contention::computes(std::uint32_t rank, bool on) {
 
 void Contention::communicates(std::uint32_t rank, Purpose purpose, const CallPrice& price, int change) {
   if (neutral_) return;
-  std::array<int, port_kinds>& active = ranks_[rank].active[static_cast<std::size_t>(purpose)];
-  active[static_cast<std::size_t>(PortKind::scale_up)] += price.intra_bytes > 0 ? change : 0;
-  active[static_cast<std::size_t>(PortKind::nic)] += price.inter_bytes > 0 ? change : 0;
-  active[static_cast<std::size_t>(PortKind::host)] += price.host_bytes > 0 ? change : 0;
+  RankState& state = ranks_[rank];
+  std::array<int, port_kinds>& active = state.active[static_cast<std::size_t>(purpose)];
+  const auto add = [&](PortKind kind, double bytes) {
+    if (bytes <= 0) return;
+    active[static_cast<std::size_t>(kind)] += change;
+    state.communications += change;
+  };
+  add(PortKind::scale_up, price.intra_bytes);
+  add(PortKind::nic, price.inter_bytes);
+  add(PortKind::host, price.host_bytes);
   update(rank);
 }
 
 std::size_t Contention::speed_of(const RankState& state) const {
   std::size_t slowest = 0;
+  if (state.communications == 0) return slowest;
   double alpha = 1;
   for (std::size_t purpose = 0; purpose < purposes; ++purpose) {
     const std::array<int, port_kinds>& active = state.active[purpose];
@@ -87,13 +94,15 @@ std::size_t Contention::speed_of(const RankState& state) const {
   return slowest;
 }
 
-double Contention::beta_of(const RankState& state, PortKind kind) const {
-  double beta = 1;
-  if (!state.computing) return beta;
+std::array<double, port_kinds> Contention::betas_of(const RankState& state) const {
+  std::array<double, port_kinds> betas = all_one;
+  if (!state.computing || state.communications == 0) return betas;
   for (std::size_t purpose = 0; purpose < purposes; ++purpose) {
-    if (state.active[purpose][static_cast<std::size_t>(kind)] > 0) beta = std::max(beta, pairs_[purpose].beta);
+    for (std::size_t kind = 0; kind < port_kinds; ++kind) {
+      if (state.active[purpose][kind] > 0) betas[kind] = std::max(betas[kind], pairs_[purpose].beta);
+    }
   }
-  return beta;
+  return betas;
 }
 
 void Contention::update(std::uint32_t rank) {
@@ -101,16 +110,22 @@ void Contention::update(std::uint32_t rank) {
   const std::size_t speed = state.slowdown * (purposes + 1) + speed_of(state);
   if (speed != state.speed) machine_.set_speed(hosts_[rank], speed);
   state.speed = speed;
-  for (const std::size_t index : links_of_rank_[rank]) update_link(links_[index]);
+  const std::array<double, port_kinds> betas = betas_of(state);
+  if (betas == state.beta) return;
+  state.beta = betas;
+  update_links(rank);
 }
 
-void Contention::update_link(LinkState& link) {
-  double beta = 1, slowdown = 1;
-  for (const auto& [user, kind] : link.users) beta = std::max(beta, beta_of(ranks_[user], kind));
-  for (const std::uint32_t rank : link.ports_of) slowdown = std::max(slowdown, ranks_[rank].port_slowdown);
-  const double factor = beta * slowdown;
-  if (factor != link.factor) machine_.set_bandwidth(link.link, link.bytes_per_s / factor);
-  link.factor = factor;
+void Contention::update_links(std::uint32_t rank) {
+  for (const std::size_t index : links_of_rank_[rank]) {
+    LinkState& link = links_[index];
+    double beta = 1, slowdown = 1;
+    for (const auto& [user, kind] : link.users) beta = std::max(beta, ranks_[user].beta[static_cast<std::size_t>(kind)]);
+    for (const std::uint32_t slow : link.ports_of) slowdown = std::max(slowdown, ranks_[slow].port_slowdown);
+    const double factor = beta * slowdown;
+    if (factor != link.factor) machine_.set_bandwidth(link.link, link.bytes_per_s / factor);
+    link.factor = factor;
+  }
 }
 
 }  // namespace rehearse::sim

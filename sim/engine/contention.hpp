@@ -35,9 +35,12 @@ class Contention {
 
  private:
   static constexpr std::size_t purposes = 9;
+  static constexpr std::array<double, port_kinds> all_one{1, 1, 1};
   struct RankState {
     bool computing = false;
+    int communications = 0;                                      // under way, counted by port kind
     std::array<std::array<int, port_kinds>, purposes> active{};  // [purpose][port kind]
+    std::array<double, port_kinds> beta = all_one;               // by which its ports are slowed now
     std::size_t speed = 0;                                       // of the host now
     std::size_t slowdown = 0;                                    // by a fault: which
     double port_slowdown = 1;                                    // by a fault
@@ -52,9 +55,9 @@ class Contention {
   void computes(std::uint32_t rank, bool on);
   void communicates(std::uint32_t rank, workloads::Purpose purpose, const CallPrice& price, int change);
   void update(std::uint32_t rank);
-  void update_link(LinkState& link);
+  void update_links(std::uint32_t rank);
   [[nodiscard]] std::size_t speed_of(const RankState& state) const;
-  [[nodiscard]] double beta_of(const RankState& state, PortKind kind) const;
+  [[nodiscard]] std::array<double, port_kinds> betas_of(const RankState& state) const;
 
   bool neutral_ = true;  // all coefficients are 1: nothing ever changes
   std::array<ContentionPair, purposes> pairs_;

@@ -279,13 +279,13 @@ class Executor {
     const Leg& leg = plan.legs[index];
     if (leg.bytes <= 0) return leg_done(slot, index);
     ++in_flight_;
-    machine_.transfer(leg.from, leg.to, plan.links_of(leg), leg.bytes, token_of(Event::flow_done, slot, index));
+    machine_.transfer(plan.host, plan.host, plan.links_of(leg), leg.bytes, token_of(Event::flow_done, slot, index));
   }
 
   void leg_done(std::size_t slot, std::uint32_t leg) {
     const CommPlan& plan = *running_[slot].plan;
     const bool last = --running_[slot].legs_left == 0;
-    for (const std::uint32_t next : plan.legs[leg].releases) {
+    for (const std::uint32_t next : plan.released_by(plan.legs[leg])) {
       if (--running_[slot].waits[next] == 0) start_leg(slot, next);
     }
     if (!last) return;

@@ -31,7 +31,7 @@ struct ExecutorSetup {
   const Job& job;
   const workloads::StepGraph& graph;
   const Prices& prices;
-  const std::vector<CommPlan>& plans;  // [call]
+  const CommPlans& plans;
   const std::vector<PortLink>& port_links;
   const std::vector<HostIndex>& hosts;  // [simulated rank]; made with contention_speeds()
   std::vector<RankFailure> failures = {};

@@ -41,7 +41,7 @@ double execute_alone(const Job& job, const CommunicationModel& model, const work
            std::vector<HostIndex> hosts;
            for (std::size_t i = 0; i < fold.ranks.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(job.system.gpu)));
            CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, job.system.simulation.all_ranks ? nullptr : &fold);
-           const std::vector<CommPlan> plans = planner.plans();
+           const CommPlans plans = planner.plans();
            machine.seal();
            return std::vector<double>{execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
          })

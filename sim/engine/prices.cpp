@@ -1,9 +1,31 @@
 #include "sim/engine/prices.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
 
 namespace rehearse::sim {
 namespace {
+
+// Passes of the same experts on the same tokens need the same operators.
+class ExpertSeconds {
+ public:
+  explicit ExpertSeconds(const Job& job) : job_(job) {}
+  double of(const workloads::ExpertWork& work) {
+    if (!experts_ || pairs_ != work.pairs) experts_ = workloads::expert_operators(job_.workload, work.pairs);
+    pairs_ = work.pairs;
+    double seconds = 0;
+    for (const workloads::Operator& op : workloads::operators_of(job_.workload, work, *experts_))
+      seconds += operator_seconds(job_.system.gpu, job_.system.software, op);
+    return seconds;
+  }
+
+ private:
+  const Job& job_;
+  std::optional<workloads::BlockProgram> experts_;
+  double pairs_ = 0;
+};
 
 double work_seconds(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph, const workloads::Work& work) {
   double once = work.step_overhead ? job.system.software.step_s : 0;
@@ -18,19 +40,56 @@ double work_seconds(const Job& job, const CommunicationModel& model, const workl
   return work.repeat * queued_seconds(job.system.gpu, job.system.software, work.operators, work.queue->operators, calls_s, calls);
 }
 
+// In the order of their tokens.
+void price_experts(const Job& job, const workloads::StepGraph& graph, std::vector<double>& work_s) {
+  std::vector<std::uint32_t> of_experts;
+  for (std::uint32_t i = 0; i < graph.works.size(); ++i) {
+    if (graph.works[i].experts) of_experts.push_back(i);
+  }
+  std::ranges::sort(of_experts, {}, [&](std::uint32_t i) { return std::pair(graph.works[i].experts->pairs, i); });
+  ExpertSeconds seconds(job);
+  for (const std::uint32_t i : of_experts) work_s[i] = seconds.of(*graph.works[i].experts) * graph.works[i].repeat;
+}
+
+// Exchanges of several passes are the same.
+class CallPrices {
+ public:
+  CallPrices(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph)
+      : job_(job), model_(model), graph_(graph) {}
+
+  CallPrice of(const workloads::Call& call) {
+    if (!call.what.exchange) return made(call);
+    const auto [it, added] = exchanges_.try_emplace({call.what.exchange.get(), call.group});
+    if (added) it->second = made(call);
+    return it->second;
+  }
+
+ private:
+  [[nodiscard]] CallPrice made(const workloads::Call& call) const {
+    const SlowParts& slow = job_.system.simulation.faults.slow;
+    const std::vector<int>& members = graph_.groups[call.group].members;
+    CallPrice price = model_.price(call.what, members);
+    double slowest = 1;  // all go at the pace of the slowest port
+    for (const int rank : members) slowest = std::max(slowest, slow.port(rank));
+    if (slowest > 1) price.inter_bytes_per_s *= model_.left_of_nic(slowest);
+    return price;
+  }
+
+  const Job& job_;
+  const CommunicationModel& model_;
+  const workloads::StepGraph& graph_;
+  std::map<std::pair<const workloads::Exchange*, std::uint32_t>, CallPrice> exchanges_;
+};
+
 }  // namespace
 
 Prices price_graph(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph) {
   Prices prices;
-  for (const workloads::Work& work : graph.works) prices.work_s.push_back(work_seconds(job, model, graph, work));
+  for (const workloads::Work& work : graph.works) prices.work_s.push_back(work.experts ? 0 : work_seconds(job, model, graph, work));
+  price_experts(job, graph, prices.work_s);
   const SlowParts& slow = job.system.simulation.faults.slow;
-  for (const workloads::Call& call : graph.calls) {
-    const std::vector<int>& members = graph.groups[call.group].members;
-    CallPrice& price = prices.calls.emplace_back(model.price(call.what, members));
-    double slowest = 1;  // all go at the pace of the slowest port
-    for (const int rank : members) slowest = std::max(slowest, slow.port(rank));
-    if (slowest > 1) price.inter_bytes_per_s *= model.left_of_nic(slowest);
-  }
+  CallPrices calls(job, model, graph);
+  for (const workloads::Call& call : graph.calls) prices.calls.push_back(calls.of(call));
   if (slow.gpus.empty()) return prices;
   for (const workloads::SimulatedRank& rank : graph.ranks) prices.slowdown.push_back(slow.gpu(rank.rank));
   return prices;

@@ -98,7 +98,7 @@ std::vector<Execution> execute_here(const Job& job, const Prepared& prepared, co
     hosts.push_back(machine.add_host(contention_speeds(job.system.gpu, slowdowns_of(spells, i))));
   CommPlanner planner(job, prepared.model, prepared.graph, prepared.fold.ranks, prepared.prices, machine, hosts,
                       job.system.simulation.all_ranks ? nullptr : &prepared.fold);
-  const std::vector<CommPlan> plans = planner.plans();
+  const CommPlans plans = planner.plans();
   machine.seal();
   return execute(
       {job, prepared.graph, prepared.prices, plans, planner.port_links(), hosts, failures_of(job, prepared), spells, planner.flapping()},

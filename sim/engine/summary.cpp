@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <span>
 #include <tuple>
 
 #include "sim/memory/framework.hpp"
@@ -20,60 +22,99 @@ struct Executed {
   double shortest_s = never_s;
 };
 
-// Per call of the graph and simulated rank.
-std::map<std::pair<std::uint32_t, std::uint32_t>, Executed> executed_calls(const workloads::StepGraph& graph, const Execution& execution) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Executed> executed;  // (call, rank)
-  for (workloads::OpId id = 0; id < graph.ops.size(); ++id) {
-    const workloads::Op& op = graph.ops[id];
-    if (op.kind == workloads::OpKind::compute) continue;
-    Executed& e = executed[{op.item, op.rank}];
-    e.calls += graph.calls[op.item].repeat;
-    e.seconds += execution.end_s[id] - execution.start_s[id];
+// Communications of the graph by call, and of each call by rank.
+class ByCall {
+ public:
+  explicit ByCall(const workloads::StepGraph& graph) : first_(graph.calls.size() + 1) {
+    const auto each = [&](const auto& visit) {
+      for (workloads::OpId id = 0; id < graph.ops.size(); ++id) {
+        if (graph.ops[id].kind != workloads::OpKind::compute) visit(id);
+      }
+    };
+    each([&](workloads::OpId id) { ++first_[graph.ops[id].item + 1]; });
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    ops_.resize(first_.back());
+    std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+    each([&](workloads::OpId id) { ops_[next[graph.ops[id].item]++] = id; });
+    for (std::uint32_t call = 0; call < graph.calls.size(); ++call)
+      std::ranges::stable_sort(of(call), {}, [&](workloads::OpId id) { return graph.ops[id].rank; });
   }
-  return executed;
+  [[nodiscard]] std::span<workloads::OpId> of(std::uint32_t call) {
+    return std::span(ops_).subspan(first_[call], first_[call + 1] - first_[call]);
+  }
+
+ private:
+  std::vector<std::uint32_t> first_;  // [call]
+  std::vector<workloads::OpId> ops_;
+};
+
+struct Row {
+  CollectiveResult result;
+  std::vector<Executed> by_rank;
+};
+
+// One rank's operations of a call, which come first in `ops`.
+Executed executed(const workloads::StepGraph& graph, const Execution& execution, std::span<const workloads::OpId>& ops) {
+  Executed own;
+  const workloads::Op first = graph.ops[ops.front()];
+  for (; !ops.empty() && graph.ops[ops.front()].rank == first.rank; ops = ops.subspan(1)) {
+    own.calls += graph.calls[first.item].repeat;
+    own.seconds += execution.end_s[ops.front()] - execution.start_s[ops.front()];
+  }
+  return own;
+}
+
+void finish_row(const std::vector<Executed>& by_rank, workloads::CollectiveKind kind, CollectiveResult& row) {
+  Executed all;
+  for (const Executed& executed : by_rank) {
+    if (executed.calls == 0) continue;
+    row.calls = std::max(row.calls, executed.calls);
+    all.calls += executed.calls;
+    all.seconds += executed.seconds;
+    all.alone_s += executed.alone_s;
+    all.shortest_s = std::min(all.shortest_s, executed.shortest_s);
+  }
+  row.seconds = all.shortest_s < row.longest_s ? all.alone_s / static_cast<double>(all.calls) : row.longest_s;
+  row.in_step_s = all.seconds / static_cast<double>(all.calls);
+  const workloads::Bandwidth bandwidth = workloads::nccl_bandwidth(kind, row.ranks, row.bytes, row.seconds);
+  row.algbw_bytes_per_s = bandwidth.algbw_bytes_per_s;
+  row.busbw_bytes_per_s = bandwidth.busbw_bytes_per_s;
 }
 
 }  // namespace
 
 std::vector<CollectiveResult> collective_results(const workloads::StepGraph& graph, const Prices& prices, const Execution& execution) {
   using Key = std::tuple<workloads::CollectiveKind, std::string, double, double>;  // kind, group, bytes, seconds alone (0: they differ)
-  std::map<Key, CollectiveResult> rows;
-  std::map<Key, std::map<std::uint32_t, Executed>> by_rank;
-  for (const auto& [who, executed] : executed_calls(graph, execution)) {
-    const workloads::Call& call = graph.calls[who.first];
+  std::map<Key, Row> rows;
+  ByCall by_call(graph);
+  for (std::uint32_t index = 0; index < graph.calls.size(); ++index) {
+    const workloads::Call& call = graph.calls[index];
     const workloads::Group& group = graph.groups[call.group];
-    const CallPrice& price = prices.calls[who.first];
-    if (price.algorithm == "none") continue;
+    const CallPrice& price = prices.calls[index];
+    std::span<const workloads::OpId> ops = by_call.of(index);
+    if (price.algorithm == "none" || ops.empty()) continue;
     const Key key{call.what.kind, std::string(workloads::name_of(group.kind)), call.what.bytes, call.what.exchange ? 0 : price.seconds()};
-    CollectiveResult& row = rows[key];
+    auto& [row, by_rank] = rows[key];
     row.name = workloads::name_of(call.what.kind);
     row.group = std::get<1>(key);
     row.algorithm = price.algorithm;
     row.ranks = static_cast<int>(group.members.size());
     row.bytes = call.what.bytes;
     row.longest_s = std::max(row.longest_s, price.seconds());
-    Executed& own = by_rank[key][who.second];
-    own.calls += executed.calls;
-    own.seconds += executed.seconds;
-    own.alone_s += static_cast<double>(executed.calls) * price.seconds();
-    own.shortest_s = std::min(own.shortest_s, price.seconds());
+    by_rank.resize(graph.ranks.size());
+    while (!ops.empty()) {
+      Executed& own = by_rank[graph.ops[ops.front()].rank];
+      const Executed more = executed(graph, execution, ops);
+      own.calls += more.calls;
+      own.seconds += more.seconds;
+      own.alone_s += static_cast<double>(more.calls) * price.seconds();
+      own.shortest_s = std::min(own.shortest_s, price.seconds());
+    }
   }
   std::vector<CollectiveResult> out;
   for (auto& [key, row] : rows) {
-    Executed all;
-    for (const auto& [rank, executed] : by_rank[key]) {
-      row.calls = std::max(row.calls, executed.calls);
-      all.calls += executed.calls;
-      all.seconds += executed.seconds;
-      all.alone_s += executed.alone_s;
-      all.shortest_s = std::min(all.shortest_s, executed.shortest_s);
-    }
-    row.seconds = all.shortest_s < row.longest_s ? all.alone_s / static_cast<double>(all.calls) : row.longest_s;
-    row.in_step_s = all.seconds / static_cast<double>(all.calls);
-    const workloads::Bandwidth bandwidth = workloads::nccl_bandwidth(std::get<0>(key), row.ranks, row.bytes, row.seconds);
-    row.algbw_bytes_per_s = bandwidth.algbw_bytes_per_s;
-    row.busbw_bytes_per_s = bandwidth.busbw_bytes_per_s;
-    out.push_back(std::move(row));
+    finish_row(row.by_rank, std::get<0>(key), row.result);
+    out.push_back(std::move(row.result));
   }
   return out;
 }

@@ -43,7 +43,7 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
            std::vector<sim::HostIndex> hosts;
            for (int i = 0; i < n; ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
            sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
-           const std::vector<sim::CommPlan> plans = planner.plans();
+           const sim::CommPlans plans = planner.plans();
            machine.seal();
            return std::vector<double>{sim::execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
          })

@@ -39,7 +39,7 @@ double overlapped_on_simgrid_s(double compute_s, double transfer_s, const sim::C
            const std::vector<double> speeds = sim::contention_speeds(job.system.gpu);
            const std::vector<sim::HostIndex> hosts{machine.add_host(speeds), machine.add_host(speeds)};
            sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
-           const std::vector<sim::CommPlan> plans = planner.plans();
+           const sim::CommPlans plans = planner.plans();
            machine.seal();
            return std::vector<double>{sim::execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
          })

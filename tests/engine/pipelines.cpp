@@ -52,7 +52,7 @@ sim::Execution on_simgrid(const PricedPipeline& pipeline, const std::vector<sim:
   std::vector<sim::HostIndex> hosts;
   for (std::size_t i = 0; i < pipeline.graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
   sim::CommPlanner planner(job, model, pipeline.graph, pipeline.folding, pipeline.prices, machine, hosts);
-  const std::vector<sim::CommPlan> plans = planner.plans();
+  const sim::CommPlans plans = planner.plans();
   machine.seal();
   return sim::execute({job, pipeline.graph, pipeline.prices, plans, planner.port_links(), hosts, failures}, machine, {}).front();
 }

@@ -99,7 +99,7 @@ struct Parts {
       std::vector<HostIndex> hosts;
       for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(job.system.gpu)));
       CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
-      const std::vector<CommPlan> plans = planner.plans();
+      const CommPlans plans = planner.plans();
       machine.seal();
       return execute({job, graph, prices, plans, planner.port_links(), hosts, failures}, machine, {}).front().end_s;
     });

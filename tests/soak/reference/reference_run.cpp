@@ -145,7 +145,7 @@ class Run {
 
   void leg_ended(Communication& it, std::uint32_t leg) {
     --it.legs_left;
-    for (const std::uint32_t next : it.plan->legs[leg].releases) {
+    for (const std::uint32_t next : it.plan->released_by(it.plan->legs[leg])) {
       if (--it.missing[next] == 0) delay(it, next);
     }
     if (it.legs_left > 0) return;

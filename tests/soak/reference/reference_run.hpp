@@ -14,7 +14,7 @@ struct ReferenceInput {
   const sim::Gpu& gpu;
   const workloads::StepGraph& graph;
   const sim::Prices& prices;
-  const std::vector<sim::CommPlan>& plans;  // [call]
+  const sim::CommPlans& plans;              // [call]
   const std::vector<sim::PortLink>& ports;  // whose bandwidth suffers from computation
   const std::vector<double>& link_rates;    // [link] bytes per second
 };

@@ -17,7 +17,7 @@ topology::ClusterSpec cluster_of(const sim::Job& job) {
 }
 
 // [link] bytes per second: one flow after another, alone on one link.
-std::vector<double> measured_rates(sim::Machine& machine, const std::vector<sim::CommPlan>& plans, sim::HostIndex host) {
+std::vector<double> measured_rates(sim::Machine& machine, const sim::CommPlans& plans, sim::HostIndex host) {
   sim::LinkIndex links = 0;
   for (const sim::CommPlan& plan : plans) {
     for (const sim::LinkIndex link : plan.links) links = std::max(links, link + 1);
@@ -46,7 +46,7 @@ double reference_step(const sim::Job& job, double jitter) {
   std::vector<sim::HostIndex> hosts;
   for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
   sim::CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, job.system.simulation.all_ranks ? nullptr : &fold);
-  const std::vector<sim::CommPlan> plans = planner.plans();
+  const sim::CommPlans plans = planner.plans();
   const std::vector<sim::PortLink> ports = planner.port_links();
   machine.seal();
   std::vector<double> rates = measured_rates(machine, plans, hosts[0]);
