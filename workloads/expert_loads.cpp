@@ -5,8 +5,8 @@
 #include <numeric>
 #include <string>
 
+#include "config/random.hpp"
 #include "workloads/operators/shard.hpp"
-#include "workloads/random.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -112,8 +112,8 @@ LayerLoad ExpertLoads::load_by_sender(int layer, int microbatch) const {
     const RoutingPlace place{step_, layer, microbatch, sender};
     std::vector<double> row;
     if (sampled) {
-      Random random(seed_of(workload_.experts, place));
-      row = multinomial(std::llround(own_pairs_), of_layer, random);
+      config::Random random(seed_of(workload_.experts, place));
+      row = config::multinomial(std::llround(own_pairs_), of_layer, random);
       limit(row, own_pairs_ / moe.top_k);
     } else {
       row = choices(place, own_pairs_);

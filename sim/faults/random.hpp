@@ -4,13 +4,13 @@
 #include <cmath>
 #include <cstdint>
 
-#include "workloads/random.hpp"
+#include "config/random.hpp"
 
 namespace rehearse::sim {
 
-class Random : public workloads::Random {
+class Random : public config::Random {
  public:
-  explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : workloads::Random(workloads::mixed(seed) ^ workloads::mixed(~stream)) {}
+  explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : config::Random(config::mixed(seed) ^ config::mixed(~stream)) {}
 
   // A whole number in [0, n), n > 0.
   int below(int n) { return static_cast<int>(static_cast<double>(n) * uniform()); }

@@ -5,8 +5,8 @@
 #include <bit>
 #include <set>
 
+#include "config/random.hpp"
 #include "sim/engine/folding.hpp"
-#include "workloads/random.hpp"
 #include "workloads/rank_grid.hpp"
 
 namespace rehearse::sim {
@@ -19,7 +19,7 @@ constexpr std::array dense_kinds{GroupKind::tp,        GroupKind::cp,    GroupKi
 constexpr std::array expert_kinds{GroupKind::ep, GroupKind::etp, GroupKind::edp};
 
 // Chains hashes; 64 bits make two colours of a job's ranks and a million states collide with less than 1e-6.
-std::uint64_t joined(std::uint64_t hash, std::uint64_t value) { return workloads::mixed(hash * workloads::golden_gamma + value); }
+std::uint64_t joined(std::uint64_t hash, std::uint64_t value) { return config::mixed(hash * config::golden_gamma + value); }
 
 std::size_t distinct(std::vector<std::uint64_t> colours) {
   std::ranges::sort(colours);
@@ -80,7 +80,7 @@ StateSymmetry::Colours StateSymmetry::refined(const Colours& colours) const {
     Colours of_block;
     for (const std::vector<int>& members : relation.blocks) {
       std::uint64_t sum = 0;  // in whatever order
-      for (const int member : members) sum += workloads::mixed(colours[static_cast<std::size_t>(member)]);
+      for (const int member : members) sum += config::mixed(colours[static_cast<std::size_t>(member)]);
       of_block.push_back(sum);
     }
     for (std::size_t rank = 0; rank < next.size(); ++rank) next[rank] = joined(next[rank], of_block[relation.block_of[rank]]);
@@ -97,7 +97,7 @@ StateSymmetry::Key StateSymmetry::key(const SlowParts& slow) const {
   }
   for (std::size_t before = 0, now = distinct(colours); now > before; before = now, now = distinct(colours)) colours = refined(colours);
   std::uint64_t sum = 0;
-  for (const std::uint64_t colour : colours) sum += workloads::mixed(colour);
+  for (const std::uint64_t colour : colours) sum += config::mixed(colour);
   return {std::bit_cast<std::uint64_t>(slow.trunks), static_cast<std::uint64_t>(slow.lost_spines), sum};
 }
 

@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "config/input_error.hpp"
+#include "config/random.hpp"
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/fair_share.hpp"
 #include "sim/engine/machine.hpp"
 #include "sim/engine/simulate.hpp"
 #include "tests/experts/jobs.hpp"
-#include "workloads/random.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -23,7 +23,7 @@ using sim::Token;
 class RandomWork {
  public:
   RandomWork(Solver solver, std::uint64_t seed) : machine_(solver) {
-    workloads::Random random(seed);
+    config::Random random(seed);
     const auto chains = 2 + random.next() % 12;
     const auto links = chains + random.next() % 8;
     const std::array speeds{1.0, 0.7, 0.45};
@@ -31,7 +31,7 @@ class RandomWork {
     for (const double bandwidth : bandwidth_) static_cast<void>(machine_.add_link(bandwidth));
     for (std::size_t i = 0; i < chains; ++i) {
       static_cast<void>(machine_.add_host(speeds));
-      chains_.push_back({workloads::Random(random.next()), 0});
+      chains_.push_back({config::Random(random.next()), 0});
     }
     machine_.seal();
   }
@@ -47,7 +47,7 @@ class RandomWork {
  private:
   static constexpr int operations = 60;
   struct Chain {
-    workloads::Random random;
+    config::Random random;
     int done = 0;
   };
 
@@ -69,7 +69,7 @@ class RandomWork {
     }
   }
 
-  std::vector<LinkIndex> some_links(workloads::Random& random) const {
+  std::vector<LinkIndex> some_links(config::Random& random) const {
     std::vector<LinkIndex> links;
     for (auto left = 1 + random.next() % 4; left > 0; --left) links.push_back(static_cast<LinkIndex>(random.next() % bandwidth_.size()));
     return links;
@@ -94,11 +94,11 @@ TEST_P(DoTheSolversAgree, OnRandomWork) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, DoTheSolversAgree, ::testing::Range<std::uint64_t>(1, 101));
 
-std::string one_of(workloads::Random& random, const std::vector<std::string>& words) { return words[random.next() % words.size()]; }
+std::string one_of(config::Random& random, const std::vector<std::string>& words) { return words[random.next() % words.size()]; }
 
 // Dense or with experts on 16 GPUs, own NICs or shared, folded or not, with contention, a slow part, uneven routing.
 sim::Job random_job(std::uint64_t seed) {
-  workloads::Random random(seed);
+  config::Random random(seed);
   const std::string simulation =
       fmt::format("simulation: {{ranks: {}, collectives: {}, faults: [{}]}}\n", one_of(random, {"folded", "all"}),
                   one_of(random, {"ring", "auto", "closed", "step"}), one_of(random, {"", "gpu 3 slow 1.3", "nic 9 slow 2"}));

@@ -11,21 +11,21 @@
 #include <random>
 
 #include "alone.hpp"
+#include "config/random.hpp"
 #include "jobs.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
 #include "workloads/expert_layer.hpp"
 #include "workloads/expert_loads.hpp"
-#include "workloads/random.hpp"
 #include "workloads/rank_grid.hpp"
 
 namespace rehearse::tests {
 namespace {
 
+using config::Random;
 using workloads::ExpertLoads;
 using workloads::GroupKind;
 using workloads::LayerLoad;
-using workloads::Random;
 
 constexpr int ep = 8, experts = 16, top_k = 2, tokens = 1024;
 
@@ -98,7 +98,7 @@ TEST(Binomial, HasItsMeanAndVariance) {
     Random random(static_cast<std::uint64_t>(n));
     double sum = 0, squares = 0;
     for (int i = 0; i < samples; ++i) {
-      const auto k = static_cast<double>(workloads::binomial(n, p, random));
+      const auto k = static_cast<double>(config::binomial(n, p, random));
       ASSERT_GE(k, 0);
       ASSERT_LE(k, n);
       sum += k - n * p;
@@ -116,7 +116,7 @@ TEST(Binomial, IsTheExactDistribution) {
   for (const auto& [n, p] : {std::pair{60, 0.05}, {60, 0.35}, {200, 0.2}}) {
     Random random(9);
     std::map<std::int64_t, int> seen;
-    for (int i = 0; i < samples; ++i) ++seen[workloads::binomial(n, p, random)];
+    for (int i = 0; i < samples; ++i) ++seen[config::binomial(n, p, random)];
     double chi = 0;
     int cells = 0;
     for (int k = 0; k <= n; ++k) {

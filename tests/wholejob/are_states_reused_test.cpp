@@ -1,9 +1,9 @@
 // With simulated steps a state that looks like another to the job is not simulated again; and it would have given the same step.
 #include <gtest/gtest.h>
 
+#include "config/random.hpp"
 #include "sim/wholejob/state_symmetry.hpp"
 #include "tests/wholejob/runs.hpp"
-#include "workloads/random.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -37,7 +37,7 @@ TEST(AreStatesReused, not_where_places_count) {
 TEST(AreStatesReused, only_where_the_step_is_the_same) {
   const Job healthy = job("granularity: stage");
   const StateSymmetry symmetry(healthy);
-  workloads::Random random(7);
+  config::Random random(7);
   const auto below = [&](int n) { return static_cast<int>(random.uniform() * n); };
   std::map<StateSymmetry::Key, double> steps;
   int alike = 0;

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "config/random.hpp"
 #include "sim/wholejob/reasons.hpp"
 #include "tests/wholejob/runs.hpp"
-#include "workloads/random.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -23,7 +23,7 @@ class Dice {
   std::string of(std::initializer_list<const char*> words) { return words.begin()[below(static_cast<int>(words.size()))]; }
 
  private:
-  workloads::Random random_;
+  config::Random random_;
 };
 
 std::string duration(Dice& dice, double low_s, double high_s) {

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "workloads/random.hpp"
+#include "config/random.hpp"
 #include "workloads/routing.hpp"
 
 namespace rehearse::workloads {
 namespace {
 
 // ln of a Gamma(shape, 1) variate: Marsaglia and Tsang 2000; below 1 by their boost, in logarithms since it may underflow.
-double log_gamma_variate(double shape, Random& random) {
+double log_gamma_variate(double shape, config::Random& random) {
   if (shape < 1) {
     const double boosted = log_gamma_variate(shape + 1, random);  // drawn first by every compiler
     return boosted + std::log(random.uniform()) / shape;
@@ -26,7 +26,7 @@ double log_gamma_variate(double shape, Random& random) {
 class Dirichlet final : public Routing {
  public:
   [[nodiscard]] std::vector<double> shares(const ExpertPlan& plan, int experts, const RoutingPlace& place) const override {
-    Random random(seed_of(plan, place));
+    config::Random random(seed_of(plan, place));
     std::vector<double> shares;
     for (int e = 0; e < experts; ++e) shares.push_back(log_gamma_variate(plan.skew, random));
     double largest = shares.front();

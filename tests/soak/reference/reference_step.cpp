@@ -1,9 +1,9 @@
 #include "reference_step.hpp"
 
+#include "config/random.hpp"
 #include "reference_run.hpp"
 #include "sim/engine/executor.hpp"
 #include "sim/engine/folding.hpp"
-#include "workloads/random.hpp"
 #include "workloads/step_builder.hpp"
 
 namespace rehearse::tests {
@@ -50,7 +50,7 @@ double reference_step(const sim::Job& job, double jitter) {
   const std::vector<sim::PortLink> ports = planner.port_links();
   machine.seal();
   std::vector<double> rates = measured_rates(machine, plans, hosts[0]);
-  workloads::Random random(1);
+  config::Random random(1);
   for (double& rate : rates) rate *= 1 + jitter * (2 * random.uniform() - 1);
   return reference_run({job.system.gpu, graph, prices, plans, ports, rates}).step_s;
 }

@@ -1,9 +1,9 @@
-#include "workloads/random.hpp"
+#include "config/random.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace rehearse::workloads {
+namespace rehearse::config {
 namespace {
 
 // What Stirling's formula lacks of ln k!.
@@ -70,4 +70,4 @@ std::vector<double> multinomial(std::int64_t n, const std::vector<double>& share
   return came;
 }
 
-}  // namespace rehearse::workloads
+}  // namespace rehearse::config

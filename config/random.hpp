@@ -6,7 +6,7 @@
 #include <numbers>
 #include <vector>
 
-namespace rehearse::workloads {
+namespace rehearse::config {
 
 // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): passes BigCrush, one word of state.
 inline constexpr std::uint64_t golden_gamma = 0x9e3779b97f4a7c15U;
@@ -41,4 +41,4 @@ class Random {
 // n draws among these shares, which add up to 1: how often each came.
 [[nodiscard]] std::vector<double> multinomial(std::int64_t n, const std::vector<double>& shares, Random& random);
 
-}  // namespace rehearse::workloads
+}  // namespace rehearse::config
