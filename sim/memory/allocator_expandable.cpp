@@ -26,7 +26,7 @@ CachingAllocator::Block* CachingAllocator::expand(const Request& request) {
   const std::uint64_t page = pool.small ? allocator::small_segment : allocator::large_segment;
   // Room for pages that move when others in the middle were given back.
   const std::uint64_t pages = (device_.bytes + device_.bytes / 8 + page - 1) / page;
-  expandable_.push_back(std::make_unique<ExpandableSegment>(device_.addresses(page * pages), page, pages));
+  expandable_.push_back(std::make_unique<ExpandableSegment>(ExpandableSegment{device_.addresses(page * pages), page, pages}));
   key.segment = expandable_.back().get();
   key.address = key.segment->address;
   key.bytes = key.segment->bytes();

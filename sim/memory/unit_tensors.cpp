@@ -2,25 +2,22 @@
 
 #include <utility>
 
+#include "sim/memory/tensor_writer.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/schedule.hpp"
 
 namespace rehearse::sim {
 namespace {
 
-using workloads::Shard;
 using workloads::Unit;
 using workloads::UnitKind;
 using workloads::Workload;
 
 constexpr double statistic_bytes = 4;
 
-// Tensors that the rank holds from their first use on.
-enum Held { gathered_input, qkv_placeholder, projection_placeholder, fc1_placeholder, fc2_placeholder };
-
-class Writer {
+class Writer : private TensorWriter {
  public:
-  Writer(const Workload& workload, UnitTensors& made) : w_(workload), s_(workloads::shard_of(workload)), made_(made), to_(&made.forward) {}
+  using TensorWriter::TensorWriter;
 
   void embedding() {
     const int found = take(full());
@@ -37,7 +34,7 @@ class Writer {
   // The loss writes the logits' gradient over the logits; the product with the gathered input is PyTorch's, with a buffer of its own.
   void head() {
     const int norm = take(states());
-    if (s_.sp) hold(gathered_input, full());
+    if (spreads()) hold(gathered_input, full());
     const int logits = take(tokens() * static_cast<double>(s_.vocab) * s_.element);
     const bool fused = w_.fusions.cross_entropy;
     int probabilities = logits;
@@ -50,9 +47,9 @@ class Writer {
     start_backward();
     const int gradient = fused ? -1 : take(tokens() * static_cast<double>(s_.vocab) * s_.element);
     const int gathered = take(full());
-    const int part = s_.sp ? communicated(take(states())) : gathered;
+    const int part = spreads() ? communicated(take(states())) : gathered;
     give(take(table()));  // the placeholder that autograd gets, while the sum is on its way
-    if (s_.sp) give(communicated(gathered));
+    if (spreads()) give(communicated(gathered));
     if (!fused) give(gradient);
     give(probabilities);
     take_as(UnitTensors::input_gradient, states());
@@ -77,56 +74,6 @@ class Writer {
   }
 
  private:
-  [[nodiscard]] double tokens() const { return static_cast<double>(s_.tokens); }
-  [[nodiscard]] double wide(std::int64_t width) const { return tokens() * static_cast<double>(width) * s_.element; }
-  [[nodiscard]] double full() const { return wide(s_.hidden); }
-  [[nodiscard]] double states() const { return static_cast<double>(s_.spread_tokens * s_.hidden) * s_.element; }
-  [[nodiscard]] double table() const { return matrix(s_.vocab); }
-  [[nodiscard]] double matrix(std::int64_t width) const { return static_cast<double>(s_.hidden * width) * bytes_of(w_.precision.weights); }
-  [[nodiscard]] std::int64_t gated() const { return w_.model.gated() ? 2 * s_.ffn : s_.ffn; }
-  [[nodiscard]] bool exchanges() const { return s_.cp > 1; }
-
-  void start_backward() { to_ = &made_.backward; }
-  void take_as(int tensor, double bytes) { to_->push_back({.kind = TensorStep::Kind::take, .tensor = tensor, .bytes = bytes}); }
-  int take(double bytes) {
-    take_as(made_.tensors, bytes);
-    return made_.tensors++;
-  }
-  void give(int tensor) {
-    if (tensor >= 0) to_->push_back({.kind = TensorStep::Kind::give, .tensor = tensor});
-  }
-  // Input or output of a collective.
-  int communicated(int tensor) {
-    for (TensorStep& step : *to_) {
-      if (step.kind == TensorStep::Kind::take && step.tensor == tensor) step.communicated = true;
-    }
-    return tensor;
-  }
-  void hold(Held what, double bytes) { to_->push_back({.kind = TensorStep::Kind::hold, .tensor = what, .bytes = bytes}); }
-  // The tensor by another name: what a neighbour knows it by.
-  void move_to(int name, int tensor) {
-    for (TensorStep& step : *to_) {
-      if (step.kind != TensorStep::Kind::hold && step.tensor == tensor) step.tensor = name;
-    }
-  }
-
-  // All tokens under sequence parallelism, while a product needs them.
-  int gather() { return s_.sp ? communicated(take(full())) : -1; }
-  // A sum over tensor-parallel ranks, of which each keeps its tokens.
-  int spread(int tensor) {
-    if (!s_.sp) return tensor;
-    const int part = communicated(take(states()));
-    give(communicated(tensor));
-    return part;
-  }
-  // What an all-to-all over the context-parallel group brings instead.
-  int exchanged(int tensor, double bytes) {
-    if (!exchanges()) return tensor;
-    const int other = communicated(take(bytes));
-    give(communicated(tensor));
-    return other;
-  }
-
   // kept: for a backward that follows; otherwise what is read for the last time goes.
   void layer_forward(bool kept) {
     norm_ = take(states());
@@ -231,10 +178,6 @@ class Writer {
     give(norm_);
   }
 
-  const Workload& w_;
-  Shard s_;
-  UnitTensors& made_;
-  std::vector<TensorStep>* to_;
   int norm_ = -1, query_ = -1, key_ = -1, value_ = -1, context_ = -1, unexchanged_ = -1, statistics_ = -1, middle_ = -1, norm2_ = -1;
   int inner_ = -1, active_ = -1, mask_ = -1, mask2_ = -1, gradient_ = -1;
 };
@@ -266,7 +209,7 @@ UnitTensors tensors_of(const Workload& workload, const Unit& unit) {
 }
 
 std::vector<double> parameters_of(const Workload& workload, const Unit& unit) {
-  const Shard s = workloads::shard_of(workload);
+  const workloads::Shard s = workloads::shard_of(workload);
   const auto hidden = static_cast<double>(s.hidden);
   std::vector<double> sizes;
   if (unit.kind == UnitKind::layer) {

@@ -1,0 +1,28 @@
+// The training of one rank as its allocator sees it.
+#pragma once
+
+#include <vector>
+
+#include "sim/memory/allocator_peaks.hpp"
+#include "sim/memory/unit_tensors.hpp"
+#include "workloads/schedule.hpp"
+
+namespace rehearse::sim {
+
+// What is the same for every rank of a stage. Workload and program must outlive it.
+struct TrainedStage {
+  TrainedStage(const workloads::Workload& workload, int stage, const workloads::StageProgram& program);
+
+  const workloads::Workload& workload;
+  const workloads::StageProgram& program;
+  std::vector<std::vector<UnitTensors>> tensors;  // [chunk][unit]
+  std::vector<double> parameters;                 // of each tensor, in the order in which they are made
+  std::vector<workloads::Slot> order;             // of at most 2 pp micro-batches: what follows repeats the same tensors
+  double hidden = 0;                              // bytes of the hidden states between two stages
+};
+
+// Model, optimizer and three steps of the rank that shards piece `shard` of `shards` of the optimizer, on a GPU with device_bytes for
+// tensors.
+[[nodiscard]] AllocatorPeaks trained(const TrainedStage& stage, int shard, int shards, double device_bytes);
+
+}  // namespace rehearse::sim

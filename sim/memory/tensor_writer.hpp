@@ -1,0 +1,78 @@
+// How the tensors of a unit are written down, one step after another: their sizes on this GPU, and the collectives among them.
+#pragma once
+
+#include "sim/memory/unit_tensors.hpp"
+#include "workloads/operators/shard.hpp"
+
+namespace rehearse::sim {
+
+// Tensors that the rank holds from their first use on.
+enum Held { gathered_input, qkv_placeholder, projection_placeholder, fc1_placeholder, fc2_placeholder };
+
+class TensorWriter {
+ public:
+  // Writes into `made`, which must outlive it; forward first.
+  TensorWriter(const workloads::Workload& workload, UnitTensors& made)
+      : w_(workload), s_(workloads::shard_of(workload)), made_(made), to_(&made.forward) {}
+
+ protected:
+  [[nodiscard]] double tokens() const { return static_cast<double>(s_.tokens); }
+  [[nodiscard]] double wide(std::int64_t width) const { return tokens() * static_cast<double>(width) * s_.element; }
+  [[nodiscard]] double full() const { return wide(s_.hidden); }
+  [[nodiscard]] double states() const { return static_cast<double>(s_.spread_tokens * s_.hidden) * s_.element; }
+  [[nodiscard]] double table() const { return matrix(s_.vocab); }
+  [[nodiscard]] double matrix(std::int64_t width) const { return static_cast<double>(s_.hidden * width) * bytes_of(w_.precision.weights); }
+  [[nodiscard]] std::int64_t gated() const { return w_.model.gated() ? 2 * s_.ffn : s_.ffn; }
+  [[nodiscard]] bool spreads() const { return s_.sp && s_.tp > 1; }
+  [[nodiscard]] bool exchanges() const { return s_.cp > 1; }
+
+  void start_backward() { to_ = &made_.backward; }
+  void take_as(int tensor, double bytes) { to_->push_back({.kind = TensorStep::Kind::take, .tensor = tensor, .bytes = bytes}); }
+  int take(double bytes) {
+    take_as(made_.tensors, bytes);
+    return made_.tensors++;
+  }
+  void give(int tensor) {
+    if (tensor >= 0) to_->push_back({.kind = TensorStep::Kind::give, .tensor = tensor});
+  }
+  // Input or output of a collective.
+  int communicated(int tensor) {
+    for (TensorStep& step : *to_) {
+      if (step.kind == TensorStep::Kind::take && step.tensor == tensor) step.communicated = true;
+    }
+    return tensor;
+  }
+  void hold(Held what, double bytes) { to_->push_back({.kind = TensorStep::Kind::hold, .tensor = what, .bytes = bytes}); }
+  // The tensor by another name: what a neighbour knows it by.
+  void move_to(int name, int tensor) {
+    for (TensorStep& step : *to_) {
+      if (step.kind != TensorStep::Kind::hold && step.tensor == tensor) step.tensor = name;
+    }
+  }
+
+  // All tokens under sequence parallelism, while a product needs them.
+  int gather() { return spreads() ? communicated(take(full())) : -1; }
+  // A sum over tensor-parallel ranks, of which with sequence parallelism each keeps its tokens.
+  int spread(int tensor) {
+    if (!spreads()) return s_.tp > 1 ? communicated(tensor) : tensor;
+    const int part = communicated(take(states()));
+    give(communicated(tensor));
+    return part;
+  }
+  // What an all-to-all over the context-parallel group brings instead.
+  int exchanged(int tensor, double bytes) {
+    if (!exchanges()) return tensor;
+    const int other = communicated(take(bytes));
+    give(communicated(tensor));
+    return other;
+  }
+
+  const workloads::Workload& w_;
+  workloads::Shard s_;
+
+ private:
+  UnitTensors& made_;
+  std::vector<TensorStep>* to_;
+};
+
+}  // namespace rehearse::sim
