@@ -107,13 +107,20 @@ class Stage {
           turns_.push_back(turn(s + 1, others));
           continue;
         }
-        turns_.push_back(turn(s, units));
+        const Turn one = turn(s, units);
+        if (idle(one)) continue;
+        turns_.push_back(one);
         if (k >= others) continue;
         turns_.back().beside = turn(s + 1, others).unit;
         turns_.back().beside_slot = order_[s + 1];
       }
       s = next;
     }
+  }
+
+  // The embedding passes no gradient on: where backwards are split, it has nothing to do in their first half.
+  [[nodiscard]] bool idle(const Turn& turn) const {
+    return turn.slot.kind == Slot::Kind::backward_input && program_.chunks[turn.slot.chunk][turn.index].program->backward_input.empty();
   }
 
   // How many slots run together from the s-th on.

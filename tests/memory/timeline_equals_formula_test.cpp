@@ -28,6 +28,16 @@ void expect_equal_peaks(const sim::Job& job, const std::string& what) {
   }
 }
 
+// Where backwards are split, the embedding has nothing to do in their first half, and nothing is gathered for it.
+TEST(TimelineEqualsFormula, WhereTheEmbeddingPassesNoGradientOn) {
+  for (const char* schedule : {"zb-h1", "zb-h2"}) {
+    const std::string extra = fmt::format("schedule: {}\noptimizer: {{sharding: zero3}}\noverlap: {{dp_parameters: true}}\n", schedule);
+    sim::Job job = small_job(4, "{tp: 1, pp: 2}", "{global: 8, micro: 1, sequence: 1024}", extra, 8, 2);
+    job.workload.model.vocab = 1000;
+    expect_equal_peaks(job, schedule);
+  }
+}
+
 TEST(TimelineEqualsFormula, ForEveryRecomputationAndShardingWithAndWithoutSequenceParallelism) {
   for (const char* recompute : {"none", "selective", "full", "{full_layers: 1}", "{modules: [layernorm]}", "{modules: [core_attn, mlp]}"}) {
     for (const char* sharding : {"none", "zero1", "zero2", "zero3"}) {
