@@ -39,6 +39,21 @@ TEST(OneCollectiveAlone, EveryAlgorithmSimulatedFoldedAndWithAllRanksIsItsFormul
   }
 }
 
+// 4 nodes of 8 with a NIC for each GPU: 7 messages over NVLink beside 3 over NICs, which carry what is for other nodes.
+TEST(OneCollectiveAlone, AnAllToAllGoesAlongRails) {
+  for (const std::string ranks : {"folded", "all"}) {
+    const json one = collectives_of("dgx-h100-ndr400 --gpus 32 --collective all-to-all --size 1GiB --set simulation.ranks=" + ranks).at(0);
+    EXPECT_EQ(one.at("algorithm"), "pxn");
+    EXPECT_NEAR(one.at("simulated_s").get<double>() / one.at("formula_s").get<double>(), 1, 1e-6) << ranks;
+    const json pairwise =
+        collectives_of("dgx-h100-ndr400 --gpus 32 --collective all-to-all --size 1GiB --algorithm ring --set simulation.ranks=" + ranks)
+            .at(0);
+    const double bandwidth = 3.0 / 4 * 1024 * 1024 * 1024 / (50e9 * 0.95);  // of ConnectX-7
+    EXPECT_NEAR(one.at("formula_s").get<double>(), 7 * 3.3e-6 + 3 * 6.6e-6 + bandwidth, 0.03 * bandwidth) << ranks;
+    EXPECT_NEAR(pairwise.at("formula_s").get<double>() - one.at("formula_s").get<double>(), 21 * 6.6e-6 - 7 * 3.3e-6, 1e-9) << ranks;
+  }
+}
+
 TEST(OneCollectiveAlone, AMeshIsSevenLinks) {
   const json direct = collectives_of("ascend-910b --gpus 8 --collective all-gather --size 1GiB").at(0);
   const json ring = collectives_of("dgx-a100-80g-hdr200 --gpus 8 --collective all-gather --size 1GiB").at(0);

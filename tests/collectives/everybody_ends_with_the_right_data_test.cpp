@@ -39,6 +39,7 @@ TEST(EverybodyEndsWithTheRightData, direct) { check_all_groups("direct"); }
 TEST(EverybodyEndsWithTheRightData, binomial) { check_all_groups("binomial"); }
 TEST(EverybodyEndsWithTheRightData, nvls) { check_all_groups("nvls"); }
 TEST(EverybodyEndsWithTheRightData, nvls_tree) { check_all_groups("nvls-tree"); }
+TEST(EverybodyEndsWithTheRightData, pxn) { check_all_groups("pxn"); }
 TEST(EverybodyEndsWithTheRightData, tree) { check_all_groups("tree"); }
 TEST(EverybodyEndsWithTheRightData, hierarchical) { check_all_groups("hierarchical"); }
 

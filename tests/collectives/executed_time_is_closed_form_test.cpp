@@ -193,9 +193,8 @@ TEST(ExecutedTimeIsClosedForm, of_halving_doubling_in_one_domain_when_all_flows_
 }
 
 // Chunks on all edges at once: the latency of an empty buffer round by round, and the load of the busiest port.
-void expect_pipelined(const std::string& algorithm, const NamedGroup& group) {
+void expect_pipelined(const std::string& algorithm, const NamedGroup& group, CollectiveKind kind = CollectiveKind::all_reduce) {
   const auto& collective = CollectiveRegistry::get(algorithm);
-  const auto kind = CollectiveKind::all_reduce;
   expect_exact_at_once(algorithm, kind, group);
   auto form = collective.closed_form(kind, group.shape, 0);
   if (form.rounds_switch > 0) return;
@@ -214,6 +213,17 @@ TEST(ExecutedTimeIsClosedForm, of_trees_and_reducing_switches) {
       if (group.shape.size > 1 && serves(algorithm, CollectiveKind::all_reduce, group.shape)) expect_pipelined(algorithm, group);
     }
   }
+}
+
+TEST(ExecutedTimeIsClosedForm, of_all_to_all_along_rails) {
+  int served = 0;
+  for (const NamedGroup& group : uniform_groups({2, 3, 4, 5, 7, 8}, {2, 3, 8})) {
+    expect_pipelined("pxn", group, CollectiveKind::all_to_all);
+    ++served;
+  }
+  EXPECT_EQ(served, 36);
+  EXPECT_FALSE(serves("pxn", CollectiveKind::all_to_all, blocks(4, 1)));
+  EXPECT_FALSE(serves("pxn", CollectiveKind::all_to_all, one_domain(4)));
 }
 
 // 3 domains of 4, all-gather: 11 hops in a row, 3 of them between domains. T = 8*1 us + 3*5 us.
