@@ -1,5 +1,6 @@
 // Node -> YAML text in block style.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -75,6 +76,17 @@ std::string yaml_text(std::string_view text) {
     }
   }
   return out + '"';
+}
+
+std::string one_line(const Node& node) {
+  if (node.is_scalar()) return node.as_string();
+  std::vector<std::string> parts;
+  if (node.is_map()) {
+    for (const std::string& key : node.keys()) parts.push_back(key + ": " + one_line(node.at(key)));
+    return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  for (const Node& item : node.items()) parts.push_back(one_line(item));
+  return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
 std::string Node::to_yaml() const {

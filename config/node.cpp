@@ -12,6 +12,7 @@ namespace {
 using Kind = Node::Impl::Kind;
 
 std::string_view line_text(const Node::Impl& node, int line) {
+  if (!node.source) return "";  // made by the program
   const auto& lines = node.source->lines;
   return line > 0 && static_cast<std::size_t>(line) <= lines.size() ? std::string_view(lines[static_cast<std::size_t>(line) - 1]) : "";
 }
@@ -34,20 +35,45 @@ std::string content_of(const Node& node) {
   return (tree->quoted ? "the text " : "") + shown(tree->text);
 }
 
+Node Node::scalar(std::string text, bool quoted) {
+  auto tree = std::make_shared<Impl>();
+  tree->kind = Kind::scalar;
+  tree->text = std::move(text);
+  tree->quoted = quoted;
+  return Node(tree);
+}
+
+Node Node::list(const std::vector<Node>& items) {
+  auto tree = std::make_shared<Impl>();
+  tree->kind = Kind::sequence;
+  for (const Node& item : items) tree->children.push_back(item.impl_);
+  return Node(tree);
+}
+
 bool Node::is_map() const { return impl_ && impl_->kind == Kind::map; }
 bool Node::is_sequence() const { return impl_ && impl_->kind == Kind::sequence; }
 bool Node::is_scalar() const { return impl_ && impl_->kind == Kind::scalar; }
 bool Node::is_null() const { return impl_ && impl_->kind == Kind::null; }
 
-Position Node::where() const { return impl_ ? Position{impl_->source->name, impl_->line, impl_->column} : Position{}; }
+Position Node::where() const { return impl_ && impl_->source ? Position{impl_->source->name, impl_->line, impl_->column} : Position{}; }
 std::string Node::path() const { return impl_ ? impl_->path : ""; }
-std::string Node::file_dir() const { return impl_ ? impl_->source->dir : "."; }
+std::string Node::file_dir() const { return impl_ && impl_->source ? impl_->source->dir : "."; }
 
 std::optional<Node> Node::find(std::string_view key) const {
   const auto& children = require_map(*this).children;
   const auto it = std::find_if(children.begin(), children.end(), [&](const Tree& child) { return child->key == key; });
   if (it == children.end()) return std::nullopt;
   return Node(*it);
+}
+
+std::optional<Node> Node::find_path(std::string_view path) const {
+  std::optional<Node> node = *this;
+  while (node && !path.empty()) {
+    const std::size_t dot = path.find('.');
+    node = node->is_map() ? node->find(path.substr(0, dot)) : std::nullopt;
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
+  }
+  return node;
 }
 
 Node Node::at(std::string_view key) const {

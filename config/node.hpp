@@ -25,6 +25,10 @@ class Node {
   static Node load_file(const std::string& path);
   static Node load_text(const std::string& text, const std::string& name);
 
+  // Made by the program, to be written: a scalar (a quoted one is never a number, a truth value or null), a list.
+  static Node scalar(std::string text, bool quoted = false);
+  static Node list(const std::vector<Node>& items);
+
   [[nodiscard]] explicit operator bool() const { return impl_ != nullptr; }
   [[nodiscard]] bool is_map() const;
   [[nodiscard]] bool is_sequence() const;
@@ -67,6 +71,9 @@ class Node {
   // The same map without that key.
   [[nodiscard]] Node without(std::string_view key) const;
 
+  // What a dotted path below this node leads to; nothing where there is none.
+  [[nodiscard]] std::optional<Node> find_path(std::string_view dotted_path) const;
+
   // YAML text of this node: block style, keys in file order, strings quoted only where needed. Stable byte for byte.
   [[nodiscard]] std::string to_yaml() const;
 
@@ -77,5 +84,8 @@ class Node {
   std::shared_ptr<const Impl> impl_;
   friend struct NodeAccess;
 };
+
+// A node's content on one line, for people: "full", "{modules: [mlp]}".
+[[nodiscard]] std::string one_line(const Node& node);
 
 }  // namespace rehearse::config

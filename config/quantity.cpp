@@ -139,6 +139,14 @@ bool reaches(double value, const Unit& unit) { return std::abs(in_unit(value, un
 
 }  // namespace
 
+std::vector<std::string> units_of(Dimension dimension) {
+  std::vector<std::string> names;
+  for (const Unit& unit : notation(dimension).units) names.emplace_back(unit.name);
+  return names;
+}
+
+std::string_view example_of(Dimension dimension) { return notation(dimension).example; }
+
 std::optional<double> parse_quantity(std::string_view text, Dimension dimension, std::string& why) {
   const Notation& how = notation(dimension);
   std::string_view rest = trimmed(text);

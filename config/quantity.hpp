@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rehearse::config {
 
@@ -15,6 +16,10 @@ enum class Dimension { time, bytes, bandwidth, compute_rate, rate, power, freque
 // rate /s /min /h /day; power W kW MW; frequency Hz MHz GHz. The space is optional.
 // On failure returns nothing and sets `why` to a sentence: "a unit is missing (write 5 us or 5 ms)", "unknown unit 'Gps'".
 [[nodiscard]] std::optional<double> parse_quantity(std::string_view text, Dimension dimension, std::string& why);
+
+// The units of a dimension, and how a quantity is written: "5 us or 5 ms".
+[[nodiscard]] std::vector<std::string> units_of(Dimension dimension);
+[[nodiscard]] std::string_view example_of(Dimension dimension);
 
 // Shortest text that parses back to exactly the same double, in the dimension's base unit ("5e-06 s", "400000000000 B/s").
 [[nodiscard]] std::string format_quantity(double value, Dimension dimension);

@@ -2,6 +2,7 @@
 // libraries so that the linker keeps such files.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,7 +21,7 @@ class Registry {
   // The component of that name. Throws InputError "unknown schedule 'x'" with the nearest and the list of known names.
   static const Interface& get(std::string_view name) {
     const auto& all = components();
-    if (const auto it = all.find(std::string(name)); it != all.end()) return *it->second;
+    if (const auto it = all.find(name); it != all.end()) return *it->second;
     throw InputError("unknown " + std::string(Interface::kind) + " '" + std::string(name) + "'", suggestion(name, names()));
   }
 
@@ -37,8 +38,8 @@ class Registry {
   };
 
  private:
-  static std::map<std::string, std::unique_ptr<Interface>>& components() {
-    static std::map<std::string, std::unique_ptr<Interface>> all;
+  static std::map<std::string, std::unique_ptr<Interface>, std::less<>>& components() {
+    static std::map<std::string, std::unique_ptr<Interface>, std::less<>> all;
     return all;
   }
 };

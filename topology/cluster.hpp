@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/node.hpp"
+#include "config/shape.hpp"
 
 namespace rehearse::topology {
 
@@ -87,6 +88,9 @@ struct ClusterSpec {
   }
   [[nodiscard]] int max_gpus() const { return nodes > 0 ? nodes * gpus_per_node : 0; }  // 0 = unlimited
 };
+
+// The keys of a cluster document.
+[[nodiscard]] config::Shape cluster_shape();
 
 // Reads and checks a cluster document. Throws config::InputError.
 [[nodiscard]] ClusterSpec read_cluster(const config::Node& node, const std::string& name);

@@ -1,20 +1,64 @@
 #include <fmt/format.h>
 
-#include <map>
-
+#include "config/keys.hpp"
 #include "topology/read_link.hpp"
 
 namespace rehearse::topology {
 namespace {
 
+using config::Key;
+using config::Keys;
+
 constexpr int most_gpus_per_node = 1024;
 constexpr int most_nodes = 1 << 20;
 constexpr int most_gpus_per_supernode = 1 << 16;
 
-IntraNode kind_of(const config::Node& node) {
-  static const std::map<std::string, IntraNode> by_name{
-      {"nvswitch", IntraNode::nvswitch}, {"full_mesh", IntraNode::full_mesh}, {"pcie", IntraNode::pcie}, {"none", IntraNode::none}};
-  return by_name.at(node.at("kind").as_choice({"nvswitch", "full_mesh", "pcie", "none"}));
+const config::Names<IntraNode> intra_kinds{
+    {"nvswitch", IntraNode::nvswitch}, {"full_mesh", IntraNode::full_mesh}, {"pcie", IntraNode::pcie}, {"none", IntraNode::none}};
+
+const config::Form<std::string>& reducer() {
+  static const config::Form<std::string> form = config::word({"nvls"});
+  return form;
+}
+
+const More& in_network_keys() {
+  static const More keys{{"kind", reducer().shape, true, "", "NVLink SHARP."}};
+  return keys;
+}
+
+const config::Parameter& in_network() {
+  static const config::Parameter key{"in_network", service_shape(in_network_keys()), false, "", "The switch reduces and multicasts."};
+  return key;
+}
+
+const More& intra_keys() {
+  static const More keys{{"kind", choice(intra_kinds).shape, true, "", "How the GPUs of a node are linked."}, in_network()};
+  return keys;
+}
+
+// GPUs that are not linked inside their node have no bandwidth.
+config::Shape intra_shape() {
+  config::Parameter kind = intra_keys().front();
+  kind.shape.choices = {"none"};
+  return config::either({link_shape(intra_keys()), {.kind = config::Shape::Kind::mapping, .keys = {kind}}});
+}
+
+const More& supernode_keys() {
+  static const More keys{{"gpus", config::whole(1, most_gpus_per_supernode).shape, true, "", "In one domain of several nodes."},
+                         {"spare", config::whole(0, most_gpus_per_supernode).shape, false, "0", "Of them left idle."},
+                         in_network()};
+  return keys;
+}
+
+const More& nic_keys() {
+  static const More keys{{"per_node", config::whole(1, most_gpus_per_node).shape, true, "", "NICs of a node."}};
+  return keys;
+}
+
+const More& host_keys() {
+  static const More keys{
+      {"gpus_per_link", config::whole(1, most_gpus_per_node).shape, false, "1", "Neighbouring GPUs that share one such link."}};
+  return keys;
 }
 
 // NVLink SHARP, by the switch of the whole scale-up domain.
@@ -22,16 +66,16 @@ void read_in_network(const config::Node& link, const LinkSpec& port, ClusterSpec
   const auto node = link.find("in_network");
   if (!node) return;
   if (cluster.intra_kind != IntraNode::nvswitch) node->fail_at_key("only the switch of a scale-up domain reduces", "kind: nvswitch");
-  cluster.in_switch = read_service(*node, port, {"kind"});
-  static_cast<void>(node->at("kind").as_choice({"nvls"}));
+  cluster.in_switch = read_service(*node, port, in_network_keys());
+  static_cast<void>(reducer().read(node->at("kind")));
 }
 
 void read_intra(const config::Node& node, ClusterSpec& cluster) {
-  cluster.intra_kind = kind_of(node);
+  cluster.intra_kind = intra_kinds.read(node.at("kind"));
   if (cluster.intra_kind == IntraNode::none) {
     node.allow_keys({"kind"});
   } else {
-    cluster.intra = read_link(node, {"kind", "in_network"});
+    cluster.intra = read_link(node, intra_keys());
     read_in_network(node, cluster.intra, cluster);
   }
 }
@@ -47,7 +91,7 @@ int read_whole_nodes(const config::Node& node, int low, int high, const ClusterS
 void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   if (cluster.intra_kind == IntraNode::pcie) node.fail_at_key("the nodes of a supernode are linked by NVLink or the like, not by PCIe");
   if (cluster.in_switch.bandwidth_bytes_per_s > 0) node.fail_at_key("in_network belongs to the whole supernode", "supernode.in_network");
-  cluster.supernode = read_link(node, {"gpus", "spare", "in_network"});
+  cluster.supernode = read_link(node, supernode_keys());
   read_in_network(node, cluster.supernode, cluster);
   const int gpus = read_whole_nodes(node.at("gpus"), 1, most_gpus_per_supernode, cluster, "a supernode");
   if (const auto spare = node.find("spare")) {
@@ -57,7 +101,7 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
 }
 
 void read_nics(const config::Node& node, ClusterSpec& cluster) {
-  cluster.nic = read_link(node, {"per_node"});
+  cluster.nic = read_link(node, nic_keys());
   cluster.nics_per_node = read_count(node.at("per_node"), 1, most_gpus_per_node);
   const int nics = cluster.nics_per_node;
   const int gpus = cluster.gpus_per_node;
@@ -68,41 +112,51 @@ void read_nics(const config::Node& node, ClusterSpec& cluster) {
 }
 
 // In a PCIe box host memory is reached over the GPU's own port.
-void read_host(const config::Node& node, ClusterSpec& cluster) {
-  const auto host = node.find("host");
-  if (cluster.intra_kind != IntraNode::pcie) {
-    cluster.host = read_link(node.at("host"), {"gpus_per_link"});
-    const int gpus = read_count(node.at("host"), "gpus_per_link", 1, cluster.gpus_per_node, 1);
-    if (cluster.gpus_per_node % gpus != 0) {
-      node.at("host.gpus_per_link").fail(fmt::format("{} GPUs of a node cannot be shared out to links of {}", cluster.gpus_per_node, gpus));
-    }
-    cluster.gpus_per_host_link = gpus;
-    return;
+void read_host(const config::Node& host, ClusterSpec& cluster) {
+  if (cluster.intra_kind == IntraNode::pcie) {
+    host.fail_at_key("in a pcie node copies to the host use the GPU's own port", "intra_node describes it; leave host out");
   }
-  if (host) host->fail_at_key("in a pcie node copies to the host use the GPU's own port", "intra_node describes it; leave host out");
-  cluster.host = cluster.intra;
+  cluster.host = read_link(host, host_keys());
+  const int gpus = read_count(host, "gpus_per_link", 1, cluster.gpus_per_node, 1);
+  if (cluster.gpus_per_node % gpus != 0) {
+    host.at("gpus_per_link").fail(fmt::format("{} GPUs of a node cannot be shared out to links of {}", cluster.gpus_per_node, gpus));
+  }
+  cluster.gpus_per_host_link = gpus;
 }
 
-HostMemorySpec read_host_memory(const config::Node& node) {
-  node.allow_keys({"size", "bandwidth"});
-  HostMemorySpec memory;
-  memory.bytes = node.at("size").as_quantity(config::Dimension::bytes, 1e6);
-  if (const auto bandwidth = node.find("bandwidth")) memory.bytes_per_s = read_bandwidth(*bandwidth);
-  return memory;
+config::Form<double> bandwidth_form() {
+  config::Form<double> form = config::quantity(config::Dimension::bandwidth);
+  form.read = read_bandwidth;
+  return form;
 }
 
-double read_rate(const config::Node& node, std::string_view key, std::string_view partner) {
-  const auto value = node.find(key);
-  if (value && !node.find(partner)) value->fail_at_key(fmt::format("{} without {}", key, partner));
-  return value ? read_bandwidth(*value) : 0;
+const Keys<HostMemorySpec>& host_memory_keys() {
+  using K = Key<HostMemorySpec>;
+  static const Keys<HostMemorySpec> keys{
+      K("size", &HostMemorySpec::bytes, config::quantity(config::Dimension::bytes, 1e6), "Of one node.").required(),
+      K("bandwidth", &HostMemorySpec::bytes_per_s, bandwidth_form(), "Effective, of all processors together.").otherwise("not known"),
+  };
+  return keys;
 }
 
-StorageSpec read_storage(const config::Node& node) {
-  node.allow_keys({"disk_read", "disk_write", "shared_read", "shared_write"});
-  return {.disk_read_bytes_per_s = read_rate(node, "disk_read", "disk_write"),
-          .disk_write_bytes_per_s = read_rate(node, "disk_write", "disk_read"),
-          .shared_read_bytes_per_s = read_rate(node, "shared_read", "shared_write"),
-          .shared_write_bytes_per_s = read_rate(node, "shared_write", "shared_read")};
+const Keys<StorageSpec>& storage_keys() {
+  using K = Key<StorageSpec>;
+  static const Keys<StorageSpec> keys{
+      K("disk_read", &StorageSpec::disk_read_bytes_per_s, bandwidth_form(), "Local disk of one node.").otherwise("none"),
+      K("disk_write", &StorageSpec::disk_write_bytes_per_s, bandwidth_form(), "Local disk of one node.").otherwise("none"),
+      K("shared_read", &StorageSpec::shared_read_bytes_per_s, bandwidth_form(), "Shared file system, whole cluster.").otherwise("none"),
+      K("shared_write", &StorageSpec::shared_write_bytes_per_s, bandwidth_form(), "Shared file system, whole cluster.").otherwise("none"),
+  };
+  return keys;
+}
+
+void read_storage(const config::Node& node, ClusterSpec& cluster) {
+  for (const auto& [key, partner] : {std::pair("disk_read", "disk_write"), std::pair("disk_write", "disk_read"),
+                                     std::pair("shared_read", "shared_write"), std::pair("shared_write", "shared_read")}) {
+    const auto given = node.is_map() ? node.find(key) : std::nullopt;
+    if (given && !node.find(partner)) given->fail_at_key(fmt::format("{} without {}", key, partner));
+  }
+  storage_keys().read(node, cluster.storage);
 }
 
 void read_pcie(const config::Node& node, ClusterSpec& cluster) {
@@ -124,31 +178,53 @@ void settle_single_domain(const config::Node& node, ClusterSpec& cluster) {
   if (cluster.nodes == 0) cluster.nodes = room;
 }
 
+void read_network(const config::Node& node, ClusterSpec& cluster) {
+  if (cluster.nics_per_node == 0) node.fail_at_key("a network but no nics to reach it");
+  cluster.network = read_network(node, std::as_const(cluster));
+}
+
+const Keys<ClusterSpec>& cluster_keys() {
+  using K = Key<ClusterSpec>;
+  using Spec = ClusterSpec;
+  const auto note = [](const config::Node&, Spec&) {};
+  const config::Shape bandwidth = bandwidth_form().shape;
+  static const Keys<ClusterSpec> keys{
+      K(
+          "gpu", config::text().shape, [](const config::Node& node, Spec& cluster) { cluster.gpu = node.as_string(); }, {},
+          "A name, a path or the content.")
+          .required(),
+      K("gpus_per_node", &Spec::gpus_per_node, config::whole(1, most_gpus_per_node), "GPUs of a node.").required(),
+      K("nodes", &Spec::nodes, config::whole(1, most_nodes), "Nodes.").otherwise("as many as a job needs"),
+      K("intra_node", intra_shape(), read_intra, {}, "Links inside a node.").required(),
+      K("supernode", link_shape(supernode_keys()), read_supernode, {}, "A scale-up domain of several nodes.")
+          .otherwise("the node is the domain"),
+      K("nics", link_shape(nic_keys()), read_nics, {}, "Ports to the network.").otherwise("none"),
+      K("pcie", bandwidth, read_pcie, {}, "From GPU to NIC.").otherwise("not limiting"),
+      K(
+          "network", network_shape(), [](const config::Node& node, Spec& cluster) { read_network(node, cluster); }, {},
+          "Between the nodes (cluster-format.md).")
+          .otherwise("none: one scale-up domain"),
+      K("host", link_shape(host_keys()), read_host, {}, "From GPU to host memory; required but in a pcie node.")
+          .otherwise("as intra_node in a pcie node", [](Spec& cluster) { cluster.host = cluster.intra; }),
+      K("host_memory", &Spec::host_memory, mapping(host_memory_keys()), "Of one node's host.").otherwise("not known"),
+      K("storage", storage_keys().shape(), read_storage, {}, "For checkpoints.").otherwise("none"),
+      K("source", {}, note, {}, "Where the numbers come from."),
+      K("sources", {}, note, {}, "The same, several."),
+      K("notes", {}, note, {}, "What else is to be said."),
+  };
+  return keys;
+}
+
 }  // namespace
 
+config::Shape cluster_shape() { return cluster_keys().shape(); }
+
 ClusterSpec read_cluster(const config::Node& node, const std::string& name) {
-  node.allow_keys({"gpu", "gpus_per_node", "nodes", "intra_node", "supernode", "nics", "pcie", "network", "host", "host_memory", "storage",
-                   "source", "sources", "notes"});
   ClusterSpec cluster;
   cluster.name = name;
-  cluster.gpu = node.at("gpu").as_string();
-  cluster.gpus_per_node = read_count(node.at("gpus_per_node"), 1, most_gpus_per_node);
-  cluster.nodes = read_count(node, "nodes", 1, most_nodes, 0);
-  read_intra(node.at("intra_node"), cluster);
-  if (const auto supernode = node.find("supernode")) read_supernode(*supernode, cluster);
-  const auto network = node.find("network");
-  if (const auto nics = node.find("nics")) read_nics(*nics, cluster);
-  if (const auto pcie = node.find("pcie")) read_pcie(*pcie, cluster);
-  read_host(node, cluster);
-  if (const auto memory = node.find("host_memory")) cluster.host_memory = read_host_memory(*memory);
-  if (const auto storage = node.find("storage")) cluster.storage = read_storage(*storage);
-  if (!network) {
-    settle_single_domain(node, cluster);
-  } else if (cluster.nics_per_node == 0) {
-    network->fail_at_key("a network but no nics to reach it");
-  } else {
-    cluster.network = read_network(*network, cluster);
-  }
+  cluster_keys().read(node, cluster);
+  if (cluster.intra_kind != IntraNode::pcie) static_cast<void>(node.at("host"));
+  if (!node.find("network")) settle_single_domain(node, cluster);
   return cluster;
 }
 

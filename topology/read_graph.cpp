@@ -29,8 +29,14 @@ std::vector<std::string> read_switches(const config::Node& node) {
   return names;
 }
 
+const More& trunk_keys() {
+  static const More keys{{"between", list_of(config::text()).shape, true, "", "Two switches."},
+                         {"cables", config::whole(1, most_cables).shape, false, "1", "Side by side."}};
+  return keys;
+}
+
 SwitchGraph::Trunk read_trunk(const config::Node& node, const std::vector<std::string>& switches, const LinkSpec& nic) {
-  const auto link = read_cable(node, nic, {"between", "cables"});
+  const auto link = read_cable(node, nic, trunk_keys());
   const auto ends = node.at("between").items();
   if (ends.size() != 2) node.at("between").fail(fmt::format("a trunk lies between 2 switches, not {}", ends.size()));
   const auto a = switch_index(ends[0], switches);
@@ -90,6 +96,12 @@ void check_connected(const config::Node& attach, const SwitchGraph& graph) {
 }
 
 }  // namespace
+
+More graph_keys() {
+  return {{"switches", list_of(config::text()).shape, true, "", "Names of the switches."},
+          {"trunks", {.kind = config::Shape::Kind::list, .parts = {cable_shape(trunk_keys())}}, false, "", "Cables between them."},
+          {"attach", list_of(list_of(config::text())).shape, true, "", "Per node, or once for all, the switch of each NIC."}};
+}
 
 SwitchGraph read_switch_graph(const config::Node& node, const ClusterSpec& cluster) {
   SwitchGraph graph;

@@ -18,6 +18,26 @@ double read_latency(const config::Node& node) {
   return latency;
 }
 
+config::Parameter bandwidth(bool required) {
+  return {"bandwidth", config::quantity(config::Dimension::bandwidth).shape, required, required ? "" : "as the NICs'",
+          "Line rate, one direction."};
+}
+
+config::Parameter efficiency(std::string otherwise) {
+  return {"efficiency", config::number(least_efficiency, 1).shape, false, std::move(otherwise), "Share of it that large messages reach."};
+}
+
+config::Parameter latency(bool required, std::string otherwise) {
+  return {"latency", config::quantity(config::Dimension::time).shape, required, std::move(otherwise), "Of one message; at most 1 s."};
+}
+
+// The caller's keys first.
+config::Shape with(const More& more, const More& own) {
+  config::Shape shape{.kind = config::Shape::Kind::mapping, .keys = more};
+  shape.keys.insert(shape.keys.end(), own.begin(), own.end());
+  return shape;
+}
+
 }  // namespace
 
 double read_bandwidth(const config::Node& node) {
@@ -27,10 +47,10 @@ double read_bandwidth(const config::Node& node) {
   return rate;
 }
 
-LinkSpec read_link(const config::Node& node, const std::vector<std::string>& more) {
-  std::vector<std::string> known{"bandwidth", "efficiency", "latency"};
-  known.insert(known.begin(), more.begin(), more.end());
-  node.allow_keys(known);
+config::Shape link_shape(const More& more) { return with(more, {bandwidth(true), efficiency("1"), latency(true, "")}); }
+
+LinkSpec read_link(const config::Node& node, const More& more) {
+  node.allow_keys(names_of(link_shape(more).keys));
   LinkSpec link;
   link.bandwidth_bytes_per_s = read_bandwidth(node.at("bandwidth"));
   if (const auto efficiency = node.find("efficiency")) link.efficiency = read_efficiency(*efficiency);
@@ -38,24 +58,26 @@ LinkSpec read_link(const config::Node& node, const std::vector<std::string>& mor
   return link;
 }
 
-LinkSpec read_cable(const config::Node& node, const LinkSpec& fallback, const std::vector<std::string>& more) {
+config::Shape cable_shape(const More& more) {
+  return config::either({bandwidth(false).shape, with(more, {bandwidth(false), efficiency("as the NICs'")})});
+}
+
+LinkSpec read_cable(const config::Node& node, const LinkSpec& fallback, const More& more) {
   LinkSpec cable = fallback;
   if (node.is_scalar()) {
     cable.bandwidth_bytes_per_s = read_bandwidth(node);
     return cable;
   }
-  std::vector<std::string> known{"bandwidth", "efficiency"};
-  known.insert(known.begin(), more.begin(), more.end());
-  node.allow_keys(known);
+  node.allow_keys(names_of(cable_shape(more).parts.back().keys));
   if (const auto bandwidth = node.find("bandwidth")) cable.bandwidth_bytes_per_s = read_bandwidth(*bandwidth);
   if (const auto efficiency = node.find("efficiency")) cable.efficiency = read_efficiency(*efficiency);
   return cable;
 }
 
-LinkSpec read_service(const config::Node& node, const LinkSpec& port, const std::vector<std::string>& more) {
-  std::vector<std::string> known{"efficiency", "latency"};
-  known.insert(known.begin(), more.begin(), more.end());
-  node.allow_keys(known);
+config::Shape service_shape(const More& more) { return with(more, {efficiency("as the port's"), latency(false, "as the port's")}); }
+
+LinkSpec read_service(const config::Node& node, const LinkSpec& port, const More& more) {
+  node.allow_keys(names_of(service_shape(more).keys));
   LinkSpec service = port;
   if (const auto efficiency = node.find("efficiency")) service.efficiency = read_efficiency(*efficiency);
   if (const auto latency = node.find("latency")) service.latency_s = read_latency(*latency);

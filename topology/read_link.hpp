@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/node.hpp"
+#include "config/form.hpp"
 #include "topology/cluster.hpp"
 
 namespace rehearse::topology {
@@ -13,25 +13,33 @@ namespace rehearse::topology {
 // Above 0 and finite; in bytes per second.
 [[nodiscard]] double read_bandwidth(const config::Node& node);
 
+using More = std::vector<config::Parameter>;
+
 // {bandwidth, efficiency (default 1), latency} and the keys of `more`, which the caller reads. bandwidth and latency are required.
-[[nodiscard]] LinkSpec read_link(const config::Node& node, const std::vector<std::string>& more = {});
+[[nodiscard]] LinkSpec read_link(const config::Node& node, const More& more = {});
+[[nodiscard]] config::Shape link_shape(const More& more = {});
 
 // A cable between switches: "400 Gbps" or {bandwidth, efficiency}; what is absent is taken from `fallback`. Its latency is part of the
 // NIC's.
-[[nodiscard]] LinkSpec read_cable(const config::Node& node, const LinkSpec& fallback, const std::vector<std::string>& more = {});
+[[nodiscard]] LinkSpec read_cable(const config::Node& node, const LinkSpec& fallback, const More& more = {});
+[[nodiscard]] config::Shape cable_shape(const More& more = {});
 
 // {efficiency, latency} of a service over the ports of `port`, whose values are the defaults; the caller reads the keys of `more`.
-[[nodiscard]] LinkSpec read_service(const config::Node& node, const LinkSpec& port, const std::vector<std::string>& more = {});
+[[nodiscard]] LinkSpec read_service(const config::Node& node, const LinkSpec& port, const More& more = {});
+[[nodiscard]] config::Shape service_shape(const More& more = {});
 
 [[nodiscard]] int read_count(const config::Node& node, int low, int high);
 
 // `node[key]`, or `fallback` when absent.
 [[nodiscard]] int read_count(const config::Node& node, std::string_view key, int low, int high, int fallback);
 
+[[nodiscard]] config::Shape network_shape();
+
 // Checks the keys of a `network` mapping and reads it; what it says must fit cluster.nodes and its NICs (read before).
 [[nodiscard]] NetworkSpec read_network(const config::Node& node, const ClusterSpec& cluster);
 
 // kind: graph. `node` is the network mapping.
+[[nodiscard]] More graph_keys();
 [[nodiscard]] SwitchGraph read_switch_graph(const config::Node& node, const ClusterSpec& cluster);
 
 }  // namespace rehearse::topology

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <map>
 
 #include "topology/read_link.hpp"
 
@@ -11,32 +10,68 @@ namespace {
 constexpr int most_nodes = 1 << 20;
 constexpr int most_switches = 1 << 14;  // distance tables grow with the square: half a gigabyte at this size
 
-const std::vector<std::string>& kinds() {
-  static const std::vector<std::string> names{"single_switch", "leaf_spine", "rail_optimised", "fat_tree", "torus", "dragonfly", "graph"};
-  return names;
+const config::Names<Network> kinds{{"single_switch", Network::single_switch},
+                                   {"leaf_spine", Network::leaf_spine},
+                                   {"rail_optimised", Network::rail_optimised},
+                                   {"fat_tree", Network::fat_tree},
+                                   {"torus", Network::torus},
+                                   {"dragonfly", Network::dragonfly},
+                                   {"graph", Network::graph}};
+
+// What a network of this kind says beside its kind.
+More keys_of(Network kind) {
+  const auto count = [](std::string name, int most, std::string otherwise, std::string means) {
+    return config::Parameter{std::move(name), config::whole(1, most).shape, otherwise.empty(), std::move(otherwise), std::move(means)};
+  };
+  const auto ratio = [](std::string name, std::string means) {
+    return config::Parameter{std::move(name), config::number(1, 1000).shape, false, "1", std::move(means)};
+  };
+  const config::Parameter leaf = count("nodes_per_leaf", most_nodes, "", "Nodes under a leaf."),
+                          oversubscription = ratio("oversubscription", "Of a leaf: capacity down over capacity up."),
+                          spines = count("spines", most_switches, "as the uplinks need", "Spines, per plane."),
+                          trunk{"trunk", cable_shape(), false, "as the NICs'", "A cable between switches."};
+  switch (kind) {
+    case Network::leaf_spine:
+      return {leaf, oversubscription, spines, trunk};
+    case Network::rail_optimised:
+      return {leaf,
+              oversubscription,
+              spines,
+              {"separate_planes", config::truth().shape, false, "false", "Each rail has spines of its own."},
+              trunk};
+    case Network::fat_tree:
+      return {leaf,
+              oversubscription,
+              count("nodes_per_pod", most_nodes, "nodes/pods", "Nodes in a pod."),
+              count("pods", most_nodes, "nodes/nodes_per_pod", "Pods."),
+              ratio("pod_oversubscription", "The same of a pod."),
+              trunk};
+    case Network::torus: {
+      const config::Shape cable = cable_shape(), wrap = config::truth().shape;
+      const auto each = [](const config::Shape& shape) {
+        return config::either({shape, {.kind = config::Shape::Kind::list, .parts = {shape}}});
+      };
+      return {{"dims", list_of(config::whole(1, most_switches)).shape, true, "", "Nodes along each dimension."},
+              {"trunk", each(cable), false, "as the NICs'", "A cable, of all dimensions or of each."},
+              {"wrap", each(wrap), false, "true", "Whether dimensions close to rings."}};
+    }
+    case Network::dragonfly:
+      return {{"groups", config::whole(2, most_switches).shape, true, "", "Groups of routers."},
+              count("routers_per_group", most_switches, "", "Routers of a group."),
+              count("nodes_per_router", most_nodes, "", "Nodes at a router."),
+              trunk};
+    case Network::graph:
+      return graph_keys();
+    default:
+      return {};
+  }
 }
 
-Network kind_of(const config::Node& node) {
-  static const std::map<std::string, Network> by_name{{"single_switch", Network::single_switch},
-                                                      {"leaf_spine", Network::leaf_spine},
-                                                      {"rail_optimised", Network::rail_optimised},
-                                                      {"fat_tree", Network::fat_tree},
-                                                      {"torus", Network::torus},
-                                                      {"dragonfly", Network::dragonfly},
-                                                      {"graph", Network::graph}};
-  return by_name.at(node.at("kind").as_choice(kinds()));
-}
-
-const std::vector<std::string>& known_keys(Network kind) {
-  static const std::map<Network, std::vector<std::string>> keys{
-      {Network::single_switch, {"kind"}},
-      {Network::leaf_spine, {"kind", "nodes_per_leaf", "oversubscription", "spines", "trunk"}},
-      {Network::rail_optimised, {"kind", "nodes_per_leaf", "oversubscription", "spines", "separate_planes", "trunk"}},
-      {Network::fat_tree, {"kind", "nodes_per_leaf", "oversubscription", "nodes_per_pod", "pods", "pod_oversubscription", "trunk"}},
-      {Network::torus, {"kind", "dims", "trunk", "wrap"}},
-      {Network::dragonfly, {"kind", "groups", "routers_per_group", "nodes_per_router", "trunk"}},
-      {Network::graph, {"kind", "switches", "trunks", "attach"}}};
-  return keys.at(kind);
+config::Shape shape_of(const std::string& word, Network kind) {
+  config::Shape shape{.kind = config::Shape::Kind::mapping,
+                      .keys = {{"kind", {.kind = config::Shape::Kind::choice, .choices = {word}}, true, "", "How switches are wired."}}};
+  for (config::Parameter& key : keys_of(kind)) shape.keys.push_back(std::move(key));
+  return shape;
 }
 
 double read_oversubscription(const config::Node& node, std::string_view key) {
@@ -123,10 +158,16 @@ void read_dragonfly(const config::Node& node, int nodes, NetworkSpec& net) {
 
 }  // namespace
 
+config::Shape network_shape() {
+  std::vector<config::Shape> all;
+  for (const std::string& word : kinds.words()) all.push_back(shape_of(word, *kinds.find(word)));
+  return config::either(std::move(all));
+}
+
 NetworkSpec read_network(const config::Node& node, const ClusterSpec& cluster) {
   NetworkSpec net;
-  net.kind = kind_of(node);
-  node.allow_keys(known_keys(net.kind));
+  net.kind = kinds.read(node.at("kind"));
+  node.allow_keys(names_of(shape_of("", net.kind).keys));
   net.trunk = cluster.nic;
   const auto trunk = node.find("trunk");
   if (trunk && !(net.kind == Network::torus && trunk->is_sequence())) net.trunk = read_cable(*trunk, cluster.nic);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "config/keys.hpp"
 #include "workloads/huggingface.hpp"
 #include "workloads/model_limits.hpp"
 #include "workloads/names.hpp"
@@ -9,95 +10,117 @@
 namespace rehearse::workloads {
 namespace {
 
+using config::Key;
+using config::Keys;
 using config::Node;
+using config::Shape;
+using config::whole;
 
-int int_or(const Node& node, std::string_view key, std::int64_t low, std::int64_t high, int otherwise) {
-  const auto found = node.find(key);
-  return found ? static_cast<int>(found->as_int(low, high)) : otherwise;
+bool gelu(const Model& model) { return model.activation == Activation::gelu; }
+
+// A whole number whose bounds depend on what was read before it; nothing is written where there is nothing.
+template <class Owner, class Bounds>
+Key<Owner> bounded(std::string name, int Owner::*field, Bounds bounds, std::string means) {
+  return Key<Owner>(
+      std::move(name), {.kind = Shape::Kind::whole, .low = 0, .high = static_cast<double>(widest)},
+      [=](const Node& node, Owner& owner) {
+        const auto [low, high] = bounds(owner);
+        owner.*field = static_cast<int>(node.as_int(low, high));
+      },
+      [=](const Owner& owner) { return Node::scalar(std::to_string(owner.*field)); }, std::move(means));
 }
 
-int required_int(const Node& node, std::string_view key, std::int64_t low, std::int64_t high) {
-  return static_cast<int>(node.at(key).as_int(low, high));
+using Bounds = std::pair<std::int64_t, std::int64_t>;
+
+const Keys<MoeSpec>& moe_keys() {
+  using K = Key<MoeSpec>;
+  static const Keys<MoeSpec> keys{
+      K("experts", &MoeSpec::experts, whole(2, widest), "Routed experts of a layer.").required(),
+      bounded(
+          "top_k", &MoeSpec::top_k,
+          [](const MoeSpec& moe) {
+            return Bounds{1, moe.experts};
+          },
+          "Experts of each token.")
+          .required(),
+      K("shared", &MoeSpec::shared, whole(0, widest), "Experts that all tokens go through."),
+      K("ffn", &MoeSpec::ffn, whole(1, widest), "Intermediate size of an expert.").required(),
+      K("first_dense", &MoeSpec::first_dense, whole(0, most_layers), "Layers before the first one with experts."),
+      K("every", &MoeSpec::every, whole(1, most_layers), "From there on, one layer in so many has experts."),
+  };
+  return keys;
 }
 
-bool bool_or(const Node& node, std::string_view key, bool otherwise) {
-  const auto found = node.find(key);
-  return found ? found->as_bool() : otherwise;
+const Keys<MlaSpec>& mla_keys() {
+  using K = Key<MlaSpec>;
+  static const Keys<MlaSpec> keys{
+      K("q_lora", &MlaSpec::q_lora, whole(0, widest), "Rank of the queries; 0: full."),
+      K("kv_lora", &MlaSpec::kv_lora, whole(1, widest), "Rank of keys and values.").required(),
+      K("qk_nope", &MlaSpec::qk_nope, whole(1, widest), "Head dimension of queries and keys without positions.").required(),
+      K("qk_rope", &MlaSpec::qk_rope, whole(0, widest), "Head dimension of queries and keys with rotary positions.").required(),
+      K("v", &MlaSpec::v, whole(1, widest), "Head dimension of values.").required(),
+  };
+  return keys;
 }
 
-MoeSpec read_moe(const Node& node) {
-  node.allow_keys({"experts", "top_k", "shared", "ffn", "first_dense", "every"});
-  MoeSpec moe;
-  moe.experts = required_int(node, "experts", 2, widest);
-  moe.top_k = required_int(node, "top_k", 1, moe.experts);
-  moe.shared = int_or(node, "shared", 0, widest, 0);
-  moe.ffn = required_int(node, "ffn", 1, widest);
-  moe.first_dense = int_or(node, "first_dense", 0, most_layers, 0);
-  moe.every = int_or(node, "every", 1, most_layers, 1);
-  return moe;
-}
+void read_head_dim(const Node& node, Model& model) { model.head_dim = static_cast<int>(node.as_int(model.heads == 0 ? 0 : 1, widest)); }
 
-MlaSpec read_mla(const Node& node) {
-  node.allow_keys({"q_lora", "kv_lora", "qk_nope", "qk_rope", "v"});
-  MlaSpec mla;
-  mla.q_lora = int_or(node, "q_lora", 0, widest, 0);
-  mla.kv_lora = required_int(node, "kv_lora", 1, widest);
-  mla.qk_nope = required_int(node, "qk_nope", 1, widest);
-  mla.qk_rope = required_int(node, "qk_rope", 0, widest);
-  mla.v = required_int(node, "v", 1, widest);
-  return mla;
-}
+Bounds kv_heads_bounds(const Model& model) { return {model.heads == 0 ? 0 : 1, model.heads}; }
 
-int read_head_dim(const Node& node, const Model& model) {
-  if (model.heads == 0) return int_or(node, "head_dim", 0, widest, 0);
-  if (const auto given = node.find("head_dim")) return static_cast<int>(given->as_int(1, widest));
-  if (model.hidden % model.heads != 0) {
-    node.at("heads").fail(fmt::format("hidden ({}) is not a multiple of heads ({})", model.hidden, model.heads), "give head_dim as well");
-  }
-  return model.hidden / model.heads;
-}
-
-void read_attention(const Node& node, Model& model) {
-  model.heads = required_int(node, "heads", 0, widest);
-  model.kv_heads = int_or(node, "kv_heads", model.heads == 0 ? 0 : 1, model.heads, model.heads);
-  if (model.heads > 0 && model.heads % model.kv_heads != 0) {
+// What several keys say together, at the key that is most likely wrong.
+void check(const Node& node, const Model& model) {
+  if (model.heads == 0) return;
+  if (model.heads % model.kv_heads != 0) {
     node.at("kv_heads").fail(fmt::format("heads ({}) is not a multiple of kv_heads ({})", model.heads, model.kv_heads));
   }
-  model.head_dim = read_head_dim(node, model);
-}
-
-void read_conventions(const Node& node, Model& model) {
-  model.activation = activations.read(node.at("activation"));
-  const bool gelu = model.activation == Activation::gelu;
-  model.tied_embeddings = bool_or(node, "tied_embeddings", false);
-  if (const auto positions = node.find("positions")) model.positions = workloads::positions.read(*positions);
-  model.biases = bool_or(node, "biases", gelu);
-  model.norm = gelu ? Norm::layernorm : Norm::rmsnorm;
-  if (const auto norm = node.find("norm")) model.norm = norms.read(*norm);
-  model.dropout = gelu ? default_dropout : 0;
-  if (const auto dropout = node.find("dropout")) model.dropout = dropout->as_number(0, 1);
+  if (!node.find("head_dim") && model.hidden % model.heads != 0) {
+    node.at("heads").fail(fmt::format("hidden ({}) is not a multiple of heads ({})", model.hidden, model.heads), "give head_dim as well");
+  }
 }
 
 }  // namespace
+
+const Keys<Model>& model_keys() {
+  using K = Key<Model>;
+  static const Keys<Model> keys{
+      K("layers", &Model::layers, whole(1, most_layers), "Transformer layers.").required(),
+      K("hidden", &Model::hidden, whole(1, widest), "Hidden size.").required(),
+      K("heads", &Model::heads, whole(0, widest), "Attention heads; 0: a block without attention (single-layer measurements).").required(),
+      bounded("kv_heads", &Model::kv_heads, kv_heads_bounds, "Key/value heads: as many as heads is MHA, 1 is MQA, between them is GQA.")
+          .otherwise("heads", [](Model& model) { model.kv_heads = model.heads; }),
+      K(
+          "head_dim", {.kind = Shape::Kind::whole, .low = 0, .high = static_cast<double>(widest)}, read_head_dim,
+          [](const Model& model) { return Node::scalar(std::to_string(model.head_dim)); }, "Size of a head.")
+          .otherwise("hidden/heads", [](Model& model) { model.head_dim = model.heads == 0 ? 0 : model.hidden / model.heads; }),
+      K("ffn", &Model::ffn, whole(1, widest), "Intermediate size, before a gate doubles it.").required(),
+      K("activation", &Model::activation, choice(activations), "Of the feed-forward block; swiglu and geglu have a gate.").required(),
+      K("vocab", &Model::vocab, whole(0, most_words), "Words; 0: a block without embedding and head (single-layer measurements).")
+          .required(),
+      K("tied_embeddings", &Model::tied_embeddings, config::truth(), "Embedding and head share their weights."),
+      K("positions", &Model::positions, choice(positions), "How positions enter."),
+      K("biases", &Model::biases, config::truth(), "Projections have biases.")
+          .otherwise("true for gelu, else false", [](Model& model) { model.biases = gelu(model); }),
+      K("norm", &Model::norm, choice(norms), "Normalisation.")
+          .otherwise("layernorm for gelu, else rmsnorm", [](Model& model) { model.norm = gelu(model) ? Norm::layernorm : Norm::rmsnorm; }),
+      K("dropout", &Model::dropout, config::number(0, 1), "Probability; above 0 there are dropout kernels, and masks are kept.")
+          .otherwise(fmt::format("{} for gelu, else 0", default_dropout),
+                     [](Model& model) { model.dropout = gelu(model) ? default_dropout : 0; }),
+      K("moe", &Model::moe, mapping(moe_keys()), "Experts: layers first_dense, first_dense + every, ... have them."),
+      K("mla", &Model::mla, mapping(mla_keys()), "Multi-head latent attention."),
+      K("mtp", &Model::mtp, whole(0, most_layers), "Multi-token-prediction modules."),
+  };
+  return keys;
+}
 
 Model read_model(const Node& node, const std::string& name) {
   if (node.is_map() && node.find("hf")) {
     node.allow_keys({"hf"});
     return read_huggingface(node.at("hf"), name);
   }
-  node.allow_keys({"layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "activation", "vocab", "tied_embeddings", "positions",
-                   "biases", "norm", "dropout", "moe", "mla", "mtp"});
   Model model;
   model.name = name;
-  model.layers = required_int(node, "layers", 1, most_layers);
-  model.hidden = required_int(node, "hidden", 1, widest);
-  read_attention(node, model);
-  model.ffn = required_int(node, "ffn", 1, widest);
-  model.vocab = required_int(node, "vocab", 0, most_words);
-  read_conventions(node, model);
-  if (const auto moe = node.find("moe")) model.moe = read_moe(*moe);
-  if (const auto mla = node.find("mla")) model.mla = read_mla(*mla);
-  model.mtp = int_or(node, "mtp", 0, most_layers, 0);
+  model_keys().read(node, model);
+  check(node, model);
   return model;
 }
 

@@ -7,6 +7,11 @@
 
 #include "config/node.hpp"
 
+namespace rehearse::config {
+template <class Owner>
+class Keys;
+}
+
 namespace rehearse::workloads {
 
 enum class Activation { gelu, swiglu, geglu, relu2 };
@@ -47,6 +52,9 @@ struct Model {
   [[nodiscard]] bool has_experts(int layer) const { return moe && moe->has_experts(layer < layers ? layer : layers - 1); }
   [[nodiscard]] bool gated() const { return activation == Activation::swiglu || activation == Activation::geglu; }
 };
+
+// The keys of a model document.
+[[nodiscard]] const config::Keys<Model>& model_keys();
 
 // Reads and checks a model document; {hf: path} reads a HuggingFace config.json (relative to the document's folder). Throws InputError.
 [[nodiscard]] Model read_model(const config::Node& node, const std::string& name);

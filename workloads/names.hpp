@@ -1,43 +1,12 @@
 // The words by which the files call the choices of a model and a plan.
 #pragma once
 
-#include <initializer_list>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "config/node.hpp"
+#include "config/names.hpp"
 #include "workloads/plan.hpp"
 
 namespace rehearse::workloads {
 
-template <class Choice>
-class Names {
- public:
-  Names(std::initializer_list<std::pair<std::string_view, Choice>> all) : all_(all) {}
-
-  // The choice that a scalar names; refuses other words, listing the known ones.
-  [[nodiscard]] Choice read(const config::Node& node) const {
-    std::vector<std::string> words;
-    for (const auto& [word, choice] : all_) words.emplace_back(word);
-    const std::string text = node.as_choice(words);
-    for (const auto& [word, choice] : all_) {
-      if (word == text) return choice;
-    }
-    node.fail("unknown choice");
-  }
-
-  [[nodiscard]] std::string_view of(Choice wanted) const {
-    for (const auto& [word, choice] : all_) {
-      if (choice == wanted) return word;
-    }
-    return "";
-  }
-
- private:
-  std::vector<std::pair<std::string_view, Choice>> all_;
-};
+using config::Names;
 
 inline const Names<Activation> activations{
     {"gelu", Activation::gelu}, {"swiglu", Activation::swiglu}, {"geglu", Activation::geglu}, {"relu2", Activation::relu2}};

@@ -7,7 +7,7 @@
 
 #include "config/quantity.hpp"
 #include "sim/cli/number.hpp"
-#include "sim/job/sections.hpp"
+#include "sim/job/limits.hpp"
 #include "workloads/collective.hpp"
 
 namespace rehearse::cli {

@@ -31,10 +31,9 @@ Exit within_tolerance(double difference, double tolerance) {
   return Exit::answer_is_no;
 }
 
-std::vector<sim::FeatureEffect> run_features(JobOptions& options, const sim::Job& job) {
+std::vector<sim::FeatureEffect> run_features(const sim::Job& job) {
   ProgressBar bar("features");
-  return sim::effects_of_features(
-      job, [&](const sim::Settings& settings) { return options.load(settings); }, [&](double share) { bar.update(share); });
+  return sim::effects_of_features(job, [&](double share) { bar.update(share); });
 }
 
 struct CompareOptions {
@@ -76,7 +75,7 @@ Exit compare(CompareOptions& all) {
   }
   warn_of_shortage(job);
   std::vector<sim::FeatureEffect> effects;
-  if (all.features) effects = run_features(options, job);
+  if (all.features) effects = run_features(job);
   const sim::Comparison comparison = run_comparison(job);
   options.deliver({.job = sim::summary_of(job),
                    .results = {&comparison.analytic, &comparison.simulated, &comparison.critical},

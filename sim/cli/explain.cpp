@@ -9,7 +9,7 @@ namespace {
 
 Exit explain(JobOptions& options) {
   const sim::Job job = options.load();
-  const sim::Explanation explanation = sim::explain(job, [&](const sim::Settings& settings) { return options.load(settings); });
+  const sim::Explanation explanation = sim::explain(job);
   options.deliver({.job = sim::summary_of(job), .results = {&explanation.now}, .explanation = &explanation});
   return fit_verdict({&explanation.now});
 }

@@ -12,7 +12,7 @@
 #include "sim/cli/set_option.hpp"
 #include "sim/cli/terminal.hpp"
 #include "sim/engine/lone_collective.hpp"
-#include "sim/job/resolved.hpp"
+#include "sim/memory/tune_chunks.hpp"
 
 namespace rehearse::cli {
 std::shared_ptr<JobOptions> JobOptions::declare(CLI::App& app) {
@@ -51,7 +51,7 @@ sim::Job JobOptions::load(const std::vector<std::pair<std::string, std::string>>
   if (!scenario_.empty()) request.sets.emplace_back("faults", config::yaml_text(scenario_));
   if (!scenario_.empty() || !scenario_at_.empty()) request.faults.push_back("scenario at " + (scenario_at_.empty() ? "0 s" : scenario_at_));
   if (!seed_.empty()) request.seed = parse_seed(seed_);
-  return sim::load_job(request);
+  return sim::tuned(sim::load_job(request));
 }
 
 bool JobOptions::names_cluster() const {

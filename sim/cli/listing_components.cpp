@@ -1,7 +1,7 @@
 // Components of the program that a job chooses by name.
 #include "sim/cli/listing.hpp"
 #include "sim/faults/fault_source.hpp"
-#include "sim/wholejob/policy.hpp"
+#include "sim/job/recovery_policy.hpp"
 #include "workloads/collective.hpp"
 #include "workloads/schedule.hpp"
 

@@ -11,8 +11,9 @@
 #include "sim/cli/fabric_text.hpp"
 #include "sim/cli/number.hpp"
 #include "sim/cli/terminal.hpp"
+#include "sim/cost/gpu.hpp"
+#include "sim/job/limits.hpp"
 #include "sim/job/parts.hpp"
-#include "sim/job/sections.hpp"
 #include "sim/report/whole_file.hpp"
 
 namespace rehearse::cli {

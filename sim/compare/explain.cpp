@@ -9,6 +9,8 @@
 
 #include "config/input_error.hpp"
 #include "sim/analytic/predict.hpp"
+#include "sim/job/job_keys.hpp"
+#include "sim/memory/tune_chunks.hpp"
 #include "workloads/names.hpp"
 #include "workloads/schedule.hpp"
 #include "workloads/stage_program.hpp"
@@ -20,51 +22,20 @@ constexpr double nothing = 1e-9;  // of a step or a peak: rounding of another or
 
 struct Choice {
   std::string key;
-  std::vector<std::string> values;
+  std::vector<std::string> values;  // the first: without the feature
 };
 
-// Features of the job format that are a choice on their own; overlap.tp comes with its number of pieces.
+// The features of the job format that are a choice on their own.
 const std::vector<Choice>& choices() {
-  static const std::vector<Choice> all{
-      {"recompute", {"none", "selective", "full"}},
-      {"optimizer.sharding", {"none", "zero1", "zero2", "zero3"}},
-      {"optimizer.device", {"gpu", "cpu"}},
-      {"offload.activations", {"false", "true"}},
-      {"attention", {"flash", "unfused"}},
-      {"parallel.sp", {"false", "true"}},
-      {"overlap.tp", {"false", "true"}},
-      {"overlap.cp", {"false", "true"}},
-      {"parallel.cp_comm", {"ring", "all-gather", "all-to-all"}},
-      {"overlap.ep", {"false", "true"}},
-      {"overlap.pp", {"false", "true"}},
-      {"overlap.dp_gradients", {"false", "true"}},
-      {"overlap.dp_parameters", {"false", "true"}},
-      {"cuda_graphs", {"false", "true"}},
-  };
+  static const std::vector<Choice> all = [] {
+    std::vector<Choice> found;
+    const config::Shape shape = job_shape();
+    for (const config::Place& place : all_places(shape)) {
+      if (place.parameter->feature) found.push_back({place.path, words_of(place.parameter->shape)});
+    }
+    return found;
+  }();
   return all;
-}
-
-// As it is written on one line.
-std::string one_line(const config::Node& node) {
-  if (node.is_scalar()) return node.as_string();
-  std::vector<std::string> parts;
-  if (node.is_map()) {
-    for (const std::string& key : node.keys()) parts.push_back(key + ": " + one_line(node.at(key)));
-    return fmt::format("{{{}}}", fmt::join(parts, ", "));
-  }
-  for (const config::Node& item : node.items()) parts.push_back(one_line(item));
-  return fmt::format("[{}]", fmt::join(parts, ", "));
-}
-
-// The value at a dotted path of the resolved job; "" when there is none.
-std::string value_at(const config::Node& resolved, std::string_view path) {
-  std::optional<config::Node> node = resolved;
-  while (node && !path.empty()) {
-    const std::size_t dot = path.find('.');
-    node = node->is_map() ? node->find(path.substr(0, dot)) : std::nullopt;
-    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
-  }
-  return node ? one_line(*node) : "";
 }
 
 constexpr const char* shard_group = "optimizer.shard_group";
@@ -107,7 +78,7 @@ void add_schedules(const Job& job, std::vector<Settings>& all) {
 // Each module of the model alone; core attention alone is `selective`.
 void add_modules(const Job& job, std::vector<Settings>& all) {
   using enum workloads::RecomputeModule;
-  const std::string now = value_at(job.resolved, "recompute");
+  const std::string now = job.resolved.value("recompute");
   for (const workloads::RecomputeModule module : {layernorm, mla_up_proj, mlp, moe_act, shared_experts}) {
     const std::string alone = fmt::format("{{modules: [{}]}}", workloads::recompute_modules.of(module));
     if (workloads::has_module(job.workload.model, module) && alone != now) all.push_back({{"recompute", alone}});
@@ -117,7 +88,7 @@ void add_modules(const Job& job, std::vector<Settings>& all) {
 std::vector<Settings> alternatives(const Job& job) {
   std::vector<Settings> all;
   for (const Choice& choice : choices()) {
-    const std::string now = value_at(job.resolved, choice.key);
+    const std::string now = job.resolved.value(choice.key);
     for (const std::string& value : choice.values) {
       if (value != now) all.push_back({{choice.key, value}});
     }
@@ -125,14 +96,6 @@ std::vector<Settings> alternatives(const Job& job) {
   add_modules(job, all);
   add_schedules(job, all);
   return all;
-}
-
-// The complaint without its position.
-std::string complaint(const config::InputError& error) {
-  const std::string text = error.what();
-  const std::size_t start = text.find("error: ");
-  const std::string message = start == std::string::npos ? text : text.substr(start + 7);
-  return message.substr(0, message.find('\n'));
 }
 
 double peak_of(const StepResult& result) {
@@ -151,7 +114,7 @@ void measure(const Job& job, FeatureSwitch& feature) {
 std::vector<Settings> without_each(const Job& job) {
   std::vector<Settings> all;
   for (const Choice& choice : choices()) {
-    const std::string now = value_at(job.resolved, choice.key);
+    const std::string now = job.resolved.value(choice.key);
     if (now != choice.values.front()) all.push_back({{choice.key, choice.values.front()}});
   }
   if (job.workload.schedule != "1f1b") {
@@ -165,22 +128,22 @@ bool same(double a, double b) { return std::abs(a - b) <= nothing * std::max(a, 
 
 }  // namespace
 
-Explanation explain(const Job& job, const std::function<Job(const Settings&)>& with) {
+Explanation explain(const Job& job) {
   Explanation explanation{.now = predict(job), .switches = {}, .idle = {}, .refused = {}};
   FeatureSwitch now;
   measure(job, now);
   for (Settings& settings : alternatives(job)) {
     FeatureSwitch feature;
     feature.feature = settings.front().first;
-    feature.from = value_at(job.resolved, feature.feature);
+    feature.from = job.resolved.value(feature.feature);
     if (feature.feature == "schedule" && settings.size() > 1 && settings[1].first == "parallel.vpp")
       feature.from += fmt::format(", parallel.vpp {}", job.workload.parallel.vpp);
     feature.to = shown(settings);
     feature.settings = std::move(settings);
     try {
-      measure(with(feature.settings), feature);
+      measure(tuned(with_settings(job, feature.settings)), feature);
     } catch (const config::InputError& error) {
-      feature.refusal = complaint(error);
+      feature.refusal = error.message();
     }
     const bool changes = !same(feature.step_s, now.step_s) || !same(feature.peak_bytes, now.peak_bytes);
     std::vector<FeatureSwitch>& list = !feature.possible() ? explanation.refused : changes ? explanation.switches : explanation.idle;
@@ -190,7 +153,7 @@ Explanation explain(const Job& job, const std::function<Job(const Settings&)>& w
   return explanation;
 }
 
-std::vector<FeatureEffect> effects_of_features(const Job& job, const Variant& with, const Progress& progress) {
+std::vector<FeatureEffect> effects_of_features(const Job& job, const Progress& progress) {
   std::vector<FeatureEffect> effects;
   const StepResult analytic = predict(job);
   const StepResult simulated = simulate_in_child(job);
@@ -199,14 +162,14 @@ std::vector<FeatureEffect> effects_of_features(const Job& job, const Variant& wi
     if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(variants.size() + 1));
     std::optional<Job> other;
     try {
-      other = with(variants[i]);
+      other = tuned(with_settings(job, variants[i]));
     } catch (const config::InputError&) {
       continue;  // others depend on it
     }
     const StepResult predicted = predict(*other);
     const StepResult executed = simulate_in_child(*other);
     const std::string& key = variants[i].front().first;
-    effects.push_back({key, value_at(job.resolved, key), shown(variants[i]), analytic.step_s - predicted.step_s,
+    effects.push_back({key, job.resolved.value(key), shown(variants[i]), analytic.step_s - predicted.step_s,
                        simulated.step_s - executed.step_s, peak_of(analytic) - peak_of(predicted), peak_of(simulated) - peak_of(executed)});
   }
   return effects;

@@ -1,9 +1,7 @@
 // What switching each feature of a job would change, by formula (equation 16, one optimisation at a time).
 #pragma once
 
-#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sim/engine/simulate.hpp"
@@ -11,8 +9,6 @@
 #include "sim/result.hpp"
 
 namespace rehearse::sim {
-
-using Settings = std::vector<std::pair<std::string, std::string>>;  // key and value, as --set takes them
 
 struct FeatureSwitch {
   Settings settings;    // what to set
@@ -33,10 +29,7 @@ struct Explanation {
   std::vector<FeatureSwitch> refused;
 };
 
-// Loads the job with settings beside its own; throws config::InputError when they do not go together.
-using Variant = std::function<Job(const Settings&)>;
-
-[[nodiscard]] Explanation explain(const Job& job, const Variant& with);
+[[nodiscard]] Explanation explain(const Job& job);
 
 // What a feature that the job uses does to it: the job minus the job without the feature, by formula and on the timeline. Bytes: of the
 // fullest GPU's need.
@@ -48,6 +41,6 @@ struct FeatureEffect {
 
 // One per feature that is switched on and can be left out alone. Simulates the job and each variant in child processes: call it before this
 // process simulates anything itself.
-[[nodiscard]] std::vector<FeatureEffect> effects_of_features(const Job& job, const Variant& with, const Progress& progress = {});
+[[nodiscard]] std::vector<FeatureEffect> effects_of_features(const Job& job, const Progress& progress = {});
 
 }  // namespace rehearse::sim

@@ -28,6 +28,7 @@ class CostModelFactory {
 
 using CostModelRegistry = config::Registry<CostModelFactory>;
 
+[[nodiscard]] config::Shape efficiency_shape();
 // The table of models of a GPU file: its `efficiency` mapping.
 [[nodiscard]] std::shared_ptr<const CostModel> read_efficiency(const config::Node& node, const Gpu& gpu);
 

@@ -17,13 +17,14 @@ struct ClassName {
   OperatorClass cls;
   const char* name;
   bool computes;  // has a line per precision; the others only move memory
+  bool required;
 };
-constexpr std::array<ClassName, 6> class_names{{{OperatorClass::gemm, "gemm", true},
-                                                {OperatorClass::attention, "attention", true},
-                                                {OperatorClass::memory_bound, "memory_bound", false},
-                                                {OperatorClass::embedding, "embedding", false},
-                                                {OperatorClass::loss, "loss", false},
-                                                {OperatorClass::optimizer, "optimizer", false}}};
+constexpr std::array<ClassName, 6> class_names{{{OperatorClass::gemm, "gemm", true, true},
+                                                {OperatorClass::attention, "attention", true, true},
+                                                {OperatorClass::memory_bound, "memory_bound", false, true},
+                                                {OperatorClass::embedding, "embedding", false, false},
+                                                {OperatorClass::loss, "loss", false, false},
+                                                {OperatorClass::optimizer, "optimizer", false, false}}};
 
 const ClassName& description_of(OperatorClass cls) { return *std::ranges::find(class_names, cls, &ClassName::cls); }
 
@@ -91,11 +92,27 @@ void read_stand_ins(Table& table, const config::Node& node, OperatorClass cls, c
 
 }  // namespace
 
+config::Shape efficiency_shape() {
+  using config::Shape;
+  const Shape model{.kind = Shape::Kind::mapping,
+                    .keys = {{"model", {.kind = Shape::Kind::choice, .choices = CostModelRegistry::names()}, true, "", "Which formula."},
+                             {"*", {}, false, "", "Its parameters (platform-formats.md)."}}};
+  Shape by_precision{.kind = Shape::Kind::mapping};
+  for (const std::string& name : precision_names()) by_precision.keys.push_back({name, model, false, "", ""});
+  Shape shape{.kind = Shape::Kind::mapping};
+  for (const ClassName& description : class_names) {
+    shape.keys.push_back({description.name, description.computes ? by_precision : model, description.required, "", ""});
+  }
+  return shape;
+}
+
 std::shared_ptr<const CostModel> read_efficiency(const config::Node& node, const Gpu& gpu) {
   std::vector<std::string> known;
   for (const ClassName& description : class_names) known.emplace_back(description.name);
   node.allow_keys(known);
-  for (const char* required : {"gemm", "attention", "memory_bound"}) static_cast<void>(node.at(required));
+  for (const ClassName& description : class_names) {
+    if (description.required) static_cast<void>(node.at(description.name));
+  }
   auto table = std::make_shared<Table>(gpu.name);
   for (const ClassName& description : class_names) {
     const auto entry = node.find(description.name);

@@ -1,6 +1,7 @@
 // Reading platforms/gpus/*.yaml.
 #include "sim/cost/gpu.hpp"
 
+#include "config/keys.hpp"
 #include "sim/cost/cost_model.hpp"
 #include "sim/cost/precision_names.hpp"
 
@@ -8,58 +9,126 @@ namespace rehearse::sim {
 namespace {
 
 using config::Dimension;
+using config::Key;
+using config::Keys;
+using config::Node;
+using config::Shape;
 
-void read_peaks(Gpu& gpu, const config::Node& node) {
-  node.allow_keys(precision_names());
-  for (const std::string& key : node.keys()) {
-    gpu.peak_flops_per_s[*precision_of(key)] = node.at(key).as_quantity(Dimension::compute_rate, 1e9);
-  }
+const Keys<Gpu>& peak_keys() {
+  static const Keys<Gpu> keys([] {
+    std::vector<Key<Gpu>> all;
+    for (const std::string& name : precision_names()) {
+      const auto form = config::quantity(Dimension::compute_rate, 1e9);
+      all.emplace_back(
+          name, form.shape, [=](const Node& node, Gpu& gpu) { gpu.peak_flops_per_s[*precision_of(name)] = form.read(node); },
+          std::function<Node(const Gpu&)>(), "Dense.");
+    }
+    return all;
+  }());
+  return keys;
+}
+
+void read_peaks(const Node& node, Gpu& gpu) {
+  peak_keys().read(node, gpu);
   if (gpu.peak_flops_per_s.empty()) node.fail_at_key("at least one precision is needed", "write for example peak: {bf16: 312 TFLOP/s}");
 }
 
 // >= 1: both sides can only be slowed down by sharing.
-double stretch(const config::Node& node, const char* key) {
-  const auto value = node.find(key);
-  return value ? value->as_number(1, 100) : 1;
+const Keys<ContentionPair>& pair_keys() {
+  using K = Key<ContentionPair>;
+  static const Keys<ContentionPair> keys{
+      K("alpha", &ContentionPair::alpha, config::number(1, 100), "The computation takes so many times as long meanwhile."),
+      K("beta", &ContentionPair::beta, config::number(1, 100), "The communication takes so many times as long meanwhile."),
+  };
+  return keys;
 }
 
-void read_contention(Gpu& gpu, const config::Node& node) {
-  node.allow_keys({"tp", "cp", "ep", "pp", "dp", "offload"});
-  for (const std::string& key : node.keys()) {
-    const config::Node pair = node.at(key);
-    pair.allow_keys({"alpha", "beta"});
-    gpu.contention[key] = {stretch(pair, "alpha"), stretch(pair, "beta")};
-  }
+const Keys<Gpu>& contention_keys() {
+  static const Keys<Gpu> keys([] {
+    std::vector<Key<Gpu>> all;
+    for (const char* name : {"tp", "cp", "ep", "pp", "dp", "offload"}) {
+      all.emplace_back(
+          name, pair_keys().shape(), [name](const Node& node, Gpu& gpu) { gpu.contention[name] = mapping(pair_keys()).read(node); },
+          std::function<Node(const Gpu&)>(), "");
+    }
+    return all;
+  }());
+  return keys;
 }
 
 // flash: {1: {64: 0.57, 128: 0.44}}: generation, head dimension, share of the attention line.
-void read_flash(Gpu& gpu, const config::Node& node) {
-  node.allow_keys({"1", "2", "3"});
-  for (const std::string& generation : node.keys()) {
-    const config::Node by_head = node.at(generation);
-    by_head.allow_keys({"32", "64", "96", "128", "192", "256"});
-    auto& shares = gpu.flash_share[std::stoi(generation)];
-    for (const std::string& head_dim : by_head.keys()) shares[std::stoi(head_dim)] = by_head.at(head_dim).as_number(1e-3, 1);
-    if (shares.empty()) by_head.fail_at_key("a head dimension is missing", "write for example 2: {64: 0.7, 128: 0.65}");
-  }
+using Shares = std::map<int, double>;
+
+const Keys<Shares>& flash_share_keys() {
+  static const Keys<Shares> keys([] {
+    std::vector<Key<Shares>> all;
+    for (const int head_dim : {32, 64, 96, 128, 192, 256}) {
+      const auto form = config::number(1e-3, 1);
+      all.emplace_back(
+          std::to_string(head_dim), form.shape, [=](const Node& node, Shares& shares) { shares[head_dim] = form.read(node); },
+          std::function<Node(const Shares&)>(), "Of a kernel for this head dimension.");
+    }
+    return all;
+  }());
+  return keys;
+}
+
+const Keys<Gpu>& flash_keys() {
+  static const Keys<Gpu> keys([] {
+    std::vector<Key<Gpu>> all;
+    for (const int generation : {1, 2, 3}) {
+      const auto read = [=](const Node& node, Gpu& gpu) {
+        Shares& shares = gpu.flash_share[generation];
+        flash_share_keys().read(node, shares);
+        if (shares.empty()) node.fail_at_key("a head dimension is missing", "write for example 2: {64: 0.7, 128: 0.65}");
+      };
+      all.emplace_back(std::to_string(generation), flash_share_keys().shape(), read, std::function<Node(const Gpu&)>(), "");
+    }
+    return all;
+  }());
+  return keys;
+}
+
+config::Form<double> launch_form() {
+  return config::quantity(Dimension::time).checked([](const Node& node, double seconds) {
+    if (seconds > 1) node.fail("a launch above 1 s", "launches are microseconds: write 3 us");
+  });
+}
+
+const Keys<Gpu>& gpu_keys() {
+  using K = Key<Gpu>;
+  static const Keys<Gpu> keys{
+      K(
+          "source", config::text().shape, [](const Node& node, Gpu&) { static_cast<void>(node.as_string()); }, {},
+          "Where the numbers come from.")
+          .required(),
+      K("memory", &Gpu::memory_bytes, config::quantity(Dimension::bytes, 1e6), "Its size.").required(),
+      K("memory_bandwidth", &Gpu::memory_bytes_per_s, config::quantity(Dimension::bandwidth, 1e6), "By the data sheet.").required(),
+      K("power_limit", &Gpu::power_limit_w, config::quantity(Dimension::power, 1), "By the data sheet.").required(),
+      K("launch", &Gpu::launch_s, launch_form(), "Host time of one bare kernel launch.").required(),
+      K("peak", peak_keys().shape(), read_peaks, {}, "By precision.").required(),
+      K(
+          "contention", contention_keys().shape(), [](const Node& node, Gpu& gpu) { contention_keys().read(node, gpu); }, {},
+          "By class of communication: what it and computation cost each other."),
+      K(
+          "efficiency", efficiency_shape(), [](const Node& node, Gpu& gpu) { gpu.cost = read_efficiency(node, gpu); }, {},
+          "By class of operators, and precision: how their time follows from their shape.")
+          .required(),
+      K(
+          "flash", flash_keys().shape(), [](const Node& node, Gpu& gpu) { flash_keys().read(node, gpu); }, {},
+          "Older generations of flash attention: shares of the attention line by head dimension."),
+  };
+  return keys;
 }
 
 }  // namespace
 
-Gpu read_gpu(const config::Node& node, const std::string& name) {
-  node.allow_keys({"source", "memory", "memory_bandwidth", "power_limit", "launch", "peak", "contention", "efficiency", "flash"});
+Shape gpu_shape() { return gpu_keys().shape(); }
+
+Gpu read_gpu(const Node& node, const std::string& name) {
   Gpu gpu;
   gpu.name = name;
-  static_cast<void>(node.at("source").as_string());
-  gpu.memory_bytes = node.at("memory").as_quantity(Dimension::bytes, 1e6);
-  gpu.memory_bytes_per_s = node.at("memory_bandwidth").as_quantity(Dimension::bandwidth, 1e6);
-  gpu.power_limit_w = node.at("power_limit").as_quantity(Dimension::power, 1);
-  gpu.launch_s = node.at("launch").as_quantity(Dimension::time);
-  if (gpu.launch_s > 1) node.at("launch").fail("a launch above 1 s", "launches are microseconds: write 3 us");
-  read_peaks(gpu, node.at("peak"));
-  if (const auto contention = node.find("contention")) read_contention(gpu, *contention);
-  if (const auto flash = node.find("flash")) read_flash(gpu, *flash);
-  gpu.cost = read_efficiency(node.at("efficiency"), gpu);
+  gpu_keys().read(node, gpu);
   return gpu;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/node.hpp"
+#include "config/shape.hpp"
 #include "workloads/collective.hpp"
 #include "workloads/operators.hpp"
 #include "workloads/unit_memory.hpp"
@@ -71,7 +72,8 @@ class CostModel {
 
 [[nodiscard]] Gpu read_gpu(const config::Node& node, const std::string& name);
 [[nodiscard]] Software read_software(const config::Node& node, const std::string& name);
-[[nodiscard]] MemoryOverhead read_memory_overhead(const config::Node& node);
+[[nodiscard]] config::Shape gpu_shape();
+[[nodiscard]] config::Shape software_shape();
 
 // The stack's fusions as workloads take them: `workload.fusions = kernel_fusions(software)`.
 [[nodiscard]] workloads::KernelFusions kernel_fusions(const Software& software);

@@ -1,119 +1,154 @@
-// Reading platforms/software/*.yaml, and the price of an operator under a stack.
+// The keys of platforms/software/*.yaml.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
+#include "config/keys.hpp"
 #include "sim/cost/gpu.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using config::Dimension;
+using config::Key;
+using config::Keys;
+using config::Node;
+using config::truth;
+using config::whole;
 using workloads::KernelFusions;
+using workloads::PassKernels;
+
+constexpr int most_kernels = 10'000;
 
 struct Fusion {
   const char* name;
   bool KernelFusions::*field;
+  const char* means;
 };
-constexpr std::array<Fusion, 8> all_fusions{{{"softmax", &KernelFusions::softmax},
-                                             {"norm", &KernelFusions::norm},
-                                             {"activation", &KernelFusions::activation},
-                                             {"dropout_add", &KernelFusions::dropout_add},
-                                             {"rope", &KernelFusions::rope},
-                                             {"cross_entropy", &KernelFusions::cross_entropy},
-                                             {"gradient_accumulation", &KernelFusions::gradient_accumulation},
-                                             {"optimizer", &KernelFusions::optimizer}}};
+constexpr std::array<Fusion, 8> all_fusions{
+    {{"softmax", &KernelFusions::softmax, "Unfused attention: scale, mask and softmax in one kernel."},
+     {"norm", &KernelFusions::norm, "RMSNorm in one kernel."},
+     {"activation", &KernelFusions::activation, "Bias and activation, or gate and product, in one kernel."},
+     {"dropout_add", &KernelFusions::dropout_add, "Bias, dropout and residual in one kernel."},
+     {"rope", &KernelFusions::rope, "Rotary embedding in one kernel."},
+     {"cross_entropy", &KernelFusions::cross_entropy, "Vocabulary-parallel loss without fp32 intermediates."},
+     {"gradient_accumulation", &KernelFusions::gradient_accumulation, "Products of weight gradients add into the gradient buffer."},
+     {"optimizer", &KernelFusions::optimizer, "The whole update in one pass."}}};
 
 // What a stack does with experts; left out it is as KernelFusions has it.
 constexpr std::array<Fusion, 2> expert_habits{
-    {{"grouped_gemm", &KernelFusions::grouped_gemm}, {"low_precision_dispatch", &KernelFusions::low_precision_dispatch}}};
+    {{"grouped_gemm", &KernelFusions::grouped_gemm, "One kernel for all of a rank's experts."},
+     {"low_precision_dispatch", &KernelFusions::low_precision_dispatch, "8-bit layers: tokens travel to their experts in 8 bits."}}};
 
-std::map<std::string, bool> read_fusions(const config::Node& node) {
-  std::vector<std::string> known;
-  for (const Fusion& fusion : all_fusions) known.emplace_back(fusion.name);
-  node.allow_keys(known);
-  std::map<std::string, bool> fusions;
-  for (const std::string& name : known) fusions[name] = node.at(name).as_bool();
-  return fusions;
+Key<Software> fusion_key(const Fusion& fusion) {
+  return Key<Software>(
+      fusion.name, truth().shape, [name = fusion.name](const Node& node, Software& software) { software.fusions[name] = node.as_bool(); },
+      {}, fusion.means);
 }
 
-constexpr int most_kernels = 10'000;
-
-void read_kernels(const config::Node& experts, const char* key, workloads::PassKernels& kernels) {
-  const auto node = experts.find(key);
-  if (!node) return;
-  node->allow_keys({"forward", "backward"});
-  kernels.forward = static_cast<int>(node->at("forward").as_int(0, most_kernels));
-  kernels.backward = static_cast<int>(node->at("backward").as_int(0, most_kernels));
+const Keys<Software>& fusion_keys() {
+  static const Keys<Software> keys([] {
+    std::vector<Key<Software>> all;
+    for (const Fusion& fusion : all_fusions) all.push_back(fusion_key(fusion).required());
+    return all;
+  }());
+  return keys;
 }
 
-void read_experts(const config::Node& node, Software& software) {
-  node.allow_keys({"grouped_gemm", "low_precision_dispatch", "routing_kernels", "permutation_kernels", "pairing_kernels"});
-  for (const Fusion& habit : expert_habits) {
-    if (const auto value = node.find(habit.name)) software.fusions[habit.name] = value->as_bool();
-  }
-  read_kernels(node, "routing_kernels", software.routing_kernels);
-  read_kernels(node, "permutation_kernels", software.permutation_kernels);
-  read_kernels(node, "pairing_kernels", software.pairing_kernels);
+const Keys<PassKernels>& pass_keys() {
+  using K = Key<PassKernels>;
+  static const Keys<PassKernels> keys{
+      K("forward", &PassKernels::forward, whole(0, most_kernels), "In forward.").required(),
+      K("backward", &PassKernels::backward, whole(0, most_kernels), "In backward.").required(),
+  };
+  return keys;
 }
 
-// What the stack's generation of flash attention reaches of the GPU's attention line. A head takes the kernel of the next larger dimension.
-double flash_share(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
-  const auto generation = gpu.flash_share.find(software.flash);
-  if (op.cls != workloads::OperatorClass::attention || generation == gpu.flash_share.end()) return 1;
-  const auto kernel = generation->second.lower_bound(static_cast<int>(op.head_dim));
-  return kernel == generation->second.end() ? generation->second.rbegin()->second : kernel->second;
+const Keys<Software>& experts_keys() {
+  using K = Key<Software>;
+  const auto habit = [](const Fusion& fusion) { return fusion_key(fusion).otherwise(KernelFusions{}.*fusion.field ? "true" : "false"); };
+  static const Keys<Software> keys{
+      habit(expert_habits[0]),
+      habit(expert_habits[1]),
+      K("routing_kernels", &Software::routing_kernels, mapping(pass_keys()), "What the host issues to route a layer's tokens."),
+      K("permutation_kernels", &Software::permutation_kernels, mapping(pass_keys()),
+        "For each of the two permutations around the all-to-all."),
+      K("pairing_kernels", &Software::pairing_kernels, mapping(pass_keys()), "For each piece of a layer with overlap.ep."),
+  };
+  return keys;
 }
 
-// Neither hides the other whole: the host gets ahead over long kernels and falls behind over short ones. 4 fits vTrain's runs on one node
-// (7.1 % mean error; 7.3 % with 8, 7.5 % with the larger of both).
-constexpr double queue_knee = 4;
-
-double host_s(const Gpu& gpu, const Software& software) { return software.replays_graphs ? 0 : gpu.launch_s + software.issue_s; }
-
-struct Share {
-  double device_s = 0;
-  int kernels = 0;
-};
-
-Share share_of(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators) {
-  Share share;
-  for (const workloads::Operator& op : operators) {
-    share.kernels += op.kernels;
-    if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
-    share.device_s += gpu.cost->seconds(op) / flash_share(gpu, software, op) + software.launch_s * op.kernels;
-  }
-  return share;
+config::Form<std::vector<std::string>> collectives_form() {
+  return list_of(config::word(workloads::CollectiveRegistry::names())).checked([](const Node& node, const std::vector<std::string>& names) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const bool twice = std::count(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) > 0;
+      if (twice) node.items()[i].fail("collective '" + names[i] + "' is listed twice");
+    }
+    if (std::ranges::find(names, "ring") == names.end()) node.fail("a communication library without 'ring'", "ring serves every group");
+  });
 }
 
-std::vector<std::string> read_collectives(const config::Node& node) {
-  std::vector<std::string> names;
-  for (const config::Node& item : node.items()) {
-    names.push_back(item.as_choice(workloads::CollectiveRegistry::names()));
-    if (std::ranges::count(names, names.back()) > 1) item.fail("collective '" + names.back() + "' is listed twice");
-  }
-  if (std::ranges::find(names, "ring") == names.end()) node.fail("a communication library without 'ring'", "ring serves every group");
-  return names;
+const Keys<MemoryOverhead>& memory_keys() {
+  using Memory = MemoryOverhead;
+  using Habits = workloads::MemoryHabits;
+  using K = Key<Memory>;
+  const auto habit = [](auto Habits::*field) {
+    return [field](auto& memory) -> auto& { return memory.habits.*field; };
+  };
+  static const Keys<Memory> keys{
+      K("context", &Memory::context_bytes, config::quantity(Dimension::bytes), "CUDA context and the libraries' workspaces.").required(),
+      K("communicator", &Memory::communicator_bytes, config::quantity(Dimension::bytes), "NCCL's buffers, per communicator.").required(),
+      K("fragmentation", &Memory::fragmentation, config::number(0, 1),
+        "What the allocator holds beyond the tensors' peak, as a share of it.")
+          .required(),
+      K("buckets", habit(&Habits::bucket_bytes), config::quantity(Dimension::bytes),
+        "Buffers in which gradients are reduced and weights gathered, kept for good, with ZeRO.")
+          .required(),
+      K("gradient_placeholders", habit(&Habits::gradient_placeholders), truth(),
+        "The weight-gradient product adds into the buffer and hands autograd an empty tensor instead.")
+          .required(),
+      K("half_gradients", habit(&Habits::half_gradients), truth(), "Gradients stay in the weights' type as autograd makes them.")
+          .required(),
+      K("sharded_master", habit(&Habits::sharded_master), truth(), "ZeRO-3: the shard of the weights is their master copy.").required(),
+  };
+  return keys;
+}
+
+const Keys<Software>& software_keys() {
+  using K = Key<Software>;
+  const auto time = [] { return config::quantity(Dimension::time); };
+  static const Keys<Software> keys{
+      K(
+          "source", config::text().shape, [](const Node& node, Software&) { static_cast<void>(node.as_string()); }, {},
+          "Where the numbers come from.")
+          .required(),
+      K(
+          "fusions", fusion_keys().shape(), [](const Node& node, Software& software) { fusion_keys().read(node, software); }, {},
+          "Kernels that it fuses.")
+          .required(),
+      K(
+          "experts", experts_keys().shape(), [](const Node& node, Software& software) { experts_keys().read(node, software); }, {},
+          "What it does with experts."),
+      K("launch", &Software::launch_s, time(), "Per kernel, the gap between dependent kernels on the GPU.").required(),
+      K("issue", &Software::issue_s, time(), "Per kernel on the host, on top of the driver's launch.").required(),
+      K("step", &Software::step_s, time(), "Per step: data loading, logging, host work that nothing hides.").required(),
+      K("collectives", &Software::collectives, collectives_form(), "Algorithms that its communication library has."),
+      K("flash", &Software::flash, whole(1, 3), "Generation of its flash-attention kernels."),
+      K("early_stop", &Software::early_stop, truth(), "Recomputation ends with the last tensor that backward reads."),
+      K("zero3_by_tensor", &Software::zero3_by_tensor, truth(),
+        "ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing."),
+      K("memory", &Software::memory, mapping(memory_keys()), "Device memory beside the model's tensors."),
+  };
+  return keys;
 }
 
 }  // namespace
 
-Software read_software(const config::Node& node, const std::string& name) {
-  node.allow_keys(
-      {"source", "fusions", "experts", "launch", "issue", "step", "collectives", "flash", "early_stop", "zero3_by_tensor", "memory"});
+config::Shape software_shape() { return software_keys().shape(); }
+
+Software read_software(const Node& node, const std::string& name) {
   Software software;
   software.name = name;
-  static_cast<void>(node.at("source").as_string());
-  software.fusions = read_fusions(node.at("fusions"));
-  if (const auto experts = node.find("experts")) read_experts(*experts, software);
-  software.launch_s = node.at("launch").as_quantity(Dimension::time);
-  software.issue_s = node.at("issue").as_quantity(Dimension::time);
-  software.step_s = node.at("step").as_quantity(Dimension::time);
-  if (const auto collectives = node.find("collectives")) software.collectives = read_collectives(*collectives);
-  if (const auto memory = node.find("memory")) software.memory = read_memory_overhead(*memory);
-  if (const auto by_tensor = node.find("zero3_by_tensor")) software.zero3_by_tensor = by_tensor->as_bool();
-  if (const auto stop = node.find("early_stop")) software.early_stop = stop->as_bool();
-  if (const auto flash = node.find("flash")) software.flash = static_cast<int>(flash->as_int(1, 3));
+  software_keys().read(node, software);
   return software;
 }
 
@@ -128,19 +163,6 @@ KernelFusions kernel_fusions(const Software& software) {
   fusions.permutation_kernels = software.permutation_kernels;
   fusions.pairing_kernels = software.pairing_kernels;
   return fusions;
-}
-
-double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
-  const Share share = share_of(gpu, software, {&op, 1});
-  return std::max(share.device_s, share.kernels * host_s(gpu, software));
-}
-
-double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
-                      std::span<const workloads::Operator> queue, double others_s, int others) {
-  const Share mine = share_of(gpu, software, operators), all = share_of(gpu, software, queue);
-  const double host = (all.kernels + others) * host_s(gpu, software), device = all.device_s + others_s;
-  const double wait = std::pow(std::pow(host, queue_knee) + std::pow(device, queue_knee), 1 / queue_knee) - device;
-  return mine.device_s + (all.kernels > 0 ? wait * mine.kernels / all.kernels : 0);
 }
 
 }  // namespace rehearse::sim

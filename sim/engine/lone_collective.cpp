@@ -9,8 +9,9 @@
 #include "sim/engine/executor.hpp"
 #include "sim/engine/folding.hpp"
 #include "sim/job/parts.hpp"
+#include "sim/job/simulation_keys.hpp"
 
-#include "sim/job/sections.hpp"
+#include "sim/job/limits.hpp"
 #include "workloads/step_builder.hpp"
 
 namespace rehearse::sim {
@@ -93,7 +94,7 @@ Job cluster_alone(const std::string& cluster, int gpus, const std::vector<std::p
   const auto named = document.find("software");
   const Part software = named ? find_part(*named, software_part) : ready_made(software_part, "megatron-core");
   job.system.software = read_software(software.node, software.name);
-  job.system.simulation = read_simulation(document);
+  simulation_keys().read(document.find("simulation"), job.system.simulation);
   if (gpus == 0) gpus = job.system.cluster.max_gpus() > 0 ? job.system.cluster.max_gpus() : job.system.cluster.domain_gpus();
   return one_group(std::move(job), gpus);
 }

@@ -8,6 +8,7 @@ namespace rehearse::sim {
 namespace {
 
 using config::Node;
+using config::Shape;
 
 constexpr double least_shape = 0.1, largest_shape = 10;  // beyond, one draw decides everything or nothing does
 
@@ -39,11 +40,28 @@ Numbers between(const Node& node) {
   return {(low + high) / 2, high > 0 ? (high - low) / (high + low) : 0};
 }
 
+const Shape& law_shape() {
+  const Shape time = config::quantity(config::Dimension::time).shape, number = config::number(least_shape, largest_shape).shape;
+  static const Shape shape{.kind = Shape::Kind::mapping,
+                           .keys = {{"exponential", time, false, "", "Mean of an exponential law."},
+                                    {"weibull", time, false, "", "Mean of a Weibull law."},
+                                    {"shape", number, false, "", "Of weibull."},
+                                    {"lognormal", time, false, "", "Mean of a log-normal law."},
+                                    {"sigma", number, false, "", "Of lognormal: deviation of the logarithm."},
+                                    {"uniform", {.kind = Shape::Kind::list, .parts = {time}}, false, "", "The shortest and the longest."}}};
+  return shape;
+}
+
 }  // namespace
+
+config::Form<DurationLaw> DurationLaw::form() {
+  const config::Form<double> time = config::quantity(config::Dimension::time);
+  return {config::either({time.shape, law_shape()}), read, [time](const DurationLaw& law) { return time.write(law.mean_s()); }};
+}
 
 DurationLaw DurationLaw::read(const Node& node) {
   if (!node.is_map()) return DurationLaw(time_of(node));
-  node.allow_keys({"exponential", "weibull", "shape", "lognormal", "sigma", "uniform"});
+  node.allow_keys(names_of(law_shape().keys));
   const auto law = [](Kind kind, const Numbers& numbers) {
     DurationLaw out(numbers.mean_s);
     out.kind_ = kind;

@@ -1,7 +1,7 @@
 // A duration as a job states it: always the same ("262 s"), or drawn from a distribution.
 #pragma once
 
-#include "config/node.hpp"
+#include "config/form.hpp"
 #include "sim/faults/random.hpp"
 
 namespace rehearse::sim {
@@ -12,6 +12,7 @@ class DurationLaw {
 
   // "262 s" | {exponential: 262 s} | {weibull: 262 s, shape: 0.7} | {lognormal: 262 s, sigma: 0.5} | {uniform: [100 s, 400 s]};
   // the time of exponential, weibull and lognormal is the mean.
+  [[nodiscard]] static config::Form<DurationLaw> form();  // writes the mean
   [[nodiscard]] static DurationLaw read(const config::Node& node);
 
   [[nodiscard]] double mean_s() const { return mean_s_; }

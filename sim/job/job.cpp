@@ -8,76 +8,35 @@
 #include "config/data_dir.hpp"
 #include "config/yaml_text.hpp"
 #include "sim/job/checks.hpp"
+#include "sim/job/job_keys.hpp"
+#include "sim/job/limits.hpp"
 #include "sim/job/override.hpp"
-#include "sim/job/parts.hpp"
-#include "sim/job/resolved.hpp"
-#include "sim/job/sections.hpp"
-#include "sim/job/support.hpp"
-#include "sim/memory/tune_chunks.hpp"
+#include "sim/job/refusal.hpp"
+#include "sim/job/simulation_keys.hpp"
+#include "sim/job/whole_job_keys.hpp"
 #include "workloads/routing.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using config::Node;
 
-// What measured cases note beside a model; not part of it.
-constexpr const char* bookkeeping[] = {"params_b", "params_active_b", "params_published_b", "cases"};
-
-Part find_model(const Node& job, const Node& models) {
-  Part model = find_part(job.at("model"), model_part, models);
-  if (!models) return model;
-  for (const char* key : bookkeeping) model.node = model.node.without(key);
-  return model;
-}
-
-JobParts find_parts(const Node& job, const Node& models) {
-  JobParts parts{find_model(job, models), find_part(job.at("cluster"), cluster_part), {}, {}};
-  parts.gpu = take_gpu(parts.cluster);
-  const auto software = job.find("software");
-  parts.software = software ? find_part(*software, software_part) : ready_made(software_part, default_software);
-  return parts;
-}
-
-void read_parts(const JobParts& parts, Job& job) {
-  job.workload.model = workloads::read_model(parts.model.node, parts.model.name);
-  job.system.cluster = topology::read_cluster(parts.cluster.node, parts.cluster.name);
-  job.system.gpu = read_gpu(parts.gpu.node, parts.gpu.name);
-  job.system.software = read_software(parts.software.node, parts.software.name);
-  job.workload.fusions = kernel_fusions(job.system.software);
-}
-
-void read_sections(const Node& node, Job& job) {
-  workloads::Workload& workload = job.workload;
-  read_parallel(node, workload.parallel);
-  read_batch(node, workload.batch);
-  read_precision(node, workload.precision);
-  const auto precision = node.find("precision");
-  const bool says_gradients = precision && precision->is_map() && precision->find("gradients");
-  // A stack that leaves fp16 gradients as autograd makes them reduces them so too.
-  if (!says_gradients && job.system.software.memory.habits.half_gradients && workload.precision.weights == workloads::DType::fp16) {
-    workload.precision.gradients = workloads::DType::fp16;
-  }
-  read_optimisations(node, workload);
-  workload.recompute.stops_early = job.system.software.early_stop;
-  workload.optimizer.by_tensor = job.system.software.zero3_by_tensor;
-  read_experts(node, workload.experts);
-  if (const auto graphs = node.find("cuda_graphs")) job.system.software.replays_graphs = graphs->as_bool();
-  job.system.simulation = read_simulation(node);
+// What the job's stack does by habit.
+void take_habits(Job& job) {
+  job.workload.recompute.stops_early = job.system.software.early_stop;
+  job.workload.optimizer.by_tensor = job.system.software.zero3_by_tensor;
 }
 
 void check(const Node& node, Job& job) {
   settle_gpus(node, job);
-  check_support(node, job.workload, job.system.cluster);
   workloads::Optimizer& optimizer = job.workload.optimizer;
   if (optimizer.shard_group == 0) optimizer.shard_group = workloads::replica_sync(job.workload).ranks;
-  check_layout(node, job.workload);
-  check_batch(node, job.workload);
-  check_recomputed_layers(node, job.workload);
-  check_recomputed_modules(node, job.workload);
-  check_experts(node, job.workload, job.system.simulation.steps);
-  check_precision(node, job);
-  check_host(node, job);
+  if (node.find("moe") && !job.workload.model.moe) {
+    refuse(node, "moe", fmt::format("moe is for models with experts, and model '{}' has none", job.workload.model.name));
+  }
+  check_rules(node, job.workload, job.system);
+  check_counts(node, job.workload, job.system.simulation.steps);
 }
 
 // Faults strike the nodes, rails and spines that the job uses.
@@ -85,6 +44,35 @@ FaultContext fault_context(const Job& job) {
   const topology::ClusterSpec& cluster = job.system.cluster;
   const int nodes = (job.system.gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
   return {.nodes = nodes, .rails = cluster.rails_per_node(), .gpus_per_node = cluster.gpus_per_node, .spines = cluster.network.spines};
+}
+
+void read_whole_job(Job& job) {
+  const Node& node = job.given;
+  settle_recovery(job.whole.recovery);
+  const FaultContext context = fault_context(job);
+  if (const auto training = node.find("training")) check_training(*training);
+  if (const auto checkpoint = node.find("checkpoint")) check_checkpoint(*checkpoint, job.whole.checkpoint, context.nodes);
+  check_recovery(node, job.whole.recovery);
+  const auto faults = node.find("faults");
+  if (!faults) return;
+  if (faults->is_null()) faults->fail_at_key("faults must be the name of a file, or a scenario, not empty");
+  job.whole.faults = FaultScenario::read(*faults, context);
+}
+
+// All that follows from what was read, checked.
+Job finished(JobDocument document) {
+  Job& job = document.job;
+  job.workload.experts.layer_chunks.clear();  // tuned once the job is read
+  take_habits(job);
+  check(job.given, job);
+  read_whole_job(job);
+  read_step_faults(job.given, job);
+  job.parts = std::make_shared<const JobParts>(document.parts);
+  job.resolved = {};
+  Job out = job;
+  const std::string name = job.name;
+  out.resolved = ResolvedText(name, [document = std::move(document)] { return job_keys().write(document); });
+  return out;
 }
 
 Node load_document(const std::string& path) {
@@ -97,8 +85,7 @@ Node load_document(const std::string& path) {
 }
 
 void set_seed(Node& node, std::uint64_t seed) {
-  constexpr std::uint64_t largest = std::uint64_t{1} << 53U;
-  if (seed > largest) throw config::InputError(fmt::format("--seed must be between 0 and {}, not {}", largest, seed));
+  if (seed > largest_seed) throw config::InputError(fmt::format("--seed must be between 0 and {}, not {}", largest_seed, seed));
   node.set("simulation.seed", std::to_string(seed));
 }
 
@@ -120,20 +107,21 @@ int Job::distinct_steps() const {
 }
 
 Job read_job(Node node, const std::string& name, const Node& models) {
-  node.allow_keys({"name",      "model",       "cluster",    "gpus",      "parallel",   "software", "batch",
-                   "precision", "attention",   "schedule",   "recompute", "optimizer",  "offload",  "overlap",
-                   "moe",       "cuda_graphs", "simulation", "training",  "checkpoint", "faults",   "recovery"});
-  Job job;
-  job.name = node.find("name") ? node.at("name").as_string() : name;
-  const JobParts parts = find_parts(node, models);
-  read_parts(parts, job);
-  read_sections(node, job);
-  check(node, job);
-  job.whole = read_whole_job(node, fault_context(job));
-  read_step_faults(node, job);
-  job.resolved = resolved_job(node, job, parts);
-  tune_chunks(job);
-  return job;
+  JobDocument document{.models = models};
+  document.job.name = name;
+  document.job.given = std::move(node);
+  job_keys().read(document.job.given, document);
+  return finished(std::move(document));
+}
+
+Job with_settings(const Job& job, const Settings& settings) {
+  JobDocument document{.job = job, .parts = *job.parts};
+  Node& given = document.job.given;
+  for (const auto& [key, value] : settings) {
+    given.set(key, value);
+    job_keys().read_at(key, *given.find_path(key), document);
+  }
+  return finished(std::move(document));
 }
 
 Job load_job(const JobRequest& request) {
@@ -144,13 +132,6 @@ Job load_job(const JobRequest& request) {
   return read_job(node, std::filesystem::path(request.path).stem().string());
 }
 
-std::string input_hash(const Job& job) {
-  // 64-bit FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv).
-  constexpr std::uint64_t offset_basis = 0xcbf29ce484222325U;
-  constexpr std::uint64_t prime = 0x100000001b3U;
-  std::uint64_t hash = offset_basis;
-  for (const char c : job.resolved.to_yaml()) hash = (hash ^ static_cast<unsigned char>(c)) * prime;
-  return fmt::format("{:016x}", hash);
-}
+std::string input_hash(const Job& job) { return job.resolved.hash(); }
 
 }  // namespace rehearse::sim

@@ -55,7 +55,7 @@ Part take_gpu(Part& cluster) {
 
 Node named(const Part& part) {
   Node node;
-  node.set("name", config::yaml_text(part.name));
+  node.set_child("name", Node::scalar(part.name, true));
   for (const std::string& key : part.node.keys()) node.set_child(key, part.node.at(key));
   return node;
 }

@@ -24,6 +24,10 @@ inline constexpr PartKind gpu_part{"gpu", "platforms/gpus"};
 inline constexpr PartKind software_part{"software", "platforms/software"};
 inline constexpr const char* default_software = "megatron-core";  // of jobs that name none
 
+struct JobParts {
+  Part model, cluster, gpu, software;
+};
+
 // A part given as a mapping (its name: the key `name`), as a path (with a '/' or ending in .yaml, relative to the file it stands in), or as
 // the name of a ready-made file. `more` holds further named parts, which come first.
 [[nodiscard]] Part find_part(const config::Node& field, const PartKind& kind, const config::Node& more = {});

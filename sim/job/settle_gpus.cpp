@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "sim/job/checks.hpp"
+#include "sim/job/limits.hpp"
 #include "sim/job/refusal.hpp"
-#include "sim/job/sections.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -61,7 +61,7 @@ int derived_dp(const Node& node, const workloads::Parallel& parallel, int gpus) 
 
 void settle_gpus(const Node& node, Job& job) {
   const auto given = node.find("gpus");
-  job.system.gpus = given ? static_cast<int>(given->as_int(1, most_gpus)) : default_gpus(node, job);
+  if (!given) job.system.gpus = default_gpus(node, job);
   const int most = job.system.cluster.max_gpus();
   if (most > 0 && job.system.gpus > most) {
     refuse(node, given ? "gpus" : "parallel",

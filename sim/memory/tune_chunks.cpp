@@ -4,9 +4,9 @@
 
 namespace rehearse::sim {
 
-void tune_chunks(Job& job) {
+Job tuned(Job job) {
   workloads::ExpertPlan& plan = job.workload.experts;
-  if (!job.workload.model.moe || plan.chunks != 0) return;
+  if (!job.workload.model.moe || plan.chunks != 0) return job;
   const auto layers = static_cast<std::size_t>(job.workload.model.layers + job.workload.model.mtp);
   std::vector<int> chosen(layers, 0);
   for (const int chunks : plan.thresholds) {
@@ -20,6 +20,7 @@ void tune_chunks(Job& job) {
     if (chunks == 0) chunks = plan.thresholds.back();
   }
   plan.layer_chunks = std::move(chosen);
+  return job;
 }
 
 }  // namespace rehearse::sim

@@ -4,6 +4,7 @@
 
 #include "sim/engine/simulate.hpp"
 #include "sim/job/override.hpp"
+#include "sim/memory/tune_chunks.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -19,7 +20,7 @@ bool says_granularity(const config::Node& node) {
 Job job_of(const MeasuredCase& measured_case, const ValidationOptions& options) {
   config::Node node = measured_case.job;
   for (const auto& [key, value] : options.sets) set_in_job(node, key, value, measured_case.models);
-  Job job = read_job(node, measured_case.id, measured_case.models);
+  Job job = tuned(read_job(node, measured_case.id, measured_case.models));
   // Without a pipeline there are few operations, and whole passes would lose what FSDP overlaps layer by layer.
   if (!says_granularity(node) && job.workload.parallel.pp > 1) job.system.simulation.granularity = Granularity::stage;
   return job;

@@ -20,8 +20,8 @@ double effective_or_refuse(const Job& job, double bytes_per_s, std::string_view 
   const std::string why =
       fmt::format("cluster {} has no {}, so that checkpoint.{} does not follow from it", job.system.cluster.name, where, key);
   const std::string hint = fmt::format("give checkpoint.{}, or choose another checkpoint.to", key);
-  if (!job.resolved.find("checkpoint")) throw config::InputError(why, hint);
-  refuse(job.resolved, fmt::format("checkpoint.{}", key), why, hint);
+  if (!job.given.find("checkpoint")) throw config::InputError(why, hint);
+  refuse(job.given, fmt::format("checkpoint.{}", key), why, hint);
 }
 
 // All nodes write their shares at once. A shared file system divides its bandwidth among them, which takes as long as one writing all of

@@ -3,10 +3,10 @@
 
 #include <memory>
 
+#include "sim/job/recovery_policy.hpp"
 #include "sim/wholejob/history.hpp"
 #include "sim/wholejob/node_pool.hpp"
 #include "sim/wholejob/plan.hpp"
-#include "sim/wholejob/policy.hpp"
 #include "sim/wholejob/run_result.hpp"
 #include "sim/wholejob/slowness.hpp"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/job/recovery_policy.hpp"
 #include "sim/job/refusal.hpp"
-#include "sim/wholejob/policy.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -66,7 +66,7 @@ void check_length(const WholeJobPlan& plan) {
   const Job& job = *plan.job;
   const double seconds = static_cast<double>(plan.training.steps) * plan.step_s;
   if (plan.limit != never || seconds < longest_job_s / 4) return;
-  refuse(job.resolved, "training", fmt::format("{} steps of {:.3g} s take longer than 25 years", plan.training.steps, plan.step_s));
+  refuse(job.given, "training", fmt::format("{} steps of {:.3g} s take longer than 25 years", plan.training.steps, plan.step_s));
 }
 
 // Twenty times what the job takes when nothing fails, and a day: who gets there loses 95 % of the time, and more of it later.
@@ -82,7 +82,7 @@ void check_backup(const WholeJobPlan& plan) {
   const auto& backup = plan.job->whole.checkpoint.backup;
   if (!backup || backup->interval_steps % plan.training.interval == 0) return;
   refuse(
-      plan.job->resolved, "checkpoint.backup.interval",
+      plan.job->given, "checkpoint.backup.interval",
       fmt::format("a backup every {} steps is not a multiple of the checkpoints every {}", backup->interval_steps, plan.training.interval));
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "config/quantity.hpp"
+#include "sim/job/recovery_policy.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -114,7 +115,8 @@ class Explainer {
   [[nodiscard]] std::string recovery() const {
     std::vector<std::string> reasons = counted();
     const RecoverySpec& spec = whole_.recovery;
-    if (spec.policy == "shrink" || spec.shrink_when_empty) reasons.emplace_back("nodes that come back are taken in by another restart");
+    if (RecoveryPolicyRegistry::get(spec.policy).leaves_out() || spec.shrink_when_empty)
+      reasons.emplace_back("nodes that come back are taken in by another restart");
     reasons.emplace_back("a failure during recovery starts it over; recovery times are drawn, the formula takes their mean");
     return joined(reasons, "");
   }

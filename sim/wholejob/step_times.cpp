@@ -8,6 +8,7 @@
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/memory/predicted.hpp"
+#include "sim/memory/tune_chunks.hpp"
 #include "sim/wholejob/slowness.hpp"
 
 namespace rehearse::sim {
@@ -15,7 +16,7 @@ namespace {
 
 // The job with that many replicas, when its batch goes over them.
 std::optional<Job> with_replicas(const Job& job, int dp) {
-  config::Node node = job.resolved;
+  config::Node node = job.resolved.document();
   for (const char* key : {"training", "checkpoint", "recovery", "faults"}) node = node.without(key);
   config::Node simulation = node.at("simulation");
   for (const char* key : {"faults", "timeout"}) simulation = simulation.without(key);
@@ -24,7 +25,7 @@ std::optional<Job> with_replicas(const Job& job, int dp) {
   node.set("gpus", std::to_string(job.system.gpus / job.workload.parallel.dp * dp));
   node.set("optimizer.shard_group", std::to_string(dp * job.workload.parallel.cp));
   try {
-    return read_job(node, job.name);
+    return tuned(read_job(node, job.name));
   } catch (const config::InputError&) {
     return std::nullopt;
   }

@@ -5,7 +5,7 @@
 
 #include "config/yaml_text.hpp"
 #include "sim/faults/step_fault_text.hpp"
-#include "sim/job/resolved.hpp"
+#include "sim/memory/tune_chunks.hpp"
 #include "sim/wholejob/slowness.hpp"
 #include "sim/wholejob/step_times.hpp"
 
@@ -49,12 +49,12 @@ Job struck_job(const WholeJobPlan& plan, const StepUnderWay& step, const Fault& 
   for (const std::string& item : struck(job, step, fault, *left.job))
     items.push_back(fmt::format("{} at {}", item, config::format_quantity(at_s, config::Dimension::time)));
   for (std::string& item : items) item = config::yaml_text(item);
-  Node node = left.job->resolved;
+  Node node = left.job->resolved.document();
   for (const char* key : {"training", "checkpoint", "recovery", "faults"}) node = node.without(key);
   node.set("simulation.steps", "1");
   node.set("simulation.timeout", config::format_quantity(job.system.simulation.timeout_s, config::Dimension::time));
   node.set("simulation.faults", fmt::format("[{}]", fmt::join(items, ", ")));
-  return read_job(node, job.name);
+  return tuned(read_job(node, job.name));
 }
 
 const HistoryEntry& failure_in_step(const History& history, int number) {

@@ -12,13 +12,13 @@
 namespace rehearse::tests {
 namespace {
 
-sim::Variant variants_of(const std::string& name) {
+std::function<sim::Job(const sim::Settings&)> variants_of(const std::string& name) {
   return [name](const sim::Settings& settings) { return sim::load_job({name, settings, {}}); };
 }
 
 TEST(FeaturesAreExplained, WithTheNumbersOfTheJobSwitched) {
   const std::string name = "llama2-70b-128-a100";
-  const sim::Explanation explanation = sim::explain(sim::load_job({name, {}, {}}), variants_of(name));
+  const sim::Explanation explanation = sim::explain(sim::load_job({name, {}, {}}));
   ASSERT_GT(explanation.switches.size(), 10U);
   std::set<std::string> features;
   for (const sim::FeatureSwitch& s : explanation.switches) {
@@ -36,7 +36,7 @@ TEST(FeaturesAreExplained, WithTheNumbersOfTheJobSwitched) {
 
 TEST(FeaturesAreExplained, BestFirst) {
   const std::string name = "llama3-70b-64-h100";
-  const sim::Explanation explanation = sim::explain(sim::load_job({name, {}, {}}), variants_of(name));
+  const sim::Explanation explanation = sim::explain(sim::load_job({name, {}, {}}));
   for (std::size_t i = 1; i < explanation.switches.size(); ++i) {
     const sim::FeatureSwitch& better = explanation.switches[i - 1];
     const sim::FeatureSwitch& worse = explanation.switches[i];
@@ -57,8 +57,8 @@ TEST(FeaturesAreExplained, ForAResolvedJobAsForTheJobItself) {
   const auto path = std::filesystem::temp_directory_path() / "rehearse-explained" / "resolved-job.yaml";
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path) << job.resolved.to_yaml();
-  const sim::Explanation plain = sim::explain(job, variants_of(name));
-  const sim::Explanation resolved = sim::explain(sim::load_job({path.string(), {}, {}}), variants_of(path.string()));
+  const sim::Explanation plain = sim::explain(job);
+  const sim::Explanation resolved = sim::explain(sim::load_job({path.string(), {}, {}}));
   std::filesystem::remove_all(path.parent_path());
   const auto names = [](const std::vector<sim::FeatureSwitch>& switches) {
     std::set<std::string> all;
@@ -75,7 +75,7 @@ TEST(FeaturesAreExplained, FormulaAndTimelineAgreeOnEach) {
   for (const std::string name : {"llama2-70b-128-a100", "llama3-70b-64-h100"}) {
     const sim::Job job = sim::load_job({name, {}, {}});
     const sim::StepResult now = sim::predict(job);
-    const std::vector<sim::FeatureEffect> effects = sim::effects_of_features(job, variants_of(name));
+    const std::vector<sim::FeatureEffect> effects = sim::effects_of_features(job);
     ASSERT_GT(effects.size(), 2U);
     for (const sim::FeatureEffect& e : effects) {
       EXPECT_NEAR(e.simulated_s, e.analytic_s, 0.02 * now.step_s) << name << " " << e.feature;

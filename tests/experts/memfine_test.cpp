@@ -9,12 +9,13 @@
 #include "sim/compare/methods.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/memory/predicted.hpp"
+#include "sim/memory/tune_chunks.hpp"
 
 namespace rehearse::tests {
 namespace {
 
 sim::Job job_of(const sim::Method& method) {
-  return sim::load_job({REHEARSE_SOURCE_DIR "/workloads/jobs/memfine-64g.yaml", method.sets, {}});
+  return sim::tuned(sim::load_job({REHEARSE_SOURCE_DIR "/workloads/jobs/memfine-64g.yaml", method.sets, {}}));
 }
 
 double highest_activations(const sim::StepResult& result) {

@@ -8,6 +8,7 @@
 #include "jobs.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
+#include "sim/memory/tune_chunks.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 class ShippedExpertJobs : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShippedExpertJobs, RunAndAgreeWithTheirFormula) {
-  const sim::Job job = sim::load_job({std::string(REHEARSE_SOURCE_DIR) + "/workloads/jobs/" + GetParam() + ".yaml", {}, {}});
+  const sim::Job job = sim::tuned(sim::load_job({std::string(REHEARSE_SOURCE_DIR) + "/workloads/jobs/" + GetParam() + ".yaml", {}, {}}));
   const sim::StepResult analytic = sim::predict(job), simulated = sim::simulate_in_child(job);
   EXPECT_TRUE(simulated.memory.fits());
   // Whole clusters share NICs between exchange, replicas and pipeline, and their reductions run behind uneven stages: a little wider than

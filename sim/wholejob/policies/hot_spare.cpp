@@ -1,5 +1,5 @@
 // Hot spares: idle nodes with the job's processes already started, so that taking one in costs no more than restarting processes.
-#include "sim/wholejob/policy.hpp"
+#include "sim/job/recovery_policy.hpp"
 
 namespace rehearse::sim {
 namespace {

@@ -1,6 +1,6 @@
 // Process, pod and job level as in MoFa, section 2.2: processes start again in place, lost pods are started on spare nodes, and only what
 // nobody understands restarts the whole job.
-#include "sim/wholejob/policy.hpp"
+#include "sim/job/recovery_policy.hpp"
 
 namespace rehearse::sim {
 namespace {

@@ -1,5 +1,5 @@
 // Restart everything: whatever fails, all processes of the job start again on rescheduled nodes.
-#include "sim/wholejob/policy.hpp"
+#include "sim/job/recovery_policy.hpp"
 
 namespace rehearse::sim {
 namespace {

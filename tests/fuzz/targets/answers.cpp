@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "sim/analytic/predict.hpp"
+#include "sim/memory/tune_chunks.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace rehearse::fuzz {
@@ -36,7 +37,7 @@ sim::Job read_again(const sim::Job& job) {
 }  // namespace
 
 void check_answers(const sim::Job& job) {
-  check_step(sim::predict(job));
+  check_step(sim::predict(sim::tuned(job)));
   const sim::Job again = read_again(job);
   if (again.resolved.to_yaml() != job.resolved.to_yaml()) throw Nonsense("the resolved job resolves to another one");
 }

@@ -8,6 +8,7 @@
 
 #include "reference_step.hpp"
 #include "sim/engine/child_process.hpp"
+#include "sim/memory/tune_chunks.hpp"
 
 namespace {
 
@@ -32,7 +33,7 @@ using rehearse::tests::reference_step;
 int main(int argc, char** argv) {
   try {
     const std::vector<std::string_view> words(argv + 1, argv + argc);
-    const rehearse::sim::Job job = rehearse::sim::load_job(request(words));
+    const rehearse::sim::Job job = rehearse::sim::tuned(rehearse::sim::load_job(request(words)));
     const auto step_s = [&](double jitter) { return run_in_child([&] { return std::vector{reference_step(job, jitter)}; }).front(); };
     fmt::print("{} {}\n", step_s(0), step_s(1e-12));
     return 0;

@@ -30,6 +30,8 @@ class RecoveryPolicy {
  public:
   static constexpr std::string_view kind = "recovery policy";
   virtual ~RecoveryPolicy() = default;
+  // Whether lost nodes are left out until they are repaired, so that the job has no spares unless it says how many.
+  [[nodiscard]] virtual bool leaves_out() const { return false; }
   [[nodiscard]] virtual Response respond(const Situation& situation, const RecoverySpec& spec) const = 0;
 };
 

@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "sim/job/refusal.hpp"
+#include "sim/job/rules/rule.hpp"
+#include "workloads/names.hpp"
+#include "workloads/schedule.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::PipelineShape;
+using workloads::Workload;
+
+constexpr int most_microbatches = 100'000;  // of one replica in one step; real jobs have at most a few hundred
+
+std::int64_t tokens_of(const Workload& w) { return std::int64_t{w.batch.micro} * w.batch.sequence; }
+
+const Rule whole_microbatches{
+    "batch.global", [](const Workload& w, const System&) { return w.batch.global % (std::int64_t{w.parallel.dp} * w.batch.micro) == 0; },
+    [](const Workload& w, const System&) {
+      const std::int64_t share = std::int64_t{w.parallel.dp} * w.batch.micro;
+      return Refusal{
+          fmt::format("global ({}) is not a multiple of dp*micro = {}*{} = {}", w.batch.global, w.parallel.dp, w.batch.micro, share),
+          fmt::format("global: {} would work", multiples_near(w.batch.global, share))};
+    }};
+
+const Rule few_tokens{"batch.micro", [](const Workload& w, const System&) { return tokens_of(w) <= std::numeric_limits<int>::max(); },
+                      [](const Workload& w, const System&) {
+                        return Refusal{fmt::format("micro*sequence = {} tokens, more than one micro-batch can have ({})", tokens_of(w),
+                                                   std::numeric_limits<int>::max())};
+                      }};
+
+const Rule few_microbatches{
+    "batch.global", [](const Workload& w, const System&) { return w.microbatches() <= most_microbatches; },
+    [](const Workload& w, const System&) {
+      return Refusal{fmt::format("{} micro-batches per replica, more than {}", w.microbatches(), most_microbatches)};
+    }};
+
+// A schedule with one chunk is refused itself, with several the number of chunks where the schedule is the default.
+bool is_scheduled(const Workload& w) { return workloads::ScheduleRegistry::get(w.schedule).refusal(workloads::pipeline_shape(w)).empty(); }
+
+Refusal not_scheduled(const Workload& w, const System&) {
+  return {workloads::ScheduleRegistry::get(w.schedule).refusal(workloads::pipeline_shape(w))};
+}
+
+const Rule one_chunk_scheduled{
+    "schedule", [](const Workload& w, const System&) { return workloads::pipeline_shape(w).chunks > 1 || is_scheduled(w); }, not_scheduled};
+const Rule chunks_scheduled{"schedule", [](const Workload& w, const System&) { return is_scheduled(w); }, not_scheduled, "parallel.vpp"};
+
+int most_layers_of_a_stage(const Workload& w) {
+  int most = 0;
+  for (const auto& stage : workloads::split_layers(w)) {
+    most = std::max(most, std::accumulate(stage.begin(), stage.end(), 0, [](int sum, const auto& chunk) { return sum + chunk.layers; }));
+  }
+  return most;
+}
+
+const Rule layers_to_recompute{
+    "recompute.full_layers",
+    [](const Workload& w, const System&) { return w.recompute.full_layers < 0 || w.recompute.full_layers <= most_layers_of_a_stage(w); },
+    [](const Workload& w, const System&) {
+      return Refusal{fmt::format("full_layers ({}) is more than any stage has ({})", w.recompute.full_layers, most_layers_of_a_stage(w))};
+    }};
+
+// The first module that the model lacks.
+auto lacking(const Workload& w) {
+  return std::ranges::find_if(w.recompute.modules, [&](auto module) { return !workloads::has_module(w.model, module); });
+}
+
+const Rule modules_to_recompute{
+    "recompute.modules", [](const Workload& w, const System&) { return lacking(w) == w.recompute.modules.end(); },
+    [](const Workload& w, const System&) {
+      return Refusal{fmt::format("the model has no {} to recompute", workloads::recompute_modules.of(*lacking(w)))};
+    }};
+
+}  // namespace
+
+std::vector<Rule> batch_rules() {
+  return {whole_microbatches, few_tokens,          few_microbatches,    one_chunk_scheduled,
+          chunks_scheduled,   layers_to_recompute, modules_to_recompute};
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,210 @@
+#include "sim/job/workload_keys.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "sim/job/limits.hpp"
+#include "sim/job/names.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Form;
+using config::Key;
+using config::Keys;
+using config::Node;
+using config::Shape;
+using config::truth;
+using config::whole;
+using workloads::DType;
+using workloads::Optimizer;
+using workloads::Overlap;
+using workloads::Parallel;
+using workloads::Precision;
+using workloads::Recompute;
+using workloads::Workload;
+
+constexpr std::int64_t most_sequences = 10'000'000;  // in a global batch
+constexpr std::int64_t longest_sequence = 100'000'000;
+constexpr std::int64_t most_layers = 10'000;
+
+std::vector<std::string> split_at_dashes(const std::string& text) {
+  std::vector<std::string> out{""};
+  for (const char c : text) {
+    if (c == '-') {
+      out.emplace_back();
+    } else {
+      out.back() += c;
+    }
+  }
+  return out;
+}
+
+Form<std::vector<std::string>> order_form() {
+  const auto read = [](const Node& node) {
+    const std::vector<std::string> innermost_first{"tp", "cp", "ep", "dp", "pp"};
+    std::vector<std::string> order = split_at_dashes(node.as_string());
+    if (!std::is_permutation(order.begin(), order.end(), innermost_first.begin(), innermost_first.end())) {
+      node.fail(fmt::format("parallel.order must name each of {} once, not {}", fmt::join(innermost_first, ", "),
+                            config::shown(node.as_string())),
+                "for example tp-cp-ep-dp-pp");
+    }
+    return order;
+  };
+  const auto write = [](const std::vector<std::string>& order) { return Node::scalar(fmt::format("{}", fmt::join(order, "-"))); };
+  return {{.kind = Shape::Kind::text}, read, write};
+}
+
+// What a word for the precision as a whole stands for: narrow formats are used in the matrix products only.
+Precision precision_of(DType type) {
+  if (type == DType::fp32) return {type, type, type, type};
+  const DType weights = type == DType::fp16 ? DType::fp16 : DType::bf16;
+  return {type, weights, DType::fp32, DType::fp32};
+}
+
+const Keys<Precision>& precision_keys() {
+  using K = Key<Precision>;
+  static const Keys<Precision> keys{
+      K("compute", &Precision::compute, choice(workloads::dtypes), "Of the matrix products."),
+      K("weights", &Precision::weights, choice(workloads::dtypes), "As stored and communicated."),
+      K("gradients", &Precision::gradients, choice(workloads::dtypes), "As accumulated and reduced."),
+      K("optimizer", &Precision::optimizer, choice(workloads::dtypes), "Master weights and both moments."),
+  };
+  return keys;
+}
+
+const Keys<Recompute>& recompute_keys() {
+  using K = Key<Recompute>;
+  static const Keys<Recompute> keys{
+      K("full_layers", &Recompute::full_layers, whole(1, most_layers), "So many layers of every GPU are recomputed in full.").otherwise(""),
+      K("modules", &Recompute::modules, list_of(choice(workloads::recompute_modules)),
+        "Modules of each layer, by the names of Megatron-Core's --recompute-modules.")
+          .otherwise(""),
+  };
+  return keys;
+}
+
+Recompute read_recompute(const Node& node) {
+  if (!node.is_map()) return {.kind = workloads::recompute_kinds.read(node)};
+  Recompute recompute;
+  recompute_keys().read(node, recompute);
+  recompute.kind = workloads::RecomputeKind::full;
+  const auto modules = node.find("modules");
+  if (!modules) {
+    static_cast<void>(node.at("full_layers"));
+    return recompute;
+  }
+  if (node.find("full_layers"))
+    node.fail("recompute takes full_layers or modules, not both", "layers recomputed in full keep nothing else");
+  recompute.kind = workloads::RecomputeKind::selective;
+  for (auto module = recompute.modules.begin(); module != recompute.modules.end(); ++module) {
+    if (std::find(recompute.modules.begin(), module, *module) == module) continue;
+    modules->items()[static_cast<std::size_t>(module - recompute.modules.begin())].fail("named twice in recompute.modules");
+  }
+  if (recompute.modules.empty()) modules->fail("recompute.modules names nothing", "recompute: none, or for example [core_attn, layernorm]");
+  return recompute;
+}
+
+Node write_recompute(const Recompute& recompute) {
+  const bool word = recompute.full_layers < 0 && recompute.modules.empty();
+  if (word) return Node::scalar(std::string(workloads::recompute_kinds.of(recompute.kind)), true);
+  Node out;
+  const std::string key = recompute.full_layers >= 0 ? "full_layers" : "modules";
+  out.set_child(key, recompute_keys().find(key)->write(recompute));
+  return out;
+}
+
+}  // namespace
+
+const Keys<Parallel>& parallel_keys() {
+  using K = Key<Parallel>;
+  const auto degree = [] { return whole(1, most_gpus); };
+  static const Keys<Parallel> keys{
+      K("tp", &Parallel::tp, degree(), "Tensor parallelism: ranks that share the matrices of each layer."),
+      K("cp", &Parallel::cp, degree(), "Context parallelism: ranks that share each sequence."),
+      K("pp", &Parallel::pp, degree(), "Pipeline stages."),
+      K("dp", &Parallel::dp, degree(), "Replicas.").otherwise("gpus/(tp*cp*pp)", [](Parallel& p) { p.dp = 0; }),
+      K("ep", &Parallel::ep, degree(), "Expert parallelism: ranks that share the experts of each layer."),
+      K("etp", &Parallel::etp, degree(), "Tensor parallelism of the experts.").otherwise("tp", [](Parallel& p) { p.etp = p.tp; }),
+      K("vpp", &Parallel::vpp, whole(1, 1000), "Virtual pipeline stages (model chunks) per GPU."),
+      K("cp_comm", &Parallel::cp_comm, choice(workloads::context_comms),
+        "How attention sees the whole sequence: ring attention, keys and values gathered, or heads exchanged (Ulysses).")
+          .feature(),
+      K("sp", &Parallel::sp, truth(), "Sequence parallelism on the tp group.").feature(),
+      K("order", &Parallel::order, order_form(), "Innermost (same node) first, as in Megatron-LM; any order of the five."),
+      K("layers_per_stage", &Parallel::layers_per_stage, list_of(whole(0, most_layers)),
+        "Layers of each stage and chunk in model order: entry k*pp + s is chunk k of stage s.")
+          .written_if([](const Parallel& p) { return !p.layers_per_stage.empty(); })
+          .otherwise("evenly, what pp does not divide to the middle stages"),
+  };
+  return keys;
+}
+
+const Keys<workloads::Batch>& batch_keys() {
+  using workloads::Batch;
+  using K = Key<Batch>;
+  static const Keys<Batch> keys{
+      K("global", &Batch::global, whole(1, most_sequences), "Sequences of a step.").required(),
+      K("micro", &Batch::micro, whole(1, most_sequences), "Sequences of a micro-batch.").required(),
+      K("sequence", &Batch::sequence, whole(1, longest_sequence), "Tokens of a sequence.").required(),
+  };
+  return keys;
+}
+
+const Keys<Optimizer>& optimizer_keys() {
+  using K = Key<Optimizer>;
+  static const Keys<Optimizer> keys{
+      K("kind", &Optimizer::kind, config::text(), "Its algorithm; only adam is simulated."),
+      K("sharding", &Optimizer::zero_stage, choice(zero_stages),
+        "What the replicas share: none, zero1 (optimizer states: the distributed optimizer), zero2 (and gradients), zero3 (and weights: "
+        "FSDP).")
+          .feature(),
+      K("shard_group", &Optimizer::shard_group, whole(1, most_gpus),
+        "Ranks over which ZeRO shards; the others hold copies (hybrid sharding).")
+          .otherwise("dp*cp"),
+      K("device", &Optimizer::on_cpu, config::either_word("gpu", "cpu"), "Where states live and the update runs.").feature(),
+  };
+  return keys;
+}
+
+const Keys<Overlap>& overlap_keys() {
+  using K = Key<Overlap>;
+  static const Keys<Overlap> keys{
+      K("tp", &Overlap::tp, truth(), "Products and the collectives of tensor parallelism in pieces beside each other.").feature(),
+      K("tp_splits", &Overlap::tp_splits, whole(1, 1024), "So many pieces."),
+      K("cp", &Overlap::cp, truth(), "Ring attention's passing on beside its computation.").feature(),
+      K("ep", &Overlap::ep, truth(), "Forward of one micro-batch against backward of another (1f1b, interleaved-1f1b, dualpipe; moe.md).")
+          .feature(),
+      K("pp", &Overlap::pp, truth(), "Sends between stages behind the next micro-batch.").feature(),
+      K("dp_gradients", &Overlap::dp_gradients, truth(), "Reduction of gradients behind backward.").feature(),
+      K("dp_parameters", &Overlap::dp_parameters, truth(), "Gathering of parameters behind forward.").feature(),
+  };
+  return keys;
+}
+
+const Keys<Workload>& offload_keys() {
+  using K = Key<Workload>;
+  static const Keys<Workload> keys{
+      K("activations", &Workload::offload_activations, truth(), "To host memory between forward and backward, layer by layer.").feature(),
+  };
+  return keys;
+}
+
+Form<Precision> precision_form() {
+  const auto read = [](const Node& node) {
+    if (!node.is_map()) return precision_of(workloads::dtypes.read(node));
+    Precision precision;
+    precision_keys().read(node, precision);
+    return precision;
+  };
+  return {config::either({choice(workloads::dtypes).shape, precision_keys().shape()}), read,
+          [](const Precision& precision) { return precision_keys().write(precision); }};
+}
+
+Form<Recompute> recompute_form() {
+  return {config::either({choice(workloads::recompute_kinds).shape, recompute_keys().shape()}), read_recompute, write_recompute};
+}
+
+}  // namespace rehearse::sim

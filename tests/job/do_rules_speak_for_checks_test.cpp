@@ -1,0 +1,69 @@
+// The rules as a table: each names a key of the format, and is what reading a job refuses by.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "sim/job/job_keys.hpp"
+#include "sim/job/rules/rule.hpp"
+#include "tests/job/sandbox.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+TEST(DoRulesSpeakForChecks, each_names_a_key_of_the_format) {
+  const config::Shape shape = job_shape();
+  std::set<std::string, std::less<>> paths;
+  for (const config::Place& place : all_places(shape)) paths.insert(place.path);
+  for (const Rule& rule : all_rules()) {
+    EXPECT_TRUE(paths.contains(rule.path)) << rule.path;
+    EXPECT_TRUE(rule.left_out.empty() || paths.contains(rule.left_out)) << rule.left_out;
+  }
+}
+
+TEST(DoRulesSpeakForChecks, all_hold_for_a_job_that_is_read) {
+  enter_sandbox();
+  const Job job = read_text(small_job("parallel: {tp: 2, pp: 2, dp: 4, sp: true}\noptimizer: {sharding: zero1}\n"));
+  EXPECT_EQ(broken_rule(job.workload, job.system), nullptr);
+}
+
+// A plan changed behind the reader's back is refused by the same rule and words as when it is written down.
+TEST(DoRulesSpeakForChecks, a_changed_plan_is_refused_in_the_same_words) {
+  enter_sandbox();
+  const Job job = read_text(small_job("parallel: {tp: 2, pp: 2, dp: 4}\n"));
+  const auto expect = [&](const auto& change, const char* path, const Settings& settings) {
+    workloads::Workload workload = job.workload;
+    change(workload);
+    const Rule* rule = broken_rule(workload, job.system);
+    ASSERT_NE(rule, nullptr) << path;
+    EXPECT_EQ(rule->path, path);
+    try {
+      static_cast<void>(with_settings(job, settings));
+      ADD_FAILURE() << path;
+    } catch (const config::InputError& error) {
+      EXPECT_EQ(error.message(), rule->why(workload, job.system).message);
+      EXPECT_EQ(error.hint(), rule->why(workload, job.system).hint);
+    }
+  };
+  expect([](auto& w) { w.schedule = "interleaved-1f1b"; }, "schedule", {{"schedule", "interleaved-1f1b"}});
+  expect([](auto& w) { w.batch.sequence = 2047, w.parallel.sp = true; }, "batch.sequence",
+         {{"batch.sequence", "2047"}, {"parallel.sp", "true"}});
+  expect([](auto& w) { w.batch.global = 30; }, "batch.global", {{"batch.global", "30"}});
+  expect([](auto& w) { w.overlap.ep = true; }, "overlap.ep", {{"overlap.ep", "true"}});
+  expect([](auto& w) { w.parallel.vpp = 3; }, "parallel.vpp", {{"parallel.vpp", "3"}});
+  expect([](auto& w) { w.optimizer.kind = "lion"; }, "optimizer.kind", {{"optimizer.kind", "lion"}});
+}
+
+// A variant of a loaded job is the job loaded with the settings.
+TEST(DoRulesSpeakForChecks, a_variant_is_the_job_loaded_so) {
+  enter_sandbox();
+  const Job job = load_job({"small", {}, {}});
+  for (const Settings& settings :
+       {Settings{{"recompute", "full"}}, Settings{{"recompute", "{modules: [mlp, layernorm]}"}}, Settings{{"optimizer.sharding", "zero3"}},
+        Settings{{"overlap.tp", "true"}, {"overlap.tp_splits", "8"}}, Settings{{"attention", "unfused"}}, Settings{{"cuda_graphs", "true"}},
+        Settings{{"simulation.steps", "3"}}, Settings{{"schedule", "gpipe"}}, Settings{{"precision", "fp16"}}}) {
+    EXPECT_EQ(with_settings(job, settings).resolved.to_yaml(), load_job({"small", settings, {}}).resolved.to_yaml());
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::sim
