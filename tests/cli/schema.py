@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""SCHEMA.json: is it valid, do the shipped jobs keep to it, and do malformed ones of the kind that a schema can see not?"""
+
+import json
+import pathlib
+import re
+import sys
+
+import yaml
+from jsonschema import Draft202012Validator
+
+
+class Core(yaml.SafeLoader):
+    """YAML 1.2's core schema, which editors use: `no` is a text, 1e6 a number."""
+
+
+Core.yaml_implicit_resolvers = {}
+for tag, pattern, first in [
+    ("bool", r"true|false", "tf"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?[0-9]+", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|-?\.inf|\.nan", "-+.0123456789"),
+]:
+    Core.add_implicit_resolver("tag:yaml.org,2002:" + tag, re.compile(f"^(?:{pattern})$"), list(first))
+Core.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))
+Core.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(loader.construct_scalar(node).replace(".inf", "inf").replace(".nan", "nan")))
+
+# What a schema cannot see: what several keys mean together, and how a number is written.
+unseen = set(
+    "empty-section gpus-is-octal quantity-is-huge steps-too-many-for-counts order-incomplete order-repeats".split()
+)
+
+
+def malformed(topic):
+    for entry in topic.read_text().split("\n=== ")[1:]:
+        name, rest = entry.split("\n", 1)
+        yield name, rest.split("\n--- is refused\n")[0]
+
+
+def main(schema_path, root):
+    schema = json.loads(pathlib.Path(schema_path).read_text())
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    wrong = []
+    jobs = sorted((root / "workloads/jobs").glob("*.yaml"))
+    for path in jobs:
+        for error in validator.iter_errors(yaml.load(path.read_text(), Core)):
+            wrong.append(f"{path.name}: {error.json_path}: {error.message[:200]}")
+    seen = 0
+    for topic in ["keys", "numbers", "choices"]:
+        for name, job in malformed(root / f"tests/job/malformed/{topic}.txt"):
+            if name in unseen:
+                continue
+            try:
+                document = yaml.load(job, Core)
+            except yaml.YAMLError:
+                continue
+            seen += 1
+            if validator.is_valid(document):
+                wrong.append(f"{topic}/{name} keeps to the schema")
+    print("\n".join(wrong) or f"{len(jobs)} jobs keep to the schema, {seen} malformed ones do not")
+    return 1 if wrong else 0
+
+
+sys.exit(main(sys.argv[1], pathlib.Path(sys.argv[2])))
