@@ -51,7 +51,8 @@ std::vector<double> run_engine(const sim::Job& job) {
   machine.seal();
   Counts counts;
   counts.chains = static_cast<int>(graph.ranks.size());
-  for (const workloads::Op& op : graph.ops) {
+  for (workloads::OpId id = 0; id < graph.size(); ++id) {
+    const workloads::Op op = graph.op(id);
     if (op.kind == workloads::OpKind::compute) {
       counts.executions += prices.work_s[op.item] > 0 ? 1 : 0;
       continue;
@@ -151,6 +152,42 @@ void engine_against_bare_simgrid(benchmark::State& state) {
   state.counters["ratio"] = engine_rate / bare_rate;
 }
 BENCHMARK(engine_against_bare_simgrid)->UseManualTime()->Unit(benchmark::kMillisecond)->Repetitions(5)->ReportAggregatesOnly();
+
+// Operations a second of a whole simulation (folding, graph, execution, accounting, memory) against activities a second of bare SimGrid.
+void step_against_bare_simgrid(benchmark::State& state, const sim::JobRequest& request) {
+  const sim::Job job = sim::load_job(request);
+  constexpr Counts bare{20'000, 20'000, 20'000, 64};
+  double seconds = 0, operations = 0, mb = 0, bare_s = 0;
+  for (auto _ : state) {
+    const std::vector<double> numbers = sim::run_in_child([&] {
+      const auto start = Clock::now();
+      const sim::Simulation step = sim::simulate(job, {}, false);
+      return std::vector<double>{since(start), static_cast<double>(step.result.activities), peak_mb()};
+    });
+    seconds = numbers[0];
+    operations = numbers[1];
+    mb = numbers[2];
+    bare_s = sim::run_in_child([&] { return std::vector<double>{BareLoop(bare).run()}; }).front();
+    state.SetIterationTime(seconds);
+  }
+  state.counters["operations"] = operations;
+  state.counters["peak_MB"] = mb;
+  state.counters["ratio"] = operations / seconds / (static_cast<double>(bare.executions + bare.flows + bare.timers) / bare_s);
+}
+// Every sender of tokens its own, collectives as flows; 16 of the 120 micro-batches.
+BENCHMARK_CAPTURE(step_against_bare_simgrid, skewed_experts,
+                  {"deepseek-v3-2048-h800", {{"batch.global", "2048"}, {"moe.routing", "{zipf: 0.6, senders: own}"}}, {}})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->Repetitions(3)
+    ->ReportAggregatesOnly();
+BENCHMARK_CAPTURE(
+    step_against_bare_simgrid, stragglers,
+    {"llama3-405b-16k-h100", {{"gpus", "1024"}, {"parallel.dp", "8"}, {"batch.global", "128"}}, {}, {"gpus 1 % slow 1.1 to 1.5"}})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->Repetitions(3)
+    ->ReportAggregatesOnly();
 
 // The whole simulation of the 16,384-GPU step: folding, graph, execution, accounting, timeline.
 void simulate_16384_gpus(benchmark::State& state) {

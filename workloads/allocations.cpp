@@ -50,32 +50,31 @@ struct Copies {
 };
 using CopiesOfRank = std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Copies>;  // by Task::place()
 
-std::vector<CopiesOfRank> copies_of(const StepGraph& graph) {
-  std::vector<CopiesOfRank> copies(graph.ranks.size());
-  for (OpId id = 0; id < graph.ops.size(); ++id) {
-    const Op& op = graph.ops[id];
+// Operations are places in the program.
+CopiesOfRank copies_of(const RankProgram& program) {
+  CopiesOfRank copies;
+  for (OpId id = 0; id < program.ops.size(); ++id) {
+    const Op& op = program.ops[id];
     if (op.kind != OpKind::copy || op.purpose != Purpose::offload) continue;
-    Copies& own = copies[op.rank][{op.chunk, op.microbatch, op.unit}];
+    Copies& own = copies[{op.chunk, op.microbatch, op.unit}];
     (op.pass == Pass::forward ? own.out : own.in) = id;
   }
   return copies;
 }
 
-std::vector<std::vector<Task>> tasks_of(const StepGraph& graph) {
-  std::vector<std::vector<Task>> tasks(graph.ranks.size());
-  std::map<std::tuple<std::uint32_t, Direction, std::int32_t, std::int32_t, std::int32_t>, std::size_t>
-      known;  // overlapped tasks alternate
-  for (OpId id = 0; id < graph.ops.size(); ++id) {
-    const Op& op = graph.ops[id];
+std::vector<Task> tasks_of(const RankProgram& program) {
+  std::vector<Task> tasks;
+  std::map<std::tuple<Direction, std::int32_t, std::int32_t, std::int32_t>, std::size_t> known;  // overlapped tasks alternate
+  for (OpId id = 0; id < program.ops.size(); ++id) {
+    const Op& op = program.ops[id];
     if (!belongs_to_task(op)) continue;
     Task task{direction_of(op.pass), op.chunk, op.microbatch, op.unit, id, id, 0, op.units};
-    std::vector<Task>& own = tasks[op.rank];
     for (; task.turn < task.turns; ++task.turn, task.unit += task.direction == Direction::forward ? 1 : -1) {
-      const auto [it, added] = known.try_emplace({op.rank, task.direction, task.chunk, task.microbatch, task.unit}, own.size());
+      const auto [it, added] = known.try_emplace({task.direction, task.chunk, task.microbatch, task.unit}, tasks.size());
       if (added) {
-        own.push_back(task);
+        tasks.push_back(task);
       } else {
-        own[it->second].last = id;
+        tasks[it->second].last = id;
       }
     }
   }
@@ -217,23 +216,42 @@ class RankPlan {
 
 }  // namespace
 
-std::vector<RankAllocations> allocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
-                                         const std::vector<StageProgram>& stages, int step) {
-  std::optional<ExpertLoads> loads;
-  if (workload.model.moe) loads.emplace(workload, step);
-  const RankGrid grid = rank_grid(workload);
-  const std::vector<std::vector<Task>> tasks = tasks_of(graph);
-  const std::vector<CopiesOfRank> copies = copies_of(graph);
-  std::vector<RankAllocations> out;
-  for (std::size_t rank = 0; rank < graph.ranks.size(); ++rank) {
-    const int stage = graph.ranks[rank].stage;
-    const RankMemories memories(workload, habits, stages[stage], loads ? &*loads : nullptr, grid.expert_rank(graph.ranks[rank].rank));
-    RankPlan plan(workload, memories, tasks[rank], copies[rank], stage);
-    plan.list();
-    out.push_back(
-        {static_memory(workload, habits, stages[stage].parameters, stages[stage].expert_parameters), plan.take_events(), plan.take_host()});
+StepAllocations::StepAllocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
+                                 const std::vector<StageProgram>& stages, int step)
+    : workload_(workload), habits_(habits), graph_(graph), stages_(stages), grid_(rank_grid(workload)) {
+  if (workload.model.moe) loads_.emplace(workload, step);
+}
+
+struct StepAllocations::Tasks {
+  std::vector<Task> tasks;
+  CopiesOfRank copies;
+};
+
+RankAllocations StepAllocations::make(const RankBlock& block) {
+  const SimulatedRank& rank = graph_.ranks[block.rank];
+  const StageProgram& stage = stages_[static_cast<std::size_t>(rank.stage)];
+  std::shared_ptr<const Tasks>& own = tasks_[block.program];
+  if (!own) own = std::make_shared<const Tasks>(Tasks{tasks_of(graph_.program(block)), copies_of(graph_.program(block))});
+  const RankMemories memories(workload_, habits_, stage, loads_ ? &*loads_ : nullptr, grid_.expert_rank(rank.rank));
+  RankPlan plan(workload_, memories, own->tasks, own->copies, rank.stage);
+  plan.list();
+  return {static_memory(workload_, habits_, stage.parameters, stage.expert_parameters), plan.take_events(), plan.take_host()};
+}
+
+RankAllocations StepAllocations::of(std::size_t simulated_rank) {
+  const RankBlock& block = graph_.blocks()[simulated_rank];
+  RankAllocations own;
+  if (loads_ && !loads_->even()) {
+    own = make(block);
+  } else {
+    auto it = made_.find(block.program);
+    if (it == made_.end()) it = made_.emplace(block.program, make(block)).first;
+    own = it->second;
   }
-  return out;
+  for (std::vector<Allocation>* events : {&own.events, &own.host}) {
+    for (Allocation& event : *events) event.op += block.first;
+  }
+  return own;
 }
 
 }  // namespace rehearse::workloads

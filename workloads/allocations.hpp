@@ -2,8 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
 #include <vector>
 
+#include "workloads/expert_loads.hpp"
+#include "workloads/rank_grid.hpp"
 #include "workloads/step_graph.hpp"
 #include "workloads/unit_memory.hpp"
 
@@ -25,7 +30,7 @@ struct RankAllocations {
   std::vector<Allocation> host;    // the same of the host's memory, activations only
 };
 
-// [simulated rank]. `stages` are the job's programs, of whatever cut.
+// Of a step graph that was built rank by rank. `stages` are the job's programs, of whatever cut.
 //
 // A unit's activations live from the start of its forward to the end of its last backward; those that are offloaded only until the
 // program waits for their copy out, and again from the start of their copy in. The host holds them from the start of their copy out until
@@ -33,7 +38,24 @@ struct RankAllocations {
 // overlap.dp_parameters is on; gradients that are reduced after every micro-batch live while its backward runs, and while the next unit
 // runs when overlap.dp_gradients is on. `step` is that of the routing. A message between stages has a buffer while the slot before the one
 // that uses it runs, when overlap.pp is on; without it the buffer becomes the input at once.
-[[nodiscard]] std::vector<RankAllocations> allocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
-                                                       const std::vector<StageProgram>& stages, int step = 0);
+class StepAllocations {
+ public:
+  StepAllocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph, const std::vector<StageProgram>& stages,
+                  int step = 0);
+  [[nodiscard]] RankAllocations of(std::size_t simulated_rank);
+
+ private:
+  [[nodiscard]] RankAllocations make(const RankBlock& block);
+
+  const Workload& workload_;
+  const MemoryHabits& habits_;
+  const StepGraph& graph_;
+  const std::vector<StageProgram>& stages_;
+  std::optional<ExpertLoads> loads_;
+  RankGrid grid_;
+  struct Tasks;
+  std::map<std::uint32_t, std::shared_ptr<const Tasks>> tasks_;  // [program]
+  std::map<std::uint32_t, RankAllocations> made_;                // [program] of ranks that all hold the same, places for operations
+};
 
 }  // namespace rehearse::workloads

@@ -1,7 +1,5 @@
 #include "workloads/op_chain.hpp"
 
-#include <set>
-
 namespace rehearse::workloads {
 namespace {
 
@@ -111,12 +109,7 @@ void OpChain::step_overhead() {
 
 std::uint32_t OpChain::group(GroupKind kind) {
   const auto [it, added] = groups_.try_emplace(kind, 0);
-  if (added) {
-    std::vector<int> members = build_.grid.group(kind, global_);
-    std::set<std::uint32_t> folded;
-    for (const int member : members) folded.insert(build_.folding.class_of[member]);
-    it->second = build_.graph.add_group(kind, std::move(members), {folded.begin(), folded.end()});
-  }
+  if (added) it->second = build_.group_of(kind, global_);
   return it->second;
 }
 
@@ -151,7 +144,7 @@ OpId OpChain::copy_beside(const std::string& name, GroupKind way, double bytes, 
 OpId OpChain::send(bool forward, int peer, double bytes) {
   const std::uint32_t receiver = build_.folding.class_of[peer];
   const auto [group, added] = group_to_.try_emplace(peer, 0);
-  if (added) group->second = build_.graph.add_group(GroupKind::pp, {global_, peer}, {rank_, receiver});
+  if (added) group->second = build_.pair_of(rank_, peer);
   const Communication what{forward ? "send activations" : "send gradients", CollectiveKind::send_recv, GroupKind::pp, bytes,
                            forward ? Pass::forward : Pass::backward_input};
   Op op = placed(OpKind::p2p, forward ? Stream::pp_forward : Stream::pp_backward, Purpose::pp);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ struct Build {
   std::map<std::pair<const void*, int>, std::uint32_t> works;  // by the segment or operator list they came from, and how often it runs
   std::shared_ptr<ExpertLayer> experts = nullptr;              // of a model with experts
   std::unordered_map<ExpertWork, std::uint32_t, ExpertWorkHash> expert_works = {};
+  std::map<std::pair<GroupKind, int>, std::uint32_t> groups = {};  // by first member
 
   std::uint32_t work_of(const void* origin, const std::vector<Operator>& operators, int repeat,
                         const std::shared_ptr<const PassQueue>& queue = nullptr, std::uint32_t queue_group = 0) {
@@ -67,6 +69,21 @@ struct Build {
     const auto [it, added] = expert_works.try_emplace(work, 0);
     if (added) it->second = graph.add_work({{}, 1, false, nullptr, 0, work});
     return it->second;
+  }
+  // The group of this kind that a rank is in.
+  std::uint32_t group_of(GroupKind kind, int global) {
+    std::vector<int> members = grid.group(kind, global);
+    const auto [it, added] = groups.try_emplace({kind, members.front()}, 0);
+    if (added) {
+      std::set<std::uint32_t> folded;
+      for (const int member : members) folded.insert(folding.class_of[member]);
+      it->second = graph.add_group(kind, std::move(members), {folded.begin(), folded.end()});
+    }
+    return it->second;
+  }
+  // A simulated rank and one of another stage, to which it sends.
+  std::uint32_t pair_of(std::uint32_t rank, int peer) {
+    return graph.add_group(GroupKind::pp, {folding.ranks[rank].rank, peer}, {rank, folding.class_of[peer]});
   }
   std::uint32_t overhead_work() {
     const auto [it, added] = works.try_emplace({this, 1}, 0);

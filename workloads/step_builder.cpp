@@ -5,21 +5,89 @@
 namespace rehearse::workloads {
 namespace {
 
+// Where a simulated rank's operations are: in the table of the first rank of its program, so much further on.
+struct Placed {
+  std::shared_ptr<SlotTable> table;
+  OpId shift = 0;
+  [[nodiscard]] SlotEnds at(const Slot& slot) const {
+    SlotEnds ends = table->at(slot.kind, slot.chunk, slot.microbatch);
+    if (ends.entry != no_op) ends.entry += shift;
+    if (ends.send != no_op) ends.send += shift;
+    return ends;
+  }
+};
+
+// Emits each rank; of ranks of one stage that do the same only the first.
+class Ranks {
+ public:
+  explicit Ranks(Build& build) : build_(build), alike_(!build.experts || build.experts->loads().even() || only_works_differ()) {}
+
+  std::vector<Placed> emit() {
+    for (std::uint32_t rank = 0; rank < build_.folding.ranks.size(); ++rank) {
+      const int stage = build_.folding.ranks[rank].stage;
+      const auto first = alike_ ? first_of_.find(stage) : first_of_.end();
+      first == first_of_.end() ? emit(rank, stage) : repeat(rank, first->second);
+    }
+    return std::move(placed_);
+  }
+
+ private:
+  // Uneven routing: bytes that a rank gathers over its etp group, or offloads, go with its tokens.
+  [[nodiscard]] bool only_works_differ() const { return build_.workload.parallel.etp == 1 && !build_.workload.offload_activations; }
+
+  void emit(std::uint32_t rank, int stage) {
+    build_.graph.begin_block(rank);
+    first_of_[stage] = rank;
+    placed_.push_back({std::make_shared<SlotTable>(RankEmitter(build_, rank).emit()), 0});
+  }
+
+  void repeat(std::uint32_t rank, std::uint32_t like) {
+    const int global = build_.folding.ranks[rank].rank;
+    std::vector<std::uint32_t> calls, works, receivers;
+    for (const Op& op : build_.graph.expert_ops(like)) {
+      ExpertWork work = *build_.graph.work(op.item).experts;
+      work.pairs = build_.experts->work(work.what, build_.grid.expert_rank(global), op.layer, op.microbatch).pairs;
+      works.push_back(build_.work_of(work));
+    }
+    for (const std::uint32_t index : build_.graph.calls_of(like)) {
+      const Call call = build_.graph.call(index);
+      calls.push_back(build_.graph.add_call(call.what, call.repeat, group_like(call, rank)));
+    }
+    for (const std::uint32_t receiver : build_.graph.receivers_of(like)) {
+      receivers.push_back(build_.folding.class_of[build_.grid.at_stage(global, build_.folding.ranks[receiver].stage)]);
+    }
+    build_.graph.repeat_block(like, rank, calls, works, receivers);
+    placed_.push_back({placed_[like].table, build_.graph.first_of(rank) - build_.graph.first_of(like)});
+  }
+
+  std::uint32_t group_like(const Call& call, std::uint32_t rank) {
+    const int global = build_.folding.ranks[rank].rank;
+    const Group& like = build_.graph.group(call.group);
+    if (like.kind != GroupKind::pp) return build_.group_of(like.kind, global);
+    return build_.pair_of(rank, build_.grid.at_stage(global, build_.grid.coordinates(like.members[1]).pp));
+  }
+
+  Build& build_;
+  bool alike_;
+  std::map<int, std::uint32_t> first_of_;  // [stage]
+  std::vector<Placed> placed_;             // [simulated rank]
+};
+
 // The message that stage and chunk wait for, in the table of the rank it comes from.
-void link(Build& build, std::vector<SlotTable>& tables, std::uint32_t rank, const Slot& slot) {
+void link(Build& build, const std::vector<Placed>& placed, std::uint32_t rank, const Slot& slot) {
   const SimulatedRank& own = build.folding.ranks[rank];
   const std::optional<Location> source = source_of(build.schedule, build.shape, own.stage, slot);
   if (!source) return;
   const int peer = build.grid.at_stage(own.rank, source->stage);
-  SlotEnds& from = tables[build.folding.class_of[peer]].at(slot.kind, source->chunk, slot.microbatch);
-  build.graph.depend(from.send, tables[rank].at(slot.kind, slot.chunk, slot.microbatch).entry);
+  const SlotEnds from = placed[build.folding.class_of[peer]].at({slot.kind, slot.microbatch, source->chunk});
+  build.graph.release(from.send, placed[rank].at(slot).entry);
 }
 
-void link_all(Build& build, std::vector<SlotTable>& tables) {
-  for (std::uint32_t rank = 0; rank < tables.size(); ++rank) {
+void link_all(Build& build, const std::vector<Placed>& placed) {
+  for (std::uint32_t rank = 0; rank < placed.size(); ++rank) {
     for (const Slot::Kind kind : {Slot::Kind::forward, Slot::Kind::backward}) {
       for (int chunk = 0; chunk < build.shape.chunks; ++chunk) {
-        for (int i = 0; i < build.shape.microbatches; ++i) link(build, tables, rank, {kind, i, chunk});
+        for (int i = 0; i < build.shape.microbatches; ++i) link(build, placed, rank, {kind, i, chunk});
       }
     }
   }
@@ -60,9 +128,7 @@ StepGraph build_step(const Workload& workload, Cut cut, const Folding& folding, 
               StepGraphBuilder(folding.ranks),
               {}};
   if (workload.model.moe) build.experts = std::make_shared<ExpertLayer>(workload, step);
-  std::vector<SlotTable> tables;
-  for (std::uint32_t rank = 0; rank < folding.ranks.size(); ++rank) tables.push_back(RankEmitter(build, rank).emit());
-  link_all(build, tables);
+  link_all(build, Ranks(build).emit());
   StepGraph graph = std::move(build.graph).freeze();
   graph.staggered = build.schedule.staggers_steps();
   return graph;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "sim/engine/execution.hpp"
 
@@ -28,13 +29,17 @@ class Accounting {
     const std::vector<double> origin = step_origins(graph_, run_);
     std::vector<double> busy_until = origin;
     std::vector<OpId> last_own(graph_.ranks.size(), none);
-    for (OpId id = 0; id < graph_.ops.size(); ++id) {  // compute streams run in the order the operations were added
-      const Op& op = graph_.ops[id];
-      if (last_own[op.rank] == none || run_.end_s[id] > run_.end_s[last_own[op.rank]]) last_own[op.rank] = id;
-      if (op.stream != Stream::compute) continue;
-      gap(op.rank, busy_until[op.rank], run_.start_s[id], id);
-      phases_[op.rank][phase_of(op.purpose)] += run_.end_s[id] - run_.start_s[id];
-      busy_until[op.rank] = std::max(run_.end_s[id], busy_until[op.rank] + run_.end_s[id] - run_.start_s[id]);
+    for (const workloads::RankBlock& block : graph_.blocks()) {
+      const std::vector<Op>& ops = graph_.program(block).ops;
+      for (OpId at = 0; at < ops.size(); ++at) {  // compute streams run in the order the operations were added
+        const OpId id = block.first + at;
+        const std::uint32_t rank = block.rank + ops[at].rank;
+        if (last_own[rank] == none || run_.end_s[id] > run_.end_s[last_own[rank]]) last_own[rank] = id;
+        if (ops[at].stream != Stream::compute) continue;
+        gap(rank, busy_until[rank], run_.start_s[id], id);
+        phases_[rank][phase_of(ops[at].purpose)] += run_.end_s[id] - run_.start_s[id];
+        busy_until[rank] = std::max(run_.end_s[id], busy_until[rank] + run_.end_s[id] - run_.start_s[id]);
+      }
     }
     const auto last = static_cast<OpId>(std::ranges::max_element(run_.end_s) - run_.end_s.begin());
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
@@ -45,17 +50,27 @@ class Accounting {
  private:
   // For each operation the dependency that ended last, and the one of its own rank that did.
   void find_releases() {
-    released_by_.assign(graph_.ops.size(), none);
-    own_before_.assign(graph_.ops.size(), none);
+    released_by_.assign(graph_.size(), none);
+    own_before_.assign(graph_.size(), none);
     const auto keep_later = [&](OpId& best, OpId candidate) {
       if (best == none || run_.end_s[candidate] > run_.end_s[best]) best = candidate;
     };
-    for (OpId before = 0; before < graph_.ops.size(); ++before) {
-      for (const OpId after : graph_.successors_of(before)) {
-        keep_later(released_by_[after], before);
-        if (graph_.ops[before].rank == graph_.ops[after].rank) keep_later(own_before_[after], before);
+    for (const workloads::RankBlock& block : graph_.blocks()) {
+      const workloads::RankProgram& program = graph_.program(block);
+      for (OpId at = 0; at < program.ops.size(); ++at) {
+        const OpId before = block.first + at;
+        for (const OpId after : graph_.successors_of(before)) {
+          keep_later(released_by_[after], before);
+          const OpId place = after - block.first;
+          if (place < program.ops.size() && program.ops[place].rank == program.ops[at].rank) keep_later(own_before_[after], before);
+        }
       }
     }
+    if (graph_.blocks().size() == graph_.ranks.size()) {
+      for (const workloads::RankBlock& block : graph_.blocks()) first_of_.push_back(block.first);
+      first_of_.push_back(static_cast<OpId>(graph_.size()));
+    }
+    latest_.assign(graph_.joints(), none);
   }
 
   void book(std::uint32_t rank, Phase phase, double from, double to) { phases_[rank][phase] += std::max(0.0, to - from); }
@@ -84,7 +99,7 @@ class Accounting {
 
   void own_operation(std::uint32_t rank, double from, double to, OpId op) {
     const double begin = std::clamp(run_.start_s[op], from, to);
-    book(rank, phase_of(graph_.ops[op].purpose), begin, to);
+    book(rank, phase_of(graph_.op(op).purpose), begin, to);
     if (begin > from) own_chain(rank, from, begin, op);
   }
 
@@ -94,7 +109,7 @@ class Accounting {
       if (cause == none) return book(rank, Phase::bubble, from, to);
       const bool own = own_member(rank, cause) != none;
       const double begin = std::clamp(run_.start_s[cause], from, to);
-      book(rank, own || graph_.ops[cause].kind == OpKind::p2p ? phase_of(graph_.ops[cause].purpose) : Phase::bubble, begin, to);
+      book(rank, own || graph_.op(cause).kind == OpKind::p2p ? phase_of(graph_.op(cause).purpose) : Phase::bubble, begin, to);
       to = begin;
       cause = released_by_[last_arrival(cause)];
     }
@@ -102,27 +117,32 @@ class Accounting {
 
   // The operation by which `rank` takes part in `id`, or none. A rank's own computation counts as its own.
   [[nodiscard]] OpId own_member(std::uint32_t rank, OpId id) const {
-    const Op& op = graph_.ops[id];
-    if (op.kind != OpKind::collective) return op.rank == rank ? id : none;
-    for (const OpId member : graph_.joints[op.joint].members) {
-      if (graph_.ops[member].rank == rank) return member;
+    const Op op = graph_.op(id);
+    if (op.rank == rank) return id;
+    if (op.kind != OpKind::collective) return none;
+    const std::span<const OpId> members = graph_.members(op.joint);
+    if (first_of_.empty()) {
+      const auto own = std::ranges::find_if(members, [&](OpId member) { return graph_.op(member).rank == rank; });
+      return own == members.end() ? none : *own;
     }
-    return none;
+    const auto own = std::ranges::lower_bound(members, first_of_[rank]);
+    return own == members.end() || *own >= first_of_[rank + 1] ? none : *own;
   }
 
-  [[nodiscard]] OpId last_arrival(OpId id) const {
-    const Op& op = graph_.ops[id];
+  [[nodiscard]] OpId last_arrival(OpId id) {
+    const Op op = graph_.op(id);
     if (op.kind != OpKind::collective) return id;
-    OpId last = id;
-    for (const OpId member : graph_.joints[op.joint].members) {
-      if (run_.arrive_s[member] > run_.arrive_s[last]) last = member;
-    }
-    return last;
+    OpId& latest = latest_[op.joint];
+    if (latest == none)
+      latest = *std::ranges::max_element(graph_.members(op.joint), {}, [&](OpId member) { return run_.arrive_s[member]; });
+    return run_.arrive_s[latest] > run_.arrive_s[id] ? latest : id;
   }
 
   const StepGraph& graph_;
   const Execution& run_;
   std::vector<OpId> released_by_, own_before_;
+  std::vector<OpId> first_of_;  // [rank] its first operation, where graphs are built rank by rank; one behind the last
+  std::vector<OpId> latest_;    // [joint] the first of those that arrived last, once asked for
   std::vector<PhaseTimes> phases_;
 };
 
@@ -134,26 +154,33 @@ std::vector<double> step_origins(const StepGraph& graph, const Execution& execut
   std::vector<double> origin(graph.ranks.size());
   if (!graph.staggered) return origin;
   std::vector<bool> begun(graph.ranks.size());
-  std::vector<double> before(graph.ops.size());     // [op] of its rank, in a row
-  for (OpId id = 0; id < graph.ops.size(); ++id) {  // every operation comes after what it waits for; compute streams run in this order
-    const Op& op = graph.ops[id];
+  std::vector<double> before(graph.size());     // [op] of its rank, in a row
+  for (OpId id = 0; id < graph.size(); ++id) {  // every operation comes after what it waits for; compute streams run in this order
+    const Op op = graph.op(id);
     const double seconds = execution.end_s[id] - execution.start_s[id];
     if (!begun[op.rank] && op.stream == Stream::compute && op.microbatch >= 0 && seconds > 0) {
       begun[op.rank] = true;
       origin[op.rank] = execution.start_s[id] - before[id];
     }
     for (const OpId after : graph.successors_of(id)) {
-      if (graph.ops[after].rank == op.rank) before[after] = std::max(before[after], before[id] + seconds);
+      if (graph.op(after).rank == op.rank) before[after] = std::max(before[after], before[id] + seconds);
     }
   }
   return origin;
 }
 
 double step_length(const StepGraph& graph, const Execution& execution) {
+  if (!graph.staggered) {
+    double last = 0;
+    for (OpId id = 0; id < graph.size(); ++id) {
+      if (execution.end_s[id] > execution.start_s[id]) last = std::max(last, execution.end_s[id]);
+    }
+    return last;
+  }
   const std::vector<double> origin = step_origins(graph, execution);
   double longest = 0;
-  for (OpId id = 0; id < graph.ops.size(); ++id) {
-    if (execution.end_s[id] > execution.start_s[id]) longest = std::max(longest, execution.end_s[id] - origin[graph.ops[id].rank]);
+  for (OpId id = 0; id < graph.size(); ++id) {
+    if (execution.end_s[id] > execution.start_s[id]) longest = std::max(longest, execution.end_s[id] - origin[graph.op(id).rank]);
   }
   return longest;
 }

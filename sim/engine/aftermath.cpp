@@ -51,28 +51,28 @@ class Examination {
 
   // A living rank that lacks nothing but messages waits for them since its own last operation before that.
   void find_receives() {
-    std::vector<double> own_s(graph_.ops.size(), 0);
-    std::vector<bool> own_missing(graph_.ops.size());
-    std::vector<std::vector<OpId>> messages(graph_.ops.size());
-    for (OpId before = 0; before < graph_.ops.size(); ++before) {
+    std::vector<double> own_s(graph_.size(), 0);
+    std::vector<bool> own_missing(graph_.size());
+    std::vector<std::vector<OpId>> messages(graph_.size());
+    for (OpId before = 0; before < graph_.size(); ++before) {
       for (const OpId after : graph_.successors_of(before)) {
         if (ended(before)) {
-          if (graph_.ops[before].rank == graph_.ops[after].rank) own_s[after] = std::max(own_s[after], run_.end_s[before]);
-        } else if (graph_.ops[before].kind == OpKind::p2p && graph_.ops[before].rank != graph_.ops[after].rank) {
+          if (graph_.op(before).rank == graph_.op(after).rank) own_s[after] = std::max(own_s[after], run_.end_s[before]);
+        } else if (graph_.op(before).kind == OpKind::p2p && graph_.op(before).rank != graph_.op(after).rank) {
           messages[after].push_back(before);
         } else {
           own_missing[after] = true;
         }
       }
     }
-    for (OpId id = 0; id < graph_.ops.size(); ++id) {
+    for (OpId id = 0; id < graph_.size(); ++id) {
       if (own_missing[id]) continue;
-      for (const OpId message : messages[id]) out_.receives.push_back({graph_.ops[id].rank, message, own_s[id]});
+      for (const OpId message : messages[id]) out_.receives.push_back({graph_.op(id).rank, message, own_s[id]});
     }
   }
 
   [[nodiscard]] bool waits(OpId id) const {
-    return graph_.ops[id].kind != OpKind::compute && std::isfinite(run_.arrive_s[id]) && !ended(id);
+    return graph_.op(id).kind != OpKind::compute && std::isfinite(run_.arrive_s[id]) && !ended(id);
   }
 
   // torch.distributed's watchdog looks at each communication on its own.
@@ -81,8 +81,8 @@ class Examination {
     const auto notices = [&](std::uint32_t rank, double from_s) {
       if (dies_s_[rank] > from_s + job_.system.simulation.timeout_s) since_s = std::min(since_s, from_s);
     };
-    for (OpId id = 0; id < graph_.ops.size(); ++id) {
-      if (waits(id)) notices(graph_.ops[id].rank, run_.arrive_s[id]);
+    for (OpId id = 0; id < graph_.size(); ++id) {
+      if (waits(id)) notices(graph_.op(id).rank, run_.arrive_s[id]);
     }
     for (const HungReceive& receive : out_.receives) notices(receive.rank, receive.since_s);
     end_s_ = std::max(failed_s, since_s + job_.system.simulation.timeout_s);
@@ -104,18 +104,18 @@ class Examination {
 
   void draw() {
     out_.drawn = run_;
-    out_.hung.assign(graph_.ops.size(), false);
-    out_.cut.assign(graph_.ops.size(), false);
-    for (OpId id = 0; id < graph_.ops.size(); ++id) draw(id);
+    out_.hung.assign(graph_.size(), false);
+    out_.cut.assign(graph_.size(), false);
+    for (OpId id = 0; id < graph_.size(); ++id) draw(id);
     std::erase_if(out_.receives, [&](const HungReceive& receive) { return receive.since_s >= end_s_; });
   }
 
   void draw(OpId id) {
-    const double stop_s = stops_s(graph_.ops[id].rank);
+    const double stop_s = stops_s(graph_.op(id).rank);
     double& start_s = out_.drawn.start_s[id];
     double& end_s = out_.drawn.end_s[id];
     if (end_s <= stop_s && ended(id)) return;
-    if (waits(id) && alive(graph_.ops[id].rank)) {
+    if (waits(id) && alive(graph_.op(id).rank)) {
       out_.hung[id] = run_.arrive_s[id] < stop_s;
       start_s = run_.arrive_s[id];
     } else {
@@ -131,7 +131,7 @@ class Examination {
       if (failure.at_s < end_s_) after.failures.push_back({failure.text, failure.at_s, failure.ranks});
     }
     after.detected = std::isfinite(end_s_);
-    after.operations = static_cast<long>(graph_.ops.size());
+    after.operations = static_cast<long>(graph_.size());
     after.ended = std::ranges::count_if(run_.end_s, [&](double end_s) { return std::isfinite(end_s) && end_s <= end_s_; });
     describe_ranks();
     double last_s = 0;
@@ -146,8 +146,8 @@ class Examination {
     for (const workloads::SimulatedRank& rank : graph_.ranks) {
       out_.aftermath.ranks.push_back({rank.rank, rank.stage, rank.multiplicity, RankAftermath::End::waiting, 0});
     }
-    for (OpId id = 0; id < graph_.ops.size(); ++id) {
-      const std::uint32_t rank = graph_.ops[id].rank;
+    for (OpId id = 0; id < graph_.size(); ++id) {
+      const std::uint32_t rank = graph_.op(id).rank;
       if (ended(id) && run_.end_s[id] <= stops_s(rank)) {
         out_.aftermath.ranks[rank].last_s = std::max(out_.aftermath.ranks[rank].last_s, run_.end_s[id]);
       } else {
@@ -164,14 +164,14 @@ class Examination {
   }
 
   void add_hung(std::uint32_t rank, OpId id, const std::string& prefix, double since_s) {
-    const workloads::Call& call = graph_.calls[graph_.ops[id].item];
-    out_.aftermath.hung.push_back({graph_.ranks[rank].rank, prefix + graph_.labels[graph_.ops[id].label],
+    const workloads::Call& call = graph_.calls[graph_.op(id).item];
+    out_.aftermath.hung.push_back({graph_.ranks[rank].rank, prefix + graph_.labels[graph_.op(id).label],
                                    std::string(workloads::name_of(graph_.groups[call.group].kind)), since_s});
   }
 
   void describe_hung() {
-    for (OpId id = 0; id < graph_.ops.size(); ++id) {
-      if (out_.hung[id]) add_hung(graph_.ops[id].rank, id, "", run_.arrive_s[id]);
+    for (OpId id = 0; id < graph_.size(); ++id) {
+      if (out_.hung[id]) add_hung(graph_.op(id).rank, id, "", run_.arrive_s[id]);
     }
     for (const HungReceive& receive : out_.receives) add_hung(receive.rank, receive.message, "recv ", receive.since_s);
     std::ranges::stable_sort(out_.aftermath.hung, {}, &HungOperation::since_s);

@@ -52,22 +52,21 @@ class Executor {
     for (std::uint32_t i = 0; i < setup_.failures.size(); ++i) machine_.after(setup_.failures[i].at_s, token_of(Event::failure, 0, i));
     for (std::uint32_t i = 0; i < setup_.spells.size(); ++i) machine_.after(setup_.spells[i].from_s, token_of(Event::spell_begins, 0, i));
     machine_.run([this](Token token) { on(token); });
-    if (done_ != graph_.ops.size() && setup_.failures.empty()) report_stuck();
+    if (done_ != graph_.size() && setup_.failures.empty()) report_stuck();
     return std::move(steps_);
   }
 
  private:
   void begin_step() {
-    const std::size_t n = graph_.ops.size();
+    const std::size_t n = graph_.size();
     step_start_s_ = machine_.now();
     done_ = 0;
-    missing_ = graph_.in_degree;
-    absent_.clear();
-    for (const workloads::Joint& joint : graph_.joints) absent_.push_back(joint.members.size());
+    met_.assign(n, 0);
+    present_.assign(graph_.joints(), 0);
     Execution& step = steps_.emplace_back();
     for (auto* times : {&step.arrive_s, &step.start_s, &step.end_s}) times->assign(n, never_s);
     for (OpId id = 0; id < n; ++id) {
-      if (graph_.in_degree[id] == 0) arrive(id);
+      if (graph_.in_degree(id) == 0) arrive(id);
     }
     settle();
   }
@@ -80,8 +79,8 @@ class Executor {
       case Event::compute_done:
         if (slot == slot_mask) return begin_step();
         --in_flight_;
-        if (dead_[graph_.ops[low].rank]) return;
-        contention_.compute_ends(graph_.ops[low].rank);
+        if (dead_[graph_.op(low).rank]) return;
+        contention_.compute_ends(graph_.op(low).rank);
         finished_.push_back(low);
         break;
       case Event::delay_done:
@@ -111,7 +110,7 @@ class Executor {
       finished_.pop_back();
       finish(id);
     }
-    if (done_ == graph_.ops.size()) end_step();
+    if (done_ == graph_.size()) end_step();
   }
 
   void end_step() {
@@ -119,13 +118,13 @@ class Executor {
     step.step_s = step_length(graph_, step);
     done_ = 0;
     if (static_cast<int>(steps_.size()) < setup_.job.system.simulation.steps) return begin_step();
-    done_ = graph_.ops.size();
+    done_ = graph_.size();
   }
 
   // Again and again, as long as anything goes on that it could slow.
   void begin_spell(std::uint32_t which) {
     const RankSpell& spell = setup_.spells[which];
-    if (done_ == graph_.ops.size() || in_flight_ + delays_ == 0) return;
+    if (done_ == graph_.size() || in_flight_ + delays_ == 0) return;
     spells_.begin(which);
     machine_.after(spell.for_s, token_of(Event::spell_ends, 0, which));
     if (spell.every_s) machine_.after(*spell.every_s, token_of(Event::spell_begins, 0, which));
@@ -133,7 +132,7 @@ class Executor {
 
   void fail(const RankFailure& failure) {
     for (const std::uint32_t rank : failure.ranks) {
-      if (done_ == graph_.ops.size()) return;
+      if (done_ == graph_.size()) return;
       (failure.ports ? cut_off_ : dead_)[rank] = true;
       if (!failure.ports) contention_.compute_ends(rank);
     }
@@ -155,7 +154,7 @@ class Executor {
     const std::uint64_t slot = (token >> slot_shift) & slot_mask;
     switch (static_cast<Event>(token >> event_shift)) {
       case Event::compute_done:
-        return bool{dead_[graph_.ops[static_cast<std::uint32_t>(token)].rank]};
+        return bool{dead_[graph_.op(static_cast<std::uint32_t>(token)).rank]};
       case Event::flow_done:
         return running_[slot].hung;
       default:
@@ -166,17 +165,17 @@ class Executor {
   // Whether a communication needs a GPU or a port that is dead.
   [[nodiscard]] bool stands_still(OpId id) const {
     if (setup_.failures.empty()) return false;
-    const bool over_network = setup_.prices.calls[graph_.ops[id].item].inter_bytes > 0;
+    const bool over_network = setup_.prices.calls[graph_.op(id).item].inter_bytes > 0;
     const auto gone = [&](std::uint32_t rank) { return dead_[rank] || (cut_off_[rank] && over_network); };
-    bool still = graph_.ops[id].kind == OpKind::p2p && gone(graph_.receiver[id]);
-    for_each_member(id, [&](OpId member) { still = still || gone(graph_.ops[member].rank); });
+    bool still = graph_.op(id).kind == OpKind::p2p && gone(graph_.receiver(id));
+    for_each_member(id, [&](OpId member) { still = still || gone(graph_.op(member).rank); });
     return still;
   }
 
   [[nodiscard]] double now() const { return machine_.now() - step_start_s_; }
 
   void arrive(OpId id) {
-    const Op& op = graph_.ops[id];
+    const Op op = graph_.op(id);
     if (dead_[op.rank]) return;
     steps_.back().arrive_s[id] = now();
     switch (op.kind) {
@@ -186,14 +185,14 @@ class Executor {
       case OpKind::copy:
         return start_communication(id, op.item);
       case OpKind::collective:
-        if (--absent_[op.joint] > 0) return;
-        const OpId first = graph_.joints[op.joint].members.front();
-        return start_communication(first, graph_.ops[first].item);
+        if (++present_[op.joint] < graph_.members(op.joint).size()) return;
+        const OpId first = graph_.members(op.joint).front();
+        return start_communication(first, graph_.op(first).item);
     }
   }
 
   void start_compute(OpId id) {
-    const Op& op = graph_.ops[id];
+    const Op op = graph_.op(id);
     steps_.back().start_s[id] = now();
     const double seconds = setup_.prices.compute_s(op);
     if (seconds <= 0) return finished_.push_back(id);
@@ -205,18 +204,18 @@ class Executor {
   // The operations that a communication is, on all ranks it involves.
   template <class Visit>
   void for_each_member(OpId id, Visit visit) const {
-    const Op& op = graph_.ops[id];
+    const Op op = graph_.op(id);
     if (op.kind != OpKind::collective) return visit(id);
-    for (const OpId member : graph_.joints[op.joint].members) visit(member);
+    for (const OpId member : graph_.members(op.joint)) visit(member);
   }
 
   void tell_contention(OpId id, bool starts) {
-    const CallPrice& price = setup_.prices.calls[graph_.ops[id].item];
+    const CallPrice& price = setup_.prices.calls[graph_.op(id).item];
     const auto tell = [&](std::uint32_t rank, workloads::Purpose purpose) {
       starts ? contention_.communication_starts(rank, purpose, price) : contention_.communication_ends(rank, purpose, price);
     };
-    for_each_member(id, [&](OpId member) { tell(graph_.ops[member].rank, graph_.ops[member].purpose); });
-    if (graph_.ops[id].kind == OpKind::p2p && graph_.receiver[id] != graph_.ops[id].rank) tell(graph_.receiver[id], graph_.ops[id].purpose);
+    for_each_member(id, [&](OpId member) { tell(graph_.op(member).rank, graph_.op(member).purpose); });
+    if (graph_.op(id).kind == OpKind::p2p && graph_.receiver(id) != graph_.op(id).rank) tell(graph_.receiver(id), graph_.op(id).purpose);
   }
 
   void start_communication(OpId id, std::uint32_t call) {
@@ -301,19 +300,19 @@ class Executor {
     steps_.back().end_s[id] = now();
     ++done_;
     if (progress_ && (++reported_ & 0xfffU) == 0)
-      progress_(static_cast<double>(reported_) / (graph_.ops.size() * setup_.job.system.simulation.steps));
+      progress_(static_cast<double>(reported_) / (graph_.size() * setup_.job.system.simulation.steps));
     for (const OpId next : graph_.successors_of(id)) {
-      if (--missing_[next] == 0) arrive(next);
+      if (++met_[next] == graph_.in_degree(next)) arrive(next);
     }
   }
 
   [[noreturn]] void report_stuck() const {
-    std::string message = "the simulation stopped with " + std::to_string(graph_.ops.size() - done_) + " of " +
-                          std::to_string(graph_.ops.size()) + " operations unfinished; waiting first:";
+    std::string message = "the simulation stopped with " + std::to_string(graph_.size() - done_) + " of " + std::to_string(graph_.size()) +
+                          " operations unfinished; waiting first:";
     int listed = 0;
-    for (OpId id = 0; id < graph_.ops.size() && listed < 5; ++id) {
-      if (std::isfinite(steps_.back().end_s[id]) || missing_[id] == 0) continue;
-      const Op& op = graph_.ops[id];
+    for (OpId id = 0; id < graph_.size() && listed < 5; ++id) {
+      if (std::isfinite(steps_.back().end_s[id]) || met_[id] == graph_.in_degree(id)) continue;
+      const Op op = graph_.op(id);
       message += " rank " + std::to_string(graph_.ranks[op.rank].rank) + " '" + graph_.labels[op.label] + "'";
       ++listed;
     }
@@ -331,8 +330,8 @@ class Executor {
   std::size_t done_ = 0;
   std::size_t reported_ = 0;
   std::size_t in_flight_ = 0, delays_ = 0;  // activities and delays that will end
-  std::vector<std::uint32_t> missing_;
-  std::vector<std::size_t> absent_;
+  std::vector<std::uint16_t> met_;          // [op] dependencies that have ended
+  std::vector<std::uint32_t> present_;      // [joint] members that have arrived
   std::vector<OpId> finished_;
   std::vector<Running> running_;
   std::vector<std::size_t> free_;

@@ -116,7 +116,7 @@ std::vector<Execution> execute_in_child(const Job& job, const Prepared& prepared
     return flat;
   });
   std::vector<Execution> steps;
-  const std::size_t n = prepared.graph.ops.size();
+  const std::size_t n = prepared.graph.size();
   for (auto at = numbers.begin(); at != numbers.end();) {
     Execution& step = steps.emplace_back();
     step.step_s = *at++;

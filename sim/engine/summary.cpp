@@ -27,17 +27,17 @@ class ByCall {
  public:
   explicit ByCall(const workloads::StepGraph& graph) : first_(graph.calls.size() + 1) {
     const auto each = [&](const auto& visit) {
-      for (workloads::OpId id = 0; id < graph.ops.size(); ++id) {
-        if (graph.ops[id].kind != workloads::OpKind::compute) visit(id);
+      for (workloads::OpId id = 0; id < graph.size(); ++id) {
+        if (graph.op(id).kind != workloads::OpKind::compute) visit(id);
       }
     };
-    each([&](workloads::OpId id) { ++first_[graph.ops[id].item + 1]; });
+    each([&](workloads::OpId id) { ++first_[graph.op(id).item + 1]; });
     std::partial_sum(first_.begin(), first_.end(), first_.begin());
     ops_.resize(first_.back());
     std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
-    each([&](workloads::OpId id) { ops_[next[graph.ops[id].item]++] = id; });
+    each([&](workloads::OpId id) { ops_[next[graph.op(id).item]++] = id; });
     for (std::uint32_t call = 0; call < graph.calls.size(); ++call)
-      std::ranges::stable_sort(of(call), {}, [&](workloads::OpId id) { return graph.ops[id].rank; });
+      std::ranges::stable_sort(of(call), {}, [&](workloads::OpId id) { return graph.op(id).rank; });
   }
   [[nodiscard]] std::span<workloads::OpId> of(std::uint32_t call) {
     return std::span(ops_).subspan(first_[call], first_[call + 1] - first_[call]);
@@ -56,8 +56,8 @@ struct Row {
 // One rank's operations of a call, which come first in `ops`.
 Executed executed(const workloads::StepGraph& graph, const Execution& execution, std::span<const workloads::OpId>& ops) {
   Executed own;
-  const workloads::Op first = graph.ops[ops.front()];
-  for (; !ops.empty() && graph.ops[ops.front()].rank == first.rank; ops = ops.subspan(1)) {
+  const workloads::Op first = graph.op(ops.front());
+  for (; !ops.empty() && graph.op(ops.front()).rank == first.rank; ops = ops.subspan(1)) {
     own.calls += graph.calls[first.item].repeat;
     own.seconds += execution.end_s[ops.front()] - execution.start_s[ops.front()];
   }
@@ -103,7 +103,7 @@ std::vector<CollectiveResult> collective_results(const workloads::StepGraph& gra
     row.longest_s = std::max(row.longest_s, price.seconds());
     by_rank.resize(graph.ranks.size());
     while (!ops.empty()) {
-      Executed& own = by_rank[graph.ops[ops.front()].rank];
+      Executed& own = by_rank[graph.op(ops.front()).rank];
       const Executed more = executed(graph, execution, ops);
       own.calls += more.calls;
       own.seconds += more.seconds;
@@ -212,7 +212,7 @@ StepResult summarise(const Job& job, const workloads::StepGraph& graph, const Pr
   }
   result.collectives = collective_results(graph, prices, executions.back());
   result.memory = memory_of(job, graph, executions, step);
-  result.activities = static_cast<long>(graph.ops.size() * executions.size());
+  result.activities = static_cast<long>(graph.size() * executions.size());
   return result;
 }
 

@@ -102,7 +102,7 @@ class Maker {
   }
 
   void add_receive(const HungReceive& receive) {
-    const Op& op = graph_.ops[receive.message];
+    const Op op = graph_.op(receive.message);
     timeline_.names.push_back("recv " + timeline_.names[op.label]);
     TimelineEvent event;
     event.name = timeline_.names.back();
@@ -129,10 +129,10 @@ class Maker {
   }
 
   void add_step(const Execution& step, double offset) {
-    std::vector<std::uint32_t> event_of(graph_.ops.size(), no_event);
-    for (OpId id = 0; id < graph_.ops.size(); ++id) {
+    std::vector<std::uint32_t> event_of(graph_.size(), no_event);
+    for (OpId id = 0; id < graph_.size(); ++id) {
       if (step.end_s[id] <= step.start_s[id]) continue;
-      const Op& op = graph_.ops[id];
+      const Op op = graph_.op(id);
       event_of[id] = static_cast<std::uint32_t>(timeline_.events.size());
       TimelineEvent event;
       event.name = timeline_.names[op.label];
@@ -149,14 +149,14 @@ class Maker {
       if (failed_ != nullptr && failed_->cut[id]) event.end = TimelineEvent::End::cut;
       timeline_.events.push_back(event);
     }
-    for (OpId id = 0; id < graph_.ops.size(); ++id) add_arrows(id, event_of);
+    for (OpId id = 0; id < graph_.size(); ++id) add_arrows(id, event_of);
   }
 
   // From a pipeline message to what it releases on the receiving rank.
   void add_arrows(OpId id, const std::vector<std::uint32_t>& event_of) {
-    if (graph_.ops[id].kind != OpKind::p2p || event_of[id] == no_event) return;
+    if (graph_.op(id).kind != OpKind::p2p || event_of[id] == no_event) return;
     for (const OpId next : graph_.successors_of(id)) {
-      if (graph_.ops[next].rank != graph_.ops[id].rank && event_of[next] != no_event)
+      if (graph_.op(next).rank != graph_.op(id).rank && event_of[next] != no_event)
         timeline_.flows.push_back({event_of[id], event_of[next]});
     }
   }

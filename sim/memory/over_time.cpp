@@ -21,11 +21,6 @@ static_assert(static_cast<int>(MemoryUse::weights) == static_cast<int>(MemoryCla
 static_assert(static_cast<int>(MemoryUse::activations) == static_cast<int>(MemoryClass::activations));
 static_assert(static_cast<int>(MemoryUse::communication) == static_cast<int>(MemoryClass::communication));
 
-std::vector<RankAllocations> allocations_of(const Job& job, const StepGraph& graph, int step) {
-  const auto stages = workloads::stage_programs(job.workload);
-  return workloads::allocations(job.workload, job.system.software.memory.habits, graph, stages, step);
-}
-
 double time_of(const Allocation& event, const Execution& run) { return event.at_end ? run.end_s[event.op] : run.start_s[event.op]; }
 
 // In order of time; at one time in program order, and what ends before what starts.
@@ -49,8 +44,8 @@ RankMemory peak_of(const Job& job, const StepGraph& graph, std::size_t rank, con
     if (held.total() <= memory.peak_bytes()) continue;
     memory.at_peak = held;
     memory.at_s = time_of(event, run);
-    memory.operation = graph.labels[graph.ops[event.op].label];
-    memory.microbatch = graph.ops[event.op].microbatch;
+    memory.operation = graph.labels[graph.op(event.op).label];
+    memory.microbatch = graph.op(event.op).microbatch;
   }
   double host = 0, most_on_host = 0;
   for (const Allocation& event : in_order(allocations.host, run)) most_on_host = std::max(most_on_host, host += event.bytes);
@@ -72,10 +67,11 @@ void add_samples(std::vector<MemorySample>& samples, MemoryBytes& held, const st
 }  // namespace
 
 MemoryResult memory_of(const Job& job, const StepGraph& graph, const std::vector<Execution>& executions, int step) {
-  const std::vector<RankAllocations> all = allocations_of(job, graph, step);
+  const auto stages = workloads::stage_programs(job.workload);
+  workloads::StepAllocations all(job.workload, job.system.software.memory.habits, graph, stages, step);
   MemoryResult result;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    result.ranks.push_back(peak_of(job, graph, rank, all[rank], executions.back()));
+  for (std::size_t rank = 0; rank < graph.ranks.size(); ++rank) {
+    result.ranks.push_back(peak_of(job, graph, rank, all.of(rank), executions.back()));
     result.ranks.back().step = step;
   }
   result.host = fullest_host(job, result.ranks);
@@ -84,9 +80,11 @@ MemoryResult memory_of(const Job& job, const StepGraph& graph, const std::vector
 
 std::vector<std::vector<MemorySample>> memory_over_time(const Job& job, const StepGraph& graph, const std::vector<Execution>& executions,
                                                         int step) {
-  const std::vector<RankAllocations> all = allocations_of(job, graph, step);
+  const auto stages = workloads::stage_programs(job.workload);
+  workloads::StepAllocations all(job.workload, job.system.software.memory.habits, graph, stages, step);
   std::vector<std::vector<MemorySample>> series;
-  for (const RankAllocations& rank : all) {
+  for (std::size_t i = 0; i < graph.ranks.size(); ++i) {
+    const RankAllocations rank = all.of(i);
     MemoryBytes held = held_all_the_time(job, rank.held);
     std::vector<MemorySample>& samples = series.emplace_back(1, MemorySample{0, held});
     double offset_s = 0;

@@ -22,12 +22,13 @@ PricedPipeline priced(const workloads::Workload& workload, const ChunkSeconds& c
   PricedPipeline p{workload, workloads::folded_by_stage(workload), {}, {}};
   // The graph shares one work between equal layers; each stage needs its own here.
   workloads::StepGraph graph = workloads::build_step(workload, workloads::Granularity::stage, p.folding);
-  for (workloads::Op& op : graph.ops) {
+  for (workloads::OpId id = 0; id < graph.size(); ++id) {
+    const workloads::Op op = graph.op(id);
     if (op.kind != workloads::OpKind::compute) continue;
     const std::string& label = graph.labels[op.label];
     const bool forward = label.rfind("F ", 0) == 0;
     const bool backward = label.rfind("B ", 0) == 0;
-    op.item = static_cast<std::uint32_t>(p.prices.work_s.size());
+    graph.set_work(id, static_cast<std::uint32_t>(p.prices.work_s.size()));
     p.prices.work_s.push_back(forward || backward ? chunk_s(graph.ranks[op.rank].stage, forward) : 0);
   }
   sim::CallPrice hop;

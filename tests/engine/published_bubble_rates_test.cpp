@@ -29,7 +29,8 @@ double rate(const char* schedule, const Row& row) {
   const bool splits = workloads::ScheduleRegistry::get(schedule).splits_backward();
   PricedPipeline job = priced(
       pipeline(schedule, row.p, 1, row.m), [&](int, bool forward) { return forward ? row.f : row.b + (splits ? 0 : row.w); }, row.hop);
-  for (const workloads::Op& op : job.graph.ops) {
+  for (workloads::OpId id = 0; id < job.graph.size(); ++id) {
+    const workloads::Op op = job.graph.op(id);
     if (op.pass == workloads::Pass::backward_weight) job.prices.work_s[op.item] = row.w;
   }
   job.graph.staggered = true;

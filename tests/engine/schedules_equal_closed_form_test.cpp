@@ -104,7 +104,8 @@ struct ZeroBubble {
 double split_pipeline_s(const ZeroBubble& z, int p, int m, double f, double b, double w, bool on_simgrid) {
   PricedPipeline job = priced(
       pipeline(z.schedule, p, 1, m), [&](int, bool forward) { return forward ? f : b; }, 0);
-  for (const workloads::Op& op : job.graph.ops) {
+  for (workloads::OpId id = 0; id < job.graph.size(); ++id) {
+    const workloads::Op op = job.graph.op(id);
     if (op.pass == workloads::Pass::backward_weight) job.prices.work_s[op.item] = w;
   }
   return on_simgrid ? on_simgrid_in_child_s(job) : longest_path_s(job);

@@ -22,10 +22,12 @@ PricedPipeline timed(const std::string& schedule, int p, int m, const Times& t) 
   PricedPipeline job = priced(
       workload, [&](int, bool forward) { return forward ? t.forward : t.input; }, t.hop);
   std::set<std::tuple<std::uint32_t, int, int>> split;  // (rank, chunk, micro-batch) with a weight gradient of its own
-  for (const workloads::Op& op : job.graph.ops) {
+  for (workloads::OpId id = 0; id < job.graph.size(); ++id) {
+    const workloads::Op op = job.graph.op(id);
     if (op.pass == workloads::Pass::backward_weight) split.emplace(op.rank, op.chunk, op.microbatch);
   }
-  for (const workloads::Op& op : job.graph.ops) {
+  for (workloads::OpId id = 0; id < job.graph.size(); ++id) {
+    const workloads::Op op = job.graph.op(id);
     if (op.kind != workloads::OpKind::compute) continue;
     if (op.pass == workloads::Pass::backward_weight) job.prices.work_s[op.item] = t.weight;
     if (op.pass == workloads::Pass::backward_input && !split.contains({op.rank, op.chunk, op.microbatch})) {

@@ -110,16 +110,16 @@ struct Parts {
 std::vector<bool> dependents(const Parts& parts, const RankFailure& failure, const std::vector<double>& healthy_s) {
   const workloads::StepGraph& graph = parts.graph;
   const auto hit_rank = [&](std::uint32_t rank) { return std::ranges::find(failure.ranks, rank) != failure.ranks.end(); };
-  std::vector<bool> hit(graph.ops.size());
+  std::vector<bool> hit(graph.size());
   std::vector<OpId> open;
   const auto add = [&](OpId id) {
     if (hit[id]) return;
     hit[id] = true;
     open.push_back(id);
   };
-  for (OpId id = 0; id < graph.ops.size(); ++id) {
-    const workloads::Op& op = graph.ops[id];
-    const bool here = hit_rank(op.rank) || (op.kind == OpKind::p2p && hit_rank(graph.receiver[id]));
+  for (OpId id = 0; id < graph.size(); ++id) {
+    const workloads::Op op = graph.op(id);
+    const bool here = hit_rank(op.rank) || (op.kind == OpKind::p2p && hit_rank(graph.receiver(id)));
     const bool by_port = op.kind != OpKind::compute && parts.prices.calls[op.item].inter_bytes > 0;
     if (here && (!failure.ports || by_port) && healthy_s[id] > failure.at_s) add(id);
   }
@@ -127,8 +127,8 @@ std::vector<bool> dependents(const Parts& parts, const RankFailure& failure, con
     const OpId id = open.back();
     open.pop_back();
     for (const OpId next : graph.successors_of(id)) add(next);
-    if (graph.ops[id].kind != OpKind::collective) continue;
-    for (const OpId member : graph.joints[graph.ops[id].joint].members) add(member);
+    if (graph.op(id).kind != OpKind::collective) continue;
+    for (const OpId member : graph.members(graph.op(id).joint)) add(member);
   }
   return hit;
 }

@@ -66,15 +66,16 @@ constexpr double instant_s = 1e-13;
 
 class Run {
  public:
-  explicit Run(const ReferenceInput& in) : in_(in), graph_(in.graph), missing_(in.graph.in_degree), computing_(in.graph.ranks.size(), 0) {
-    times_.start_s.assign(graph_.ops.size(), NAN);
-    times_.end_s.assign(graph_.ops.size(), NAN);
-    for (const workloads::Joint& joint : graph_.joints) absent_.push_back(joint.members.size());
+  explicit Run(const ReferenceInput& in) : in_(in), graph_(in.graph), computing_(in.graph.ranks.size(), 0) {
+    times_.start_s.assign(graph_.size(), NAN);
+    times_.end_s.assign(graph_.size(), NAN);
+    for (OpId op = 0; op < graph_.size(); ++op) missing_.push_back(graph_.in_degree(op));
+    for (std::uint32_t joint = 0; joint < graph_.joints(); ++joint) absent_.push_back(graph_.members(joint).size());
   }
 
   ReferenceTimes run() {
-    for (OpId op = 0; op < graph_.ops.size(); ++op) {
-      if (graph_.in_degree[op] == 0) ready_.push_back(op);
+    for (OpId op = 0; op < graph_.size(); ++op) {
+      if (graph_.in_degree(op) == 0) ready_.push_back(op);
     }
     while (true) {
       while (!ready_.empty()) {
@@ -85,38 +86,38 @@ class Run {
       if (activities_.empty()) break;
       advance();
     }
-    if (ended_ != graph_.ops.size()) throw std::runtime_error(std::to_string(graph_.ops.size() - ended_) + " operations never started");
+    if (ended_ != graph_.size()) throw std::runtime_error(std::to_string(graph_.size() - ended_) + " operations never started");
     times_.step_s = step_s();
     return times_;
   }
 
  private:
   void arrive(OpId id) {
-    const Op& op = graph_.ops[id];
+    const Op op = graph_.op(id);
     if (op.kind == OpKind::compute) return compute(id);
-    if (op.kind != OpKind::collective) return communicate(id, {id});
-    if (--absent_[op.joint] == 0) communicate(graph_.joints[op.joint].members.front(), graph_.joints[op.joint].members);
+    if (op.kind != OpKind::collective) return communicate(id, std::array{id});
+    if (--absent_[op.joint] == 0) communicate(graph_.members(op.joint).front(), graph_.members(op.joint));
   }
 
   void compute(OpId id) {
     times_.start_s[id] = now_;
-    const double seconds = in_.prices.compute_s(graph_.ops[id]);
+    const double seconds = in_.prices.compute_s(graph_.op(id));
     if (seconds <= 0) return end(id);
-    ++computing_[graph_.ops[id].rank];
+    ++computing_[graph_.op(id).rank];
     activities_.push_back({Activity::Kind::compute, seconds, 1, id, nullptr, 0, {}});
     changed_ = true;
   }
 
-  void communicate(OpId id, const std::vector<OpId>& members) {
+  void communicate(OpId id, std::span<const OpId> members) {
     Communication& it = communications_.emplace_back();
     it.op = id;
-    it.plan = &in_.plans[graph_.ops[id].item];
+    it.plan = &in_.plans[graph_.op(id).item];
     it.repeats_left = it.plan->repeat;
     for (const OpId member : members) {
       times_.start_s[member] = now_;
-      it.ranks.push_back(graph_.ops[member].rank);
+      it.ranks.push_back(graph_.op(member).rank);
     }
-    if (graph_.ops[id].kind == OpKind::p2p && graph_.receiver[id] != graph_.ops[id].rank) it.ranks.push_back(graph_.receiver[id]);
+    if (graph_.op(id).kind == OpKind::p2p && graph_.receiver(id) != graph_.op(id).rank) it.ranks.push_back(graph_.receiver(id));
     changed_ = true;
     repeat(it);
   }
@@ -153,8 +154,8 @@ class Run {
     const OpId id = it.op;
     communications_.remove_if([&](const Communication& each) { return &each == &it; });
     changed_ = true;
-    if (graph_.ops[id].kind != OpKind::collective) return end(id);
-    for (const OpId member : graph_.joints[graph_.ops[id].joint].members) end(member);
+    if (graph_.op(id).kind != OpKind::collective) return end(id);
+    for (const OpId member : graph_.members(graph_.op(id).joint)) end(member);
   }
 
   void end(OpId id) {
@@ -188,7 +189,7 @@ class Run {
   void over(const Activity& activity) {
     switch (activity.kind) {
       case Activity::Kind::compute:
-        --computing_[graph_.ops[activity.op].rank];
+        --computing_[graph_.op(activity.op).rank];
         changed_ = true;
         return end(activity.op);
       case Activity::Kind::delay:
@@ -205,8 +206,8 @@ class Run {
     std::vector<std::array<double, sim::port_kinds>> beta(graph_.ranks.size());
     for (auto& each : beta) each.fill(1);
     for (const Communication& each : communications_) {
-      const sim::CallPrice& price = in_.prices.calls[graph_.ops[each.op].item];
-      const sim::ContentionPair pair = pair_of(in_.gpu, graph_.ops[each.op].purpose);
+      const sim::CallPrice& price = in_.prices.calls[graph_.op(each.op).item];
+      const sim::ContentionPair pair = pair_of(in_.gpu, graph_.op(each.op).purpose);
       const std::array<double, sim::port_kinds> bytes{price.intra_bytes, price.inter_bytes, price.host_bytes};  // by PortKind
       for (const std::uint32_t rank : each.ranks) {
         for (std::size_t kind = 0; kind < sim::port_kinds; ++kind) {
@@ -223,7 +224,7 @@ class Run {
     for (std::size_t link = 0; link < link_rates.size(); ++link) link_rates[link] /= slowest[link];
     share(link_rates);
     for (Activity& each : activities_) {
-      if (each.kind == Activity::Kind::compute) each.rate = 1 / alpha[graph_.ops[each.op].rank];
+      if (each.kind == Activity::Kind::compute) each.rate = 1 / alpha[graph_.op(each.op).rank];
     }
   }
 
@@ -244,8 +245,8 @@ class Run {
     double longest = 0;
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank) {
       const double from_s = graph_.staggered ? own_start_s(rank) : 0;
-      for (OpId op = 0; op < graph_.ops.size(); ++op) {
-        if (graph_.ops[op].rank == rank && seconds(op) > 0) longest = std::max(longest, times_.end_s[op] - from_s);
+      for (OpId op = 0; op < graph_.size(); ++op) {
+        if (graph_.op(op).rank == rank && seconds(op) > 0) longest = std::max(longest, times_.end_s[op] - from_s);
       }
     }
     return longest;
@@ -255,9 +256,9 @@ class Run {
   [[nodiscard]] double own_start_s(std::uint32_t rank) const {
     OpId first = 0;
     double at_s = std::numeric_limits<double>::infinity();
-    for (OpId op = 0; op < graph_.ops.size(); ++op) {
-      const bool computes = graph_.ops[op].kind == OpKind::compute && graph_.ops[op].stream == workloads::Stream::compute;
-      if (graph_.ops[op].rank != rank || !computes || graph_.ops[op].microbatch < 0 || seconds(op) <= 0 || times_.start_s[op] >= at_s)
+    for (OpId op = 0; op < graph_.size(); ++op) {
+      const bool computes = graph_.op(op).kind == OpKind::compute && graph_.op(op).stream == workloads::Stream::compute;
+      if (graph_.op(op).rank != rank || !computes || graph_.op(op).microbatch < 0 || seconds(op) <= 0 || times_.start_s[op] >= at_s)
         continue;
       first = op;
       at_s = times_.start_s[op];
@@ -267,11 +268,18 @@ class Run {
 
   [[nodiscard]] double seconds(OpId op) const { return times_.end_s[op] - times_.start_s[op]; }
 
+  [[nodiscard]] bool releases(OpId before, OpId after) const {
+    for (const OpId next : graph_.successors_of(before)) {
+      if (next == after) return true;
+    }
+    return false;
+  }
+
   // The rank's own operations in a row that end where this one can begin.
   [[nodiscard]] double own_before_s(OpId op) const {
     double longest = 0;
-    for (OpId before = 0; before < graph_.ops.size(); ++before) {
-      if (graph_.ops[before].rank != graph_.ops[op].rank || !std::ranges::count(graph_.successors_of(before), op)) continue;
+    for (OpId before = 0; before < graph_.size(); ++before) {
+      if (graph_.op(before).rank != graph_.op(op).rank || !releases(before, op)) continue;
       longest = std::max(longest, own_before_s(before) + seconds(before));
     }
     return longest;
