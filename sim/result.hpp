@@ -113,6 +113,12 @@ struct ExpertLoadResult {
   std::vector<ExpertLayerLoad> layers;                // with experts, step by step
 };
 
+// What kept ranks from being folded into one, in the order in which it told them apart, and how many classes there were then.
+struct ToldApart {
+  std::string by;
+  int classes = 0;
+};
+
 struct StepResult {
   std::string method;  // "analytic", "simulated", "critical path"
   double step_s = 0;
@@ -126,6 +132,7 @@ struct StepResult {
   double model_flops_per_gpu_per_s = 0;  // model FLOPs (no recompute, causal attention counted in full) / (gpus * step)
   double mfu = 0;                        // of the compute precision's dense peak
   double bubble_share = 0;               // bubble / (step - bubble)
+  std::vector<ToldApart> told_apart;     // simulated
   std::vector<double> step_seconds;      // each simulated step. Where they differ (routing), step_s and the phases are their means
   // how it was made
   std::uint64_t seed = 0;

@@ -1,5 +1,7 @@
 #include "sim/engine/folding.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -82,20 +84,24 @@ class Refinement {
       even = workloads::RoutingRegistry::get(workload.experts.routing).even();
     }
     for (const GroupKind kind : kinds) list_groups(kind);
+    alone_.initial.assign(static_cast<std::size_t>(grid_.size()), 0);
     list_calls();
     colour_ranks(job.system.simulation.faults, even);
     colour_groups();
     colour_neighbours();
+    settle("places in nodes, leaves and pods");
     attach_ports_ = !wiring_.private_ports() || !all_aligned();
     if (job.system.simulation.collectives == Fidelity::step) find_rotating();
+    settle("places in collectives executed round by round");
     if (attach_ports_ || wiring_.has_trunks()) attach_all();
     attach_copies();
-    while (refine()) {
-    }
+    settle("");
+    if (distinct(colours_) > classes_told()) tell_apart("what shared links carry: " + links_that_differ());
   }
 
   [[nodiscard]] Fold fold() && {
     Fold out;
+    out.told_apart = std::move(told_apart_);
     number_ranks(out);
     std::unordered_map<Colour, Wire> first;
     for (std::size_t i = 0; i < wires_.size(); ++i) out.wires[wires_[i]] = first.try_emplace(wire_colours_[i], wires_[i]).first->second;
@@ -138,15 +144,39 @@ class Refinement {
 
   // Stage, faults, and where experts differ, which ones the rank has.
   void colour_ranks(const StepFaults& faults, bool even) {
+    for (int rank = 0; rank < grid_.size(); ++rank) colours_.push_back(chain(0, static_cast<std::uint64_t>(grid_.coordinates(rank).pp)));
+    tell_apart("pipeline stages");
+    for (int rank = 0; rank < grid_.size() && !even; ++rank) {
+      Colour& colour = colours_[static_cast<std::size_t>(rank)];
+      colour = chain(colour, static_cast<std::uint64_t>(grid_.expert_rank(rank)));
+    }
+    tell_apart("experts that get different numbers of tokens");
     for (int rank = 0; rank < grid_.size(); ++rank) {
-      Colour colour = chain(0, static_cast<std::uint64_t>(grid_.coordinates(rank).pp));
+      Colour& colour = colours_[static_cast<std::size_t>(rank)];
       colour = chain(chain(colour, faults.slow.gpu(rank)), faults.slow.port(rank));
-      if (!even) colour = chain(colour, static_cast<std::uint64_t>(grid_.expert_rank(rank)));
-      colours_.push_back(colour);
     }
     std::uint64_t number = 0;
     for (const StepFailure& failure : faults.failures) mark(failure.ranks, ++number);
     for (const SlowSpell& spell : faults.spells) mark(spell.ranks, ++number);
+    tell_apart("what is slow or fails");
+  }
+
+  [[nodiscard]] std::size_t classes_told() const { return told_apart_.empty() ? 1 : static_cast<std::size_t>(told_apart_.back().classes); }
+
+  void tell_apart(const std::string& by) {
+    if (const std::size_t classes = distinct(colours_); classes > classes_told()) told_apart_.push_back({by, static_cast<int>(classes)});
+  }
+
+  // Kinds of links that are not all alike.
+  [[nodiscard]] std::string links_that_differ() const {
+    std::map<std::string_view, std::set<Colour>> colours;
+    for (std::size_t i = 0; i < wires_.size(); ++i)
+      colours[Wiring::name_of(wires_[i])].insert(chain(wire_colours_[i], Wiring::sort_of(wires_[i])));
+    std::vector<std::string_view> names;
+    for (const auto& [name, some] : colours) {
+      if (some.size() > 1) names.push_back(name);
+    }
+    return fmt::format("{}", fmt::join(names, ", "));
   }
 
   void mark(const std::vector<int>& ranks, std::uint64_t number) {
@@ -318,7 +348,6 @@ class Refinement {
 
   // Copies to and from the host, each kind once.
   void attach_copies() {
-    alone_.initial.assign(static_cast<std::size_t>(grid_.size()), 0);
     std::set<GroupKind> kinds;
     for (const Communication& what : calls_) {
       if (static_cast<int>(what.group) < workloads::network_group_kinds || !kinds.insert(what.group).second) continue;
@@ -379,6 +408,13 @@ class Refinement {
     for (const Entities* entities : {&to_next_, &to_previous_, &alone_}) give_to_wires(*entities, sums);
     for (std::size_t i = 0; i < wires_.size(); ++i)
       wire_colours_[i] = chain(chain(wire_colours_[i], sums[i]), colour_of_members(users_[i]));
+  }
+
+  void settle(const std::string& by) {
+    classes_ = {};
+    while (refine()) {
+    }
+    if (!by.empty()) tell_apart(by);
   }
 
   // One round of colour refinement; false when nothing was split.
@@ -449,6 +485,7 @@ class Refinement {
   std::unordered_map<Wire, std::uint32_t> wire_index_;
   Colours colours_, wire_colours_;
   std::pair<std::size_t, std::size_t> classes_;  // of ranks, of wires
+  std::vector<ToldApart> told_apart_;
 };
 
 }  // namespace
@@ -479,6 +516,11 @@ Fold fold(const Job& job, const CommunicationModel& model, std::vector<Communica
   return Refinement(job, model, std::move(calls)).fold();
 }
 
-Fold unfolded(const Job& job) { return {.ranks = workloads::unfolded(job.workload), .wires = {}, .groups = {}, .members = {}}; }
+Fold unfolded(const Job& job) {
+  Fold out{.ranks = workloads::unfolded(job.workload), .wires = {}, .groups = {}, .members = {}, .told_apart = {}};
+  const bool ecmp = job.system.simulation.routing == Routing::ecmp;
+  if (job.system.gpus > 1) out.told_apart = {{ecmp ? "ECMP, which leads each flow its own way" : "simulation.ranks: all", job.system.gpus}};
+  return out;
+}
 
 }  // namespace rehearse::sim

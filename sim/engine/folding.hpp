@@ -8,6 +8,7 @@
 
 #include "sim/cost/communication.hpp"
 #include "sim/engine/wiring.hpp"
+#include "sim/result.hpp"
 #include "workloads/step_builder.hpp"
 
 namespace rehearse::sim {
@@ -27,6 +28,7 @@ struct Fold {
   std::unordered_map<Wire, Wire> wires;
   std::map<workloads::GroupKind, GroupClasses> groups;
   std::vector<std::vector<int>> members;  // [simulated rank] all that it stands for
+  std::vector<ToldApart> told_apart;
 };
 
 // Whether members of a group that are alike also do the same in every round of a collective, one shifted against the other: each sends and

@@ -140,6 +140,7 @@ Simulation each_step(Job job, const std::string& method, bool timeline,
     const Prepared prepared(job, step);
     const std::vector<Execution> run = executed(job, prepared, step);
     results.push_back(summarise(job, prepared.graph, prepared.prices, run, method, step));
+    results.back().told_apart = prepared.fold.told_apart;
     if (timeline && step == 0) all.timeline = make_timeline(job, prepared.graph, run, step);
     if (timeline && step > 0) append(all.timeline, end_s, make_timeline(job, prepared.graph, run, step));
     end_s += *std::ranges::max_element(run.back().end_s);
@@ -161,6 +162,7 @@ Simulation simulate_each_step(const Job& job, bool timeline, const Progress& pro
 Simulation of_one_step(const Job& job, const Prepared& prepared, const std::vector<Execution>& executions, const std::string& method,
                        bool timeline = true) {
   Simulation all{summarise(job, prepared.graph, prepared.prices, executions, method), {}, {}};
+  all.result.told_apart = prepared.fold.told_apart;
   if (timeline) all.timeline = make_timeline(job, prepared.graph, executions);
   finish_for(job, all.result);
   return all;
@@ -188,6 +190,7 @@ StepResult simulate_in_child(const Job& job) {
   if (job.distinct_steps() > 1) return simulate_each_step(job, false, {}).result;
   const Prepared prepared(job);
   StepResult result = summarise(job, prepared.graph, prepared.prices, execute_in_child(job, prepared), "simulated");
+  result.told_apart = prepared.fold.told_apart;
   finish_for(job, result);
   result.solver = solvers.of(job.system.simulation.solver);
   return result;

@@ -254,6 +254,32 @@ std::vector<int> Wiring::users(Wire wire) const {
   throw std::logic_error("no such wire");
 }
 
+std::string_view Wiring::name_of(Wire wire) {
+  switch (kind_of(wire)) {
+    case Kind::node_port:
+    case Kind::domain_port:
+      return "scale-up ports";
+    case Kind::mesh:
+      return "mesh links";
+    case Kind::pcie:
+      return "PCIe links";
+    case Kind::nic:
+      return "NICs";
+    case Kind::leaf:
+      return "leaf uplinks";
+    case Kind::pod:
+      return "pod uplinks";
+    case Kind::trunk:
+      return "trunks";
+    case Kind::to_host:
+    case Kind::from_host:
+      return "host links";
+    case Kind::host_memory:
+      return "host memories";
+  }
+  throw std::logic_error("no such wire");
+}
+
 std::uint64_t Wiring::sort_of(Wire wire) { return wire >> (kind_shift - 1); }
 
 int Wiring::owner(Wire wire) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "sim/job/job.hpp"
@@ -46,6 +47,7 @@ class Wiring {
   [[nodiscard]] std::vector<int> users(Wire wire) const;
   // What kind of wire it is, in which direction: equal for wires that could stand for one another.
   [[nodiscard]] static std::uint64_t sort_of(Wire wire);
+  [[nodiscard]] static std::string_view name_of(Wire wire);  // of its kind, in the plural: "NICs"
   // The rank that alone is behind it, or -1; and the same wire of another rank.
   [[nodiscard]] int owner(Wire wire) const;
   [[nodiscard]] Wire of_owner(Wire wire, int rank) const;

@@ -31,12 +31,15 @@ void print_table(Table table, bool colour, std::ostream& out) {
   table.print(out);
 }
 
-// How far symmetric ranks were folded.
+// How far symmetric ranks were folded, and what kept others apart: into so many classes.
 void print_folding(const StepResult& result, std::ostream& out) {
   if (result.activities == 0) return;
   int all = 0;
   for (const RankResult& rank : result.ranks) all += rank.ranks;
-  fmt::print(out, "ranks simulated: {} of {}\n", result.ranks.size(), all);
+  fmt::print(out, "ranks simulated: {} of {}", result.ranks.size(), all);
+  for (const ToldApart& told : result.told_apart)
+    fmt::print(out, "{} {} ({})", &told == result.told_apart.data() ? "; told apart by" : ",", told.by, told.classes);
+  out << '\n';
 }
 
 void print_step(const StepResult& result, bool colour, std::ostream& out) {

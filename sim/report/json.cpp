@@ -89,6 +89,8 @@ int all_ranks(const StepResult& result) {
   return all;
 }
 
+Json told_apart_json(const ToldApart& told) { return {{"by", told.by}, {"classes", told.classes}}; }
+
 Json plain_step_json(const StepResult& result) {
   const HostMemory& host = result.memory.host;
   return {{"method", result.method},
@@ -103,6 +105,7 @@ Json plain_step_json(const StepResult& result) {
           {"activities", result.activities},
           {"simulated_ranks", result.ranks.size()},
           {"all_ranks", all_ranks(result)},
+          {"told_apart", array_json(result.told_apart, told_apart_json)},
           {"seed", result.seed},
           {"input_hash", result.input_hash},
           {"ranks", array_json(result.ranks, rank_json)},
