@@ -11,7 +11,7 @@ namespace {
 // [domain, ascending] its members.
 std::vector<int> members_per_domain(const GroupShape& group) {
   std::vector<int> domains = group.domain, count;
-  std::ranges::sort(domains);
+  if (!std::ranges::is_sorted(domains)) std::ranges::sort(domains);
   for (std::size_t i = 0; i < domains.size(); ++i) {
     if (i == 0 || domains[i] != domains[i - 1]) count.push_back(0);
     ++count.back();

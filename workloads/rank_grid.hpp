@@ -36,6 +36,10 @@ class RankGrid {
   [[nodiscard]] int expert_rank(int rank) const { return rank / ep_.stride % ep_.size; }
   // Whether the experts' dimensions (etp, ep, edp, in the order of tp, ep and dp) leave the pipeline stages where they are.
   [[nodiscard]] bool experts_keep_stages() const { return expert_pp_stride_ == pp_.stride; }
+  // Whether the groups of a rank of one stage are those of its counterpart in another stage, moved by the distance of the two (pp and
+  // embedding apart, which both share).
+  [[nodiscard]] bool moves_with_stages() const { return experts_keep_stages() && !mirrored_; }
+  [[nodiscard]] int replicas() const { return dp_.size; }  // dp
 
   // The ranks before and after in the pipeline; the ends wrap around (interleaved schedules send chunk k of the last stage to chunk k+1 of
   // the first).

@@ -77,6 +77,7 @@ void add_up_parameters(StageProgram& stage) {
 
 std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
   const Cutter cutter(workload, cut);
+  const ReplicaSync sync = replica_sync(workload);
   LayerPrograms layers(workload, cutter);
   std::shared_ptr<const UnitProgram> embedding, head;
   if (workload.model.vocab > 0) {
@@ -98,7 +99,7 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
     }
     add_up_parameters(stage);
     const bool sharded = workload.optimizer.zero_stage > 0;
-    const double own = sharded ? replica_sync(workload).shard(stage.parameters, stage.expert_parameters) : stage.parameters;
+    const double own = sharded ? sync.shard(stage.parameters, stage.expert_parameters) : stage.parameters;
     const OptimizerProgram optimizer = optimizer_program(workload, own);
     stage.update = optimizer.update;
     stage.on_host = optimizer.on_host;
@@ -106,49 +107,56 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
   return stages;
 }
 
-std::vector<Communication> ReplicaSync::reductions(double parameters, double experts) const {
+ReplicaCalls ReplicaSync::reduction_calls(double parameters, double experts) const {
   const double dense = (parameters - experts) * gradient_bytes / calls_per_unit, own = experts * gradient_bytes / calls_per_unit;
   const bool sharded = shards_parameters || gathers_weights;
-  const auto all_reduce = [](GroupKind group, double bytes) {
-    return Communication{"gradient all-reduce", CollectiveKind::all_reduce, group, bytes, Pass::update};
-  };
-  const auto scatter = [](GroupKind group, double bytes) {
-    return Communication{"gradient reduce-scatter", CollectiveKind::reduce_scatter, group, bytes, Pass::update};
-  };
-  std::vector<Communication> calls;
+  const CollectiveKind kind = sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  ReplicaCalls calls;
   if (ranks > 1 && dense > 0) {
-    if (!sharded) {
-      calls.push_back(all_reduce(GroupKind::dp_cp, dense));
-    } else if (copies() == 1) {
-      calls.push_back(scatter(GroupKind::dp_cp, dense));
-    } else {
-      calls.push_back(scatter(GroupKind::shard, dense));
-      calls.push_back(all_reduce(GroupKind::replicas, dense / shard_ranks));
-    }
+    const bool copied = sharded && copies() > 1;
+    calls.add({kind, copied ? GroupKind::shard : GroupKind::dp_cp, dense});
+    if (copied) calls.add({CollectiveKind::all_reduce, GroupKind::replicas, dense / shard_ranks});
   }
-  if (expert_ranks > 1 && own > 0) {
-    calls.push_back(sharded ? scatter(GroupKind::edp, own) : all_reduce(GroupKind::edp, own));
-    calls.back().name.insert(0, "expert ");
-  }
+  if (expert_ranks > 1 && own > 0) calls.add({kind, GroupKind::edp, own});
   return calls;
+}
+
+ReplicaCalls ReplicaSync::gather_calls(double parameters, double experts) const {
+  const double dense = (parameters - experts) * weight_bytes / calls_per_unit, own = experts * weight_bytes / calls_per_unit;
+  ReplicaCalls calls;
+  if (ranks > 1 && dense > 0) calls.add({CollectiveKind::all_gather, copies() == 1 ? GroupKind::dp_cp : GroupKind::shard, dense});
+  if (expert_ranks > 1 && own > 0) calls.add({CollectiveKind::all_gather, GroupKind::edp, own});
+  return calls;
+}
+
+namespace {
+
+std::vector<Communication> named(const ReplicaCalls& calls, const std::string& what) {
+  std::vector<Communication> all;
+  for (const ReplicaCall& call : calls) {
+    const std::string whose = call.group == GroupKind::edp ? "expert " : "";
+    all.push_back({whose + what + " " + std::string(name_of(call.kind)), call.kind, call.group, call.bytes, Pass::update});
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Communication> ReplicaSync::reductions(double parameters, double experts) const {
+  return named(reduction_calls(parameters, experts), "gradient");
 }
 
 std::vector<Communication> ReplicaSync::gathers(double parameters, double experts) const {
-  const double dense = (parameters - experts) * weight_bytes / calls_per_unit, own = experts * weight_bytes / calls_per_unit;
-  std::vector<Communication> calls;
-  const auto add = [&](const char* name, GroupKind group, double bytes) {
-    calls.push_back({name, CollectiveKind::all_gather, group, bytes, Pass::update});
-  };
-  if (ranks > 1 && dense > 0) add("parameter all-gather", copies() == 1 ? GroupKind::dp_cp : GroupKind::shard, dense);
-  if (expert_ranks > 1 && own > 0) add("expert parameter all-gather", GroupKind::edp, own);
-  return calls;
+  return named(gather_calls(parameters, experts), "parameter");
 }
 
-ReplicaSync replica_sync(const Workload& workload) {
+ReplicaSync replica_sync(const Workload& workload) { return replica_sync(workload, ScheduleRegistry::get(workload.schedule).mirrors()); }
+
+ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   const int zero = workload.optimizer.zero_stage;
   ReplicaSync sync;
   const Parallel& parallel = workload.parallel;
-  const int copies = ScheduleRegistry::get(workload.schedule).mirrors() ? 2 : 1;
+  const int copies = mirrors ? 2 : 1;
   sync.ranks = parallel.dp * parallel.cp * copies;
   if (workload.model.moe) sync.expert_ranks = parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep) * copies;
   sync.shards_parameters = zero == 3;

@@ -1,6 +1,7 @@
 // What one pipeline stage executes per micro-batch, unit by unit.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,23 @@ struct StageProgram {
 // One per pipeline stage.
 [[nodiscard]] std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut = Granularity::layer);
 
+// A call of the exchange between replicas, by numbers alone.
+struct ReplicaCall {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  GroupKind group = GroupKind::dp_cp;
+  double bytes = 0;
+};
+class ReplicaCalls {  // one after another
+ public:
+  void add(ReplicaCall call) { calls_[count_++] = call; }
+  [[nodiscard]] const ReplicaCall* begin() const { return calls_.data(); }
+  [[nodiscard]] const ReplicaCall* end() const { return calls_.data() + count_; }
+
+ private:
+  std::array<ReplicaCall, 3> calls_{};
+  std::size_t count_ = 0;
+};
+
 // What a step does to gradients and parameters between data-parallel replicas, by ZeRO stage and overlap flags.
 struct ReplicaSync {
   int ranks = 1;         // that hold the same parameters: dp * cp, twice that when the schedule mirrors
@@ -51,6 +69,9 @@ struct ReplicaSync {
   [[nodiscard]] bool replicated() const { return ranks > 1 || expert_ranks > 1; }
   // One call each, of calls_per_unit, one after another. Dense parameters without ZeRO: an all-reduce; otherwise a reduce-scatter over the
   // shard group, then where there are copies an all-reduce of the shard over them.
+  [[nodiscard]] ReplicaCalls reduction_calls(double parameters, double experts) const;
+  [[nodiscard]] ReplicaCalls gather_calls(double parameters, double experts) const;
+  // The same with their names.
   [[nodiscard]] std::vector<Communication> reductions(double parameters, double experts) const;
   [[nodiscard]] std::vector<Communication> gathers(double parameters, double experts) const;
   // What of them a rank holds when they are sharded.
@@ -59,6 +80,7 @@ struct ReplicaSync {
   }
 };
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload);
+[[nodiscard]] ReplicaSync replica_sync(const Workload& workload, bool mirrors);  // mirrors: what its schedule says
 
 // Bytes of the word embedding's gradient that the first and the last stage add up when the embeddings are tied and pp > 1; else 0.
 [[nodiscard]] double tied_embedding_bytes(const Workload& workload);

@@ -194,9 +194,25 @@ UnitMemory UnitMemory::with_tokens(double pairs) const {
   return all;
 }
 
+UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, double parameters) const {
+  UnitMemory all = *this;
+  if (!sync.replicated()) return all;
+  if (sync.shards_parameters) all.gathered = parameters * sync.weight_bytes;
+  if (sync.reduce_each_microbatch) all.bucket = parameters * sync.weight_bytes;  // as autograd makes them
+  return all;
+}
+
 StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters, double expert_parameters) {
+  return static_memory(workload, habits, replica_sync(workload), placeholder_bytes(workload, habits), parameters, expert_parameters);
+}
+
+double placeholder_bytes(const Workload& workload, const MemoryHabits& habits) {
+  return habits.gradient_placeholders && workload.fusions.gradient_accumulation ? Sizes(workload, habits).layer_matrices() : 0;
+}
+
+StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double placeholders,
+                           double parameters, double expert_parameters) {
   const int zero = workload.optimizer.zero_stage;
-  const ReplicaSync sync = replica_sync(workload);
   const double shard = sync.shard(parameters, expert_parameters);
   const bool no_copy = zero == 3 && habits.sharded_master && bytes_of(workload.precision.weights) < bytes_of(workload.precision.optimizer);
   StaticMemory memory;
@@ -208,7 +224,7 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   // Beside the states the host receives the gradients and makes the new weights.
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + bytes_of(workload.precision.weights));
   if (zero > 0 && sync.replicated()) memory.temporary = habits.bucket_bytes;
-  if (habits.gradient_placeholders && workload.fusions.gradient_accumulation) memory.temporary += Sizes(workload, habits).layer_matrices();
+  memory.temporary += placeholders;
   return memory;
 }
 
@@ -216,17 +232,21 @@ std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, con
   const Sizes sizes(workload, habits);
   const ReplicaSync sync = replica_sync(workload);
   std::vector<std::vector<UnitMemory>> memories;
+  std::map<std::pair<const UnitProgram*, int>, UnitMemory> known;  // by program and, of experts, chunks
   for (const std::vector<Unit>& units : stage.chunks) {
     std::vector<UnitMemory>& chunk = memories.emplace_back();
     for (const Unit& unit : units) {
-      UnitMemory& memory = chunk.emplace_back(memory_of(sizes, unit));
-      if (!sync.replicated()) continue;
-      const double parameters = unit.program->parameters;
-      if (sync.shards_parameters) memory.gathered = parameters * bytes_of(workload.precision.weights);
-      if (sync.reduce_each_microbatch) memory.bucket = parameters * bytes_of(workload.precision.weights);  // as autograd makes them
+      const int chunks = unit.layer_kind == LayerKind::experts ? workload.experts.chunks_of(unit.first_layer) : 0;
+      const auto [it, added] = known.try_emplace({unit.program.get(), chunks});
+      if (added) it->second = memory_of(sizes, unit).with_replicas(sync, unit.program->parameters);
+      chunk.push_back(it->second);
     }
   }
   return memories;
+}
+
+UnitMemory unit_memory(const Workload& workload, const MemoryHabits& habits, const Unit& unit) {
+  return memory_of(Sizes(workload, habits), unit);
 }
 
 RankMemories::RankMemories(const Workload& workload, const MemoryHabits& habits, const StageProgram& stage, const ExpertLoads* loads,

@@ -34,6 +34,11 @@ struct StaticMemory {
 // expert_parameters: those of them that belong to experts, whose replicas are other ranks.
 [[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters,
                                          double expert_parameters = 0);
+// The same with what all stages share, in numbers alone. placeholders: placeholder_bytes().
+[[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double placeholders,
+                                         double parameters, double expert_parameters);
+// Of the habit gradient_placeholders: one for each matrix of a layer, for good.
+[[nodiscard]] double placeholder_bytes(const Workload& workload, const MemoryHabits& habits);
 
 struct UnitMemory {
   double activations = 0;  // from the start of its forward to the end of its (last) backward
@@ -48,7 +53,11 @@ struct UnitMemory {
   double received_activations = 0, received_forward = 0, received_backward = 0;
 
   [[nodiscard]] UnitMemory with_tokens(double pairs) const;
+  // With what is gathered and reduced of its `parameters`.
+  [[nodiscard]] UnitMemory with_replicas(const ReplicaSync& sync, double parameters) const;
 };
+// Without what its replicas exchange, and without tokens.
+[[nodiscard]] UnitMemory unit_memory(const Workload& workload, const MemoryHabits& habits, const Unit& unit);
 
 // [chunk][unit] of a stage's program.
 [[nodiscard]] std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, const MemoryHabits& habits,

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "sim/analytic/replica_cost.hpp"
-#include "sim/analytic/stage_cost.hpp"
 #include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
@@ -19,7 +18,7 @@ struct OffloadCost {
 
 // A turn of a unit lasts as long as its own work, exposed exchange with replicas included, beside the copy out of the turn before and the
 // copy in for the turn after, each on its own link and direction. `stage` is the pipeline stage.
-[[nodiscard]] OffloadCost offload_cost(const Job& job, const StageCost& cost, const ReplicaCost& replicas,
+[[nodiscard]] OffloadCost offload_cost(const workloads::Workload& workload, const StageTerms& terms, const ContentionPair& pair,
                                        const workloads::StageProgram& program, int stage);
 
 }  // namespace rehearse::sim

@@ -32,16 +32,15 @@ double chunked_s(const ChunkTimes& times, const ContentionPair& pair) {
   return total;
 }
 
-PairTimes paired(const std::vector<std::vector<PieceTimes>>& first, const std::vector<std::vector<PieceTimes>>& second,
-                 const ContentionPair& pair) {
-  const std::vector<std::vector<PieceTimes>>* slots[2] = {&first, &second};
+PairTimes paired(std::span<const Pieces> first, std::span<const Pieces> second, const ContentionPair& pair) {
+  const std::span<const Pieces> slots[2] = {first, second};
   double ready[2] = {0, 0}, compute_free = 0, dispatch_free = 0, combine_free = 0, calls_free = 0, computes = 0, exchanges = 0;
   for (std::size_t k = 0; k < std::max(first.size(), second.size()); ++k) {
-    const auto count = [&](int slot) { return k < slots[slot]->size() ? (*slots[slot])[k].size() : 0; };
+    const auto count = [&](int slot) { return k < slots[slot].size() ? slots[slot][k].size() : 0; };
     for (std::size_t piece = 0; piece < std::max(count(0), count(1)); ++piece) {
       for (const int slot : {1, 0}) {
         if (piece >= count(slot)) continue;
-        const PieceTimes& now = (*slots[slot])[k][piece];
+        const PieceTimes& now = slots[slot][k][piece];
         if (now.dispatch_s > 0) ready[slot] = dispatch_free = std::max(ready[slot], dispatch_free) + now.dispatch_s;
         ready[slot] = compute_free = std::max(ready[slot], compute_free) + now.compute_s;
         if (now.calls_s > 0) ready[slot] = calls_free = std::max(ready[slot], calls_free) + now.calls_s;

@@ -1,7 +1,7 @@
 // Two things that run at once and slow each other down while they do.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "sim/cost/gpu.hpp"
 
@@ -34,8 +34,8 @@ struct PairTimes {
   double first_late_s = 0;                       // how long after the other's first piece that of `first` begins
   double first_early_s = 0, second_early_s = 0;  // how long before the other's last piece that of this one is over
 };
-[[nodiscard]] PairTimes paired(const std::vector<std::vector<PieceTimes>>& first, const std::vector<std::vector<PieceTimes>>& second,
-                               const ContentionPair& pair);
+using Pieces = std::span<const PieceTimes>;  // of a unit
+[[nodiscard]] PairTimes paired(std::span<const Pieces> first, std::span<const Pieces> second, const ContentionPair& pair);
 
 // The contention of a class of communication on a GPU; 1, 1 when its file does not name the class.
 [[nodiscard]] ContentionPair contention_of(const Gpu& gpu, const char* communication);

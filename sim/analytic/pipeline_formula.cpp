@@ -4,29 +4,13 @@
 #include <cmath>
 
 namespace rehearse::sim {
+namespace {
 
-bool is_uniform(const PipelineTimes& times) {
-  constexpr double rounding = 1e-9;
-  const auto alike = [](const std::vector<std::vector<double>>& stages) {
-    return std::ranges::all_of(stages, [&](const std::vector<double>& chunks) {
-      const double first = stages.front().front();
-      return std::ranges::all_of(chunks, [&](double s) { return std::abs(s - first) <= rounding * first; });
-    });
-  };
-  const auto nothing = [&](const std::vector<std::vector<double>>& stages) {
-    return std::ranges::all_of(stages, [&](const std::vector<double>& chunks) {
-      return std::ranges::all_of(chunks, [&](double s) { return s <= rounding * times.forward_s.front().front(); });
-    });
-  };
-  return times.pairs.empty() && nothing(times.early_forward_s) && nothing(times.early_backward_s) && times.lead_forward_s.empty() &&
-         alike(times.forward_s) && alike(times.backward_s) && alike(times.weight_s);
-}
-
+// Blocking messages as part of the chunk that sends them.
 PipelineTimes with_blocking_inlined(const PipelineTimes& times) {
-  if (!times.blocking) return times;
   PipelineTimes inlined = times;
   const int p = times.stages();
-  const std::size_t chunks = times.forward_s.front().size();
+  const std::size_t chunks = times.forward_s[0].size();
   for (int s = 0; s < p; ++s) {
     for (std::size_t c = 0; c < chunks; ++c) {
       const bool sends_forward = s + 1 < p || c + 1 < chunks;
@@ -38,6 +22,27 @@ PipelineTimes with_blocking_inlined(const PipelineTimes& times) {
   inlined.hop_s.assign(p, 0);
   inlined.blocking = false;
   return inlined;
+}
+
+}  // namespace
+
+double PipelineFormula::seconds(const PipelineTimes& times) const {
+  return times.blocking ? pipelined_s(with_blocking_inlined(times)) : pipelined_s(times);
+}
+
+bool is_uniform(const PipelineTimes& times) {
+  constexpr double rounding = 1e-9;
+  const auto alike = [](const PerChunk& chunks) {
+    return std::ranges::all_of(chunks.all(), [&](double s) {
+      const double first = chunks.all().front();
+      return std::abs(s - first) <= rounding * first;
+    });
+  };
+  const auto nothing = [&](const PerChunk& chunks) {
+    return std::ranges::all_of(chunks.all(), [&](double s) { return s <= rounding * times.forward_s.all().front(); });
+  };
+  return times.pairs.empty() && nothing(times.early_forward_s) && nothing(times.early_backward_s) && times.lead_forward_s.empty() &&
+         alike(times.forward_s) && alike(times.backward_s) && alike(times.weight_s);
 }
 
 }  // namespace rehearse::sim

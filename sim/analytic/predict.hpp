@@ -3,9 +3,18 @@
 
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
+#include "workloads/compiled.hpp"
 
 namespace rehearse::sim {
 
+// `compiled`: the job's, of granularity layer.
+[[nodiscard]] StepResult predict(const Job& job, const workloads::Compiled& compiled);
 [[nodiscard]] StepResult predict(const Job& job);
+
+// One micro-batch through the whole model on its way forth and back (with what is recomputed), without the optimizer.
+struct PassTimes {
+  double forward_s = 0, backward_s = 0;
+};
+[[nodiscard]] PassTimes predict_passes(const Job& job);
 
 }  // namespace rehearse::sim

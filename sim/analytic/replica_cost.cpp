@@ -1,8 +1,6 @@
 #include "sim/analytic/replica_cost.hpp"
 
 #include <algorithm>
-#include <utility>
-#include <vector>
 
 #include "sim/analytic/overlap.hpp"
 
@@ -23,62 +21,52 @@ double compute_stretch_s(double compute_s, double communication_s, const Content
 
 }  // namespace
 
-ReplicaCost::ReplicaCost(const Job& job, const StageCost& stage)
-    : stage_(stage),
-      sync_(workloads::replica_sync(job.workload)),
-      pair_(contention_of(job.system.gpu, "dp")),
-      microbatches_(job.workload.microbatches()),
-      turn_(job.workload.schedule == "interleaved-1f1b" ? std::min(job.workload.parallel.pp, job.workload.microbatches()) : 1) {}
-
-double ReplicaCost::exposed_s(const UnitCost& unit, workloads::Slot::Kind slot) const {
+double ReplicaRules::exposed_s(const UnitTerms& unit, workloads::Slot::Kind slot) const {
   using Kind = workloads::Slot::Kind;
-  if (!sync_.replicated()) return 0;
+  if (!sync.replicated()) return 0;
   const bool completes = slot == Kind::backward || slot == Kind::backward_weight;
   const double compute = unit.seconds(slot);
-  const double gather = sync_.shards_parameters ? unit.gather_s : 0;
-  const double reduce = completes && sync_.reduce_each_microbatch && !reduces_behind_next_microbatch() ? unit.reduce_s : 0;
+  const double gather = sync.shards_parameters ? unit.gather_s : 0;
+  const double reduce = completes && sync.reduce_each_microbatch && !reduces_behind_next_microbatch() ? unit.reduce_s : 0;
   // A gather that is waited for queues behind the reduction before it on the same stream: then neither is hidden.
-  const bool hides_reduction = sync_.overlap_gradients && (sync_.overlap_parameters || !sync_.shards_parameters);
-  const double hidden = (sync_.overlap_parameters ? gather : 0) + (hides_reduction ? reduce : 0);
-  return overlapped_s(compute, hidden, pair_) - compute + gather + reduce - hidden;
+  const bool hides_reduction = sync.overlap_gradients && (sync.overlap_parameters || !sync.shards_parameters);
+  const double hidden = (sync.overlap_parameters ? gather : 0) + (hides_reduction ? reduce : 0);
+  return overlapped_s(compute, hidden, pair) - compute + gather + reduce - hidden;
 }
 
-double ReplicaCost::exposed_gather_s(const UnitCost& unit) const { return gathers_exposed() ? unit.gather_s : 0; }
-
-// Without gathers in between that they would hold up.
-bool ReplicaCost::reduces_behind_next_microbatch() const {
-  return sync_.reduce_each_microbatch && sync_.overlap_gradients && !sync_.shards_parameters;
+bool ReplicaRules::reduces_behind_next_microbatch() const {
+  return sync.reduce_each_microbatch && sync.overlap_gradients && !sync.shards_parameters;
 }
 
 // One after another from the end of the first unit's backward on, beside everything that follows.
 double ReplicaCost::each_reduction_at_end_s() const {
   double compute = 0, reductions = 0;
-  for (const UnitCost& unit : stage_.chunks.front()) {
-    compute += unit.forward.total() + unit.backward.total();
-    reductions += unit.reduce_s;
+  for (const UnitTerms* unit : stage_.chunks.front()) {
+    compute += unit->forward_s + unit->backward_s;
+    reductions += unit->reduce_s;
   }
-  double before = stage_.chunks.front().back().backward.total();
-  for (const UnitCost& unit : stage_.chunks.front()) before += unit.forward.total();
-  const double last = stage_.chunks.front().front().reduce_s;
-  return chain_exposed_s(microbatches_ * compute - before, microbatches_ * reductions - last, last, pair_);
+  double before = stage_.chunks.front().back()->backward_s;
+  for (const UnitTerms* unit : stage_.chunks.front()) before += unit->forward_s;
+  const double last = stage_.chunks.front().front()->reduce_s;
+  return chain_exposed_s(rules_.microbatches * compute - before, rules_.microbatches * reductions - last, last, rules_.pair);
 }
 
 // Forward takes chunk 0 through a turn of micro-batches before it needs the weights of chunk 1, and so on: the longest wait of a chunk
 // counts.
 double ReplicaCost::at_start_s() const {
   if (!sync_.replicated() || !sync_.overlap_parameters) return 0;
-  const double first = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().gather_s;
+  const double first = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front()->gather_s;
   if (sync_.shards_parameters) return first;
   if (!sync_.gathers_weights) return 0;
   double exposed = 0, before = 0, gathers = -first;
   for (const auto& units : stage_.chunks) {
     double forward = 0;
-    for (const UnitCost& unit : units) {
-      forward += unit.forward.total();
-      gathers += unit.gather_s;
+    for (const UnitTerms* unit : units) {
+      forward += unit->forward_s;
+      gathers += unit->gather_s;
     }
-    exposed = std::max(exposed, chain_exposed_s(before + forward, gathers, first, pair_));
-    before += turn_ * forward;
+    exposed = std::max(exposed, chain_exposed_s(before + forward, gathers, first, rules_.pair));
+    before += rules_.turn * forward;
   }
   return exposed;
 }
@@ -86,33 +74,33 @@ double ReplicaCost::at_start_s() const {
 // Likewise backward: the gradients of chunk c are complete after its last micro-batch, with a turn of each chunk before it still to come.
 double ReplicaCost::reduce_at_end_s() const {
   if (!sync_.replicated()) return 0;
-  const double last = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front().reduce_s;
-  if (reduces_behind_next_microbatch()) return each_reduction_at_end_s();
+  const double last = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front()->reduce_s;
+  if (rules_.reduces_behind_next_microbatch()) return each_reduction_at_end_s();
   if (sync_.reduce_each_microbatch) return sync_.overlap_gradients ? last : 0;
   if (!sync_.overlap_gradients) return stage_.reduce_s;
   double exposed = 0, after = 0, reductions = -last;
   for (const auto& units : stage_.chunks) {
     double backward = 0;
-    for (const UnitCost& unit : units) {
-      backward += unit.last_backward_s();
-      reductions += unit.reduce_s;
+    for (const UnitTerms* unit : units) {
+      backward += unit->last_backward_s();
+      reductions += unit->reduce_s;
     }
     // The first reduction starts when the first unit's backward has ended.
-    const double beside = after + backward - (units.empty() ? 0 : units.back().last_backward_s());
-    exposed = std::max(exposed, chain_exposed_s(beside, reductions, last, pair_));
-    after += turn_ * backward;
+    const double beside = after + backward - (units.empty() ? 0 : units.back()->last_backward_s());
+    exposed = std::max(exposed, chain_exposed_s(beside, reductions, last, rules_.pair));
+    after += rules_.turn * backward;
   }
   return exposed;
 }
 
-double ReplicaCost::reduced_s(const std::vector<double>& completed_s, double end_s) const {
+double ReplicaCost::reduced_s(std::span<const double> completed_s, double end_s, std::vector<std::pair<double, double>>& ready) const {
   if (!sync_.replicated() || !sync_.overlap_gradients || sync_.reduce_each_microbatch) return end_s + reduce_at_end_s();
-  std::vector<std::pair<double, double>> ready;  // when a unit's gradients are complete, and how long their reduction takes
+  ready.clear();  // when a unit's gradients are complete, and how long their reduction takes
   for (std::size_t c = 0; c < completed_s.size(); ++c) {
     double left = 0;  // of the slot after the unit
-    for (const UnitCost& unit : stage_.chunks[c]) {
-      ready.emplace_back(completed_s[c] - left, unit.reduce_s);
-      left += unit.last_backward_s();
+    for (const UnitTerms* unit : stage_.chunks[c]) {
+      ready.emplace_back(completed_s[c] - left, unit->reduce_s);
+      left += unit->last_backward_s();
     }
   }
   std::ranges::sort(ready);
@@ -123,17 +111,17 @@ double ReplicaCost::reduced_s(const std::vector<double>& completed_s, double end
     last = seconds;
   }
   hidden = std::max(0.0, hidden - std::max(last, free - end_s));
-  return std::max(free, end_s + last + pair_.beta * hidden * (1 - 1 / pair_.alpha));
+  return std::max(free, end_s + last + rules_.pair.beta * hidden * (1 - 1 / rules_.pair.alpha));
 }
 
 double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
   if (!sync_.replicated() || !sync_.overlap_parameters || !sync_.gathers_weights) return 0;
   double gathers = -elapsed_s;
   for (const auto& units : stage_.chunks)
-    for (const UnitCost& unit : units) gathers += unit.gather_s;
+    for (const UnitTerms* unit : units) gathers += unit->gather_s;
   double compute = 0;
-  for (const UnitCost& unit : stage_.chunks.front()) compute += unit.forward.total();
-  return compute_stretch_s(compute, std::max(0.0, gathers), pair_);
+  for (const UnitTerms* unit : stage_.chunks.front()) compute += unit->forward_s;
+  return compute_stretch_s(compute, std::max(0.0, gathers), rules_.pair);
 }
 
 double ReplicaCost::last_backward_stretch_s() const {
@@ -142,17 +130,17 @@ double ReplicaCost::last_backward_stretch_s() const {
   double left = 0, reductions = 0, compute = 0;
   for (std::size_t c = stage_.chunks.size(); c-- > 0;) {
     double backward = 0, chunk_reductions = 0;
-    for (const UnitCost& unit : stage_.chunks[c]) {
-      backward += unit.last_backward_s();
-      chunk_reductions += unit.reduce_s;
+    for (const UnitTerms* unit : stage_.chunks[c]) {
+      backward += unit->last_backward_s();
+      chunk_reductions += unit->reduce_s;
     }
-    if (c + 1 < stage_.chunks.size()) left = std::max(0.0, left - (turn_ - 1) * backward);
+    if (c + 1 < stage_.chunks.size()) left = std::max(0.0, left - (rules_.turn - 1) * backward);
     reductions = left + chunk_reductions;
     left = std::max(0.0, reductions - backward);
     compute = backward;
   }
-  if (stage_.chunks.size() == 1 && !stage_.chunks.front().empty()) compute -= stage_.chunks.front().back().last_backward_s();
-  return compute_stretch_s(compute, reductions, pair_);
+  if (stage_.chunks.size() == 1 && !stage_.chunks.front().empty()) compute -= stage_.chunks.front().back()->last_backward_s();
+  return compute_stretch_s(compute, reductions, rules_.pair);
 }
 
 double ReplicaCost::gather_at_end_s() const { return sync_.overlap_parameters || !sync_.gathers_weights ? 0 : stage_.gather_s; }

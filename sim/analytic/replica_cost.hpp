@@ -1,29 +1,43 @@
 // What the exchange between data-parallel replicas adds to a stage's time: equations (13) and (24), ZeRO-3 per micro-batch.
 #pragma once
 
-#include "sim/analytic/stage_cost.hpp"
-#include "workloads/schedule.hpp"
-#include "workloads/stage_program.hpp"
+#include <utility>
+#include <vector>
+
+#include "sim/analytic/terms.hpp"
+#include "workloads/compiled.hpp"
 
 namespace rehearse::sim {
 
-class ReplicaCost {
- public:
-  ReplicaCost(const Job& job, const StageCost& stage);
+// What all stages share.
+struct ReplicaRules {
+  workloads::ReplicaSync sync;
+  ContentionPair pair;
+  int microbatches = 1;
+  int turn = 1;  // micro-batches that pass through a chunk before the next chunk's turn
 
+  // Seconds of a unit's own work in a slot, gather and reduction: which of them hide behind it.
   // Exposed in a slot of a unit (ZeRO-2 and 3), in addition to the unit's own time. Where backward is split each of its two slots gathers
   // the parameters anew, and the second one reduces.
-  [[nodiscard]] double exposed_s(const UnitCost& unit, workloads::Slot::Kind slot) const;
+  [[nodiscard]] double exposed_s(const UnitTerms& unit, workloads::Slot::Kind slot) const;
   // The gather among that: it runs while the slot's first unit waits for its input.
-  [[nodiscard]] double exposed_gather_s(const UnitCost& unit) const;
-  [[nodiscard]] bool gathers_exposed() const { return sync_.shards_parameters && sync_.replicated() && !sync_.overlap_parameters; }
+  [[nodiscard]] double exposed_gather_s(const UnitTerms& unit) const { return gathers_exposed() ? unit.gather_s : 0; }
+  [[nodiscard]] bool gathers_exposed() const { return sync.shards_parameters && sync.replicated() && !sync.overlap_parameters; }
+  [[nodiscard]] bool reduces_behind_next_microbatch() const;  // without gathers in between that they would hold up
+};
+
+class ReplicaCost {
+ public:
+  ReplicaCost(const ReplicaRules& rules, const StageTerms& stage) : rules_(rules), sync_(rules.sync), stage_(stage) {}
+
   // Before the first forward can run at full speed: gathers of the last update's weights that the first forwards do not hide.
   [[nodiscard]] double at_start_s() const;
   // After the last backward: reductions that it does not hide.
   [[nodiscard]] double reduce_at_end_s() const;
   // The same of the whole stage when the last slot of each chunk is known to end at completed_s[chunk], and all of its work at end_s:
   // one after another, each as soon as its unit's gradients are complete.
-  [[nodiscard]] double reduced_s(const std::vector<double>& completed_s, double end_s) const;
+  // `ready` is scratch.
+  [[nodiscard]] double reduced_s(std::span<const double> completed_s, double end_s, std::vector<std::pair<double, double>>& ready) const;
   // By how much gathers still under way after `elapsed_s` stretch the first forward, and reductions the last backward (alpha of equation
   // 24).
   [[nodiscard]] double first_forward_stretch_s(double elapsed_s) const;
@@ -32,14 +46,11 @@ class ReplicaCost {
   [[nodiscard]] double gather_at_end_s() const;
 
  private:
-  [[nodiscard]] bool reduces_behind_next_microbatch() const;
   [[nodiscard]] double each_reduction_at_end_s() const;
 
-  const StageCost& stage_;
-  workloads::ReplicaSync sync_;
-  ContentionPair pair_;
-  int microbatches_;
-  int turn_;  // micro-batches that pass through a chunk before the next chunk's turn
+  const ReplicaRules& rules_;
+  const workloads::ReplicaSync& sync_;
+  const StageTerms& stage_;
 };
 
 }  // namespace rehearse::sim

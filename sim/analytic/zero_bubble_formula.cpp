@@ -24,8 +24,7 @@ double round_trip_s(const PipelineTimes& times, int stage, int saved) {
 
 }  // namespace
 
-double zero_bubble_s(const PipelineTimes& given, int saved) {
-  const PipelineTimes times = with_blocking_inlined(given);
+double zero_bubble_s(const PipelineTimes& times, int saved) {
   const int p = times.stages();
   const auto busy = [&](int s) { return times.forward_s[s].front() + times.backward_s[s].front() + times.weight_s[s].front(); };
   int busiest = 0;

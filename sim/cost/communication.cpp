@@ -20,6 +20,15 @@ bool all_equal(std::span<const int> members, int divisor) {
   return std::ranges::all_of(members, [&](int rank) { return rank / divisor == members.front() / divisor; });
 }
 
+// Mostly the last. Adds what is not there.
+int index_of(std::vector<int>& known, int domain) {
+  for (std::size_t i = known.size(); i-- > 0;) {
+    if (known[i] == domain) return static_cast<int>(i);
+  }
+  known.push_back(domain);
+  return static_cast<int>(known.size()) - 1;
+}
+
 }  // namespace
 
 double CallPrice::transfer_s() const {
@@ -45,8 +54,14 @@ GroupShape CommunicationModel::shape(std::span<const int> members) const {
   group.size = static_cast<int>(members.size());
   group.mesh = cluster_.intra_kind == topology::IntraNode::full_mesh && &scale_up(members) == &cluster_.intra;
   group.switch_reduces = cluster_.in_switch.bandwidth_bytes_per_s > 0;
-  std::map<int, int> index;
-  for (const int rank : members) group.domain.push_back(index.try_emplace(domain_of(rank), static_cast<int>(index.size())).first->second);
+  group.domain.reserve(members.size());
+  std::vector<int> known;  // in order of first appearance, which is mostly that of their numbers
+  int largest = -1;
+  for (const int rank : members) {
+    const int domain = domain_of(rank);
+    if (domain > largest) known.push_back(largest = domain);
+    group.domain.push_back(index_of(known, domain));
+  }
   return group;
 }
 
@@ -68,6 +83,18 @@ double CommunicationModel::nic_share() const {
 }
 
 double CommunicationModel::left_of_nic(double slowdown) const { return std::min(1.0, nic_alone() / slowdown / nic_share()); }
+
+bool CommunicationModel::sit_alike(int one, int other) const {
+  const auto sharers = [&](int rank) {
+    return std::pair(host_sharers(GroupKind::to_host, rank), host_sharers(GroupKind::host_memory, rank));
+  };
+  return (one - other) % cluster_.domain_gpus() == 0 && sharers(one) == sharers(other);
+}
+
+std::size_t CommunicationModel::levels_between(int from, int to) const {
+  if (node_of(from) == node_of(to)) return 0;
+  return domain_of(from) == domain_of(to) ? 1 : 2;
+}
 
 double CommunicationModel::latency_s(int from, int to) const {
   if (from == to) return 0;

@@ -46,6 +46,10 @@ class CommunicationModel {
   [[nodiscard]] workloads::PortLoads loads(const workloads::Communication& what, std::span<const int> members) const;
   // The share of its rate to the network that a GPU keeps when its NIC takes `slowdown` times as long: all, where PCIe is narrower still.
   [[nodiscard]] double left_of_nic(double slowdown) const;
+  // Whether two ranks have the same place in their domains, and as many GPUs with whom they share a host.
+  [[nodiscard]] bool sit_alike(int one, int other) const;
+  // 0: in one node, 1: in one supernode, 2: over the network.
+  [[nodiscard]] std::size_t levels_between(int from, int to) const;
   // Alpha of one message between two ranks.
   [[nodiscard]] double latency_s(int from, int to) const;
   // The job's GPUs that share a rank's link to the host, or its host's memory: so many from this rank on.

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "sim/cost/queue.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -33,11 +35,9 @@ double work_seconds(const Job& job, const CommunicationModel& model, const workl
     for (const workloads::Operator& op : work.operators) once += operator_seconds(job.system.gpu, job.system.software, op);
     return once * work.repeat;
   }
-  double calls_s = 0;
-  for (const workloads::Communication& call : work.queue->calls)
-    calls_s += model.price(call, graph.groups[work.queue_group].members).seconds();
-  const int calls = static_cast<int>(work.queue->calls.size());
-  return work.repeat * queued_seconds(job.system.gpu, job.system.software, work.operators, work.queue->operators, calls_s, calls);
+  const std::vector<int>& members = graph.groups[work.queue_group].members;
+  return work.repeat * queued_seconds(job.system.gpu, job.system.software, work.operators, *work.queue,
+                                      [&](const workloads::Communication& call) { return model.price(call, members).seconds(); });
 }
 
 // In the order of their tokens.

@@ -16,8 +16,7 @@ constexpr double driver_bytes = 0.65 * 1024 * 1024 * 1024;
 constexpr double stuck_share = 0.5;
 
 // One per direction of parallelism with more than one rank.
-int communicators(const Job& job) {
-  const workloads::Parallel& p = job.workload.parallel;
+int communicators(const workloads::Parallel& p) {
   const std::array ranks{p.tp, p.cp, p.pp, p.dp, p.ep};
   return static_cast<int>(std::ranges::count_if(ranks, [](int n) { return n > 1; }));
 }
@@ -25,20 +24,25 @@ int communicators(const Job& job) {
 }  // namespace
 
 MemoryBytes held_all_the_time(const Job& job, const workloads::StaticMemory& tensors) {
+  return held_all_the_time(job.system.software.memory, job.workload.parallel, tensors);
+}
+
+MemoryBytes held_all_the_time(const MemoryOverhead& stack, const workloads::Parallel& parallel, const workloads::StaticMemory& tensors) {
   MemoryBytes held;
   held[MemoryUse::weights] = tensors.weights;
   held[MemoryUse::gradients] = tensors.gradients;
   held[MemoryUse::optimizer] = tensors.optimizer;
   held[MemoryUse::temporary] = tensors.temporary;
-  held[MemoryUse::framework] =
-      job.system.software.memory.context_bytes + communicators(job) * job.system.software.memory.communicator_bytes;
+  held[MemoryUse::framework] = stack.context_bytes + communicators(parallel) * stack.communicator_bytes;
   return held;
 }
 
 double usable_bytes(const Gpu& gpu) { return gpu.memory_bytes - driver_bytes; }
 
-void add_cache(const Job& job, RankMemory& memory) {
-  memory.cached_bytes = job.system.software.memory.fragmentation * memory.tensor_bytes();
+void add_cache(const Job& job, RankMemory& memory) { add_cache(job.system.software.memory, memory); }
+
+void add_cache(const MemoryOverhead& stack, RankMemory& memory) {
+  memory.cached_bytes = stack.fragmentation * memory.tensor_bytes();
   memory.stuck_bytes = stuck_share * memory.cached_bytes;
 }
 

@@ -8,12 +8,15 @@ namespace rehearse::sim {
 
 // What is held all the time: static tensors, context and communicators.
 [[nodiscard]] MemoryBytes held_all_the_time(const Job& job, const workloads::StaticMemory& tensors);
+[[nodiscard]] MemoryBytes held_all_the_time(const MemoryOverhead& stack, const workloads::Parallel& parallel,
+                                            const workloads::StaticMemory& tensors);
 
 // Of the GPU's memory, without what its driver keeps for itself.
 [[nodiscard]] double usable_bytes(const Gpu& gpu);
 
 // Fills in what the allocator keeps beyond the tensors' peak.
 void add_cache(const Job& job, RankMemory& memory);
+void add_cache(const MemoryOverhead& stack, RankMemory& memory);
 
 // Ranks of one stage keep equally much.
 [[nodiscard]] HostMemory fullest_host(const Job& job, const std::vector<RankMemory>& ranks);

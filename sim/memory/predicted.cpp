@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/memory/framework.hpp"
+#include "sim/memory/peak_slots.hpp"
 #include "workloads/offload.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/schedule.hpp"
@@ -17,6 +18,11 @@ namespace {
 using workloads::Slot;
 using workloads::UnitMemory;
 using workloads::Workload;
+
+std::string name_of_turn(Slot::Kind kind, const workloads::Unit& unit) {
+  const std::string direction = kind == Slot::Kind::forward ? "F " : kind == Slot::Kind::backward_weight ? "W " : "B ";
+  return direction + unit.name;
+}
 
 // A unit's turn in the order of a stage.
 struct Turn {
@@ -31,18 +37,18 @@ struct Turn {
 
 class Stage {
  public:
-  Stage(const Job& job, int stage, const workloads::StageProgram& program, const workloads::ExpertLoads* loads, int expert_rank)
+  Stage(const Job& job, const workloads::Compiled& compiled, int stage, const workloads::ExpertLoads* loads, int expert_rank)
       : workload_(job.workload),
         stage_(stage),
-        sync_(workloads::replica_sync(job.workload)),
-        units_(job.workload, job.system.software.memory.habits, program, loads, expert_rank),
-        program_(program),
-        schedule_(workloads::ScheduleRegistry::get(workload_.schedule)),
-        shape_(workloads::pipeline_shape(workload_)),
-        message_(workloads::pipeline_message_bytes(workload_)),
+        sync_(compiled.sync),
+        program_(compiled.stages[static_cast<std::size_t>(stage)]),
+        units_(job.workload, job.system.software.memory.habits, program_, loads, expert_rank),
+        schedule_(*compiled.schedule),
+        shape_(compiled.shape),
+        message_(compiled.message_bytes),
         order_(workloads::slots_of(workload_, stage)) {
     list_turns();
-    if (workload_.offload_activations) moves_ = workloads::offloading(workloads::unit_turns(order_, program), program);
+    if (workload_.offload_activations) moves_ = workloads::offloading(workloads::unit_turns(order_, program_), program_);
   }
 
   // What each layer with experts needs at most while it is at work, in `highest` by layer.
@@ -188,17 +194,14 @@ class Stage {
   [[nodiscard]] bool receives(const Slot& slot) const { return workloads::source_of(schedule_, shape_, stage_, slot).has_value(); }
 
   [[nodiscard]] std::string label(const Turn& turn) const {
-    const std::string direction = turn.slot.kind == Slot::Kind::forward           ? "F "
-                                  : turn.slot.kind == Slot::Kind::backward_weight ? "W "
-                                                                                  : "B ";
-    return direction + program_.chunks[turn.slot.chunk][turn.index].name;
+    return name_of_turn(turn.slot.kind, program_.chunks[turn.slot.chunk][turn.index]);
   }
 
   const Workload& workload_;
   int stage_;
-  workloads::ReplicaSync sync_;
-  workloads::RankMemories units_;
+  const workloads::ReplicaSync& sync_;
   const workloads::StageProgram& program_;
+  workloads::RankMemories units_;
   const workloads::Schedule& schedule_;
   workloads::PipelineShape shape_;
   double message_;  // bytes between stages
@@ -207,9 +210,35 @@ class Stage {
   workloads::Offloading moves_;
 };
 
+// The units of a stage where PeakSlots has the answer: every micro-batch holds the same, one slot runs at a time, nothing is offloaded.
+std::optional<HeldUnits> units_alike(const Workload& workload, const workloads::StageProgram& program, const workloads::RankMemories& units,
+                                     const workloads::ExpertLoads* loads) {
+  if (workload.offload_activations || workload.overlap.ep || (loads != nullptr && !loads->even())) return std::nullopt;
+  HeldUnits held;
+  const bool splits = workloads::ScheduleRegistry::get(workload.schedule).splits_backward();
+  for (std::size_t c = 0; c < program.chunks.size(); ++c) {
+    if (!held.add(program.chunks[c], splits)) return std::nullopt;
+    for (std::size_t u = 0; u < program.chunks[c].size(); ++u) held.units.push_back(&units.at(static_cast<int>(c), static_cast<int>(u), 0));
+  }
+  held.first.push_back(static_cast<std::uint32_t>(held.units.size()));
+  return held.add_up_exactly(workload.microbatches()) ? std::optional(std::move(held)) : std::nullopt;
+}
+
+void find_peak(const Job& job, const workloads::Compiled& compiled, int stage, const HeldUnits& units, RankMemory& memory) {
+  const PeakSlots slots(job.workload, compiled, stage);
+  const double message = job.workload.overlap.pp ? compiled.message_bytes : 0;
+  const PeakMemory peak = peak_of(slots, units, compiled.sync, message, memory.at_peak);
+  if (!peak.found) return;
+  memory.at_peak = peak.held;
+  memory.operation = name_of_turn(peak.slot.kind, compiled.stages[static_cast<std::size_t>(stage)].chunks[peak.slot.chunk][peak.unit]);
+  memory.microbatch = peak.slot.microbatch;
+}
+
 // Of the ranks among which the experts are spread, the one that holds most at its peak; without uneven routing they are all alike.
-RankMemory fullest_of_stage(const Job& job, const workloads::RankGrid& grid, int stage, const workloads::StageProgram& program,
-                            const workloads::ExpertLoads* loads) {
+RankMemory fullest_of_stage(const Job& job, const workloads::Compiled& compiled, int stage, const workloads::ExpertLoads* loads,
+                            bool walked_by_slots) {
+  const workloads::RankGrid& grid = compiled.grid;
+  const workloads::StageProgram& program = compiled.stages[static_cast<std::size_t>(stage)];
   const workloads::StaticMemory tensors =
       workloads::static_memory(job.workload, job.system.software.memory.habits, program.parameters, program.expert_parameters);
   const int first = grid.rank({0, 0, 0, stage});
@@ -217,11 +246,18 @@ RankMemory fullest_of_stage(const Job& job, const workloads::RankGrid& grid, int
       loads != nullptr && !loads->even() ? grid.group(workloads::GroupKind::ep, first) : std::vector<int>{first};
   const int share = job.system.gpus / job.workload.parallel.pp;
   std::optional<RankMemory> fullest;
+  const workloads::RankMemories units(job.workload, job.system.software.memory.habits, program, loads, grid.expert_rank(first));
+  const std::optional<HeldUnits> alike = walked_by_slots ? units_alike(job.workload, program, units, loads) : std::nullopt;
   for (const int rank : members) {
     RankMemory memory{rank, stage, share, held_all_the_time(job, tensors), usable_bytes(job.system.gpu), 0, "start"};
-    const Stage walked(job, stage, program, loads, grid.expert_rank(rank));
-    walked.find_peak(memory);
-    memory.host_bytes = tensors.host + walked.most_on_host();
+    memory.host_bytes = tensors.host;
+    if (alike) {
+      find_peak(job, compiled, stage, *alike, memory);
+    } else {
+      const Stage walked(job, compiled, stage, loads, grid.expert_rank(rank));
+      walked.find_peak(memory);
+      memory.host_bytes += walked.most_on_host();
+    }
     add_cache(job, memory);
     if (!fullest || memory.peak_bytes() > fullest->peak_bytes()) fullest = std::move(memory);
   }
@@ -230,16 +266,16 @@ RankMemory fullest_of_stage(const Job& job, const workloads::RankGrid& grid, int
 
 }  // namespace
 
-MemoryResult predicted_memory(const Job& job) {
-  const auto programs = workloads::stage_programs(job.workload);
-  const workloads::RankGrid grid = workloads::rank_grid(job.workload);
-  const auto stages = static_cast<int>(programs.size());
+MemoryResult predicted_memory(const Job& job) { return predicted_memory(job, workloads::compile(job.workload)); }
+
+MemoryResult predicted_memory(const Job& job, const workloads::Compiled& compiled, bool walked_by_slots) {
+  const int stages = compiled.shape.stages;
   MemoryResult result;
   for (int step = 0; step < job.distinct_steps(); ++step) {
     std::optional<workloads::ExpertLoads> loads;
     if (job.workload.model.moe) loads.emplace(job.workload, step);
     for (int s = 0; s < stages; ++s) {
-      RankMemory memory = fullest_of_stage(job, grid, s, programs[s], loads ? &*loads : nullptr);
+      RankMemory memory = fullest_of_stage(job, compiled, s, loads ? &*loads : nullptr, walked_by_slots);
       memory.step = step;
       if (step == 0) {
         result.ranks.push_back(std::move(memory));
@@ -257,20 +293,19 @@ namespace {
 // In a step of the routing.
 std::vector<bool> expert_layers_that_fit(const Job& job, int step) {
   const workloads::Workload& workload = job.workload;
-  const auto programs = workloads::stage_programs(workload);
-  const workloads::RankGrid grid(workload.parallel);
+  const workloads::Compiled compiled = workloads::compile(workload);
   const workloads::ExpertLoads loads(workload, step);
   std::vector<bool> fit(static_cast<std::size_t>(workload.model.layers + workload.model.mtp), false);
   for (int s = 0; s < workload.parallel.pp; ++s) {
-    const workloads::StaticMemory tensors =
-        workloads::static_memory(workload, job.system.software.memory.habits, programs[s].parameters, programs[s].expert_parameters);
+    const workloads::StaticMemory tensors = workloads::static_memory(workload, job.system.software.memory.habits,
+                                                                     compiled.stages[s].parameters, compiled.stages[s].expert_parameters);
     const MemoryBytes always = held_all_the_time(job, tensors);
     std::map<int, MemoryBytes> highest;
     for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part) {
-      Stage(job, s, programs[s], &loads, part).raise_layers(always, highest);
+      Stage(job, compiled, s, &loads, part).raise_layers(always, highest);
     }
     for (const auto& [layer, bytes] : highest) {
-      RankMemory memory{grid.rank({0, 0, 0, s}), s, 1, bytes, usable_bytes(job.system.gpu), 0, ""};
+      RankMemory memory{compiled.grid.rank({0, 0, 0, s}), s, 1, bytes, usable_bytes(job.system.gpu), 0, ""};
       add_cache(job, memory);
       fit[static_cast<std::size_t>(layer)] = memory.fits();
     }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sim/analytic/predict.hpp"
-#include "sim/analytic/stage_cost.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 
 namespace rehearse::sim {
@@ -23,19 +22,9 @@ constexpr std::array<std::pair<Metric, std::string_view>, 8> names{{{Metric::ste
 constexpr double ms_per_s = 1e3;
 constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
 
-// One micro-batch through the whole model on its way forth and back (with what is recomputed), without the optimizer.
 Metrics pass_metrics(const Job& job) {
-  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives);
-  double forward_s = 0, backward_s = 0;
-  for (const StageCost& stage : stage_costs(job, model)) {
-    for (const auto& units : stage.chunks) {
-      for (const UnitCost& unit : units) {
-        forward_s += unit.forward.total();
-        backward_s += unit.backward.total();
-      }
-    }
-  }
-  return {{Metric::forward_ms, forward_s * ms_per_s}, {Metric::backward_ms, backward_s * ms_per_s}};
+  const PassTimes passes = predict_passes(job);
+  return {{Metric::forward_ms, passes.forward_s * ms_per_s}, {Metric::backward_ms, passes.backward_s * ms_per_s}};
 }
 
 bool wants_step(const Metrics& wanted) {

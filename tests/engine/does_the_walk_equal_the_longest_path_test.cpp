@@ -14,9 +14,9 @@ namespace {
 
 constexpr double relative = 1e-9;
 
-double longest_span_s(const std::vector<sim::StageSpan>& spans, bool staggered) {
+double longest_span_s(const sim::StageSpans& spans, bool staggered) {
   double longest = 0;
-  for (const sim::StageSpan& span : spans) longest = std::max(longest, span.end_s - (staggered ? span.start_s : 0));
+  for (std::size_t s = 0; s < spans.end_s.size(); ++s) longest = std::max(longest, spans.end_s[s] - (staggered ? spans.start_s[s] : 0));
   return longest;
 }
 
@@ -37,8 +37,8 @@ TEST(SlotWalk, EqualsTheLongestPathForUnevenStagesAndMessages) {
       sim::PipelineTimes times;
       times.microbatches = m;
       for (int s = 0; s < p; ++s) {
-        times.forward_s.emplace_back(v, forward[s]);
-        times.backward_s.emplace_back(v, backward[s]);
+        times.forward_s.append(std::vector<double>(v, forward[s]));
+        times.backward_s.append(std::vector<double>(v, backward[s]));
       }
       times.hop_s.assign(p, hop);
       const PricedPipeline job = priced(

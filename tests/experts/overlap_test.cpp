@@ -76,11 +76,12 @@ TEST(OverlappedPair, PhasesAddUpToTheStep) {
 }
 
 TEST(OverlappedPair, OfOneUnitEachByHand) {
-  const std::vector<std::vector<PieceTimes>> slot{{{0, 1, 0}, {2, 3, 2}, {0, 1, 0}}};
+  const std::vector<PieceTimes> unit{{0, 1, 0}, {2, 3, 2}, {0, 1, 0}};
+  const std::vector<sim::Pieces> slot{unit};
   // Backward computes 0-1, its dispatch 1-3; forward computes 1-2, its dispatch 3-5; backward's experts 3-6, its combine 6-8; forward's
   // experts 6-9, its combine 9-11; backward's last 9-10, forward's last 11-12.
   EXPECT_EQ(sim::paired(slot, slot, {}).seconds, 12);
-  const std::vector<std::vector<PieceTimes>> nothing;
+  const std::vector<sim::Pieces> nothing;
   EXPECT_EQ(sim::paired(slot, nothing, {}).seconds, 9);
   EXPECT_EQ(sim::paired(nothing, slot, {}).seconds, 9);
 }

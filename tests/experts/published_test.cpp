@@ -5,8 +5,8 @@
 #include <map>
 
 #include "jobs.hpp"
+#include "sim/analytic/plan_cost.hpp"
 #include "sim/analytic/predict.hpp"
-#include "sim/analytic/stage_cost.hpp"
 #include "sim/engine/simulate.hpp"
 
 namespace rehearse::tests {
@@ -52,12 +52,16 @@ TEST(DeepSeekV3, TheStepAsTrainedStaysNearThePublishedOne) {
 // edges.
 TEST(DeepSeekV3, AnOverlappedPairStaysNearItsTrace) {
   const sim::Job job = load("deepseek-v3-2048-h800", as_trained);
+  const workloads::Compiled compiled = workloads::compile(job.workload);
   const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
-  const auto stages = sim::stage_costs(job, model);
-  std::vector<std::vector<sim::PieceTimes>> forward, backward;
+  sim::PriceBook prices(model, compiled.grid, compiled.shape.stages);
+  const workloads::ExpertLayer experts(job.workload);
+  const sim::PlanCost plan(job.system, job.workload, compiled, prices, &experts);
+  std::vector<sim::Pieces> forward, backward;
   double weight = 0, computes = 0, exchanges = 0;
-  for (const sim::UnitCost& unit : stages[7].chunks.front()) {
-    forward.push_back(unit.forward_pieces);
+  for (const std::uint32_t index : plan.chunk(7, 0)) {
+    const sim::UnitCost& unit = plan.units[index];
+    forward.emplace_back(unit.forward_pieces);
     backward.insert(backward.begin(), unit.backward_pieces);
     weight += unit.weight.total();
     for (const auto* pieces : {&unit.forward_pieces, &unit.backward_pieces}) {

@@ -16,6 +16,9 @@ void check_shape(const GroupShape& group) {
 
 // [member] index of its domain in order of first appearance
 std::vector<int> domains_by_appearance(const GroupShape& group) {
+  int seen = 0;
+  const auto numbered = [&](int domain) { return domain >= 0 && (domain < seen || domain == seen++); };
+  if (std::ranges::all_of(group.domain, numbered)) return group.domain;
   std::vector<int> known = group.domain;
   std::ranges::sort(known);
   known.erase(std::ranges::unique(known).begin(), known.end());

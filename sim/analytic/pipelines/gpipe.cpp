@@ -8,20 +8,19 @@
 namespace rehearse::sim {
 namespace {
 
-double one_way(const std::vector<std::vector<double>>& stage_s, const std::vector<double>& hop_s, int microbatches) {
+double one_way(const PerChunk& stage_s, const std::vector<double>& hop_s, int microbatches) {
   double fill = std::accumulate(hop_s.begin(), hop_s.end() - 1, 0.0);
   double slowest = 0;
-  for (const std::vector<double>& chunks : stage_s) {
-    fill += chunks.front();
-    slowest = std::max(slowest, chunks.front());
+  for (std::size_t s = 0; s < stage_s.size(); ++s) {
+    fill += stage_s[s].front();
+    slowest = std::max(slowest, stage_s[s].front());
   }
   return fill + (microbatches - 1) * slowest;
 }
 
 class GPipeFormula final : public PipelineFormula {
- public:
-  [[nodiscard]] double seconds(const PipelineTimes& given) const override {
-    const PipelineTimes times = with_blocking_inlined(given);
+ protected:
+  [[nodiscard]] double pipelined_s(const PipelineTimes& times) const override {
     return one_way(times.forward_s, times.hop_s, times.microbatches) + one_way(times.backward_s, times.hop_s, times.microbatches);
   }
 };

@@ -10,17 +10,16 @@
 namespace rehearse::sim {
 namespace {
 
-double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+double sum(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 // p v - 1 hops one way.
 double hops_s(const std::vector<double>& hop_s, int chunks) { return chunks * sum(hop_s) - hop_s.back(); }
 
 class InterleavedFormula final : public PipelineFormula {
- public:
-  [[nodiscard]] double seconds(const PipelineTimes& given) const override {
-    const PipelineTimes times = with_blocking_inlined(given);
+ protected:
+  [[nodiscard]] double pipelined_s(const PipelineTimes& times) const override {
     const int p = times.stages();
-    const int v = static_cast<int>(times.forward_s.front().size());
+    const int v = static_cast<int>(times.forward_s[0].size());
     double busiest = 0, all = 0;
     for (int s = 0; s < p; ++s) {
       const double busy = sum(times.forward_s[s]) + sum(times.backward_s[s]);

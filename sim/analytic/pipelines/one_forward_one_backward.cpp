@@ -26,9 +26,8 @@ double from_stage(const PipelineTimes& times, int first) {
 }
 
 class OneForwardOneBackwardFormula final : public PipelineFormula {
- public:
-  [[nodiscard]] double seconds(const PipelineTimes& given) const override {
-    const PipelineTimes times = with_blocking_inlined(given);
+ protected:
+  [[nodiscard]] double pipelined_s(const PipelineTimes& times) const override {
     double way = 0, longest = 0;
     for (int s = 0; s < times.stages(); ++s) {
       longest = std::max(longest, way + from_stage(times, s));

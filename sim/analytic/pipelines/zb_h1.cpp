@@ -4,8 +4,8 @@ namespace rehearse::sim {
 namespace {
 
 class ZbH1Formula final : public PipelineFormula {
- public:
-  [[nodiscard]] double seconds(const PipelineTimes& times) const override { return zero_bubble_s(times, 1); }
+ protected:
+  [[nodiscard]] double pipelined_s(const PipelineTimes& times) const override { return zero_bubble_s(times, 1); }
 };
 
 const PipelineFormulaRegistry::Registration<ZbH1Formula> registration("zb-h1");

@@ -4,8 +4,8 @@ namespace rehearse::sim {
 namespace {
 
 class ZbH2Formula final : public PipelineFormula {
- public:
-  [[nodiscard]] double seconds(const PipelineTimes& times) const override { return zero_bubble_s(times, 2); }
+ protected:
+  [[nodiscard]] double pipelined_s(const PipelineTimes& times) const override { return zero_bubble_s(times, 2); }
 };
 
 const PipelineFormulaRegistry::Registration<ZbH2Formula> registration("zb-h2");

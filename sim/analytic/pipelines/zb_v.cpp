@@ -36,12 +36,11 @@ double longest(double q, double f, double b, double w, double h) {
   return most;
 }
 
-double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+double sum(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 class ZbVFormula final : public PipelineFormula {
- public:
-  [[nodiscard]] double seconds(const PipelineTimes& given) const override {
-    const PipelineTimes times = with_blocking_inlined(given);
+ protected:
+  [[nodiscard]] double pipelined_s(const PipelineTimes& times) const override {
     const int p = times.stages();
     double busiest = 0, f = 0, b = 0, w = 0;
     for (int s = 0; s < p; ++s) {

@@ -1,0 +1,180 @@
+#include "sim/analytic/evaluator.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/analytic/predict.hpp"
+#include "sim/memory/framework.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Workload;
+
+bool same_parallel(const workloads::Parallel& a, const workloads::Parallel& b) {
+  return a.tp == b.tp && a.cp == b.cp && a.pp == b.pp && a.dp == b.dp && a.ep == b.ep && a.etp == b.etp && a.vpp == b.vpp &&
+         a.cp_comm == b.cp_comm && a.sp == b.sp && a.order == b.order && a.layers_per_stage == b.layers_per_stage;
+}
+
+bool same_recompute(const workloads::Recompute& a, const workloads::Recompute& b) {
+  return a.kind == b.kind && a.modules == b.modules && a.full_layers == b.full_layers && a.stops_early == b.stops_early;
+}
+
+bool same_experts(const workloads::ExpertPlan& a, const workloads::ExpertPlan& b) {
+  return a.dispatcher == b.dispatcher && a.chunks == b.chunks && a.chunk_recompute == b.chunk_recompute &&
+         a.nodes_per_token == b.nodes_per_token && a.capacity_factor == b.capacity_factor && a.layer_chunks == b.layer_chunks;
+}
+
+// All but optimizer.zero_stage and overlap.{pp, dp_gradients, dp_parameters}.
+bool same_plan(const Workload& a, const Workload& b) {
+  const workloads::Overlap &x = a.overlap, &y = b.overlap;
+  const workloads::Optimizer &o = a.optimizer, &p = b.optimizer;
+  return same_parallel(a.parallel, b.parallel) && a.batch.global == b.batch.global && a.batch.micro == b.batch.micro &&
+         a.batch.sequence == b.batch.sequence && a.schedule == b.schedule && a.attention == b.attention &&
+         same_recompute(a.recompute, b.recompute) && o.shard_group == p.shard_group && o.on_cpu == p.on_cpu && o.by_tensor == p.by_tensor &&
+         a.offload_activations == b.offload_activations && x.tp == y.tp && x.tp_splits == y.tp_splits && x.cp == y.cp && x.ep == y.ep &&
+         same_experts(a.experts, b.experts);
+}
+
+std::uint64_t hash_of(const Workload& w) {
+  constexpr std::uint64_t prime = 0x100000001b3;  // FNV-1a
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto mix = [&](auto value) { hash = (hash ^ static_cast<std::uint64_t>(value)) * prime; };
+  const workloads::Parallel& p = w.parallel;
+  for (const int value : {p.tp, p.cp, p.pp, p.dp, p.ep, p.etp, p.vpp, w.batch.global, w.batch.micro, w.batch.sequence,
+                          w.recompute.full_layers, w.experts.chunks, w.overlap.tp_splits}) {
+    mix(value);
+  }
+  for (const bool flag : {p.sp, w.overlap.tp, w.overlap.cp, w.overlap.ep}) mix(flag);
+  mix(p.cp_comm);
+  mix(w.attention);
+  mix(w.recompute.kind);
+  for (const workloads::RecomputeModule module : w.recompute.modules) mix(module);
+  for (const char letter : w.schedule) mix(letter);
+  return hash;
+}
+
+// What Plan does not hold in numbers goes through predict().
+bool needs_predict(const Workload& w) {
+  const bool uneven = w.model.moe && !workloads::RoutingRegistry::get(w.experts.routing).even();
+  return uneven || w.offload_activations || w.overlap.ep || w.optimizer.on_cpu;
+}
+
+// As finish() weighs ranks.
+PhaseTimes mean_of_stages(std::span<const PhaseTimes> stages, int ranks) {
+  PhaseTimes mean;
+  double weight = 0;
+  for (const PhaseTimes& phases : stages) {
+    weight += ranks;
+    for (std::size_t i = 0; i < phase_count; ++i) mean.seconds[i] += ranks * phases.seconds[i];
+  }
+  for (double& seconds : mean.seconds) seconds /= weight;
+  return mean;
+}
+
+PlanCost cost_of(const Job& job, const Workload& workload, const workloads::Compiled& compiled, PriceBook& prices) {
+  std::optional<workloads::ExpertLayer> experts;
+  if (workload.model.moe) experts.emplace(workload);
+  return {job.system, workload, compiled, prices, experts ? &*experts : nullptr};
+}
+
+}  // namespace
+
+Evaluator::Plan::Plan(const Job& job, const Workload& given)
+    : workload(given),
+      compiled(workloads::compile(workload)),
+      model(job.system.cluster, workload, job.system.simulation.algorithm, job.system.software.collectives),
+      prices(model, compiled.grid, compiled.shape.stages),
+      cost(cost_of(job, workload, compiled, prices)),
+      placeholders(workloads::placeholder_bytes(workload, job.system.software.memory.habits)) {
+  memories.resize(cost.units.size());
+  std::vector<bool> known(cost.units.size());
+  std::size_t at = 0;
+  walked_by_slots = true;
+  for (const workloads::StageProgram& stage : compiled.stages) {
+    HeldUnits of_stage;
+    for (const auto& chunk : stage.chunks) {
+      walked_by_slots = of_stage.add(chunk, compiled.schedule->splits_backward()) && walked_by_slots;
+      for (const workloads::Unit& unit : chunk) {
+        const std::uint32_t u = cost.order[at++];
+        of_stage.units.push_back(&memories[u]);
+        if (known[u]) continue;
+        known[u] = true;
+        memories[u] = workloads::unit_memory(workload, job.system.software.memory.habits, unit);
+        if (unit.layer_kind == workloads::LayerKind::experts)
+          memories[u] = memories[u].with_tokens(workloads::ExpertLoads(workload).received(0, unit.first_layer, 0));
+      }
+    }
+    walked_by_slots = walked_by_slots && of_stage.add_up_exactly(compiled.shape.microbatches);
+    first_idle.push_back(of_stage.first_idle);
+  }
+}
+
+Evaluator::Plan& Evaluator::plan_of(const Workload& workload) {
+  std::vector<std::unique_ptr<Plan>>& alike = plans_[hash_of(workload)];
+  for (const std::unique_ptr<Plan>& plan : alike) {
+    if (same_plan(plan->workload, workload)) return *plan;
+  }
+  return *alike.emplace_back(std::make_unique<Plan>(job_, workload));
+}
+
+const std::vector<PeakSlots>& Evaluator::peak_slots(const Plan& plan) {
+  const workloads::PipelineShape& shape = plan.compiled.shape;
+  std::vector<PeakSlots>& slots = peak_slots_[{plan.compiled.schedule, shape.stages, shape.chunks, shape.microbatches}];
+  for (int s = static_cast<int>(slots.size()); s < shape.stages; ++s) slots.emplace_back(plan.workload, plan.compiled, s);
+  return slots;
+}
+
+// As predicted_memory().
+void Evaluator::add_memory(const Plan& plan, const Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation) {
+  memories_.clear();
+  for (std::size_t u = 0; u < plan.memories.size(); ++u)
+    memories_.push_back(plan.memories[u].with_replicas(sync, plan.cost.unit_parameters[u].all));
+  const std::vector<PeakSlots>& slots = peak_slots(plan);
+  const MemoryOverhead& overhead = job_.system.software.memory;
+  const double message = workload.overlap.pp ? plan.compiled.message_bytes : 0, capacity = usable_bytes(job_.system.gpu);
+  evaluation.fits = true;
+  for (std::size_t s = 0; s < slots.size(); ++s) {
+    held_.units.clear();
+    held_.first.assign(1, 0);
+    held_.first_idle = plan.first_idle[s];
+    for (std::size_t c = 0; c < plan.cost.chunks; ++c) {
+      for (const std::uint32_t unit : plan.cost.chunk(s, c)) held_.units.push_back(&memories_[unit]);
+      held_.first.push_back(static_cast<std::uint32_t>(held_.units.size()));
+    }
+    const Parameters& parameters = plan.cost.parameters[s];
+    const workloads::StaticMemory tensors =
+        workloads::static_memory(workload, overhead.habits, sync, plan.placeholders, parameters.all, parameters.experts);
+    RankMemory memory;
+    memory.at_peak = peak_of(slots[s], held_, sync, message, held_all_the_time(overhead, workload.parallel, tensors), true).held;
+    memory.capacity_bytes = capacity;
+    add_cache(overhead, memory);
+    evaluation.fits = evaluation.fits && memory.fits();
+    if (memory.needed_bytes() <= evaluation.needed_bytes) continue;
+    evaluation.needed_bytes = memory.needed_bytes();
+    evaluation.peak_bytes = memory.peak_bytes();
+  }
+}
+
+Evaluation Evaluator::by_predict(const Workload& workload) const {
+  Job job = job_;
+  job.workload = workload;
+  const StepResult result = predict(job);
+  const RankMemory& fullest = *result.memory.fullest();
+  return {result.step_s, result.mean, fullest.peak_bytes(), fullest.needed_bytes(), result.memory.fits()};
+}
+
+Evaluation Evaluator::operator()(const Workload& workload) {
+  if (needs_predict(workload)) return by_predict(workload);
+  Plan& plan = plan_of(workload);
+  if (!plan.walked_by_slots) return by_predict(workload);
+  const workloads::ReplicaSync sync = workloads::replica_sync(workload, plan.compiled.schedule->mirrors());
+  const StepTerms terms = step_terms(job_.system, workload, plan.compiled, sync, plan.cost, plan.prices, workspace_);
+  Evaluation evaluation;
+  evaluation.step_s = terms.step_s;
+  evaluation.mean = mean_of_stages(terms.phases, job_.system.gpus / plan.compiled.shape.stages);
+  add_memory(plan, workload, sync, evaluation);
+  return evaluation;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,64 @@
+// predict() for one plan after another of the same model on the same system: in numbers, with what plans share made once. For one thread;
+// several threads have one each.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/analytic/step_formula.hpp"
+#include "sim/job/job.hpp"
+#include "sim/memory/peak_slots.hpp"
+
+namespace rehearse::sim {
+
+struct Evaluation {
+  double step_s = 0;
+  PhaseTimes mean;  // over all ranks; adds up to step_s
+  // Of the rank that needs most, as StepResult::memory.fullest().
+  double peak_bytes = 0, needed_bytes = 0;
+  bool fits = false;
+};
+
+class Evaluator {
+ public:
+  // Must outlive the evaluator.
+  explicit Evaluator(const Job& job) : job_(job) {}
+
+  // A workload that differs from the job's in parallel, batch, schedule, attention, recompute, optimizer, overlap, offload_activations,
+  // and in how its experts exchange tokens, on as many GPUs; a job with it would be valid. To the last bit what predict() says.
+  [[nodiscard]] Evaluation operator()(const workloads::Workload& workload);
+
+ private:
+  // What plans share that differ in sharding and in what overlaps between replicas and stages.
+  struct Plan {
+    Plan(const Job& job, const workloads::Workload& workload);
+    workloads::Workload workload;
+    workloads::Compiled compiled;
+    CommunicationModel model;
+    PriceBook prices;
+    PlanCost cost;
+    std::vector<workloads::UnitMemory> memories;  // as cost.units, without what replicas exchange
+    double placeholders = 0;
+    std::vector<std::vector<bool>> first_idle;  // [stage], as HeldUnits has it
+    bool walked_by_slots = false;
+  };
+  using Shape = std::tuple<const workloads::Schedule*, int, int, int>;  // schedule, stages, chunks, micro-batches
+
+  [[nodiscard]] Plan& plan_of(const workloads::Workload& workload);
+  [[nodiscard]] const std::vector<PeakSlots>& peak_slots(const Plan& plan);
+  void add_memory(const Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation);
+  [[nodiscard]] Evaluation by_predict(const workloads::Workload& workload) const;
+
+  const Job& job_;
+  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Plan>>> plans_;  // by hash; never walked through
+  std::map<Shape, std::vector<PeakSlots>> peak_slots_;
+  Workspace workspace_;
+  std::vector<workloads::UnitMemory> memories_;
+  HeldUnits held_;
+};
+
+}  // namespace rehearse::sim

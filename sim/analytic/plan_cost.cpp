@@ -1,0 +1,41 @@
+#include "sim/analytic/plan_cost.hpp"
+
+#include <map>
+#include <tuple>
+
+namespace rehearse::sim {
+
+using workloads::CollectiveKind;
+using workloads::GroupKind;
+
+PlanCost::PlanCost(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices,
+                   const workloads::ExpertLayer* experts)
+    : contentions(system.gpu), chunks(static_cast<std::size_t>(compiled.shape.chunks)) {
+  UnitPricer pricer(system, workload, prices, contentions, experts);
+  const bool alike = experts == nullptr || (experts->loads().even() && workload.experts.layer_chunks.empty());
+  std::map<std::tuple<const workloads::UnitProgram*, int, int>, std::uint32_t> known;  // by program, place and layer
+  for (int s = 0; s < compiled.shape.stages; ++s) {
+    const workloads::StageProgram& stage = compiled.stages[static_cast<std::size_t>(s)];
+    for (const std::vector<workloads::Unit>& of_chunk : stage.chunks) {
+      first.push_back(static_cast<std::uint32_t>(order.size()));
+      for (const workloads::Unit& unit : of_chunk) {
+        const bool own = !alike && unit.layer_kind == workloads::LayerKind::experts;
+        const auto [it, added] =
+            known.try_emplace({unit.program.get(), prices.place(s), own ? unit.first_layer : -1}, static_cast<std::uint32_t>(units.size()));
+        if (added) {
+          units.push_back(pricer.price(unit, s));
+          unit_parameters.push_back({unit.program->parameters, unit.program->expert_parameters});
+          unit_stage.push_back(s);
+        }
+        order.push_back(it->second);
+      }
+    }
+    hop_s.push_back(compiled.shape.stages == 1 ? 0 : prices.hop_s(compiled.message_bytes, s));
+    const double tied = compiled.tied_bytes_of(s);
+    tied_s.push_back(tied == 0 ? 0 : prices.seconds(CollectiveKind::all_reduce, GroupKind::embedding, tied, s));
+    parameters.push_back({stage.parameters, stage.expert_parameters});
+  }
+  first.push_back(static_cast<std::uint32_t>(order.size()));
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,84 @@
+#include "sim/analytic/stage_terms.hpp"
+
+#include <algorithm>
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::CollectiveKind;
+using workloads::GroupKind;
+using workloads::Slot;
+
+double seconds(PriceBook& prices, const workloads::ReplicaCalls& calls, int stage) {
+  double sum = 0;
+  for (const workloads::ReplicaCall& call : calls) sum += prices.seconds(call.kind, call.group, call.bytes, stage);
+  return sum;
+}
+
+double gather_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage) {
+  if (!sync.shards_parameters && !sync.gathers_weights) return 0;
+  return sync.calls_per_unit * seconds(prices, sync.gather_calls(parameters.all, parameters.experts), stage);
+}
+
+double reduce_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage) {
+  return sync.calls_per_unit * seconds(prices, sync.reduction_calls(parameters.all, parameters.experts), stage);
+}
+
+UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const ReplicaRules& rules, PriceBook& prices, int stage) {
+  UnitTerms terms{.cost = &cost, .forward_s = cost.forward.total(), .backward_s = cost.backward.total(), .weight_s = cost.weight.total()};
+  terms.gather_s = gather_s(rules.sync, parameters, prices, stage);
+  terms.reduce_s = reduce_s(rules.sync, parameters, prices, stage);
+  for (const Slot::Kind kind : {Slot::Kind::forward, Slot::Kind::backward, Slot::Kind::backward_input, Slot::Kind::backward_weight}) {
+    const auto k = static_cast<std::size_t>(kind);
+    terms.exposed_s[k] = rules.exposed_s(terms, kind);
+    terms.slot_s[k] = terms.seconds(kind) + terms.exposed_s[k];
+  }
+  return terms;
+}
+
+// Of the optimizer, on the GPU or (equation 28) the host.
+double update_s(const System& system, const workloads::Workload& workload, double parameters, PriceBook& prices, int stage) {
+  const workloads::OptimizerProgram program = workloads::optimizer_program(workload, parameters);
+  double sum = 0;
+  for (const workloads::Operator& op : program.update) sum += operator_seconds(system.gpu, system.software, op);
+  const workloads::HostUpdate& host = program.on_host;
+  if (!host.happens()) return sum;
+  const auto copy = [&](GroupKind way, double bytes) { return prices.seconds(CollectiveKind::send_recv, way, bytes, stage); };
+  sum += copy(GroupKind::to_host, host.gradients) + copy(GroupKind::host_memory, host.moved) + copy(GroupKind::from_host, host.weights);
+  return sum;
+}
+
+}  // namespace
+
+ReplicaRules replica_rules(const workloads::Workload& workload, const workloads::ReplicaSync& sync, const ContentionPair& pair) {
+  const bool by_turns = workload.schedule == "interleaved-1f1b";
+  return {sync, pair, workload.microbatches(), by_turns ? std::min(workload.parallel.pp, workload.microbatches()) : 1};
+}
+
+void fill_stages(const System& system, const workloads::Workload& workload, const ReplicaRules& rules, const PlanCost& plan,
+                 PriceBook& prices, Workspace& space) {
+  const std::size_t stages = plan.parameters.size();
+  space.units.clear();
+  for (std::size_t u = 0; u < plan.units.size(); ++u)
+    space.units.push_back(unit_terms(plan.units[u], plan.unit_parameters[u], rules, prices, plan.unit_stage[u]));
+  space.order.clear();
+  for (const std::uint32_t unit : plan.order) space.order.push_back(&space.units[unit]);
+  space.chunks.clear();
+  for (std::size_t c = 0; c + 1 < plan.first.size(); ++c)
+    space.chunks.push_back(ChunkTerms(space.order).subspan(plan.first[c], plan.first[c + 1] - plan.first[c]));
+  space.stages.clear();
+  space.phases.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    StageTerms& stage = space.stages.emplace_back();
+    const int at = static_cast<int>(s);
+    const Parameters& own = plan.parameters[s];
+    stage.chunks = std::span(space.chunks).subspan(s * plan.chunks, plan.chunks);
+    stage.gather_s = gather_s(rules.sync, own, prices, at);
+    stage.reduce_s = reduce_s(rules.sync, own, prices, at);
+    stage.tied_s = plan.tied_s[s];
+    const double updated = workload.optimizer.zero_stage > 0 ? rules.sync.shard(own.all, own.experts) : own.all;
+    stage.update_s = prices.update_s(updated, at, [&] { return update_s(system, workload, updated, prices, at); });
+  }
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,15 @@
+// Numbers of a plan's units and stages with what the replicas exchange.
+#pragma once
+
+#include "sim/analytic/step_formula.hpp"
+
+namespace rehearse::sim {
+
+[[nodiscard]] ReplicaRules replica_rules(const workloads::Workload& workload, const workloads::ReplicaSync& sync,
+                                         const ContentionPair& pair);
+
+// Fills units, order, chunks and stages of the workspace.
+void fill_stages(const System& system, const workloads::Workload& workload, const ReplicaRules& rules, const PlanCost& plan,
+                 PriceBook& prices, Workspace& workspace);
+
+}  // namespace rehearse::sim

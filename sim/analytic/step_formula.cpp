@@ -1,0 +1,282 @@
+#include "sim/analytic/step_formula.hpp"
+
+#include <algorithm>
+
+#include "sim/analytic/stage_terms.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Slot;
+
+class Formula {
+ public:
+  Formula(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, const PlanCost& plan,
+          const ReplicaRules& rules, Workspace& space)
+      : system_(system),
+        workload_(workload),
+        schedule_(*compiled.schedule),
+        compiled_(compiled),
+        plan_(plan),
+        rules_(rules),
+        space_(space),
+        formula_(space.formula(workload, compiled)) {}
+
+  // The pipeline and what follows it, by closed form where that is right.
+  StepTerms terms() {
+    const bool offloads = workload_.offload_activations;
+    space_.offload.clear();
+    for (int s = 0; offloads && s < stages(); ++s)
+      space_.offload.push_back(offload_cost(workload_, stage(s), plan_.contentions.offload, compiled_.stages[s], s));
+    fill_times();
+    const bool uniform = is_uniform(space_.times);
+    if (!uniform) space_.walk.walk(space_.slot_order(workload_, compiled_), space_.times);
+    const double core = uniform ? formula_.seconds(space_.times) + end_s() : walked_s(space_.walk.spans());
+    const double start = start_s();
+    std::swap(space_.times.hop_s, space_.no_hops);
+    const double exposed_pp = core - (uniform ? formula_.seconds(space_.times) + end_s() : walked_s(space_.walk.without_messages()));
+    const double step_s = system_.software.step_s + start + core;  // (14)
+    for (int s = 0; s < stages(); ++s) space_.phases[s] = phases(s, exposed_pp, start, step_s);
+    return {step_s, space_.phases};
+  }
+
+ private:
+  [[nodiscard]] int stages() const { return compiled_.shape.stages; }
+  [[nodiscard]] const StageTerms& stage(int s) const { return space_.stages[static_cast<std::size_t>(s)]; }
+  [[nodiscard]] ReplicaCost replicas(int s) const { return {rules_, stage(s)}; }
+  [[nodiscard]] bool mirrors() const { return schedule_.mirrors(); }
+
+  // (7), (8): seconds of each chunk.
+  void fill_times() {
+    PipelineTimes& times = space_.times;
+    const std::size_t p = space_.stages.size(), v = plan_.chunks;
+    const bool offloads = workload_.offload_activations, leads = p > 1 && rules_.gathers_exposed();
+    times.microbatches = workload_.microbatches();
+    times.blocking = p > 1 && !workload_.overlap.pp;
+    times.hop_s = plan_.hop_s;
+    space_.no_hops.assign(p, 0.0);
+    for (PerChunk* all : {&times.forward_s, &times.backward_s, &times.weight_s, &times.whole_s}) all->lay_out(p, v);
+    for (PerChunk* all : {&times.early_forward_s, &times.early_backward_s}) all->lay_out(offloads ? p : 0, v);
+    for (PerChunk* all : {&times.lead_forward_s, &times.lead_backward_s}) all->lay_out(leads ? p : 0, v);
+    times.pairs.clear();
+    for (std::size_t s = 0; s < p; ++s) {
+      for (std::size_t c = 0; c < v; ++c) fill_chunk(s, c);
+      if (workload_.overlap.ep) add_pairs(static_cast<int>(s));
+    }
+  }
+
+  void fill_chunk(std::size_t s, std::size_t c) {
+    PipelineTimes& times = space_.times;
+    const ChunkTerms units = space_.stages[s].chunks[c];
+    const bool split = schedule_.splits_backward();
+    times.forward_s[s][c] = slot_s(units, Slot::Kind::forward);
+    times.backward_s[s][c] = slot_s(units, split ? Slot::Kind::backward_input : Slot::Kind::backward);
+    times.weight_s[s][c] = split ? slot_s(units, Slot::Kind::backward_weight) : 0;
+    times.whole_s[s][c] = split ? slot_s(units, Slot::Kind::backward) : times.backward_s[s][c];
+    if (!times.lead_forward_s.empty() && !units.empty()) {
+      times.lead_forward_s[s][c] = rules_.exposed_gather_s(*units.front());
+      times.lead_backward_s[s][c] = rules_.exposed_gather_s(*units.back());
+    }
+    if (space_.offload.empty()) return;
+    const OffloadCost& copies = space_.offload[s];
+    times.forward_s[s][c] += copies.forward_s[c];
+    times.backward_s[s][c] += copies.backward_s[c];
+    if (split) times.weight_s[s][c] += copies.weight_s[c];
+    times.whole_s[s][c] += copies.backward_s[c];
+    times.early_forward_s[s][c] = copies.after_forward_s[c];
+    times.early_backward_s[s][c] = copies.after_backward_s[c];
+  }
+
+  [[nodiscard]] static double slot_s(ChunkTerms units, Slot::Kind kind) {
+    double sum = 0;
+    for (const UnitTerms* unit : units) sum += unit->slot_s[static_cast<std::size_t>(kind)];
+    return sum;
+  }
+
+  // Equation (22).
+  void add_pairs(int s) {
+    for (std::size_t forward = 0; forward < plan_.chunks; ++forward) {
+      for (std::size_t backward = 0; backward < plan_.chunks; ++backward) space_.times.pairs.push_back(pair(s, forward, backward));
+    }
+  }
+
+  [[nodiscard]] PairTimes pair(int s, std::size_t forward_chunk, std::size_t backward_chunk) {
+    space_.forward.clear();
+    space_.backward.clear();
+    for (const UnitTerms* unit : stage(s).chunks[forward_chunk]) space_.forward.emplace_back(unit->cost->forward_pieces);
+    double weight = 0;
+    for (const UnitTerms* unit : stage(s).chunks[backward_chunk]) {
+      space_.backward.emplace_back(unit->cost->backward_pieces);
+      weight += unit->weight_s;
+    }
+    std::ranges::reverse(space_.backward);
+    PairTimes times = paired(space_.forward, space_.backward, plan_.contentions.ep);
+    times.seconds += weight;
+    times.first_early_s += weight;
+    return times;
+  }
+
+  // Chunks of a stage take turns, forward and backward in opposite order; the mean stands for them.
+  [[nodiscard]] double mean_pair_s(int s) const {
+    const std::size_t v = plan_.chunks, first = static_cast<std::size_t>(s) * v * v;
+    double sum = 0;
+    for (std::size_t c = 0; c < v; ++c) sum += space_.times.pairs[first + c * v + v - 1 - c].seconds;
+    return sum / static_cast<double>(v);
+  }
+
+  // How much later than stage 0 a stage starts its first forward, and how much earlier it ends its last backward.
+  // Mirrored pipelines fill from both ends.
+  [[nodiscard]] double offset_s(const PerChunk& chunk_s, int stage) const {
+    double offset = 0;
+    const int way = mirrors() ? std::min(stage, stages() - 1 - stage) : stage;
+    for (int s = 0; s < way; ++s) offset += chunk_s[s].front() + space_.times.hop_s[s];
+    return offset;
+  }
+
+  // What the gathers of the last update's weights delay the pipeline by: the first forward goes through all stages one after another, and
+  // is stretched where a stage still gathers.
+  [[nodiscard]] double start_s() const {
+    double delay = 0;
+    for (int s = 0; s < stages(); ++s) {
+      const double arrival = offset_s(space_.times.forward_s, s) + delay;
+      const double waits = std::max(0.0, replicas(s).at_start_s() - arrival);
+      delay += s == 0 ? waits : std::max(waits, replicas(s).first_forward_stretch_s(arrival));
+    }
+    return delay;
+  }
+
+  // (13): reduction, update, all-gather; later stages begin earlier. The last backward goes through all stages too, stretched by the
+  // reductions that it hides; stage 0's own is part of its exposed reduction.
+  [[nodiscard]] double end_s() const {
+    double longest = 0;
+    for (int s = 0; s < stages(); ++s) {
+      const bool meets_first = stage(s).tied_s > 0;  // the tied embedding's gradients meet: the last stage waits for the first
+      const double head_start = meets_first || mirrors() ? 0 : offset_s(space_.times.backward_s, s);
+      longest = std::max(longest, exchange_s(s) + stage(s).update_s - head_start);
+    }
+    return stretch_s() + longest;
+  }
+  [[nodiscard]] double stretch_s() const {
+    double sum = 0;
+    for (int s = 1; s < stages(); ++s) sum += replicas(s).last_backward_stretch_s();
+    return sum;
+  }
+
+  // The same where each stage's own end is known. Replicas, and the two ends of the model where they share the embedding, wait for one
+  // another.
+  [[nodiscard]] double walked_s(const StageSpans& spans) const {
+    double tied = 0;
+    space_.reduced.clear();
+    for (int s = 0; s < stages(); ++s) {
+      space_.reduced.push_back(reduced_s(spans, s));
+      if (stage(s).tied_s > 0) tied = std::max(tied, space_.reduced.back() + stage(s).tied_s);
+    }
+    double longest = 0;
+    for (int s = 0; s < stages(); ++s) {
+      const double ready = stage(s).tied_s > 0 ? tied : space_.reduced[s];
+      longest = std::max(longest, ready + stage(s).update_s + replicas(s).gather_at_end_s());
+    }
+    return stretch_s() + longest;
+  }
+
+  // The chunks of the mirrored stage are this one's the other way round.
+  [[nodiscard]] double reduced_s(const StageSpans& spans, int s) const {
+    const int mirror = mirrors() ? stages() - 1 - s : s;
+    const double start = schedule_.staggers_steps() ? spans.start_s[s] : 0, end = std::max(spans.end_s[s], spans.end_s[mirror]);
+    const std::span<const double> completed = spans.completed_s[s], mirrored = spans.completed_s[mirror];
+    space_.completed.assign(completed.begin(), completed.end());
+    for (std::size_t c = 0; mirrors() && c < completed.size(); ++c) {
+      space_.completed[c] = std::max(space_.completed[c], mirrored[completed.size() - 1 - c]);
+    }
+    return replicas(s).reduced_s(space_.completed, end, space_.ready) - start;
+  }
+
+  [[nodiscard]] double exchange_s(int s) const { return replicas(s).reduce_at_end_s() + stage(s).tied_s + replicas(s).gather_at_end_s(); }
+
+  [[nodiscard]] PhaseTimes phases(int s, double exposed_pp, double start, double step_s) const {
+    PhaseTimes phases;
+    double exchange = 0, copies = 0;
+    for (std::size_t c = 0; c < plan_.chunks; ++c) {
+      for (const UnitTerms* unit : stage(s).chunks[c]) {
+        for (const PhaseTimes* pass : {&unit->cost->forward, &unit->cost->backward, &unit->cost->weight}) add(phases, *pass);
+      }
+      exchange += exchange_s(stage(s).chunks[c]);
+      if (!space_.offload.empty())
+        copies += space_.offload[s].forward_s[c] + space_.offload[s].backward_s[c] + space_.offload[s].weight_s[c];
+    }
+    const int m = workload_.microbatches() / (mirrors() ? 2 : 1);             // through each chunk
+    const double alone = phases.total() / static_cast<double>(plan_.chunks);  // of a chunk's forward and backward
+    for (double& seconds : phases.seconds) seconds *= m;
+    if (workload_.overlap.ep) hide_pairs(phases, static_cast<double>(m * plan_.chunks) * std::max(0.0, alone - mean_pair_s(s)));
+    phases[Phase::pp] = exposed_pp;
+    phases[Phase::offload] = m * copies;
+    phases[Phase::dp] = m * exchange + std::min(start, replicas(s).at_start_s()) + exchange_s(s);
+    phases[Phase::optimizer] = stage(s).update_s + system_.software.step_s;
+    // What messages and exchange add to the step counts once, for the stage that sets the pace: another has less of it.
+    double over = std::max(0.0, phases.total() - step_s);
+    for (const Phase phase : {Phase::pp, Phase::dp, Phase::offload}) {
+      const double part = std::min(over, std::max(0.0, phases[phase]));
+      phases[phase] -= part;
+      over -= part;
+    }
+    phases[Phase::bubble] = std::max(0.0, step_s - phases.total());  // what is left of the step
+    return phases;
+  }
+
+  static void add(PhaseTimes& to, const PhaseTimes& more) {
+    for (std::size_t i = 0; i < phase_count; ++i) to.seconds[i] += more.seconds[i];
+  }
+
+  // Exchanges first, then other calls that leave the computation to the pair.
+  static void hide_pairs(PhaseTimes& phases, double hidden) {
+    for (const Phase phase : {Phase::ep, Phase::tp, Phase::cp}) {
+      const double part = std::min(hidden, phases[phase]);
+      phases[phase] = std::max(0.0, phases[phase] - part);
+      hidden -= part;
+    }
+  }
+
+  // Exposed exchange of a chunk's slots for one micro-batch.
+  [[nodiscard]] double exchange_s(ChunkTerms units) const {
+    const bool twice = schedule_.splits_backward() && !mirrors();  // mirrored schedules split few of their backwards
+    double sum = 0;
+    for (const UnitTerms* unit : units) {
+      sum += unit->exposed(Slot::Kind::forward) + unit->exposed(twice ? Slot::Kind::backward_input : Slot::Kind::backward);
+      if (twice) sum += unit->exposed(Slot::Kind::backward_weight);
+    }
+    return sum;
+  }
+
+  const System& system_;
+  const workloads::Workload& workload_;
+  const workloads::Schedule& schedule_;
+  const workloads::Compiled& compiled_;
+  const PlanCost& plan_;
+  const ReplicaRules& rules_;
+  Workspace& space_;
+  const PipelineFormula& formula_;
+};
+
+}  // namespace
+
+const SlotOrder& Workspace::slot_order(const workloads::Workload& workload, const workloads::Compiled& compiled) {
+  const Shape shape{compiled.schedule, compiled.shape.stages, compiled.shape.chunks, workload.microbatches(), workload.overlap.ep};
+  std::unique_ptr<SlotOrder>& known = slot_orders_[shape];
+  if (!known) known = std::make_unique<SlotOrder>(workload);
+  return *known;
+}
+
+const PipelineFormula& Workspace::formula(const workloads::Workload& workload, const workloads::Compiled& compiled) {
+  const PipelineFormula*& known = formulas_[compiled.schedule];
+  if (known == nullptr) known = &PipelineFormulaRegistry::get(workload.schedule);
+  return *known;
+}
+
+StepTerms step_terms(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
+                     const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace) {
+  const ReplicaRules rules = replica_rules(workload, sync, plan.contentions.dp);
+  fill_stages(system, workload, rules, plan, prices, workspace);
+  return Formula(system, workload, compiled, plan, rules, workspace).terms();
+}
+
+}  // namespace rehearse::sim

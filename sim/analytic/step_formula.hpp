@@ -1,0 +1,51 @@
+// Equations (7)-(14), (20)-(24), (33)-(35): a step's time in numbers. No text, no files; nothing is allocated once a workspace has grown
+// to the largest plan (offloading apart). Each thread has a workspace and a price book of its own.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/analytic/offload_cost.hpp"
+#include "sim/analytic/plan_cost.hpp"
+#include "sim/analytic/replica_cost.hpp"
+#include "sim/analytic/slot_walk.hpp"
+
+namespace rehearse::sim {
+
+// What one evaluation after another writes its numbers into, and what they have in common.
+struct Workspace {
+  const SlotOrder& slot_order(const workloads::Workload& workload, const workloads::Compiled& compiled);
+  const PipelineFormula& formula(const workloads::Workload& workload, const workloads::Compiled& compiled);
+
+  std::vector<UnitTerms> units;
+  std::vector<const UnitTerms*> order;
+  std::vector<ChunkTerms> chunks;
+  std::vector<StageTerms> stages;
+  std::vector<OffloadCost> offload;
+  std::vector<Pieces> forward, backward;
+  PipelineTimes times;
+  std::vector<double> no_hops, reduced, completed;
+  SlotWalk walk;
+  std::vector<std::pair<double, double>> ready;
+  std::vector<PhaseTimes> phases;
+
+ private:
+  using Shape = std::tuple<const workloads::Schedule*, int, int, int, bool>;  // schedule, stages, chunks, micro-batches, pairs
+  std::map<Shape, std::unique_ptr<SlotOrder>> slot_orders_;
+  std::map<const workloads::Schedule*, const PipelineFormula*> formulas_;
+};
+
+struct StepTerms {
+  double step_s = 0;
+  std::span<const PhaseTimes> phases;  // [stage], in the workspace
+};
+
+// `workload` may differ from the one that was compiled and priced in optimizer.zero_stage, batch.global and overlap.{pp, dp_gradients,
+// dp_parameters}; `sync` is its own.
+[[nodiscard]] StepTerms step_terms(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
+                                   const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,51 @@
+// The numbers that the formula of a step is made of.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "sim/analytic/plan_cost.hpp"
+#include "workloads/schedule.hpp"
+
+namespace rehearse::sim {
+
+// Seconds of a unit per micro-batch.
+struct UnitTerms {
+  using Kind = workloads::Slot::Kind;
+  const UnitCost* cost = nullptr;
+  double forward_s = 0, backward_s = 0, weight_s = 0;  // of its own work, as UnitCost has it by phases
+  double gather_s = 0;                                 // all-gather of its parameters over the replicas
+  double reduce_s = 0;                                 // reduction of its gradients
+  std::array<double, 4> exposed_s{};                   // [Kind] of the two in such a slot, in addition to its own work
+  std::array<double, 4> slot_s{};                      // [Kind] both
+
+  [[nodiscard]] double last_backward_s() const { return weight_s > 0 ? weight_s : backward_s; }  // completes the gradients
+  [[nodiscard]] double seconds(Kind slot) const {                                                // backward: with the weight gradient
+    switch (slot) {
+      case Kind::forward:
+        return forward_s;
+      case Kind::backward:
+        return backward_s + weight_s;
+      case Kind::backward_input:
+        return backward_s;
+      case Kind::backward_weight:
+        break;
+    }
+    return weight_s;
+  }
+  [[nodiscard]] double exposed(Kind slot) const { return exposed_s[static_cast<std::size_t>(slot)]; }
+};
+
+using ChunkTerms = std::span<const UnitTerms* const>;  // in forward order
+
+// Seconds of a pipeline stage.
+struct StageTerms {
+  std::span<const ChunkTerms> chunks;
+  double gather_s = 0;  // all of the stage's parameters at once
+  double reduce_s = 0;
+  double tied_s = 0;    // all-reduce of the tied embedding's gradient
+  double update_s = 0;  // optimizer
+};
+
+}  // namespace rehearse::sim

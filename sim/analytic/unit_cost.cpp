@@ -1,0 +1,156 @@
+#include "sim/analytic/unit_cost.hpp"
+
+#include <algorithm>
+
+#include "sim/cost/queue.hpp"
+
+namespace rehearse::sim {
+
+using workloads::CollectiveKind;
+using workloads::Communication;
+using workloads::GroupKind;
+
+Contentions::Contentions(const Gpu& gpu)
+    : tp(contention_of(gpu, "tp")),
+      cp(contention_of(gpu, "cp")),
+      ep(contention_of(gpu, "ep")),
+      dp(contention_of(gpu, "dp")),
+      offload(contention_of(gpu, "offload")) {}
+
+UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
+  const workloads::UnitProgram& program = *unit.program;
+  UnitCost cost;
+  stage_ = stage;
+  layer_ = unit.first_layer;
+  pieces_ = &cost.forward_pieces;
+  in_dense_ = false;
+  add(program.forward, Phase::compute, cost.forward);
+  pieces_ = &cost.backward_pieces;
+  in_dense_ = false;
+  add(program.recompute, Phase::recompute, cost.backward);
+  const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
+  add(split ? program.backward_input : program.backward, Phase::compute, cost.backward);
+  pieces_ = nullptr;
+  add(program.backward_weight, Phase::compute, cost.weight);
+  if (program.offloaded_bytes > 0) {
+    const bool own = unit.layer_kind == workloads::LayerKind::experts;
+    const double bytes = program.offloaded_bytes + program.offloaded_per_pair * (own ? most_pairs(unit.first_layer) : 0);
+    cost.copy_s = prices_.seconds(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage_);
+  }
+  return cost;
+}
+
+double UnitPricer::seconds(const workloads::ComputeSegment& segment) {
+  return queued_seconds(system_.gpu, system_.software, segment.operators, *segment.queue,
+                        [&](const Communication& call) { return seconds(call); });
+}
+
+void UnitPricer::add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to) {
+  for (const workloads::Segment& segment : segments) {
+    const double before = to.total();
+    const bool experts = std::holds_alternative<workloads::ExpertSegment>(segment);
+    if (pieces_ != nullptr && (experts || !in_dense_)) pieces_->push_back({});
+    add(segment, phase, to);
+    if (pieces_ != nullptr && !experts) {
+      PieceTimes& piece = pieces_->back();
+      (std::holds_alternative<workloads::CallSegment>(segment) ? piece.calls_s : piece.compute_s) += to.total() - before;
+    }
+    in_dense_ = !experts;
+  }
+}
+
+void UnitPricer::add(const workloads::Segment& segment, Phase phase, PhaseTimes& to) {
+  if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
+    to[phase] += seconds(*c);
+  } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
+    to[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += seconds(call->what) * call->repeat;
+  } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
+    add_ring(*ring, phase, to);
+  } else if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) {
+    add_split(*split, phase, to);
+  } else if (const auto* expert = std::get_if<workloads::ExpertSegment>(&segment)) {
+    add_experts(expert->experts, phase, to);
+  } else {
+    add_beside(std::get<workloads::BesideSegment>(segment), phase, to);
+  }
+}
+
+// Equation (20): one piece of the collective alone, n - 1 pieces of both together, one piece of the product alone.
+void UnitPricer::add_split(const workloads::SplitSegment& segment, Phase phase, PhaseTimes& to) {
+  const double product = seconds(segment.product);
+  const double collective = seconds(segment.collective);
+  const int beside = segment.splits - 1;
+  const double total = collective + overlapped_s(beside * product, beside * collective, contentions_.tp) + product;
+  to[phase] += segment.splits * product;
+  to[Phase::tp] += total - segment.splits * product;
+}
+
+void UnitPricer::add_beside(const workloads::BesideSegment& segment, Phase phase, PhaseTimes& to) {
+  const double product = seconds(segment.product);
+  const double collective = seconds(segment.collective);
+  to[phase] += product;
+  to[Phase::tp] += overlapped_s(product, collective, contentions_.tp) - product;
+}
+
+// Equation (21): c - 1 steps beside a transfer, and the last one alone.
+void UnitPricer::add_ring(const workloads::RingSegment& segment, Phase phase, PhaseTimes& to) {
+  const int steps = workload_.parallel.cp;
+  const double attention = seconds(segment.ring.step);
+  const double transfer = prices_.seconds(CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, stage_);
+  const double together = workload_.overlap.cp ? overlapped_s(attention, transfer, contentions_.cp) : attention + transfer;
+  const double total = (steps - 1) * together + attention;
+  to[phase] += steps * attention;
+  to[Phase::cp] += total - steps * attention;
+}
+
+double UnitPricer::seconds(const std::vector<workloads::Operator>& operators) const {
+  double sum = 0;
+  for (const workloads::Operator& op : operators) sum += seconds(op);
+  return sum;
+}
+double UnitPricer::seconds(const std::vector<Communication>& calls) {
+  double sum = 0;
+  for (const Communication& what : calls) sum += seconds(what);
+  return sum;
+}
+
+// Pairs that the hottest rank's experts get, in the mean micro-batch.
+double UnitPricer::most_pairs(int layer) const {
+  const workloads::ExpertLoads& loads = experts_->loads();
+  const int microbatches = loads.even() ? 1 : workload_.microbatches(), ranks = loads.even() ? 1 : workload_.parallel.ep;
+  double sum = 0;
+  for (int i = 0; i < microbatches; ++i) {
+    double most = 0;
+    for (int rank = 0; rank < ranks; ++rank) most = std::max(most, loads.received(rank, layer, i));
+    sum += most;
+  }
+  return sum / microbatches;
+}
+
+// Micro-batches and ranks that get different tokens: the ranks of a group wait for the one that takes longest, micro-batches follow one
+// another and count with their mean.
+void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, PhaseTimes& to) {
+  const bool even = experts_->loads().even();
+  const int microbatches = even ? 1 : workload_.microbatches(), ranks = even ? 1 : workload_.parallel.ep;
+  for (int i = 0; i < microbatches; ++i) {
+    ChunkTimes slowest;
+    for (int rank = 0; rank < ranks; ++rank) slowest.raise_to(chunk_times(experts_->chunk(what, rank, layer_, i)));
+    const double total = chunked_s(slowest, contentions_.ep) / microbatches;
+    const double again = slowest.chunks * slowest.recompute_s / microbatches, work = slowest.chunks * slowest.work_s / microbatches;
+    if (pieces_ != nullptr) {
+      PieceTimes& piece = pieces_->back();
+      piece.dispatch_s += slowest.chunks * slowest.dispatch_s / microbatches;
+      piece.compute_s += again + work;
+      piece.combine_s += slowest.chunks * slowest.combine_s / microbatches;
+    }
+    to[Phase::recompute] += again;
+    to[phase] += work;
+    to[Phase::ep] += total - again - work;
+  }
+}
+
+ChunkTimes UnitPricer::chunk_times(const workloads::ExpertChunk& chunk) {
+  return {chunk.chunks, seconds(chunk.dispatch), seconds(chunk.recompute), seconds(chunk.work), seconds(chunk.combine)};
+}
+
+}  // namespace rehearse::sim

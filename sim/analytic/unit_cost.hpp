@@ -1,0 +1,64 @@
+// Equations (1), (2): what one unit (layer, embedding, head) costs per micro-batch.
+#pragma once
+
+#include <vector>
+
+#include "sim/analytic/overlap.hpp"
+#include "sim/cost/price_book.hpp"
+#include "sim/result.hpp"
+#include "sim/system.hpp"
+#include "workloads/expert_layer.hpp"
+#include "workloads/stage_program.hpp"
+
+namespace rehearse::sim {
+
+// Seconds of each class of operators and communication beside each other on a GPU.
+struct Contentions {
+  explicit Contentions(const Gpu& gpu);
+  ContentionPair tp, cp, ep, dp, offload;
+};
+
+// Phases that it spends per micro-batch, without what replicas exchange.
+struct UnitCost {
+  PhaseTimes forward, backward;  // backward includes recomputation; of the input's gradient only when the schedule splits backward
+  PhaseTimes weight;             // then the weight gradient, otherwise 0
+  std::vector<PieceTimes> forward_pieces, backward_pieces;  // in order, as overlapped pairs interleave them
+  double copy_s = 0;                                        // of its activations to the host, or back, where they are offloaded
+};
+
+class UnitPricer {
+ public:
+  // `experts`: of a model that has them, else null. All must outlive it.
+  UnitPricer(const System& system, const workloads::Workload& workload, PriceBook& prices, const Contentions& contentions,
+             const workloads::ExpertLayer* experts)
+      : system_(system), workload_(workload), prices_(prices), contentions_(contentions), experts_(experts) {}
+  // On a rank of this pipeline stage.
+  [[nodiscard]] UnitCost price(const workloads::Unit& unit, int stage);
+
+  [[nodiscard]] double seconds(const workloads::Operator& op) const { return operator_seconds(system_.gpu, system_.software, op); }
+
+ private:
+  void add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to);
+  void add(const workloads::Segment& segment, Phase phase, PhaseTimes& to);
+  void add_split(const workloads::SplitSegment& segment, Phase phase, PhaseTimes& to);
+  void add_beside(const workloads::BesideSegment& segment, Phase phase, PhaseTimes& to);
+  void add_ring(const workloads::RingSegment& segment, Phase phase, PhaseTimes& to);
+  void add_experts(const workloads::RoutedExperts& what, Phase phase, PhaseTimes& to);
+  [[nodiscard]] double seconds(const workloads::ComputeSegment& segment);
+  [[nodiscard]] double seconds(const workloads::Communication& what) { return prices_.seconds(what, stage_); }
+  [[nodiscard]] double seconds(const std::vector<workloads::Operator>& operators) const;
+  [[nodiscard]] double seconds(const std::vector<workloads::Communication>& calls);
+  [[nodiscard]] ChunkTimes chunk_times(const workloads::ExpertChunk& chunk);
+  [[nodiscard]] double most_pairs(int layer) const;
+
+  const System& system_;
+  const workloads::Workload& workload_;
+  PriceBook& prices_;
+  const Contentions& contentions_;
+  const workloads::ExpertLayer* experts_;
+  int stage_ = 0, layer_ = -1;                 // of the unit at hand
+  std::vector<PieceTimes>* pieces_ = nullptr;  // of the pass at hand
+  bool in_dense_ = false;                      // its last piece is none of experts
+};
+
+}  // namespace rehearse::sim

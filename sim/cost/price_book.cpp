@@ -1,0 +1,71 @@
+#include "sim/cost/price_book.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace rehearse::sim {
+
+using workloads::CollectiveKind;
+using workloads::Communication;
+using workloads::GroupKind;
+
+// Groups of ranks whose other coordinates are equal are the same set of distances counted from different ranks: where those ranks sit alike
+// in their domains, so do the groups. Mirrored pipelines and experts whose grid has other stages pair ranks at several distances.
+PriceBook::PriceBook(const CommunicationModel& model, const workloads::RankGrid& grid, int stages) : model_(model), grid_(grid) {
+  for (int stage = 0; stage < stages; ++stage) {
+    const int rank = first_rank(stage);
+    const auto alike = [&](int other) { return grid.moves_with_stages() && model.sit_alike(first_rank(other), rank); };
+    int first = 0;
+    while (first < stage && !alike(first)) ++first;
+    places_.push_back(first);
+  }
+}
+
+std::size_t PriceBook::Hash::operator()(const Call& call) const {
+  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15;  // 2^64 / the golden ratio: Knuth's multiplicative hash
+  const std::uint64_t which = (static_cast<std::uint64_t>(call.place) << 17) | (static_cast<std::uint64_t>(call.to_next) << 16) |
+                              (static_cast<std::uint64_t>(call.kind) << 8) | static_cast<std::uint64_t>(call.group);
+  const std::uint64_t mixed = (std::bit_cast<std::uint64_t>(call.bytes) ^ (which * odd)) * odd;
+  return mixed ^ (mixed >> 32);
+}
+
+double PriceBook::seconds(CollectiveKind kind, GroupKind group, double bytes, int stage) {
+  const auto [it, added] = known_.try_emplace({kind, group, place(stage), false, bytes}, 0.0);
+  if (added) {
+    const Communication what{"", kind, group, bytes, workloads::Pass::forward};
+    it->second = model_.price(what, grid_.group(group, first_rank(stage))).seconds();
+  }
+  return it->second;
+}
+
+double PriceBook::seconds(const Communication& what, int stage) {
+  if (what.exchange) return model_.price(what, grid_.group(what.group, first_rank(stage))).seconds();
+  return seconds(what.kind, what.group, what.bytes, stage);
+}
+
+double PriceBook::hop_s(double bytes, int stage) {
+  const bool leads_back = stage + 1 == static_cast<int>(places_.size());
+  const int from = leads_back ? stage : place(stage);
+  const auto [it, added] = known_.try_emplace({CollectiveKind::send_recv, GroupKind::pp, from, true, bytes}, 0.0);
+  if (added) it->second = slowest_hop_s(bytes, stage);
+  return it->second;
+}
+
+// Hops over equally many levels of the cluster cost the same.
+double PriceBook::slowest_hop_s(double bytes, int stage) const {
+  const Communication message{"", CollectiveKind::send_recv, GroupKind::pp, bytes, workloads::Pass::forward};
+  std::array<bool, 3> priced{};
+  double slowest = 0;
+  workloads::Coordinates at{0, 0, 0, stage};
+  for (at.dp = 0; at.dp < grid_.replicas(); ++at.dp) {
+    const int from = grid_.rank(at), to = grid_.next_stage(from);
+    bool& known = priced[model_.levels_between(from, to)];
+    if (known) continue;
+    known = true;
+    slowest = std::max(slowest, model_.price(message, std::array{from, to}).seconds());
+  }
+  return slowest;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,57 @@
+// Prices of a plan's communications, each distinct one worked out once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/cost/communication.hpp"
+
+namespace rehearse::sim {
+
+// Asked by the first rank of a pipeline stage. Remembers, so that each thread needs its own.
+class PriceBook {
+ public:
+  // Both must outlive it.
+  PriceBook(const CommunicationModel& model, const workloads::RankGrid& grid, int stages);
+
+  // Stages whose groups lie alike on the cluster pay the same for every call: the first of them stands for all.
+  [[nodiscard]] int place(int stage) const { return places_[static_cast<std::size_t>(stage)]; }
+
+  // Seconds of a call alone, over the group that the stage's first rank is in.
+  [[nodiscard]] double seconds(const workloads::Communication& what, int stage);
+  [[nodiscard]] double seconds(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage);
+  // A message to the next stage (of the last: to the first): the slowest of the replicas' hops, of which some may stay in a node.
+  [[nodiscard]] double hop_s(double bytes, int stage);
+  // What `make` says of an optimizer that updates so many parameters on a GPU of the stage; asked once.
+  template <class Make>
+  [[nodiscard]] double update_s(double parameters, int stage, Make make) {
+    const auto [it, added] = updates_.try_emplace({place(stage), parameters}, 0.0);
+    if (added) it->second = make();
+    return it->second;
+  }
+
+ private:
+  struct Call {
+    workloads::CollectiveKind kind;
+    workloads::GroupKind group;
+    int place;
+    bool to_next;  // a hop of the pipeline from there
+    double bytes;
+    bool operator==(const Call&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Call& call) const;
+  };
+  [[nodiscard]] int first_rank(int stage) const { return grid_.rank({0, 0, 0, stage}); }
+  [[nodiscard]] double slowest_hop_s(double bytes, int stage) const;
+
+  const CommunicationModel& model_;
+  const workloads::RankGrid& grid_;
+  std::vector<int> places_;
+  std::unordered_map<Call, double, Hash> known_;  // never walked through
+  std::map<std::pair<int, double>, double> updates_;
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,17 @@
+// Operators as the part of a pass that they are: the one copy of what the host's queue costs them.
+#pragma once
+
+#include "sim/cost/gpu.hpp"
+
+namespace rehearse::sim {
+
+// seconds_of_call: of a collective in the queue, alone.
+template <class SecondsOfCall>
+[[nodiscard]] double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
+                                    const workloads::PassQueue& queue, SecondsOfCall seconds_of_call) {
+  double calls_s = 0;
+  for (const workloads::Communication& call : queue.calls) calls_s += seconds_of_call(call);
+  return queued_seconds(gpu, software, operators, queue.operators, calls_s, static_cast<int>(queue.calls.size()));
+}
+
+}  // namespace rehearse::sim

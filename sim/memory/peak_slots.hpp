@@ -1,0 +1,74 @@
+// Where the memory of a pipeline stage can be at its peak, whatever its units hold: a slot with the same neighbours as another one, and
+// with no more of any chunk kept, needs no more memory. What is left is the warm-up and one period of the schedule, however many
+// micro-batches there are.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/result.hpp"
+#include "workloads/compiled.hpp"
+#include "workloads/unit_memory.hpp"
+
+namespace rehearse::sim {
+
+class PeakSlots {
+ public:
+  // Of a stage whose slots run one at a time and whose chunks all have units.
+  PeakSlots(const workloads::Workload& workload, const workloads::Compiled& compiled, int stage);
+
+  struct Neighbour {
+    bool exists = false;
+    workloads::Slot::Kind kind = workloads::Slot::Kind::forward;
+    std::uint16_t chunk = 0;
+    [[nodiscard]] bool forward() const { return kind == workloads::Slot::Kind::forward; }
+    bool operator==(const Neighbour&) const = default;
+  };
+  struct Entry {
+    workloads::Slot slot;
+    Neighbour before, after;
+    bool receives = false;   // the slot after it gets a message from another stage
+    bool essential = false;  // no other slot, later ones included, needs as much: the peak is the same without it, its place may not be
+    std::uint32_t kept = 0;  // index of its counts
+  };
+  [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }  // in the order of the schedule
+  // [chunk] micro-batches whose activations are kept when the slot begins.
+  [[nodiscard]] std::span<const std::int32_t> counts(const Entry& entry) const { return std::span(counts_).subspan(entry.kept, chunks_); }
+
+ private:
+  [[nodiscard]] bool covers(const Entry& one, const Entry& other) const;
+  void mark_essential();
+
+  std::size_t chunks_;
+  std::vector<Entry> entries_;
+  std::vector<std::int32_t> counts_;
+};
+
+// The units of a stage, chunk after chunk in forward order.
+struct HeldUnits {
+  std::vector<const workloads::UnitMemory*> units;
+  std::vector<std::uint32_t> first;  // [chunk], and the end
+  std::vector<bool> first_idle;      // [chunk] its first unit has nothing to do in the first half of a backward
+  // Adds a chunk of a stage's program. Whether PeakSlots can have the answer: it has units, of which at most the first is ever idle.
+  bool add(const std::vector<workloads::Unit>& chunk, bool splits_backward);
+  [[nodiscard]] std::span<const workloads::UnitMemory* const> chunk(std::size_t c) const {
+    return std::span(units).subspan(first[c], first[c + 1] - first[c]);
+  }
+  // Whether sums of their activations are exact in any order: binary fractions of moderate size.
+  [[nodiscard]] bool add_up_exactly(int microbatches) const;
+};
+
+struct PeakMemory {
+  MemoryBytes held;
+  workloads::Slot slot;
+  std::size_t unit = 0;  // index in its chunk
+  bool found = false;    // else nothing needs more than `always`
+};
+
+// The largest sum of what is held `always`, kept between forward and backward, and needed by the unit at hand: the first such turn.
+// message_bytes: of a message that is received while the slot before it runs; 0 without overlap.pp.
+[[nodiscard]] PeakMemory peak_of(const PeakSlots& slots, const HeldUnits& units, const workloads::ReplicaSync& sync, double message_bytes,
+                                 const MemoryBytes& always, bool essential_alone = false);
+
+}  // namespace rehearse::sim
