@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "sim/analytic/finish.hpp"
 #include "sim/analytic/step_formula.hpp"
-#include "sim/engine/summary.hpp"
 #include "sim/memory/predicted.hpp"
 
 namespace rehearse::sim {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "config/quantity.hpp"
+#include "sim/analytic/finish.hpp"
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/critical_path.hpp"
 #include "sim/engine/cut.hpp"

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "sim/memory/over_time.hpp"
+#include "sim/engine/memory_over_time.hpp"
 
 namespace rehearse::sim {
 namespace {

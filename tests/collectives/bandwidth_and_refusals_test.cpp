@@ -44,8 +44,8 @@ TEST(BandwidthIsAsNcclTestsPrintIt, a_bandwidth_needs_a_time) {
 }
 
 TEST(CollectivesAreFoundByName, all_of_them) {
-  EXPECT_EQ(CollectiveRegistry::names(),
-            (std::vector<std::string>{"binomial", "direct", "halving-doubling", "hierarchical", "nvls", "nvls-tree", "ring", "tree"}));
+  EXPECT_EQ(CollectiveRegistry::names(), (std::vector<std::string>{"binomial", "direct", "halving-doubling", "hierarchical", "nvls",
+                                                                   "nvls-tree", "pxn", "ring", "tree"}));
   EXPECT_EQ(workloads::name_of(CollectiveKind::all_reduce), "all-reduce");
   EXPECT_EQ(workloads::name_of(CollectiveKind::all_gather), "all-gather");
   EXPECT_EQ(workloads::name_of(CollectiveKind::reduce_scatter), "reduce-scatter");
@@ -71,9 +71,9 @@ std::string refusal(const Action& action) {
   return "";
 }
 
-// One that it serves: NVLSTree goes between domains, all others inside one.
+// One that it serves: NVLSTree and PXN go between domains, all others inside one.
 GroupShape group_for(const std::string& algorithm) {
-  GroupShape group = algorithm == "nvls-tree" ? blocks(2, 4) : one_domain(4);
+  GroupShape group = algorithm == "nvls-tree" || algorithm == "pxn" ? blocks(2, 4) : one_domain(4);
   group.switch_reduces = true;
   return group;
 }
@@ -119,11 +119,12 @@ TEST(CollectivesRefuse, malformed_groups_and_strange_roots) {
   const GroupShape nobody{.size = 0, .domain = {}};
   for (const std::string& name : CollectiveRegistry::names()) {
     const auto& collective = CollectiveRegistry::get(name);
-    EXPECT_THROW((void)collective.rounds(CollectiveKind::all_reduce, homeless, 1), std::invalid_argument);
-    EXPECT_THROW((void)collective.closed_form(CollectiveKind::all_reduce, homeless, 1), std::invalid_argument);
-    EXPECT_THROW((void)collective.closed_form(CollectiveKind::all_reduce, nobody, 1), std::invalid_argument);
-    EXPECT_THROW((void)collective.rounds(CollectiveKind::all_reduce, one_domain(2), 1, 2), std::invalid_argument);
-    EXPECT_THROW((void)collective.rounds(CollectiveKind::all_reduce, one_domain(2), 1, -1), std::invalid_argument);
+    const CollectiveKind kind = collective.supports(CollectiveKind::all_reduce) ? CollectiveKind::all_reduce : CollectiveKind::all_to_all;
+    EXPECT_THROW((void)collective.rounds(kind, homeless, 1), std::invalid_argument);
+    EXPECT_THROW((void)collective.closed_form(kind, homeless, 1), std::invalid_argument);
+    EXPECT_THROW((void)collective.closed_form(kind, nobody, 1), std::invalid_argument);
+    EXPECT_THROW((void)collective.rounds(kind, one_domain(2), 1, 2), std::invalid_argument);
+    EXPECT_THROW((void)collective.rounds(kind, one_domain(2), 1, -1), std::invalid_argument);
   }
 }
 

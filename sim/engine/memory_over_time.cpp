@@ -1,4 +1,4 @@
-#include "sim/memory/over_time.hpp"
+#include "sim/engine/memory_over_time.hpp"
 
 #include <algorithm>
 #include <tuple>
