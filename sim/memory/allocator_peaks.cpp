@@ -11,7 +11,7 @@ namespace {
 
 using workloads::StageProgram;
 
-constexpr int most_shards = 8;
+constexpr int most_shards = 4;  // each is a training of its own
 
 AllocatorPeaks fullest(const Job& job, int stage, const StageProgram& program, double device_bytes) {
   const TrainedStage what(job.workload, stage, program);

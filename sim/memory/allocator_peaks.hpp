@@ -20,7 +20,7 @@ struct AllocatorPeaks {
 // where the stack's order of tensors is not known (unit_tensors.hpp).
 //
 // Steps have at most 2 pp micro-batches here: what follows repeats the same tensors. Ranks differ by the part of the optimizer that they
-// shard; at most eight, evenly spread, are tried.
+// shard; at most four, evenly spread, are tried.
 [[nodiscard]] std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double device_bytes);
 
 // Replaces the fitted share of cache by what the allocator keeps, where that is known: without a limit, and whether it must be kept when
