@@ -14,7 +14,7 @@ sim::StepResult memory_by_formula(const sim::Job& job) {
   sim::StepResult formula;
   formula.method = "analytic";
   formula.memory = sim::predicted_memory(job);
-  sim::add_allocator(job, formula.memory);
+  sim::add_allocator(job, {&formula.memory});
   return formula;
 }
 

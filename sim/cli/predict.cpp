@@ -16,7 +16,7 @@ Exit predict(JobOptions& options) {
   if (!faults.failures.empty() || !faults.slow.none())
     spdlog::warn("the formula does not know simulation.faults: this is the healthy step");
   sim::StepResult result = sim::predict(job);
-  sim::add_allocator(job, result.memory);
+  sim::add_allocator(job, {&result.memory});
   options.deliver({.job = sim::summary_of(job), .results = {&result}});
   return fit_verdict({&result});
 }

@@ -24,7 +24,7 @@ Exit simulate(JobOptions& options) {
     options.deliver({.job = sim::summary_of(job), .timeline = &simulation.timeline, .aftermath = &*simulation.aftermath}, "failure-");
     return Exit::fine;
   }
-  sim::add_allocator(job, simulation.result.memory);
+  sim::add_allocator(job, {&simulation.result.memory});
   const sim::Timeline* timeline = options.writes_files() ? &simulation.timeline : nullptr;
   options.deliver({.job = sim::summary_of(job), .results = {&simulation.result}, .timeline = timeline});
   return fit_verdict({&simulation.result});

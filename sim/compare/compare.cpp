@@ -16,8 +16,7 @@ Comparison compare(const Job& job, const Progress& progress) {
   Simulation simulation = simulate(job, progress);
   c.simulated = std::move(simulation.result);
   c.timeline = std::move(simulation.timeline);
-  add_allocator(job, c.analytic.memory);
-  add_allocator(job, c.simulated.memory);
+  add_allocator(job, {&c.analytic.memory, &c.simulated.memory});
   c.difference = c.simulated.step_s / c.analytic.step_s - 1;
   for (std::size_t i = 0; i < phase_count; ++i) {
     const auto phase = static_cast<Phase>(i);

@@ -62,10 +62,12 @@ std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double 
   return Trainings(job).peaks(stage, device_bytes);
 }
 
-void add_allocator(const Job& job, MemoryResult& memory) {
+void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories) {
   if (!knows_tensors(job.workload, job.system.software.memory.habits)) return;
   Trainings trainings(job);
-  for (RankMemory& rank : memory.ranks) add_allocator(trainings, rank);
+  for (MemoryResult* memory : memories) {
+    for (RankMemory& rank : memory->ranks) add_allocator(trainings, rank);
+  }
 }
 
 }  // namespace rehearse::sim

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 
 #include "sim/job/job.hpp"
@@ -24,7 +25,7 @@ struct AllocatorPeaks {
 [[nodiscard]] std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double device_bytes);
 
 // Replaces the fitted share of cache by what the allocator keeps, where that is known: without a limit, and whether it must be kept when
-// the GPU's memory is one. One training of a few steps per stage: not for searches.
-void add_allocator(const Job& job, MemoryResult& memory);
+// the GPU's memory is one; in several results of the same job. Some trainings of a few steps per stage: not for searches.
+void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories);
 
 }  // namespace rehearse::sim

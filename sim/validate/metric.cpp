@@ -44,7 +44,7 @@ RankMemory without_optimizer(RankMemory memory) {
 
 Metrics step_metrics(const Job& job, const Metrics& wanted, MemoryCounter counter) {
   StepResult result = predict(job);
-  if (counter != MemoryCounter::allocated && wanted.contains(Metric::peak_memory_gib)) add_allocator(job, result.memory);
+  if (counter != MemoryCounter::allocated && wanted.contains(Metric::peak_memory_gib)) add_allocator(job, {&result.memory});
   Metrics metrics = metrics_of_step(job, result.step_s);
   const bool passes_alone = wants_passes(wanted) && !wanted.contains(Metric::step_s);
   if (const RankMemory* fullest = result.memory.fullest()) {
