@@ -31,12 +31,19 @@ std::vector<sim::Column> columns_of(const std::vector<Field>& row) {
   return columns;
 }
 
+// What stands before other columns is cut so that a row can be read; JSON has it whole.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t longest = 56;
+  const std::size_t cut = text.size() <= longest ? std::string::npos : text.rfind(' ', longest - 4);
+  return cut == std::string::npos ? text : text.substr(0, cut) + " ...";
+}
+
 std::string table_text(const Rows& rows) {
   if (rows.empty()) return "";
   sim::Table table{.columns = columns_of(rows.front()), .bold_header = colour_allowed(Stream::out)};
   for (const auto& row : rows) {
     auto& cells = table.rows.emplace_back();
-    for (const Field& field : row) cells.push_back(field.text);
+    for (const Field& field : row) cells.push_back(&field == &row.back() ? field.text : shortened(field.text));
   }
   std::ostringstream text;
   table.print(text);

@@ -1,4 +1,6 @@
 // All keys of a job file.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "sim/cli/listing.hpp"
@@ -22,8 +24,23 @@ class KeysOfJobs final : public Listing {
     const auto same = std::ranges::find_if(rows, [&](const std::vector<Field>& row) { return row.front().text == place.path; });
     if (same == rows.end()) return rows.push_back(row_of(place));
     Field& value = (*same)[1];
-    const std::string more = describe(place.parameter->shape);
-    if (value.text.find(more) == std::string::npos) value = text_field(value.title, value.text + " | " + more);
+    std::vector<std::string> forms = forms_of(value.text);
+    for (const std::string& form : forms_of(describe(place.parameter->shape))) {
+      if (std::ranges::find(forms, form) == forms.end()) forms.push_back(form);
+    }
+    value = text_field(value.title, fmt::format("{}", fmt::join(forms, " | ")));
+  }
+
+  // "a | b" as a and b.
+  static std::vector<std::string> forms_of(const std::string& text) {
+    constexpr std::string_view between = " | ";
+    std::vector<std::string> forms;
+    for (std::size_t start = 0; start <= text.size();) {
+      const std::size_t end = std::min(text.find(between, start), text.size());
+      forms.push_back(text.substr(start, end - start));
+      start = end + between.size();
+    }
+    return forms;
   }
 
   static std::vector<Field> row_of(const config::Place& place) {
