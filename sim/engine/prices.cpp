@@ -35,9 +35,11 @@ double work_seconds(const Job& job, const CommunicationModel& model, const workl
     for (const workloads::Operator& op : work.operators) once += operator_seconds(job.system.gpu, job.system.software, op);
     return once * work.repeat;
   }
-  const std::vector<int>& members = graph.groups[work.queue_group].members;
-  return work.repeat * queued_seconds(job.system.gpu, job.system.software, work.operators, *work.queue,
-                                      [&](const workloads::Communication& call) { return model.price(call, members).seconds(); });
+  // A queue without calls has no group.
+  return work.repeat *
+         queued_seconds(job.system.gpu, job.system.software, work.operators, *work.queue, [&](const workloads::Communication& call) {
+           return model.price(call, graph.groups[work.queue_group].members).seconds();
+         });
 }
 
 // In the order of their tokens.
