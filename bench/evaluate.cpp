@@ -1,7 +1,11 @@
 // Plans a second by formula: step, phases and memory of llama2-70b on 1,024 GPUs over a space that mixes everything a plan can choose.
 #include <benchmark/benchmark.h>
 
+#include <chrono>
+#include <functional>
+
 #include "sim/analytic/evaluator.hpp"
+#include "sim/analytic/predict.hpp"
 
 namespace rehearse {
 namespace {
@@ -83,6 +87,36 @@ void evaluate(benchmark::State& state) {
   state.counters["plans"] = benchmark::Counter(static_cast<double>(plans.size()), benchmark::Counter::kAvgThreads);
 }
 
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Seconds of a plan by predict(), which compiles and prices it anew, over those by the Evaluator; every 211th plan by predict().
+void evaluate_against_predict(benchmark::State& state) {
+  sim::Job job = sim::load_job({"llama2-70b-1024-a100", {}, {}});
+  const Space space(job.workload);
+  const std::vector<Workload>& plans = space.plans();
+  double evaluated_s = 0, predicted_s = 0;
+  std::size_t predicted = 0;
+  for (auto _ : state) {
+    sim::Evaluator evaluator(job);
+    evaluated_s += seconds_of([&] {
+      for (const Workload& plan : plans) benchmark::DoNotOptimize(evaluator(plan).step_s);
+    });
+    predicted_s += seconds_of([&] {
+      for (std::size_t i = 0; i < plans.size(); i += 211, ++predicted) {
+        job.workload = plans[i];
+        benchmark::DoNotOptimize(sim::predict(job).step_s);
+      }
+    });
+  }
+  const double plans_evaluated = static_cast<double>(plans.size()) * static_cast<double>(state.iterations());
+  state.counters["ratio"] = (predicted_s / static_cast<double>(predicted)) / (evaluated_s / plans_evaluated);
+}
+
+BENCHMARK(evaluate_against_predict)->Iterations(1)->Repetitions(3)->Unit(benchmark::kMillisecond);
 BENCHMARK(evaluate)->Threads(1)->Threads(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
