@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -54,16 +55,27 @@ struct Build {
   ReplicaSync sync;
   double message_bytes;
   StepGraphBuilder graph;
-  std::map<std::pair<const void*, int>, std::uint32_t> works;  // by the segment or operator list they came from, and how often it runs
-  std::shared_ptr<ExpertLayer> experts = nullptr;              // of a model with experts
+  // By the segment or operator list they came from, how often it runs, and the group of its queue's calls.
+  std::map<std::tuple<const void*, int, std::uint32_t>, std::uint32_t> works;
+  std::shared_ptr<ExpertLayer> experts = nullptr;  // of a model with experts
   std::unordered_map<ExpertWork, std::uint32_t, ExpertWorkHash> expert_works = {};
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> works_alike = {};
   std::map<std::pair<GroupKind, int>, std::uint32_t> groups = {};  // by first member
 
   std::uint32_t work_of(const void* origin, const std::vector<Operator>& operators, int repeat,
                         const std::shared_ptr<const PassQueue>& queue = nullptr, std::uint32_t queue_group = 0) {
-    const auto [it, added] = works.try_emplace({origin, repeat}, 0);
+    const auto [it, added] = works.try_emplace({origin, repeat, queue_group}, 0);
     if (added) it->second = graph.add_work({operators, repeat, false, queue, queue_group, {}});
     return it->second;
+  }
+  // The same work where its queue's calls are another group's.
+  std::uint32_t work_like(std::uint32_t like, std::uint32_t queue_group) {
+    if (graph.work(like).queue_group == queue_group) return like;
+    const auto [it, added] = works_alike.try_emplace({like, queue_group}, 0);
+    if (!added) return it->second;
+    Work work = graph.work(like);
+    work.queue_group = queue_group;
+    return it->second = graph.add_work(std::move(work));
   }
   std::uint32_t work_of(const ExpertWork& work) {
     const auto [it, added] = expert_works.try_emplace(work, 0);
@@ -86,7 +98,7 @@ struct Build {
     return graph.add_group(GroupKind::pp, {folding.ranks[rank].rank, peer}, {rank, folding.class_of[peer]});
   }
   std::uint32_t overhead_work() {
-    const auto [it, added] = works.try_emplace({this, 1}, 0);
+    const auto [it, added] = works.try_emplace({this, 1, 0}, 0);
     if (added) it->second = graph.add_work({{}, 1, true, nullptr, 0, {}});
     return it->second;
   }

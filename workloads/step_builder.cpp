@@ -45,9 +45,7 @@ class Ranks {
     const int global = build_.folding.ranks[rank].rank;
     std::vector<std::uint32_t> calls, works, receivers;
     for (const Op& op : build_.graph.expert_ops(like)) {
-      ExpertWork work = *build_.graph.work(op.item).experts;
-      work.pairs = build_.experts->work(work.what, build_.grid.expert_rank(global), op.layer, op.microbatch).pairs;
-      works.push_back(build_.work_of(work));
+      works.push_back(work_like(op, global));
     }
     for (const std::uint32_t index : build_.graph.calls_of(like)) {
       const Call call = build_.graph.call(index);
@@ -58,6 +56,14 @@ class Ranks {
     }
     build_.graph.repeat_block(like, rank, calls, works, receivers);
     placed_.push_back({placed_[like].table, build_.graph.first_of(rank) - build_.graph.first_of(like)});
+  }
+
+  std::uint32_t work_like(const Op& op, int global) {
+    const Work& like = build_.graph.work(op.item);
+    if (!like.experts) return build_.work_like(op.item, build_.group_of(build_.graph.group(like.queue_group).kind, global));
+    ExpertWork work = *like.experts;
+    work.pairs = build_.experts->work(work.what, build_.grid.expert_rank(global), op.layer, op.microbatch).pairs;
+    return build_.work_of(work);
   }
 
   std::uint32_t group_like(const Call& call, std::uint32_t rank) {

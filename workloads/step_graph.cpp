@@ -10,6 +10,9 @@
 namespace rehearse::workloads {
 namespace {
 
+// Experts compute a rank's own tokens, and a queue's calls are those of a rank's own group.
+bool goes_with_rank(const Work& work) { return work.experts || (work.queue != nullptr && !work.queue->calls.empty()); }
+
 constexpr OpId no_op = std::numeric_limits<OpId>::max();
 
 // The index of `key`, which is given the next free one when it is new.
@@ -135,6 +138,8 @@ std::vector<std::uint32_t> StepGraphBuilder::calls_of(std::size_t block) const {
 std::vector<Op> StepGraphBuilder::expert_ops(std::size_t block) const {
   std::vector<Op> all;
   const RankBlock& own = graph_.blocks_[block];
+  const auto end = block + 1 < graph_.blocks_.size() ? graph_.blocks_[block + 1].first_work : graph_.works_of_.size();
+  if (own.first_work == end) return all;
   for (Op op : graph_.programs_[own.program].ops) {
     if (op.kind != OpKind::compute || op.joint == 0) continue;
     op.item = graph_.works_of_[own.first_work + op.joint - 1];
@@ -158,7 +163,7 @@ OpId StepGraphBuilder::add(Op op, std::string_view label) {
   op.rank -= block.rank;
   if (op.kind != OpKind::compute) {
     op.item = own_call(call);
-  } else if (op.item < graph_.works.size() && graph_.works[op.item].experts) {
+  } else if (op.item < graph_.works.size() && goes_with_rank(graph_.works[op.item])) {
     graph_.works_of_.push_back(op.item);
     op.joint = static_cast<std::uint32_t>(graph_.works_of_.size()) - block.first_work;
   }

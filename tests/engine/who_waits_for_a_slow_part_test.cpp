@@ -93,5 +93,14 @@ TEST(WhoWaitsForASlowPart, critical_path_knows_it_too) {
   EXPECT_NEAR(critical_path(job).result.step_s, simulate_in_child(job).step_s, 1e-9);
 }
 
+// Some cp groups lie in a node and some across: what a rank's host queues meets the rank's own calls, whichever rank comes first.
+TEST(WhoWaitsForASlowPart, nobody_is_faster_for_a_slow_spine) {
+  const std::string path = REHEARSE_SOURCE_DIR "/tests/engine/data/groups-within-and-across-nodes.yaml";
+  const auto step_s = [&](const std::vector<std::string>& faults) {
+    return simulate_in_child(load_job({path, {{"simulation.collectives", "closed"}, {"cluster.gpu.contention", "{}"}}, {}, faults})).step_s;
+  };
+  EXPECT_GE(step_s({"spine slow 1.0001"}), step_s({}));
+}
+
 }  // namespace
 }  // namespace rehearse::sim
