@@ -5,6 +5,7 @@
 
 #include "sim/engine/simulate.hpp"
 #include "sim/job/job.hpp"
+#include "tests/engine/jobs.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -43,19 +44,7 @@ std::string cluster(Draw& draw, int gpus_per_node) {
       fmt::format("{{kind: dragonfly, groups: 2, routers_per_group: {}, nodes_per_router: 2, trunk: 100 Gbps}}", nodes / 4)});
   const std::string contention = draw.text(
       {"{tp: {alpha: 1, beta: 1}}", "{dp: {alpha: 1.2, beta: 1.3}, pp: {alpha: 1.1, beta: 1.2}, offload: {alpha: 1.1, beta: 1.5}}"});
-  return fmt::format(R"(
-  gpu:
-    source: test
-    memory: 80 GiB
-    memory_bandwidth: 2000 GB/s
-    power_limit: 400 W
-    launch: 0 us
-    peak: {{bf16: 300 TFLOP/s}}
-    contention: {}
-    efficiency:
-      gemm: {{bf16: {{model: roofline, compute: 0.6, memory: 0.8}}}}
-      attention: {{bf16: {{model: roofline, compute: 0.5, memory: 0.8}}}}
-      memory_bound: {{model: roofline, memory: 0.8}}
+  return fmt::format(R"({}
   gpus_per_node: {}
   nodes: {}
   intra_node: {{kind: {}, bandwidth: 100 GB/s, efficiency: 0.8, latency: 3 us}}
@@ -63,7 +52,7 @@ std::string cluster(Draw& draw, int gpus_per_node) {
   network: {}
   host: {{bandwidth: 20 GB/s, latency: 10 us, gpus_per_link: {}}}
   host_memory: {{size: 2 TiB, bandwidth: 100 GB/s}})",
-                     contention, gpus_per_node, nodes, intra, nics, network, draw.one_of(std::vector{1, 2}));
+                     small_gpu(contention), gpus_per_node, nodes, intra, nics, network, draw.one_of(std::vector{1, 2}));
 }
 
 std::string parallel(Draw& draw, bool experts) {

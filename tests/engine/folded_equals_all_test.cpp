@@ -7,22 +7,10 @@
 namespace rehearse::tests {
 namespace {
 
-struct Symmetric {
-  const char* name;
-  int gpus;
-  const char* parallel;
-  const char* batch;
-  const char* extra = "";
-  int nics = 8;
-};
-
-std::ostream& operator<<(std::ostream& out, const Symmetric& job) { return out << job.name; }
-
-class FoldedEqualsAll : public testing::TestWithParam<Symmetric> {};
+class FoldedEqualsAll : public testing::TestWithParam<SmallJob> {};
 
 TEST_P(FoldedEqualsAll, StepAndPhases) {
-  const Symmetric& p = GetParam();
-  sim::Job job = small_job(p.gpus, p.parallel, p.batch, p.extra, p.nics);
+  sim::Job job = GetParam().job();
   const sim::StepResult folded = sim::simulate_in_child(job);
   job.system.simulation.all_ranks = true;
   const sim::StepResult all = sim::simulate_in_child(job);
@@ -36,22 +24,22 @@ TEST_P(FoldedEqualsAll, StepAndPhases) {
 INSTANTIATE_TEST_SUITE_P(
     Jobs, FoldedEqualsAll,
     testing::Values(
-        Symmetric{"data_parallel", 16, "{tp: 1, pp: 1, dp: 16}", "{global: 32, micro: 1, sequence: 1024}"},
-        Symmetric{"tensor_parallel", 16, "{tp: 8, pp: 1, dp: 2, sp: true}", "{global: 8, micro: 1, sequence: 1024}"},
-        Symmetric{"pipeline", 32, "{tp: 8, pp: 4, dp: 1}", "{global: 8, micro: 1, sequence: 1024}"},
-        Symmetric{"pipeline_in_node", 8, "{tp: 2, pp: 4, dp: 1}", "{global: 8, micro: 1, sequence: 1024}"},
-        Symmetric{"all_three", 32, "{tp: 4, pp: 2, dp: 4, sp: true}", "{global: 32, micro: 1, sequence: 1024}",
-                  "optimizer: {sharding: zero1}"},
-        Symmetric{"interleaved", 32, "{tp: 4, pp: 4, dp: 2, vpp: 2}", "{global: 16, micro: 1, sequence: 1024}",
-                  "optimizer: {sharding: zero1}\noverlap: {dp_gradients: true, dp_parameters: true}"},
-        Symmetric{"blocking_messages", 32, "{tp: 4, pp: 4, dp: 2}", "{global: 16, micro: 1, sequence: 1024}", "overlap: {pp: false}"},
-        Symmetric{"context_parallel", 32, "{tp: 2, cp: 4, pp: 2, dp: 2, sp: true}", "{global: 8, micro: 1, sequence: 4096}"},
-        Symmetric{"fully_sharded", 16, "{tp: 1, pp: 1, dp: 16}", "{global: 32, micro: 1, sequence: 1024}",
-                  "optimizer: {sharding: zero3}\noverlap: {dp_gradients: true, dp_parameters: true}"},
-        Symmetric{"two_gpus_per_nic", 16, "{tp: 2, pp: 1, dp: 8}", "{global: 16, micro: 1, sequence: 1024}", "", 4},
-        Symmetric{"hierarchical", 16, "{tp: 1, pp: 1, dp: 16}", "{global: 32, micro: 1, sequence: 1024}",
-                  "simulation: {algorithm: hierarchical}"},
-        Symmetric{"pipeline_first", 16, "{tp: 1, pp: 4, dp: 4, order: tp-cp-ep-pp-dp}", "{global: 16, micro: 1, sequence: 1024}"}),
+        SmallJob{"data_parallel", 16, "{tp: 1, pp: 1, dp: 16}", "{global: 32, micro: 1, sequence: 1024}"},
+        SmallJob{"tensor_parallel", 16, "{tp: 8, pp: 1, dp: 2, sp: true}", "{global: 8, micro: 1, sequence: 1024}"},
+        SmallJob{"pipeline", 32, "{tp: 8, pp: 4, dp: 1}", "{global: 8, micro: 1, sequence: 1024}"},
+        SmallJob{"pipeline_in_node", 8, "{tp: 2, pp: 4, dp: 1}", "{global: 8, micro: 1, sequence: 1024}"},
+        SmallJob{"all_three", 32, "{tp: 4, pp: 2, dp: 4, sp: true}", "{global: 32, micro: 1, sequence: 1024}",
+                 "optimizer: {sharding: zero1}"},
+        SmallJob{"interleaved", 32, "{tp: 4, pp: 4, dp: 2, vpp: 2}", "{global: 16, micro: 1, sequence: 1024}",
+                 "optimizer: {sharding: zero1}\noverlap: {dp_gradients: true, dp_parameters: true}"},
+        SmallJob{"blocking_messages", 32, "{tp: 4, pp: 4, dp: 2}", "{global: 16, micro: 1, sequence: 1024}", "overlap: {pp: false}"},
+        SmallJob{"context_parallel", 32, "{tp: 2, cp: 4, pp: 2, dp: 2, sp: true}", "{global: 8, micro: 1, sequence: 4096}"},
+        SmallJob{"fully_sharded", 16, "{tp: 1, pp: 1, dp: 16}", "{global: 32, micro: 1, sequence: 1024}",
+                 "optimizer: {sharding: zero3}\noverlap: {dp_gradients: true, dp_parameters: true}"},
+        SmallJob{"two_gpus_per_nic", 16, "{tp: 2, pp: 1, dp: 8}", "{global: 16, micro: 1, sequence: 1024}", "", 4},
+        SmallJob{"hierarchical", 16, "{tp: 1, pp: 1, dp: 16}", "{global: 32, micro: 1, sequence: 1024}",
+                 "simulation: {algorithm: hierarchical}"},
+        SmallJob{"pipeline_first", 16, "{tp: 1, pp: 4, dp: 4, order: tp-cp-ep-pp-dp}", "{global: 16, micro: 1, sequence: 1024}"}),
     [](const auto& info) { return info.param.name; });
 
 // Data-parallel groups of 3 nodes' worth of ranks at tp 2 sit differently on nodes of 8: their ranks fall into several classes, and the

@@ -29,18 +29,7 @@ TEST(FairRates, CountCrossings) {
   EXPECT_NEAR(rates[1], 1, 1e-12);
 }
 
-struct Shared {
-  const char* name;
-  int gpus;
-  const char* parallel;
-  const char* batch;
-  const char* extra = "";
-  int nics = 8;
-};
-
-std::ostream& operator<<(std::ostream& out, const Shared& job) { return out << job.name; }
-
-class SecondOpinion : public testing::TestWithParam<Shared> {};
+class SecondOpinion : public testing::TestWithParam<SmallJob> {};
 
 void expect_agreement(const sim::Job& job) {
   const double simulated_s = sim::simulate_in_child(job).step_s;
@@ -49,29 +38,26 @@ void expect_agreement(const sim::Job& job) {
 }
 
 // 1e-6 of the step: SimGrid counts payloads in 2^-16 bytes and takes times closer than 1e-9 s for one.
-TEST_P(SecondOpinion, StepsAgree) {
-  const Shared& p = GetParam();
-  expect_agreement(small_job(p.gpus, p.parallel, p.batch, p.extra, p.nics));
-}
+TEST_P(SecondOpinion, StepsAgree) { expect_agreement(GetParam().job()); }
 
 // Coefficients that differ by class of communication, so that a wrong class or the sum of two would show.
 TEST_P(SecondOpinion, StepsAgreeWhereComputationAndCommunicationSlowEachOther) {
-  const Shared& p = GetParam();
-  sim::Job job = small_job(p.gpus, p.parallel, p.batch, p.extra, p.nics);
+  sim::Job job = GetParam().job();
   job.system.gpu.contention = {{"tp", {1.5, 1.2}}, {"pp", {1.1, 1.7}}, {"dp", {1.3, 1.4}}, {"offload", {1.05, 1.15}}};
   expect_agreement(job);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Jobs, SecondOpinion,
-    testing::Values(Shared{"shared_nics", 16, "{tp: 2, pp: 1, dp: 8}", "{global: 16, micro: 1, sequence: 1024}",
-                           "overlap: {dp_gradients: true}\nsimulation: {ranks: all}", 2},
-                    Shared{"messages_meet_gradients", 16, "{tp: 1, pp: 4, dp: 4}", "{global: 32, micro: 1, sequence: 1024}",
-                           "optimizer: {sharding: zero1}\noverlap: {dp_gradients: true, dp_parameters: true}\nsimulation: {ranks: all}", 4},
-                    Shared{"every_round", 16, "{tp: 2, pp: 2, dp: 4, sp: true}", "{global: 16, micro: 1, sequence: 1024}",
-                           "overlap: {dp_gradients: true}\nsimulation: {ranks: all, collectives: step}", 4},
-                    Shared{"copies_and_a_slow_gpu", 8, "{tp: 1, pp: 2, dp: 4}", "{global: 16, micro: 1, sequence: 1024}",
-                           "offload: {activations: true}\nsimulation: {ranks: all, faults: [gpu 3 slow 1.7]}"}),
+    testing::Values(SmallJob{"shared_nics", 16, "{tp: 2, pp: 1, dp: 8}", "{global: 16, micro: 1, sequence: 1024}",
+                             "overlap: {dp_gradients: true}\nsimulation: {ranks: all}", 2},
+                    SmallJob{"messages_meet_gradients", 16, "{tp: 1, pp: 4, dp: 4}", "{global: 32, micro: 1, sequence: 1024}",
+                             "optimizer: {sharding: zero1}\noverlap: {dp_gradients: true, dp_parameters: true}\nsimulation: {ranks: all}",
+                             4},
+                    SmallJob{"every_round", 16, "{tp: 2, pp: 2, dp: 4, sp: true}", "{global: 16, micro: 1, sequence: 1024}",
+                             "overlap: {dp_gradients: true}\nsimulation: {ranks: all, collectives: step}", 4},
+                    SmallJob{"copies_and_a_slow_gpu", 8, "{tp: 1, pp: 2, dp: 4}", "{global: 16, micro: 1, sequence: 1024}",
+                             "offload: {activations: true}\nsimulation: {ranks: all, faults: [gpu 3 slow 1.7]}"}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
