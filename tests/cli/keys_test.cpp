@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "places.hpp"
 #include "tests/cli/program.hpp"
 
 namespace rehearse::cli {

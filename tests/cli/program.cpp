@@ -1,4 +1,5 @@
 #include "tests/cli/program.hpp"
+#include "places.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

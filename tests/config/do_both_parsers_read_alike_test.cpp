@@ -9,6 +9,7 @@
 
 #include "config/parse_quickly.hpp"
 #include "config/text_check.hpp"
+#include "places.hpp"
 
 namespace rehearse::config {
 namespace {

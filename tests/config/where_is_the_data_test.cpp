@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "config/data_dir.hpp"
+#include "places.hpp"
 #include "tests/config/refusal.hpp"
 
 namespace rehearse::config {

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "gpu_files.hpp"
+#include "places.hpp"
 
 namespace rehearse::sim::testing {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "places.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/job.hpp"
 

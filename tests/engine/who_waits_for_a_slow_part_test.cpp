@@ -1,6 +1,7 @@
 // A slow GPU, port or spine slows exactly who waits for it.
 #include <gtest/gtest.h>
 
+#include "places.hpp"
 #include "sim/engine/simulate.hpp"
 #include "tests/engine/jobs.hpp"
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "jobs.hpp"
+#include "places.hpp"
 #include "sim/cost/communication.hpp"
 #include "workloads/exchange.hpp"
 #include "workloads/expert_layer.hpp"

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "jobs.hpp"
+#include "places.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/compare/methods.hpp"
 #include "sim/engine/simulate.hpp"

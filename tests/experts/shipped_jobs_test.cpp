@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "jobs.hpp"
+#include "places.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/memory/tune_chunks.hpp"

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "places.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/fuzz/target.hpp"
 

@@ -1,4 +1,5 @@
 #include "tests/job/corpus.hpp"
+#include "places.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "places.hpp"
 #include "tests/config/refusal.hpp"
 #include "tests/job/sandbox.hpp"
 

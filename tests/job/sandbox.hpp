@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "places.hpp"
 #include "sim/job/job.hpp"
 
 namespace rehearse::sim {

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <numeric>
 
+#include "places.hpp"
 #include "sim/validate/validation_report.hpp"
 
 namespace rehearse::sim {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "config/node.hpp"
+#include "places.hpp"
 #include "sim/job/job.hpp"
 #include "sim/memory/predicted.hpp"
 #include "workloads/schedule.hpp"

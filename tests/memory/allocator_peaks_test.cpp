@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "places.hpp"
 #include "sim/memory/predicted.hpp"
 #include "sim/memory/unit_tensors.hpp"
 #include "sim/validate/measured_case.hpp"

@@ -1,5 +1,6 @@
 // Does the simulated caching allocator keep what PyTorch's keeps?
 #include "sim/memory/caching_allocator.hpp"
+#include "places.hpp"
 
 #include <gtest/gtest.h>
 

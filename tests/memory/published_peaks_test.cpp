@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "places.hpp"
 #include "sim/memory/predicted.hpp"
 #include "sim/validate/measured_case.hpp"
 

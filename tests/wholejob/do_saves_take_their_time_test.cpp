@@ -1,6 +1,7 @@
 // Checkpoint sizes and times from the model and the cluster's storage.
 #include <gtest/gtest.h>
 
+#include "places.hpp"
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/machine.hpp"
 #include "sim/wholejob/checkpoint_times.hpp"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "places.hpp"
 #include "tests/cli/program.hpp"
 
 namespace rehearse::cli {

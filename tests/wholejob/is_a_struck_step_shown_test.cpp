@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "places.hpp"
 #include "tests/cli/program.hpp"
 
 namespace rehearse::cli {

@@ -1,6 +1,7 @@
 // Steps of a cluster that is not well.
 #include <gtest/gtest.h>
 
+#include "places.hpp"
 #include "sim/analytic/predict.hpp"
 #include "tests/wholejob/runs.hpp"
 

@@ -5,6 +5,7 @@
 
 #include "config/node.hpp"
 #include "operators_workloads.hpp"
+#include "places.hpp"
 
 namespace rehearse::workloads::testing {
 namespace {

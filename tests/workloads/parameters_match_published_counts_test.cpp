@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "config/node.hpp"
+#include "places.hpp"
 #include "workloads/model.hpp"
 
 namespace rehearse::workloads {
