@@ -31,7 +31,7 @@ Exit within_tolerance(double difference, double tolerance) {
   return Exit::answer_is_no;
 }
 
-std::vector<sim::FeatureEffect> run_features(const sim::Job& job) {
+sim::FeatureEffects run_features(const sim::Job& job) {
   ProgressBar bar("features");
   return sim::effects_of_features(job, [&](double share) { bar.update(share); });
 }
@@ -54,7 +54,7 @@ Exit compare_whole(CompareOptions& options) {
     const int processes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     report.runs = sim::simulate_runs(report.plan, job.system.simulation.seed, runs, processes, [&](double share) { bar.update(share); });
   }
-  options.job->deliver({.job = sim::summary_of(job), .whole_job = &report}, "whole-job-");
+  options.job->deliver(sim::Report(sim::summary_of(job), "whole-job-").add(&report));
   const double ettr = sim::statistics_over(report.runs, [](const sim::RunResult& run) { return run.ettr(); }).mean;
   if (std::abs(ettr - report.formula.ettr) <= tolerance) return cli::verdict(report);
   spdlog::warn("simulated and predicted ETTR differ by {:+.2f} points, more than the {} allowed", 100 * (ettr - report.formula.ettr),
@@ -74,14 +74,14 @@ Exit compare(CompareOptions& all) {
         "rehearse simulate shows it");
   }
   warn_of_shortage(job);
-  std::vector<sim::FeatureEffect> effects;
+  sim::FeatureEffects effects;
   if (all.features) effects = run_features(job);
   const sim::Comparison comparison = run_comparison(job);
-  options.deliver({.job = sim::summary_of(job),
-                   .results = {&comparison.analytic, &comparison.simulated, &comparison.critical},
-                   .timeline = &comparison.timeline,
-                   .comparison = &comparison,
-                   .effects = all.features ? &effects : nullptr});
+  options.deliver(sim::Report(sim::summary_of(job))
+                      .own(sim::StepResults{{&comparison.analytic, &comparison.simulated, &comparison.critical}})
+                      .add(&comparison.timeline)
+                      .add(&comparison)
+                      .add(all.features ? &effects : nullptr));
   const Exit fits = fit_verdict({&comparison.analytic, &comparison.simulated});
   const Exit agrees = within_tolerance(comparison.difference, tolerance);
   return fits == Exit::fine ? agrees : fits;
@@ -94,9 +94,9 @@ Exit compare_methods(JobOptions& options, const std::string& list) {
   if (!base.workload.model.moe) {
     throw config::InputError("--methods compares ways to run layers with experts, and model '" + base.workload.model.name + "' has none");
   }
-  std::vector<sim::MethodResult> results;
+  sim::MethodResults results;
   for (const sim::Method& method : methods) results.push_back({method.name, sim::simulate_in_child(options.load(method.sets))});
-  options.deliver({.job = sim::summary_of(base), .methods = &results}, "methods ");
+  options.deliver(sim::Report(sim::summary_of(base), "methods ").add(&results));
   return results.back().simulated.memory.fits() ? Exit::fine : Exit::answer_is_no;
 }
 

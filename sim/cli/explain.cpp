@@ -10,7 +10,7 @@ namespace {
 Exit explain(JobOptions& options) {
   const sim::Job job = options.load();
   const sim::Explanation explanation = sim::explain(job);
-  options.deliver({.job = sim::summary_of(job), .results = {&explanation.now}, .explanation = &explanation});
+  options.deliver(sim::Report(sim::summary_of(job)).own(sim::StepResults{{&explanation.now}}).add(&explanation));
   return fit_verdict({&explanation.now});
 }
 

@@ -12,6 +12,8 @@
 #include "sim/cli/set_option.hpp"
 #include "sim/cli/terminal.hpp"
 #include "sim/engine/lone_collective.hpp"
+#include "sim/job/job_document.hpp"
+#include "sim/job/override.hpp"
 #include "sim/memory/tune_chunks.hpp"
 
 namespace rehearse::cli {
@@ -29,6 +31,34 @@ std::shared_ptr<JobOptions> JobOptions::declare(CLI::App& app) {
       ->type_name("DIR")
       ->check(CLI::Validator([](const std::string& folder) { return folder.empty() ? "names no folder" : ""; }, ""));
   return options;
+}
+
+JobOptions JobOptions::of(const CLI::App& command) {
+  const auto text = [&](const char* option) { return command.count(option) > 0 ? command[option]->as<std::string>() : std::string(); };
+  JobOptions options;
+  options.path_ = text("JOB");
+  options.seed_ = text("--seed");
+  options.output_ = text("--output");
+  options.sets_ = command["--set"]->results();
+  options.json_ = command.count("--json") > 0;
+  return options;
+}
+
+sim::KindRequest JobOptions::request() {
+  if (!output_.empty()) folder_.emplace(output_);
+  const std::string file = sim::job_file(path_);
+  sim::KindRequest request{.name = std::filesystem::path(file).stem().string(),
+                           .document = config::Node::load_file(file),
+                           .seed = {},
+                           .options = {},
+                           .writes_files = writes_files(),
+                           .progress = [](double) {}};
+  for (const std::string& text : sets_) {
+    const auto [key, value] = parse_set(text);
+    sim::set_in_job(request.document, key, value);
+  }
+  if (!seed_.empty()) request.seed = parse_seed(seed_);
+  return request;
 }
 
 void JobOptions::declare_faults(CLI::App& app) {
@@ -67,7 +97,7 @@ sim::Job JobOptions::load_cluster(int gpus) {
   return sim::cluster_alone(path_, gpus, sets);
 }
 
-void JobOptions::deliver(sim::Report report, const std::string& family) const { deliver_as(report, family + "console", family + "json"); }
+void JobOptions::deliver(const sim::Report& report) const { deliver_as(report, report.family + "console", report.family + "json"); }
 
 void JobOptions::deliver_as(sim::Report report, const std::string& reporter, const std::string& json_reporter) const {
   if (folder_) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/job/job.hpp"
+#include "sim/kind/job_kind.hpp"
 #include "sim/report/output_folder.hpp"
 #include "sim/report/reporter.hpp"
 
@@ -20,6 +21,11 @@ class JobOptions {
  public:
   // Declares the options on `app`, which fills them in when it parses.
   [[nodiscard]] static std::shared_ptr<JobOptions> declare(CLI::App& app);
+
+  // As a command was given them whose JOB is of another kind than training.
+  [[nodiscard]] static JobOptions of(const CLI::App& command);
+  // What they ask of that kind, but for the command's own options. Refuses a -o folder that cannot be written to before any work is done.
+  [[nodiscard]] sim::KindRequest request();
 
   // --fault, --faults and --at as well, for commands that simulate a step.
   void declare_faults(CLI::App& app);
@@ -35,9 +41,8 @@ class JobOptions {
   [[nodiscard]] sim::Job load_cluster(int gpus);
   [[nodiscard]] bool writes_files() const { return folder_.has_value(); }  // after load()
 
-  // Writes the files of -o, then prints the report: the tables, or result.json when --json is given. `family` precedes the names of
-  // both reporters ("console", "json").
-  void deliver(sim::Report report, const std::string& family = "") const;
+  // Writes the files of -o, then prints the report: the tables, or result.json when --json is given, by the reporters of its family.
+  void deliver(const sim::Report& report) const;
   // The same with a reporter of the command's choice, unless --json is given.
   void deliver_as(sim::Report report, const std::string& reporter, const std::string& json_reporter) const;
 

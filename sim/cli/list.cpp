@@ -52,11 +52,13 @@ std::string table_text(const Rows& rows) {
 
 struct Options {
   std::string what;
+  std::string kind;
   bool json = false;
 };
 
 Exit list(const Options& options) {
-  const Rows rows = ListingRegistry::get(options.what).rows();
+  const Listing& listing = ListingRegistry::get(options.what);
+  const Rows rows = options.kind.empty() ? listing.rows() : listing.rows_of_kind(options.kind);
   print_result(options.json ? json_text(rows) : table_text(rows));
   return Exit::fine;
 }
@@ -72,6 +74,7 @@ class List final : public Command {
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto options = std::make_shared<Options>();
     app.add_option("WHAT", options->what, fmt::format("{}", fmt::join(ListingRegistry::names(), " | ")))->required();
+    app.add_option("--kind", options->kind, "Of jobs with this section instead of training jobs; for keys")->type_name("SECTION");
     app.add_flag("--json", options->json, "Print JSON instead of a table");
     return [options] { return list(*options); };
   }
@@ -80,4 +83,8 @@ class List final : public Command {
 const CommandRegistry::Registration<List> registration("list");
 
 }  // namespace
+
+std::vector<std::vector<Field>> Listing::rows_of_kind(const std::string&) const {
+  throw config::InputError("--kind goes with keys", "rehearse list keys --kind SECTION");
+}
 }  // namespace rehearse::cli

@@ -23,6 +23,8 @@ class Listing {
 
   // One row per thing, sorted by name; every row has the same fields, the name first.
   [[nodiscard]] virtual std::vector<std::vector<Field>> rows() const = 0;
+  // The same for jobs of another kind than training (sim/kind/job_kind.hpp). Throws config::InputError where that is no question.
+  [[nodiscard]] virtual std::vector<std::vector<Field>> rows_of_kind(const std::string& kind) const;
 };
 
 using ListingRegistry = config::Registry<Listing>;

@@ -7,6 +7,8 @@
 #include "config/data_dir.hpp"
 #include "config/quantity.hpp"
 #include "sim/cli/listing.hpp"
+#include "sim/job/job_document.hpp"
+#include "sim/kind/job_kind.hpp"
 #include "sim/report/reporter.hpp"
 
 namespace rehearse::cli {
@@ -57,8 +59,10 @@ Row software_row(const config::Node& node, const std::string& name) {
           quantity_field("step_s", software.step_s, Dimension::time)};
 }
 
-Row job_row(const config::Node&, const std::string& name) {
-  const sim::JobSummary job = sim::summary_of(sim::load_job({.path = name, .sets = {}, .seed = {}}));
+Row job_row(const config::Node& node, const std::string& name) {
+  const std::string kind = sim::kind_of(node);
+  const sim::JobSummary job = kind.empty() ? sim::summary_of(sim::load_job({.path = name, .sets = {}, .seed = {}}))
+                                           : sim::JobKindRegistry::get(kind).summary(name, node);
   return {text_field("name", name), text_field("model", job.model), text_field("cluster", job.cluster), count_field("gpus", job.gpus),
           text_field("layout", job.layout)};
 }
@@ -92,8 +96,13 @@ class Files : public Listing {
 class Models final : public Files<model_row> {
   [[nodiscard]] std::string_view folder() const override { return "workloads/models"; }
 };
-class Jobs final : public Files<job_row> {
-  [[nodiscard]] std::string_view folder() const override { return "workloads/jobs"; }
+class Jobs final : public Listing {
+ public:
+  [[nodiscard]] std::vector<Row> rows() const override {
+    std::vector<Row> rows;
+    for (const std::string& name : sim::job_names()) rows.push_back(job_row(config::Node::load_file(sim::job_file(name)), name));
+    return rows;
+  }
 };
 class Clusters final : public Files<cluster_row> {
   [[nodiscard]] std::string_view folder() const override { return "platforms/clusters"; }

@@ -5,20 +5,25 @@
 
 #include "sim/cli/listing.hpp"
 #include "sim/job/job_keys.hpp"
+#include "sim/kind/job_kind.hpp"
 
 namespace rehearse::cli {
 namespace {
 
 class KeysOfJobs final : public Listing {
  public:
-  [[nodiscard]] std::vector<std::vector<Field>> rows() const override {
+  [[nodiscard]] std::vector<std::vector<Field>> rows() const override { return rows_of(sim::job_shape()); }
+  [[nodiscard]] std::vector<std::vector<Field>> rows_of_kind(const std::string& kind) const override {
+    return rows_of(sim::JobKindRegistry::get(kind).shape());
+  }
+
+ private:
+  static std::vector<std::vector<Field>> rows_of(const config::Shape& shape) {
     std::vector<std::vector<Field>> rows;
-    const config::Shape shape = sim::job_shape();
     for (const config::Place& place : all_places(shape)) add(place, rows);
     return rows;
   }
 
- private:
   // A key of several alternatives has one row with the values of all.
   static void add(const config::Place& place, std::vector<std::vector<Field>>& rows) {
     const auto same = std::ranges::find_if(rows, [&](const std::vector<Field>& row) { return row.front().text == place.path; });

@@ -17,7 +17,7 @@ Exit predict(JobOptions& options) {
     spdlog::warn("the formula does not know simulation.faults: this is the healthy step");
   sim::StepResult result = sim::predict(job);
   sim::add_allocator(job, {&result.memory});
-  options.deliver({.job = sim::summary_of(job), .results = {&result}});
+  options.deliver(sim::Report(sim::summary_of(job)).own(sim::StepResults{{&result}}));
   return fit_verdict({&result});
 }
 

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "sim/cli/command.hpp"
+#include "sim/cli/other_kinds.hpp"
 #include "sim/cli/terminal.hpp"
 #include "sim/report/version.hpp"
 
@@ -41,6 +42,7 @@ struct Program {
     sub->footer(std::string(command.examples()));
     sub->allow_extras();
     actions.emplace(name, command.declare(*sub));
+    declare_options_of_kinds(name, *sub);
   }
 };
 
@@ -89,6 +91,7 @@ Exit run_command(int argc, char** argv) {
   }
   const CLI::App& command = *program.app.get_subcommands().front();
   refuse_extras(command);
+  if (const auto exit = answer_of_other_kind(command)) return *exit;
   return program.actions.at(command.get_name())();
 }
 

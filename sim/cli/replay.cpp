@@ -41,7 +41,7 @@ sim::StruckStep simulate_struck_step(const sim::WholeJobPlan& plan, const sim::H
     const sim::Simulation simulation = sim::simulate(job);
     const sim::Aftermath& after = simulation.aftermath.value();
     const sim::OutputFolder out(struck.folder);
-    static_cast<void>(out.write({.job = sim::summary_of(job), .timeline = &simulation.timeline, .aftermath = &after}));
+    static_cast<void>(out.write(sim::Report(sim::summary_of(job)).add(&simulation.timeline).add(&after)));
     return {after.detected ? 1.0 : 0.0, after.lost_s};
   });
   struck.detected = answer.at(0) > 0;
@@ -68,7 +68,7 @@ Exit replay(const ReplayOptions& options) {
   report.struck_steps = struck_steps(report.plan, options);
   report.runs.push_back(sim::simulate_run(report.plan, job.system.simulation.seed, &report.history, &report.states));
   const std::string reporter = options.lines ? "whole-job-history" : "whole-job-console";
-  options.job->deliver_as({.job = sim::summary_of(job), .whole_job = &report}, reporter, "whole-job-json");
+  options.job->deliver_as(sim::Report(sim::summary_of(job)).add(&report), reporter, "whole-job-json");
   return verdict(report);
 }
 

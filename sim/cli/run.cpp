@@ -75,7 +75,7 @@ Exit run_sweep(const RunOptions& options, int runs) {
     if (fit_verdict(job) != Exit::fine) exit = Exit::answer_is_no;
     report.sweep.push_back(std::move(point));
   }
-  options.job->deliver({.job = sim::summary_of(base), .whole_job = &report}, "whole-job-");
+  options.job->deliver(sim::Report(sim::summary_of(base), "whole-job-").add(&report));
   return exit;
 }
 
@@ -91,7 +91,7 @@ Exit run(const RunOptions& options) {
   } else {
     report.runs = simulate(report.plan, options, runs, &report.states);
   }
-  options.job->deliver({.job = sim::summary_of(job), .whole_job = &report}, "whole-job-");
+  options.job->deliver(sim::Report(sim::summary_of(job), "whole-job-").add(&report));
   return verdict(report);
 }
 

@@ -21,22 +21,22 @@ Exit simulate(JobOptions& options) {
         job, [&](double share) { bar.update(share); }, options.writes_files());
   }();
   if (simulation.aftermath) {
-    options.deliver({.job = sim::summary_of(job), .timeline = &simulation.timeline, .aftermath = &*simulation.aftermath}, "failure-");
+    options.deliver(sim::Report(sim::summary_of(job), "failure-").add(&simulation.timeline).add(&*simulation.aftermath));
     return Exit::fine;
   }
   sim::add_allocator(job, {&simulation.result.memory});
   const sim::Timeline* timeline = options.writes_files() ? &simulation.timeline : nullptr;
-  options.deliver({.job = sim::summary_of(job), .results = {&simulation.result}, .timeline = timeline});
+  options.deliver(sim::Report(sim::summary_of(job)).own(sim::StepResults{{&simulation.result}}).add(timeline));
   return fit_verdict({&simulation.result});
 }
 
 Exit simulate_collective(JobOptions& options, const CollectiveOptions& collective) {
   const sim::Job job = collective.load(options);
-  const std::vector<sim::LoneCollective> results = collective.run(job);
-  sim::Report report{.collectives = &results};
-  report.job.cluster = job.system.cluster.name;
-  report.job.gpus = job.system.gpus;
-  options.deliver(std::move(report), "collective-");
+  const sim::LoneCollectives results = collective.run(job);
+  sim::JobSummary about;
+  about.cluster = job.system.cluster.name;
+  about.gpus = job.system.gpus;
+  options.deliver(sim::Report(about, "collective-").add(&results));
   return Exit::fine;
 }
 

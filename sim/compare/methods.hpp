@@ -21,6 +21,7 @@ struct MethodResult {
   std::string name;
   StepResult simulated;
 };
+using MethodResults = std::vector<MethodResult>;
 
 // What comes and goes: everything on a rank at its peak but weights, gradients, optimizer and framework.
 [[nodiscard]] double activation_bytes(const RankMemory& rank);

@@ -18,6 +18,7 @@ struct LoneCollective {
   double formula_s = 0, simulated_s = 0;
   double algbw_bytes_per_s = 0, busbw_bytes_per_s = 0;  // simulated
 };
+using LoneCollectives = std::vector<LoneCollective>;
 
 // Among all GPUs of the job, which need not have a model: cluster, GPU, software, gpus and simulation options. In a child process each.
 [[nodiscard]] LoneCollective run_alone(const Job& job, workloads::CollectiveKind kind, double bytes);

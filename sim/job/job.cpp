@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
-#include "config/data_dir.hpp"
 #include "config/yaml_text.hpp"
 #include "sim/job/checks.hpp"
+#include "sim/job/job_document.hpp"
 #include "sim/job/job_keys.hpp"
 #include "sim/job/limits.hpp"
 #include "sim/job/override.hpp"
@@ -76,12 +76,9 @@ Job finished(JobDocument document) {
 }
 
 Node load_document(const std::string& path) {
-  std::error_code ignored;
-  const bool is_file = path.find('/') != std::string::npos || path.ends_with(".yaml") || std::filesystem::is_regular_file(path, ignored);
-  if (is_file) return Node::load_file(path);
-  const std::string ready_made_path = config::data_file("workloads/jobs", path);
-  if (!ready_made_path.empty()) return Node::load_file(ready_made_path);
-  throw config::InputError("unknown job " + config::shown(path), config::suggestion(path, config::data_names("workloads/jobs")));
+  const std::string file = job_file(path);
+  if (file.empty()) throw config::InputError("unknown job " + config::shown(path), config::suggestion(path, job_names()));
+  return Node::load_file(file);
 }
 
 void set_seed(Node& node, std::uint64_t seed) {

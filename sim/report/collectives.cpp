@@ -29,11 +29,12 @@ std::vector<std::string> row_of(const LoneCollective& result) {
 class CollectiveConsole final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return ""; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.collectives != nullptr; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<LoneCollectives>(); }
   void write(const Report& report, std::ostream& out) const override {
-    fmt::print(out, "{} alone, {} GPUs of {}\n\n", name_of(report.collectives->front().kind), report.job.gpus, report.job.cluster);
+    fmt::print(out, "{} alone, {} GPUs of {}\n\n", name_of(report.get<LoneCollectives>().front().kind), report.job.gpus,
+               report.job.cluster);
     Table table{.columns = {{"size"}, {"algorithm", Align::left}, {"formula"}, {"simulated"}, {"algbw GB/s"}, {"busbw GB/s"}}};
-    for (const LoneCollective& result : *report.collectives) table.rows.push_back(row_of(result));
+    for (const LoneCollective& result : report.get<LoneCollectives>()) table.rows.push_back(row_of(result));
     table.bold_header = report.colour;
     table.print(out);
   }
@@ -42,10 +43,10 @@ class CollectiveConsole final : public Reporter {
 class CollectiveJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return ""; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.collectives != nullptr; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<LoneCollectives>(); }
   void write(const Report& report, std::ostream& out) const override {
     nlohmann::ordered_json json{{"format", 1}, {"cluster", report.job.cluster}, {"gpus", report.job.gpus}};
-    for (const LoneCollective& result : *report.collectives) {
+    for (const LoneCollective& result : report.get<LoneCollectives>()) {
       json["collectives"].push_back({{"collective", std::string(name_of(result.kind))},
                                      {"bytes", result.bytes},
                                      {"algorithm", result.algorithm},
@@ -61,10 +62,10 @@ class CollectiveJson final : public Reporter {
 class CollectivesCsv final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "collectives.csv"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.collectives != nullptr; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<LoneCollectives>(); }
   void write(const Report& report, std::ostream& out) const override {
     out << "collective,gpus,bytes,algorithm,formula_s,simulated_s,algbw_bytes_per_s,busbw_bytes_per_s\n";
-    for (const LoneCollective& each : *report.collectives) {
+    for (const LoneCollective& each : report.get<LoneCollectives>()) {
       csv_row(out, name_of(each.kind), each.gpus, each.bytes, each.algorithm, each.formula_s, each.simulated_s, each.algbw_bytes_per_s,
               each.busbw_bytes_per_s);
     }

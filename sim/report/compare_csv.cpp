@@ -22,8 +22,8 @@ void write_comparison(const Comparison& comparison, std::ostream& out) {
 class CompareCsv final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "compare.csv"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.comparison != nullptr; }
-  void write(const Report& report, std::ostream& out) const override { write_comparison(*report.comparison, out); }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<Comparison>(); }
+  void write(const Report& report, std::ostream& out) const override { write_comparison(report.get<Comparison>(), out); }
 };
 
 const ReporterRegistry::Registration<CompareCsv> registration("compare-csv");

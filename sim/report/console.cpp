@@ -77,12 +77,13 @@ void print_explanation(const Explanation& explanation, bool colour, std::ostream
 class Console final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return ""; }
-  [[nodiscard]] bool applies(const Report& report) const override { return !report.results.empty(); }
+  [[nodiscard]] bool applies(const Report& report) const override { return !steps_of(report).empty(); }
   void write(const Report& report, std::ostream& out) const override {
     print_job(report.job, out);
-    if (report.explanation != nullptr) return print_explanation(*report.explanation, report.colour, out);
-    if (report.comparison != nullptr) return print_comparison(*report.comparison, report.effects, report.colour, out);
-    for (const StepResult* result : report.results) print_step(*result, report.colour, out);
+    if (const auto* explanation = report.find<Explanation>()) return print_explanation(*explanation, report.colour, out);
+    if (const auto* comparison = report.find<Comparison>())
+      return print_comparison(*comparison, report.find<FeatureEffects>(), report.colour, out);
+    for (const StepResult* result : steps_of(report)) print_step(*result, report.colour, out);
   }
 };
 

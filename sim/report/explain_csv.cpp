@@ -18,8 +18,8 @@ void write_explanation(const Explanation& explanation, std::ostream& out) {
 class ExplainCsv final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "explain.csv"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.explanation != nullptr; }
-  void write(const Report& report, std::ostream& out) const override { write_explanation(*report.explanation, out); }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<Explanation>(); }
+  void write(const Report& report, std::ostream& out) const override { write_explanation(report.get<Explanation>(), out); }
 };
 
 const ReporterRegistry::Registration<ExplainCsv> registration("explain-csv");

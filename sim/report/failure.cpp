@@ -46,9 +46,9 @@ Table rank_table(const Aftermath& after) {
 class FailureConsole final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return ""; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.aftermath != nullptr; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<Aftermath>(); }
   void write(const Report& report, std::ostream& out) const override {
-    const Aftermath& after = *report.aftermath;
+    const Aftermath& after = report.get<Aftermath>();
     print_job(report.job, out);
     out << '\n';
     for (const Aftermath::Failure& failure : after.failures) out << fmt::format("{}: {} fails\n", failure.what, ranks_text(failure.ranks));
@@ -84,10 +84,10 @@ Json failure_json(const Aftermath& after) {
 class FailureJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "result.json"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.aftermath != nullptr; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<Aftermath>(); }
   void write(const Report& report, std::ostream& out) const override {
     Json json = head_json(report.job);
-    json["failure"] = failure_json(*report.aftermath);
+    json["failure"] = failure_json(report.get<Aftermath>());
     out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   }
 };

@@ -167,17 +167,17 @@ Json effect_json(const FeatureEffect& effect) {
 Json report_json(const Report& report) {
   Json json = head_json(report.job);
   json["results"] = Json::object();
-  for (const StepResult* result : report.results) json["results"][result->method] = step_json(*result);
-  if (report.comparison != nullptr) json["comparison"] = comparison_json(*report.comparison);
-  if (report.explanation != nullptr) json["explanation"] = explanation_json(*report.explanation);
-  if (report.effects != nullptr) json["features"] = array_json(*report.effects, effect_json);
+  for (const StepResult* result : steps_of(report)) json["results"][result->method] = step_json(*result);
+  if (const auto* comparison = report.find<Comparison>()) json["comparison"] = comparison_json(*comparison);
+  if (const auto* explanation = report.find<Explanation>()) json["explanation"] = explanation_json(*explanation);
+  if (const auto* effects = report.find<FeatureEffects>()) json["features"] = array_json(*effects, effect_json);
   return json;
 }
 
 class ResultJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "result.json"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return !report.results.empty(); }
+  [[nodiscard]] bool applies(const Report& report) const override { return !steps_of(report).empty(); }
   void write(const Report& report, std::ostream& out) const override {
     out << report_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   }

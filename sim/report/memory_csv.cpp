@@ -23,10 +23,13 @@ void write_sample(const TimelineRank& rank, const MemorySample& sample, std::ost
 class MemoryCsv final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "memory.csv"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.timeline != nullptr && !report.timeline->memory.empty(); }
+  [[nodiscard]] bool applies(const Report& report) const override {
+    const auto* timeline = report.find<Timeline>();
+    return timeline != nullptr && !timeline->memory.empty();
+  }
   void write(const Report& report, std::ostream& out) const override {
     write_header(out);
-    const Timeline& timeline = *report.timeline;
+    const Timeline& timeline = report.get<Timeline>();
     for (std::size_t rank = 0; rank < timeline.memory.size(); ++rank) {
       for (const MemorySample& sample : timeline.memory[rank]) write_sample(timeline.ranks.at(rank), sample, out);
     }

@@ -68,11 +68,12 @@ Table memory_of_stages(const std::vector<MethodResult>& methods) {
 class MethodsConsole final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return ""; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.methods != nullptr; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<MethodResults>(); }
   void write(const Report& report, std::ostream& out) const override {
     print_job(report.job, out);
-    if (const std::string experts = experts_line(report.methods->front().simulated); !experts.empty()) fmt::print(out, "{}\n", experts);
-    for (Table table : {step_table(*report.methods), memory_of_stages(*report.methods)}) {
+    if (const std::string experts = experts_line(report.get<MethodResults>().front().simulated); !experts.empty())
+      fmt::print(out, "{}\n", experts);
+    for (Table table : {step_table(report.get<MethodResults>()), memory_of_stages(report.get<MethodResults>())}) {
       table.bold_header = report.colour;
       out << '\n';
       table.print(out);
@@ -107,10 +108,10 @@ Json method_json(const MethodResult& method) {
 class MethodsJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "methods.json"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.methods != nullptr; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<MethodResults>(); }
   void write(const Report& report, std::ostream& out) const override {
     Json json = {{"format", 1}, {"version", version()}, {"job", report.job.name}, {"seed", report.job.seed}, {"methods", Json::array()}};
-    for (const MethodResult& method : *report.methods) json["methods"].push_back(method_json(method));
+    for (const MethodResult& method : report.get<MethodResults>()) json["methods"].push_back(method_json(method));
     out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   }
 };

@@ -15,10 +15,10 @@ void write_rank(const StepResult& result, const RankResult& rank, std::ostream& 
 class PhasesCsv final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "phases.csv"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return !report.results.empty(); }
+  [[nodiscard]] bool applies(const Report& report) const override { return !steps_of(report).empty(); }
   void write(const Report& report, std::ostream& out) const override {
     out << "method,rank,stage,ranks,phase,seconds,share\n";
-    for (const StepResult* result : report.results) {
+    for (const StepResult* result : steps_of(report)) {
       for (const RankResult& rank : result->ranks) write_rank(*result, rank, out);
     }
   }

@@ -1,9 +1,8 @@
 // Results written for people and for programs. One reporter, one .cpp with its registration; nothing else in the program prints results.
 #pragma once
 
-#include <cstdint>
 #include <iosfwd>
-#include <string>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -11,43 +10,24 @@
 #include "sim/compare/compare.hpp"
 #include "sim/compare/explain.hpp"
 #include "sim/job/job.hpp"
+#include "sim/report/report.hpp"
 #include "sim/result.hpp"
 
 namespace rehearse::sim {
 
-struct LoneCollective;
-struct WholeJobReport;
-struct MethodResult;
-
-// What a report says about the job.
-struct JobSummary {
-  std::string name, model, cluster, gpu;
-  std::string layout;  // "tp 8, pp 4, dp 4, 1f1b, zero1"
-  std::string batch;   // "512 sequences of 4096, micro-batch 1"
-  int gpus = 0;
-  double gpu_memory_bytes = 0;
-  std::uint64_t seed = 0;
-  std::string input_hash;
-  std::string resolved_yaml;
-  std::vector<std::string> faults = {};  // of the simulated step, one by one; what was drawn at random is written out
-};
-
 [[nodiscard]] JobSummary summary_of(const Job& job);
 
-// Everything one command found out. Nothing is owned; what is absent is null.
-struct Report {
-  JobSummary job = {};
-  std::vector<const StepResult*> results = {};
-  const Timeline* timeline = nullptr;
-  const Aftermath* aftermath = nullptr;
-  const Comparison* comparison = nullptr;
-  const Explanation* explanation = nullptr;
-  const std::vector<FeatureEffect>* effects = nullptr;
-  const WholeJobReport* whole_job = nullptr;
-  const std::vector<MethodResult>* methods = nullptr;
-  const std::vector<LoneCollective>* collectives = nullptr;  // each alone; of the job only its name and gpus are told
-  bool colour = false;                                       // the console only
+// The section of a command about one step: what each method says of it.
+struct StepResults {
+  std::vector<const StepResult*> by_method;  // not owned
 };
+using FeatureEffects = std::vector<FeatureEffect>;
+
+// Empty where the report is not about a step.
+[[nodiscard]] inline std::span<const StepResult* const> steps_of(const Report& report) {
+  const auto* steps = report.find<StepResults>();
+  return steps == nullptr ? std::span<const StepResult* const>() : steps->by_method;
+}
 
 class Reporter {
  public:

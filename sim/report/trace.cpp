@@ -40,7 +40,7 @@ std::string_view category_of(std::string_view stream) { return stream == "d2h" |
 
 class TraceWriter {
  public:
-  TraceWriter(const Report& report, std::ostream& out) : timeline_(*report.timeline), out_(out) {
+  TraceWriter(const Report& report, std::ostream& out) : timeline_(report.get<Timeline>()), out_(out) {
     for (const TimelineCollective& collective : timeline_.collectives) {
       collectives_.push_back({json_text(nccl_kernel_name(collective)), nccl_args(collective)});
     }
@@ -188,7 +188,7 @@ class TraceWriter {
 class TraceJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "timeline.json"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.timeline != nullptr; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<Timeline>(); }
   void write(const Report& report, std::ostream& out) const override { TraceWriter(report, out); }
 };
 

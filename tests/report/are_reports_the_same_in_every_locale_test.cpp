@@ -30,8 +30,7 @@ class InGerman {
 TEST(AreReportsTheSameInEveryLocale, all_reporters) {
   const Comparison comparison = hand_made_comparison();
   const Timeline timeline = hand_made_timeline();
-  Report report{
-      .job = hand_made_job(), .results = {&comparison.analytic, &comparison.simulated}, .timeline = &timeline, .comparison = &comparison};
+  Report report = Report(hand_made_job()).own(StepResults{{&comparison.analytic, &comparison.simulated}}).add(&timeline).add(&comparison);
   report.job.gpus = 16384;
   int reporters = 0;
   for (const std::string& name : ReporterRegistry::names()) {

@@ -8,7 +8,7 @@ namespace {
 
 TEST(Console, ShowsAStep) {
   const StepResult result = hand_made_step("analytic");
-  EXPECT_EQ(written("console", {.job = hand_made_job(), .results = {&result}}),
+  EXPECT_EQ(written("console", Report(hand_made_job()).own(StepResults{{&result}})),
             "small: gpt on 4 x a100 (lab)\n"
             "tp 2, pp 2, 1f1b; 8 sequences of 1024, micro-batch 1\n"
             "\n"
@@ -33,7 +33,7 @@ TEST(Console, ShowsAStep) {
 TEST(Console, ShowsAComparison) {
   Comparison comparison = hand_made_comparison();
   comparison.simulated.collectives.clear();
-  EXPECT_EQ(written("console", {.job = hand_made_job(), .results = {&comparison.analytic}, .comparison = &comparison}),
+  EXPECT_EQ(written("console", Report(hand_made_job()).own(StepResults{{&comparison.analytic}}).add(&comparison)),
             "small: gpt on 4 x a100 (lab)\n"
             "tp 2, pp 2, 1f1b; 8 sequences of 1024, micro-batch 1\n"
             "\n"
@@ -53,8 +53,10 @@ TEST(Console, ShowsAComparison) {
 
 TEST(Console, ColoursOnlyWhenAsked) {
   const StepResult result = hand_made_step("analytic");
-  EXPECT_EQ(written("console", {.job = hand_made_job(), .results = {&result}}).find('\033'), std::string::npos);
-  EXPECT_NE(written("console", {.job = hand_made_job(), .results = {&result}, .colour = true}).find('\033'), std::string::npos);
+  EXPECT_EQ(written("console", Report(hand_made_job()).own(StepResults{{&result}})).find('\033'), std::string::npos);
+  Report coloured = Report(hand_made_job()).own(StepResults{{&result}});
+  coloured.colour = true;
+  EXPECT_NE(written("console", coloured).find('\033'), std::string::npos);
 }
 
 TEST(Console, ShortStepsGetMoreDecimals) {

@@ -26,7 +26,7 @@ TEST(Csv, QuotesOnlyWhatNeedsIt) {
 
 TEST(Csv, PhasesHaveOneRowPerRankAndPhase) {
   const StepResult result = hand_made_step("analytic");
-  const auto lines = lines_of(written("phases-csv", {.job = hand_made_job(), .results = {&result}}));
+  const auto lines = lines_of(written("phases-csv", Report(hand_made_job()).own(StepResults{{&result}})));
   ASSERT_EQ(lines.size(), 1 + result.ranks.size() * phase_count);
   EXPECT_EQ(lines[0], "method,rank,stage,ranks,phase,seconds,share");
   EXPECT_EQ(lines[1], "analytic,0,0,2,compute,1.2,0.6");
@@ -35,8 +35,7 @@ TEST(Csv, PhasesHaveOneRowPerRankAndPhase) {
 
 TEST(Csv, ComparisonEndsWithTheStep) {
   const Comparison comparison = hand_made_comparison();
-  const auto lines =
-      lines_of(written("compare-csv", {.job = hand_made_job(), .results = {&comparison.analytic}, .comparison = &comparison}));
+  const auto lines = lines_of(written("compare-csv", Report(hand_made_job()).own(StepResults{{&comparison.analytic}}).add(&comparison)));
   ASSERT_EQ(lines.size(), 1 + phase_count + 1);
   EXPECT_EQ(lines[0], "phase,analytic_s,simulated_s,critical_path_s,difference_s,reason");
   EXPECT_EQ(lines[1], fmt::format("compute,{0},{0},{0},0,", comparison.analytic.mean[Phase::compute]));

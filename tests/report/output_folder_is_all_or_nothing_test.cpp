@@ -41,7 +41,7 @@ class OutputFolderTest : public testing::Test {
   ~OutputFolderTest() override { fs::remove_all(top_); }
 
   [[nodiscard]] Report report(const std::string& job_name) const {
-    Report made{.job = hand_made_job(), .results = {&result_}, .timeline = &timeline_};
+    Report made = Report(hand_made_job()).own(StepResults{{&result_}}).add(&timeline_);
     made.job.name = job_name;
     return made;
   }

@@ -21,7 +21,7 @@ TEST(ResultJson, ReadsBackTheSameStepResult) {
   result.step_s = 0.1 + 0.2;  // needs all 17 digits
   result.tokens_per_s = 1.0 / 3;
   result.ranks[1].phases[Phase::compute] = 5e-324;  // the smallest double there is
-  const nlohmann::json json = parsed({.job = hand_made_job(), .results = {&result}}).at("results").at("analytic");
+  const nlohmann::json json = parsed(Report(hand_made_job()).own(StepResults{{&result}})).at("results").at("analytic");
   EXPECT_EQ(json.at("method"), "analytic");
   EXPECT_EQ(json.at("step_s").get<double>(), result.step_s);
   EXPECT_EQ(json.at("tokens_per_s").get<double>(), result.tokens_per_s);
@@ -43,7 +43,7 @@ TEST(ResultJson, ReadsBackTheSameStepResult) {
 
 TEST(ResultJson, HoldsTheCollectives) {
   const StepResult result = hand_made_step("simulated");
-  const nlohmann::json json = parsed({.job = hand_made_job(), .results = {&result}}).at("results").at("simulated").at("collectives");
+  const nlohmann::json json = parsed(Report(hand_made_job()).own(StepResults{{&result}})).at("results").at("simulated").at("collectives");
   ASSERT_EQ(json.size(), 1U);
   EXPECT_EQ(json[0].at("name"), "all-reduce");
   EXPECT_EQ(json[0].at("group"), "tp");
@@ -58,7 +58,7 @@ TEST(ResultJson, HoldsTheCollectives) {
 
 TEST(ResultJson, SaysHowItWasMade) {
   const StepResult result = hand_made_step("analytic");
-  const nlohmann::json json = parsed({.job = hand_made_job(), .results = {&result}});
+  const nlohmann::json json = parsed(Report(hand_made_job()).own(StepResults{{&result}}));
   EXPECT_EQ(json.at("format"), 1);
   EXPECT_EQ(json.at("seed"), 7);
   EXPECT_EQ(json.at("input_hash"), "0123456789abcdef");
@@ -70,7 +70,7 @@ TEST(ResultJson, SaysHowItWasMade) {
 TEST(ResultJson, HoldsTheComparisonAndEveryMethod) {
   const Comparison comparison = hand_made_comparison();
   const nlohmann::json json = parsed(
-      {.job = hand_made_job(), .results = {&comparison.analytic, &comparison.simulated, &comparison.critical}, .comparison = &comparison});
+      Report(hand_made_job()).own(StepResults{{&comparison.analytic, &comparison.simulated, &comparison.critical}}).add(&comparison));
   EXPECT_EQ(json.at("results").size(), 3U);
   EXPECT_EQ(json.at("comparison").at("difference").get<double>(), comparison.difference);
   EXPECT_EQ(json.at("comparison").at("reasons").at(0), comparison.reasons[0]);
@@ -85,7 +85,7 @@ TEST(ResultJson, ANameThatIsNotUtf8StillGivesValidJson) {
   const StepResult result = hand_made_step("analytic");
   JobSummary job = hand_made_job();
   job.name = "caf\xe9";
-  EXPECT_TRUE(nlohmann::json::accept(written("json", {.job = job, .results = {&result}})));
+  EXPECT_TRUE(nlohmann::json::accept(written("json", Report(job).own(StepResults{{&result}}))));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-json trace_of(const Timeline& timeline) { return json::parse(written("trace", {.job = hand_made_job(), .timeline = &timeline})); }
+json trace_of(const Timeline& timeline) { return json::parse(written("trace", Report(hand_made_job()).add(&timeline))); }
 
 std::vector<json> events_of(const json& trace, const std::string& ph) {
   std::vector<json> events;

@@ -168,9 +168,9 @@ void print_unfinished(const std::vector<RunResult>& runs, std::ostream& out) {
 class WholeJobConsole final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return ""; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.whole_job != nullptr; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<WholeJobReport>(); }
   void write(const Report& report, std::ostream& out) const override {
-    const WholeJobReport& whole = *report.whole_job;
+    const WholeJobReport& whole = report.get<WholeJobReport>();
     print_job(report.job, out);
     if (!whole.sweep.empty()) return print(sweep_table(whole), report.colour, out);
     print_plan(whole.plan, out);

@@ -38,10 +38,11 @@ class HistoryLines final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "history.jsonl"; }
   [[nodiscard]] bool applies(const Report& report) const override {
-    return report.whole_job != nullptr && !report.whole_job->history.empty();
+    const auto* whole = report.find<WholeJobReport>();
+    return whole != nullptr && !whole->history.empty();
   }
   void write(const Report& report, std::ostream& out) const override {
-    for (const HistoryEntry& entry : report.whole_job->history) {
+    for (const HistoryEntry& entry : report.get<WholeJobReport>().history) {
       out << entry_json(entry).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
     }
   }

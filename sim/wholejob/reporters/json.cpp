@@ -111,14 +111,14 @@ Json whole_job_json(const WholeJobReport& report) {
 
 Json report_json(const Report& report) {
   Json json = head_json(report.job);
-  json["whole_job"] = whole_job_json(*report.whole_job);
+  json["whole_job"] = whole_job_json(report.get<WholeJobReport>());
   return json;
 }
 
 class WholeJobJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "result.json"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.whole_job != nullptr; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<WholeJobReport>(); }
   void write(const Report& report, std::ostream& out) const override {
     out << report_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   }

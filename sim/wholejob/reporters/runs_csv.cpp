@@ -11,14 +11,17 @@ namespace {
 class RunsCsv final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "runs.csv"; }
-  [[nodiscard]] bool applies(const Report& report) const override { return report.whole_job != nullptr && !report.whole_job->runs.empty(); }
+  [[nodiscard]] bool applies(const Report& report) const override {
+    const auto* whole = report.find<WholeJobReport>();
+    return whole != nullptr && !whole->runs.empty();
+  }
   void write(const Report& report, std::ostream& out) const override {
-    const std::vector<Quantity> quantities = quantities_of(*report.whole_job);
+    const std::vector<Quantity> quantities = quantities_of(report.get<WholeJobReport>());
     out << "seed";
     for (const Quantity& quantity : quantities) out << ',' << csv_cell(quantity.key);
     for (std::size_t i = 0; i < cause_count; ++i) out << ',' << key_of(static_cast<Cause>(i)) << "_s";
     out << '\n';
-    for (const RunResult& run : report.whole_job->runs) {
+    for (const RunResult& run : report.get<WholeJobReport>().runs) {
       out << run.seed;
       for (const Quantity& quantity : quantities) out << ',' << csv_cell(quantity.of_run(run));
       for (const Ns ns : run.account.ns) out << ',' << csv_cell(to_s(ns));
