@@ -63,6 +63,16 @@ const Keys<MlaSpec>& mla_keys() {
   return keys;
 }
 
+const Keys<WindowSpec>& window_keys() {
+  using K = Key<WindowSpec>;
+  static const Keys<WindowSpec> keys{
+      K("tokens", &WindowSpec::tokens, whole(1, most_words), "A token attends to so many: itself and those before it.").required(),
+      K("full_every", &WindowSpec::full_every, whole(0, most_layers),
+        "The last of so many layers attends to the whole sequence; 0: no layer does."),
+  };
+  return keys;
+}
+
 void read_head_dim(const Node& node, Model& model) { model.head_dim = static_cast<int>(node.as_int(model.heads == 0 ? 0 : 1, widest)); }
 
 Bounds kv_heads_bounds(const Model& model) { return {model.heads == 0 ? 0 : 1, model.heads}; }
@@ -73,6 +83,7 @@ void check(const Node& node, const Model& model) {
   if (model.heads % model.kv_heads != 0) {
     node.at("kv_heads").fail(fmt::format("heads ({}) is not a multiple of kv_heads ({})", model.heads, model.kv_heads));
   }
+  if (model.qk_norm && model.mla) node.at("qk_norm").fail("latent attention has norms of its own");
   if (!node.find("head_dim") && model.hidden % model.heads != 0) {
     node.at("heads").fail(fmt::format("hidden ({}) is not a multiple of heads ({})", model.hidden, model.heads), "give head_dim as well");
   }
@@ -100,6 +111,15 @@ const Keys<Model>& model_keys() {
       K("positions", &Model::positions, choice(positions), "How positions enter."),
       K("biases", &Model::biases, config::truth(), "Projections have biases.")
           .otherwise("true for gelu, else false", [](Model& model) { model.biases = gelu(model); }),
+      K("attention_biases", &Model::attention_biases, choice(attention_biases),
+        "Biases of attention alone: qkv has them at queries, keys and values.")
+          .otherwise("all with biases, else none"),
+      K("qk_norm", &Model::qk_norm, config::truth(), "A norm over the queries and keys of each head.").written_if([](const Model& model) {
+        return model.qk_norm;
+      }),
+      K("post_norms", &Model::post_norms, config::truth(), "Norms behind attention and MLP as well as before them.")
+          .written_if([](const Model& model) { return model.post_norms; }),
+      K("window", &Model::window, mapping(window_keys()), "Sliding windows of attention."),
       K("norm", &Model::norm, choice(norms), "Normalisation.")
           .otherwise("layernorm for gelu, else rmsnorm", [](Model& model) { model.norm = gelu(model) ? Norm::layernorm : Norm::rmsnorm; }),
       K("dropout", &Model::dropout, config::number(0, 1), "Probability; above 0 there are dropout kernels, and masks are kept.")

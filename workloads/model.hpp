@@ -17,6 +17,7 @@ namespace rehearse::workloads {
 enum class Activation { gelu, swiglu, geglu, relu2 };
 enum class Positions { rope, learned, alibi };
 enum class Norm { layernorm, rmsnorm };
+enum class AttentionBiases { none, qkv, all };  // qkv: of queries, keys and values, not of the projection behind attention
 
 inline constexpr double default_dropout = 0.1;  // of GELU models: Megatron-LM's --hidden-dropout and --attention-dropout
 
@@ -27,6 +28,13 @@ struct MoeSpec {
 };
 struct MlaSpec {
   int q_lora = 0, kv_lora = 0, qk_nope = 0, qk_rope = 0, v = 0;
+};
+
+// Sliding windows: a token attends to itself and the tokens - 1 before it. One layer in full_every (the last of each full_every) attends to
+// the whole sequence; 0: no layer does.
+struct WindowSpec {
+  int tokens = 0, full_every = 0;
+  [[nodiscard]] bool covers(int layer) const { return full_every == 0 || (layer + 1) % full_every != 0; }
 };
 
 struct Model {
@@ -41,7 +49,11 @@ struct Model {
   int vocab = 0;  // 0: no embedding and no head
   bool tied_embeddings = false;
   Positions positions = Positions::rope;
-  bool biases = false;
+  bool biases = false;                              // of the MLP and of experts, and where the next says nothing of attention
+  std::optional<AttentionBiases> attention_biases;  // none: as `biases`
+  bool qk_norm = false;                             // a norm over each head's queries and keys
+  bool post_norms = false;                          // behind attention and MLP too, beside those before them
+  std::optional<WindowSpec> window;                 // none: all layers attend to the whole sequence
   Norm norm = Norm::rmsnorm;
   double dropout = 0;  // probability; above 0 there are dropout kernels and their masks are kept
   std::optional<MoeSpec> moe;
@@ -50,6 +62,9 @@ struct Model {
 
   // Counting on after the last layer: the multi-token-prediction layers, which are as the last one.
   [[nodiscard]] bool has_experts(int layer) const { return moe && moe->has_experts(layer < layers ? layer : layers - 1); }
+  [[nodiscard]] bool windowed(int layer) const { return window && window->covers(layer < layers ? layer : layers - 1); }
+  [[nodiscard]] bool qkv_bias() const { return attention_biases ? *attention_biases != AttentionBiases::none : biases; }
+  [[nodiscard]] bool projection_bias() const { return attention_biases ? *attention_biases == AttentionBiases::all : biases; }
   [[nodiscard]] bool gated() const { return activation == Activation::swiglu || activation == Activation::geglu; }
 };
 
@@ -67,9 +82,12 @@ struct ParameterCount {
 };
 [[nodiscard]] ParameterCount count_parameters(const Model& model, int learned_positions = 2048);
 
+// Positions that a query of a causal sequence attends to on average: s/2, within a window of w tokens w - w^2/(2s).
+[[nodiscard]] double attended_positions(double sequence, double window);  // window 0: none
+
 // Floating-point operations of forward + backward for one sequence, without recomputation. The convention counts matrix products only:
-// 6 x matrix parameters per token + attention scores and values (full square, or half of it when causal) + head; the embedding look-up is
-// free.
+// 6 x matrix parameters per token + attention scores and values (full square, or half of it when causal; in windows what they hold) + head;
+// the embedding look-up is free.
 [[nodiscard]] double model_flops_per_sequence(const Model& model, int sequence, bool causal_half);
 
 }  // namespace rehearse::workloads

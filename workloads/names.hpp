@@ -12,6 +12,8 @@ inline const Names<Activation> activations{
     {"gelu", Activation::gelu}, {"swiglu", Activation::swiglu}, {"geglu", Activation::geglu}, {"relu2", Activation::relu2}};
 inline const Names<Positions> positions{{"rope", Positions::rope}, {"learned", Positions::learned}, {"alibi", Positions::alibi}};
 inline const Names<Norm> norms{{"layernorm", Norm::layernorm}, {"rmsnorm", Norm::rmsnorm}};
+inline const Names<AttentionBiases> attention_biases{
+    {"none", AttentionBiases::none}, {"qkv", AttentionBiases::qkv}, {"all", AttentionBiases::all}};
 inline const Names<DType> dtypes{
     {"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}, {"fp8", DType::fp8}, {"fp4", DType::fp4}};
 inline const Names<Attention> attentions{{"flash", Attention::flash}, {"unfused", Attention::unfused}};

@@ -91,6 +91,7 @@ struct HostUpdate {
   [[nodiscard]] bool happens() const { return moved > 0; }
 };
 enum class LayerKind : std::uint8_t { dense, experts };
+enum class Reach : std::uint8_t { sequence, window };  // of a layer's attention
 
 struct OptimizerProgram {
   std::vector<Operator> update;  // on this GPU's share
@@ -99,7 +100,8 @@ struct OptimizerProgram {
 
 // tp, sp, cp, micro-batch, precision and recompute are taken from the workload. recomputed says whether this layer is recomputed in full
 // (workload.recompute.kind == full and the layer is among the recomputed ones).
-[[nodiscard]] BlockProgram layer_program(const Workload& workload, bool recomputed, LayerKind kind = LayerKind::dense);
+[[nodiscard]] BlockProgram layer_program(const Workload& workload, bool recomputed, LayerKind kind = LayerKind::dense,
+                                         Reach reach = Reach::sequence);
 // A multi-token-prediction module (DeepSeek-V3 report, section 2.2): the next token's embedding joined to the hidden states, and one more
 // layer. holds_embedding: a copy of the table lies on this stage too.
 [[nodiscard]] BlockProgram prediction_program(const Workload& workload, bool recomputed, bool holds_embedding);

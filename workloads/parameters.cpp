@@ -33,7 +33,7 @@ Count latent_attention(const Model& model) {
   }
   count += linear(h, mla.kv_lora + mla.qk_rope, false);
   count += linear(mla.kv_lora, a * (mla.qk_nope + mla.v), false);
-  count += linear(a * mla.v, h, model.biases);
+  count += linear(a * mla.v, h, model.projection_bias());
   count.rest += norm_width(model, mla.q_lora) + norm_width(model, mla.kv_lora);
   return count;
 }
@@ -47,8 +47,9 @@ Count attention(const Model& model) {
   }
   const double width = static_cast<double>(model.heads) * model.head_dim;
   const double kv_width = static_cast<double>(model.kv_heads) * model.head_dim;
-  count += linear(model.hidden, width + 2 * kv_width, model.biases);
-  count += linear(width, model.hidden, model.biases);
+  count += linear(model.hidden, width + 2 * kv_width, model.qkv_bias());
+  count += linear(width, model.hidden, model.projection_bias());
+  if (model.qk_norm) count.rest += 2 * norm_width(model, model.head_dim);
   return count;
 }
 
@@ -58,10 +59,13 @@ Count mlp(const Model& model, double ffn) {
   return count;
 }
 
+// Before the MLP, and behind attention and MLP where those have norms too.
+double mlp_norms(const Model& model) { return norm_width(model, model.hidden) * (model.post_norms ? model.heads > 0 ? 3 : 2 : 1); }
+
 Count dense_layer(const Model& model) {
   Count count = attention(model);
   count += mlp(model, model.ffn);
-  count.rest += norm_width(model, model.hidden);
+  count.rest += mlp_norms(model);
   return count;
 }
 
@@ -70,7 +74,7 @@ Count moe_layer(const Model& model, double experts) {
   Count count = attention(model);
   const Count expert = mlp(model, model.moe->ffn);
   count.matrices += expert.matrices * (experts + model.moe->shared);
-  count.rest += expert.rest * (experts + model.moe->shared) + norm_width(model, model.hidden);
+  count.rest += expert.rest * (experts + model.moe->shared) + mlp_norms(model);
   count += linear(model.hidden, model.moe->experts, false);
   return count;
 }
@@ -86,6 +90,14 @@ double matrices_per_token(const Model& model) {
   const int with_experts = moe_layers(model);
   const double experts = with_experts > 0 ? moe_layer(model, model.moe->top_k).matrices : 0;
   return with_experts * experts + (model.layers - with_experts) * dense_layer(model).matrices;
+}
+
+// Summed over the layers, twice the positions that a query attends to: the whole sequence, in a window what it holds.
+double attended(const Model& model, double sequence) {
+  int windowed = 0;
+  for (int layer = 0; model.window && layer < model.layers; ++layer) windowed += model.windowed(layer) ? 1 : 0;
+  const double whole = sequence * (model.layers - windowed);
+  return windowed == 0 ? whole : whole + windowed * 2 * attended_positions(sequence, model.window->tokens);
 }
 
 // Widths of a head's scores and values.
@@ -114,11 +126,15 @@ ParameterCount count_parameters(const Model& model, int learned_positions) {
   return count;
 }
 
+double attended_positions(double sequence, double window) {
+  return window <= 0 || window >= sequence ? sequence / 2 : window - window * window / (2 * sequence);
+}
+
 double model_flops_per_sequence(const Model& model, int sequence, bool causal_half) {
   const double s = sequence;
   const double head = static_cast<double>(model.hidden) * model.vocab;
   // Forward: scores 2 s^2 a d_qk and values 2 s^2 a d_v; forward and backward are three times that.
-  const double attention = 6 * s * s * model.layers * model.heads * head_widths(model) * (causal_half ? 0.5 : 1);
+  const double attention = 6 * s * attended(model, s) * model.heads * head_widths(model) * (causal_half ? 0.5 : 1);
   return 6 * s * (matrices_per_token(model) + head) + attention;
 }
 

@@ -1,6 +1,7 @@
 #include "workloads/stage_program.hpp"
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "workloads/schedule.hpp"
@@ -12,10 +13,10 @@ namespace {
 class LayerPrograms {
  public:
   LayerPrograms(const Workload& workload, const Cutter& cutter) : workload_(workload), cutter_(cutter) {}
-  std::shared_ptr<const UnitProgram> get(bool recomputed, LayerKind kind) {
-    auto& program = programs_[{recomputed, kind}];
+  std::shared_ptr<const UnitProgram> get(bool recomputed, LayerKind kind, Reach reach) {
+    auto& program = programs_[{recomputed, kind, reach}];
     if (program) return program;
-    UnitProgram made = cutter_.unit(layer_program(workload_, recomputed, kind));
+    UnitProgram made = cutter_.unit(layer_program(workload_, recomputed, kind, reach));
     if (workload_.offload_activations) {
       made.offloaded_bytes = layer_activation_bytes(workload_, recomputed, kind);
       if (kind == LayerKind::experts) made.offloaded_per_pair = received_activation_bytes(workload_, recomputed);
@@ -27,7 +28,7 @@ class LayerPrograms {
  private:
   const Workload& workload_;
   const Cutter& cutter_;
-  std::map<std::pair<bool, LayerKind>, std::shared_ptr<const UnitProgram>> programs_;
+  std::map<std::tuple<bool, LayerKind, Reach>, std::shared_ptr<const UnitProgram>> programs_;
 };
 
 // full_layers counts over a GPU's share, chunk after chunk.
@@ -35,15 +36,17 @@ void add_layers(const Workload& workload, const Chunk& chunk, int& full_left, La
   for (int layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
     const bool recomputed = workload.recompute.kind == RecomputeKind::full && full_left-- > 0;
     const LayerKind kind = workload.model.has_experts(layer) ? LayerKind::experts : LayerKind::dense;
-    units.push_back({programs.get(recomputed, kind), "layer " + std::to_string(layer), layer, UnitKind::layer, recomputed, kind});
+    const Reach reach = workload.model.windowed(layer) ? Reach::window : Reach::sequence;
+    units.push_back({programs.get(recomputed, kind, reach), "layer " + std::to_string(layer), layer, UnitKind::layer, recomputed, kind});
   }
 }
 
 // Parameter tensors of a layer: the matrices of attention (queries, keys and values in one) and MLP, biases, norms.
 int layer_tensors(const Model& model) {
-  const int matrices = (model.heads > 0 ? 2 : 0) + (model.gated() ? 3 : 2);
-  const int norms = (model.heads > 0 ? 2 : 1) * (model.norm == Norm::layernorm ? 2 : 1);
-  return matrices * (model.biases ? 2 : 1) + norms;
+  const int attention = model.heads > 0 ? 2 + (model.qkv_bias() ? 1 : 0) + (model.projection_bias() ? 1 : 0) : 0;
+  const int mlp = (model.gated() ? 3 : 2) * (model.biases ? 2 : 1);
+  const int norms = (model.heads > 0 ? 2 : 1) * (model.post_norms ? 2 : 1) + (model.qk_norm ? 2 : 0);
+  return attention + mlp + norms * (model.norm == Norm::layernorm ? 2 : 1);
 }
 
 // After the model's last layer: MTP modules, each with a run of the head that it shares.

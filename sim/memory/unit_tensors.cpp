@@ -186,7 +186,8 @@ class Writer : private TensorWriter {
 
 bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habits) {
   const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(workload.schedule);
-  const bool plain = !workload.model.moe && !workload.model.mla && workload.model.mtp == 0 && !workload.offload_activations;
+  const workloads::Model& model = workload.model;
+  const bool plain = !model.moe && !model.mla && model.mtp == 0 && !model.qk_norm && !model.post_norms && !workload.offload_activations;
   const bool products = workload.attention == workloads::Attention::flash && !workloads::shard_of(workload).low_precision();
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
   const bool exchange = workload.parallel.cp == 1 || workload.parallel.cp_comm == workloads::ContextComm::all_to_all;

@@ -26,6 +26,14 @@ double core_attention_bytes(const Workload& workload, const Shard& shard) {
   return rows * static_cast<double>(shard.sequence) * per_score;
 }
 
+// Inputs of the norms over heads, and of those behind a branch, which are outputs of products that nothing else keeps.
+double head_norm_bytes(const Workload& workload, const Shard& shard) {
+  return workload.model.qk_norm ? static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width)) * shard.element : 0;
+}
+double post_norm_bytes(const Workload& workload, const Shard& shard) {
+  return workload.model.post_norms ? static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element : 0;
+}
+
 // Low-rank queries and keys/values before and after their norms, shared rotary keys.
 double latent_bytes(const Workload& workload, const Shard& shard) {
   if (!workload.model.mla) return 0;
@@ -54,7 +62,7 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   // an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
   const bool exchanged = workload.attention == Attention::flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
   const double own_output = shard.low_precision() || exchanged ? widths.out * shard.element : 0;
-  return outside_tensor_parallel(workload, shard) + latent_bytes(workload, shard) +
+  return outside_tensor_parallel(workload, shard) + latent_bytes(workload, shard) + head_norm_bytes(workload, shard) +
          static_cast<double>(shard.tokens) * (projections + context + own_output) + core_attention_bytes(workload, shard);
 }
 
@@ -92,8 +100,9 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
   const Shard shard = shard_of(workload);
   if (recomputed) return static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
-  return (kind == LayerKind::experts ? experts_bytes(workload, shard) : mlp_bytes(workload, shard)) +
-         (shard.heads > 0 ? attention_bytes(workload, shard) : 0);
+  const double attention = shard.heads > 0 ? attention_bytes(workload, shard) + post_norm_bytes(workload, shard) : 0;
+  return (kind == LayerKind::experts ? experts_bytes(workload, shard) : mlp_bytes(workload, shard)) + post_norm_bytes(workload, shard) +
+         attention;
 }
 
 }  // namespace rehearse::workloads

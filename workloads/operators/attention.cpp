@@ -21,15 +21,16 @@ Operator attention_kernel(const Shard& shard, Pass pass) {
   op.heads = shard.heads;
   op.kv_heads = shard.kv_heads;
   op.query = shard.sequence;
-  op.key = shard.sequence;
+  op.key = shard.window > 0 ? shard.window : shard.sequence;
   op.head_dim = shard.head_dim;
   op.causal = true;
   return op;
 }
 
-// Scores and values are 2 * 2 * b * a * s^2 * d; a causal kernel skips the half above the diagonal.
+// Scores and values are 2 * 2 * b * a * s^2 * d; a causal kernel skips the half above the diagonal, and what lies outside the window.
 double causal_forward_flops(const Shard& shard) {
-  return 4.0 * static_cast<double>(shard.tokens * shard.query_width) * static_cast<double>(shard.sequence) / 2;
+  const double positions = attended_positions(static_cast<double>(shard.sequence), static_cast<double>(shard.window));
+  return 4.0 * static_cast<double>(shard.tokens * shard.query_width) * positions;
 }
 
 Operator flash_forward(const Shard& shard) {
@@ -68,14 +69,16 @@ Section ring(const Shard& shard) {
 }
 
 // Keys and values of the whole sequence are gathered (again for backward), the queries stay (Llama 3, section 3.3.2): two kernels, one for
-// each of the rank's two pieces, with the work of a ring's cp steps.
+// each of the rank's two pieces, with the work of a ring's cp steps; in a window with the rank's share of the sequence's.
 Section gathered(const Shard& shard) {
   constexpr int pieces = 2;
   const auto cp = static_cast<double>(shard.cp);
   const double keys_and_values = 2.0 * static_cast<double>(shard.tokens * shard.kv_width) * shard.element;
+  const double local = attended_positions(static_cast<double>(shard.sequence), static_cast<double>(shard.window));
+  const double work = attended_positions(static_cast<double>(shard.sequence) * cp, static_cast<double>(shard.window)) / local;
   const auto whole = [&](Operator op, double copies) {  // of keys and values that the kernel reads or writes
-    op.key *= shard.cp;
-    op.flops *= cp;
+    if (shard.window == 0) op.key *= shard.cp;
+    op.flops *= work;
     op.bytes += copies * (cp - 1) * keys_and_values;
     op.kernels *= pieces;
     return op;
@@ -170,6 +173,19 @@ Section unfused(const Workload& workload, const Shard& shard) {
   return {std::move(program.forward), std::move(program.backward), 0};
 }
 
+// Over each head's queries and keys, with weights that all heads share: two kernels in the place of one.
+Section head_norms(const Workload& workload, const Shard& shard) {
+  Shard heads = shard;
+  heads.hidden = shard.query_width + shard.kv_width;
+  heads.spread_tokens = shard.tokens;
+  Section section = norm(workload, heads, "qk_norm");
+  for (std::vector<Item>* items : {&section.forward, &section.backward}) {
+    for (Item& item : *items) std::get<Operator>(item).kernels *= 2;
+  }
+  section.parameters = 2.0 * static_cast<double>(shard.head_dim) * (workload.model.norm == Norm::layernorm ? 2 : 1);
+  return section;
+}
+
 // Queries and keys in and out. Written with PyTorch operators: rotate half (in, out), two products (in, out each), one sum (two in, one
 // out).
 Section rotary(const Workload& workload, const Shard& shard) {
@@ -183,6 +199,9 @@ Section rotary(const Workload& workload, const Shard& shard) {
 Section core_attention(const Workload& workload, const Shard& shard) {
   const auto core = [](Section section) { return part_of(RecomputeModule::core_attn, std::move(section)); };
   const bool is_flash = workload.attention == Attention::flash;
+  if (shard.cp > 1 && shard.window > 0 && workload.parallel.cp_comm == ContextComm::ring) {
+    throw config::InputError("ring attention has no sliding windows: parallel.cp_comm: all-gather or all-to-all");
+  }
   if (shard.cp > 1 && !is_flash) throw config::InputError("context parallelism needs attention: flash");
   if (shard.cp > 1) return core(over_context_group(workload, shard));
   return core(is_flash ? flash(shard) : unfused(workload, shard));
@@ -190,15 +209,16 @@ Section core_attention(const Workload& workload, const Shard& shard) {
 
 std::vector<Section> attention_sections(const Workload& workload, const Shard& shard) {
   if (workload.model.mla) return latent_attention_sections(workload, shard);
-  const bool bias = workload.model.biases;
-  const Linear qkv{"qkv", shard.tokens, shard.query_width + 2 * shard.kv_width, shard.hidden, bias};
+  const bool bias = workload.model.projection_bias();
+  const Linear qkv{"qkv", shard.tokens, shard.query_width + 2 * shard.kv_width, shard.hidden, workload.model.qkv_bias()};
   const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.query_width, bias};
   std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "input_norm")),
                                 column_parallel(workload, shard, qkv, "attention")};
+  if (workload.model.qk_norm) sections.push_back(head_norms(workload, shard));
   if (workload.model.positions == Positions::rope) sections.push_back(rotary(workload, shard));
   sections.push_back(core_attention(workload, shard));
   sections.push_back(row_parallel(workload, shard, projection, "attention"));
-  sections.push_back(residual(workload, shard, "attention_residual"));
+  add_residual(sections, workload, shard, "attention", bias);
   return sections;
 }
 

@@ -73,7 +73,7 @@ std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) 
                                 routed(workload, shard),
                                 permutation(workload, shard, "unpermute")};
   for (Section& section : shared(workload, shard)) sections.push_back(std::move(section));
-  sections.push_back(residual(workload, shard, "mlp_residual"));
+  add_residual(sections, workload, shard, "mlp", workload.model.biases);
   return sections;
 }
 

@@ -52,9 +52,10 @@ std::vector<Section> latent_attention_sections(const Workload& workload, const S
   sections.push_back(upwards(up(workload, shard, "kv_up", shard.heads * (mla.qk_nope + mla.v), mla.kv_lora)));
   sections.push_back(upwards(rotary(shard, mla)));
   sections.push_back(core_attention(workload, shard));
-  const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.heads * mla.v, workload.model.biases};
+  const bool bias = workload.model.projection_bias();
+  const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.heads * mla.v, bias};
   sections.push_back(row_parallel(workload, shard, projection, "attention"));
-  sections.push_back(residual(workload, shard, "attention_residual"));
+  add_residual(sections, workload, shard, "attention", bias);
   return sections;
 }
 

@@ -64,20 +64,27 @@ std::vector<Section> joining(const Workload& workload, const Shard& shard) {
           column_parallel(workload, alone, projection, "mtp")};
 }
 
+// A window as long as the sequence is none.
+Shard within(Shard shard, const Workload& workload, Reach reach) {
+  if (reach == Reach::window && workload.model.window->tokens < workload.batch.sequence) shard.window = workload.model.window->tokens;
+  return shard;
+}
+
 }  // namespace
 
-BlockProgram layer_program(const Workload& workload, bool recomputed, LayerKind kind) {
-  const Shard shard = shard_of(workload);
+BlockProgram layer_program(const Workload& workload, bool recomputed, LayerKind kind, Reach reach) {
+  const Shard shard = within(shard_of(workload), workload, reach);
   return with_recomputation(workload, shard, layer_sections(workload, shard, kind), recomputed);
 }
 
 BlockProgram prediction_program(const Workload& workload, bool recomputed, bool holds_embedding) {
-  const Shard shard = shard_of(workload);
+  const int last = workload.model.layers;
+  const Shard shard = within(shard_of(workload), workload, workload.model.windowed(last) ? Reach::window : Reach::sequence);
   BlockProgram embedding = embedding_program(workload);
   Section look_up{std::move(embedding.forward), std::move(embedding.backward), holds_embedding ? embedding.parameters : 0};
   std::vector<Section> sections{std::move(look_up)};
   for (Section& section : joining(workload, shard)) sections.push_back(std::move(section));
-  const LayerKind kind = workload.model.has_experts(workload.model.layers) ? LayerKind::experts : LayerKind::dense;
+  const LayerKind kind = workload.model.has_experts(last) ? LayerKind::experts : LayerKind::dense;
   for (Section& section : layer_sections(workload, shard, kind)) sections.push_back(std::move(section));
   return with_recomputation(workload, shard, sections, recomputed);
 }

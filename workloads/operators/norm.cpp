@@ -33,7 +33,9 @@ Section norm(const Workload& workload, const Shard& shard, const std::string& na
   return section;
 }
 
-Section residual(const Workload& workload, const Shard& shard, const std::string& name) {
+namespace {
+
+Section residual(const Workload& workload, const Shard& shard, const std::string& name, bool bias) {
   const double elements = static_cast<double>(shard.spread_tokens * shard.hidden);
   const bool separate = !workload.fusions.dropout_add;
   Traffic traffic;
@@ -45,13 +47,20 @@ Section residual(const Workload& workload, const Shard& shard, const std::string
     traffic.forward_kernels += separate ? 1 : 0;
     traffic.backward_kernels += 1;
   }
-  if (workload.model.biases && separate) {
+  if (bias && separate) {
     traffic.forward_bytes += 2 * shard.element;
     traffic.forward_kernels += 1;
   }
   traffic.forward_bytes *= elements;
   traffic.backward_bytes *= elements;
   return pointwise(name, traffic);
+}
+
+}  // namespace
+
+void add_residual(std::vector<Section>& sections, const Workload& workload, const Shard& shard, const std::string& branch, bool bias) {
+  if (workload.model.post_norms) sections.push_back(norm(workload, shard, branch + "_post_norm"));
+  sections.push_back(residual(workload, shard, branch + "_residual", bias));
 }
 
 }  // namespace rehearse::workloads

@@ -60,8 +60,9 @@ struct Linear {
 [[nodiscard]] Section activation(const Workload& workload, const Shard& shard, double elements);
 [[nodiscard]] Section core_attention(const Workload& workload, const Shard& shard);
 
-// Bias, dropout and residual after a row-parallel layer, and the sum of the two gradients that meet there in backward.
-[[nodiscard]] Section residual(const Workload& workload, const Shard& shard, const std::string& name);
+// Of a branch that ends here: where the model has them its norm; bias, dropout and residual after a row-parallel layer, and the sum of the
+// two gradients that meet there in backward.
+void add_residual(std::vector<Section>& sections, const Workload& workload, const Shard& shard, const std::string& branch, bool bias);
 
 [[nodiscard]] BlockProgram assemble(const std::vector<Section>& sections);
 [[nodiscard]] std::vector<Item> as_recompute(std::vector<Item> items);

@@ -18,6 +18,7 @@ struct Shard {
   std::int64_t query_width = 0;                        // heads * head_dim
   std::int64_t kv_width = 0;                           // kv_heads * head_dim, of the keys or of the values
   std::int64_t ffn = 0;                                // intermediate size
+  std::int64_t window = 0;                             // positions that attention is confined to; 0: the whole sequence
   std::int64_t vocab = 0;                              // padded to a multiple of 128 * tp, divided by tp
   bool sp = false;
   bool dropout = false;        // masks and their kernels

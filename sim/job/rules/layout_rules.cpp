@@ -102,6 +102,18 @@ const Rule context_needs_flash{
     "attention", [](const Workload& w, const System&) { return w.parallel.cp == 1 || w.attention != workloads::Attention::unfused; },
     [](const Workload&, const System&) { return Refusal{"context parallelism (cp > 1) needs attention: flash"}; }, "parallel.cp"};
 
+const Rule windows_without_ring{"parallel.cp_comm",
+                                [](const Workload& w, const System&) {
+                                  const bool windowed = w.model.window && w.model.heads > 0 && w.model.window->tokens < w.batch.sequence;
+                                  return !windowed || w.parallel.cp == 1 || w.parallel.cp_comm != ContextComm::ring;
+                                },
+                                [](const Workload& w, const System&) {
+                                  return Refusal{fmt::format("ring attention has no sliding windows, and model '{}' has ({} tokens)",
+                                                             w.model.name, w.model.window->tokens),
+                                                 "all-gather or all-to-all would work"};
+                                },
+                                "parallel.cp"};
+
 // Each rank has one block from either end, so that causal work is balanced; exchanged for heads, the whole sequence.
 int blocks_per_rank(const Parallel& p) { return p.cp > 1 && p.cp_comm != ContextComm::all_to_all ? 2 : 1; }
 
@@ -175,10 +187,10 @@ const Rule groups_divide_replicas{
 }  // namespace
 
 std::vector<Rule> layout_rules() {
-  return {chunks_need_stages,  layers_for_chunks,      layers_for_stages,    chunks_alike,          split_of_all_chunks,
-          split_of_all_layers, heads_over_tp,          ffn_over_tp,          kv_heads_over_tp,      etp_divides_tp,
-          context_needs_flash, sequence_over_cp,       sp_needs_tp,          sequence_over_tp,      heads_exchanged,
-          kv_heads_exchanged,  mirrors_shard_over_all, groups_need_sharding, groups_divide_replicas};
+  return {chunks_need_stages,   layers_for_chunks,     layers_for_stages, chunks_alike,    split_of_all_chunks, split_of_all_layers,
+          heads_over_tp,        ffn_over_tp,           kv_heads_over_tp,  etp_divides_tp,  context_needs_flash, windows_without_ring,
+          sequence_over_cp,     sp_needs_tp,           sequence_over_tp,  heads_exchanged, kv_heads_exchanged,  mirrors_shard_over_all,
+          groups_need_sharding, groups_divide_replicas};
 }
 
 }  // namespace rehearse::sim
