@@ -54,6 +54,10 @@ constexpr std::array compute_units{Unit{"FLOP/s"},      Unit{"GFLOP/s", 1e9}, Un
 constexpr std::array rate_units{Unit{"/s"}, Unit{"/min", 1, 60}, Unit{"/h", 1, 3600}, Unit{"/day", 1, seconds_per_day}};
 constexpr std::array power_units{Unit{"W"}, Unit{"kW", 1e3}, Unit{"MW", 1e6}};
 constexpr std::array frequency_units{Unit{"Hz"}, Unit{"MHz", 1e6}, Unit{"GHz", 1e9}};
+constexpr std::array length_units{Unit{"m"}, Unit{"km", 1e3}};
+constexpr std::array level_units{Unit{"dBm"}};
+constexpr std::array level_density_units{Unit{"dBm/Hz"}};
+constexpr std::array chance_units{Unit{"/round"}};
 
 // How a dimension is written: its units, its base unit, an example, and the units in which people read it (ascending).
 struct Notation {
@@ -81,6 +85,10 @@ const Notation& notation(Dimension dimension) {
   static const Notation rate{rate_units, "/s", "0.005 /day", {{"/day", 1, seconds_per_day}, {"/h", 1, 3600}, {"/min", 1, 60}, {"/s"}}};
   static const Notation power{power_units, "W", "700 W", {{"W"}, {"kW", 1e3}, {"MW", 1e6}}};
   static const Notation frequency{frequency_units, "Hz", "1.98 GHz", {{"Hz"}, {"MHz", 1e6}, {"GHz", 1e9}}};
+  static const Notation length{length_units, "m", "300 m or 1.2 km", {{"m"}, {"km", 1e3}}};
+  static const Notation level{level_units, "dBm", "23 dBm", {{"dBm"}}};
+  static const Notation level_density{level_density_units, "dBm/Hz", "-174 dBm/Hz", {{"dBm/Hz"}}};
+  static const Notation chance{chance_units, "/round", "0.02 /round", {{"/round"}}};
   switch (dimension) {
     case Dimension::time:
       return time;
@@ -95,9 +103,17 @@ const Notation& notation(Dimension dimension) {
     case Dimension::power:
       return power;
     case Dimension::frequency:
+      return frequency;
+    case Dimension::length:
+      return length;
+    case Dimension::level:
+      return level;
+    case Dimension::level_density:
+      return level_density;
+    case Dimension::chance:
       break;
   }
-  return frequency;
+  return chance;
 }
 
 std::string known_units(const Notation& how) {

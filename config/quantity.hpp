@@ -1,4 +1,5 @@
-// Quantities with units. SI inside: seconds, bytes, bytes per second, FLOP/s, events per second, watts.
+// Quantities with units. SI inside: seconds, bytes, bytes per second, FLOP/s, events per second, watts, metres. Levels of power stay in
+// decibels over a milliwatt (dBm), as radio writes them.
 #pragma once
 
 #include <optional>
@@ -8,12 +9,13 @@
 
 namespace rehearse::config {
 
-enum class Dimension { time, bytes, bandwidth, compute_rate, rate, power, frequency };
+enum class Dimension { time, bytes, bandwidth, compute_rate, rate, power, frequency, length, level, level_density, chance };
 
 // Parses "400 Gbps", "300 GB/s", "5 us", "80 GiB", "10 min", "312 TFLOP/s", "0.005 /day", "700 W", "1.98 GHz".
 // Units: time ns us ms s min h day(s); bytes B kB MB GB TB PB (powers of 1000) and KiB MiB GiB TiB PiB (of 1024);
 // bandwidth any byte unit + "/s", or bps kbps Mbps Gbps Tbps (bits); compute GFLOP/s TFLOP/s PFLOP/s (also "TFLOPS");
-// rate /s /min /h /day; power W kW MW; frequency Hz MHz GHz. The space is optional.
+// rate /s /min /h /day; power W kW MW; frequency Hz MHz GHz; length m km; level dBm; level density dBm/Hz; chance /round. The space is
+// optional.
 // On failure returns nothing and sets `why` to a sentence: "a unit is missing (write 5 us or 5 ms)", "unknown unit 'Gps'".
 [[nodiscard]] std::optional<double> parse_quantity(std::string_view text, Dimension dimension, std::string& why);
 

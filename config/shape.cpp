@@ -22,6 +22,14 @@ std::string_view name_of(Dimension dimension) {
       return "power";
     case Dimension::frequency:
       return "frequency";
+    case Dimension::length:
+      return "length";
+    case Dimension::level:
+      return "level";
+    case Dimension::level_density:
+      return "level per Hertz";
+    case Dimension::chance:
+      return "chance";
     case Dimension::compute_rate:
     case Dimension::rate:
       break;

@@ -14,8 +14,8 @@ using config::Shape;
 using Json = nlohmann::ordered_json;
 
 // A number and one of the units, which the space between them is not needed for.
-std::string pattern_of(config::Dimension dimension) {
-  return fmt::format("^\\s*[0-9.][0-9.eE+-]*\\s*({})\\s*$", fmt::join(config::units_of(dimension), "|"));
+std::string pattern_of(const Shape& shape) {
+  return fmt::format("^\\s*{}[0-9.][0-9.eE+-]*\\s*({})\\s*$", shape.low < 0 ? "-?" : "", fmt::join(config::units_of(shape.dimension), "|"));
 }
 
 void add_bounds(const Shape& shape, Json& out) {
@@ -66,7 +66,7 @@ Json json_schema(const Shape& shape) {
     case Shape::Kind::choice:
       return {{"enum", shape.choices}};
     case Shape::Kind::quantity:
-      return {{"type", "string"}, {"pattern", pattern_of(shape.dimension)}};
+      return {{"type", "string"}, {"pattern", pattern_of(shape)}};
     case Shape::Kind::list:
       return {{"type", "array"}, {"items", json_schema(shape.parts.front())}};
     case Shape::Kind::mapping:

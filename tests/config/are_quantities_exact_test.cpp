@@ -8,8 +8,9 @@
 namespace rehearse::config {
 namespace {
 
-constexpr Dimension all_dimensions[] = {Dimension::time, Dimension::bytes, Dimension::bandwidth, Dimension::compute_rate,
-                                        Dimension::rate, Dimension::power, Dimension::frequency};
+constexpr Dimension all_dimensions[] = {Dimension::time,  Dimension::bytes,         Dimension::bandwidth, Dimension::compute_rate,
+                                        Dimension::rate,  Dimension::power,         Dimension::frequency, Dimension::length,
+                                        Dimension::level, Dimension::level_density, Dimension::chance};
 
 double parsed(std::string_view text, Dimension dimension) {
   std::string why;
@@ -43,6 +44,10 @@ TEST(AreQuantitiesExact, every_unit_is_its_definition) {
   EXPECT_EQ(parsed("6 /min", Dimension::rate), 0.1);
   EXPECT_EQ(parsed("0.7 kW", Dimension::power), 700);
   EXPECT_EQ(parsed("1.98 GHz", Dimension::frequency), 1.98e9);
+  EXPECT_EQ(parsed("1.2 km", Dimension::length), 1200.0);
+  EXPECT_EQ(parsed("-174 dBm/Hz", Dimension::level_density), -174.0);
+  EXPECT_EQ(parsed("23 dBm", Dimension::level), 23.0);
+  EXPECT_EQ(parsed("0.02 /round", Dimension::chance), 0.02);
 }
 
 TEST(AreQuantitiesExact, spaces_do_not_matter) {

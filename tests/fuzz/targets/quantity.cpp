@@ -18,8 +18,9 @@ void check_written(double value, Dimension dimension) {
 
 class Quantity final : public Target {
   void read(const std::string& input) const override {
-    for (const auto dimension : {Dimension::time, Dimension::bytes, Dimension::bandwidth, Dimension::compute_rate, Dimension::rate,
-                                 Dimension::power, Dimension::frequency}) {
+    for (const auto dimension :
+         {Dimension::time, Dimension::bytes, Dimension::bandwidth, Dimension::compute_rate, Dimension::rate, Dimension::power,
+          Dimension::frequency, Dimension::length, Dimension::level, Dimension::level_density, Dimension::chance}) {
       std::string why;
       const auto value = config::parse_quantity(input, dimension, why);
       if (!value && why.empty()) throw Nonsense("refused without a reason");
