@@ -50,8 +50,10 @@ sim::Validation run(const Options& options) {
   sim::ValidationOptions how{.simulate = options.simulate, .sets = {}};
   for (const std::string& set : options.sets) how.sets.push_back(parse_set(set));
   ProgressBar bar("validating");
-  sim::Validation validation{.outcomes = sim::run_cases(cases, how, [&](double share) { bar.update(share); }), .summaries = {}};
+  sim::Validation validation{
+      .outcomes = sim::run_cases(cases, how, [&](double share) { bar.update(share); }), .summaries = {}, .verdicts = {}};
   validation.summaries = sim::summarise_errors(validation.outcomes);
+  validation.verdicts = sim::summarise_verdicts(validation.outcomes);
   return validation;
 }
 

@@ -24,14 +24,23 @@ Node models_of(const fs::path& file) {
 Metrics read_measured(const Node& node) {
   std::vector<std::string> known;
   for (const Metric metric : all_metrics()) known.emplace_back(name_of(metric));
+  known.emplace_back("fits");
   node.allow_keys(known);
   Metrics measured;
   for (const Metric metric : all_metrics()) {
     // Larger than any measurement, smaller than what overflows when divided.
     if (const auto value = node.find(name_of(metric))) measured[metric] = value->as_number(1e-12, 1e15);
   }
-  if (measured.empty()) node.fail("a case needs a measurement", "for example measured: {step_s: 13.75}");
+  if (measured.empty() && !node.find("fits")) node.fail("a case needs a measurement", "for example measured: {step_s: 13.75}");
   return measured;
+}
+
+std::optional<bool> read_fits(const Node& node, const Metrics& measured) {
+  const auto said = node.find("fits");
+  if (!said) return measured.contains(Metric::step_s) ? std::optional(true) : std::nullopt;
+  const bool fits = said->as_bool();
+  if (!fits && !measured.empty()) said->fail("a job that ran out of memory has no other measurement", "write measured: {fits: false}");
+  return fits;
 }
 
 MemoryCounter read_counter(const Node& node) {
@@ -41,7 +50,7 @@ MemoryCounter read_counter(const Node& node) {
 }
 
 MeasuredCase read_case(const Node& node, const Node& models) {
-  node.allow_keys({"id", "source", "group", "job", "measured", "memory", "inferred", "notes"});
+  node.allow_keys({"id", "source", "group", "job", "measured", "memory", "inferred", "sweep", "notes"});
   MeasuredCase measured_case;
   measured_case.id = node.at("id").as_string();
   measured_case.source = node.at("source").as_string();
@@ -50,6 +59,8 @@ MeasuredCase read_case(const Node& node, const Node& models) {
   if (!measured_case.job.is_map()) measured_case.job.fail_at_key("job must be a mapping");
   measured_case.models = models;
   measured_case.measured = read_measured(node.at("measured"));
+  measured_case.fits = read_fits(node.at("measured"), measured_case.measured);
+  if (const auto sweep = node.find("sweep")) measured_case.sweep = sweep->as_string();
   if (const auto memory = node.find("memory")) measured_case.memory = read_counter(*memory);
   if (const auto inferred = node.find("inferred")) {
     for (const Node& field : inferred->items()) measured_case.inferred.push_back(field.as_string());

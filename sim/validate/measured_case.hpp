@@ -1,6 +1,7 @@
 // A measured case: a job plus what somebody measured when it ran (docs/validation.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,12 @@ struct MeasuredCase {
   std::string id;
   std::string group;   // for the summary
   std::string source;  // who printed the measurement, and where
+  std::string sweep;   // runs of one name were made to be compared with one another; empty: of none
   config::Node job;
   config::Node models;  // models that the file's cases may name; absent when there is no models.yaml
   Metrics measured;
+  // Whether it ran or ended out of memory: `measured: {fits: ...}`, and true of a case whose step was timed.
+  std::optional<bool> fits;
   MemoryCounter memory = MemoryCounter::allocated;  // what peak_memory_gib counts
   std::vector<std::string> inferred;                // fields of the job that the source does not state
 };

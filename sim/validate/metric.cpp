@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "sim/analytic/predict.hpp"
 #include "sim/memory/allocator_peaks.hpp"
+#include "sim/memory/predicted.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -83,6 +85,15 @@ Metrics predicted_metrics(const Job& job, const Metrics& wanted, MemoryCounter c
   if (wants_passes(wanted)) metrics.merge(pass_metrics(job));
   std::erase_if(metrics, [&](const auto& entry) { return !wanted.contains(entry.first); });
   return metrics;
+}
+
+bool said_to_fit(const Job& job) {
+  constexpr double close = 0.15;  // more than the allocator keeps beyond the tensors in any known training (docs/memory.md)
+  MemoryResult memory = predicted_memory(job);
+  const bool is_close = std::ranges::any_of(
+      memory.ranks, [](const RankMemory& rank) { return std::abs(rank.peak_bytes() / rank.capacity_bytes - 1) < close; });
+  if (is_close) add_allocator(job, {&memory});
+  return memory.fits();
 }
 
 double relative_error(double predicted, double measured) { return predicted / measured - 1; }

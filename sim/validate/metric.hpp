@@ -30,6 +30,9 @@ enum class MemoryCounter { allocated, reserved, nvidia_smi };
 // All of `wanted` that the formulas can say: also the passes of a single stage, which have no step of their own.
 [[nodiscard]] Metrics predicted_metrics(const Job& job, const Metrics& wanted, MemoryCounter counter = MemoryCounter::allocated);
 
+// Whether the job fits, by formula; where that is close, the allocator is run as well (sim/memory/allocator_peaks).
+[[nodiscard]] bool said_to_fit(const Job& job);
+
 // Predicted over measured, minus one.
 [[nodiscard]] double relative_error(double predicted, double measured);
 

@@ -44,6 +44,7 @@ Metrics simulated_metrics(const Job& job, const Metrics& wanted) {
 void run(const MeasuredCase& measured_case, const ValidationOptions& options, Outcome& outcome) {
   const Job job = job_of(measured_case, options);
   outcome.predicted = predicted_metrics(job, measured_case.measured, measured_case.memory);
+  if (measured_case.fits) outcome.said_to_fit = said_to_fit(job);
   refuse_nonsense(outcome.predicted);
   if (options.simulate) outcome.simulated = simulated_metrics(job, measured_case.measured);
 }
@@ -57,6 +58,7 @@ Outcome run_case(const MeasuredCase& measured_case, const ValidationOptions& opt
   outcome.source = measured_case.source;
   outcome.inferred = measured_case.inferred;
   outcome.measured = measured_case.measured;
+  outcome.ran = measured_case.fits;
   try {
     run(measured_case, options, outcome);
   } catch (const config::InputError& error) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,8 @@ struct Outcome {
   std::string id, group, source;
   std::vector<std::string> inferred;
   Metrics measured, predicted, simulated;
-  std::string failed;  // the reason; empty when the case ran
+  std::optional<bool> ran, said_to_fit;  // whether memory sufficed: as measured, and by formula
+  std::string failed;                    // the reason; empty when the case ran
 };
 
 struct ValidationOptions {

@@ -32,6 +32,20 @@ std::vector<std::string> row_of(const Outcome& outcome, Metric metric, bool simu
   return row;
 }
 
+// Only where somebody's job ran out of memory, or ours is said to.
+void print_verdicts(const Validation& validation, bool colour, std::ostream& out) {
+  Table table{.columns = {{"group", Align::left}, {"ran"}, {"out of memory"}, {"false alarms"}, {"missed"}, {"right"}},
+              .bold_header = colour};
+  for (const VerdictSummary& verdict : validation.verdicts) {
+    if (verdict.ran_out + verdict.false_alarms == 0) continue;
+    table.rows.push_back({verdict.group, std::to_string(verdict.ran), std::to_string(verdict.ran_out), std::to_string(verdict.false_alarms),
+                          std::to_string(verdict.missed), percent(verdict.right())});
+  }
+  if (table.rows.empty()) return;
+  fmt::print(out, "\nWhether memory suffices:\n");
+  table.print(out);
+}
+
 }  // namespace
 
 void print_cases(const Validation& validation, bool colour, std::ostream& out) {
@@ -70,6 +84,7 @@ void print_summaries(const Validation& validation, bool colour, std::ostream& ou
                           signed_percent(summary.bias), summary.worst_id});
   }
   table.print(out);
+  print_verdicts(validation, colour, out);
   const auto failed = std::ranges::count_if(validation.outcomes, [](const Outcome& outcome) { return !outcome.failed.empty(); });
   fmt::print(out, "{} cases, {} failed\n", validation.outcomes.size(), failed);
 }

@@ -17,6 +17,8 @@ Json errors_json(const Outcome& outcome, const Metrics& metrics) {
   return json;
 }
 
+Json optional_json(const std::optional<bool>& answer) { return answer ? Json(*answer) : Json(nullptr); }
+
 Json case_json(const Outcome& outcome) {
   Json json{{"id", outcome.id},
             {"group", outcome.group},
@@ -26,6 +28,8 @@ Json case_json(const Outcome& outcome) {
             {"simulated", metrics_json(outcome.simulated)},
             {"error_pct", errors_json(outcome, outcome.predicted)},
             {"simulated_error_pct", errors_json(outcome, outcome.simulated)},
+            {"ran", optional_json(outcome.ran)},
+            {"said_to_fit", optional_json(outcome.said_to_fit)},
             {"failed", nullptr}};
   if (!outcome.failed.empty()) json["failed"] = outcome.failed;
   return json;
@@ -45,12 +49,21 @@ Json summary_json(const ErrorSummary& summary) {
           {"bias_pct", 100 * summary.bias}};
 }
 
+Json verdict_json(const VerdictSummary& verdict) {
+  return {{"group", verdict.group},
+          {"ran", verdict.ran},
+          {"ran_out", verdict.ran_out},
+          {"false_alarms", verdict.false_alarms},
+          {"missed", verdict.missed}};
+}
+
 }  // namespace
 
 Json validation_json(const Validation& validation) {
-  Json json{{"cases", Json::array()}, {"groups", Json::array()}};
+  Json json{{"cases", Json::array()}, {"groups", Json::array()}, {"verdicts", Json::array()}};
   for (const Outcome& outcome : validation.outcomes) json["cases"].push_back(case_json(outcome));
   for (const ErrorSummary& summary : validation.summaries) json["groups"].push_back(summary_json(summary));
+  for (const VerdictSummary& verdict : validation.verdicts) json["verdicts"].push_back(verdict_json(verdict));
   return json;
 }
 

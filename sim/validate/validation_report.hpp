@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/validate/error_summary.hpp"
+#include "sim/validate/verdict_summary.hpp"
 
 namespace rehearse::sim {
 
@@ -14,6 +15,7 @@ using Json = nlohmann::ordered_json;
 struct Validation {
   std::vector<Outcome> outcomes;
   std::vector<ErrorSummary> summaries;
+  std::vector<VerdictSummary> verdicts;
 };
 
 void print_cases(const Validation& validation, bool colour, std::ostream& out);

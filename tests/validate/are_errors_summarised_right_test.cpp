@@ -62,7 +62,9 @@ TEST(Quantile, IsTheNearestRank) {
   EXPECT_EQ(quantile({7}, 0.01), 7);
 }
 
-Json stored(const std::vector<Outcome>& outcomes) { return validation_json({outcomes, summarise_errors(outcomes)}); }
+Json stored(const std::vector<Outcome>& outcomes) {
+  return validation_json({outcomes, summarise_errors(outcomes), summarise_verdicts(outcomes)});
+}
 
 TEST(Changes, NameCasesAndGroupsThatMoved) {
   const Json before = stored(four_cases());

@@ -95,7 +95,13 @@ Section gathered(const Shard& shard) {
 }
 
 // The sequence is exchanged for heads before attention and back after it (Jacobs et al. 2023, DeepSpeed-Ulysses).
-Section exchanged(const Shard& shard) {
+// Key/value heads that are fewer than the ranks are repeated before.
+Section exchanged(const Shard& own) {
+  Shard shard = own;
+  if (own.kv_heads < own.cp) {
+    shard.kv_heads = own.cp;
+    shard.kv_width = own.kv_width / own.kv_heads * own.cp;
+  }
   Shard heads = shard;
   heads.sequence *= shard.cp;
   heads.tokens *= shard.cp;

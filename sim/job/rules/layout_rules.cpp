@@ -154,7 +154,11 @@ Refusal heads_not_shared(std::string_view what, int heads, const Parallel& p) {
 
 const Rule heads_exchanged{"parallel.cp_comm", [](const Workload& w, const System&) { return shares_heads(w.model.heads, w); },
                            [](const Workload& w, const System&) { return heads_not_shared("heads", w.model.heads, w.parallel); }};
-const Rule kv_heads_exchanged{"parallel.cp_comm", [](const Workload& w, const System&) { return shares_heads(w.model.kv_heads, w); },
+// Fewer of them than ranks are repeated.
+bool shares_kv_heads(const Workload& w) {
+  return shares_heads(w.model.kv_heads, w) || w.parallel.cp % on_gpu(w.model.kv_heads, w.parallel) == 0;
+}
+const Rule kv_heads_exchanged{"parallel.cp_comm", [](const Workload& w, const System&) { return shares_kv_heads(w); },
                               [](const Workload& w, const System&) { return heads_not_shared("kv_heads", w.model.kv_heads, w.parallel); }};
 
 // Shards ------------------------------------------------------------------------------------------------------------------------------
