@@ -55,7 +55,7 @@ TEST(OneCollectiveAlone, AnAllToAllGoesAlongRails) {
 }
 
 TEST(OneCollectiveAlone, AMeshIsSevenLinks) {
-  const json direct = collectives_of("ascend-910b --gpus 8 --collective all-gather --size 1GiB").at(0);
+  const json direct = collectives_of("atlas-900-a2 --gpus 8 --collective all-gather --size 1GiB").at(0);
   const json ring = collectives_of("dgx-a100-80g-hdr200 --gpus 8 --collective all-gather --size 1GiB").at(0);
   EXPECT_EQ(direct.at("algorithm"), "direct");
   EXPECT_EQ(ring.at("algorithm"), "ring");

@@ -56,7 +56,7 @@ const std::map<std::string, Facts>& published() {
                                                   {"gb200-nvl72", {"gb200", 4, 900, 1600, 72, 0}},
                                                   {"coreweave-gb200-nvl72", {"gb200", 4, 900, 1600, 72, 0}},
                                                   {"gb300-nvl72", {"gb300", 4, 900, 3200, 72, 0}},
-                                                  {"ascend-910b", {"ascend-910b2", 8, 28, 1600, 8, 0}},  // per direct link
+                                                  {"atlas-900-a2", {"ascend-910b2", 8, 28, 1600, 8, 0}},  // per direct link
                                                   {"ascend-910b-supernode", {"ascend-910b-64g", 8, 196, 1600, 384, 0}},
                                                   {"pcie-box-4", {"a100-pcie-40g", 4, 31.5, 0, 4, 1}}};
   return facts;
