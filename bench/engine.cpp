@@ -30,7 +30,7 @@ double peak_mb() {
   return usage.ru_maxrss / 1024.0;
 }
 
-sim::Job largest_job() { return sim::load_job({"llama3-405b-16k-h100", {}, {}}); }
+sim::Job largest_job() { return sim::load_job({"llama3-405b-16k-1f1b", {}, {}}); }
 
 struct Counts {
   long executions = 0, flows = 0, timers = 0;
@@ -183,7 +183,7 @@ BENCHMARK_CAPTURE(step_against_bare_simgrid, skewed_experts,
     ->ReportAggregatesOnly();
 BENCHMARK_CAPTURE(
     step_against_bare_simgrid, stragglers,
-    {"llama3-405b-16k-h100", {{"gpus", "1024"}, {"parallel.dp", "8"}, {"batch.global", "128"}}, {}, {"gpus 1 % slow 1.1 to 1.5"}})
+    {"llama3-405b-16k-1f1b", {{"gpus", "1024"}, {"parallel.dp", "8"}, {"batch.global", "128"}}, {}, {"gpus 1 % slow 1.1 to 1.5"}})
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond)
     ->Repetitions(3)
