@@ -181,7 +181,7 @@ struct TimelineEvent {
   Phase phase = Phase::compute;
   double start_s = 0, end_s = 0;
   std::int32_t microbatch = -1, chunk = -1, layer = -1;
-  std::int32_t collective = -1;                                         // index into Timeline::collectives, or -1
+  std::int32_t collective = -1;                                         // index into Timeline::collectives (copies too), or -1
   enum class End : std::uint8_t { ended, hung, cut } end = End::ended;  // hung: waits until detection; cut: stopped by the failure
 };
 
@@ -201,13 +201,14 @@ struct TimelineRank {
   double dead_s = -1;  // since when its GPU is dead; < 0: it is not
 };
 
-struct TimelineCollective {  // what Kineto puts into the args of a NCCL kernel
-  std::string name;          // "allreduce", "_allgather_base", "reduce_scatter", "send", "recv"
+struct TimelineCollective {  // what Kineto puts into the args of a NCCL kernel, or of a copy
+  std::string name;          // "allreduce", "_allgather_base", "reduce_scatter", "send", "recv", "Memcpy DtoH (Device -> Pinned)"
   std::string group;         // "tp"
   std::string dtype;         // "BFloat16"
   double bytes = 0;          // In msg size x element size
   int group_size = 0;
   std::vector<int> group_ranks;
+  std::string algorithm = {};  // "ring", "tree", ...: what it was priced with
 };
 
 struct MemorySample {
@@ -217,6 +218,8 @@ struct MemorySample {
 
 struct Timeline {
   std::vector<std::string> streams;  // "compute", "tp", ...
+  std::vector<double> steps_s;       // when each simulated step begins, and when the last one ends
+  double issue_s = 0, launch_s = 0;  // of one kernel on the host: the framework's time, then the driver's
   std::vector<TimelineRank> ranks;
   std::vector<TimelineCollective> collectives;
   std::vector<TimelineEvent> events;  // by start time, then rank, then stream

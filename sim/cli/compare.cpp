@@ -12,6 +12,7 @@
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/number.hpp"
 #include "sim/cli/progress_bar.hpp"
+#include "sim/cli/trace_options.hpp"
 #include "sim/cli/whole_job_options.hpp"
 #include "sim/compare/methods.hpp"
 #include "sim/engine/simulate.hpp"
@@ -38,6 +39,7 @@ sim::FeatureEffects run_features(const sim::Job& job) {
 
 struct CompareOptions {
   std::shared_ptr<JobOptions> job;
+  std::shared_ptr<TraceOptions> traces;
   std::string tolerance, runs = "20";
   bool whole = false, features = false;
 };
@@ -65,6 +67,7 @@ Exit compare_whole(CompareOptions& options) {
 Exit compare(CompareOptions& all) {
   if (all.whole) return compare_whole(all);
   JobOptions& options = *all.job;
+  all.traces->check();
   const std::string& tolerance_text = all.tolerance;
   const double tolerance = tolerance_text.empty() ? INFINITY : parse_percentage("--tolerance", tolerance_text);
   const sim::Job job = options.load();
@@ -77,9 +80,11 @@ Exit compare(CompareOptions& all) {
   sim::FeatureEffects effects;
   if (all.features) effects = run_features(job);
   const sim::Comparison comparison = run_comparison(job);
+  all.traces->write(sim::summary_of(job), comparison.timeline);
   options.deliver(sim::Report(sim::summary_of(job))
                       .own(sim::StepResults{{&comparison.analytic, &comparison.simulated, &comparison.critical}})
                       .add(&comparison.timeline)
+                      .own(all.traces->style())
                       .add(&comparison)
                       .add(all.features ? &effects : nullptr));
   const Exit fits = fit_verdict({&comparison.analytic, &comparison.simulated});
@@ -115,6 +120,7 @@ class Compare final : public Command {
     auto options = std::make_shared<CompareOptions>();
     options->job = JobOptions::declare(app);
     options->job->declare_faults(app);
+    options->traces = TraceOptions::declare(app);
     auto* tolerance = app.add_option("--tolerance", options->tolerance,
                                      "Largest difference, in percent of the analytic step (--whole: in points of ETTR); exit code 1 beyond")
                           ->type_name("PCT");
@@ -132,6 +138,7 @@ class Compare final : public Command {
         ->excludes(features)
         ->excludes(tolerance);
     whole->excludes(features)->excludes("--fault");
+    for (const char* trace : {"--trace-per-rank", "--trace-args"}) app.get_option(trace)->excludes(whole)->excludes("--methods");
     return [options, methods] { return methods->empty() ? compare(*options) : compare_methods(*options->job, *methods); };
   }
 };

@@ -1,5 +1,6 @@
 #include "sim/engine/simulate.hpp"
 
+#include <CLI/App.hpp>
 #include <utility>
 
 #include "sim/cli/collective_options.hpp"
@@ -7,26 +8,32 @@
 #include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/progress_bar.hpp"
+#include "sim/cli/trace_options.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 
 namespace rehearse::cli {
 namespace {
 
-Exit simulate(JobOptions& options) {
+Exit simulate(JobOptions& options, TraceOptions& traces) {
+  traces.check();
   const sim::Job job = options.load();
   warn_of_shortage(job);
+  const bool timeline = options.writes_files() || traces.per_rank();
   sim::Simulation simulation = [&] {
     ProgressBar bar("simulating");
     return sim::simulate(
-        job, [&](double share) { bar.update(share); }, options.writes_files());
+        job, [&](double share) { bar.update(share); }, timeline);
   }();
+  sim::Report report(sim::summary_of(job));
+  report.add(simulation.aftermath || timeline ? &simulation.timeline : nullptr).own(traces.style());
+  traces.write(report.job, simulation.timeline);
   if (simulation.aftermath) {
-    options.deliver(sim::Report(sim::summary_of(job), "failure-").add(&simulation.timeline).add(&*simulation.aftermath));
+    report.family = "failure-";
+    options.deliver(std::move(report.add(&*simulation.aftermath)));
     return Exit::fine;
   }
   sim::add_allocator(job, {&simulation.result.memory});
-  const sim::Timeline* timeline = options.writes_files() ? &simulation.timeline : nullptr;
-  options.deliver(sim::Report(sim::summary_of(job)).own(sim::StepResults{{&simulation.result}}).add(timeline));
+  options.deliver(std::move(report.own(sim::StepResults{{&simulation.result}})));
   return fit_verdict({&simulation.result});
 }
 
@@ -46,6 +53,8 @@ class Simulate final : public Command {
   [[nodiscard]] std::string_view examples() const override {
     return "Examples:\n"
            "  rehearse simulate llama2-70b-128-a100 -o out     then open out/timeline.json in https://ui.perfetto.dev\n"
+           "  rehearse simulate job.yaml --trace-per-rank traces --trace-gzip          a trace for each rank, for tools that compare "
+           "ranks\n"
            "  rehearse simulate job.yaml --set simulation.ranks=all\n"
            "  rehearse simulate job.yaml --set simulation.collectives=step --seed 7\n"
            "  rehearse simulate job.yaml --fault 'gpu 5 slow 1.3'                a straggler\n"
@@ -59,8 +68,13 @@ class Simulate final : public Command {
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto options = JobOptions::declare(app);
     options->declare_faults(app);
+    auto traces = TraceOptions::declare(app);
     auto collective = CollectiveOptions::declare(app);
-    return [options, collective] { return collective->given() ? simulate_collective(*options, *collective) : simulate(*options); };
+    app.get_option("--trace-per-rank")->excludes("--collective");
+    app.get_option("--trace-args")->excludes("--collective");
+    return [options, traces, collective] {
+      return collective->given() ? simulate_collective(*options, *collective) : simulate(*options, *traces);
+    };
   }
 };
 

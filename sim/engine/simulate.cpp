@@ -142,8 +142,8 @@ Simulation each_step(Job job, const std::string& method, bool timeline,
     const std::vector<Execution> run = executed(job, prepared, step);
     results.push_back(summarise(job, prepared.graph, prepared.prices, run, method, step));
     results.back().told_apart = prepared.fold.told_apart;
-    if (timeline && step == 0) all.timeline = make_timeline(job, prepared.graph, run, step);
-    if (timeline && step > 0) append(all.timeline, end_s, make_timeline(job, prepared.graph, run, step));
+    if (timeline && step == 0) all.timeline = make_timeline(job, prepared.graph, prepared.prices, run, step);
+    if (timeline && step > 0) append(all.timeline, end_s, make_timeline(job, prepared.graph, prepared.prices, run, step));
     end_s += *std::ranges::max_element(run.back().end_s);
   }
   all.result = mean_step(whole, std::move(results));
@@ -164,7 +164,7 @@ Simulation of_one_step(const Job& job, const Prepared& prepared, const std::vect
                        bool timeline = true) {
   Simulation all{summarise(job, prepared.graph, prepared.prices, executions, method), {}, {}};
   all.result.told_apart = prepared.fold.told_apart;
-  if (timeline) all.timeline = make_timeline(job, prepared.graph, executions);
+  if (timeline) all.timeline = make_timeline(job, prepared.graph, prepared.prices, executions);
   finish_for(job, all.result);
   return all;
 }
@@ -180,7 +180,7 @@ Simulation simulate(const Job& job, const Progress& progress, bool timeline) {
     FailedStep failed = after_failure(job, prepared.graph, failures, steps.front());
     failed.aftermath.seed = job.system.simulation.seed;
     failed.aftermath.input_hash = input_hash(job);
-    return {{}, make_timeline(job, prepared.graph, failed, failures), failed.aftermath};
+    return {{}, make_timeline(job, prepared.graph, prepared.prices, failed, failures), failed.aftermath};
   }
   Simulation all = of_one_step(job, prepared, steps, "simulated", timeline);
   all.result.solver = solvers.of(job.system.simulation.solver);

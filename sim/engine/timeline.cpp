@@ -17,9 +17,12 @@ using workloads::OpId;
 using workloads::OpKind;
 using workloads::StepGraph;
 
-// PyTorch's names of collectives in Kineto traces.
-std::string_view kineto_name(CollectiveKind kind) {
-  switch (kind) {
+// PyTorch's names of collectives in Kineto traces, and CUPTI's of copies; what the host's processors do for themselves has none.
+std::string_view kineto_name(const workloads::Communication& what) {
+  if (what.group == workloads::GroupKind::to_host) return "Memcpy DtoH (Device -> Pinned)";
+  if (what.group == workloads::GroupKind::from_host) return "Memcpy HtoD (Pinned -> Device)";
+  if (what.group == workloads::GroupKind::host_memory) return "";
+  switch (what.kind) {
     case CollectiveKind::all_reduce:
       return "allreduce";
     case CollectiveKind::all_gather:
@@ -54,7 +57,10 @@ std::string_view torch_name(workloads::DType type) {
 
 class Maker {
  public:
-  Maker(const Job& job, const StepGraph& graph) : job_(job), graph_(graph) {
+  Maker(const Job& job, const StepGraph& graph, const Prices& prices) : job_(job), graph_(graph) {
+    const Software& software = job.system.software;
+    timeline_.issue_s = software.replays_graphs ? 0 : software.issue_s;
+    timeline_.launch_s = software.replays_graphs ? 0 : job.system.gpu.launch_s;
     for (std::size_t s = 0; s < workloads::stream_count; ++s) {
       timeline_.streams.emplace_back(workloads::name_of(static_cast<workloads::Stream>(s)));
     }
@@ -63,15 +69,17 @@ class Maker {
       timeline_.ranks.push_back({rank.rank, rank.stage, rank.multiplicity, rank.rank / per_node, rank.rank % per_node});
     }
     timeline_.names.assign(graph.labels.begin(), graph.labels.end());
-    for (const workloads::Call& call : graph.calls) timeline_.collectives.push_back(collective(call));
+    for (std::size_t i = 0; i < graph.calls.size(); ++i) timeline_.collectives.push_back(collective(graph.calls[i], prices.calls[i]));
   }
 
   Timeline make(const std::vector<Execution>& steps) {
     double offset = 0;
     for (const Execution& step : steps) {
+      timeline_.steps_s.push_back(offset);
       add_step(step, offset);
       offset += *std::ranges::max_element(step.end_s);
     }
+    timeline_.steps_s.push_back(offset);
     sort();
     return std::move(timeline_);
   }
@@ -88,11 +96,18 @@ class Maker {
       }
     }
     if (step.aftermath.detected) timeline_.instants.push_back({"failure detected", living(), step.aftermath.detected_s});
+    timeline_.steps_s = {0, last_end_s()};
     sort();
     return std::move(timeline_);
   }
 
  private:
+  [[nodiscard]] double last_end_s() const {
+    double last_s = 0;
+    for (const TimelineEvent& event : timeline_.events) last_s = std::max(last_s, event.end_s);
+    return last_s;
+  }
+
   [[nodiscard]] std::vector<std::uint32_t> living() const {
     std::vector<std::uint32_t> ranks;
     for (std::uint32_t i = 0; i < timeline_.ranks.size(); ++i) {
@@ -117,15 +132,20 @@ class Maker {
     timeline_.events.push_back(event);
   }
 
-  [[nodiscard]] TimelineCollective collective(const workloads::Call& call) const {
+  [[nodiscard]] TimelineCollective collective(const workloads::Call& call, const CallPrice& price) const {
     const workloads::Group& group = graph_.groups[call.group];
     const bool gradients = call.what.kind == CollectiveKind::reduce_scatter || call.what.kind == CollectiveKind::all_reduce;
     const bool update = call.what.pass == workloads::Pass::update && gradients;
     const workloads::DType type = update ? job_.workload.precision.gradients : job_.workload.precision.weights;
     // What goes in: of an all-gather a rank's own part.
     const double parts = call.what.kind == CollectiveKind::all_gather ? static_cast<double>(group.members.size()) : 1;
-    return {std::string(kineto_name(call.what.kind)), std::string(workloads::name_of(group.kind)), std::string(torch_name(type)),
-            call.what.bytes * call.repeat / parts,    static_cast<int>(group.members.size()),      group.members};
+    return {.name = std::string(kineto_name(call.what)),
+            .group = std::string(workloads::name_of(group.kind)),
+            .dtype = std::string(torch_name(type)),
+            .bytes = call.what.bytes * call.repeat / parts,
+            .group_size = static_cast<int>(group.members.size()),
+            .group_ranks = group.members,
+            .algorithm = price.algorithm};
   }
 
   void add_step(const Execution& step, double offset) {
@@ -144,7 +164,7 @@ class Maker {
       event.microbatch = op.microbatch;
       event.chunk = op.chunk;
       event.layer = op.layer;
-      if (op.kind == OpKind::collective || op.kind == OpKind::p2p) event.collective = static_cast<std::int32_t>(op.item);
+      if (op.kind != OpKind::compute) event.collective = static_cast<std::int32_t>(op.item);
       if (failed_ != nullptr && failed_->hung[id]) event.end = TimelineEvent::End::hung;
       if (failed_ != nullptr && failed_->cut[id]) event.end = TimelineEvent::End::cut;
       timeline_.events.push_back(event);
@@ -189,13 +209,15 @@ class Maker {
 
 }  // namespace
 
-Timeline make_timeline(const Job& job, const StepGraph& graph, const std::vector<Execution>& executions, int step) {
-  Timeline timeline = Maker(job, graph).make(executions);
+Timeline make_timeline(const Job& job, const StepGraph& graph, const Prices& prices, const std::vector<Execution>& executions, int step) {
+  Timeline timeline = Maker(job, graph, prices).make(executions);
   timeline.memory = memory_over_time(job, graph, executions, step);
   return timeline;
 }
 
 void append(Timeline& timeline, double end_s, const Timeline& next) {
+  timeline.steps_s.back() = end_s;
+  for (std::size_t i = 1; i < next.steps_s.size(); ++i) timeline.steps_s.push_back(end_s + next.steps_s[i]);
   const auto events = static_cast<std::uint32_t>(timeline.events.size());
   const auto collectives = static_cast<std::int32_t>(timeline.collectives.size());
   std::unordered_map<std::string_view, std::string_view> stored;
@@ -221,8 +243,9 @@ void append(Timeline& timeline, double end_s, const Timeline& next) {
   }
 }
 
-Timeline make_timeline(const Job& job, const StepGraph& graph, const FailedStep& step, const std::vector<RankFailure>& failures) {
-  return Maker(job, graph).make(step, failures);
+Timeline make_timeline(const Job& job, const StepGraph& graph, const Prices& prices, const FailedStep& step,
+                       const std::vector<RankFailure>& failures) {
+  return Maker(job, graph, prices).make(step, failures);
 }
 
 }  // namespace rehearse::sim

@@ -55,14 +55,6 @@ class NewFolders {
   std::vector<fs::path> missing_;
 };
 
-void write_aside(const fs::path& folder, const Report& report, WholeFiles& files) {
-  for (const std::string& name : ReporterRegistry::names()) {
-    const Reporter& reporter = ReporterRegistry::get(name);
-    if (reporter.file_name().empty() || !reporter.applies(report)) continue;
-    files.write(folder / reporter.file_name(), [&](std::ostream& out) { reporter.write(report, out); });
-  }
-}
-
 }  // namespace
 
 OutputFolder::OutputFolder(std::string path) : path_(std::move(path)) {
@@ -76,11 +68,21 @@ OutputFolder::OutputFolder(std::string path) : path_(std::move(path)) {
 }
 
 std::vector<std::string> OutputFolder::write(const Report& report) const {
+  std::vector<File> files;
+  for (const std::string& name : ReporterRegistry::names()) {
+    const Reporter& reporter = ReporterRegistry::get(name);
+    if (reporter.file_name().empty() || !reporter.applies(report)) continue;
+    files.push_back({std::string(reporter.file_name()), [&](std::ostream& out) { reporter.write(report, out); }});
+  }
+  return write(files);
+}
+
+std::vector<std::string> OutputFolder::write(const std::vector<File>& files) const {
   SignalsHeld signals;
   NewFolders folders(path_);
-  WholeFiles files(signals);
-  write_aside(path_, report, files);
-  std::vector<std::string> paths = files.put_in_place();
+  WholeFiles aside(signals);
+  for (const File& file : files) aside.write(fs::path(path_) / file.name, file.writer);
+  std::vector<std::string> paths = aside.put_in_place();
   if (!paths.empty()) folders.keep();
   return paths;
 }

@@ -1,7 +1,9 @@
 // The folder given by -o. All its files appear together and whole, or none does.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "sim/report/reporter.hpp"
 
@@ -16,6 +18,13 @@ class OutputFolder {
   // end: see WholeFiles. Throws config::InputError when the disk is full or refuses; nothing is left of the new files and folders then.
   // Returns the paths in order of the reporters' names.
   std::vector<std::string> write(const Report& report) const;
+
+  struct File {
+    std::string name;
+    std::function<void(std::ostream&)> writer;
+  };
+  // The same of files that the caller names, one after the other.
+  std::vector<std::string> write(const std::vector<File>& files) const;
 
  private:
   std::string path_;

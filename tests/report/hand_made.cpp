@@ -80,7 +80,12 @@ Timeline hand_made_timeline() {
   made.streams = {"compute", "tp", "pp send", "d2h"};
   made.ranks = {{.rank = 0, .stage = 0, .ranks = 2, .node = 0, .gpu_in_node = 0},
                 {.rank = 2, .stage = 1, .ranks = 1, .node = 1, .gpu_in_node = 0}};
-  made.collectives = {{"_allgather_base", "tp", "BFloat16", 1024, 2, {2, 3}}, {"send", "pp", "BFloat16", 4096, 2, {0, 2}}};
+  made.collectives = {{"_allgather_base", "tp", "BFloat16", 1024, 2, {2, 3}},
+                      {"send", "pp", "BFloat16", 4096, 2, {0, 2}},
+                      {"Memcpy DtoH (Device -> Pinned)", "to_host", "BFloat16", 2e6, 1, {0}}};
+  made.steps_s = {0, 2.5000004e-3};
+  made.issue_s = 6e-6;
+  made.launch_s = 2e-6;
   made.names = {"F0", "attention all-gather", "send F0", "offload \"F0\""};
   made.events = {event(made.names[0], 0, 0, Phase::compute, 0, 1e-3), event(made.names[2], 0, 2, Phase::pp, 1e-3, 1.25e-3),
                  event(made.names[3], 0, 3, Phase::offload, 1e-3, 2e-3), event(made.names[1], 1, 1, Phase::tp, 1.25e-3, 1.5e-3),
@@ -88,6 +93,7 @@ Timeline hand_made_timeline() {
   made.events[0].microbatch = 0;
   made.events[0].layer = 3;
   made.events[1].collective = 1;
+  made.events[2].collective = 2;
   made.events[3].collective = 0;
   made.flows = {{1, 3}};
   return made;

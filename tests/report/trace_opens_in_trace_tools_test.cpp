@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/report/kineto.hpp"
+#include "sim/report/trace_events.hpp"
 #include "tests/report/hand_made.hpp"
 
 namespace rehearse::sim {
@@ -37,7 +38,13 @@ std::string label(const json& trace, const std::string& kind, int pid, int tid) 
 TEST(Trace, TheHeadIsThatOfAKinetoTrace) {
   const json trace = trace_of(hand_made_timeline());
   EXPECT_EQ(trace.at("schemaVersion"), 1);
-  EXPECT_EQ(trace.at("distributedInfo"), json({{"backend", "nccl"}, {"rank", 0}, {"world_size", 4}}));
+  const json& info = trace.at("distributedInfo");
+  EXPECT_EQ(info.at("backend"), "nccl");
+  EXPECT_EQ(info.at("rank"), 0);
+  EXPECT_EQ(info.at("world_size"), 4);
+  EXPECT_EQ(info.at("pg_count"), 2);
+  EXPECT_EQ(info.at("pg_config").at(0),
+            json({{"pg_name", "0"}, {"pg_desc", "tp"}, {"backend_config", "cuda:nccl"}, {"pg_size", 2}, {"ranks", {2, 3}}}));
   EXPECT_EQ(trace.at("deviceProperties").at(0).at("name"), "a100");
   EXPECT_EQ(trace.at("deviceProperties").at(0).at("totalGlobalMem"), 80000000000);
 }
@@ -59,6 +66,7 @@ TEST(Trace, EventsSayWhatTheyAre) {
   EXPECT_EQ(forward.at("tid"), 1);
   EXPECT_EQ(nanoseconds(forward.at("ts")), 0);
   EXPECT_EQ(nanoseconds(forward.at("dur")), 1000000);
+  EXPECT_EQ(forward.at("args").at("device"), 0);
   EXPECT_EQ(forward.at("args").at("phase"), "compute");
   EXPECT_EQ(forward.at("args").at("micro-batch"), 0);
   EXPECT_EQ(forward.at("args").at("layer"), 3);
@@ -81,7 +89,8 @@ TEST(Trace, CollectivesLookLikeNcclKernels) {
   EXPECT_EQ(args.at("Out msg nelems"), 1024);  // from 2 ranks
   EXPECT_EQ(args.at("Group size"), 2);
   EXPECT_EQ(args.at("dtype"), "BFloat16");
-  EXPECT_EQ(args.at("Process Group Name"), "tp");
+  EXPECT_EQ(args.at("Process Group Name"), "0");
+  EXPECT_EQ(args.at("Process Group Description"), "tp");
   EXPECT_EQ(args.at("Process Group Ranks"), "[2, 3]");
   EXPECT_EQ(args.at("stream"), 2);
 }
@@ -89,7 +98,10 @@ TEST(Trace, CollectivesLookLikeNcclKernels) {
 TEST(Trace, CopiesToTheHostAreCopies) {
   const json offload = events_of(trace_of(hand_made_timeline()), "X").at(2);
   EXPECT_EQ(offload.at("cat"), "gpu_memcpy");
-  EXPECT_EQ(offload.at("name"), "offload \"F0\"");
+  EXPECT_EQ(offload.at("name"), "Memcpy DtoH (Device -> Pinned)");
+  EXPECT_EQ(offload.at("args").at("operation"), "offload \"F0\"");
+  EXPECT_EQ(offload.at("args").at("bytes"), 2000000);
+  EXPECT_EQ(offload.at("args").at("memory bandwidth (GB/s)"), 2);  // 2 MB in 1 ms
 }
 
 TEST(Trace, ArrowsComeInPairsInsideTheirSlices) {
@@ -128,12 +140,25 @@ Timeline back_to_back(int count) {
   return timeline;
 }
 
-TEST(Trace, EventsOfATrackTouchButNeverOverlap) {
-  const auto events = events_of(trace_of(back_to_back(1000)), "X");
-  ASSERT_EQ(events.size(), 1000U);
+// Readers add ts and dur as doubles, and some then find 10^-11 of overlap: where the sum is too large the event is a nanosecond shorter.
+TEST(Trace, EventsOfATrackTouchButNeverOverlapAlsoWhenAddedUpAsDoubles) {
+  const auto events = events_of(trace_of(back_to_back(10000)), "X");
+  ASSERT_EQ(events.size(), 10000U);
+  int shortened = 0;
   for (std::size_t i = 1; i < events.size(); ++i) {
-    EXPECT_EQ(nanoseconds(events[i - 1].at("ts")) + nanoseconds(events[i - 1].at("dur")), nanoseconds(events[i].at("ts"))) << i;
+    const json& before = events[i - 1];
+    const long long gap = nanoseconds(events[i].at("ts")) - nanoseconds(before.at("ts")) - nanoseconds(before.at("dur"));
+    EXPECT_TRUE(gap == 0 || gap == 1) << i;
+    shortened += static_cast<int>(gap);
+    EXPECT_LE(before.at("ts").get<double>() + before.at("dur").get<double>(), events[i].at("ts").get<double>()) << i;
   }
+  EXPECT_GT(shortened, 0) << "else this test tests nothing";
+}
+
+TEST(Trace, OperationsHaveNamesAloneWhenAskedFor) {
+  const Timeline timeline = hand_made_timeline();
+  const json trace = json::parse(written("trace", Report(hand_made_job()).add(&timeline).own(TraceStyle{.with_args = false})));
+  for (const json& slice : events_of(trace, "X")) EXPECT_FALSE(slice.contains("args"));
 }
 
 TEST(Trace, IsWholeBeyondTheSizeOfTheWriteBuffer) {
@@ -142,11 +167,18 @@ TEST(Trace, IsWholeBeyondTheSizeOfTheWriteBuffer) {
 }
 
 TEST(Trace, KernelNamesAreThoseOfNccl) {
-  const auto name = [](std::string collective, std::string dtype) {
-    return nccl_kernel_name(
-        {.name = std::move(collective), .group = "dp", .dtype = std::move(dtype), .bytes = 8, .group_size = 2, .group_ranks = {}});
+  const auto name = [](std::string collective, std::string dtype, double bytes = 8, std::string algorithm = "ring") {
+    return kernel_name({.name = std::move(collective),
+                        .group = "dp",
+                        .dtype = std::move(dtype),
+                        .bytes = bytes,
+                        .group_size = 2,
+                        .group_ranks = {},
+                        .algorithm = std::move(algorithm)});
   };
   EXPECT_EQ(name("allreduce", "BFloat16"), "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+  EXPECT_EQ(name("allreduce", "BFloat16", 1e6, "tree"), "ncclDevKernel_AllReduce_Sum_bf16_TREE_SIMPLE(ncclDevKernelArgsStorage<4096ul>)");
+  EXPECT_EQ(name("allreduce", "Float", 8, "nvls"), "ncclDevKernel_AllReduce_Sum_f32_NVLS_SIMPLE(ncclDevKernelArgsStorage<4096ul>)");
   EXPECT_EQ(name("_reduce_scatter_base", "Float"), "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
   EXPECT_EQ(name("broadcast", "Half"), "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
   EXPECT_EQ(name("send", "BFloat16"), "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)");
@@ -158,7 +190,7 @@ TEST(Trace, LongGroupsAreCutAfterThirtyRanksAsKinetoDoes) {
   std::iota(ranks.begin(), ranks.end(), 0);
   const TimelineCollective collective{
       .name = "allreduce", .group = "dp", .dtype = "Float", .bytes = 40, .group_size = 31, .group_ranks = ranks};
-  const json args = json::parse(fmt::format("{{{}}}", nccl_args(collective)));
+  const json args = json::parse(fmt::format("{{{}}}", kernel_args(collective, 0)));
   EXPECT_TRUE(args.at("Process Group Ranks").get<std::string>().ends_with(", 28, 29, ...]"));
   EXPECT_EQ(args.at("In msg nelems"), 10);
   EXPECT_EQ(args.at("Out msg nelems"), 10);

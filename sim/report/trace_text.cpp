@@ -1,0 +1,53 @@
+#include "sim/report/trace_text.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t flush_bytes = 1 << 20;
+
+double as_microseconds(long long ns) { return static_cast<double>(ns) / 1000; }  // the double nearest to the text, as a reader gets it
+
+}  // namespace
+
+long long nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+TraceSpan trace_span(long long start_ns, long long end_ns) {
+  TraceSpan span{start_ns, end_ns - start_ns};
+  if (span.duration_ns > 0 && as_microseconds(start_ns) + as_microseconds(span.duration_ns) > as_microseconds(end_ns)) --span.duration_ns;
+  return span;
+}
+
+std::string json_text(std::string_view text) {
+  return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+TraceText& TraceText::microseconds(long long ns) {
+  *this << ns / 1000;
+  const auto rest = static_cast<int>(ns % 1000);
+  const char decimals[] = {'.', static_cast<char>('0' + rest / 100), static_cast<char>('0' + rest / 10 % 10),
+                           static_cast<char>('0' + rest % 10)};
+  buffer_.append(decimals, sizeof decimals);
+  return *this;
+}
+
+TraceText& TraceText::next_event() {
+  if (buffer_.size() > flush_bytes) flush();
+  buffer_.append(first_ ? "\n" : ",\n");
+  first_ = false;
+  return *this;
+}
+
+void TraceText::label(std::string_view kind, int pid, int tid, std::string_view key, std::string_view value) {
+  next_event().append(R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"{}":{}}}}})", kind, pid, tid, key, value);
+}
+
+void TraceText::flush() {
+  out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  buffer_.clear();
+}
+
+}  // namespace rehearse::sim
