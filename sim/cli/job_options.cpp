@@ -74,6 +74,10 @@ void JobOptions::declare_faults(CLI::App& app) {
 }
 
 sim::Job JobOptions::load(const std::vector<std::pair<std::string, std::string>>& more) {
+  return sim::tuned(sim::load_job(job_request(more)));
+}
+
+sim::JobRequest JobOptions::job_request(const std::vector<std::pair<std::string, std::string>>& more) {
   if (!output_.empty()) folder_.emplace(output_);
   sim::JobRequest request{.path = path_, .sets = {}, .seed = {}, .faults = faults_};
   for (const std::string& text : sets_) request.sets.push_back(parse_set(text));
@@ -81,7 +85,7 @@ sim::Job JobOptions::load(const std::vector<std::pair<std::string, std::string>>
   if (!scenario_.empty()) request.sets.emplace_back("faults", config::yaml_text(scenario_));
   if (!scenario_.empty() || !scenario_at_.empty()) request.faults.push_back("scenario at " + (scenario_at_.empty() ? "0 s" : scenario_at_));
   if (!seed_.empty()) request.seed = parse_seed(seed_);
-  return sim::tuned(sim::load_job(request));
+  return request;
 }
 
 bool JobOptions::names_cluster() const {

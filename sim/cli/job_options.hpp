@@ -34,6 +34,9 @@ class JobOptions {
   // `more` comes after the --set options.
   [[nodiscard]] sim::Job load(const std::vector<std::pair<std::string, std::string>>& more = {});
 
+  // The same document not yet read, for commands that fill in its plan.
+  [[nodiscard]] sim::JobRequest job_request(const std::vector<std::pair<std::string, std::string>>& more = {});
+
   [[nodiscard]] const std::string& folder() const { return output_; }  // of -o; "": not given
   // Whether JOB is a cluster (ready-made, or a file of one) instead of a job.
   [[nodiscard]] bool names_cluster() const;

@@ -21,11 +21,13 @@ ProgressBar::~ProgressBar() {
   if (drawn_percent_ >= 0) std::fputs("\r\033[K", stderr);
 }
 
-void ProgressBar::update(double share) {
+void ProgressBar::update(double share, const std::string& note) {
   const int percent = static_cast<int>(100 * std::clamp(share, 0.0, 1.0));
-  if (!visible_ || percent == drawn_percent_) return;
+  if (!visible_ || (percent == drawn_percent_ && note == drawn_note_)) return;
   drawn_percent_ = percent;
-  fmt::print(stderr, "\r{} [{:<{}}] {:3} %", what_, std::string(static_cast<std::size_t>(width * percent / 100), '='), width, percent);
+  drawn_note_ = note;
+  fmt::print(stderr, "\r{} [{:<{}}] {:3} %{}\033[K", what_, std::string(static_cast<std::size_t>(width * percent / 100), '='), width,
+             percent, note);
   std::fflush(stderr);
 }
 

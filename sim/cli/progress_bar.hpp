@@ -11,12 +11,13 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
   ~ProgressBar();
-  void update(double share);  // 0..1
+  void update(double share, const std::string& note = "");  // 0..1, and what else there is to say
 
  private:
   std::string what_;
   bool visible_;
   int drawn_percent_ = -1;
+  std::string drawn_note_;
 };
 
 }  // namespace rehearse::cli

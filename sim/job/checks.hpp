@@ -6,6 +6,8 @@
 
 namespace rehearse::sim {
 
+// Fills in job.system.gpus from the layout and the cluster where it is left out.
+void settle_gpu_count(const config::Node& node, Job& job);
 // Fills in job.system.gpus and parallel.dp from one another, the layout and the cluster.
 void settle_gpus(const config::Node& node, Job& job);
 // Refuses by the first rule that does not hold (sim/job/rules).

@@ -10,6 +10,7 @@
 #include "sim/job/job_document.hpp"
 #include "sim/job/job_keys.hpp"
 #include "sim/job/limits.hpp"
+#include "sim/job/open_job.hpp"
 #include "sim/job/override.hpp"
 #include "sim/job/refusal.hpp"
 #include "sim/job/simulation_keys.hpp"
@@ -32,9 +33,6 @@ void check(const Node& node, Job& job) {
   settle_gpus(node, job);
   workloads::Optimizer& optimizer = job.workload.optimizer;
   if (optimizer.shard_group == 0) optimizer.shard_group = workloads::replica_sync(job.workload).ranks;
-  if (node.find("moe") && !job.workload.model.moe) {
-    refuse(node, "moe", fmt::format("moe is for models with experts, and model '{}' has none", job.workload.model.name));
-  }
   check_rules(node, job.workload, job.system);
   check_counts(node, job.workload, job.system.simulation.steps);
 }
@@ -59,12 +57,25 @@ void read_whole_job(Job& job) {
   job.whole.faults = FaultScenario::read(*faults, context);
 }
 
+void check_experts(const Job& job) {
+  if (!job.given.find("moe") || job.workload.model.moe) return;
+  refuse(job.given, "moe", fmt::format("moe is for models with experts, and model '{}' has none", job.workload.model.name));
+}
+
+// Whether the parts of the plan go together is asked, or left open.
+enum class Plan { settled, open };
+
 // All that follows from what was read, checked.
-Job finished(JobDocument document) {
+Job finished(JobDocument document, Plan plan = Plan::settled) {
   Job& job = document.job;
   job.workload.experts.layer_chunks.clear();  // tuned once the job is read
   take_habits(job);
-  check(job.given, job);
+  check_experts(job);
+  if (plan == Plan::settled) {
+    check(job.given, job);
+  } else {
+    settle_gpu_count(job.given, job);
+  }
   read_whole_job(job);
   read_step_faults(job.given, job);
   job.parts = std::make_shared<const JobParts>(document.parts);
@@ -103,13 +114,21 @@ int Job::distinct_steps() const {
   return workload.model.moe && !workloads::RoutingRegistry::get(workload.experts.routing).even() ? system.simulation.steps : 1;
 }
 
-Job read_job(Node node, const std::string& name, const Node& models) {
+namespace {
+
+JobDocument read_document(Node node, const std::string& name, const Node& models) {
   JobDocument document{.models = models};
   document.job.name = name;
   document.job.given = std::move(node);
   job_keys().read(document.job.given, document);
-  return finished(std::move(document));
+  return document;
 }
+
+}  // namespace
+
+Job read_job(Node node, const std::string& name, const Node& models) { return finished(read_document(std::move(node), name, models)); }
+
+Job read_open_job(Node node, const std::string& name) { return finished(read_document(std::move(node), name, {}), Plan::open); }
 
 Job with_settings(const Job& job, const Settings& settings) {
   JobDocument document{.job = job, .parts = *job.parts};
@@ -121,13 +140,17 @@ Job with_settings(const Job& job, const Settings& settings) {
   return finished(std::move(document));
 }
 
-Job load_job(const JobRequest& request) {
+Node given_document(const JobRequest& request) {
   Node node = load_document(request.path);
   for (const auto& [key, value] : request.sets) set_in_job(node, key, value);
   if (request.seed) set_seed(node, *request.seed);
   add_faults(node, request.faults);
-  return read_job(node, std::filesystem::path(request.path).stem().string());
+  return node;
 }
+
+std::string name_of(const JobRequest& request) { return std::filesystem::path(request.path).stem().string(); }
+
+Job load_job(const JobRequest& request) { return read_job(given_document(request), name_of(request)); }
 
 std::string input_hash(const Job& job) { return job.resolved.hash(); }
 

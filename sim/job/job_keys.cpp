@@ -5,6 +5,7 @@
 #include "sim/job/limits.hpp"
 #include "sim/job/names.hpp"
 #include "sim/job/simulation_keys.hpp"
+#include "sim/job/tune_keys.hpp"
 #include "sim/job/whole_job_keys.hpp"
 #include "sim/job/workload_keys.hpp"
 #include "workloads/schedule.hpp"
@@ -195,6 +196,13 @@ const Keys<JobDocument>& job_keys() {
       K(
           "faults", faults_shape(), [](const Node&, JobDocument&) {}, [](const JobDocument& d) { return d.job.whole.faults.resolved(); },
           "Of the whole job: a scenario, a file or a mapping of sources (fault-format.md)."),
+      K(
+          "tune", tune_keys().shape(),
+          [](const Node& node, JobDocument&) {
+            TuneSpec spec;
+            tune_keys().read(node, spec);
+          },
+          [](const JobDocument&) { return Node(); }, "What `rehearse tune` searches (tuning.md); no part of the job itself."),
   };
   return keys;
 }

@@ -59,7 +59,7 @@ int derived_dp(const Node& node, const workloads::Parallel& parallel, int gpus) 
 
 }  // namespace
 
-void settle_gpus(const Node& node, Job& job) {
+void settle_gpu_count(const Node& node, Job& job) {
   const auto given = node.find("gpus");
   if (!given) job.system.gpus = default_gpus(node, job);
   const int most = job.system.cluster.max_gpus();
@@ -67,6 +67,10 @@ void settle_gpus(const Node& node, Job& job) {
     refuse(node, given ? "gpus" : "parallel",
            fmt::format("gpus ({}) is more than cluster '{}' has ({})", job.system.gpus, job.system.cluster.name, most));
   }
+}
+
+void settle_gpus(const Node& node, Job& job) {
+  settle_gpu_count(node, job);
   workloads::Parallel& parallel = job.workload.parallel;
   if (parallel.dp == 0) {
     parallel.dp = derived_dp(node, parallel, job.system.gpus);

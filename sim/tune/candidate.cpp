@@ -1,0 +1,82 @@
+#include "sim/tune/candidate.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace rehearse::sim {
+namespace {
+
+// By all goals from the first on: what dominates a plan stands before it.
+struct InFront {
+  std::size_t goals;
+  bool operator()(const Candidate& one, const Candidate& other) const;
+};
+
+// The order of equally good plans.
+bool decides(const Candidate& one, const Candidate& other) {
+  if (one.layout[0] != other.layout[0]) return one.layout[0] < other.layout[0];
+  const double peak = rounded(one.peak_bytes), other_peak = rounded(other.peak_bytes);
+  if (peak != other_peak) return peak < other_peak;
+  if (one.layout != other.layout) return one.layout < other.layout;
+  return one.point < other.point;
+}
+
+bool InFront::operator()(const Candidate& one, const Candidate& other) const {
+  for (std::size_t i = 0; i < goals; ++i) {
+    const double value = rounded(one.goals[i]), other_value = rounded(other.goals[i]);
+    if (value != other_value) return value < other_value;
+  }
+  return decides(one, other);
+}
+
+}  // namespace
+
+std::array<int, 7> layout_of(const workloads::Workload& workload, int gpus) {
+  const workloads::Parallel& p = workload.parallel;
+  return {gpus, p.tp, p.cp, p.pp, p.vpp, p.ep, -workload.batch.micro};
+}
+
+bool better(const Candidate& one, const Candidate& other) {
+  const double value = rounded(one.goals[0]), other_value = rounded(other.goals[0]);
+  return value != other_value ? value < other_value : decides(one, other);
+}
+
+bool dominates(const Candidate& one, const Candidate& other, std::size_t goals) {
+  bool less = false;
+  for (std::size_t i = 0; i < goals; ++i) {
+    const double value = rounded(one.goals[i]), other_value = rounded(other.goals[i]);
+    if (value > other_value) return false;
+    less = less || value < other_value;
+  }
+  return less || decides(one, other);
+}
+
+void BestList::add(const Candidate& candidate) {
+  if (all_.size() == most_ && !better(candidate, all_.back())) return;
+  all_.insert(std::upper_bound(all_.begin(), all_.end(), candidate, better), candidate);
+  if (all_.size() > most_) all_.pop_back();
+}
+
+double BestList::worst() const { return all_.size() < most_ ? std::numeric_limits<double>::infinity() : all_.back().goals[0]; }
+
+void Front::add(const Candidate& candidate) {
+  const auto place = std::upper_bound(all_.begin(), all_.end(), candidate, InFront{goals_});
+  if (std::any_of(all_.begin(), place, [&](const Candidate& one) { return dominates(one, candidate, goals_); })) return;
+  const auto at = all_.insert(place, candidate);
+  all_.erase(std::remove_if(at + 1, all_.end(), [&](const Candidate& one) { return dominates(candidate, one, goals_); }), all_.end());
+}
+
+bool beats(const Candidate& one, const GoalArray& values, std::size_t goals) {
+  bool less = false;
+  for (std::size_t i = 0; i < goals; ++i) {
+    if (rounded(one.goals[i]) > rounded(values[i])) return false;
+    less = less || rounded(one.goals[i]) < rounded(values[i]);
+  }
+  return less;
+}
+
+bool Front::beats(const GoalArray& values) const {
+  return std::ranges::any_of(all_, [&](const Candidate& one) { return sim::beats(one, values, goals_); });
+}
+
+}  // namespace rehearse::sim

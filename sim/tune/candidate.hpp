@@ -1,0 +1,62 @@
+// A plan that was evaluated, and when one is better than another.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/tune/goal_values.hpp"
+#include "workloads/plan.hpp"
+
+namespace rehearse::sim {
+
+struct Candidate {
+  std::uint64_t point = 0;
+  GoalArray goals{};
+  double step_s = 0, peak_bytes = 0;
+  double lacks_bytes = 0;  // of a GPU's memory; 0 of a plan that fits, and where only the host's memory is too small
+  // What decides between plans that are equally good, all to be small: GPUs, tp, cp, pp, vpp, ep, and the negative micro-batch.
+  std::array<int, 7> layout{};
+  int dp = 1;
+};
+
+[[nodiscard]] std::array<int, 7> layout_of(const workloads::Workload& workload, int gpus);
+
+// The smaller first goal; of equals (rounded()) fewer GPUs, the smaller peak, then the layout, then the order of the space. Total.
+[[nodiscard]] bool better(const Candidate& one, const Candidate& other);
+
+// No worse in any of the first `goals` goals and better in one, or equal in all and better() by what decides then.
+[[nodiscard]] bool dominates(const Candidate& one, const Candidate& other, std::size_t goals);
+
+// Better in one goal than whatever is no better than these values, and no worse in the others.
+[[nodiscard]] bool beats(const Candidate& one, const GoalArray& values, std::size_t goals);
+
+// The best so many, best first.
+class BestList {
+ public:
+  explicit BestList(std::size_t most) : most_(most) {}
+  void add(const Candidate& candidate);
+  [[nodiscard]] const std::vector<Candidate>& all() const { return all_; }
+  // What a plan must not exceed in the first goal to be among them; infinite while there is room.
+  [[nodiscard]] double worst() const;
+
+ private:
+  std::size_t most_;
+  std::vector<Candidate> all_;
+};
+
+// Plans that no other dominates: by the first goal from the best on, then by the others.
+class Front {
+ public:
+  explicit Front(std::size_t goals) : goals_(goals) {}
+  void add(const Candidate& candidate);
+  // Whether one of it does.
+  [[nodiscard]] bool beats(const GoalArray& values) const;
+  [[nodiscard]] const std::vector<Candidate>& all() const { return all_; }
+
+ private:
+  std::size_t goals_;
+  std::vector<Candidate> all_;
+};
+
+}  // namespace rehearse::sim

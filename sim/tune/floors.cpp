@@ -1,0 +1,203 @@
+#include "sim/tune/floors.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/cost/gpu.hpp"
+#include "sim/memory/framework.hpp"
+#include "workloads/expert_layer.hpp"
+#include "workloads/routing.hpp"
+#include "workloads/segments.hpp"
+#include "workloads/stage_program.hpp"
+#include "workloads/unit_memory.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Segment;
+using workloads::Workload;
+
+// Computation of a unit's passes, as UnitPricer has it, with every call, and every wait for the host, at nothing.
+class Computation {
+ public:
+  Computation(const System& system, const Workload& workload) : system_(system), workload_(workload) {
+    const bool even = workload.model.moe && workloads::RoutingRegistry::get(workload.experts.routing).even();
+    if (even && workload.experts.layer_chunks.empty()) experts_.emplace(workload);
+  }
+
+  [[nodiscard]] double of(const workloads::UnitProgram& program) const {
+    const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
+    const double backward = split ? of(program.backward_input) + of(program.backward_weight) : of(program.backward);
+    return of(program.forward) + of(program.recompute) + backward;
+  }
+
+ private:
+  [[nodiscard]] double of(const workloads::Operator& op) const { return operator_seconds(system_.gpu, system_.software, op); }
+  [[nodiscard]] double of(const std::vector<workloads::Operator>& operators) const {
+    double sum = 0;
+    for (const workloads::Operator& op : operators) sum += of(op);
+    return sum;
+  }
+  [[nodiscard]] double of(const std::vector<Segment>& segments) const {
+    double sum = 0;
+    for (const Segment& segment : segments) sum += of(segment);
+    return sum;
+  }
+  [[nodiscard]] double of(const Segment& segment) const {
+    if (const auto* compute = std::get_if<workloads::ComputeSegment>(&segment)) return of(compute->operators);
+    if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) return split->splits * of(split->product);
+    if (const auto* beside = std::get_if<workloads::BesideSegment>(&segment)) return of(beside->product);
+    if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) return workload_.parallel.cp * of(ring->ring.step);
+    const auto* expert = std::get_if<workloads::ExpertSegment>(&segment);
+    if (expert == nullptr || !experts_) return 0;
+    const workloads::ExpertChunk& chunk = experts_->chunk(expert->experts, 0, first_layer(), 0);
+    return chunk.chunks * (of(chunk.recompute) + of(chunk.work));
+  }
+  // With experts; all are alike.
+  [[nodiscard]] int first_layer() const { return workload_.model.moe->first_dense; }
+
+  const System& system_;
+  const Workload& workload_;
+  std::optional<workloads::ExpertLayer> experts_;
+};
+
+// Whether two plans have the same units.
+bool same_units(const Workload& a, const Workload& b) {
+  const auto numbers = [](const Workload& w) {
+    const workloads::Parallel& p = w.parallel;
+    const workloads::ExpertPlan& e = w.experts;
+    return std::tuple(p.tp, p.cp, p.ep, p.etp, p.sp, p.cp_comm, w.batch.micro, w.batch.sequence, w.attention, w.recompute.kind,
+                      w.overlap.tp, w.overlap.tp_splits, w.overlap.ep, w.offload_activations, e.dispatcher, e.chunks, e.chunk_recompute,
+                      e.nodes_per_token, e.capacity_factor);
+  };
+  return numbers(a) == numbers(b) && a.recompute.modules == b.recompute.modules && a.experts.layer_chunks == b.experts.layer_chunks &&
+         workloads::ends_meet(a) == workloads::ends_meet(b) &&
+         (a.schedule == b.schedule ||
+          workloads::ScheduleRegistry::get(a.schedule).splits_backward() == workloads::ScheduleRegistry::get(b.schedule).splits_backward());
+}
+
+std::uint64_t hash_of(const Workload& w) {
+  constexpr std::uint64_t prime = 0x100000001b3;  // FNV-1a
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const int value : {w.parallel.tp, w.parallel.cp, w.parallel.ep, w.parallel.etp, w.batch.micro, w.batch.sequence,
+                          static_cast<int>(w.recompute.kind), static_cast<int>(w.overlap.tp), w.experts.chunks}) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * prime;
+  }
+  return hash;
+}
+
+}  // namespace
+
+const Floors::Units& Floors::units(const Workload& workload) {
+  std::vector<std::unique_ptr<Units>>& alike = units_[hash_of(workload)];
+  for (const std::unique_ptr<Units>& one : alike) {
+    if (same_units(one->of, workload)) return *one;
+  }
+  Units& made = *alike.emplace_back(std::make_unique<Units>());
+  made.of = workload;
+  made.placeholders = workloads::placeholder_bytes(workload, base_.system.software.memory.habits);
+  const Computation computation(base_.system, made.of);
+  const workloads::Cutter cutter(made.of, workloads::Granularity::layer);
+  const auto put = [&](Part part, const workloads::BlockProgram& block) {
+    made.parts[part] = {computation.of(cutter.unit(block)), block.parameters, block.expert_parameters};
+  };
+  using workloads::LayerKind;
+  const workloads::Model& model = workload.model;
+  if (!model.moe || model.moe->first_dense > 0 || model.moe->every > 1) {
+    put(dense, workloads::layer_program(made.of, false));
+    put(dense_again, workloads::layer_program(made.of, true));
+  }
+  if (model.moe) {
+    put(with_experts, workloads::layer_program(made.of, false, LayerKind::experts));
+    put(experts_again, workloads::layer_program(made.of, true, LayerKind::experts));
+  }
+  if (model.vocab > 0) {
+    put(embedding, workloads::embedding_program(made.of));
+    put(head, workloads::head_program(made.of));
+  }
+  if (model.vocab > 0 && model.mtp > 0) {
+    put(prediction, workloads::prediction_program(made.of, false, false));
+    put(prediction_again, workloads::prediction_program(made.of, true, false));
+  }
+  return made;
+}
+
+const std::vector<Floors::StageCounts>& Floors::stages(const Workload& workload) {
+  const workloads::Parallel& p = workload.parallel;
+  const bool full = workload.recompute.kind == workloads::RecomputeKind::full;
+  const int full_layers = !full                                ? 0
+                          : workload.recompute.full_layers < 0 ? workload.model.layers + workload.model.mtp
+                                                               : workload.recompute.full_layers;
+  const auto [it, added] =
+      stages_.try_emplace(Shape{&workloads::ScheduleRegistry::get(workload.schedule), p.pp, p.vpp, full_layers, p.layers_per_stage});
+  if (!added) return it->second;
+  const workloads::Model& model = workload.model;
+  for (const std::vector<workloads::Chunk>& chunks : workloads::split_layers(workload)) {
+    StageCounts& stage = it->second.emplace_back();
+    int again = full_layers;
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      const workloads::Chunk& chunk = chunks[c];
+      const auto add = [&](Part part, int count) {
+        stage.all[part] += count;
+        if (c == 0) stage.first_chunk[part] += count;
+      };
+      for (int layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
+        const bool experts = model.has_experts(layer);
+        if (again-- > 0) {
+          add(experts ? experts_again : dense_again, 1);
+        } else {
+          add(experts ? with_experts : dense, 1);
+        }
+      }
+      if (chunk.embedding && model.vocab > 0) add(embedding, 1);
+      if (!chunk.head || model.vocab == 0) continue;
+      add(head, 1);
+      for (int k = 0; k < model.mtp; ++k) add(again-- > 0 ? prediction_again : prediction, 1);
+    }
+  }
+  return it->second;
+}
+
+double Floors::step_s(const Workload& workload) {
+  const Units& of_units = units(workload);
+  const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(workload.schedule);
+  const auto seconds = [&](const Counts& counts) {
+    double sum = 0;
+    for (std::size_t i = 0; i < part_count; ++i) sum += counts[i] * of_units.parts[i].seconds;
+    return sum;
+  };
+  const bool in_line = !schedule.splits_backward() && !schedule.mirrors();
+  const double microbatches = workload.microbatches() / (schedule.mirrors() ? 2 : 1);  // through each chunk
+  double longest = 0, before = 0;
+  for (const StageCounts& stage : stages(workload)) {
+    longest = std::max(longest, (in_line ? before : 0) + microbatches * seconds(stage.all));
+    before += seconds(stage.first_chunk);
+  }
+  return longest;
+}
+
+Floors::Bytes Floors::bytes(const Workload& workload) {
+  const Units& of_units = units(workload);
+  const MemoryOverhead& overhead = base_.system.software.memory;
+  const workloads::ReplicaSync sync = workloads::replica_sync(workload);
+  Bytes most;
+  const Counts* last = nullptr;
+  for (const StageCounts& stage : stages(workload)) {
+    if (last != nullptr && *last == stage.all) continue;
+    last = &stage.all;
+    double all = 0, experts = 0;
+    for (std::size_t i = 0; i < part_count; ++i) {
+      all += stage.all[i] * of_units.parts[i].all;
+      experts += stage.all[i] * of_units.parts[i].experts;
+    }
+    RankMemory memory;
+    memory.at_peak = held_all_the_time(overhead, workload.parallel,
+                                       workloads::static_memory(workload, overhead.habits, sync, of_units.placeholders, all, experts));
+    add_cache(overhead, memory);
+    most.peak = std::max(most.peak, memory.peak_bytes());
+    most.needed = std::max(most.needed, memory.needed_bytes());
+  }
+  return most;
+}
+
+}  // namespace rehearse::sim

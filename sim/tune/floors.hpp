@@ -1,0 +1,64 @@
+// What a plan takes and needs at least, without its communication priced or its pipeline walked: a search leaves out what cannot be among
+// the best. Both floors assume only that no operator, copy or exchange takes negative time or memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/job/job.hpp"
+#include "sim/result.hpp"
+#include "workloads/schedule.hpp"
+
+namespace rehearse::sim {
+
+// Of the plans of one job, for one thread. Remembers what units compute and how layers are split.
+class Floors {
+ public:
+  explicit Floors(const Job& base) : base_(base) {}
+
+  // A stage computes its units one after another, for every micro-batch: (7)-(12) without communication. Where a schedule does not split
+  // its backwards, the first forward on stage j comes after one on every stage before it, and its last backward before one on each:
+  //   max over j of [sum over i < j of (f_i + b_i), their first chunks'] + m (f_j + b_j).
+  // Experts that get uneven tokens count nothing.
+  [[nodiscard]] double step_s(const workloads::Workload& workload);
+
+  // Equations (4), (25): weights, gradients and optimizer states after sharding and what the stack holds, of the fullest stage; activations
+  // come on top. `needed`: with what the allocator cannot give back.
+  struct Bytes {
+    double peak = 0, needed = 0;
+  };
+  [[nodiscard]] Bytes bytes(const workloads::Workload& workload);
+
+ private:
+  // Layers without and with experts, both as they are and recomputed in full, the model's ends, and MTP modules likewise.
+  enum Part { dense, with_experts, dense_again, experts_again, embedding, head, prediction, prediction_again, part_count };
+  struct UnitFloor {
+    double seconds = 0;           // forward, recomputation and backward, of computation alone
+    double all = 0, experts = 0;  // parameters
+  };
+  struct Units {
+    workloads::Workload of;
+    double placeholders = 0;
+    std::array<UnitFloor, part_count> parts;
+  };
+  using Counts = std::array<int, part_count>;
+  struct StageCounts {
+    Counts all{}, first_chunk{};
+  };
+  using Shape =
+      std::tuple<const workloads::Schedule*, int, int, int, std::vector<int>>;  // schedule, pp, vpp, full_layers, layers_per_stage
+
+  [[nodiscard]] const Units& units(const workloads::Workload& workload);
+  [[nodiscard]] const std::vector<StageCounts>& stages(const workloads::Workload& workload);
+
+  const Job& base_;
+  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Units>>> units_;  // never walked through
+  std::map<Shape, std::vector<StageCounts>> stages_;
+};
+
+}  // namespace rehearse::sim

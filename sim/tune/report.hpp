@@ -1,0 +1,71 @@
+// What `tune` found out, for the reporters.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/result.hpp"
+#include "sim/tune/found.hpp"
+#include "sim/tune/search.hpp"
+
+namespace rehearse::sim {
+
+struct TunedPlan {
+  Candidate candidate;
+  Settings settings;  // what --set has to set to get it
+  std::string text;   // in short: "tp 8 pp 4 dp 32 b 1 selective zero1"
+  // Of the best plans alone.
+  std::optional<StepResult> predicted;
+  std::optional<double> simulated_s;  // the step
+  double interval_steps = 0;          // K* of (44), where the training has a length; else 0
+  std::string held_back;              // what its step is not spent computing on, the largest parts: "bubble 12 %, tp 6 %"
+};
+
+struct RefusedPoints {
+  std::string key;
+  std::uint64_t points = 0;
+  std::string example;  // what is said of the first of them
+};
+
+// How good the best plan is that has a value of a key. Without a goal: it is more than a quarter worse than the best plan, or none fits.
+struct ValueOfKey {
+  std::string value;
+  std::optional<double> goal;
+};
+struct Sensitivity {
+  std::string key;
+  std::vector<ValueOfKey> values;
+};
+
+struct TuneReport {
+  std::string hash;  // of the job, the space and what is searched for
+  std::vector<Goal> goals;
+  std::vector<Axis> axes;
+  double memory_share = 1, within = 0;
+  bool exhaustive = false;
+  std::uint64_t points = 0, decided = 0;  // fewer where the search was ended
+  std::uint64_t evaluated = 0, unfit = 0;
+  std::array<std::uint64_t, cut_count> cut{};
+  std::vector<RefusedPoints> refused;
+  std::vector<TunedPlan> best, front;  // front: of several goals
+  std::optional<TunedPlan> nearest;    // where none fits
+  std::vector<Sensitivity> sensitivity;
+  std::vector<std::string> order_changes;  // where the simulation puts the best plans in another order: why
+  std::string best_yaml;                   // the best plan as a job
+};
+
+// What is the same of every part of one search, as 16 hex digits.
+[[nodiscard]] std::string search_hash(const Space& space, const TuneSpec& spec, const Search& search);
+
+// Reads the jobs of the best plans and predicts them. `job`: becomes the best plan's, where there is one, or the nearest's.
+[[nodiscard]] TuneReport report_of(const Space& space, const TuneSpec& spec, const Search& search, const Found& found,
+                                   std::optional<Job>& job);
+
+// Simulates the best `count` plans, so many at a time, each in a process of its own; the caller must have no other thread.
+void confirm(const Space& space, TuneReport& report, int count, int processes, const std::function<void(double)>& progress);
+
+// A plan in short.
+[[nodiscard]] std::string plan_text(const workloads::Workload& workload);
+
+}  // namespace rehearse::sim

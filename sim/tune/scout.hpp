@@ -1,0 +1,14 @@
+// A first look at a large space: a few thousand points, from which good plans are reached by changing one key at a time, then two. They
+// show how good a plan has to be to matter; none of them is a result.
+#pragma once
+
+#include "sim/job/tune_keys.hpp"
+#include "sim/tune/goal_values.hpp"
+#include "sim/tune/search.hpp"
+
+namespace rehearse::sim {
+
+// Depends on the space and the goals alone.
+[[nodiscard]] Threshold scouted(const Space& space, const TuneSpec& spec, const GoalValues& goals);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,200 @@
+#include "sim/tune/shard_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "config/input_error.hpp"
+#include "sim/report/whole_file.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr const char* format = "rehearse tune shard 1";
+constexpr int most_shards = 10'000;
+
+Json json_of(const Candidate& c) { return {c.point, c.goals, c.step_s, c.peak_bytes, c.lacks_bytes, c.layout, c.dp}; }
+
+Candidate candidate_of(const Json& json) {
+  Candidate c;
+  c.point = json.at(0).get<std::uint64_t>();
+  c.goals = json.at(1).get<GoalArray>();
+  c.step_s = json.at(2).get<double>();
+  c.peak_bytes = json.at(3).get<double>();
+  c.lacks_bytes = json.at(4).get<double>();
+  c.layout = json.at(5).get<std::array<int, 7>>();
+  c.dp = json.at(6).get<int>();
+  return c;
+}
+
+Json json_of(const std::vector<Candidate>& all) {
+  Json json = Json::array();
+  for (const Candidate& one : all) json.push_back(json_of(one));
+  return json;
+}
+
+Json json_of(const Found& found) {
+  Json values = Json::array();
+  for (const auto& axis : found.of_value) {
+    Json& row = values.emplace_back(Json::array());
+    for (const auto& best : axis) row.push_back(best ? json_of(*best) : Json());
+  }
+  return {{"points", found.points},
+          {"evaluated", found.evaluated},
+          {"do_not_fit", found.unfit},
+          {"refused", found.refused},
+          {"first_refused", found.first_refused},
+          {"left_out", found.cut},
+          {"best", json_of(found.best.all())},
+          {"front", json_of(found.front.all())},
+          {"of_value", values},
+          {"nearest", found.nearest ? json_of(*found.nearest) : Json()}};
+}
+
+// Into a find of the same search, which is empty.
+void read_found(const Json& json, Found& found) {
+  found.points = json.at("points").get<std::uint64_t>();
+  found.evaluated = json.at("evaluated").get<std::uint64_t>();
+  found.unfit = json.at("do_not_fit").get<std::uint64_t>();
+  const auto refused = json.at("refused").get<std::vector<std::uint64_t>>(),
+             first = json.at("first_refused").get<std::vector<std::uint64_t>>();
+  for (std::size_t i = 0; i < found.refused.size(); ++i) {
+    if (refused.at(i) > 0) found.refuse(i, first.at(i), refused.at(i));
+  }
+  found.cut = json.at("left_out").get<std::array<std::uint64_t, cut_count>>();
+  for (const Json& one : json.at("best")) found.best.add(candidate_of(one));
+  for (const Json& one : json.at("front")) found.front.add(candidate_of(one));
+  for (std::size_t axis = 0; axis < found.of_value.size(); ++axis) {
+    for (std::size_t i = 0; i < found.of_value[axis].size(); ++i) {
+      const Json& one = json.at("of_value").at(axis).at(i);
+      if (!one.is_null()) found.of_value[axis][i] = candidate_of(one);
+    }
+  }
+  if (!json.at("nearest").is_null()) found.nearest = candidate_of(json.at("nearest"));
+}
+
+// [first, end) of blocks that are done one after another.
+Json ranges_of(const std::vector<bool>& done) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    if (!done[i]) continue;
+    const std::size_t first = i;
+    while (i < done.size() && done[i]) ++i;
+    json.push_back({first, i});
+  }
+  return json;
+}
+
+[[noreturn]] void refuse(const fs::path& file, const std::string& why, const std::string& hint = "") {
+  throw config::InputError(fmt::format("{} {}", file.string(), why), hint);
+}
+
+void read_into(const Json& json, const fs::path& file, const Shard& shard, const std::string& hash, ShardState& state) {
+  if (json.at("format").get<std::string>() != format) refuse(file, "was written by another version");
+  const auto theirs = json.at("hash").get<std::string>();
+  if (theirs != hash) {
+    refuse(file, fmt::format("was made by another search (hash {} instead of {})", theirs, hash),
+           "the job, its space, the goals, the bounds and the version must be the same; remove the file to begin anew");
+  }
+  if (json.at("blocks").get<std::uint64_t>() != state.done.size()) refuse(file, "cuts the space otherwise");
+  for (const Json& range : json.at("done")) {
+    for (auto block = range.at(0).get<std::uint64_t>(); block < range.at(1).get<std::uint64_t>(); ++block) {
+      if (!shard.has(block) || state.done.at(block)) refuse(file, fmt::format("has block {}, which is not its own", block));
+      state.done[block] = true;
+    }
+  }
+}
+
+}  // namespace
+
+std::string Shard::file_name() const { return fmt::format("shard-{}-of-{}.json", number, of); }
+
+Shard parse_shard(const std::string& text) {
+  Shard shard;
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto number = std::from_chars(begin, end, shard.number);
+  const bool slash = number.ec == std::errc() && number.ptr != end && *number.ptr == '/';
+  const auto of = slash ? std::from_chars(number.ptr + 1, end, shard.of) : number;
+  if (!slash || of.ec != std::errc() || of.ptr != end || shard.number < 1 || shard.of < shard.number || shard.of > most_shards) {
+    throw config::InputError(fmt::format("--shard takes K/N with K from 1 to N, N at most {}, not {}", most_shards, config::shown(text)),
+                             "for example --shard 3/8");
+  }
+  return shard;
+}
+
+bool ShardState::complete(const Shard& shard) const {
+  for (std::uint64_t block = 0; block < done.size(); ++block) {
+    if (shard.has(block) && !done[block]) return false;
+  }
+  return true;
+}
+
+void write_shard(const fs::path& folder, const Shard& shard, const std::string& hash, const ShardState& state) {
+  fs::create_directories(folder);
+  const Json json{{"format", format},
+                  {"hash", hash},
+                  {"shard", shard.number},
+                  {"of", shard.of},
+                  {"blocks", state.done.size()},
+                  {"done", ranges_of(state.done)},
+                  {"found", json_of(state.found)}};
+  WholeFile file(folder / shard.file_name());
+  file.write([&](std::ostream& out) { out << json.dump() << '\n'; });
+  file.put_in_place();
+}
+
+bool read_shard(const fs::path& folder, const Shard& shard, const std::string& hash, ShardState& state) {
+  const fs::path path = folder / shard.file_name();
+  std::ifstream file(path);
+  if (!file) return false;
+  try {
+    const Json json = Json::parse(file);
+    read_into(json, path, shard, hash, state);
+    Found found = state.nothing;
+    read_found(json.at("found"), found);
+    state.found.merge(found);
+  } catch (const nlohmann::json::exception& error) {
+    refuse(path, "is no part of a search, or damaged", "remove the file to begin anew");
+  } catch (const std::out_of_range& error) {
+    refuse(path, "is of a space with other keys", "remove the file to begin anew");
+  }
+  return true;
+}
+
+void read_all_shards(const fs::path& folder, const std::string& hash, ShardState& state) {
+  std::set<int> counts;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    const std::string name = entry.path().filename().string();
+    int number = 0, of = 0, read = 0;
+    if (std::sscanf(name.c_str(), "shard-%d-of-%d.json%n", &number, &of, &read) == 2 && static_cast<std::size_t>(read) == name.size())
+      counts.insert(of);
+  }
+  if (failed) throw config::InputError(fmt::format("cannot read '{}': {}", folder.string(), failed.message()));
+  if (counts.empty())
+    throw config::InputError(fmt::format("there are no shards in '{}'", folder.string()),
+                             "rehearse tune JOB --shard K/N -o DIR writes them");
+  if (counts.size() > 1)
+    throw config::InputError(fmt::format("'{}' has shards of {} and of {}", folder.string(), *counts.begin(), *counts.rbegin()),
+                             "remove those that are not wanted");
+  const int of = *counts.begin();
+  for (Shard shard{1, of}; shard.number <= of; ++shard.number) {
+    if (!read_shard(folder, shard, hash, state)) {
+      throw config::InputError(fmt::format("shard {} of {} is missing", shard.number, of),
+                               fmt::format("run rehearse tune JOB --shard {}/{} -o {}", shard.number, of, folder.string()));
+    }
+    if (state.complete(shard)) continue;
+    throw config::InputError(
+        fmt::format("shard {} of {} has not come to its end", shard.number, of),
+        fmt::format("run rehearse tune JOB --shard {}/{} -o {}: it goes on where it was ended", shard.number, of, folder.string()));
+  }
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,109 @@
+// The search against brute force on random small spaces: every point read as a document of its own and predicted.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/tune/spaces.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using sim::Candidate;
+
+struct BruteForce {
+  std::vector<Candidate> fit;
+  std::uint64_t refused = 0, unfit = 0;
+  double least_lack = std::numeric_limits<double>::infinity();
+
+  explicit BruteForce(const Tuned& tuned) {
+    for (std::uint64_t point = 0; point < tuned.space.size(); ++point) {
+      const auto answer = answer_at(tuned, point);
+      if (!answer) {
+        ++refused;
+      } else if (answer->fits) {
+        fit.push_back(answer->candidate);
+      } else {
+        ++unfit;
+        least_lack = std::min(least_lack, answer->candidate.lacks_bytes);
+      }
+    }
+    std::ranges::sort(fit, sim::better);
+  }
+
+  // Plans that no other is better than in one goal and no worse in the others: by comparing all with all.
+  [[nodiscard]] std::vector<std::uint64_t> front(std::size_t goals) const {
+    std::vector<std::uint64_t> points;
+    for (const Candidate& one : fit) {
+      bool beaten = false;
+      for (const Candidate& other : fit) {
+        bool worse = false, less = false, same = true;
+        for (std::size_t i = 0; i < goals; ++i) {
+          const double mine = sim::rounded(one.goals[i]), theirs = sim::rounded(other.goals[i]);
+          worse = worse || theirs > mine;
+          less = less || theirs < mine;
+          same = same && theirs == mine;
+        }
+        if (&one != &other && ((!worse && less) || (same && sim::dominates(other, one, goals)))) beaten = true;
+      }
+      if (!beaten) points.push_back(one.point);
+    }
+    std::ranges::sort(points);
+    return points;
+  }
+};
+
+void expect_same(const Candidate& found, const Candidate& expected, std::size_t goals, const std::string& text) {
+  ASSERT_EQ(found.point, expected.point) << text;
+  ASSERT_EQ(found.step_s, expected.step_s) << text;
+  ASSERT_EQ(found.peak_bytes, expected.peak_bytes) << text;
+  for (std::size_t i = 0; i < goals; ++i) ASSERT_EQ(found.goals[i], expected.goals[i]) << text << "goal " << i;
+}
+
+void expect_best(const Tuned& tuned, const BruteForce& truth, const sim::Found& found, const std::string& text) {
+  const std::size_t goals = tuned.spec.goals.size();
+  ASSERT_EQ(found.points, tuned.space.size()) << text;
+  std::uint64_t refused = 0;
+  for (const std::uint64_t count : found.refused) refused += count;
+  ASSERT_EQ(refused, truth.refused) << text;
+  ASSERT_EQ(found.best.all().size(), std::min(truth.fit.size(), static_cast<std::size_t>(tuned.spec.keep))) << text;
+  for (std::size_t i = 0; i < found.best.all().size(); ++i) expect_same(found.best.all()[i], truth.fit[i], goals, text);
+  std::vector<std::uint64_t> front;
+  for (const Candidate& one : found.front.all()) front.push_back(one.point);
+  std::ranges::sort(front);
+  ASSERT_EQ(front, truth.front(goals)) << text;
+  if (truth.fit.empty() && truth.unfit > 0) {
+    ASSERT_TRUE(found.nearest.has_value()) << text;
+    ASSERT_EQ(found.nearest->lacks_bytes, truth.least_lack) << text;
+  }
+}
+
+void search_spaces(unsigned seed, int spaces, int most_points) {
+  if (const char* more = std::getenv("REHEARSE_TUNE_SPACES")) spaces *= std::atoi(more);
+  if (const char* more = std::getenv("REHEARSE_TUNE_POINTS")) most_points = std::atoi(more);
+  RandomSpaces random(seed);
+  int with_answer = 0;
+  std::uint64_t cut = 0;
+  for (int i = 0; i < spaces; ++i) {
+    const std::string text = random.next(1 + i % 3, most_points);
+    const Tuned tuned(text);
+    const BruteForce truth(tuned);
+    with_answer += truth.fit.empty() ? 0 : 1;
+    const sim::Found all = sim::Search(tuned.space, tuned.spec, sim::Bounds::none()).run(1);
+    expect_best(tuned, truth, all, text);
+    ASSERT_EQ(all.evaluated + truth.refused, tuned.space.size()) << text;
+    for (const sim::Bounds& bounds : {sim::Bounds{true, true, true, 0}, sim::Bounds{true, false, false, 0}, sim::Bounds{true, false, false},
+                                      sim::Bounds{false, true, false}, sim::Bounds{false, false, true, 0}}) {
+      const sim::Found found = sim::Search(tuned.space, tuned.spec, bounds).run(1);
+      expect_best(tuned, truth, found, text);
+      for (const std::uint64_t count : found.cut) cut += count;
+    }
+  }
+  EXPECT_GT(with_answer, spaces / 4);
+  EXPECT_GT(cut, 0U);
+}
+
+TEST(Tuning, FindsWhatBruteForceFinds) { search_spaces(1, 60, 100); }
+TEST(Tuning, FindsWhatBruteForceFindsInLargerSpaces) { search_spaces(2, 12, 900); }
+
+}  // namespace
+}  // namespace rehearse::tests
