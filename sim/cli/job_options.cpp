@@ -15,6 +15,7 @@
 #include "sim/job/job_document.hpp"
 #include "sim/job/override.hpp"
 #include "sim/memory/tune_chunks.hpp"
+#include "sim/report/page/page.hpp"
 
 namespace rehearse::cli {
 std::shared_ptr<JobOptions> JobOptions::declare(CLI::App& app) {
@@ -27,9 +28,11 @@ std::shared_ptr<JobOptions> JobOptions::declare(CLI::App& app) {
       ->check(CLI::Validator([](const std::string& text) { return text.empty() ? "needs a number" : ""; }, ""))
       ->type_name("N");
   app.add_flag("--json", options->json_, "Print result.json instead of tables");
-  app.add_option("-o,--output", options->output_, "Write result.json, phases.csv, resolved-job.yaml and more into this folder")
-      ->type_name("DIR")
-      ->check(CLI::Validator([](const std::string& folder) { return folder.empty() ? "names no folder" : ""; }, ""));
+  auto* output =
+      app.add_option("-o,--output", options->output_, "Write result.json, phases.csv, resolved-job.yaml and more into this folder")
+          ->type_name("DIR")
+          ->check(CLI::Validator([](const std::string& folder) { return folder.empty() ? "names no folder" : ""; }, ""));
+  app.add_flag("--html", options->html_, "Also write report.html there: all of it as one page for browsers")->needs(output);
   return options;
 }
 
@@ -41,6 +44,7 @@ JobOptions JobOptions::of(const CLI::App& command) {
   options.output_ = text("--output");
   options.sets_ = command["--set"]->results();
   options.json_ = command.count("--json") > 0;
+  options.html_ = command.count("--html") > 0;
   return options;
 }
 
@@ -105,6 +109,7 @@ void JobOptions::deliver(const sim::Report& report) const { deliver_as(report, r
 
 void JobOptions::deliver_as(sim::Report report, const std::string& reporter, const std::string& json_reporter) const {
   if (folder_) {
+    if (html_) report.own(sim::PageWanted{});
     for (const std::string& path : folder_->write(report)) spdlog::info("wrote {}", path);
   }
   report.colour = colour_allowed(Stream::out);

@@ -52,7 +52,7 @@ class JobOptions {
  private:
   std::string path_, seed_, output_, scenario_, scenario_at_;
   std::vector<std::string> sets_, faults_;
-  bool json_ = false;
+  bool json_ = false, html_ = false;
   std::optional<sim::OutputFolder> folder_;
 };
 

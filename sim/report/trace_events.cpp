@@ -6,18 +6,18 @@
 namespace rehearse::sim {
 namespace {
 
-std::string rank_name(const TimelineRank& rank) {
-  const std::string copies = rank.ranks > 1 ? fmt::format(", x{}", rank.ranks) : "";
-  const std::string dead = rank.dead_s >= 0 ? fmt::format(", dead after {:.6g} s", rank.dead_s) : "";
-  return fmt::format("rank {} (stage {}, node {}{}{})", rank.rank, rank.stage, rank.node, copies, dead);
-}
-
 std::string_view category_of(std::string_view stream) {
   if (stream == "d2h" || stream == "h2d") return "gpu_memcpy";
   return stream == "host" ? "cpu_op" : "kernel";
 }
 
 }  // namespace
+
+std::string rank_name(const TimelineRank& rank) {
+  const std::string copies = rank.ranks > 1 ? fmt::format(", x{}", rank.ranks) : "";
+  const std::string dead = rank.dead_s >= 0 ? fmt::format(", dead after {:.6g} s", rank.dead_s) : "";
+  return fmt::format("rank {} (stage {}, node {}{}{})", rank.rank, rank.stage, rank.node, copies, dead);
+}
 
 bool on_gpu(const Timeline& timeline, const TimelineEvent& event) { return category_of(timeline.streams[event.stream]) != "cpu_op"; }
 

@@ -19,6 +19,8 @@ struct TraceStyle {
   bool with_args = true;  // operations say what they are
 };
 
+[[nodiscard]] std::string rank_name(const TimelineRank& rank);  // "rank 0 (stage 0, node 0, x128)"
+
 // Work of the host's processors is on a stream of its own and no kernel.
 [[nodiscard]] bool on_gpu(const Timeline& timeline, const TimelineEvent& event);
 [[nodiscard]] bool on_copy_stream(const Timeline& timeline, const TimelineEvent& event);
