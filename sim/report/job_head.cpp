@@ -29,8 +29,7 @@ void print_job(const JobSummary& job, std::ostream& out) {
 }
 
 nlohmann::ordered_json head_json(const JobSummary& job) {
-  constexpr int format = 1;  // of result.json: raised when a key changes its meaning or goes away
-  nlohmann::ordered_json head = {{"format", format},
+  nlohmann::ordered_json head = {{"format", result_format},
                                  {"version", version()},
                                  {"job",
                                   {{"name", job.name},

@@ -57,6 +57,77 @@ TEST_F(OutputFiles, TheResolvedJobGivesTheSameResult) {
   EXPECT_EQ(content_of(at("first/resolved-job.yaml")), content_of(at("second/resolved-job.yaml")));
 }
 
+TEST_F(OutputFiles, ATraceForEachRankIsWrittenBesideThem) {
+  const Outcome outcome = run("simulate gpt-oss-120b-64-h100 --trace-per-rank traces");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("wrote 4 traces into traces"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(names_in("traces").contains("rank0.json"));
+  ASSERT_EQ(run("simulate gpt-oss-120b-64-h100 --trace-per-rank packed --trace-gzip").code, 0);
+  EXPECT_EQ(content_of(at("packed/rank0.json.gz")).substr(0, 2), "\x1f\x8b");
+  EXPECT_EQ(run("simulate gpt-oss-120b-64-h100 --trace-args none").code, 2) << "it speaks of a file of -o";
+}
+
+TEST_F(OutputFiles, ThePageOfAFolderIsThatOfTheCommand) {
+  ASSERT_EQ(run("compare llama3-8b-8-h100 -o out --html").code, 0);
+  const std::string page = content_of(at("out/report.html"));
+  fs::remove(at("out/report.html"));
+  const Outcome outcome = run("report out");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(content_of(at("out/report.html")), page);
+  EXPECT_EQ(run("compare llama3-8b-8-h100 --html").code, 2) << "nowhere to write it";
+}
+
+TEST_F(OutputFiles, APageOfWhatIsNoResultIsRefused) {
+  EXPECT_EQ(run("report nowhere").code, 2);
+  fs::create_directories(at("out"));
+  for (const std::string text : {"", "[", "[]", "{}", "{\"results\": {\"analytic\": {\"mean_phases_s\": 5}}}",
+                                 "{\"whole_job\": {\"runs\": [{\"account_ns\": 3}]}}"}) {
+    std::ofstream(at("out/result.json")) << text;
+    const Outcome outcome = run("report out");
+    EXPECT_TRUE(outcome.code == 2 || text == "{}" || text == "[]") << text << outcome.err;
+    EXPECT_TRUE(outcome.code == 2 || fs::exists(at("out/report.html")));
+  }
+}
+
+TEST_F(OutputFiles, DiffOfAJobWithItselfFindsNothing) {
+  const Outcome same = run("diff llama3-8b-8-h100 llama3-8b-8-h100");
+  ASSERT_EQ(same.code, 0) << same.err;
+  EXPECT_NE(same.out.find("The jobs are the same."), std::string::npos);
+}
+
+TEST_F(OutputFiles, DiffSaysWhichKeysDifferAndWhatEachPartAloneDoes) {
+  ASSERT_EQ(run("compare llama3-8b-8-h100 -o a").code, 0);
+  ASSERT_EQ(run("compare llama3-8b-8-h100 -o b --set recompute=full --set batch.global=64").code, 0);
+  const Outcome outcome = run("diff a b --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  const auto a = nlohmann::json::parse(content_of(at("a/result.json"))).at("results").at("simulated");
+  EXPECT_EQ(json.at("a").at("step_s"), a.at("step_s"));
+  EXPECT_EQ(json.at("a").at("method"), "simulated");
+  std::set<std::string> keys;
+  for (const auto& key : json.at("keys")) keys.insert(key.at("key"));
+  EXPECT_EQ(keys, (std::set<std::string>{"batch.global", "recompute"}));
+  double phases = 0;
+  for (const auto& phase : json.at("phases")) phases += phase.at("difference_s").get<double>();
+  EXPECT_NEAR(phases, json.at("b").at("step_s").get<double>() - json.at("a").at("step_s").get<double>(), 1e-9);
+  ASSERT_EQ(json.at("parts_alone").size(), 2U);
+  for (const auto& part : json.at("parts_alone")) EXPECT_EQ(part.at("step_s").get<double>() > 0, part.at("part") == "recompute");
+}
+
+TEST_F(OutputFiles, DiffRefusesWhatCannotBeSetSideBySide) {
+  ASSERT_EQ(run("predict llama3-8b-8-h100 -o predicted").code, 0);
+  ASSERT_EQ(run("simulate llama3-8b-8-h100 -o simulated").code, 0);
+  EXPECT_EQ(run("diff predicted simulated").code, 2);
+  EXPECT_EQ(run("diff predicted nowhere").code, 2);
+  EXPECT_EQ(run("diff predicted predicted --price 0").code, 2);
+  std::string later = content_of(at("predicted/result.json"));
+  later.replace(later.find("\"format\": 1"), 11, "\"format\": 9");
+  std::ofstream(at("predicted/result.json")) << later;
+  const Outcome outcome = run("diff predicted predicted");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("format 9, this program reads 1"), std::string::npos) << outcome.err;
+}
+
 TEST_F(OutputFiles, AFileInThePlaceOfTheFolderIsRefusedBeforeAnyWork) {
   std::ofstream(at("file")) << "mine";
   const Outcome outcome = run("predict no-such-job -o file");

@@ -1,0 +1,147 @@
+// `rehearse diff A B`: two jobs, or what two commands have found out about them.
+#include <spdlog/spdlog.h>
+
+#include <CLI/App.hpp>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/analytic/predict.hpp"
+#include "sim/cli/command.hpp"
+#include "sim/cli/terminal.hpp"
+#include "sim/compare/difference.hpp"
+#include "sim/memory/allocator_peaks.hpp"
+#include "sim/report/diff.hpp"
+#include "sim/report/job_head.hpp"
+#include "sim/report/reporter.hpp"
+
+namespace rehearse::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct DiffOptions {
+  std::string a, b, price;
+  bool as_json = false;
+};
+
+// What a side says of itself: a job by formula, or the results that a folder holds.
+struct Side {
+  std::string name;
+  config::Node job;
+  std::vector<sim::StepNumbers> methods;
+};
+
+sim::StepNumbers numbers_of(const std::string& method, const json& result, int gpus) {
+  sim::StepNumbers numbers{.method = method, .gpus = gpus, .step_s = result.at("step_s"), .tokens_per_s = result.at("tokens_per_s")};
+  for (std::size_t i = 0; i < sim::phase_count; ++i) {
+    numbers.mean.seconds[i] = result.at("mean_phases_s").value(std::string(sim::key_of(static_cast<sim::Phase>(i))), 0.0);
+  }
+  numbers.fits = result.at("memory").at("fits");
+  for (const json& rank : result.at("memory").at("ranks")) {
+    if (rank.at("needed_bytes").get<double>() <= numbers.needed_bytes) continue;
+    numbers.needed_bytes = rank.at("needed_bytes");
+    numbers.capacity_bytes = rank.at("capacity_bytes");
+  }
+  return numbers;
+}
+
+Side side_of_folder(const std::string& folder) {
+  const std::string path = (fs::path(folder) / "result.json").string();
+  std::ifstream in(path);
+  if (!in) throw config::InputError("'" + folder + "' holds no result.json", "give a job, or a folder that -o has written");
+  Side side{folder, config::Node::load_file((fs::path(folder) / "resolved-job.yaml").string()), {}};
+  try {
+    const json result = json::parse(in);
+    if (result.at("format") != sim::result_format) {
+      throw config::InputError(fmt::format("{}: format {}, this program reads {}", path, result.at("format").dump(), sim::result_format),
+                               "CHANGELOG.md says what changed");
+    }
+    for (const auto& [method, numbers] : result.at("results").items())
+      side.methods.push_back(numbers_of(method, numbers, result.at("job").at("gpus")));
+  } catch (const json::exception& error) {
+    throw config::InputError(fmt::format("{}: not the result of a step: {}", path, error.what()),
+                             "diff takes jobs, and what predict, simulate and compare have written");
+  }
+  return side;
+}
+
+Side side_of_job(const std::string& path) {
+  const sim::Job job = sim::load_job({.path = path, .sets = {}, .seed = {}});
+  sim::StepResult result = sim::predict(job);
+  sim::add_allocator(job, {&result.memory});
+  return {job.name, job.resolved.document(), {sim::numbers_of(result, job.system.gpus)}};
+}
+
+Side side_of(const std::string& text) {
+  std::error_code ignored;
+  return fs::is_directory(text, ignored) ? side_of_folder(text) : side_of_job(text);
+}
+
+// The simulation where both have one, else what else both have.
+const sim::StepNumbers* of_method(const Side& side, std::string_view method) {
+  for (const sim::StepNumbers& numbers : side.methods) {
+    if (numbers.method == method) return &numbers;
+  }
+  return nullptr;
+}
+
+sim::Difference difference_of(const Side& a, const Side& b) {
+  for (const std::string_view method : {"simulated", "analytic", "critical path"}) {
+    const sim::StepNumbers* of_a = of_method(a, method);
+    const sim::StepNumbers* of_b = of_method(b, method);
+    if (of_a != nullptr && of_b != nullptr) return sim::difference_of({a.name, a.job, *of_a}, {b.name, b.job, *of_b});
+  }
+  throw config::InputError(fmt::format("'{}' and '{}' have no method in common: one is simulated, the other by formula", a.name, b.name),
+                           "rehearse compare JOB -o DIR writes both");
+}
+
+double price_of(const std::string& text) {
+  double price = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
+  if (text.empty()) return 0;
+  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(price) && price > 0) return price;
+  throw config::InputError("--price takes a number above 0, not '" + text + "'", "for example --price 2.5");
+}
+
+Exit diff(const DiffOptions& options) {
+  const sim::GpuHourPrice price{price_of(options.price)};
+  const Side a = side_of(options.a);
+  const sim::Difference difference = difference_of(a, side_of(options.b));
+  sim::Report report({}, "diff-");
+  report.add(&difference).add(&price);
+  report.colour = colour_allowed(Stream::out);
+  std::ostringstream text;
+  sim::ReporterRegistry::get(options.as_json ? "diff-json" : "diff-console").write(report, text);
+  print_result(text.str());
+  return Exit::fine;
+}
+
+class Diff final : public Command {
+ public:
+  [[nodiscard]] std::string_view summary() const override {
+    return "Two jobs or two results side by side: what differs, and what that does";
+  }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Examples:\n"
+           "  rehearse diff llama2-70b-128-a100 llama2-70b-256-a100          two jobs, by formula\n"
+           "  rehearse diff out-before out-after --price 2.5                 two folders that -o has written\n";
+  }
+  [[nodiscard]] Action declare(CLI::App& app) const override {
+    auto options = std::make_shared<DiffOptions>();
+    app.add_option("A", options->a, "A job (a file or a name), or a folder that -o has written")->required();
+    app.add_option("B", options->b, "The other")->required();
+    app.add_option("--price", options->price, "What a GPU costs an hour, in any currency: what 10^9 tokens cost follows")->type_name("N");
+    app.add_flag("--json", options->as_json, "Print JSON instead of tables");
+    return [options] { return diff(*options); };
+  }
+};
+
+const CommandRegistry::Registration<Diff> registration("diff");
+
+}  // namespace
+}  // namespace rehearse::cli
