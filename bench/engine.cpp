@@ -15,6 +15,7 @@
 #include "sim/engine/executor.hpp"
 #include "sim/engine/folding.hpp"
 #include "sim/engine/lone_collective.hpp"
+#include "sim/engine/prepared_step.hpp"
 #include "sim/engine/simulate.hpp"
 
 namespace rehearse {
@@ -40,8 +41,9 @@ struct Counts {
 // {seconds of the loop, executions, flows, timers, chains}
 std::vector<double> run_engine(const sim::Job& job) {
   const sim::CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives);
-  const sim::Fold fold = sim::fold(job, model);
-  const workloads::StepGraph graph = workloads::build_step(job.workload, job.system.simulation.granularity, fold.ranks);
+  const workloads::Compiled compiled = sim::compiled_for_simulation(job);
+  const sim::Fold fold = sim::fold(job, compiled, model);
+  const workloads::StepGraph graph = workloads::build_step(job.workload, compiled, fold.ranks);
   const sim::Prices prices = sim::price_graph(job, model, graph);
   sim::Machine machine;
   std::vector<sim::HostIndex> hosts;

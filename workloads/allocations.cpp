@@ -83,16 +83,9 @@ std::vector<Task> tasks_of(const RankProgram& program) {
 
 class RankPlan {
  public:
-  RankPlan(const Workload& workload, const RankMemories& units, const std::vector<Task>& tasks, const CopiesOfRank& copies, int stage)
-      : workload_(workload),
-        sync_(replica_sync(workload)),
-        schedule_(ScheduleRegistry::get(workload.schedule)),
-        shape_(pipeline_shape(workload)),
-        message_(pipeline_message_bytes(workload)),
-        units_(units),
-        tasks_(tasks),
-        copies_(copies),
-        stage_(stage) {
+  RankPlan(const Workload& workload, const Compiled& compiled, const RankMemories& units, const std::vector<Task>& tasks,
+           const CopiesOfRank& copies, int stage)
+      : workload_(workload), compiled_(compiled), units_(units), tasks_(tasks), copies_(copies), stage_(stage) {
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       if (tasks[i].direction == Direction::forward) continue;
       first_backward_.try_emplace(tasks[i].place(), i);
@@ -168,8 +161,9 @@ class RankPlan {
 
   void replicas(std::size_t i) {
     const UnitMemory& unit = memory(i);
-    hold(MemoryClass::temporary, unit.gathered, sync_.overlap_parameters ? before(i) : i, i);
-    if (tasks_[i].direction != Direction::forward) hold(MemoryClass::communication, unit.bucket, i, sync_.overlap_gradients ? after(i) : i);
+    hold(MemoryClass::temporary, unit.gathered, compiled_.sync.overlap_parameters ? before(i) : i, i);
+    if (tasks_[i].direction != Direction::forward)
+      hold(MemoryClass::communication, unit.bucket, i, compiled_.sync.overlap_gradients ? after(i) : i);
   }
 
   // A slot receives its input while the slot before it runs; overlapped pairs count as one, and receive both inputs.
@@ -190,7 +184,7 @@ class RankPlan {
     }
     for (std::size_t t = 1; t < turns.size(); ++t) {
       for (const std::size_t slot : turns[t].slots) {
-        if (receives(tasks_[slot])) hold(MemoryClass::communication, message_, turns[t - 1].first, turns[t - 1].last);
+        if (receives(tasks_[slot])) hold(MemoryClass::communication, compiled_.message_bytes, turns[t - 1].first, turns[t - 1].last);
       }
     }
   }
@@ -198,14 +192,11 @@ class RankPlan {
   [[nodiscard]] bool receives(const Task& task) const {
     if (task.direction == Direction::weight_gradient) return false;
     const Slot::Kind kind = task.direction == Direction::forward ? Slot::Kind::forward : Slot::Kind::backward;
-    return source_of(schedule_, shape_, stage_, {kind, task.microbatch, task.chunk}).has_value();
+    return source_of(*compiled_.schedule, compiled_.shape, stage_, {kind, task.microbatch, task.chunk}).has_value();
   }
 
   const Workload& workload_;
-  ReplicaSync sync_;
-  const Schedule& schedule_;
-  PipelineShape shape_;
-  double message_;
+  const Compiled& compiled_;
   const RankMemories& units_;
   const std::vector<Task>& tasks_;
   const CopiesOfRank& copies_;
@@ -216,9 +207,9 @@ class RankPlan {
 
 }  // namespace
 
-StepAllocations::StepAllocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph,
-                                 const std::vector<StageProgram>& stages, int step)
-    : workload_(workload), habits_(habits), graph_(graph), stages_(stages), grid_(rank_grid(workload)) {
+StepAllocations::StepAllocations(const Workload& workload, const Compiled& compiled, const MemoryHabits& habits, const StepGraph& graph,
+                                 int step)
+    : workload_(workload), compiled_(compiled), habits_(habits), graph_(graph) {
   if (workload.model.moe) loads_.emplace(workload, step);
 }
 
@@ -229,11 +220,11 @@ struct StepAllocations::Tasks {
 
 RankAllocations StepAllocations::make(const RankBlock& block) {
   const SimulatedRank& rank = graph_.ranks[block.rank];
-  const StageProgram& stage = stages_[static_cast<std::size_t>(rank.stage)];
+  const StageProgram& stage = compiled_.stages[static_cast<std::size_t>(rank.stage)];
   std::shared_ptr<const Tasks>& own = tasks_[block.program];
   if (!own) own = std::make_shared<const Tasks>(Tasks{tasks_of(graph_.program(block)), copies_of(graph_.program(block))});
-  const RankMemories memories(workload_, habits_, stage, loads_ ? &*loads_ : nullptr, grid_.expert_rank(rank.rank));
-  RankPlan plan(workload_, memories, own->tasks, own->copies, rank.stage);
+  const RankMemories memories(workload_, habits_, stage, loads_ ? &*loads_ : nullptr, compiled_.grid.expert_rank(rank.rank));
+  RankPlan plan(workload_, compiled_, memories, own->tasks, own->copies, rank.stage);
   plan.list();
   return {static_memory(workload_, habits_, stage.parameters, stage.expert_parameters), plan.take_events(), plan.take_host()};
 }

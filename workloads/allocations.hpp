@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "workloads/compiled.hpp"
 #include "workloads/expert_loads.hpp"
-#include "workloads/rank_grid.hpp"
 #include "workloads/step_graph.hpp"
 #include "workloads/unit_memory.hpp"
 
@@ -30,7 +30,7 @@ struct RankAllocations {
   std::vector<Allocation> host;    // the same of the host's memory, activations only
 };
 
-// Of a step graph that was built rank by rank. `stages` are the job's programs, of whatever cut.
+// Of a step graph that was built rank by rank, from the workload compiled with whatever cut.
 //
 // A unit's activations live from the start of its forward to the end of its last backward; those that are offloaded only until the
 // program waits for their copy out, and again from the start of their copy in. The host holds them from the start of their copy out until
@@ -40,19 +40,18 @@ struct RankAllocations {
 // that uses it runs, when overlap.pp is on; without it the buffer becomes the input at once.
 class StepAllocations {
  public:
-  StepAllocations(const Workload& workload, const MemoryHabits& habits, const StepGraph& graph, const std::vector<StageProgram>& stages,
-                  int step = 0);
+  // All must outlive it.
+  StepAllocations(const Workload& workload, const Compiled& compiled, const MemoryHabits& habits, const StepGraph& graph, int step = 0);
   [[nodiscard]] RankAllocations of(std::size_t simulated_rank);
 
  private:
   [[nodiscard]] RankAllocations make(const RankBlock& block);
 
   const Workload& workload_;
+  const Compiled& compiled_;
   const MemoryHabits& habits_;
   const StepGraph& graph_;
-  const std::vector<StageProgram>& stages_;
   std::optional<ExpertLoads> loads_;
-  RankGrid grid_;
   struct Tasks;
   std::map<std::uint32_t, std::shared_ptr<const Tasks>> tasks_;  // [program]
   std::map<std::uint32_t, RankAllocations> made_;                // [program] of ranks that all hold the same, places for operations

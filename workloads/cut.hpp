@@ -14,6 +14,7 @@ struct Cut {
 
   // Implicit: a granularity alone is right for every job.
   Cut(Granularity how_finely, bool unseen = false) : granularity(how_finely), order_unseen(unseen) {}
+  bool operator==(const Cut&) const = default;
   [[nodiscard]] bool merges_calls() const { return order_unseen && granularity != Granularity::op; }
 };
 

@@ -228,7 +228,7 @@ OpId OpChain::beside(const std::vector<Communication>& calls, std::vector<OpId> 
 // dispatch waits for the experts to be done with the chunk before the last.
 void OpChain::experts(const ExpertSegment& segment, Purpose purpose, const std::string& label) {
   const ExpertLayer& layer = *build_.experts;
-  const int place = build_.grid.expert_rank(global_), microbatch = at_.slot.microbatch;
+  const int place = build_.compiled.grid.expert_rank(global_), microbatch = at_.slot.microbatch;
   const ExpertCalls& calls = layer.calls(segment.experts.pass, place, at_.layer, microbatch);
   ExpertWork work = layer.work(segment.experts, place, at_.layer, microbatch);
   const int chunks = build_.workload.experts.chunks_of(at_.layer);

@@ -13,14 +13,15 @@ RankEmitter::RankEmitter(Build& build, std::uint32_t rank)
     : build_(build),
       global_(build.folding.ranks[rank].rank),
       stage_(build.folding.ranks[rank].stage),
-      program_(build.stages[stage_]),
+      plan_(build.compiled),
+      program_(plan_.stages[stage_]),
       chain_(build, rank),
-      slots_(build.shape) {}
+      slots_(plan_.shape) {}
 
 SlotTable RankEmitter::emit() {
   list_tasks();
   if (build_.workload.offload_activations) plan_offloading();
-  if (build_.sync.replicated() && build_.sync.gathers_weights && build_.sync.overlap_parameters) gather_all_at_start();
+  if (plan_.sync.replicated() && plan_.sync.gathers_weights && plan_.sync.overlap_parameters) gather_all_at_start();
   chain_.step_overhead();
   for (std::size_t i = 0; i < tasks_.size();) {
     if (tasks_[i].slot.paired && build_.workload.overlap.ep) {
@@ -48,7 +49,7 @@ void RankEmitter::list_tasks() {
 void RankEmitter::list_tasks(const Slot& slot, bool first_forward, bool completes) {
   const std::vector<Unit>& units = program_.chunks[slot.chunk];
   const std::size_t n = units.size();
-  const bool together = build_.cut.granularity == Granularity::stage && stands_alone(slot, first_forward, completes);
+  const bool together = plan_.cut.granularity == Granularity::stage && stands_alone(slot, first_forward, completes);
   if (n == 0) tasks_.push_back({slot, nullptr, 1, true, true});
   for (std::size_t k = 0; k < n;) {
     Task task{slot, &units[slot.kind == Slot::Kind::forward ? k : n - 1 - k], 1, k == 0, false, completes};
@@ -62,7 +63,7 @@ void RankEmitter::list_tasks(const Slot& slot, bool first_forward, bool complete
 // Whether nothing waits for a unit of this slot, or lets one wait, but its neighbours in the slot.
 bool RankEmitter::stands_alone(const Slot& slot, bool first_forward, bool completes) const {
   if (build_.workload.offload_activations || (slot.paired && build_.workload.overlap.ep)) return false;
-  const ReplicaSync& sync = build_.sync;
+  const ReplicaSync& sync = plan_.sync;
   if (!sync.replicated()) return true;
   if (sync.shards_parameters || (first_forward && sync.gathers_weights && sync.overlap_parameters)) return false;
   return !completes_gradients(slot) || !(sync.reduce_each_microbatch || (completes && sync.overlap_gradients));
@@ -71,7 +72,7 @@ bool RankEmitter::stands_alone(const Slot& slot, bool first_forward, bool comple
 // How many units from this one on share its program and can be one operation, one after another.
 int RankEmitter::equal_units(const Task& from, std::size_t at_most) const {
   const UnitProgram& program = *from.unit->program;
-  const auto exact = [&](const std::vector<Segment>& segments) { return repeats_exactly(segments, build_.cut); };
+  const auto exact = [&](const std::vector<Segment>& segments) { return repeats_exactly(segments, plan_.cut); };
   for (const auto* pass : {&program.forward, &program.recompute, &program.backward, &program.backward_input, &program.backward_weight}) {
     if (!exact(*pass)) return 1;
   }
@@ -103,15 +104,15 @@ std::string RankEmitter::name_of(const Task& task) const {
 // Beside the chain, dense parameters and experts one after the other; the last of them.
 OpId RankEmitter::gather(const UnitProgram& unit, const std::vector<OpId>& after, const std::string& label) {
   OpId last = no_op;
-  for (const Communication& what : build_.sync.gathers(unit.parameters, unit.expert_parameters))
-    last = chain_.beside(what, build_.sync.calls_per_unit, after, label);
+  for (const Communication& what : plan_.sync.gathers(unit.parameters, unit.expert_parameters))
+    last = chain_.beside(what, plan_.sync.calls_per_unit, after, label);
   return last;
 }
 OpId RankEmitter::reduce(const UnitProgram& unit, const std::string& label) {
   OpId last = no_op;
   const std::vector<OpId> after = chain_.tail();
-  for (const Communication& what : build_.sync.reductions(unit.parameters, unit.expert_parameters)) {
-    last = chain_.beside(what, build_.sync.calls_per_unit, after, label);
+  for (const Communication& what : plan_.sync.reductions(unit.parameters, unit.expert_parameters)) {
+    last = chain_.beside(what, plan_.sync.calls_per_unit, after, label);
   }
   return last;
 }
@@ -137,7 +138,7 @@ void RankEmitter::gather_all_at_start() {
 void RankEmitter::gather_for(std::size_t i) {
   if (i >= tasks_.size() || tasks_[i].unit == nullptr || gather_of_task_.contains(i)) return;
   std::vector<OpId> after;
-  if (!build_.sync.overlap_parameters) {
+  if (!plan_.sync.overlap_parameters) {
     after = chain_.tail();
   } else if (i >= 2) {
     after = ends_[i - 2];
@@ -151,15 +152,15 @@ void RankEmitter::gather_before(std::size_t i) {
     chain_.next_waits_for(it->second);
     gathered_.erase(it);
   }
-  if (!build_.sync.shards_parameters || !build_.sync.replicated() || t.unit == nullptr) return;
+  if (!plan_.sync.shards_parameters || !plan_.sync.replicated() || t.unit == nullptr) return;
   gather_for(i);
   if (gather_of_task_.at(i) != no_op) chain_.next_waits_for(gather_of_task_.at(i));
-  if (build_.sync.overlap_parameters) gather_for(i + 1);
+  if (plan_.sync.overlap_parameters) gather_for(i + 1);
 }
 
 void RankEmitter::reduce_after(const Task& t) {
-  if (!build_.sync.replicated() || !completes_gradients(t.slot) || t.unit == nullptr) return;
-  if (!build_.sync.reduce_each_microbatch && !(build_.sync.overlap_gradients && t.completes)) return;
+  if (!plan_.sync.replicated() || !completes_gradients(t.slot) || t.unit == nullptr) return;
+  if (!plan_.sync.reduce_each_microbatch && !(plan_.sync.overlap_gradients && t.completes)) return;
   UnitProgram part;
   part.parameters = t.unit->program->parameters;
   part.expert_parameters = t.unit->program->expert_parameters;
@@ -170,7 +171,7 @@ void RankEmitter::reduce_after(const Task& t) {
   }
   const OpId id = reduce(part, t.unit->name);
   if (id == no_op) return;
-  if (build_.sync.overlap_gradients) {
+  if (plan_.sync.overlap_gradients) {
     last_reduction_ = id;
   } else {
     chain_.also_wait_for(id);
@@ -182,13 +183,13 @@ void RankEmitter::plan_offloading() {
     tasks_[i].turn = task_of_turn_.size();
     if (tasks_[i].unit != nullptr) task_of_turn_.push_back(i);
   }
-  offloading_ = offloading(unit_turns(ScheduleRegistry::get(build_.workload.schedule).order(build_.shape, stage_), program_), program_);
+  offloading_ = offloading(unit_turns(plan_.schedule->order(plan_.shape, stage_), program_), program_);
 }
 
 double RankEmitter::offloaded_bytes(const Task& t) const {
   const UnitProgram& program = *t.unit->program;
   if (program.offloaded_per_pair == 0) return program.offloaded_bytes;
-  const double pairs = build_.experts->loads().received(build_.grid.expert_rank(global_), t.unit->first_layer, t.slot.microbatch);
+  const double pairs = build_.experts->loads().received(plan_.grid.expert_rank(global_), t.unit->first_layer, t.slot.microbatch);
   return program.offloaded_bytes + pairs * program.offloaded_per_pair;
 }
 
@@ -349,15 +350,15 @@ void RankEmitter::leave_slot(const Slot& slot) {
   const bool forward = slot.kind == Slot::Kind::forward;
   SlotEnds& ends = slots_.at(slot.kind, slot.chunk, slot.microbatch);
   ends.entry = chain_.first_since_mark();
-  const std::optional<Location> target = target_of(build_.schedule, build_.shape, stage_, slot);
+  const std::optional<Location> target = target_of(*plan_.schedule, plan_.shape, stage_, slot);
   if (!target) return;
-  ends.send = chain_.send(forward, build_.grid.at_stage(global_, target->stage), build_.message_bytes);
+  ends.send = chain_.send(forward, plan_.grid.at_stage(global_, target->stage), plan_.message_bytes);
   if (!build_.workload.overlap.pp) chain_.also_wait_for(ends.send);
 }
 
 void RankEmitter::finish() {
   chain_.move_to({});
-  const bool replicas = build_.sync.replicated();
+  const bool replicas = plan_.sync.replicated();
   const double parameters = program_.parameters, experts = program_.expert_parameters;
   for (const Unit* unit : late_) {
     UnitProgram part;
@@ -365,9 +366,9 @@ void RankEmitter::finish() {
     if (const OpId id = reduce(part, unit->name); id != no_op) last_reduction_ = id;
   }
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
-  if (replicas && !build_.sync.overlap_gradients && !build_.sync.reduce_each_microbatch) {
-    for (const Communication& what : build_.sync.reductions(parameters, experts))
-      chain_.collective(what, build_.sync.calls_per_unit, "reduce gradients");
+  if (replicas && !plan_.sync.overlap_gradients && !plan_.sync.reduce_each_microbatch) {
+    for (const Communication& what : plan_.sync.reductions(parameters, experts))
+      chain_.collective(what, plan_.sync.calls_per_unit, "reduce gradients");
   }
   tied_embeddings();
   chain_.compute(&program_.update, program_.update, 1, Purpose::optimizer, "optimizer");
@@ -376,15 +377,15 @@ void RankEmitter::finish() {
     chain_.copy("update on host", GroupKind::host_memory, host.moved);
     chain_.copy("weights from host", GroupKind::from_host, host.weights);
   }
-  if (replicas && build_.sync.gathers_weights && !build_.sync.overlap_parameters) {
-    for (const Communication& what : build_.sync.gathers(parameters, experts))
-      chain_.collective(what, build_.sync.calls_per_unit, "all-gather weights");
+  if (replicas && plan_.sync.gathers_weights && !plan_.sync.overlap_parameters) {
+    for (const Communication& what : plan_.sync.gathers(parameters, experts))
+      chain_.collective(what, plan_.sync.calls_per_unit, "all-gather weights");
   }
 }
 
 void RankEmitter::tied_embeddings() {
-  const double bytes = tied_embedding_bytes(build_.workload);
-  if (bytes == 0 || (stage_ != 0 && stage_ + 1 != build_.shape.stages)) return;
+  const double bytes = plan_.tied_bytes_of(stage_);
+  if (bytes == 0) return;
   const Communication what{"embedding all-reduce", CollectiveKind::all_reduce, GroupKind::embedding, bytes, Pass::update};
   chain_.collective(what, 1, what.name);
 }

@@ -56,7 +56,7 @@ class RankEmitter {
   // Parameters and gradients between replicas.
   // Ranks that mirror one another meet their chunks in opposite order, and replicas of experts are other groups than those of dense
   // parameters: exchanges of the two kinds must not alternate, or each rank waits for the other's other kind. Experts come last there.
-  [[nodiscard]] bool experts_last() const { return build_.schedule.mirrors() && program_.expert_parameters > 0; }
+  [[nodiscard]] bool experts_last() const { return plan_.schedule->mirrors() && program_.expert_parameters > 0; }
   OpId gather(const UnitProgram& unit, const std::vector<OpId>& after, const std::string& label);
   OpId reduce(const UnitProgram& unit, const std::string& label);
   void gather_all_at_start();
@@ -73,6 +73,7 @@ class RankEmitter {
 
   Build& build_;
   int global_, stage_;
+  const Compiled& plan_;
   const StageProgram& program_;
   OpChain chain_;
   SlotTable slots_;

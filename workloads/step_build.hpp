@@ -46,14 +46,8 @@ struct ExpertWorkHash {
 // What all ranks share while the graph is built.
 struct Build {
   const Workload& workload;
+  const Compiled& compiled;
   const Folding& folding;
-  const Schedule& schedule;
-  RankGrid grid;
-  PipelineShape shape;
-  Cut cut;
-  std::vector<StageProgram> stages;
-  ReplicaSync sync;
-  double message_bytes;
   StepGraphBuilder graph;
   // By the segment or operator list they came from, how often it runs, and the group of its queue's calls.
   std::map<std::tuple<const void*, int, std::uint32_t>, std::uint32_t> works;
@@ -84,7 +78,7 @@ struct Build {
   }
   // The group of this kind that a rank is in.
   std::uint32_t group_of(GroupKind kind, int global) {
-    std::vector<int> members = grid.group(kind, global);
+    std::vector<int> members = compiled.grid.group(kind, global);
     const auto [it, added] = groups.try_emplace({kind, members.front()}, 0);
     if (added) {
       std::set<std::uint32_t> folded;

@@ -52,7 +52,7 @@ class Ranks {
       calls.push_back(build_.graph.add_call(call.what, call.repeat, group_like(call, rank)));
     }
     for (const std::uint32_t receiver : build_.graph.receivers_of(like)) {
-      receivers.push_back(build_.folding.class_of[build_.grid.at_stage(global, build_.folding.ranks[receiver].stage)]);
+      receivers.push_back(build_.folding.class_of[build_.compiled.grid.at_stage(global, build_.folding.ranks[receiver].stage)]);
     }
     build_.graph.repeat_block(like, rank, calls, works, receivers);
     placed_.push_back({placed_[like].table, build_.graph.first_of(rank) - build_.graph.first_of(like)});
@@ -62,7 +62,7 @@ class Ranks {
     const Work& like = build_.graph.work(op.item);
     if (!like.experts) return build_.work_like(op.item, build_.group_of(build_.graph.group(like.queue_group).kind, global));
     ExpertWork work = *like.experts;
-    work.pairs = build_.experts->work(work.what, build_.grid.expert_rank(global), op.layer, op.microbatch).pairs;
+    work.pairs = build_.experts->work(work.what, build_.compiled.grid.expert_rank(global), op.layer, op.microbatch).pairs;
     return build_.work_of(work);
   }
 
@@ -70,7 +70,7 @@ class Ranks {
     const int global = build_.folding.ranks[rank].rank;
     const Group& like = build_.graph.group(call.group);
     if (like.kind != GroupKind::pp) return build_.group_of(like.kind, global);
-    return build_.pair_of(rank, build_.grid.at_stage(global, build_.grid.coordinates(like.members[1]).pp));
+    return build_.pair_of(rank, build_.compiled.grid.at_stage(global, build_.compiled.grid.coordinates(like.members[1]).pp));
   }
 
   Build& build_;
@@ -82,9 +82,9 @@ class Ranks {
 // The message that stage and chunk wait for, in the table of the rank it comes from.
 void link(Build& build, const std::vector<Placed>& placed, std::uint32_t rank, const Slot& slot) {
   const SimulatedRank& own = build.folding.ranks[rank];
-  const std::optional<Location> source = source_of(build.schedule, build.shape, own.stage, slot);
+  const std::optional<Location> source = source_of(*build.compiled.schedule, build.compiled.shape, own.stage, slot);
   if (!source) return;
-  const int peer = build.grid.at_stage(own.rank, source->stage);
+  const int peer = build.compiled.grid.at_stage(own.rank, source->stage);
   const SlotEnds from = placed[build.folding.class_of[peer]].at({slot.kind, slot.microbatch, source->chunk});
   build.graph.release(from.send, placed[rank].at(slot).entry);
 }
@@ -92,8 +92,8 @@ void link(Build& build, const std::vector<Placed>& placed, std::uint32_t rank, c
 void link_all(Build& build, const std::vector<Placed>& placed) {
   for (std::uint32_t rank = 0; rank < placed.size(); ++rank) {
     for (const Slot::Kind kind : {Slot::Kind::forward, Slot::Kind::backward}) {
-      for (int chunk = 0; chunk < build.shape.chunks; ++chunk) {
-        for (int i = 0; i < build.shape.microbatches; ++i) link(build, placed, rank, {kind, i, chunk});
+      for (int chunk = 0; chunk < build.compiled.shape.chunks; ++chunk) {
+        for (int i = 0; i < build.compiled.shape.microbatches; ++i) link(build, placed, rank, {kind, i, chunk});
       }
     }
   }
@@ -121,22 +121,12 @@ Folding folded_by_stage(const Workload& workload) {
   return folding;
 }
 
-StepGraph build_step(const Workload& workload, Cut cut, const Folding& folding, int step) {
-  Build build{workload,
-              folding,
-              ScheduleRegistry::get(workload.schedule),
-              rank_grid(workload),
-              pipeline_shape(workload),
-              cut,
-              stage_programs(workload, cut),
-              replica_sync(workload),
-              pipeline_message_bytes(workload),
-              StepGraphBuilder(folding.ranks),
-              {}};
+StepGraph build_step(const Workload& workload, const Compiled& compiled, const Folding& folding, int step) {
+  Build build{workload, compiled, folding, StepGraphBuilder(folding.ranks), {}};
   if (workload.model.moe) build.experts = std::make_shared<ExpertLayer>(workload, step);
   link_all(build, Ranks(build).emit());
   StepGraph graph = std::move(build.graph).freeze();
-  graph.staggered = build.schedule.staggers_steps();
+  graph.staggered = build.compiled.schedule->staggers_steps();
   return graph;
 }
 

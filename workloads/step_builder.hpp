@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "workloads/cut.hpp"
+#include "workloads/compiled.hpp"
 #include "workloads/plan.hpp"
 #include "workloads/step_graph.hpp"
 
@@ -23,6 +23,6 @@ struct Folding {
 [[nodiscard]] Folding folded_by_stage(const Workload& workload);
 
 // `step`: of the routing, where tokens are routed anew in every step; the operations are the same in all, what they work on is not.
-[[nodiscard]] StepGraph build_step(const Workload& workload, Cut cut, const Folding& folding, int step = 0);
+[[nodiscard]] StepGraph build_step(const Workload& workload, const Compiled& compiled, const Folding& folding, int step = 0);
 
 }  // namespace rehearse::workloads

@@ -15,8 +15,9 @@ Exit predict(JobOptions& options) {
   const sim::StepFaults& faults = job.system.simulation.faults;
   if (!faults.failures.empty() || !faults.slow.none())
     spdlog::warn("the formula does not know simulation.faults: this is the healthy step");
-  sim::StepResult result = sim::predict(job);
-  sim::add_allocator(job, {&result.memory});
+  const workloads::Compiled compiled = workloads::compile(job.workload);
+  sim::StepResult result = sim::predict(job, compiled);
+  sim::add_allocator(job, compiled, {&result.memory});
   options.deliver(sim::Report(sim::summary_of(job)).own(sim::StepResults{{&result}}));
   return fit_verdict({&result});
 }

@@ -1,22 +1,30 @@
 #include "sim/compare/compare.hpp"
 
+#include <optional>
+
 #include "sim/analytic/predict.hpp"
 #include "sim/compare/reasons.hpp"
+#include "sim/engine/prepared_step.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 
 namespace rehearse::sim {
 
 Comparison compare(const Job& job, const Progress& progress) {
   Comparison c;
-  c.analytic = predict(job);
-  c.critical = critical_path(job).result;
+  const workloads::Compiled compiled = compiled_for_simulation(job);
+  // The formula's programs are cut into layers.
+  std::optional<workloads::Compiled> into_layers;
+  if (compiled.cut != workloads::Cut(workloads::Granularity::layer)) into_layers = workloads::compile(job.workload);
+  const workloads::Compiled& plan = into_layers ? *into_layers : compiled;
+  c.analytic = predict(job, plan);
   Job alone = job;
   alone.system.gpu.contention.clear();
-  c.analytic_alone_s = predict(alone).step_s;
-  Simulation simulation = simulate(job, progress);
-  c.simulated = std::move(simulation.result);
-  c.timeline = std::move(simulation.timeline);
-  add_allocator(job, {&c.analytic.memory, &c.simulated.memory});
+  c.analytic_alone_s = predict(alone, plan).step_s;
+  SimulationBesideLongestPath both = simulate_beside_longest_path(job, compiled, progress);
+  c.critical = std::move(both.longest);
+  c.simulated = std::move(both.simulated.result);
+  c.timeline = std::move(both.simulated.timeline);
+  add_allocator(job, plan, {&c.analytic.memory, &c.simulated.memory});
   c.difference = c.simulated.step_s / c.analytic.step_s - 1;
   for (std::size_t i = 0; i < phase_count; ++i) {
     const auto phase = static_cast<Phase>(i);

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
-#include "workloads/stage_program.hpp"
-
 namespace rehearse::sim {
 namespace {
 
 using workloads::Workload;
 
 // Classes of communication that can be under way while a rank works on a unit without being a part of it.
-std::vector<const char*> beside(const Workload& workload) {
-  const workloads::ReplicaSync sync = workloads::replica_sync(workload);
+std::vector<const char*> beside(const Workload& workload, const workloads::ReplicaSync& sync) {
   std::vector<const char*> classes;
   if (workload.parallel.pp > 1) classes.push_back("pp");
   if (sync.replicated() && (sync.overlap_gradients || sync.overlap_parameters)) classes.push_back("dp");
@@ -35,9 +32,9 @@ bool timed(const Job& job) {
 
 }  // namespace
 
-workloads::Cut cut_of(const Job& job, const workloads::Folding& folding) {
+workloads::Cut cut_of(const Job& job, const workloads::ReplicaSync& sync, const workloads::Folding& folding) {
   const StepFaults& faults = job.system.simulation.faults;
-  const std::vector<const char*> classes = beside(job.workload);
+  const std::vector<const char*> classes = beside(job.workload, sync);
   const bool alone = classes.empty() && folding.ranks.size() == 1;  // one class: all ranks do the same at the same time
   const bool unseen = faults.slow.none() && faults.failures.empty() && (timed(job) || alone) &&
                       std::ranges::all_of(classes, [&](const char* name) { return slows_nothing(job.system.gpu, name); });

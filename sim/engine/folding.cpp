@@ -60,10 +60,9 @@ struct Entities {
 };
 
 // What a step communicates: each collective on each kind of group once.
-std::vector<Communication> communications(const Job& job) {
+std::vector<Communication> communications(const Job& job, const workloads::Compiled& compiled) {
   std::vector<Communication> all;
-  const workloads::StepGraph graph =
-      workloads::build_step(job.workload, job.system.simulation.granularity, workloads::folded_by_stage(job.workload));
+  const workloads::StepGraph graph = workloads::build_step(job.workload, compiled, workloads::folded_by_stage(job.workload));
   std::set<std::tuple<GroupKind, workloads::CollectiveKind, double, bool>> seen;
   for (const workloads::Call& call : graph.calls) {
     const Communication& what = call.what;
@@ -510,7 +509,9 @@ bool rounds_rotate(const Communication& what, std::span<const int> members, cons
   return true;
 }
 
-Fold fold(const Job& job, const CommunicationModel& model) { return fold(job, model, communications(job)); }
+Fold fold(const Job& job, const workloads::Compiled& compiled, const CommunicationModel& model) {
+  return fold(job, model, communications(job, compiled));
+}
 
 Fold fold(const Job& job, const CommunicationModel& model, std::vector<Communication> calls) {
   return Refinement(job, model, std::move(calls)).fold();

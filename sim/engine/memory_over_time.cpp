@@ -5,7 +5,6 @@
 
 #include "sim/memory/framework.hpp"
 #include "workloads/allocations.hpp"
-#include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -64,28 +63,30 @@ void add_samples(std::vector<MemorySample>& samples, MemoryBytes& held, const st
   }
 }
 
+workloads::StepAllocations allocations_of(const PreparedStep& prepared) {
+  const Job& job = prepared.job;
+  return {job.workload, prepared.compiled, job.system.software.memory.habits, prepared.graph, prepared.step};
+}
+
 }  // namespace
 
-MemoryResult memory_of(const Job& job, const StepGraph& graph, const std::vector<Execution>& executions, int step) {
-  const auto stages = workloads::stage_programs(job.workload);
-  workloads::StepAllocations all(job.workload, job.system.software.memory.habits, graph, stages, step);
+MemoryResult memory_of(const PreparedStep& prepared, const std::vector<Execution>& executions) {
+  workloads::StepAllocations all = allocations_of(prepared);
   MemoryResult result;
-  for (std::size_t rank = 0; rank < graph.ranks.size(); ++rank) {
-    result.ranks.push_back(peak_of(job, graph, rank, all.of(rank), executions.back()));
-    result.ranks.back().step = step;
+  for (std::size_t rank = 0; rank < prepared.graph.ranks.size(); ++rank) {
+    result.ranks.push_back(peak_of(prepared.job, prepared.graph, rank, all.of(rank), executions.back()));
+    result.ranks.back().step = prepared.step;
   }
-  result.host = fullest_host(job, result.ranks);
+  result.host = fullest_host(prepared.job, result.ranks);
   return result;
 }
 
-std::vector<std::vector<MemorySample>> memory_over_time(const Job& job, const StepGraph& graph, const std::vector<Execution>& executions,
-                                                        int step) {
-  const auto stages = workloads::stage_programs(job.workload);
-  workloads::StepAllocations all(job.workload, job.system.software.memory.habits, graph, stages, step);
+std::vector<std::vector<MemorySample>> memory_over_time(const PreparedStep& prepared, const std::vector<Execution>& executions) {
+  workloads::StepAllocations all = allocations_of(prepared);
   std::vector<std::vector<MemorySample>> series;
-  for (std::size_t i = 0; i < graph.ranks.size(); ++i) {
+  for (std::size_t i = 0; i < prepared.graph.ranks.size(); ++i) {
     const RankAllocations rank = all.of(i);
-    MemoryBytes held = held_all_the_time(job, rank.held);
+    MemoryBytes held = held_all_the_time(prepared.job, rank.held);
     std::vector<MemorySample>& samples = series.emplace_back(1, MemorySample{0, held});
     double offset_s = 0;
     for (const Execution& run : executions) {

@@ -4,17 +4,16 @@
 #include <vector>
 
 #include "sim/engine/execution.hpp"
-#include "sim/job/job.hpp"
+#include "sim/engine/prepared_step.hpp"
 #include "sim/result.hpp"
 
 namespace rehearse::sim {
 
-// Peak of each simulated rank in the last of the executions; `step` is that of the routing.
-[[nodiscard]] MemoryResult memory_of(const Job& job, const workloads::StepGraph& graph, const std::vector<Execution>& executions,
-                                     int step = 0);
+// Peak of each simulated rank in the last of the executions.
+[[nodiscard]] MemoryResult memory_of(const PreparedStep& prepared, const std::vector<Execution>& executions);
 
 // [simulated rank] what it holds from when on, over all executions: one sample for each time at which that changes.
-[[nodiscard]] std::vector<std::vector<MemorySample>> memory_over_time(const Job& job, const workloads::StepGraph& graph,
-                                                                      const std::vector<Execution>& executions, int step = 0);
+[[nodiscard]] std::vector<std::vector<MemorySample>> memory_over_time(const PreparedStep& prepared,
+                                                                      const std::vector<Execution>& executions);
 
 }  // namespace rehearse::sim

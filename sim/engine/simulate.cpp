@@ -3,17 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 
 #include "config/quantity.hpp"
 #include "sim/analytic/finish.hpp"
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/critical_path.hpp"
-#include "sim/engine/cut.hpp"
 #include "sim/engine/executor.hpp"
-#include "sim/engine/folding.hpp"
+#include "sim/engine/prepared_step.hpp"
 #include "sim/engine/summary.hpp"
 #include "sim/engine/timeline.hpp"
 #include "sim/job/names.hpp"
@@ -21,29 +22,8 @@
 namespace rehearse::sim {
 namespace {
 
-// Slower trunks, or fewer of them, are a higher oversubscription.
-topology::ClusterSpec with_slow_trunks(const Job& job) {
-  topology::ClusterSpec cluster = job.system.cluster;
-  cluster.network.oversubscription *= job.system.simulation.faults.slow.trunk_factor(cluster.network.spines);
-  return cluster;
-}
-
-// A job taken apart: which ranks, which operations, at what price.
-struct Prepared {
-  CommunicationModel model;
-  Fold fold;
-  workloads::StepGraph graph;
-  Prices prices;
-
-  // Of a step of the routing.
-  explicit Prepared(const Job& job, int step = 0)
-      : model(with_slow_trunks(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives),
-        fold(job.system.simulation.all_ranks ? unfolded(job) : sim::fold(job, model)),
-        graph(workloads::build_step(job.workload, cut_of(job, fold.ranks), fold.ranks, step)),
-        prices(price_graph(job, model, graph)) {}
-};
-
-std::vector<RankFailure> failures_of(const Job& job, const Prepared& prepared) {
+std::vector<RankFailure> failures_of(const PreparedStep& prepared) {
+  const Job& job = prepared.job;
   std::vector<RankFailure> failures;
   for (const StepFailure& failure : job.system.simulation.faults.failures) {
     std::set<std::uint32_t> simulated;
@@ -54,7 +34,8 @@ std::vector<RankFailure> failures_of(const Job& job, const Prepared& prepared) {
 }
 
 // Of what is slow for a while and in the whole step the slowest counts: a spell adds only what it is slower.
-std::vector<RankSpell> spells_of(const Job& job, const Prepared& prepared) {
+std::vector<RankSpell> spells_of(const PreparedStep& prepared) {
+  const Job& job = prepared.job;
   const SlowParts& slow = job.system.simulation.faults.slow;
   std::vector<RankSpell> spells;
   for (const SlowSpell& spell : job.system.simulation.faults.spells) {
@@ -91,10 +72,11 @@ void check_drawn(const Job& job, const Execution& step) {
                            "say for how long, as in 'scenario at 36 h for 1 h'");
 }
 
-std::vector<Execution> execute_here(const Job& job, const Prepared& prepared, const Progress& progress) {
+std::vector<Execution> execute_here(const PreparedStep& prepared, const Progress& progress) {
+  const Job& job = prepared.job;
   Machine machine(job.system.simulation.solver);
   std::vector<HostIndex> hosts;
-  const std::vector<RankSpell> spells = spells_of(job, prepared);
+  const std::vector<RankSpell> spells = spells_of(prepared);
   for (std::uint32_t i = 0; i < prepared.graph.ranks.size(); ++i)
     hosts.push_back(machine.add_host(contention_speeds(job.system.gpu, slowdowns_of(spells, i))));
   CommPlanner planner(job, prepared.model, prepared.graph, prepared.fold.ranks, prepared.prices, machine, hosts,
@@ -102,15 +84,15 @@ std::vector<Execution> execute_here(const Job& job, const Prepared& prepared, co
   const CommPlans plans = planner.plans();
   machine.seal();
   return execute(
-      {job, prepared.graph, prepared.prices, plans, planner.port_links(), hosts, failures_of(job, prepared), spells, planner.flapping()},
+      {job, prepared.graph, prepared.prices, plans, planner.port_links(), hosts, failures_of(prepared), spells, planner.flapping()},
       machine, progress);
 }
 
 // Each in a process of its own. Times of every operation, and then of the step, as one list.
-std::vector<Execution> execute_in_child(const Job& job, const Prepared& prepared) {
+std::vector<Execution> execute_in_child(const PreparedStep& prepared) {
   const std::vector<double> numbers = run_in_child([&] {
     std::vector<double> flat;
-    for (const Execution& step : execute_here(job, prepared, {})) {
+    for (const Execution& step : execute_here(prepared, {})) {
       flat.push_back(step.step_s);
       for (const auto* times : {&step.arrive_s, &step.start_s, &step.end_s}) flat.insert(flat.end(), times->begin(), times->end());
     }
@@ -129,81 +111,119 @@ std::vector<Execution> execute_in_child(const Job& job, const Prepared& prepared
   return steps;
 }
 
-// Steps that differ, each with its own graph. A step begins when the one before has ended on all ranks, so that they do not meet.
-Simulation each_step(Job job, const std::string& method, bool timeline,
-                     const std::function<std::vector<Execution>(const Job&, const Prepared&, int)>& executed) {
-  const Job whole = job;
+// One way to find out when the operations of a step run.
+struct Method {
+  const char* name;
+  std::function<std::vector<Execution>(const PreparedStep&)> executed;
+  bool timeline = false;
+};
+using Methods = std::span<const Method>;
+
+Method by_simulation(const Progress& progress, bool timeline) {
+  return {"simulated", [=](const PreparedStep& prepared) { return execute_here(prepared, progress); }, timeline};
+}
+
+Method in_child() { return {"simulated", execute_in_child}; }
+
+Method by_longest_path(bool timeline) {
+  return {"critical path",
+          [](const PreparedStep& prepared) { return std::vector<Execution>{longest_path(prepared.graph, prepared.prices)}; }, timeline};
+}
+
+// Steps that differ, each prepared once. A step begins when the one before has ended on all ranks, so that they do not meet.
+std::vector<Simulation> each_step(const Job& whole, const workloads::Compiled& compiled, Methods methods, const Progress& progress) {
+  Job job = whole;
   job.system.simulation.steps = 1;
-  std::vector<StepResult> results;
-  Simulation all;
-  double end_s = 0;
+  std::vector<Simulation> all(methods.size());
+  std::vector<std::vector<StepResult>> results(methods.size());
+  std::vector<double> end_s(methods.size());
   for (int step = 0; step < whole.distinct_steps(); ++step) {
-    const Prepared prepared(job, step);
-    const std::vector<Execution> run = executed(job, prepared, step);
-    results.push_back(summarise(job, prepared.graph, prepared.prices, run, method, step));
-    results.back().told_apart = prepared.fold.told_apart;
-    if (timeline && step == 0) all.timeline = make_timeline(job, prepared.graph, prepared.prices, run, step);
-    if (timeline && step > 0) append(all.timeline, end_s, make_timeline(job, prepared.graph, prepared.prices, run, step));
-    end_s += *std::ranges::max_element(run.back().end_s);
+    if (progress) progress(static_cast<double>(step) / whole.distinct_steps());
+    const PreparedStep prepared(job, compiled, step);
+    for (std::size_t i = 0; i < methods.size(); ++i) {
+      const std::vector<Execution> run = methods[i].executed(prepared);
+      results[i].push_back(summarise(prepared, run, methods[i].name));
+      if (methods[i].timeline && step == 0) all[i].timeline = make_timeline(prepared, run);
+      if (methods[i].timeline && step > 0) append(all[i].timeline, end_s[i], make_timeline(prepared, run));
+      end_s[i] += *std::ranges::max_element(run.back().end_s);
+    }
   }
-  all.result = mean_step(whole, std::move(results));
-  finish_for(whole, all.result);
+  for (std::size_t i = 0; i < methods.size(); ++i) all[i].result = mean_step(whole, std::move(results[i]));
   return all;
 }
 
-Simulation simulate_each_step(const Job& job, bool timeline, const Progress& progress) {
-  Simulation all = each_step(job, "simulated", timeline, [&](const Job& one, const Prepared& prepared, int step) {
-    if (progress) progress(static_cast<double>(step) / job.system.simulation.steps);
-    return job.system.simulation.solver == Solver::simgrid ? execute_in_child(one, prepared) : execute_here(one, prepared, {});
-  });
-  all.result.solver = solvers.of(job.system.simulation.solver);
+Simulation of_one_step(const PreparedStep& prepared, const std::vector<Execution>& run, const Method& method) {
+  Simulation one{summarise(prepared, run, method.name), {}, {}};
+  if (method.timeline) one.timeline = make_timeline(prepared, run);
+  return one;
+}
+
+// Each method's answer, of a step in which nothing fails.
+std::vector<Simulation> answers(const Job& job, const workloads::Compiled& compiled, Methods methods, const Progress& progress) {
+  std::vector<Simulation> all;
+  if (job.distinct_steps() > 1) {
+    all = each_step(job, compiled, methods, progress);
+  } else {
+    const PreparedStep prepared(job, compiled);
+    for (const Method& method : methods) all.push_back(of_one_step(prepared, method.executed(prepared), method));
+  }
+  for (Simulation& one : all) finish_for(job, one.result);
   return all;
 }
 
-Simulation of_one_step(const Job& job, const Prepared& prepared, const std::vector<Execution>& executions, const std::string& method,
-                       bool timeline = true) {
-  Simulation all{summarise(job, prepared.graph, prepared.prices, executions, method), {}, {}};
-  all.result.told_apart = prepared.fold.told_apart;
-  if (timeline) all.timeline = make_timeline(job, prepared.graph, prepared.prices, executions);
-  finish_for(job, all.result);
-  return all;
+// One simulation with SimGrid per process: further steps each in a child.
+Method simulation_of(const Job& job, const Progress& progress, bool timeline) {
+  const bool many = job.distinct_steps() > 1;
+  if (many && job.system.simulation.solver == Solver::simgrid) return {"simulated", execute_in_child, timeline};
+  return by_simulation(many ? Progress{} : progress, timeline);
+}
+
+Simulation failed_step(const PreparedStep& prepared, const std::vector<RankFailure>& failures, const Execution& run) {
+  const Job& job = prepared.job;
+  FailedStep failed = after_failure(job, prepared.graph, failures, run);
+  failed.aftermath.seed = job.system.simulation.seed;
+  failed.aftermath.input_hash = input_hash(job);
+  return {{}, make_timeline(prepared, failed, failures), failed.aftermath};
 }
 
 }  // namespace
 
 Simulation simulate(const Job& job, const Progress& progress, bool timeline) {
-  if (job.distinct_steps() > 1) return simulate_each_step(job, timeline, progress);
-  const Prepared prepared(job);
-  const std::vector<Execution> steps = execute_here(job, prepared, progress);
-  check_drawn(job, steps.front());
-  if (const std::vector<RankFailure> failures = failures_of(job, prepared); !failures.empty() && strikes(job, steps.front())) {
-    FailedStep failed = after_failure(job, prepared.graph, failures, steps.front());
-    failed.aftermath.seed = job.system.simulation.seed;
-    failed.aftermath.input_hash = input_hash(job);
-    return {{}, make_timeline(job, prepared.graph, prepared.prices, failed, failures), failed.aftermath};
+  const workloads::Compiled compiled = compiled_for_simulation(job);
+  const Method method = simulation_of(job, progress, timeline);
+  Simulation all;
+  if (job.distinct_steps() > 1) {
+    all = std::move(answers(job, compiled, {&method, 1}, progress).front());
+  } else {
+    const PreparedStep prepared(job, compiled);
+    const std::vector<Execution> steps = method.executed(prepared);
+    check_drawn(job, steps.front());
+    const std::vector<RankFailure> failures = failures_of(prepared);
+    if (!failures.empty() && strikes(job, steps.front())) return failed_step(prepared, failures, steps.front());
+    all = of_one_step(prepared, steps, method);
+    finish_for(job, all.result);
   }
-  Simulation all = of_one_step(job, prepared, steps, "simulated", timeline);
   all.result.solver = solvers.of(job.system.simulation.solver);
   return all;
 }
 
 StepResult simulate_in_child(const Job& job) {
-  if (job.distinct_steps() > 1) return simulate_each_step(job, false, {}).result;
-  const Prepared prepared(job);
-  StepResult result = summarise(job, prepared.graph, prepared.prices, execute_in_child(job, prepared), "simulated");
-  result.told_apart = prepared.fold.told_apart;
-  finish_for(job, result);
+  const Method method = job.distinct_steps() > 1 ? simulation_of(job, {}, false) : in_child();
+  StepResult result = std::move(answers(job, compiled_for_simulation(job), {&method, 1}, {}).front().result);
   result.solver = solvers.of(job.system.simulation.solver);
   return result;
 }
 
+SimulationBesideLongestPath simulate_beside_longest_path(const Job& job, const workloads::Compiled& compiled, const Progress& progress) {
+  const std::array methods{simulation_of(job, progress, true), by_longest_path(false)};
+  std::vector<Simulation> both = answers(job, compiled, methods, progress);
+  both.front().result.solver = solvers.of(job.system.simulation.solver);
+  return {std::move(both.front()), std::move(both.back().result)};
+}
+
 Simulation critical_path(const Job& job) {
-  const auto longest = [](const Prepared& prepared) { return std::vector<Execution>{longest_path(prepared.graph, prepared.prices)}; };
-  if (job.distinct_steps() > 1) {
-    return each_step(job, "critical path", true, [&](const Job&, const Prepared& prepared, int) { return longest(prepared); });
-  }
-  const Prepared prepared(job);
-  return of_one_step(job, prepared, longest(prepared), "critical path");
+  const Method method = by_longest_path(true);
+  return std::move(answers(job, compiled_for_simulation(job), {&method, 1}, {}).front());
 }
 
 }  // namespace rehearse::sim

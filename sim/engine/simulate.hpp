@@ -6,6 +6,7 @@
 
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
+#include "workloads/compiled.hpp"
 
 namespace rehearse::sim {
 
@@ -24,6 +25,15 @@ using Progress = std::function<void(double)>;
 
 // The same in a forked child process, without the timeline. Nothing may fail in the step.
 [[nodiscard]] StepResult simulate_in_child(const Job& job);
+
+// The same beside critical_path(), of the same graph at the same prices; nothing may fail in the step. `compiled`:
+// compiled_for_simulation().
+struct SimulationBesideLongestPath {
+  Simulation simulated;
+  StepResult longest;
+};
+[[nodiscard]] SimulationBesideLongestPath simulate_beside_longest_path(const Job& job, const workloads::Compiled& compiled,
+                                                                       const Progress& progress);
 
 // The longest path through the same DAG with nothing shared and every communication at its closed form: an oracle for the other two.
 [[nodiscard]] Simulation critical_path(const Job& job);

@@ -116,10 +116,8 @@ std::vector<CollectiveResult> collective_results(const workloads::StepGraph& gra
   return out;
 }
 
-namespace {}  // namespace
-
-StepResult summarise(const Job& job, const workloads::StepGraph& graph, const Prices& prices, const std::vector<Execution>& executions,
-                     std::string method, int step) {
+StepResult summarise(const PreparedStep& prepared, const std::vector<Execution>& executions, std::string method) {
+  const workloads::StepGraph& graph = prepared.graph;
   StepResult result;
   result.method = std::move(method);
   result.step_s = executions.back().step_s;
@@ -128,9 +126,10 @@ StepResult summarise(const Job& job, const workloads::StepGraph& graph, const Pr
   for (std::size_t i = 0; i < graph.ranks.size(); ++i) {
     result.ranks.push_back({graph.ranks[i].rank, graph.ranks[i].stage, graph.ranks[i].multiplicity, phases[i]});
   }
-  result.collectives = collective_results(graph, prices, executions.back());
-  result.memory = memory_of(job, graph, executions, step);
+  result.collectives = collective_results(graph, prepared.prices, executions.back());
+  result.memory = memory_of(prepared, executions);
   result.activities = static_cast<long>(graph.size() * executions.size());
+  result.told_apart = prepared.fold.told_apart;
   return result;
 }
 

@@ -209,9 +209,9 @@ class Maker {
 
 }  // namespace
 
-Timeline make_timeline(const Job& job, const StepGraph& graph, const Prices& prices, const std::vector<Execution>& executions, int step) {
-  Timeline timeline = Maker(job, graph, prices).make(executions);
-  timeline.memory = memory_over_time(job, graph, executions, step);
+Timeline make_timeline(const PreparedStep& prepared, const std::vector<Execution>& executions) {
+  Timeline timeline = Maker(prepared.job, prepared.graph, prepared.prices).make(executions);
+  timeline.memory = memory_over_time(prepared, executions);
   return timeline;
 }
 
@@ -243,9 +243,8 @@ void append(Timeline& timeline, double end_s, const Timeline& next) {
   }
 }
 
-Timeline make_timeline(const Job& job, const StepGraph& graph, const Prices& prices, const FailedStep& step,
-                       const std::vector<RankFailure>& failures) {
-  return Maker(job, graph, prices).make(step, failures);
+Timeline make_timeline(const PreparedStep& prepared, const FailedStep& step, const std::vector<RankFailure>& failures) {
+  return Maker(prepared.job, prepared.graph, prepared.prices).make(step, failures);
 }
 
 }  // namespace rehearse::sim

@@ -9,13 +9,11 @@
 namespace rehearse::sim {
 namespace {
 
-using workloads::StageProgram;
-
 constexpr int most_shards = 4;  // each is a training of its own
 
-AllocatorPeaks fullest(const Job& job, int stage, const StageProgram& program, double device_bytes) {
-  const TrainedStage what(job.workload, stage, program);
-  const int shards = job.workload.optimizer.zero_stage > 0 ? workloads::replica_sync(job.workload).shard_ranks : 1;
+AllocatorPeaks fullest(const Job& job, const workloads::Compiled& compiled, int stage, double device_bytes) {
+  const TrainedStage what(job.workload, stage, compiled.stages[static_cast<std::size_t>(stage)]);
+  const int shards = job.workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
   const int tried = std::min(shards, most_shards);
   AllocatorPeaks most;
   for (int i = 0; i < tried; ++i) {
@@ -33,17 +31,18 @@ constexpr double unlimited = 1e15;
 // The trainings of a job's stages, each run when it is first asked for.
 class Trainings {
  public:
-  explicit Trainings(const Job& job) : job_(job), programs_(workloads::stage_programs(job.workload)) {}
+  // Both must outlive it.
+  Trainings(const Job& job, const workloads::Compiled& compiled) : job_(job), compiled_(compiled) {}
 
   const AllocatorPeaks& peaks(int stage, double device_bytes) {
     const auto [entry, is_new] = known_.try_emplace({stage, device_bytes});
-    if (is_new) entry->second = fullest(job_, stage, programs_[static_cast<std::size_t>(stage)], device_bytes);
+    if (is_new) entry->second = fullest(job_, compiled_, stage, device_bytes);
     return entry->second;
   }
 
  private:
   const Job& job_;
-  std::vector<StageProgram> programs_;
+  const workloads::Compiled& compiled_;
   std::map<std::pair<int, double>, AllocatorPeaks> known_;
 };
 
@@ -59,12 +58,17 @@ void add_allocator(Trainings& trainings, RankMemory& rank) {
 
 std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double device_bytes) {
   if (!knows_tensors(job.workload, job.system.software.memory.habits)) return std::nullopt;
-  return Trainings(job).peaks(stage, device_bytes);
+  const workloads::Compiled compiled = workloads::compile(job.workload);
+  return Trainings(job, compiled).peaks(stage, device_bytes);
 }
 
 void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories) {
+  if (knows_tensors(job.workload, job.system.software.memory.habits)) add_allocator(job, workloads::compile(job.workload), memories);
+}
+
+void add_allocator(const Job& job, const workloads::Compiled& compiled, std::initializer_list<MemoryResult*> memories) {
   if (!knows_tensors(job.workload, job.system.software.memory.habits)) return;
-  Trainings trainings(job);
+  Trainings trainings(job, compiled);
   for (MemoryResult* memory : memories) {
     for (RankMemory& rank : memory->ranks) add_allocator(trainings, rank);
   }

@@ -7,6 +7,7 @@
 
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
+#include "workloads/compiled.hpp"
 
 namespace rehearse::sim {
 
@@ -26,6 +27,7 @@ struct AllocatorPeaks {
 
 // Replaces the fitted share of cache by what the allocator keeps, where that is known: without a limit, and whether it must be kept when
 // the GPU's memory is one; in several results of the same job. Some trainings of a few steps per stage: not for searches.
+void add_allocator(const Job& job, const workloads::Compiled& compiled, std::initializer_list<MemoryResult*> memories);
 void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories);
 
 }  // namespace rehearse::sim

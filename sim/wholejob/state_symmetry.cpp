@@ -7,6 +7,7 @@
 
 #include "config/random.hpp"
 #include "sim/engine/folding.hpp"
+#include "sim/engine/prepared_step.hpp"
 #include "workloads/rank_grid.hpp"
 
 namespace rehearse::sim {
@@ -33,7 +34,7 @@ StateSymmetry::StateSymmetry(const Job& job) : job_(job), alike_(!job.system.sim
   const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives);
   Job healthy = job;
   healthy.system.simulation.faults = {};
-  healthy_ = fold(healthy, model).ranks.class_of;
+  healthy_ = fold(healthy, compiled_for_simulation(healthy), model).ranks.class_of;
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   for (const GroupKind kind : dense_kinds) relations_.push_back(relation_of(kind));
   if (job.workload.model.moe) {

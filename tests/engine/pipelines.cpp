@@ -21,7 +21,7 @@ workloads::Workload pipeline(const std::string& schedule, int stages, int chunks
 PricedPipeline priced(const workloads::Workload& workload, const ChunkSeconds& chunk_s, double hop_s) {
   PricedPipeline p{workload, workloads::folded_by_stage(workload), {}, {}};
   // The graph shares one work between equal layers; each stage needs its own here.
-  workloads::StepGraph graph = workloads::build_step(workload, workloads::Granularity::stage, p.folding);
+  workloads::StepGraph graph = workloads::build_step(workload, workloads::compile(workload, workloads::Granularity::stage), p.folding);
   for (workloads::OpId id = 0; id < graph.size(); ++id) {
     const workloads::Op op = graph.op(id);
     if (op.kind != workloads::OpKind::compute) continue;

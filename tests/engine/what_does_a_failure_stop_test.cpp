@@ -7,6 +7,7 @@
 #include "sim/engine/aftermath.hpp"
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/folding.hpp"
+#include "sim/engine/prepared_step.hpp"
 #include "sim/engine/simulate.hpp"
 #include "tests/engine/jobs.hpp"
 #include "tests/engine/pipelines.hpp"
@@ -81,15 +82,17 @@ TEST(WhatDoesAFailureStop, not_a_step_that_is_over) { EXPECT_THROW(static_cast<v
 // A job taken apart, without contention, every communication with a link of its own: nothing shares anything.
 struct Parts {
   Job job;
+  workloads::Compiled compiled;
   CommunicationModel model;
   workloads::Folding folding;
   workloads::StepGraph graph;
   Prices prices;
   explicit Parts(Job from)
       : job(std::move(from)),
+        compiled(compiled_for_simulation(job)),
         model(job.system.cluster, job.workload, "auto"),
-        folding(job.system.simulation.all_ranks ? workloads::unfolded(job.workload) : fold(job, model).ranks),
-        graph(workloads::build_step(job.workload, job.system.simulation.granularity, folding)),
+        folding(job.system.simulation.all_ranks ? workloads::unfolded(job.workload) : fold(job, compiled, model).ranks),
+        graph(workloads::build_step(job.workload, compiled, folding)),
         prices(price_graph(job, model, graph)) {}
 
   // When each operation ends.
@@ -188,7 +191,7 @@ TEST(WhatDoesAFailureStop, folded_as_with_all_ranks) {
         return all;
       }
       const CommunicationModel model(job.system.cluster, job.workload, "auto");
-      const workloads::Folding folding = fold(job, model).ranks;
+      const workloads::Folding folding = fold(job, compiled_for_simulation(job), model).ranks;
       for (std::size_t i = 0; i < 32; ++i) all[i] = after.ranks[folding.class_of[i]].last_s;
       return all;
     });

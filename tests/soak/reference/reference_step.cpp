@@ -4,6 +4,7 @@
 #include "reference_run.hpp"
 #include "sim/engine/executor.hpp"
 #include "sim/engine/folding.hpp"
+#include "sim/engine/prepared_step.hpp"
 #include "workloads/step_builder.hpp"
 
 namespace rehearse::tests {
@@ -39,8 +40,9 @@ std::vector<double> measured_rates(sim::Machine& machine, const sim::CommPlans& 
 
 double reference_step(const sim::Job& job, double jitter) {
   const sim::CommunicationModel model(cluster_of(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives);
-  const sim::Fold fold = job.system.simulation.all_ranks ? sim::unfolded(job) : sim::fold(job, model);
-  const workloads::StepGraph graph = workloads::build_step(job.workload, job.system.simulation.granularity, fold.ranks);
+  const workloads::Compiled compiled = sim::compiled_for_simulation(job);
+  const sim::Fold fold = job.system.simulation.all_ranks ? sim::unfolded(job) : sim::fold(job, compiled, model);
+  const workloads::StepGraph graph = workloads::build_step(job.workload, compiled, fold.ranks);
   const sim::Prices prices = sim::price_graph(job, model, graph);
   sim::Machine machine;
   std::vector<sim::HostIndex> hosts;

@@ -1,0 +1,35 @@
+#include "sim/engine/prepared_step.hpp"
+
+#include "sim/engine/cut.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+// Slower trunks, or fewer of them, are a higher oversubscription.
+topology::ClusterSpec with_slow_trunks(const Job& job) {
+  topology::ClusterSpec cluster = job.system.cluster;
+  cluster.network.oversubscription *= job.system.simulation.faults.slow.trunk_factor(cluster.network.spines);
+  return cluster;
+}
+
+std::optional<workloads::Compiled> compiled_anew(const Job& job, const workloads::Compiled& plan, const workloads::Folding& ranks) {
+  const workloads::Cut cut = cut_of(job, plan.sync, ranks);
+  if (cut == plan.cut) return {};
+  return workloads::compile(job.workload, cut);
+}
+
+}  // namespace
+
+PreparedStep::PreparedStep(const Job& its_job, const workloads::Compiled& plan, int which)
+    : job(its_job),
+      step(which),
+      model(with_slow_trunks(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives),
+      fold(job.system.simulation.all_ranks ? unfolded(job) : sim::fold(job, plan, model)),
+      own_(compiled_anew(job, plan, fold.ranks)),
+      compiled(own_ ? *own_ : plan),
+      graph(workloads::build_step(job.workload, compiled, fold.ranks, step)),
+      prices(price_graph(job, model, graph)) {}
+
+workloads::Compiled compiled_for_simulation(const Job& job) { return workloads::compile(job.workload, job.system.simulation.granularity); }
+
+}  // namespace rehearse::sim

@@ -1,0 +1,68 @@
+// One component of each kind, each a file of this folder and nothing else: no list, no switch and no option elsewhere knows of it.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "sim/analytic/predict.hpp"
+#include "sim/engine/lone_collective.hpp"
+#include "sim/engine/simulate.hpp"
+#include "sim/report/output_folder.hpp"
+#include "tests/wholejob/runs.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two nodes of 8, tp 8 within a node, a stage on each. Stages are alike: no embedding, no head.
+sim::Job pipeline_job(const std::string& schedule) {
+  return small_job(16, "{tp: 8, pp: 2}", "{global: 12, micro: 1, sequence: 512}", "schedule: " + schedule);
+}
+
+// Backwards in another order take as long; and what each stage holds at its peak is the same.
+TEST(IsAComponentOneFile, a_schedule_with_its_closed_form) {
+  const sim::Job job = pipeline_job("last-first"), gpipe = pipeline_job("gpipe");
+  const sim::StepResult predicted = sim::predict(job), simulated = sim::simulate_in_child(job);
+  EXPECT_NEAR(simulated.step_s / predicted.step_s, 1, 1e-9);
+  EXPECT_EQ(predicted.step_s, sim::predict(gpipe).step_s);
+  EXPECT_NEAR(simulated.step_s / sim::simulate_in_child(gpipe).step_s, 1, 1e-9);
+  EXPECT_EQ(simulated.memory.fullest()->peak_bytes(), predicted.memory.fullest()->peak_bytes());
+}
+
+// 7 messages of 1 GiB from one port of 300 GB/s x 0.8, each after 3 us.
+TEST(IsAComponentOneFile, a_collective) {
+  const sim::Job job = sim::one_group(small_job(8, "{tp: 8}", "{global: 8, micro: 1, sequence: 512}", "simulation: {algorithm: star}"), 8);
+  const sim::LoneCollective alone = sim::run_alone(job, workloads::CollectiveKind::broadcast, 0x1p30);
+  EXPECT_EQ(alone.algorithm, "star");
+  EXPECT_NEAR(alone.formula_s, 7 * (3e-6 + 0x1p30 / 240e9), 1e-12);
+  EXPECT_NEAR(alone.simulated_s, alone.formula_s, 1e-9);
+}
+
+// One process fails, which takes 100 s to start again, and a pod 400 s.
+TEST(IsAComponentOneFile, a_recovery_policy) {
+  const auto sections = [](const std::string& policy) {
+    return "training: {steps: 1000}\ncheckpoint: {interval: 100, save_time: 1 s, load_time: 1 s}\nrecovery: {policy: " + policy +
+           ", process: 100 s, pod: 400 s}\nfaults: {a: {source: script, faults: [{at: 1000 s, component: gpu, level: process}]}}\n";
+  };
+  const TenSecondJob patient(sections("patience")), replacing(sections("replace"));
+  EXPECT_NEAR(sim::to_s(run_alone(patient.plan, 1).wall) - sim::to_s(run_alone(replacing.plan, 1).wall), 300, 1e-6);
+}
+
+TEST(IsAComponentOneFile, a_reporter) {
+  const fs::path folder = fs::temp_directory_path() / ("rehearse-outside-" + std::to_string(getpid()));
+  const sim::StepResult predicted = sim::predict(pipeline_job("gpipe"));
+  sim::JobSummary about;
+  about.name = "it";
+  static_cast<void>(sim::OutputFolder(folder.string()).write(sim::Report(about).own(sim::StepResults{{&predicted}})));
+  std::ostringstream expected, motto;
+  expected << "it takes " << predicted.step_s << " s\n";
+  motto << std::ifstream(folder / "motto.txt").rdbuf();
+  fs::remove_all(folder);
+  EXPECT_EQ(motto.str(), expected.str());
+}
+
+}  // namespace
+}  // namespace rehearse::tests
