@@ -25,9 +25,9 @@ class EventMachine final : public Machine::Impl {
     heap_.insert(on.computes, end_of(activities_[on.computes]));
   }
 
-  void transfer(HostIndex /*from*/, HostIndex /*to*/, std::span<const LinkIndex> links, double bytes, Token token) override {
+  void transfer(HostIndex /*from*/, HostIndex /*to*/, std::span<const LinkIndex> links, double bytes, Token token, double weight) override {
     if (links.empty()) throw std::logic_error("a flow needs a link");
-    const FairShare::Flow flow = shares_.start(links);
+    const FairShare::Flow flow = shares_.start(links, weight);
     if (flow >= activity_of_flow_.size()) activity_of_flow_.resize(flow + 1UL);
     activity_of_flow_[flow] = add({token, Kind::flow, flow, bytes, 0, now_s_});
   }

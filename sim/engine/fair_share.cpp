@@ -22,7 +22,7 @@ void FairShare::set_bandwidth(LinkIndex link, double bytes_per_s) {
   if (!links_[link].users.empty()) change(link);
 }
 
-FairShare::Flow FairShare::start(std::span<const LinkIndex> links) {
+FairShare::Flow FairShare::start(std::span<const LinkIndex> links, double weight) {
   Flow flow = 0;
   if (free_.empty()) {
     flow = static_cast<Flow>(flows_.size());
@@ -34,6 +34,7 @@ FairShare::Flow FairShare::start(std::span<const LinkIndex> links) {
   FlowState& state = flows_[flow];
   state.ways.clear();
   state.rate = 0;
+  state.weight = weight;
   ++starting_;
   for (const LinkIndex index : links) {
     Link& link = links_[index];
@@ -86,9 +87,10 @@ void FairShare::connect(LinkIndex first) {
     Link& link = links_[part_links_[i]];
     link.left = link.bytes_per_s;
     link.load = 0;
+    link.open = static_cast<std::uint32_t>(link.users.size());
     for (const Use& use : link.users) {
       FlowState& flow = flows_[use.flow];
-      link.load += flow.ways[use.way].times;
+      link.load += flow.weight * flow.ways[use.way].times;
       if (flow.seen == settling_) continue;
       flow.seen = settling_;
       flow.open = true;
@@ -117,7 +119,7 @@ void FairShare::share() {
   }
   double rate = std::numeric_limits<double>::infinity();
   for (const LinkIndex link : part_links_) rate = std::min(rate, offer(links_[link]));
-  give(part_flows_.front(), rate);
+  give(part_flows_.front(), rate * flows_[part_flows_.front()].weight);
 }
 
 // The flows of the link that offers least get that; then the next link.
@@ -127,7 +129,7 @@ void FairShare::share_among_few() {
     double rate = std::numeric_limits<double>::infinity();
     for (const LinkIndex index : part_links_) {
       const Link& link = links_[index];
-      if (link.load <= 0 || offer(link) >= rate) continue;
+      if (link.open == 0 || offer(link) >= rate) continue;
       rate = offer(link);
       least = index;
     }
@@ -148,14 +150,14 @@ void FairShare::share_among_many() {
     std::ranges::pop_heap(offers_, later);
     Offer& first = offers_.back();
     const Link& link = links_[part_links_[first.order]];
-    if (link.load > 0 && offer(link) > first.rate) {
+    if (link.open > 0 && offer(link) > first.rate) {
       first.rate = offer(link);
       std::ranges::push_heap(offers_, later);
       continue;
     }
     const LinkIndex bottleneck = part_links_[first.order];
     offers_.pop_back();
-    if (link.load > 0) fill(bottleneck);
+    if (link.open > 0) fill(bottleneck);
   }
 }
 
@@ -164,11 +166,12 @@ void FairShare::fill(LinkIndex bottleneck) {
   for (const Use& use : links_[bottleneck].users) {
     FlowState& flow = flows_[use.flow];
     if (!flow.open) continue;
-    give(use.flow, rate);
+    give(use.flow, rate * flow.weight);
     for (const Way& way : flow.ways) {
       Link& link = links_[way.link];
-      link.load -= way.times;
-      link.left -= rate * way.times;
+      --link.open;
+      link.load -= flow.weight * way.times;
+      link.left -= flow.rate * way.times;
     }
   }
 }

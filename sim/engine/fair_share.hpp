@@ -1,5 +1,5 @@
-// Max-min fair rates of flows over links with multiplicities: the least rate is as high as it can be, then the next, and so on. A change is
-// worked out for what is connected to it by shared links, and only when the rates are asked for.
+// Weighted max-min fair rates of flows over links with multiplicities: the least rate per weight is as high as it can be, then the next,
+// and so on. A change is worked out for what is connected to it by shared links, and only when the rates are asked for.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class FairShare {
   void set_bandwidth(LinkIndex link, double bytes_per_s);
 
   // Over at least one link; a link named k times is loaded k times. Its rate is 0 until the next settle().
-  Flow start(std::span<const LinkIndex> links);
+  Flow start(std::span<const LinkIndex> links, double weight = 1);
   void end(Flow flow);  // the number is used again
 
   // Works out the rates after all that has changed. The flows whose rate is another than before, each once; valid until the next call.
@@ -35,7 +35,8 @@ class FairShare {
     std::vector<Use> users;
     bool changed = false;
     std::uint32_t seen = 0;                  // the settling that looked at it last
-    double left = 0, load = 0;               // while settling: bandwidth not given away, and by how many it is wanted
+    double left = 0, load = 0;               // while settling: bandwidth not given away, and by how much weight it is wanted
+    std::uint32_t open = 0;                  // while settling: ways over it without a rate yet
     std::uint32_t flow_seen = ~0U, way = 0;  // while a flow starts: the way over this link
   };
   struct Way {
@@ -45,7 +46,7 @@ class FairShare {
   };
   struct FlowState {
     std::vector<Way> ways;
-    double rate = 0;
+    double rate = 0, weight = 1;
     std::uint32_t seen = 0;
     bool open = false;  // while settling: without a rate yet
   };
@@ -57,6 +58,7 @@ class FairShare {
   void share_among_many();
   void fill(LinkIndex bottleneck);
   void give(Flow flow, double rate);
+  // Rate per weight.
   [[nodiscard]] double offer(const Link& link) const { return link.left > 0 ? link.left / link.load : 0; }
 
   std::vector<Link> links_;

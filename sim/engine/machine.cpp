@@ -11,8 +11,8 @@ HostIndex Machine::add_host(std::span<const double> speeds) { return impl_->add_
 LinkIndex Machine::add_link(double bytes_per_s) { return impl_->add_link(bytes_per_s); }
 void Machine::seal() { impl_->seal(); }
 void Machine::compute(HostIndex host, double seconds, Token token) { impl_->compute(host, seconds, token); }
-void Machine::transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token) {
-  impl_->transfer(from, to, links, bytes, token);
+void Machine::transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight) {
+  impl_->transfer(from, to, links, bytes, token, weight);
 }
 void Machine::after(double delay_s, Token token) { impl_->after(delay_s, token); }
 void Machine::halt(const std::function<bool(Token)>& chosen) { impl_->halt(chosen); }

@@ -30,8 +30,9 @@ class Machine {
 
   // `seconds` of work at speed 1. A host computes one thing at a time.
   void compute(HostIndex host, double seconds, Token token);
-  // A flow over these links (a link named k times is loaded k times); max-min fair sharing, no latency.
-  void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token);
+  // A flow over these links (a link named k times is loaded k times); weighted max-min fair sharing, no latency: where two flows compete,
+  // their rates are as their weights. SimGrid takes differences below 1e-5 for none: weights there should be around 1.
+  void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight = 1);
   void after(double delay_s, Token token);
 
   // Stops for good every activity whose token is chosen: it shares nothing any more and never ends. Delays go on.

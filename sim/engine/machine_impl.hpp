@@ -11,7 +11,7 @@ struct Machine::Impl {
   virtual LinkIndex add_link(double bytes_per_s) = 0;
   virtual void seal() = 0;
   virtual void compute(HostIndex host, double seconds, Token token) = 0;
-  virtual void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token) = 0;
+  virtual void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight) = 0;
   virtual void after(double delay_s, Token token) = 0;
   virtual void halt(const std::function<bool(Token)>& chosen) = 0;
   virtual void set_speed(HostIndex host, std::size_t which) = 0;

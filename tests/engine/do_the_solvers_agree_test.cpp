@@ -64,8 +64,10 @@ class RandomWork {
         return machine_.compute(host, size, index);
       case 1:
         return machine_.after(size * 0.1, index);
-      default:
-        return machine_.transfer(host, host, some_links(chain.random), size * 4e9, index);
+      default: {
+        const double weight = chain.random.next() % 2 == 0 ? 1 : 0.2 + 4 * chain.random.uniform();
+        return machine_.transfer(host, host, some_links(chain.random), size * 4e9, index, weight);
+      }
     }
   }
 
@@ -161,6 +163,23 @@ TEST(FairShare, WhatANarrowLinkLeavesGoesToTheOthers) {
   EXPECT_EQ(shares.settle().size(), 2U);
   EXPECT_DOUBLE_EQ(shares.rate(b), 1);
   EXPECT_DOUBLE_EQ(shares.rate(c), 3);
+}
+
+// Rates are as the weights, 1 to 3, until one is held back elsewhere: what it leaves goes to the other.
+TEST(FairShare, RatesAreAsTheWeights) {
+  sim::FairShare shares;
+  const LinkIndex wide = shares.add_link(8), narrow = shares.add_link(1.5);
+  const std::array just_wide{wide};
+  const std::array both{wide, narrow};
+  const auto light = shares.start(just_wide, 1), heavy = shares.start(just_wide, 3);
+  static_cast<void>(shares.settle());
+  EXPECT_DOUBLE_EQ(shares.rate(light), 2);
+  EXPECT_DOUBLE_EQ(shares.rate(heavy), 6);
+  shares.end(heavy);
+  const auto held_back = shares.start(both, 3);
+  static_cast<void>(shares.settle());
+  EXPECT_DOUBLE_EQ(shares.rate(held_back), 1.5);
+  EXPECT_DOUBLE_EQ(shares.rate(light), 6.5);
 }
 
 // A link named three times carries the flow thrice: with a single one beside it, 3 r + r = 8.
