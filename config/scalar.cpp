@@ -109,7 +109,7 @@ double Node::as_quantity(Dimension dimension, double low) const {
   std::string why;
   const std::optional<double> value = parse_quantity(impl_->text, dimension, why);
   if (!value) fail(fmt::format("{}: {}", name_of(*this), why));
-  if (*value < 0) fail(fmt::format("{} must not be negative: '{}'", name_of(*this), impl_->text));
+  if (*value < 0 && low >= 0) fail(fmt::format("{} must not be negative: '{}'", name_of(*this), impl_->text));
   if (*value < low) fail(fmt::format("{} must be at least {}, not '{}'", name_of(*this), human_quantity(low, dimension), impl_->text));
   return *value;
 }
