@@ -114,7 +114,7 @@ Plan batched_plan(const Job& job, std::uint16_t cut) {
   plan.round_s = batched_round(job, plan.cuts).round_s;
   plan.latency_s.assign(job.devices.size(), plan.round_s);
   plan.sum_s = plan.round_s * static_cast<double>(job.devices.size());
-  plan.any_schedule_s = any_schedule_s(options_of(job, plan.cuts));
+  plan.any_schedule_s = any_schedule_s(job, plan.cuts);
   return plan;
 }
 

@@ -23,7 +23,7 @@ class Descent {
       : problem_(problem), solve_(solve), gap_(gap), slowest_alone_s_(slowest_alone_s(problem)) {
     now_.cuts = std::move(start);
     options_ = chosen(problem, now_.cuts);
-    now_.at = solve_(options_);
+    now_.at = solve_(options_, std::numeric_limits<double>::infinity());
     now_.solves = 1;
   }
 
@@ -46,11 +46,13 @@ class Descent {
 
  private:
   // Largest savings first.
-  [[nodiscard]] std::vector<Move> best_moves() const {
+  [[nodiscard]] std::vector<Move> best_moves() {
     std::vector<Move> moves;
+    free_slope_ = 0;
     for (std::size_t n = 0; n < problem_.devices(); ++n) {
       const Response best = best_response(problem_.of(n), now_.at.round_s, now_.at.root_price);
       const double cost = cost_of(options_[n], now_.at.round_s, now_.at.root_price);
+      if (best.exists) free_slope_ += best.cost / best.left_s;
       if (best.exists && best.option != now_.cuts[n] && best.cost < cost * (1 - rounding))
         moves.push_back({n, best.option, cost - best.cost});
     }
@@ -58,11 +60,11 @@ class Descent {
     return moves;
   }
 
-  // Without the savings the cheapest demands cost 1; to first order they shorten the round by their sum over the slope.
+  // To first order the savings shorten the round by their sum over the slope at which the best responses' cost grows as T falls.
   [[nodiscard]] bool near_enough(const std::vector<Move>& moves) const {
     double saving = 0;
     for (const Move& move : moves) saving += move.saving;
-    return saving < gap_ / 2 * now_.at.slope * now_.at.round_s;
+    return saving < gap_ / 2 * free_slope_ * now_.at.round_s;
   }
 
   bool take_some(const std::vector<Move>& moves) {
@@ -104,7 +106,7 @@ class Descent {
       before.push_back(now_.cuts[move.device]);
       set(move.device, move.to);
     }
-    const Deadline found = solve_(options_);
+    const Deadline found = solve_(options_, now_.at.round_s);
     ++now_.solves;
     if (found.round_s < now_.at.round_s * (1 - rounding)) {
       now_.at = found;
@@ -122,6 +124,7 @@ class Descent {
   const Problem& problem_;
   const DeadlineSolver& solve_;
   double gap_, slowest_alone_s_;
+  double free_slope_ = 0;  // of the best responses' cost, at the last look
   Descended now_;
   std::vector<Option> options_;
 };

@@ -7,8 +7,8 @@
 
 namespace rehearse::federated {
 
-// What finds T* and its prices for given options: least_deadline, or the decentralised protocol.
-using DeadlineSolver = std::function<Deadline(std::span<const Option>)>;
+// What finds T* and its prices for given options, as least_deadline; or the decentralised protocol.
+using DeadlineSolver = std::function<Deadline(std::span<const Option>, double known_s)>;
 
 struct Descended {
   Cuts cuts;

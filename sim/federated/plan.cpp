@@ -17,7 +17,7 @@ LinkShares on_links(const Job& job, const PerResource& of) {
 }
 
 Plan finished(const Job& job, Plan plan) {
-  plan.any_schedule_s = any_schedule_s(options_of(job, plan.cuts));
+  plan.any_schedule_s = any_schedule_s(job, plan.cuts);
   for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
     plan.latency_s.push_back(latency_s(job, n, plan.cuts[n], plan.share[n]));
     plan.round_s = std::max(plan.round_s, plan.latency_s.back());
@@ -85,6 +85,27 @@ CutChoice given_or_best_cuts(const Job& job) {
 }
 
 }  // namespace
+
+double alone_s(const Job& job, std::size_t device, std::size_t cut) {
+  const RoundLoad load = load_of(job, job.devices[device], cut);
+  return load.forward_s + load.backward_s + load.latency_s + load.uplink_s + load.model_up_s + load.server_s + load.downlink_s +
+         load.model_down_s;
+}
+
+double any_schedule_s(const Job& job, const CutChoice& cuts) {
+  double slowest_s = 0, up_s = 0, down_s = 0, server_s = 0;
+  for (std::size_t n = 0; n < cuts.size(); ++n) {
+    const RoundLoad load = load_of(job, job.devices[n], cuts[n]);
+    slowest_s = std::max(slowest_s, alone_s(job, n, cuts[n]));
+    server_s += load.server_s;
+    if (job.settings.entries[job.devices[n].entry].dedicated) continue;
+    up_s += load.uplink_s + load.model_up_s;
+    down_s += load.downlink_s + load.model_down_s;
+  }
+  if (job.total_power()) up_s = 0;
+  const double media_s = job.one_band() ? up_s + down_s : std::max(up_s, down_s);
+  return std::max({slowest_s, media_s, server_s});
+}
 
 double latency_s(const Job& job, std::size_t device, std::size_t cut, const LinkShares& share) {
   const Device& which = job.devices[device];

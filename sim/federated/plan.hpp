@@ -43,6 +43,11 @@ struct Plan {
 // Each device's fastest cut with these shares of every resource.
 [[nodiscard]] CutChoice own_best_cuts(const Job& job, double share);
 
+// A device that has everything to itself. With one band it has all of it for either direction in turn, which no fixed shares give.
+[[nodiscard]] double alone_s(const Job& job, std::size_t device, std::size_t cut);
+// (14): no schedule of these cuts is faster. With total power parts of a band carry more than their part: the uplink says nothing then.
+[[nodiscard]] double any_schedule_s(const Job& job, const CutChoice& cuts);
+
 // (5) of one device.
 [[nodiscard]] double latency_s(const Job& job, std::size_t device, std::size_t cut, const LinkShares& share);
 

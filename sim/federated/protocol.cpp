@@ -147,7 +147,7 @@ Negotiation negotiate(const Problem& problem) {
     return counted(out);
   }
   const Descended found = descend(problem, out.cuts.empty() ? alone_best(problem) : out.cuts, 0,
-                                  [&](std::span<const Option> chosen) { return agree(chosen, out.rounds, out.settled); });
+                                  [&](std::span<const Option> chosen, double) { return agree(chosen, out.rounds, out.settled); });
   out.cuts = found.cuts;
   out.round_s = found.at.round_s;
   out.fixed_point = found.fixed_point;

@@ -52,7 +52,8 @@ struct Climb {
 
   void start();
   void look();
-  void climb();
+  void climb(double known_s);
+  [[nodiscard]] double next_tau_s() const { return tau_s + perron.radius * (perron.radius - 1) / slope; }
 };
 
 // A device alone or a resource that is never idle: not later than T*.
@@ -84,20 +85,27 @@ void Climb::look() {
   }
 }
 
-void Climb::climb() {
+void Climb::climb(double known_s) {
   constexpr int most_steps = 200;  // 1 to 10 are seen
   start();
+  const double least_tau_s = tau_s;
+  if (known_s > round_s() && std::isfinite(known_s)) {
+    tau_s = known_s - latest_s;
+    look();
+    if (perron.radius >= 1) return;
+    tau_s = std::max(least_tau_s, next_tau_s());  // the tangent of a concave function: from above, too, it leads below T*
+  }
   for (look(); steps < most_steps; ++steps) {
-    const double next_s = tau_s + perron.radius * (perron.radius - 1) / slope;
+    const double next_s = next_tau_s();
     if (!(next_s > tau_s * (1 + 1e-16))) break;
     tau_s = next_s;
     look();
   }
 }
 
-Climb climb(std::span<const Option> chosen, Group group) {
+Climb climb(std::span<const Option> chosen, Group group, double known_s = std::numeric_limits<double>::infinity()) {
   Climb climb{.chosen = chosen, .group = group};
-  climb.climb();
+  climb.climb(known_s);
   return climb;
 }
 
@@ -143,10 +151,10 @@ void find_blame(const Climb& group, Shares& out) {
 
 }  // namespace
 
-Deadline least_deadline(std::span<const Option> chosen) {
+Deadline least_deadline(std::span<const Option> chosen, double known_s) {
   Deadline out{.round_s = latest_alpha_s(chosen)};
   for (const Group group : groups_of(chosen)) {
-    const Climb found = climb(chosen, group);
+    const Climb found = climb(chosen, group, known_s);
     out.steps += found.steps;
     if (found.round_s() <= out.round_s) continue;
     out.round_s = found.round_s();

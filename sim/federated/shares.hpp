@@ -2,6 +2,7 @@
 // most 1; T* is where it is 1 (docs/federated.md, equations 12 and 13).
 #pragma once
 
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct Deadline {
 };
 
 // Climbs to T* from below without overshooting: Newton's method on 1 / radius, which is concave (a minimum of harmonic means).
-[[nodiscard]] Deadline least_deadline(std::span<const Option> chosen);
+// `known_s`: a deadline that others meet already; where these do not meet an earlier one, any deadline from known_s on may come back.
+[[nodiscard]] Deadline least_deadline(std::span<const Option> chosen, double known_s = std::numeric_limits<double>::infinity());
 
 struct Shares {
   double round_s = 0;              // the largest latency

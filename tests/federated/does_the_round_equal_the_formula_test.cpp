@@ -82,8 +82,10 @@ TEST_P(RandomJobs, reserved_is_the_formula) {
 
 TEST_P(RandomJobs, weighted_is_never_slower_than_the_formula) {
   for (const char* shares : {"tuned", "equal"}) {
-    const Job job = job_from(random_job_text(
-        GetParam(), {.radio = "{sharing: weighted}", .server = ", sharing: weighted", .more = fmt::format("  shares: {}\n", shares)}));
+    const Job job =
+        job_from(random_job_text(GetParam(), {.radio = GetParam() % 2 == 0 ? "{sharing: weighted}" : "{sharing: weighted, duplex: tdd}",
+                                              .server = ", sharing: weighted",
+                                              .more = fmt::format("  shares: {}\n", shares)}));
     const Plan plan = make_plan(job);
     const SimulatedRound round = simulate_round(job, plan);
     EXPECT_LE(round.result.round_s, round_by_formula(job, plan).round_s * (1 + 1e-9));
@@ -94,12 +96,14 @@ TEST_P(RandomJobs, weighted_is_never_slower_than_the_formula) {
 
 TEST_P(RandomJobs, one_at_a_time_is_never_faster_than_any_schedule) {
   for (const char* server : {", mode: sequential", ", sharing: fifo"}) {
-    const Job job = job_from(random_job_text(GetParam(), {.radio = "{sharing: fifo}", .server = server}));
-    const Plan plan = make_plan(job);
-    const SimulatedRound round = simulate_round(job, plan);
-    EXPECT_GE(round.result.round_s, round_by_formula(job, plan).round_s * (1 - 1e-12));
-    EXPECT_GE(round.queue_s, 0);
-    expect_phases_add_up(round.result);
+    for (const char* radio : {"{sharing: fifo}", "{sharing: fifo, duplex: tdd}", "{sharing: weighted, duplex: tdd}"}) {
+      const Job job = job_from(random_job_text(GetParam(), {.radio = radio, .server = server}));
+      const Plan plan = make_plan(job);
+      const SimulatedRound round = simulate_round(job, plan);
+      EXPECT_GE(round.result.round_s, round_by_formula(job, plan).round_s * (1 - 1e-12));
+      EXPECT_GE(round.queue_s, 0);
+      expect_phases_add_up(round.result);
+    }
   }
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "sim/federated/methods.hpp"
 
 namespace rehearse::federated {
@@ -9,20 +11,17 @@ class Sequential final : public Method {
   [[nodiscard]] int place() const override { return 5; }
   [[nodiscard]] std::vector<MethodRow> rows(const Job& job, const MethodOptions& /*options*/) const override {
     MethodRow row{.method = "sequential", .cuts = "own best", .shares = "all, in turn"};
-    for (const double latency_s : plan_alone(job)) row.formula_s += latency_s;
-    row.formula_s += job.aggregation_s(job.devices.size());
-    row.any_schedule_s = row.formula_s;
+    const double aggregation_s = job.aggregation_s(job.devices.size());
+    CutChoice cuts;
+    for (std::size_t n = 0; n < job.devices.size(); ++n) {
+      const auto alone = [&](std::uint16_t cut) { return alone_s(job, n, cut); };
+      cuts.push_back(*std::ranges::min_element(job.available[n], {}, alone));
+      row.formula_s += alone(cuts.back());
+    }
+    row.formula_s += aggregation_s;
+    row.any_schedule_s = any_schedule_s(job, cuts) + aggregation_s;
     row.note = "one device at a time";
     return {row};
-  }
-
- private:
-  static std::vector<double> plan_alone(const Job& job) {
-    const CutChoice cuts = own_best_cuts(job, 1);
-    std::vector<double> alone_s;
-    for (std::size_t n = 0; n < cuts.size(); ++n)
-      alone_s.push_back(option_of(job, job.devices[n], load_of(job, job.devices[n], cuts[n])).alone_s());
-    return alone_s;
   }
 };
 const MethodRegistry::Registration<Sequential> registration("sequential");
