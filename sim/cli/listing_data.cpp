@@ -7,6 +7,7 @@
 #include "config/data_dir.hpp"
 #include "config/quantity.hpp"
 #include "sim/cli/listing.hpp"
+#include "sim/federated/chain.hpp"
 #include "sim/job/job_document.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/report/reporter.hpp"
@@ -30,6 +31,15 @@ Row model_row(const config::Node& node, const std::string& name) {
   const workloads::ParameterCount count = workloads::count_parameters(model);
   return {text_field("name", name), count_field("layers", model.layers), count_field("hidden", model.hidden),
           parameters_field("parameters", count.total), parameters_field("active", count.active)};
+}
+
+Row chain_row(const config::Node& node, const std::string& name) {
+  const std::vector<federated::Cut> cuts = federated::cuts_of(federated::read_chain(node, name));
+  const federated::Cut& whole = cuts.back();
+  return {text_field("name", name),
+          count_field("cuts", static_cast<int>(cuts.size()) - 1),
+          {"forward_flops_per_sample", whole.forward_flops, fmt::format("{:.4f} GFLOP", whole.forward_flops / 1e9)},
+          quantity_field("parameter_bytes", whole.parameter_bytes, Dimension::bytes)};
 }
 
 Row cluster_row(const config::Node& node, const std::string& name) {
@@ -96,6 +106,9 @@ class Files : public Listing {
 class Models final : public Files<model_row> {
   [[nodiscard]] std::string_view folder() const override { return "workloads/models"; }
 };
+class Chains final : public Files<chain_row> {
+  [[nodiscard]] std::string_view folder() const override { return "workloads/chains"; }
+};
 class Jobs final : public Listing {
  public:
   [[nodiscard]] std::vector<Row> rows() const override {
@@ -119,6 +132,7 @@ class Scenarios final : public Files<scenario_row> {
 };
 
 const ListingRegistry::Registration<Models> models("models");
+const ListingRegistry::Registration<Chains> chains("chains");
 const ListingRegistry::Registration<Jobs> jobs("jobs");
 const ListingRegistry::Registration<Clusters> clusters("clusters");
 const ListingRegistry::Registration<Gpus> gpus("gpus");
