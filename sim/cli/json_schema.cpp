@@ -37,8 +37,13 @@ Json mapping_schema(const Shape& shape) {
     properties[key.name] = std::move(schema);
     if (key.required) required.push_back(key.name);
   }
+  const bool may_be_like_another = properties.contains("like");  // which then has what is required
   out["properties"] = std::move(properties);
-  if (!required.empty()) out["required"] = std::move(required);
+  if (!required.empty() && may_be_like_another) {
+    out["anyOf"] = Json::array({Json{{"required", std::move(required)}}, Json{{"required", Json::array({"like"})}}});
+  } else if (!required.empty()) {
+    out["required"] = std::move(required);
+  }
   out["additionalProperties"] = std::move(others);
   return out;
 }

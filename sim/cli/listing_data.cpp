@@ -9,6 +9,7 @@
 #include "sim/cli/listing.hpp"
 #include "sim/federated/chain.hpp"
 #include "sim/job/job_document.hpp"
+#include "sim/job/parts.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/report/reporter.hpp"
 
@@ -94,7 +95,7 @@ class Files : public Listing {
   [[nodiscard]] std::vector<Row> rows() const override {
     std::vector<Row> rows;
     for (const std::string& name : config::data_names(folder())) {
-      rows.push_back(row_of(config::Node::load_file(config::data_file(folder(), name)), name));
+      rows.push_back(row_of(sim::ready_made({"part", folder()}, name).node, name));
     }
     return rows;
   }

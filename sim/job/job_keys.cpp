@@ -42,6 +42,7 @@ std::function<Node(const JobDocument&)> as_given(std::string key) {
 // A part that may also be a name or a path; inline it may have a name.
 Shape part_shape(Shape keys) {
   keys.keys.insert(keys.keys.begin(), {"name", {.kind = Shape::Kind::text}, false, "inline", "What it is called."});
+  keys.keys.insert(keys.keys.begin() + 1, {like, {.kind = Shape::Kind::text}, false, "", "A part that has whatever is not stated here."});
   return config::either({{.kind = Shape::Kind::text}, std::move(keys)});
 }
 

@@ -39,12 +39,38 @@ Part named_part(const Node& field, const PartKind& kind, const Node& more) {
   field.fail(unknown(kind, name), config::suggestion(name, known));
 }
 
+// Keys of `own` replace those of `base`, mappings key by key.
+Node laid_over(Node base, const Node& own) {
+  for (const std::string& key : own.keys()) {
+    const Node value = own.at(key);
+    const auto below = base.find(key);
+    // Another model of an operator is not the old one with some of its parameters.
+    const bool merged = below && below->is_map() && value.is_map() && !value.find("model");
+    base.set_child(key, merged ? laid_over(*below, value) : value);
+  }
+  return base;
+}
+
+constexpr int most_ancestors = 8;
+
+// The part with all that it has in common with the one that it names.
+Part extended(Part part, const PartKind& kind, const Node& more, int generation) {
+  if (!part.node.is_map()) return part;
+  const auto other = part.node.find(like);
+  if (!other) return part;
+  if (generation > most_ancestors)
+    other->fail(fmt::format("more than {} parts are each like the next", most_ancestors), "is one of them like itself?");
+  if (!other->is_scalar()) other->fail("like must be a name or a path");
+  const Part base = extended(named_part(*other, kind, more), kind, more, generation + 1);
+  return {part.name == "inline" ? base.name + " (changed)" : part.name, laid_over(base.node, part.node.without(like))};
+}
+
 }  // namespace
 
 Part find_part(const Node& field, const PartKind& kind, const Node& more) {
-  if (field.is_map()) return inline_part(field);
+  if (field.is_map()) return extended(inline_part(field), kind, more, 0);
   if (!field.is_scalar()) field.fail(fmt::format("{} must be a name, a path or a mapping", field.path()));
-  return named_part(field, kind, more);
+  return extended(named_part(field, kind, more), kind, more, 0);
 }
 
 Part take_gpu(Part& cluster) {
@@ -63,7 +89,7 @@ Node named(const Part& part) {
 Part ready_made(const PartKind& kind, const std::string& name) {
   const std::string path = config::data_file(kind.folder, name);
   if (path.empty()) throw config::InputError(unknown(kind, name), config::suggestion(name, config::data_names(kind.folder)));
-  return {name, Node::load_file(path)};
+  return extended({name, Node::load_file(path)}, kind, {}, 0);
 }
 
 }  // namespace rehearse::sim

@@ -24,12 +24,16 @@ inline constexpr PartKind gpu_part{"gpu", "platforms/gpus"};
 inline constexpr PartKind software_part{"software", "platforms/software"};
 inline constexpr const char* default_software = "megatron-core";  // of jobs that name none
 
+// The key of a part that names another one, and the only one that is read before the part's own.
+inline constexpr const char* like = "like";
+
 struct JobParts {
   Part model, cluster, gpu, software;
 };
 
 // A part given as a mapping (its name: the key `name`), as a path (with a '/' or ending in .yaml, relative to the file it stands in), or as
-// the name of a ready-made file. `more` holds further named parts, which come first.
+// the name of a ready-made file. A mapping or file with the key `like` has all of the part that it names (in the same three ways but a
+// mapping) that it does not state itself. `more` holds further named parts, which come first.
 [[nodiscard]] Part find_part(const config::Node& field, const PartKind& kind, const config::Node& more = {});
 
 // The cluster's GPU, wherever it is described; in the cluster's own description its name is left.

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "config/data_dir.hpp"
 #include "tests/config/refusal.hpp"
 #include "tests/job/sandbox.hpp"
@@ -41,6 +43,26 @@ TEST_F(WhereDoPartsComeFrom, a_gpu_inside_the_cluster) {
   EXPECT_EQ(job.system.cluster.gpu, "mine");
   EXPECT_EQ(job.system.gpu.peak_flops_per_s.at(workloads::DType::bf16), 100e12);
   EXPECT_EQ(job.system.gpus, 4);
+}
+
+TEST_F(WhereDoPartsComeFrom, another_one_that_they_are_like) {
+  const Job changed =
+      read_text(job_with_model("{like: tiny, layers: 4}") + "software: {like: megatron-core, flash: 2, fusions: {norm: false}}\n");
+  const Job plain = read_text(job_with_model("tiny"));
+  EXPECT_EQ(changed.workload.model.name, "tiny (changed)");
+  EXPECT_EQ(changed.workload.model.layers, 4);
+  EXPECT_EQ(changed.workload.model.hidden, plain.workload.model.hidden);
+  EXPECT_EQ(changed.system.software.flash, 2);
+  EXPECT_FALSE(changed.system.software.fusions.at("norm"));
+  EXPECT_EQ(changed.system.software.fusions.at("rope"), plain.system.software.fusions.at("rope"));
+  EXPECT_EQ(changed.system.software.issue_s, plain.system.software.issue_s);
+}
+
+TEST_F(WhereDoPartsComeFrom, not_one_that_is_like_itself) {
+  const std::string path = testing::TempDir() + "like_itself.yaml";
+  std::ofstream(path) << "like: " << path << "\n";
+  EXPECT_THROW(read_text(job_with_model(path)), config::InputError);
+  EXPECT_THROW(read_text(job_with_model("{like: nobody}")), config::InputError);
 }
 
 TEST_F(WhereDoPartsComeFrom, an_override_leads_into_what_is_only_named) {
