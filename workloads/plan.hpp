@@ -22,6 +22,7 @@ struct Parallel {
   int tp = 1, cp = 1, pp = 1, dp = 1, ep = 1, etp = 1, vpp = 1;
   ContextComm cp_comm = ContextComm::ring;
   bool sp = false;                                               // sequence parallelism on the tp group
+  bool whole_messages = false;                                   // each rank of tp sends all of the activations (a habit of the stack)
   std::vector<std::string> order{"tp", "cp", "ep", "dp", "pp"};  // innermost first
   std::vector<int> layers_per_stage;  // of each model chunk in forward order (looping schedules: k*pp + s is chunk k of stage s); empty =
                                       // even, remainder to the middle
@@ -35,7 +36,8 @@ struct Precision {
   DType compute = DType::bf16;    // of the matrix products
   DType weights = DType::bf16;    // as stored and communicated
   DType gradients = DType::fp32;  // as accumulated and reduced
-  DType optimizer = DType::fp32;  // master weights and both moments
+  DType optimizer = DType::fp32;  // master weights
+  DType moments = DType::fp32;    // both moments of Adam
 };
 
 enum class Attention { flash, unfused };
@@ -47,9 +49,13 @@ struct Recompute {
   RecomputeKind kind = RecomputeKind::none;
   std::vector<RecomputeModule> modules = {};  // kind selective; none named: core attention
   int full_layers = -1;                       // kind full: the first N layers of every GPU's share; -1 = all
+  // kind selective without modules: attention and every second product of 16 bits are kept, all else is computed again (a habit of the
+  // stack)
+  bool by_product = false;
   bool stops_early = false;  // kind full: nothing is computed again after the last tensor that backward reads (a habit of the stack)
+  [[nodiscard]] bool every_second_product() const { return by_product && kind == RecomputeKind::selective && modules.empty(); }
   [[nodiscard]] bool drops(RecomputeModule module) const {
-    if (kind != RecomputeKind::selective) return false;
+    if (kind != RecomputeKind::selective || every_second_product()) return false;
     return modules.empty() ? module == RecomputeModule::core_attn : std::find(modules.begin(), modules.end(), module) != modules.end();
   }
 };
@@ -59,7 +65,9 @@ struct Optimizer {
   int zero_stage = 0;   // none 0, zero1 (distributed optimizer), zero2, zero3 (FSDP)
   int shard_group = 0;  // ranks over which ZeRO shards; 0 = dp*cp
   bool on_cpu = false;
-  bool by_tensor = false;  // ZeRO-3: one collective per parameter tensor, beside nothing (a habit of the stack)
+  // Habits of the stack. ZeRO-3: one collective per parameter tensor, beside nothing; the same of gradients and weights without ZeRO-3;
+  // ZeRO-1 and 2: every rank gets the whole sum of the gradients.
+  bool by_tensor = false, exchange_by_tensor = false, all_reduces = false;
 };
 
 struct Overlap {
@@ -123,6 +131,7 @@ struct KernelFusions {
   bool cross_entropy = true;            // vocabulary-parallel loss without fp32 intermediates
   bool gradient_accumulation = true;    // weight-gradient GEMM adds into the gradient buffer
   bool optimizer = true;                // whole Adam update in one pass
+  bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
   bool grouped_gemm = true;             // one kernel for all of a rank's experts; otherwise each expert has its own
   bool low_precision_dispatch = false;  // 8-bit layers: tokens travel to their experts in 8 bits
   // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; more for each

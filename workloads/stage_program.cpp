@@ -112,7 +112,7 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
 
 ReplicaCalls ReplicaSync::reduction_calls(double parameters, double experts) const {
   const double dense = (parameters - experts) * gradient_bytes / calls_per_unit, own = experts * gradient_bytes / calls_per_unit;
-  const bool sharded = shards_parameters || gathers_weights;
+  const bool sharded = (shards_parameters || gathers_weights) && !all_reduces;
   const CollectiveKind kind = sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   ReplicaCalls calls;
   if (ranks > 1 && dense > 0) {
@@ -170,6 +170,8 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   sync.gathers_weights = zero == 1 || zero == 2;
   sync.gradient_bytes = bytes_of(workload.precision.gradients);
   sync.weight_bytes = bytes_of(workload.precision.weights);
+  sync.all_reduces = workload.optimizer.all_reduces && sync.gathers_weights;
+  if (zero < 3 && workload.optimizer.exchange_by_tensor) sync.calls_per_unit = layer_tensors(workload.model);
   if (zero == 3 && workload.optimizer.by_tensor) {
     sync.overlap_gradients = sync.overlap_parameters = false;
     sync.calls_per_unit = layer_tensors(workload.model);

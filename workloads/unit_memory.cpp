@@ -13,6 +13,8 @@ constexpr double mask_byte = 1;
 double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {
   const DType weights = workload.precision.weights;
   const double added_up = bytes_of(workload.precision.gradients);
+  const bool replicas = workload.parallel.dp * workload.parallel.cp > 1;
+  if (habits.ddp_buckets && workload.optimizer.zero_stage == 0 && replicas) return added_up + bytes_of(weights);
   if (!habits.half_gradients || bytes_of(weights) >= added_up) return added_up;
   return bytes_of(weights) + (weights == DType::fp16 ? 0 : added_up);
 }
@@ -21,7 +23,8 @@ double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {
 double optimizer_bytes(const Workload& workload, const MemoryHabits& habits) {
   const double state = bytes_of(workload.precision.optimizer);
   const bool sharded_copy = habits.half_gradients && workload.precision.weights == DType::fp16 && workload.optimizer.zero_stage > 0;
-  return state * (2 + (bytes_of(workload.precision.weights) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
+  return 2 * bytes_of(workload.precision.moments) +
+         state * ((bytes_of(workload.precision.weights) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
 }
 
 // Sizes in bytes of the tensors that units work on.
@@ -38,7 +41,7 @@ class Sizes {
     const double kept = layer_activation_bytes(workload_, recomputed, kind);
     const double dropped = layer_activation_bytes(nothing_dropped, false, kind) - kept;
     UnitMemory memory;
-    memory.activations = kept;
+    memory.activations = kept + (workload_.microbatches() > 1 ? habits_.kept_gathers * gathered_states() : 0);
     memory.forward_temporary = dropped;
     memory.backward_temporary = dropped + layer_gradients(kind);
     memory.weight_temporary = accumulates() ? 0 : static_cast<double>(shard_.hidden) * largest_width(kind) * weight_;
@@ -73,6 +76,10 @@ class Sizes {
     memory.activations = 2 * states() + logits * (fused ? shard_.element : fp32);
     memory.forward_temporary = fused ? 0 : logits * (shard_.element + fp32);
     memory.backward_temporary = 2 * states() + (fused ? 0 : logits * shard_.element);
+    if (habits_.loss_bytes > 0) {
+      memory.forward_temporary = 0;
+      memory.backward_temporary = 2 * states() + logits * std::max(0.0, habits_.loss_bytes - (fused ? shard_.element : fp32));
+    }
     if (habits_.gradient_placeholders || !accumulates()) memory.weight_temporary = table();
     memory.forward_communication = shard_.sp ? gathered_states() : 0;
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states();
@@ -220,7 +227,9 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   // Gradients that are not reduced after every micro-batch cannot be sharded.
   memory.gradients = (sync.reduce_each_microbatch ? shard : parameters) * gradient_bytes(workload, habits);
   const double updated = zero > 0 ? shard : parameters;
-  (workload.optimizer.on_cpu ? memory.host : memory.optimizer) = updated * optimizer_bytes(workload, habits);
+  const bool whole_master = habits.whole_master && (zero == 1 || zero == 2);
+  if (whole_master) memory.optimizer = parameters * bytes_of(workload.precision.optimizer) + shard * bytes_of(workload.precision.weights);
+  (workload.optimizer.on_cpu ? memory.host : memory.optimizer) += updated * optimizer_bytes(workload, habits);
   // Beside the states the host receives the gradients and makes the new weights.
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + bytes_of(workload.precision.weights));
   if (zero > 0 && sync.replicated()) memory.temporary = habits.bucket_bytes;

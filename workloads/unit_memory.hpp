@@ -21,6 +21,12 @@ struct MemoryHabits {
   // Backward's gradients stay in the weights' type beside those that are added up: with bf16 weights these are whole, with fp16 weights
   // only ZeRO's update has them, of its shard.
   bool half_gradients = false;
+  double loss_bytes = 0;  // per logit, most that the loss holds at a time, its logits included; 0: by the fusion
+  // Of a layer's gathered input (tensor parallelism), the share that its blocks in flight hold up until backward.
+  double kept_gathers = 0;
+  bool ddp_buckets = false;  // without ZeRO: gradients as autograd makes them lie in buckets beside those that are added up
+  bool whole_master =
+      false;  // ZeRO-1 and 2: every rank keeps all weights in the optimizer's type too, and sharded gradients in the weights'
   bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other
 };
 

@@ -7,9 +7,11 @@
 #include <optional>
 #include <tuple>
 
+#include "config/data_dir.hpp"
 #include "config/input_error.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/job/job_keys.hpp"
+#include "sim/job/parts.hpp"
 #include "sim/memory/tune_chunks.hpp"
 #include "workloads/names.hpp"
 #include "workloads/schedule.hpp"
@@ -85,6 +87,13 @@ void add_modules(const Job& job, std::vector<Settings>& all) {
   }
 }
 
+// What the stack is worth: every other one.
+void add_stacks(const Job& job, std::vector<Settings>& all) {
+  for (const std::string& name : config::data_names(software_part.folder)) {
+    if (name != job.system.software.name) all.push_back({{"software", name}});
+  }
+}
+
 std::vector<Settings> alternatives(const Job& job) {
   std::vector<Settings> all;
   for (const Choice& choice : choices()) {
@@ -95,6 +104,7 @@ std::vector<Settings> alternatives(const Job& job) {
   }
   add_modules(job, all);
   add_schedules(job, all);
+  add_stacks(job, all);
   return all;
 }
 
@@ -135,7 +145,7 @@ Explanation explain(const Job& job) {
   for (Settings& settings : alternatives(job)) {
     FeatureSwitch feature;
     feature.feature = settings.front().first;
-    feature.from = job.resolved.value(feature.feature);
+    feature.from = feature.feature == software_part.what ? job.system.software.name : job.resolved.value(feature.feature);
     if (feature.feature == "schedule" && settings.size() > 1 && settings[1].first == "parallel.vpp")
       feature.from += fmt::format(", parallel.vpp {}", job.workload.parallel.vpp);
     feature.to = shown(settings);

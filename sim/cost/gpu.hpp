@@ -56,8 +56,14 @@ struct Software {
   double issue_s = 0;           // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
   double step_s = 0;            // per step: data loading, logging, host work that nothing hides
   MemoryOverhead memory;
-  bool zero3_by_tensor = false;  // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
-  bool early_stop = false;       // recomputation ends with the last tensor that backward reads
+  bool zero3_by_tensor = false;        // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
+  bool exchange_by_tensor = false;     // gradients are reduced, and with ZeRO-1 and 2 weights gathered, tensor by tensor
+  bool all_reduces_gradients = false;  // ZeRO-1 and 2: every rank gets the whole sum
+  bool whole_messages = false;         // pipeline: each rank of tp sends all of the activations
+  bool selective_by_product = false;   // recompute: selective keeps attention and every second product
+  bool packed_qkv = false;             // the product of queries, keys and values stays beside what is rotated and made contiguous of it
+  bool compiled = false;               // a compiler fuses chains of pointwise operators
+  bool early_stop = false;             // recomputation ends with the last tensor that backward reads
   std::vector<std::string> collectives = workloads::rings_and_trees();  // algorithms that its communication library has
   int flash = 3;  // generation of its flash-attention kernels; a GPU runs the newest that it has up to this one
 };

@@ -108,6 +108,14 @@ const Keys<MemoryOverhead>& memory_keys() {
           .required(),
       K("half_gradients", habit(&Habits::half_gradients), truth(), "Gradients stay in the weights' type as autograd makes them.")
           .required(),
+      K("loss", habit(&Habits::loss_bytes), config::number(0, 64),
+        "Bytes per logit that the loss holds at most, its logits included; 0: by the fusion."),
+      K("kept_gathers", habit(&Habits::kept_gathers), config::number(0, 4),
+        "Tensor parallelism: of a layer's gathered input, the share that is held up until its backward."),
+      K("ddp_buckets", habit(&Habits::ddp_buckets), truth(),
+        "Without ZeRO: gradients as autograd makes them lie beside those that are added up."),
+      K("whole_master", habit(&Habits::whole_master), truth(),
+        "ZeRO-1 and 2: every rank keeps all weights in the optimizer's type too, and sharded gradients in the weights'."),
       K("sharded_master", habit(&Habits::sharded_master), truth(), "ZeRO-3: the shard of the weights is their master copy.").required(),
   };
   return keys;
@@ -136,6 +144,16 @@ const Keys<Software>& software_keys() {
       K("early_stop", &Software::early_stop, truth(), "Recomputation ends with the last tensor that backward reads."),
       K("zero3_by_tensor", &Software::zero3_by_tensor, truth(),
         "ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing."),
+      K("exchange_by_tensor", &Software::exchange_by_tensor, truth(),
+        "Gradients are reduced, and with ZeRO-1 and 2 weights gathered, tensor by tensor."),
+      K("all_reduces_gradients", &Software::all_reduces_gradients, truth(),
+        "ZeRO-1 and 2: every rank gets the whole sum of the gradients."),
+      K("whole_messages", &Software::whole_messages, truth(), "Pipeline: each rank of tp sends all of the activations, not its share."),
+      K("selective_by_product", &Software::selective_by_product, truth(),
+        "recompute: selective keeps attention and every second product of 16 bits, and computes all else again."),
+      K("packed_qkv", &Software::packed_qkv, truth(),
+        "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
+      K("compiled", &Software::compiled, truth(), "A compiler fuses chains of pointwise operators: norm, activation, dropout_add, rope."),
       K("memory", &Software::memory, mapping(memory_keys()), "Device memory beside the model's tensors."),
   };
   return keys;
@@ -158,6 +176,8 @@ KernelFusions kernel_fusions(const Software& software) {
     if (const auto found = software.fusions.find(fusion.name); found != software.fusions.end()) fusions.*fusion.field = found->second;
   };
   std::ranges::for_each(all_fusions, take);
+  if (software.compiled) fusions.norm = fusions.activation = fusions.dropout_add = fusions.rope = true;
+  fusions.packed_qkv = software.packed_qkv;
   std::ranges::for_each(expert_habits, take);
   fusions.routing_kernels = software.routing_kernels;
   fusions.permutation_kernels = software.permutation_kernels;

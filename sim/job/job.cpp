@@ -26,7 +26,11 @@ using config::Node;
 // What the job's stack does by habit.
 void take_habits(Job& job) {
   job.workload.recompute.stops_early = job.system.software.early_stop;
+  job.workload.recompute.by_product = job.system.software.selective_by_product;
   job.workload.optimizer.by_tensor = job.system.software.zero3_by_tensor;
+  job.workload.optimizer.exchange_by_tensor = job.system.software.exchange_by_tensor;
+  job.workload.optimizer.all_reduces = job.system.software.all_reduces_gradients;
+  job.workload.parallel.whole_messages = job.system.software.whole_messages;
 }
 
 void check(const Node& node, Job& job) {

@@ -59,9 +59,9 @@ Form<std::vector<std::string>> order_form() {
 
 // What a word for the precision as a whole stands for: narrow formats are used in the matrix products only.
 Precision precision_of(DType type) {
-  if (type == DType::fp32) return {type, type, type, type};
+  if (type == DType::fp32) return {type, type, type, type, type};
   const DType weights = type == DType::fp16 ? DType::fp16 : DType::bf16;
-  return {type, weights, DType::fp32, DType::fp32};
+  return {type, weights, DType::fp32, DType::fp32, DType::fp32};
 }
 
 const Keys<Precision>& precision_keys() {
@@ -70,7 +70,10 @@ const Keys<Precision>& precision_keys() {
       K("compute", &Precision::compute, choice(workloads::dtypes), "Of the matrix products."),
       K("weights", &Precision::weights, choice(workloads::dtypes), "As stored and communicated."),
       K("gradients", &Precision::gradients, choice(workloads::dtypes), "As accumulated and reduced."),
-      K("optimizer", &Precision::optimizer, choice(workloads::dtypes), "Master weights and both moments."),
+      K("optimizer", &Precision::optimizer, choice(workloads::dtypes), "Master weights, and both moments unless they are named."),
+      K("moments", &Precision::moments, choice(workloads::dtypes), "Both moments of Adam.")
+          .otherwise("as optimizer", [](Precision& precision) { precision.moments = precision.optimizer; })
+          .written_if([](const Precision& precision) { return precision.moments != precision.optimizer; }),
   };
   return keys;
 }

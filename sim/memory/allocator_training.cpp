@@ -103,7 +103,7 @@ class Training {
 
   // At the first update.
   void moments() {
-    const double state = bytes_of(stage_.workload.precision.optimizer);
+    const double state = bytes_of(stage_.workload.precision.moments);
     for (const double size : own_parameters()) {
       device_.take(size * state);
       device_.take(size * state);

@@ -9,8 +9,6 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr double adam_values_per_parameter = 3;  // master weight, first and second moment
-
 enum class Way { save, load };
 
 int nodes_of(const Job& job) { return (job.system.gpus + job.system.cluster.gpus_per_node - 1) / job.system.cluster.gpus_per_node; }
@@ -70,7 +68,7 @@ void add_backup(const Job& job, CheckpointTimes& times) {
 double checkpoint_bytes(const Job& job) {
   if (job.whole.checkpoint.size_bytes) return *job.whole.checkpoint.size_bytes;
   const workloads::Precision& precision = job.workload.precision;
-  const double per_parameter = bytes_of(precision.weights) + adam_values_per_parameter * bytes_of(precision.optimizer);
+  const double per_parameter = bytes_of(precision.weights) + bytes_of(precision.optimizer) + 2 * bytes_of(precision.moments);
   return workloads::count_parameters(job.workload.model).total * per_parameter;
 }
 

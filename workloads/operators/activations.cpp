@@ -58,17 +58,20 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   const CoreWidths widths = core_widths(workload, shard);
   const double projections = workload.recompute.drops(RecomputeModule::mla_up_proj) ? 0 : widths.in * shard.element;
   const double context = widths.out * saved_input(shard);
+  const double packed =
+      workload.fusions.packed_qkv && !workload.model.mla ? static_cast<double>(shard.query_width + 2 * shard.kv_width) * shard.element : 0;
   // Flash attention keeps its output for its own backward: the projection keeps another tensor where it reads a cast to fewer bits, or what
   // an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
   const bool exchanged = workload.attention == Attention::flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
   const double own_output = shard.low_precision() || exchanged ? widths.out * shard.element : 0;
   return outside_tensor_parallel(workload, shard) + latent_bytes(workload, shard) + head_norm_bytes(workload, shard) +
-         static_cast<double>(shard.tokens) * (projections + context + own_output) + core_attention_bytes(workload, shard);
+         static_cast<double>(shard.tokens) * (projections + context + packed + own_output) + core_attention_bytes(workload, shard);
 }
 
 // Intermediate tensors of one token in an MLP of this width: before the activation function (twice as wide with a gate) and after it.
 double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn) {
-  return ffn * (workload.model.gated() ? 2 : 1) * shard.element + ffn * saved_input(shard);
+  const bool apart = workload.model.gated() && !workload.fusions.activation;  // the function's output, for its product with the other half
+  return ffn * (workload.model.gated() ? 2 : 1) * shard.element + ffn * (saved_input(shard) + (apart ? shard.element : 0));
 }
 
 double mlp_bytes(const Workload& workload, const Shard& shard) {
@@ -87,6 +90,16 @@ double experts_bytes(const Workload& workload, const Shard& shard) {
   return outside_tensor_parallel(workload, shard) + router + shared;
 }
 
+// Attention and every second product in 16 bits (queries, values, one of two halves of fc1, fc2), and the layer's input.
+double every_second_product_bytes(const Shard& shard) {
+  const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
+  const auto tokens = static_cast<double>(shard.tokens);
+  const double attention =
+      tokens * (static_cast<double>(shard.query_width) * shard.element + static_cast<double>(shard.heads) * statistic_bytes);
+  if (shard.low_precision()) return states + attention;
+  return 2 * states + attention + tokens * static_cast<double>(shard.query_width + shard.kv_width + shard.ffn) * shard.element;
+}
+
 }  // namespace
 
 double received_activation_bytes(const Workload& workload, bool recomputed) {
@@ -100,6 +113,7 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
   const Shard shard = shard_of(workload);
   if (recomputed) return static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
+  if (workload.recompute.every_second_product() && kind == LayerKind::dense) return every_second_product_bytes(shard);
   const double attention = shard.heads > 0 ? attention_bytes(workload, shard) + post_norm_bytes(workload, shard) : 0;
   return (kind == LayerKind::experts ? experts_bytes(workload, shard) : mlp_bytes(workload, shard)) + post_norm_bytes(workload, shard) +
          attention;

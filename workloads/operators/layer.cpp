@@ -42,6 +42,32 @@ std::vector<Item> modules_again(const Workload& workload, const std::vector<Sect
   return again;
 }
 
+// What is left of a product when only some of its columns are computed again; nothing: it goes.
+void narrow(Item& item, double share) {
+  auto& op = std::get<Operator>(item);
+  op.flops *= share;
+  op.bytes *= share;
+  op.n = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(op.n) * share));
+}
+
+// Attention is kept; of queries, keys and values the keys come again, of fc1's two halves one, and the projection of attention. Products in
+// 8 bits are not kept.
+std::vector<Item> other_products(const Shard& shard, std::vector<Item> items) {
+  std::vector<Item> again;
+  const double keys = static_cast<double>(shard.kv_width) / static_cast<double>(shard.query_width + 2 * shard.kv_width);
+  for (Item& item : as_recompute(without_last_product(std::move(items)))) {
+    const auto* op = std::get_if<Operator>(&item);
+    if (op != nullptr && op->cls == OperatorClass::attention) continue;
+    if (std::holds_alternative<RingAttention>(item)) continue;
+    if (op != nullptr && op->cls == OperatorClass::gemm && !shard.low_precision()) {
+      if (op->name == "qkv") narrow(item, keys);
+      if (op->name == "mlp_fc1") narrow(item, 0.5);
+    }
+    again.push_back(std::move(item));
+  }
+  return again;
+}
+
 BlockProgram with_recomputation(const Workload& workload, const Shard& shard, const std::vector<Section>& sections, bool recomputed) {
   BlockProgram program = assemble(sections);
   if (recomputed) {
@@ -49,6 +75,8 @@ BlockProgram with_recomputation(const Workload& workload, const Shard& shard, co
     program.recompute = as_recompute(cut ? without_last_product(program.forward) : program.forward);
     // Chunks bring back what their own backward needs.
     if (workload.experts.chunk_recompute) std::erase_if(program.recompute, is_routed);
+  } else if (workload.recompute.every_second_product() && shard.heads > 0) {
+    program.recompute = other_products(shard, program.forward);
   } else {
     program.recompute = modules_again(workload, sections);
   }
@@ -89,11 +117,11 @@ BlockProgram prediction_program(const Workload& workload, bool recomputed, bool 
   return with_recomputation(workload, shard, sections, recomputed);
 }
 
-// Each rank of tp sends its share, also where all of them hold the same (scatter/gather: Narayanan et al. 2021, section 4.1; DeepSpeed's
-// pipeline likewise). The receivers' all-gather inside the node is not priced: less than 0.3 % of a stage.
+// Each rank of tp sends its share, also where all of them hold the same (scatter/gather: Narayanan et al. 2021, section 4.1), unless the
+// stack sends all of it from every rank. The receivers' all-gather inside the node is not priced: less than 0.3 % of a stage.
 double pipeline_message_bytes(const Workload& workload) {
   const Shard shard = shard_of(workload);
-  return static_cast<double>(shard.tokens * shard.hidden) / shard.tp * shard.element;
+  return static_cast<double>(shard.tokens * shard.hidden) / (workload.parallel.whole_messages ? 1 : shard.tp) * shard.element;
 }
 
 }  // namespace rehearse::workloads

@@ -4,10 +4,14 @@
 namespace rehearse::workloads {
 namespace {
 
-// Passes over fp32 states. One kernel: master weight and both moments in and out (6). torch's foreach kernels: weight decay (2), first
-// moment (3), second moment (2 + 3), root (2), bias correction (2), epsilon (2), update (4).
-constexpr double fused_passes = 6;
-constexpr double foreach_passes = 20;
+// Passes over master weights and moments. One kernel: master weight (2) and both moments (4) in and out. torch's foreach kernels: weight
+// decay (2), first moment (3), second moment (2 + 3), root (2), bias correction (2), epsilon (2), update (4), of which five over the
+// moments.
+struct Passes {
+  double master, moments;
+};
+constexpr Passes fused_passes{2, 4};
+constexpr Passes foreach_passes{15, 5};
 constexpr int foreach_kernels = 8;
 
 Operator update_operator(const char* name, double bytes, int kernels) {
@@ -20,17 +24,18 @@ Operator update_operator(const char* name, double bytes, int kernels) {
 
 OptimizerProgram optimizer_program(const Workload& workload, double parameters) {
   const double gradient = bytes_of(workload.precision.gradients);
-  const double state = bytes_of(workload.precision.optimizer);
+  const double state = bytes_of(workload.precision.optimizer), moment = bytes_of(workload.precision.moments);
+  const auto states = [&](const Passes& passes) { return passes.master * state + passes.moments * moment; };
   // Weights that are kept in fewer bits than the master copy are written from it.
   const double weight = bytes_of(workload.precision.weights) < state ? bytes_of(workload.precision.weights) : 0;
   const std::vector<Operator> clipping{update_operator("gradient_norm", parameters * gradient, 1),
                                        update_operator("gradient_clip", parameters * 2 * gradient, 1)};
   if (workload.optimizer.on_cpu) {
     const double sent = parameters * bytes_of(workload.precision.weights);
-    return {clipping, {parameters * gradient, parameters * (gradient + fused_passes * state + weight), sent}};
+    return {clipping, {parameters * gradient, parameters * (gradient + states(fused_passes) + weight), sent}};
   }
   const bool fused = workload.fusions.optimizer;
-  const double update = gradient + (fused ? fused_passes : foreach_passes) * state + weight;
+  const double update = gradient + states(fused ? fused_passes : foreach_passes) + weight;
   OptimizerProgram program{clipping, {}};
   program.update.push_back(update_operator("adam", parameters * update, fused ? 1 : foreach_kernels));
   return program;

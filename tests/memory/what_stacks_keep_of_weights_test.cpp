@@ -1,0 +1,47 @@
+// Static memory by stack, per parameter, against what nanotron says is allocated after a step (tests/measured/cases/nanotron-bench.yaml).
+#include <gtest/gtest.h>
+
+#include "places.hpp"
+#include "sim/job/job.hpp"
+#include "sim/job/parts.hpp"
+#include "workloads/stage_program.hpp"
+#include "workloads/unit_memory.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr double gib = 1024.0 * 1024 * 1024;
+
+workloads::Workload plan(int dp, int zero_stage) {
+  workloads::Workload w;
+  w.parallel.dp = dp;
+  w.optimizer.zero_stage = zero_stage;
+  return w;
+}
+
+double per_parameter(const workloads::Workload& w) {
+  const Software nanotron = read_software(ready_made(software_part, "nanotron").node, "nanotron");
+  constexpr double parameters = 1 << 20;
+  return workloads::static_memory(w, nanotron.memory.habits, parameters).total() / parameters;
+}
+
+// 2 weights, 4 gradients, 4 copy; of the shard 4 master, 8 moments, 2 gradients.
+TEST(WhatStacksKeepOfWeights, NanotronWithZero1) {
+  for (const int dp : {2, 8, 64}) EXPECT_DOUBLE_EQ(per_parameter(plan(dp, 1)), 10 + 14.0 / dp) << dp;
+}
+
+// 2 weights, 4 gradients, 4 master, 8 moments; DDP's buckets of 2 where there is somebody to reduce with.
+TEST(WhatStacksKeepOfWeights, NanotronWithoutZero) {
+  EXPECT_DOUBLE_EQ(per_parameter(plan(1, 0)), 18);
+  EXPECT_DOUBLE_EQ(per_parameter(plan(4, 0)), 20);
+}
+
+// 3p57g-dp64-tp1-pp1-acc2-mbs2 of that sweep: 28 layers of 3072, 8192 in the MLP, 131072 words, tied: 34.10 GiB after the step, of which
+// the hidden states of the micro-batch are 0.05.
+TEST(WhatStacksKeepOfWeights, AsItIsMeasured) {
+  constexpr double h = 3072, layer = 4 * h * h + 3 * h * 8192 + 2 * h, parameters = 28 * layer + 131072 * h + h;
+  EXPECT_NEAR(per_parameter(plan(64, 1)) * parameters / gib, 34.10, 0.1);
+}
+
+}  // namespace
+}  // namespace rehearse::sim
