@@ -30,6 +30,8 @@ using CostModelRegistry = config::Registry<CostModelFactory>;
 
 [[nodiscard]] config::Shape efficiency_shape();
 // The table of models of a GPU file: its `efficiency` mapping.
+// Of a GPU of which the data sheet alone is known, from its peaks, bandwidth and power limit (docs/platform-formats.md).
+[[nodiscard]] std::shared_ptr<const CostModel> common_efficiency(const Gpu& gpu);
 [[nodiscard]] std::shared_ptr<const CostModel> read_efficiency(const config::Node& node, const Gpu& gpu);
 
 }  // namespace rehearse::sim

@@ -113,7 +113,7 @@ const Keys<Gpu>& gpu_keys() {
       K(
           "efficiency", efficiency_shape(), [](const Node& node, Gpu& gpu) { gpu.cost = read_efficiency(node, gpu); }, {},
           "By class of operators, and precision: how their time follows from their shape.")
-          .required(),
+          .otherwise("what calibrated GPUs have in common", [](Gpu& gpu) { gpu.cost = common_efficiency(gpu); }),
       K(
           "flash", flash_keys().shape(), [](const Node& node, Gpu& gpu) { flash_keys().read(node, gpu); }, {},
           "Older generations of flash attention: shares of the attention line by head dimension."),

@@ -1,0 +1,50 @@
+// A GPU file without `efficiency`: what calibrated GPUs have in common.
+#include <gtest/gtest.h>
+
+#include "config/node.hpp"
+#include "gpu_files.hpp"
+#include "sim/job/parts.hpp"
+
+namespace rehearse::sim::testing {
+namespace {
+
+Gpu sheet_of(const std::string& name) {
+  return read_gpu(ready_made(gpu_part, name).node.without("efficiency"), name + " by its data sheet");
+}
+
+workloads::Operator square(std::int64_t n, workloads::DType type) {
+  workloads::Operator op;
+  op.dtype = type;
+  op.m = op.n = op.k = n;
+  op.flops = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+  op.bytes = 3.0 * static_cast<double>(n) * static_cast<double>(n) * bytes_of(type);
+  return op;
+}
+
+// Large products of the three whose lines it was drawn through, and of what shares their silicon: 15 % is what the worst of the three is
+// off when it is left out.
+TEST(WhatADataSheetAloneTells, IsNearWhatWasCalibrated) {
+  for (const char* name : {"a100-sxm4-80g", "h100-sxm5-80g", "b200-sxm", "gb200", "h200-sxm"}) {
+    const Gpu known = shipped_gpu(name), sheet = sheet_of(name);
+    const workloads::Operator op = square(8192, workloads::DType::bf16);
+    EXPECT_NEAR(sheet.cost->seconds(op) / known.cost->seconds(op), 1, 0.15) << name;
+  }
+}
+
+// More of the same power: faster, but by less than the peak says.
+TEST(WhatADataSheetAloneTells, FallsShortWhereThePowerLimitDoes) {
+  config::Node node = ready_made(gpu_part, "h100-sxm5-80g").node.without("efficiency");
+  const Gpu before = read_gpu(node, "before");
+  node.set("power_limit", "500 W");
+  const Gpu after = read_gpu(node, "after");
+  const workloads::Operator op = square(16384, workloads::DType::bf16);
+  EXPECT_GT(after.cost->seconds(op), before.cost->seconds(op));
+}
+
+TEST(WhatADataSheetAloneTells, HasALineForEachPrecisionOfTheSheet) {
+  const Gpu sheet = sheet_of("b200-sxm");
+  for (const auto& [type, peak] : sheet.peak_flops_per_s) EXPECT_GT(sheet.cost->seconds(square(4096, type)), 0) << name_of(type);
+}
+
+}  // namespace
+}  // namespace rehearse::sim::testing
