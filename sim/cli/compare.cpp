@@ -16,6 +16,7 @@
 #include "sim/cli/whole_job_options.hpp"
 #include "sim/compare/methods.hpp"
 #include "sim/engine/simulate.hpp"
+#include "sim/report/expected_band.hpp"
 #include "sim/wholejob/simulate_run.hpp"
 
 namespace rehearse::cli {
@@ -82,6 +83,7 @@ Exit compare(CompareOptions& all) {
   const sim::Comparison comparison = run_comparison(job);
   all.traces->write(sim::summary_of(job), comparison.timeline);
   options.deliver(sim::Report(sim::summary_of(job))
+                      .own(sim::expected_bands(job))
                       .own(sim::StepResults{{&comparison.analytic, &comparison.simulated, &comparison.critical}})
                       .add(&comparison.timeline)
                       .own(all.traces->style())

@@ -2,15 +2,20 @@
 
 #include <spdlog/spdlog.h>
 
+#include <CLI/App.hpp>
+#include <memory>
+
 #include "sim/cli/command.hpp"
 #include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
 #include "sim/memory/allocator_peaks.hpp"
+#include "sim/report/expected_band.hpp"
+#include "sim/report/training_cost.hpp"
 
 namespace rehearse::cli {
 namespace {
 
-Exit predict(JobOptions& options) {
+Exit predict(JobOptions& options, double price) {
   const sim::Job job = options.load();
   const sim::StepFaults& faults = job.system.simulation.faults;
   if (!faults.failures.empty() || !faults.slow.none())
@@ -18,7 +23,8 @@ Exit predict(JobOptions& options) {
   const workloads::Compiled compiled = workloads::compile(job.workload);
   sim::StepResult result = sim::predict(job, compiled);
   sim::add_allocator(job, compiled, {&result.memory});
-  options.deliver(sim::Report(sim::summary_of(job)).own(sim::StepResults{{&result}}));
+  options.deliver(
+      sim::Report(sim::summary_of(job)).own(sim::expected_bands(job)).own(sim::training_cost(job, price)).own(sim::StepResults{{&result}}));
   return fit_verdict({&result});
 }
 
@@ -29,10 +35,15 @@ class Predict final : public Command {
     return "Examples:\n"
            "  rehearse predict llama2-70b-128-a100\n"
            "  rehearse predict job.yaml --set parallel.tp=4 --set batch.global=512\n"
+           "  rehearse predict job.yaml --set training.tokens=15e12 --price 2.5     days, GPU-hours and money as well\n"
            "  rehearse predict job.yaml --json | jq .results.analytic.step_s\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
-    return [options = JobOptions::declare(app)] { return predict(*options); };
+    auto options = JobOptions::declare(app);
+    auto price = std::make_shared<double>(0);
+    app.add_option("--price", *price, "Of a GPU for an hour, in any currency: what training.tokens or training.steps cost")
+        ->check(CLI::Range(0.0, 1e6));
+    return [options, price] { return predict(*options, *price); };
   }
 };
 

@@ -10,6 +10,8 @@
 #include "sim/cli/progress_bar.hpp"
 #include "sim/cli/trace_options.hpp"
 #include "sim/memory/allocator_peaks.hpp"
+#include "sim/report/expected_band.hpp"
+#include "sim/report/training_cost.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -33,7 +35,7 @@ Exit simulate(JobOptions& options, TraceOptions& traces) {
     return Exit::fine;
   }
   sim::add_allocator(job, {&simulation.result.memory});
-  options.deliver(std::move(report.own(sim::StepResults{{&simulation.result}})));
+  options.deliver(std::move(report.own(sim::expected_bands(job)).own(sim::training_cost(job)).own(sim::StepResults{{&simulation.result}})));
   return fit_verdict({&simulation.result});
 }
 

@@ -5,14 +5,44 @@
 
 #include "config/quantity.hpp"
 #include "sim/report/console_tables.hpp"
+#include "sim/report/expected_band.hpp"
 #include "sim/report/job_head.hpp"
 #include "sim/report/memory_table.hpp"
 #include "sim/report/reporter.hpp"
+#include "sim/report/training_cost.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 constexpr double tera = 1e12;
+constexpr double gib = 1024.0 * 1024 * 1024;
+
+// What four measurements in five would lie between, and what says so.
+void print_bands(const StepResult& result, const ExpectedBands* bands, std::ostream& out) {
+  if (bands == nullptr) return;
+  if (bands->step) {
+    const Milliseconds unit(result.step_s);
+    fmt::print(out, "expected: {} to {} ms {:.0f} times in 10 ({})\n", unit(bands->step->low * result.step_s),
+               unit(bands->step->high * result.step_s), 10 * bands->share, bands->step_basis);
+  }
+  if (const RankMemory* fullest = result.memory.fullest(); bands->peak && fullest != nullptr) {
+    fmt::print(out, "expected peak: {:.1f} to {:.1f} GiB ({})\n", bands->peak->low * fullest->peak_bytes() / gib,
+               bands->peak->high * fullest->peak_bytes() / gib, bands->peak_basis);
+  }
+}
+
+void print_cost(const StepResult& result, const TrainingCost* cost, std::ostream& out) {
+  if (cost == nullptr) return;
+  fmt::print(out, "with causal attention counted half: {:.1f} TFLOP/s/GPU, MFU {}\n",
+             cost->causal_share * result.model_flops_per_gpu_per_s / tera, percent(cost->causal_share * result.mfu));
+  if (!cost->steps) return;
+  constexpr double day_s = 86400;
+  fmt::print(out, "training: {:.0f} steps, {:.1f} days, {:.0f} GPU-hours", *cost->steps, cost->seconds(result) / day_s,
+             cost->gpu_hours(result));
+  if (cost->price_per_gpu_hour > 0)
+    fmt::print(out, ", {:.0f} at {} an hour", cost->gpu_hours(result) * cost->price_per_gpu_hour, cost->price_per_gpu_hour);
+  out << ", without failures and checkpoints\n";
+}
 
 void print_answer(const StepResult& result, std::ostream& out) {
   fmt::print(out, "\n{}: step {} ms, {:.0f} tokens/s/GPU, {:.1f} TFLOP/s/GPU, MFU {}, bubble {} of the rest\n", result.method,
@@ -42,8 +72,11 @@ void print_folding(const StepResult& result, std::ostream& out) {
   out << '\n';
 }
 
-void print_step(const StepResult& result, bool colour, std::ostream& out) {
+void print_step(const StepResult& result, const Report& report, std::ostream& out) {
+  const bool colour = report.colour;
   print_answer(result, out);
+  print_bands(result, report.find<ExpectedBands>(), out);
+  print_cost(result, report.find<TrainingCost>(), out);
   print_folding(result, out);
   print_table(phase_table(result), colour, out);
   Table stages = stage_table(result);
@@ -53,9 +86,11 @@ void print_step(const StepResult& result, bool colour, std::ostream& out) {
   print_table(collective_table(result), colour, out);
 }
 
-void print_comparison(const Comparison& comparison, const std::vector<FeatureEffect>* effects, bool colour, std::ostream& out) {
+void print_comparison(const Comparison& comparison, const ExpectedBands* bands, const std::vector<FeatureEffect>* effects, bool colour,
+                      std::ostream& out) {
   print_answer(comparison.analytic, out);
   print_answer(comparison.simulated, out);
+  print_bands(comparison.simulated, bands, out);
   print_table(comparison_table(comparison), colour, out);
   if (!comparison.reasons.empty()) out << '\n';
   for (const std::string& reason : comparison.reasons) fmt::print(out, "- {}\n", reason);
@@ -82,8 +117,8 @@ class Console final : public Reporter {
     print_job(report.job, out);
     if (const auto* explanation = report.find<Explanation>()) return print_explanation(*explanation, report.colour, out);
     if (const auto* comparison = report.find<Comparison>())
-      return print_comparison(*comparison, report.find<FeatureEffects>(), report.colour, out);
-    for (const StepResult* result : steps_of(report)) print_step(*result, report.colour, out);
+      return print_comparison(*comparison, report.find<ExpectedBands>(), report.find<FeatureEffects>(), report.colour, out);
+    for (const StepResult* result : steps_of(report)) print_step(*result, report, out);
   }
 };
 

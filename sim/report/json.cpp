@@ -2,8 +2,10 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/report/expected_band.hpp"
 #include "sim/report/job_head.hpp"
 #include "sim/report/reporter.hpp"
+#include "sim/report/training_cost.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -164,10 +166,36 @@ Json effect_json(const FeatureEffect& effect) {
           {"simulated_bytes", effect.simulated_bytes}};
 }
 
+Json band_json(const std::optional<ErrorBand>& band, double answer, const std::string& basis) {
+  if (!band) return nullptr;
+  return {{"low", band->low * answer}, {"high", band->high * answer}, {"basis", basis}};
+}
+
+// In the units of step_s and peak_bytes of that result.
+Json bands_json(const ExpectedBands& bands, const StepResult& result) {
+  const RankMemory* fullest = result.memory.fullest();
+  return {{"share", bands.share},
+          {"step_s", band_json(bands.step, result.step_s, bands.step_basis)},
+          {"peak_bytes",
+           band_json(fullest != nullptr ? bands.peak : std::nullopt, fullest != nullptr ? fullest->peak_bytes() : 0, bands.peak_basis)}};
+}
+
+Json cost_json(const TrainingCost& cost, const StepResult& result) {
+  Json json{{"mfu_causal", cost.causal_share * result.mfu}};
+  if (!cost.steps) return json;
+  json["training"] = {{"steps", *cost.steps}, {"seconds", cost.seconds(result)}, {"gpu_hours", cost.gpu_hours(result)}};
+  if (cost.price_per_gpu_hour > 0) json["training"]["price"] = cost.gpu_hours(result) * cost.price_per_gpu_hour;
+  return json;
+}
+
 Json report_json(const Report& report) {
   Json json = head_json(report.job);
   json["results"] = Json::object();
-  for (const StepResult* result : steps_of(report)) json["results"][result->method] = step_json(*result);
+  for (const StepResult* result : steps_of(report)) {
+    Json& step = json["results"][result->method] = step_json(*result);
+    if (const auto* cost = report.find<TrainingCost>()) step.update(cost_json(*cost, *result));
+    if (const auto* bands = report.find<ExpectedBands>()) step["expected"] = bands_json(*bands, *result);
+  }
   if (const auto* comparison = report.find<Comparison>()) json["comparison"] = comparison_json(*comparison);
   if (const auto* explanation = report.find<Explanation>()) json["explanation"] = explanation_json(*explanation);
   if (const auto* effects = report.find<FeatureEffects>()) json["features"] = array_json(*effects, effect_json);

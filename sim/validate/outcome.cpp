@@ -43,6 +43,10 @@ Metrics simulated_metrics(const Job& job, const Metrics& wanted) {
 
 void run(const MeasuredCase& measured_case, const ValidationOptions& options, Outcome& outcome) {
   const Job job = job_of(measured_case, options);
+  outcome.gpu = job.system.gpu.name;
+  outcome.software = job.system.software.name;
+  outcome.experts = job.workload.model.moe.has_value();
+  outcome.gpus = job.system.gpus;
   outcome.predicted = predicted_metrics(job, measured_case.measured, measured_case.memory);
   if (measured_case.fits) outcome.said_to_fit = said_to_fit(job);
   refuse_nonsense(outcome.predicted);

@@ -13,6 +13,9 @@ namespace rehearse::sim {
 
 struct Outcome {
   std::string id, group, source;
+  std::string gpu, software;  // of the job, by name; empty when it could not be read
+  bool experts = false;
+  int gpus = 0;
   std::vector<std::string> inferred;
   Metrics measured, predicted, simulated;
   std::optional<bool> ran, said_to_fit;  // whether memory sufficed: as measured, and by formula

@@ -22,6 +22,10 @@ Json optional_json(const std::optional<bool>& answer) { return answer ? Json(*an
 Json case_json(const Outcome& outcome) {
   Json json{{"id", outcome.id},
             {"group", outcome.group},
+            {"gpu", outcome.gpu},
+            {"software", outcome.software},
+            {"experts", outcome.experts},
+            {"gpus", outcome.gpus},
             {"inferred", outcome.inferred},
             {"measured", metrics_json(outcome.measured)},
             {"predicted", metrics_json(outcome.predicted)},
