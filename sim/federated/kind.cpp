@@ -121,7 +121,9 @@ KindAnswer explain(const KindRequest& request) {
 
 KindAnswer run(const KindRequest& request) {
   const JobPointer job = read(request);
-  return {report_of(*job).own(RunSection{.job = job, .history = run_rounds(*job, request.progress)})};
+  RunSection section{.job = job, .history = run_rounds(*job, request.progress)};
+  const bool yes = std::ranges::any_of(section.history.rounds, [](const RoundRow& row) { return !row.lost && row.finished > 0; });
+  return {report_of(*job).own(std::move(section)), yes};
 }
 
 class FederatedKind final : public sim::JobKind {

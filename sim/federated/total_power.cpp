@@ -1,6 +1,7 @@
 #include "sim/federated/total_power.hpp"
 
 #include <algorithm>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <limits>
 
@@ -27,17 +28,27 @@ struct PowerDemand {
   PerResource amount{};
 };
 
+constexpr double widest = 1e12;  // bands: prices that ask for more are none
+
 double ratio_of(const Job& job, const Device& device) { return device.uplink_signal_hz / job.settings.radio.band_hz; }
 
-// The share of the band with which the uplink leaves some of `left_s`: twice the least one is a start from which Newton's method goes on.
+// Where a function that climbs from below 0 at `low` to above 0 at `high` is 0, from the side where it is not below 0.
+template <class Function>
+double root_between(const Function& climbs, double low, double high) {
+  std::uintmax_t most_steps = 100;  // 10 are usual
+  const auto [left, right] =
+      boost::math::tools::toms748_solve(climbs, low, high, boost::math::tools::eps_tolerance<double>(50), most_steps);
+  static_cast<void>(left);
+  return right;
+}
+
+// The least share of the band with which the uplink leaves some of `left_s`; 0: more than can be.
 double least_share(const PowerOption& option, double left_s) {
-  double low = 0, high = 1;
-  while (option.uplink_s / option.rate.part(high) >= left_s && high < 1e12) high *= 2;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    option.uplink_s / option.rate.part(middle) < left_s ? high = middle : low = middle;
-  }
-  return high;
+  const auto missing = [&](double x) { return option.rate.part(x) - option.uplink_s / left_s; };
+  double high = 1;
+  while (missing(high) <= 0 && high < widest) high *= 2;
+  if (missing(high) <= 0) return 0;
+  return root_between(missing, high * 1e-18, high);
 }
 
 // At these prices and with so much time: cost p_x x + K / (left - uplink(x)) is convex in x, K = (sqrt(p_y) down + sqrt(p_z) server)^2.
@@ -45,20 +56,24 @@ PowerDemand cheapest(const PowerOption& option, double left_s, const PerResource
   if (left_s <= 0) return {};
   const double root = std::sqrt(prices[1]) * option.down + std::sqrt(prices[2]) * option.server;
   const double rest = root * root;
-  double low = least_share(option, left_s), high = low;
-  const auto spare_s = [&](double x) { return left_s - option.uplink_s / option.rate.part(x); };
-  const auto climbs = [&](double x) {  // sign of the cost's derivative
-    const double part = option.rate.part(x), spare = spare_s(x);
-    if (spare <= 0) return false;
-    return prices[0] * spare * spare >= rest * option.uplink_s * option.rate.slope(x) / (part * part);
+  const double least = option.uplink_s > 0 ? least_share(option, left_s) : 0;
+  if (least == 0 && option.uplink_s > 0) return {};
+  const auto spare_s = [&](double x) { return option.uplink_s > 0 ? left_s - option.uplink_s / option.rate.part(x) : left_s; };
+  const auto climbs = [&](double x) {  // the cost's derivative, times something positive
+    const double part = option.rate.part(x), spare = std::max(0.0, spare_s(x));
+    return prices[0] * spare * spare - rest * option.uplink_s * option.rate.slope(x) / (part * part);
   };
-  while (!climbs(high) && high < 1e12) high *= 2;
-  for (int i = 0; i < 100 && high - low > 1e-16 * high; ++i) {
-    const double middle = (low + high) / 2;
-    climbs(middle) ? high = middle : low = middle;
+  double high = least;
+  if (least > 0 && climbs(least) < 0) {
+    while (climbs(high) < 0 && high < widest) high *= 2;
+    if (climbs(high) < 0) return {};
+    high = root_between(climbs, least, high);
   }
   const double spare = spare_s(high);
-  PowerDemand out{.cost = prices[0] * high + rest / spare, .slope = rest / (spare * spare), .amount = {high, 0, 0}};
+  PowerDemand out{.cost = prices[0] * high, .slope = 0, .amount = {high, 0, 0}};
+  if (rest == 0) return out;
+  out.cost += rest / spare;
+  out.slope = rest / (spare * spare);
   if (option.down > 0) out.amount[1] = option.down * root / (std::sqrt(prices[1]) * spare);
   if (option.server > 0) out.amount[2] = option.server * root / (std::sqrt(prices[2]) * spare);
   return out;
@@ -96,11 +111,13 @@ Total total_at(const DeviceOptions& devices, double deadline_s, const PerResourc
 // The deadline at which the cheapest demands cost 1: no shares (and, with cuts free, no cuts) meet an earlier one.
 double deadline_at(const DeviceOptions& devices, const PerResource& prices, double low_s, double high_s) {
   double at_s = high_s;
-  for (int i = 0; i < 100 && high_s - low_s > 1e-14 * high_s; ++i) {
+  constexpr int most_steps = 100;  // 6 are usual
+  for (int i = 0; i < most_steps && high_s - low_s > 1e-13 * high_s; ++i) {
     const Total total = total_at(devices, at_s, prices);
     (total.cost >= 1 ? low_s : high_s) = at_s;
     const double newton_s = std::isfinite(total.cost) ? at_s + total.cost * (total.cost - 1) / total.slope : low_s;
-    at_s = newton_s > low_s && newton_s < high_s && i % 4 != 3 ? newton_s : (low_s + high_s) / 2;
+    if (total.cost >= 1 && newton_s - at_s <= 1e-13 * at_s) break;
+    at_s = newton_s > low_s && newton_s < high_s ? newton_s : (low_s + high_s) / 2;
   }
   return low_s;
 }
@@ -126,7 +143,7 @@ Found best_prices(const DeviceOptions& devices) {
   Found found{.bound_s = slowest_alone_s(devices) * (1 - 1e-15), .prices = {}, .total = {}};
   PricePolygon polygon({0, 1, 2});
   constexpr int most_cuts = 90;
-  constexpr double narrow = 1e-11;
+  constexpr double narrow = 1e-9;  // near the best prices the bound is flat
   for (int i = 0; i < most_cuts && polygon.extent() > narrow; ++i) {
     const PerResource prices = polygon.centre();
     const double deadline_s = deadline_at(devices, prices, found.bound_s, everyone_s * (1 + 1e-12));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <numeric>
 
 #include "sim/federated/faults.hpp"
@@ -105,6 +106,19 @@ TEST(Directions, total_power_against_a_grid) {
   EXPECT_LE(best_s, 1.02 * plan.round_s);
 }
 
+// Cuts free: the bound over all cuts is met by those that it leads to.
+TEST(Directions, total_power_with_free_cuts) {
+  const Job job = job_from(
+      "model: vgg16-cifar\nfederated:\n  devices:\n    - {name: d, count: 20, speed: {lognormal: 20 GFLOP/s, sigma: 0.6}, samples: "
+      "{uniform: [100, 900]}, "
+      "radio: {distance: {uniform: [50 m, 400 m]}}}\n  server: {speed: 500 GFLOP/s}\n  radio: {power: total}\n");
+  const Plan plan = make_plan(job);
+  EXPECT_LE(plan.bound_s, plan.round_s * (1 + 1e-9));
+  EXPECT_LE(plan.gap(), 1e-3);
+  const RoundResult formula = round_by_formula(job, plan);
+  EXPECT_NEAR(simulate_round(job, plan).result.round_s, formula.round_s, 1e-9 * formula.round_s);
+}
+
 // One band for both directions against a grid over how it is shared out.
 TEST(Directions, one_band_against_a_grid) {
   const Job job = job_from(
@@ -166,6 +180,12 @@ TEST(Run, rounds_differ_only_by_what_is_drawn) {
   EXPECT_LT(drops.useful_share(), 1);
   EXPECT_EQ(run_rounds(job_from(job_text(100) + "  dropout: 0.3 /round\ntraining: {rounds: 40}\n"), [](double) {}).training_s,
             drops.training_s);
+}
+
+TEST(Run, where_nobody_finishes_in_time) {
+  const RunHistory history = run_rounds(job_from(job_text(100) + "  deadline: 1 s\ntraining: {rounds: 2}\n"), [](double) {});
+  for (const RoundRow& row : history.rounds) EXPECT_EQ(row.late, 3U);
+  EXPECT_EQ(history.useful_share(), 0);
 }
 
 TEST(Run, the_first_ones_count) {

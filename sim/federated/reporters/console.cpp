@@ -36,8 +36,8 @@ void print_round(const RoundSection& section, std::ostream& out) {
   fmt::print(out, "no schedule of these cuts is faster than  {}\n", seconds_text(plan.any_schedule_s + aggregation_s));
   fmt::print(out, "{:<42}{}\n", "of it aggregation of the models", seconds_text(aggregation_s));
   if (!plan.tuned()) return;
-  fmt::print(out, "{:<42}{}; no choice is below {} ({})\n", "cuts and shares",
-             plan.proven ? "optimal for reserved shares, proven" : fmt::format("within {:.2g} % of the best", 100 * plan.gap()),
+  fmt::print(out, "{:<42}{}; with reserved shares no choice is below {} ({})\n", "cuts and shares",
+             plan.proven ? "optimal, proven" : fmt::format("within {:.2g} % of the best", 100 * plan.gap()),
              seconds_text((section.job->settings.objective == Objective::sum ? 0 : aggregation_s) + plan.bound_s),
              section.job->settings.objective == Objective::sum ? "sum of latencies" : "round");
 }
@@ -215,6 +215,7 @@ class Console final : public sim::Reporter {
     fmt::print(out, "devices a round: {:.1f} selected, {:.1f} finished, {:.1f} left, {:.1f} late\n",
                static_cast<double>(sum.selected) / rounds, static_cast<double>(sum.finished) / rounds,
                static_cast<double>(sum.dropped) / rounds, static_cast<double>(sum.late) / rounds);
+    if (sum.finished == 0) fmt::print(out, "no device finished in any round: nothing is trained\n");
     fmt::print(out, "useful share of the devices' work: {}\n", percent(history.useful_share()));
     if (history.failures > 0)
       fmt::print(out, "server failures: {}, {} of repair; {} rounds lost\n", history.failures, seconds_text(sum.repair_s), lost);
