@@ -2,63 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "config/reference.hpp"
+#include "workloads/layer_pattern.hpp"
 #include "workloads/model_limits.hpp"
 
 namespace rehearse::workloads {
 namespace {
 
 using config::Node;
-
-enum class Experts { none, mixtral, qwen3, deepseek };
-
-// What the name of an architecture implies (the defaults of its configuration class in transformers 4.4x) and how its fields are called.
-struct Architecture {
-  std::string_view name;
-  bool gated = true;
-  Norm norm = Norm::rmsnorm;
-  Positions positions = Positions::rope;
-  bool biases = false;
-  bool tied = false;
-  int head_dim = 0;  // when config.json gives none; 0: hidden / heads
-  Experts experts = Experts::none;
-};
-
-constexpr std::array architectures{
-    Architecture{.name = "LlamaForCausalLM"},
-    Architecture{.name = "MistralForCausalLM"},
-    Architecture{.name = "Qwen2ForCausalLM"},
-    Architecture{.name = "Qwen3ForCausalLM", .head_dim = 128},
-    Architecture{.name = "GemmaForCausalLM", .tied = true, .head_dim = 256},
-    Architecture{.name = "GPTNeoXForCausalLM", .gated = false, .norm = Norm::layernorm, .biases = true},
-    Architecture{
-        .name = "GPT2LMHeadModel", .gated = false, .norm = Norm::layernorm, .positions = Positions::learned, .biases = true, .tied = true},
-    Architecture{.name = "MixtralForCausalLM", .experts = Experts::mixtral},
-    Architecture{.name = "Qwen3MoeForCausalLM", .head_dim = 128, .experts = Experts::qwen3},
-    Architecture{.name = "DeepseekV3ForCausalLM", .experts = Experts::deepseek},
-};
-
-const Architecture& find_architecture(const Node& json) {
-  const Node field = json.at("architectures");
-  const std::vector<Node> named = field.items();
-  if (named.size() != 1) field.fail("architectures must name one architecture");
-  const std::string name = named.front().as_string();
-  std::vector<std::string> known;
-  for (const Architecture& architecture : architectures) {
-    if (architecture.name == name) return architecture;
-    known.emplace_back(architecture.name);
-  }
-  named.front().fail("unknown architecture " + config::shown(name), config::suggestion(name, known));
-}
-
-// A field that is present and not null.
-std::optional<Node> given(const Node& json, std::string_view key) {
-  auto found = json.find(key);
-  return found && !found->is_null() ? found : std::nullopt;
-}
+using Family = HuggingfaceFamily;
+using Names = std::initializer_list<std::string_view>;
 
 struct Bounds {
   std::int64_t low = 1, high = widest;
@@ -66,108 +23,255 @@ struct Bounds {
 constexpr Bounds layers{1, most_layers};
 constexpr Bounds some_layers{0, most_layers};
 
-int required(const Node& json, std::string_view key, const Bounds& bounds = {}) {
-  return static_cast<int>(json.at(key).as_int(bounds.low, bounds.high));
-}
+// config.json, with a note of which fields were looked at. A field of several names has the first that is there.
+class Fields {
+ public:
+  explicit Fields(Node json) : json_(std::move(json)) {}
 
-int optional(const Node& json, std::string_view key, int otherwise, const Bounds& bounds = {}) {
-  const auto found = given(json, key);
-  return found ? static_cast<int>(found->as_int(bounds.low, bounds.high)) : otherwise;
-}
-
-Activation read_activation(const Node& field, bool gated) {
-  const std::string name = field.as_choice({"silu", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu2"});
-  if (gated && name == "silu") return Activation::swiglu;
-  if (name.starts_with("gelu")) return gated ? Activation::geglu : Activation::gelu;
-  if (!gated && name == "relu2") return Activation::relu2;
-  field.fail(fmt::format("{} '{}' is not known for this architecture", field.path(), name));
-}
-
-// Experts as every architecture gives them; each calls the fields otherwise.
-MoeSpec read_moe(const Node& json, std::string_view experts, std::string_view width) {
-  MoeSpec moe;
-  moe.experts = required(json, experts, {2, widest});
-  moe.top_k = required(json, "num_experts_per_tok", {1, moe.experts});
-  moe.ffn = required(json, width);
-  return moe;
-}
-
-MoeSpec read_qwen3(const Node& json) {
-  if (const auto dense = given(json, "mlp_only_layers"); dense && !dense->items().empty()) {
-    dense->fail("mlp_only_layers must be empty; single dense layers cannot be expressed");
+  std::optional<Node> given(Names names) {
+    std::optional<Node> first;
+    for (const std::string_view name : names) {
+      seen_.emplace(name);
+      auto found = json_.find(name);
+      if (!first && found && !found->is_null()) first = std::move(found);
+    }
+    return first;
   }
-  MoeSpec moe = read_moe(json, "num_experts", "moe_intermediate_size");
-  moe.every = optional(json, "decoder_sparse_step", 1, layers);
-  return moe;
+  std::optional<Node> given(std::string_view name) { return given({name}); }
+  Node required(Names names) {
+    const auto found = given(names);
+    return found ? *found : json_.at(*names.begin());
+  }
+  int whole(Names names, const Bounds& bounds = {}) { return static_cast<int>(required(names).as_int(bounds.low, bounds.high)); }
+  int whole_or(Names names, int otherwise, const Bounds& bounds = {}) {
+    const auto found = given(names);
+    return found ? static_cast<int>(found->as_int(bounds.low, bounds.high)) : otherwise;
+  }
+  bool truth_or(Names names, bool otherwise) {
+    const auto found = given(names);
+    return found ? found->as_bool() : otherwise;
+  }
+  [[nodiscard]] std::vector<std::string> unread() const {
+    std::vector<std::string> out;
+    for (const std::string& key : json_.keys()) {
+      if (!seen_.contains(key)) out.push_back(key);
+    }
+    return out;
+  }
+
+ private:
+  Node json_;
+  std::set<std::string, std::less<>> seen_;
+};
+
+const Family& family_of(const Node& named, std::string_view Family::*by) {
+  const std::string name = named.as_string();
+  std::vector<std::string> known;
+  for (const Family& family : huggingface_families()) {
+    if (family.*by == name) {
+      if (!family.refused.empty()) named.fail(fmt::format("{} is not simulated: {}", name, family.refused));
+      return family;
+    }
+    if (family.refused.empty()) known.emplace_back(family.*by);
+  }
+  named.fail((by == &Family::architecture ? "unknown architecture " : "unknown model_type ") + config::shown(name),
+             config::suggestion(name, known));
 }
 
-MoeSpec read_deepseek(const Node& json) {
-  MoeSpec moe = read_moe(json, "n_routed_experts", "moe_intermediate_size");
-  moe.shared = optional(json, "n_shared_experts", 0, {0, widest});
-  moe.first_dense = optional(json, "first_k_dense_replace", 0, some_layers);
-  moe.every = optional(json, "moe_layer_freq", 1, layers);
-  return moe;
+// By `architectures`, or by `model_type` where that is missing, as in the text part of a multimodal model.
+const Family& find_family(const Node& json) {
+  const auto field = json.find("architectures");
+  if ((!field || field->is_null()) && json.find("model_type")) return family_of(json.at("model_type"), &Family::type);
+  const std::vector<Node> named = json.at("architectures").items();
+  if (named.size() != 1) field->fail("architectures must name one architecture");
+  return family_of(named.front(), &Family::architecture);
 }
 
-void read_experts(const Node& json, Experts experts, Model& model) {
-  if (experts == Experts::mixtral) model.moe = read_moe(json, "num_local_experts", "intermediate_size");
-  if (experts == Experts::qwen3) model.moe = read_qwen3(json);
-  if (experts != Experts::deepseek) return;
-  model.moe = read_deepseek(json);
-  model.mla = MlaSpec{.q_lora = optional(json, "q_lora_rank", 0, {0, widest}),
-                      .kv_lora = required(json, "kv_lora_rank"),
-                      .qk_nope = required(json, "qk_nope_head_dim"),
-                      .qk_rope = required(json, "qk_rope_head_dim", {0, widest}),
-                      .v = required(json, "v_head_dim")};
-  model.mtp = optional(json, "num_nextn_predict_layers", 0, some_layers);
+Activation read_activation(Fields& fields, const Family& family) {
+  const auto field = fields.given({"hidden_act", "hidden_activation", "activation_function", "activation"});
+  if (!field) return family.gated ? (family.tied ? Activation::geglu : Activation::swiglu) : Activation::gelu;
+  const std::string name = field->as_choice({"silu", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu2", "relu"});
+  if (family.gated && name == "silu") return Activation::swiglu;
+  if (name.starts_with("gelu")) return family.gated ? Activation::geglu : Activation::gelu;
+  if (!family.gated && name == "relu2") return Activation::relu2;
+  if (!family.gated && name == "relu") return Activation::gelu;  // one pass over the same tensor
+  field->fail(fmt::format("{} '{}' is not known for this architecture", field->path(), name));
 }
 
-void check_heads(const Node& json, std::string_view heads_key, const Model& model, bool has_head_dim) {
+// Experts under all the names that families give their fields.
+void read_experts(Fields& fields, HuggingfaceModel& out) {
+  Model& model = out.model;
+  const auto experts = fields.given({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"});
+  if (!experts) return;
+  MoeSpec& moe = model.moe.emplace();
+  moe.experts = static_cast<int>(experts->as_int(2, widest));
+  moe.top_k = fields.whole({"num_experts_per_tok", "moe_k", "num_experts_per_token"}, {1, moe.experts});
+  moe.ffn = fields.whole({"moe_intermediate_size", "intermediate_size"});
+  moe.shared = fields.whole_or({"n_shared_experts", "moe_num_shared_experts", "num_shared_experts"}, 0, {0, widest});
+  if (const auto width = fields.given("shared_expert_intermediate_size")) {
+    const std::int64_t all = width->as_int(0, widest);
+    if (all % moe.ffn != 0) width->fail(fmt::format("shared experts of {} are not a multiple of an expert's {}", all, moe.ffn));
+    moe.shared = static_cast<int>(all / moe.ffn);
+    if (moe.shared > 0) out.inferred.push_back(fmt::format("moe.shared: {}, {} wide", moe.shared, all));
+  }
+  const auto groups = fields.given("n_group"), chosen = fields.given("topk_group");
+  if (groups && chosen && groups->as_int(1, widest) > chosen->as_int(1, widest)) {
+    out.inferred.push_back(
+        fmt::format("tokens go to {} of {} groups of experts: moe.nodes_per_token of a job", chosen->as_string(), groups->as_string()));
+  }
+}
+
+// Which layers have experts: every n-th, from one on, or in a list.
+void read_expert_layers(Fields& fields, Model& model) {
+  if (!model.moe) return;
+  MoeSpec& moe = *model.moe;
+  moe.first_dense = fields.whole_or({"first_k_dense_replace", "moe_layer_start_index"}, 0, some_layers);
+  // Layers step - 1, 2 step - 1, ...
+  if (const auto step = fields.given({"decoder_sparse_step", "interleave_moe_layer_step"})) {
+    moe.every = static_cast<int>(step->as_int(1, most_layers));
+    moe.first_dense = moe.every - 1;
+  }
+  if (const auto frequency = fields.given({"moe_layer_freq", "moe_layer_interval"})) {
+    if (frequency->is_sequence()) {
+      const auto spaced = evenly_spaced(read_layer_pattern(*frequency).ones);
+      if (!spaced) frequency->fail("layers with experts must come at equal distances from a first one on");
+      moe.first_dense = spaced->first;
+      moe.every = spaced->every;
+    } else {
+      moe.every = static_cast<int>(frequency->as_int(1, most_layers));
+    }
+  }
+  if (const auto dense = fields.given("mlp_only_layers"); dense && !dense->items().empty()) {
+    int next = 0;
+    for (const Node& layer : dense->items()) {
+      if (moe.every != 1 || layer.as_int(0, most_layers) != next++) {
+        dense->fail("mlp_only_layers must be the first layers or empty; single dense layers cannot be expressed");
+      }
+    }
+    moe.first_dense = next;
+  }
+  if (const auto last = fields.given("moe_layer_end_index");
+      last && last->as_int(-1, most_layers) >= 0 && last->as_int(-1, most_layers) < model.layers - 1) {
+    last->fail("experts must reach to the last layer");
+  }
+  static_cast<void>(fields.given("moe_layers"));  // what interleave_moe_layer_step says
+}
+
+void read_latent(Fields& fields, Model& model) {
+  model.mla = MlaSpec{.q_lora = fields.whole_or({"q_lora_rank"}, 0, {0, widest}),
+                      .kv_lora = fields.whole({"kv_lora_rank"}),
+                      .qk_nope = fields.whole({"qk_nope_head_dim"}),
+                      .qk_rope = fields.whole({"qk_rope_head_dim"}, {0, widest}),
+                      .v = fields.whole({"v_head_dim"})};
+}
+
+void check_heads(const Node& heads, const Model& model, Fields& fields, bool has_head_dim) {
   if (!has_head_dim && model.hidden % model.heads != 0) {
-    json.at(heads_key).fail(fmt::format("the hidden size ({}) is not a multiple of {} ({})", model.hidden, heads_key, model.heads));
+    heads.fail(fmt::format("the hidden size ({}) is not a multiple of {} ({})", model.hidden, heads.path(), model.heads));
   }
   if (model.heads % model.kv_heads == 0) return;
-  json.at("num_key_value_heads")
-      .fail(fmt::format("{} ({}) is not a multiple of num_key_value_heads ({})", heads_key, model.heads, model.kv_heads));
+  const Node few = fields.required({"num_key_value_heads", "num_kv_heads", "n_head_kv"});
+  few.fail(fmt::format("{} ({}) is not a multiple of {} ({})", heads.path(), model.heads, few.path(), model.kv_heads));
 }
 
-// GPT-2 has its own names for everything.
-void read_gpt2_shape(const Node& json, Model& model) {
-  model.layers = required(json, "n_layer", layers);
-  model.hidden = required(json, "n_embd");
-  model.heads = model.kv_heads = required(json, "n_head");
-  check_heads(json, "n_head", model, false);
-  model.head_dim = model.hidden / model.heads;
-  const auto inner = given(json, "n_inner");
-  model.ffn = inner ? required(json, "n_inner") : 4 * model.hidden;
-  if (model.ffn > widest)
-    json.at("n_embd").fail(fmt::format("n_embd ({}) is too large: 4 n_embd would be wider than {}", model.hidden, widest));
-  const auto activation = given(json, "activation_function");
-  model.activation = activation ? read_activation(*activation, false) : Activation::gelu;
+// Falcon's and MPT's fewer heads of keys and values.
+int kv_heads_of(Fields& fields, const Family& family, int heads) {
+  const bool falcon = family.type == "falcon";
+  const bool newer = !falcon || fields.truth_or({"new_decoder_architecture"}, false);
+  if (falcon && !newer) {
+    static_cast<void>(fields.given({"num_kv_heads", "n_head_kv"}));
+    return fields.truth_or({"multi_query"}, true) ? 1 : heads;
+  }
+  if (const auto nested = fields.given("attn_config"); nested && nested->is_map()) {
+    if (const auto few = nested->find("kv_n_heads")) return static_cast<int>(few->as_int(1, heads));
+  }
+  return fields.whole_or({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, heads, {1, heads});
 }
 
-void read_shape(const Node& json, const Architecture& architecture, Model& model) {
-  model.layers = required(json, "num_hidden_layers", layers);
-  model.hidden = required(json, "hidden_size");
-  model.heads = required(json, "num_attention_heads");
-  model.kv_heads = optional(json, "num_key_value_heads", model.heads, {1, model.heads});
-  const int head_dim = optional(json, "head_dim", architecture.head_dim);
-  check_heads(json, "num_attention_heads", model, head_dim > 0);
+int ffn_of(Fields& fields, const Model& model) {
+  // Llama 4's dense layers have a width of their own beside the experts'.
+  if (const auto given = fields.given({"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"})) {
+    return static_cast<int>(given->as_int(1, widest));
+  }
+  const auto ratio = fields.given("expansion_ratio");
+  const std::int64_t width = (ratio ? ratio->as_int(1, 100) : 4) * model.hidden;
+  const Node hidden = fields.required({"hidden_size", "n_embd", "n_embed", "d_model"});
+  if (width > widest)
+    hidden.fail(fmt::format("{} ({}) is too large: 4 {} would be wider than {}", hidden.path(), model.hidden, hidden.path(), widest));
+  return static_cast<int>(width);
+}
+
+void read_shape(Fields& fields, const Family& family, Model& model) {
+  model.layers = fields.whole({"num_hidden_layers", "n_layer", "n_layers", "num_layers"}, layers);
+  model.hidden = fields.whole({"hidden_size", "n_embd", "n_embed", "d_model"});
+  const Node heads = fields.required({"num_attention_heads", "n_head", "n_heads"});
+  model.heads = static_cast<int>(heads.as_int(1, widest));
+  model.kv_heads = kv_heads_of(fields, family, model.heads);
+  const int head_dim = fields.whole_or({"head_dim"}, family.head_dim);
+  check_heads(heads, model, fields, head_dim > 0);
   model.head_dim = head_dim > 0 ? head_dim : model.hidden / model.heads;
-  model.ffn = required(json, "intermediate_size");
-  model.activation = read_activation(json.at("hidden_act"), architecture.gated);
+  const bool required = family.type == "llama" || family.type == "mixtral";
+  model.ffn = required ? fields.whole({"intermediate_size"}) : ffn_of(fields, model);
+  model.activation = read_activation(fields, family);
 }
 
-// transformers' defaults: 0.1 for GPT-2, 0 for the others.
-double read_dropout(const Node& json, const Architecture& architecture) {
-  const bool gpt2 = architecture.name == "GPT2LMHeadModel";
-  const auto dropout = given(json, gpt2 ? "resid_pdrop" : "hidden_dropout");
-  return dropout ? dropout->as_number(0, 1) : gpt2 ? default_dropout : 0;
+void read_positions(Fields& fields, const Family& family, Model& model) {
+  model.positions = family.positions;
+  if (const auto attention = fields.given("attn_config"); attention && attention->is_map()) {
+    const auto on = [&](const char* key) {
+      const auto found = attention->find(key);
+      return found && found->as_bool();
+    };
+    if (on("alibi")) model.positions = Positions::alibi;
+    if (on("rope")) model.positions = Positions::rope;
+  }
+  if (fields.truth_or({"alibi"}, false)) model.positions = Positions::alibi;
+}
+
+void read_biases(Fields& fields, const Family& family, Model& model) {
+  model.biases = fields.truth_or({"use_bias", "mlp_bias", "bias", "enable_bias"}, family.biases);
+  if (const auto none = fields.given("no_bias")) model.biases = !none->as_bool();
+  AttentionBiases attention = family.attention_biases;
+  if (fields.truth_or({"attention_bias"}, false)) attention = family.attention_bias;
+  if (fields.truth_or({"use_qkv_bias", "qkv_bias"}, false)) attention = AttentionBiases::qkv;
+  if (fields.truth_or({"attention_out_bias"}, false)) attention = AttentionBiases::all;
+  const bool all = model.biases && family.type != "nemotron";
+  if (!all && attention != AttentionBiases::none) model.attention_biases = attention;
+}
+
+// Windows by layer_types, or as the family has them.
+void read_windows(Fields& fields, const Family& family, HuggingfaceModel& out) {
+  Model& model = out.model;
+  const auto size = fields.given("sliding_window");
+  const auto types = fields.given("layer_types");
+  const bool on = fields.truth_or({"use_sliding_window"}, family.windows);
+  const int full = fields.whole_or({"sliding_window_pattern", "_sliding_window_pattern"}, family.full_every, some_layers);
+  const int from = fields.whole_or({"max_window_layers"}, 0, some_layers);
+  std::vector<bool> windowed;
+  for (const Node& type : types ? types->items() : std::vector<Node>{}) {
+    const std::string name =
+        type.as_choice({"full_attention", "sliding_attention", "chunked_attention", "linear_attention", "attention", "mamba"});
+    if (name == "linear_attention" || name == "mamba") type.fail("layers that are not attention are not simulated");
+    windowed.push_back(name == "sliding_attention");
+  }
+  if (fields.given("attention_chunk_size"))
+    out.inferred.push_back("attention in chunks counts as attention to the whole sequence: right up to the size of a chunk");
+  if (!size || !on || (types && std::ranges::find(windowed, true) == windowed.end())) return;
+  WindowSpec window{static_cast<int>(size->as_int(1, most_words)), full};
+  if (types) {
+    const auto every = full_every(windowed);
+    if (!every) types->fail("windows must leave out the last of every so many layers; other patterns cannot be expressed");
+    window.full_every = *every;
+  } else if (from > 0 && !family.windows) {
+    if (from >= model.layers) return;
+    size->fail(fmt::format("windows from layer {} on cannot be expressed", from));
+  }
+  model.window = window;
 }
 
 // What the file says it is ("meta-llama/Llama-3.1-8B" is Llama-3.1-8B), else the file: config.json says nothing without its folder.
 std::string name_in(const Node& json, const std::filesystem::path& file) {
-  if (const auto said = given(json, "_name_or_path"); said && said->is_scalar()) {
+  if (const auto said = json.find("_name_or_path"); said && said->is_scalar()) {
     const std::string last = std::filesystem::path(said->as_string()).filename().string();
     if (!last.empty() && last != "." && last != "..") return last;
   }
@@ -175,27 +279,50 @@ std::string name_in(const Node& json, const std::filesystem::path& file) {
   return (file.parent_path().filename() / file.filename()).string();
 }
 
+// The text model of a multimodal one.
+Node text_of(const Node& json) {
+  for (const char* key : {"text_config", "llm_config", "language_config"}) {
+    const auto nested = json.find(key);
+    if (nested && nested->is_map() && (nested->find("num_hidden_layers") || nested->find("hidden_size"))) return *nested;
+  }
+  return json;
+}
+
 }  // namespace
+
+HuggingfaceModel read_huggingface_config(const Node& json, const std::string& name) {
+  const Family& family = find_family(json);
+  const Node text = text_of(json);
+  HuggingfaceModel out;
+  if (text.path() != json.path()) out.inferred.push_back(fmt::format("the text model alone, in {}", text.path()));
+  Fields fields(text);
+  Model& model = out.model;
+  model.name = name;
+  read_shape(fields, family, model);
+  if (family.experts) read_experts(fields, out);
+  if (family.type.starts_with("llama4") && model.moe) model.moe->shared = 1;  // in its code, not in its configuration
+  read_expert_layers(fields, model);
+  if (family.latent) read_latent(fields, model);
+  model.vocab = fields.whole({"vocab_size"}, {1, most_words});
+  Fields whole(json);
+  const auto tied = fields.given("tie_word_embeddings"), outside = whole.given("tie_word_embeddings");
+  model.tied_embeddings = tied ? tied->as_bool() : outside ? outside->as_bool() : family.tied;
+  read_positions(fields, family, model);
+  read_biases(fields, family, model);
+  model.qk_norm = !model.mla && fields.truth_or({"use_qk_norm", "qk_layernorm"}, family.qk_norm);
+  model.post_norms = family.post_norms;
+  model.norm = family.norm;
+  const auto dropout = fields.given({"resid_pdrop", "hidden_dropout", "dropout"});
+  model.dropout = dropout ? dropout->as_number(0, 1) : family.dropout;
+  model.mtp = fields.whole_or({"num_nextn_predict_layers", "num_mtp_modules"}, 0, some_layers);
+  read_windows(fields, family, out);
+  out.unread = fields.unread();
+  return out;
+}
 
 Model read_huggingface(const Node& path, const std::string& name) {
   const Node json = config::load_referenced(path);
-  const Architecture& architecture = find_architecture(json);
-  Model model;
-  model.name = name.empty() ? name_in(json, config::referenced_path(path)) : name;
-  if (architecture.name == "GPT2LMHeadModel") {
-    read_gpt2_shape(json, model);
-  } else {
-    read_shape(json, architecture, model);
-  }
-  model.vocab = required(json, "vocab_size", {1, most_words});
-  const auto tied = given(json, "tie_word_embeddings");
-  model.tied_embeddings = tied ? tied->as_bool() : architecture.tied;
-  model.positions = architecture.positions;
-  model.biases = architecture.biases;
-  model.norm = architecture.norm;
-  model.dropout = read_dropout(json, architecture);
-  read_experts(json, architecture.experts, model);
-  return model;
+  return read_huggingface_config(json, name.empty() ? name_in(json, config::referenced_path(path)) : name).model;
 }
 
 }  // namespace rehearse::workloads

@@ -1,0 +1,89 @@
+// published/huggingface.yaml: configurations of released models and the parameters in their weights.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "config/node.hpp"
+#include "places.hpp"
+#include "workloads/huggingface.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+std::vector<config::Node> rows() {
+  return config::Node::load_file(std::string(REHEARSE_SOURCE_DIR) + "/tests/workloads/published/huggingface.yaml").items();
+}
+
+TEST(HuggingfaceModels, AreAsLargeAsPublished) {
+  int models = 0;
+  for (const config::Node& row : rows()) {
+    const std::string name = row.at("name").as_string();
+    const Model model = read_huggingface_config(row.at("config"), name).model;
+    const auto positions = row.find("positions");
+    const double counted = count_parameters(model, positions ? static_cast<int>(positions->as_int(1, 1'000'000)) : 2048).total;
+    EXPECT_LE(std::abs(counted / row.at("parameters").as_number(1, 1e13) - 1), 1e-3) << name << ": " << counted;
+    ++models;
+  }
+  EXPECT_GE(models, 40);
+}
+
+Model model(const std::string& name) {
+  for (const config::Node& row : rows()) {
+    if (row.at("name").as_string() == name) return read_huggingface_config(row.at("config"), name).model;
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+TEST(HuggingfaceModels, HaveTheirWindows) {
+  const Model gemma = model("gemma-3-1b"), oss = model("gpt-oss-20b"), mistral = model("Mistral-7B-v0.1");
+  EXPECT_EQ(gemma.window->tokens, 512);
+  EXPECT_EQ(gemma.window->full_every, 6);
+  EXPECT_TRUE(oss.windowed(0));
+  EXPECT_FALSE(oss.windowed(1));
+  EXPECT_TRUE(mistral.windowed(mistral.layers - 1));
+  EXPECT_FALSE(model("Qwen2.5-0.5B").window);  // switched off
+  EXPECT_FALSE(model("Mistral-Nemo-12B").window);
+}
+
+TEST(HuggingfaceModels, HaveTheirBiasesAndNorms) {
+  EXPECT_EQ(model("Qwen2.5-7B").attention_biases, AttentionBiases::qkv);
+  EXPECT_FALSE(model("Qwen2.5-7B").biases);
+  EXPECT_TRUE(model("gpt-oss-20b").projection_bias());
+  EXPECT_EQ(model("Seed-OSS-36B").attention_biases, AttentionBiases::qkv);
+  EXPECT_TRUE(model("Qwen3-8B").qk_norm);
+  EXPECT_TRUE(model("gemma-2-9b").post_norms);
+  EXPECT_EQ(model("Qwen1.5-MoE-A2.7B").moe->shared, 4);  // 5,632 wide, of experts of 1,408
+}
+
+TEST(HuggingfaceModels, DenseLayersAreWhereTheFieldsSay) {
+  const auto moe = [](const std::string& fields) {
+    const std::string text =
+        "{architectures: [Qwen3MoeForCausalLM], hidden_act: silu, hidden_size: 64, intermediate_size: 256, num_attention_heads: 4, "
+        "num_hidden_layers: 12, vocab_size: 1000, num_experts: 8, num_experts_per_tok: 2, moe_intermediate_size: 64, " +
+        fields + "}";
+    return *read_huggingface_config(config::Node::load_text(text, "config.json"), "m").model.moe;
+  };
+  EXPECT_FALSE(moe("decoder_sparse_step: 2").has_experts(0));  // (layer + 1) % step == 0
+  EXPECT_TRUE(moe("decoder_sparse_step: 2").has_experts(1));
+  EXPECT_EQ(moe("mlp_only_layers: [0, 1, 2]").first_dense, 3);
+  EXPECT_EQ(moe("moe_layer_freq: [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]").first_dense, 1);
+}
+
+TEST(HuggingfaceModels, TheTextPartStandsForItself) {
+  const HuggingfaceModel gemma = read_huggingface_config(
+      config::Node::load_text(
+          "{architectures: [Gemma3ForConditionalGeneration], vision_config: {}, text_config: {model_type: gemma3_text, hidden_size: 2560, "
+          "intermediate_size: 10240, num_attention_heads: 8, num_key_value_heads: 4, head_dim: 256, num_hidden_layers: 34, sliding_window: "
+          "1024, "
+          "vocab_size: 262208}}",
+          "config.json"),
+      "gemma-3-4b");
+  EXPECT_EQ(gemma.model.layers, 34);
+  // Gemma 3 4B as released has 4,300,079,472, of which its vision tower 416,866,032 and the projector 2,950,272.
+  EXPECT_EQ(count_parameters(gemma.model).total, 4'300'079'472 - 416'866'032 - 2'950'272);
+  ASSERT_EQ(gemma.inferred.size(), 1U);
+}
+
+}  // namespace
+}  // namespace rehearse::workloads
