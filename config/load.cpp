@@ -17,7 +17,9 @@ constexpr std::size_t largest_file = std::size_t{4} << 20U;  // bytes; ready-mad
   throw InputError(fmt::format("cannot read '{}': {}", path, std::strerror(reason)));
 }
 
-std::string read_file(const std::string& path) {
+}  // namespace
+
+std::string read_file_text(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) cannot_read(path, EISDIR);
   errno = 0;
@@ -34,6 +36,8 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
+namespace {
+
 Node parse(std::string text, const std::string& name, const std::string& dir) {
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
@@ -45,7 +49,7 @@ Node parse(std::string text, const std::string& name, const std::string& dir) {
 
 Node Node::load_file(const std::string& path) {
   const std::string dir = std::filesystem::path(path).parent_path().string();
-  return parse(read_file(path), path, dir.empty() ? "." : dir);
+  return parse(read_file_text(path), path, dir.empty() ? "." : dir);
 }
 
 Node Node::load_text(const std::string& text, const std::string& name) { return parse(text, name, "."); }

@@ -28,6 +28,8 @@ bool forbidden_control(std::string_view text, std::size_t at) {
   return byte == 0x7FU || (byte < 0x20U && byte != '\t' && byte != '\n');
 }
 
+}  // namespace
+
 Position position_of(std::string_view text, std::size_t at, const Source& source) {
   const std::string_view before = text.substr(0, at);
   const std::size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
@@ -46,6 +48,8 @@ void check_encoding(const std::string& text, const Source& source) {
     at += length;
   }
 }
+
+namespace {
 
 // In flow style (JSON) tabs between tokens are harmless.
 bool is_flow(const std::string& text) {

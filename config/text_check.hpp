@@ -5,7 +5,13 @@
 
 namespace rehearse::config {
 
-// Throws InputError at the first byte that is not UTF-8 or is a control character, at the first line that a tab indents, and where a .json
+// Throws InputError at the first byte that is not UTF-8 or is a control character.
+void check_encoding(const std::string& text, const Source& source);
+
+// The place of a byte.
+[[nodiscard]] Position position_of(std::string_view text, std::size_t at, const Source& source);
+
+// The same, and at the first line that a tab indents, and where a .json
 // file opens what it does not close.
 void check_text(const std::string& text, const Source& source);
 

@@ -52,6 +52,9 @@ struct NodeAccess {
 [[nodiscard]] Tree parse_with_yaml_cpp(const std::string& text, const std::shared_ptr<const Source>& source, std::size_t skipped_bytes = 0,
                                        const std::string& path = "");
 
+// The bytes of a file. Refuses folders, what cannot be read and more than 4 MiB.
+[[nodiscard]] std::string read_file_text(const std::string& path);
+
 [[nodiscard]] std::vector<std::string> split_lines_of(const std::string& text);
 
 // What the reader of a message calls this node and what it holds: "parallel.tp", "'eight'", "a list".

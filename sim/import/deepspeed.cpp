@@ -1,0 +1,129 @@
+// A DeepSpeed configuration: batch, precision and ZeRO. Model, machines and lengths are somebody else's.
+#include <fmt/format.h>
+
+#include "sim/import/fields.hpp"
+#include "sim/import/importer.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+
+constexpr std::int64_t most = 10'000'000;
+
+// HuggingFace's Trainer fills "auto" in.
+std::optional<Node> said(Fields& fields, std::string_view path) {
+  auto value = fields.take(path);
+  return value && value->is_scalar() && value->as_string() == "auto" ? std::nullopt : value;
+}
+
+bool enabled(Fields& fields, const std::string& section) {
+  const auto value = said(fields, section + ".enabled");
+  return value && value->as_bool();
+}
+
+// global = micro x accumulation x replicas: of four numbers any three, and they must agree.
+void read_batch(Fields& fields, Draft& draft) {
+  const auto global = said(fields, "train_batch_size"), micro = said(fields, "train_micro_batch_size_per_gpu"),
+             accumulation = said(fields, "gradient_accumulation_steps");
+  const std::int64_t all = global ? global->as_int(1, most) : 0, one = micro ? micro->as_int(1, most) : 0;
+  const std::int64_t steps = accumulation ? accumulation->as_int(1, most) : 0;
+  if (all > 0 && one > 0 && all % (one * std::max<std::int64_t>(steps, 1)) != 0) {
+    global->fail(fmt::format("train_batch_size ({}) is not a multiple of micro-batch x accumulation ({} x {})", all, one,
+                             std::max<std::int64_t>(steps, 1)));
+  }
+  if (all > 0) draft.set("batch.global", *global);
+  if (one > 0) draft.set("batch.micro", *micro);
+  if (all > 0 && one > 0 && steps > 0) {
+    draft.set("parallel.dp", all / (one * steps));
+    draft.infer(fmt::format("parallel.dp: {} = {} / ({} x {})", all / (one * steps), all, one, steps));
+  }
+  draft.need("batch.micro", "there is no train_micro_batch_size_per_gpu");
+  draft.need("batch.global", "there is no train_batch_size; it is micro-batch x accumulation x replicas");
+  draft.need("batch.sequence", "the file does not say how long sequences are");
+}
+
+void read_zero(Fields& fields, Draft& draft) {
+  const std::int64_t stage = fields.whole("zero_optimization.stage", 0, 0, 3);
+  draft.set("optimizer.sharding", stage == 0 ? "none" : fmt::format("zero{}", stage));
+  const auto device = fields.take("zero_optimization.offload_optimizer.device");
+  const bool host =
+      (device && device->as_choice({"none", "cpu", "nvme"}) != "none") || fields.truth("zero_optimization.cpu_offload", false);
+  if (device && device->as_string() == "nvme") device->fail("an optimizer on NVMe is not simulated", "cpu");
+  if (host) draft.set("optimizer.device", "cpu");
+  if (const auto parameters = fields.take("zero_optimization.offload_param.device"); parameters && parameters->as_string() != "none") {
+    parameters->fail("weights on the host are not simulated", "none");
+  }
+  // DeepSpeed overlaps by default with stage 3 alone.
+  const bool overlaps = fields.truth("zero_optimization.overlap_comm", stage == 3);
+  draft.set("overlap.dp_gradients", overlaps ? "true" : "false");
+  if (stage == 3) draft.set("overlap.dp_parameters", "true");
+  if (const auto group = said(fields, "zero_optimization.zero_hpz_partition_size"); group && group->as_int(1, most) > 1) {
+    group->fail("hierarchical partitioning of weights alone (hpZ) is not simulated");
+  }
+  if (const auto group = said(fields, "zero_optimization.mics_shard_size"); group && group->as_int(-1, most) > 0)
+    draft.set("optimizer.shard_group", *group);
+}
+
+void read_precision(Fields& fields, Draft& draft) {
+  const bool bf16 = enabled(fields, "bf16") || enabled(fields, "bfloat16"), fp16 = enabled(fields, "fp16");
+  if (bf16 && fp16) fields.take("fp16.enabled")->fail("bf16 and fp16 are both switched on");
+  const std::string type = bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
+  draft.set("precision", type);
+  if (!bf16 && !fp16) draft.infer("precision: fp32, since neither bf16 nor fp16 is switched on");
+}
+
+class DeepSpeed final : public Importer {
+ public:
+  [[nodiscard]] std::string_view summary() const override { return "DeepSpeed: the JSON of its configuration"; }
+  [[nodiscard]] Draft read(const ImportRequest& request) const override {
+    Fields fields(Node::load_file(request.path));
+    Draft draft(Draft::Kind::job);
+    if (!fields.root().is_map()) fields.root().fail("a DeepSpeed configuration is a mapping");
+    draft.need("model", "the file does not say which: a ready-made name, or {hf: config.json}");
+    draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
+    draft.need("gpus", "the file does not say on how many");
+    draft.set("software", "megatron-deepspeed-2022");
+    draft.infer("software: megatron-deepspeed-2022");
+    read_batch(fields, draft);
+    read_precision(fields, draft);
+    read_zero(fields, draft);
+    if (const auto kind = said(fields, "optimizer.type"); kind && kind->as_string().find("dam") == std::string::npos) {
+      kind->fail(fmt::format("optimizer '{}' is not simulated", kind->as_string()), "AdamW");
+    }
+    if (const auto host = fields.take("activation_checkpointing.cpu_checkpointing"); host && host->as_bool()) {
+      host->fail("checkpoints of activations on the host are not simulated", "offload.activations is all of them");
+    }
+    if (fields.take("activation_checkpointing"))
+      draft.puzzle("activation_checkpointing (the training script decides which layers: --set recompute=full)");
+    fields.report(draft, {"optimizer.",
+                          "scheduler.",
+                          "gradient_clipping",
+                          "steps_per_print",
+                          "wall_clock",
+                          "fp16.",
+                          "bf16.",
+                          "bfloat16.",
+                          "prescale",
+                          "zero_allow_untested",
+                          "tensorboard",
+                          "wandb",
+                          "csv_monitor",
+                          "flops_profiler",
+                          "dump_state",
+                          "data_types",
+                          "zero_optimization.stage3_gather",
+                          "zero_optimization.round_robin",
+                          "zero_optimization.contiguous",
+                          "comms_logger",
+                          "checkpoint",
+                          "data_efficiency",
+                          "memory_breakdown"});
+    return draft;
+  }
+};
+
+const ImporterRegistry::Registration<DeepSpeed> registration("deepspeed");
+
+}  // namespace
+}  // namespace rehearse::sim

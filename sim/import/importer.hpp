@@ -1,0 +1,29 @@
+// A format of another program that `rehearse import` reads. One format, one .cpp with its registration.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/registry.hpp"
+#include "sim/import/draft.hpp"
+
+namespace rehearse::sim {
+
+struct ImportRequest {
+  std::string path;
+  std::string part;  // of a file with several jobs: which; "" where there is one
+};
+
+class Importer {
+ public:
+  static constexpr std::string_view kind = "import format";
+  virtual ~Importer() = default;
+
+  [[nodiscard]] virtual std::string_view summary() const = 0;  // what it reads, in a line
+  // Throws config::InputError, with file, line and column, for what is malformed and for what cannot be simulated.
+  [[nodiscard]] virtual Draft read(const ImportRequest& request) const = 0;
+};
+
+using ImporterRegistry = config::Registry<Importer>;
+
+}  // namespace rehearse::sim

@@ -1,0 +1,57 @@
+// The arguments of Megatron-LM, from wherever they come: a script, a YAML file, or the settings of a program on top of it.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/node.hpp"
+#include "sim/import/draft.hpp"
+
+namespace rehearse::sim {
+
+// Arguments by name without the leading dashes; a value is a scalar ("true" of a flag) or a list.
+class MegatronArguments {
+ public:
+  // The last of several counts. `false` and null are as if left out.
+  void add(const std::string& name, const config::Node& value);
+
+  // Each of these marks the argument as used. A flag is refused when its value is neither true nor false.
+  [[nodiscard]] std::optional<config::Node> take(std::string_view name);
+  [[nodiscard]] bool flag(std::string_view name);
+  [[nodiscard]] std::optional<bool> truth(std::string_view name);  // of settings whose `false` says something
+  [[nodiscard]] std::string word(std::string_view name, std::string_view otherwise);
+  [[nodiscard]] std::int64_t whole(std::string_view name, std::int64_t otherwise, std::int64_t low = 1, std::int64_t high = 1'000'000'000);
+  [[nodiscard]] bool has(std::string_view name) const;
+
+  // What nobody has taken, in order.
+  [[nodiscard]] std::vector<std::pair<std::string, config::Node>> left() const;
+  [[nodiscard]] const std::vector<std::string>& given_twice() const { return twice_; }
+
+ private:
+  struct Argument {
+    std::string name;
+    config::Node value;
+    bool taken = false;
+  };
+  [[nodiscard]] Argument* find(std::string_view name);
+  std::vector<Argument> all_;
+  std::vector<std::string> twice_;
+};
+
+// Fills a job: model, plan, batch, precision and the rest. `world` is the number of GPUs where the file says it, else 0.
+void read_megatron_arguments(MegatronArguments& arguments, std::int64_t world, Draft& draft);
+
+// Its halves, which throw InputError for what cannot be simulated.
+void read_megatron_model(MegatronArguments& arguments, Draft& draft);
+void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft& draft);
+
+// The three lists that every argument of Megatron's parser is in: used (by the functions above), without effect on time and memory,
+// refused.
+[[nodiscard]] bool megatron_has_no_effect(std::string_view name);
+[[nodiscard]] std::string_view megatron_refusal(std::string_view name);  // why; "" where it is not refused
+
+}  // namespace rehearse::sim

@@ -1,0 +1,177 @@
+// The model in Megatron-LM's arguments, with the defaults of its parser.
+#include <fmt/format.h>
+
+#include "sim/import/megatron_arguments.hpp"
+#include "workloads/layer_pattern.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+using workloads::evenly_spaced;
+using workloads::full_every;
+using workloads::LayerPattern;
+using workloads::read_layer_pattern;
+
+// Of a gated feed-forward block Megatron makes 4 h x 2/3, rounded down to a multiple of 64.
+std::int64_t default_ffn(std::int64_t hidden, bool gated) { return gated ? hidden * 8 / 3 / 64 * 64 : 4 * hidden; }
+
+// A number the file has to say.
+std::int64_t required(MegatronArguments& arguments, const char* name, const char* key, Draft& draft) {
+  const auto value = arguments.take(name);
+  if (!value) {
+    draft.need(std::string("model.") + key, fmt::format("there is no --{}", name));
+    return 0;
+  }
+  draft.set(std::string("model.") + key, *value);
+  return value->as_int(1, 1'000'000);
+}
+
+std::string activation_of(MegatronArguments& arguments) {
+  const bool swiglu = arguments.flag("swiglu"), relu2 = arguments.flag("squared-relu"), geglu = arguments.flag("quick-geglu");
+  if (swiglu) return "swiglu";
+  if (relu2) return "relu2";
+  if (geglu) return "geglu";
+  // Programs on top of Megatron name function and gate.
+  const bool gated = arguments.flag("gated-linear-unit");
+  const std::string name = arguments.word("activation-func", "gelu");
+  if (name.find("silu") != std::string::npos || name.find("swiglu") != std::string::npos) return "swiglu";
+  if (name.find("relu") != std::string::npos) return "relu2";
+  return gated ? "geglu" : "gelu";
+}
+
+void read_width(MegatronArguments& arguments, Draft& draft) {
+  required(arguments, "num-layers", "layers", draft);
+  const std::int64_t hidden = required(arguments, "hidden-size", "hidden", draft);
+  required(arguments, "num-attention-heads", "heads", draft);
+  const bool grouped = arguments.flag("group-query-attention");
+  const auto groups = arguments.take("num-query-groups");
+  if (grouped) {
+    groups ? draft.set("model.kv_heads", *groups) : draft.set("model.kv_heads", 1);
+  } else if (groups) {
+    draft.ignore("num-query-groups (group-query-attention is not switched on)");
+  }
+  if (const auto width = arguments.take("kv-channels")) draft.set("model.head_dim", *width);
+  const std::string activation = activation_of(arguments);
+  const bool gated = activation == "swiglu" || activation == "geglu";
+  if (const auto ffn = arguments.take("ffn-hidden-size")) {
+    draft.set("model.ffn", *ffn);
+  } else if (hidden > 0) {
+    draft.set("model.ffn", default_ffn(hidden, gated));
+    draft.infer(fmt::format("model.ffn: {}, Megatron's default for a hidden size of {}", default_ffn(hidden, gated), hidden));
+  }
+  draft.set("model.activation", activation);
+}
+
+void read_vocabulary(MegatronArguments& arguments, Draft& draft) {
+  const auto padded = arguments.take("padded-vocab-size"), plain = arguments.take("vocab-size");
+  const std::string tokenizer = arguments.word("tokenizer-type", "");
+  if (plain || padded) return draft.set("model.vocab", plain ? *plain : *padded);
+  // The two whose vocabulary is part of the format.
+  if (tokenizer == "GPT2BPETokenizer" || arguments.has("merge-file")) {
+    draft.set("model.vocab", 50257);
+    return draft.infer("model.vocab: 50257, GPT-2's tokenizer");
+  }
+  if (tokenizer == "Llama2Tokenizer") {
+    draft.set("model.vocab", 32000);
+    return draft.infer("model.vocab: 32000, Llama 2's tokenizer");
+  }
+  draft.need("model.vocab", "the tokenizer decides it, and the file does not say --vocab-size");
+}
+
+void read_positions(MegatronArguments& arguments, Draft& draft) {
+  const bool rotary = arguments.flag("use-rotary-position-embeddings");
+  const auto type = arguments.take("position-embedding-type");
+  const std::string name = rotary ? "rope" : type ? type->as_string() : "learned_absolute";
+  if (name == "learned_absolute") return draft.set("model.positions", "learned");
+  if (name == "rope" || name == "yarn" || name == "mrope") return draft.set("model.positions", "rope");
+  if (name != "none") type->fail(fmt::format("position-embedding-type '{}' is not simulated", name), "learned_absolute, rope or none");
+  draft.set("model.positions", "alibi");
+  draft.infer("model.positions: alibi, which like 'none' has no kernel of its own");
+}
+
+void read_norms_and_biases(MegatronArguments& arguments, Draft& draft) {
+  const std::string norm = arguments.word("normalization", "LayerNorm");
+  draft.set("model.norm", norm == "RMSNorm" || norm == "rmsnorm" ? "rmsnorm" : "layernorm");
+  const bool without = arguments.flag("disable-bias-linear"), qkv = arguments.flag("add-qkv-bias");
+  const auto biases = arguments.truth("add-bias-linear");  // of programs on top; Megatron's own parser has the switch above
+  const bool all = !without && biases.value_or(true);
+  draft.set("model.biases", all ? "true" : "false");
+  if (!all && qkv) draft.set("model.attention_biases", "qkv");
+  const bool over_heads = arguments.flag("qk-layernorm");
+  if (over_heads && !arguments.has("multi-latent-attention")) draft.set("model.qk_norm", "true");
+  const std::string hidden = arguments.word("hidden-dropout", "0.1"), attention = arguments.word("attention-dropout", "0.1");
+  draft.set("model.dropout", hidden);
+  if (hidden != attention) draft.infer(fmt::format("attention-dropout {} counts as hidden-dropout {}", attention, hidden));
+  const bool untied = arguments.flag("untie-embeddings-and-output-weights");
+  const bool tied = arguments.truth("share-embeddings-and-output-weights").value_or(!untied);
+  draft.set("model.tied_embeddings", tied ? "true" : "false");
+}
+
+void read_latent_attention(MegatronArguments& arguments, Draft& draft) {
+  if (!arguments.flag("multi-latent-attention")) return;
+  draft.set("model.mla.q_lora", arguments.whole("q-lora-rank", 0, 0));
+  draft.set("model.mla.kv_lora", arguments.whole("kv-lora-rank", 32));
+  draft.set("model.mla.qk_nope", arguments.whole("qk-head-dim", 128));
+  draft.set("model.mla.qk_rope", arguments.whole("qk-pos-emb-head-dim", 64, 0));
+  draft.set("model.mla.v", arguments.whole("v-head-dim", 128));
+}
+
+// --window-size left,right: so many tokens before the one that attends.
+void read_windows(MegatronArguments& arguments, Draft& draft) {
+  const auto size = arguments.take("window-size");
+  const auto every = arguments.take("window-attn-skip-freq");
+  if (!size) return;
+  std::string left = size->is_sequence() ? size->items().at(0).as_string() : size->as_string();
+  std::erase_if(left, [](char c) { return c == '(' || c == '[' || c == ' '; });
+  left = left.substr(0, left.find(','));
+  if (left.empty() || left.size() > 8 || left.find_first_not_of("0123456789") != std::string::npos) {
+    size->fail("window-size is two numbers, the first of them 0 or more", "for example 127,0");
+  }
+  draft.set("model.window.tokens", std::stoll(left) + 1);
+  if (!every) return;
+  const auto pattern = read_layer_pattern(*every);
+  if (pattern.every > 0 && pattern.ones.empty()) return draft.set("model.window.full_every", pattern.every);
+  const auto full = full_every(pattern.ones);
+  if (!full) every->fail("windows must leave out the last of every so many layers", "for example 6");
+  draft.set("model.window.full_every", *full);
+}
+
+void read_experts(MegatronArguments& arguments, Draft& draft) {
+  auto experts = arguments.take("num-experts");
+  if (!experts) experts = arguments.take("num-moe-experts");
+  if (!experts) return;
+  draft.set("model.moe.experts", *experts);
+  draft.set("model.moe.top_k", arguments.whole("moe-router-topk", 2));
+  const auto own = arguments.take("moe-ffn-hidden-size");
+  const auto ffn = own ? own : draft.document().find_path("model.ffn");
+  if (ffn) draft.set("model.moe.ffn", *ffn);
+  if (const auto shared = arguments.take("moe-shared-expert-intermediate-size"); shared && ffn) {
+    const std::int64_t width = shared->as_int(1, 1'000'000), one = ffn->as_int(1, 1'000'000);
+    if (width % one != 0) shared->fail(fmt::format("shared experts of {} are not a multiple of an expert's {}", width, one));
+    draft.set("model.moe.shared", width / one);
+  }
+  const auto frequency = arguments.take("moe-layer-freq");
+  if (!frequency) return;
+  const LayerPattern pattern = read_layer_pattern(*frequency);
+  if (pattern.ones.empty()) return draft.set("model.moe.every", pattern.every);
+  const auto spaced = evenly_spaced(pattern.ones);
+  if (!spaced) frequency->fail("layers with experts must come at equal distances from a first one on");
+  draft.set("model.moe.first_dense", spaced->first);
+  draft.set("model.moe.every", spaced->every);
+}
+
+}  // namespace
+
+void read_megatron_model(MegatronArguments& arguments, Draft& draft) {
+  read_width(arguments, draft);
+  read_vocabulary(arguments, draft);
+  read_positions(arguments, draft);
+  read_norms_and_biases(arguments, draft);
+  read_experts(arguments, draft);
+  read_latent_attention(arguments, draft);
+  read_windows(arguments, draft);
+  if (const auto modules = arguments.take("mtp-num-layers")) draft.set("model.mtp", *modules);
+}
+
+}  // namespace rehearse::sim

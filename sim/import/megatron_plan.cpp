@@ -1,0 +1,270 @@
+// The plan, batch, precision and the rest of a job in Megatron-LM's arguments, with the defaults of its parser.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "sim/import/megatron_arguments.hpp"
+#include "sim/import/megatron_split.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+
+constexpr std::int64_t most = 1'000'000;
+
+struct Degrees {
+  std::int64_t tp = 1, pp = 1, cp = 1, vpp = 1, layers = 0;
+};
+
+void set_degree(MegatronArguments& arguments, std::string_view name, const char* key, Draft& draft) {
+  if (const auto value = arguments.take(name)) draft.set(std::string("parallel.") + key, *value);
+}
+
+std::int64_t degree(const Draft& draft, const char* key) {
+  const auto value = draft.document().find_path(std::string("parallel.") + key);
+  return value ? value->as_int(1, most) : 1;
+}
+
+void read_context_comm(MegatronArguments& arguments, Draft& draft) {
+  const auto type = arguments.take("cp-comm-type");
+  if (!type) return;
+  const Node one = type->is_sequence() ? type->items().at(0) : *type;
+  const std::string name = one.as_choice({"p2p", "all_gather", "allgather", "a2a", "a2a+p2p"});
+  if (name == "a2a+p2p") one.fail("cp-comm-type a2a+p2p is not simulated", "p2p, all_gather or a2a");
+  draft.set("parallel.cp_comm", name == "p2p" ? "ring" : name == "a2a" ? "all-to-all" : "all-gather");
+}
+
+Degrees read_degrees(MegatronArguments& arguments, Draft& draft) {
+  set_degree(arguments, "tensor-model-parallel-size", "tp", draft);
+  set_degree(arguments, "pipeline-model-parallel-size", "pp", draft);
+  set_degree(arguments, "context-parallel-size", "cp", draft);
+  set_degree(arguments, "expert-model-parallel-size", "ep", draft);
+  if (draft.document().find_path("model.moe")) {
+    set_degree(arguments, "expert-tensor-parallel-size", "etp", draft);
+  } else if (arguments.take("expert-tensor-parallel-size")) {
+    draft.ignore("expert-tensor-parallel-size (the model has no experts)");
+  }
+  Degrees degrees{degree(draft, "tp"), degree(draft, "pp"), degree(draft, "cp"), 1, 0};
+  if (const auto layers = draft.document().find_path("model.layers")) degrees.layers = layers->as_int(1, 10'000);
+  if (arguments.flag("sequence-parallel")) {
+    degrees.tp > 1 ? draft.set("parallel.sp", "true") : draft.ignore("sequence-parallel (tensor parallelism is 1)");
+  }
+  read_context_comm(arguments, draft);
+  if (arguments.flag("use-tp-pp-dp-mapping")) draft.set("parallel.order", "tp-cp-ep-pp-dp");
+  return degrees;
+}
+
+void read_chunks(MegatronArguments& arguments, Degrees& degrees, Draft& draft) {
+  auto chunks = arguments.take("num-virtual-stages-per-pipeline-rank");
+  if (!chunks) chunks = arguments.take("virtual-pipeline-model-parallel-size");
+  if (chunks) {
+    degrees.vpp = chunks->as_int(1, 1000);
+    if (degrees.pp > 1) return draft.set("parallel.vpp", *chunks);
+    return draft.ignore("virtual pipeline stages (there is one stage)");
+  }
+  const auto layers = arguments.take("num-layers-per-virtual-pipeline-stage");
+  if (!layers || degrees.layers == 0) return;
+  const std::int64_t each = layers->as_int(1, 10'000);
+  if (degrees.layers % (degrees.pp * each) != 0) {
+    layers->fail(fmt::format("{} layers over {} stages are not a multiple of {} layers a virtual stage", degrees.layers, degrees.pp, each));
+  }
+  degrees.vpp = degrees.layers / degrees.pp / each;
+  draft.set("parallel.vpp", degrees.vpp);
+  draft.infer(fmt::format("parallel.vpp: {}, {} layers over {} stages by {}", degrees.vpp, degrees.layers, degrees.pp, each));
+}
+
+void read_batch(MegatronArguments& arguments, const Degrees& degrees, std::int64_t world, Draft& draft) {
+  const auto micro = arguments.take("micro-batch-size"), global = arguments.take("global-batch-size");
+  if (micro) {
+    draft.set("batch.micro", *micro);
+  } else {
+    draft.need("batch.micro", "there is no --micro-batch-size");
+  }
+  const std::int64_t model_ranks = degrees.tp * degrees.pp * degrees.cp;
+  if (global) {
+    draft.set("batch.global", *global);
+  } else if (micro && world > 0 && world % model_ranks == 0) {
+    const std::int64_t sequences = micro->as_int(1, 10'000'000) * (world / model_ranks);
+    draft.set("batch.global", sequences);
+    draft.infer(fmt::format("batch.global: {}, a micro-batch for each replica: there is no --global-batch-size", sequences));
+  } else {
+    draft.need("batch.global", "there is no --global-batch-size");
+  }
+  if (arguments.take("rampup-batch-size") || arguments.take("step-batch-size-schedule"))
+    draft.ignore("rampup-batch-size (the job is the step at the full batch)");
+  if (const auto sequence = arguments.take("seq-length")) return draft.set("batch.sequence", *sequence);
+  draft.need("batch.sequence", "there is no --seq-length");
+}
+
+void read_precision(MegatronArguments& arguments, Draft& draft) {
+  const bool bf16 = arguments.flag("bf16"), fp16 = arguments.flag("fp16");
+  const auto fp8 = arguments.take("fp8-format"), fp8_too = arguments.take("fp8"), fp4 = arguments.take("fp4-format");
+  const bool narrow_gradients = arguments.flag("grad-reduce-in-bf16");
+  if (arguments.flag("accumulate-allreduce-grads-in-fp32") && narrow_gradients) draft.infer("gradients are reduced in bf16");
+  if (!bf16 && !fp16 && !fp8 && !fp8_too) {
+    draft.set("precision", "fp32");
+    return draft.infer("precision: fp32, since neither --bf16 nor --fp16 is given");
+  }
+  const std::string compute = fp4 ? "fp4" : fp8 || fp8_too ? "fp8" : bf16 ? "bf16" : "fp16";
+  if (!narrow_gradients) return draft.set("precision", compute);
+  draft.set("precision.compute", compute);
+  draft.set("precision.weights", fp16 ? "fp16" : "bf16");
+  draft.set("precision.gradients", "bf16");
+  draft.set("precision.optimizer", "fp32");
+}
+
+void read_attention(MegatronArguments& arguments, Draft& draft) {
+  const bool flash = arguments.flag("use-flash-attn");
+  const std::string implementation = arguments.word("transformer-impl", "transformer_engine");
+  const auto backend = arguments.take("attention-backend");
+  std::string name = backend ? backend->as_string() : "auto";
+  if (name.find('.') != std::string::npos) name = name.substr(name.rfind('.') + 1);  // AttnBackend.flash
+  const bool apart = name == "unfused" || name == "local" || (name == "auto" && implementation == "local" && !flash);
+  draft.set("attention", apart ? "unfused" : "flash");
+  if (name == "auto" && !flash) draft.infer(fmt::format("attention: {}, what 'auto' comes to", apart ? "unfused" : "flash"));
+}
+
+void read_modules(MegatronArguments& arguments, Draft& draft) {
+  const auto modules = arguments.take("recompute-modules");
+  if (!modules) return draft.set("recompute", "selective");
+  std::vector<Node> all;
+  for (const Node& module : modules->is_sequence() ? modules->items() : std::vector{*modules}) {
+    const std::string name = module.as_choice({"core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"});
+    if (name == "moe") module.fail("recomputing a whole layer of experts (moe) is not simulated", "moe_act, or recompute-granularity full");
+    all.push_back(module);
+  }
+  draft.set("recompute.modules", Node::list(all));
+}
+
+void read_recompute(MegatronArguments& arguments, Draft& draft) {
+  const bool activations = arguments.flag("recompute-activations");
+  const auto granularity = arguments.take("recompute-granularity");
+  const std::string method = arguments.word("recompute-method", "uniform");
+  const auto layers = arguments.take("recompute-num-layers");
+  if (!granularity && !activations) {
+    if (arguments.take("recompute-modules")) draft.ignore("recompute-modules (recompute-granularity is not given)");
+    return;
+  }
+  if (!granularity || granularity->as_choice({"full", "selective"}) == "selective") return read_modules(arguments, draft);
+  if (method == "block") {
+    layers ? draft.set("recompute.full_layers", *layers) : draft.set("recompute.full_layers", 1);
+    return;
+  }
+  draft.set("recompute", "full");
+  if (layers && layers->as_int(1, 10'000) > 1) {
+    draft.infer(fmt::format("recompute: full keeps the input of every layer, where {} layers at once keep one", layers->as_string()));
+  }
+}
+
+void read_sharding(MegatronArguments& arguments, const Degrees& degrees, std::int64_t world, Draft& draft) {
+  const bool distributed = arguments.flag("use-distributed-optimizer");
+  const bool fsdp = arguments.flag("use-megatron-fsdp") || arguments.flag("use-custom-fsdp"), torch = arguments.flag("use-torch-fsdp2");
+  const auto strategy = arguments.take("data-parallel-sharding-strategy");
+  const auto instances = arguments.take("num-distributed-optimizer-instances");
+  std::string sharding = distributed ? "zero1" : "none";
+  if (fsdp && strategy) {
+    const std::string name = strategy->as_choice({"no_shard", "optim", "optim_grads", "optim_grads_params"});
+    sharding = name == "no_shard" ? "none" : name == "optim" ? "zero1" : name == "optim_grads" ? "zero2" : "zero3";
+  } else if (strategy) {
+    draft.ignore("data-parallel-sharding-strategy (megatron-fsdp is not switched on)");
+  }
+  if (torch) sharding = "zero3";
+  draft.set("optimizer.sharding", sharding);
+  if (!instances || instances->as_int(1, most) == 1) return;
+  const std::int64_t replicas = world / (degrees.tp * degrees.pp), groups = instances->as_int(1, most);
+  if (replicas == 0 || replicas % groups != 0)
+    instances->fail(fmt::format("{} replicas are not a multiple of {} instances", replicas, groups));
+  draft.set("optimizer.shard_group", replicas / groups);
+}
+
+void read_optimizer(MegatronArguments& arguments, const Degrees& degrees, std::int64_t world, Draft& draft) {
+  if (const auto kind = arguments.take("optimizer"); kind && kind->as_string() != "adam" && kind->as_string() != "adamw") {
+    kind->fail(fmt::format("optimizer '{}' is not simulated", kind->as_string()), "adam");
+  }
+  read_sharding(arguments, degrees, world, draft);
+  const bool on_host = arguments.flag("optimizer-cpu-offload");
+  const auto fraction = arguments.take("optimizer-offload-fraction");
+  if (!on_host) return;
+  if (fraction && fraction->as_number(0, 1) < 1) fraction->fail("a part of the optimizer on the host is not simulated", "1");
+  draft.set("optimizer.device", "cpu");
+}
+
+void read_overlap(MegatronArguments& arguments, const Degrees& degrees, Draft& draft) {
+  const auto switch_on = [&](const char* name, const char* key) {
+    if (arguments.flag(name)) draft.set(std::string("overlap.") + key, "true");
+  };
+  switch_on("overlap-grad-reduce", "dp_gradients");
+  switch_on("overlap-param-gather", "dp_parameters");
+  switch_on("overlap-moe-expert-parallel-comm", "ep");
+  if (arguments.flag("tp-comm-overlap") && degrees.tp > 1) draft.set("overlap.tp", "true");
+  // Sends run beside the next micro-batch with virtual stages alone.
+  const bool off = arguments.flag("no-overlap-p2p-communication");
+  static_cast<void>(arguments.take("overlap-p2p-comm"));
+  if (degrees.pp > 1) draft.set("overlap.pp", degrees.vpp > 1 && !off ? "true" : "false");
+}
+
+void read_dispatch(MegatronArguments& arguments, Draft& draft) {
+  if (!draft.document().find_path("model.moe")) return;
+  const bool deep = arguments.flag("moe-enable-deepep");
+  const auto backend = arguments.take("moe-flex-dispatcher-backend");
+  if (const auto type = arguments.take("moe-token-dispatcher-type")) {
+    const std::string name = type->as_choice({"allgather", "alltoall", "alltoall_seq", "flex"});
+    const bool hierarchical = name == "flex" && (deep || backend);
+    draft.set("moe.dispatcher", hierarchical ? "hierarchical" : name == "allgather" ? "allgather" : "alltoall");
+  } else {
+    draft.set("moe.dispatcher", "allgather");
+    draft.infer("moe.dispatcher: allgather, Megatron's default");
+  }
+  if (const auto factor = arguments.take("moe-expert-capacity-factor"); factor && factor->as_number(-1e6, 1e6) > 0) {
+    draft.set("moe.capacity_factor", *factor);
+  }
+}
+
+// Kernels that Megatron runs apart when it is told to; the stack as it is otherwise.
+void read_fusions(MegatronArguments& arguments, Draft& draft) {
+  static constexpr std::pair<const char*, const char*> switches[] = {{"no-masked-softmax-fusion", "softmax"},
+                                                                     {"no-bias-swiglu-fusion", "activation"},
+                                                                     {"no-bias-gelu-fusion", "activation"},
+                                                                     {"no-bias-dropout-fusion", "dropout_add"},
+                                                                     {"no-rope-fusion", "rope"},
+                                                                     {"no-gradient-accumulation-fusion", "gradient_accumulation"}};
+  const std::string activation = draft.document().find_path("model.activation").value_or(Node::scalar("")).as_string();
+  for (const auto& [name, fusion] : switches) {
+    const bool off = arguments.flag(name);
+    const bool other =
+        (activation == "swiglu") == (std::string_view(name) == "no-bias-gelu-fusion") && std::string_view(fusion) == "activation";
+    if (!off || other) continue;
+    if (!draft.document().find("software")) draft.set("software", "megatron-core");
+    draft.override_with(std::string("software.fusions.") + fusion, "false");
+  }
+}
+
+void read_world(std::int64_t world, const Degrees& degrees, Draft& draft) {
+  if (world > 0) return draft.set("gpus", world);
+  draft.need("gpus", fmt::format("the file does not say on how many; a replica takes {}", degrees.tp * degrees.pp * degrees.cp));
+}
+
+}  // namespace
+
+void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft& draft) {
+  Degrees degrees = read_degrees(arguments, draft);
+  read_chunks(arguments, degrees, draft);
+  read_megatron_split(arguments, {.layers = degrees.layers, .pp = degrees.pp, .vpp = degrees.vpp}, draft);
+  read_world(world, degrees, draft);
+  read_batch(arguments, degrees, world, draft);
+  read_precision(arguments, draft);
+  read_attention(arguments, draft);
+  read_recompute(arguments, draft);
+  read_optimizer(arguments, degrees, world, draft);
+  read_overlap(arguments, degrees, draft);
+  read_dispatch(arguments, draft);
+  read_fusions(arguments, draft);
+  const auto graphs = arguments.take("cuda-graph-impl");
+  const bool replayed = arguments.flag("enable-cuda-graph") || arguments.flag("external-cuda-graph");
+  if (replayed || (graphs && graphs->as_string() != "none")) draft.set("cuda_graphs", "true");
+  draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
+}
+
+}  // namespace rehearse::sim

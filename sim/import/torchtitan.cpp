@@ -1,0 +1,237 @@
+// torchtitan's TOML, in the names of its versions from 2024 to the end of 2025 (later ones are configured in Python).
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "sim/import/fields.hpp"
+#include "sim/import/importer.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+
+constexpr std::int64_t most = 1'000'000;
+
+// Flavours of torchtitan's models that are ready-made here (torchtitan/models/*/__init__.py).
+struct Flavour {
+  std::string_view name, flavour, model;
+};
+constexpr std::array flavours{
+    Flavour{"llama3", "8B", "llama3-8b"},         Flavour{"llama3", "70B", "llama3-70b"},
+    Flavour{"llama3", "405B", "llama3-405b"},     Flavour{"deepseek_v3", "671B", "deepseek-v3"},
+    Flavour{"qwen3", "30B-A3B", "qwen3-30b-a3b"}, Flavour{"qwen3", "235B-A22B", "qwen3-235b-a22b"},
+    Flavour{"kimi_k2", "1T", "kimi-k2"},
+};
+
+void read_model(Fields& fields, Draft& draft) {
+  const auto name = fields.take("model.name"), flavour = fields.take("model.flavor");
+  if (!name || !flavour) return draft.need("model", "the file does not say which: model.name and model.flavor");
+  for (const Flavour& known : flavours) {
+    if (known.name != name->as_string() || known.flavour != flavour->as_string()) continue;
+    draft.set("model", known.model);
+    return draft.infer(fmt::format("model: {}, torchtitan's {} {}", known.model, known.name, known.flavour));
+  }
+  draft.need("model",
+             fmt::format("'{} {}' is not among the ready-made ones (rehearse list models)", name->as_string(), flavour->as_string()));
+}
+
+struct Degrees {
+  std::int64_t tp = 1, pp = 1, cp = 1, ep = 1, replicate = 1, shard = -1;
+  [[nodiscard]] std::int64_t model_ranks() const { return tp * pp * cp; }
+};
+
+Degrees read_degrees(Fields& fields, Draft& draft) {
+  const auto take = [&](const char* path, const char* older, const char* key) {
+    const auto found = fields.take_any({path, older});
+    if (!found) return std::int64_t{1};
+    const std::int64_t value = found->as_int(1, most);
+    if (key != nullptr && value > 1) draft.set(std::string("parallel.") + key, *found);
+    return value;
+  };
+  Degrees degrees;
+  degrees.tp = take("parallelism.tensor_parallel_degree", "training.tensor_parallel_degree", "tp");
+  degrees.pp = take("parallelism.pipeline_parallel_degree", "experimental.pipeline_parallel_degree", "pp");
+  degrees.cp = take("parallelism.context_parallel_degree", "experimental.context_parallel_degree", "cp");
+  degrees.ep = take("parallelism.expert_parallel_degree", "experimental.expert_parallel_degree", "ep");
+  degrees.replicate = take("parallelism.data_parallel_replicate_degree", "training.data_parallel_replicate_degree", nullptr);
+  if (const auto shard = fields.take_any(
+          {"parallelism.data_parallel_shard_degree", "training.data_parallel_shard_degree", "training.data_parallel_degree"})) {
+    degrees.shard = shard->as_int(-1, most);
+    if (degrees.shard == 0) shard->fail("data_parallel_shard_degree is -1 (the rest) or at least 1");
+  }
+  if (degrees.tp > 1) draft.set("parallel.sp", "true");
+  if (degrees.tp > 1) draft.infer("parallel.sp: true, as torchtitan always has it with tensor parallelism");
+  const char* expert_tensor = degrees.ep > 1 ? "etp" : nullptr;
+  static_cast<void>(take("parallelism.expert_tensor_parallel_degree", "experimental.expert_tensor_parallel_degree", expert_tensor));
+  const std::string rotation = fields.word("parallelism.context_parallel_rotate_method", "allgather");
+  if (degrees.cp > 1) draft.set("parallel.cp_comm", rotation == "alltoall" ? "ring" : "all-gather");
+  return degrees;
+}
+
+// The world follows from the degrees where none of them is "the rest".
+void read_replicas(const Degrees& degrees, Draft& draft) {
+  if (degrees.shard > 0) {
+    const std::int64_t dp = degrees.shard * degrees.replicate;
+    draft.set("parallel.dp", dp);
+    draft.set("gpus", dp * degrees.model_ranks());
+  } else {
+    draft.need("gpus", "data_parallel_shard_degree is -1: the rest of a world that the file does not size");
+  }
+  const bool sharded = degrees.shard != 1 || degrees.cp > 1;
+  if (!sharded) draft.set("optimizer.sharding", "none");
+  if (sharded && degrees.replicate > 1 && degrees.shard > 0) draft.set("optimizer.shard_group", degrees.shard * degrees.cp);
+  if (sharded && degrees.replicate > 1 && degrees.shard < 0) {
+    draft.need("optimizer.shard_group", "replicas of shard groups, whose size follows from the world: gpus/(tp*pp*replicas)");
+  }
+}
+
+void read_sharding(Fields& fields, const Degrees& degrees, Draft& draft) {
+  const std::string reshard = fields.word("parallelism.fsdp_reshard_after_forward", "default");
+  if (degrees.shard != 1 || degrees.cp > 1) {
+    const bool keeps = reshard == "never" || (reshard == "default" && degrees.pp > 1);
+    draft.set("optimizer.sharding", keeps ? "zero2" : "zero3");
+  }
+  draft.set("overlap.dp_gradients", "true");
+  draft.set("overlap.dp_parameters", "true");
+  const bool async =
+      fields.truth("parallelism.enable_async_tensor_parallel", false) || fields.truth("experimental.enable_async_tensor_parallel", false);
+  if (async && degrees.tp > 1) draft.set("overlap.tp", "true");
+  if (const auto kind = fields.take("optimizer.name"); kind && !kind->as_string().starts_with("Adam")) {
+    kind->fail(fmt::format("optimizer '{}' is not simulated", kind->as_string()), "AdamW");
+  }
+}
+
+void read_schedule(Fields& fields, const Degrees& degrees, Draft& draft) {
+  const auto name = fields.take_any({"parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule"});
+  if (degrees.pp == 1) return;
+  const std::string schedule =
+      name ? name->as_choice({"1F1B", "Interleaved1F1B", "GPipe", "InterleavedZeroBubble", "ZBVZeroBubble", "1f1b", "interleaved_1f1b"})
+           : "1F1B";
+  if (schedule == "InterleavedZeroBubble")
+    name->fail("InterleavedZeroBubble is not simulated", "1F1B, Interleaved1F1B, GPipe or ZBVZeroBubble");
+  const bool interleaved = schedule == "Interleaved1F1B" || schedule == "interleaved_1f1b";
+  if (interleaved) {
+    draft.set("parallel.vpp", 2);
+    draft.infer("parallel.vpp: 2, torchtitan's stages per rank of a looped schedule");
+  }
+  draft.set("schedule", schedule == "GPipe" ? "gpipe" : schedule == "ZBVZeroBubble" ? "zb-v" : interleaved ? "interleaved-1f1b" : "1f1b");
+}
+
+void read_batch(Fields& fields, const Degrees& degrees, Draft& draft) {
+  const auto local = fields.take_any({"training.local_batch_size", "training.batch_size"});
+  const auto global = fields.take("training.global_batch_size"), sequence = fields.take("training.seq_len");
+  const auto micro = fields.take_any({"parallelism.pipeline_parallel_microbatch_size", "experimental.pipeline_parallel_microbatch_size"});
+  sequence ? draft.set("batch.sequence", *sequence) : draft.need("batch.sequence", "there is no training.seq_len");
+  if (!local) return draft.need("batch.micro", "there is no training.local_batch_size");
+  if (degrees.pp == 1) {
+    draft.set("batch.micro", *local);
+  } else {
+    micro ? draft.set("batch.micro", *micro) : draft.set("batch.micro", 1);
+    if (!micro) draft.infer("batch.micro: 1, torchtitan's default in a pipeline");
+  }
+  const bool of_world = !global || (global->is_scalar() && global->as_string() == "-1");
+  if (!of_world) return draft.set("batch.global", *global);
+  if (degrees.shard < 0)
+    return draft.need("batch.global", fmt::format("{} sequences for each replica of a world of no given size", local->as_string()));
+  const std::int64_t all = local->as_int(1, most) * degrees.shard * degrees.replicate;
+  draft.set("batch.global", all);
+  draft.infer(fmt::format("batch.global: {}, {} for each replica", all, local->as_string()));
+}
+
+bool names_float8(const std::optional<Node>& converters) {
+  if (!converters) return false;
+  const auto is = [](const Node& word) { return word.is_scalar() && word.as_string().find("float8") != std::string::npos; };
+  if (!converters->is_sequence()) return is(*converters);
+  for (const Node& item : converters->items()) {
+    if (is(item)) return true;
+  }
+  return false;
+}
+
+void read_precision(Fields& fields, Draft& draft) {
+  const bool float8 = names_float8(fields.take("model.converters")) || fields.truth("float8.enable_float8_linear", false);
+  const std::string parameters = fields.word("training.mixed_precision_param", "bfloat16"),
+                    reduced = fields.word("training.mixed_precision_reduce", "float32");
+  const std::string type = parameters == "float32" ? "fp32" : float8 ? "fp8" : "bf16";
+  if (reduced == "float32") return draft.set("precision", type);
+  draft.set("precision.compute", type);
+  draft.set("precision.gradients", "bf16");
+}
+
+void read_recompute(Fields& fields, const Degrees& degrees, Draft& draft) {
+  const auto mode = fields.take("activation_checkpoint.mode"), option = fields.take("activation_checkpoint.selective_ac_option");
+  const std::string name = mode ? mode->as_choice({"none", "selective", "full", "memory_budget"}) : "selective";
+  if (name == "memory_budget") mode->fail("activation checkpointing by memory budget is not simulated", "none, selective or full");
+  if (name != "selective") return draft.set("recompute", name);
+  const std::string what = option ? option->as_string() : "2";
+  if (what == "op") {
+    draft.set("recompute.modules", Node::list({Node::scalar("layernorm"), Node::scalar("mlp")}));
+    return draft.infer("recompute: {modules: [layernorm, mlp]}, the nearest to 'op', which keeps attention and every other product");
+  }
+  const std::int64_t every = option ? option->as_int(1, 10'000) : 2;
+  const auto model = draft.document().find("model");
+  draft.infer(fmt::format("recompute: one layer in {}", every));
+  if (every == 1) return draft.set("recompute", "full");
+  draft.need("recompute", fmt::format("one layer in {} of a stage: {{full_layers: layers/{}}}{}", every, every * degrees.pp,
+                                      model ? "" : " of your model"));
+}
+
+// With torch.compile inductor fuses what eager mode runs apart.
+void read_compile(Fields& fields, Draft& draft) {
+  draft.set("software", "torch-fsdp");
+  const bool on = fields.truth("compile.enable", false) || fields.truth("training.compile", false);
+  if (!on) return;
+  for (const char* what : {"norm", "activation", "dropout_add", "rope", "cross_entropy"}) {
+    draft.override_with(std::string("software.fusions.") + what, "true");
+  }
+  draft.infer("software: torch-fsdp with the kernels that torch.compile fuses");
+}
+
+class Torchtitan final : public Importer {
+ public:
+  [[nodiscard]] std::string_view summary() const override { return "torchtitan: a TOML file"; }
+  [[nodiscard]] Draft read(const ImportRequest& request) const override {
+    Fields fields(load_toml(request.path));
+    Draft draft(Draft::Kind::job);
+    read_model(fields, draft);
+    const Degrees degrees = read_degrees(fields, draft);
+    read_replicas(degrees, draft);
+    read_sharding(fields, degrees, draft);
+    read_schedule(fields, degrees, draft);
+    read_batch(fields, degrees, draft);
+    read_precision(fields, draft);
+    read_recompute(fields, degrees, draft);
+    read_compile(fields, draft);
+    draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
+    fields.report(draft, {"job.",
+                          "profiling.",
+                          "metrics.",
+                          "lr_scheduler.",
+                          "checkpoint.",
+                          "comm.",
+                          "optimizer.",
+                          "validation.",
+                          "model.tokenizer",
+                          "model.hf_assets",
+                          "model.print",
+                          "training.max_norm",
+                          "training.steps",
+                          "training.warmup",
+                          "training.dataset",
+                          "training.seed",
+                          "training.deterministic",
+                          "debug.",
+                          "fault_tolerance.",
+                          "compile.components",
+                          "training.gc_freq",
+                          "training.dtype"});
+    return draft;
+  }
+};
+
+const ImporterRegistry::Registration<Torchtitan> registration("torchtitan");
+
+}  // namespace
+}  // namespace rehearse::sim

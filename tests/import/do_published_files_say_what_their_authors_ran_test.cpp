@@ -1,0 +1,246 @@
+// Settings as published (published/SOURCES.md), and what of them a job, model or cluster must say.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/job/job.hpp"
+#include "tests/import/import_file.hpp"
+
+namespace rehearse::sim::testing {
+namespace {
+
+using Expected = std::vector<std::pair<std::string, std::string>>;
+
+void expect(const ImportedFile& file, const Expected& values) {
+  for (const auto& [key, value] : values) EXPECT_EQ(value_of(file, key), value) << key;
+}
+
+bool says(const std::vector<std::string>& lines, const std::string& text) {
+  return std::ranges::any_of(lines, [&](const std::string& line) { return line.find(text) != std::string::npos; });
+}
+
+// As its own file holds it, so that what is imported can be imported again by the program itself.
+std::string read_again(const ImportedFile& file) {
+  const config::Node again = config::Node::load_text(file.finished.document.to_yaml(), "imported.yaml");
+  return read_job(again, "imported").resolved.to_yaml();
+}
+
+TEST(Megatron, Llama3On8GpusWithArraysConditionsAndQuotedPairs) {
+  const ImportedFile file = import_published("megatron", "llama3-8b-h100-fp8.sh", {{"cluster", "dgx-h100-ndr400"}});
+  expect(file, {{"gpus", "8"},
+                {"model.layers", "32"},
+                {"model.kv_heads", "8"},
+                {"model.ffn", "14336"},
+                {"model.activation", "swiglu"},
+                {"model.biases", "false"},
+                {"model.tied_embeddings", "false"},
+                {"batch.sequence", "8192"},
+                {"batch.global", "128"},
+                {"precision.compute", "fp8"},
+                {"precision.gradients", "bf16"},
+                {"optimizer.sharding", "zero1"},
+                {"overlap.dp_gradients", "true"},
+                {"attention", "flash"}});
+  EXPECT_EQ(file.finished.summary, "job: 8.031 billion parameters on 8 x h100-sxm5-80g");
+  EXPECT_EQ(value_of(file, "parallel.sp"), "");  // without tensor parallelism there is none
+  EXPECT_TRUE(says(file.draft.without_effect, "sequence-parallel"));
+  EXPECT_TRUE(says(file.draft.inferred, "NODE_RANK is '0': the script's default"));
+  EXPECT_EQ(read_again(file), read_job(file.finished.document, "imported").resolved.to_yaml());
+}
+
+TEST(Megatron, Gpt3ThroughATextAndSlurm) {
+  const ImportedFile file = import_published("megatron", "gpt3-175b.sh", {{"cluster", "dgx-a100-80g-hdr200"}});
+  expect(file, {{"gpus", "1024"},
+                {"parallel.tp", "8"},
+                {"parallel.pp", "16"},
+                {"model.ffn", "49152"},
+                {"model.vocab", "50257"},
+                {"model.positions", "learned"},
+                {"model.tied_embeddings", "true"},
+                {"model.dropout", "0.1"},
+                {"precision", "fp16"},
+                {"batch.global", "1536"},
+                {"overlap.pp", "false"}});
+  EXPECT_TRUE(file.draft.not_understood.empty());
+}
+
+TEST(Megatron, MixtralAsOneCommandLine) {
+  const ImportedFile file = import_published("megatron", "mixtral-8x7b.sh", {{"cluster", "dgx-h100-ndr400"}});
+  expect(file, {{"gpus", "64"},
+                {"parallel.ep", "8"},
+                {"parallel.pp", "4"},
+                {"model.moe.experts", "8"},
+                {"model.moe.top_k", "2"},
+                {"model.moe.ffn", "14336"},
+                {"moe.dispatcher", "alltoall"},
+                {"software.fusions.softmax", "false"}});
+  EXPECT_EQ(file.finished.summary, "job: 46.7 billion parameters on 64 x h100-sxm5-80g");
+}
+
+TEST(Megatron, DeepSeekV3WithALayoutInAHereDocument) {
+  const ImportedFile file = import_published("megatron", "deepseek-v3.sh", {{"cluster", "h800-deepseek"}, {"gpus", "1024"}});
+  expect(file, {{"parallel.ep", "64"},
+                {"parallel.etp", "1"},
+                {"parallel.vpp", "2"},
+                {"model.moe.first_dense", "3"},
+                {"model.moe.shared", "1"},
+                {"model.mla", "{q_lora: 1536, kv_lora: 512, qk_nope: 128, qk_rope: 64, v: 128}"},
+                {"model.mtp", "1"},
+                {"moe.dispatcher", "hierarchical"},
+                {"recompute.modules", "[mla_up_proj, layernorm]"}});
+  std::vector<int> layers;
+  for (const config::Node& each : file.finished.document.find_path("parallel.layers_per_stage")->items())
+    layers.push_back(static_cast<int>(each.as_int(0, 99)));
+  std::vector<int> expected(32, 2);  // Et*3 | (tt|)*29, m | L
+  expected.front() = 3;
+  expected[30] = expected[31] = 0;
+  EXPECT_EQ(layers, expected);
+}
+
+TEST(Megatron, TheYamlOfItsTests) {
+  const ImportedFile file = import_published("megatron", "gpt3-mcore-te-tp2-pp2.yaml", {{"cluster", "dgx-h100-ndr400"}, {"gpus", "8"}});
+  expect(file, {{"parallel.tp", "2"}, {"batch.micro", "4"}, {"attention", "unfused"}, {"software.fusions.gradient_accumulation", "false"}});
+}
+
+TEST(MegatronBridge, EachCellOfAMatrixIsAJob) {
+  const ImportedFile bf16 = import_published("megatron-bridge", "llama3_70b_llm_pretrain.yaml", {}, "h100/num_gpus_64/bf16");
+  expect(bf16, {{"model", "llama3-70b"},
+                {"cluster", "dgx-h100-ndr400"},
+                {"gpus", "64"},
+                {"parallel.tp", "4"},
+                {"parallel.pp", "4"},
+                {"parallel.cp", "2"},
+                {"parallel.vpp", "5"},
+                {"batch.global", "128"},
+                {"optimizer.sharding", "zero1"}});
+  const ImportedFile fp8 = import_published("megatron-bridge", "llama3_70b_llm_pretrain.yaml", {}, "h100/num_gpus_64/fp8_cs");
+  expect(fp8, {{"parallel.pp", "8"}, {"precision.compute", "fp8"}});
+  const ImportedFile fsdp = import_published("megatron-bridge", "llama3_70b_llm_pretrain.yaml", {}, "gb200/num_gpus_64/bf16");
+  expect(fsdp, {{"cluster", "gb200-nvl72"}, {"optimizer.sharding", "zero3"}, {"recompute.full_layers", "20"}, {"parallel.vpp", ""}});
+}
+
+TEST(MegatronBridge, AContainerIsTheModelItself) {
+  const ImportedFile file =
+      import_published("megatron-bridge", "llama3-70b-sft-container.yaml", {{"cluster", "gb200-nvl72"}, {"gpus", "32"}});
+  expect(file, {{"model.activation", "swiglu"},
+                {"model.biases", "false"},
+                {"model.tied_embeddings", "false"},
+                {"model.kv_heads", "8"},
+                {"parallel.pp", "8"},
+                {"precision", "fp8"},
+                {"optimizer.sharding", "zero1"}});
+  EXPECT_EQ(file.finished.summary, "job: 70.55 billion parameters on 32 x gb200");
+}
+
+TEST(Nemo, Llama2WithInterpolation) {
+  const ImportedFile file = import_published("nemo", "llama2-70b-nemo.yaml", {{"cluster", "dgx-h100-ndr400"}, {"model.vocab", "32000"}});
+  expect(file, {{"gpus", "1024"},
+                {"parallel.tp", "4"},
+                {"parallel.pp", "4"},
+                {"parallel.vpp", "20"},
+                {"parallel.sp", "true"},
+                {"batch.sequence", "4096"},
+                {"model.biases", "false"},
+                {"model.kv_heads", "8"},
+                {"model.norm", "rmsnorm"},
+                {"optimizer.sharding", "zero1"},
+                {"overlap.dp_parameters", "true"},
+                {"software.fusions.activation", "false"},
+                {"software.fusions.dropout_add", "false"}});
+  EXPECT_EQ(file.finished.summary, "job: 68.98 billion parameters on 1024 x h100-sxm5-80g");
+}
+
+TEST(Torchtitan, Llama3) {
+  const ImportedFile file =
+      import_published("torchtitan", "llama3-70b.toml", {{"cluster", "dgx-a100-80g-hdr200"}, {"gpus", "64"}, {"batch.global", "64"}});
+  expect(file, {{"model", "llama3-70b"},
+                {"parallel.tp", "8"},
+                {"parallel.sp", "true"},
+                {"batch.micro", "8"},
+                {"recompute", "full"},
+                {"optimizer.sharding", "zero3"},
+                {"precision", "bf16"},
+                {"software", "torch-fsdp"}});
+}
+
+TEST(Torchtitan, OlderNamesFloat8AndCompilation) {
+  const ImportedFile file =
+      import_published("torchtitan", "llama3-405b.toml", {{"cluster", "meta-h100-500w-hbm2e"}, {"gpus", "128"}, {"batch.global", "32"}});
+  expect(file, {{"batch.micro", "2"}, {"precision", "fp8"}, {"overlap.tp", "true"}, {"software.fusions.norm", "true"}});
+  EXPECT_TRUE(says(file.draft.not_understood, "float8.enable_fsdp_float8_all_gather"));
+}
+
+TEST(Torchtitan, DeepSeekV3WithSelectiveCheckpointing) {
+  const ImportedFile file =
+      import_published("torchtitan", "deepseek-v3-671b.toml", {{"cluster", "h800-deepseek"}, {"gpus", "256"}, {"batch.global", "1024"}});
+  expect(file, {{"model", "deepseek-v3"}, {"recompute.modules", "[layernorm, mlp]"}, {"batch.micro", "4"}});
+  EXPECT_TRUE(says(file.draft.inferred, "'op'"));
+}
+
+TEST(Nanotron, TheGlobalBatchIsReplicasTimesMicroTimesAccumulation) {
+  const ImportedFile file = import_published("nanotron", "tiny-llama-nanotron.yaml", {{"cluster", "dgx-h100-ndr400"}});
+  expect(file, {{"gpus", "8"},
+                {"batch.global", "4"},
+                {"parallel.sp", "true"},
+                {"schedule", "1f1b"},
+                {"optimizer.sharding", "none"},
+                {"model.tied_embeddings", "true"}});
+}
+
+TEST(LlmFoundry, Mpt7b) {
+  const ImportedFile file = import_published("llm-foundry", "mpt-7b.yaml", {{"cluster", "dgx-a100-80g-hdr200"}, {"gpus", "64"}});
+  expect(file, {{"model.ffn", "16384"},
+                {"batch.sequence", "2048"},
+                {"batch.micro", "8"},
+                {"optimizer.sharding", "zero3"},
+                {"recompute", "full"},
+                {"precision.gradients", "bf16"},
+                {"attention", "flash"}});
+  EXPECT_EQ(file.finished.summary, "job: 6.659 billion parameters on 64 x a100-sxm4-80g");
+}
+
+TEST(DeepSpeed, SaysBatchPrecisionAndZeroAlone) {
+  const Settings rest{{"cluster", "jean-zay-a100-80g"},
+                      {"gpus", "384"},
+                      {"model", "bloom-176b"},
+                      {"batch.sequence", "2048"},
+                      {"parallel", "{tp: 4, pp: 12}"}};
+  const ImportedFile file = import_published("deepspeed", "bloom-deepspeed.json", rest);
+  expect(file, {{"batch.global", "2048"},
+                {"batch.micro", "2"},
+                {"precision", "bf16"},
+                {"optimizer.sharding", "none"},
+                {"overlap.dp_gradients", "false"}});
+}
+
+const Expected dgx_a100{
+    {"gpu", "a100-sxm4-80g"},          {"gpus_per_node", "8"}, {"intra_node.kind", "nvswitch"}, {"intra_node.bandwidth", "300 GB/s"},
+    {"intra_node.efficiency", "0.73"}, {"nics.per_node", "8"}, {"nics.bandwidth", "200 Gbps"},  {"network.kind", "rail_optimised"}};
+const Expected hgx_h100{
+    {"gpu", "h100-sxm5-80g"},         {"gpus_per_node", "8"}, {"intra_node.kind", "nvswitch"}, {"intra_node.bandwidth", "450 GB/s"},
+    {"intra_node.latency", "3.3 us"}, {"nics.per_node", "8"}, {"nics.bandwidth", "400 Gbps"}};
+
+TEST(NcclTopology, OfDgxA100AndHgxH100AreTheReadyMadeNumbers) {
+  expect(import_published("nccl-topology", "dgx-a100.xml", {}), dgx_a100);
+  const ImportedFile h100 = import_published("nccl-topology", "hgx-h100.xml", {});
+  expect(h100, hgx_h100);
+  expect(h100, {{"host.bandwidth", "63.02 GB/s"}});  // 32 GT/s x 16 x 128/130
+  EXPECT_TRUE(says(h100.draft.inferred, "nearest network ports of the GPUs: 0 1 2 3 4 5 6 7"));
+}
+
+TEST(NcclTopology, WithoutNvlinkTheGpusMeetOverPcie) {
+  const ImportedFile file = import_published("nccl-topology", "pcie-a100.xml", {});
+  expect(file,
+         {{"intra_node.kind", "pcie"}, {"intra_node.bandwidth", "31.51 GB/s"}, {"gpu", "a100-pcie-40g"}, {"nodes", "1"}, {"host", ""}});
+}
+
+TEST(NvidiaSmi, OfDgxA100AndHgxH100AreTheReadyMadeNumbers) {
+  expect(import_published("nvidia-smi", "dgx-a100-topo.txt", {{"nics.bandwidth", "200 Gbps"}, {"host.bandwidth", "31.5 GB/s"}}), dgx_a100);
+  const ImportedFile h100 = import_published(
+      "nvidia-smi", "hgx-h100-topo.txt",
+      {{"gpu", "h100-sxm5-80g"}, {"intra_node.bandwidth", "450 GB/s"}, {"nics.bandwidth", "400 Gbps"}, {"host.bandwidth", "63 GB/s"}});
+  expect(h100, hgx_h100);  // the two ports that no GPU is nearest to serve storage
+}
+
+}  // namespace
+}  // namespace rehearse::sim::testing
