@@ -134,6 +134,10 @@ const Keys<JobDocument>& job_keys() {
   const auto workload = [](auto& document) -> auto& { return document.job.workload; };
   static const Keys<JobDocument> keys{
       K(
+          "format", [](auto& d) -> auto& { return d.format; }, config::whole(1, 1),
+          "Version of the job file's format that it is written in.")
+          .written_if([](const JobDocument&) { return false; }),
+      K(
           "name", [](auto& d) -> auto& { return d.job.name; }, config::text(), "What results call the job.")
           .otherwise("the file's name without .yaml"),
       K("model", model_shape(), read_model, write_model, "What is trained: a name, a path or the content.").required(),

@@ -9,6 +9,7 @@ namespace rehearse::sim {
 
 // A job on its way from its file, or back.
 struct JobDocument {
+  int format = 1;  // raised when a key changes its meaning or goes away
   Job job = {};
   JobParts parts = {};
   config::Node models = {};  // further models by name

@@ -32,6 +32,13 @@ TEST(Keys, AreListedWithValuesAndDefaults) {
   EXPECT_NE(run_program("list keys").out.find("parallel.tp"), std::string::npos);
 }
 
+TEST(Keys, AJobOfALaterFormatIsRefused) {
+  EXPECT_EQ(run_program("predict llama3-8b-8-h100 --set format=1").code, 0);
+  const Outcome later = run_program("predict llama3-8b-8-h100 --set format=2");
+  EXPECT_EQ(later.code, 2);
+  EXPECT_NE(later.err.find("format must be between 1 and 1"), std::string::npos) << later.err;
+}
+
 // Against an independent validator, with an independent reader of YAML.
 TEST(Keys, MakeASchemaThatJobsKeepAndMalformedOnesBreak) {
   const TemporaryFolder folder;

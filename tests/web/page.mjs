@@ -27,6 +27,7 @@ const reports = {
   compare: ['compare', 'llama2-70b-128-a100'],
   hostile: ['simulate', hostileJob()],
   failure: ['simulate', 'llama3-8b-8-h100', '--fault', 'gpu 5 at 1 s'],
+  alone: ['simulate', 'dgx-h100-ndr400', '--gpus', '16', '--collective', 'all-reduce', '--size', '1MiB..1GiB'],
   explain: ['explain', 'llama3-8b-8-h100'],
   history: ['run', 'llama3-405b-54-days'],
   seeds: ['run', 'llama3-405b-54-days', '--runs', '20', '--set', 'training.time=5 days'],
@@ -36,6 +37,7 @@ const sections = {
   compare: ['step', 'phases', 'timeline', 'memory', 'collectives', 'comparison', 'job'],
   hostile: ['step', 'phases', 'timeline', 'memory', 'collectives', 'job'],
   failure: ['failure', 'timeline', 'job'],
+  alone: ['collectives-alone'],
   explain: ['step', 'phases', 'memory', 'features', 'job'],
   history: ['whole-job', 'losses', 'job'],
   seeds: ['whole-job', 'seeds', 'job'],
@@ -76,6 +78,7 @@ function assertText(text, value, pointer) {
 }
 
 async function checkNumbers(page, out, name) {
+  if (!fs.existsSync(path.join(out, 'result.json'))) return null;
   const result = JSON.parse(fs.readFileSync(path.join(out, 'result.json'), 'utf8'));
   const numbers = await page.$$eval('data[data-at]', (all) => all.map((one) => [one.dataset.at, one.value, one.textContent]));
   assert(numbers.length > 4, `${numbers.length} numbers`);

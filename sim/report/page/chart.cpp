@@ -37,7 +37,7 @@ std::string axis_below(const Scale& x, double top, double bottom, const Words& w
   std::string out;
   for (const double value : ticks(x.from, x.to, 8)) {
     out += fmt::format("<path class=\"grid\" d=\"M{} {}V{}\"/>", coordinate(x(value)), coordinate(top), coordinate(bottom));
-    out += label(x(value), bottom + 14, words(value), "middle");
+    out += label(x(value), bottom + 17, words(value), "middle");
   }
   return out + "\n";
 }

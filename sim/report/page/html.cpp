@@ -85,8 +85,8 @@ std::string number(const Json& result, const std::string& pointer, Unit unit) {
 }
 
 std::string worked_out(double value, Unit unit, std::string_view from) {
-  if (from.empty()) return in_words(value, unit);
-  return fmt::format(R"(<data value="{}" data-from="{}">{}</data>)", value, escaped(from), in_words(value, unit));
+  const std::string how = from.empty() ? "" : fmt::format(" data-from=\"{}\"", escaped(from));
+  return fmt::format(R"(<data value="{}"{}>{}</data>)", value, how, in_words(value, unit));
 }
 
 std::string pointer_part(std::string_view name) {

@@ -23,7 +23,7 @@ enum class Unit { plain, count, milliseconds, time, nanoseconds, bytes, rate, gi
 // null or no number is "-".
 [[nodiscard]] std::string number(const Json& result, const std::string& pointer, Unit unit);
 
-// A number that was worked out from several of them; `from` says how, for whoever checks it: "mean /whole_job/runs/*/ettr".
+// A number of another file, or worked out from several; `from` says how, for whoever checks it: "mean /whole_job/runs/*/ettr".
 [[nodiscard]] std::string worked_out(double value, Unit unit, std::string_view from = "");
 
 // A pointer's part out of a name: "critical path" has no special characters, "a/b" has.

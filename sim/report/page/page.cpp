@@ -67,8 +67,9 @@ void write(const Input& input, std::ostream& out) {
     fmt::print(out, "<section id=\"{0}\" aria-labelledby=\"{0}-title\">\n<h2 id=\"{0}-title\">{1}</h2>\n{2}</section>\n", name,
                escaped(section->title()), section->html(input));
   }
-  fmt::print(out, "</main>\n<footer>rehearse {}; seed {}, input {}</footer>\n<script>{}</script>\n</body>\n</html>\n", version(),
-             escaped(text_at(input, "/seed")), escaped(text_at(input, "/input_hash")), script);
+  const std::string made_by =
+      input.has("/input_hash") ? fmt::format("; seed {}, input {}", text_at(input, "/seed"), text_at(input, "/input_hash")) : "";
+  fmt::print(out, "</main>\n<footer>rehearse {}{}</footer>\n<script>{}</script>\n</body>\n</html>\n", version(), escaped(made_by), script);
 }
 
 namespace {
