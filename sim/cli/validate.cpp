@@ -11,6 +11,7 @@
 #include "sim/cli/set_option.hpp"
 #include "sim/cli/terminal.hpp"
 #include "sim/report/whole_file.hpp"
+#include "sim/validate/regret.hpp"
 #include "sim/validate/validation_report.hpp"
 
 namespace rehearse::cli {
@@ -22,12 +23,16 @@ constexpr double change_threshold_pct = 0.05;
 struct Options {
   std::vector<std::string> files, sets;
   std::string csv, compare_to;
-  bool simulate = false, json = false, summary = false;
+  bool simulate = false, json = false, summary = false, regret = false;
 };
 
 std::string text_of(const sim::Validation& validation, const Options& options, const std::optional<sim::Json>& changes) {
   std::ostringstream text;
   const bool colour = colour_allowed(Stream::out);
+  if (options.regret) {
+    sim::print_regrets(sim::regrets_of(validation.outcomes), colour, text);
+    return text.str();
+  }
   if (!options.summary) {
     sim::print_cases(validation, colour, text);
     text << '\n';
@@ -82,6 +87,7 @@ class Validate final : public Command {
     return "Examples:\n"
            "  rehearse validate tests/measured/cases/korthikanti.yaml\n"
            "  rehearse validate tests/measured/cases/*.yaml --summary\n"
+           "  rehearse validate tests/measured/cases/*.yaml --regret\n"
            "  rehearse validate cases.yaml --simulate -o cases.csv\n"
            "  rehearse validate cases.yaml --json > before.json; rehearse validate cases.yaml --compare-to before.json\n";
   }
@@ -94,6 +100,7 @@ class Validate final : public Command {
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
     app.add_flag("--summary", options->summary, "Print the table per group alone");
+    app.add_flag("--regret", options->regret, "Where cases share a sweep: what the plan that we would have picked costs against the best one");
     app.add_flag("--json", options->json, "Print JSON instead of tables");
     app.add_option("-o,--csv", options->csv, "Write one row per case and metric into this file")->type_name("FILE");
     app.add_option("--compare-to", options->compare_to, "Say what changed since this validation, stored with --json")->type_name("FILE");

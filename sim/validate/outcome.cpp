@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/override.hpp"
 #include "sim/memory/tune_chunks.hpp"
@@ -41,12 +42,29 @@ Metrics simulated_metrics(const Job& job, const Metrics& wanted) {
   return metrics;
 }
 
+void add_throughput(const MeasuredCase& measured_case, const Job& job, Outcome& outcome) {
+  const Metrics& measured = measured_case.measured;
+  const auto said = [&](Metric metric) { return measured.contains(metric) ? measured.at(metric) : 0; };
+  const workloads::Batch& batch = job.workload.batch;
+  const double tokens = static_cast<double>(batch.global) * batch.sequence;
+  outcome.sweep = measured_case.sweep;
+  outcome.predicted_tokens_per_s = tokens / predict(job).step_s;
+  if (said(Metric::step_s) > 0) {
+    outcome.measured_tokens_per_s = tokens / said(Metric::step_s);
+  } else if (said(Metric::tokens_per_s_per_gpu) > 0) {
+    outcome.measured_tokens_per_s = said(Metric::tokens_per_s_per_gpu) * job.system.gpus;
+  } else {
+    outcome.measured_tokens_per_s = said(Metric::samples_per_s) * batch.sequence;
+  }
+}
+
 void run(const MeasuredCase& measured_case, const ValidationOptions& options, Outcome& outcome) {
   const Job job = job_of(measured_case, options);
   outcome.gpu = job.system.gpu.name;
   outcome.software = job.system.software.name;
   outcome.experts = job.workload.model.moe.has_value();
   outcome.gpus = job.system.gpus;
+  if (!measured_case.sweep.empty()) add_throughput(measured_case, job, outcome);
   outcome.predicted = predicted_metrics(job, measured_case.measured, measured_case.memory);
   if (measured_case.fits) outcome.said_to_fit = said_to_fit(job);
   refuse_nonsense(outcome.predicted);

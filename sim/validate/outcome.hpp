@@ -20,6 +20,9 @@ struct Outcome {
   Metrics measured, predicted, simulated;
   std::optional<bool> ran, said_to_fit;  // whether memory sufficed: as measured, and by formula
   std::string failed;                    // the reason; empty when the case ran
+  // Of a case that shares a sweep with others: all GPUs', as measured (0: it was not) and by formula.
+  std::string sweep = {};
+  double measured_tokens_per_s = 0, predicted_tokens_per_s = 0;
 };
 
 struct ValidationOptions {

@@ -1,0 +1,29 @@
+// What the plan that we would have picked costs, where many plans of one model on the same GPUs were measured (docs/validation.md).
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "sim/validate/outcome.hpp"
+
+namespace rehearse::sim {
+
+// Of the cases that share a `sweep:` key and either were measured or ran out of memory.
+struct SweepRegret {
+  std::string sweep;
+  int cases = 0, ran = 0;
+  std::string picked, best;  // ids: the fastest by formula of those that are said to fit; the fastest as measured. "": none
+  // 1 - measured throughput of the picked case / of the best one; of the best of the five that we would have tried. 1 where that ran out of
+  // memory, and where no case that ran is said to fit.
+  double regret = 1, of_five = 1;
+  bool out_of_memory = false;  // what was picked
+};
+
+// By sweep, sorted; those with fewer than two cases that ran are left out, they have nothing to pick from.
+[[nodiscard]] std::vector<SweepRegret> regrets_of(const std::vector<Outcome>& outcomes);
+
+// A row per sweep, and their means.
+void print_regrets(const std::vector<SweepRegret>& regrets, bool colour, std::ostream& out);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,63 @@
+// The regret of a sweep: what the plan that we would have picked was measured at, against the best one.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "sim/validate/regret.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+Outcome outcome(const std::string& id, const std::string& sweep, double measured, double predicted, std::optional<bool> ran = true,
+                std::optional<bool> said_to_fit = true) {
+  Outcome one;
+  one.id = id;
+  one.sweep = sweep;
+  one.measured_tokens_per_s = measured;
+  one.predicted_tokens_per_s = predicted;
+  one.ran = ran;
+  one.said_to_fit = said_to_fit;
+  return one;
+}
+
+TEST(Regret, IsWhatThePickLacksOfTheBest) {
+  const auto regrets = regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 95), outcome("c", "s", 50, 10)});
+  ASSERT_EQ(regrets.size(), 1U);
+  EXPECT_EQ(regrets[0].picked, "b");
+  EXPECT_EQ(regrets[0].best, "a");
+  EXPECT_DOUBLE_EQ(regrets[0].regret, 1 - 80.0 / 100);
+  EXPECT_EQ(regrets[0].of_five, 0);
+  EXPECT_EQ(regrets[0].cases, 3);
+}
+
+TEST(Regret, PicksOnlyWhatIsSaidToFit) {
+  const auto regrets = regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 95, true, false), outcome("c", "s", 0, 200, false, false)});
+  ASSERT_EQ(regrets.size(), 1U);
+  EXPECT_EQ(regrets[0].picked, "a");
+  EXPECT_EQ(regrets[0].regret, 0);
+  EXPECT_FALSE(regrets[0].out_of_memory);
+}
+
+TEST(Regret, OfAPickThatRanOutOfMemoryIsAll) {
+  const auto regrets = regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 85), outcome("c", "s", 0, 200, false, true)});
+  ASSERT_EQ(regrets.size(), 1U);
+  EXPECT_TRUE(regrets[0].out_of_memory);
+  EXPECT_EQ(regrets[0].regret, 1);
+  EXPECT_EQ(regrets[0].of_five, 0);
+}
+
+TEST(Regret, IsOnlyWhereThereWasAChoice) {
+  EXPECT_TRUE(regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 0, 95, false), outcome("c", "", 50, 10), outcome("d", "", 60, 10)}).empty());
+  Outcome failed = outcome("b", "s", 80, 95);
+  failed.failed = "unknown key";
+  EXPECT_TRUE(regrets_of({outcome("a", "s", 100, 90), failed}).empty());
+}
+
+TEST(Regret, IsPrintedByItsSweepAndOnTheWhole) {
+  std::ostringstream out;
+  print_regrets(regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 95), outcome("a", "t", 100, 90), outcome("b", "t", 80, 70)}), false, out);
+  EXPECT_NE(out.str().find("2 sweeps: mean regret 10.0 %, of the best of five 0.0 %; 0 picked plans ran out of memory"), std::string::npos) << out.str();
+}
+
+}  // namespace
+}  // namespace rehearse::sim
