@@ -139,7 +139,7 @@ class Tuning {
       sim::read_all_shards(options_.merge, hash_, state_);
     }
     const bool part = shard_.of > 1;
-    if (!part || asked_to_end) deliver();
+    if (!part) deliver();
     if (asked_to_end) end_as_asked();
     if (part) return say_shard();
     return state_.found.best.all().empty() ? Exit::answer_is_no : Exit::fine;

@@ -100,7 +100,8 @@ class Validate final : public Command {
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
     app.add_flag("--summary", options->summary, "Print the table per group alone");
-    app.add_flag("--regret", options->regret, "Where cases share a sweep: what the plan that we would have picked costs against the best one");
+    app.add_flag("--regret", options->regret,
+                 "Where cases share a sweep: what the plan that we would have picked costs against the best one");
     app.add_flag("--json", options->json, "Print JSON instead of tables");
     app.add_option("-o,--csv", options->csv, "Write one row per case and metric into this file")->type_name("FILE");
     app.add_option("--compare-to", options->compare_to, "Say what changed since this validation, stored with --json")->type_name("FILE");

@@ -32,6 +32,10 @@ class Computation {
   }
 
  private:
+  // In the host's queue: the device's own time, with nothing to wait for.
+  [[nodiscard]] double on_device(const std::vector<workloads::Operator>& operators) const {
+    return queued_seconds(system_.gpu, system_.software, operators, {}, 0, 0);
+  }
   [[nodiscard]] double of(const workloads::Operator& op) const { return operator_seconds(system_.gpu, system_.software, op); }
   [[nodiscard]] double of(const std::vector<workloads::Operator>& operators) const {
     double sum = 0;
@@ -44,7 +48,7 @@ class Computation {
     return sum;
   }
   [[nodiscard]] double of(const Segment& segment) const {
-    if (const auto* compute = std::get_if<workloads::ComputeSegment>(&segment)) return of(compute->operators);
+    if (const auto* compute = std::get_if<workloads::ComputeSegment>(&segment)) return on_device(compute->operators);
     if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) return split->splits * of(split->product);
     if (const auto* beside = std::get_if<workloads::BesideSegment>(&segment)) return of(beside->product);
     if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) return workload_.parallel.cp * of(ring->ring.step);
@@ -87,6 +91,13 @@ std::uint64_t hash_of(const Workload& w) {
 }
 
 }  // namespace
+
+bool needs_no_less_than_smaller(const Workload& workload) {
+  const workloads::PipelineShape shape = workloads::pipeline_shape(workload);
+  const bool drawn =
+      workload.model.moe && (workload.experts.chunks == 0 || !workloads::RoutingRegistry::get(workload.experts.routing).even());
+  return !drawn && shape.microbatches >= 2 * shape.stages * shape.chunks;
+}
 
 const Floors::Units& Floors::units(const Workload& workload) {
   std::vector<std::unique_ptr<Units>>& alike = units_[hash_of(workload)];

@@ -16,6 +16,12 @@
 
 namespace rehearse::sim {
 
+// Whether a plan that has a smaller micro-batch, and differs in nothing else, needs no more memory than this one: each tensor grows with
+// the micro-batch, and what is in flight at the peak is as many micro-batches in both, where there are enough of them to fill the pipeline
+// twice. Not with uneven routing, which draws its tokens anew for every size, and not with tuned chunks, which shrink what more tokens
+// need.
+[[nodiscard]] bool needs_no_less_than_smaller(const workloads::Workload& workload);
+
 // Of the plans of one job, for one thread. Remembers what units compute and how layers are split.
 class Floors {
  public:

@@ -9,7 +9,6 @@
 #include "sim/memory/framework.hpp"
 #include "sim/tune/scout.hpp"
 #include "sim/tune/worker.hpp"
-#include "workloads/routing.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -28,8 +27,7 @@ std::uint64_t block_size(const Space& space) {
   return space.points_below(axis);
 }
 
-// Where the rows of points that differ in the micro-batch alone begin to overflow: a larger one needs no less memory, since every tensor
-// grows with it, and so does what is in flight: b min(B/(d b), depth).
+// Where the rows of points that differ in the micro-batch alone begin to overflow.
 class Rows {
  public:
   explicit Rows(const Space& space) : space_(space) {
@@ -44,24 +42,19 @@ class Rows {
 
   // Whether a smaller micro-batch did not fit.
   [[nodiscard]] bool overflows(const Cursor& cursor) {
-    if (!applies(cursor)) return false;
+    if (!useful_ || !needs_no_less_than_smaller(cursor.workload())) return false;
     begin(cursor.point());
     const int smallest = smallest_[place(cursor.point())];
     return smallest > 0 && cursor.workload().batch.micro > smallest;
   }
   void did_not_fit(const Cursor& cursor) {
-    if (!applies(cursor)) return;
+    if (!useful_) return;
     begin(cursor.point());
     int& smallest = smallest_[place(cursor.point())];
     if (smallest == 0) smallest = cursor.workload().batch.micro;
   }
 
  private:
-  // Routing draws its tokens anew for every size, and tuned chunks shrink what a larger micro-batch needs.
-  [[nodiscard]] bool applies(const Cursor& cursor) const {
-    const workloads::Workload& w = cursor.workload();
-    return useful_ && (!w.model.moe || (w.experts.chunks > 0 && workloads::RoutingRegistry::get(w.experts.routing).even()));
-  }
   [[nodiscard]] std::size_t place(std::uint64_t point) const { return point % space_.points_below(axis_ + 1); }
   void begin(std::uint64_t point) {
     const std::uint64_t row = point / space_.points_below(axis_);

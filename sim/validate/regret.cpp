@@ -63,14 +63,17 @@ std::vector<SweepRegret> regrets_of(const std::vector<Outcome>& outcomes) {
 }
 
 void print_regrets(const std::vector<SweepRegret>& regrets, bool colour, std::ostream& out) {
-  Table table{.columns = {{"sweep", Align::left}, {"cases"}, {"ran"}, {"regret"}, {"of five"}, {"picked", Align::left}, {"best", Align::left}}};
+  Table table{
+      .columns = {{"sweep", Align::left}, {"cases"}, {"ran"}, {"regret"}, {"of five"}, {"picked", Align::left}, {"best", Align::left}}};
   table.bold_header = colour;
   double sum = 0, sum_of_five = 0;
   int out_of_memory = 0;
   for (const SweepRegret& one : regrets) {
-    const std::string picked = one.picked.empty() ? "none is said to fit" : one.out_of_memory ? one.picked + " (out of memory)" : one.picked;
-    table.rows.push_back({one.sweep, fmt::format("{}", one.cases), fmt::format("{}", one.ran), percent_of(one.regret), percent_of(one.of_five), picked,
-                          one.best == one.picked ? "" : one.best});
+    const std::string picked = one.picked.empty()  ? "none is said to fit"
+                               : one.out_of_memory ? one.picked + " (out of memory)"
+                                                   : one.picked;
+    table.rows.push_back({one.sweep, fmt::format("{}", one.cases), fmt::format("{}", one.ran), percent_of(one.regret),
+                          percent_of(one.of_five), picked, one.best == one.picked ? "" : one.best});
     sum += one.regret;
     sum_of_five += one.of_five;
     out_of_memory += one.out_of_memory ? 1 : 0;

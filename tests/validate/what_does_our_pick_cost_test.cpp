@@ -31,7 +31,8 @@ TEST(Regret, IsWhatThePickLacksOfTheBest) {
 }
 
 TEST(Regret, PicksOnlyWhatIsSaidToFit) {
-  const auto regrets = regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 95, true, false), outcome("c", "s", 0, 200, false, false)});
+  const auto regrets =
+      regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 95, true, false), outcome("c", "s", 0, 200, false, false)});
   ASSERT_EQ(regrets.size(), 1U);
   EXPECT_EQ(regrets[0].picked, "a");
   EXPECT_EQ(regrets[0].regret, 0);
@@ -47,7 +48,8 @@ TEST(Regret, OfAPickThatRanOutOfMemoryIsAll) {
 }
 
 TEST(Regret, IsOnlyWhereThereWasAChoice) {
-  EXPECT_TRUE(regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 0, 95, false), outcome("c", "", 50, 10), outcome("d", "", 60, 10)}).empty());
+  EXPECT_TRUE(regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 0, 95, false), outcome("c", "", 50, 10), outcome("d", "", 60, 10)})
+                  .empty());
   Outcome failed = outcome("b", "s", 80, 95);
   failed.failed = "unknown key";
   EXPECT_TRUE(regrets_of({outcome("a", "s", 100, 90), failed}).empty());
@@ -55,8 +57,10 @@ TEST(Regret, IsOnlyWhereThereWasAChoice) {
 
 TEST(Regret, IsPrintedByItsSweepAndOnTheWhole) {
   std::ostringstream out;
-  print_regrets(regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 95), outcome("a", "t", 100, 90), outcome("b", "t", 80, 70)}), false, out);
-  EXPECT_NE(out.str().find("2 sweeps: mean regret 10.0 %, of the best of five 0.0 %; 0 picked plans ran out of memory"), std::string::npos) << out.str();
+  print_regrets(regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 95), outcome("a", "t", 100, 90), outcome("b", "t", 80, 70)}),
+                false, out);
+  EXPECT_NE(out.str().find("2 sweeps: mean regret 10.0 %, of the best of five 0.0 %; 0 picked plans ran out of memory"), std::string::npos)
+      << out.str();
 }
 
 }  // namespace
