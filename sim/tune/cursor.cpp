@@ -55,6 +55,14 @@ void Cursor::settle() {
   if (!product_ || !multiple_) return;
   if (follows.dp) p.dp = job_.system.gpus / static_cast<int>(product);
   if (follows.etp) p.etp = p.tp;
+  if (follows.layers) {
+    const std::vector<int>& stated = base_.parallel.layers_per_stage;
+    if (stated.size() == static_cast<std::size_t>(p.pp) * static_cast<std::size_t>(p.vpp)) {
+      p.layers_per_stage = stated;
+    } else {
+      p.layers_per_stage.clear();
+    }
+  }
   w.recompute.stops_early = base_.recompute.stops_early;  // the stack's habit, not the key's
   if (follows.schedule) w.schedule = p.vpp > 1 ? "interleaved-1f1b" : "1f1b";
   if (follows.chunk_recompute) w.experts.chunk_recompute = w.experts.chunks != 1;

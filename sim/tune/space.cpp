@@ -72,6 +72,18 @@ std::vector<std::string> condition_of(const Together& pair) {
   pair.where.fail(fmt::format("{} neither is a key nor a condition on one", config::shown(pair.follows)), "write \"parallel.tp > 1\"");
 }
 
+// The plan that the job has is a point of every space that a word names.
+void with_own_values(NamedSpace& space, const Job& open) {
+  for (GivenValues& axis : space.axes) {
+    const std::string own = open.resolved.value(axis.key);
+    std::vector<Node> values = axis.values.is_sequence() ? axis.values.items() : std::vector<Node>{axis.values};
+    const auto has = [&](const SpaceValue& value) { return value.text == own; };
+    if (own.empty() || std::ranges::any_of(values_of(axis.key, axis.values, open, open.system.gpus), has)) continue;
+    values.push_back(Node::load_text(own, "space of the job"));
+    axis.values = Node::list(values);
+  }
+}
+
 Node without_key_of(const Node& document, const std::string& section, const std::string& key) {
   const auto part = document.find(section);
   if (!part || !part->is_map() || !part->find(key)) return document;
@@ -119,6 +131,7 @@ void Space::read_axes(const TuneSpec& spec, const std::vector<GivenValues>& more
   if (by_name) {
     const std::vector<GivenValues> own = std::move(asked.axes);
     asked = named_space(spec.space ? spec.space.as_string() : "default", open);
+    with_own_values(asked, open);
     for (const GivenValues& axis : own) put(axis);
   }
   int most_gpus = open.system.gpus;
@@ -190,7 +203,7 @@ void Space::add_follower(const Together& pair) {
   if (source->of_plan()) source->copies.push_back(of_plan);
 }
 
-// What the search settles itself leaves the document: dp follows from the GPUs, and a split of the layers holds for one pipeline.
+// What the search settles itself leaves the document: dp follows from the GPUs.
 void Space::settle_base(const Job& open) {
   const auto searched = [&](std::string_view key) {
     return std::ranges::any_of(axes_, [&](const Axis& axis) {
@@ -206,11 +219,14 @@ void Space::settle_base(const Job& open) {
               .shard_group = !said("optimizer.shard_group"),
               .chunk_recompute = !said("moe.chunk_recompute")};
   const bool new_pipeline = searched("parallel.pp") || searched("parallel.vpp") || searched("schedule");
-  drops_layers_ = given_.find_path("parallel.layers_per_stage") && new_pipeline && !searched("parallel.layers_per_stage");
+  follows_.layers = given_.find_path("parallel.layers_per_stage") && new_pipeline && !searched("parallel.layers_per_stage");
+  if (follows_.layers) split_text_ = config::one_line(*given_.find_path("parallel.layers_per_stage"));
+  split_chunks_ = open.workload.parallel.layers_per_stage.size();
+  pp_ = open.workload.parallel.pp;
+  vpp_ = open.workload.parallel.vpp;
   if (!searched("gpus")) base_.set("gpus", std::to_string(open.system.gpus));
   if (searched("gpus") && !base_.find("gpus")) base_.set("gpus", axes_.front().values.front().text);
   base_ = without_key_of(base_, "parallel", "dp");
-  if (drops_layers_) base_ = without_key_of(base_, "parallel", "layers_per_stage");
 }
 
 void Space::read_plan_values(const Job& open) {
@@ -267,6 +283,18 @@ Job Space::base_of(std::uint64_t point) const {
   }
 }
 
+bool Space::has_stated_split(std::uint64_t point) const {
+  workloads::Parallel p;
+  p.pp = pp_;
+  p.vpp = vpp_;
+  for (std::size_t i = base_axes_; i < axes_.size(); ++i) {
+    const workloads::Parallel& read = axes_[i].values[digit(point, i)].read->parallel;
+    if (axes_[i].key == "parallel.pp") p.pp = read.pp;
+    if (axes_[i].key == "parallel.vpp") p.vpp = read.vpp;
+  }
+  return static_cast<std::size_t>(p.pp) * static_cast<std::size_t>(p.vpp) == split_chunks_;
+}
+
 Settings Space::settings(std::uint64_t point, int dp) const {
   Settings all;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
@@ -275,7 +303,7 @@ Settings Space::settings(std::uint64_t point, int dp) const {
     all.insert(all.end(), value.followers.begin(), value.followers.end());
   }
   if (states_dp_ && follows_.dp) all.emplace_back("parallel.dp", std::to_string(dp));
-  if (drops_layers_) all.emplace_back("parallel.layers_per_stage", "[]");
+  if (follows_.layers) all.emplace_back("parallel.layers_per_stage", has_stated_split(point) ? split_text_ : "[]");
   return all;
 }
 

@@ -29,6 +29,7 @@ struct Axis {
 // What of a plan follows from the rest at every point, because neither the job nor the space says it.
 struct Follows {
   bool dp = true, etp = false, schedule = false, shard_group = false, chunk_recompute = false;
+  bool layers = false;  // the job's layers_per_stage where it has as many entries as there are chunks, else an even split
 };
 
 class Space {
@@ -73,7 +74,12 @@ class Space {
   std::size_t base_axes_ = 0;
   std::vector<std::uint64_t> stride_;  // [axes + 1]
   Follows follows_;
-  bool states_dp_ = false, drops_layers_ = false;
+  [[nodiscard]] bool has_stated_split(std::uint64_t point) const;
+
+  bool states_dp_ = false;
+  int pp_ = 1, vpp_ = 1;  // where they are not searched
+  std::size_t split_chunks_ = 0;
+  std::string split_text_;
 };
 
 // The keys and values of a space that a word names, and what goes together in it.
