@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "config/node.hpp"
@@ -27,6 +28,13 @@ class CostModelFactory {
 };
 
 using CostModelRegistry = config::Registry<CostModelFactory>;
+
+// Prices of what only inference does, out of the same mapping: `gemm_few`, products from one token on, and `attention_cache`, one query a
+// sequence against the keys and values of all before it. Where a file has no line for a precision, that of gemm and attention holds.
+struct FewTokenCosts {
+  std::shared_ptr<const CostModel> products, cache;
+};
+[[nodiscard]] FewTokenCosts read_few_token_costs(const std::optional<config::Node>& efficiency, const Gpu& gpu);
 
 [[nodiscard]] config::Shape efficiency_shape();
 // The table of models of a GPU file: its `efficiency` mapping.

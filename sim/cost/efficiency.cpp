@@ -26,6 +26,10 @@ constexpr std::array<ClassName, 6> class_names{{{OperatorClass::gemm, "gemm", tr
                                                 {OperatorClass::loss, "loss", false, false},
                                                 {OperatorClass::optimizer, "optimizer", false, false}}};
 
+// Beside them, read on their own; operators of these classes.
+constexpr std::array<ClassName, 2> few_token_names{
+    {{OperatorClass::gemm, "gemm_few", true, false}, {OperatorClass::attention, "attention_cache", true, false}}};
+
 const ClassName& description_of(OperatorClass cls) { return *std::ranges::find(class_names, cls, &ClassName::cls); }
 
 // fp16 and bf16 run on the same units at the same rate: one stands in for the other when only one was measured.
@@ -90,7 +94,33 @@ void read_stand_ins(Table& table, const config::Node& node, OperatorClass cls, c
   }
 }
 
+class OrElse : public CostModel {
+ public:
+  OrElse(Table own, std::shared_ptr<const CostModel> otherwise) : own_(std::move(own)), otherwise_(std::move(otherwise)) {}
+  [[nodiscard]] double seconds(const workloads::Operator& op) const override {
+    return own_.has(op.cls, op.dtype) ? own_.seconds(op) : otherwise_->seconds(op);
+  }
+
+ private:
+  Table own_;
+  std::shared_ptr<const CostModel> otherwise_;
+};
+
+std::shared_ptr<const CostModel> read_few_tokens(const config::Node& node, const ClassName& description, const Gpu& gpu) {
+  Table table(gpu.name);
+  if (const auto entry = node.find(description.name)) {
+    read_precisions(table, *entry, description, gpu);
+    read_stand_ins(table, *entry, description.cls, gpu);
+  }
+  return std::make_shared<OrElse>(std::move(table), gpu.cost);
+}
+
 }  // namespace
+
+FewTokenCosts read_few_token_costs(const std::optional<config::Node>& efficiency, const Gpu& gpu) {
+  if (!efficiency) return {gpu.cost, gpu.cost};  // from the data sheet alone
+  return {read_few_tokens(*efficiency, few_token_names[0], gpu), read_few_tokens(*efficiency, few_token_names[1], gpu)};
+}
 
 config::Shape efficiency_shape() {
   using config::Shape;
@@ -103,12 +133,18 @@ config::Shape efficiency_shape() {
   for (const ClassName& description : class_names) {
     shape.keys.push_back({description.name, description.computes ? by_precision : model, description.required, "", ""});
   }
+  for (const ClassName& description : few_token_names) shape.keys.push_back({description.name, by_precision, false, "", ""});
   return shape;
 }
 
 std::shared_ptr<const CostModel> read_efficiency(const config::Node& node, const Gpu& gpu) {
   std::vector<std::string> known;
   for (const ClassName& description : class_names) known.emplace_back(description.name);
+  for (const ClassName& description : few_token_names) {
+    known.emplace_back(description.name);
+    if (node.find(description.name))
+      static_cast<void>(read_few_tokens(node, description, gpu));  // what is wrong is found where it is read first
+  }
   node.allow_keys(known);
   for (const ClassName& description : class_names) {
     if (description.required) static_cast<void>(node.at(description.name));

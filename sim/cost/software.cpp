@@ -3,6 +3,7 @@
 #include <array>
 
 #include "config/keys.hpp"
+#include "sim/cost/engine_habits.hpp"
 #include "sim/cost/gpu.hpp"
 
 namespace rehearse::sim {
@@ -155,6 +156,9 @@ const Keys<Software>& software_keys() {
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
       K("compiled", &Software::compiled, truth(), "A compiler fuses chains of pointwise operators: norm, activation, dropout_add, rope."),
       K("memory", &Software::memory, mapping(memory_keys()), "Device memory beside the model's tensors."),
+      K(
+          "serving", engine_keys().shape(), [](const Node& node, Software&) { static_cast<void>(mapping(engine_keys()).read(node)); }, {},
+          "Of an inference engine: what it does where a job does not say otherwise (serving.md)."),
   };
   return keys;
 }

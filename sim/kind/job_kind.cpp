@@ -7,6 +7,14 @@ const std::string* KindRequest::option(const std::string& option_name) const {
   return found == options.end() || found->second.empty() ? nullptr : &found->second.back();
 }
 
+JobKind::Measures JobKind::predicted_measures(const std::string&, const config::Node&, const config::Node&) const {
+  throw config::InputError("no formula is held against measured cases of this kind of job");
+}
+
+JobKind::Measures JobKind::simulated_measures(const std::string&, const config::Node&, const config::Node&) const {
+  throw config::InputError("no simulation is held against measured cases of this kind of job");
+}
+
 std::string kind_of(const config::Node& document) {
   std::string section;
   if (!document.is_map()) return section;

@@ -53,6 +53,13 @@ class JobKind {
   [[nodiscard]] virtual KindAnswer answer(const std::string& command, const KindRequest& request) const = 0;
   // Of a line in `rehearse list jobs`; throws config::InputError with position where the job is wrong.
   [[nodiscard]] virtual JobSummary summary(const std::string& name, const config::Node& document) const = 0;
+  // What comes out of a job, by the names of metrics that measured cases have (sim/validate/metric.hpp): by formula, or simulated. Models
+  // are also looked up in `models`. Throws InputError where jobs of this kind have no answer.
+  using Measures = std::map<std::string, double>;
+  [[nodiscard]] virtual Measures predicted_measures(const std::string& name, const config::Node& document,
+                                                    const config::Node& models) const;
+  [[nodiscard]] virtual Measures simulated_measures(const std::string& name, const config::Node& document,
+                                                    const config::Node& models) const;
   // All keys of a job of this kind.
   [[nodiscard]] virtual config::Shape shape() const = 0;
 };

@@ -12,14 +12,37 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::array<std::pair<Metric, std::string_view>, 8> names{{{Metric::step_s, "step_s"},
-                                                                    {Metric::tokens_per_s_per_gpu, "tokens_per_s_per_gpu"},
-                                                                    {Metric::samples_per_s, "samples_per_s"},
-                                                                    {Metric::forward_ms, "forward_ms"},
-                                                                    {Metric::backward_ms, "backward_ms"},
-                                                                    {Metric::peak_memory_gib, "peak_memory_gib"},
-                                                                    {Metric::ettr, "ettr"},
-                                                                    {Metric::failures, "failures"}}};
+constexpr std::array<std::pair<Metric, std::string_view>, 31> names{{{Metric::step_s, "step_s"},
+                                                                     {Metric::tokens_per_s_per_gpu, "tokens_per_s_per_gpu"},
+                                                                     {Metric::samples_per_s, "samples_per_s"},
+                                                                     {Metric::forward_ms, "forward_ms"},
+                                                                     {Metric::backward_ms, "backward_ms"},
+                                                                     {Metric::peak_memory_gib, "peak_memory_gib"},
+                                                                     {Metric::ettr, "ettr"},
+                                                                     {Metric::failures, "failures"},
+                                                                     {Metric::ttft_ms, "ttft_ms"},
+                                                                     {Metric::ttft_mean_ms, "ttft_mean_ms"},
+                                                                     {Metric::ttft_p50_ms, "ttft_p50_ms"},
+                                                                     {Metric::ttft_p90_ms, "ttft_p90_ms"},
+                                                                     {Metric::ttft_p99_ms, "ttft_p99_ms"},
+                                                                     {Metric::tpot_ms, "tpot_ms"},
+                                                                     {Metric::tpot_mean_ms, "tpot_mean_ms"},
+                                                                     {Metric::tpot_p50_ms, "tpot_p50_ms"},
+                                                                     {Metric::tpot_p90_ms, "tpot_p90_ms"},
+                                                                     {Metric::tpot_p99_ms, "tpot_p99_ms"},
+                                                                     {Metric::itl_mean_ms, "itl_mean_ms"},
+                                                                     {Metric::itl_p50_ms, "itl_p50_ms"},
+                                                                     {Metric::itl_p90_ms, "itl_p90_ms"},
+                                                                     {Metric::itl_p99_ms, "itl_p99_ms"},
+                                                                     {Metric::e2e_mean_ms, "e2e_mean_ms"},
+                                                                     {Metric::e2e_p50_ms, "e2e_p50_ms"},
+                                                                     {Metric::e2e_p90_ms, "e2e_p90_ms"},
+                                                                     {Metric::e2e_p99_ms, "e2e_p99_ms"},
+                                                                     {Metric::kv_transfer_ms, "kv_transfer_ms"},
+                                                                     {Metric::output_tokens_per_s, "output_tokens_per_s"},
+                                                                     {Metric::input_tokens_per_s_per_gpu, "input_tokens_per_s_per_gpu"},
+                                                                     {Metric::output_tokens_per_s_per_gpu, "output_tokens_per_s_per_gpu"},
+                                                                     {Metric::makespan_s, "makespan_s"}}};
 
 constexpr double ms_per_s = 1e3;
 constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;

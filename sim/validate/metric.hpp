@@ -12,7 +12,40 @@
 namespace rehearse::sim {
 
 // The first is the one that errors are first looked at in.
-enum class Metric { step_s, tokens_per_s_per_gpu, samples_per_s, forward_ms, backward_ms, peak_memory_gib, ettr, failures };
+enum class Metric {
+  step_s,
+  tokens_per_s_per_gpu,
+  samples_per_s,
+  forward_ms,
+  backward_ms,
+  peak_memory_gib,
+  ettr,
+  failures,
+  // Of a serving job (docs/serving.md): ttft_ms and tpot_ms are means.
+  ttft_ms,
+  ttft_mean_ms,
+  ttft_p50_ms,
+  ttft_p90_ms,
+  ttft_p99_ms,
+  tpot_ms,
+  tpot_mean_ms,
+  tpot_p50_ms,
+  tpot_p90_ms,
+  tpot_p99_ms,
+  itl_mean_ms,
+  itl_p50_ms,
+  itl_p90_ms,
+  itl_p99_ms,
+  e2e_mean_ms,
+  e2e_p50_ms,
+  e2e_p90_ms,
+  e2e_p99_ms,
+  kv_transfer_ms,
+  output_tokens_per_s,
+  input_tokens_per_s_per_gpu,
+  output_tokens_per_s_per_gpu,
+  makespan_s
+};
 
 [[nodiscard]] std::string_view name_of(Metric metric);
 [[nodiscard]] std::vector<Metric> all_metrics();

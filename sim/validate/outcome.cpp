@@ -5,6 +5,7 @@
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/override.hpp"
+#include "sim/kind/job_kind.hpp"
 #include "sim/memory/tune_chunks.hpp"
 
 namespace rehearse::sim {
@@ -58,7 +59,27 @@ void add_throughput(const MeasuredCase& measured_case, const Job& job, Outcome& 
   }
 }
 
+// Those that were measured; a formula may know fewer of them.
+Metrics wanted_of(const JobKind::Measures& measures, const Metrics& wanted) {
+  Metrics metrics;
+  for (const auto& [metric, value] : wanted) {
+    if (const auto found = measures.find(std::string(name_of(metric))); found != measures.end()) metrics[metric] = found->second;
+  }
+  refuse_nonsense(metrics);
+  return metrics;
+}
+
+void run_kind(const std::string& kind, const MeasuredCase& measured_case, const ValidationOptions& options, Outcome& outcome) {
+  config::Node node = measured_case.job;
+  for (const auto& [key, value] : options.sets) node.set(key, value);
+  const JobKind& other = JobKindRegistry::get(kind);
+  outcome.predicted = wanted_of(other.predicted_measures(measured_case.id, node, measured_case.models), measured_case.measured);
+  if (!options.simulate) return;
+  outcome.simulated = wanted_of(other.simulated_measures(measured_case.id, node, measured_case.models), measured_case.measured);
+}
+
 void run(const MeasuredCase& measured_case, const ValidationOptions& options, Outcome& outcome) {
+  if (const std::string kind = kind_of(measured_case.job); !kind.empty()) return run_kind(kind, measured_case, options, outcome);
   const Job job = job_of(measured_case, options);
   outcome.gpu = job.system.gpu.name;
   outcome.software = job.system.software.name;

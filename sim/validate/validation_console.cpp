@@ -56,7 +56,8 @@ void print_cases(const Validation& validation, bool colour, std::ostream& out) {
   table.columns.push_back({"inferred", Align::left});
   for (const Outcome& outcome : validation.outcomes) {
     for (const auto& [metric, value] : outcome.measured) {
-      if (outcome.predicted.contains(metric)) table.rows.push_back(row_of(outcome, metric, simulated));
+      if (outcome.predicted.contains(metric) || outcome.simulated.contains(metric))
+        table.rows.push_back(row_of(outcome, metric, simulated));
     }
   }
   if (!table.rows.empty()) table.print(out);

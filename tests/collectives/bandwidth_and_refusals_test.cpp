@@ -45,7 +45,7 @@ TEST(BandwidthIsAsNcclTestsPrintIt, a_bandwidth_needs_a_time) {
 
 TEST(CollectivesAreFoundByName, all_of_them) {
   EXPECT_EQ(CollectiveRegistry::names(), (std::vector<std::string>{"binomial", "direct", "halving-doubling", "hierarchical", "nvls",
-                                                                   "nvls-tree", "pxn", "ring", "tree"}));
+                                                                   "nvls-tree", "one-shot", "pxn", "ring", "tree", "two-shot"}));
   EXPECT_EQ(workloads::name_of(CollectiveKind::all_reduce), "all-reduce");
   EXPECT_EQ(workloads::name_of(CollectiveKind::all_gather), "all-gather");
   EXPECT_EQ(workloads::name_of(CollectiveKind::reduce_scatter), "reduce-scatter");

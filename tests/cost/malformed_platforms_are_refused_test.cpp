@@ -144,7 +144,7 @@ TEST(MalformedPlatforms, UnknownClass) {
             "gpu.yaml:11:3: error: unknown key 'atention' in efficiency\n"
             "   11 |   atention: {bf16: {model: modified-roofline, compute: 0.6, memory: 0.8}}\n"
             "      |   ^\n"
-            "  did you mean 'attention'? known: gemm, attention, memory_bound, embedding, loss, optimizer");
+            "  did you mean 'attention'? known: gemm, attention, memory_bound, embedding, loss, optimizer, gemm_few, attention_cache");
 }
 
 TEST(MalformedPlatforms, PrecisionWithoutPeak) {
@@ -258,7 +258,7 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
       "    5 | isue: 6 us\n"
       "      | ^\n"
       "  did you mean 'issue'? known: source, fusions, experts, launch, issue, step, collectives, flash, early_stop, "
-      "zero3_by_tensor, exchange_by_tensor, all_reduces_gradients, whole_messages, selective_by_product, packed_qkv, compiled, memory");
+      "zero3_by_tensor, exchange_by_tensor, all_reduces_gradients, whole_messages, selective_by_product, packed_qkv, compiled, memory, serving");
 }
 
 TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {

@@ -14,7 +14,7 @@ TEST(ShippedGpus, AllLoadWithContentionOfEveryClass) {
   for (const std::string& name : shipped_gpus()) {
     const Gpu gpu = shipped_gpu(name);
     for (const char* cls : {"tp", "cp", "ep", "pp", "dp", "offload"}) EXPECT_TRUE(gpu.contention.contains(cls)) << name << " " << cls;
-    EXPECT_GT(gpu.memory_bytes, 30e9) << name;
+    EXPECT_GE(gpu.memory_bytes, 16e9) << name;
     EXPECT_FALSE(gpu.peak_flops_per_s.empty()) << name;
   }
 }
@@ -71,8 +71,8 @@ Software load_software(const std::string& name) { return read_software(ready_mad
 TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
   const auto names = config::data_names("platforms/software");
   EXPECT_EQ(names, (std::vector<std::string>{"custom", "deepspeed-3d", "deepspeed-zero", "fms", "internevo", "llm-foundry", "maxtext",
-                                             "megatron-2021", "megatron-core", "megatron-deepspeed-2022", "mindspeed", "nanotron",
-                                             "torch-3d", "torch-fsdp", "torchtitan"}));
+                                             "megatron-2021", "megatron-core", "megatron-deepspeed-2022", "mindspeed", "nanotron", "sglang",
+                                             "torch-3d", "torch-fsdp", "torchtitan", "trtllm", "trtllm-static", "vllm", "vllm-2023"}));
   for (const std::string& name : names) {
     const Software software = load_software(name);
     EXPECT_GE(software.fusions.size(), 8U) << name;  // and habits with experts, where it has any

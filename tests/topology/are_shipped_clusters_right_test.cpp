@@ -58,7 +58,14 @@ const std::map<std::string, Facts>& published() {
                                                   {"gb300-nvl72", {"gb300", 4, 900, 3200, 72, 0}},
                                                   {"atlas-900-a2", {"ascend-910b2", 8, 28, 1600, 8, 0}},  // per direct link
                                                   {"ascend-910b-supernode", {"ascend-910b-64g", 8, 196, 1600, 384, 0}},
-                                                  {"pcie-box-4", {"a100-pcie-40g", 4, 31.5, 0, 4, 1}}};
+                                                  {"pcie-box-4", {"a100-pcie-40g", 4, 31.5, 0, 4, 1}},
+                                                  {"a100-pcie-8", {"a100-pcie-80g", 8, 32, 0, 8, 1}},
+                                                  {"l40s-pcie-8", {"l40s", 8, 32, 0, 8, 1}},
+                                                  {"rtx-pro-6000-pcie-8", {"rtx-pro-6000-server", 8, 63, 0, 8, 1}},
+                                                  {"rtx-4090-pcie-1", {"rtx-4090", 1, 31.5, 0, 1, 1}},
+                                                  {"h800-roce-8x200", {"h800-sxm", 8, 200, 1600, 8, 0}},
+                                                  {"h20-roce-4x400", {"h20-141g", 8, 450, 1600, 8, 0}},
+                                                  {"a10-pcie", {"a10", 4, 31.5, 100, 4, 0}}};
   return facts;
 }
 

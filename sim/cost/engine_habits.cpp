@@ -1,0 +1,53 @@
+#include "sim/cost/engine_habits.hpp"
+
+namespace rehearse::sim {
+
+using config::Dimension;
+using config::whole;
+
+const config::Names<Batching>& batching_names() {
+  static const config::Names<Batching> names{
+      {"continuous", Batching::continuous}, {"prefill-first", Batching::prefill_first}, {"static", Batching::fixed}};
+  return names;
+}
+
+const config::Names<Overflow>& overflow_names() {
+  static const config::Names<Overflow> names{{"recompute", Overflow::recompute}, {"reserve", Overflow::reserve}};
+  return names;
+}
+
+const config::Names<KvLayout>& layout_names() {
+  static const config::Names<KvLayout> names{{"nhd", KvLayout::token_major}, {"hnd", KvLayout::head_major}};
+  return names;
+}
+
+const config::Keys<EngineHabits>& engine_keys() {
+  using Engine = EngineHabits;
+  using K = config::Key<Engine>;
+  static const config::Keys<Engine> keys{
+      K("batching", &Engine::batching, choice(batching_names()), "How a pass is put together."),
+      K("chunked_prefill", &Engine::chunked_prefill, config::truth(), "Prompts longer than what is left of a pass are cut."),
+      K("sequences", &Engine::sequences, whole(1, 1'000'000), "At most, of one instance at once."),
+      K("tokens", &Engine::tokens, whole(1, 10'000'000), "At most, of one pass."),
+      K("memory_fraction", &Engine::memory_fraction, config::number(0.01, 1), "Of the GPU's memory that the engine takes."),
+      K("overflow", &Engine::overflow, choice(overflow_names()), "What gives way when the cache has no page left."),
+      K("page", &Engine::page, whole(1, 4096), "Tokens of a page of the cache."),
+      K("layout", &Engine::layout, choice(layout_names()), "Of a page: tokens outside heads (nhd) or heads outside tokens (hnd)."),
+      K("request", &Engine::request_s, config::quantity(Dimension::time),
+        "Of the server and the tokeniser per request, until it is queued."),
+      K("pass", &Engine::pass_s, config::quantity(Dimension::time), "Of the host per pass."),
+      K("sequence", &Engine::sequence_s, config::quantity(Dimension::time), "Of the host per sequence of a pass."),
+      K("ahead", &Engine::ahead, config::truth(), "The host prepares a pass while the one before runs."),
+      K("captured", &Engine::captured, whole(0, 1'000'000), "Decode passes of up to so many sequences are replayed as graphs."),
+      K("capture_step", &Engine::capture_step, whole(1, 100'000), "Captured sizes are 1, 2, 4 and the multiples of this."),
+      K("call", &Engine::call_s, config::quantity(Dimension::time), "Per collective, beside what it takes on the links."),
+      K("prompt_kernel", &Engine::prompt_kernel_s, config::quantity(Dimension::time), "Per kernel of a pass with prompts, before it."),
+      K("grouped_heads", &Engine::grouped_heads, whole(1, 1024),
+        "Query heads of a key/value head from which on its cache is read once for all of them, on tensor cores."),
+      K("transfer_start", &Engine::transfer_start_s, config::quantity(Dimension::time), "Of one hand-over of a cache."),
+      K("transfer_share", &Engine::transfer_share, config::number(1e-3, 1), "Of the line rate that a hand-over reaches."),
+  };
+  return keys;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,50 @@
+// What an inference engine does where a job does not say otherwise: the `serving` section of platforms/software/*.yaml. One file per
+// generation of an engine; nothing in it belongs to a model or a GPU.
+#pragma once
+
+#include <string>
+
+#include "config/keys.hpp"
+
+namespace rehearse::sim {
+
+// How a pass is put together: decoding sequences first, then chunks of prompts (continuous); prompts before all decoding, unmixed
+// (prefill_first); all prompts of a batch, then its decoding until the last one ends (fixed).
+enum class Batching { continuous, prefill_first, fixed };
+// What gives way when the cache has no page for the next token: the youngest sequence, whose tokens are computed again later; nobody, since
+// only what fits to its last token is admitted.
+enum class Overflow { recompute, reserve };
+enum class KvLayout { token_major, head_major };  // NHD, HND
+
+[[nodiscard]] const config::Names<Batching>& batching_names();
+[[nodiscard]] const config::Names<Overflow>& overflow_names();
+[[nodiscard]] const config::Names<KvLayout>& layout_names();
+
+struct EngineHabits {
+  Batching batching = Batching::continuous;
+  bool chunked_prefill = true;
+  int sequences = 256;  // at most, of one instance at once
+  int tokens = 8192;    // at most, of one pass
+  double memory_fraction = 0.9;
+  Overflow overflow = Overflow::recompute;
+  int page = 16;  // tokens
+  KvLayout layout = KvLayout::token_major;
+
+  double request_s = 0;   // from a client's request until the engine's queue, and back with its first token: server, tokeniser
+  double pass_s = 0;      // of the host per pass: scheduling, preparing, sampling
+  double sequence_s = 0;  // of the host per sequence in it, of one attention replica
+  bool ahead = true;      // the host prepares a pass while the one before runs
+  int captured = 512;     // decode passes of up to so many sequences are replayed as graphs; 0: none
+  int capture_step = 8;   // the captured sizes: 1, 2, 4 and the multiples of this
+
+  double call_s = 0;            // per collective, beside what it takes on the links: ranks wait for one another
+  double prompt_kernel_s = 0;   // per kernel of a pass with prompts, which is no graph: what the GPU idles before it
+  int grouped_heads = 1;        // query heads of a key/value head from which on a kernel reads the cache once for all of them; below it
+                                // every query head reads for itself, without tensor cores
+  double transfer_start_s = 0;  // of one hand-over of a cache
+  double transfer_share = 1;    // of the line rate that it reaches
+};
+
+[[nodiscard]] const config::Keys<EngineHabits>& engine_keys();
+
+}  // namespace rehearse::sim

@@ -1,0 +1,23 @@
+// Heads outside tokens on one side, tokens outside heads on the other: a kernel transposes. Latent states have no heads.
+#include <fmt/format.h>
+
+#include "sim/serving/kv_alignment.hpp"
+#include "workloads/serving/kv_layout.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class Layout final : public KvAlignment {
+ public:
+  [[nodiscard]] std::optional<KvAlignmentWork> work(const KvSide& sender, const KvSide& receiver) const override {
+    if (sender.plan->model.mla || sender.habits->layout == receiver.habits->layout) return std::nullopt;
+    return rewrite(sender, receiver,
+                   fmt::format("pages of {} are made pages of {}", layout_names().of(sender.habits->layout),
+                               layout_names().of(receiver.habits->layout)));
+  }
+};
+
+const KvAlignmentRegistry::Registration<Layout> registration("layout");
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,25 @@
+// What an instance's memory leaves for the cache of keys and values.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/cost/engine_habits.hpp"
+#include "sim/cost/gpu.hpp"
+#include "workloads/serving/pass_operators.hpp"
+
+namespace rehearse::sim {
+
+// Bytes on one GPU, the fullest.
+struct InstanceMemory {
+  double limit = 0;  // what the engine may take
+  double weights = 0, activations = 0, context = 0;
+  double kv_per_token = 0;
+  [[nodiscard]] double left() const { return limit - weights - activations - context; }
+  // Of one attention replica; 0 where not even one fits.
+  [[nodiscard]] std::int64_t tokens() const;
+};
+
+[[nodiscard]] InstanceMemory instance_memory(const workloads::InstancePlan& plan, const workloads::PassOperators& operators, const Gpu& gpu,
+                                             const Software& software, const EngineHabits& habits);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,63 @@
+#include "sim/serving/deployment.hpp"
+
+#include <fmt/format.h>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr double gb = 1e9;
+
+PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
+  const ClusterPart& part = job.parts[pool.part];
+  PoolDeployment out;
+  out.pool = &pool;
+  out.price = std::make_shared<const OperatorPassPrice>(pool.plan, part.gpu, part.costs, *pool.software, part.cluster, pool.habits);
+  out.memory = instance_memory(pool.plan, out.price->operators(), part.gpu, *pool.software, pool.habits);
+  const std::int64_t tokens = pool.kv_tokens > 0 ? pool.kv_tokens : out.memory.tokens();
+  const int replicas = pool.plan.dp;
+  out.rules.role = pool.role;
+  out.rules.batching = pool.habits.batching;
+  out.rules.chunked_prefill = pool.habits.chunked_prefill;
+  out.rules.overflow = pool.habits.overflow;
+  out.rules.sequences = std::int64_t{pool.habits.sequences} * replicas;
+  out.rules.tokens = std::int64_t{pool.habits.tokens} * replicas;
+  out.rules.page = pool.habits.page;
+  out.rules.pages = tokens / pool.habits.page * replicas;
+  return out;
+}
+
+std::string misfit_of(const PoolDeployment& pool) {
+  if (pool.rules.pages > 0) return {};
+  const InstanceMemory& memory = pool.memory;
+  return fmt::format(
+      "pool {}: {} on a GPU take {:.1f} GB of weights, {:.1f} GB of activations and {:.1f} GB beside them, of {:.1f} GB: no room for a "
+      "cache",
+      pool.pool->name, pool.pool->plan.model.name, memory.weights / gb, memory.activations / gb, memory.context / gb, memory.limit / gb);
+}
+
+}  // namespace
+
+Deployment deploy(const ServingJob& job) {
+  Deployment deployment;
+  for (const Pool& pool : job.pools) {
+    deployment.pools.push_back(deploy_pool(job, pool));
+    if (deployment.misfit.empty()) deployment.misfit = misfit_of(deployment.pools.back());
+  }
+  if (job.pools.size() > 1) deployment.transfers = std::make_shared<NetworkTransfers>(job);
+  return deployment;
+}
+
+ServingSetup setup_of(const ServingJob& job, const Deployment& deployment) {
+  ServingSetup setup;
+  for (const PoolDeployment& pool : deployment.pools)
+    setup.pools.push_back({pool.pool->name, pool.rules, pool.price, pool.pool->instances, pool.pool->habits.request_s});
+  setup.prompt_router = job.prompt_router;
+  setup.decode_router = job.decode_router;
+  setup.arrivals = job.load.arrivals;
+  setup.requests = draw_requests(job.load, job.seed);
+  setup.seed = job.seed;
+  setup.transfers = deployment.transfers;
+  return setup;
+}
+
+}  // namespace rehearse::sim

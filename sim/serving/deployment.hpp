@@ -1,0 +1,32 @@
+// A serving job made ready to run: prices of passes, caches, the requests.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/serving/capacity.hpp"
+#include "sim/serving/network_transfers.hpp"
+#include "sim/serving/serving_job.hpp"
+#include "sim/serving/simulation.hpp"
+
+namespace rehearse::sim {
+
+struct PoolDeployment {
+  const Pool* pool = nullptr;
+  std::shared_ptr<const OperatorPassPrice> price;
+  InstanceMemory memory;
+  InstanceRules rules;  // of a whole instance, all attention replicas together
+};
+
+struct Deployment {
+  std::vector<PoolDeployment> pools;
+  std::shared_ptr<NetworkTransfers> transfers;  // between two pools
+  std::string misfit;                           // what does not fit into the memory; empty when all does
+};
+
+// The job must outlive it.
+[[nodiscard]] Deployment deploy(const ServingJob& job);
+[[nodiscard]] ServingSetup setup_of(const ServingJob& job, const Deployment& deployment);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,320 @@
+#include "sim/serving/instance.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rehearse::sim {
+
+std::string_view name_of(Stage stage) {
+  constexpr std::array<std::string_view, 8> names{"queued",        "prefilling", "waiting", "transferring",
+                                                  "decode_queued", "decoding",   "done",    "rejected"};
+  return names[static_cast<std::size_t>(stage)];
+}
+
+Instance::Instance(const InstanceRules& rules, const PassPrice& price, std::vector<RequestState>& requests, Gaps& gaps)
+    : rules_(rules), price_(price), requests_(requests), gaps_(gaps), pages_(rules.pages, rules.page) {}
+
+std::int64_t Instance::prompt_tokens(RequestId id) const { return requests_[id].tokens.input + requests_[id].generated; }
+
+// What a request takes when it is admitted: its whole life where the cache does not grow.
+std::int64_t Instance::pages_of(RequestId id) const {
+  const workloads::Lengths& tokens = requests_[id].tokens;
+  if (rules_.role == Role::prefill) return pages_.pages_for(tokens.input);
+  if (keeps_growing()) return pages_.pages_for(prompt_tokens(id));
+  return pages_.pages_for(std::int64_t{tokens.input} + tokens.output);
+}
+
+bool Instance::can_hold(const workloads::Lengths& tokens) const {
+  const std::int64_t all = rules_.role == Role::prefill ? tokens.input : std::int64_t{tokens.input} + tokens.output;
+  return pages_.pages_for(all) <= pages_.pages();
+}
+
+void Instance::submit(RequestId id) {
+  queue_.push_back(id);
+  ++here_;
+  tokens_to_come_ += prompt_tokens(id);
+  backlog_s_ += alone_s(prompt_tokens(id));
+}
+
+double Instance::alone_s(std::int64_t tokens) const {
+  const auto n = static_cast<double>(tokens);
+  PassShape shape;
+  shape.prompt_tokens = n;
+  shape.prompt_pairs = n * (n + 1) / 2;
+  shape.chunks = shape.finished = 1;
+  return price_.seconds(shape);
+}
+
+double Instance::backlog_s(double now_s) const { return backlog_s_ - (under_way_.chunks.empty() ? 0 : now_s - under_way_.start_s); }
+
+// The pass under way keeps the pages that it will take.
+bool Instance::reserve(RequestId id, double now_s) {
+  const std::int64_t pages = pages_of(id), growth = keeps_growing() && busy() ? pages_.more_after(passes_done(now_s) + 1) : 0;
+  if (slots_taken() >= rules_.sequences || pages > pages_.available() - growth) return false;
+  pages_.take(pages);
+  ++reserved_;
+  ++here_;
+  return true;
+}
+
+void Instance::adopt(RequestId id) { arrived_.push_back(id); }
+
+void Instance::release(RequestId id) {
+  pages_.give(pages_of(id));
+  --here_;
+}
+
+bool Instance::admits_next() const {
+  if (queue_.empty() || preempted_ || slots_taken() >= rules_.sequences) return false;
+  if (rules_.batching == Batching::fixed && !batch_open_) return false;
+  // A page for each sequence that decodes: what a pass needs at most, so that who is not admitted now is not until somebody leaves.
+  const std::int64_t growth = keeps_growing() ? count() : 0;
+  return pages_of(queue_.front()) <= pages_.available() - growth;
+}
+
+void Instance::admit_next(double now_s) {
+  const RequestId id = queue_.front();
+  queue_.pop_front();
+  pages_.take(pages_of(id));
+  prefilling_.push_back({id, 0, prompt_tokens(id)});
+  requests_[id].enter(Stage::prefilling, now_s);
+}
+
+void Instance::preempt_youngest(double now_s) {
+  const auto youngest = std::prev(sequences_.end());
+  const RequestId id = youngest->second.id;
+  RequestState& request = requests_[id];
+  const std::int64_t left = youngest->second.ends - step_;
+  leave(youngest);
+  request.generated = static_cast<int>(request.tokens.output - left);
+  request.last_s = now_s;
+  ++request.preemptions;
+  request.enter(Stage::queued, now_s);
+  std::erase(firsts_, id);
+  queue_.push_front(id);
+  tokens_to_come_ += prompt_tokens(id);
+  backlog_s_ += alone_s(prompt_tokens(id));
+  ++use_.preemptions;
+  use_.recomputed_tokens += prompt_tokens(id);
+  preempted_ = true;
+}
+
+void Instance::make_room(double now_s) {
+  preempted_ = false;
+  while (keeps_growing() && is_running() && pages_.passes_left(1) == 0) preempt_youngest(now_s);
+}
+
+// Whether the pass can take more after it. Without chunks a prompt runs whole: beside others while it fits, and alone where it never would.
+bool Instance::take_chunk(std::size_t prompt, std::int64_t& budget, PassShape& shape) {
+  const Prompt& one = prefilling_[prompt];
+  const std::int64_t left = one.all - one.done;
+  const std::int64_t tokens = rules_.chunked_prefill ? std::min(left, budget) : left;
+  if (tokens <= 0 || (tokens > budget && !under_way_.chunks.empty())) return false;
+  const auto q = static_cast<double>(tokens), p = static_cast<double>(one.done);
+  shape.prompt_tokens += q;
+  shape.prompt_pairs += q * p + q * (q + 1) / 2;
+  shape.cached += p;
+  shape.chunks += 1;
+  shape.finished += tokens == left ? 1 : 0;
+  under_way_.chunks.push_back({prompt, tokens});
+  budget -= tokens;
+  return budget > 0;
+}
+
+PassShape Instance::gather_chunks(double now_s) {
+  PassShape shape;
+  const bool fixed = rules_.batching == Batching::fixed;
+  batch_open_ = count() == 0 && prefilling_.empty();
+  while (fixed && admits_next()) admit_next(now_s);
+  batch_open_ = false;
+  std::int64_t budget = rules_.tokens - (rules_.batching == Batching::continuous ? count() : 0);
+  bool more = budget > 0;
+  for (std::size_t i = 0; more && i < prefilling_.size(); ++i) more = take_chunk(i, budget, shape);
+  while (more && admits_next()) {
+    const bool fits = rules_.chunked_prefill || prompt_tokens(queue_.front()) <= budget || under_way_.chunks.empty();
+    if (!fits) break;
+    admit_next(now_s);
+    more = take_chunk(prefilling_.size() - 1, budget, shape);
+  }
+  return shape;
+}
+
+std::optional<double> Instance::start(double now_s) {
+  under_way_ = {};
+  for (const RequestId id : arrived_) {
+    --reserved_;
+    join(id, now_s);
+  }
+  arrived_.clear();
+  make_room(now_s);
+  const PassShape prompts = gather_chunks(now_s);
+  if (under_way_.chunks.empty() && !is_running()) return std::nullopt;
+  under_way_.start_s = now_s;
+  under_way_.chunks.empty() ? start_run() : start_mixed(prompts);
+  return under_way_.seconds;
+}
+
+void Instance::start_run() {
+  std::int64_t passes = rules_.one_by_one ? 1 : ends_.begin()->first - step_;
+  if (preempted_) passes = 1;  // whoever had to go may come back after it
+  if (keeps_growing()) passes = pages_.passes_left(passes);
+  under_way_.decodes = true;
+  under_way_.passes = passes;
+  under_way_.line = price_.decode(static_cast<int>(count()));
+  under_way_.seconds = under_way_.line.seconds(decode_context(), static_cast<double>(count()), static_cast<double>(passes));
+}
+
+void Instance::start_mixed(PassShape shape) {
+  under_way_.passes = 1;
+  under_way_.decodes = rules_.batching == Batching::continuous && is_running();
+  if (under_way_.decodes) {
+    shape.decodes = static_cast<double>(count());
+    shape.context = decode_context();
+  }
+  under_way_.seconds = price_.seconds(shape);
+}
+
+// The passes of a run that have ended by now.
+std::int64_t Instance::passes_done(double now_s) const {
+  if (under_way_.passes <= 1 || !under_way_.chunks.empty()) return 0;
+  std::int64_t low = 0, high = under_way_.passes;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (end_of(middle) <= now_s ? low : high) = middle;
+  }
+  return low;
+}
+
+double Instance::end_of(std::int64_t passes) const {
+  return under_way_.start_s + under_way_.line.seconds(decode_context(), static_cast<double>(count()), static_cast<double>(passes));
+}
+
+std::int64_t Instance::pages_used(double now_s) const {
+  return pages_.used() + (keeps_growing() ? pages_.more_after(passes_done(now_s)) : 0);
+}
+
+// For who came, at the end of the pass under way; for who took pages, before those that are left run out.
+std::optional<double> Instance::cut(double now_s) {
+  if (under_way_.passes <= 1 || !under_way_.chunks.empty()) return std::nullopt;
+  const std::int64_t done = passes_done(now_s), next = done > 0 && end_of(done) >= now_s ? done : done + 1;
+  std::int64_t passes = arrived_.empty() && !admits_next() ? under_way_.passes : next;
+  if (keeps_growing()) passes = std::min(passes, std::max(next, pages_.passes_left(under_way_.passes)));
+  if (passes >= under_way_.passes) return std::nullopt;
+  under_way_.passes = passes;
+  under_way_.seconds = end_of(passes) - under_way_.start_s;
+  return end_of(passes);
+}
+
+// Tokens in its cache: the prompt and all but the newest token of the answer.
+void Instance::join(RequestId id, double now_s) {
+  RequestState& request = requests_[id];
+  const std::int64_t stored = request.tokens.input + std::max(0, request.generated - 1);
+  const Sequence sequence{id, step_ + request.tokens.output - request.generated, stored - step_};
+  if (keeps_growing()) pages_.grow(stored);
+  offsets_ += sequence.offset;
+  ends_.emplace(sequence.ends, next_order_);
+  sequences_.emplace(next_order_++, sequence);
+  if (request.generated == 0) firsts_.push_back(id);
+  ++fresh_;
+  request.enter(Stage::decoding, now_s);
+}
+
+void Instance::leave(std::map<std::uint64_t, Sequence>::iterator sequence) {
+  const std::int64_t stored = sequence->second.offset + step_;
+  if (keeps_growing()) {
+    pages_.stop(stored);
+    pages_.give(pages_.pages_for(stored));
+  } else {
+    pages_.give(pages_of(sequence->second.id));
+  }
+  offsets_ -= sequence->second.offset;
+  ends_.erase({sequence->second.ends, sequence->first});
+  sequences_.erase(sequence);
+}
+
+void Instance::end_prompt(RequestId id, double now_s, Finished& finished) {
+  RequestState& request = requests_[id];
+  backlog_s_ -= alone_s(prompt_tokens(id));
+  if (rules_.role == Role::prefill) {
+    finished.prompts.push_back(id);
+    return;
+  }
+  const std::int64_t pages = pages_of(id);
+  if (request.first_s < 0) request.first_s = now_s;
+  if (request.generated > 0) gaps_.add(now_s - request.last_s, 1);
+  ++request.generated;
+  ++use_.answer_tokens;
+  if (request.generated < request.tokens.output) return join(id, now_s);
+  pages_.give(pages);
+  request.last_s = now_s;
+  request.enter(Stage::done, now_s);
+  --here_;
+  finished.answers.push_back(id);
+}
+
+// Those who were here before waited since the last decode pass; those who came have had their token since.
+void Instance::count_gaps(double first_pass_s) {
+  const auto sequences = static_cast<double>(count()), passes = static_cast<double>(under_way_.passes);
+  const double waited = std::max(0.0, under_way_.start_s - last_decode_s_), fresh = static_cast<double>(fresh_);
+  gaps_.add(first_pass_s + waited, sequences - fresh);
+  gaps_.add(first_pass_s, fresh - static_cast<double>(firsts_.size()));
+  if (passes > 1) {
+    const DecodeLine& line = under_way_.line;
+    const double context = decode_context();
+    gaps_.add_run(line.seconds(context + sequences), line.seconds(context + sequences * (passes - 1)), passes - 1, sequences);
+  }
+  fresh_ = 0;
+}
+
+void Instance::advance_decodes(double now_s, Finished& finished) {
+  const auto sequences = static_cast<double>(count());
+  const double first_s = under_way_.chunks.empty() ? under_way_.line.seconds(decode_context()) : under_way_.seconds;
+  count_gaps(first_s);
+  for (const RequestId id : firsts_) {
+    if (requests_[id].first_s < 0) requests_[id].first_s = under_way_.start_s + first_s;
+  }
+  firsts_.clear();
+  use_.answer_tokens += sequences * static_cast<double>(under_way_.passes);
+  step_ += under_way_.passes;
+  if (keeps_growing()) pages_.advance(under_way_.passes);
+  last_decode_s_ = now_s;
+  while (!ends_.empty() && ends_.begin()->first <= step_) {
+    const auto sequence = sequences_.find(ends_.begin()->second);
+    const RequestId id = sequence->second.id;
+    leave(sequence);
+    requests_[id].generated = requests_[id].tokens.output;
+    requests_[id].last_s = now_s;
+    requests_[id].enter(Stage::done, now_s);
+    --here_;
+    finished.answers.push_back(id);
+  }
+}
+
+void Instance::count_use() {
+  use_.busy_s += under_way_.seconds;
+  use_.passes += static_cast<double>(under_way_.passes);
+  use_.page_seconds += under_way_.seconds * static_cast<double>(pages_.used());
+  use_.most_pages = std::max(use_.most_pages, pages_.used());
+  if (!under_way_.decodes) return;
+  use_.decode_passes += static_cast<double>(under_way_.passes);
+  use_.batch += static_cast<double>(under_way_.passes * count());
+  use_.sequence_seconds += under_way_.seconds * static_cast<double>(count());
+}
+
+Instance::Finished Instance::finish(double now_s) {
+  Finished finished;
+  count_use();
+  if (under_way_.decodes) advance_decodes(now_s, finished);
+  for (const Chunk& chunk : under_way_.chunks) {
+    Prompt& prompt = prefilling_[chunk.prompt];
+    prompt.done += chunk.tokens;
+    tokens_to_come_ -= chunk.tokens;
+    use_.prompt_tokens += static_cast<double>(chunk.tokens);
+    if (prompt.done == prompt.all) end_prompt(prompt.id, now_s, finished);
+  }
+  while (!prefilling_.empty() && prefilling_.front().done == prefilling_.front().all) prefilling_.pop_front();
+  under_way_ = {};
+  return finished;
+}
+
+}  // namespace rehearse::sim

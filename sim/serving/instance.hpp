@@ -1,0 +1,153 @@
+// One instance of an engine: its queue, its batch, its cache, and what it runs next. Knows no clock but what it is told.
+//
+// A run of decode passes between two changes of the batch is one activity: its length is closed (DecodeLine), it ends at the next answer's
+// end or where pages run out, and it is cut at the end of a pass when somebody comes who can take part.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "sim/cost/engine_habits.hpp"
+#include "sim/serving/gaps.hpp"
+#include "sim/serving/page_pool.hpp"
+#include "sim/serving/pass_price.hpp"
+#include "sim/serving/request_state.hpp"
+
+namespace rehearse::sim {
+
+enum class Role { both, prefill, decode };
+
+struct InstanceRules {
+  Role role = Role::both;
+  Batching batching = Batching::continuous;
+  bool chunked_prefill = true;
+  Overflow overflow = Overflow::recompute;
+  std::int64_t sequences = 256;  // at once
+  std::int64_t tokens = 8192;    // of a pass
+  std::int64_t pages = 1;
+  int page = 16;
+  bool one_by_one = false;  // every decode pass is an activity of its own: the same answer, for those who check it
+};
+
+// What an instance did.
+struct InstanceUse {
+  double busy_s = 0;
+  double passes = 0, decode_passes = 0;
+  double prompt_tokens = 0, answer_tokens = 0;
+  double batch = 0;             // sum over decode passes of the sequences in them
+  double sequence_seconds = 0;  // integral of the decoding sequences over the time of decode passes
+  double page_seconds = 0;      // integral of the pages taken over busy time
+  std::int64_t most_pages = 0;
+  int preemptions = 0;
+  std::int64_t recomputed_tokens = 0;
+};
+
+class Instance {
+ public:
+  // All must outlive it.
+  Instance(const InstanceRules& rules, const PassPrice& price, std::vector<RequestState>& requests, Gaps& gaps);
+
+  // Whether a request can ever be served here.
+  [[nodiscard]] bool can_hold(const workloads::Lengths& tokens) const;
+  void submit(RequestId id);  // its prompt is to be computed
+  // Room for a cache that comes from elsewhere: false when there is none now.
+  [[nodiscard]] bool reserve(RequestId id, double now_s);
+  void adopt(RequestId id);    // the cache for which room was made is here
+  void release(RequestId id);  // a prompt's cache that was kept here is no longer needed
+
+  [[nodiscard]] bool made_room() const { return preempted_; }  // by putting sequences back when what is under way started
+  [[nodiscard]] bool busy() const { return under_way_.passes > 0; }
+  // Begins the next pass or run of passes; seconds until its end. Nothing when there is nothing to do.
+  [[nodiscard]] std::optional<double> start(double now_s);
+  // When what is under way can end at an earlier end of a pass for the sake of who came: that time.
+  [[nodiscard]] std::optional<double> cut(double now_s);
+
+  struct Finished {
+    std::vector<RequestId> prompts;  // computed here, to be decoded elsewhere; their pages stay taken until release()
+    std::vector<RequestId> answers;
+  };
+  [[nodiscard]] Finished finish(double now_s);
+
+  [[nodiscard]] const InstanceUse& use() const { return use_; }
+  [[nodiscard]] std::int64_t pages_used(double now_s) const;                     // after the passes that have ended by now
+  [[nodiscard]] std::int64_t requests_here() const { return here_; }             // queued, computing, decoding, on their way in
+  [[nodiscard]] std::int64_t tokens_to_come() const { return tokens_to_come_; }  // prompt tokens not yet computed
+  [[nodiscard]] double backlog_s(double now_s) const;                            // until the prompts here are computed, each priced alone
+
+ private:
+  struct Sequence {
+    RequestId id = 0;
+    std::int64_t ends = 0;    // the decode step after which it is done
+    std::int64_t offset = 0;  // tokens in its cache minus the decode step
+  };
+  struct Prompt {
+    RequestId id = 0;
+    std::int64_t done = 0, all = 0;
+  };
+  struct Chunk {
+    std::size_t prompt = 0;  // in prefilling_
+    std::int64_t tokens = 0;
+  };
+  struct UnderWay {
+    double start_s = 0, seconds = 0;
+    std::int64_t passes = 0;
+    bool decodes = false;  // the decoding sequences take part
+    std::vector<Chunk> chunks;
+    DecodeLine line;  // of a run without chunks
+  };
+
+  [[nodiscard]] bool is_running() const { return !sequences_.empty(); }
+  [[nodiscard]] double decode_context() const { return static_cast<double>(offsets_ + count() * (step_ + 1)); }
+  [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(sequences_.size()); }
+  [[nodiscard]] std::int64_t slots_taken() const { return count() + static_cast<std::int64_t>(prefilling_.size()) + reserved_; }
+  [[nodiscard]] std::int64_t prompt_tokens(RequestId id) const;
+  [[nodiscard]] std::int64_t pages_of(RequestId id) const;
+  [[nodiscard]] bool keeps_growing() const { return rules_.overflow == Overflow::recompute && rules_.batching != Batching::fixed; }
+  [[nodiscard]] std::int64_t passes_done(double now_s) const;
+  [[nodiscard]] double end_of(std::int64_t passes) const;
+  [[nodiscard]] double alone_s(std::int64_t tokens) const;
+  [[nodiscard]] bool admits_next() const;
+  void admit_next(double now_s);
+  void make_room(double now_s);
+  void preempt_youngest(double now_s);
+  [[nodiscard]] PassShape gather_chunks(double now_s);
+  void start_run();
+  void start_mixed(PassShape shape);
+  void join(RequestId id, double now_s);
+  void leave(std::map<std::uint64_t, Sequence>::iterator sequence);
+  void end_prompt(RequestId id, double now_s, Finished& finished);
+  [[nodiscard]] bool take_chunk(std::size_t prompt, std::int64_t& budget, PassShape& shape);
+  void advance_decodes(double now_s, Finished& finished);
+  void count_gaps(double first_pass_s);
+  void count_use();
+
+  InstanceRules rules_;
+  const PassPrice& price_;
+  std::vector<RequestState>& requests_;
+  Gaps& gaps_;
+  PagePool pages_;
+  std::deque<RequestId> queue_;
+  std::deque<Prompt> prefilling_;
+  std::map<std::uint64_t, Sequence> sequences_;            // decoding, by the order in which they joined
+  std::set<std::pair<std::int64_t, std::uint64_t>> ends_;  // (step, order) of the same
+  std::vector<RequestId> arrived_;                         // adopted, to join at the end of the pass
+  std::vector<RequestId> firsts_;                          // decoding, without a token yet
+  std::int64_t fresh_ = 0;                                 // joined since the last decode pass
+  std::uint64_t next_order_ = 0;
+  std::int64_t step_ = 0;      // decode passes so far
+  std::int64_t offsets_ = 0;   // sum over sequences_
+  std::int64_t reserved_ = 0;  // slots kept for caches on their way
+  std::int64_t here_ = 0, tokens_to_come_ = 0;
+  double backlog_s_ = 0;
+  bool batch_open_ = true;  // static batches: still being put together
+  bool preempted_ = false;  // pages ran out before this pass: nobody is admitted
+  double last_decode_s_ = 0;
+  UnderWay under_way_;
+  InstanceUse use_;
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,240 @@
+#include "sim/serving/network_transfers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "topology/fabric.hpp"
+#include "workloads/serving/kv_layout.hpp"
+#include "workloads/serving/pass_operators.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using topology::Fabric;
+using topology::LinkId;
+using topology::LinkKind;
+
+// Through the hosts' memory a cache goes in pieces, so that its three copies overlap (assumption: as Mooncake's slices, tens of pages).
+constexpr double staging_bytes = 4.0 * 1024 * 1024;
+
+// Instances in order, whole: one that fits into what is left of a node goes there, another begins a node.
+std::vector<int> place(int& next, const Pool& pool, int gpus_per_node) {
+  std::vector<int> first;
+  for (int i = 0; i < pool.instances; ++i) {
+    const int gpus = pool.plan.gpus(), used = next % gpus_per_node;
+    if (used + gpus > gpus_per_node && used > 0) next += gpus_per_node - used;
+    first.push_back(next);
+    next += gpus;
+  }
+  return first;
+}
+
+}  // namespace
+
+struct NetworkTransfers::Impl {
+  const ServingJob& job;
+  std::vector<Fabric> fabrics;           // by part
+  std::vector<std::vector<int>> places;  // [pool][instance] its first GPU in its part
+  std::vector<workloads::KvPair> pairs;
+  std::vector<KvAlignmentWork> alignment;
+  std::vector<std::vector<LinkIndex>> links;  // [part][fabric link]
+  LinkIndex between = 0;
+  double sender_s_per_token = 0, receiver_s_per_token = 0;
+  double wire_share = 1;  // bytes on the wire of a sender's byte, by its number format
+
+  explicit Impl(const ServingJob& serving) : job(serving) {}
+  [[nodiscard]] const Pool& sender() const { return job.pools.front(); }
+  [[nodiscard]] const Pool& receiver() const { return job.pools.back(); }
+  [[nodiscard]] bool one_part() const { return sender().part == receiver().part; }
+  // Whole pages are sent.
+  [[nodiscard]] double in_pages(double tokens) const { return std::ceil(tokens / sender().habits.page) * sender().habits.page; }
+  [[nodiscard]] double share() const { return std::min(sender().habits.transfer_share, receiver().habits.transfer_share); }
+
+  void plan_places();
+  void plan_alignment();
+  [[nodiscard]] std::vector<std::pair<std::size_t, LinkId>> way(int from, int to, double& latency_s) const;
+  [[nodiscard]] std::vector<std::pair<std::size_t, LinkId>> way_out(std::size_t part, int gpu, bool out, double& latency_s) const;
+  [[nodiscard]] double between_bytes_per_s() const;
+  [[nodiscard]] double rate(const std::pair<std::size_t, LinkId>& link) const {
+    return fabrics[link.first].links()[link.second].bandwidth_bytes_per_s;
+  }
+  [[nodiscard]] int rank_gpu(std::size_t pool, std::size_t instance, std::size_t request, int rank) const;
+};
+
+void NetworkTransfers::Impl::plan_places() {
+  std::vector<int> next(job.parts.size(), 0);
+  for (const Pool& pool : job.pools) places.push_back(place(next[pool.part], pool, job.parts[pool.part].cluster.gpus_per_node));
+  for (std::size_t part = 0; part < job.parts.size(); ++part) {
+    topology::ClusterSpec cluster = job.parts[part].cluster;
+    const int gpus = std::max(next[part], 1), nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+    // One node more, so that there is a way out of the last one.
+    if (cluster.network.kind != topology::Network::none) {
+      cluster.nodes = std::max(cluster.nodes, nodes + 1);
+      fabrics.push_back(Fabric::build(cluster, (nodes + 1) * cluster.gpus_per_node));
+    } else {
+      fabrics.push_back(Fabric::build(cluster, gpus));
+    }
+  }
+}
+
+void NetworkTransfers::Impl::plan_alignment() {
+  const auto side = [&](const Pool& pool) {
+    return KvSide{&pool.plan, &pool.habits, &job.parts[pool.part].gpu, workloads::kv_bytes_per_token(pool.plan).per_gpu};
+  };
+  alignment = alignment_of(side(sender()), side(receiver()));
+  for (const KvAlignmentWork& work : alignment) {
+    sender_s_per_token += work.sender_s_per_token;
+    receiver_s_per_token += work.receiver_s_per_token;
+  }
+  wire_share = std::min(1.0, bytes_of(receiver().plan.precision.kv) / bytes_of(sender().plan.precision.kv));
+}
+
+// A request belongs to one attention replica on each side, in turn.
+int NetworkTransfers::Impl::rank_gpu(std::size_t pool, std::size_t instance, std::size_t request, int rank) const {
+  const workloads::InstancePlan& plan = job.pools[pool].plan;
+  const int stage = rank / plan.tp, tensor = rank % plan.tp, replica = static_cast<int>(request % static_cast<std::size_t>(plan.dp));
+  return places[pool][instance] + stage * plan.stage_ranks() + replica * plan.tp + tensor;
+}
+
+// From a GPU to its part's switches, or back: up to the link behind its NIC.
+std::vector<std::pair<std::size_t, LinkId>> NetworkTransfers::Impl::way_out(std::size_t part, int gpu, bool out, double& latency_s) const {
+  const Fabric& fabric = fabrics[part];
+  const int per_node = fabric.cluster().gpus_per_node, other = gpu < per_node ? gpu + per_node : gpu - per_node;
+  topology::Route route;
+  out ? fabric.route(gpu, other, 0, route) : fabric.route(other, gpu, 0, route);
+  latency_s = std::max(latency_s, route.latency_s);
+  std::vector<std::pair<std::size_t, LinkId>> links;
+  const auto is_nic = [&](LinkId link) { return fabric.links()[link].kind == LinkKind::nic; };
+  if (out) {
+    for (const LinkId link : route.links) {
+      links.emplace_back(part, link);
+      if (is_nic(link)) break;
+    }
+  } else {
+    const auto last = std::find_if(route.links.rbegin(), route.links.rend(), is_nic);
+    for (auto link = std::prev(last.base()); link != route.links.end(); ++link) links.emplace_back(part, *link);
+  }
+  return links;
+}
+
+std::vector<std::pair<std::size_t, LinkId>> NetworkTransfers::Impl::way(int from, int to, double& latency_s) const {
+  const std::size_t from_part = sender().part, to_part = receiver().part;
+  const bool staged = job.transfer.path == TransferPath::host_staged;
+  std::vector<std::pair<std::size_t, LinkId>> links;
+  if (staged) links.emplace_back(from_part, fabrics[from_part].device_to_host(from));
+  const bool same_node = one_part() && fabrics[from_part].node_of(from) == fabrics[from_part].node_of(to);
+  if (one_part() && !(staged && same_node)) {
+    topology::Route route;
+    fabrics[from_part].route(from, to, 0, route);
+    latency_s = std::max(latency_s, route.latency_s);
+    for (const LinkId link : route.links) links.emplace_back(from_part, link);
+  } else if (!one_part()) {
+    for (const auto& link : way_out(from_part, from, true, latency_s)) links.push_back(link);
+    for (const auto& link : way_out(to_part, to, false, latency_s)) links.push_back(link);
+    latency_s = std::max(latency_s, job.between.latency_s);
+  }
+  if (staged) links.emplace_back(to_part, fabrics[to_part].host_to_device(to));
+  return links;
+}
+
+// Of the network between two parts: what the file says, else what the smaller side's NICs carry.
+double NetworkTransfers::Impl::between_bytes_per_s() const {
+  if (job.between.bandwidth_bytes_per_s > 0) return job.between.effective_bytes_per_s();
+  double least = INFINITY;
+  for (const Pool* pool : {&sender(), &receiver()}) {
+    const topology::ClusterSpec& cluster = job.parts[pool->part].cluster;
+    const double nodes = std::ceil(static_cast<double>(pool->gpus()) / cluster.gpus_per_node);
+    least = std::min(least, nodes * cluster.rail_bytes_per_s() * cluster.rails_per_node());
+  }
+  return least;
+}
+
+NetworkTransfers::NetworkTransfers(const ServingJob& job) : impl_(std::make_unique<Impl>(job)) {
+  if (job.pools.front().part != job.pools.back().part) {
+    for (const Pool& pool : job.pools) {
+      const ClusterPart& part = job.parts[pool.part];
+      if (part.cluster.network.kind == topology::Network::none) {
+        throw config::InputError(fmt::format("part '{}' has no network: nothing leads from pool '{}' to pool '{}'", part.name,
+                                             job.pools.front().name, job.pools.back().name));
+      }
+    }
+  }
+  impl_->plan_places();
+  impl_->plan_alignment();
+  impl_->pairs = workloads::kv_pairs(job.pools.front().plan, job.pools.back().plan);
+}
+
+NetworkTransfers::~NetworkTransfers() = default;
+
+void NetworkTransfers::build(Machine& machine) {
+  impl_->links.clear();
+  for (const Fabric& fabric : impl_->fabrics) {
+    auto& links = impl_->links.emplace_back();
+    for (const topology::Link& link : fabric.links()) links.push_back(machine.add_link(link.bandwidth_bytes_per_s));
+  }
+  if (!impl_->one_part()) impl_->between = machine.add_link(impl_->between_bytes_per_s());
+}
+
+HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size_t request, double prompt) const {
+  const Impl& plan = *impl_;
+  const double tokens = plan.in_pages(prompt);
+  HandOver out;
+  double latency_s = 0;
+  for (const workloads::KvPair& pair : plan.pairs) {
+    const int source = plan.rank_gpu(0, from, request, pair.from), target = plan.rank_gpu(1, to, request, pair.to);
+    const double bytes = pair.bytes_per_token * tokens * plan.wire_share;
+    HandOver::Flow flow;
+    for (const auto& [part, link] : plan.way(source, target, latency_s)) flow.links.push_back(plan.links[part][link]);
+    if (!plan.one_part()) flow.links.push_back(plan.between);
+    out.bytes += bytes;
+    flow.bytes = bytes / plan.share();
+    out.flows.push_back(std::move(flow));
+  }
+  out.before_s = plan.sender().habits.transfer_start_s + latency_s + plan.sender_s_per_token * tokens;
+  out.after_s = plan.receiver_s_per_token * tokens;
+  if (plan.job.transfer.path == TransferPath::host_staged) {
+    for (const Pool* pool : {&plan.sender(), &plan.receiver()}) {
+      const topology::LinkSpec& host = plan.job.parts[pool->part].cluster.host;
+      out.before_s += host.latency_s + staging_bytes / host.effective_bytes_per_s();
+    }
+  }
+  return out;
+}
+
+bool NetworkTransfers::reserves_first() const { return impl_->job.transfer.reserves_first; }
+bool NetworkTransfers::prefill_answers_first() const { return impl_->job.transfer.prefill_answers_first; }
+const std::vector<KvAlignmentWork>& NetworkTransfers::alignment() const { return impl_->alignment; }
+
+double NetworkTransfers::wire_bytes(double prompt) const {
+  const double tokens = impl_->in_pages(prompt);
+  double sum = 0;
+  for (const workloads::KvPair& pair : impl_->pairs) sum += pair.bytes_per_token * tokens * impl_->wire_share;
+  return sum;
+}
+
+// The slowest link, loaded by all flows that cross it.
+double NetworkTransfers::alone_s(double prompt) const {
+  const Impl& plan = *impl_;
+  const double tokens = plan.in_pages(prompt);
+  std::map<std::pair<std::size_t, LinkId>, double> loads;
+  double latency_s = 0, slowest_s = 0;
+  for (const workloads::KvPair& pair : plan.pairs) {
+    const double bytes = pair.bytes_per_token * tokens * plan.wire_share / plan.share();
+    for (const auto& link : plan.way(plan.rank_gpu(0, 0, 0, pair.from), plan.rank_gpu(1, 0, 0, pair.to), latency_s)) loads[link] += bytes;
+  }
+  for (const auto& [link, bytes] : loads) slowest_s = std::max(slowest_s, bytes / plan.rate(link));
+  if (!plan.one_part()) slowest_s = std::max(slowest_s, wire_bytes(prompt) / plan.share() / plan.between_bytes_per_s());
+  double start_s = plan.sender().habits.transfer_start_s + latency_s + (plan.sender_s_per_token + plan.receiver_s_per_token) * tokens;
+  if (plan.job.transfer.path == TransferPath::host_staged) {
+    for (const Pool* pool : {&plan.sender(), &plan.receiver()}) {
+      const topology::LinkSpec& host = plan.job.parts[pool->part].cluster.host;
+      start_s += host.latency_s + staging_bytes / host.effective_bytes_per_s();
+    }
+  }
+  return start_s + slowest_s;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,43 @@
+// The pages of an instance's cache, and how many of them sequences will need that all grow by a token per pass. A sequence is known by the
+// place of its next token in a page alone, so that a question costs the tokens of a page and not the sequences.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace rehearse::sim {
+
+class PagePool {
+ public:
+  PagePool(std::int64_t pages, int page_tokens) : pages_(pages), starts_(static_cast<std::size_t>(page_tokens)) {}
+
+  [[nodiscard]] std::int64_t pages_for(std::int64_t tokens) const {
+    const auto page = static_cast<std::int64_t>(starts_.size());
+    return (tokens + page - 1) / page;
+  }
+  [[nodiscard]] std::int64_t pages() const { return pages_; }
+  [[nodiscard]] std::int64_t used() const { return used_; }
+  [[nodiscard]] std::int64_t available() const { return pages_ - used_; }
+  void take(std::int64_t pages) { used_ += pages; }
+  void give(std::int64_t pages) { used_ -= pages; }
+
+  // A sequence with so many tokens in its pages (which are taken already) grows from now on, or no longer.
+  void grow(std::int64_t tokens) { ++starts_[slot(tokens)]; }
+  void stop(std::int64_t tokens) { --starts_[slot(tokens)]; }
+  // Pages that the growing sequences need more after so many passes.
+  [[nodiscard]] std::int64_t more_after(std::int64_t passes) const;
+  // The most passes, up to `limit`, for which the pages last; 0: not even one.
+  [[nodiscard]] std::int64_t passes_left(std::int64_t limit) const;
+  void advance(std::int64_t passes);
+
+ private:
+  // The place of the last token in its page when no pass had run: the same for a sequence for good.
+  [[nodiscard]] std::size_t slot(std::int64_t tokens) const {
+    const auto page = static_cast<std::int64_t>(starts_.size());
+    return static_cast<std::size_t>((((tokens - 1 - passes_) % page) + page) % page);
+  }
+  std::int64_t pages_, used_ = 0, passes_ = 0;
+  std::vector<std::int64_t> starts_;  // [slot] growing sequences
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,305 @@
+#include "sim/serving/pass_price.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "workloads/exchange.hpp"
+#include "workloads/operators/shard.hpp"
+#include "workloads/rank_grid.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::CollectiveKind;
+using workloads::Communication;
+using workloads::GroupKind;
+using workloads::InstancePlan;
+using workloads::Operator;
+using workloads::OperatorClass;
+
+// Of whatever sums over many tokens, to take a slope from.
+constexpr double many = 1e6;
+
+// Of the GPU's peak: what kernels reach that attend with the ordinary arithmetic units. From TensorRT-LLM 0.9's rows with four query heads
+// a key/value head, which take equally long on H100 and H200 whatever their memory (docs/serving.md).
+constexpr double scalar_share = 0.01;
+
+// Decoding sends a token to each of its experts at once, where prompts go once per domain and on from there (DeepEP's two modes).
+workloads::Dispatcher low_latency(workloads::Dispatcher dispatcher) {
+  return dispatcher == workloads::Dispatcher::hierarchical ? workloads::Dispatcher::alltoall : dispatcher;
+}
+
+// The most that one of `ranks` gets of balls thrown at random, mean each: its mean and the largest of so many normal deviations.
+double largest_share(double mean, int ranks) { return ranks > 1 ? mean + std::sqrt(2 * mean * std::log(ranks)) : mean; }
+
+workloads::DType dense_type(const InstancePlan& plan) {
+  const workloads::DType type = plan.precision.compute;
+  return type == workloads::DType::fp8 || type == workloads::DType::fp4 ? workloads::DType::bf16 : type;
+}
+
+}  // namespace
+
+double DecodeLine::seconds(double context) const { return std::max(floor_s, base_s + per_token_s * context) + after_s; }
+
+// The sum of an arithmetic series, below the floor up to the pass where the line crosses it.
+double DecodeLine::seconds(double context, double sequences, double passes) const {
+  const double growth = per_token_s * sequences, first = base_s + per_token_s * context;
+  double low = 0;
+  if (first < floor_s) low = growth > 0 ? std::min(passes, std::ceil((floor_s - first) / growth)) : passes;
+  const double high = passes - low;
+  return low * floor_s + high * (first + growth * low) + growth * high * (high - 1) / 2 + passes * after_s;
+}
+
+OperatorPassPrice::OperatorPassPrice(const InstancePlan& plan, const Gpu& gpu, const FewTokenCosts& costs, const Software& software,
+                                     const topology::ClusterSpec& cluster, const EngineHabits& habits)
+    : plan_(plan),
+      gpu_(gpu),
+      costs_(costs),
+      software_(software),
+      habits_(habits),
+      operators_(pass_operators(plan, kernel_fusions(software))),
+      communication_(cluster, workload_of(plan, 1, kernel_fusions(software)), "auto", software.collectives) {
+  const workloads::RankGrid grid = rank_grid(workload_of(plan, 1, kernel_fusions(software)));
+  tp_group_ = grid.group(GroupKind::tp, 0);
+  ep_group_ = grid.group(GroupKind::ep, 0);
+  for (const workloads::LayerOperators& layer : operators_.layers) {
+    double kernels = static_cast<double>(layer.calls.size()) + 1;
+    for (const auto& line : layer.operators) kernels += line.shape.kernels;
+    if (layer.has_experts) kernels += static_cast<double>(operators_.experts.operators.size()) + (plan.dp > 1 ? 2 : 0);
+    kernels_ += layer.layers * kernels;
+  }
+  cache_s_per_token_ = cache_s_per_token();
+  for (int layer = 0; layer < plan.model.layers; ++layer) full_layers_ += plan.model.windowed(layer) ? 0 : 1;
+}
+
+double OperatorPassPrice::kernel_s(const Operator& op) const {
+  const CostModel& cost = op.cls == OperatorClass::gemm ? *costs_.products : *gpu_.cost;
+  return cost.seconds(op) + software_.launch_s * op.kernels;
+}
+
+double OperatorPassPrice::operators_s(const std::vector<workloads::TokenOperator>& operators, double tokens) const {
+  double sum = 0;
+  for (const workloads::TokenOperator& line : operators) sum += kernel_s(line.at(tokens));
+  return sum;
+}
+
+double OperatorPassPrice::call_s(const Communication& call) const {
+  const bool experts = call.group == GroupKind::ep;
+  return communication_.price(call, experts ? ep_group_ : tp_group_).seconds() + software_.launch_s + habits_.call_s;
+}
+
+// Weights are read of those experts that some token of the group chose: each is missed by all of n with (1 - k/X)^n.
+double OperatorPassPrice::experts_s(double tokens) const {
+  const workloads::MoeSpec& moe = *plan_.model.moe;
+  const double all = tokens * plan_.dp, copies = plan_.redundant > 0 ? 1.0 + static_cast<double>(plan_.redundant) / moe.experts : 1.0;
+  const double hit = 1 - std::pow(1 - static_cast<double>(moe.top_k) / moe.experts / copies, all);
+  const double pairs = largest_share(all * moe.top_k / plan_.ep, plan_.redundant > 0 ? 1 : plan_.ep);
+  double sum = 0;
+  for (workloads::TokenOperator line : operators_.experts.operators) {
+    line.bytes *= hit * copies;
+    sum += kernel_s(line.at(pairs));
+  }
+  return sum;
+}
+
+// Tokens of every rank to their experts and back. Where attention is not replicated every rank has all tokens, and nothing is sent.
+double OperatorPassPrice::exchange_s(double tokens, workloads::Dispatcher dispatcher) const {
+  if (plan_.dp == 1) return 0;
+  const workloads::MoeSpec& moe = *plan_.model.moe;
+  const double own = tokens / plan_.tp, hidden = operators_.hidden_bytes;
+  const auto call = [&](CollectiveKind kind, double bytes, std::shared_ptr<const workloads::Exchange> exchange) {
+    Communication out;
+    out.kind = kind;
+    out.group = GroupKind::ep;
+    out.bytes = bytes;
+    out.exchange = std::move(exchange);
+    return call_s(out);
+  };
+  if (dispatcher == workloads::Dispatcher::allgather) {
+    const double all = own * static_cast<double>(ep_group_.size()) * hidden;
+    return call(CollectiveKind::all_gather, all, nullptr) + call(CollectiveKind::reduce_scatter, all, nullptr);
+  }
+  const double narrow = bytes_of(plan_.precision.compute) < 2 ? 0.5 : 1;  // tokens go out as the experts read them, in 8 bits
+  double sum = 0;
+  for (const bool back : {false, true}) {
+    workloads::Exchange exchange;
+    exchange.pairs.assign(ep_group_.size(), own * moe.top_k / static_cast<double>(ep_group_.size()));
+    exchange.bytes_per_pair = hidden * (back ? 1 : narrow);
+    exchange.reversed = back;
+    exchange.hierarchical = dispatcher == workloads::Dispatcher::hierarchical;
+    exchange.top_k = moe.top_k;
+    exchange.experts = moe.experts;
+    sum += call(CollectiveKind::all_to_all, own * moe.top_k * exchange.bytes_per_pair, std::make_shared<workloads::Exchange>(exchange));
+  }
+  return sum;
+}
+
+OperatorPassPrice::TokenCost OperatorPassPrice::price_tokens(double tokens) const {
+  TokenCost cost;
+  cost.known = true;
+  for (const workloads::LayerOperators& layer : operators_.layers) {
+    cost.linear_s += layer.layers * operators_s(layer.operators, tokens);
+    for (const workloads::TokenCall& call : layer.calls) cost.communication_s += layer.layers * call_s(call.at(tokens));
+    if (!layer.has_experts) continue;
+    cost.experts_s += layer.layers * experts_s(tokens);
+    cost.exchange_s += layer.layers * exchange_s(tokens, plan_.dispatcher);
+    cost.direct_exchange_s += layer.layers * exchange_s(tokens, low_latency(plan_.dispatcher));
+  }
+  cost.linear_s += operators_s(operators_.embedding, tokens);
+  for (const workloads::TokenCall& call : operators_.embedding_calls) cost.communication_s += call_s(call.at(tokens));
+  return cost;
+}
+
+const OperatorPassPrice::TokenCost& OperatorPassPrice::token_cost(int tokens) const {
+  if (static_cast<std::size_t>(tokens) >= token_costs_.size()) token_costs_.resize(static_cast<std::size_t>(tokens) + 1);
+  TokenCost& cost = token_costs_[static_cast<std::size_t>(tokens)];
+  if (!cost.known) cost = price_tokens(tokens);
+  return cost;
+}
+
+// Norm, logits of the rows, gathered over tp for the sampler.
+double OperatorPassPrice::head_s(double rows) const {
+  if (rows <= 0) return 0;
+  const auto at = static_cast<std::size_t>(std::ceil(rows));
+  if (at >= heads_.size()) heads_.resize(at + 1, -1);
+  if (heads_[at] >= 0) return heads_[at];
+  double sum = operators_s(operators_.head, static_cast<double>(at));
+  if (plan_.tp > 1) {
+    const double row = static_cast<double>(workloads::padded_vocabulary(plan_.model.vocab, plan_.tp)) * bytes_of(dense_type(plan_));
+    Communication gather;
+    gather.kind = CollectiveKind::all_gather;
+    gather.bytes = static_cast<double>(at) * row;
+    sum += call_s(gather);
+  }
+  return heads_[at] = sum;
+}
+
+double OperatorPassPrice::prompt_attention_s(const PassShape& shape) const {
+  if (shape.prompt_tokens <= 0) return 0;
+  const workloads::CacheAttention& attention = operators_.attention;
+  Operator op;
+  op.cls = OperatorClass::attention;
+  op.dtype = dense_type(plan_);
+  op.batch = 1;
+  op.heads = attention.heads;
+  op.kv_heads = attention.kv_heads;
+  op.head_dim = attention.head_dim;
+  op.query = std::llround(shape.prompt_tokens / std::max(1.0, shape.chunks));
+  op.key = std::max<std::int64_t>(1, std::llround(2 * shape.prompt_pairs / shape.prompt_tokens));
+  op.causal = true;
+  op.flops = attention.head_flops_per_pair * shape.prompt_pairs;
+  op.bytes = attention.activation_bytes * shape.prompt_tokens + attention.bytes_per_token * (shape.prompt_tokens + shape.cached);
+  const double full_s = full_layers_ * kernel_s(op);
+  if (!plan_.model.window) return full_s;
+  op.flops = std::min(op.flops, attention.head_flops_per_pair * shape.prompt_tokens * plan_.model.window->tokens);
+  op.bytes = attention.activation_bytes * shape.prompt_tokens + attention.bytes_per_token * shape.prompt_tokens;
+  return full_s + (plan_.model.layers - full_layers_) * kernel_s(op);
+}
+
+double OperatorPassPrice::cache_s_per_token() const {
+  const workloads::CacheAttention& attention = operators_.attention;
+  Operator op;
+  op.cls = OperatorClass::attention;
+  op.dtype = dense_type(plan_);
+  op.head_dim = attention.head_dim;
+  const double nothing_s = costs_.cache->seconds(op);
+  op.flops = attention.flops_per_pair * many;
+  op.bytes = attention.bytes_per_token * many;
+  const double grouped_s = costs_.cache->seconds(op) - nothing_s;
+  const bool grouped = plan_.model.mla || attention.heads / attention.kv_heads >= habits_.grouped_heads;
+  const double scalar_s = grouped ? 0 : op.flops / (scalar_share * gpu_.peak_flops_per_s.at(op.dtype));
+  return std::max(grouped_s, scalar_s) / many;
+}
+
+double OperatorPassPrice::cache_fixed_s(double decodes) const {
+  if (decodes <= 0) return 0;
+  Operator op;
+  op.cls = OperatorClass::attention;
+  op.dtype = dense_type(plan_);
+  op.bytes = operators_.attention.activation_bytes * decodes;
+  const double windows = plan_.model.window ? (plan_.model.layers - full_layers_) * decodes * plan_.model.window->tokens : 0;
+  return plan_.model.layers * (costs_.cache->seconds(op) + software_.launch_s) + cache_s_per_token_ * windows;
+}
+
+int OperatorPassPrice::padded(int sequences) const {
+  if (sequences > habits_.captured) return sequences;
+  if (sequences <= 2) return sequences;
+  if (sequences <= 4) return 4;
+  const int step = habits_.capture_step;
+  return std::min(habits_.captured, (sequences + step - 1) / step * step);
+}
+
+// Of a group's share where stages hold several groups in flight: each sees the whole depth.
+PassParts OperatorPassPrice::parts(const PassShape& whole) const {
+  const double groups = std::clamp(whole.chunks + whole.decodes, 1.0, static_cast<double>(plan_.pp));
+  const double parts = groups * plan_.dp;
+  PassShape shape{whole.prompt_tokens / parts, whole.prompt_pairs / parts,       whole.cached / parts, whole.chunks / parts,
+                  whole.finished / parts,      std::ceil(whole.decodes / parts), whole.context / parts};
+  const bool replayed = shape.prompt_tokens <= 0 && shape.decodes <= habits_.captured;
+  const int decodes = static_cast<int>(shape.decodes);
+  const auto tokens = static_cast<int>(std::ceil(shape.prompt_tokens)) + (replayed ? padded(decodes) : decodes);
+  PassParts out = stage_parts(shape);  // attention first: exchanges run beside it
+  add_token_cost(out, tokens, shape.prompt_tokens <= 0);
+  if (plan_.pp > 1) {
+    const int next = plan_.stage_ranks();
+    Communication hop;
+    hop.kind = CollectiveKind::send_recv;
+    hop.group = GroupKind::pp;
+    hop.bytes = tokens * operators_.hidden_bytes;
+    out.communication_s += (plan_.pp - 1) * communication_.price(hop, std::vector<int>{0, next}).seconds();
+  }
+  const double device = out.seconds();
+  const double host = habits_.pass_s + habits_.sequence_s * (shape.decodes + shape.chunks) * groups;
+  const double gaps = shape.prompt_tokens > 0 ? kernels_ * habits_.prompt_kernel_s : 0;
+  const double issued = std::max(device + gaps, replayed ? 0 : kernels_ * (gpu_.launch_s + software_.issue_s));
+  out.host_s = (habits_.ahead ? std::max(issued, host) : issued + host) - device;
+  return out;
+}
+
+// Two half-batches, where they overlap: twice the work of half the tokens, slowed by the exchanges beside it (the GPU's contention), and of
+// the exchanges what the work does not cover.
+void OperatorPassPrice::add_token_cost(PassParts& parts, int tokens, bool decoding) const {
+  const bool halves = plan_.overlaps && tokens > 1;
+  const double times = halves ? 2 : 1;
+  const TokenCost cost = token_cost(halves ? (tokens + 1) / 2 : tokens);
+  parts.linear_s = times * cost.linear_s;
+  parts.experts_s = times * cost.experts_s;
+  const double exchanges = times * (decoding ? cost.direct_exchange_s : cost.exchange_s);
+  const double work = parts.linear_s + parts.experts_s + parts.attention_s, covered = halves ? std::min(exchanges, work) : 0;
+  const auto contention = gpu_.contention.find("ep");
+  const double slowed = contention == gpu_.contention.end() ? 0 : covered * (contention->second.alpha - 1);
+  parts.communication_s = times * cost.communication_s + exchanges - covered + slowed;
+}
+
+PassParts OperatorPassPrice::stage_parts(const PassShape& shape) const {
+  PassParts out;
+  out.attention_s = prompt_attention_s(shape) + cache_fixed_s(shape.decodes) + full_layers_ * cache_s_per_token_ * shape.context;
+  out.head_s = head_s(shape.finished + shape.decodes);
+  return out;
+}
+
+DecodeLine OperatorPassPrice::decode(int sequences) const {
+  const auto at = static_cast<std::size_t>(sequences);
+  if (at >= lines_.size()) lines_.resize(at + 1);
+  if (!lines_[at]) lines_[at] = price_decode(sequences);
+  return *lines_[at];
+}
+
+DecodeLine OperatorPassPrice::price_decode(int sequences) const {
+  PassShape shape;
+  shape.decodes = static_cast<double>(sequences);
+  const PassParts none = parts(shape);
+  const double groups = std::min(plan_.pp, sequences);
+  DecodeLine line;
+  line.base_s = none.seconds() - none.host_s;
+  line.per_token_s = full_layers_ * cache_s_per_token_ / (groups * plan_.dp);
+  const double per_replica = std::ceil(sequences / (groups * plan_.dp));
+  const double issued = per_replica <= habits_.captured ? 0 : kernels_ * (gpu_.launch_s + software_.issue_s);
+  const double host = habits_.pass_s + habits_.sequence_s * per_replica * groups;
+  line.floor_s = habits_.ahead ? std::max(issued, host) : issued;
+  line.after_s = habits_.ahead ? 0 : host;
+  return line;
+}
+
+}  // namespace rehearse::sim

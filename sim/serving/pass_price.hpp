@@ -1,0 +1,102 @@
+// The price of a pass of an instance (docs/serving.md, "The price of a pass"): prompts in chunks and decoding sequences in one pass go
+// through one product.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/cost/communication.hpp"
+#include "sim/cost/cost_model.hpp"
+#include "sim/cost/engine_habits.hpp"
+#include "sim/cost/gpu.hpp"
+#include "workloads/serving/pass_operators.hpp"
+
+namespace rehearse::sim {
+
+// What runs through a pass of a whole instance. Doubles, since a formula asks for means too.
+struct PassShape {
+  double prompt_tokens = 0;  // new ones, of all chunks
+  double prompt_pairs = 0;   // (query, key) pairs of their attention: q*p + q*(q+1)/2 of a chunk of q after p in the cache
+  double cached = 0;         // tokens of the cache that the chunks read
+  double chunks = 0;
+  double finished = 0;  // chunks that end their prompt and yield a token
+  double decodes = 0;   // sequences that decode
+  double context = 0;   // tokens in their caches, together
+};
+
+// Seconds of a pass by what they are spent on.
+struct PassParts {
+  double linear_s = 0, attention_s = 0, experts_s = 0, communication_s = 0, head_s = 0;
+  double host_s = 0;  // what the GPUs wait for it
+  [[nodiscard]] double seconds() const { return linear_s + attention_s + experts_s + communication_s + head_s + host_s; }
+};
+
+// Decode passes of so many sequences, as a line over the tokens in their caches: max(floor, base + slope * context) + after.
+struct DecodeLine {
+  double base_s = 0, per_token_s = 0, floor_s = 0, after_s = 0;
+  [[nodiscard]] double seconds(double context) const;
+  // Of so many passes in a row, the first with this context; every pass adds a token to each of `sequences`.
+  [[nodiscard]] double seconds(double context, double sequences, double passes) const;
+};
+
+class PassPrice {
+ public:
+  virtual ~PassPrice() = default;
+  [[nodiscard]] virtual double seconds(const PassShape& shape) const = 0;
+  [[nodiscard]] virtual DecodeLine decode(int sequences) const = 0;
+};
+
+// By the operators of the plan on a GPU under an engine.
+class OperatorPassPrice final : public PassPrice {
+ public:
+  // Throws InputError where the GPU cannot compute in the plan's precision. The references must outlive it.
+  OperatorPassPrice(const workloads::InstancePlan& plan, const Gpu& gpu, const FewTokenCosts& costs, const Software& software,
+                    const topology::ClusterSpec& cluster, const EngineHabits& habits);
+
+  [[nodiscard]] const workloads::PassOperators& operators() const { return operators_; }
+
+  [[nodiscard]] double seconds(const PassShape& shape) const override { return parts(shape).seconds(); }
+  [[nodiscard]] DecodeLine decode(int sequences) const override;
+  [[nodiscard]] PassParts parts(const PassShape& shape) const;
+
+ private:
+  // What depends on the tokens of a pass alone; of one attention replica.
+  struct TokenCost {
+    double linear_s = 0, experts_s = 0, communication_s = 0;
+    double exchange_s = 0, direct_exchange_s = 0;  // of tokens and their experts, of prompts and of decoding; not in communication_s
+    bool known = false;
+  };
+  [[nodiscard]] PassParts stage_parts(const PassShape& shape) const;
+  [[nodiscard]] const TokenCost& token_cost(int tokens) const;
+  [[nodiscard]] TokenCost price_tokens(double tokens) const;
+  void add_token_cost(PassParts& parts, int tokens, bool decoding) const;
+  [[nodiscard]] double operators_s(const std::vector<workloads::TokenOperator>& operators, double tokens) const;
+  [[nodiscard]] double experts_s(double tokens) const;
+  [[nodiscard]] double exchange_s(double tokens, workloads::Dispatcher dispatcher) const;
+  [[nodiscard]] double call_s(const workloads::Communication& call) const;
+  [[nodiscard]] double head_s(double rows) const;
+  [[nodiscard]] double prompt_attention_s(const PassShape& shape) const;
+  [[nodiscard]] double cache_s_per_token() const;  // of one layer
+  [[nodiscard]] double cache_fixed_s(double decodes) const;
+  [[nodiscard]] DecodeLine price_decode(int sequences) const;
+  [[nodiscard]] int padded(int sequences) const;
+  [[nodiscard]] double kernel_s(const workloads::Operator& op) const;
+
+  const workloads::InstancePlan& plan_;
+  const Gpu& gpu_;
+  FewTokenCosts costs_;
+  const Software& software_;
+  const EngineHabits& habits_;
+  workloads::PassOperators operators_;
+  CommunicationModel communication_;
+  std::vector<int> tp_group_, ep_group_;
+  double kernels_ = 0;            // of a whole pass
+  double cache_s_per_token_ = 0;  // of one layer
+  double full_layers_ = 0;        // that attend to all of a sequence; others attend to a window, which is taken to be full
+  mutable std::vector<TokenCost> token_costs_;
+  mutable std::vector<double> heads_;
+  mutable std::vector<std::optional<DecodeLine>> lines_;
+};
+
+}  // namespace rehearse::sim

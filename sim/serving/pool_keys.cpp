@@ -1,0 +1,133 @@
+#include "sim/serving/pool_keys.hpp"
+
+#include "workloads/names.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Dimension;
+using config::Key;
+using config::Keys;
+using config::truth;
+using config::whole;
+using workloads::DType;
+using workloads::ServingPrecision;
+
+constexpr int most_ranks = 100'000, most_tokens = 100'000'000;
+
+// 4-bit integers are as wide as 4-bit floats, and as weights alone computed in 16 bits just so.
+const config::Names<DType>& number_formats() {
+  static const config::Names<DType> names{{"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp8", DType::fp8},  {"int8", DType::fp8},
+                                          {"fp4", DType::fp4},   {"int4", DType::fp4},  {"fp32", DType::fp32}};
+  return names;
+}
+
+const Keys<Parallelism>& parallelism_keys() {
+  using K = Key<Parallelism>;
+  static const Keys<Parallelism> keys{
+      K("tp", &Parallelism::tp, whole(1, most_ranks), "Tensor parallelism."),
+      K("pp", &Parallelism::pp, whole(1, most_ranks), "Pipeline stages."),
+      K("dp", &Parallelism::dp, whole(1, most_ranks), "Attention replicas, which run their passes in step."),
+      K("ep", &Parallelism::ep, whole(1, most_ranks), "Ranks among which the experts are spread.").otherwise("1"),
+  };
+  return keys;
+}
+
+const Keys<ServingPrecision>& precision_keys() {
+  using K = Key<ServingPrecision>;
+  static const Keys<ServingPrecision> keys{
+      K("compute", &ServingPrecision::compute, choice(number_formats()), "Of the products; a GPU without it computes in bf16."),
+      K("weights", &ServingPrecision::weights, choice(number_formats()), "As stored."),
+      K("kv", &ServingPrecision::kv, choice(number_formats()), "Of the cache."),
+  };
+  return keys;
+}
+
+const Keys<PoolLimits>& limit_keys() {
+  using K = Key<PoolLimits>;
+  static const Keys<PoolLimits> keys{
+      K("sequences", &PoolLimits::sequences, whole(1, most_tokens), "At once.").otherwise("the software's"),
+      K("tokens", &PoolLimits::tokens, whole(1, most_tokens), "Of one pass.").otherwise("the software's"),
+  };
+  return keys;
+}
+
+const Keys<PoolDocument>& cache_keys() {
+  using K = Key<PoolDocument>;
+  static const Keys<PoolDocument> keys{
+      K("page", &PoolDocument::page, whole(1, 4096), "Tokens of a page."),
+      K("layout", &PoolDocument::layout, choice(layout_names()), "Of a page."),
+  };
+  return keys;
+}
+
+const Keys<ExpertHabits>& expert_keys() {
+  using K = Key<ExpertHabits>;
+  static const Keys<ExpertHabits> keys{
+      K("dispatcher", &ExpertHabits::dispatcher, choice(workloads::dispatchers), "How tokens reach their experts."),
+      K("redundant", &ExpertHabits::redundant, whole(0, 100'000), "Copies of experts beside the model's own; they even out the ranks."),
+      K("overlap", &ExpertHabits::overlap, truth(), "Two half-batches: the exchange of one beside the computation of the other."),
+  };
+  return keys;
+}
+
+}  // namespace
+
+const config::Names<Role>& role_names() {
+  static const config::Names<Role> names{{"both", Role::both}, {"prefill", Role::prefill}, {"decode", Role::decode}};
+  return names;
+}
+
+const Keys<PoolDocument>& pool_keys() {
+  using K = Key<PoolDocument>;
+  using Pool = PoolDocument;
+  static const Keys<PoolDocument> keys{
+      K("role", &Pool::role, choice(role_names()), "What its instances do.").required(),
+      K("part", &Pool::part, config::text(), "Of the cluster, where it has parts.").otherwise("the only one"),
+      K("instances", &Pool::instances, whole(1, most_ranks), "Equal ones."),
+      K("parallel", &Pool::parallel, mapping(parallelism_keys()), "Of one instance; it takes tp*pp*dp GPUs."),
+      K("precision", &Pool::precision, mapping(precision_keys()), "Number formats."),
+      K("software", &Pool::software, config::text(), "The engine, by the name of a file.").otherwise("the job's"),
+      K("batching", &Pool::batching, choice(batching_names()), "How a pass is put together.").otherwise("the software's"),
+      K("chunked_prefill", &Pool::chunked_prefill, truth(), "Prompts may be cut.").otherwise("the software's"),
+      K("limits", &Pool::limits, mapping(limit_keys()), "Of one attention replica."),
+      K("memory_fraction", &Pool::memory_fraction, config::number(0.01, 1), "Of the GPU's memory that the engine takes.")
+          .otherwise("the software's"),
+      K("kv_tokens", &Pool::kv_tokens, whole(1, 2'000'000'000), "Tokens that an attention replica's cache holds.")
+          .otherwise("what the memory leaves"),
+      K(
+          "kv", cache_keys().shape(), [](const config::Node& node, Pool& pool) { cache_keys().read(node, pool); },
+          [](const Pool& pool) { return cache_keys().write(pool); }, "Pages of the cache."),
+      K("overflow", &Pool::overflow, choice(overflow_names()), "What gives way when pages run out.").otherwise("the software's"),
+      K("moe", &Pool::moe, mapping(expert_keys()), "Models with experts only."),
+      K("price", &Pool::price_per_s, config::quantity(Dimension::rate), "Of one GPU, in any currency."),
+  };
+  return keys;
+}
+
+const Keys<TransferSpec>& transfer_keys() {
+  using K = Key<TransferSpec>;
+  static const config::Names<TransferMode> modes{{"after-prefill", TransferMode::after_prefill}};
+  static const config::Names<TransferPath> paths{{"gpu-direct", TransferPath::gpu_direct}, {"host-staged", TransferPath::host_staged}};
+  static const Keys<TransferSpec> keys{
+      K("mode", &TransferSpec::mode, choice(modes), "When the cache is sent."),
+      K("path", &TransferSpec::path, choice(paths), "From GPU to GPU, or through the memory of both hosts."),
+      K("reserve", &TransferSpec::reserves_first, config::either_word("on-pull", "before-prefill"),
+        "When pages are taken on the decoding side."),
+      K("first_token", &TransferSpec::prefill_answers_first, config::either_word("decode", "prefill"), "Who shows it to the client."),
+  };
+  return keys;
+}
+
+const Keys<Promise>& promise_keys() {
+  using K = Key<Promise>;
+  static const Keys<Promise> keys{
+      K("ttft", &Promise::ttft_s, config::quantity(Dimension::time), "Time to first token.").otherwise("none"),
+      K("tpot", &Promise::tpot_s, config::quantity(Dimension::time), "Time per output token.").otherwise("none"),
+      K("percentile", &Promise::percentile, config::number(0.01, 1), "Share of the requests for which it holds."),
+      K("of", &Promise::both, config::either_word("each", "both"), "For each of the two, or for both in the same request."),
+  };
+  return keys;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,52 @@
+// The keys of a pool and of a load, as a job writes them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "config/keys.hpp"
+#include "sim/serving/serving_job.hpp"
+
+namespace rehearse::sim {
+
+struct Parallelism {
+  int tp = 1, pp = 1, dp = 1;
+  int ep = 0;  // 0: 1
+};
+
+struct ExpertHabits {
+  workloads::Dispatcher dispatcher = workloads::Dispatcher::allgather;
+  int redundant = 0;
+  bool overlap = false;
+};
+
+// A pool as written; what is left out is the software's.
+struct PoolDocument {
+  Role role = Role::both;
+  std::string part;
+  int instances = 1;
+  Parallelism parallel;
+  workloads::ServingPrecision precision;
+  std::string software;
+  std::optional<Batching> batching;
+  std::optional<bool> chunked_prefill;
+  PoolLimits limits;
+  std::optional<double> memory_fraction;
+  int kv_tokens = 0;
+  std::optional<int> page;
+  std::optional<KvLayout> layout;
+  std::optional<Overflow> overflow;
+  ExpertHabits moe;
+  double price_per_s = 0;
+};
+
+[[nodiscard]] const config::Keys<PoolDocument>& pool_keys();
+[[nodiscard]] const config::Keys<TransferSpec>& transfer_keys();
+[[nodiscard]] const config::Keys<Promise>& promise_keys();
+[[nodiscard]] const config::Names<Role>& role_names();
+
+// The load, with its files read relative to the job's.
+[[nodiscard]] workloads::LoadSpec read_load(const config::Node& node);
+[[nodiscard]] config::Shape load_shape();
+
+}  // namespace rehearse::sim

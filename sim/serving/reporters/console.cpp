@@ -1,0 +1,132 @@
+// Serving results for people.
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <array>
+
+#include "config/quantity.hpp"
+#include "sim/report/job_head.hpp"
+#include "sim/report/reporter.hpp"
+#include "sim/report/table.hpp"
+#include "sim/serving/serving_report.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+std::string time_text(double seconds) { return seconds < 0 ? "" : config::human_quantity(seconds, config::Dimension::time); }
+
+Table latency_table(const ServingReport& report) {
+  Table table{.columns = {{"", Align::left}, {"method", Align::left}, {"mean"}, {"50 %"}, {"90 %"}, {"99 %"}}};
+  struct Row {
+    const char* name;
+    Spread ServingResult::*spread;
+  };
+  constexpr std::array<Row, 4> rows{{{"time to first token", &ServingResult::ttft},
+                                     {"time per output token", &ServingResult::tpot},
+                                     {"between tokens", &ServingResult::itl},
+                                     {"end to end", &ServingResult::e2e}}};
+  for (const Row& row : rows) {
+    for (const ServingResult& result : report.results) {
+      const Spread& spread = result.*row.spread;
+      table.rows.push_back(
+          {row.name, result.method, time_text(spread.mean_s), time_text(spread.p50_s), time_text(spread.p90_s), time_text(spread.p99_s)});
+    }
+  }
+  return table;
+}
+
+Table pool_table(const ServingReport& report) {
+  Table table{.columns = {{"pool", Align::left},
+                          {"method", Align::left},
+                          {"instances"},
+                          {"GPUs"},
+                          {"busy"},
+                          {"batch"},
+                          {"pass"},
+                          {"cache (tokens)"},
+                          {"taken"},
+                          {"at most"},
+                          {"preempted"}}};
+  for (const ServingResult& result : report.results) {
+    for (const PoolResult& pool : result.pools) {
+      table.rows.push_back({pool.name, result.method, std::to_string(pool.instances), std::to_string(pool.gpus),
+                            fmt::format("{:.1f} %", 100 * pool.busy), fmt::format("{:.1f}", pool.batch), time_text(pool.pass_s),
+                            fmt::format("{:.0f}", pool.cache_tokens), fmt::format("{:.1f} %", 100 * pool.pages_share),
+                            fmt::format("{:.1f} %", 100 * pool.most_pages_share), fmt::format("{:.0f}", pool.preemptions)});
+    }
+  }
+  return table;
+}
+
+Table stage_table(const ServingResult& result) {
+  Table table{.columns = {{"stage of a request", Align::left}, {"mean"}, {"share"}}};
+  for (std::size_t stage = 0; stage < timed_stages; ++stage) {
+    const std::string name(name_of(static_cast<Stage>(stage)));
+    const auto found = result.stages.find(name);
+    if (found == result.stages.end() || found->second <= 0) continue;
+    table.rows.push_back({name, time_text(found->second), fmt::format("{:.1f} %", 100 * found->second / result.e2e.mean_s)});
+  }
+  return table;
+}
+
+void print_rates(const ServingResult& result, std::ostream& out) {
+  fmt::print(out, "\n{}: {:.4g} requests/s, {:.5g} input and {:.5g} output tokens/s", result.method, result.requests_per_s,
+             result.input_tokens_per_s, result.output_tokens_per_s);
+  fmt::print(out, "; {:.4g} output tokens/s per GPU", result.output_tokens_per_s_per_gpu);
+  if (result.pools.size() > 1) {
+    fmt::print(out, " ({:.4g} input per prefill GPU, {:.4g} output per decode GPU)", result.input_tokens_per_s_per_prompt_gpu,
+               result.output_tokens_per_s_per_decode_gpu);
+  }
+  fmt::print(out, "\n");
+  if (result.kv_transfer_s > 0) {
+    fmt::print(out, "hand-over of a cache: {} of {} in {}\n", config::human_quantity(result.kv_transfer_bytes, config::Dimension::bytes),
+               "GPU memory", time_text(result.kv_transfer_s));
+  }
+  if (result.counted > result.finished) {
+    fmt::print(out, "{} of {} counted requests not served, {} rejected since no instance can hold them\n", result.counted - result.finished,
+               result.counted, result.rejected);
+  }
+  if (result.attained >= 0) {
+    fmt::print(out, "promise: {:.1f} % within the first-token time, {:.1f} % within the time per token, {:.1f} % within both: {}\n",
+               100 * result.attained_ttft, 100 * result.attained_tpot, 100 * result.attained, result.kept ? "kept" : "not kept");
+  }
+  if (result.cost_per_s > 0) {
+    constexpr double seconds_per_hour = 3600, million = 1e6;
+    fmt::print(out, "cost: {:.4g} per hour", result.cost_per_s * seconds_per_hour);
+    if (result.output_tokens_per_s > 0)
+      fmt::print(out, ", {:.4g} per million output tokens", result.cost_per_s / result.output_tokens_per_s * million);
+    fmt::print(out, "\n");
+  }
+}
+
+class ServingConsole final : public Reporter {
+ public:
+  [[nodiscard]] std::string_view file_name() const override { return ""; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<ServingReport>(); }
+  void write(const Report& report, std::ostream& out) const override {
+    const ServingReport& serving = report.get<ServingReport>();
+    print_job(report.job, out);
+    for (const std::string& note : serving.notes) fmt::print(out, "note: {}\n", note);
+    if (!serving.results.empty()) {
+      fmt::print(out, "\n");
+      show(latency_table(serving), report.colour, out);
+      fmt::print(out, "\n");
+      show(pool_table(serving), report.colour, out);
+      fmt::print(out, "\n");
+      show(stage_table(serving.results.back()), report.colour, out);
+      for (const ServingResult& result : serving.results) print_rates(result, out);
+    }
+    for (const std::string& verdict : serving.verdicts) fmt::print(out, "\nno: {}\n", verdict);
+  }
+
+ private:
+  static void show(Table table, bool colour, std::ostream& out) {
+    table.bold_header = colour;
+    table.print(out);
+  }
+};
+
+const ReporterRegistry::Registration<ServingConsole> registration("serving-console");
+
+}  // namespace
+}  // namespace rehearse::sim

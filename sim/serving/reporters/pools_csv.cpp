@@ -1,0 +1,27 @@
+// pools.csv: one row per method and pool (docs/serving.md, "Outputs").
+#include "sim/report/csv.hpp"
+#include "sim/report/reporter.hpp"
+#include "sim/serving/serving_report.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class PoolsCsv final : public Reporter {
+ public:
+  [[nodiscard]] std::string_view file_name() const override { return "pools.csv"; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<ServingReport>(); }
+  void write(const Report& report, std::ostream& out) const override {
+    out << "method,pool,instances,gpus,busy,batch,pass_s,cache_tokens,cache_taken,cache_taken_at_most,preemptions,recomputed_tokens\n";
+    for (const ServingResult& result : report.get<ServingReport>().results) {
+      for (const PoolResult& pool : result.pools) {
+        csv_row(out, result.method, pool.name, pool.instances, pool.gpus, pool.busy, pool.batch, pool.pass_s, pool.cache_tokens,
+                pool.pages_share, pool.most_pages_share, pool.preemptions, pool.recomputed_tokens);
+      }
+    }
+  }
+};
+
+const ReporterRegistry::Registration<PoolsCsv> registration("serving-pools-csv");
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,48 @@
+// A request on its way through a deployment. Every instant of it belongs to one stage, so that the stages add up to its end-to-end time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "workloads/serving/request.hpp"
+
+namespace rehearse::sim {
+
+using RequestId = std::uint32_t;
+
+enum class Stage : std::uint8_t {
+  queued,         // at the instance that computes its prompt
+  prefilling,     // its prompt is being computed
+  waiting,        // its cache stays where it was computed: no room on the other side
+  transferring,   // its cache is on the way
+  decode_queued,  // its cache is there, the pass under way is not over
+  decoding,
+  done,
+  rejected,  // cannot be served: its cache is larger than an instance's
+};
+inline constexpr std::size_t timed_stages = 6;  // those before done
+[[nodiscard]] std::string_view name_of(Stage stage);
+
+struct RequestState {
+  workloads::Lengths tokens;
+  double arrival_s = 0, first_s = -1, last_s = -1;  // of the first and the last token, as the client sees them; -1: not yet
+  std::array<double, timed_stages> spent_s{};
+  double since_s = 0;  // when the stage began
+  Stage stage = Stage::queued;
+  int generated = 0;  // tokens of the answer so far
+  int preemptions = 0;
+  double transfer_bytes = 0;
+
+  void enter(Stage next, double now_s) {
+    if (static_cast<std::size_t>(stage) < timed_stages) spent_s[static_cast<std::size_t>(stage)] += now_s - since_s;
+    stage = next;
+    since_s = now_s;
+  }
+  [[nodiscard]] double ttft_s() const { return first_s - arrival_s; }
+  [[nodiscard]] double e2e_s() const { return last_s - arrival_s; }
+  [[nodiscard]] double tpot_s() const { return tokens.output > 1 ? (last_s - first_s) / (tokens.output - 1) : 0; }
+};
+
+}  // namespace rehearse::sim

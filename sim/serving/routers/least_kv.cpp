@@ -1,0 +1,17 @@
+// With the fewest pages taken of its cache.
+#include "sim/serving/router.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class LeastKv final : public RequestRouter {
+ public:
+  [[nodiscard]] std::size_t choose(const std::vector<std::unique_ptr<Instance>>& instances, RouterMemory&, double now_s) const override {
+    return least(instances, [now_s](const Instance& one) { return one.pages_used(now_s); });
+  }
+};
+
+const RouterRegistry::Registration<LeastKv> registration("least-kv");
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,17 @@
+// With the fewest prompt tokens to compute.
+#include "sim/serving/router.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class LeastTokens final : public RequestRouter {
+ public:
+  [[nodiscard]] std::size_t choose(const std::vector<std::unique_ptr<Instance>>& instances, RouterMemory&, double) const override {
+    return least(instances, [](const Instance& one) { return one.tokens_to_come(); });
+  }
+};
+
+const RouterRegistry::Registration<LeastTokens> registration("least-tokens");
+
+}  // namespace
+}  // namespace rehearse::sim

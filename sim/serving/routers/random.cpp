@@ -1,0 +1,17 @@
+// Any of them, with equal chances.
+#include "sim/serving/router.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class Random final : public RequestRouter {
+ public:
+  [[nodiscard]] std::size_t choose(const std::vector<std::unique_ptr<Instance>>& instances, RouterMemory& memory, double) const override {
+    return static_cast<std::size_t>(memory.random.uniform() * static_cast<double>(instances.size()));
+  }
+};
+
+const RouterRegistry::Registration<Random> registration("random");
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,17 @@
+// One after the other.
+#include "sim/serving/router.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class RoundRobin final : public RequestRouter {
+ public:
+  [[nodiscard]] std::size_t choose(const std::vector<std::unique_ptr<Instance>>& instances, RouterMemory& memory, double) const override {
+    return memory.next++ % instances.size();
+  }
+};
+
+const RouterRegistry::Registration<RoundRobin> registration("round-robin");
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,17 @@
+// With the least work before a prompt that comes now, each prompt priced alone: one queue for all, as M/G/n.
+#include "sim/serving/router.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+class ShortestWait final : public RequestRouter {
+ public:
+  [[nodiscard]] std::size_t choose(const std::vector<std::unique_ptr<Instance>>& instances, RouterMemory&, double now_s) const override {
+    return least(instances, [now_s](const Instance& one) { return one.backlog_s(now_s); });
+  }
+};
+
+const RouterRegistry::Registration<ShortestWait> registration("shortest-wait");
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,303 @@
+#include "sim/serving/serving_job.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "config/yaml_text.hpp"
+#include "sim/job/limits.hpp"
+#include "sim/job/resolved_text.hpp"
+#include "sim/serving/capacity.hpp"
+#include "sim/serving/pool_keys.hpp"
+#include "sim/serving/router.hpp"
+#include "workloads/names.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Dimension;
+using config::Node;
+using workloads::DType;
+
+// What measured cases note beside a model; not part of it.
+constexpr const char* bookkeeping[] = {"params_b", "params_active_b", "params_published_b", "cases"};
+
+// A document on its way to a job.
+struct Reading {
+  ServingJob job;
+  Node resolved;
+  struct Engine {
+    std::shared_ptr<const Software> software;
+    EngineHabits habits;
+  };
+  std::map<std::string, Engine> engines;  // by the name of their file
+};
+
+void read_model_of(Reading& reading, const Node& node, const Node& models) {
+  Part part = find_part(node, model_part, models);
+  for (const char* key : bookkeeping) {
+    if (models) part.node = part.node.without(key);
+  }
+  reading.job.model = workloads::read_model(part.node, part.name);
+  if (reading.job.model.heads == 0 || reading.job.model.vocab == 0) node.fail("a model that is served has attention and a vocabulary");
+  reading.resolved.set_child("model", named({part.name, workloads::model_keys().write(reading.job.model)}));
+}
+
+ClusterPart read_part(const std::string& name, const Node& node, Node& resolved) {
+  Part cluster = find_part(node, cluster_part);
+  const Part gpu = take_gpu(cluster);
+  ClusterPart part{name, topology::read_cluster(cluster.node, cluster.name), read_gpu(gpu.node, gpu.name), {}};
+  part.costs = read_few_token_costs(gpu.node.find("efficiency"), part.gpu);
+  resolved = named(cluster);
+  resolved.set_child("gpu", named(gpu));
+  return part;
+}
+
+void read_between(ServingJob& job, const Node& node) {
+  node.allow_keys({"bandwidth", "efficiency", "latency"});
+  job.between.bandwidth_bytes_per_s = node.at("bandwidth").as_quantity(Dimension::bandwidth, 1e3);
+  if (const auto efficiency = node.find("efficiency")) job.between.efficiency = efficiency->as_number(1e-3, 1);
+  if (const auto latency = node.find("latency")) job.between.latency_s = latency->as_quantity(Dimension::time);
+}
+
+void read_cluster_of(Reading& reading, const Node& node) {
+  Node resolved;
+  const auto parts = node.is_map() ? node.find("parts") : std::nullopt;
+  if (!parts) {
+    reading.job.parts.push_back(read_part("", node, resolved));
+    reading.job.cluster_name = reading.job.parts.front().cluster.name;
+    reading.resolved.set_child("cluster", resolved);
+    return;
+  }
+  node.allow_keys({"parts", "between"});
+  Node all;
+  std::vector<std::string> names;
+  for (const std::string& name : parts->keys()) {
+    const Node entry = parts->at(name);
+    entry.allow_keys({"cluster", "nodes"});
+    Node inner, one;
+    ClusterPart part = read_part(name, entry.at("cluster"), inner);
+    if (const auto nodes = entry.find("nodes")) part.cluster.nodes = static_cast<int>(nodes->as_int(1, most_gpus));
+    one.set_child("cluster", inner);
+    if (const auto nodes = entry.find("nodes")) one.set_child("nodes", *nodes);
+    all.set_child(name, one);
+    names.push_back(part.cluster.name);
+    reading.job.parts.push_back(std::move(part));
+  }
+  if (reading.job.parts.empty()) parts->fail_at_key("a cluster with parts needs at least one");
+  reading.job.cluster_name = fmt::format("{}", fmt::join(names, " + "));
+  resolved.set_child("parts", all);
+  if (const auto between = node.find("between")) {
+    read_between(reading.job, *between);
+    resolved.set_child("between", *between);
+  }
+  reading.resolved.set_child("cluster", resolved);
+}
+
+const Reading::Engine& engine_of(Reading& reading, const Node& node) {
+  const Part part = find_part(node, software_part);
+  const auto habits = part.node.find("serving");
+  if (!habits) {
+    node.fail(fmt::format("software {} does not serve: its file has no section 'serving'", config::shown(part.name)),
+              "write for example software: vllm");
+  }
+  const auto [found, added] = reading.engines.try_emplace(part.name);
+  if (added) found->second = {std::make_shared<const Software>(read_software(part.node, part.name)), mapping(engine_keys()).read(*habits)};
+  return found->second;
+}
+
+EngineHabits habits_of(const PoolDocument& given, EngineHabits habits) {
+  if (given.batching) habits.batching = *given.batching;
+  if (given.chunked_prefill) habits.chunked_prefill = *given.chunked_prefill;
+  if (given.limits.sequences > 0) habits.sequences = given.limits.sequences;
+  if (given.limits.tokens > 0) habits.tokens = given.limits.tokens;
+  if (given.memory_fraction) habits.memory_fraction = *given.memory_fraction;
+  if (given.page) habits.page = *given.page;
+  if (given.layout) habits.layout = *given.layout;
+  if (given.overflow) habits.overflow = *given.overflow;
+  return habits;
+}
+
+std::size_t part_of(const ServingJob& job, const PoolDocument& given, const Node& node) {
+  if (given.part.empty()) {
+    if (job.parts.size() > 1) node.fail("the cluster has parts: a pool needs one of them", "write part: " + job.parts.front().name);
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < job.parts.size(); ++i) {
+    if (job.parts[i].name == given.part) return i;
+    names.push_back(job.parts[i].name);
+  }
+  node.at("part").fail("no part " + config::shown(given.part) + " in the cluster", config::suggestion(given.part, names));
+}
+
+// Products in a format that the GPU does not have are computed in 16 bits, the weights widened on the way (Marlin, AWQ).
+void settle_precision(ServingJob& job, Pool& pool, const Gpu& gpu) {
+  workloads::ServingPrecision& precision = pool.plan.precision;
+  if (gpu.peak_flops_per_s.contains(precision.compute)) return;
+  const DType wanted = precision.compute;
+  precision.compute = gpu.peak_flops_per_s.contains(DType::bf16) ? DType::bf16 : DType::fp16;
+  job.notes.push_back(fmt::format("pool {}: {} has no products in {}: they are computed in {}, weights keep their width", pool.name,
+                                  gpu.name, name_of(wanted), name_of(precision.compute)));
+}
+
+void check_plan(const ServingJob& job, const Pool& pool, const Node& node) {
+  const workloads::InstancePlan& plan = pool.plan;
+  const auto refuse = [&](const std::string& why, const std::string& hint = "") {
+    (node.find("parallel") ? node.at("parallel") : node).fail(why, hint);
+  };
+  if (plan.model.layers < plan.pp) refuse(fmt::format("pp {} is more than the model's {} layers", plan.pp, plan.model.layers));
+  if (plan.ep > 1 && !plan.model.moe) refuse("ep is for models with experts");
+  if (plan.stage_ranks() % plan.ep != 0) refuse(fmt::format("ep {} must divide tp*dp = {}", plan.ep, plan.stage_ranks()));
+  if (plan.model.moe && plan.model.moe->experts % plan.ep != 0 && plan.redundant == 0) {
+    refuse(fmt::format("{} experts cannot be spread evenly over ep {}", plan.model.moe->experts, plan.ep));
+  }
+  if (plan.model.moe && plan.dp > 1 && plan.ep != plan.stage_ranks()) {
+    refuse(fmt::format("with attention replicas (dp {}) the experts are spread over all tp*dp = {} ranks", plan.dp, plan.stage_ranks()),
+           fmt::format("write ep: {}", plan.stage_ranks()));
+  }
+  const topology::ClusterSpec& cluster = job.parts[pool.part].cluster;
+  if (plan.tp > cluster.domain_gpus()) refuse(fmt::format("tp {} does not fit into a domain of {} GPUs", plan.tp, cluster.domain_gpus()));
+  try {
+    static_cast<void>(pass_operators(plan, kernel_fusions(*pool.software)));
+  } catch (const config::InputError& error) {
+    refuse(error.message(), error.hint());
+  }
+}
+
+Pool read_pool(Reading& reading, const std::string& name, const Node& node, const Node& document) {
+  const PoolDocument given = mapping(pool_keys()).read(node);
+  ServingJob& job = reading.job;
+  Pool pool;
+  pool.name = name;
+  pool.role = given.role;
+  pool.instances = given.instances;
+  pool.part = part_of(job, given, node);
+  const Reading::Engine& engine = engine_of(reading, given.software.empty() ? document.at("software") : node.at("software"));
+  pool.software = engine.software;
+  pool.habits = habits_of(given, engine.habits);
+  pool.kv_tokens = given.kv_tokens;
+  pool.price_per_s = given.price_per_s;
+  pool.plan.model = job.model;
+  pool.plan.tp = given.parallel.tp;
+  pool.plan.pp = given.parallel.pp;
+  pool.plan.dp = given.parallel.dp;
+  pool.plan.ep = std::max(1, given.parallel.ep);
+  pool.plan.precision = given.precision;
+  pool.plan.dispatcher = given.moe.dispatcher;
+  pool.plan.redundant = given.moe.redundant;
+  pool.plan.overlaps = given.moe.overlap;
+  if (node.find("moe") && !job.model.moe) node.at("moe").fail_at_key("moe is for models with experts");
+  settle_precision(job, pool, job.parts[pool.part].gpu);
+  check_plan(job, pool, node);
+  return pool;
+}
+
+void read_pools(Reading& reading, const Node& serving, const Node& document) {
+  const Node pools = serving.at("pools");
+  std::map<Role, std::string> known;
+  for (const std::string& name : pools.keys()) {
+    Pool pool = read_pool(reading, name, pools.at(name), document);
+    const auto [first, added] = known.emplace(pool.role, name);
+    if (!added) {
+      pools.at(name).fail_at_key(
+          fmt::format("pool '{}' has role {} already: a role has one pool", first->second, role_names().of(pool.role)));
+    }
+    reading.job.pools.push_back(std::move(pool));
+  }
+  if (reading.job.pools.empty()) pools.fail_at_key("a deployment needs a pool", "write pools: {all: {role: both}}");
+  std::ranges::sort(reading.job.pools, {}, [](const Pool& pool) { return pool.role; });
+}
+
+// Which of the sides there are, and whether that makes a deployment.
+void check_roles(ServingJob& job, const Node& serving) {
+  const Node pools = serving.at("pools");
+  if (job.isolate) {
+    const auto wanted = std::ranges::find(job.pools, *job.isolate, &Pool::role);
+    if (wanted == job.pools.end() || *job.isolate == Role::both) {
+      serving.at("isolate").fail(fmt::format("there is no pool with role {}", role_names().of(*job.isolate)));
+    }
+    job.pools = {*wanted};
+    return;
+  }
+  const bool together = job.pools.front().role == Role::both;
+  if (together && job.pools.size() > 1) pools.fail_at_key("a pool of role both stands alone", "use prefill and decode, or both");
+  if (!together && job.pools.size() == 1) {
+    pools.fail_at_key(fmt::format("a pool of role {} needs its other side", role_names().of(job.pools.front().role)),
+                      fmt::format("or write isolate: {}", role_names().of(job.pools.front().role)));
+  }
+}
+
+void check_size(const ServingJob& job, const Node& node) {
+  for (std::size_t part = 0; part < job.parts.size(); ++part) {
+    int used = 0;
+    for (const Pool& pool : job.pools) used += pool.part == part ? pool.gpus() : 0;
+    const int there = job.parts[part].cluster.max_gpus();
+    if (there > 0 && used > there) {
+      node.fail_at_key(fmt::format("the pools take {} GPUs, and {} has {}", used, job.parts[part].cluster.name, there));
+    }
+  }
+}
+
+void read_routers(ServingJob& job, const Node& node) {
+  node.allow_keys({"prefill", "decode"});
+  if (const auto prefill = node.find("prefill")) job.prompt_router = prefill->as_choice(RouterRegistry::names());
+  if (const auto decode = node.find("decode")) job.decode_router = decode->as_choice(RouterRegistry::names());
+}
+
+void read_simulation(ServingJob& job, const Node& node) {
+  node.allow_keys({"seed", "granularity"});
+  if (const auto seed = node.find("seed")) job.seed = static_cast<std::uint64_t>(seed->as_int(0, largest_seed));
+  if (const auto granularity = node.find("granularity")) static_cast<void>(granularity->as_choice({"iteration"}));
+}
+
+void read_serving(Reading& reading, const Node& document) {
+  const Node serving = document.at("serving");
+  serving.allow_keys({"pools", "transfer", "router", "load", "slo", "isolate"});
+  ServingJob& job = reading.job;
+  read_pools(reading, serving, document);
+  if (const auto isolate = serving.find("isolate")) job.isolate = role_names().read(*isolate);
+  check_roles(job, serving);
+  check_size(job, serving.at("pools"));
+  if (const auto transfer = serving.find("transfer")) {
+    if (job.pools.size() < 2 && !job.isolate) transfer->fail_at_key("nothing is transferred where one pool does both");
+    job.transfer = mapping(transfer_keys()).read(*transfer);
+  }
+  if (const auto router = serving.find("router")) read_routers(job, *router);
+  job.load = read_load(serving.at("load"));
+  if (const auto slo = serving.find("slo")) job.promise = mapping(promise_keys()).read(*slo);
+}
+
+void resolve(Reading& reading, const Node& document) {
+  for (const char* key : {"serving", "simulation"}) {
+    if (const auto given = document.find(key)) reading.resolved.set_child(key, *given);
+  }
+  if (document.find("software")) reading.resolved.set_child("software", named(find_part(document.at("software"), software_part)));
+  const ResolvedText text(reading.job.name, [node = reading.resolved] { return node; });
+  reading.job.resolved_yaml = text.to_yaml();
+  reading.job.input_hash = text.hash();
+}
+
+}  // namespace
+
+int ServingJob::gpus() const {
+  int sum = 0;
+  for (const Pool& pool : pools) sum += pool.gpus();
+  return sum;
+}
+
+ServingJob read_serving_job(const Node& document, const std::string& name, const Node& models) {
+  document.allow_keys({"name", "model", "cluster", "software", "serving", "simulation"});
+  Reading reading;
+  reading.job.name = document.find("name") ? document.at("name").as_string() : name;
+  read_model_of(reading, document.at("model"), models);
+  read_cluster_of(reading, document.at("cluster"));
+  read_serving(reading, document);
+  if (const auto simulation = document.find("simulation")) read_simulation(reading.job, *simulation);
+  resolve(reading, document);
+  return std::move(reading.job);
+}
+
+}  // namespace rehearse::sim

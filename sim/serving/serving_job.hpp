@@ -1,0 +1,88 @@
+// A serving job resolved: every name replaced by what it names, every default filled in, everything checked.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/keys.hpp"
+#include "sim/cost/cost_model.hpp"
+#include "sim/job/parts.hpp"
+#include "sim/serving/instance.hpp"
+#include "topology/cluster.hpp"
+#include "workloads/serving/instance_plan.hpp"
+#include "workloads/serving/load.hpp"
+
+namespace rehearse::sim {
+
+// Where the cache is fetched from: straight from GPU to GPU, or through the memory of both hosts.
+enum class TransferPath { gpu_direct, host_staged };
+// When: after the whole prompt; every chunk when it is computed; every layer of a chunk when it is computed.
+enum class TransferMode { after_prefill, chunkwise, layerwise };
+
+struct TransferSpec {
+  TransferMode mode = TransferMode::after_prefill;
+  TransferPath path = TransferPath::gpu_direct;
+  bool reserves_first = false;         // reserve: before-prefill, else on-pull
+  bool prefill_answers_first = false;  // first_token: prefill, else decode
+};
+
+struct PoolLimits {
+  int sequences = 0, tokens = 0;  // of one attention replica; 0: as the engine has them
+};
+
+// Equal machines; a cluster of one kind is one part without a name.
+struct ClusterPart {
+  std::string name;
+  topology::ClusterSpec cluster;  // with `nodes` as many as it has, 0: as many as are needed
+  Gpu gpu;
+  FewTokenCosts costs;  // of the GPU
+};
+
+// A pool of equal instances.
+struct Pool {
+  std::string name;
+  std::size_t part = 0;
+  Role role = Role::both;
+  int instances = 1;
+  workloads::InstancePlan plan;
+  std::shared_ptr<const Software> software;
+  EngineHabits habits;     // the software's, with what the job says otherwise
+  int kv_tokens = 0;       // of the cache of one attention replica; 0: what the memory leaves
+  double price_per_s = 0;  // of one GPU, in any currency
+
+  [[nodiscard]] int gpus() const { return instances * plan.gpus(); }
+};
+
+// What is promised: of so large a share of the requests; 0: nothing.
+struct Promise {
+  double ttft_s = 0, tpot_s = 0, percentile = 0.9;
+  bool both = false;  // in the same request, else each of the two
+};
+
+struct ServingJob {
+  std::string name;
+  workloads::Model model;
+  std::string cluster_name;
+  std::vector<ClusterPart> parts;
+  topology::LinkSpec between;  // of each pair of parts, one direction; bandwidth 0: what the smaller side's NICs carry
+  std::vector<Pool> pools;     // that of prompts before that of decoding
+  TransferSpec transfer;
+  std::string prompt_router = "least-requests", decode_router = "least-kv";
+  workloads::LoadSpec load;
+  Promise promise;
+  std::optional<Role> isolate;
+  std::uint64_t seed = 1;
+  std::vector<std::string> notes;  // what the reader should know of what was made of the job
+  std::string resolved_yaml, input_hash;
+
+  [[nodiscard]] int gpus() const;
+};
+
+// Throws config::InputError with position. Model names are also looked up in `models` when given.
+[[nodiscard]] ServingJob read_serving_job(const config::Node& document, const std::string& name, const config::Node& models = {});
+
+[[nodiscard]] config::Shape serving_shape();
+
+}  // namespace rehearse::sim

@@ -1,0 +1,24 @@
+// What a command found out about a serving job: a section of its report.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/report/report.hpp"
+#include "sim/serving/deployment.hpp"
+#include "sim/serving/serving_result.hpp"
+
+namespace rehearse::sim {
+
+struct ServingReport {
+  std::vector<ServingResult> results;     // by method
+  std::vector<std::string> notes;         // what was made of the job
+  std::vector<std::string> verdicts;      // why the answer is no
+  std::shared_ptr<const ServingRun> run;  // of the simulation, where files are wanted
+  bool promised = false;
+};
+
+[[nodiscard]] JobSummary serving_summary(const ServingJob& job);
+
+}  // namespace rehearse::sim

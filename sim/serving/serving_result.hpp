@@ -1,0 +1,49 @@
+// What a deployment does under a load: one struct whoever found it out.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/serving/serving_job.hpp"
+#include "sim/serving/simulation.hpp"
+
+namespace rehearse::sim {
+
+// Over requests (or gaps) that count. A formula that does not know a percentile leaves it at -1.
+struct Spread {
+  double mean_s = 0, p50_s = -1, p90_s = -1, p99_s = -1;
+};
+
+struct PoolResult {
+  std::string name;
+  int instances = 0, gpus = 0;
+  double busy = 0;         // share of the time, mean over instances
+  double batch = 0;        // decoding sequences of a pass, mean
+  double pass_s = 0;       // mean pass
+  double pages_share = 0;  // of the cache that is taken while passes run, mean
+  double most_pages_share = 0;
+  double cache_tokens = 0;  // that an instance holds
+  double preemptions = 0, recomputed_tokens = 0;
+};
+
+struct ServingResult {
+  std::string method;  // "analytic", "simulated"
+  Spread ttft, tpot, e2e, itl;
+  std::map<std::string, double> stages;  // mean seconds of a request in each
+  double requests_per_s = 0, input_tokens_per_s = 0, output_tokens_per_s = 0;
+  double input_tokens_per_s_per_prompt_gpu = 0, output_tokens_per_s_per_decode_gpu = 0, output_tokens_per_s_per_gpu = 0;
+  double kv_transfer_s = 0;      // mean, alone and with what it shares
+  double kv_transfer_bytes = 0;  // mean
+  double makespan_s = 0;         // from the first arrival to the last answer
+  int requests = 0, counted = 0, finished = 0, rejected = 0;
+  double attained = -1;  // share of the counted requests within the promise; -1: nothing is promised
+  double attained_ttft = -1, attained_tpot = -1;
+  bool kept = true;  // the promise
+  double cost_per_s = 0;
+  std::vector<PoolResult> pools;
+};
+
+[[nodiscard]] ServingResult result_of(const ServingJob& job, const ServingSetup& setup, const ServingRun& run);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,44 @@
+// A deployment under a load, simulated request by request on sim/engine/machine.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/serving/instance.hpp"
+#include "sim/serving/transfers.hpp"
+#include "workloads/serving/load.hpp"
+
+namespace rehearse::sim {
+
+struct PoolSetup {
+  std::string name;
+  InstanceRules rules;
+  std::shared_ptr<const PassPrice> price;
+  int instances = 1;
+  double request_s = 0;  // until a request is in an instance's queue
+};
+
+struct ServingSetup {
+  std::vector<PoolSetup> pools;  // with prefill and decode apart: one of each; else one for both, or one side alone
+  std::string prompt_router = "least-requests", decode_router = "least-kv";  // registered names
+  workloads::ArrivalSpec arrivals;
+  std::vector<workloads::Request> requests;
+  std::uint64_t seed = 1;
+  std::shared_ptr<TransferPlan> transfers;  // needed where the sides are apart
+};
+
+struct ServingRun {
+  std::vector<RequestState> requests;
+  struct Pool {
+    std::vector<InstanceUse> instances;
+    Gaps gaps;
+  };
+  std::vector<Pool> pools;
+  std::vector<std::int64_t> pages_left;  // still taken at the end, by instance: 0
+  double end_s = 0;                      // of the last answer
+};
+
+[[nodiscard]] ServingRun simulate_serving(const ServingSetup& setup);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,36 @@
+// How a cache gets from the instance that computed it to the one that decodes.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "sim/engine/machine.hpp"
+
+namespace rehearse::sim {
+
+// One hand-over: a delay on the sending side, flows that run together, a delay on the receiving side.
+struct HandOver {
+  struct Flow {
+    std::vector<LinkIndex> links;
+    double bytes = 0;
+  };
+  double before_s = 0;
+  std::vector<Flow> flows;
+  double after_s = 0;
+  double bytes = 0;  // of all flows
+};
+
+class TransferPlan {
+ public:
+  virtual ~TransferPlan() = default;
+  // Adds its links to a machine that is not sealed yet.
+  virtual void build(Machine& machine) = 0;
+  // Of a request of so many tokens, from an instance that computes prompts to one that decodes.
+  [[nodiscard]] virtual HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, double tokens) const = 0;
+  // Whether the pages on the receiving side are taken before the prompt is computed.
+  [[nodiscard]] virtual bool reserves_first() const = 0;
+  // Whether the side that computes the prompt shows its client the first token.
+  [[nodiscard]] virtual bool prefill_answers_first() const = 0;
+};
+
+}  // namespace rehearse::sim

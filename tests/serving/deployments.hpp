@@ -1,0 +1,50 @@
+// Deployments for tests: constant prices, so that theory says what must come out; small jobs by text.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/serving/simulation.hpp"
+
+namespace rehearse::tests {
+
+// A pass with prompts takes so long per prompt token; a decode pass is a constant.
+class ConstantPrice final : public sim::PassPrice {
+ public:
+  ConstantPrice(double prompt_token_s, double decode_pass_s) : prompt_token_s_(prompt_token_s), decode_pass_s_(decode_pass_s) {}
+  [[nodiscard]] double seconds(const sim::PassShape& shape) const override {
+    return prompt_token_s_ * shape.prompt_tokens + (shape.decodes > 0 ? decode_pass_s_ : 0);
+  }
+  [[nodiscard]] sim::DecodeLine decode(int) const override {
+    sim::DecodeLine line;
+    line.base_s = decode_pass_s_;
+    return line;
+  }
+
+ private:
+  double prompt_token_s_, decode_pass_s_;
+};
+
+// A server that computes one prompt at a time, and nothing else.
+[[nodiscard]] inline sim::PoolSetup prompt_servers(int instances, double token_s) {
+  sim::InstanceRules rules;
+  rules.role = sim::Role::prefill;
+  rules.chunked_prefill = false;
+  rules.sequences = 1;
+  rules.tokens = 1;
+  rules.pages = std::int64_t{1} << 40U;
+  rules.page = 16;
+  return {"queue", rules, std::make_shared<ConstantPrice>(token_s, 0), instances};
+}
+
+inline constexpr const char* small_job =
+    "model: llama3-8b\n"
+    "cluster: dgx-h100-ndr400\n"
+    "software: vllm\n"
+    "serving:\n"
+    "  pools:\n"
+    "    all: {role: both, instances: 1, parallel: {tp: 1}, precision: {compute: bf16, weights: bf16, kv: bf16}}\n"
+    "  load: {arrivals: {poisson: 2 /s}, input: 1000, output: 100, requests: 200}\n";
+
+}  // namespace rehearse::tests

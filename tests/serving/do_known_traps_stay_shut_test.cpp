@@ -1,0 +1,163 @@
+// Mistakes that simulators and engines are known to have made with prefill and decode apart (their trackers and change logs).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "deployments.hpp"
+#include "sim/serving/deployment.hpp"
+#include "sim/serving/formula.hpp"
+#include "sim/serving/serving_result.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+struct Outcome {
+  sim::ServingResult result;
+  sim::ServingRun run;
+  std::vector<std::string> alignment;
+  double transfer_alone_s = 0;
+};
+
+Outcome outcome(const std::string& text) {
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+  const sim::Deployment deployment = deploy(job);
+  EXPECT_EQ(deployment.misfit, "");
+  const sim::ServingSetup setup = setup_of(job, deployment);
+  Outcome out;
+  out.run = simulate_serving(setup);
+  out.result = result_of(job, setup, out.run);
+  if (!deployment.transfers) return out;
+  for (const sim::KvAlignmentWork& work : deployment.transfers->alignment()) out.alignment.push_back(work.reason);
+  out.transfer_alone_s = deployment.transfers->alone_s(job.load.input.low);
+  return out;
+}
+
+struct Sides {
+  std::string prefill = "{tp: 1}", decode = "{tp: 1}", prefill_more = "", decode_more = "", transfer = "{path: gpu-direct}";
+  std::string load = "{arrivals: {poisson: 4 /s}, input: 1000, output: 50, requests: 300}";
+};
+
+std::string apart(const Sides& sides) {
+  return fmt::format(
+      "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+      "  pools:\n"
+      "    prefill: {{role: prefill, parallel: {}{}}}\n"
+      "    decode: {{role: decode, parallel: {}{}}}\n"
+      "  transfer: {}\n"
+      "  load: {}\n",
+      sides.prefill, sides.prefill_more, sides.decode, sides.decode_more, sides.transfer, sides.load);
+}
+
+// The decoding side has room for two requests: nobody is dropped or aborted, the others wait, and prefill stops when its own pages are
+// gone.
+TEST(ASmallCache, on_the_decoding_side_makes_requests_wait_and_loses_none) {
+  for (const char* reserve : {"on-pull", "before-prefill"}) {
+    const Outcome found = outcome(apart({.prefill_more = ", kv_tokens: 4096",
+                                         .decode_more = ", kv_tokens: 2200",
+                                         .transfer = fmt::format("{{reserve: {}}}", reserve),
+                                         .load = "{arrivals: at-once, input: 1000, output: 50, requests: 100}"}));
+    EXPECT_EQ(found.result.finished, 100);
+    for (const std::int64_t left : found.run.pages_left) EXPECT_EQ(left, 0);
+    EXPECT_LE(found.result.pools[1].most_pages_share, 1);
+    EXPECT_LE(found.result.pools[0].most_pages_share, 1);
+    EXPECT_GT(found.result.stages.at("queued"), 1);                       // for the prompts before them, whose pages are not given back
+    const double waited_s = std::string(reserve) == "on-pull" ? 0.3 : 0;  // four stand there at a time, two are decoded in 0.4 s
+    EXPECT_GE(found.result.stages.at("waiting"), waited_s);
+    for (const sim::RequestState& request : found.run.requests) {
+      double sum = 0;
+      for (const double seconds : request.spent_s) sum += seconds;
+      EXPECT_NEAR(sum, request.e2e_s(), 1e-9 * request.last_s);
+    }
+  }
+}
+
+// The client sees the first token where the job says, and the difference is the hand-over and the first pass behind it.
+TEST(FirstTokens, end_where_the_job_says) {
+  const Outcome late = outcome(apart({})), early = outcome(apart({.transfer = "{first_token: prefill}"}));
+  const auto& stages = early.result.stages;
+  EXPECT_NEAR(early.result.ttft.mean_s, stages.at("queued") + stages.at("prefilling"), 1e-9);
+  EXPECT_GT(late.result.ttft.mean_s, early.result.ttft.mean_s + late.result.kv_transfer_s);
+}
+
+TEST(Throughput, is_of_the_gpus_that_do_the_work) {
+  const Outcome found = outcome(apart({.prefill = "{tp: 2}", .decode = "{tp: 4}"}));
+  EXPECT_NEAR(found.result.input_tokens_per_s_per_prompt_gpu, found.result.input_tokens_per_s / 2, 1e-9);
+  EXPECT_NEAR(found.result.output_tokens_per_s_per_decode_gpu, found.result.output_tokens_per_s / 4, 1e-9);
+  EXPECT_NEAR(found.result.output_tokens_per_s_per_gpu, found.result.output_tokens_per_s / 6, 1e-9);
+}
+
+// 131 MB of 1,000 tokens (63 pages of 16) from node to node, over one NIC of 50 GB/s and 95 %: no number in a file makes it faster.
+TEST(AHandOver, is_not_faster_than_its_ports) {
+  const Outcome found = outcome(
+      "model: llama3-8b\ncluster: {parts: {a: {cluster: dgx-h100-ndr400, nodes: 1}, b: {cluster: dgx-h100-ndr400, nodes: 1}}, between: "
+      "{bandwidth: 12500 GB/s}}\n"
+      "software: vllm\nserving:\n  pools:\n    prefill: {role: prefill, part: a}\n    decode: {role: decode, part: b}\n"
+      "  load: {arrivals: {closed: 1}, input: 1000, output: 50, requests: 20}\n");
+  const double bytes = 63 * 16 * 131'072.0;
+  EXPECT_EQ(found.result.kv_transfer_bytes, bytes);
+  EXPECT_GT(found.result.kv_transfer_s, bytes / (0.95 * 50e9));
+  EXPECT_NEAR(found.result.kv_transfer_s, 0.39e-3 + 6.6e-6 + bytes / (0.73 * 0.95 * 50e9), 1e-5);
+}
+
+// Measured: Mooncake's connector, eight ranks of Qwen3-8B between two nodes of 8 H800 (docs/serving.md has all nine sizes).
+TEST(AHandOver, takes_as_long_alone_by_formula_as_simulated) {
+  for (const char* path : {"gpu-direct", "host-staged"}) {
+    const Outcome found = outcome(
+        apart({.transfer = fmt::format("{{path: {}}}", path), .load = "{arrivals: {closed: 1}, input: 3000, output: 20, requests: 10}"}));
+    EXPECT_NEAR(found.result.kv_transfer_s, found.transfer_alone_s, 1e-9);
+  }
+}
+
+TEST(AHandOver, shares_its_links) {
+  const std::string many = "{arrivals: at-once, input: 4000, output: 2, requests: 16}",
+                    one = "{arrivals: {closed: 1}, input: 4000, output: 2, requests: 16}";
+  const std::string parallel = "{tp: 8}";  // each side fills a node, so that caches cross the network
+  const Outcome crowd = outcome(apart({.prefill = parallel, .decode = parallel, .load = many})),
+                alone = outcome(apart({.prefill = parallel, .decode = parallel, .load = one}));
+  EXPECT_GE(crowd.result.kv_transfer_s, alone.result.kv_transfer_s * (1 - 1e-9));
+}
+
+// Another plan, layout, page or number format is priced and named, never passed over in silence.
+TEST(ADifference, of_the_two_sides_is_named_and_costs_time) {
+  const Outcome same = outcome(apart({}));
+  EXPECT_TRUE(same.alignment.empty());
+  const auto expect_named = [&](const Sides& sides, const std::string& name) {
+    const Outcome found = outcome(apart(sides));
+    ASSERT_EQ(found.alignment.size(), 1U) << name;
+    EXPECT_NE(found.alignment.front().find(name), std::string::npos) << found.alignment.front();
+  };
+  expect_named({.decode_more = ", kv: {layout: hnd}"}, "pages of nhd are made pages of hnd");
+  expect_named({.decode_more = ", kv: {page: 24}"}, "pages of 16 tokens are made pages of 24");
+  expect_named({.decode_more = ", precision: {kv: fp8}"}, "bf16 is made fp8, before it is sent");
+  expect_named({.decode = "{tp: 2}"}, "heads of tp 1 are packed for tp 2");
+  const Outcome layout = outcome(apart({.decode_more = ", kv: {layout: hnd}"}));
+  EXPECT_GT(layout.result.kv_transfer_s, same.result.kv_transfer_s);
+  EXPECT_TRUE(outcome(apart({.decode_more = ", kv: {page: 32}"})).alignment.empty());  // arithmetic of addresses
+}
+
+// The first requests meet an empty engine; they are not in the mean.
+TEST(WarmUp, is_left_out) {
+  const std::string load = "{{arrivals: {{closed: 64}}, input: 1000, output: 50, requests: 640, warmup: {}}}";
+  const Outcome with = outcome(apart({.load = fmt::format(fmt::runtime(load), 0)})),
+                without = outcome(apart({.load = fmt::format(fmt::runtime(load), 128)}));
+  EXPECT_EQ(without.result.counted, 512);
+  EXPECT_NE(with.result.ttft.mean_s, without.result.ttft.mean_s);
+}
+
+// Overload: the formula says which pool and how much it carries; the simulation ends.
+TEST(AnOverload, is_an_answer) {
+  const std::string text = apart({.load = "{arrivals: {poisson: 500 /s}, input: 1000, output: 50, requests: 2000}"});
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+  const sim::Deployment deployment = deploy(job);
+  EXPECT_NE(predict_serving(job, deployment, 0, 0).overloaded.find("pool prefill is beyond its capacity"), std::string::npos);
+  EXPECT_EQ(outcome(text).result.finished, 1900);
+}
+
+TEST(APrompt, larger_than_the_cache_is_rejected) {
+  const Outcome found =
+      outcome(apart({.decode_more = ", kv_tokens: 800", .load = "{arrivals: at-once, input: 1000, output: 50, requests: 5}"}));
+  EXPECT_EQ(found.result.rejected, 5);
+  EXPECT_EQ(found.result.finished, 0);
+}
+
+}  // namespace
+}  // namespace rehearse::tests

@@ -1,0 +1,70 @@
+// The formula against the simulation at loads up to 0.7: first token within 5 %, tokens within 2 %.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "deployments.hpp"
+#include "sim/serving/formula.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+struct Both {
+  sim::ServingResult formula, simulated;
+};
+
+Both both(const std::string& text) {
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+  const sim::Deployment deployment = deploy(job);
+  const double transfer_s = deployment.transfers ? deployment.transfers->alone_s(job.load.input.low) : 0;
+  const sim::ServingPrediction prediction = predict_serving(job, deployment, transfer_s, 0);
+  EXPECT_EQ(prediction.overloaded, "");
+  const sim::ServingSetup setup = setup_of(job, deployment);
+  return {prediction.result, result_of(job, setup, simulate_serving(setup))};
+}
+
+std::string together(double rate) {
+  return fmt::format(
+      "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+      "  pools: {{all: {{role: both, precision: {{compute: bf16, weights: bf16, kv: bf16}}}}}}\n"
+      "  load: {{arrivals: {{poisson: {} /s}}, input: 1000, output: 200, requests: 8000}}\n",
+      rate);
+}
+
+TEST(FormulaAndSimulationAgree, on_tokens_of_one_pool) {
+  for (const double rate : {0.5, 4.0, 12.0}) {
+    const Both found = both(together(rate));
+    EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02)
+        << rate << ": formula " << found.formula.ttft.mean_s << " " << found.formula.tpot.mean_s << ", simulated "
+        << found.simulated.ttft.mean_s << " " << found.simulated.tpot.mean_s;
+    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05)
+        << rate << ": formula " << found.formula.ttft.mean_s << " " << found.formula.tpot.mean_s << ", simulated "
+        << found.simulated.ttft.mean_s << " " << found.simulated.tpot.mean_s;
+  }
+}
+
+std::string apart(double rate) {
+  return fmt::format(
+      "model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+      "  pools:\n"
+      "    prefill: {{role: prefill, instances: 1, parallel: {{tp: 4}}, precision: {{compute: fp8, weights: fp8, kv: bf16}}, limits: "
+      "{{tokens: 2048}}}}\n"
+      "    decode: {{role: decode, instances: 1, parallel: {{tp: 4}}, precision: {{compute: fp8, weights: fp8, kv: bf16}}}}\n"
+      "  load: {{arrivals: {{poisson: {} /s}}, input: 2048, output: 200, requests: 8000}}\n",
+      rate);
+}
+
+TEST(FormulaAndSimulationAgree, on_both_sides_apart) {
+  for (const double rate : {1.0, 3.0}) {
+    const Both found = both(apart(rate));
+    EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02)
+        << rate << ": formula " << found.formula.ttft.mean_s << " " << found.formula.tpot.mean_s << ", simulated "
+        << found.simulated.ttft.mean_s << " " << found.simulated.tpot.mean_s;
+    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05)
+        << rate << ": formula " << found.formula.ttft.mean_s << " " << found.formula.tpot.mean_s << ", simulated "
+        << found.simulated.ttft.mean_s << " " << found.simulated.tpot.mean_s;
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::tests

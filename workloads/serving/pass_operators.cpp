@@ -1,0 +1,186 @@
+#include "workloads/serving/pass_operators.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "workloads/expert_work.hpp"
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+// Two sizes of which the lines are drawn; every operator's work is exactly linear between them.
+constexpr int few = 64, more = 128;
+
+bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
+
+// Fused into what stands before it, or for training alone.
+bool is_left_out(const Operator& op) { return op.name == "core_attention" || op.name.ends_with(" cast"); }
+
+TokenOperator line_between(const Operator& low, const Operator& high, DType weights) {
+  TokenOperator line{.shape = high};
+  line.shape.flops = (high.flops - low.flops) / (more - few);
+  line.bytes_per_token = (high.bytes - low.bytes) / (more - few);
+  line.bytes = low.bytes - line.bytes_per_token * few;
+  line.shape.m = (high.m - low.m) / (more - few);
+  if (high.cls == OperatorClass::gemm) line.bytes *= bytes_of(weights) / bytes_of(high.dtype);
+  if (high.name.ends_with("_residual")) line.shape.kernels = 0;
+  return line;
+}
+
+// Operators that stay in 16 bits keep their weights in 16 bits.
+DType weights_of(const Operator& op, const InstancePlan& plan) {
+  return is_narrow(plan.precision.compute) && !is_narrow(op.dtype) ? op.dtype : plan.precision.weights;
+}
+
+std::vector<TokenOperator> lines(const std::vector<Item>& low, const std::vector<Item>& high, const InstancePlan& plan) {
+  std::vector<TokenOperator> out;
+  for (std::size_t i = 0; i < high.size(); ++i) {
+    const auto* op = std::get_if<Operator>(&high[i]);
+    if (op == nullptr || is_left_out(*op)) continue;
+    out.push_back(line_between(std::get<Operator>(low[i]), *op, weights_of(*op, plan)));
+  }
+  return out;
+}
+
+std::vector<TokenCall> calls(const std::vector<Item>& high) {
+  std::vector<TokenCall> out;
+  for (const Item& item : high) {
+    if (const auto* call = std::get_if<Communication>(&item)) {
+      out.push_back({*call});
+      out.back().call.bytes /= more;
+    }
+  }
+  return out;
+}
+
+struct Built {
+  BlockProgram low, high;
+};
+
+template <class Make>
+Built built(const InstancePlan& plan, const KernelFusions& fusions, Make make) {
+  return {make(workload_of(plan, few, fusions)), make(workload_of(plan, more, fusions))};
+}
+
+void append(LayerOperators& layer, const Built& program, const InstancePlan& plan) {
+  for (TokenOperator& line : lines(program.low.forward, program.high.forward, plan)) layer.operators.push_back(std::move(line));
+  for (TokenCall& call : calls(program.high.forward)) layer.calls.push_back(std::move(call));
+  layer.weight_bytes += program.high.parameters * bytes_of(plan.precision.weights);
+}
+
+// Attention of a 4-bit checkpoint with experts stays in 16 bits.
+InstancePlan attention_plan(InstancePlan plan) {
+  const bool four_bits = bytes_of(plan.precision.weights) < 1;
+  if (plan.model.moe && four_bits) plan.precision.compute = plan.precision.weights = DType::bf16;
+  return plan;
+}
+
+// The sum over tensor parallelism behind the routed experts; shared experts have one that both use.
+void add_expert_reduction(LayerOperators& layer, const InstancePlan& plan, const Shard& shard) {
+  const bool replicated = plan.dp == 1 && plan.tp > 1;
+  const bool has = std::ranges::any_of(layer.calls, [](const TokenCall& call) { return call.call.name.starts_with("shared"); });
+  if (!replicated || has) return;
+  Communication call;
+  call.name = "experts all-reduce";
+  call.bytes = static_cast<double>(shard.hidden) * shard.element;
+  layer.calls.push_back({call});
+}
+
+LayerOperators layer_of(const InstancePlan& plan, const KernelFusions& fusions, bool experts, int layers) {
+  LayerOperators layer;
+  layer.layers = layers;
+  layer.has_experts = experts;
+  const InstancePlan attention = attention_plan(plan);
+  const auto make_attention = [](const Workload& w) { return assemble(attention_sections(w, shard_of(w))); };
+  const auto make_rest = [&](const Workload& w) { return assemble(experts ? moe_sections(w, shard_of(w)) : mlp_sections(w, shard_of(w))); };
+  append(layer, built(attention, fusions, make_attention), attention);
+  append(layer, built(plan, fusions, make_rest), plan);
+  if (experts) add_expert_reduction(layer, plan, shard_of(workload_of(plan, few, fusions)));
+  return layer;
+}
+
+std::vector<LayerOperators> layers_of(const InstancePlan& plan, const KernelFusions& fusions) {
+  int with_experts = 0;
+  for (int layer = 0; layer < plan.model.layers; ++layer) with_experts += plan.model.has_experts(layer) ? 1 : 0;
+  std::vector<LayerOperators> out;
+  if (plan.model.layers > with_experts) out.push_back(layer_of(plan, fusions, false, plan.model.layers - with_experts));
+  if (with_experts > 0) out.push_back(layer_of(plan, fusions, true, with_experts));
+  return out;
+}
+
+ExpertOperators experts_of(const InstancePlan& plan, const KernelFusions& fusions) {
+  if (!plan.model.moe) return {};
+  const auto make = [&](int pairs) { return expert_operators(workload_of(plan, few, fusions), pairs); };
+  return {lines(make(few).forward, make(more).forward, plan), plan.model.moe->experts / plan.ep};
+}
+
+CacheAttention attention_of(const InstancePlan& plan, const Shard& shard) {
+  CacheAttention out{.bytes_per_token = kv_bytes_per_token(plan).per_gpu * plan.pp / plan.model.layers,
+                     .heads = static_cast<int>(shard.heads),
+                     .kv_heads = static_cast<int>(shard.kv_heads),
+                     .head_dim = static_cast<int>(shard.head_dim)};
+  const auto heads = static_cast<double>(shard.heads);
+  out.head_flops_per_pair = 4 * heads * static_cast<double>(shard.head_dim);
+  out.flops_per_pair = out.head_flops_per_pair;
+  out.activation_bytes = 2 * static_cast<double>(shard.query_width) * shard.element;
+  if (!plan.model.mla) return out;
+  const MlaSpec& mla = *plan.model.mla;
+  out.kv_heads = 1;  // the latent state, which all heads read
+  out.flops_per_pair = 2 * heads * (2 * mla.kv_lora + mla.qk_rope);
+  out.activation_bytes = heads * (2 * mla.kv_lora + mla.qk_rope) * shard.element;
+  return out;
+}
+
+BlockProgram head_of(const Workload& workload) {
+  const Shard shard = shard_of(workload);
+  return assemble({norm(workload, shard, "final_norm"),
+                   output_linear(workload, shard, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head")});
+}
+
+}  // namespace
+
+Operator TokenOperator::at(double tokens) const {
+  Operator op = shape;
+  op.flops *= tokens;
+  op.bytes = bytes + bytes_per_token * tokens;
+  op.m = std::max<std::int64_t>(1, std::llround(static_cast<double>(shape.m) * tokens));
+  return op;
+}
+
+Communication TokenCall::at(double tokens) const {
+  Communication out = call;
+  out.bytes *= tokens;
+  return out;
+}
+
+PassOperators pass_operators(const InstancePlan& plan, const KernelFusions& fusions) {
+  const Shard shard = shard_of(workload_of(plan, few, fusions));
+  PassOperators out;
+  out.layers = layers_of(plan, fusions);
+  out.experts = experts_of(plan, fusions);
+  out.attention = attention_of(plan, shard);
+  const Built embedding = built(plan, fusions, embedding_program);
+  out.embedding = lines(embedding.low.forward, embedding.high.forward, plan);
+  out.embedding_calls = calls(embedding.high.forward);
+  const Built head = built(plan, fusions, head_of);
+  out.head = lines(head.low.forward, head.high.forward, plan);
+  const double ends = embedding.high.parameters + (plan.model.tied_embeddings && plan.pp == 1 ? 0 : head.high.parameters);
+  out.end_bytes = ends * shard.element;
+  out.hidden_bytes = static_cast<double>(shard.hidden) * shard.element;
+  return out;
+}
+
+KvBytes kv_bytes_per_token(const InstancePlan& plan) {
+  const Model& model = plan.model;
+  const double element = bytes_of(plan.precision.kv), stage_layers = std::ceil(static_cast<double>(model.layers) / plan.pp);
+  if (model.mla) {
+    const double state = (model.mla->kv_lora + model.mla->qk_rope) * element;
+    return {stage_layers * state, model.layers * state};
+  }
+  const double heads = std::max(1.0, static_cast<double>(model.kv_heads) / plan.tp);
+  const double state = 2.0 * heads * model.head_dim * element;
+  return {stage_layers * state, model.layers * state * plan.tp};
+}
+
+}  // namespace rehearse::workloads

@@ -1,0 +1,71 @@
+// What one GPU of an instance computes and communicates in a pass, as lines over the tokens that run through it: the forward operators of
+// training (workloads/operators) without what only training does. No time in here.
+//
+// Engines fuse the residual sum into the norm behind it, and quantisation into the norm or activation before a product: neither is a kernel
+// of its own. A 4-bit checkpoint of a model with experts has 4 bits in its MLPs and experts alone; attention stays in 16 (NVIDIA's and
+// OpenAI's published checkpoints).
+#pragma once
+
+#include <vector>
+
+#include "workloads/operators.hpp"
+#include "workloads/serving/instance_plan.hpp"
+
+namespace rehearse::workloads {
+
+// An operator whose work grows by equal parts with the tokens.
+struct TokenOperator {
+  Operator shape;  // of one token
+  double bytes = 0, bytes_per_token = 0;
+  [[nodiscard]] Operator at(double tokens) const;
+};
+
+// A collective whose bytes do.
+struct TokenCall {
+  Communication call;  // of one token
+  [[nodiscard]] Communication at(double tokens) const;
+};
+
+// The routed experts of a layer on one rank: lines over (token, expert) pairs.
+struct ExpertOperators {
+  std::vector<TokenOperator> operators;  // `bytes`: weights of all of the rank's experts
+  int experts = 0;                       // the rank's own
+};
+
+struct LayerOperators {
+  int layers = 0;  // so many equal ones in the model
+  std::vector<TokenOperator> operators;
+  std::vector<TokenCall> calls;
+  bool has_experts = false;
+  double weight_bytes = 0;  // of one layer on one GPU
+};
+
+// One query against a cache of keys and values, of one attention layer on one GPU.
+struct CacheAttention {
+  double flops_per_pair = 0;       // per (query, key) pair: scores and values
+  double bytes_per_token = 0;      // of the cache, per token in it
+  double head_flops_per_pair = 0;  // a prompt's attention, latent states expanded to heads
+  int heads = 0, kv_heads = 0, head_dim = 0;
+  double activation_bytes = 0;  // queries in, context out, per query token
+};
+
+struct PassOperators {
+  std::vector<LayerOperators> layers;
+  ExpertOperators experts;
+  CacheAttention attention;
+  std::vector<TokenOperator> embedding, head;
+  std::vector<TokenCall> embedding_calls;
+  double end_bytes = 0;     // weights of embedding, final norm and head on one GPU
+  double hidden_bytes = 0;  // of one token's hidden state
+};
+
+[[nodiscard]] PassOperators pass_operators(const InstancePlan& plan, const KernelFusions& fusions);
+
+// Bytes that a token's keys and values take: on one GPU, and in an instance as a whole with its copies (what crosses a network when all of
+// it is fetched by an equal instance). A cache of 8 or 4 bits counts without its scales.
+struct KvBytes {
+  double per_gpu = 0, per_instance = 0;
+};
+[[nodiscard]] KvBytes kv_bytes_per_token(const InstancePlan& plan);
+
+}  // namespace rehearse::workloads
