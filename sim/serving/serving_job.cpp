@@ -289,7 +289,8 @@ int ServingJob::gpus() const {
 }
 
 ServingJob read_serving_job(const Node& document, const std::string& name, const Node& models) {
-  document.allow_keys({"name", "model", "cluster", "software", "serving", "simulation"});
+  document.allow_keys({"format", "name", "model", "cluster", "software", "serving", "simulation"});
+  if (const auto format = document.find("format")) static_cast<void>(format->as_int(1, 1));
   Reading reading;
   reading.job.name = document.find("name") ? document.at("name").as_string() : name;
   read_model_of(reading, document.at("model"), models);

@@ -48,7 +48,8 @@ Shape serving_section() {
 Shape serving_shape() {
   Shape cluster = part_shape(topology::cluster_shape());
   cluster.parts.push_back(cluster_with_parts());
-  return map({{"name", {.kind = Shape::Kind::text}, false, "the file's name without .yaml", "What results call the job."},
+  return map({{"format", config::whole(1, 1).shape, false, "1", "Version of the job file's format that it is written in."},
+              {"name", {.kind = Shape::Kind::text}, false, "the file's name without .yaml", "What results call the job."},
               {"model", part_shape(workloads::model_keys().shape()), true, "", "What is served."},
               {"cluster", std::move(cluster), true, "", "On what."},
               {"software", part_shape(software_shape()), false, "each pool's", "The engine."},
