@@ -32,9 +32,10 @@ struct Tuned {
 
 // dp follows, as reading has it.
 inline std::string without_dp(std::string job) {
-  constexpr std::string_view key = ", dp: ";
-  for (std::size_t at = job.find(key); at != std::string::npos; at = job.find(key, at)) {
-    job.erase(at, job.find_first_not_of("0123456789", at + key.size()) - at);
+  constexpr std::string_view key = ", dp: ", digits = "0123456789";
+  for (std::size_t at = job.find(key); at != std::string::npos; at = job.find(key, at + 1)) {
+    const std::size_t end = job.find_first_not_of(digits, at + key.size());
+    if (end > at + key.size()) job.erase(at, end - at);  // a degree, not a class of contention
   }
   return job;
 }
