@@ -3,11 +3,12 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sim/name_store.hpp"
 
 namespace rehearse::sim {
 
@@ -226,7 +227,7 @@ struct Timeline {
   std::vector<TimelineFlow> flows;
   std::vector<TimelineInstant> instants;
   std::vector<std::vector<MemorySample>> memory;  // [rank] in order of time; the first at 0
-  std::deque<std::string> names;                  // storage of the event names
+  NameStore names;                                // of the events
 };
 
 // Fills mean, throughput, MFU and bubble share from step_s and ranks.

@@ -165,7 +165,6 @@ std::vector<Simulation> answers(const Job& job, const workloads::Compiled& compi
     all = each_step(job, compiled, methods, progress);
   } else {
     const PreparedStep prepared(job, compiled);
-    all.reserve(methods.size());  // a timeline's events point to its names: it may move, but not be copied
     for (const Method& method : methods) all.push_back(of_one_step(prepared, method.executed(prepared), method));
   }
   for (Simulation& one : all) finish_for(job, one.result);

@@ -1,5 +1,7 @@
 #include "sim/engine/timeline.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -68,7 +70,7 @@ class Maker {
       const int per_node = job.system.cluster.gpus_per_node;
       timeline_.ranks.push_back({rank.rank, rank.stage, rank.multiplicity, rank.rank / per_node, rank.rank % per_node});
     }
-    timeline_.names.assign(graph.labels.begin(), graph.labels.end());
+    for (const std::string& label : graph.labels) timeline_.names.add(label);
     for (std::size_t i = 0; i < graph.calls.size(); ++i) timeline_.collectives.push_back(collective(graph.calls[i], prices.calls[i]));
   }
 
@@ -118,9 +120,8 @@ class Maker {
 
   void add_receive(const HungReceive& receive) {
     const Op op = graph_.op(receive.message);
-    timeline_.names.push_back("recv " + timeline_.names[op.label]);
     TimelineEvent event;
-    event.name = timeline_.names.back();
+    event.name = timeline_.names.add(fmt::format("recv {}", timeline_.names[op.label]));
     event.rank = receive.rank;
     event.stream = static_cast<std::uint8_t>(op.stream);
     event.phase = static_cast<Phase>(op.purpose);
@@ -224,7 +225,7 @@ void append(Timeline& timeline, double end_s, const Timeline& next) {
   for (const std::string& name : timeline.names) stored.emplace(name, name);
   for (TimelineEvent event : next.events) {
     const auto [it, added] = stored.try_emplace(event.name);
-    if (added) it->second = timeline.names.emplace_back(event.name);
+    if (added) it->second = timeline.names.add(event.name);
     event.name = it->second;
     event.start_s += end_s;
     event.end_s += end_s;

@@ -86,7 +86,7 @@ Timeline hand_made_timeline() {
   made.steps_s = {0, 2.5000004e-3};
   made.issue_s = 6e-6;
   made.launch_s = 2e-6;
-  made.names = {"F0", "attention all-gather", "send F0", "offload \"F0\""};
+  for (const char* name : {"F0", "attention all-gather", "send F0", "offload \"F0\""}) made.names.add(name);
   made.events = {event(made.names[0], 0, 0, Phase::compute, 0, 1e-3), event(made.names[2], 0, 2, Phase::pp, 1e-3, 1.25e-3),
                  event(made.names[3], 0, 3, Phase::offload, 1e-3, 2e-3), event(made.names[1], 1, 1, Phase::tp, 1.25e-3, 1.5e-3),
                  event(made.names[0], 1, 0, Phase::compute, 1.5e-3, 2.5000004e-3)};

@@ -129,7 +129,7 @@ Timeline back_to_back(int count) {
   Timeline timeline;
   timeline.streams = {"compute"};
   timeline.ranks = {{}};
-  timeline.names = {"op"};
+  timeline.names.add("op");
   for (int i = 0; i < count; ++i) {
     TimelineEvent event;
     event.name = timeline.names[0];
