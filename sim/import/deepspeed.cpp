@@ -58,6 +58,10 @@ void read_zero(Fields& fields, Draft& draft) {
   const bool overlaps = fields.truth("zero_optimization.overlap_comm", stage == 3);
   draft.set("overlap.dp_gradients", overlaps ? "true" : "false");
   if (stage == 3) draft.set("overlap.dp_parameters", "true");
+  if (stage == 3) {
+    draft.override_with("software.zero3_by_tensor", "false");
+    draft.infer("software.zero3_by_tensor: false, as DeepSpeed gathers since 0.5.9 (2021's: --set software=deepspeed-zero)");
+  }
   if (const auto group = said(fields, "zero_optimization.zero_hpz_partition_size"); group && group->as_int(1, most) > 1) {
     group->fail("hierarchical partitioning of weights alone (hpZ) is not simulated");
   }
@@ -83,8 +87,8 @@ class DeepSpeed final : public Importer {
     draft.need("model", "the file does not say which: a ready-made name, or {hf: config.json}");
     draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
     draft.need("gpus", "the file does not say on how many");
-    draft.set("software", "megatron-deepspeed-2022");
-    draft.infer("software: megatron-deepspeed-2022");
+    draft.set("software", "deepspeed-3d");
+    draft.infer("software: deepspeed-3d, DeepSpeed's engines under Megatron's kernels");
     read_batch(fields, draft);
     read_precision(fields, draft);
     read_zero(fields, draft);

@@ -102,6 +102,15 @@ void read_batch(Fields& fields, Draft& draft) {
   sequence ? draft.set("batch.sequence", *sequence) : draft.need("batch.sequence", "there is no max_seq_len");
 }
 
+// The stack is that of 2023, with the Triton kernel; attn_impl: flash has flash-attn's.
+void read_stack(Fields& fields, Draft& draft) {
+  draft.set("software", "llm-foundry");
+  const std::string attention = fields.word("model.attn_config.attn_impl", "flash");
+  if (attention != "flash") return;
+  draft.override_with("software.flash", "2");
+  draft.infer("software: llm-foundry with flash-attn 2 (attn_impl: flash)");
+}
+
 class LlmFoundry final : public Importer {
  public:
   [[nodiscard]] std::string_view summary() const override { return "llm-foundry: YAML with an MPT model and fsdp_config"; }
@@ -110,7 +119,7 @@ class LlmFoundry final : public Importer {
     static_cast<void>(fields.root().at("model").keys());
     Draft draft(Draft::Kind::job);
     read_model(fields, draft);
-    draft.set("software", "torch-fsdp");
+    read_stack(fields, draft);
     read_batch(fields, draft);
     read_precision(fields, draft);
     read_sharding(fields, draft);

@@ -97,7 +97,7 @@ class Nanotron final : public Importer {
     Draft draft(Draft::Kind::job);
     read_model(fields, draft);
     const Degrees degrees = read_degrees(fields, draft);
-    draft.set("software", "torch-3d");
+    draft.set("software", "nanotron");
     read_batch(fields, degrees, draft);
     read_optimizer(fields, draft);
     if (fields.truth("parallelism.recompute_layer", false)) draft.set("recompute", "full");

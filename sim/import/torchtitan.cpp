@@ -6,6 +6,7 @@
 
 #include "sim/import/fields.hpp"
 #include "sim/import/importer.hpp"
+#include "sim/import/torchtitan_flavours.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -14,21 +15,10 @@ using config::Node;
 
 constexpr std::int64_t most = 1'000'000;
 
-// Flavours of torchtitan's models that are ready-made here (torchtitan/models/*/__init__.py).
-struct Flavour {
-  std::string_view name, flavour, model;
-};
-constexpr std::array flavours{
-    Flavour{"llama3", "8B", "llama3-8b"},         Flavour{"llama3", "70B", "llama3-70b"},
-    Flavour{"llama3", "405B", "llama3-405b"},     Flavour{"deepseek_v3", "671B", "deepseek-v3"},
-    Flavour{"qwen3", "30B-A3B", "qwen3-30b-a3b"}, Flavour{"qwen3", "235B-A22B", "qwen3-235b-a22b"},
-    Flavour{"kimi_k2", "1T", "kimi-k2"},
-};
-
 void read_model(Fields& fields, Draft& draft) {
   const auto name = fields.take("model.name"), flavour = fields.take("model.flavor");
   if (!name || !flavour) return draft.need("model", "the file does not say which: model.name and model.flavor");
-  for (const Flavour& known : flavours) {
+  for (const TorchtitanFlavour& known : torchtitan_flavours) {
     if (known.name != name->as_string() || known.flavour != flavour->as_string()) continue;
     draft.set("model", known.model);
     return draft.infer(fmt::format("model: {}, torchtitan's {} {}", known.model, known.name, known.flavour));
@@ -167,8 +157,8 @@ void read_recompute(Fields& fields, const Degrees& degrees, Draft& draft) {
   if (name != "selective") return draft.set("recompute", name);
   const std::string what = option ? option->as_string() : "2";
   if (what == "op") {
-    draft.set("recompute.modules", Node::list({Node::scalar("layernorm"), Node::scalar("mlp")}));
-    return draft.infer("recompute: {modules: [layernorm, mlp]}, the nearest to 'op', which keeps attention and every other product");
+    draft.set("recompute", "selective");
+    return draft.infer("recompute: selective, which in this stack is 'op': attention and every second product are kept");
   }
   const std::int64_t every = option ? option->as_int(1, 10'000) : 2;
   const auto model = draft.document().find("model");
@@ -178,15 +168,13 @@ void read_recompute(Fields& fields, const Degrees& degrees, Draft& draft) {
                                       model ? "" : " of your model"));
 }
 
-// With torch.compile inductor fuses what eager mode runs apart.
+// The stack is measured with torch.compile; without it, its host time is that of eager mode.
 void read_compile(Fields& fields, Draft& draft) {
-  draft.set("software", "torch-fsdp");
-  const bool on = fields.truth("compile.enable", false) || fields.truth("training.compile", false);
-  if (!on) return;
-  for (const char* what : {"norm", "activation", "dropout_add", "rope", "cross_entropy"}) {
-    draft.override_with(std::string("software.fusions.") + what, "true");
-  }
-  draft.infer("software: torch-fsdp with the kernels that torch.compile fuses");
+  draft.set("software", "torchtitan");
+  if (fields.truth("compile.enable", false) || fields.truth("training.compile", false)) return;
+  draft.override_with("software.compiled", "false");
+  draft.override_with("software.issue", "15 us");
+  draft.infer("software: torchtitan without torch.compile: kernels and host time of eager mode (torch-fsdp)");
 }
 
 class Torchtitan final : public Importer {

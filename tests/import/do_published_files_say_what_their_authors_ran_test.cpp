@@ -160,20 +160,22 @@ TEST(Torchtitan, Llama3) {
                 {"recompute", "full"},
                 {"optimizer.sharding", "zero3"},
                 {"precision", "bf16"},
-                {"software", "torch-fsdp"}});
+                {"software.like", ""},
+                {"software.name", "torchtitan (changed)"},
+                {"software.compiled", "false"}});
 }
 
 TEST(Torchtitan, OlderNamesFloat8AndCompilation) {
   const ImportedFile file =
       import_published("torchtitan", "llama3-405b.toml", {{"cluster", "meta-h100-500w-hbm2e"}, {"gpus", "128"}, {"batch.global", "32"}});
-  expect(file, {{"batch.micro", "2"}, {"precision", "fp8"}, {"overlap.tp", "true"}, {"software.fusions.norm", "true"}});
+  expect(file, {{"batch.micro", "2"}, {"precision", "fp8"}, {"overlap.tp", "true"}, {"software", "torchtitan"}});
   EXPECT_TRUE(says(file.draft.not_understood, "float8.enable_fsdp_float8_all_gather"));
 }
 
 TEST(Torchtitan, DeepSeekV3WithSelectiveCheckpointing) {
   const ImportedFile file =
       import_published("torchtitan", "deepseek-v3-671b.toml", {{"cluster", "h800-deepseek"}, {"gpus", "256"}, {"batch.global", "1024"}});
-  expect(file, {{"model", "deepseek-v3"}, {"recompute.modules", "[layernorm, mlp]"}, {"batch.micro", "4"}});
+  expect(file, {{"model", "deepseek-v3"}, {"recompute", "selective"}, {"batch.micro", "4"}});
   EXPECT_TRUE(says(file.draft.inferred, "'op'"));
 }
 
@@ -184,6 +186,7 @@ TEST(Nanotron, TheGlobalBatchIsReplicasTimesMicroTimesAccumulation) {
                 {"parallel.sp", "true"},
                 {"schedule", "1f1b"},
                 {"optimizer.sharding", "none"},
+                {"software", "nanotron"},
                 {"model.tied_embeddings", "true"}});
 }
 
@@ -195,6 +198,7 @@ TEST(LlmFoundry, Mpt7b) {
                 {"optimizer.sharding", "zero3"},
                 {"recompute", "full"},
                 {"precision.gradients", "bf16"},
+                {"software", "llm-foundry"},
                 {"attention", "flash"}});
   EXPECT_EQ(file.finished.summary, "job: 6.659 billion parameters on 64 x a100-sxm4-80g");
 }
@@ -210,6 +214,7 @@ TEST(DeepSpeed, SaysBatchPrecisionAndZeroAlone) {
                 {"batch.micro", "2"},
                 {"precision", "bf16"},
                 {"optimizer.sharding", "none"},
+                {"software", "deepspeed-3d"},
                 {"overlap.dp_gradients", "false"}});
 }
 
