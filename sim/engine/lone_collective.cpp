@@ -63,7 +63,12 @@ LoneCollective run_alone(const Job& job, CollectiveKind kind, double bytes) {
   const workloads::StepGraph graph = graph_of(what, fold.ranks, job.system.gpus);
   const Prices prices = price_graph(job, model, graph);
   const CallPrice& price = prices.calls.front();
-  LoneCollective out{.kind = kind, .algorithm = price.algorithm, .gpus = job.system.gpus, .bytes = bytes, .formula_s = price.seconds()};
+  LoneCollective out{.kind = kind,
+                     .algorithm = price.algorithm,
+                     .gpus = job.system.gpus,
+                     .gpus_per_node = job.system.cluster.gpus_per_node,
+                     .bytes = bytes,
+                     .formula_s = price.seconds()};
   if (job.system.gpus == 1) return out;
   out.simulated_s = execute_alone(job, model, graph, fold, prices);
   const workloads::Bandwidth bandwidth = workloads::nccl_bandwidth(kind, job.system.gpus, bytes, out.simulated_s);

@@ -1,0 +1,91 @@
+#include <fmt/ranges.h>
+
+#include "sim/export/megatron_parts.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Activation;
+using workloads::Model;
+using workloads::Norm;
+using workloads::Positions;
+
+void write_width(const Model& model, Arguments& out) {
+  out.add("num-layers", model.layers);
+  out.add("hidden-size", model.hidden);
+  out.add("ffn-hidden-size", model.ffn);
+  out.add("num-attention-heads", model.heads);
+  if (model.kv_heads != model.heads) {
+    out.flag("group-query-attention");
+    out.add("num-query-groups", model.kv_heads);
+  }
+  if (model.head_dim * model.heads != model.hidden) out.add("kv-channels", model.head_dim);
+}
+
+void write_kernels(const Model& model, Arguments& out) {
+  out.flag_if(model.activation == Activation::swiglu, "swiglu");
+  out.flag_if(model.activation == Activation::geglu, "quick-geglu");
+  out.flag_if(model.activation == Activation::relu2, "squared-relu");
+  out.add("normalization", model.norm == Norm::rmsnorm ? "RMSNorm" : "LayerNorm");
+  out.add("position-embedding-type", model.positions == Positions::rope      ? "rope"
+                                     : model.positions == Positions::learned ? "learned_absolute"
+                                                                             : "none");
+  out.flag_if(!model.biases, "disable-bias-linear");
+  out.flag_if(!model.biases && model.qkv_bias(), "add-qkv-bias");
+  out.flag_if(model.qk_norm || model.mla, "qk-layernorm");
+  out.add("hidden-dropout", model.dropout);
+  out.add("attention-dropout", model.dropout);
+  out.flag_if(!model.tied_embeddings, "untie-embeddings-and-output-weights");
+}
+
+// "([0]*3+[1]*58)", or zeros and ones one by one.
+std::string layer_pattern(const Model& model) {
+  const workloads::MoeSpec& moe = *model.moe;
+  if (moe.first_dense == 0) return std::to_string(moe.every);
+  if (moe.every == 1) return fmt::format("'([0]*{}+[1]*{})'", moe.first_dense, model.layers - moe.first_dense);
+  std::vector<int> ones;
+  for (int layer = 0; layer < model.layers; ++layer) ones.push_back(moe.has_experts(layer) ? 1 : 0);
+  return fmt::format("'([{}])'", fmt::join(ones, ","));
+}
+
+void write_experts(const Model& model, Arguments& out) {
+  if (!model.moe) return;
+  out.add("num-experts", model.moe->experts);
+  out.add("moe-router-topk", model.moe->top_k);
+  out.add("moe-ffn-hidden-size", model.moe->ffn);
+  if (model.moe->shared > 0) out.add("moe-shared-expert-intermediate-size", model.moe->shared * model.moe->ffn);
+  out.add("moe-layer-freq", layer_pattern(model));
+}
+
+void write_latent_attention(const Model& model, Arguments& out) {
+  if (!model.mla) return;
+  out.flag("multi-latent-attention");
+  if (model.mla->q_lora > 0) out.add("q-lora-rank", model.mla->q_lora);
+  out.add("kv-lora-rank", model.mla->kv_lora);
+  out.add("qk-head-dim", model.mla->qk_nope);
+  out.add("qk-pos-emb-head-dim", model.mla->qk_rope);
+  out.add("v-head-dim", model.mla->v);
+}
+
+}  // namespace
+
+void write_megatron_model(const Job& job, Arguments& out) {
+  const Model& model = job.workload.model;
+  if (model.heads == 0 || model.vocab == 0) {
+    job.resolved.document().at("model").fail("Megatron-LM has no model without attention or without a vocabulary");
+  }
+  write_width(model, out);
+  out.add("seq-length", job.workload.batch.sequence);
+  out.add("max-position-embeddings", job.workload.batch.sequence);
+  out.add("vocab-size", model.vocab);
+  write_kernels(model, out);
+  write_experts(model, out);
+  write_latent_attention(model, out);
+  if (model.window) {
+    out.add("window-size", fmt::format("{},0", model.window->tokens - 1));
+    if (model.window->full_every > 0) out.add("window-attn-skip-freq", model.window->full_every);
+  }
+  if (model.mtp > 0) out.add("mtp-num-layers", model.mtp);
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,125 @@
+#include <array>
+
+#include "sim/export/megatron_parts.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::DType;
+using workloads::Parallel;
+using workloads::Workload;
+
+// Stages in the order of the model: "Ett|tt|ttL".
+std::string layout(const Workload& work) {
+  std::string text = "E";
+  for (std::size_t stage = 0; stage < work.parallel.layers_per_stage.size(); ++stage) {
+    if (stage > 0) text += '|';
+    text += std::string(static_cast<std::size_t>(work.parallel.layers_per_stage[stage]), 't');
+  }
+  return text + std::string(static_cast<std::size_t>(work.model.mtp), 'm') + 'L';
+}
+
+void write_degrees(const Workload& work, Arguments& out) {
+  const Parallel& parallel = work.parallel;
+  out.add("tensor-model-parallel-size", parallel.tp);
+  out.add("pipeline-model-parallel-size", parallel.pp);
+  if (parallel.pp > 1 && !parallel.layers_per_stage.empty()) {
+    out.add("pipeline-model-parallel-layout", "'" + layout(work) + "'");
+  } else if (parallel.pp > 1 && parallel.vpp > 1) {
+    out.add("num-virtual-stages-per-pipeline-rank", parallel.vpp);
+  }
+  if (parallel.cp > 1) {
+    constexpr std::array names{"p2p", "all_gather", "a2a"};
+    out.add("context-parallel-size", parallel.cp);
+    out.add("cp-comm-type", names[static_cast<std::size_t>(parallel.cp_comm)]);
+  }
+  if (work.model.moe) {
+    out.add("expert-model-parallel-size", parallel.ep);
+    out.add("expert-tensor-parallel-size", parallel.etp);
+  }
+  out.flag_if(parallel.sp && parallel.tp > 1, "sequence-parallel");
+  out.flag_if(parallel.order == std::vector<std::string>{"tp", "cp", "ep", "pp", "dp"}, "use-tp-pp-dp-mapping");
+}
+
+void write_precision(const workloads::Precision& precision, Arguments& out) {
+  const bool narrow = precision.compute == DType::fp8 || precision.compute == DType::fp4;
+  out.flag_if(precision.compute == DType::fp16, "fp16");
+  out.flag_if(narrow || precision.compute == DType::bf16, "bf16");
+  if (precision.compute == DType::fp8) out.add("fp8-format", "hybrid");
+  if (precision.compute == DType::fp4) out.add("fp4-format", "e2m1");
+  out.flag_if(precision.compute != DType::fp32 && precision.gradients == DType::bf16, "grad-reduce-in-bf16");
+}
+
+std::string_view megatron_name(workloads::RecomputeModule module) {
+  constexpr std::array<std::string_view, 6> names{"core_attn", "layernorm", "mla_up_proj", "mlp", "moe_act", "shared_experts"};
+  return names[static_cast<std::size_t>(module)];
+}
+
+void write_recompute(const workloads::Recompute& recompute, Arguments& out) {
+  using workloads::RecomputeKind;
+  if (recompute.kind == RecomputeKind::none) return;
+  const bool full = recompute.kind == RecomputeKind::full;
+  out.add("recompute-granularity", full ? "full" : "selective");
+  if (full) {
+    out.add("recompute-method", recompute.full_layers < 0 ? "uniform" : "block");
+    out.add("recompute-num-layers", recompute.full_layers < 0 ? 1 : recompute.full_layers);
+    return;
+  }
+  if (recompute.modules.empty()) return;
+  std::string modules;
+  for (const auto module : recompute.modules) modules += (modules.empty() ? "" : " ") + std::string(megatron_name(module));
+  out.add("recompute-modules", modules);
+}
+
+void write_optimizer(const Workload& work, Arguments& out) {
+  constexpr std::array fsdp{"no_shard", "optim", "optim_grads", "optim_grads_params"};
+  const workloads::Optimizer& optimizer = work.optimizer;
+  out.add("optimizer", "adam");
+  out.flag_if(optimizer.zero_stage > 0, "use-distributed-optimizer");
+  if (optimizer.zero_stage > 1) {
+    out.flag("use-megatron-fsdp");
+    out.add("data-parallel-sharding-strategy", fsdp[static_cast<std::size_t>(optimizer.zero_stage)]);
+  }
+  const int replicas = work.parallel.dp * work.parallel.cp;
+  if (optimizer.zero_stage > 0 && optimizer.shard_group > 0 && optimizer.shard_group < replicas)
+    out.add("num-distributed-optimizer-instances", replicas / optimizer.shard_group);
+  out.flag_if(optimizer.on_cpu, "optimizer-cpu-offload");
+}
+
+void write_overlap(const Workload& work, Arguments& out) {
+  out.flag_if(work.overlap.dp_gradients, "overlap-grad-reduce");
+  out.flag_if(work.overlap.dp_parameters, "overlap-param-gather");
+  out.flag_if(work.overlap.tp && work.parallel.tp > 1, "tp-comm-overlap");
+  out.flag_if(work.overlap.ep && work.model.moe, "overlap-moe-expert-parallel-comm");
+  // Megatron's sends run beside the next micro-batch with virtual stages alone.
+  out.flag_if(work.parallel.vpp > 1 && !work.overlap.pp, "no-overlap-p2p-communication");
+}
+
+void write_dispatch(const Workload& work, Arguments& out) {
+  using workloads::Dispatcher;
+  if (!work.model.moe) return;
+  const Dispatcher dispatcher = work.experts.dispatcher;
+  out.add("moe-token-dispatcher-type", dispatcher == Dispatcher::hierarchical ? "flex"
+                                       : dispatcher == Dispatcher::allgather  ? "allgather"
+                                                                              : "alltoall");
+  out.flag_if(dispatcher == Dispatcher::hierarchical, "moe-enable-deepep");
+  if (work.experts.capacity_factor > 0) out.add("moe-expert-capacity-factor", work.experts.capacity_factor);
+}
+
+}  // namespace
+
+void write_megatron_plan(const Job& job, Arguments& out) {
+  const Workload& work = job.workload;
+  write_degrees(work, out);
+  out.add("micro-batch-size", work.batch.micro);
+  out.add("global-batch-size", work.batch.global);
+  write_precision(work.precision, out);
+  out.add("attention-backend", work.attention == workloads::Attention::flash ? "flash" : "unfused");
+  write_recompute(work.recompute, out);
+  write_optimizer(work, out);
+  write_overlap(work, out);
+  write_dispatch(work, out);
+  if (job.system.software.replays_graphs) out.add("cuda-graph-impl", "local");
+}
+
+}  // namespace rehearse::sim

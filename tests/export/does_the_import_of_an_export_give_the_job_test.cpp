@@ -1,0 +1,89 @@
+// import(export(job)) = job for what a format can say; what it cannot say is told, and with it the two are the same.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "config/data_dir.hpp"
+#include "sim/analytic/predict.hpp"
+#include "sim/export/exporter.hpp"
+#include "sim/export/left_out.hpp"
+#include "sim/import/finish.hpp"
+#include "sim/import/importer.hpp"
+
+namespace rehearse::sim::testing {
+namespace {
+
+std::string text_of(const std::string& format, const Job& job) {
+  std::ostringstream text;
+  ExporterRegistry::get(format).files(job).front().write(text);
+  return text.str();
+}
+
+// The file read as anybody would read it, with what the export said is not in it.
+Job imported(const std::string& format, const std::string& text, const std::vector<LeftOut>& left_out) {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("exported-" + std::to_string(::getpid()));
+  std::ofstream(path) << text;
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const LeftOut& each : left_out) settings.emplace_back(each.key, each.value);
+  Draft draft = ImporterRegistry::get(format).read({path.string(), ""});
+  std::filesystem::remove(path);
+  return read_job(finish_import(std::move(draft), settings, "again").document, "again");
+}
+
+double step_of(const Job& job) { return predict(job, workloads::compile(job.workload)).step_s; }
+
+// What neither program has to do with: machines, stack, what happens over weeks, how we simulate.
+const std::set<std::string> of_no_launch_file{"cluster", "software", "simulation", "training", "faults", "recovery", "checkpoint"};
+
+bool covers(const std::set<std::string>& keys, const std::string& key) {
+  return keys.contains(key) || keys.contains(key.substr(0, key.find('.')));
+}
+
+class EveryShippedJob : public ::testing::TestWithParam<std::string> {
+ protected:
+  Job job = load_job({GetParam(), {}, {}});
+
+  // `unsaid`: keys that a shipped job has otherwise than the program can, or sections of them.
+  void expect_round_trip(const std::string& format, const std::set<std::string>& unsaid) const {
+    const std::string text = text_of(format, job);
+    const ReadBack back = read_back(job, format, text);
+    EXPECT_TRUE(back.otherwise.empty()) << ::testing::PrintToString(back.otherwise) << '\n' << text;
+    for (const LeftOut& each : back.left_out)
+      EXPECT_TRUE(covers(of_no_launch_file, each.key) || covers(unsaid, each.key)) << each.key << " is left out of\n" << text;
+    const Job again = imported(format, text, back.left_out);
+    EXPECT_EQ(step_of(again), step_of(job));
+  }
+};
+
+// Without virtual stages Megatron's sends do not run beside the next micro-batch.
+TEST_P(EveryShippedJob, GoesToMegatronAndBack) {
+  expect_round_trip("megatron", {"overlap.pp", "moe.nodes_per_token", "moe.routing", "moe.routing.dirichlet", "moe.routing.seed",
+                                 "moe.routing.senders", "moe.chunks", "moe.chunk_recompute", "offload"});
+}
+// torchtitan always shards by FSDP2 with its overlap and sequence parallelism, has two stages a rank in a looped schedule, and models of
+// its own; by its file it knows nothing of the experts' dispatcher.
+TEST_P(EveryShippedJob, GoesToTorchtitanAndBack) {
+  expect_round_trip("torchtitan",
+                    {"model", "parallel", "optimizer", "overlap", "schedule", "recompute", "moe", "precision", "offload", "attention"});
+}
+TEST_P(EveryShippedJob, GivesAConfigurationOfItsModel) {
+  const ReadBack back = read_back(job, "hf", text_of("hf", job));
+  EXPECT_TRUE(back.left_out.empty() && back.otherwise.empty())
+      << (back.left_out.empty() ? "" : back.left_out.front().key) << ::testing::PrintToString(back.otherwise);
+}
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Jobs, EveryShippedJob, ::testing::ValuesIn(config::data_names("workloads/jobs")), test_name);
+
+}  // namespace
+}  // namespace rehearse::sim::testing
