@@ -7,44 +7,16 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
-#include <map>
 #include <sstream>
 
 #include "sim/cli/command.hpp"
+#include "sim/cli/completion.hpp"
 #include "sim/cli/other_kinds.hpp"
+#include "sim/cli/program_app.hpp"
 #include "sim/cli/terminal.hpp"
-#include "sim/report/version.hpp"
 
 namespace rehearse::cli {
 namespace {
-
-constexpr std::string_view footer =
-    "Examples:\n"
-    "  rehearse list jobs\n"
-    "  rehearse compare llama2-70b-128-a100 -o out\n"
-    "  rehearse COMMAND --help\n\n"
-    "Exit code: 0 fine, 1 the answer is no, 2 wrong input, 3 internal error.\n";
-
-struct Program {
-  CLI::App app{"Rehearses a training job of a large language model before anybody pays for it.", "rehearse"};
-  std::map<std::string, Command::Action> actions;
-
-  Program() {
-    app.set_version_flag("--version", fmt::format("rehearse {}", sim::version()));
-    app.footer(std::string(footer));
-    app.allow_extras();
-    for (const std::string& name : CommandRegistry::names()) declare(name);
-  }
-
-  void declare(const std::string& name) {
-    const Command& command = CommandRegistry::get(name);
-    CLI::App* sub = app.add_subcommand(name, std::string(command.summary()));
-    sub->footer(std::string(command.examples()));
-    sub->allow_extras();
-    actions.emplace(name, command.declare(*sub));
-    declare_options_of_kinds(name, *sub);
-  }
-};
 
 void talk_on_standard_error() {
   const auto mode = colour_allowed(Stream::err) ? spdlog::color_mode::always : spdlog::color_mode::never;
@@ -74,7 +46,12 @@ void check_command(int argc, char** argv) {
 }
 
 Exit run_command(int argc, char** argv) {
-  Program program;
+  ProgramApp program;
+  // What the shells ask: words that are no command line yet, which no parser takes.
+  if (argc > 1 && std::string_view(argv[1]) == completion_query) {
+    print_result(completions_text(program.app, {argv + 2, argv + argc}));
+    return Exit::fine;
+  }
   check_command(argc, argv);
   try {
     program.app.parse(argc, argv);

@@ -94,7 +94,7 @@ class Topology final : public Command {
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto options = std::make_shared<Options>();
-    app.add_option("CLUSTER", options->cluster, "A cluster file, or the name of a ready-made cluster")->required();
+    app.add_option("CLUSTER", options->cluster, "A cluster file, or the name of a ready-made cluster (rehearse list clusters)")->required();
     app.add_option("--gpus", options->gpus, "The first N GPUs; default: the whole cluster, or 16 nodes when it has no size")
         ->check(CLI::Validator([](const std::string& text) { return text.empty() ? "needs a number" : ""; }, ""))
         ->type_name("N");
