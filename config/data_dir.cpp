@@ -38,8 +38,10 @@ std::string data_dir() {
   }
   const fs::path installed = installed_data().lexically_normal();
   if (holds_data(installed)) return installed.string();
-  if (!holds_data(REHEARSE_SOURCE_DIR)) refuse(fmt::format("the ready-made files are not in '{}'", installed.string()));
-  return REHEARSE_SOURCE_DIR;
+  for (const char* place : {REHEARSE_SOURCE_DIR, "/usr/local/share/rehearse", "/usr/share/rehearse"}) {
+    if (holds_data(place)) return place;
+  }
+  refuse(fmt::format("the ready-made files are not in '{}'", installed.string()));
 }
 
 std::vector<std::string> data_names(std::string_view folder) {

@@ -1,0 +1,60 @@
+#include "sim/api/rehearse.hpp"
+
+#include "sim/analytic/predict.hpp"
+#include "sim/engine/simulate.hpp"
+#include "sim/job/job.hpp"
+
+namespace rehearse {
+namespace {
+
+// What the library throws of its own, as the one error of this header.
+template <class Work>
+auto told(const Work& work) {
+  try {
+    return work();
+  } catch (const config::InputError& error) {
+    throw Error(error.what());
+  }
+}
+
+Step step_of(const sim::StepResult& result) {
+  Step step{.seconds = result.step_s,
+            .tokens_per_second = result.tokens_per_s,
+            .mfu = result.mfu,
+            .fits = result.memory.fits(),
+            .peak_bytes = 0,
+            .phases = {}};
+  if (const sim::RankMemory* fullest = result.memory.fullest()) step.peak_bytes = fullest->peak_bytes();
+  for (std::size_t i = 0; i < sim::phase_count; ++i) {
+    step.phases.push_back({std::string(key_of(static_cast<sim::Phase>(i))), result.mean.seconds[i]});
+  }
+  return step;
+}
+
+}  // namespace
+
+Job Job::load(const std::string& path_or_name, const Settings& settings) {
+  return told([&] { return Job(std::make_shared<const sim::Job>(sim::load_job({path_or_name, settings, {}}))); });
+}
+
+Job Job::with(const Settings& settings) const {
+  return told([&] { return Job(std::make_shared<const sim::Job>(sim::with_settings(*job_, settings))); });
+}
+
+const std::string& Job::name() const { return job_->name; }
+int Job::gpus() const { return job_->system.gpus; }
+std::string Job::resolved_yaml() const { return job_->resolved.to_yaml(); }
+
+Step predict(const Job& job) {
+  return told([&] { return step_of(sim::predict(job.implementation())); });
+}
+
+Step simulate(const Job& job) {
+  return told([&] {
+    const sim::StepFaults& faults = job.implementation().system.simulation.faults;
+    if (!faults.failures.empty()) throw config::InputError("a step in which something fails has no end", "leave out simulation.faults");
+    return step_of(sim::simulate_in_child(job.implementation()));
+  });
+}
+
+}  // namespace rehearse
