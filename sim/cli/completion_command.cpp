@@ -55,7 +55,7 @@ class CompletionScript final : public Command {
     return "Examples:\n"
            "  eval \"$(rehearse completion bash)\"        in ~/.bashrc\n"
            "  eval \"$(rehearse completion zsh)\"         in ~/.zshrc, behind compinit\n"
-           "  rehearse completion fish | source         in ~/.config/fish/config.fish\n";
+           "  rehearse completion fish >rehearse.fish    into ~/.config/fish/completions\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto shell = std::make_shared<std::string>();
