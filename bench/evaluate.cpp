@@ -1,9 +1,7 @@
 // Plans a second by formula: step, phases and memory of llama2-70b on 1,024 GPUs over a space that mixes everything a plan can choose.
 #include <benchmark/benchmark.h>
 
-#include <chrono>
-#include <functional>
-
+#include "bench/seconds.hpp"
 #include "sim/analytic/evaluator.hpp"
 #include "sim/analytic/predict.hpp"
 
@@ -85,12 +83,6 @@ void evaluate(benchmark::State& state) {
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(share) * state.iterations());
   state.counters["plans"] = benchmark::Counter(static_cast<double>(plans.size()), benchmark::Counter::kAvgThreads);
-}
-
-double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 // Seconds of a plan by predict(), which compiles and prices it anew, over those by the Evaluator; every 211th plan by predict().

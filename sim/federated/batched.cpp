@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "sim/federated/batches.hpp"
 
@@ -32,7 +33,18 @@ JointTransfer model_transfer(const Loads& loads, double RoundLoad::*seconds) {
   return joint_transfer(loads.latency_s, medium_s, loads.dedicated);
 }
 
-BatchedBatch batch_of(const Loads& loads, std::vector<double> part) {
+// One message for all devices that have the batch: as large as the largest of theirs, as fast as the slowest of them hears.
+double broadcast_s(const Job& job, const Loads& loads, std::span<const double> part) {
+  double bytes = 0, slowest_bytes_per_s = std::numeric_limits<double>::infinity();
+  for (std::size_t n = 0; n < part.size(); ++n) {
+    if (part[n] == 0) continue;
+    bytes = std::max(bytes, part[n] * loads.load[n].smashed_down_bytes);
+    slowest_bytes_per_s = std::min(slowest_bytes_per_s, job.devices[n].downlink_bytes_per_s);
+  }
+  return bytes / slowest_bytes_per_s;
+}
+
+BatchedBatch batch_of(const Job& job, const Loads& loads, std::vector<double> part) {
   BatchedBatch batch;
   std::vector<double> before_s, up_s, after_s, down_s;
   for (std::size_t n = 0; n < part.size(); ++n) {
@@ -43,6 +55,10 @@ BatchedBatch batch_of(const Loads& loads, std::vector<double> part) {
     up_s.push_back(part[n] * load.uplink_s);
     down_s.push_back(part[n] * load.downlink_s);
     batch.server_s += part[n] * load.server_s;
+  }
+  if (job.settings.broadcast) {
+    batch.broadcast_s = broadcast_s(job, loads, part);
+    std::ranges::fill(down_s, 0);
   }
   // After its gradients have come a device goes backward: the transfer ends earlier for whoever needs long for that.
   for (std::size_t n = 0; n < part.size(); ++n) after_s[n] += part[n] * loads.load[n].backward_s;
@@ -98,11 +114,11 @@ BatchedRound batched_round(const Job& job, const CutChoice& cuts) {
     if (!round.batches.empty() && round.batches.back().part == part) {
       ++round.batches.back().times;
     } else {
-      round.batches.push_back(batch_of(loads, std::move(part)));
+      round.batches.push_back(batch_of(job, loads, std::move(part)));
     }
   }
   for (const BatchedBatch& batch : round.batches) {
-    round.round_s += static_cast<double>(batch.times) * (batch.up.seconds + batch.server_s + batch.down.seconds);
+    round.round_s += static_cast<double>(batch.times) * (batch.up.seconds + batch.server_s + batch.broadcast_s + batch.down.seconds);
   }
   return round;
 }

@@ -20,6 +20,7 @@ struct BatchedBatch {
   std::int64_t times = 1;    // so many batches in a row are alike
   JointTransfer up, down;
   double server_s = 0;
+  double broadcast_s = 0;  // before `down`, which is then the way back through the devices alone
 };
 
 struct BatchedRound {

@@ -11,8 +11,7 @@ enum class Field : std::uint64_t { speed = 1, memory, samples, uplink, downlink,
 
 class Maker {
  public:
-  Maker(const Radio& radio, double model_flops, double default_limit, std::uint64_t seed)
-      : radio_(radio), model_flops_(model_flops), default_limit_(default_limit), seed_(seed) {}
+  Maker(const Radio& radio, double default_limit, std::uint64_t seed) : radio_(radio), default_limit_(default_limit), seed_(seed) {}
 
   [[nodiscard]] Device make(const Entry& entry, std::uint32_t place, std::uint32_t number) const {
     Device device{.entry = place, .number = number};
@@ -21,7 +20,7 @@ class Maker {
                  ? law.mean()
                  : law.draw(field_random(seed_, (static_cast<std::uint64_t>(place) << 32U) + number, static_cast<std::uint64_t>(field)));
     };
-    device.flop_per_s = entry.s_per_sample ? model_flops_ / *entry.s_per_sample : drawn(entry.flop_per_s, Field::speed);
+    device.flop_per_s = drawn(entry.flop_per_s, Field::speed);
     device.memory_bytes = drawn(entry.memory_bytes, Field::memory);
     device.samples = std::max(1.0, std::round(drawn(entry.samples, Field::samples)));
     device.latency_s = drawn(entry.latency_s, Field::latency);
@@ -42,7 +41,7 @@ class Maker {
 
  private:
   const Radio& radio_;
-  double model_flops_, default_limit_;
+  double default_limit_;
   std::uint64_t seed_;
 };
 
@@ -70,9 +69,8 @@ std::string name_of(const std::vector<Entry>& entries, const Device& device) {
   return entry.count == 1 ? entry.name : fmt::format("{} {}", entry.name, device.number);
 }
 
-std::vector<Device> make_devices(const std::vector<Entry>& entries, const Radio& radio, double model_flops, double default_limit,
-                                 std::uint64_t seed) {
-  const Maker maker(radio, model_flops, default_limit, seed);
+std::vector<Device> make_devices(const std::vector<Entry>& entries, const Radio& radio, double default_limit, std::uint64_t seed) {
+  const Maker maker(radio, default_limit, seed);
   std::vector<Device> devices;
   for (std::uint32_t place = 0; place < entries.size(); ++place) {
     for (int number = 1; number <= entries[place].count; ++number) {

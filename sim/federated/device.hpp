@@ -26,7 +26,7 @@ struct Entry {
   std::optional<Drawn> leakage;  // limit
   std::optional<PowerDraw> power;
   bool dedicated = false;              // its link is nobody else's
-  std::optional<double> s_per_sample;  // instead of a speed: one forward pass of the whole model
+  std::optional<double> s_per_sample;  // of a forward pass of the whole model, until the model is known; then it is a speed
   config::Position where;
 
   // Whether its devices are all alike.
@@ -55,9 +55,9 @@ inline constexpr int most_devices = 1'000'000;
 // "pi", and of several alike "pi 3".
 [[nodiscard]] std::string name_of(const std::vector<Entry>& entries, const Device& device);
 
-// All devices of the entries. What is drawn depends on the seed, the entry's place and the device's number alone. `model_flops`: of one
-// forward pass. Throws config::InputError, with the device's name.
-[[nodiscard]] std::vector<Device> make_devices(const std::vector<Entry>& entries, const Radio& radio, double model_flops,
-                                               double default_limit, std::uint64_t seed);
+// All devices of the entries. What is drawn depends on the seed, the entry's place and the device's number alone. Throws
+// config::InputError, with the device's name.
+[[nodiscard]] std::vector<Device> make_devices(const std::vector<Entry>& entries, const Radio& radio, double default_limit,
+                                               std::uint64_t seed);
 
 }  // namespace rehearse::federated

@@ -31,7 +31,8 @@ void count_use(const Job& job, const Plan& plan, RoundResult& result) {
     const RoundLoad load = load_of(job, job.devices[n], plan.cuts[n]);
     if (!job.settings.entries[job.devices[n].entry].dedicated) {
       result.uplink.busy_s += load.uplink_s + load.model_up_s;
-      (job.one_band() ? result.uplink : result.downlink).busy_s += load.downlink_s + load.model_down_s;
+      const double gradients_s = job.settings.broadcast ? 0 : load.downlink_s;
+      (job.one_band() ? result.uplink : result.downlink).busy_s += gradients_s + load.model_down_s;
       result.uplink.reserved_s += plan.share[n].uplink * result.round_s;
       (job.one_band() ? result.uplink : result.downlink).reserved_s += plan.share[n].downlink * result.round_s;
     }
@@ -54,7 +55,8 @@ Phases batched_phases(const Job& job, const Plan& plan, const BatchedRound& roun
     if (part == 0) continue;
     const bool dedicated = batch.up.share[device] == 0;
     phases[Phase::uplink] += times * over(part * load.uplink_s, dedicated ? 1 : batch.up.share[device]);
-    phases[Phase::downlink] += times * over(part * load.downlink_s, dedicated ? 1 : batch.down.share[device]);
+    phases[Phase::downlink] +=
+        times * (batch.broadcast_s > 0 ? batch.broadcast_s : over(part * load.downlink_s, dedicated ? 1 : batch.down.share[device]));
     phases[Phase::server] += times * batch.server_s;
   }
   return phases;
@@ -79,6 +81,9 @@ RoundResult round_by_formula(const Job& job, const Plan& plan) {
   count_use(job, plan, result);
   if (!closed) return result;
   const BatchedRound round = batched ? batched_round(job, plan.cuts) : BatchedRound{};
+  for (const BatchedBatch& batch : round.batches) {
+    (job.one_band() ? result.uplink : result.downlink).busy_s += static_cast<double>(batch.times) * batch.broadcast_s;
+  }
   for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
     DeviceRound device{.end_s = plan.latency_s[n], .phases = {}};
     device.phases = batched ? batched_phases(job, plan, round, n) : phases_of(job, n, plan.cuts[n], plan.share[n]);

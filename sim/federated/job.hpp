@@ -1,11 +1,13 @@
 // A split-federated job, resolved: model, devices, which cuts each may take, what each cut costs it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "sim/federated/chain.hpp"
 #include "sim/federated/problem.hpp"
+#include "sim/federated/rates_over_time.hpp"
 #include "sim/federated/settings.hpp"
 #include "sim/kind/job_kind.hpp"
 
@@ -29,6 +31,8 @@ struct Job {
   std::vector<Cut> cuts;        // "none" last
   std::vector<double> leakage;  // [cut]
   std::vector<Device> devices;
+  std::shared_ptr<const RatesOverTime> rates;         // none: the devices' own
+  std::vector<std::uint16_t> given_cuts;              // [device], where a file says them; else empty
   std::vector<std::vector<std::uint16_t>> available;  // [device] cuts within limit and memory: least leakage first, then by name
 
   [[nodiscard]] std::string device_name(std::size_t device) const { return name_of(settings.entries, devices[device]); }

@@ -130,19 +130,19 @@ class FederatedKind final : public sim::JobKind {
  public:
   [[nodiscard]] std::map<std::string, std::vector<KindOption>> commands() const override {
     const KindOption fault{"fault", "FAULT", "Something goes wrong in the round, e.g. 'device 3 slow 4'"};
-    return {
-        {"predict", {}},
-        {"simulate", {fault}},
-        {"compare",
-         {fault,
-          {"methods", "LIST", "Other ways of choosing cuts and shares: all, or some of tuned,equal,one-cut,random,federated,sequential"},
-          {"runs", "N", "Seeds of what a method draws; default 10"}}},
-        {"explain", {}},
-        {"tune",
-         {{"exact", "", "Enumerate what the bound leaves open until the cuts are proven optimal"},
-          {"by", "weighted", "Improve the choice by simulation of work-conserving media"},
-          {"decentral", "", "Negotiate without a centre as well, and count its rounds and bytes"}}},
-        {"run", {}}};
+    return {{"predict", {}},
+            {"simulate", {fault}},
+            {"compare",
+             {fault,
+              {"methods", "LIST",
+               "Other ways of choosing cuts and shares: all, or some of tuned,equal,one-cut,random,federated,sequential,retune"},
+              {"runs", "N", "Seeds of what a method draws; default 10"}}},
+            {"explain", {}},
+            {"tune",
+             {{"exact", "", "Enumerate what the bound leaves open until the cuts are proven optimal"},
+              {"by", "weighted", "Improve the choice by simulation of work-conserving media"},
+              {"decentral", "", "Negotiate without a centre as well, and count its rounds and bytes"}}},
+            {"run", {}}};
   }
 
   [[nodiscard]] KindAnswer answer(const std::string& command, const KindRequest& request) const override {

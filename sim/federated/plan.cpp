@@ -43,7 +43,8 @@ std::uint16_t cut_named(const Job& job, const std::string& name) {
 
 CutChoice named_cuts(const Job& job) {
   const CutRule& rule = job.settings.cuts;
-  if (rule.by_entry.empty() && rule.for_all == "random") return random_cuts(job);
+  if (rule.file) return job.given_cuts;
+  if (rule.one_word() && rule.for_all == "random") return random_cuts(job);
   CutChoice cuts;
   for (const Device& device : job.devices) {
     cuts.push_back(cut_named(job, rule.by_entry.empty() ? rule.for_all : rule.by_entry.at(job.settings.entries[device.entry].name)));
@@ -93,15 +94,17 @@ double alone_s(const Job& job, std::size_t device, std::size_t cut) {
 }
 
 double any_schedule_s(const Job& job, const CutChoice& cuts) {
-  double slowest_s = 0, up_s = 0, down_s = 0, server_s = 0;
+  double slowest_s = 0, up_s = 0, down_s = 0, server_s = 0, broadcast_s = 0;
   for (std::size_t n = 0; n < cuts.size(); ++n) {
     const RoundLoad load = load_of(job, job.devices[n], cuts[n]);
     slowest_s = std::max(slowest_s, alone_s(job, n, cuts[n]));
     server_s += load.server_s;
     if (job.settings.entries[job.devices[n].entry].dedicated) continue;
     up_s += load.uplink_s + load.model_up_s;
-    down_s += load.downlink_s + load.model_down_s;
+    down_s += load.model_down_s + (job.settings.broadcast ? 0 : load.downlink_s);
+    if (job.settings.broadcast) broadcast_s = std::max(broadcast_s, load.downlink_s);
   }
+  down_s += broadcast_s;
   if (job.total_power()) up_s = 0;
   const double media_s = job.one_band() ? up_s + down_s : std::max(up_s, down_s);
   return std::max({slowest_s, media_s, server_s});

@@ -22,9 +22,10 @@ struct Operation {
   double share = 0;    // of the resource, where shares are reserved; its weight, where they are weights
 };
 
-// Who comes to a joint waits for all others that come to it, and then for so many seconds of the server.
+// Who comes to a joint waits for all others that come to it, and then for so many seconds of the server or of the downlink.
 struct Joint {
-  double server_s = 0;
+  Where where = Where::server;
+  double seconds = 0;
 };
 
 struct Programs {

@@ -74,6 +74,10 @@ const Keys<Radio>& radio_keys() {
       K("noise", &Radio::noise_dbm_per_hz, config::quantity(Dimension::level_density, quietest_dbm), "Noise."),
       K("path_loss", &Radio::path_loss, path_loss_form(), "Loss in dB at 1 km, and per decade of distance."),
       K("fading", &Radio::fading, choice(fadings()), "rayleigh: the gain of every device and direction is drawn anew for each round."),
+      K("rates", &Radio::rates, rate_rows_form(),
+        "Rates over time: [[time_s, device, uplink_bytes_per_s, downlink_bytes_per_s]], or a CSV file.")
+          .otherwise("the devices' own")
+          .written_if([](const Radio& radio) { return !radio.rates.empty(); }),
   };
   return keys;
 }

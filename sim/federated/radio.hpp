@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/keys.hpp"
+#include "sim/federated/rates_over_time.hpp"
 
 namespace rehearse::federated {
 
@@ -23,6 +24,7 @@ struct Radio {
   double transmit_dbm = 23, base_dbm = 30, noise_dbm_per_hz = -174;
   PathLoss path_loss;
   Fading fading = Fading::none;
+  std::vector<RateRow> rates;  // over time; none: as the devices say
 
   [[nodiscard]] double downlink_hz() const { return downlink_band_hz > 0 ? downlink_band_hz : band_hz; }
 };

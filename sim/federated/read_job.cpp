@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
+#include "config/table.hpp"
 #include "sim/federated/job.hpp"
 #include "sim/federated/leakage.hpp"
 
@@ -93,8 +95,41 @@ void check_allowed(const Node& node, const Job& job, const std::string& cut_name
   }
 }
 
-void check_cuts(const Node& node, const Job& job) {
+// Each device's cut by a file, which may also say its shares.
+std::vector<std::uint16_t> read_cuts(const Job& job) {
+  config::Table table(job.settings.cuts.file);
+  table.check_titles({"name", "cut", "uplink", "downlink", "server"}, {"name", "cut"});
+  const std::size_t name = *table.column("name"), cut = *table.column("cut");
+  const std::vector<std::string> known = names_of(job.cuts);
+  std::map<std::string, std::size_t, std::less<>> device_called;
+  for (std::size_t n = 0; n < job.devices.size(); ++n) device_called.emplace(job.device_name(n), n);
+  constexpr std::uint16_t missing = UINT16_MAX;
+  std::vector<std::uint16_t> cuts(job.devices.size(), missing);
+  while (table.next()) {
+    const auto device = device_called.find(table.cell(name));
+    if (device == device_called.end()) table.fail_at(name, fmt::format("no device is called {}", config::shown(table.cell(name))));
+    const auto found = std::ranges::find(known, table.cell(cut));
+    if (found == known.end()) {
+      const std::string word(table.cell(cut));
+      table.fail_at(cut, fmt::format("{} has no unit '{}' to cut behind", job.model.name, word), config::suggestion(word, known));
+    }
+    if (cuts[device->second] != missing) table.fail_at(name, fmt::format("device '{}' stands twice", device->first));
+    cuts[device->second] = static_cast<std::uint16_t>(found - known.begin());
+    if (std::ranges::find(job.available[device->second], cuts[device->second]) == job.available[device->second].end())
+      table.fail_at(cut, fmt::format("device '{}' may not cut at '{}' (leakage, memory)", device->first, *found));
+  }
+  const auto without = std::ranges::find(cuts, missing);
+  if (without != cuts.end())
+    table.fail(fmt::format("device '{}' has no cut", job.device_name(static_cast<std::size_t>(without - cuts.begin()))));
+  return cuts;
+}
+
+void check_cuts(const Node& node, Job& job) {
   const CutRule& rule = job.settings.cuts;
+  if (rule.file) {
+    job.given_cuts = read_cuts(job);
+    return;
+  }
   if (rule.by_entry.empty()) {
     check_cut_name(node, job, rule.for_all, true);
     if (rule.for_all == "tuned" || rule.for_all == "random") return;
@@ -118,7 +153,7 @@ void check_together(const Node& section, const Job& job) {
   const Settings& settings = job.settings;
   const auto key = [&](const char* path) { return section.find_path(path).value_or(section); };
   const CutRule& rule = settings.cuts;
-  if (settings.server.mode == ServerMode::batched && !(rule.tuned() || (rule.by_entry.empty() && rule.for_all != "random"))) {
+  if (settings.server.mode == ServerMode::batched && !(rule.tuned() || (rule.one_word() && rule.for_all != "random"))) {
     key("cuts").fail("server.mode batched joins the batches of all devices: they need one cut for all", "cuts: tuned, or a unit's name");
   }
   if (settings.select.devices > static_cast<std::int64_t>(job.devices.size()))
@@ -129,6 +164,13 @@ void check_together(const Node& section, const Job& job) {
         .fail(fmt::format("device '{}' has rates: what fading does to them depends on its signal", by_rates->name),
               "radio: {distance: 120 m} instead of uplink and downlink");
   }
+  if (settings.broadcast && settings.server.mode != ServerMode::batched)
+    key("broadcast").fail("one message for all needs the gradients of all at once", "server: {mode: batched}");
+  const auto dedicated = std::ranges::find_if(settings.entries, [](const Entry& entry) { return entry.dedicated; });
+  if (settings.broadcast && dedicated != settings.entries.end())
+    key("broadcast").fail(fmt::format("device '{}' has a link of its own and hears no broadcast", dedicated->name));
+  if (!settings.radio.rates.empty() && (settings.radio.fading != Fading::none || job.total_power()))
+    key("radio.rates").fail("rates over time leave nothing to a signal: they go with fading none and power per-hertz");
   if (job.total_power() && job.one_band())
     key("radio.power").fail("total power is worked out for a band of the uplink's own", "duplex: fdd");
   if (job.total_power() && by_rates != settings.entries.end()) {
@@ -141,6 +183,16 @@ void check_together(const Node& section, const Job& job) {
     key("radio.power").fail("total power goes with server.mode per-device and objective round");
 }
 
+// The round that is predicted or simulated alone is the one at time 0.
+void take_rates(Job& job) {
+  const std::vector<RateRow>& rows = job.settings.radio.rates;
+  if (rows.empty()) return;
+  std::vector<std::string> names;
+  for (std::size_t n = 0; n < job.devices.size(); ++n) names.push_back(job.device_name(n));
+  job.rates = std::make_shared<const RatesOverTime>(rows, names);
+  for (std::size_t n = 0; n < job.devices.size(); ++n) job.rates->apply(n, 0, job.devices[n]);
+}
+
 }  // namespace
 
 Job read_job(const std::string& name, const Node& document, const std::optional<std::uint64_t>& seed) {
@@ -148,12 +200,17 @@ Job read_job(const std::string& name, const Node& document, const std::optional<
   Settings& settings = job.settings;
   job_keys().read(document, settings);
   if (seed) settings.seed = *seed;
-  job.name = settings.name.empty() ? name : settings.name;
+  if (settings.name.empty()) settings.name = name;
+  job.name = settings.name;
   const Node section = document.at("federated");
   job.model = find_chain(settings.model, section.find("sequence"), {settings.sequence.value_or(0), settings.element_bytes});
   job.cuts = cuts_of(job.model);
   measure_leakage(section.find("leakage").value_or(section), job);
-  job.devices = make_devices(settings.entries, settings.radio, job.cuts.back().forward_flops, settings.leakage.limit, settings.seed);
+  for (Entry& entry : settings.entries) {
+    if (entry.s_per_sample) entry.flop_per_s = Drawn(job.cuts.back().forward_flops / *entry.s_per_sample);
+  }
+  job.devices = make_devices(settings.entries, settings.radio, settings.leakage.limit, settings.seed);
+  take_rates(job);
   find_available(job);
   check_cuts(section.find("cuts").value_or(section), job);
   check_together(section, job);

@@ -79,9 +79,12 @@ class Run {
     Job now = job_;
     now.devices.clear();
     now.available.clear();
+    now.given_cuts.clear();
     for (const std::size_t n : devices) {
       now.devices.push_back(job_.devices[n]);
+      if (job_.rates) job_.rates->apply(n, history_.training_s, now.devices.back());
       now.available.push_back(job_.available[n]);
+      if (!job_.given_cuts.empty()) now.given_cuts.push_back(job_.given_cuts[n]);
       if (job_.settings.radio.fading == Fading::none || job_.settings.entries[job_.devices[n].entry].dedicated) continue;
       Device& device = now.devices.back();
       const Radio& radio = job_.settings.radio;
@@ -115,11 +118,6 @@ class Run {
     return plan_with_shares(now, cuts, std::move(shares));
   }
 
-  [[nodiscard]] bool rounds_differ() const {
-    const Settings& settings = job_.settings;
-    return settings.select.devices > 0 || settings.dropout > 0 || settings.radio.fading != Fading::none;
-  }
-
   struct Played {
     SimulatedRound round;
     double negotiation_s = 0;
@@ -129,7 +127,7 @@ class Run {
   Played play(std::uint64_t number) const {
     const std::vector<std::size_t> devices = selected(number);
     const Job now = job_of(devices, number);
-    const bool retuned = job_.settings.retune == Retune::every_round && rounds_differ();
+    const bool retuned = job_.settings.retune == Retune::every_round && rounds_differ(job_);
     const Plan plan = retuned ? make_plan(now) : part_of_plan(now, devices);
     Played played;
     if (retuned && now.settings.server.mode == ServerMode::per_device && !now.total_power())
@@ -161,7 +159,7 @@ class Run {
   }
 
   RoundRow round(std::uint64_t number) {
-    if (rounds_differ() || !last_) last_ = play(number);
+    if (rounds_differ(job_) || !last_) last_ = play(number);
     const RoundResult& result = last_->round.result;
     RoundRow row{.begins_s = history_.training_s, .negotiation_s = last_->negotiation_s, .selected = result.devices.size()};
     row.round_s = result.round_s + row.negotiation_s;
@@ -210,6 +208,11 @@ double RunHistory::useful_share() const {
     wasted_s += row.wasted_s;
   }
   return worked_s > 0 ? 1 - wasted_s / worked_s : 0;
+}
+
+bool rounds_differ(const Job& job) {
+  const Settings& settings = job.settings;
+  return settings.select.devices > 0 || settings.dropout > 0 || settings.radio.fading != Fading::none || job.rates;
 }
 
 RunHistory run_rounds(const Job& job, const std::function<void(double)>& progress) { return Run(job, progress).run(); }

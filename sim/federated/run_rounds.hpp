@@ -26,6 +26,9 @@ struct RunHistory {
   [[nodiscard]] double useful_share() const;  // of the devices' work, what was aggregated
 };
 
+// Whether one round is another than the next: other devices, or other channels.
+[[nodiscard]] bool rounds_differ(const Job& job);
+
 // `training.rounds` rounds that count; lost ones are done again.
 [[nodiscard]] RunHistory run_rounds(const Job& job, const std::function<void(double)>& progress);
 

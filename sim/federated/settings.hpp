@@ -29,17 +29,19 @@ struct Leakage {
   double limit = 1;
 };
 
-// `cuts`: a word (tuned, random, none, a unit's name) for all, or a word per entry of the devices.
+// `cuts`: a word (tuned, random, none, a unit's name) for all, a word per entry of the devices, or each device's cut from a file.
 struct CutRule {
   std::string for_all = "tuned";
   std::map<std::string, std::string> by_entry;
-  [[nodiscard]] bool tuned() const { return by_entry.empty() && for_all == "tuned"; }
+  config::Node file;  // CSV: name, cut
+  [[nodiscard]] bool one_word() const { return by_entry.empty() && !file; }
+  [[nodiscard]] bool tuned() const { return one_word() && for_all == "tuned"; }
 };
 
 // `shares`: a word, or each device's shares from a file.
 struct ShareRule {
   std::string word = "tuned";  // tuned | equal | proportional | file
-  config::Node file;           // CSV: name, uplink, downlink, server
+  config::Node file;           // CSV: name, uplink, downlink, server; a column cut is somebody else's
 };
 
 struct Selection {
@@ -58,7 +60,7 @@ struct ServerFailures {
 };
 
 struct Settings {
-  config::Node model, devices_node, faults_node;
+  config::Node model, faults_node;
   std::string name;
   std::vector<Entry> entries;
   Server server;
@@ -68,7 +70,8 @@ struct Settings {
   std::optional<int> sequence;
   double element_bytes = 4;
   double label_bytes = 0;
-  int quantize_bits = 0;  // 0: as the model's elements
+  bool broadcast = false;  // the mean of all gradients goes down once, to everybody
+  int quantize_bits = 0;   // 0: as the model's elements
   CutRule cuts;
   ShareRule shares;
   Objective objective = Objective::round;

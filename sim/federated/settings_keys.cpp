@@ -92,25 +92,33 @@ Form<CutRule> cuts_form() {
       rule.for_all = node.as_string();
       return rule;
     }
+    if (node.keys() == std::vector<std::string>{"file"}) {
+      static_cast<void>(node.at("file").as_string());
+      rule.file = node.at("file");
+      return rule;
+    }
     for (const std::string& name : node.keys()) rule.by_entry[name] = node.at(name).as_string();
     if (rule.by_entry.empty()) node.fail("names no device", "cuts: {pi: block4, phone: block2}");
     return rule;
   };
   const auto write = [](const CutRule& rule) {
-    if (rule.by_entry.empty()) return Node::scalar(rule.for_all, true);
+    if (rule.one_word()) return Node::scalar(rule.for_all, true);
     Node out;
+    if (rule.file) out.set_child("file", rule.file);
     for (const auto& [name, cut] : rule.by_entry) out.set_child(name, Node::scalar(cut, true));
     return out;
   };
   Shape by_entry{.kind = Shape::Kind::mapping};
   by_entry.keys.push_back({"*", {.kind = Shape::Kind::text}, false, "", "The cut of a device by its name."});
-  return {config::either({{.kind = Shape::Kind::text}, by_entry}), read, write};
+  Shape file{.kind = Shape::Kind::mapping};
+  file.keys.push_back({"file", {.kind = Shape::Kind::text}, true, "", "A CSV file with the columns name and cut."});
+  return {config::either({{.kind = Shape::Kind::text}, by_entry, file}), read, write};
 }
 
 Form<ShareRule> shares_form() {
   const std::vector<std::string> words{"tuned", "equal", "proportional"};
   Shape file{.kind = Shape::Kind::mapping};
-  file.keys.push_back({"file", {.kind = Shape::Kind::text}, true, "", "A CSV file: name, uplink, downlink, server."});
+  file.keys.push_back({"file", {.kind = Shape::Kind::text}, true, "", "A CSV file with the columns name, uplink, downlink and server."});
   const auto read = [words](const Node& node) {
     if (!node.is_map()) return ShareRule{node.as_choice(words), {}};
     node.allow_keys({"file"});
@@ -154,15 +162,8 @@ Form<RoundDeadline> deadline_form() {
 const Keys<Settings>& federated_keys() {
   static const Keys<Settings> keys{
       K(
-          "devices", entries_shape(),
-          [](const Node& node, Settings& settings) {
-            settings.entries = read_entries(node);
-            settings.devices_node = node;
-          },
-          [](const Settings& settings) {
-            return settings.devices_node && settings.devices_node.is_map() ? settings.devices_node : write_entries(settings.entries);
-          },
-          "Who takes part.")
+          "devices", entries_shape(), [](const Node& node, Settings& settings) { settings.entries = read_entries(node); },
+          [](const Settings& settings) { return write_entries(settings.entries); }, "Who takes part.")
           .required(),
       K("server", &Settings::server, mapping(server_keys()), "Trains what the devices do not hold.").required(),
       K("radio", &Settings::radio, mapping(radio_keys()), "What the devices share on the way to the server."),
@@ -174,7 +175,11 @@ const Keys<Settings>& federated_keys() {
       K("quantize", &Settings::quantize_bits, whole(1, 64), "Bits of an element of smashed data and of its gradient.")
           .otherwise("those of the model's elements")
           .written_if([](const Settings& settings) { return settings.quantize_bits > 0; }),
-      K("cuts", &Settings::cuts, cuts_form(), "tuned, none, random, a unit's name for all, or a unit's name for each name of devices."),
+      K("broadcast", &Settings::broadcast, config::truth(),
+        "The gradients of all devices are averaged and sent once, to everybody (SFL-GA); with server.mode batched.")
+          .feature(),
+      K("cuts", &Settings::cuts, cuts_form(),
+        "tuned, none, random, a unit's name for all or for each name of devices, or each device's from a file."),
       K("shares", &Settings::shares, shares_form(), "tuned, equal, proportional to what a device needs, or from a file."),
       K("objective", &Settings::objective, choice(objectives()), "What tuning shortens: the round, or the sum of the devices' latencies.")
           .feature(),

@@ -35,6 +35,7 @@ class Round {
         server_(machine_, job.settings.server.mode == ServerMode::sequential ? Sharing::fifo : job.settings.server.sharing, classes()),
         spells_(conditions.slow, alike_.representative) {
     whole_server_ = machine_.add_link(1e9);
+    whole_downlink_ = machine_.add_link(1e9);
     for (std::size_t c = 0; c < classes(); ++c) static_cast<void>(machine_.add_host(spells_.speeds(c)));
     machine_.seal();
     state_.resize(classes());
@@ -111,8 +112,10 @@ class Round {
       case SlowSpell::What::device:
         return machine_.set_speed(static_cast<sim::HostIndex>(change.of_class), change.speed);
       case SlowSpell::What::uplink:
+        if (job_.one_band()) machine_.set_bandwidth(whole_downlink_, 1e9 / change.factor);
         return uplink_.slow_down(change.factor);
       case SlowSpell::What::downlink:
+        machine_.set_bandwidth(whole_downlink_, 1e9 / change.factor);
         return (job_.one_band() ? uplink_ : downlink_).slow_down(change.factor);
       case SlowSpell::What::server:
         server_.slow_down(change.factor);
@@ -182,19 +185,23 @@ class Round {
     if (meeting.complete || meeting.here.size() < meeting.expected || meeting.here.empty()) return;
     meeting.complete = true;
     meeting.complete_s = machine_.now();
-    machine_.transfer(0, 0, {&whole_server_, 1}, std::max(programs_.joints[joint].server_s, 0.0) * 1e9, joint_tokens + joint);
+    const Joint& waits = programs_.joints[joint];
+    const sim::LinkIndex* whole = waits.where == Where::server ? &whole_server_ : &whole_downlink_;
+    machine_.transfer(0, 0, {whole, 1}, std::max(waits.seconds, 0.0) * 1e9, joint_tokens + joint);
   }
   void part(Token joint) {
     Meeting& meeting = joints_[joint];
     const std::vector<std::size_t> here = std::move(meeting.here);
-    server_use_.busy_s += programs_.joints[joint].server_s;
+    const Joint& waited = programs_.joints[joint];
+    used(waited.where).busy_s += waited.seconds;
     for (const std::size_t c : here) {
       if (state_[c].gone) continue;
       State& state = state_[c];
+      const Phase phase = programs_.of[c][state.next].phase;
       state.phases[Phase::waiting] += meeting.complete_s - state.since_s;
-      state.phases[Phase::server] += machine_.now() - meeting.complete_s;
+      state.phases[phase] += machine_.now() - meeting.complete_s;
       if (options_.spans && machine_.now() > meeting.complete_s)
-        spans_.push_back({static_cast<std::uint32_t>(alike_.representative[c]), Phase::server, meeting.complete_s, machine_.now()});
+        spans_.push_back({static_cast<std::uint32_t>(alike_.representative[c]), phase, meeting.complete_s, machine_.now()});
       go_on(c);
     }
   }
@@ -304,7 +311,7 @@ class Round {
   sim::Machine machine_;
   Medium uplink_, downlink_, server_;
   SlowSpells spells_;
-  sim::LinkIndex whole_server_ = 0;
+  sim::LinkIndex whole_server_ = 0, whole_downlink_ = 0;  // for all devices at once
   std::vector<State> state_;
   std::vector<Meeting> joints_;
   ResourceUse uplink_use_, downlink_use_, server_use_;

@@ -76,43 +76,23 @@ TuneSection::Decentral decentral(const Job& job) {
 }
 
 std::string shares_csv(const Job& job, const Plan& plan) {
-  std::string text = "name,uplink,downlink,server\n";
+  std::string text = "name,cut,uplink,downlink,server\n";
   for (std::size_t n = 0; n < plan.share.size(); ++n) {
     const LinkShares& share = plan.share[n];
-    text += fmt::format("{},{},{},{}\n", sim::csv_field(job.device_name(n)), share.uplink, share.downlink, share.server);
+    text += fmt::format("{},{},{},{},{}\n", sim::csv_field(job.device_name(n)), sim::csv_field(job.cuts[plan.cuts[n]].name), share.uplink,
+                        share.downlink, share.server);
   }
   return text;
 }
 
 std::string tuned_job_yaml(const Job& job, const Plan& plan, const std::string& shares_file) {
   Settings settings = job.settings;
-  settings.entries.clear();
-  settings.devices_node = {};
-  settings.cuts = {};
-  for (std::size_t n = 0; n < job.devices.size(); ++n) {
-    const Device& device = job.devices[n];
-    Entry entry = job.settings.entries[device.entry];
-    entry.name = job.device_name(n);
-    entry.count = 1;
-    entry.s_per_sample.reset();
-    entry.flop_per_s = Drawn(device.flop_per_s);
-    entry.memory_bytes = Drawn(device.memory_bytes);
-    entry.samples = Drawn(device.samples);
-    entry.latency_s = Drawn(device.latency_s);
-    entry.leakage = Drawn(device.leakage_limit);
-    if (entry.distance_m) {
-      entry.distance_m = Drawn(device.distance_m);
-    } else {
-      entry.uplink_bytes_per_s = Drawn(device.uplink_bytes_per_s);
-      entry.downlink_bytes_per_s = Drawn(device.downlink_bytes_per_s);
-    }
-    settings.cuts.by_entry[entry.name] = job.cuts[plan.cuts[n]].name;
-    settings.entries.push_back(std::move(entry));
-  }
   if (settings.server.mode == ServerMode::batched) {
-    settings.cuts = {.for_all = job.cuts[plan.cuts.front()].name, .by_entry = {}};
+    settings.cuts = {.for_all = job.cuts[plan.cuts.front()].name, .by_entry = {}, .file = {}};
   } else {
-    settings.shares = {"file", config::Node::scalar(shares_file, true)};
+    const config::Node file = config::Node::scalar(shares_file, true);
+    settings.cuts = {.for_all = "", .by_entry = {}, .file = file};
+    settings.shares = {"file", file};
   }
   return job_keys().write(settings).to_yaml();
 }

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
-#include <cmath>
-#include <fstream>
+#include <array>
 
 #include "config/reference.hpp"
+#include "config/table.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -18,107 +17,64 @@ using workloads::Request;
 enum class Clock { none, seconds, milliseconds, date };
 struct Kind {
   std::string_view header;  // how it begins
-  std::size_t columns;      // at least
   Clock clock;
 };
-constexpr std::array<Kind, 4> kinds{{{"arrival_s,input_tokens,output_tokens", 3, Clock::seconds},
-                                     {"TIMESTAMP,ContextTokens,GeneratedTokens", 3, Clock::date},
-                                     {"timestamp_ms,input_tokens,output_tokens", 3, Clock::milliseconds},
-                                     {"num_prefill_tokens,num_decode_tokens", 2, Clock::none}}};
+constexpr std::array<Kind, 4> kinds{{{"arrival_s,input_tokens,output_tokens", Clock::seconds},
+                                     {"TIMESTAMP,ContextTokens,GeneratedTokens", Clock::date},
+                                     {"timestamp_ms,input_tokens,output_tokens", Clock::milliseconds},
+                                     {"num_prefill_tokens,num_decode_tokens", Clock::none}}};
 constexpr double most_seconds = 1e9;
 constexpr int most_tokens = 100'000'000;
 
-class TraceFile {
- public:
-  explicit TraceFile(std::string path) : path_(std::move(path)), file_(path_) {}
-  [[nodiscard]] bool readable() const { return file_.is_open(); }
-  std::vector<Request> read(bool needs_times);
-
- private:
-  [[noreturn]] void fail(const std::string& what, const std::string& hint = "") const {
-    throw config::InputError({path_, line_, 1}, what, text_, hint);
-  }
-  bool next_line() {
-    ++line_;
-    if (!std::getline(file_, text_)) return false;
-    if (text_.ends_with('\r')) text_.pop_back();
-    return true;
-  }
-  [[nodiscard]] const Kind& kind() const;
-  [[nodiscard]] Request row(const Kind& kind) const;
-  [[nodiscard]] double number(std::string_view text, double low, double high, const char* what) const;
-  [[nodiscard]] double seconds_of_date(std::string_view text) const;
-
-  std::string path_, text_;
-  std::ifstream file_;
-  int line_ = 0;
-};
-
-const Kind& TraceFile::kind() const {
+const Kind& kind_of(const config::Table& table) {
+  const std::string titles = fmt::format("{},", fmt::join(table.titles(), ","));
   for (const Kind& kind : kinds) {
-    if (text_.starts_with(kind.header)) return kind;
+    if (titles.starts_with(fmt::format("{},", kind.header))) return kind;
   }
   std::vector<std::string_view> known;
   for (const Kind& kind : kinds) known.push_back(kind.header);
-  fail("these are not the columns of a request trace", fmt::format("known: {}", fmt::join(known, "; ")));
-}
-
-double TraceFile::number(std::string_view text, double low, double high, const char* what) const {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= low && value <= high)) {
-    fail(fmt::format("{} must be a number between {} and {}, not {}", what, low, high, config::shown(text)));
-  }
-  return value;
+  table.fail("these are not the columns of a request trace", fmt::format("known: {}", fmt::join(known, "; ")));
 }
 
 // "2023-11-16 18:15:46.6805900": seconds since the month's day 0; a trace does not span months.
-double TraceFile::seconds_of_date(std::string_view text) const {
-  if (text.size() < 19) fail("a time is a date and a time of day", "write for example 2023-11-16 18:15:46.68");
-  const double day = number(text.substr(8, 2), 1, 31, "the day"), hour = number(text.substr(11, 2), 0, 23, "the hour"),
-               minute = number(text.substr(14, 2), 0, 59, "the minute"), second = number(text.substr(17), 0, 60, "the second");
+double seconds_of_date(const config::Table& table, std::size_t column) {
+  const std::string_view text = table.cell(column);
+  const auto part = [&](std::size_t from, std::size_t length, double low, double high) {
+    const std::optional<double> value = from < text.size() ? config::number_in(text.substr(from, length)) : std::nullopt;
+    if (!value || *value < low || *value > high) {
+      table.fail_at(column, fmt::format("a time is a date and a time of day, not {}", config::shown(text)),
+                    "write for example 2023-11-16 18:15:46.68");
+    }
+    return *value;
+  };
+  const double day = part(8, 2, 1, 31), hour = part(11, 2, 0, 23), minute = part(14, 2, 0, 59), second = part(17, text.npos, 0, 60);
   return ((day * 24 + hour) * 60 + minute) * 60 + second;
 }
 
-Request TraceFile::row(const Kind& kind) const {
-  std::vector<std::string_view> cells;
-  std::string_view rest = text_;
-  while (true) {
-    const std::size_t comma = rest.find(',');
-    cells.push_back(rest.substr(0, comma));
-    if (comma == std::string_view::npos) break;
-    rest.remove_prefix(comma + 1);
-  }
-  if (cells.size() < kind.columns) fail(fmt::format("a row has {} columns, not {}", kind.columns, cells.size()));
-  const std::size_t first = kind.clock == Clock::none ? 0 : 1;
+Request request_of(const config::Table& table, const Kind& kind) {
   Request request;
-  if (kind.clock == Clock::date) request.arrival_s = seconds_of_date(cells[0]);
-  if (kind.clock == Clock::seconds) request.arrival_s = number(cells[0], 0, most_seconds, "an arrival");
-  if (kind.clock == Clock::milliseconds) request.arrival_s = number(cells[0], 0, most_seconds * 1e3, "an arrival") / 1e3;
-  const auto tokens = [&](std::string_view text, const char* what) {
-    const double value = number(text, 1, most_tokens, what);
-    if (value != std::floor(value)) fail(fmt::format("{} must be whole", what));
-    return static_cast<int>(value);
-  };
-  request.tokens = {tokens(cells[first], "a prompt's tokens"), tokens(cells[first + 1], "an answer's tokens")};
+  if (kind.clock == Clock::date) request.arrival_s = seconds_of_date(table, 0);
+  if (kind.clock == Clock::seconds) request.arrival_s = table.number(0, 0, most_seconds);
+  if (kind.clock == Clock::milliseconds) request.arrival_s = table.number(0, 0, most_seconds * 1e3) / 1e3;
+  const std::size_t first = kind.clock == Clock::none ? 0 : 1;
+  const auto tokens = [&](std::size_t column) { return static_cast<int>(table.whole(column, 1, most_tokens)); };
+  request.tokens = {tokens(first), tokens(first + 1)};
   return request;
 }
 
-std::vector<Request> TraceFile::read(bool needs_times) {
-  if (!next_line()) fail("the file is empty");
-  const Kind& kind = this->kind();
-  if (needs_times && kind.clock == Clock::none) fail("this trace has lengths but no times", "use it with {from: FILE}");
+std::vector<Request> read_requests(config::Table& table, bool needs_times) {
+  const Kind& kind = kind_of(table);
+  if (needs_times && kind.clock == Clock::none) table.fail("this trace has lengths but no times", "use it with {from: FILE}");
   std::vector<Request> requests;
   double first_s = 0;
-  while (next_line()) {
-    if (text_.empty()) continue;
-    Request request = row(kind);
+  while (table.next()) {
+    Request request = request_of(table, kind);
     if (requests.empty()) first_s = request.arrival_s;
     request.arrival_s -= first_s;
-    if (!requests.empty() && request.arrival_s < requests.back().arrival_s) fail("this request comes before the one above it");
+    if (!requests.empty() && request.arrival_s < requests.back().arrival_s) table.fail("this request comes before the one above it");
     requests.push_back(request);
   }
-  if (requests.empty()) fail("the trace has no requests");
+  if (requests.empty()) table.fail("the trace has no requests");
   return requests;
 }
 
@@ -127,9 +83,8 @@ std::vector<Request> TraceFile::read(bool needs_times) {
 std::vector<Request> read_request_trace(const Node& path, bool needs_times) {
   const std::string name = config::referenced_path(path);
   if (name.ends_with(".gz")) path.fail("packed traces are not read", "unpack it first: gunzip");
-  TraceFile file(name);
-  if (!file.readable()) path.fail("cannot read " + config::shown(name));
-  return file.read(needs_times);
+  config::Table table(path);
+  return read_requests(table, needs_times);
 }
 
 }  // namespace rehearse::sim

@@ -43,16 +43,17 @@ TEST_P(IsABadTraceRefused, with_line_and_reason) {
 
 #define HEADER "time_s,component,kind,duration_s,node\n"
 INSTANTIATE_TEST_SUITE_P(Traces, IsABadTraceRefused,
-                         testing::Values(Bad{"", "1:1: no header"}, Bad{"time_s,component,kind\n", "1:1: no column 'duration_s'"},
-                                         Bad{"time_s,component,kind,duration_s,host\n", "1:1: unknown column 'host'"},
-                                         Bad{"time_s,component,kind,duration_s,kind\n", "1:1: column 'kind' twice"},
-                                         Bad{HEADER "1,gpu,fail,,0\n2,gpu,fail,\n", "3:1: 4 values in a table of 5 columns"},
+                         testing::Values(Bad{"", "1:1: the file must begin with the titles of its columns"},
+                                         Bad{"time_s,component,kind\n", "1:1: column 'duration_s' is missing"},
+                                         Bad{"time_s,component,kind,duration_s,host\n", "1:34: unknown column 'host'"},
+                                         Bad{"time_s,component,kind,duration_s,kind\n", "1:34: column 'kind' stands twice"},
+                                         Bad{HEADER "1,gpu,fail,,0\n2,gpu,fail,\n", "3:1: 4 cells in a table of 5 columns"},
                                          Bad{HEADER "\n# a comment\nsoon,gpu,fail,,0\n", "4:1: time_s must be a number, not 'soon'"},
                                          Bad{HEADER ",gpu,fail,,0\n", "2:1: no time_s"},
                                          Bad{HEADER "nan,gpu,fail,,0\n", "2:1: time_s must be a number, not 'nan'"},
                                          Bad{HEADER "1,gpu,fail,,0\n0.5,gpu,fail,,0\n", "3:1: earlier than the row before it"},
                                          Bad{HEADER "1,gpu,fail,,1.5\n", "2:1: node must be a whole number, not '1.5'"},
-                                         Bad{HEADER "1,gpu: x,fail,,0\n", "2:1: component must be a word, not 'gpu:x'"}));
+                                         Bad{HEADER "1,gpu: x,fail,,0\n", "2:3: component must be a word, not 'gpu: x'"}));
 #undef HEADER
 
 // Messages that the readers of single values give: what matters here is the line and that the reason names the field.
@@ -113,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"{a: {source: flapping, component: link, slowdown: 2, period: 5 s, down: 5 s}}",
                         "1:62: the period must be longer than the time down"},
                     Bad{"{a: {source: script, faults: [{at: 5 s}, {at: 4 s}]}}", "1:47: earlier than the fault before it"},
-                    Bad{"{a: {source: trace, file: none.csv}}", "0:0: cannot read 'none.csv'"},
+                    Bad{"{a: {source: trace, file: none.csv}}", "1:27: cannot read 'none.csv'"},
                     Bad{"nowhere", "1:1: unknown fault scenario 'nowhere'"}));
 
 }  // namespace

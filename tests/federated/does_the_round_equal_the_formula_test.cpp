@@ -116,6 +116,34 @@ TEST_P(RandomJobs, joined_batches_are_the_formula) {
   expect_phases_add_up(formula);
   expect_phases_add_up(simulated);
 }
+
+// Two devices of 100 and 50 samples, in batches of 50: two messages, both as large as a whole batch; the second one is the first device's
+// alone.
+TEST(Broadcast, is_one_message_at_the_rate_of_the_slowest_listener) {
+  const Job job = job_from(
+      "model: resnet18-cifar\nfederated:\n  devices:\n"
+      "    - {name: near, speed: 50 GFLOP/s, samples: 100, uplink: 100 Mbps, downlink: 80 Mbps}\n"
+      "    - {name: far, speed: 50 GFLOP/s, samples: 50, uplink: 100 Mbps, downlink: 8 Mbps}\n"
+      "  server: {speed: 1 TFLOP/s, mode: batched}\n  batch: 50\n  cuts: block4\n  broadcast: true\n");
+  const RoundResult round = simulate_round(job, make_plan(job)).result;
+  const double message_bytes = 50 * 128 * 1024.0;  // block4's smashed data are 128 KiB a sample
+  EXPECT_NEAR(round.devices[0].phases[Phase::downlink], message_bytes / 1e6 + message_bytes / 1e7, 1e-9);
+  EXPECT_NEAR(round.devices[1].phases[Phase::downlink], message_bytes / 1e6, 1e-9);
+}
+
+// One message for all: as large as the largest device's, at the rate of the slowest, before anybody goes backward.
+TEST_P(RandomJobs, broadcast_gradients_are_the_formula) {
+  const std::string more = "  leakage: {measure: offloaded, limit: 1}\n";
+  const std::string alone = random_job_text(GetParam(), {.server = ", mode: batched", .more = more});
+  const Job job = job_from(alone + "  broadcast: true\n");
+  const Plan plan = make_plan(job);
+  const RoundResult formula = round_by_formula(job, plan), simulated = simulate_round(job, plan).result;
+  EXPECT_NEAR(simulated.round_s, formula.round_s, 1e-9 * formula.round_s);
+  EXPECT_NEAR(simulated.downlink.busy_s, formula.downlink.busy_s, 1e-9 * formula.round_s);
+  EXPECT_GE(formula.round_s, plan.any_schedule_s);
+  expect_phases_add_up(formula);
+  expect_phases_add_up(simulated);
+}
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomJobs, testing::Range<std::uint64_t>(1, 101));
 
 // Alike devices are simulated once; slowing one of them by nothing tells them apart, and nothing changes.

@@ -86,6 +86,7 @@ TEST(IsABadJobRefused, what_does_not_go_together) {
       "one cut for all");
   expect_refused(with_devices(usual, "cluster: dgx-h100\n"), "cluster");
   expect_refused(with_devices(usual, "  dropout: 1 /round\n"), "leaves nobody");
+  expect_refused(with_devices(usual, "  broadcast: true\n"), "needs the gradients of all at once");
 }
 
 TEST(IsABadJobRefused, shares_of_a_file) {
@@ -102,8 +103,38 @@ TEST(IsABadJobRefused, shares_of_a_file) {
   says(titles + "pi 1,0.5,0.6,0.5\npi 2,0.5,0.5,0.5\n", "the shares of the downlink add up to 1.1 with device 'pi 2', more than 1");
   says(titles + "pi 1,0.5,0.5,0.5\n", "device 'pi 2' has no row");
   says(titles + "pi 1,0.5,0.5,0.5\npi 2,0,0.5,0.5\n", "device 'pi 2' has a share of 0 of what it uses");
-  says(titles + "pi 1,0.5,x,0.5\npi 2,0,0.5,0.5\n", "device 'pi 1': a share is a number from 0 to 1");
-  says("device,uplink\n", "the file must begin with its titles");
+  says(titles + "pi 1,0.5,x,0.5\npi 2,0,0.5,0.5\n", "bad.csv:2:10: error: device 'pi 1': downlink must be a number from 0 to 1");
+  says("device,uplink\n", "unknown column 'device'");
+}
+
+TEST(IsABadJobRefused, cuts_of_a_file) {
+  const auto says = [](const std::string& content, const std::string& words) {
+    const std::string message =
+        refusal(with_devices("[{name: pi, count: 2, speed: 9 GFLOP/s, samples: 10, uplink: 10 Mbps, downlink: 10 Mbps}]",
+                             "  leakage: {limit: 0.95}\n  cuts: {file: " + file_of("cuts.csv", content) + "}\n"));
+    EXPECT_NE(message.find(words), std::string::npos) << "wanted: " << words << "\ngot: " << message;
+  };
+  says("name,cut\npi 1,block4\n", "device 'pi 2' has no cut");
+  says("name,cut\npi 1,block4\npi 1,block4\n", "cuts.csv:3:1: error: device 'pi 1' stands twice");
+  says("name,cut\npi 3,block4\n", "cuts.csv:2:1: error: no device is called 'pi 3'");
+  says("name,cut\npi 1,blok4\n", "did you mean 'block4'");
+  says("name,cut\npi 1,stem\npi 2,block4\n", "cuts.csv:2:6: error: device 'pi 1' may not cut at 'stem'");
+  says("name\npi 1\n", "column 'cut' is missing");
+}
+
+TEST(IsABadJobRefused, rates_over_time) {
+  const auto says = [](const std::string& rates, const std::string& words) {
+    const std::string message = refusal(with_devices(usual, "  radio: {rates: " + rates + "}\n"));
+    EXPECT_NE(message.find(words), std::string::npos) << "wanted: " << words << "\ngot: " << message;
+  };
+  says("[[0, pi, 1e6]]", "a row of rates is [time_s, device");
+  says("[[0, pj, 1e6, 1e6]]", "no device is called 'pj'");
+  says("[[5, pi, 1e6, 1e6], [4, pi, 1e6, 1e6]]", "device 'pi': earlier than its row before");
+  says("[[5, pi, 0, 1e6]]", "0.001");
+  says("nowhere.csv", "cannot read");
+  says(file_of("rates.csv", "time_s,device,uplink_bytes_per_s,downlink_bytes_per_s\n0,pi,1e6,fast\n"),
+       "rates.csv:2:10: error: downlink_bytes_per_s");
+  says(file_of("rates.csv", "time_s,device,uplink_bytes_per_s,downlink_bytes_per_s\n"), "no rates below the titles");
 }
 
 TEST(IsABadJobRefused, devices_of_a_file) {
@@ -113,12 +144,12 @@ TEST(IsABadJobRefused, devices_of_a_file) {
   };
   const std::string titles = "name,count,ms_per_sample,uplink_bytes_per_s,downlink_bytes_per_s,samples\n";
   EXPECT_EQ(refusal(with_devices("{file: " + file_of("devices.csv", titles + "a,3,5,1e6,2e6,100\n") + "}")), "");
-  says(titles + "a,3,5,1e6,2e6\n", "5 cells below 6 titles");
+  says(titles + "a,3,5,1e6,2e6\n", "5 cells in a table of 6 columns");
   says(titles + "a,3,five,1e6,2e6,100\n", "device 'a': ms_per_sample must be a number");
   says(titles + "a,3,5,0,2e6,100\n", "device 'a 1' has an uplink of 0");
   says(titles + "a,2.5,5,1e6,2e6,100\n", "device 'a': count must be a whole number");
   says("name,speed,uplink_bytes_per_s,downlink_bytes_per_s,samples\n", "unknown column 'speed'");
-  says("", "must begin with its titles");
+  says("", "must begin with the titles of its columns");
   says(titles, "no devices below the titles");
 }
 

@@ -7,7 +7,6 @@
 
 #include "config/input_error.hpp"
 #include "sim/report/page/chart.hpp"
-#include "sim/report/page/csv_rows.hpp"
 #include "sim/report/page/page.hpp"
 #include "tests/report/hand_made.hpp"
 
@@ -118,13 +117,6 @@ std::string refusal(const std::function<void()>& act) {
 }
 
 TEST(Page, FilesThatAreNotAsWrittenAreRefusedByLine) {
-  const auto rows = [](const std::string& text) {
-    return refusal([&] { for_each_row(text, "memory.csv", 2, [](std::span<const double>) {}); });
-  };
-  EXPECT_NE(rows("a,b\n1,2\n1,x\n").find("memory.csv:3"), std::string::npos);
-  EXPECT_NE(rows("a,b\n1\n").find("memory.csv:2"), std::string::npos);
-  EXPECT_EQ(rows("a,b\n1,2\n3,4"), "nothing was refused");
-  EXPECT_EQ(rows(""), "nothing was refused");
   for (const std::string line : {R"({"ph":"X"})", R"({"ph":"X","pid":"a","ts":0,"dur":1})", R"({"ph":"X",)"}) {
     std::istringstream in("{\n" + line + "\n");
     EXPECT_NE(refusal([&] { static_cast<void>(view_of(in, "timeline.json")); }).find("timeline.json:2"), std::string::npos) << line;

@@ -79,8 +79,8 @@ class ATrace : public ::testing::Test {
 TEST_F(ATrace, is_refused_at_its_line) {
   expect_refused(job("a,b,c\n1,2,3\n"), "trace.csv:1:1", "these are not the columns of a request trace");
   expect_refused(job("arrival_s,input_tokens,output_tokens\n1,2,3\n0.5,2,3\n"), "trace.csv:3:1", "comes before the one above it");
-  expect_refused(job("arrival_s,input_tokens,output_tokens\n1,2,0\n"), "trace.csv:2:1", "an answer's tokens must be a number between 1");
-  expect_refused(job("arrival_s,input_tokens,output_tokens\n1,2\n"), "trace.csv:2:1", "a row has 3 columns, not 2");
+  expect_refused(job("arrival_s,input_tokens,output_tokens\n1,2,0\n"), "trace.csv:2:5", "output_tokens must be a number from 1");
+  expect_refused(job("arrival_s,input_tokens,output_tokens\n1,2\n"), "trace.csv:2:1", "2 cells in a table of 3 columns");
   expect_refused(job("num_prefill_tokens,num_decode_tokens\n1,2\n"), "trace.csv:1:1", "lengths but no times");
   EXPECT_EQ(refusal(job("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n")), "accepted");
 }

@@ -1,5 +1,4 @@
 // A history of faults from a CSV file.
-#include "config/reference.hpp"
 #include "sim/faults/trace_file.hpp"
 
 namespace rehearse::sim {
@@ -15,7 +14,7 @@ class Trace final : public FaultSource {
 
   [[nodiscard]] Node resolved(const Node& node, const FaultContext& context) const override {
     node.allow_keys({"source", "file"});
-    return read_trace_file(config::referenced_path(node.at("file")), context);
+    return read_trace_file(node.at("file"), context);
   }
 };
 

@@ -13,7 +13,7 @@ class Writer {
 
   Programs programs() {
     transfer_models(Phase::model, Where::downlink, round_.model_down, &RoundLoad::model_down_s);
-    join(0);
+    join();
     if (round_.batches.empty()) train_alone();
     for (const BatchedBatch& batch : round_.batches) {
       for (std::int64_t k = 0; k < batch.times; ++k) write(batch);
@@ -36,12 +36,19 @@ class Writer {
     }
   }
 
-  // All wait for all, and then for the server.
-  void join(double server_s) {
-    for (std::vector<Operation>& program : out_.of) {
-      program.push_back({.phase = Phase::server, .where = Where::joint, .joint = static_cast<std::uint32_t>(out_.joints.size())});
-    }
-    out_.joints.push_back({server_s});
+  // All wait for all.
+  void join() {
+    for (std::vector<Operation>& program : out_.of) add_joint(program, Phase::waiting);
+    out_.joints.push_back({});
+  }
+  // And then for the server or a broadcast; whoever has no such batch just waits.
+  void join(const BatchedBatch& batch, Where where, double seconds) {
+    const Phase phase = where == Where::server ? Phase::server : Phase::downlink;
+    for (std::size_t n = 0; n < out_.of.size(); ++n) add_joint(out_.of[n], batch.part[n] > 0 ? phase : Phase::waiting);
+    out_.joints.push_back({where, seconds});
+  }
+  void add_joint(std::vector<Operation>& program, Phase phase) const {
+    program.push_back({.phase = phase, .where = Where::joint, .joint = static_cast<std::uint32_t>(out_.joints.size())});
   }
 
   void train_alone() {
@@ -49,7 +56,7 @@ class Writer {
       add(n, Phase::forward, Where::device, load(n).forward_s, 0);
       add(n, Phase::backward, Where::device, load(n).backward_s, 0);
     }
-    join(0);
+    join();
   }
 
   void write(const BatchedBatch& batch) {
@@ -60,15 +67,16 @@ class Writer {
       add(n, Phase::latency, Where::delay, latency_s(n), 0);
       add(n, Phase::uplink, Where::uplink, part * load(n).uplink_s, batch.up.share[n]);
     }
-    join(batch.server_s);
+    join(batch, Where::server, batch.server_s);
+    if (batch.broadcast_s > 0) join(batch, Where::downlink, batch.broadcast_s);
     for (std::size_t n = 0; n < out_.of.size(); ++n) {
       const double part = batch.part[n];
       if (part == 0) continue;
       add(n, Phase::latency, Where::delay, latency_s(n), 0);
-      add(n, Phase::downlink, Where::downlink, part * load(n).downlink_s, batch.down.share[n]);
+      if (batch.broadcast_s == 0) add(n, Phase::downlink, Where::downlink, part * load(n).downlink_s, batch.down.share[n]);
       add(n, Phase::backward, Where::device, part * load(n).backward_s, 0);
     }
-    join(0);
+    join();
   }
 
   const Job& job_;

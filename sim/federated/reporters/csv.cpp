@@ -79,8 +79,9 @@ class MethodsCsv final : public sim::Reporter {
     out << "method,cuts,shares,formula_s,simulated_s,any_schedule_s,least_s,most_s,note\n";
     const auto cell = [](const std::optional<double>& value) { return value ? csv_cell(*value) : std::string(); };
     for (const MethodRow& row : report.get<MethodRows>()) {
-      csv_row(out, row.method, row.cuts, row.shares, row.formula_s, cell(row.simulated_s), row.any_schedule_s, cell(row.least_s),
-              cell(row.most_s), row.note);
+      const auto known = [&](double seconds) { return row.formula_s > 0 ? cell(seconds) : std::string(); };
+      csv_row(out, row.method, row.cuts, row.shares, known(row.formula_s), cell(row.simulated_s), known(row.any_schedule_s),
+              cell(row.least_s), cell(row.most_s), row.note);
     }
   }
 };

@@ -2,11 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <sstream>
 
-#include "config/input_error.hpp"
+#include "config/table.hpp"
 #include "sim/report/page/chart.hpp"
 #include "sim/report/page/page.hpp"
 
@@ -21,26 +19,14 @@ struct Row {
   double bytes = 0, formula_s = 0, simulated_s = 0, algbw = 0, busbw = 0;
 };
 
-double number_of(const std::string& cell, int line) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error == std::errc() && end == cell.data() + cell.size() && std::isfinite(value)) return value;
-  throw config::InputError(fmt::format("collectives.csv:{}: '{}' is not a number", line, cell));
-}
-
 std::vector<Row> rows_of(const std::string& csv) {
   constexpr std::size_t columns = 8;
+  config::Table table(csv, "collectives.csv");
+  if (table.titles().size() != columns) table.fail(fmt::format("{} columns expected", columns));
+  const auto text = [&](std::size_t column) { return std::string(table.cell(column)); };
   std::vector<Row> rows;
-  std::istringstream in(csv);
-  std::string line;
-  std::getline(in, line);
-  for (int number = 2; std::getline(in, line); ++number) {
-    std::vector<std::string> cells;
-    std::istringstream fields(line);
-    for (std::string cell; std::getline(fields, cell, ',');) cells.push_back(cell);
-    if (cells.size() != columns) throw config::InputError(fmt::format("collectives.csv:{}: {} cells expected", number, columns));
-    rows.push_back({cells[0], cells[1], cells[3], number_of(cells[2], number), number_of(cells[4], number), number_of(cells[5], number),
-                    number_of(cells[6], number), number_of(cells[7], number)});
+  while (table.next()) {
+    rows.push_back({text(0), text(1), text(3), table.number(2), table.number(4), table.number(5), table.number(6), table.number(7)});
   }
   return rows;
 }

@@ -5,8 +5,8 @@
 #include <array>
 #include <map>
 
+#include "config/table.hpp"
 #include "sim/report/page/chart.hpp"
-#include "sim/report/page/csv_rows.hpp"
 #include "sim/report/page/step_results.hpp"
 #include "sim/result.hpp"
 
@@ -28,14 +28,18 @@ struct RankCurve {
 
 std::vector<RankCurve> curves_of(const std::string& csv) {
   std::map<int, RankCurve> curves;
-  for_each_row(csv, "memory.csv", columns, [&](std::span<const double> row) {
-    RankCurve& curve = curves[static_cast<int>(row[0])];
-    curve.rank = static_cast<int>(row[0]);
-    curve.stage = static_cast<int>(row[1]);
-    curve.at_s.push_back(row[2]);
-    std::copy_n(row.begin() + first_use, memory_use_count, curve.held.emplace_back().begin());
-    curve.total.push_back(row[first_use + memory_use_count]);
-  });
+  config::Table table(csv, "memory.csv");
+  if (table.titles().size() < columns) table.fail(fmt::format("{} columns expected", columns));
+  while (table.next()) {
+    const int rank = static_cast<int>(table.number(0));
+    RankCurve& curve = curves[rank];
+    curve.rank = rank;
+    curve.stage = static_cast<int>(table.number(1));
+    curve.at_s.push_back(table.number(2));
+    auto& held = curve.held.emplace_back();
+    for (std::size_t use = 0; use < memory_use_count; ++use) held[use] = table.number(first_use + use);
+    curve.total.push_back(table.number(first_use + memory_use_count));
+  }
   std::vector<RankCurve> all;
   for (auto& [rank, curve] : curves) all.push_back(std::move(curve));
   return all;
