@@ -44,6 +44,9 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("prompt_kernel", &Engine::prompt_kernel_s, config::quantity(Dimension::time), "Per kernel of a pass with prompts, before it."),
       K("grouped_heads", &Engine::grouped_heads, whole(1, 1024),
         "Query heads of a key/value head from which on its cache is read once for all of them, on tensor cores."),
+      K("scalar_share", &Engine::scalar_share, config::number(1e-6, 1),
+        "Of the GPU's peak, reached by kernels that read the cache for every query head; needed with grouped_heads above 1.")
+          .otherwise("none"),
       K("transfer_start", &Engine::transfer_start_s, config::quantity(Dimension::time), "Of one hand-over of a cache."),
       K("transfer_share", &Engine::transfer_share, config::number(1e-3, 1), "Of the line rate that a hand-over reaches."),
   };

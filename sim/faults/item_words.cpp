@@ -12,21 +12,23 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr const char* examples =
-    "for example 'gpu 5 at 3.2 s', 'gpu 5 slow 1.3', 'nic 5 slow 2', 'node 1 at 2 s', 'rail 0 down from 1 s for 20 ms', 'spine lost', "
-    "'gpus 1 % slow 1.1 to 1.5', 'scenario at 36 h'";
 constexpr double largest_slowdown = 1e6;
 
 bool begins_a_time(const std::string& word) { return word == "from" || word == "for" || word == "every"; }
 
 }  // namespace
 
-ItemWords::ItemWords(const config::Node& node, std::string text) : node_(node), text_(std::move(text)) {
+const char* const ItemWords::step_examples =
+    "for example 'gpu 5 at 3.2 s', 'gpu 5 slow 1.3', 'nic 5 slow 2', 'node 1 at 2 s', 'rail 0 down from 1 s for 20 ms', 'spine lost', "
+    "'gpus 1 % slow 1.1 to 1.5', 'scenario at 36 h'";
+
+ItemWords::ItemWords(const config::Node& node, std::string text, const char* examples)
+    : node_(node), examples_(examples), text_(std::move(text)) {
   std::istringstream in(text_);
   words_.assign(std::istream_iterator<std::string>(in), {});
 }
 
-void ItemWords::refuse(const std::string& why) const { node_.fail(why, examples); }
+void ItemWords::refuse(const std::string& why) const { node_.fail(why, examples_); }
 
 bool ItemWords::take(std::string_view word) {
   const bool found = more() && words_[at_] == word;

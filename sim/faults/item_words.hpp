@@ -15,7 +15,8 @@ namespace rehearse::sim {
 class ItemWords {
  public:
   // `node` is where complaints point; it must outlive the words.
-  ItemWords(const config::Node& node, std::string text);
+  // `examples`: what a refusal shows.
+  ItemWords(const config::Node& node, std::string text, const char* examples = step_examples);
 
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool more() const { return at_ < words_.size(); }
@@ -35,7 +36,9 @@ class ItemWords {
  private:
   std::string time_text();
 
+  static const char* const step_examples;
   const config::Node& node_;
+  const char* examples_;
   std::string text_;
   std::vector<std::string> words_;
   std::size_t at_ = 0;

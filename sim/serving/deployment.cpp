@@ -7,6 +7,17 @@ namespace {
 
 constexpr double gb = 1e9;
 
+std::string misfit_of(const PoolDeployment& pool) {
+  if (pool.rules.pages > 0) return {};
+  const InstanceMemory& memory = pool.memory;
+  return fmt::format(
+      "pool {}: {} on a GPU take {:.1f} GB of weights, {:.1f} GB of activations and {:.1f} GB beside them, of {:.1f} GB: no room for a "
+      "cache",
+      pool.pool->name, pool.pool->plan.model.name, memory.weights / gb, memory.activations / gb, memory.context / gb, memory.limit / gb);
+}
+
+}  // namespace
+
 PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
   const ClusterPart& part = job.parts[pool.part];
   PoolDeployment out;
@@ -25,17 +36,6 @@ PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
   out.rules.pages = tokens / pool.habits.page * replicas;
   return out;
 }
-
-std::string misfit_of(const PoolDeployment& pool) {
-  if (pool.rules.pages > 0) return {};
-  const InstanceMemory& memory = pool.memory;
-  return fmt::format(
-      "pool {}: {} on a GPU take {:.1f} GB of weights, {:.1f} GB of activations and {:.1f} GB beside them, of {:.1f} GB: no room for a "
-      "cache",
-      pool.pool->name, pool.pool->plan.model.name, memory.weights / gb, memory.activations / gb, memory.context / gb, memory.limit / gb);
-}
-
-}  // namespace
 
 Deployment deploy(const ServingJob& job) {
   Deployment deployment;
@@ -57,6 +57,8 @@ ServingSetup setup_of(const ServingJob& job, const Deployment& deployment) {
   setup.requests = draw_requests(job.load, job.seed);
   setup.seed = job.seed;
   setup.transfers = deployment.transfers;
+  setup.faults = job.faults;
+  setup.timeout_s = job.transfer.timeout_s;
   return setup;
 }
 

@@ -25,7 +25,8 @@ struct Deployment {
   std::string misfit;                           // what does not fit into the memory; empty when all does
 };
 
-// The job must outlive it.
+// The job and the pool must outlive them.
+[[nodiscard]] PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool);
 [[nodiscard]] Deployment deploy(const ServingJob& job);
 [[nodiscard]] ServingSetup setup_of(const ServingJob& job, const Deployment& deployment);
 

@@ -21,6 +21,7 @@ void Gaps::add(double seconds, double count) {
   bins_[bin] += count;
   count_ += count;
   sum_s_ += seconds * count;
+  largest_s_ = std::max(largest_s_, seconds);
 }
 
 void Gaps::add_run(double first_s, double last_s, double passes, double count) {
@@ -35,6 +36,7 @@ void Gaps::merge(const Gaps& other) {
   for (std::size_t i = 0; i < other.bins_.size(); ++i) bins_[i] += other.bins_[i];
   count_ += other.count_;
   sum_s_ += other.sum_s_;
+  largest_s_ = std::max(largest_s_, other.largest_s_);
 }
 
 double Gaps::quantile_s(double share) const {

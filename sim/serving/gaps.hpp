@@ -15,10 +15,11 @@ class Gaps {
   [[nodiscard]] double count() const { return count_; }
   [[nodiscard]] double mean_s() const { return count_ > 0 ? sum_s_ / count_ : 0; }
   [[nodiscard]] double quantile_s(double share) const;
+  [[nodiscard]] double largest_s() const { return largest_s_; }
 
  private:
   std::vector<double> bins_;
-  double count_ = 0, sum_s_ = 0;
+  double count_ = 0, sum_s_ = 0, largest_s_ = 0;
 };
 
 }  // namespace rehearse::sim

@@ -6,21 +6,20 @@
 namespace rehearse::sim {
 
 std::string_view name_of(Stage stage) {
-  constexpr std::array<std::string_view, 8> names{"queued",        "prefilling", "waiting", "transferring",
-                                                  "decode_queued", "decoding",   "done",    "rejected"};
+  constexpr std::array<std::string_view, 9> names{"queued",   "prefilling", "waiting",  "transferring", "decode_queued",
+                                                  "decoding", "done",       "rejected", "lost"};
   return names[static_cast<std::size_t>(stage)];
 }
 
 Instance::Instance(const InstanceRules& rules, const PassPrice& price, std::vector<RequestState>& requests, Gaps& gaps)
     : rules_(rules), price_(price), requests_(requests), gaps_(gaps), pages_(rules.pages, rules.page) {}
 
-std::int64_t Instance::prompt_tokens(RequestId id) const { return requests_[id].tokens.input + requests_[id].generated; }
+std::int64_t Instance::prompt_tokens(RequestId id) const { return requests_[id].prompt; }
 
 // What a request takes when it is admitted: its whole life where the cache does not grow.
 std::int64_t Instance::pages_of(RequestId id) const {
   const workloads::Lengths& tokens = requests_[id].tokens;
-  if (rules_.role == Role::prefill) return pages_.pages_for(tokens.input);
-  if (keeps_growing()) return pages_.pages_for(prompt_tokens(id));
+  if (rules_.role == Role::prefill || keeps_growing()) return pages_.pages_for(prompt_tokens(id));
   return pages_.pages_for(std::int64_t{tokens.input} + tokens.output);
 }
 
@@ -59,6 +58,52 @@ bool Instance::reserve(RequestId id, double now_s) {
 
 void Instance::adopt(RequestId id) { arrived_.push_back(id); }
 
+void Instance::cancel(RequestId id) {
+  pages_.give(pages_of(id));
+  --reserved_;
+  --here_;
+}
+
+std::vector<RequestId> Instance::fail(double now_s) {
+  if (const std::int64_t done = passes_done(now_s); done > 0) {
+    under_way_.passes = done;
+    under_way_.seconds = end_of(done) - under_way_.start_s;
+    static_cast<void>(finish(end_of(done)));  // nobody's last token is among them: a run ends with the first answer's end
+  } else if (busy()) {
+    use_.busy_s += now_s - under_way_.start_s;
+  }
+  std::vector<RequestId> lost;
+  for (const auto& [order, sequence] : sequences_) {
+    RequestState& request = requests_[sequence.id];
+    request.generated = static_cast<int>(request.tokens.output - (sequence.ends - step_));
+    const auto waits = [&](const std::vector<RequestId>& some) { return std::ranges::find(some, sequence.id) != some.end(); };
+    if (!waits(firsts_) && !waits(resumed_)) request.last_s = std::max(request.last_s, last_decode_s_);
+    lost.push_back(sequence.id);
+  }
+  lost.insert(lost.end(), arrived_.begin(), arrived_.end());
+  for (const Prompt& prompt : prefilling_) {
+    if (prompt.done < prompt.all) lost.push_back(prompt.id);  // else its cache is waiting to be fetched, and not ours to name
+  }
+  lost.insert(lost.end(), queue_.begin(), queue_.end());
+  forget();
+  return lost;
+}
+
+void Instance::forget() {
+  pages_ = PagePool(rules_.pages, rules_.page);
+  queue_.clear();
+  prefilling_.clear();
+  sequences_.clear();
+  ends_.clear();
+  arrived_.clear();
+  firsts_.clear();
+  resumed_.clear();
+  fresh_ = offsets_ = reserved_ = here_ = tokens_to_come_ = 0;
+  backlog_s_ = 0;
+  preempted_ = false;
+  under_way_ = {};
+}
+
 void Instance::release(RequestId id) {
   pages_.give(pages_of(id));
   --here_;
@@ -87,7 +132,8 @@ void Instance::preempt_youngest(double now_s) {
   const std::int64_t left = youngest->second.ends - step_;
   leave(youngest);
   request.generated = static_cast<int>(request.tokens.output - left);
-  request.last_s = now_s;
+  request.prompt = request.tokens.input + request.generated;
+  if (std::erase(resumed_, id) == 0) request.last_s = now_s;
   ++request.preemptions;
   request.enter(Stage::queued, now_s);
   std::erase(firsts_, id);
@@ -144,12 +190,14 @@ std::optional<double> Instance::start(double now_s) {
   for (const RequestId id : arrived_) {
     --reserved_;
     join(id, now_s);
+    if (requests_[id].generated > 0) resumed_.push_back(id);
   }
   arrived_.clear();
   make_room(now_s);
   const PassShape prompts = gather_chunks(now_s);
   if (under_way_.chunks.empty() && !is_running()) return std::nullopt;
   under_way_.start_s = now_s;
+  under_way_.slowdown = slowdown_;
   under_way_.chunks.empty() ? start_run() : start_mixed(prompts);
   return under_way_.seconds;
 }
@@ -160,7 +208,7 @@ void Instance::start_run() {
   if (keeps_growing()) passes = pages_.passes_left(passes);
   under_way_.decodes = true;
   under_way_.passes = passes;
-  under_way_.line = price_.decode(static_cast<int>(count()));
+  under_way_.line = decode_line();
   under_way_.seconds = under_way_.line.seconds(decode_context(), static_cast<double>(count()), static_cast<double>(passes));
 }
 
@@ -171,7 +219,12 @@ void Instance::start_mixed(PassShape shape) {
     shape.decodes = static_cast<double>(count());
     shape.context = decode_context();
   }
-  under_way_.seconds = price_.seconds(shape);
+  under_way_.seconds = slowdown_ * price_.seconds(shape);
+}
+
+DecodeLine Instance::decode_line() const {
+  const DecodeLine line = price_.decode(static_cast<int>(count()));
+  return {slowdown_ * line.base_s, slowdown_ * line.per_token_s, slowdown_ * line.floor_s, slowdown_ * line.after_s};
 }
 
 // The passes of a run that have ended by now.
@@ -193,11 +246,12 @@ std::int64_t Instance::pages_used(double now_s) const {
   return pages_.used() + (keeps_growing() ? pages_.more_after(passes_done(now_s)) : 0);
 }
 
-// For who came, at the end of the pass under way; for who took pages, before those that are left run out.
+// For who came and for another speed, at the end of the pass under way; for who took pages, before those that are left run out.
 std::optional<double> Instance::cut(double now_s) {
   if (under_way_.passes <= 1 || !under_way_.chunks.empty()) return std::nullopt;
   const std::int64_t done = passes_done(now_s), next = done > 0 && end_of(done) >= now_s ? done : done + 1;
-  std::int64_t passes = arrived_.empty() && !admits_next() ? under_way_.passes : next;
+  const bool goes_on = arrived_.empty() && !admits_next() && under_way_.slowdown == slowdown_;
+  std::int64_t passes = goes_on ? under_way_.passes : next;
   if (keeps_growing()) passes = std::min(passes, std::max(next, pages_.passes_left(under_way_.passes)));
   if (passes >= under_way_.passes) return std::nullopt;
   under_way_.passes = passes;
@@ -205,10 +259,9 @@ std::optional<double> Instance::cut(double now_s) {
   return end_of(passes);
 }
 
-// Tokens in its cache: the prompt and all but the newest token of the answer.
 void Instance::join(RequestId id, double now_s) {
   RequestState& request = requests_[id];
-  const std::int64_t stored = request.tokens.input + std::max(0, request.generated - 1);
+  const std::int64_t stored = request.prompt;  // what was computed before its newest token
   const Sequence sequence{id, step_ + request.tokens.output - request.generated, stored - step_};
   if (keeps_growing()) pages_.grow(stored);
   offsets_ += sequence.offset;
@@ -244,20 +297,23 @@ void Instance::end_prompt(RequestId id, double now_s, Finished& finished) {
   if (request.generated > 0) gaps_.add(now_s - request.last_s, 1);
   ++request.generated;
   ++use_.answer_tokens;
+  request.last_s = now_s;
   if (request.generated < request.tokens.output) return join(id, now_s);
   pages_.give(pages);
-  request.last_s = now_s;
   request.enter(Stage::done, now_s);
   --here_;
   finished.answers.push_back(id);
 }
 
-// Those who were here before waited since the last decode pass; those who came have had their token since.
+// Those who were here before waited since the last decode pass; those who came have had their token since, here or, with the cache handed
+// over, at the other side.
 void Instance::count_gaps(double first_pass_s) {
   const auto sequences = static_cast<double>(count()), passes = static_cast<double>(under_way_.passes);
   const double waited = std::max(0.0, under_way_.start_s - last_decode_s_), fresh = static_cast<double>(fresh_);
   gaps_.add(first_pass_s + waited, sequences - fresh);
-  gaps_.add(first_pass_s, fresh - static_cast<double>(firsts_.size()));
+  gaps_.add(first_pass_s, fresh - static_cast<double>(firsts_.size() + resumed_.size()));
+  for (const RequestId id : resumed_) gaps_.add(under_way_.start_s + first_pass_s - requests_[id].last_s, 1);
+  resumed_.clear();
   if (passes > 1) {
     const DecodeLine& line = under_way_.line;
     const double context = decode_context();

@@ -66,6 +66,13 @@ class Instance {
   // When what is under way can end at an earlier end of a pass for the sake of who came: that time.
   [[nodiscard]] std::optional<double> cut(double now_s);
 
+  // It stops working and forgets everything: who was queued, computing, decoding or had just come, in the order in which they would go on.
+  // Tokens of passes that have ended are shown.
+  [[nodiscard]] std::vector<RequestId> fail(double now_s);
+  void cancel(RequestId id);                           // the cache for which room was made does not come
+  void slow_down(double times) { slowdown_ = times; }  // passes that begin from now on take so many times as long
+  [[nodiscard]] double slowdown() const { return slowdown_; }
+
   struct Finished {
     std::vector<RequestId> prompts;  // computed here, to be decoded elsewhere; their pages stay taken until release()
     std::vector<RequestId> answers;
@@ -94,6 +101,7 @@ class Instance {
   };
   struct UnderWay {
     double start_s = 0, seconds = 0;
+    double slowdown = 1;
     std::int64_t passes = 0;
     bool decodes = false;  // the decoding sequences take part
     std::vector<Chunk> chunks;
@@ -124,6 +132,8 @@ class Instance {
   void advance_decodes(double now_s, Finished& finished);
   void count_gaps(double first_pass_s);
   void count_use();
+  void forget();
+  [[nodiscard]] DecodeLine decode_line() const;
 
   InstanceRules rules_;
   const PassPrice& price_;
@@ -136,6 +146,7 @@ class Instance {
   std::set<std::pair<std::int64_t, std::uint64_t>> ends_;  // (step, order) of the same
   std::vector<RequestId> arrived_;                         // adopted, to join at the end of the pass
   std::vector<RequestId> firsts_;                          // decoding, without a token yet
+  std::vector<RequestId> resumed_;                         // decoding, whose newest token the other side made
   std::int64_t fresh_ = 0;                                 // joined since the last decode pass
   std::uint64_t next_order_ = 0;
   std::int64_t step_ = 0;      // decode passes so far
@@ -146,6 +157,7 @@ class Instance {
   bool batch_open_ = true;  // static batches: still being put together
   bool preempted_ = false;  // pages ran out before this pass: nobody is admitted
   double last_decode_s_ = 0;
+  double slowdown_ = 1;
   UnderWay under_way_;
   InstanceUse use_;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/serving/placement.hpp"
 #include "topology/fabric.hpp"
 #include "workloads/serving/kv_layout.hpp"
 #include "workloads/serving/pass_operators.hpp"
@@ -20,23 +21,18 @@ using topology::LinkKind;
 // Through the hosts' memory a cache goes in pieces, so that its three copies overlap (assumption: as Mooncake's slices, tens of pages).
 constexpr double staging_bytes = 4.0 * 1024 * 1024;
 
-// Instances in order, whole: one that fits into what is left of a node goes there, another begins a node.
-std::vector<int> place(int& next, const Pool& pool, int gpus_per_node) {
-  std::vector<int> first;
-  for (int i = 0; i < pool.instances; ++i) {
-    const int gpus = pool.plan.gpus(), used = next % gpus_per_node;
-    if (used + gpus > gpus_per_node && used > 0) next += gpus_per_node - used;
-    first.push_back(next);
-    next += gpus;
-  }
-  return first;
-}
-
 }  // namespace
+
+std::shared_ptr<const topology::Fabric> fabric_for(topology::ClusterSpec cluster, int gpus) {
+  const int nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+  if (cluster.network.kind == topology::Network::none) return std::make_shared<const Fabric>(Fabric::build(cluster, gpus));
+  cluster.nodes = std::max(cluster.nodes, nodes + 1);  // one more, so that there is a way out of the last one
+  return std::make_shared<const Fabric>(Fabric::build(cluster, (nodes + 1) * cluster.gpus_per_node));
+}
 
 struct NetworkTransfers::Impl {
   const ServingJob& job;
-  std::vector<Fabric> fabrics;           // by part
+  Fabrics fabrics;                       // by part
   std::vector<std::vector<int>> places;  // [pool][instance] its first GPU in its part
   std::vector<workloads::KvPair> pairs;
   std::vector<KvAlignmentWork> alignment;
@@ -45,7 +41,7 @@ struct NetworkTransfers::Impl {
   double sender_s_per_token = 0, receiver_s_per_token = 0;
   double wire_share = 1;  // bytes on the wire of a sender's byte, by its number format
 
-  explicit Impl(const ServingJob& serving) : job(serving) {}
+  explicit Impl(const ServingJob& serving) : job(serving), places(places_of(serving)) {}
   [[nodiscard]] const Pool& sender() const { return job.pools.front(); }
   [[nodiscard]] const Pool& receiver() const { return job.pools.back(); }
   [[nodiscard]] bool one_part() const { return sender().part == receiver().part; }
@@ -53,31 +49,28 @@ struct NetworkTransfers::Impl {
   [[nodiscard]] double in_pages(double tokens) const { return std::ceil(tokens / sender().habits.page) * sender().habits.page; }
   [[nodiscard]] double share() const { return std::min(sender().habits.transfer_share, receiver().habits.transfer_share); }
 
-  void plan_places();
+  void build_fabrics();
+  void separate();
+  void plan();
   void plan_alignment();
   [[nodiscard]] std::vector<std::pair<std::size_t, LinkId>> way(int from, int to, double& latency_s) const;
   [[nodiscard]] std::vector<std::pair<std::size_t, LinkId>> way_out(std::size_t part, int gpu, bool out, double& latency_s) const;
   [[nodiscard]] double between_bytes_per_s() const;
   [[nodiscard]] double rate(const std::pair<std::size_t, LinkId>& link) const {
-    return fabrics[link.first].links()[link.second].bandwidth_bytes_per_s;
+    return fabrics[link.first]->links()[link.second].bandwidth_bytes_per_s;
   }
   [[nodiscard]] int rank_gpu(std::size_t pool, std::size_t instance, std::size_t request, int rank) const;
 };
 
-void NetworkTransfers::Impl::plan_places() {
-  std::vector<int> next(job.parts.size(), 0);
-  for (const Pool& pool : job.pools) places.push_back(place(next[pool.part], pool, job.parts[pool.part].cluster.gpus_per_node));
-  for (std::size_t part = 0; part < job.parts.size(); ++part) {
-    topology::ClusterSpec cluster = job.parts[part].cluster;
-    const int gpus = std::max(next[part], 1), nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
-    // One node more, so that there is a way out of the last one.
-    if (cluster.network.kind != topology::Network::none) {
-      cluster.nodes = std::max(cluster.nodes, nodes + 1);
-      fabrics.push_back(Fabric::build(cluster, (nodes + 1) * cluster.gpus_per_node));
-    } else {
-      fabrics.push_back(Fabric::build(cluster, gpus));
-    }
-  }
+void NetworkTransfers::Impl::build_fabrics() {
+  for (std::size_t part = 0; part < job.parts.size(); ++part) fabrics.push_back(fabric_for(job.parts[part].cluster, gpus_taken(job, part)));
+}
+
+// Where there is a network each side begins a node of its own.
+void NetworkTransfers::Impl::separate() {
+  if (!one_part() || job.parts[sender().part].cluster.network.kind == topology::Network::none) return;
+  const int per_node = job.parts[sender().part].cluster.gpus_per_node;
+  places[1].front() = (places[0].back() + sender().plan.gpus() + per_node - 1) / per_node * per_node;
 }
 
 void NetworkTransfers::Impl::plan_alignment() {
@@ -101,7 +94,7 @@ int NetworkTransfers::Impl::rank_gpu(std::size_t pool, std::size_t instance, std
 
 // From a GPU to its part's switches, or back: up to the link behind its NIC.
 std::vector<std::pair<std::size_t, LinkId>> NetworkTransfers::Impl::way_out(std::size_t part, int gpu, bool out, double& latency_s) const {
-  const Fabric& fabric = fabrics[part];
+  const Fabric& fabric = *fabrics[part];
   const int per_node = fabric.cluster().gpus_per_node, other = gpu < per_node ? gpu + per_node : gpu - per_node;
   topology::Route route;
   out ? fabric.route(gpu, other, 0, route) : fabric.route(other, gpu, 0, route);
@@ -124,11 +117,11 @@ std::vector<std::pair<std::size_t, LinkId>> NetworkTransfers::Impl::way(int from
   const std::size_t from_part = sender().part, to_part = receiver().part;
   const bool staged = job.transfer.path == TransferPath::host_staged;
   std::vector<std::pair<std::size_t, LinkId>> links;
-  if (staged) links.emplace_back(from_part, fabrics[from_part].device_to_host(from));
-  const bool same_node = one_part() && fabrics[from_part].node_of(from) == fabrics[from_part].node_of(to);
+  if (staged) links.emplace_back(from_part, fabrics[from_part]->device_to_host(from));
+  const bool same_node = one_part() && fabrics[from_part]->node_of(from) == fabrics[from_part]->node_of(to);
   if (one_part() && !(staged && same_node)) {
     topology::Route route;
-    fabrics[from_part].route(from, to, 0, route);
+    fabrics[from_part]->route(from, to, 0, route);
     latency_s = std::max(latency_s, route.latency_s);
     for (const LinkId link : route.links) links.emplace_back(from_part, link);
   } else if (!one_part()) {
@@ -136,7 +129,7 @@ std::vector<std::pair<std::size_t, LinkId>> NetworkTransfers::Impl::way(int from
     for (const auto& link : way_out(to_part, to, false, latency_s)) links.push_back(link);
     latency_s = std::max(latency_s, job.between.latency_s);
   }
-  if (staged) links.emplace_back(to_part, fabrics[to_part].host_to_device(to));
+  if (staged) links.emplace_back(to_part, fabrics[to_part]->host_to_device(to));
   return links;
 }
 
@@ -162,18 +155,28 @@ NetworkTransfers::NetworkTransfers(const ServingJob& job) : impl_(std::make_uniq
       }
     }
   }
-  impl_->plan_places();
-  impl_->plan_alignment();
-  impl_->pairs = workloads::kv_pairs(job.pools.front().plan, job.pools.back().plan);
+  impl_->build_fabrics();
+  impl_->plan();
+}
+
+NetworkTransfers::NetworkTransfers(const ServingJob& job, Fabrics fabrics) : impl_(std::make_unique<Impl>(job)) {
+  impl_->fabrics = std::move(fabrics);
+  impl_->separate();
+  impl_->plan();
+}
+
+void NetworkTransfers::Impl::plan() {
+  plan_alignment();
+  pairs = workloads::kv_pairs(sender().plan, receiver().plan);
 }
 
 NetworkTransfers::~NetworkTransfers() = default;
 
 void NetworkTransfers::build(Machine& machine) {
   impl_->links.clear();
-  for (const Fabric& fabric : impl_->fabrics) {
+  for (const auto& fabric : impl_->fabrics) {
     auto& links = impl_->links.emplace_back();
-    for (const topology::Link& link : fabric.links()) links.push_back(machine.add_link(link.bandwidth_bytes_per_s));
+    for (const topology::Link& link : fabric->links()) links.push_back(machine.add_link(link.bandwidth_bytes_per_s));
   }
   if (!impl_->one_part()) impl_->between = machine.add_link(impl_->between_bytes_per_s());
 }
@@ -204,6 +207,19 @@ HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size
   return out;
 }
 
+std::vector<std::pair<LinkIndex, double>> NetworkTransfers::port(std::size_t part, int gpu) const {
+  std::vector<std::pair<LinkIndex, double>> out;
+  if (impl_->job.parts[part].cluster.network.kind == topology::Network::none) return out;
+  double latency_s = 0;
+  for (const bool outwards : {true, false}) {
+    for (const auto& link : impl_->way_out(part, gpu, outwards, latency_s)) {
+      if (impl_->fabrics[part]->links()[link.second].kind == LinkKind::nic)
+        out.emplace_back(impl_->links[part][link.second], impl_->rate(link));
+    }
+  }
+  return out;
+}
+
 bool NetworkTransfers::reserves_first() const { return impl_->job.transfer.reserves_first; }
 bool NetworkTransfers::prefill_answers_first() const { return impl_->job.transfer.prefill_answers_first; }
 const std::vector<KvAlignmentWork>& NetworkTransfers::alignment() const { return impl_->alignment; }
@@ -213,6 +229,11 @@ double NetworkTransfers::wire_bytes(double prompt) const {
   double sum = 0;
   for (const workloads::KvPair& pair : impl_->pairs) sum += pair.bytes_per_token * tokens * impl_->wire_share;
   return sum;
+}
+
+double NetworkTransfers::carried_per_s(double prompt) const {
+  if (impl_->one_part()) return INFINITY;
+  return impl_->between_bytes_per_s() * impl_->share() / wire_bytes(prompt);
 }
 
 // The slowest link, loaded by all flows that cross it.

@@ -8,23 +8,34 @@
 #include "sim/serving/kv_alignment.hpp"
 #include "sim/serving/serving_job.hpp"
 #include "sim/serving/transfers.hpp"
+#include "topology/fabric.hpp"
 
 namespace rehearse::sim {
 
+// Of so many GPUs, with one node more where there is a network.
+[[nodiscard]] std::shared_ptr<const topology::Fabric> fabric_for(topology::ClusterSpec cluster, int gpus);
+
 class NetworkTransfers final : public TransferPlan {
  public:
+  // The fabric of each part, with room for what stands there, or more.
+  using Fabrics = std::vector<std::shared_ptr<const topology::Fabric>>;
   // Throws InputError where no way leads from one pool to the other. The job must outlive it.
   explicit NetworkTransfers(const ServingJob& job);
+  // The same with the two sides on nodes of their own, on fabrics that were built before.
+  NetworkTransfers(const ServingJob& job, Fabrics fabrics);
   ~NetworkTransfers() override;
 
   void build(Machine& machine) override;
   [[nodiscard]] HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, double tokens) const override;
+  [[nodiscard]] std::vector<std::pair<LinkIndex, double>> port(std::size_t part, int gpu) const override;
   [[nodiscard]] bool reserves_first() const override;
   [[nodiscard]] bool prefill_answers_first() const override;
 
   // Of a hand-over from the first instance to the first one, which shares nothing.
   [[nodiscard]] double alone_s(double tokens) const;
   [[nodiscard]] double wire_bytes(double tokens) const;
+  // Requests of so many tokens that the network between two parts carries in a second; infinite within one.
+  [[nodiscard]] double carried_per_s(double tokens) const;
   [[nodiscard]] const std::vector<KvAlignmentWork>& alignment() const;
 
  private:

@@ -21,10 +21,6 @@ using workloads::OperatorClass;
 // Of whatever sums over many tokens, to take a slope from.
 constexpr double many = 1e6;
 
-// Of the GPU's peak: what kernels reach that attend with the ordinary arithmetic units. From TensorRT-LLM 0.9's rows with four query heads
-// a key/value head, which take equally long on H100 and H200 whatever their memory (docs/serving.md).
-constexpr double scalar_share = 0.01;
-
 // Decoding sends a token to each of its experts at once, where prompts go once per domain and on from there (DeepEP's two modes).
 workloads::Dispatcher low_latency(workloads::Dispatcher dispatcher) {
   return dispatcher == workloads::Dispatcher::hierarchical ? workloads::Dispatcher::alltoall : dispatcher;
@@ -208,7 +204,7 @@ double OperatorPassPrice::cache_s_per_token() const {
   op.bytes = attention.bytes_per_token * many;
   const double grouped_s = costs_.cache->seconds(op) - nothing_s;
   const bool grouped = plan_.model.mla || attention.heads / attention.kv_heads >= habits_.grouped_heads;
-  const double scalar_s = grouped ? 0 : op.flops / (scalar_share * gpu_.peak_flops_per_s.at(op.dtype));
+  const double scalar_s = grouped ? 0 : op.flops / (habits_.scalar_share * gpu_.peak_flops_per_s.at(op.dtype));
   return std::max(grouped_s, scalar_s) / many;
 }
 

@@ -115,6 +115,7 @@ const Keys<TransferSpec>& transfer_keys() {
       K("reserve", &TransferSpec::reserves_first, config::either_word("on-pull", "before-prefill"),
         "When pages are taken on the decoding side."),
       K("first_token", &TransferSpec::prefill_answers_first, config::either_word("decode", "prefill"), "Who shows it to the client."),
+      K("timeout", &TransferSpec::timeout_s, config::quantity(Dimension::time), "With faults: a hand-over that takes longer is given up."),
   };
   return keys;
 }

@@ -21,6 +21,7 @@ enum class Stage : std::uint8_t {
   decoding,
   done,
   rejected,  // cannot be served: its cache is larger than an instance's
+  lost,      // given up after too many hand-overs that did not end in time
 };
 inline constexpr std::size_t timed_stages = 6;  // those before done
 [[nodiscard]] std::string_view name_of(Stage stage);
@@ -32,7 +33,10 @@ struct RequestState {
   double since_s = 0;  // when the stage began
   Stage stage = Stage::queued;
   int generated = 0;  // tokens of the answer so far
+  int prompt = 0;     // tokens to compute before the next one: of the prompt, and of the answer so far where its cache was lost
   int preemptions = 0;
+  int retries = 0;          // times that something failed which worked for it or held its cache
+  std::int64_t redone = 0;  // tokens computed again for that
   double transfer_bytes = 0;
 
   void enter(Stage next, double now_s) {

@@ -19,24 +19,26 @@ class RequestRouter {
  public:
   static constexpr std::string_view kind = "router";
   virtual ~RequestRouter() = default;
-  // An index into `instances`, which is not empty. Ties go to the first.
-  [[nodiscard]] virtual std::size_t choose(const std::vector<std::unique_ptr<Instance>>& instances, RouterMemory& memory,
-                                           double now_s) const = 0;
+  // An index into `instances`, which is not empty.
+  [[nodiscard]] virtual std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, double now_s) const = 0;
 };
 
 using RouterRegistry = config::Registry<RequestRouter>;
 
-// The first instance with the least of what `load` says of it.
+// Of the instances with the least of what `load` says of it, the one that comes first after the one chosen last: equals take turns.
 template <class Load>
-[[nodiscard]] std::size_t least(const std::vector<std::unique_ptr<Instance>>& instances, Load load) {
-  std::size_t best = 0;
-  auto least = load(*instances[0]);
-  for (std::size_t i = 1; i < instances.size(); ++i) {
+[[nodiscard]] std::size_t least(const std::vector<Instance*>& instances, RouterMemory& memory, Load load) {
+  const std::size_t count = instances.size(), first = memory.next % count;
+  std::size_t best = first;
+  auto least = load(*instances[first]);
+  for (std::size_t step = 1; step < count; ++step) {
+    const std::size_t i = (first + step) % count;
     if (const auto next = load(*instances[i]); next < least) {
       least = next;
       best = i;
     }
   }
+  memory.next = best + 1;
   return best;
 }
 

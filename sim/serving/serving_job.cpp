@@ -12,6 +12,8 @@
 #include "sim/serving/capacity.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
+#include "sim/serving/service_faults.hpp"
+#include "sim/serving/tune_keys.hpp"
 #include "workloads/names.hpp"
 
 namespace rehearse::sim {
@@ -105,6 +107,10 @@ const Reading::Engine& engine_of(Reading& reading, const Node& node) {
   }
   const auto [found, added] = reading.engines.try_emplace(part.name);
   if (added) found->second = {std::make_shared<const Software>(read_software(part.node, part.name)), mapping(engine_keys()).read(*habits)};
+  if (found->second.habits.grouped_heads > 1 && found->second.habits.scalar_share <= 0) {
+    habits->at("grouped_heads")
+        .fail("with grouped_heads above 1 scalar_share is needed: what kernels reach that read for every query head");
+  }
   return found->second;
 }
 
@@ -133,37 +139,9 @@ std::size_t part_of(const ServingJob& job, const PoolDocument& given, const Node
   node.at("part").fail("no part " + config::shown(given.part) + " in the cluster", config::suggestion(given.part, names));
 }
 
-// Products in a format that the GPU does not have are computed in 16 bits, the weights widened on the way (Marlin, AWQ).
-void settle_precision(ServingJob& job, Pool& pool, const Gpu& gpu) {
-  workloads::ServingPrecision& precision = pool.plan.precision;
-  if (gpu.peak_flops_per_s.contains(precision.compute)) return;
-  const DType wanted = precision.compute;
-  precision.compute = gpu.peak_flops_per_s.contains(DType::bf16) ? DType::bf16 : DType::fp16;
-  job.notes.push_back(fmt::format("pool {}: {} has no products in {}: they are computed in {}, weights keep their width", pool.name,
-                                  gpu.name, name_of(wanted), name_of(precision.compute)));
-}
-
 void check_plan(const ServingJob& job, const Pool& pool, const Node& node) {
-  const workloads::InstancePlan& plan = pool.plan;
-  const auto refuse = [&](const std::string& why, const std::string& hint = "") {
-    (node.find("parallel") ? node.at("parallel") : node).fail(why, hint);
-  };
-  if (plan.model.layers < plan.pp) refuse(fmt::format("pp {} is more than the model's {} layers", plan.pp, plan.model.layers));
-  if (plan.ep > 1 && !plan.model.moe) refuse("ep is for models with experts");
-  if (plan.stage_ranks() % plan.ep != 0) refuse(fmt::format("ep {} must divide tp*dp = {}", plan.ep, plan.stage_ranks()));
-  if (plan.model.moe && plan.model.moe->experts % plan.ep != 0 && plan.redundant == 0) {
-    refuse(fmt::format("{} experts cannot be spread evenly over ep {}", plan.model.moe->experts, plan.ep));
-  }
-  if (plan.model.moe && plan.dp > 1 && plan.ep != plan.stage_ranks()) {
-    refuse(fmt::format("with attention replicas (dp {}) the experts are spread over all tp*dp = {} ranks", plan.dp, plan.stage_ranks()),
-           fmt::format("write ep: {}", plan.stage_ranks()));
-  }
-  const topology::ClusterSpec& cluster = job.parts[pool.part].cluster;
-  if (plan.tp > cluster.domain_gpus()) refuse(fmt::format("tp {} does not fit into a domain of {} GPUs", plan.tp, cluster.domain_gpus()));
-  try {
-    static_cast<void>(pass_operators(plan, kernel_fusions(*pool.software)));
-  } catch (const config::InputError& error) {
-    refuse(error.message(), error.hint());
+  if (const auto refusal = plan_refusal(job, pool)) {
+    (node.find("parallel") ? node.at("parallel") : node).fail(refusal->why, refusal->hint);
   }
 }
 
@@ -190,7 +168,11 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   pool.plan.redundant = given.moe.redundant;
   pool.plan.overlaps = given.moe.overlap;
   if (node.find("moe") && !job.model.moe) node.at("moe").fail_at_key("moe is for models with experts");
-  settle_precision(job, pool, job.parts[pool.part].gpu);
+  pool.wanted = given.precision.compute;
+  if (!settle_precision(pool, job.parts[pool.part].gpu)) {
+    job.notes.push_back(fmt::format("pool {}: {} has no products in {}: they are computed in {}, weights keep their width", pool.name,
+                                    job.parts[pool.part].gpu.name, name_of(pool.wanted), name_of(pool.plan.precision.compute)));
+  }
   check_plan(job, pool, node);
   return pool;
 }
@@ -248,9 +230,12 @@ void read_routers(ServingJob& job, const Node& node) {
 }
 
 void read_simulation(ServingJob& job, const Node& node) {
-  node.allow_keys({"seed", "granularity"});
+  node.allow_keys({"seed", "granularity", "faults"});
   if (const auto seed = node.find("seed")) job.seed = static_cast<std::uint64_t>(seed->as_int(0, largest_seed));
   if (const auto granularity = node.find("granularity")) static_cast<void>(granularity->as_choice({"iteration"}));
+  if (const auto faults = node.find("faults")) {
+    for (const Node& item : faults->items()) job.faults.push_back(read_service_fault(item, job));
+  }
 }
 
 void read_serving(Reading& reading, const Node& document) {
@@ -288,8 +273,40 @@ int ServingJob::gpus() const {
   return sum;
 }
 
+bool settle_precision(Pool& pool, const Gpu& gpu) {
+  workloads::ServingPrecision& precision = pool.plan.precision;
+  precision.compute = pool.wanted;
+  if (gpu.peak_flops_per_s.contains(precision.compute)) return true;
+  precision.compute = gpu.peak_flops_per_s.contains(DType::bf16) ? DType::bf16 : DType::fp16;
+  return false;
+}
+
+std::optional<PlanRefusal> plan_refusal(const ServingJob& job, const Pool& pool) {
+  const workloads::InstancePlan& plan = pool.plan;
+  if (plan.model.layers < plan.pp) return PlanRefusal{fmt::format("pp {} is more than the model's {} layers", plan.pp, plan.model.layers)};
+  if (plan.ep > 1 && !plan.model.moe) return PlanRefusal{"ep is for models with experts"};
+  if (plan.stage_ranks() % plan.ep != 0) return PlanRefusal{fmt::format("ep {} must divide tp*dp = {}", plan.ep, plan.stage_ranks())};
+  if (plan.model.moe && plan.model.moe->experts % plan.ep != 0 && plan.redundant == 0) {
+    return PlanRefusal{fmt::format("{} experts cannot be spread evenly over ep {}", plan.model.moe->experts, plan.ep)};
+  }
+  if (plan.model.moe && plan.dp > 1 && plan.ep != plan.stage_ranks()) {
+    return PlanRefusal{
+        fmt::format("with attention replicas (dp {}) the experts are spread over all tp*dp = {} ranks", plan.dp, plan.stage_ranks()),
+        fmt::format("write ep: {}", plan.stage_ranks())};
+  }
+  const topology::ClusterSpec& cluster = job.parts[pool.part].cluster;
+  if (plan.tp > cluster.domain_gpus())
+    return PlanRefusal{fmt::format("tp {} does not fit into a domain of {} GPUs", plan.tp, cluster.domain_gpus())};
+  try {
+    static_cast<void>(pass_operators(plan, kernel_fusions(*pool.software)));
+  } catch (const config::InputError& error) {
+    return PlanRefusal{error.message(), error.hint()};
+  }
+  return std::nullopt;
+}
+
 ServingJob read_serving_job(const Node& document, const std::string& name, const Node& models) {
-  document.allow_keys({"format", "name", "model", "cluster", "software", "serving", "simulation"});
+  document.allow_keys({"format", "name", "model", "cluster", "software", "serving", "tune", "simulation"});
   if (const auto format = document.find("format")) static_cast<void>(format->as_int(1, 1));
   Reading reading;
   reading.job.name = document.find("name") ? document.at("name").as_string() : name;
@@ -297,6 +314,7 @@ ServingJob read_serving_job(const Node& document, const std::string& name, const
   read_cluster_of(reading, document.at("cluster"));
   read_serving(reading, document);
   if (const auto simulation = document.find("simulation")) read_simulation(reading.job, *simulation);
+  if (const auto tune = document.find("tune")) reading.job.tune = read_serving_tune(*tune, reading.job);
   resolve(reading, document);
   return std::move(reading.job);
 }

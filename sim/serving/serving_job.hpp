@@ -10,6 +10,7 @@
 #include "sim/cost/cost_model.hpp"
 #include "sim/job/parts.hpp"
 #include "sim/serving/instance.hpp"
+#include "sim/serving/service_fault.hpp"
 #include "topology/cluster.hpp"
 #include "workloads/serving/instance_plan.hpp"
 #include "workloads/serving/load.hpp"
@@ -26,6 +27,7 @@ struct TransferSpec {
   TransferPath path = TransferPath::gpu_direct;
   bool reserves_first = false;         // reserve: before-prefill, else on-pull
   bool prefill_answers_first = false;  // first_token: prefill, else decode
+  double timeout_s = 30;               // of a hand-over, where something fails
 };
 
 struct PoolLimits {
@@ -48,9 +50,10 @@ struct Pool {
   int instances = 1;
   workloads::InstancePlan plan;
   std::shared_ptr<const Software> software;
-  EngineHabits habits;     // the software's, with what the job says otherwise
-  int kv_tokens = 0;       // of the cache of one attention replica; 0: what the memory leaves
-  double price_per_s = 0;  // of one GPU, in any currency
+  workloads::DType wanted = workloads::DType::bf16;  // products, where the GPU has them; else plan.precision.compute
+  EngineHabits habits;                               // the software's, with what the job says otherwise
+  int kv_tokens = 0;                                 // of the cache of one attention replica; 0: what the memory leaves
+  double price_per_s = 0;                            // of one GPU, in any currency
 
   [[nodiscard]] int gpus() const { return instances * plan.gpus(); }
 };
@@ -59,6 +62,17 @@ struct Pool {
 struct Promise {
   double ttft_s = 0, tpot_s = 0, percentile = 0.9;
   bool both = false;  // in the same request, else each of the two
+};
+
+// What `tune` may choose from (docs/serving.md, "Tuning"). Empty lists: what the model and a node allow of tp, one of pp and dp, the pools'
+// limits.
+enum class ServingGoal { cost, goodput };
+struct ServingTuneSpec {
+  std::vector<int> inventory;       // GPUs by part
+  std::vector<double> price_per_s;  // of one GPU by part, in any currency
+  std::vector<int> tp, pp, dp, sequences, tokens;
+  ServingGoal goal = ServingGoal::cost;
+  int keep = 10, confirm = 5;
 };
 
 struct ServingJob {
@@ -74,6 +88,8 @@ struct ServingJob {
   Promise promise;
   std::optional<Role> isolate;
   std::uint64_t seed = 1;
+  std::vector<ServiceFault> faults;  // in the simulation
+  std::optional<ServingTuneSpec> tune;
   std::vector<std::string> notes;  // what the reader should know of what was made of the job
   std::string resolved_yaml, input_hash;
 
@@ -82,6 +98,14 @@ struct ServingJob {
 
 // Throws config::InputError with position. Model names are also looked up in `models` when given.
 [[nodiscard]] ServingJob read_serving_job(const config::Node& document, const std::string& name, const config::Node& models = {});
+
+// Products in a format that the GPU does not have are computed in 16 bits, the weights widened on the way (Marlin, AWQ): false.
+bool settle_precision(Pool& pool, const Gpu& gpu);
+// Why a pool's plan cannot be; nothing: it can.
+struct PlanRefusal {
+  std::string why, hint = {};
+};
+[[nodiscard]] std::optional<PlanRefusal> plan_refusal(const ServingJob& job, const Pool& pool);
 
 [[nodiscard]] config::Shape serving_shape();
 

@@ -1,11 +1,15 @@
 // Jobs with a section `serving`, under the commands that all jobs have.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "sim/kind/job_kind.hpp"
 #include "sim/serving/formula.hpp"
+#include "sim/serving/pool_keys.hpp"
+#include "sim/serving/service_faults.hpp"
 #include "sim/serving/serving_report.hpp"
+#include "sim/serving/tune.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -13,7 +17,24 @@ namespace {
 ServingJob read(const KindRequest& request) {
   config::Node document = request.document;
   if (request.seed) document.set("simulation.seed", std::to_string(*request.seed));
-  return read_serving_job(document, request.name);
+  ServingJob job = read_serving_job(document, request.name);
+  if (const auto faults = request.options.find("fault"); faults != request.options.end()) {
+    for (const std::string& item : faults->second) {
+      job.faults.push_back(read_service_fault(config::Node::load_text("'" + item + "'", "--fault"), job));
+    }
+  }
+  return job;
+}
+
+// Why requests that count were not served.
+std::string unserved(const ServingResult& result) {
+  const int all = result.counted - result.finished;
+  std::string text = fmt::format("{} of {} requests that count were not served: ", all, result.counted);
+  if (result.rejected > 0) text += fmt::format("the caches of {} requests are larger than an instance's", result.rejected);
+  if (result.lost > 0)
+    text += fmt::format("{}{} requests were given up after hand-overs that timed out", result.rejected > 0 ? "; " : "", result.lost);
+  if (result.rejected + result.lost == 0) text += "no instance that could serve them came back";
+  return text;
 }
 
 // What a command finds out, and whether its answer is yes.
@@ -30,6 +51,7 @@ class Finding {
   [[nodiscard]] bool fits() const { return deployment_.misfit.empty(); }
 
   void predict() {
+    if (!job_.faults.empty()) report_.notes.push_back("the formula knows no faults");
     const double tokens = mean_input();
     const ServingPrediction prediction =
         predict_serving(job_, deployment_, deployment_.transfers ? deployment_.transfers->alone_s(tokens) : 0,
@@ -46,10 +68,7 @@ class Finding {
     auto run = std::make_shared<ServingRun>(simulate_serving(setup));
     report_.results.push_back(result_of(job_, setup, *run));
     const ServingResult& result = report_.results.back();
-    if (result.finished < result.counted) {
-      report_.verdicts.push_back(fmt::format("{} of {} requests that count were not served: their caches are larger than an instance's",
-                                             result.counted - result.finished, result.counted));
-    }
+    if (result.finished < result.counted) report_.verdicts.push_back(unserved(result));
     if (keeps_run) report_.run = std::move(run);
   }
 
@@ -111,10 +130,12 @@ class ServingKind final : public JobKind {
  public:
   [[nodiscard]] std::map<std::string, std::vector<KindOption>> commands() const override {
     const KindOption promise{"slo", "", "The answer is no (exit code 1) where the promise is not kept"};
-    return {{"predict", {}}, {"simulate", {promise}}, {"compare", {promise}}};
+    const KindOption fault{"fault", "ITEM", "What goes wrong: 'instance decode.2 at 120 s for 90 s' (may be repeated)"};
+    return {{"predict", {}}, {"simulate", {promise, fault}}, {"compare", {promise}}, {"tune", {}}};
   }
 
   [[nodiscard]] KindAnswer answer(const std::string& command, const KindRequest& request) const override {
+    if (command == "tune") return tune(request);
     Finding finding(read(request));
     if (finding.fits()) {
       if (command != "simulate") finding.predict();
@@ -145,6 +166,52 @@ class ServingKind final : public JobKind {
   [[nodiscard]] config::Shape shape() const override { return serving_shape(); }
 
  private:
+  static KindAnswer tune(const KindRequest& request) {
+    const ServingJob job = read(request);
+    ServingReport report;
+    report.notes = job.notes;
+    auto tuning = std::make_shared<ServingTuning>(tune_serving(job, request.progress));
+    if (tuning->best.empty())
+      report.verdicts.emplace_back("no deployment within the inventory keeps the promise, by formula");
+    else if (!tuning->chosen)
+      report.verdicts.emplace_back("none of the deployments that were simulated keeps the promise");
+    else
+      report.plan_yaml = plan_yaml(request.document, job, *tuning);
+    report.tuning = std::move(tuning);
+    KindAnswer answer{Report(serving_summary(job), "serving-"), report.verdicts.empty()};
+    answer.report.own(std::move(report));
+    return answer;
+  }
+
+  // The job as it was written, with the pools that were chosen.
+  static std::string plan_yaml(config::Node document, const ServingJob& job, const ServingTuning& tuning) {
+    const TunedDeployment& chosen = tuning.best[*tuning.chosen];
+    const config::Node written = document.at("serving").at("pools");
+    config::Node pools;
+    for (const Pool& pool : chosen.pools) {
+      const auto same = std::ranges::find(job.pools, pool.role, &Pool::role);
+      config::Node node = written.at((same != job.pools.end() ? *same : job.pools.front()).name).without("kv_tokens").without("parallel");
+      node.set("role", role_names().of(pool.role));
+      if (!job.parts[pool.part].name.empty()) node.set("part", job.parts[pool.part].name);
+      node.set("instances", std::to_string(pool.instances));
+      node.set("parallel", fmt::format("{{tp: {}, pp: {}, dp: {}, ep: {}}}", pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep));
+      node.set("limits", fmt::format("{{sequences: {}, tokens: {}}}", pool.habits.sequences, pool.habits.tokens));
+      pools.set_child(pool.name, node);
+    }
+    config::Node serving = document.at("serving");
+    if (chosen.pools.size() == 1) serving = serving.without("transfer");
+    serving.set_child("pools", pools);
+    document = document.without("tune");
+    document.set_child("serving", serving);
+    if (tuning.goal == ServingGoal::goodput && job.load.arrivals.kind != workloads::Arrivals::trace) {
+      for (const char* form : {"poisson", "gamma", "constant"}) {
+        const std::string key = fmt::format("serving.load.arrivals.{}", form);
+        if (document.find_path(key)) document.set(key, fmt::format("{} /s", tuning.rate_per_s));
+      }
+    }
+    return document.to_yaml();
+  }
+
   static Finding fitting(const std::string& name, const config::Node& document, const config::Node& models) {
     Finding finding(read_serving_job(document, name, models));
     if (!finding.fits()) throw config::InputError(finding.verdicts().front());

@@ -8,6 +8,7 @@
 #include "sim/report/report.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/serving_result.hpp"
+#include "sim/serving/tune.hpp"
 
 namespace rehearse::sim {
 
@@ -16,7 +17,8 @@ struct ServingReport {
   std::vector<std::string> notes;         // what was made of the job
   std::vector<std::string> verdicts;      // why the answer is no
   std::shared_ptr<const ServingRun> run;  // of the simulation, where files are wanted
-  bool promised = false;
+  std::shared_ptr<const ServingTuning> tuning = {};
+  std::string plan_yaml = {};  // the job with the pools that tune chose
 };
 
 [[nodiscard]] JobSummary serving_summary(const ServingJob& job);

@@ -58,6 +58,7 @@ void count_latencies(ServingResult& result, const ServingJob& job, const Serving
 void count_gaps(ServingResult& result, const ServingRun& run) {
   Gaps gaps;
   for (const ServingRun::Pool& pool : run.pools) gaps.merge(pool.gaps);
+  result.longest_gap_s = gaps.largest_s();
   result.itl = {gaps.mean_s(), gaps.quantile_s(0.5), gaps.quantile_s(0.9), gaps.quantile_s(0.99)};
 }
 
@@ -141,10 +142,14 @@ ServingResult result_of(const ServingJob& job, const ServingSetup& setup, const 
   result.requests = static_cast<int>(run.requests.size());
   for (std::size_t i = 0; i < run.requests.size(); ++i) {
     result.rejected += run.requests[i].stage == Stage::rejected ? 1 : 0;
+    result.lost += run.requests[i].stage == Stage::lost ? 1 : 0;
+    result.retried += run.requests[i].retries > 0 ? 1 : 0;
+    result.redone_tokens += static_cast<double>(run.requests[i].redone);
     if (!counts(job, i)) continue;
     ++result.counted;
     result.finished += run.requests[i].stage == Stage::done ? 1 : 0;
   }
+  result.failures = run.failures;
   count_latencies(result, job, run);
   count_gaps(result, run);
   count_rates(result, job, run);

@@ -37,7 +37,11 @@ struct ServingResult {
   double kv_transfer_bytes = 0;  // mean
   double makespan_s = 0;         // from the first arrival to the last answer
   int requests = 0, counted = 0, finished = 0, rejected = 0;
-  double attained = -1;  // share of the counted requests within the promise; -1: nothing is promised
+  // With faults, of all requests.
+  int failures = 0, retried = 0, lost = 0;  // of instances; requests that began again; given up
+  double redone_tokens = 0;                 // computed again for them
+  double longest_gap_s = 0;                 // between two tokens of an answer; of the simulation
+  double attained = -1;                     // share of the counted requests within the promise; -1: nothing is promised
   double attained_ttft = -1, attained_tpot = -1;
   bool kept = true;  // the promise
   double cost_per_s = 0;

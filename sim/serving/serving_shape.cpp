@@ -4,6 +4,7 @@
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
 #include "sim/serving/serving_job.hpp"
+#include "sim/serving/tune_keys.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -54,9 +55,15 @@ Shape serving_shape() {
               {"cluster", std::move(cluster), true, "", "On what."},
               {"software", part_shape(software_shape()), false, "each pool's", "The engine."},
               {"serving", serving_section(), true, "", "How it is served, and to whom."},
+              {"tune", serving_tune_shape(), false, "", "What tune may choose from."},
               {"simulation",
                map({{"seed", config::whole(0, 1LL << 53U).shape, false, "1", "Of arrivals, lengths and routers."},
-                    {"granularity", config::word({"iteration"}).shape, false, "iteration", "A pass is one activity."}}),
+                    {"granularity", config::word({"iteration"}).shape, false, "iteration", "A pass is one activity."},
+                    {"faults",
+                     {.kind = Shape::Kind::list, .parts = {{.kind = Shape::Kind::text}}},
+                     false,
+                     "none",
+                     "What goes wrong, one by one."}}),
                false, "", "How it is simulated."}});
 }
 

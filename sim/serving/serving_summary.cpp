@@ -59,6 +59,7 @@ JobSummary serving_summary(const ServingJob& job) {
   std::vector<std::string> gpus, layouts;
   for (const ClusterPart& part : job.parts) gpus.push_back(part.gpu.name);
   for (const Pool& pool : job.pools) layouts.push_back(layout_of(pool));
+  for (const ServiceFault& fault : job.faults) summary.faults.push_back(fault.text);
   summary.gpu = fmt::format("{}", fmt::join(gpus, " + "));
   summary.layout = fmt::format("{}", fmt::join(layouts, "; "));
   summary.batch = fmt::format("{} requests of {} + {} tokens, {}", job.load.requests, length_of(job.load.input), length_of(job.load.output),

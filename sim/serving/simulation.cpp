@@ -1,89 +1,25 @@
 #include "sim/serving/simulation.hpp"
 
 #include <algorithm>
-#include <deque>
-#include <stdexcept>
 
-#include "sim/engine/machine.hpp"
-#include "sim/serving/router.hpp"
+#include "sim/serving/simulation_state.hpp"
 
 namespace rehearse::sim {
 namespace {
 
-// What a token of the machine stands for: kind, whose, and for the end of a pass which of its ends is meant, since a run can be cut.
-enum class Event : std::uint64_t { arrival, placed, asked, pass_end, transfer_start, flow_end, transfer_end };
-constexpr unsigned kind_bits = 3, index_bits = 32;
-Token token_of(Event event, std::uint64_t index, std::uint64_t generation = 0) {
-  return static_cast<std::uint64_t>(event) | index << kind_bits | generation << (kind_bits + index_bits);
-}
-Event event_of(Token token) { return static_cast<Event>(token & ((1U << kind_bits) - 1)); }
-std::uint64_t index_of(Token token) { return token >> kind_bits & ((std::uint64_t{1} << index_bits) - 1); }
-constexpr std::uint64_t generations = std::uint64_t{1} << (64 - kind_bits - index_bits);
-
 constexpr std::uint64_t routing_stream = 4;
 
-struct Side {
-  std::size_t first = 0;  // of its instances among all
-  std::vector<std::unique_ptr<Instance>> instances;
-  Gaps gaps;
-  RouterMemory memory;
-};
+}  // namespace
 
-class Simulation {
- public:
-  explicit Simulation(const ServingSetup& setup);
-  ServingRun run();
-
- private:
-  void on(Token token);
-  void arrive_next();
-  void await_next();
-  void arrive(RequestId id);
-  void accept(RequestId id);
-  void place_prompt(RequestId id);
-  void try_decode_room();
-  void place_decode(RequestId id, std::size_t instance);
-  void ask(RequestId id);
-  void begin_transfer(RequestId id);
-  void start_flows(RequestId id);
-  void end_flow(RequestId id);
-  void end_transfer(RequestId id);
-  void end_pass(std::size_t instance);
-  void end_answer(RequestId id);
-  void wake(std::size_t instance);
-  void wake_touched();
-  void schedule_end(std::size_t instance, double delay_s);
-  [[nodiscard]] std::size_t choose(Side& pool, const std::string& router);
-  [[nodiscard]] bool closed() const { return setup_.arrivals.kind == workloads::Arrivals::closed; }
-  [[nodiscard]] double now() const { return machine_.now(); }
-
-  const ServingSetup& setup_;
-  Machine machine_;
-  std::vector<RequestState> requests_;
-  std::vector<Side> pools_;
-  std::vector<Instance*> instances_;  // all
-  std::vector<std::uint64_t> generation_;
-  std::vector<std::size_t> touched_;
-  struct Way {  // of a request between the sides
-    std::size_t from = 0, to = 0;
-    int flows = 0;
-    double after_s = 0;
-  };
-  std::vector<Way> ways_;
-  std::deque<RequestId> wanting_room_;  // on the decoding side, first come first served
-  HostIndex host_ = 0;
-  RequestId next_ = 0;
-  double end_s_ = 0;
-};
-
-Simulation::Simulation(const ServingSetup& setup) : setup_(setup), requests_(setup.requests.size()), pools_(setup.pools.size()) {
+ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
+    : setup_(setup), requests_(setup.requests.size()), pools_(setup.pools.size()) {
   constexpr double plain_speed = 1;
   host_ = machine_.add_host({&plain_speed, 1});
   if (setup.transfers) setup.transfers->build(machine_);
   machine_.seal();
   for (std::size_t i = 0; i < requests_.size(); ++i) requests_[i].tokens = setup.requests[i].tokens;
   for (std::size_t p = 0; p < pools_.size(); ++p) {
-    Side& pool = pools_[p];
+    ServiceSide& pool = pools_[p];
     pool.first = instances_.size();
     pool.memory.random = config::Random(config::mixed(setup.seed * config::golden_gamma + routing_stream + p));
     for (int i = 0; i < setup.pools[p].instances; ++i) {
@@ -92,17 +28,33 @@ Simulation::Simulation(const ServingSetup& setup) : setup_(setup), requests_(set
     }
   }
   generation_.resize(instances_.size());
-  if (pools_.size() > 1) ways_.resize(requests_.size());
+  down_.resize(instances_.size());
+  acts_.resize(setup.faults.size());
+  if (apart()) ways_.resize(requests_.size());
+  settle_up();
 }
 
-void Simulation::schedule_end(std::size_t instance, double delay_s) {
+void ServiceSimulation::settle_up() {
+  for (ServiceSide& side : pools_) {
+    side.up.clear();
+    side.up_at.clear();
+    for (std::size_t i = 0; i < side.instances.size(); ++i) {
+      if (down_[side.first + i] > 0) continue;
+      side.up.push_back(side.instances[i].get());
+      side.up_at.push_back(side.first + i);
+    }
+  }
+}
+
+void ServiceSimulation::schedule_end(std::size_t instance, double delay_s) {
   generation_[instance] = (generation_[instance] + 1) % generations;
-  machine_.after(std::max(0.0, delay_s), token_of(Event::pass_end, instance, generation_[instance]));
+  machine_.after(std::max(0.0, delay_s), token_of(ServiceEvent::pass_end, instance, generation_[instance]));
 }
 
 // An idle instance starts; one in a run of decode passes ends it at the next end of a pass when somebody can join.
-void Simulation::wake(std::size_t instance) {
+void ServiceSimulation::wake(std::size_t instance) {
   Instance& one = *instances_[instance];
+  if (down_[instance] > 0) return;
   if (!one.busy()) {
     if (const auto seconds = one.start(now())) schedule_end(instance, *seconds);
     if (one.made_room() && !wanting_room_.empty()) try_decode_room();
@@ -112,55 +64,63 @@ void Simulation::wake(std::size_t instance) {
 }
 
 // Everything that happens at an instant is known to the instances before they go on.
-void Simulation::wake_touched() {
+void ServiceSimulation::wake_touched() {
   for (std::size_t i = 0; i < touched_.size(); ++i) wake(touched_[i]);
   touched_.clear();
 }
 
-std::size_t Simulation::choose(Side& pool, const std::string& router) {
-  const std::size_t chosen = pool.instances.size() == 1 ? 0 : RouterRegistry::get(router).choose(pool.instances, pool.memory, now());
-  return pool.first + chosen;
+std::size_t ServiceSimulation::choose(ServiceSide& pool, const std::string& router) {
+  return pool.up_at[pool.up.size() == 1 ? 0 : RouterRegistry::get(router).choose(pool.up, pool.memory, now())];
 }
 
-void Simulation::place_prompt(RequestId id) {
+void ServiceSimulation::place_prompt(RequestId id) {
+  if (pools_.front().up.empty()) return stranded_.push_back(id);
   const std::size_t instance = choose(pools_.front(), setup_.prompt_router);
   if (pools_.size() > 1) ways_[id].from = instance;
   instances_[instance]->submit(id);
   touched_.push_back(instance);
 }
 
-void Simulation::arrive(RequestId id) {
+void ServiceSimulation::arrive(RequestId id) {
   RequestState& request = requests_[id];
   request.arrival_s = request.since_s = now();
-  for (std::size_t p = 0; p < pools_.size(); ++p) {
-    if (pools_[p].instances.front()->can_hold(request.tokens)) continue;
-    request.enter(Stage::rejected, now());
-    if (closed() && next_ < requests_.size()) machine_.after(setup_.arrivals.think_s, token_of(Event::arrival, next_++));
-    return;
+  request.prompt = request.tokens.input;
+  for (const ServiceSide& side : pools_) {
+    if (!side.instances.front()->can_hold(request.tokens)) return drop(id, Stage::rejected);
   }
   const double request_s = setup_.pools.front().request_s;
-  request_s > 0 ? machine_.after(request_s, token_of(Event::placed, id)) : accept(id);
+  request_s > 0 ? machine_.after(request_s, token_of(ServiceEvent::placed, id)) : accept(id);
 }
 
-void Simulation::accept(RequestId id) {
+void ServiceSimulation::accept(RequestId id) {
   RequestState& request = requests_[id];
   const bool decode_alone = setup_.pools.front().rules.role == Role::decode;
   if (!decode_alone && !(setup_.transfers && setup_.transfers->reserves_first())) return place_prompt(id);
   if (decode_alone) request.enter(Stage::waiting, now());
+  want_room(id);
+}
+
+void ServiceSimulation::want_room(RequestId id) {
   wanting_room_.push_back(id);
   try_decode_room();
 }
 
+// It is not served; a client of a closed loop goes on to the next.
+void ServiceSimulation::drop(RequestId id, Stage as) {
+  requests_[id].enter(as, now());
+  if (closed() && next_ < requests_.size()) machine_.after(setup_.arrivals.think_s, token_of(ServiceEvent::arrival, next_++));
+}
+
 // First come, first served: who does not fit keeps back those behind.
-void Simulation::try_decode_room() {
-  while (!wanting_room_.empty()) {
+void ServiceSimulation::try_decode_room() {
+  ServiceSide& pool = pools_.back();
+  while (!wanting_room_.empty() && !pool.up.empty()) {
     const RequestId id = wanting_room_.front();
-    Side& pool = pools_.back();
     const RouterMemory before = pool.memory;
     const std::size_t instance = choose(pool, setup_.decode_router);
     std::size_t taken = instance;
     bool found = instances_[instance]->reserve(id, now());
-    for (std::size_t i = 0; !found && i < pool.instances.size(); ++i) found = instances_[taken = pool.first + i]->reserve(id, now());
+    for (std::size_t i = 0; !found && i < pool.up.size(); ++i) found = instances_[taken = pool.up_at[i]]->reserve(id, now());
     if (!found) {
       pool.memory = before;  // nobody was sent anywhere
       return;
@@ -170,8 +130,8 @@ void Simulation::try_decode_room() {
   }
 }
 
-void Simulation::place_decode(RequestId id, std::size_t instance) {
-  if (pools_.size() == 1) {  // the other side is unlimited: its cache is there
+void ServiceSimulation::place_decode(RequestId id, std::size_t instance) {
+  if (!apart()) {  // the other side is unlimited: its cache is there
     requests_[id].enter(Stage::decode_queued, now());
     instances_[instance]->adopt(id);
     touched_.push_back(instance);
@@ -179,42 +139,49 @@ void Simulation::place_decode(RequestId id, std::size_t instance) {
   }
   touched_.push_back(instance);  // its pages are fewer
   ways_[id].to = instance;
-  setup_.transfers->reserves_first() ? place_prompt(id) : begin_transfer(id);
+  ways_[id].reserved = true;
+  ways_[id].cached ? begin_transfer(id) : place_prompt(id);
 }
 
 // The other engine has the request.
-void Simulation::ask(RequestId id) {
-  if (setup_.transfers->reserves_first()) return begin_transfer(id);
-  wanting_room_.push_back(id);
+void ServiceSimulation::ask(RequestId id) {
+  if (ways_[id].reserved) return begin_transfer(id);
+  if (!setup_.transfers->reserves_first()) return want_room(id);
+  drop_cache(id);
   try_decode_room();
 }
 
-void Simulation::begin_transfer(RequestId id) {
+void ServiceSimulation::begin_transfer(RequestId id) {
   RequestState& request = requests_[id];
+  Way& way = ways_[id];
   request.enter(Stage::transferring, now());
-  const HandOver hand_over =
-      setup_.transfers->hand_over(ways_[id].from - pools_.front().first, ways_[id].to - pools_.back().first, id, request.tokens.input);
-  machine_.after(hand_over.before_s, token_of(Event::transfer_start, id));
+  way.began_s = now();
+  const HandOver hand_over = setup_.transfers->hand_over(way.from - pools_.front().first, way.to - pools_.back().first, id, request.prompt);
+  machine_.after(hand_over.before_s, token_of(ServiceEvent::transfer_start, id, way.attempt));
+  if (!setup_.faults.empty()) machine_.after(setup_.timeout_s, token_of(ServiceEvent::timeout, id, way.attempt));
 }
 
-void Simulation::start_flows(RequestId id) {
+void ServiceSimulation::start_flows(RequestId id) {
   Way& way = ways_[id];
   const HandOver hand_over =
-      setup_.transfers->hand_over(way.from - pools_.front().first, way.to - pools_.back().first, id, requests_[id].tokens.input);
+      setup_.transfers->hand_over(way.from - pools_.front().first, way.to - pools_.back().first, id, requests_[id].prompt);
   requests_[id].transfer_bytes = hand_over.bytes;
   way.flows = static_cast<int>(hand_over.flows.size());
   way.after_s = hand_over.after_s;
-
-  for (const HandOver::Flow& flow : hand_over.flows) machine_.transfer(host_, host_, flow.links, flow.bytes, token_of(Event::flow_end, id));
-  if (way.flows == 0) machine_.after(way.after_s, token_of(Event::transfer_end, id));
+  for (const HandOver::Flow& flow : hand_over.flows)
+    machine_.transfer(host_, host_, flow.links, flow.bytes, token_of(ServiceEvent::flow_end, id, way.attempt));
+  if (way.flows == 0) machine_.after(way.after_s, token_of(ServiceEvent::transfer_end, id, way.attempt));
 }
 
-void Simulation::end_flow(RequestId id) {
-  if (--ways_[id].flows == 0) machine_.after(ways_[id].after_s, token_of(Event::transfer_end, id));
+void ServiceSimulation::end_flow(RequestId id) {
+  Way& way = ways_[id];
+  if (--way.flows == 0) machine_.after(way.after_s, token_of(ServiceEvent::transfer_end, id, way.attempt));
 }
 
-void Simulation::end_transfer(RequestId id) {
-  const Way& way = ways_[id];
+void ServiceSimulation::end_transfer(RequestId id) {
+  Way& way = ways_[id];
+  way.cached = way.reserved = false;
+  way.attempt = (way.attempt + 1) % generations;
   requests_[id].enter(Stage::decode_queued, now());
   instances_[way.from]->release(id);
   instances_[way.to]->adopt(id);
@@ -222,83 +189,106 @@ void Simulation::end_transfer(RequestId id) {
   touched_.push_back(way.to);
 }
 
-void Simulation::end_answer(RequestId id) {
+void ServiceSimulation::end_answer(RequestId id) {
   end_s_ = now();
   if (!closed() || next_ >= requests_.size()) return;
   if (setup_.arrivals.think_s > 0) {
-    machine_.after(setup_.arrivals.think_s, token_of(Event::arrival, next_++));
+    machine_.after(setup_.arrivals.think_s, token_of(ServiceEvent::arrival, next_++));
   } else {
     arrive(next_++);
   }
   static_cast<void>(id);
 }
 
-void Simulation::end_pass(std::size_t instance) {
+void ServiceSimulation::end_pass(std::size_t instance) {
   const Instance::Finished finished = instances_[instance]->finish(now());
   touched_.push_back(instance);
   for (const RequestId id : finished.prompts) {
     RequestState& request = requests_[id];
-    const bool answers = pools_.size() == 1 || setup_.transfers->prefill_answers_first();
+    const bool answers = !apart() || setup_.transfers->prefill_answers_first();
     if (answers) {
-      request.first_s = request.last_s = now();
-      request.generated = 1;
+      if (request.first_s < 0) request.first_s = now();
+      if (request.generated > 0) pools_.front().gaps.add(now() - request.last_s, 1);
+      request.last_s = now();
+      ++request.generated;
     }
-    if (pools_.size() == 1 || (answers && request.tokens.output == 1)) {
+    if (!apart() || (answers && request.tokens.output == request.generated)) {
       request.enter(Stage::done, now());
       instances_[instance]->release(id);
+      if (apart() && ways_[id].reserved) {  // an answer of one token needs no decoding
+        ways_[id].reserved = false;
+        instances_[ways_[id].to]->cancel(id);
+        touched_.push_back(ways_[id].to);
+      }
       end_answer(id);
       continue;
     }
     request.enter(Stage::waiting, now());
-    machine_.after(setup_.pools.back().request_s, token_of(Event::asked, id));
+    ways_[id].cached = true;
+    machine_.after(setup_.pools.back().request_s, token_of(ServiceEvent::asked, id, ways_[id].attempt));
   }
   for (const RequestId id : finished.answers) end_answer(id);
-  if (pools_.size() > 1 || setup_.pools.front().rules.role == Role::decode) try_decode_room();
+  if (apart() || setup_.pools.front().rules.role == Role::decode) try_decode_room();
 }
 
 // The next request of an open load, with those that come at the same instant.
-void Simulation::arrive_next() {
+void ServiceSimulation::arrive_next() {
   const double instant_s = setup_.requests[next_].arrival_s;
   while (next_ < requests_.size() && setup_.requests[next_].arrival_s <= instant_s) arrive(next_++);
   await_next();
 }
 
-void Simulation::await_next() {
+void ServiceSimulation::await_next() {
   if (next_ == requests_.size()) return;
-  machine_.after(std::max(0.0, setup_.requests[next_].arrival_s - now()), token_of(Event::arrival, requests_.size()));
+  machine_.after(std::max(0.0, setup_.requests[next_].arrival_s - now()), token_of(ServiceEvent::arrival, requests_.size()));
 }
 
-void Simulation::on(Token token) {
+void ServiceSimulation::on(Token token) {
   const std::uint64_t index = index_of(token);
   const auto id = static_cast<RequestId>(index);
-  switch (event_of(token)) {
-    case Event::arrival:
+  const ServiceEvent event = event_of(token);
+  const bool between = event == ServiceEvent::asked || event == ServiceEvent::transfer_start || event == ServiceEvent::flow_end ||
+                       event == ServiceEvent::transfer_end || event == ServiceEvent::timeout;
+  if (between && generation_of(token) != ways_[id].attempt) return;
+  switch (event) {
+    case ServiceEvent::arrival:
       index < requests_.size() ? arrive(id) : arrive_next();
       break;
-    case Event::placed:
+    case ServiceEvent::placed:
       accept(id);
       break;
-    case Event::asked:
+    case ServiceEvent::asked:
       ask(id);
       break;
-    case Event::pass_end:
-      if (token != token_of(Event::pass_end, index, generation_[index])) return;  // of a run that was cut
+    case ServiceEvent::pass_end:
+      if (token != token_of(ServiceEvent::pass_end, index, generation_[index])) return;  // of a run that was cut
       end_pass(index);
       break;
-    case Event::transfer_start:
+    case ServiceEvent::transfer_start:
       start_flows(id);
       break;
-    case Event::flow_end:
+    case ServiceEvent::flow_end:
       end_flow(id);
       break;
-    case Event::transfer_end:
+    case ServiceEvent::transfer_end:
       end_transfer(id);
+      break;
+    case ServiceEvent::timeout:
+      ++ways_[id].timeouts;
+      give_up(id);
+      break;
+    case ServiceEvent::fault:
+      begin_fault(index);
+      break;
+    case ServiceEvent::over:
+      end_fault(index);
       break;
   }
   wake_touched();
 }
 
-ServingRun Simulation::run() {
+ServingRun ServiceSimulation::run() {
+  for (std::size_t i = 0; i < setup_.faults.size(); ++i) machine_.after(setup_.faults[i].from_s, token_of(ServiceEvent::fault, i));
   if (closed()) {
     const auto clients = std::min<std::size_t>(static_cast<std::size_t>(setup_.arrivals.clients), requests_.size());
     while (next_ < clients) arrive(next_++);
@@ -309,7 +299,8 @@ ServingRun Simulation::run() {
   machine_.run([this](Token token) { on(token); });
   ServingRun out;
   out.end_s = end_s_;
-  for (const Side& pool : pools_) {
+  out.failures = failures_;
+  for (const ServiceSide& pool : pools_) {
     out.pools.emplace_back();
     out.pools.back().gaps = pool.gaps;
     for (const auto& instance : pool.instances) out.pools.back().instances.push_back(instance->use());
@@ -319,8 +310,6 @@ ServingRun Simulation::run() {
   return out;
 }
 
-}  // namespace
-
-ServingRun simulate_serving(const ServingSetup& setup) { return Simulation(setup).run(); }
+ServingRun simulate_serving(const ServingSetup& setup) { return ServiceSimulation(setup).run(); }
 
 }  // namespace rehearse::sim

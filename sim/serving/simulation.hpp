@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/serving/instance.hpp"
+#include "sim/serving/service_fault.hpp"
 #include "sim/serving/transfers.hpp"
 #include "workloads/serving/load.hpp"
 
@@ -26,6 +27,8 @@ struct ServingSetup {
   std::vector<workloads::Request> requests;
   std::uint64_t seed = 1;
   std::shared_ptr<TransferPlan> transfers;  // needed where the sides are apart
+  std::vector<ServiceFault> faults = {};
+  double timeout_s = 30;  // with faults: a hand-over that has not ended so long after it began is given up
 };
 
 struct ServingRun {
@@ -37,6 +40,7 @@ struct ServingRun {
   std::vector<Pool> pools;
   std::vector<std::int64_t> pages_left;  // still taken at the end, by instance: 0
   double end_s = 0;                      // of the last answer
+  int failures = 0;                      // of instances
 };
 
 [[nodiscard]] ServingRun simulate_serving(const ServingSetup& setup);

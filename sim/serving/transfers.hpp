@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/machine.hpp"
@@ -27,6 +28,8 @@ class TransferPlan {
   virtual void build(Machine& machine) = 0;
   // Of a request of so many tokens, from an instance that computes prompts to one that decodes.
   [[nodiscard]] virtual HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, double tokens) const = 0;
+  // The links of a GPU's network port, with their rates; empty where it has none.
+  [[nodiscard]] virtual std::vector<std::pair<LinkIndex, double>> port(std::size_t part, int gpu) const = 0;
   // Whether the pages on the receiving side are taken before the prompt is computed.
   [[nodiscard]] virtual bool reserves_first() const = 0;
   // Whether the side that computes the prompt shows its client the first token.

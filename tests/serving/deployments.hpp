@@ -26,6 +26,29 @@ class ConstantPrice final : public sim::PassPrice {
   double prompt_token_s_, decode_pass_s_;
 };
 
+// Caches of one byte per token go over one link for all, a thousand a second unless said.
+class OneLink final : public sim::TransferPlan {
+ public:
+  struct Habits {
+    bool reserves_first = false, prefill_answers_first = false;
+    double bytes_per_s = 1000, before_s = 0, after_s = 0;
+  };
+  explicit OneLink(const Habits& habits) : habits_(habits) {}
+  void build(sim::Machine& machine) override { link_ = machine.add_link(habits_.bytes_per_s); }
+  [[nodiscard]] sim::HandOver hand_over(std::size_t, std::size_t, std::size_t, double tokens) const override {
+    return {habits_.before_s, {{{link_}, tokens}}, habits_.after_s, tokens};
+  }
+  [[nodiscard]] std::vector<std::pair<sim::LinkIndex, double>> port(std::size_t, int) const override {
+    return {{link_, habits_.bytes_per_s}};
+  }
+  [[nodiscard]] bool reserves_first() const override { return habits_.reserves_first; }
+  [[nodiscard]] bool prefill_answers_first() const override { return habits_.prefill_answers_first; }
+
+ private:
+  Habits habits_;
+  sim::LinkIndex link_ = 0;
+};
+
 // A server that computes one prompt at a time, and nothing else.
 [[nodiscard]] inline sim::PoolSetup prompt_servers(int instances, double token_s) {
   sim::InstanceRules rules;

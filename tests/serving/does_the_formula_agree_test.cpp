@@ -43,6 +43,42 @@ TEST(FormulaAndSimulationAgree, on_tokens_of_one_pool) {
   }
 }
 
+// Eight instances whose router sees no difference between idle ones share the load: each behaves as one at an eighth of the rate.
+TEST(FormulaAndSimulationAgree, on_a_pool_whose_instances_take_turns) {
+  const auto pool = [](int instances, double rate, int requests) {
+    return fmt::format(
+        "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+        "  pools: {{all: {{role: both, instances: {}, precision: {{compute: bf16, weights: bf16, kv: bf16}}}}}}\n"
+        "  router: {{prefill: least-tokens}}\n"
+        "  load: {{arrivals: {{poisson: {} /s}}, input: 1000, output: 200, requests: {}}}\n",
+        instances, rate, requests);
+  };
+  const Both eight = both(pool(8, 32, 16'000));
+  EXPECT_NEAR(eight.formula.tpot.mean_s / eight.simulated.tpot.mean_s, 1, 0.03);
+  EXPECT_NEAR(eight.simulated.pools.front().batch / both(pool(1, 4, 8'000)).simulated.pools.front().batch, 1, 0.1);
+}
+
+// Short answers suffer more from the prompts that came with them; lengths drawn as Azure's. First tokens beside prompts of 14,000 tokens
+// are known less well.
+TEST(FormulaAndSimulationAgree, on_lengths_that_vary) {
+  for (const double rate : {1.0, 6.0, 12.0}) {
+    const std::string text = fmt::format(
+        "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+        "  pools: {{all: {{role: both, precision: {{compute: bf16, weights: bf16, kv: bf16}}}}}}\n"
+        "  load: {{arrivals: {{poisson: {} /s}}, input: {{lognormal: {{median: 1020, p90: 2734}}, max: 14050}}, output: {{lognormal: "
+        "{{median: "
+        "129, p90: 424}}, max: 1000}}, requests: 20000}}\n",
+        rate);
+    const Both found = both(text);
+    EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.05)
+        << rate << ": formula " << found.formula.tpot.mean_s << ", simulated " << found.simulated.tpot.mean_s;
+    EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.05)
+        << rate << ": formula " << found.formula.e2e.mean_s << ", simulated " << found.simulated.e2e.mean_s;
+    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.15)
+        << rate << ": formula " << found.formula.ttft.mean_s << ", simulated " << found.simulated.ttft.mean_s;
+  }
+}
+
 std::string apart(double rate) {
   return fmt::format(
       "model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"

@@ -138,6 +138,98 @@ TEST(NothingIsLost, in_random_deployments) {
   EXPECT_GT(rejected, 100);
 }
 
+// The same with the sides apart: any pages, any policy, requests of any size, caches over one link.
+ServingSetup random_apart(std::mt19937& random) {
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  ServingSetup setup = random_setup(random);
+  setup.pools.front().rules.role = Role::prefill;
+  setup.pools.push_back(random_setup(random).pools.front());
+  setup.pools.back().rules.role = Role::decode;
+  OneLink::Habits habits;
+  habits.reserves_first = pick(0, 1) == 1;
+  habits.prefill_answers_first = pick(0, 1) == 1;
+  const auto seconds = [&] { return pick(0, 1) * std::uniform_real_distribution<double>(0, 1e-3)(random); };  // never two things at once
+  habits.bytes_per_s = std::uniform_real_distribution<double>(1e3, 2e4)(random);
+  habits.before_s = seconds();
+  habits.after_s = seconds();
+  setup.transfers = std::make_shared<OneLink>(habits);
+  for (sim::PoolSetup& pool : setup.pools) pool.request_s = seconds();
+  return setup;
+}
+
+// What decoding instances showed, and with it the first tokens that the other side did.
+void expect_answers_are_kept(const ServingSetup& setup, const ServingRun& run) {
+  double answers = 0, shown = 0, begun = 0;
+  for (const RequestState& request : run.requests) {
+    answers += request.generated;
+    begun += request.generated > 0 ? 1 : 0;
+  }
+  for (const sim::InstanceUse& use : run.pools.back().instances) shown += use.answer_tokens;
+  EXPECT_EQ(shown, answers - (setup.transfers->prefill_answers_first() ? begun : 0));
+}
+
+TEST(NothingIsLost, between_two_sides) {
+  std::mt19937 random(17);
+  int preemptions = 0;
+  for (int trial = 0; trial < 5'000; ++trial) {
+    SCOPED_TRACE(trial);
+    ServingSetup setup = random_apart(random);
+    const ServingRun run = simulate_serving(setup);
+    expect_everybody_is_answered(run);
+    expect_stages_add_up(run);
+    expect_answers_are_kept(setup, run);
+    for (const std::int64_t left : run.pages_left) EXPECT_EQ(left, 0);
+    for (const sim::InstanceUse& use : run.pools.back().instances) {
+      EXPECT_LE(use.most_pages, setup.pools.back().rules.pages);
+      preemptions += use.preemptions;
+    }
+    for (sim::PoolSetup& pool : setup.pools) pool.rules.one_by_one = true;
+    const ServingRun passes = simulate_serving(setup);
+    for (std::size_t i = 0; i < run.requests.size(); ++i)
+      ASSERT_NEAR(run.requests[i].last_s, passes.requests[i].last_s, 1e-9 * (1 + passes.end_s));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(preemptions, 500);
+}
+
+// Instances that fail at any time and come back, ports that are slow: everybody is answered all the same, or is told why not.
+TEST(NothingIsLost, when_instances_fail) {
+  std::mt19937 random(18);
+  int retried = 0, apart = 0;
+  for (int trial = 0; trial < 10'000; ++trial) {
+    SCOPED_TRACE(trial);
+    const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+    ServingSetup setup = pick(0, 1) == 1 ? random_apart(random) : random_setup(random);
+    int instances = 0;
+    for (const sim::PoolSetup& pool : setup.pools) instances += pool.instances;
+    for (int i = pick(1, 6); i > 0; --i) {
+      sim::ServiceFault fault{
+          .kind = static_cast<sim::ServiceFault::Kind>(pick(0, 2)), .from_s = pick(0, 200) * 1e-3, .for_s = pick(1, 100) * 1e-3};
+      fault.times = pick(1, 100);
+      if (fault.kind == sim::ServiceFault::Kind::port && !setup.transfers) continue;
+      if (fault.kind == sim::ServiceFault::Kind::port)
+        fault.ports = {{0, 0}};
+      else
+        fault.instances = {static_cast<std::size_t>(pick(0, instances - 1))};
+      setup.faults.push_back(fault);
+    }
+    setup.timeout_s = pick(1, 100) * 1e-2;
+    const ServingRun run = simulate_serving(setup);
+    for (const RequestState& request : run.requests) {
+      ASSERT_TRUE(request.stage == Stage::done || request.stage == Stage::rejected || request.stage == Stage::lost);
+      retried += request.retries;
+    }
+    expect_stages_add_up(run);
+    // Where the other side shows a token it does so again after every failure.
+    if (setup.transfers && !setup.transfers->prefill_answers_first()) expect_answers_are_kept(setup, run);
+    apart += setup.transfers ? 1 : 0;
+    for (const std::int64_t left : run.pages_left) EXPECT_EQ(left, 0);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(retried, 5'000);
+  EXPECT_GT(apart, 1'000);
+}
+
 // A run of passes as one activity, cut where somebody comes, is the passes one by one.
 TEST(NothingIsLost, when_runs_of_passes_are_one_activity) {
   std::mt19937 random(15);

@@ -3,6 +3,7 @@
 #include <fmt/ostream.h>
 
 #include <array>
+#include <cmath>
 
 #include "config/quantity.hpp"
 #include "sim/report/job_head.hpp"
@@ -69,6 +70,45 @@ Table stage_table(const ServingResult& result) {
   return table;
 }
 
+std::string deployment_text(const TunedDeployment& one) {
+  std::string text;
+  for (const Pool& pool : one.pools) {
+    text += fmt::format("{}{} x tp {}", text.empty() ? "" : ", ", pool.instances, pool.plan.tp);
+    if (pool.plan.pp > 1) text += fmt::format(" pp {}", pool.plan.pp);
+    if (pool.plan.dp > 1) text += fmt::format(" dp {}", pool.plan.dp);
+  }
+  return text;
+}
+
+void print_tuning(const ServingTuning& tuning, bool colour, std::ostream& out) {
+  constexpr double seconds_per_hour = 3600;
+  Table table{.columns = {{"deployment", Align::left},
+                          {"instances (prefill, decode)", Align::left},
+                          {"GPUs"},
+                          {"cost per hour"},
+                          {"TTFT within"},
+                          {"TPOT within"},
+                          {"simulated", Align::left}}};
+  table.bold_header = colour;
+  for (std::size_t i = 0; i < tuning.best.size(); ++i) {
+    const TunedDeployment& one = tuning.best[i];
+    const bool known = one.simulated.has_value();
+    const auto share = [&](double value) { return known && value >= 0 ? fmt::format("{:.1f} %", 100 * value) : ""; };
+    table.rows.push_back(
+        {one.kind, deployment_text(one), std::to_string(one.gpus), fmt::format("{:.4g}", one.cost_per_s * seconds_per_hour),
+         share(known ? one.simulated->attained_ttft : -1), share(known ? one.simulated->attained_tpot : -1),
+         fmt::format("{}{}", known ? one.simulated->kept ? "kept" : "not kept" : "", tuning.chosen == i ? ", chosen" : "")});
+  }
+  fmt::print(out, "\n{} at {:.4g} requests/s\n", tuning.goal == ServingGoal::cost ? "least cost" : "highest rate within the inventory,",
+             tuning.rate_per_s);
+  table.print(out);
+  fmt::print(out, "{} plans of an instance ({} refused, {} too large for their GPUs); {} of {} pairs looked at", tuning.plans,
+             tuning.refused, tuning.unfit, tuning.looked_at, tuning.pairs);
+  if (std::isfinite(tuning.bound_per_s))
+    fmt::print(out, ": the others cost {:.4g} per hour at least", tuning.bound_per_s * seconds_per_hour);
+  fmt::print(out, "\n");
+}
+
 void print_rates(const ServingResult& result, std::ostream& out) {
   fmt::print(out, "\n{}: {:.4g} requests/s, {:.5g} input and {:.5g} output tokens/s", result.method, result.requests_per_s,
              result.input_tokens_per_s, result.output_tokens_per_s);
@@ -85,6 +125,11 @@ void print_rates(const ServingResult& result, std::ostream& out) {
   if (result.counted > result.finished) {
     fmt::print(out, "{} of {} counted requests not served, {} rejected since no instance can hold them\n", result.counted - result.finished,
                result.counted, result.rejected);
+  }
+  if (result.failures > 0 || result.retried > 0) {
+    fmt::print(
+        out, "failures: {} of instances; {} requests began again ({:.0f} tokens computed twice), {} lost; longest gap between tokens {}\n",
+        result.failures, result.retried, result.redone_tokens, result.lost, time_text(result.longest_gap_s));
   }
   if (result.attained >= 0) {
     fmt::print(out, "promise: {:.1f} % within the first-token time, {:.1f} % within the time per token, {:.1f} % within both: {}\n",
@@ -116,6 +161,7 @@ class ServingConsole final : public Reporter {
       show(stage_table(serving.results.back()), report.colour, out);
       for (const ServingResult& result : serving.results) print_rates(result, out);
     }
+    if (serving.tuning) print_tuning(*serving.tuning, report.colour, out);
     for (const std::string& verdict : serving.verdicts) fmt::print(out, "\nno: {}\n", verdict);
   }
 

@@ -1,4 +1,5 @@
 // result.json of a serving job: the same keys by every method (docs/serving.md, "Outputs").
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -50,6 +51,11 @@ Json result_json(const ServingResult& result) {
             {"counted", result.counted},
             {"finished", result.finished},
             {"rejected", result.rejected},
+            {"instance_failures", result.failures},
+            {"retried", result.retried},
+            {"lost", result.lost},
+            {"redone_tokens", result.redone_tokens},
+            {"longest_gap_s", result.longest_gap_s},
             {"within_promise", or_null(result.attained)},
             {"within_ttft", or_null(result.attained_ttft)},
             {"within_tpot", or_null(result.attained_tpot)},
@@ -58,6 +64,40 @@ Json result_json(const ServingResult& result) {
   Json pools = Json::array();
   for (const PoolResult& pool : result.pools) pools.push_back(pool_json(pool));
   json["pools"] = std::move(pools);
+  return json;
+}
+
+Json tuned_json(const TunedDeployment& one) {
+  Json json{{"kind", one.kind}, {"cost_per_s", one.cost_per_s}, {"gpus", one.gpus}};
+  Json pools = Json::array();
+  for (const Pool& pool : one.pools) {
+    pools.push_back({{"name", pool.name},
+                     {"part", pool.part},
+                     {"instances", pool.instances},
+                     {"tp", pool.plan.tp},
+                     {"pp", pool.plan.pp},
+                     {"dp", pool.plan.dp},
+                     {"ep", pool.plan.ep},
+                     {"sequences", pool.habits.sequences},
+                     {"tokens", pool.habits.tokens}});
+  }
+  json["pools"] = std::move(pools);
+  if (one.simulated) json["simulated"] = result_json(*one.simulated);
+  return json;
+}
+
+Json tuning_json(const ServingTuning& tuning) {
+  Json json{{"goal", tuning.goal == ServingGoal::cost ? "cost" : "goodput"},
+            {"requests_per_s", tuning.rate_per_s},
+            {"plans", tuning.plans},
+            {"refused", tuning.refused},
+            {"unfit", tuning.unfit},
+            {"pairs", tuning.pairs},
+            {"pairs_looked_at", tuning.looked_at},
+            {"others_cost_per_s_at_least", std::isfinite(tuning.bound_per_s) ? Json(tuning.bound_per_s) : Json(nullptr)},
+            {"chosen", tuning.chosen ? Json(*tuning.chosen) : Json(nullptr)}};
+  json["best"] = Json::array();
+  for (const TunedDeployment& one : tuning.best) json["best"].push_back(tuned_json(one));
   return json;
 }
 
@@ -72,6 +112,7 @@ class ServingJson final : public Reporter {
     json["notes"] = serving.notes;
     json["results"] = Json::object();
     for (const ServingResult& result : serving.results) json["results"][result.method] = result_json(result);
+    if (serving.tuning) json["tune"] = tuning_json(*serving.tuning);
     json["verdicts"] = serving.verdicts;
     out << json.dump(2) << '\n';
   }

@@ -6,8 +6,8 @@ namespace {
 
 class LeastKv final : public RequestRouter {
  public:
-  [[nodiscard]] std::size_t choose(const std::vector<std::unique_ptr<Instance>>& instances, RouterMemory&, double now_s) const override {
-    return least(instances, [now_s](const Instance& one) { return one.pages_used(now_s); });
+  [[nodiscard]] std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, double now_s) const override {
+    return least(instances, memory, [now_s](const Instance& one) { return one.pages_used(now_s); });
   }
 };
 

@@ -6,8 +6,8 @@ namespace {
 
 class LeastTokens final : public RequestRouter {
  public:
-  [[nodiscard]] std::size_t choose(const std::vector<std::unique_ptr<Instance>>& instances, RouterMemory&, double) const override {
-    return least(instances, [](const Instance& one) { return one.tokens_to_come(); });
+  [[nodiscard]] std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, double) const override {
+    return least(instances, memory, [](const Instance& one) { return one.tokens_to_come(); });
   }
 };
 

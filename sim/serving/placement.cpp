@@ -1,0 +1,43 @@
+#include "sim/serving/placement.hpp"
+
+#include <algorithm>
+
+namespace rehearse::sim {
+namespace {
+
+std::vector<int> place(int& next, const Pool& pool, int gpus_per_node) {
+  std::vector<int> first;
+  for (int i = 0; i < pool.instances; ++i) {
+    const int gpus = pool.plan.gpus(), used = next % gpus_per_node;
+    if (used + gpus > gpus_per_node && used > 0) next += gpus_per_node - used;
+    first.push_back(next);
+    next += gpus;
+  }
+  return first;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> places_of(const ServingJob& job) {
+  std::vector<int> next(job.parts.size(), 0);
+  std::vector<std::vector<int>> places;
+  for (const Pool& pool : job.pools) places.push_back(place(next[pool.part], pool, job.parts[pool.part].cluster.gpus_per_node));
+  return places;
+}
+
+int gpus_taken(const ServingJob& job, std::size_t part) {
+  const std::vector<std::vector<int>> places = places_of(job);
+  int taken = 1;
+  for (std::size_t pool = 0; pool < places.size(); ++pool) {
+    if (job.pools[pool].part == part) taken = std::max(taken, places[pool].back() + job.pools[pool].plan.gpus());
+  }
+  return taken;
+}
+
+int gpus_of_part(const ServingJob& job, std::size_t part) {
+  const topology::ClusterSpec& cluster = job.parts[part].cluster;
+  if (cluster.max_gpus() > 0) return cluster.max_gpus();
+  return (gpus_taken(job, part) + cluster.gpus_per_node - 1) / cluster.gpus_per_node * cluster.gpus_per_node;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,19 @@
+// Where the instances of a deployment stand, and what each part of the cluster has.
+#pragma once
+
+#include <vector>
+
+#include "sim/serving/serving_job.hpp"
+
+namespace rehearse::sim {
+
+// [pool][instance] its first GPU in its part. Instances in order, whole: one that fits into what is left of a node goes there, another
+// begins a node.
+[[nodiscard]] std::vector<std::vector<int>> places_of(const ServingJob& job);
+
+// GPUs of a part from its first one to the last one that an instance takes; at least 1.
+[[nodiscard]] int gpus_taken(const ServingJob& job, std::size_t part);
+// GPUs of a part: those of its cluster, or whole nodes for what is placed there. GPUs and nodes are counted part after part.
+[[nodiscard]] int gpus_of_part(const ServingJob& job, std::size_t part);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,198 @@
+#include "sim/serving/pool_formula.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr int rounds = 200;  // of a fixed point; each contracts by the load
+
+// Quantile of the standard normal distribution by bisection.
+double normal_quantile(double share) {
+  double low = -10, high = 10;
+  for (int i = 0; i < 80; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::numbers::sqrt2) / 2 < share ? low : high) = middle;
+  }
+  return low;
+}
+
+// A prompt of the load's percentile against a mean one.
+double high_prompt(const LoadMoments& load) { return load.percentile > 0 ? load.input_at(load.percentile) / load.input : 1; }
+
+}  // namespace
+
+// Erlang's C by the recursion of his B.
+double chance_to_wait(int servers, double offered) {
+  double blocked = 1;
+  for (int k = 1; k <= servers; ++k) blocked = offered * blocked / (k + offered * blocked);
+  const double load = offered / servers;
+  return blocked / (1 - load * (1 - blocked));
+}
+
+PoolFormula::Prompt PoolFormula::prompt_s(double sequences) const {
+  const double beside = mixes() ? std::floor(sequences) : 0;
+  const double room = std::max(1.0, static_cast<double>(pool_.rules.tokens) - beside);
+  const double chunk = pool_.rules.chunked_prefill ? room : load_.input;
+  Prompt out{.seconds = 0, .more_s = 0, .passes = 0};
+  for (double done = 0; done < load_.input; done += chunk) {
+    const double q = std::min(chunk, load_.input - done);
+    PassShape shape;
+    shape.prompt_tokens = q;
+    shape.prompt_pairs = (q * done + q * (q + 1) / 2) * (1 + load_.input_variation);  // grow with the square of a prompt
+    shape.cached = done;
+    shape.chunks = 1;
+    shape.finished = done + q >= load_.input ? 1 : 0;
+    shape.decodes = beside;
+    shape.context = beside * load_.context;
+    out.seconds += price_.seconds(shape);
+    ++out.passes;
+  }
+  out.more_s = out.seconds - (beside > 0 ? out.passes * decode_s(beside) : 0);
+  return out;
+}
+
+// A closed loop of so many clients an instance, or so many at once, of whom those wait that do not fit: while a sequence decodes, every
+// other one brings one prompt.
+PoolState closed_loop(const PoolFormula& pool, const LoadMoments& load, double clients) {
+  PoolState out;
+  out.batch = std::min(clients, pool.most_sequences());
+  const PoolFormula::Prompt prompt = pool.prompt_s(out.batch - 1);
+  const double decode_s = pool.decode_s(out.batch), steps = std::max(1.0, load.output - 1);
+  out.tpot_s = load.output > 1 ? decode_s + (out.batch - 1) * prompt.more_s / steps : 0;
+  out.prefill_s = prompt.seconds;
+  const double round_s = out.prefill_s + steps * out.tpot_s + (load.output > 1 ? decode_s / 2 : 0);
+  out.requests_per_s = out.batch / round_s;
+  out.queue_s = decode_s / 2 + (clients > out.batch ? (clients - out.batch) / out.requests_per_s : 0);
+  out.ttft_s = out.queue_s + out.prefill_s;
+  out.busy = 1;
+  return out;
+}
+
+// Batches one after another: all prompts, then all tokens.
+PoolState in_batches(const PoolFormula& pool, const LoadMoments& load, double requests) {
+  PoolState out;
+  out.batch = std::min(requests, pool.most_sequences());
+  const double prompts_s = out.batch * pool.prompt_s(0).seconds;
+  const double line_s =
+      pool.pool().price->decode(static_cast<int>(out.batch)).seconds(out.batch * (load.input + 1), out.batch, load.output - 1);
+  const double batches = std::ceil(requests / out.batch);
+  out.prefill_s = prompts_s;
+  out.tpot_s = load.output > 1 ? line_s / (load.output - 1) : 0;
+  out.queue_s = (batches - 1) / 2 * (prompts_s + line_s);
+  out.ttft_s = out.queue_s + prompts_s;
+  out.requests_per_s = out.batch / (prompts_s + line_s);
+  out.busy = 1;
+  return out;
+}
+
+namespace {
+
+// Passes of N steps behind the first token, while prompts take a share of the time: `pass_s` on average; but the first ones hold the
+// prompts that came while its own was computed, `left_s` of them, where a pass at a random time holds share * pass_s. A pass holds what
+// came during the one before, so that the difference fades by the share with every pass: N*pass + (left - share*pass) * (1 - share^N) / (1
+// - share).
+double steps_s(double steps, double pass_s, double share, double left_s) {
+  return steps * pass_s + (left_s - share * pass_s) * (1 - std::pow(share, steps)) / (1 - share);
+}
+
+// A wait for the rest of a pass is at any time of it alike; so many sequences as the percentile of their Poisson number says, and of the
+// answers the short ones.
+void put_high(PoolState& out, const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
+  if (load.percentile <= 0) return;
+  const double batch = out.batch + normal_quantile(load.percentile) * std::sqrt(out.batch);
+  const PoolFormula::Prompt prompt = pool.prompt_s(std::max(0.0, batch));
+  const double share = rate_per_s * prompt.more_s;
+  out.ttft_high_s = 2 * load.percentile * out.queue_s + out.prefill_s + (high_prompt(load) - 1) * prompt.seconds;
+  if (share >= 1) {
+    out.tpot_high_s = INFINITY;
+    return;
+  }
+  const double pass_s = pool.decode_s(1 + std::max(0.0, batch)) / (1 - share);
+  if (load.steps.empty()) return;
+  const auto short_one = static_cast<std::size_t>((1 - load.percentile) * static_cast<double>(load.steps.size()));
+  const double steps = load.steps[std::min(short_one, load.steps.size() - 1)];
+  out.tpot_high_s = steps_s(steps, pass_s, share, share * out.prefill_s) / steps;
+}
+
+}  // namespace
+
+// Prompts and decoding at a rate of arrivals an instance: the share of the time that prompts take lengthens every token, and short answers
+// suffer more from what came with them. Means over requests, not over time.
+PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
+  PoolState out;
+  double batch = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const PoolFormula::Prompt prompt = pool.prompt_s(batch);
+    const double share = rate_per_s * prompt.more_s;
+    if (share >= 1) return {.ttft_s = INFINITY, .requests_per_s = 0};
+    const double pass_s =
+        pool.decode_s(1 + batch) / (1 - share);  // a request sees itself and, as Poisson arrivals do, the mean of the others
+    out.busy = std::min(1.0, share + std::min(batch, 1.0) * (1 - share));
+    // The rest of the pass under way, of decoding or of another's prompt; then a pass with all who came during it.
+    const double under_way_s = (1 - share) * std::min(batch, 1.0) * pool.decode_s(std::max(1.0, batch)) +
+                               share * prompt.seconds / prompt.passes * (1 + load.input_variation);
+    out.queue_s = under_way_s / 2;
+    out.prefill_s = prompt.seconds + rate_per_s * under_way_s * prompt.more_s;
+    double decoding_s = 0;
+    out.tpot_s = 0;
+    for (const double steps : load.steps) {
+      const double seconds = steps_s(steps, pass_s, share, share * out.prefill_s);
+      decoding_s += seconds / static_cast<double>(load.steps.size());
+      out.tpot_s += seconds / steps / static_cast<double>(load.steps.size());
+    }
+    out.answer_s = load.step_share * decoding_s;
+    const double next = rate_per_s * out.answer_s;
+    if (next > pool.most_sequences()) return {.ttft_s = INFINITY, .requests_per_s = pool.most_sequences() / (load.output * pass_s)};
+    if (std::abs(next - batch) < 1e-9 * (1 + next)) break;
+    batch = next;
+  }
+  out.batch = batch;
+  out.ttft_s = out.queue_s + out.prefill_s;
+  out.requests_per_s = rate_per_s;
+  put_high(out, pool, load, rate_per_s);
+  return out;
+}
+
+// Prompts alone at n instances (Allen and Cunneen; exact by Pollaczek and Khinchine for one and Poisson arrivals).
+PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances) {
+  PoolState out;
+  out.prefill_s = pool.prompt_s(0).seconds;
+  const double offered = rate_per_s * out.prefill_s, busy = offered / instances;
+  out.requests_per_s = rate_per_s;
+  out.busy = busy;
+  if (busy >= 1) return {.ttft_s = INFINITY, .requests_per_s = instances / out.prefill_s};
+  out.queue_s =
+      (load.arrival_variation + load.input_variation) / 2 * chance_to_wait(instances, offered) * out.prefill_s / (instances * (1 - busy));
+  out.ttft_s = out.queue_s + out.prefill_s;
+  if (load.percentile > 0) {
+    // Those who wait do so for an exponential time (heavy traffic; exact for exponential services).
+    const double waiting = chance_to_wait(instances, offered), spared = 1 - load.percentile;
+    const double wait_s = waiting > spared && out.queue_s > 0 ? out.queue_s / waiting * std::log(waiting / spared) : 0;
+    out.ttft_high_s = wait_s + out.prefill_s * high_prompt(load);
+  }
+  return out;
+}
+
+// Decoding alone at a rate an instance, by Little.
+PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
+  PoolState out;
+  double batch = 0;
+  for (int round = 0; round < rounds; ++round) {
+    out.tpot_s = pool.decode_s(1 + batch);  // itself, and the mean of the others
+    const double next = rate_per_s * load.output * out.tpot_s;
+    if (next > pool.most_sequences()) return {.ttft_s = INFINITY, .requests_per_s = pool.most_sequences() / (load.output * out.tpot_s)};
+    if (std::abs(next - batch) < 1e-9 * (1 + next)) break;
+    batch = next;
+  }
+  out.batch = batch;
+  out.busy = std::min(1.0, batch);
+  out.queue_s = std::min(1.0, batch) * out.tpot_s / 2;
+  out.requests_per_s = rate_per_s;
+  if (load.percentile > 0) out.tpot_high_s = pool.decode_s(1 + std::max(0.0, batch + normal_quantile(load.percentile) * std::sqrt(batch)));
+  return out;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,66 @@
+// A pool by formula (docs/serving.md, "The formula"): from the prices of passes and the moments of a load.
+#pragma once
+
+#include "sim/serving/deployment.hpp"
+#include "sim/serving/load_moments.hpp"
+
+namespace rehearse::sim {
+
+// One instance of a pool, as the formula sees it.
+class PoolFormula {
+ public:
+  PoolFormula(const PoolDeployment& pool, const LoadMoments& load) : pool_(pool), load_(load), price_(*pool.price) {}
+
+  // A decode pass of so many sequences of mean context.
+  [[nodiscard]] double decode_s(double sequences) const {
+    if (sequences <= 0) return 0;
+    const double low = std::max(1.0, std::floor(sequences)), high = std::ceil(std::max(sequences, 1.0));
+    const auto at = [&](double n) { return price_.decode(static_cast<int>(n)).seconds(n * load_.context); };
+    return high > low ? at(low) + (at(high) - at(low)) * (sequences - low) : at(low);
+  }
+  // A whole prompt, in passes of the limit, beside so many decoding sequences; and what that costs more than the passes without it.
+  struct Prompt {
+    double seconds = 0, more_s = 0, passes = 1;
+  };
+  [[nodiscard]] Prompt prompt_s(double sequences) const;
+
+  [[nodiscard]] bool mixes() const { return pool_.rules.batching == Batching::continuous; }
+  // Sequences that an instance holds at once, by slots and by its cache.
+  [[nodiscard]] double most_sequences() const {
+    const double tokens = static_cast<double>(pool_.rules.pages * pool_.rules.page);
+    const double each =
+        load_.input +
+        (pool_.rules.overflow == Overflow::reserve || pool_.rules.batching == Batching::fixed ? load_.output : load_.output / 2);
+    return std::max(1.0, std::min(static_cast<double>(pool_.rules.sequences), std::floor(tokens / each)));
+  }
+  [[nodiscard]] const PoolDeployment& pool() const { return pool_; }
+
+ private:
+  const PoolDeployment& pool_;
+  const LoadMoments& load_;
+  const OperatorPassPrice& price_;
+};
+
+// What a pool comes to.
+struct PoolState {
+  // At the load's percentile: a wait of that rank and a prompt of that length together, which is an upper bound.
+  double ttft_high_s = 0, tpot_high_s = 0;
+  double answer_s = -1;  // behind the first token, mean; -1: its tokens times tpot_s
+  double ttft_s = 0, tpot_s = 0, batch = 0, requests_per_s = 0, queue_s = 0, prefill_s = 0, busy = 0;
+};
+
+// A closed loop of so many clients an instance, or so many at once, of whom those wait that do not fit.
+[[nodiscard]] PoolState closed_loop(const PoolFormula& pool, const LoadMoments& load, double clients);
+// Batches one after another: all prompts, then all tokens.
+[[nodiscard]] PoolState in_batches(const PoolFormula& pool, const LoadMoments& load, double requests);
+// Prompts and decoding at a rate of arrivals an instance. TTFT infinite: beyond its capacity, which is `requests_per_s`.
+[[nodiscard]] PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s);
+// Prompts alone, at a rate of all n instances.
+[[nodiscard]] PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances);
+// Decoding alone, at a rate an instance.
+[[nodiscard]] PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s);
+
+// Erlang's C: the chance to wait at so many servers that are offered a load.
+[[nodiscard]] double chance_to_wait(int servers, double offered);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,127 @@
+#include "sim/serving/service_faults.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "sim/faults/item_words.hpp"
+#include "sim/faults/step_faults.hpp"
+#include "sim/serving/placement.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using Kind = ServiceFault::Kind;
+
+constexpr const char* examples =
+    "for example 'instance decode.2 at 120 s for 90 s', 'gpu 17 at 60 s', 'node 1 at 60 s for 5 min', 'gpu 3 slow 1.5 from 10 s for 60 s', "
+    "'nic 3 slow 4', 'nic 3 down from 10 s for 5 s'";
+
+class Reading {
+ public:
+  Reading(const config::Node& item, const ServingJob& job) : words_(item, item.as_string(), examples), job_(job), places_(places_of(job)) {}
+
+  ServiceFault fault() {
+    fault_.text = words_.text();
+    const std::string what = words_.next();
+    if (what == "instance") {
+      fault_.instances = {named_instance(words_.next())};
+    } else if (what == "gpu" || what == "nic") {
+      const auto [part, gpu] = in_part(words_.whole_number(), 1, what);
+      if (what == "nic") port(part, gpu);
+      if (what == "gpu") fault_.instances = instances_on(part, gpu, gpu + 1);
+    } else if (what == "node") {
+      const auto [part, first] = in_part(words_.whole_number(), 0, what);
+      fault_.instances = instances_on(part, first, first + job_.parts[part].cluster.gpus_per_node);
+    } else {
+      words_.refuse(fmt::format("'{}' is nothing that can fail: instance, gpu, node or nic", what));
+    }
+    happening(what == "nic");
+    words_.expect_end();
+    return std::move(fault_);
+  }
+
+ private:
+  // What happens to it, and when.
+  void happening(bool is_port) {
+    const std::string how = words_.next();
+    fault_.for_s = INFINITY;
+    if (how == "at" && !is_port) {
+      fault_.from_s = words_.any_time_s();
+      if (words_.take("for")) fault_.for_s = words_.any_time_s();
+      return;
+    }
+    if (how != "slow" && !(how == "down" && is_port))
+      words_.refuse(fmt::format("'{}' is not what happens to it: {}", how, is_port ? "slow or down" : "at or slow"));
+    fault_.kind = is_port ? Kind::port : Kind::slows;
+    fault_.times = how == "down" ? down_slowdown : words_.slowdown();
+    if (words_.take("from")) {
+      fault_.from_s = words_.any_time_s();
+      if (!words_.take("for")) words_.refuse("how long is missing: from TIME for TIME");
+      fault_.for_s = words_.any_time_s();
+    } else if (how == "down") {
+      words_.refuse("a port is down from TIME for TIME");
+    }
+  }
+
+  std::size_t named_instance(const std::string& name) {
+    const std::size_t dot = name.rfind('.');
+    std::size_t first = 0;
+    std::vector<std::string> names;
+    for (const Pool& pool : job_.pools) {
+      names.push_back(pool.name);
+      if (dot != std::string::npos && name.substr(0, dot) == pool.name) {
+        const auto number = number_of<int>(std::string_view(name).substr(dot + 1));
+        if (!number || *number < 0 || *number >= pool.instances)
+          words_.fail(fmt::format("pool {} has instances 0 to {}: there is no {}", pool.name, pool.instances - 1, name));
+        return first + static_cast<std::size_t>(*number);
+      }
+      first += static_cast<std::size_t>(pool.instances);
+    }
+    words_.refuse(fmt::format("'{}' is no instance: a pool ({}), a dot and its number", name, fmt::format("{}", fmt::join(names, ", "))));
+  }
+
+  // Parts one after another; `each` 1: GPUs, 0: nodes, whose first GPU it is.
+  std::pair<std::size_t, int> in_part(int number, int each, const std::string& what) {
+    int left = number, all = 0;
+    for (std::size_t part = 0; part < job_.parts.size(); ++part) {
+      const int unit = each > 0 ? 1 : job_.parts[part].cluster.gpus_per_node, count = gpus_of_part(job_, part) / unit;
+      if (left < count) return {part, left * unit};
+      left -= count;
+      all += count;
+    }
+    words_.fail(fmt::format("there is no {} {}: the cluster has {}", what == "node" ? "node" : "GPU", number, all));
+  }
+
+  std::vector<std::size_t> instances_on(std::size_t part, int first_gpu, int end_gpu) {
+    std::vector<std::size_t> out;
+    std::size_t index = 0;
+    for (std::size_t pool = 0; pool < job_.pools.size(); ++pool) {
+      for (const int first : places_[pool]) {
+        const bool there = job_.pools[pool].part == part && first < end_gpu && first + job_.pools[pool].plan.gpus() > first_gpu;
+        if (there) out.push_back(index);
+        ++index;
+      }
+    }
+    return out;
+  }
+
+  void port(std::size_t part, int gpu) {
+    if (job_.pools.size() < 2) words_.fail("one pool hands nothing over: what its network ports carry is in the price of its passes");
+    if (job_.parts[part].cluster.network.kind == topology::Network::none) words_.fail("that part has no network, and no ports");
+    if (instances_on(part, gpu, gpu + 1).empty()) words_.fail("no instance stands on that GPU");
+    fault_.ports = {{part, gpu}};
+  }
+
+  ItemWords words_;
+  const ServingJob& job_;
+  std::vector<std::vector<int>> places_;
+  ServiceFault fault_;
+};
+
+}  // namespace
+
+ServiceFault read_service_fault(const config::Node& item, const ServingJob& job) { return Reading(item, job).fault(); }
+
+}  // namespace rehearse::sim

@@ -1,0 +1,155 @@
+// What failures do to requests on their way (docs/serving.md, "Failures").
+#include <algorithm>
+#include <cmath>
+
+#include "sim/serving/simulation_state.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr int most_timeouts = 10;  // of the hand-overs of one request, which is lost after them
+
+}  // namespace
+
+void ServiceSimulation::begin_fault(std::size_t fault) {
+  const ServiceFault& what = setup_.faults[fault];
+  acts_[fault] = true;
+  if (std::isfinite(what.for_s)) machine_.after(what.for_s, token_of(ServiceEvent::over, fault));
+  for (const std::size_t instance : what.instances) {
+    if (what.kind == ServiceFault::Kind::fails) fail(instance);
+  }
+  settle_slowness(what);
+}
+
+void ServiceSimulation::end_fault(std::size_t fault) {
+  const ServiceFault& what = setup_.faults[fault];
+  acts_[fault] = false;
+  for (const std::size_t instance : what.instances) {
+    if (what.kind == ServiceFault::Kind::fails) come_back(instance);
+  }
+  settle_slowness(what);
+}
+
+// Of the parts that a fault speaks of: as slow as the slowest that acts on them now.
+void ServiceSimulation::settle_slowness(const ServiceFault& of) {
+  const auto slowest = [&](const auto& names) {
+    double times = 1;
+    for (std::size_t i = 0; i < setup_.faults.size(); ++i) {
+      if (acts_[i] && setup_.faults[i].kind == of.kind && names(setup_.faults[i])) times = std::max(times, setup_.faults[i].times);
+    }
+    return times;
+  };
+  if (of.kind == ServiceFault::Kind::slows) {
+    for (const std::size_t instance : of.instances) {
+      instances_[instance]->slow_down(
+          slowest([&](const ServiceFault& other) { return std::ranges::count(other.instances, instance) > 0; }));
+      touched_.push_back(instance);
+    }
+  }
+  for (const auto& port : of.ports) {
+    const double times = slowest([&](const ServiceFault& other) { return std::ranges::count(other.ports, port) > 0; });
+    for (const auto& [link, bytes_per_s] : setup_.transfers->port(port.first, port.second))
+      machine_.set_bandwidth(link, bytes_per_s / times);
+  }
+}
+
+// What it worked on goes back to the routers at once: prompts to another instance, answers from their prompt and what is shown of them. A
+// hand-over that it takes part in is noticed by the other side.
+void ServiceSimulation::fail(std::size_t instance) {
+  if (down_[instance]++ > 0) return;
+  ++failures_;
+  generation_[instance] = (generation_[instance] + 1) % generations;  // what is under way never ends
+  settle_up();
+  const std::vector<RequestId> lost = instances_[instance]->fail(now());
+  for (RequestId id = 0; id < ways_.size(); ++id) {
+    const Way& way = ways_[id];
+    if (way.cached && way.from == instance) lose_sender(id);
+    if (way.reserved && way.to == instance) lose_receiver(id);
+  }
+  for (const RequestId id : lost) start_again(id);
+  try_decode_room();
+}
+
+void ServiceSimulation::come_back(std::size_t instance) {
+  if (--down_[instance] > 0) return;
+  settle_up();
+  touched_.push_back(instance);
+  std::deque<RequestId> stranded;
+  std::swap(stranded, stranded_);
+  for (const RequestId id : stranded) place_prompt(id);
+  try_decode_room();
+}
+
+void ServiceSimulation::stop_flows(RequestId id) {
+  machine_.halt([id](Token token) { return event_of(token) == ServiceEvent::flow_end && index_of(token) == id; });
+  ways_[id].attempt = (ways_[id].attempt + 1) % generations;
+}
+
+// The cache is gone. The receiver notices when the hand-over is not done in time, and holds its pages until then.
+void ServiceSimulation::lose_sender(RequestId id) {
+  Way& way = ways_[id];
+  way.cached = false;
+  stop_flows(id);
+  if (requests_[id].stage == Stage::transferring) {
+    machine_.after(std::max(0.0, way.began_s + setup_.timeout_s - now()), token_of(ServiceEvent::timeout, id, way.attempt));
+    return;
+  }
+  std::erase(wanting_room_, id);
+  start_again(id);
+}
+
+// The room is gone; a cache that stands at the other side looks for another.
+void ServiceSimulation::lose_receiver(RequestId id) {
+  Way& way = ways_[id];
+  way.reserved = false;
+  if (requests_[id].stage != Stage::transferring) return;  // its prompt is not computed, or not asked for yet
+  stop_flows(id);
+  if (!way.cached) return start_again(id);
+  if (setup_.transfers->reserves_first()) return drop_cache(id);
+  ++requests_[id].retries;
+  requests_[id].enter(Stage::waiting, now());
+  wanting_room_.push_back(id);
+}
+
+// A hand-over that did not end in time.
+void ServiceSimulation::give_up(RequestId id) {
+  Way& way = ways_[id];
+  stop_flows(id);
+  if (way.cached) {
+    instances_[way.from]->release(id);
+    touched_.push_back(way.from);
+  }
+  instances_[way.to]->cancel(id);
+  touched_.push_back(way.to);
+  way.cached = way.reserved = false;
+  way.timeouts < most_timeouts ? start_again(id) : drop(id, Stage::lost);
+  try_decode_room();
+}
+
+// From its prompt and what is shown of its answer.
+void ServiceSimulation::start_again(RequestId id) {
+  RequestState& request = requests_[id];
+  if (request.stage != Stage::queued) {
+    ++request.retries;
+    request.redone += request.tokens.input + request.generated;
+  }
+  request.prompt = request.tokens.input + request.generated;
+  const bool decode_alone = setup_.pools.front().rules.role == Role::decode;
+  request.enter(decode_alone ? Stage::waiting : Stage::queued, now());
+  const workloads::Lengths left{request.prompt, request.tokens.output - request.generated};
+  if (!pools_.front().instances.front()->can_hold(left)) return drop(id, Stage::rejected);
+  const bool needs_room = decode_alone || (apart() && setup_.transfers->reserves_first() && !ways_[id].reserved);
+  needs_room ? wanting_room_.push_back(id) : place_prompt(id);
+}
+
+// Its room is gone: where room is taken before a prompt is computed no cache may wait for it, since prompts that have room may wait for the
+// pages that it keeps.
+void ServiceSimulation::drop_cache(RequestId id) {
+  Way& way = ways_[id];
+  instances_[way.from]->release(id);
+  touched_.push_back(way.from);
+  way.cached = false;
+  start_again(id);
+}
+
+}  // namespace rehearse::sim

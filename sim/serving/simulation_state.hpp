@@ -1,0 +1,107 @@
+// The simulation of a deployment at work: what the events of the machine do. Its parts: requests on their way (simulation.cpp), and what
+// failures do to them (simulation_failures.cpp).
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/engine/machine.hpp"
+#include "sim/serving/router.hpp"
+#include "sim/serving/simulation.hpp"
+
+namespace rehearse::sim {
+
+// What a token of the machine stands for: kind, whose, and for the end of a pass which of its ends is meant, since a run can be cut;
+// between the sides which attempt, since a hand-over can be given up.
+enum class ServiceEvent : std::uint64_t { arrival, placed, asked, pass_end, transfer_start, flow_end, transfer_end, timeout, fault, over };
+inline constexpr unsigned kind_bits = 4, index_bits = 32;
+inline Token token_of(ServiceEvent event, std::uint64_t index, std::uint64_t generation = 0) {
+  return static_cast<std::uint64_t>(event) | index << kind_bits | generation << (kind_bits + index_bits);
+}
+inline ServiceEvent event_of(Token token) { return static_cast<ServiceEvent>(token & ((1U << kind_bits) - 1)); }
+inline std::uint64_t index_of(Token token) { return token >> kind_bits & ((std::uint64_t{1} << index_bits) - 1); }
+inline constexpr std::uint64_t generations = std::uint64_t{1} << (64 - kind_bits - index_bits);
+inline std::uint64_t generation_of(Token token) { return token >> (kind_bits + index_bits); }
+
+struct ServiceSide {
+  std::size_t first = 0;  // of its instances among all
+  std::vector<std::unique_ptr<Instance>> instances;
+  std::vector<Instance*> up;            // those that work, for the router
+  std::vector<std::size_t> up_at = {};  // their places among all
+  Gaps gaps;
+  RouterMemory memory;
+};
+
+class ServiceSimulation {
+ public:
+  explicit ServiceSimulation(const ServingSetup& setup);
+  ServingRun run();
+
+ private:
+  void on(Token token);
+  void arrive_next();
+  void await_next();
+  void arrive(RequestId id);
+  void accept(RequestId id);
+  void place_prompt(RequestId id);
+  void try_decode_room();
+  void place_decode(RequestId id, std::size_t instance);
+  void ask(RequestId id);
+  void want_room(RequestId id);
+  void drop_cache(RequestId id);
+  void begin_transfer(RequestId id);
+  void start_flows(RequestId id);
+  void end_flow(RequestId id);
+  void end_transfer(RequestId id);
+  void end_pass(std::size_t instance);
+  void end_answer(RequestId id);
+  void begin_fault(std::size_t fault);
+  void end_fault(std::size_t fault);
+  void fail(std::size_t instance);
+  void come_back(std::size_t instance);
+  void lose_sender(RequestId id);
+  void lose_receiver(RequestId id);
+  void stop_flows(RequestId id);
+  void give_up(RequestId id);
+  void start_again(RequestId id);
+  void drop(RequestId id, Stage as);
+  void settle_slowness(const ServiceFault& of);
+  void settle_up();
+  [[nodiscard]] ServiceSide& side_of(std::size_t instance) { return pools_[instance < pools_.back().first ? 0 : pools_.size() - 1]; }
+  [[nodiscard]] bool apart() const { return pools_.size() > 1; }
+  void wake(std::size_t instance);
+  void wake_touched();
+  void schedule_end(std::size_t instance, double delay_s);
+  [[nodiscard]] std::size_t choose(ServiceSide& pool, const std::string& router);
+  [[nodiscard]] bool closed() const { return setup_.arrivals.kind == workloads::Arrivals::closed; }
+  [[nodiscard]] double now() const { return machine_.now(); }
+
+  const ServingSetup& setup_;
+  Machine machine_;
+  std::vector<RequestState> requests_;
+  std::vector<ServiceSide> pools_;
+  std::vector<Instance*> instances_;  // all
+  std::vector<std::uint64_t> generation_;
+  std::vector<std::size_t> touched_;
+  struct Way {  // of a request between the sides
+    std::size_t from = 0, to = 0;
+    bool cached = false;    // its cache is kept at `from`
+    bool reserved = false;  // there is room for it at `to`
+    int flows = 0, timeouts = 0;
+    double after_s = 0, began_s = 0;
+    std::uint64_t attempt = 0;  // tokens of earlier ones mean nothing any more
+  };
+  std::vector<Way> ways_;
+  std::deque<RequestId> wanting_room_;  // on the decoding side, first come first served
+  std::deque<RequestId> stranded_;      // no instance works that could compute their prompts
+  std::vector<int> down_;               // [instance] faults that keep it from working
+  std::vector<bool> acts_;              // [fault] now
+  int failures_ = 0;
+  HostIndex host_ = 0;
+  RequestId next_ = 0;
+  double end_s_ = 0;
+};
+
+}  // namespace rehearse::sim

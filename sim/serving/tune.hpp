@@ -1,0 +1,40 @@
+// The deployment that keeps a promise at the least cost, or carries the most within an inventory (docs/serving.md, "Tuning").
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/serving/serving_job.hpp"
+#include "sim/serving/serving_result.hpp"
+
+namespace rehearse::sim {
+
+struct TunedDeployment {
+  std::vector<Pool> pools;  // one of role both, or prefill and decode
+  double cost_per_s = 0;
+  int gpus = 0;
+  std::string kind;  // "together on rich", "apart on rich and wide"
+  // Of those that were simulated.
+  std::optional<ServingResult> simulated;
+};
+
+struct ServingTuning {
+  ServingGoal goal = ServingGoal::cost;
+  double rate_per_s = 0;              // for which it is: the job's, or the highest that a deployment within the inventory carries
+  std::vector<TunedDeployment> best;  // by formula from the cheapest on, the cheapest of each kind among them; at most `keep` and those
+  std::optional<std::size_t> chosen;  // of `best`: the cheapest that keeps the promise when simulated (without simulation: the first)
+  std::uint64_t pairs = 0, looked_at = 0;
+  double bound_per_s = 0;  // least cost of the pairs not looked at; infinite: all were
+  int plans = 0, refused = 0, unfit = 0;
+};
+
+// Exact over all pairs of plans under the formula, for a promise of each of the two times; both in the same request is taken as each at the
+// share whose square it is. Throws config::InputError where the job has no promise, or no rate.
+[[nodiscard]] ServingTuning tune_serving(const ServingJob& job, const std::function<void(double)>& progress);
+
+// The job with those pools.
+[[nodiscard]] ServingJob with_pools(const ServingJob& job, const TunedDeployment& deployment);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,104 @@
+#include "sim/serving/tune_keys.hpp"
+
+#include <algorithm>
+
+#include "config/keys.hpp"
+#include "sim/job/limits.hpp"
+#include "sim/serving/placement.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+using config::Parameter;
+using config::Shape;
+
+constexpr int most_ranks = 100'000, most_tokens = 100'000'000;
+constexpr double hour_s = 3600;
+
+std::size_t part_named(const ServingJob& job, const std::string& name, const Node& at) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < job.parts.size(); ++i) {
+    if (job.parts[i].name == name) return i;
+    names.push_back(job.parts[i].name);
+  }
+  at.fail_at_key("no part " + config::shown(name) + " in the cluster", config::suggestion(name, names));
+}
+
+// One value for a cluster of one kind, or one for each part that is named; the others keep what they have.
+template <class Value, class Read>
+void read_by_part(const Node& node, const ServingJob& job, std::vector<Value>& values, Read read) {
+  const bool parts = !job.parts.front().name.empty();
+  if (!node.is_map()) {
+    if (parts) node.fail("the cluster has parts: one value for each of them", "write {" + job.parts.front().name + ": ...}");
+    values.front() = read(node);
+    return;
+  }
+  if (!parts) node.fail("the cluster has no parts: one value is wanted");
+  for (const std::string& name : node.keys()) values[part_named(job, name, node.at(name))] = read(node.at(name));
+}
+
+void read_list(const Node& node, const char* key, int most, std::vector<int>& into) {
+  const auto given = node.find(key);
+  if (!given) return;
+  const std::vector<Node> items = given->is_sequence() ? given->items() : std::vector<Node>{*given};
+  if (items.empty()) given->fail("a list of values to try is wanted");
+  for (const Node& item : items) into.push_back(static_cast<int>(item.as_int(1, most)));
+  std::ranges::sort(into);
+  const auto twice = std::ranges::unique(into);
+  into.erase(twice.begin(), twice.end());
+}
+
+Shape map(std::vector<Parameter> keys) { return {.kind = Shape::Kind::mapping, .keys = std::move(keys)}; }
+
+}  // namespace
+
+ServingTuneSpec usual_serving_tune(const ServingJob& job) {
+  ServingTuneSpec spec;
+  for (std::size_t part = 0; part < job.parts.size(); ++part) {
+    spec.inventory.push_back(gpus_of_part(job, part));
+    double price = 1 / hour_s;
+    for (const Pool& pool : job.pools) {
+      if (pool.part == part && pool.price_per_s > 0) price = pool.price_per_s;
+    }
+    spec.price_per_s.push_back(price);
+  }
+  return spec;
+}
+
+ServingTuneSpec read_serving_tune(const Node& node, const ServingJob& job) {
+  node.allow_keys({"inventory", "price", "tp", "pp", "dp", "sequences", "tokens", "goal", "keep", "confirm"});
+  ServingTuneSpec spec = usual_serving_tune(job);
+  if (const auto inventory = node.find("inventory"))
+    read_by_part(*inventory, job, spec.inventory, [](const Node& n) { return static_cast<int>(n.as_int(0, most_gpus)); });
+  if (const auto price = node.find("price"))
+    read_by_part(*price, job, spec.price_per_s, [](const Node& n) { return n.as_quantity(config::Dimension::rate, 1e-12); });
+  for (const auto& [key, into] : {std::pair{"tp", &spec.tp}, {"pp", &spec.pp}, {"dp", &spec.dp}}) read_list(node, key, most_ranks, *into);
+  read_list(node, "sequences", most_tokens, spec.sequences);
+  read_list(node, "tokens", most_tokens, spec.tokens);
+  if (const auto goal = node.find("goal"))
+    spec.goal = goal->as_choice({"cost", "goodput"}) == "cost" ? ServingGoal::cost : ServingGoal::goodput;
+  if (const auto keep = node.find("keep")) spec.keep = static_cast<int>(keep->as_int(1, 10'000));
+  if (const auto confirm = node.find("confirm")) spec.confirm = static_cast<int>(confirm->as_int(0, 1000));
+  return spec;
+}
+
+Shape serving_tune_shape() {
+  const auto by_part = [](Shape one) { return config::either({one, map({{"*", one, false, "", "Of a part."}})}); };
+  const auto list = [](const Shape& one) { return config::either({one, {.kind = Shape::Kind::list, .parts = {one}}}); };
+  const Shape ranks = config::whole(1, most_ranks).shape, tokens = config::whole(1, most_tokens).shape;
+  const Shape rate{.kind = Shape::Kind::quantity, .dimension = config::Dimension::rate};
+  return map({{"inventory", by_part(config::whole(0, most_gpus).shape), false, "the clusters', or what the pools take", "GPUs at most."},
+              {"price", by_part(rate), false, "the pools', or 1 /h", "Of one GPU, in any currency."},
+              {"tp", list(ranks), false, "powers of two that fit", "Tensor parallelism of an instance."},
+              {"pp", list(ranks), false, "1", "Its stages."},
+              {"dp", list(ranks), false, "1", "Its attention replicas."},
+              {"sequences", list(tokens), false, "the pools'", "At once, of a replica."},
+              {"tokens", list(tokens), false, "the pools'", "Of one pass."},
+              {"goal", config::word({"cost", "goodput"}).shape, false, "cost",
+               "The least cost at the job's load, or the highest load within the inventory."},
+              {"keep", config::whole(1, 10'000).shape, false, "10", "So many plans are reported."},
+              {"confirm", config::whole(0, 1000).shape, false, "5", "So many of them are simulated, and the best of each kind."}});
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,181 @@
+// Failures in the middle of a prompt, a hand-over, an answer: with constant prices every time can be written out.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "deployments.hpp"
+#include "sim/serving/serving_job.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using sim::RequestState;
+using sim::Role;
+using sim::ServiceFault;
+using sim::ServingRun;
+using sim::ServingSetup;
+using sim::Stage;
+
+constexpr double token_s = 1e-3, pass_s = 1e-3;
+constexpr double eps = 1e-9;
+
+sim::PoolSetup pool(Role role, int instances) {
+  sim::InstanceRules rules;
+  rules.role = role;
+  rules.sequences = 64;
+  rules.tokens = 100'000;
+  rules.pages = 10'000;
+  return {"pool", rules, std::make_shared<ConstantPrice>(token_s, pass_s), instances};
+}
+
+ServingSetup one_request(std::vector<sim::PoolSetup> pools, int input, int output) {
+  ServingSetup setup;
+  setup.pools = std::move(pools);
+  setup.requests = {{0, {input, output}}};
+  if (setup.pools.size() > 1) setup.transfers = std::make_shared<OneLink>(OneLink::Habits{});
+  return setup;
+}
+
+ServiceFault failing(std::size_t instance, double at_s, double for_s) {
+  return {.kind = ServiceFault::Kind::fails, .instances = {instance}, .from_s = at_s, .for_s = for_s};
+}
+
+// A prompt of a second, its instance away from 0.5 to 2.5 s: from the beginning.
+TEST(AFailure, in_a_prompt_begins_it_again) {
+  ServingSetup setup = one_request({pool(Role::prefill, 1)}, 1000, 1);
+  setup.faults = {failing(0, 0.5, 2)};
+  const ServingRun run = simulate_serving(setup);
+  EXPECT_NEAR(run.requests[0].ttft_s(), 3.5, eps);
+  EXPECT_EQ(run.requests[0].retries, 1);
+  EXPECT_EQ(run.failures, 1);
+}
+
+// The other instance takes it over at once.
+TEST(AFailure, of_one_of_two_goes_to_the_other) {
+  ServingSetup setup = one_request({pool(Role::prefill, 2)}, 1000, 1);
+  setup.faults = {failing(0, 0.5, INFINITY)};
+  EXPECT_NEAR(simulate_serving(setup).requests[0].ttft_s(), 1.5, eps);
+}
+
+// First token at 0.1 s, a pass per millisecond: 501 tokens are shown at 0.6 s and stay shown. At 1.6 s prompt and answer so far are
+// computed, 601 tokens, which yields token 502; 498 passes more.
+TEST(AFailure, in_an_answer_computes_its_cache_again) {
+  ServingSetup setup = one_request({pool(Role::both, 1)}, 100, 1000);
+  setup.faults = {failing(0, 0.6005, 0.9995)};
+  const ServingRun run = simulate_serving(setup);
+  EXPECT_NEAR(run.requests[0].ttft_s(), 0.1, eps);
+  EXPECT_NEAR(run.requests[0].last_s, 1.6 + 0.601 + 0.498, eps);
+  EXPECT_EQ(run.requests[0].redone, 601);
+  EXPECT_NEAR(run.pools[0].gaps.largest_s(), 1.601, eps);  // between tokens 501 and 502
+  EXPECT_EQ(run.pools[0].instances[0].answer_tokens, 1000);
+}
+
+// Apart, the prompt of 100 tokens takes 0.1 s and its cache 0.1 s on the link; the decoding instance fails in the middle and the other one
+// gets the cache from its beginning: the sender has it still.
+TEST(AFailure, of_the_receiver_sends_the_cache_elsewhere) {
+  ServingSetup setup = one_request({pool(Role::prefill, 1), pool(Role::decode, 2)}, 100, 11);
+  setup.faults = {failing(1, 0.15, INFINITY)};
+  const ServingRun run = simulate_serving(setup);
+  EXPECT_NEAR(run.requests[0].last_s, 0.15 + 0.1 + 0.011, eps);
+  EXPECT_EQ(run.requests[0].redone, 0);
+  EXPECT_EQ(run.requests[0].retries, 1);
+}
+
+// The sender fails: the receiver notices when its time is out, 2 s after the hand-over began at 0.1 s, and the prompt is computed
+// elsewhere.
+TEST(AFailure, of_the_sender_is_noticed_when_time_is_out) {
+  ServingSetup setup = one_request({pool(Role::prefill, 2), pool(Role::decode, 1)}, 100, 11);
+  setup.faults = {failing(0, 0.15, INFINITY)};
+  setup.timeout_s = 2;
+  const ServingRun run = simulate_serving(setup);
+  EXPECT_NEAR(run.requests[0].last_s, 2.1 + 0.1 + 0.1 + 0.011, eps);
+  EXPECT_EQ(run.requests[0].redone, 100);
+  for (const std::int64_t left : run.pages_left) EXPECT_EQ(left, 0);
+}
+
+// A port that is down for a second in the middle of a hand-over: a second more, nothing lost.
+TEST(AFailure, of_a_port_holds_a_cache_up) {
+  ServingSetup setup = one_request({pool(Role::prefill, 1), pool(Role::decode, 1)}, 100, 11);
+  setup.faults = {{.kind = ServiceFault::Kind::port, .ports = {{0, 0}}, .times = 1e9, .from_s = 0.15, .for_s = 1}};
+  const ServingRun run = simulate_serving(setup);
+  EXPECT_NEAR(run.requests[0].last_s, 0.2 + 1 + 0.011, 1e-6);
+  EXPECT_EQ(run.requests[0].retries, 0);
+}
+
+// It stays down: after ten hand-overs that timed out the request is given up; no endless loop.
+TEST(AFailure, of_a_port_for_good_ends_with_an_answer) {
+  ServingSetup setup = one_request({pool(Role::prefill, 1), pool(Role::decode, 1)}, 100, 11);
+  setup.faults = {{.kind = ServiceFault::Kind::port, .ports = {{0, 0}}, .times = 1e9, .from_s = 0.15, .for_s = INFINITY}};
+  setup.timeout_s = 1;
+  const ServingRun run = simulate_serving(setup);
+  EXPECT_EQ(run.requests[0].stage, Stage::lost);
+  for (const std::int64_t left : run.pages_left) EXPECT_EQ(left, 0);
+}
+
+// Twice as long for a while: passes that begin meanwhile take twice their time.
+TEST(ASlowInstance, takes_so_many_times_as_long) {
+  ServingSetup setup = one_request({pool(Role::both, 1)}, 100, 1001);
+  setup.faults = {{.kind = ServiceFault::Kind::slows, .instances = {0}, .times = 2, .from_s = 0.3, .for_s = 0.4}};
+  EXPECT_NEAR(simulate_serving(setup).requests[0].last_s, 0.1 + 1 + 0.2, 3 * pass_s);
+}
+
+// Nobody is left who could decode: the simulation ends, and says who was not served.
+TEST(AnInstance, that_never_comes_back_is_an_answer) {
+  ServingSetup setup = one_request({pool(Role::prefill, 1), pool(Role::decode, 1)}, 100, 11);
+  setup.requests.push_back({1, {100, 11}});
+  setup.faults = {failing(1, 0.5, INFINITY)};
+  const ServingRun run = simulate_serving(setup);
+  EXPECT_EQ(run.requests[0].stage, Stage::done);
+  EXPECT_EQ(run.requests[1].stage, Stage::waiting);
+}
+
+// Operators saw throughput collapse where senders were lost often and receivers waited long: room is held for caches that never come
+// (sglang#28651). Senders flicker every 0.5 s; the receiver has room for four caches.
+TEST(ALongTimeout, holds_room_and_throughput_collapses) {
+  const auto seconds_with = [](double timeout_s) {
+    ServingSetup setup = one_request({pool(Role::prefill, 2), pool(Role::decode, 1)}, 100, 50);
+    setup.transfers = std::make_shared<OneLink>(OneLink::Habits{.bytes_per_s = 4000});
+    setup.pools[0].rules.tokens = 100;
+    setup.pools[1].rules.sequences = 4;
+    setup.requests.clear();
+    for (int i = 0; i < 200; ++i) setup.requests.push_back({0, {100, 50}});
+    for (int i = 0; i < 40; ++i) setup.faults.push_back(failing(static_cast<std::size_t>(i % 2), 0.25 + 0.5 * i, 0.2));
+    setup.timeout_s = timeout_s;
+    const ServingRun run = simulate_serving(setup);
+    for (const RequestState& request : run.requests) EXPECT_EQ(request.stage, Stage::done);
+    return run.end_s;
+  };
+  EXPECT_GT(seconds_with(120), 4 * seconds_with(0.5)) << seconds_with(120) << " " << seconds_with(0.5);
+}
+
+std::string refusal(const std::string& item) {
+  try {
+    static_cast<void>(sim::read_serving_job(
+        config::Node::load_text(std::string(small_job) + "simulation: {faults: ['" + item + "']}\n", "job.yaml"), "job"));
+  } catch (const config::InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(AFault, that_names_nothing_is_refused_at_its_place) {
+  EXPECT_EQ(refusal("instance all.0 at 10 s for 5 s"), "accepted");
+  EXPECT_EQ(refusal("gpu 0 slow 1.5 from 1 s for 2 s"), "accepted");
+  EXPECT_EQ(refusal("node 0 at 1 s"), "accepted");
+  const auto expect = [](const std::string& item, const std::string& why) {
+    const std::string message = refusal(item);
+    EXPECT_NE(message.find(why), std::string::npos) << item << ": " << message;
+    EXPECT_NE(message.find("job.yaml:8:"), std::string::npos) << message;
+  };
+  expect("instance all.1 at 1 s", "pool all has instances 0 to 0: there is no all.1");
+  expect("instance other.0 at 1 s", "'other.0' is no instance");
+  expect("rail 0 slow 2", "'rail' is nothing that can fail");
+  expect("gpu 100000 at 1 s", "there is no GPU 100000");
+  expect("gpu 0 at 1 m", "'1 m' is not a time");
+  expect("gpu 0 explodes", "'explodes' is not what happens to it");
+  expect("nic 0 slow 2", "one pool hands nothing over");
+  expect("gpu 0 at 1 s for 2 s more", "is not a time");
+}
+
+}  // namespace
+}  // namespace rehearse::tests
