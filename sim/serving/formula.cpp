@@ -46,6 +46,12 @@ PoolResult pool_of(const PoolDeployment& pool, const PoolState& state, const Loa
 
 void put_stage(ServingResult& result, Stage stage, double seconds) { result.stages[std::string(name_of(stage))] = seconds; }
 
+// Of a mean first token of a closed loop: all clients begin at once, and those of them that count wait for half of the others' prompts.
+double begins_together_s(const ServingJob& job, const PoolFormula& pool, const PoolState& state) {
+  const double counted = job.load.requests - job.load.warmup, first = std::max(0, job.load.arrivals.clients - job.load.warmup);
+  return std::min(1.0, first / counted) * (state.batch - 1) / 2 * pool.prompt_s(0).seconds;
+}
+
 // One pool: of both sides, or of one alone.
 PoolState one_pool(const ServingJob& job, const PoolFormula& pool, const LoadMoments& lengths) {
   const int instances = job.pools.front().instances;
@@ -78,7 +84,11 @@ PoolState one_pool(const ServingJob& job, const PoolFormula& pool, const LoadMom
     state.busy = 1;
     return state;
   }
-  return pool.pool().rules.batching == Batching::fixed ? in_batches(pool, lengths, at_once) : closed_loop(pool, lengths, at_once);
+  if (pool.pool().rules.batching == Batching::fixed) return in_batches(pool, lengths, at_once);
+  state = closed_loop(pool, lengths, at_once);
+  if (job.load.arrivals.kind == Arrivals::closed) state.prefill_s += begins_together_s(job, pool, state);
+  state.ttft_s = state.queue_s + state.prefill_s;
+  return state;
 }
 
 std::string overload(const Pool& pool, const LoadMoments& lengths, const PoolState& state, double per_pool) {

@@ -296,7 +296,7 @@ class Tuning {
     return low;
   }
 
-  // Simulates the first ones and the cheapest of each kind, on the same requests.
+  // Simulates the first ones, more of them until one keeps the promise, and the cheapest of each kind; on the same requests.
   void confirm(const std::function<void(double)>& progress) {
     if (out_.best.empty()) return;
     if (spec_.confirm == 0) {
@@ -307,7 +307,7 @@ class Tuning {
     for (std::size_t i = 0; i < out_.best.size(); ++i) {
       TunedDeployment& one = out_.best[i];
       const bool first = kinds.insert(one.kind).second;
-      if (!first && i >= static_cast<std::size_t>(spec_.confirm)) continue;
+      if (!first && out_.chosen && i >= static_cast<std::size_t>(spec_.confirm)) continue;
       ServingJob job = with_pools(job_, one);
       const double times = out_.rate_per_s / moments_of(job_.load, job_.seed).rate_per_s;
       job.load.arrivals.rate_per_s *= times;

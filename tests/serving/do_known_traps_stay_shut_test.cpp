@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "config/data_dir.hpp"
 #include "deployments.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/formula.hpp"
@@ -141,6 +142,43 @@ TEST(WarmUp, is_left_out) {
                 without = outcome(apart({.load = fmt::format(fmt::runtime(load), 128)}));
   EXPECT_EQ(without.result.counted, 512);
   EXPECT_NE(with.result.ttft.mean_s, without.result.ttft.mean_s);
+}
+
+// Fifty requests that are alike in everything and come at once stay fifty behind the hand-over.
+TEST(ARequest, is_one_request_behind_the_hand_over) {
+  const Outcome found = outcome(apart({.load = "{arrivals: at-once, input: 1000, output: 50, requests: 50}"}));
+  EXPECT_EQ(found.result.finished, 50);
+  EXPECT_EQ(found.run.pools[0].instances[0].prompt_tokens, 50 * 1000);
+  EXPECT_EQ(found.run.pools[1].instances[0].answer_tokens, 50 * 50);
+  for (const sim::RequestState& request : found.run.requests) EXPECT_EQ(request.transfer_bytes, 63 * 16 * 131'072.0);
+}
+
+// How much of the memory an engine takes decides its batch: every engine's file says it, no default of ours does.
+TEST(AnEngine, says_how_much_of_the_memory_it_takes) {
+  int engines = 0;
+  for (const std::string& name : config::data_names("platforms/software")) {
+    const auto habits = config::Node::load_file(config::data_file("platforms/software", name)).find("serving");
+    if (!habits) continue;
+    ++engines;
+    EXPECT_TRUE(habits->find("memory_fraction")) << name;
+  }
+  EXPECT_GE(engines, 5);
+}
+
+std::string refusal_of(const std::string& text) {
+  try {
+    static_cast<void>(sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job"));
+  } catch (const config::InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+// Servers that stream several tokens at a time, and speculative decoding, are not modelled: asked for, they are refused, never mixed in.
+TEST(WhatIsNotModelled, is_refused_by_name) {
+  EXPECT_NE(refusal_of(apart({.decode_more = ", stream: 10"})).find("unknown key 'stream'"), std::string::npos);
+  EXPECT_NE(refusal_of(apart({.decode_more = ", speculative: {draft: 3}"})).find("unknown key 'speculative'"), std::string::npos);
+  EXPECT_NE(refusal_of(apart({.transfer = "{mode: layerwise}"})).find("mode cannot be 'layerwise'"), std::string::npos);
 }
 
 // Overload: the formula says which pool and how much it carries; the simulation ends.
