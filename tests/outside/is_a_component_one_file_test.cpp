@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -9,6 +10,10 @@
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/lone_collective.hpp"
 #include "sim/engine/simulate.hpp"
+#include "sim/export/exporter.hpp"
+#include "sim/export/left_out.hpp"
+#include "sim/import/finish.hpp"
+#include "sim/import/importer.hpp"
 #include "sim/report/output_folder.hpp"
 #include "tests/wholejob/runs.hpp"
 
@@ -62,6 +67,33 @@ TEST(IsAComponentOneFile, a_reporter) {
   motto << std::ifstream(folder / "motto.txt").rdbuf();
   fs::remove_all(folder);
   EXPECT_EQ(motto.str(), expected.str());
+}
+
+// What a napkin says is the job's; what it does not say is found by reading it.
+TEST(IsAComponentOneFile, an_import_and_an_export_format) {
+  const sim::Job job = sim::load_job({"llama3-8b-8-h100", {{"batch.global", "24"}}, {}});
+  std::ostringstream text;
+  sim::ExporterRegistry::get("napkin").files(job).front().write(text);
+  EXPECT_EQ(text.str(), "who: llama3-8b\nmany: 8\nat_once: 24\nlong: 8192\n");
+  const sim::ReadBack back = sim::read_back(job, "napkin", text.str());
+  EXPECT_TRUE(back.otherwise.empty());
+  std::vector<std::string> left_out;
+  for (const sim::LeftOut& each : back.left_out) left_out.push_back(each.key);
+  EXPECT_EQ(left_out.front(), "cluster");
+  EXPECT_NE(std::ranges::find(left_out, "parallel.cp"), left_out.end());
+  EXPECT_EQ(std::ranges::find(left_out, "batch.global"), left_out.end());
+
+  const fs::path file = fs::temp_directory_path() / ("rehearse-napkin-" + std::to_string(getpid()));
+  std::ofstream(file) << "who: llama3-8b\ncoffee: spilt\nlong: 4096\n";
+  sim::Draft draft = sim::ImporterRegistry::get("napkin").read({file.string(), ""});
+  fs::remove(file);
+  EXPECT_EQ(draft.without_effect, std::vector<std::string>{"coffee"});
+  try {
+    static_cast<void>(sim::finish_import(std::move(draft), {}, "it"));
+    FAIL() << "a napkin without numbers is a job";
+  } catch (const config::InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("gpus: it is not on the napkin"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace
