@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "config/keys.hpp"
+#include "topology/nic_scale.hpp"
 #include "topology/read_link.hpp"
 
 namespace rehearse::topology {
@@ -51,7 +52,9 @@ const More& supernode_keys() {
 }
 
 const More& nic_keys() {
-  static const More keys{{"per_node", config::whole(1, most_gpus_per_node).shape, true, "", "NICs of a node."}};
+  static const More keys{
+      {"per_node", config::whole(1, most_gpus_per_node).shape, true, "", "NICs of a node."},
+      {"by_nodes", by_nodes_shape(), false, "efficiency, in jobs of any size", "Efficiency by the number of nodes of a job, as measured."}};
   return keys;
 }
 
@@ -225,6 +228,7 @@ ClusterSpec read_cluster(const config::Node& node, const std::string& name) {
   cluster_keys().read(node, cluster);
   if (cluster.intra_kind != IntraNode::pcie) static_cast<void>(node.at("host"));
   if (!node.find("network")) settle_single_domain(node, cluster);
+  settle_nics(cluster, node, 1);  // refuses a list that is none
   return cluster;
 }
 

@@ -15,6 +15,8 @@
 #include "sim/job/limits.hpp"
 #include "sim/job/parts.hpp"
 #include "sim/report/whole_file.hpp"
+#include "topology/fabric.hpp"
+#include "topology/nic_scale.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -28,17 +30,23 @@ struct Options {
   bool check = false;
 };
 
-// A file, or the name of a ready-made cluster.
-topology::ClusterSpec load_cluster(const std::string& name) {
+struct Loaded {
+  topology::ClusterSpec cluster;
+  config::Node document;
+};
+
+// A file, or the name of a ready-made cluster; with all that it has of another which it is like.
+Loaded load_cluster(const std::string& name) {
   const std::string ready_made = config::data_file("platforms/clusters", name);
   const std::filesystem::path path = ready_made.empty() ? name : ready_made;
   if (ready_made.empty() && !std::filesystem::exists(path)) {
     throw config::InputError("unknown cluster '" + name + "'", config::suggestion(name, config::data_names("platforms/clusters")));
   }
-  sim::Part cluster{path.stem().string(), config::Node::load_file(path.string())};
+  sim::Part cluster = sim::find_part(config::Node::load_file(path.string()), sim::cluster_part);
+  cluster.name = path.stem().string();
   const sim::Part gpu = sim::take_gpu(cluster);
   static_cast<void>(sim::read_gpu(gpu.node, gpu.name));
-  return topology::read_cluster(cluster.node, cluster.name);
+  return {topology::read_cluster(cluster.node, cluster.name), cluster.node};
 }
 
 int gpus_shown(const topology::ClusterSpec& cluster, const std::string& wanted) {
@@ -74,8 +82,10 @@ void describe(const Fabric& fabric) {
 }
 
 Exit topology_command(const Options& options) {
-  const topology::ClusterSpec cluster = load_cluster(options.cluster);
-  const Fabric fabric = Fabric::build(cluster, gpus_shown(cluster, options.gpus));
+  auto [cluster, document] = load_cluster(options.cluster);
+  const int gpus = gpus_shown(cluster, options.gpus);
+  topology::settle_nics(cluster, document, (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node);
+  const Fabric fabric = Fabric::build(cluster, gpus);
   if (!options.dot.empty()) export_to(options.dot, [&](std::ostream& out) { fabric.write_dot(out); });
   if (!options.xml.empty()) export_to(options.xml, [&](std::ostream& out) { fabric.write_simgrid_xml(out); });
   if (options.check) return check(fabric);

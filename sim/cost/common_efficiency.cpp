@@ -39,7 +39,7 @@ double per_watt(const Gpu& gpu) {
 
 }  // namespace
 
-std::shared_ptr<const CostModel> common_efficiency(const Gpu& gpu) {
+config::Node common_efficiency_mapping(const Gpu& gpu) {
   const double flops_per_joule = per_watt(gpu);
   std::string text = "gemm: {";
   for (const auto& [type, peak] : gpu.peak_flops_per_s) {
@@ -53,7 +53,9 @@ std::shared_ptr<const CostModel> common_efficiency(const Gpu& gpu) {
                         attention.at(flops_per_joule), attention_memory, backward);
   }
   text += fmt::format("}}\nmemory_bound: {{model: roofline, memory: {}}}\n", memory_bound);
-  return read_efficiency(config::Node::load_text(text, "the common efficiency of " + gpu.name), gpu);
+  return config::Node::load_text(text, "the common efficiency of " + gpu.name);
 }
+
+std::shared_ptr<const CostModel> common_efficiency(const Gpu& gpu) { return read_efficiency(common_efficiency_mapping(gpu), gpu); }
 
 }  // namespace rehearse::sim

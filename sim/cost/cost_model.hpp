@@ -37,9 +37,11 @@ struct FewTokenCosts {
 [[nodiscard]] FewTokenCosts read_few_token_costs(const std::optional<config::Node>& efficiency, const Gpu& gpu);
 
 [[nodiscard]] config::Shape efficiency_shape();
-// The table of models of a GPU file: its `efficiency` mapping.
-// Of a GPU of which the data sheet alone is known, from its peaks, bandwidth and power limit (docs/platform-formats.md).
+// Of a GPU of which the data sheet alone is known, from its peaks, bandwidth and power limit (docs/platform-formats.md): the mapping that
+// its file could hold, and the models that it stands for.
+[[nodiscard]] config::Node common_efficiency_mapping(const Gpu& gpu);
 [[nodiscard]] std::shared_ptr<const CostModel> common_efficiency(const Gpu& gpu);
+// The table of models of a GPU file: its `efficiency` mapping.
 [[nodiscard]] std::shared_ptr<const CostModel> read_efficiency(const config::Node& node, const Gpu& gpu);
 
 }  // namespace rehearse::sim

@@ -8,10 +8,10 @@
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/executor.hpp"
 #include "sim/engine/folding.hpp"
+#include "sim/job/limits.hpp"
 #include "sim/job/parts.hpp"
 #include "sim/job/simulation_keys.hpp"
-
-#include "sim/job/limits.hpp"
+#include "topology/nic_scale.hpp"
 #include "workloads/step_builder.hpp"
 
 namespace rehearse::sim {
@@ -101,6 +101,7 @@ Job cluster_alone(const std::string& cluster, int gpus, const std::vector<std::p
   job.system.software = read_software(software.node, software.name);
   simulation_keys().read(document.find("simulation"), job.system.simulation);
   if (gpus == 0) gpus = job.system.cluster.max_gpus() > 0 ? job.system.cluster.max_gpus() : job.system.cluster.domain_gpus();
+  topology::settle_nics(job.system.cluster, part.node, (gpus + job.system.cluster.gpus_per_node - 1) / job.system.cluster.gpus_per_node);
   return one_group(std::move(job), gpus);
 }
 

@@ -15,6 +15,7 @@
 #include "sim/job/refusal.hpp"
 #include "sim/job/simulation_keys.hpp"
 #include "sim/job/whole_job_keys.hpp"
+#include "topology/nic_scale.hpp"
 #include "workloads/routing.hpp"
 #include "workloads/stage_program.hpp"
 
@@ -80,6 +81,8 @@ Job finished(JobDocument document, Plan plan = Plan::settled) {
   } else {
     settle_gpu_count(job.given, job);
   }
+  const int per_node = job.system.cluster.gpus_per_node;
+  topology::settle_nics(job.system.cluster, document.parts.cluster.node, (job.system.gpus + per_node - 1) / per_node);
   read_whole_job(job);
   read_step_faults(job.given, job);
   job.parts = std::make_shared<const JobParts>(document.parts);

@@ -90,6 +90,10 @@ bool SignalsHeld::waiting() const {
 }
 
 WholeFile::WholeFile(fs::path place) : place_(std::move(place)) {
+  std::error_code unknown;  // what cannot be looked at is found out by writing
+  if (fs::exists(place_, unknown) && fs::is_other(place_, unknown)) {
+    throw cannot_write(place_, "it is a device or a pipe, whose place the file would take");
+  }
   remove_abandoned(place_);
   // Another process of the same number, in another container or on another machine, may be writing the same file.
   for (int i = 0; lock_ < 0; ++i) {

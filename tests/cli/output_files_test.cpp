@@ -184,6 +184,14 @@ TEST_F(OutputFiles, ManyMayWriteToOneFolder) {
   EXPECT_TRUE(seed >= 1 && seed <= 6) << seed;
 }
 
+// A file appears by renaming, which would take a device's place: /dev/null's, for whoever may.
+TEST_F(OutputFiles, ADeviceOrPipeKeepsItsPlace) {
+  const Outcome outcome = run_shell("mkfifo pipe && \"$rehearse\" topology pcie-box-4 --dot pipe", folder_.path());
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("'pipe': it is a device or a pipe"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(fs::is_fifo(at("pipe")));
+}
+
 TEST_F(OutputFiles, WrongInputLeavesNoFolder) {
   EXPECT_EQ(run("predict llama3-8b-8-h100 --set parallel.tp=3 -o out").code, 2);
   EXPECT_FALSE(fs::exists(at("out")));
