@@ -6,6 +6,7 @@
 
 #include "sim/kind/job_kind.hpp"
 #include "sim/serving/formula.hpp"
+#include "sim/serving/goodput.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/service_faults.hpp"
 #include "sim/serving/serving_report.hpp"
@@ -72,6 +73,10 @@ class Finding {
     if (keeps_run) report_.run = std::move(run);
   }
 
+  void find_goodput(const std::function<void(double)>& progress) {
+    report_.results.back().goodput_per_s = goodput_of(job_, deployment_, progress);
+  }
+
   void demand_promise() {
     if (job_.promise.ttft_s <= 0 && job_.promise.tpot_s <= 0)
       throw config::InputError("--slo needs a promise", "write slo: {ttft: 1 s, tpot: 50 ms}");
@@ -131,7 +136,8 @@ class ServingKind final : public JobKind {
   [[nodiscard]] std::map<std::string, std::vector<KindOption>> commands() const override {
     const KindOption promise{"slo", "", "The answer is no (exit code 1) where the promise is not kept"};
     const KindOption fault{"fault", "ITEM", "What goes wrong: 'instance decode.2 at 120 s for 90 s' (may be repeated)"};
-    return {{"predict", {}}, {"simulate", {promise, fault}}, {"compare", {promise}}, {"tune", {}}};
+    const KindOption goodput{"goodput", "", "Also the highest rate at which the promise is kept, by bisection"};
+    return {{"predict", {}}, {"simulate", {promise, fault, goodput}}, {"compare", {promise}}, {"tune", {}}};
   }
 
   [[nodiscard]] KindAnswer answer(const std::string& command, const KindRequest& request) const override {
@@ -141,6 +147,7 @@ class ServingKind final : public JobKind {
       if (command != "simulate") finding.predict();
       if (command != "predict") finding.simulate(request.writes_files);
     }
+    if (request.has("goodput") && finding.fits()) finding.find_goodput(request.progress);
     if (request.has("slo")) finding.demand_promise();
     return std::move(finding).answer();
   }

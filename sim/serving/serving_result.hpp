@@ -42,6 +42,7 @@ struct ServingResult {
   double redone_tokens = 0;                 // computed again for them
   double longest_gap_s = 0;                 // between two tokens of an answer; of the simulation
   double attained = -1;                     // share of the counted requests within the promise; -1: nothing is promised
+  double goodput_per_s = -1;  // requests: the highest rate that keeps the promise; -1: nobody asked; infinite: too few requests to tell
   double attained_ttft = -1, attained_tpot = -1;
   bool kept = true;  // the promise
   double cost_per_s = 0;

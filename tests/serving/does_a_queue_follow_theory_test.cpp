@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "config/random.hpp"
 #include "deployments.hpp"
+#include "sim/serving/goodput.hpp"
+#include "sim/serving/serving_result.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -38,13 +41,17 @@ double mean_wait_s(const ServingSetup& setup) {
   return sum / static_cast<double>(run.requests.size());
 }
 
+// REHEARSE_SOAK=1 in the environment: as many requests as it takes to know a mean to a percent.
+bool soaks() { return std::getenv("REHEARSE_SOAK") != nullptr; }
+
 // Mean and standard error over seeds.
 struct Estimate {
   double mean = 0, error = 0;
 };
 
 Estimate estimate(int servers, double load, bool exponential_service) {
-  constexpr int seeds = 10, requests = 100'000;
+  constexpr int seeds = 10;
+  const int requests = soaks() ? 1'000'000 : 100'000;
   std::vector<double> waits;
   for (int seed = 1; seed <= seeds; ++seed) {
     waits.push_back(mean_wait_s(queue(servers, load * servers, exponential_service, requests, static_cast<std::uint64_t>(seed))));
@@ -70,6 +77,9 @@ double mmn_wait_s(int n, double load) { return erlang_c(n, load * n) / (n - load
 void expect_theory(int servers, double load, bool exponential_service, double theory_s) {
   const Estimate found = estimate(servers, load, exponential_service);
   EXPECT_NEAR(found.mean, theory_s, 4 * found.error) << servers << " servers at load " << load;
+  if (soaks()) {
+    EXPECT_NEAR(found.mean, theory_s, 0.01 * theory_s) << servers << " servers at load " << load;
+  }
 }
 
 TEST(AQueueFollowsTheory, with_one_server_and_exponential_services) {
@@ -115,6 +125,30 @@ TEST(AQueueFollowsTheory, with_the_slots_of_a_batch_as_servers) {
   for (const double wait : waits) squares += (wait - mean) * (wait - mean);
   const double error = std::sqrt(squares / (seeds - 1) / seeds);
   EXPECT_NEAR(mean, mmn_wait_s(slots, load), 4 * error + 2 * pass_s);
+}
+
+// Goodput: at the rate that is found the promise is kept, 2 % above it is not.
+TEST(Goodput, is_the_highest_rate_that_keeps_the_promise) {
+  const auto job_at = [](double rate) {
+    return sim::read_serving_job(config::Node::load_text("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+                                                         "  pools: {all: {role: both}}\n"
+                                                         "  load: {arrivals: {poisson: " +
+                                                             std::to_string(rate) +
+                                                             " /s}, input: 1000, output: 100, requests: 3000}\n"
+                                                             "  slo: {ttft: 200 ms, tpot: 20 ms}\n",
+                                                         "job.yaml"),
+                                 "job");
+  };
+  const auto keeps = [&](double rate) {
+    const sim::ServingJob job = job_at(rate);
+    const sim::Deployment deployment = deploy(job);
+    const ServingSetup setup = setup_of(job, deployment);
+    return result_of(job, setup, simulate_serving(setup)).kept;
+  };
+  const sim::ServingJob job = job_at(3);
+  const double found = goodput_of(job, deploy(job), [](double) {});
+  EXPECT_TRUE(keeps(found));
+  EXPECT_FALSE(keeps(found * 1.02));
 }
 
 }  // namespace

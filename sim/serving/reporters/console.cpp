@@ -135,6 +135,11 @@ void print_rates(const ServingResult& result, std::ostream& out) {
     fmt::print(out, "promise: {:.1f} % within the first-token time, {:.1f} % within the time per token, {:.1f} % within both: {}\n",
                100 * result.attained_ttft, 100 * result.attained_tpot, 100 * result.attained, result.kept ? "kept" : "not kept");
   }
+  if (std::isinf(result.goodput_per_s)) {
+    fmt::print(out, "goodput: there are too few requests to find one; the promise is kept when they come at once\n");
+  } else if (result.goodput_per_s >= 0) {
+    fmt::print(out, "goodput: {:.4g} requests/s keep the promise\n", result.goodput_per_s);
+  }
   if (result.cost_per_s > 0) {
     constexpr double seconds_per_hour = 3600, million = 1e6;
     fmt::print(out, "cost: {:.4g} per hour", result.cost_per_s * seconds_per_hour);

@@ -60,6 +60,7 @@ Json result_json(const ServingResult& result) {
             {"within_ttft", or_null(result.attained_ttft)},
             {"within_tpot", or_null(result.attained_tpot)},
             {"promise_kept", result.kept},
+            {"goodput_requests_per_s", std::isfinite(result.goodput_per_s) ? or_null(result.goodput_per_s) : Json(nullptr)},
             {"cost_per_s", result.cost_per_s}};
   Json pools = Json::array();
   for (const PoolResult& pool : result.pools) pools.push_back(pool_json(pool));
