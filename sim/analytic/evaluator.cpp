@@ -81,11 +81,10 @@ PlanCost cost_of(const Job& job, const Workload& workload, const workloads::Comp
 
 }  // namespace
 
-Evaluator::Plan::Plan(const Job& job, const Workload& given)
+Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
     : workload(given),
       compiled(workloads::compile(workload)),
-      model(job.system.cluster, workload, job.system.simulation.algorithm, job.system.software.collectives),
-      prices(model, compiled.grid, compiled.shape.stages),
+      prices(fabric.model, compiled.grid, compiled.shape.stages, &fabric.calls),
       cost(cost_of(job, workload, compiled, prices)),
       placeholders(workloads::placeholder_bytes(workload, job.system.software.memory.habits)) {
   memories.resize(cost.units.size());
@@ -116,13 +115,30 @@ Evaluator::Plan& Evaluator::plan_of(const Workload& workload) {
   for (const std::unique_ptr<Plan>& plan : alike) {
     if (same_plan(plan->workload, workload)) return *plan;
   }
-  return *alike.emplace_back(std::make_unique<Plan>(job_, workload));
+  return *alike.emplace_back(std::make_unique<Plan>(job_, fabric_of(workload), workload));
+}
+
+Evaluator::Fabric& Evaluator::fabric_of(const Workload& workload) {
+  const workloads::Parallel& p = workload.parallel;
+  const bool mirrors = workloads::ScheduleRegistry::get(workload.schedule).mirrors();
+  std::unique_ptr<Fabric>& known = fabrics_[{p.tp, p.cp, p.pp, p.dp, p.ep, p.etp, workload.optimizer.shard_group, mirrors, p.order}];
+  if (!known) {
+    const System& system = job_.system;
+    known = std::make_unique<Fabric>(
+        Fabric{CommunicationModel(system.cluster, workload, system.simulation.algorithm, system.software.collectives), {}});
+  }
+  return *known;
 }
 
 const std::vector<PeakSlots>& Evaluator::peak_slots(const Plan& plan) {
   const workloads::PipelineShape& shape = plan.compiled.shape;
-  std::vector<PeakSlots>& slots = peak_slots_[{plan.compiled.schedule, shape.stages, shape.chunks, shape.microbatches}];
-  for (int s = static_cast<int>(slots.size()); s < shape.stages; ++s) slots.emplace_back(plan.workload, plan.compiled, s);
+  // What is at its peak in a round is so in all of them.
+  const int microbatches = workspace_.slot_order(plan.workload, plan.compiled).typical_microbatches();
+  std::vector<PeakSlots>& slots = peak_slots_[{plan.compiled.schedule, shape.stages, shape.chunks, microbatches}];
+  if (!slots.empty()) return slots;
+  Workload typical = plan.workload;
+  typical.batch.global = microbatches * typical.parallel.dp * typical.batch.micro;
+  for (int s = 0; s < shape.stages; ++s) slots.emplace_back(typical, plan.compiled, s);
   return slots;
 }
 
@@ -165,15 +181,18 @@ Evaluation Evaluator::by_predict(const Workload& workload) const {
   return {result.step_s, result.mean, fullest.peak_bytes(), fullest.needed_bytes(), result.memory.fits()};
 }
 
-Evaluation Evaluator::operator()(const Workload& workload) {
+Evaluation Evaluator::operator()(const Workload& workload) { return evaluate(workload, true); }
+Evaluation Evaluator::without_phases(const Workload& workload) { return evaluate(workload, false); }
+
+Evaluation Evaluator::evaluate(const Workload& workload, bool by_phase) {
   if (needs_predict(workload)) return by_predict(workload);
   Plan& plan = plan_of(workload);
   if (!plan.walked_by_slots) return by_predict(workload);
   const workloads::ReplicaSync sync = workloads::replica_sync(workload, plan.compiled.schedule->mirrors());
-  const StepTerms terms = step_terms(job_.system, workload, plan.compiled, sync, plan.cost, plan.prices, workspace_);
+  const StepTerms terms = step_terms(job_.system, workload, plan.compiled, sync, plan.cost, plan.prices, workspace_, by_phase);
   Evaluation evaluation;
   evaluation.step_s = terms.step_s;
-  evaluation.mean = mean_of_stages(terms.phases, job_.system.gpus / plan.compiled.shape.stages);
+  if (by_phase) evaluation.mean = mean_of_stages(terms.phases, job_.system.gpus / plan.compiled.shape.stages);
   add_memory(plan, workload, sync, evaluation);
   return evaluation;
 }

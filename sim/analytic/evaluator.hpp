@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -17,7 +18,7 @@ namespace rehearse::sim {
 
 struct Evaluation {
   double step_s = 0;
-  PhaseTimes mean;  // over all ranks; adds up to step_s
+  PhaseTimes mean;  // over all ranks; adds up to step_s. Nothing where it was not asked for
   // Of the rank that needs most, as StepResult::memory.fullest().
   double peak_bytes = 0, needed_bytes = 0;
   bool fits = false;
@@ -31,14 +32,25 @@ class Evaluator {
   // A workload that differs from the job's in parallel, batch, schedule, attention, recompute, optimizer, overlap, offload_activations,
   // and in how its experts exchange tokens, on as many GPUs; a job with it would be valid. To the last bit what predict() says.
   [[nodiscard]] Evaluation operator()(const workloads::Workload& workload);
+  // The same without `mean`.
+  [[nodiscard]] Evaluation without_phases(const workloads::Workload& workload);
+
+  // Of what it remembers, plans and their prices take most: they are worked out anew, the order of pipelines and fabrics are kept.
+  void forget_plans() { plans_.clear(); }
+  // Steps of pipelines' orders that it remembers.
+  [[nodiscard]] std::size_t steps_held() const { return workspace_.steps_held(); }
 
  private:
+  // What ranks that lie alike share.
+  struct Fabric {
+    CommunicationModel model;
+    PriceBook::Calls calls;
+  };
   // What plans share that differ in sharding and in what overlaps between replicas and stages.
   struct Plan {
-    Plan(const Job& job, const workloads::Workload& workload);
+    Plan(const Job& job, Fabric& fabric, const workloads::Workload& workload);
     workloads::Workload workload;
     workloads::Compiled compiled;
-    CommunicationModel model;
     PriceBook prices;
     PlanCost cost;
     std::vector<workloads::UnitMemory> memories;  // as cost.units, without what replicas exchange
@@ -48,12 +60,18 @@ class Evaluator {
   };
   using Shape = std::tuple<const workloads::Schedule*, int, int, int>;  // schedule, stages, chunks, micro-batches
 
+  // Of RankGrid, and so of what a communication costs.
+  using Grid = std::tuple<int, int, int, int, int, int, int, bool, std::vector<std::string>>;
+
+  [[nodiscard]] Evaluation evaluate(const workloads::Workload& workload, bool by_phase);
   [[nodiscard]] Plan& plan_of(const workloads::Workload& workload);
+  [[nodiscard]] Fabric& fabric_of(const workloads::Workload& workload);
   [[nodiscard]] const std::vector<PeakSlots>& peak_slots(const Plan& plan);
   void add_memory(const Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation);
   [[nodiscard]] Evaluation by_predict(const workloads::Workload& workload) const;
 
   const Job& job_;
+  std::map<Grid, std::unique_ptr<Fabric>> fabrics_;
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Plan>>> plans_;  // by hash; never walked through
   std::map<Shape, std::vector<PeakSlots>> peak_slots_;
   Workspace workspace_;

@@ -33,6 +33,7 @@ struct PairTimes {
   double seconds = 0;                            // until both are over
   double first_late_s = 0;                       // how long after the other's first piece that of `first` begins
   double first_early_s = 0, second_early_s = 0;  // how long before the other's last piece that of this one is over
+  bool operator==(const PairTimes&) const = default;
 };
 using Pieces = std::span<const PieceTimes>;  // of a unit
 [[nodiscard]] PairTimes paired(std::span<const Pieces> first, std::span<const Pieces> second, const ContentionPair& pair);

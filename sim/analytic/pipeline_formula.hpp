@@ -37,6 +37,7 @@ class PerChunk {
   [[nodiscard]] std::span<const double> operator[](std::size_t stage) const { return std::span(values_).subspan(stage * chunks_, chunks_); }
   [[nodiscard]] const std::vector<double>& all() const { return values_; }
   [[nodiscard]] std::vector<double>& all() { return values_; }
+  bool operator==(const PerChunk&) const = default;
 
  private:
   std::size_t stages_ = 0, chunks_ = 0;
@@ -61,6 +62,7 @@ struct PipelineTimes {
   bool blocking = false;  // the sender computes on only when its message has arrived
 
   [[nodiscard]] int stages() const { return static_cast<int>(forward_s.size()); }
+  bool operator==(const PipelineTimes&) const = default;
 };
 
 class PipelineFormula {

@@ -3,48 +3,19 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "sim/analytic/pipeline_formula.hpp"
-#include "workloads/plan.hpp"
-#include "workloads/schedule.hpp"
+#include "sim/analytic/slot_order.hpp"
 
 namespace rehearse::sim {
 
-// All slots of a pipeline, each after those that it waits for. A property of the schedule and the pipeline's shape.
-class SlotOrder {
- public:
-  explicit SlotOrder(const workloads::Workload& workload);
-
-  // Where a slot's message comes from and goes to. Messages are numbered from 1 on; 0: none.
-  struct End {
-    workloads::Slot::Kind kind = workloads::Slot::Kind::forward;
-    std::uint16_t chunk = 0, hop = 0;  // hop: index of the way to the target
-    std::uint32_t in = 0, out = 0;
-    [[nodiscard]] bool completes() const {  // what adds to the chunk's gradients
-      return kind == workloads::Slot::Kind::backward || kind == workloads::Slot::Kind::backward_weight;
-    }
-  };
-  struct Step {
-    std::uint16_t stage = 0;
-    bool starts = false, paired = false;  // the first of its stage; with `other`, a backward
-    End slot, other;
-  };
-  [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
-  [[nodiscard]] const workloads::PipelineShape& shape() const { return shape_; }
-  [[nodiscard]] bool has_pairs() const { return has_pairs_; }
-
- private:
-  [[nodiscard]] Step step_at(int stage, std::size_t at) const;
-  [[nodiscard]] End end_of(int stage, const workloads::Slot& slot) const;
-  [[nodiscard]] std::uint32_t message(int stage, const workloads::Slot& slot) const;
-
-  const workloads::Schedule& schedule_;
-  workloads::PipelineShape shape_;
-  std::vector<std::vector<workloads::Slot>> orders_;
-  std::vector<Step> steps_;
-  bool has_pairs_ = false;
+// What walks write into, once and again.
+template <std::size_t lanes>
+struct WalkRoom {
+  std::vector<std::array<double, lanes>> arrived_s, free_s, now_s;  // [message], [stream], [stage]
 };
 
 // When stages are at work, in seconds from the start of the pipeline.
@@ -53,24 +24,35 @@ struct StageSpans {
   PerChunk completed_s;                // when the last slot that adds to a chunk's gradients ends
 };
 
-// Walks one pipeline after another, each with its messages and with messages that take no time.
-// A slot starts when the one before it on its stage has ended and its message is there; paired slots start as one.
+// Walks one pipeline after another, each with its messages and, where that is asked for, with messages that take no time.
+// A slot starts when the one before it on its stage has ended and its message is there; paired slots start as one. Once every stage is a
+// round later by the same time (to a part in 10^11 of it), so it stays: rounds that are left then only add that time, since a later
+// start of everything is a later end of everything, and no single one's by more.
 class SlotWalk {
  public:
-  void walk(const SlotOrder& order, const PipelineTimes& times);
-  [[nodiscard]] const StageSpans& spans() const { return spans_[0]; }
-  [[nodiscard]] const StageSpans& without_messages() const { return spans_[1]; }
+  enum class What : std::uint8_t { with_messages, both };
+  // Orders must outlive the walk: a pipeline that was among the last ones is not walked again.
+  void walk(const SlotOrder& order, const PipelineTimes& times, What what = What::both);
+  [[nodiscard]] const StageSpans& spans() const { return known_[newest_].spans[0]; }
+  [[nodiscard]] const StageSpans& without_messages() const { return known_[newest_].spans[1]; }
 
  private:
-  using Two = std::array<double, 2>;  // with messages, and without
-  void walk_alone(const SlotOrder& order, const PipelineTimes& times);
+  struct Walked {
+    const SlotOrder* order = nullptr;
+    PipelineTimes times;
+    What what = What::with_messages;
+    std::array<StageSpans, 2> spans;
+  };
+  void walk(Walked& walked);
 
-  std::array<StageSpans, 2> spans_;
-  std::vector<double> no_hops_;
-  std::vector<double> arrived_s_, free_s_;                  // of one walk: [message]; [2 * stage + direction] of streams
-  std::vector<Two> both_arrived_s_, both_free_s_, both_s_;  // of both: the same, and [stage] how far
+  std::array<Walked, 4> known_;  // the last ones
+  std::size_t newest_ = 0;
+  WalkRoom<1> one_;
+  WalkRoom<2> two_;
 };
 
 [[nodiscard]] StageSpans walk_slots(const workloads::Workload& workload, const PipelineTimes& times);
+// Slot after slot, whatever repeats.
+[[nodiscard]] StageSpans walk_all_slots(const workloads::Workload& workload, const PipelineTimes& times);
 
 }  // namespace rehearse::sim

@@ -1,6 +1,7 @@
 #include "sim/analytic/step_formula.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/analytic/stage_terms.hpp"
 
@@ -23,19 +24,23 @@ class Formula {
         formula_(space.formula(workload, compiled)) {}
 
   // The pipeline and what follows it, by closed form where that is right.
-  StepTerms terms() {
+  StepTerms terms(bool by_phase) {
     const bool offloads = workload_.offload_activations;
     space_.offload.clear();
     for (int s = 0; offloads && s < stages(); ++s)
       space_.offload.push_back(offload_cost(workload_, stage(s), plan_.contentions.offload, compiled_.stages[s], s));
     fill_times();
     const bool uniform = is_uniform(space_.times);
-    if (!uniform) space_.walk.walk(space_.slot_order(workload_, compiled_), space_.times);
+    if (!uniform) {
+      const auto what = by_phase ? SlotWalk::What::both : SlotWalk::What::with_messages;
+      space_.walk.walk(space_.slot_order(workload_, compiled_), space_.times, what);
+    }
     const double core = uniform ? formula_.seconds(space_.times) + end_s() : walked_s(space_.walk.spans());
     const double start = start_s();
+    const double step_s = system_.software.step_s + start + core;  // (14)
+    if (!by_phase) return {step_s, {}};
     std::swap(space_.times.hop_s, space_.no_hops);
     const double exposed_pp = core - (uniform ? formula_.seconds(space_.times) + end_s() : walked_s(space_.walk.without_messages()));
-    const double step_s = system_.software.step_s + start + core;  // (14)
     for (int s = 0; s < stages(); ++s) space_.phases[s] = phases(s, exposed_pp, start, step_s);
     return {step_s, space_.phases};
   }
@@ -262,7 +267,13 @@ class Formula {
 const SlotOrder& Workspace::slot_order(const workloads::Workload& workload, const workloads::Compiled& compiled) {
   const Shape shape{compiled.schedule, compiled.shape.stages, compiled.shape.chunks, workload.microbatches(), workload.overlap.ep};
   std::unique_ptr<SlotOrder>& known = slot_orders_[shape];
-  if (!known) known = std::make_unique<SlotOrder>(workload);
+  if (known) return *known;
+  const int over = workload.microbatches() % compiled.shape.stages;
+  const SlotOrder*& repeated = repeated_[{compiled.schedule, compiled.shape.stages, compiled.shape.chunks, over, workload.overlap.ep}];
+  const auto shared = repeated != nullptr ? repeated->with_microbatches(workload.microbatches()) : std::nullopt;
+  known = std::make_unique<SlotOrder>(shared ? *shared : SlotOrder(workload));
+  if (!shared) steps_held_ += known->steps();
+  if (known->rounds() > 1) repeated = known.get();
   return *known;
 }
 
@@ -273,10 +284,10 @@ const PipelineFormula& Workspace::formula(const workloads::Workload& workload, c
 }
 
 StepTerms step_terms(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
-                     const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace) {
+                     const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace, bool by_phase) {
   const ReplicaRules rules = replica_rules(workload, sync, plan.contentions.dp);
   fill_stages(system, workload, rules, plan, prices, workspace);
-  return Formula(system, workload, compiled, plan, rules, workspace).terms();
+  return Formula(system, workload, compiled, plan, rules, workspace).terms(by_phase);
 }
 
 }  // namespace rehearse::sim

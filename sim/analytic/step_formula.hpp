@@ -19,6 +19,7 @@ namespace rehearse::sim {
 struct Workspace {
   const SlotOrder& slot_order(const workloads::Workload& workload, const workloads::Compiled& compiled);
   const PipelineFormula& formula(const workloads::Workload& workload, const workloads::Compiled& compiled);
+  [[nodiscard]] std::size_t steps_held() const { return steps_held_; }  // of those orders
 
   std::vector<UnitTerms> units;
   std::vector<const UnitTerms*> order;
@@ -34,18 +35,22 @@ struct Workspace {
 
  private:
   using Shape = std::tuple<const workloads::Schedule*, int, int, int, bool>;  // schedule, stages, chunks, micro-batches, pairs
+  using Kind = std::tuple<const workloads::Schedule*, int, int, int, bool>;   // schedule, stages, chunks, micro-batches over stages, pairs
   std::map<Shape, std::unique_ptr<SlotOrder>> slot_orders_;
+  std::map<Kind, const SlotOrder*> repeated_;  // that others can share
   std::map<const workloads::Schedule*, const PipelineFormula*> formulas_;
+  std::size_t steps_held_ = 0;
 };
 
 struct StepTerms {
   double step_s = 0;
-  std::span<const PhaseTimes> phases;  // [stage], in the workspace
+  std::span<const PhaseTimes> phases;  // [stage], in the workspace; none where they were not asked for
 };
 
 // `workload` may differ from the one that was compiled and priced in optimizer.zero_stage, batch.global and overlap.{pp, dp_gradients,
 // dp_parameters}; `sync` is its own.
 [[nodiscard]] StepTerms step_terms(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
-                                   const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace);
+                                   const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace,
+                                   bool by_phase = true);
 
 }  // namespace rehearse::sim

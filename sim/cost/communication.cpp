@@ -106,9 +106,12 @@ double CommunicationModel::latency_s(int from, int to) const {
 double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level) const {
   const int gpus_per_leaf = level.nodes * cluster_.gpus_per_node;
   std::map<int, int> crossing;
+  std::vector<bool> seen(static_cast<std::size_t>(grid_.size()));
   for (int rank = 0; rank < grid_.size(); ++rank) {
+    if (seen[static_cast<std::size_t>(rank)]) continue;  // each group once
     const std::vector<int> members = grid_.group(kind, rank);
-    if (members.front() != rank) continue;  // each group once, from its first member
+    if (std::ranges::find(members, rank) == members.end()) continue;  // embedding: stages in between
+    for (const int member : members) seen[static_cast<std::size_t>(member)] = true;
     const GroupShape group = shape(members);
     const int channels = std::max(1, group.size / group.domains());  // NCCL runs one ring per local member, each over its own NIC
     for (std::size_t i = 0; i < members.size(); ++i) {

@@ -12,7 +12,8 @@ using workloads::GroupKind;
 
 // Groups of ranks whose other coordinates are equal are the same set of distances counted from different ranks: where those ranks sit alike
 // in their domains, so do the groups. Mirrored pipelines and experts whose grid has other stages pair ranks at several distances.
-PriceBook::PriceBook(const CommunicationModel& model, const workloads::RankGrid& grid, int stages) : model_(model), grid_(grid) {
+PriceBook::PriceBook(const CommunicationModel& model, const workloads::RankGrid& grid, int stages, Calls* shared)
+    : model_(model), grid_(grid), known_(shared == nullptr ? own_ : *shared) {
   for (int stage = 0; stage < stages; ++stage) {
     const int rank = first_rank(stage);
     const auto alike = [&](int other) { return grid.moves_with_stages() && model.sit_alike(first_rank(other), rank); };

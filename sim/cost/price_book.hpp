@@ -12,9 +12,25 @@ namespace rehearse::sim {
 
 // Asked by the first rank of a pipeline stage. Remembers, so that each thread needs its own.
 class PriceBook {
+  struct Call {
+    workloads::CollectiveKind kind;
+    workloads::GroupKind group;
+    int place;
+    bool to_next;  // a hop of the pipeline from there
+    double bytes;
+    bool operator==(const Call&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Call& call) const;
+  };
+
  public:
-  // Both must outlive it.
-  PriceBook(const CommunicationModel& model, const workloads::RankGrid& grid, int stages);
+  using Calls = std::unordered_map<Call, double, Hash>;  // seconds; never walked through
+
+  // All must outlive it. `shared`: calls that plans with the same model and the same grid have in common.
+  PriceBook(const CommunicationModel& model, const workloads::RankGrid& grid, int stages, Calls* shared = nullptr);
+  PriceBook(const PriceBook&) = delete;
+  PriceBook& operator=(const PriceBook&) = delete;
 
   // Stages whose groups lie alike on the cluster pay the same for every call: the first of them stands for all.
   [[nodiscard]] int place(int stage) const { return places_[static_cast<std::size_t>(stage)]; }
@@ -33,24 +49,14 @@ class PriceBook {
   }
 
  private:
-  struct Call {
-    workloads::CollectiveKind kind;
-    workloads::GroupKind group;
-    int place;
-    bool to_next;  // a hop of the pipeline from there
-    double bytes;
-    bool operator==(const Call&) const = default;
-  };
-  struct Hash {
-    std::size_t operator()(const Call& call) const;
-  };
   [[nodiscard]] int first_rank(int stage) const { return grid_.rank({0, 0, 0, stage}); }
   [[nodiscard]] double slowest_hop_s(double bytes, int stage) const;
 
   const CommunicationModel& model_;
   const workloads::RankGrid& grid_;
   std::vector<int> places_;
-  std::unordered_map<Call, double, Hash> known_;  // never walked through
+  Calls own_;
+  Calls& known_;
   std::map<std::pair<int, double>, double> updates_;
 };
 

@@ -84,15 +84,17 @@ namespace {
 class Peak {
  public:
   Peak(const HeldUnits& units, const workloads::ReplicaSync& sync, double message_bytes, const MemoryBytes& always)
-      : units_(units), sync_(sync), message_(message_bytes), always_(always), most_(always.total()) {}
+      : units_(units), sync_(sync), message_(message_bytes), always_(always), most_(always.total()) {
+    for (std::size_t c = 0; c + 1 < units.first.size(); ++c) {
+      double& chunk = of_chunk_.emplace_back();
+      for (const UnitMemory* unit : units.chunk(c)) chunk += unit->activations;
+    }
+  }
 
   void look_at(const PeakSlots::Entry& entry, std::span<const std::int32_t> counts) {
     double kept = 0;
     for (std::size_t c = 0; c < counts.size(); ++c) {
-      if (counts[c] == 0) continue;
-      double chunk = 0;
-      for (const UnitMemory* unit : units_.chunk(c)) chunk += unit->activations;
-      kept += counts[c] * chunk;
+      if (counts[c] > 0) kept += counts[c] * of_chunk_[c];
     }
     const bool forward = entry.slot.kind == Slot::Kind::forward;
     const auto units = units_.chunk(static_cast<std::size_t>(entry.slot.chunk));
@@ -162,6 +164,7 @@ class Peak {
   double message_;
   const MemoryBytes& always_;
   double most_;
+  std::vector<double> of_chunk_;  // activations of a micro-batch
   PeakMemory peak_;
 };
 

@@ -10,12 +10,17 @@ namespace rehearse::sim {
 namespace {
 
 constexpr int most_tried = 20'000, most_samples = 300, most_evaluations = 6'000;
-constexpr std::size_t starts = 3;
+constexpr std::size_t starts = 3, most_bases = 64;  // a job is some hundred kilobytes
 
 class Scout {
  public:
   Scout(const Space& space, const TuneSpec& spec, const GoalValues& goals)
-      : space_(space), spec_(spec), goals_(goals), bases_(space), best_(static_cast<std::size_t>(spec.keep)), front_(goals.count()) {}
+      : space_(space),
+        spec_(spec),
+        goals_(goals),
+        bases_(space, most_bases),
+        best_(static_cast<std::size_t>(spec.keep)),
+        front_(goals.count()) {}
 
   Threshold look() {
     sample();

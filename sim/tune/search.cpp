@@ -170,7 +170,7 @@ void Search::run(int threads, const std::function<bool(std::uint64_t)>& mine, co
   std::mutex one_at_a_time;
   std::exception_ptr error;
   const auto work = [&] {
-    Bases bases(space_);
+    Bases bases(space_, 2);  // blocks come in the order of their bases
     for (std::uint64_t block = next++; block < blocks() && !stop && !failed; block = next++) {
       if (!mine(block)) continue;
       const std::uint64_t first = block * block_points_, end = std::min(space_.size(), first + block_points_);

@@ -8,33 +8,25 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::size_t most_bases_kept = 64;  // a job is some hundred kilobytes
-constexpr double most_slots = 1e6;           // of pipelines whose order is remembered: some tens of megabytes
-constexpr int most_evaluations = 4096;       // of plans whose prices are
+constexpr std::size_t most_steps = 1'000'000;  // of pipelines whose order is remembered: some tens of megabytes
+constexpr int most_evaluations = 128;          // of plans whose prices are: those that share them follow one another
 
 Evaluation evaluate(Evaluator& evaluator, const Job& job) {
   const bool chunks_to_tune = job.workload.model.moe && job.workload.experts.chunks == 0;
-  return evaluator(chunks_to_tune ? tuned(job).workload : job.workload);
+  return evaluator.without_phases(chunks_to_tune ? tuned(job).workload : job.workload);
 }
 
 }  // namespace
 
-Evaluator& Base::evaluator_for(const workloads::Workload& workload) {
-  const workloads::PipelineShape shape = workloads::pipeline_shape(workload);
-  const double slots = 2.0 * shape.stages * shape.chunks * shape.microbatches;
-  if (shapes_.insert({workload.schedule, shape.stages, shape.chunks, shape.microbatches}).second) slots_ += slots;
-  if (evaluator_ == nullptr || slots_ > most_slots || ++evaluations_ > most_evaluations) {
-    evaluator_ = std::make_unique<Evaluator>(job);
-    shapes_.clear();
-    slots_ = slots;
-    evaluations_ = 0;
-  }
+Evaluator& Base::evaluator() {
+  if (evaluator_ == nullptr || evaluator_->steps_held() > most_steps) evaluator_ = std::make_unique<Evaluator>(job);
+  if (++evaluations_ % most_evaluations == 0) evaluator_->forget_plans();
   return *evaluator_;
 }
 
 Worth Base::worth(const Cursor& cursor, const GoalValues& goals, double memory_share) {
   const Job& at = cursor.job();
-  const Evaluation evaluation = evaluate(evaluator_for(at.workload), at);
+  const Evaluation evaluation = evaluate(evaluator(), at);
   Worth worth;
   Candidate& candidate = worth.candidate;
   candidate.point = cursor.point();
@@ -57,7 +49,7 @@ Base& Bases::of(std::uint64_t point) {
   const std::uint64_t base = point / space_.points_below(space_.base_axes());
   const auto known = known_.find(base);
   if (known != known_.end()) return *known->second;
-  if (known_.size() == most_bases_kept) known_.clear();
+  if (known_.size() == most_) known_.clear();
   return *known_.emplace(base, std::make_unique<Base>(space_, point)).first->second;
 }
 

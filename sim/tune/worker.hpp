@@ -4,9 +4,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
-#include <string>
-#include <tuple>
 
 #include "sim/analytic/evaluator.hpp"
 #include "sim/tune/cursor.hpp"
@@ -33,24 +30,22 @@ class Base {
   Floors floors;
 
  private:
-  using Shape = std::tuple<std::string, int, int, int>;  // schedule, stages, chunks, micro-batches
-  [[nodiscard]] Evaluator& evaluator_for(const workloads::Workload& workload);
+  [[nodiscard]] Evaluator& evaluator();
 
   // What evaluations have in common grows with every plan and every pipeline that differs: it is forgotten now and then.
   std::unique_ptr<Evaluator> evaluator_;
-  std::set<Shape> shapes_;
-  double slots_ = 0;
   int evaluations_ = 0;
 };
 
-// The bases that a thread has seen, by number.
+// The bases that a thread has seen, by number; all of them are forgotten when there are more.
 class Bases {
  public:
-  explicit Bases(const Space& space) : space_(space) {}
+  Bases(const Space& space, std::size_t most) : space_(space), most_(most) {}
   [[nodiscard]] Base& of(std::uint64_t point);
 
  private:
   const Space& space_;
+  std::size_t most_;
   std::map<std::uint64_t, std::unique_ptr<Base>> known_;
 };
 

@@ -1,6 +1,8 @@
 // An evaluator says to the last bit what predict() says, on random jobs, dense and with experts, whatever it was asked before.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "sim/analytic/evaluator.hpp"
 #include "sim/analytic/predict.hpp"
 #include "tests/engine/random_jobs.hpp"
@@ -26,6 +28,9 @@ void expect_equal(sim::Evaluator& evaluator, const sim::Job& job, const std::str
   ASSERT_EQ(evaluation.peak_bytes, fullest.peak_bytes()) << text;
   ASSERT_EQ(evaluation.needed_bytes, fullest.needed_bytes()) << text;
   ASSERT_EQ(evaluation.fits, result.memory.fits()) << text;
+  const sim::Evaluation brief = evaluator.without_phases(job.workload);
+  ASSERT_EQ(brief.step_s, result.step_s) << text;
+  ASSERT_EQ(brief.needed_bytes, result.memory.fullest()->needed_bytes()) << text;
 }
 
 TEST(Evaluator, SaysWhatPredictSaysOnTenThousandRandomJobs) {
@@ -40,6 +45,41 @@ TEST(Evaluator, SaysWhatPredictSaysOnTenThousandRandomJobs) {
       expect_equal(evaluator, other, text + " variant " + std::to_string(which));
     }
   }
+}
+
+// Plans that share the order of a pipeline, fabrics and prices of calls, one after another in random order; some with many more
+// micro-batches than fill the pipeline.
+TEST(Evaluator, SaysTheSameWhateverItRemembers) {
+  const sim::Job job = sim::load_job({"llama2-70b-128-a100", {}, {}});
+  sim::Evaluator evaluator(job);
+  std::mt19937 random(5);
+  const auto one_of = [&](std::initializer_list<int> values) { return *(values.begin() + random() % values.size()); };
+  int compared = 0;
+  for (int i = 0; i < 4000 && compared < 400; ++i) {
+    if (i % 50 == 49) evaluator.forget_plans();
+    sim::Job other = job;
+    workloads::Workload& plan = other.workload;
+    plan.parallel.tp = one_of({1, 2, 4, 8});
+    plan.parallel.pp = one_of({1, 2, 4, 8});
+    plan.parallel.dp = 128 / (plan.parallel.tp * plan.parallel.pp);
+    plan.parallel.cp = 1;
+    plan.parallel.etp = plan.parallel.tp;
+    plan.parallel.sp = plan.parallel.tp > 1;
+    plan.parallel.vpp = plan.parallel.pp > 1 ? one_of({1, 2, 5}) : 1;
+    plan.parallel.layers_per_stage.clear();
+    plan.schedule = plan.parallel.vpp > 1 ? "interleaved-1f1b" : i % 3 == 0 ? "zb-h1" : i % 3 == 1 ? "gpipe" : "1f1b";
+    plan.batch.micro = one_of({1, 2, 4});
+    plan.batch.global = one_of({256, 1024, 4096});
+    plan.recompute.kind = random() % 2 == 0 ? workloads::RecomputeKind::none : workloads::RecomputeKind::full;
+    plan = variant(plan, one_of({0, 1, 2, 3}));
+    plan.optimizer.shard_group = workloads::replica_sync(plan).ranks;
+    if (plan.parallel.pp == 1 && plan.schedule != "1f1b") continue;
+    if (plan.batch.global % (plan.parallel.dp * plan.batch.micro) != 0) continue;
+    if (!workloads::ScheduleRegistry::get(plan.schedule).refusal(workloads::pipeline_shape(plan)).empty()) continue;
+    expect_equal(evaluator, other, plan.schedule + " " + std::to_string(i));
+    ++compared;
+  }
+  EXPECT_EQ(compared, 400);
 }
 
 }  // namespace

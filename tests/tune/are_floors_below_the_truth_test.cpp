@@ -17,7 +17,7 @@ TEST(Floors, AreNeverAboveTheStepAndThePeak) {
     const std::string text = random.next(1, 400);
     const Tuned tuned(text);
     const sim::GoalValues goals(tuned.spec, tuned.space.base_of(0));
-    sim::Bases bases(tuned.space);
+    sim::Bases bases(tuned.space, 64);
     for (std::uint64_t point = 0; point < tuned.space.size(); ++point) {
       sim::Base& base = bases.of(point);
       const sim::Cursor cursor(tuned.space, base.job, point, point + 1);
@@ -48,7 +48,7 @@ TEST(Rows, NeedMoreWithALargerMicroBatch) {
     if (text.find("batch.micro") == std::string::npos) text += "    batch.micro: [1, 2, 4]\n";
     const Tuned tuned(text);
     const sim::GoalValues goals(tuned.spec, tuned.space.base_of(0));
-    sim::Bases bases(tuned.space);
+    sim::Bases bases(tuned.space, 64);
     const auto micro =
         static_cast<std::size_t>(std::ranges::find(tuned.space.axes(), "batch.micro", &sim::Axis::key) - tuned.space.axes().begin());
     const std::uint64_t inner = tuned.space.points_below(micro + 1), row = tuned.space.points_below(micro);
