@@ -10,23 +10,25 @@
 namespace rehearse::federated {
 namespace {
 
-Job job_of(int devices, double rate_gbps, const char* more, const char* solver = "auto") {
+Job job_of(int devices, const char* samples, const char* more, const char* solver = "auto") {
+  const double rate_gbps = devices / 2000.0;
   const std::string text = fmt::format(
       "model: resnet18-cifar\n"
       "federated:\n"
       "  devices:\n"
-      "    - {{name: d, count: {}, speed: {{lognormal: 20 GFLOP/s, sigma: 1}}, samples: 400, uplink: {{lognormal: {} Gbps, sigma: 1}},\n"
+      "    - {{name: d, count: {}, speed: {{lognormal: 20 GFLOP/s, sigma: 1}}, samples: {}, uplink: {{lognormal: {} Gbps, sigma: 1}},\n"
       "       downlink: {{lognormal: {} Gbps, sigma: 1}}, latency: 20 ms}}\n"
       "  server: {{speed: {} TFLOP/s{}}}\n"
-      "  batch: 20\n"
+      "  batch: 50\n"
       "simulation: {{seed: 1, solver: {}}}\n",
-      devices, rate_gbps, 2 * rate_gbps, devices / 10, more, solver);
+      devices, samples, rate_gbps, 2 * rate_gbps, devices / 10, more, solver);
   return read_job("bench", config::Node::load_text(text, "bench.yaml"), {});
 }
 
-// Ten times the devices on ten times the resources: ten times the seconds of the small one over those of the large one. 1: linear.
+// Ten times the devices on ten times the resources: ten times the seconds of the small one over those of the large one. 1 is linear; the
+// large one may also need another deadline.
 void tune_against_a_tenth(benchmark::State& state) {
-  const Job small = job_of(10'000, 5, ""), large = job_of(100'000, 50, "");
+  const Job small = job_of(10'000, "{uniform: [50, 500]}", ""), large = job_of(100'000, "{uniform: [50, 500]}", "");
   double small_s = 0, large_s = 0;
   for (auto _ : state) {
     small_s += seconds_of([&] {
@@ -40,7 +42,7 @@ void tune_against_a_tenth(benchmark::State& state) {
 // 1,000 devices, 20 batches each, on media that share in time.
 void weighted_round_against_simgrid(benchmark::State& state) {
   const char* weighted = ", sharing: weighted}\n  radio: {sharing: weighted";
-  const Job ours = job_of(1000, 5, weighted), simgrid = job_of(1000, 5, weighted, "simgrid");
+  const Job ours = job_of(1000, "1000", weighted), simgrid = job_of(1000, "1000", weighted, "simgrid");
   const Plan plan = tuned_plan(ours);
   double ours_s = 0, simgrid_s = 0;
   for (auto _ : state) {
