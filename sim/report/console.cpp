@@ -26,8 +26,9 @@ void print_bands(const StepResult& result, const ExpectedBands* bands, std::ostr
                unit(bands->step->high * result.step_s), 10 * bands->share, bands->step_basis);
   }
   if (const RankMemory* fullest = result.memory.fullest(); bands->peak && fullest != nullptr) {
-    fmt::print(out, "expected peak: {:.1f} to {:.1f} GiB ({})\n", bands->peak->low * fullest->peak_bytes() / gib,
-               bands->peak->high * fullest->peak_bytes() / gib, bands->peak_basis);
+    const double needed = fullest->needed_bytes() / gib;  // as the line of memory above
+    fmt::print(out, "expected memory: {:.1f} to {:.1f} GiB ({})\n", bands->peak->low * needed, bands->peak->high * needed,
+               bands->peak_basis);
   }
 }
 

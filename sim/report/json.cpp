@@ -171,13 +171,16 @@ Json band_json(const std::optional<ErrorBand>& band, double answer, const std::s
   return {{"low", band->low * answer}, {"high", band->high * answer}, {"basis", basis}};
 }
 
-// In the units of step_s and peak_bytes of that result.
+// In the units of step_s, peak_bytes and needed_bytes of that result. The sources count one or the other, so both have the same factors.
 Json bands_json(const ExpectedBands& bands, const StepResult& result) {
   const RankMemory* fullest = result.memory.fullest();
+  const auto memory = [&](double (RankMemory::*bytes)() const) {
+    return fullest == nullptr ? Json(nullptr) : band_json(bands.peak, (fullest->*bytes)(), bands.peak_basis);
+  };
   return {{"share", bands.share},
           {"step_s", band_json(bands.step, result.step_s, bands.step_basis)},
-          {"peak_bytes",
-           band_json(fullest != nullptr ? bands.peak : std::nullopt, fullest != nullptr ? fullest->peak_bytes() : 0, bands.peak_basis)}};
+          {"peak_bytes", memory(&RankMemory::peak_bytes)},
+          {"needed_bytes", memory(&RankMemory::needed_bytes)}};
 }
 
 Json cost_json(const TrainingCost& cost, const StepResult& result) {
