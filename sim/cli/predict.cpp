@@ -20,11 +20,12 @@ Exit predict(JobOptions& options, double price) {
   const sim::StepFaults& faults = job.system.simulation.faults;
   if (!faults.failures.empty() || !faults.slow.none())
     spdlog::warn("the formula does not know simulation.faults: this is the healthy step");
+  const sim::TrainingCost cost = sim::training_cost(job, price);
+  if (price > 0 && !cost.steps) throw config::InputError("--price: the job does not say how long it trains", "--set training.tokens=15e12");
   const workloads::Compiled compiled = workloads::compile(job.workload);
   sim::StepResult result = sim::predict(job, compiled);
   sim::add_allocator(job, compiled, {&result.memory});
-  options.deliver(
-      sim::Report(sim::summary_of(job)).own(sim::expected_bands(job)).own(sim::training_cost(job, price)).own(sim::StepResults{{&result}}));
+  options.deliver(sim::Report(sim::summary_of(job)).own(sim::expected_bands(job)).own(cost).own(sim::StepResults{{&result}}));
   return fit_verdict({&result});
 }
 
