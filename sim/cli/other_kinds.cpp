@@ -22,7 +22,7 @@ using sim::KindOption;
 
 // Those that every command about a job has, which JobOptions sees to.
 const std::set<std::string>& common_options() {
-  static const std::set<std::string> common{"JOB", "set", "seed", "json", "output", "help"};
+  static const std::set<std::string> common{"JOB", "set", "seed", "json", "output", "html", "help"};
   return common;
 }
 

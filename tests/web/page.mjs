@@ -31,6 +31,9 @@ const reports = {
   explain: ['explain', 'llama3-8b-8-h100'],
   history: ['run', 'llama3-405b-54-days'],
   seeds: ['run', 'llama3-405b-54-days', '--runs', '20', '--set', 'training.time=5 days'],
+  round: ['compare', 'raspberry-pis-4', '--methods', 'all'],
+  rounds: ['run', 'phones-200'],
+  serving: ['compare', 'serve-llama3-70b-two-types'],
 };
 
 const sections = {
@@ -41,6 +44,9 @@ const sections = {
   explain: ['step', 'phases', 'memory', 'features', 'job'],
   history: ['whole-job', 'losses', 'job'],
   seeds: ['whole-job', 'seeds', 'job'],
+  round: ['federated-round', 'federated-methods', 'job'],
+  rounds: ['federated-rounds', 'job'],
+  serving: ['serving', 'job'],
 };
 
 function write(name) {

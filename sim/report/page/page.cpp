@@ -29,6 +29,8 @@ std::string name_of_job(const Input& input) {
 // "llama2-70b on 128 x a100 (dgx); tp 8, pp 8; 256 sequences": what there is of it.
 std::string job_in_short(const Input& input) {
   if (!input.has("/job/model")) return "";
+  if (input.at("/job/gpus") == 0)  // of devices that are no GPUs the layout tells
+    return fmt::format("{}; {}; {}", text_at(input, "/job/model"), text_at(input, "/job/layout"), text_at(input, "/job/batch"));
   return fmt::format("{} on {} x {} ({}); {}; {}", text_at(input, "/job/model"), text_at(input, "/job/gpus"), text_at(input, "/job/gpu"),
                      text_at(input, "/job/cluster"), text_at(input, "/job/layout"), text_at(input, "/job/batch"));
 }

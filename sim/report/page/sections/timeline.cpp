@@ -64,7 +64,10 @@ class TimelineSection final : public Section {
  public:
   [[nodiscard]] int order() const override { return 30; }
   [[nodiscard]] std::string_view title() const override { return "Timeline"; }
-  [[nodiscard]] bool applies(const Input& input) const override { return input.timeline && !input.timeline->rows.empty(); }
+  // Of ranks: the devices of a split-federated round have bars of their own.
+  [[nodiscard]] bool applies(const Input& input) const override {
+    return input.timeline && !input.timeline->rows.empty() && !input.has("/federated");
+  }
   [[nodiscard]] std::string html(const Input& input) const override {
     std::set<std::string> phases;
     for (const auto& row : input.timeline->rows) {
