@@ -3,6 +3,8 @@
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/job.hpp"
+#include "sim/memory/allocator_peaks.hpp"
+#include "sim/memory/tune_chunks.hpp"
 
 namespace rehearse {
 namespace {
@@ -17,7 +19,9 @@ auto told(const Work& work) {
   }
 }
 
-Step step_of(const sim::StepResult& result) {
+// Memory as the program has it, with what PyTorch's allocator keeps.
+Step step_of(const sim::Job& job, sim::StepResult result) {
+  sim::add_allocator(job, {&result.memory});
   Step step{.seconds = result.step_s,
             .tokens_per_second = result.tokens_per_s,
             .mfu = result.mfu,
@@ -34,11 +38,11 @@ Step step_of(const sim::StepResult& result) {
 }  // namespace
 
 Job Job::load(const std::string& path_or_name, const Settings& settings) {
-  return told([&] { return Job(std::make_shared<const sim::Job>(sim::load_job({path_or_name, settings, {}}))); });
+  return told([&] { return Job(std::make_shared<const sim::Job>(sim::tuned(sim::load_job({path_or_name, settings, {}})))); });
 }
 
 Job Job::with(const Settings& settings) const {
-  return told([&] { return Job(std::make_shared<const sim::Job>(sim::with_settings(*job_, settings))); });
+  return told([&] { return Job(std::make_shared<const sim::Job>(sim::tuned(sim::with_settings(*job_, settings)))); });
 }
 
 const std::string& Job::name() const { return job_->name; }
@@ -46,14 +50,14 @@ int Job::gpus() const { return job_->system.gpus; }
 std::string Job::resolved_yaml() const { return job_->resolved.to_yaml(); }
 
 Step predict(const Job& job) {
-  return told([&] { return step_of(sim::predict(job.implementation())); });
+  return told([&] { return step_of(job.implementation(), sim::predict(job.implementation())); });
 }
 
 Step simulate(const Job& job) {
   return told([&] {
     const sim::StepFaults& faults = job.implementation().system.simulation.faults;
     if (!faults.failures.empty()) throw config::InputError("a step in which something fails has no end", "leave out simulation.faults");
-    return step_of(sim::simulate_in_child(job.implementation()));
+    return step_of(job.implementation(), sim::simulate_in_child(job.implementation()));
   });
 }
 

@@ -14,6 +14,7 @@
 #include "sim/export/left_out.hpp"
 #include "sim/import/finish.hpp"
 #include "sim/import/importer.hpp"
+#include "sim/memory/tune_chunks.hpp"
 
 namespace rehearse::sim::testing {
 namespace {
@@ -35,7 +36,7 @@ Job imported(const std::string& format, const std::string& text, const std::vect
   return read_job(finish_import(std::move(draft), settings, "again").document, "again");
 }
 
-double step_of(const Job& job) { return predict(job, workloads::compile(job.workload)).step_s; }
+double step_of(const Job& job) { return predict(tuned(job)).step_s; }
 
 // What neither program has to do with: machines, stack, what happens over weeks, how we simulate.
 const std::set<std::string> of_no_launch_file{"cluster", "software", "simulation", "training", "faults", "recovery", "checkpoint"};
