@@ -119,14 +119,7 @@ StepCalibration calibrate_to_steps(const std::vector<MeasuredCase>& cases, const
     for (const Run& run : halves.taken) logs.push_back(predicted_log(run, settings));
     return logs;
   });
-  JobParameters kept{{}, all.first};
-  std::vector<double> values;
-  for (std::size_t i = 0; i < all.parameters.size(); ++i) {
-    if (!out.fitted[i].fitted) continue;
-    kept.parameters.push_back(all.parameters[i]);
-    values.push_back(out.fitted[i].value);
-  }
-  if (!values.empty()) out.settings = settings_of(kept, values);
+  out.settings = settings_of_fitted(all, out.fitted);
   const auto errors = [&](const std::vector<Run>& runs) {
     return ErrorBeforeAfter{static_cast<int>(runs.size()), mean_error_pct(runs, {}), mean_error_pct(runs, out.settings)};
   };

@@ -87,6 +87,17 @@ Settings settings_of(const JobParameters& all, std::span<const double> values) {
   return settings;
 }
 
+Settings settings_of_fitted(const JobParameters& all, std::span<const FittedParameter> fitted) {
+  JobParameters kept{{}, all.first};
+  std::vector<double> values;
+  for (std::size_t i = 0; i < all.parameters.size(); ++i) {
+    if (!fitted[i].fitted) continue;
+    kept.parameters.push_back(all.parameters[i]);
+    values.push_back(fitted[i].value);
+  }
+  return values.empty() ? Settings{} : settings_of(kept, values);
+}
+
 Node fitted_part(const PartKind& kind, const Part& part, const std::string& prefix, const Settings& settings) {
   Node out;
   if (config::data_file(kind.folder, part.name).empty()) {

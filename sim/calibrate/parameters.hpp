@@ -28,6 +28,9 @@ struct JobParameters {
 // With these values of the parameters, to be set on a job in this order.
 [[nodiscard]] Settings settings_of(const JobParameters& all, std::span<const double> values);
 
+// Of those alone that the measurements told; nothing where they told none.
+[[nodiscard]] Settings settings_of_fitted(const JobParameters& all, std::span<const FittedParameter> fitted);
+
 // A file of one's own: like the part that was begun with where that is ready-made, else all of it; with what was fitted. prefix: of the
 // part's keys, "cluster.gpu." or "cluster." or "software.".
 [[nodiscard]] config::Node fitted_part(const PartKind& kind, const Part& part, const std::string& prefix, const Settings& settings);

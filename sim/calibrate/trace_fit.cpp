@@ -187,14 +187,7 @@ void fit(const Compared& compared, double noise, const PreparedStep& step, const
   out.before_pct = mean_error_pct(predicted({}), measured);
   out.fitted =
       fit_parameters(all.parameters, measured, noise, [&](std::span<const double> values) { return predicted(settings_of(all, values)); });
-  JobParameters kept{{}, all.first};
-  std::vector<double> values;
-  for (std::size_t i = 0; i < all.parameters.size(); ++i) {
-    if (!out.fitted[i].fitted) continue;
-    kept.parameters.push_back(all.parameters[i]);
-    values.push_back(out.fitted[i].value);
-  }
-  if (!values.empty()) out.settings = settings_of(kept, values);
+  out.settings = settings_of_fitted(all, out.fitted);
   out.after_pct = mean_error_pct(predicted(out.settings), measured);
 }
 

@@ -110,6 +110,8 @@ std::string table(std::string_view caption, const std::vector<Column>& columns, 
   return frame(caption, html + "</tbody></table>");
 }
 
+std::string fact(std::string_view what, std::string_view value) { return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", what, value); }
+
 std::string legend(const std::vector<Mark>& marks) {
   std::string html = R"(<ul class="legend">)";
   for (const Mark& mark : marks) html += fmt::format(R"(<li><span class="key {}"></span>{}</li>)", mark.css, escaped(mark.name));

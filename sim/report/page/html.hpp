@@ -38,6 +38,9 @@ struct Column {
 [[nodiscard]] std::string table(std::string_view caption, const std::vector<Column>& columns,
                                 const std::vector<std::vector<std::string>>& rows);
 
+// One fact of a <dl class="facts">; both are HTML.
+[[nodiscard]] std::string fact(std::string_view what, std::string_view value);
+
 // Names and colours, for a chart: class is that of the mark ("phase-compute").
 struct Mark {
   std::string css, name;

@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::size_t most_named = 3;
 
-std::string fact(std::string_view what, const std::string& value) {
-  return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", what, value);
-}
-
 // The phases beside computing that take most, by their share of the step.
 std::string what_holds_it_back(const Input& input, const std::string& at, const std::string& method) {
   std::vector<std::pair<double, std::string>> others;

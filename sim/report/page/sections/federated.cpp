@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t most_bars = 24, most_rows = 500;
 
-std::string fact(std::string_view what, const std::string& value) {
-  return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", what, value);
-}
-
 std::string yes_or_no(const Json& value) { return value.get<bool>() ? "yes" : "no"; }
 
 // Those that end last first.

@@ -19,10 +19,6 @@ std::vector<std::string> served_methods(const Input& input) {
   return methods;
 }
 
-std::string fact(std::string_view what, const std::string& value) {
-  return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", what, value);
-}
-
 std::string latencies(const Input& input, const std::vector<std::string>& methods) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [key, name] : {std::pair("ttft", "time to first token"), std::pair("tpot", "time per output token"),
