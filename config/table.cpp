@@ -28,7 +28,7 @@ std::unique_ptr<std::istream> opened(const Node& reference) {
 
 constexpr std::string_view blanks = " \t\r";
 
-std::string_view trimmed(std::string_view text) {
+std::string_view trimmed_cell(std::string_view text) {
   const std::size_t first = text.find_first_not_of(blanks);
   if (first == std::string_view::npos) return text.substr(0, 0);
   return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
@@ -99,7 +99,7 @@ bool Table::next_line() {
     }
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (line_number_ == 1 && line_.starts_with(byte_order_mark)) line_.erase(0, byte_order_mark.size());
-  } while (trimmed(line_).empty() || line_.starts_with('#'));
+  } while (trimmed_cell(line_).empty() || line_.starts_with('#'));
   return true;
 }
 
@@ -112,7 +112,7 @@ void Table::split() {
     offsets_.push_back(at);
     const bool quoted = at < line_.size() && line_[at] == '"';
     const std::size_t comma = std::min(line_.find(',', quoted ? split_quoted(at) : at), line_.size());
-    if (!quoted) cells_.push_back(trimmed(std::string_view(line_).substr(at, comma - at)));
+    if (!quoted) cells_.push_back(trimmed_cell(std::string_view(line_).substr(at, comma - at)));
     if (comma == line_.size()) return;
     at = comma;
   }
@@ -132,7 +132,7 @@ std::size_t Table::split_quoted(std::size_t at) {
       cell += '"';
       continue;
     }
-    const std::string_view after = trimmed(std::string_view(line_).substr(quote + 1, line_.find(',', quote) - quote - 1));
+    const std::string_view after = trimmed_cell(std::string_view(line_).substr(quote + 1, line_.find(',', quote) - quote - 1));
     if (!after.empty()) fail_at(cells_.size() - 1, fmt::format("{} behind a closed quote", shown(after)));
     cells_.back() = cell;
     return quote;

@@ -9,13 +9,13 @@
 namespace rehearse::topology {
 namespace {
 
-constexpr int most_nodes = 1 << 20;
-constexpr double least_efficiency = 1e-3;
+constexpr int most_listed_nodes = 1 << 20;
+constexpr double least_nic_efficiency = 1e-3;
 
 int number_of_nodes(const std::string& key, const config::Node& value) {
   int nodes = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), nodes);
-  if (error != std::errc{} || end != key.data() + key.size() || nodes < 2 || nodes > most_nodes) {
+  if (error != std::errc{} || end != key.data() + key.size() || nodes < 2 || nodes > most_listed_nodes) {
     value.fail_at_key("'" + key + "' is no number of nodes from 2 on", "by_nodes: {4: 0.8, 64: 0.3}");
   }
   return nodes;
@@ -25,7 +25,7 @@ std::map<int, double> read(const config::Node& node) {
   std::map<int, double> by_nodes;
   for (const std::string& key : node.keys()) {
     const config::Node value = node.at(key);
-    by_nodes[number_of_nodes(key, value)] = value.as_number(least_efficiency, 1);
+    by_nodes[number_of_nodes(key, value)] = value.as_number(least_nic_efficiency, 1);
   }
   if (by_nodes.empty()) node.fail("no number of nodes is listed", "by_nodes: {4: 0.8, 64: 0.3}");
   return by_nodes;
@@ -45,14 +45,14 @@ double efficiency_at(const std::map<int, double>& by_nodes, double below, int no
 
 config::Shape by_nodes_shape() {
   return {.kind = config::Shape::Kind::mapping,
-          .keys = {{"*", config::number(least_efficiency, 1).shape, false, "", "Efficiency in jobs of so many nodes."}}};
+          .keys = {{"*", config::number(least_nic_efficiency, 1).shape, false, "", "Efficiency in jobs of so many nodes."}}};
 }
 
 void settle_nics(ClusterSpec& cluster, const config::Node& document, int nodes) {
   const auto listed = document.find_path("nics.by_nodes");
   if (!listed) return;
   const auto few = document.find_path("nics.efficiency");
-  cluster.nic.efficiency = efficiency_at(read(*listed), few ? few->as_number(least_efficiency, 1) : 1, nodes);
+  cluster.nic.efficiency = efficiency_at(read(*listed), few ? few->as_number(least_nic_efficiency, 1) : 1, nodes);
 }
 
 }  // namespace rehearse::topology

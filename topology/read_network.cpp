@@ -7,7 +7,7 @@
 namespace rehearse::topology {
 namespace {
 
-constexpr int most_nodes = 1 << 20;
+constexpr int most_nodes_of_a_leaf = 1 << 20;
 constexpr int most_switches = 1 << 14;  // distance tables grow with the square: half a gigabyte at this size
 
 const config::Names<Network> kinds{{"single_switch", Network::single_switch},
@@ -26,7 +26,7 @@ More keys_of(Network kind) {
   const auto ratio = [](std::string name, std::string means) {
     return config::Parameter{std::move(name), config::number(1, 1000).shape, false, "1", std::move(means)};
   };
-  const config::Parameter leaf = count("nodes_per_leaf", most_nodes, "", "Nodes under a leaf."),
+  const config::Parameter leaf = count("nodes_per_leaf", most_nodes_of_a_leaf, "", "Nodes under a leaf."),
                           oversubscription = ratio("oversubscription", "Of a leaf: capacity down over capacity up."),
                           spines = count("spines", most_switches, "as the uplinks need", "Spines, per plane."),
                           trunk{"trunk", cable_shape(), false, "as the NICs'", "A cable between switches."};
@@ -42,8 +42,8 @@ More keys_of(Network kind) {
     case Network::fat_tree:
       return {leaf,
               oversubscription,
-              count("nodes_per_pod", most_nodes, "nodes/pods", "Nodes in a pod."),
-              count("pods", most_nodes, "nodes/nodes_per_pod", "Pods."),
+              count("nodes_per_pod", most_nodes_of_a_leaf, "nodes/pods", "Nodes in a pod."),
+              count("pods", most_nodes_of_a_leaf, "nodes/nodes_per_pod", "Pods."),
               ratio("pod_oversubscription", "The same of a pod."),
               trunk};
     case Network::torus: {
@@ -58,7 +58,7 @@ More keys_of(Network kind) {
     case Network::dragonfly:
       return {{"groups", config::whole(2, most_switches).shape, true, "", "Groups of routers."},
               count("routers_per_group", most_switches, "", "Routers of a group."),
-              count("nodes_per_router", most_nodes, "", "Nodes at a router."),
+              count("nodes_per_router", most_nodes_of_a_leaf, "", "Nodes at a router."),
               trunk};
     case Network::graph:
       return graph_keys();
@@ -80,14 +80,14 @@ double read_oversubscription(const config::Node& node, std::string_view key) {
 }
 
 void read_tree(const config::Node& node, NetworkSpec& net) {
-  net.nodes_per_leaf = read_count(node.at("nodes_per_leaf"), 1, most_nodes);
+  net.nodes_per_leaf = read_count(node.at("nodes_per_leaf"), 1, most_nodes_of_a_leaf);
   net.oversubscription = read_oversubscription(node, "oversubscription");
   net.spines = read_count(node, "spines", 1, most_switches, 0);
   if (const auto planes = node.find("separate_planes")) net.separate_planes = planes->as_bool();
 }
 
 int pod_size_from_count(const config::Node& pods, int nodes) {
-  const int count = read_count(pods, 1, most_nodes);
+  const int count = read_count(pods, 1, most_nodes_of_a_leaf);
   if (nodes == 0) pods.fail("pods needs the number of nodes of the cluster", "give nodes_per_pod instead");
   if (nodes % count != 0) pods.fail(fmt::format("{} nodes do not divide into {} pods", nodes, count));
   return nodes / count;
@@ -98,7 +98,7 @@ void read_pods(const config::Node& node, int nodes, NetworkSpec& net) {
   const auto size = node.find("nodes_per_pod");
   if (pods && size) pods->fail_at_key("pods and nodes_per_pod say the same thing twice", "keep one of them");
   if (!pods && !size) node.fail("a fat_tree needs nodes_per_pod (or pods)");
-  net.nodes_per_pod = size ? read_count(*size, 1, most_nodes) : pod_size_from_count(*pods, nodes);
+  net.nodes_per_pod = size ? read_count(*size, 1, most_nodes_of_a_leaf) : pod_size_from_count(*pods, nodes);
   if (net.nodes_per_pod % net.nodes_per_leaf != 0) {
     (size ? *size : *pods).fail(fmt::format("a pod of {} nodes does not divide into leaves of {}", net.nodes_per_pod, net.nodes_per_leaf));
   }
@@ -147,7 +147,7 @@ void read_dragonfly(const config::Node& node, int nodes, NetworkSpec& net) {
   require_nodes(node, nodes, "dragonfly");
   net.groups = read_count(node.at("groups"), 2, most_switches);
   net.routers_per_group = read_count(node.at("routers_per_group"), 1, most_switches);
-  net.nodes_per_router = read_count(node.at("nodes_per_router"), 1, most_nodes);
+  net.nodes_per_router = read_count(node.at("nodes_per_router"), 1, most_nodes_of_a_leaf);
   const std::int64_t routers = std::int64_t{net.groups} * net.routers_per_group;
   if (routers > most_switches) node.fail(fmt::format("a dragonfly of {} routers is more than {}", routers, most_switches));
   if (routers * net.nodes_per_router != nodes) {

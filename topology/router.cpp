@@ -8,7 +8,7 @@
 namespace rehearse::topology {
 namespace {
 
-constexpr std::uint16_t unreachable = std::numeric_limits<std::uint16_t>::max();
+constexpr std::uint16_t no_way = std::numeric_limits<std::uint16_t>::max();
 
 }  // namespace
 
@@ -80,7 +80,7 @@ bool Router::over_rail(int from, int to, std::uint64_t flow_hash, int rail, std:
 bool Router::between_switches(std::uint32_t from, std::uint32_t to, std::uint64_t flow_hash, std::vector<LinkId>& into) {
   if (from == to) return true;
   const Distances& left = distances_to(to);
-  if (left[from] == unreachable) return false;
+  if (left[from] == no_way) return false;
   const auto& graph = plan_.switches;
   for (std::uint32_t at = from; at != to;) {
     candidates_.clear();
@@ -108,10 +108,10 @@ const Router::Distances& Router::distances_to(std::uint32_t destination) {
 // Breadth-first search backwards from the destination, with one queue per distance since hops have small integer weights (Dial 1969).
 Router::Distances Router::measure_switches(std::uint32_t destination) const {
   const auto& graph = plan_.switches;
-  Distances distance(num_vertices(graph), unreachable);
+  Distances distance(num_vertices(graph), no_way);
   std::vector<std::vector<std::uint32_t>> at_distance(1, {destination});
   distance[destination] = 0;
-  for (std::size_t d = 0; d < at_distance.size() && d < unreachable; ++d) {
+  for (std::size_t d = 0; d < at_distance.size() && d < no_way; ++d) {
     for (std::size_t i = 0; i < at_distance[d].size(); ++i) {
       const std::uint32_t here = at_distance[d][i];
       if (distance[here] != d) continue;

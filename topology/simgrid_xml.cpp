@@ -13,7 +13,7 @@
 namespace rehearse::topology {
 namespace {
 
-constexpr int most_gpus = 512;  // a quarter of a million routes, some tens of megabytes
+constexpr int most_gpus_written = 512;  // a quarter of a million routes, some tens of megabytes
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -73,8 +73,9 @@ void write_route(std::ostream& out, const Fabric& fabric, const Plan& plan, int 
 void Fabric::write_simgrid_xml(std::ostream& out) const {
   const auto& plan = *impl_->plan;
   const int gpus = gpu_count();
-  if (gpus > most_gpus) {
-    throw config::InputError(fmt::format("{} GPUs are too many for a SimGrid file, which lists every route: at most {}", gpus, most_gpus));
+  if (gpus > most_gpus_written) {
+    throw config::InputError(
+        fmt::format("{} GPUs are too many for a SimGrid file, which lists every route: at most {}", gpus, most_gpus_written));
   }
   out << "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">\n";
   fmt::print(out, "  <zone id=\"{}\" routing=\"Full\">\n", escaped(cluster().name));

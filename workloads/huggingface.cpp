@@ -15,20 +15,20 @@ namespace {
 
 using config::Node;
 using Family = HuggingfaceFamily;
-using Names = std::initializer_list<std::string_view>;
+using Spellings = std::initializer_list<std::string_view>;
 
-struct Bounds {
+struct CountBounds {
   std::int64_t low = 1, high = widest;
 };
-constexpr Bounds layers{1, most_layers};
-constexpr Bounds some_layers{0, most_layers};
+constexpr CountBounds layers{1, most_layers};
+constexpr CountBounds some_layers{0, most_layers};
 
 // config.json, with a note of which fields were looked at. A field of several names has the first that is there.
 class Fields {
  public:
   explicit Fields(Node json) : json_(std::move(json)) {}
 
-  std::optional<Node> given(Names names) {
+  std::optional<Node> given(Spellings names) {
     std::optional<Node> first;
     for (const std::string_view name : names) {
       seen_.emplace(name);
@@ -38,16 +38,16 @@ class Fields {
     return first;
   }
   std::optional<Node> given(std::string_view name) { return given({name}); }
-  Node required(Names names) {
+  Node required(Spellings names) {
     const auto found = given(names);
     return found ? *found : json_.at(*names.begin());
   }
-  int whole(Names names, const Bounds& bounds = {}) { return static_cast<int>(required(names).as_int(bounds.low, bounds.high)); }
-  int whole_or(Names names, int otherwise, const Bounds& bounds = {}) {
+  int whole(Spellings names, const CountBounds& bounds = {}) { return static_cast<int>(required(names).as_int(bounds.low, bounds.high)); }
+  int whole_or(Spellings names, int otherwise, const CountBounds& bounds = {}) {
     const auto found = given(names);
     return found ? static_cast<int>(found->as_int(bounds.low, bounds.high)) : otherwise;
   }
-  bool truth_or(Names names, bool otherwise) {
+  bool truth_or(Spellings names, bool otherwise) {
     const auto found = given(names);
     return found ? found->as_bool() : otherwise;
   }

@@ -8,7 +8,7 @@ namespace {
 
 using config::Node;
 
-constexpr std::size_t most_layers = 10'000;
+constexpr std::size_t most_listed_layers = 10'000;
 
 // list: '[' numbers ']' | list '*' number | list '+' list | '(' list ')'.
 class Expression {
@@ -30,10 +30,10 @@ class Expression {
   std::size_t number() {
     std::size_t value = 0;
     const std::size_t start = at_;
-    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' && value <= most_layers) {
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' && value <= most_listed_layers) {
       value = value * 10 + static_cast<std::size_t>(text_[at_++] - '0');
     }
-    if (at_ == start || value > most_layers) wrong();
+    if (at_ == start || value > most_listed_layers) wrong();
     return value;
   }
   std::vector<bool> sum(int depth) {
@@ -41,7 +41,7 @@ class Expression {
     while (next('+')) {
       const std::vector<bool> more = product(depth);
       all.insert(all.end(), more.begin(), more.end());
-      if (all.size() > most_layers) wrong();
+      if (all.size() > most_listed_layers) wrong();
     }
     return all;
   }
@@ -51,7 +51,7 @@ class Expression {
     while (next('*')) {
       const std::size_t times = number();
       const std::vector<bool> one = all;
-      if (one.size() * times > most_layers) wrong();
+      if (one.size() * times > most_listed_layers) wrong();
       all.clear();
       for (std::size_t i = 0; i < times; ++i) all.insert(all.end(), one.begin(), one.end());
     }
@@ -68,7 +68,7 @@ class Expression {
     std::vector<bool> all;
     do {
       const std::size_t one = number();
-      if (one > 1 || all.size() > most_layers) wrong();
+      if (one > 1 || all.size() > most_listed_layers) wrong();
       all.push_back(one == 1);
     } while (next(','));
     if (!next(']')) wrong();
@@ -85,12 +85,12 @@ LayerPattern read_layer_pattern(const Node& value) {
   LayerPattern pattern;
   if (value.is_sequence()) {
     for (const Node& item : value.items()) pattern.ones.push_back(item.as_int(0, 1) == 1);
-    if (pattern.ones.size() > most_layers) value.fail("a list of at most 10,000 layers");
+    if (pattern.ones.size() > most_listed_layers) value.fail("a list of at most 10,000 layers");
     return pattern;
   }
   const std::string text = value.as_string();
   if (text.find_first_of("[(") == std::string::npos) {
-    pattern.every = static_cast<int>(value.as_int(1, most_layers));
+    pattern.every = static_cast<int>(value.as_int(1, most_listed_layers));
   } else {
     pattern.ones = Expression(value).value();
   }

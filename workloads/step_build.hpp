@@ -17,8 +17,6 @@
 
 namespace rehearse::workloads {
 
-inline constexpr OpId no_op = ~OpId{0};
-
 // Where a slot's first operation and its message to the neighbour stage are, for linking the ranks together at the end.
 struct SlotEnds {
   OpId entry = no_op;

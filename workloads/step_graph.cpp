@@ -13,8 +13,6 @@ namespace {
 // Experts compute a rank's own tokens, and a queue's calls are those of a rank's own group.
 bool goes_with_rank(const Work& work) { return work.experts || (work.queue != nullptr && !work.queue->calls.empty()); }
 
-constexpr OpId no_op = std::numeric_limits<OpId>::max();
-
 // The index of `key`, which is given the next free one when it is new.
 std::uint32_t intern(std::unordered_map<std::string, std::uint32_t>& table, std::string key) {
   return table.try_emplace(std::move(key), static_cast<std::uint32_t>(table.size())).first->second;

@@ -19,6 +19,7 @@
 namespace rehearse::workloads {
 
 using OpId = std::uint32_t;
+inline constexpr OpId no_op = ~OpId{0};
 
 // In-order queues of a GPU, as CUDA streams are; host: what its share of the host's processors does.
 enum class Stream : std::uint8_t { compute, tp, cp, pp_forward, pp_backward, dp, ep_dispatch, ep_combine, d2h, h2d, host, count };

@@ -20,8 +20,8 @@ namespace {
 using config::Node;
 using workloads::CollectiveKind;
 
-constexpr double noise = 0.02, share_prior = 0.5, time_prior = 1;  // a table says more than any file
-constexpr double least_share = 1e-3;
+constexpr double table_noise = 0.02, table_share_prior = 0.5, table_time_prior = 1;  // a table says more than any file
+constexpr double least_table_share = 1e-3;
 
 CollectiveKind kind_of_table(const NcclTestsTable& table) {
   if (table.collective == "all_reduce") return CollectiveKind::all_reduce;
@@ -82,10 +82,10 @@ void check_fits(const Tables& tables, const topology::ClusterSpec& cluster) {
   }
 }
 
-FitParameter share(std::string key, double value) { return {std::move(key), value, least_share, 1, share_prior}; }
+FitParameter share(std::string key, double value) { return {std::move(key), value, least_table_share, 1, table_share_prior}; }
 
 FitParameter latency(std::string key, double seconds) {
-  return {std::move(key), seconds * 1e6, seconds * 1e4, seconds * 1e8, time_prior, "us"};
+  return {std::move(key), seconds * 1e6, seconds * 1e4, seconds * 1e8, table_time_prior, "us"};
 }
 
 void add_node_links(JobParameters& to, const topology::ClusterSpec& cluster, const Node& document) {
@@ -152,7 +152,7 @@ NetworkCalibration calibrate_to_tables(const std::vector<std::string>& files, co
   }
   NetworkCalibration out;
   out.parameters = all.parameters;
-  out.fitted = fit_parameters(all.parameters, measured, noise, [&](std::span<const double> values) {
+  out.fitted = fit_parameters(all.parameters, measured, table_noise, [&](std::span<const double> values) {
     const Settings settings = settings_of(all, values);
     std::vector<double> logs;
     for (const NcclTestsTable& table : tables.all) {

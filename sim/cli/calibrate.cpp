@@ -22,7 +22,7 @@ namespace {
 
 using config::Node;
 
-struct Options {
+struct CalibrateOptions {
   std::string what, job, from, stack = "megatron-core";
   std::vector<std::string> files, sets;
   std::string gpu, cluster, software;  // files to write
@@ -50,12 +50,12 @@ std::string parameter_table(const std::vector<sim::FitParameter>& parameters, co
 }
 
 // Of no file asked for everything is fitted, and only told.
-sim::FittedParts parts_of(const Options& options) {
+sim::FittedParts parts_of(const CalibrateOptions& options) {
   const bool none = options.gpu.empty() && options.cluster.empty() && options.software.empty();
   return {none || !options.gpu.empty(), none || !options.cluster.empty(), none || !options.software.empty()};
 }
 
-std::vector<File> files_of(const Options& options, const sim::JobParts& parts, const sim::Settings& settings) {
+std::vector<File> files_of(const CalibrateOptions& options, const sim::JobParts& parts, const sim::Settings& settings) {
   std::vector<File> files;
   const auto add = [&](const std::string& path, const sim::PartKind& kind, const sim::Part& part, const char* prefix) {
     if (!path.empty()) files.push_back({path, sim::fitted_part(kind, part, prefix, settings)});
@@ -66,7 +66,7 @@ std::vector<File> files_of(const Options& options, const sim::JobParts& parts, c
   return files;
 }
 
-Exit deliver(const Options& options, const std::string& told, const std::vector<File>& files) {
+Exit deliver(const CalibrateOptions& options, const std::string& told, const std::vector<File>& files) {
   sim::SignalsHeld signals;
   sim::WholeFiles whole(signals);
   for (const File& file : files) {
@@ -82,7 +82,7 @@ void refuse_option(const std::string& given, const char* option, const char* wha
   if (!given.empty()) throw config::InputError(fmt::format("{} has nothing to do with calibrate {}", option, what));
 }
 
-Exit from_steps(const Options& options) {
+Exit from_steps(const CalibrateOptions& options) {
   refuse_option(options.job, "--job", "steps");
   refuse_option(options.from, "--from", "steps");
   const sim::StepCalibration out = sim::calibrate_to_steps(sim::read_cases(options.files), parts_of(options));
@@ -99,7 +99,7 @@ Exit from_steps(const Options& options) {
   return deliver(options, told, files_of(options, out.parts, out.settings));
 }
 
-Exit from_tables(const Options& options) {
+Exit from_tables(const CalibrateOptions& options) {
   refuse_option(options.job, "--job", "network");
   refuse_option(options.gpu, "--gpu", "network");
   refuse_option(options.software, "--software", "network");
@@ -173,7 +173,7 @@ sim::Settings contention_settings(const std::vector<sim::Contention>& contention
   return settings;
 }
 
-Exit from_traces(const Options& options) {
+Exit from_traces(const CalibrateOptions& options) {
   refuse_option(options.from, "--from", "trace");
   refuse_option(options.cluster, "--cluster", "trace");
   std::vector<sim::KinetoTrace> traces;
@@ -200,7 +200,7 @@ Exit from_traces(const Options& options) {
   return deliver(options, told, files_of(options, out.parts, settings));
 }
 
-Exit calibrate(const Options& options) {
+Exit calibrate(const CalibrateOptions& options) {
   if (options.what == "steps") return from_steps(options);
   if (options.what == "network") return from_tables(options);
   if (options.what == "trace") return from_traces(options);
@@ -222,7 +222,7 @@ class Calibrate final : public Command {
            "  rehearse calibrate trace rank0.json --job job.yaml --gpu my-gpu.yaml\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<CalibrateOptions>();
     app.add_option("WHAT", options->what, "steps, network or trace (below)")->required();
     app.add_option("FILE", options->files, "What was measured")->required();
     app.add_option("--gpu", options->gpu, "Fit the GPU and write it into this file")->type_name("FILE");
@@ -238,7 +238,7 @@ class Calibrate final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Calibrate> registration("calibrate");
+const CommandRegistry::Registration<Calibrate> calibrate_registration("calibrate");
 
 }  // namespace
 }  // namespace rehearse::cli

@@ -145,7 +145,7 @@ class Compare final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Compare> registration("compare");
+const CommandRegistry::Registration<Compare> compare_registration("compare");
 
 }  // namespace
 }  // namespace rehearse::cli

@@ -70,7 +70,7 @@ class CompletionScript final : public Command {
   }
 };
 
-const CommandRegistry::Registration<CompletionScript> registration("completion");
+const CommandRegistry::Registration<CompletionScript> completion_script_registration("completion");
 
 }  // namespace
 }  // namespace rehearse::cli

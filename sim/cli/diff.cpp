@@ -141,7 +141,7 @@ class Diff final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Diff> registration("diff");
+const CommandRegistry::Registration<Diff> diff_registration("diff");
 
 }  // namespace
 }  // namespace rehearse::cli

@@ -27,7 +27,7 @@ class Explain final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Explain> registration("explain");
+const CommandRegistry::Registration<Explain> explain_registration("explain");
 
 }  // namespace
 }  // namespace rehearse::cli

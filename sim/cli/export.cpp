@@ -16,12 +16,12 @@
 namespace rehearse::cli {
 namespace {
 
-struct Options {
+struct ExportOptions {
   std::string format, job, output;
   std::vector<std::string> sets;
 };
 
-sim::Job load(const Options& options) {
+sim::Job load(const ExportOptions& options) {
   sim::JobRequest request{options.job, {}, {}};
   for (const std::string& text : options.sets) request.sets.push_back(parse_set(text));
   return sim::load_job(request);
@@ -54,7 +54,7 @@ void write_files(const std::vector<sim::ExportedFile>& exported, const std::stri
   spdlog::info("wrote {}", output);
 }
 
-Exit export_command(const Options& options) {
+Exit export_command(const ExportOptions& options) {
   const sim::Exporter& exporter = sim::ExporterRegistry::get(options.format);
   const sim::Job job = load(options);
   const std::vector<sim::ExportedFile> files = exporter.files(job);
@@ -93,7 +93,7 @@ class Export final : public Command {
     return text;
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ExportOptions>();
     app.add_option("FORMAT", options->format, "Whose file to write (below)")->required();
     app.add_option("JOB", options->job, "A job file, or the name of a ready-made job (rehearse list jobs)")->required();
     app.add_option("-o,--output", options->output, "Write it here; default: standard output")->type_name("FILE");
@@ -104,7 +104,7 @@ class Export final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Export> registration("export");
+const CommandRegistry::Registration<Export> export_registration("export");
 
 }  // namespace
 }  // namespace rehearse::cli

@@ -19,13 +19,13 @@ namespace {
 
 using sim::Draft;
 
-struct Options {
+struct ImportOptions {
   std::string format, file, output, cluster, gpus, part;
   std::vector<std::string> sets;
 };
 
 // The keys that the command line gives, in its order.
-std::vector<std::pair<std::string, std::string>> settings_of(const Options& options) {
+std::vector<std::pair<std::string, std::string>> settings_of(const ImportOptions& options) {
   std::vector<std::pair<std::string, std::string>> all;
   if (!options.cluster.empty()) all.emplace_back("cluster", options.cluster);
   if (!options.gpus.empty()) all.emplace_back("gpus", options.gpus);
@@ -57,12 +57,12 @@ std::string commented(const std::string& text) {
   return out;
 }
 
-std::string stem_of(const Options& options) {
+std::string stem_of(const ImportOptions& options) {
   const std::filesystem::path path(options.output.empty() ? options.file : options.output);
   return path.stem().string();
 }
 
-Exit import_command(const Options& options) {
+Exit import_command(const ImportOptions& options) {
   const Draft draft = sim::ImporterRegistry::get(options.format).read({options.file, options.part});
   const auto [document, summary] = sim::finish_import(draft, settings_of(options), stem_of(options));
   const std::string told = notes(draft);
@@ -100,7 +100,7 @@ class Import final : public Command {
     return text;
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ImportOptions>();
     app.add_option("FORMAT", options->format, "Whose file it is (below)")->required();
     app.add_option("FILE", options->file, "The file")->required();
     app.add_option("-o,--output", options->output, "Write the document here; default: standard output")->type_name("FILE");
@@ -114,7 +114,7 @@ class Import final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Import> registration("import");
+const CommandRegistry::Registration<Import> import_registration("import");
 
 }  // namespace
 }  // namespace rehearse::cli

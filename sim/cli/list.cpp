@@ -50,13 +50,13 @@ std::string table_text(const Rows& rows) {
   return text.str();
 }
 
-struct Options {
+struct ListOptions {
   std::string what;
   std::string kind;
   bool json = false;
 };
 
-Exit list(const Options& options) {
+Exit list(const ListOptions& options) {
   const Listing& listing = ListingRegistry::get(options.what);
   const Rows rows = options.kind.empty() ? listing.rows() : listing.rows_of_kind(options.kind);
   print_result(options.json ? json_text(rows) : table_text(rows));
@@ -72,7 +72,7 @@ class List final : public Command {
            "  rehearse list jobs --json\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ListOptions>();
     app.add_option("WHAT", options->what, fmt::format("{}", fmt::join(ListingRegistry::names(), " | ")))->required();
     app.add_option("--kind", options->kind, "Of jobs with this section instead of training jobs; for keys")->type_name("SECTION");
     app.add_flag("--json", options->json, "Print JSON instead of a table");
@@ -80,7 +80,7 @@ class List final : public Command {
   }
 };
 
-const CommandRegistry::Registration<List> registration("list");
+const CommandRegistry::Registration<List> list_registration("list");
 
 }  // namespace
 

@@ -132,13 +132,13 @@ class Scenarios final : public Files<scenario_row> {
   [[nodiscard]] std::string_view folder() const override { return "workloads/faults"; }
 };
 
-const ListingRegistry::Registration<Models> models("models");
-const ListingRegistry::Registration<Chains> chains("chains");
-const ListingRegistry::Registration<Jobs> jobs("jobs");
-const ListingRegistry::Registration<Clusters> clusters("clusters");
-const ListingRegistry::Registration<Gpus> gpus("gpus");
-const ListingRegistry::Registration<SoftwareStacks> software("software");
-const ListingRegistry::Registration<Scenarios> scenarios("scenarios");
+const ListingRegistry::Registration<Models> models_registration("models");
+const ListingRegistry::Registration<Chains> chains_registration("chains");
+const ListingRegistry::Registration<Jobs> jobs_registration("jobs");
+const ListingRegistry::Registration<Clusters> clusters_registration("clusters");
+const ListingRegistry::Registration<Gpus> gpus_registration("gpus");
+const ListingRegistry::Registration<SoftwareStacks> software_stacks_registration("software");
+const ListingRegistry::Registration<Scenarios> scenarios_registration("scenarios");
 
 }  // namespace
 

@@ -55,7 +55,7 @@ class KeysOfJobs final : public Listing {
   }
 };
 
-const ListingRegistry::Registration<KeysOfJobs> registration("keys");
+const ListingRegistry::Registration<KeysOfJobs> keys_of_jobs_registration("keys");
 
 }  // namespace
 }  // namespace rehearse::cli

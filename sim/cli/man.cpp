@@ -125,7 +125,7 @@ class Man final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Man> registration("man");
+const CommandRegistry::Registration<Man> man_registration("man");
 
 }  // namespace
 }  // namespace rehearse::cli

@@ -48,7 +48,7 @@ class Predict final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Predict> registration("predict");
+const CommandRegistry::Registration<Predict> predict_registration("predict");
 
 }  // namespace
 }  // namespace rehearse::cli

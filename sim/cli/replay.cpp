@@ -98,7 +98,7 @@ class Replay final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Replay> registration("replay");
+const CommandRegistry::Registration<Replay> replay_registration("replay");
 
 }  // namespace
 }  // namespace rehearse::cli

@@ -47,7 +47,7 @@ class ReportCommand final : public Command {
   }
 };
 
-const CommandRegistry::Registration<ReportCommand> registration("report");
+const CommandRegistry::Registration<ReportCommand> report_command_registration("report");
 
 }  // namespace
 }  // namespace rehearse::cli

@@ -116,7 +116,7 @@ class Run final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Run> registration("run");
+const CommandRegistry::Registration<Run> run_registration("run");
 
 }  // namespace
 }  // namespace rehearse::cli

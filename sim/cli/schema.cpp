@@ -33,7 +33,7 @@ class Schema final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Schema> registration("schema");
+const CommandRegistry::Registration<Schema> schema_registration("schema");
 
 }  // namespace
 }  // namespace rehearse::cli

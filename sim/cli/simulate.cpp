@@ -80,7 +80,7 @@ class Simulate final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Simulate> registration("simulate");
+const CommandRegistry::Registration<Simulate> simulate_registration("simulate");
 
 }  // namespace
 }  // namespace rehearse::cli

@@ -25,7 +25,7 @@ using topology::Fabric;
 
 constexpr int nodes_shown = 16;  // of a cluster without a size of its own, when --gpus does not say
 
-struct Options {
+struct TopologyOptions {
   std::string cluster, dot, xml, gpus;
   bool check = false;
 };
@@ -81,7 +81,7 @@ void describe(const Fabric& fabric) {
   print_result(text.str());
 }
 
-Exit topology_command(const Options& options) {
+Exit topology_command(const TopologyOptions& options) {
   auto [cluster, document] = load_cluster(options.cluster);
   const int gpus = gpus_shown(cluster, options.gpus);
   topology::settle_nics(cluster, document, (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node);
@@ -103,7 +103,7 @@ class Topology final : public Command {
            "  rehearse topology cluster.yaml --dot - | dot -Tsvg > cluster.svg\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<TopologyOptions>();
     app.add_option("CLUSTER", options->cluster, "A cluster file, or the name of a ready-made cluster (rehearse list clusters)")->required();
     app.add_option("--gpus", options->gpus, "The first N GPUs; default: the whole cluster, or 16 nodes when it has no size")
         ->check(CLI::Validator([](const std::string& text) { return text.empty() ? "needs a number" : ""; }, ""))
@@ -115,7 +115,7 @@ class Topology final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Topology> registration("topology");
+const CommandRegistry::Registration<Topology> topology_registration("topology");
 
 }  // namespace
 }  // namespace rehearse::cli

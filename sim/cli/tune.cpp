@@ -260,7 +260,7 @@ class Tune final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Tune> registration("tune");
+const CommandRegistry::Registration<Tune> tune_registration("tune");
 
 }  // namespace
 }  // namespace rehearse::cli

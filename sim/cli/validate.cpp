@@ -20,13 +20,13 @@ namespace {
 // Percentage points of error below which a case counts as unchanged: what tables show.
 constexpr double change_threshold_pct = 0.05;
 
-struct Options {
+struct ValidateOptions {
   std::vector<std::string> files, sets;
   std::string csv, compare_to;
   bool simulate = false, json = false, summary = false, regret = false;
 };
 
-std::string text_of(const sim::Validation& validation, const Options& options, const std::optional<sim::Json>& changes) {
+std::string text_of(const sim::Validation& validation, const ValidateOptions& options, const std::optional<sim::Json>& changes) {
   std::ostringstream text;
   const bool colour = colour_allowed(Stream::out);
   if (options.regret) {
@@ -50,7 +50,7 @@ std::string json_text(sim::Json json, const std::optional<sim::Json>& changes) {
   return json.dump(2, ' ', false, sim::Json::error_handler_t::replace) + '\n';
 }
 
-sim::Validation run(const Options& options) {
+sim::Validation run(const ValidateOptions& options) {
   const std::vector<sim::MeasuredCase> cases = sim::read_cases(options.files);
   sim::ValidationOptions how{.simulate = options.simulate, .sets = {}};
   for (const std::string& set : options.sets) how.sets.push_back(parse_set(set));
@@ -62,7 +62,7 @@ sim::Validation run(const Options& options) {
   return validation;
 }
 
-Exit validate(const Options& options) {
+Exit validate(const ValidateOptions& options) {
   std::optional<sim::Json> before;
   if (!options.compare_to.empty()) before = sim::read_stored_validation(options.compare_to);
   const sim::Validation validation = run(options);
@@ -92,7 +92,7 @@ class Validate final : public Command {
            "  rehearse validate cases.yaml --json > before.json; rehearse validate cases.yaml --compare-to before.json\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ValidateOptions>();
     app.add_option("FILE", options->files, "Case files: lists of jobs with what was measured (docs/validation.md)")->required();
     app.add_flag("--simulate", options->simulate,
                  "Simulate each case as well: folded, pipelines stage by stage unless the case says otherwise");
@@ -109,7 +109,7 @@ class Validate final : public Command {
   }
 };
 
-const CommandRegistry::Registration<Validate> registration("validate");
+const CommandRegistry::Registration<Validate> validate_registration("validate");
 
 }  // namespace
 }  // namespace rehearse::cli

@@ -83,7 +83,7 @@ class ModifiedRooflineFactory : public CostModelFactory {
   }
 };
 
-const CostModelRegistry::Registration<ModifiedRooflineFactory> registration{"modified-roofline"};
+const CostModelRegistry::Registration<ModifiedRooflineFactory> modified_roofline_factory_registration{"modified-roofline"};
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -90,7 +90,7 @@ class ProfileFactory : public CostModelFactory {
   }
 };
 
-const CostModelRegistry::Registration<ProfileFactory> registration{"profile"};
+const CostModelRegistry::Registration<ProfileFactory> profile_factory_registration{"profile"};
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -31,7 +31,7 @@ class RooflineFactory : public CostModelFactory {
   }
 };
 
-const CostModelRegistry::Registration<RooflineFactory> registration{"roofline"};
+const CostModelRegistry::Registration<RooflineFactory> roofline_factory_registration{"roofline"};
 
 }  // namespace
 }  // namespace rehearse::sim

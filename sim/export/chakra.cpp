@@ -231,7 +231,7 @@ class Chakra final : public Exporter {
   }
 };
 
-const ExporterRegistry::Registration<Chakra> registration("chakra");
+const ExporterRegistry::Registration<Chakra> chakra_registration("chakra");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -154,7 +154,7 @@ class HuggingfaceConfig final : public Exporter {
   }
 };
 
-const ExporterRegistry::Registration<HuggingfaceConfig> registration("hf");
+const ExporterRegistry::Registration<HuggingfaceConfig> huggingface_config_registration("hf");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -31,7 +31,7 @@ class MegatronScript final : public Exporter {
   }
 };
 
-const ExporterRegistry::Registration<MegatronScript> registration("megatron");
+const ExporterRegistry::Registration<MegatronScript> megatron_script_registration("megatron");
 
 }  // namespace
 }  // namespace rehearse::sim

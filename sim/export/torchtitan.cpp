@@ -117,7 +117,7 @@ class TorchtitanToml final : public Exporter {
   }
 };
 
-const ExporterRegistry::Registration<TorchtitanToml> registration("torchtitan");
+const ExporterRegistry::Registration<TorchtitanToml> torchtitan_toml_registration("torchtitan");
 
 }  // namespace
 }  // namespace rehearse::sim

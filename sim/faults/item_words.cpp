@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr double largest_slowdown = 1e6;
+constexpr double largest_named_slowdown = 1e6;
 
 bool begins_a_time(const std::string& word) { return word == "from" || word == "for" || word == "every"; }
 
@@ -55,7 +55,7 @@ int ItemWords::whole_number() {
 double ItemWords::slowdown() {
   const std::string word = next();
   const auto value = number_of<double>(word);
-  if (!value || !(*value >= 1) || *value > largest_slowdown)
+  if (!value || !(*value >= 1) || *value > largest_named_slowdown)
     refuse(fmt::format("'{}' is not how many times as long it takes, from 1 on", word));
   return *value;
 }

@@ -9,7 +9,7 @@
 namespace rehearse::federated {
 namespace {
 
-constexpr double rounding = 1e-12;  // savings below that part are rounding errors
+constexpr double descent_rounding = 1e-12;  // savings below that part are rounding errors
 
 struct Move {
   std::size_t device = 0;
@@ -30,7 +30,7 @@ class Descent {
   Descended run() {
     constexpr int most_rounds = 1000;
     for (int round = 0; round < most_rounds; ++round) {
-      if (now_.at.round_s <= slowest_alone_s_ * (1 + rounding)) {
+      if (now_.at.round_s <= slowest_alone_s_ * (1 + descent_rounding)) {
         now_.fixed_point = true;  // a device alone is as slow whatever it chooses
         break;
       }
@@ -53,7 +53,7 @@ class Descent {
       const Response best = best_response(problem_.of(n), now_.at.round_s, now_.at.root_price);
       const double cost = cost_of(options_[n], now_.at.round_s, now_.at.root_price);
       if (best.exists) free_slope_ += best.cost / best.left_s;
-      if (best.exists && best.option != now_.cuts[n] && best.cost < cost * (1 - rounding))
+      if (best.exists && best.option != now_.cuts[n] && best.cost < cost * (1 - descent_rounding))
         moves.push_back({n, best.option, cost - best.cost});
     }
     std::ranges::stable_sort(moves, std::ranges::greater{}, &Move::saving);
@@ -92,7 +92,7 @@ class Descent {
     for (std::uint32_t c = 0; c < problem_.of(device).size(); ++c) {
       const Option& option = problem_.of(device)[c];
       const double saving = cost - cost_of(option, deadline_s, now_.at.root_price);
-      if (c == now_.cuts[device] || !(saving > rounding * cost) || (best && saving <= best->saving)) continue;
+      if (c == now_.cuts[device] || !(saving > descent_rounding * cost) || (best && saving <= best->saving)) continue;
       LoadMatrix changed = load;
       if (deadline_s > present.alpha_s) changed.add(present.root, -1 / (deadline_s - present.alpha_s));
       changed.add(option.root, 1 / (deadline_s - option.alpha_s));
@@ -108,7 +108,7 @@ class Descent {
     }
     const Deadline found = solve_(options_, now_.at.round_s);
     ++now_.solves;
-    if (found.round_s < now_.at.round_s * (1 - rounding)) {
+    if (found.round_s < now_.at.round_s * (1 - descent_rounding)) {
       now_.at = found;
       return true;
     }

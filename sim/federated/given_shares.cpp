@@ -23,7 +23,7 @@ std::map<std::string, LinkShares> read_rows(config::Table& table) {
 }
 
 // Rounding in a file's digits is no overbooking.
-constexpr double whole = 1 + 1e-9;
+constexpr double whole_share = 1 + 1e-9;
 
 void check_sums(const Job& job, const std::vector<LinkShares>& shares, const std::string& path) {
   LinkShares sum;
@@ -36,10 +36,10 @@ void check_sums(const Job& job, const std::vector<LinkShares>& shares, const std
       throw config::InputError({path, 1, 1}, fmt::format("the shares of the {} add up to {:.6g} with device '{}', more than 1", what, value,
                                                          job.device_name(n)));
     };
-    if (job.one_band() && sum.uplink + sum.downlink > whole) refuse("band", sum.uplink + sum.downlink);
-    if (sum.uplink > whole) refuse("uplink", sum.uplink);
-    if (sum.downlink > whole) refuse("downlink", sum.downlink);
-    if (sum.server > whole) refuse("server", sum.server);
+    if (job.one_band() && sum.uplink + sum.downlink > whole_share) refuse("band", sum.uplink + sum.downlink);
+    if (sum.uplink > whole_share) refuse("uplink", sum.uplink);
+    if (sum.downlink > whole_share) refuse("downlink", sum.downlink);
+    if (sum.server > whole_share) refuse("server", sum.server);
   }
 }
 

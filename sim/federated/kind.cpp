@@ -156,7 +156,7 @@ class FederatedKind final : public sim::JobKind {
   }
   [[nodiscard]] config::Shape shape() const override { return job_keys().shape(); }
 };
-const sim::JobKindRegistry::Registration<FederatedKind> registration("federated");
+const sim::JobKindRegistry::Registration<FederatedKind> federated_kind_registration("federated");
 
 }  // namespace
 }  // namespace rehearse::federated

@@ -25,16 +25,16 @@ void add(const Option& option, double left_s, const PerResource& v, Answers& sum
   sums.slope += scale * scale;
 }
 
-PerResource of_length_one(PerResource v) {
+PerResource unit_vector(PerResource v) {
   const double length = std::sqrt(dot(v, v));
   for (double& x : v) x /= length;
   return v;
 }
 
-class Server {
+class ProtocolServer {
  public:
   // `sequential_s`: the sum of the times that the devices would need alone, with which any deadline can be met; itself a sum.
-  explicit Server(double sequential_s) : high_s_(sequential_s), deadline_s_(sequential_s) {}
+  explicit ProtocolServer(double sequential_s) : high_s_(sequential_s), deadline_s_(sequential_s) {}
 
   [[nodiscard]] double deadline_s() const { return deadline_s_; }
   [[nodiscard]] const PerResource& root_prices() const { return v_; }
@@ -69,13 +69,13 @@ class Server {
     if (largest <= 1) high_s_ = std::min(high_s_, deadline_s_);
     if (settled_ || sums.slope <= 0) return 0;
     for (int i = 0; i < max_resources; ++i) v_[i] = std::max(v_[i] * sums.demand[i], least_root_price);
-    v_ = of_length_one(v_);
+    v_ = unit_vector(v_);
     return deadline_s_ + cost * (cost - 1) / sums.slope;
   }
 
   double low_s_ = 0, high_s_;
   double deadline_s_;
-  PerResource v_ = of_length_one({1, 1, 1});
+  PerResource v_ = unit_vector({1, 1, 1});
   double slope_ = 0;
   bool settled_ = false;
 };
@@ -88,7 +88,7 @@ double sequential_s(std::span<const Option> chosen) {
 
 // Rounds are counted in `rounds`.
 federated::Deadline agree(std::span<const Option> chosen, std::int64_t& rounds, bool& settled) {
-  Server server(sequential_s(chosen));
+  ProtocolServer server(sequential_s(chosen));
   ++rounds;  // the sum of the times alone
   for (int round = 0; round < most_rounds && !server.settled(); ++round) {
     Answers sums;
@@ -114,7 +114,7 @@ Negotiation counted(Negotiation negotiation) {
 bool free_rounds(const Problem& problem, Negotiation& out) {
   double alone_s = 0;
   for (std::size_t n = 0; n < problem.devices(); ++n) alone_s += std::ranges::min_element(problem.of(n), {}, &Option::alone_s)->alone_s();
-  Server server(alone_s);
+  ProtocolServer server(alone_s);
   constexpr int patience = 200;  // then it swings
   for (int round = 0; round < patience && !server.settled(); ++round) {
     Answers sums;

@@ -13,7 +13,7 @@ using config::Names;
 using config::Node;
 using config::Shape;
 
-constexpr double bits_per_byte = 8;
+constexpr double bits_of_a_byte = 8;
 constexpr double quietest_dbm = -300;
 
 const Names<Duplex>& duplexes() {
@@ -88,6 +88,6 @@ double signal_hz(const Radio& radio, double power_dbm, double distance_m) {
   return std::pow(10, (power_dbm - loss_db - radio.noise_dbm_per_hz) / 10);
 }
 
-double rate_bytes_per_s(double band_hz, double signal_hz) { return band_hz * std::log2(1 + signal_hz / band_hz) / bits_per_byte; }
+double rate_bytes_per_s(double band_hz, double signal_hz) { return band_hz * std::log2(1 + signal_hz / band_hz) / bits_of_a_byte; }
 
 }  // namespace rehearse::federated

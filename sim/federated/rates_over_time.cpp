@@ -15,7 +15,7 @@ using config::Form;
 using config::Node;
 using config::Shape;
 
-constexpr double longest_s = 1e12, slowest = 1e-3, fastest = 1e15;
+constexpr double longest_series_s = 1e12, slowest = 1e-3, fastest = 1e15;
 
 std::vector<RateRow> rows_of_file(const Node& name) {
   config::Table table(name);
@@ -25,7 +25,7 @@ std::vector<RateRow> rows_of_file(const Node& name) {
                     down = *table.column("downlink_bytes_per_s");
   std::vector<RateRow> rows;
   while (table.next()) {
-    rows.push_back({table.number(time, 0, longest_s), std::string(table.cell(device)), table.number(up, slowest, fastest),
+    rows.push_back({table.number(time, 0, longest_series_s), std::string(table.cell(device)), table.number(up, slowest, fastest),
                     table.number(down, slowest, fastest), table.where()});
   }
   if (rows.empty()) table.fail("there are no rates below the titles");
@@ -35,11 +35,11 @@ std::vector<RateRow> rows_of_file(const Node& name) {
 RateRow row_of(const Node& node) {
   const std::vector<Node> items = node.items();
   if (items.size() != 4) node.fail("a row of rates is [time_s, device, uplink_bytes_per_s, downlink_bytes_per_s]");
-  return {items[0].as_number(0, longest_s), items[1].as_string(), items[2].as_number(slowest, fastest),
+  return {items[0].as_number(0, longest_series_s), items[1].as_string(), items[2].as_number(slowest, fastest),
           items[3].as_number(slowest, fastest), node.where()};
 }
 
-Node written(const std::vector<RateRow>& rows) {
+Node written_rows(const std::vector<RateRow>& rows) {
   std::vector<Node> list;
   const auto number = [](double value) { return Node::scalar(fmt::format("{}", value)); };
   for (const RateRow& row : rows) {
@@ -60,7 +60,7 @@ Form<std::vector<RateRow>> rate_rows_form() {
             for (const Node& item : node.items()) rows.push_back(row_of(item));
             return rows;
           },
-          written};
+          written_rows};
 }
 
 RatesOverTime::RatesOverTime(const std::vector<RateRow>& rows, const std::vector<std::string>& names) : rows_(names.size()) {

@@ -8,7 +8,7 @@
 namespace rehearse::federated {
 namespace {
 
-constexpr double rounding = 1e-12;
+constexpr double sum_rounding = 1e-12;
 
 // What the sum depends on: of a choice, or of a mixture of several.
 struct Aggregate {
@@ -72,7 +72,7 @@ class SumChooser {
     Aggregate others = now;
     others.add(options[cuts[device]], -1);
     std::optional<std::uint32_t> best;
-    double best_s = before_s * (1 - rounding);
+    double best_s = before_s * (1 - sum_rounding);
     for (std::uint32_t c = 0; c < options.size(); ++c) {
       Aggregate changed = others;
       changed.add(options[c]);
@@ -89,7 +89,7 @@ class SumChooser {
   [[nodiscard]] bool is_fixed_point(const Cuts& cuts, const PerResource& roots) const {
     for (std::size_t n = 0; n < cuts.size(); ++n) {
       const std::span<const Option> options = problem_.of(n);
-      if (cost_at(options[response(options, roots)], roots) < cost_at(options[cuts[n]], roots) * (1 - rounding)) return false;
+      if (cost_at(options[response(options, roots)], roots) < cost_at(options[cuts[n]], roots) * (1 - sum_rounding)) return false;
     }
     return true;
   }
@@ -106,7 +106,7 @@ class SumChooser {
         best_.bound_s = bound_s;
         prices_ = mixture.roots;
       }
-      if (best_.bound_s >= best_.round_s * (1 - rounding)) best_.proven = true;
+      if (best_.bound_s >= best_.round_s * (1 - sum_rounding)) best_.proven = true;
       PerResource way{};
       for (int i = 0; i < max_resources; ++i) way[i] = corner.roots[i] - mixture.roots[i];
       const double length = dot(way, way);
@@ -127,7 +127,7 @@ class SumChooser {
         for (const Option& option : problem_.of(n)) costs[n].push_back(cost_at(option, prices_));
       }
       std::optional<Cuts> better;
-      const double target_s = best_.round_s * (1 - rounding);
+      const double target_s = best_.round_s * (1 - sum_rounding);
       const Enumerated walk = enumerate({.cost = std::move(costs),
                                          .budget = target_s + dot(prices_, prices_),
                                          .nodes = search_.nodes - best_.nodes,

@@ -28,7 +28,7 @@ struct PowerDemand {
   PerResource amount{};
 };
 
-constexpr double widest = 1e12;  // bands: prices that ask for more are none
+constexpr double widest_band = 1e12;  // bands: prices that ask for more are none
 
 double ratio_of(const Job& job, const Device& device) { return device.uplink_signal_hz / job.settings.radio.band_hz; }
 
@@ -46,7 +46,7 @@ double root_between(const Function& climbs, double low, double high) {
 double least_share(const PowerOption& option, double left_s) {
   const auto missing = [&](double x) { return option.rate.part(x) - option.uplink_s / left_s; };
   double high = 1;
-  while (missing(high) <= 0 && high < widest) high *= 2;
+  while (missing(high) <= 0 && high < widest_band) high *= 2;
   if (missing(high) <= 0) return 0;
   return root_between(missing, high * 1e-18, high);
 }
@@ -65,7 +65,7 @@ PowerDemand cheapest(const PowerOption& option, double left_s, const PerResource
   };
   double high = least;
   if (least > 0 && climbs(least) < 0) {
-    while (climbs(high) < 0 && high < widest) high *= 2;
+    while (climbs(high) < 0 && high < widest_band) high *= 2;
     if (climbs(high) < 0) return {};
     high = root_between(climbs, least, high);
   }

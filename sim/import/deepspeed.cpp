@@ -9,7 +9,7 @@ namespace {
 
 using config::Node;
 
-constexpr std::int64_t most = 10'000'000;
+constexpr std::int64_t most_in_deepspeed = 10'000'000;
 
 // HuggingFace's Trainer fills "auto" in.
 std::optional<Node> said(Fields& fields, std::string_view path) {
@@ -23,11 +23,11 @@ bool enabled(Fields& fields, const std::string& section) {
 }
 
 // global = micro x accumulation x replicas: of four numbers any three, and they must agree.
-void read_batch(Fields& fields, Draft& draft) {
+void read_deepspeed_batch(Fields& fields, Draft& draft) {
   const auto global = said(fields, "train_batch_size"), micro = said(fields, "train_micro_batch_size_per_gpu"),
              accumulation = said(fields, "gradient_accumulation_steps");
-  const std::int64_t all = global ? global->as_int(1, most) : 0, one = micro ? micro->as_int(1, most) : 0;
-  const std::int64_t steps = accumulation ? accumulation->as_int(1, most) : 0;
+  const std::int64_t all = global ? global->as_int(1, most_in_deepspeed) : 0, one = micro ? micro->as_int(1, most_in_deepspeed) : 0;
+  const std::int64_t steps = accumulation ? accumulation->as_int(1, most_in_deepspeed) : 0;
   if (all > 0 && one > 0 && all % (one * std::max<std::int64_t>(steps, 1)) != 0) {
     global->fail(fmt::format("train_batch_size ({}) is not a multiple of micro-batch x accumulation ({} x {})", all, one,
                              std::max<std::int64_t>(steps, 1)));
@@ -62,14 +62,14 @@ void read_zero(Fields& fields, Draft& draft) {
     draft.override_with("software.zero3_by_tensor", "false");
     draft.infer("software.zero3_by_tensor: false, as DeepSpeed gathers since 0.5.9 (2021's: --set software=deepspeed-zero)");
   }
-  if (const auto group = said(fields, "zero_optimization.zero_hpz_partition_size"); group && group->as_int(1, most) > 1) {
+  if (const auto group = said(fields, "zero_optimization.zero_hpz_partition_size"); group && group->as_int(1, most_in_deepspeed) > 1) {
     group->fail("hierarchical partitioning of weights alone (hpZ) is not simulated");
   }
-  if (const auto group = said(fields, "zero_optimization.mics_shard_size"); group && group->as_int(-1, most) > 0)
+  if (const auto group = said(fields, "zero_optimization.mics_shard_size"); group && group->as_int(-1, most_in_deepspeed) > 0)
     draft.set("optimizer.shard_group", *group);
 }
 
-void read_precision(Fields& fields, Draft& draft) {
+void read_deepspeed_precision(Fields& fields, Draft& draft) {
   const bool bf16 = enabled(fields, "bf16") || enabled(fields, "bfloat16"), fp16 = enabled(fields, "fp16");
   if (bf16 && fp16) fields.take("fp16.enabled")->fail("bf16 and fp16 are both switched on");
   const std::string type = bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
@@ -89,8 +89,8 @@ class DeepSpeed final : public Importer {
     draft.need("gpus", "the file does not say on how many");
     draft.set("software", "deepspeed-3d");
     draft.infer("software: deepspeed-3d, DeepSpeed's engines under Megatron's kernels");
-    read_batch(fields, draft);
-    read_precision(fields, draft);
+    read_deepspeed_batch(fields, draft);
+    read_deepspeed_precision(fields, draft);
     read_zero(fields, draft);
     if (const auto kind = said(fields, "optimizer.type"); kind && kind->as_string().find("dam") == std::string::npos) {
       kind->fail(fmt::format("optimizer '{}' is not simulated", kind->as_string()), "AdamW");
@@ -127,7 +127,7 @@ class DeepSpeed final : public Importer {
   }
 };
 
-const ImporterRegistry::Registration<DeepSpeed> registration("deepspeed");
+const ImporterRegistry::Registration<DeepSpeed> deep_speed_registration("deepspeed");
 
 }  // namespace
 }  // namespace rehearse::sim

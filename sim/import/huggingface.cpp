@@ -118,7 +118,7 @@ class Huggingface final : public Importer {
   }
 };
 
-const ImporterRegistry::Registration<Huggingface> registration("hf");
+const ImporterRegistry::Registration<Huggingface> huggingface_registration("hf");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -9,7 +9,7 @@ namespace {
 
 using config::Node;
 
-constexpr std::int64_t most = 1'000'000;
+constexpr std::int64_t most_in_foundry = 1'000'000;
 
 std::int64_t copied(Fields& fields, const char* from, const char* to, Draft& draft) {
   const auto value = fields.take(std::string("model.") + from);
@@ -32,7 +32,7 @@ void read_attention(Fields& fields, std::int64_t heads, Draft& draft) {
   const bool alibi = fields.truth("model.attn_config.alibi", false), rope = fields.truth("model.attn_config.rope", false);
   draft.set("model.positions", alibi ? "alibi" : rope ? "rope" : "learned");
   if (fields.truth("model.attn_config.qk_ln", false)) draft.set("model.qk_norm", "true");
-  if (const auto window = fields.take("model.attn_config.sliding_window_size"); window && window->as_int(-1, most) > 0)
+  if (const auto window = fields.take("model.attn_config.sliding_window_size"); window && window->as_int(-1, most_in_foundry) > 0)
     draft.set("model.window.tokens", *window);
 }
 
@@ -58,7 +58,7 @@ void read_mpt(Fields& fields, Draft& draft) {
   read_attention(fields, heads, draft);
 }
 
-void read_model(Fields& fields, Draft& draft) {
+void read_foundry_model(Fields& fields, Draft& draft) {
   const std::string kind = fields.word("model.name", "mpt_causal_lm");
   if (kind == "mpt_causal_lm") return read_mpt(fields, draft);
   const auto pretrained = fields.take("model.pretrained_model_name_or_path");
@@ -80,7 +80,7 @@ void read_sharding(Fields& fields, Draft& draft) {
     draft.set("offload.activations", "true");
 }
 
-void read_precision(Fields& fields, Draft& draft) {
+void read_foundry_precision(Fields& fields, Draft& draft) {
   const std::string precision = fields.word("precision", "amp_bf16"), mixed = fields.word("fsdp_config.mixed_precision", "DEFAULT");
   const std::string compute = precision.find("fp8") != std::string::npos    ? "fp8"
                               : precision.find("bf16") != std::string::npos ? "bf16"
@@ -92,7 +92,7 @@ void read_precision(Fields& fields, Draft& draft) {
   draft.set("precision.gradients", compute == "fp16" ? "fp16" : "bf16");
 }
 
-void read_batch(Fields& fields, Draft& draft) {
+void read_foundry_batch(Fields& fields, Draft& draft) {
   const auto global = fields.take("global_train_batch_size"), micro = fields.take("device_train_microbatch_size");
   const auto sequence = fields.take_any({"max_seq_len", "variables.max_seq_len", "model.max_seq_len"});
   global ? draft.set("batch.global", *global) : draft.need("batch.global", "there is no global_train_batch_size");
@@ -118,10 +118,10 @@ class LlmFoundry final : public Importer {
     Fields fields(Node::load_file(request.path), Fields::Interpolates::yes);
     static_cast<void>(fields.root().at("model").keys());
     Draft draft(Draft::Kind::job);
-    read_model(fields, draft);
+    read_foundry_model(fields, draft);
     read_stack(fields, draft);
-    read_batch(fields, draft);
-    read_precision(fields, draft);
+    read_foundry_batch(fields, draft);
+    read_foundry_precision(fields, draft);
     read_sharding(fields, draft);
     if (const auto kind = fields.take("optimizer.name"); kind && kind->as_string().find("adam") == std::string::npos) {
       kind->fail(fmt::format("optimizer '{}' is not simulated", kind->as_string()), "decoupled_adamw");
@@ -167,7 +167,7 @@ class LlmFoundry final : public Importer {
   }
 };
 
-const ImporterRegistry::Registration<LlmFoundry> registration("llm-foundry");
+const ImporterRegistry::Registration<LlmFoundry> llm_foundry_registration("llm-foundry");
 
 }  // namespace
 }  // namespace rehearse::sim

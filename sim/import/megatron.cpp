@@ -173,7 +173,7 @@ class Megatron final : public Importer {
   }
 };
 
-const ImporterRegistry::Registration<Megatron> registration("megatron");
+const ImporterRegistry::Registration<Megatron> megatron_registration("megatron");
 
 }  // namespace
 }  // namespace rehearse::sim

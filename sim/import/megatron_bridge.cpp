@@ -221,7 +221,7 @@ class MegatronBridge final : public Importer {
   }
 };
 
-const ImporterRegistry::Registration<MegatronBridge> registration("megatron-bridge");
+const ImporterRegistry::Registration<MegatronBridge> megatron_bridge_registration("megatron-bridge");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -12,9 +12,9 @@ namespace {
 
 using config::Node;
 
-constexpr std::int64_t most = 1'000'000;
+constexpr std::int64_t most_in_megatron = 1'000'000;
 
-struct Degrees {
+struct MegatronDegrees {
   std::int64_t tp = 1, pp = 1, cp = 1, vpp = 1, layers = 0;
 };
 
@@ -24,7 +24,7 @@ void set_degree(MegatronArguments& arguments, std::string_view name, const char*
 
 std::int64_t degree(const Draft& draft, const char* key) {
   const auto value = draft.document().find_path(std::string("parallel.") + key);
-  return value ? value->as_int(1, most) : 1;
+  return value ? value->as_int(1, most_in_megatron) : 1;
 }
 
 void read_context_comm(MegatronArguments& arguments, Draft& draft) {
@@ -36,7 +36,7 @@ void read_context_comm(MegatronArguments& arguments, Draft& draft) {
   draft.set("parallel.cp_comm", name == "p2p" ? "ring" : name == "a2a" ? "all-to-all" : "all-gather");
 }
 
-Degrees read_degrees(MegatronArguments& arguments, Draft& draft) {
+MegatronDegrees read_degrees(MegatronArguments& arguments, Draft& draft) {
   set_degree(arguments, "tensor-model-parallel-size", "tp", draft);
   set_degree(arguments, "pipeline-model-parallel-size", "pp", draft);
   set_degree(arguments, "context-parallel-size", "cp", draft);
@@ -46,7 +46,7 @@ Degrees read_degrees(MegatronArguments& arguments, Draft& draft) {
   } else if (arguments.take("expert-tensor-parallel-size")) {
     draft.ignore("expert-tensor-parallel-size (the model has no experts)");
   }
-  Degrees degrees{degree(draft, "tp"), degree(draft, "pp"), degree(draft, "cp"), 1, 0};
+  MegatronDegrees degrees{degree(draft, "tp"), degree(draft, "pp"), degree(draft, "cp"), 1, 0};
   if (const auto layers = draft.document().find_path("model.layers")) degrees.layers = layers->as_int(1, 10'000);
   if (arguments.flag("sequence-parallel")) {
     degrees.tp > 1 ? draft.set("parallel.sp", "true") : draft.ignore("sequence-parallel (tensor parallelism is 1)");
@@ -56,7 +56,7 @@ Degrees read_degrees(MegatronArguments& arguments, Draft& draft) {
   return degrees;
 }
 
-void read_chunks(MegatronArguments& arguments, Degrees& degrees, Draft& draft) {
+void read_chunks(MegatronArguments& arguments, MegatronDegrees& degrees, Draft& draft) {
   auto chunks = arguments.take("num-virtual-stages-per-pipeline-rank");
   if (!chunks) chunks = arguments.take("virtual-pipeline-model-parallel-size");
   if (chunks) {
@@ -75,7 +75,7 @@ void read_chunks(MegatronArguments& arguments, Degrees& degrees, Draft& draft) {
   draft.infer(fmt::format("parallel.vpp: {}, {} layers over {} stages by {}", degrees.vpp, degrees.layers, degrees.pp, each));
 }
 
-void read_batch(MegatronArguments& arguments, const Degrees& degrees, std::int64_t world, Draft& draft) {
+void read_megatron_batch(MegatronArguments& arguments, const MegatronDegrees& degrees, std::int64_t world, Draft& draft) {
   const auto micro = arguments.take("micro-batch-size"), global = arguments.take("global-batch-size");
   if (micro) {
     draft.set("batch.micro", *micro);
@@ -98,7 +98,7 @@ void read_batch(MegatronArguments& arguments, const Degrees& degrees, std::int64
   draft.need("batch.sequence", "there is no --seq-length");
 }
 
-void read_precision(MegatronArguments& arguments, Draft& draft) {
+void read_megatron_precision(MegatronArguments& arguments, Draft& draft) {
   const bool bf16 = arguments.flag("bf16"), fp16 = arguments.flag("fp16");
   const auto fp8 = arguments.take("fp8-format"), fp8_too = arguments.take("fp8"), fp4 = arguments.take("fp4-format");
   const bool narrow_gradients = arguments.flag("grad-reduce-in-bf16");
@@ -158,7 +158,7 @@ void read_recompute(MegatronArguments& arguments, Draft& draft) {
   }
 }
 
-void read_sharding(MegatronArguments& arguments, const Degrees& degrees, std::int64_t world, Draft& draft) {
+void read_sharding(MegatronArguments& arguments, const MegatronDegrees& degrees, std::int64_t world, Draft& draft) {
   const bool distributed = arguments.flag("use-distributed-optimizer");
   const bool fsdp = arguments.flag("use-megatron-fsdp") || arguments.flag("use-custom-fsdp"), torch = arguments.flag("use-torch-fsdp2");
   const auto strategy = arguments.take("data-parallel-sharding-strategy");
@@ -172,14 +172,14 @@ void read_sharding(MegatronArguments& arguments, const Degrees& degrees, std::in
   }
   if (torch) sharding = "zero3";
   draft.set("optimizer.sharding", sharding);
-  if (!instances || instances->as_int(1, most) == 1) return;
-  const std::int64_t replicas = world / (degrees.tp * degrees.pp), groups = instances->as_int(1, most);
+  if (!instances || instances->as_int(1, most_in_megatron) == 1) return;
+  const std::int64_t replicas = world / (degrees.tp * degrees.pp), groups = instances->as_int(1, most_in_megatron);
   if (replicas == 0 || replicas % groups != 0)
     instances->fail(fmt::format("{} replicas are not a multiple of {} instances", replicas, groups));
   draft.set("optimizer.shard_group", replicas / groups);
 }
 
-void read_optimizer(MegatronArguments& arguments, const Degrees& degrees, std::int64_t world, Draft& draft) {
+void read_optimizer(MegatronArguments& arguments, const MegatronDegrees& degrees, std::int64_t world, Draft& draft) {
   if (const auto kind = arguments.take("optimizer"); kind && kind->as_string() != "adam" && kind->as_string() != "adamw") {
     kind->fail(fmt::format("optimizer '{}' is not simulated", kind->as_string()), "adam");
   }
@@ -191,7 +191,7 @@ void read_optimizer(MegatronArguments& arguments, const Degrees& degrees, std::i
   draft.set("optimizer.device", "cpu");
 }
 
-void read_overlap(MegatronArguments& arguments, const Degrees& degrees, Draft& draft) {
+void read_overlap(MegatronArguments& arguments, const MegatronDegrees& degrees, Draft& draft) {
   const auto switch_on = [&](const char* name, const char* key) {
     if (arguments.flag(name)) draft.set(std::string("overlap.") + key, "true");
   };
@@ -241,7 +241,7 @@ void read_fusions(MegatronArguments& arguments, Draft& draft) {
   }
 }
 
-void read_world(std::int64_t world, const Degrees& degrees, Draft& draft) {
+void read_world(std::int64_t world, const MegatronDegrees& degrees, Draft& draft) {
   if (world > 0) return draft.set("gpus", world);
   draft.need("gpus", fmt::format("the file does not say on how many; a replica takes {}", degrees.tp * degrees.pp * degrees.cp));
 }
@@ -249,12 +249,12 @@ void read_world(std::int64_t world, const Degrees& degrees, Draft& draft) {
 }  // namespace
 
 void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft& draft) {
-  Degrees degrees = read_degrees(arguments, draft);
+  MegatronDegrees degrees = read_degrees(arguments, draft);
   read_chunks(arguments, degrees, draft);
   read_megatron_split(arguments, {.layers = degrees.layers, .pp = degrees.pp, .vpp = degrees.vpp}, draft);
   read_world(world, degrees, draft);
-  read_batch(arguments, degrees, world, draft);
-  read_precision(arguments, draft);
+  read_megatron_batch(arguments, degrees, world, draft);
+  read_megatron_precision(arguments, draft);
   read_attention(arguments, draft);
   read_recompute(arguments, draft);
   read_optimizer(arguments, degrees, world, draft);

@@ -9,9 +9,9 @@ namespace {
 
 using config::Node;
 
-constexpr std::int64_t most = 1'000'000;
+constexpr std::int64_t most_in_nanotron = 1'000'000;
 
-void read_model(Fields& fields, Draft& draft) {
+void read_nanotron_model(Fields& fields, Draft& draft) {
   const auto copy = [&](const char* from, const char* to) {
     const auto value = fields.take(std::string("model.model_config.") + from);
     value ? draft.set(std::string("model.") + to, *value)
@@ -33,19 +33,19 @@ void read_model(Fields& fields, Draft& draft) {
   if (const auto experts = fields.take("model.model_config.moe_config")) experts->fail("nanotron's layers with experts are not imported");
 }
 
-struct Degrees {
+struct NanotronDegrees {
   std::int64_t dp = 1, tp = 1, pp = 1, cp = 1;
 };
 
-Degrees read_degrees(Fields& fields, Draft& draft) {
+NanotronDegrees read_degrees(Fields& fields, Draft& draft) {
   const auto take = [&](const char* from, const char* to) {
     const auto value = fields.take(std::string("parallelism.") + from);
     if (!value) return std::int64_t{1};
     draft.set(std::string("parallel.") + to, *value);
-    return value->as_int(1, most);
+    return value->as_int(1, most_in_nanotron);
   };
-  Degrees degrees{take("dp", "dp"), take("tp", "tp"), take("pp", "pp"), take("context_parallel_size", "cp")};
-  if (const auto experts = fields.take("parallelism.expert_parallel_size"); experts && experts->as_int(1, most) > 1) {
+  NanotronDegrees degrees{take("dp", "dp"), take("tp", "tp"), take("pp", "pp"), take("context_parallel_size", "cp")};
+  if (const auto experts = fields.take("parallelism.expert_parallel_size"); experts && experts->as_int(1, most_in_nanotron) > 1) {
     experts->fail("expert parallelism of nanotron is not imported");
   }
   const std::string mode = fields.word("parallelism.tp_mode", "ALL_REDUCE");
@@ -60,13 +60,13 @@ Degrees read_degrees(Fields& fields, Draft& draft) {
 }
 
 // The global batch is dp x micro x accumulation and nothing else.
-void read_batch(Fields& fields, const Degrees& degrees, Draft& draft) {
+void read_nanotron_batch(Fields& fields, const NanotronDegrees& degrees, Draft& draft) {
   const auto micro = fields.take("tokens.micro_batch_size"), sequence = fields.take("tokens.sequence_length");
-  const std::int64_t accumulation = fields.whole("tokens.batch_accumulation_per_replica", 1, 1, most);
+  const std::int64_t accumulation = fields.whole("tokens.batch_accumulation_per_replica", 1, 1, most_in_nanotron);
   sequence ? draft.set("batch.sequence", *sequence) : draft.need("batch.sequence", "there is no tokens.sequence_length");
   if (!micro) return draft.need("batch.micro", "there is no tokens.micro_batch_size");
   draft.set("batch.micro", *micro);
-  const std::int64_t global = degrees.dp * micro->as_int(1, most) * accumulation;
+  const std::int64_t global = degrees.dp * micro->as_int(1, most_in_nanotron) * accumulation;
   draft.set("batch.global", global);
   draft.infer(fmt::format("batch.global: {}, {} replicas x {} x {} accumulated", global, degrees.dp, micro->as_string(), accumulation));
 }
@@ -95,10 +95,10 @@ class Nanotron final : public Importer {
     Fields fields(Node::load_file(request.path));
     static_cast<void>(fields.root().at("parallelism").keys());
     Draft draft(Draft::Kind::job);
-    read_model(fields, draft);
-    const Degrees degrees = read_degrees(fields, draft);
+    read_nanotron_model(fields, draft);
+    const NanotronDegrees degrees = read_degrees(fields, draft);
     draft.set("software", "nanotron");
-    read_batch(fields, degrees, draft);
+    read_nanotron_batch(fields, degrees, draft);
     read_optimizer(fields, draft);
     if (fields.truth("parallelism.recompute_layer", false)) draft.set("recompute", "full");
     draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
@@ -109,7 +109,7 @@ class Nanotron final : public Importer {
   }
 };
 
-const ImporterRegistry::Registration<Nanotron> registration("nanotron");
+const ImporterRegistry::Registration<Nanotron> nanotron_registration("nanotron");
 
 }  // namespace
 }  // namespace rehearse::sim

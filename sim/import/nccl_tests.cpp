@@ -62,7 +62,7 @@ class NcclTests final : public Importer {
   }
 };
 
-const ImporterRegistry::Registration<NcclTests> registration("nccl-tests");
+const ImporterRegistry::Registration<NcclTests> nccl_tests_registration("nccl-tests");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -12,12 +12,12 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr int deepest = 16;
+constexpr int deepest_element = 16;
 constexpr std::string_view nvswitch_class = "0x068000";
 
-class Reader {
+class NcclTopologyReader {
  public:
-  explicit Reader(const TextFile& file) : file_(file) {}
+  explicit NcclTopologyReader(const TextFile& file) : file_(file) {}
 
   NodeFacts read() {
     const pugi::xml_parse_result parsed = document_.load_buffer(file_.text.data(), file_.text.size());
@@ -57,7 +57,7 @@ class Reader {
   }
 
   void walk(const pugi::xml_node& node, int depth) {
-    if (depth > deepest) fail(node, fmt::format("nested deeper than {} levels", deepest));
+    if (depth > deepest_element) fail(node, fmt::format("nested deeper than {} levels", deepest_element));
     for (const pugi::xml_node& child : node.children()) {
       if (child.type() != pugi::node_element) continue;
       const std::string_view name = child.name();
@@ -164,12 +164,12 @@ class NcclTopology final : public Importer {
   [[nodiscard]] Draft read(const ImportRequest& request) const override {
     const TextFile file = load_text_file(request.path);
     Draft draft(Draft::Kind::cluster);
-    describe_node(Reader(file).read(), draft);
+    describe_node(NcclTopologyReader(file).read(), draft);
     return draft;
   }
 };
 
-const ImporterRegistry::Registration<NcclTopology> registration("nccl-topology");
+const ImporterRegistry::Registration<NcclTopology> nccl_topology_registration("nccl-topology");
 
 }  // namespace
 }  // namespace rehearse::sim

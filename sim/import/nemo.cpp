@@ -32,44 +32,44 @@ constexpr std::array turned{
     std::pair{"gradient_accumulation_fusion", "no-gradient-accumulation-fusion"},
     std::pair{"apply_rope_fusion", "no-rope-fusion"},
 };
-constexpr std::array no_effect{"mcore_gpt",
-                               "use_scaled_init_method",
-                               "ffn_dropout",
-                               "do_layer_norm_weight_decay",
-                               "pre_process",
-                               "post_process",
-                               "headscale",
-                               "normalize_attention_scores",
-                               "rotary_percentage",
-                               "attention_type",
-                               "tokenizer",
-                               "native_amp_init_scale",
-                               "native_amp_growth_interval",
-                               "fp16_lm_cross_entropy",
-                               "grad_allreduce_chunk_size_mb",
-                               "grad_div_ar_fusion",
-                               "seed",
-                               "resume_from_checkpoint",
-                               "onnx_safe",
-                               "apex_transformer_log_level",
-                               "gradient_as_bucket_view",
-                               "transformer_block_type",
-                               "data",
-                               "gc_interval",
-                               "precision",
-                               "nsys_profile",
-                               "layernorm_epsilon",
-                               "persist_layer_norm",
-                               "megatron_amp_O2",
-                               "apply_query_key_layer_scaling",
-                               "optim",
-                               "name",
-                               "restore_from_path",
-                               "sync_batch_comm",
-                               "transformer_engine",
-                               "fp8_wgrad",
-                               "use_emha",
-                               "batch_p2p_comm"};
+constexpr std::array no_effect_in_nemo{"mcore_gpt",
+                                       "use_scaled_init_method",
+                                       "ffn_dropout",
+                                       "do_layer_norm_weight_decay",
+                                       "pre_process",
+                                       "post_process",
+                                       "headscale",
+                                       "normalize_attention_scores",
+                                       "rotary_percentage",
+                                       "attention_type",
+                                       "tokenizer",
+                                       "native_amp_init_scale",
+                                       "native_amp_growth_interval",
+                                       "fp16_lm_cross_entropy",
+                                       "grad_allreduce_chunk_size_mb",
+                                       "grad_div_ar_fusion",
+                                       "seed",
+                                       "resume_from_checkpoint",
+                                       "onnx_safe",
+                                       "apex_transformer_log_level",
+                                       "gradient_as_bucket_view",
+                                       "transformer_block_type",
+                                       "data",
+                                       "gc_interval",
+                                       "precision",
+                                       "nsys_profile",
+                                       "layernorm_epsilon",
+                                       "persist_layer_norm",
+                                       "megatron_amp_O2",
+                                       "apply_query_key_layer_scaling",
+                                       "optim",
+                                       "name",
+                                       "restore_from_path",
+                                       "sync_batch_comm",
+                                       "transformer_engine",
+                                       "fp8_wgrad",
+                                       "use_emha",
+                                       "batch_p2p_comm"};
 
 std::string dashed(std::string name) {
   std::ranges::replace(name, '_', '-');
@@ -103,7 +103,7 @@ void add_field(const std::string& key, const Node& value, MegatronArguments& arg
     return;
   }
   if (key == "fp8_e4m3" || key == "fp8_hybrid") return;
-  if (std::ranges::find(no_effect, key) != no_effect.end()) return draft.ignore("model." + key);
+  if (std::ranges::find(no_effect_in_nemo, key) != no_effect_in_nemo.end()) return draft.ignore("model." + key);
   if (value.is_map()) return draft.puzzle("model." + key);
   arguments.add(dashed(key), value);
 }
@@ -173,7 +173,7 @@ class Nemo final : public Importer {
   }
 };
 
-const ImporterRegistry::Registration<Nemo> registration("nemo");
+const ImporterRegistry::Registration<Nemo> nemo_registration("nemo");
 
 }  // namespace
 }  // namespace rehearse::sim

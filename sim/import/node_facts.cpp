@@ -15,26 +15,26 @@ using config::Node;
 using Wire = NodeFacts::Wire;
 
 // The GPU of a compute capability, and the ready-made cluster that such machines were measured in.
-struct Known {
+struct KnownGpu {
   int compute;
   bool nvlink;
   const char *gpu, *cluster;
 };
 constexpr std::array known_gpus{
-    Known{70, true, "v100-sxm3-32g", "dgx2-v100-32g"}, Known{80, true, "a100-sxm4-80g", "dgx-a100-80g-hdr200"},
-    Known{80, false, "a100-pcie-40g", "pcie-box-4"},   Known{90, true, "h100-sxm5-80g", "dgx-h100-ndr400"},
-    Known{100, true, "b200-sxm", "dgx-b200-ndr400"},   Known{103, true, "b300-sxm", "dgx-b300-xdr800"},
+    KnownGpu{70, true, "v100-sxm3-32g", "dgx2-v100-32g"}, KnownGpu{80, true, "a100-sxm4-80g", "dgx-a100-80g-hdr200"},
+    KnownGpu{80, false, "a100-pcie-40g", "pcie-box-4"},   KnownGpu{90, true, "h100-sxm5-80g", "dgx-h100-ndr400"},
+    KnownGpu{100, true, "b200-sxm", "dgx-b200-ndr400"},   KnownGpu{103, true, "b300-sxm", "dgx-b300-xdr800"},
 };
 
-const Known* known_for(const NodeFacts& facts) {
-  for (const Known& known : known_gpus) {
+const KnownGpu* known_for(const NodeFacts& facts) {
+  for (const KnownGpu& known : known_gpus) {
     if (known.compute == facts.compute && known.nvlink == (facts.links > 0)) return &known;
   }
   return nullptr;
 }
 
 // The cluster that efficiency and latency are taken from, where the GPU is not known too.
-const char* like_of(const NodeFacts& facts, const Known* known) {
+const char* like_of(const NodeFacts& facts, const KnownGpu* known) {
   if (known != nullptr) return known->cluster;
   return facts.links > 0 ? "dgx-h100-ndr400" : "pcie-box-4";
 }
@@ -100,7 +100,7 @@ double nvlink_gb_per_s(int compute) {
 }
 
 void describe_node(const NodeFacts& facts, Draft& draft) {
-  const Known* known = known_for(facts);
+  const KnownGpu* known = known_for(facts);
   if (known != nullptr) {
     draft.set("gpu", known->gpu);
     draft.infer(fmt::format("gpu: {}; of those with compute capability {}.{} the file does not say which", known->gpu, facts.compute / 10,

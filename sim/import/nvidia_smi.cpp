@@ -29,7 +29,7 @@ std::string without_escapes(const std::string& text) {
   return out;
 }
 
-std::vector<std::string> words_of(const std::string& line) {
+std::vector<std::string> words_of_line(const std::string& line) {
   std::vector<std::string> words;
   std::string word;
   for (const char c : line + ' ') {
@@ -58,9 +58,9 @@ class Matrix {
   explicit Matrix(const TextFile& file) : file_(file) {
     const std::vector<std::string>& lines = file.source->lines;
     std::size_t i = 0;
-    while (i < lines.size() && !is_header(words_of(lines[i]))) ++i;
+    while (i < lines.size() && !is_header(words_of_line(lines[i]))) ++i;
     if (i == lines.size()) file.fail(1, 1, "no line begins with GPU0 as `nvidia-smi topo -m` prints it");
-    for (const std::string& word : words_of(lines[i])) {
+    for (const std::string& word : words_of_line(lines[i])) {
       if (is_device(word, "GPU") && columns_.size() == gpus_) ++gpus_;
       if (is_device(word, "GPU") || is_port(word)) columns_.push_back(word);
     }
@@ -84,7 +84,7 @@ class Matrix {
   }
 
   void read_row(const std::string& line, int number) {
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string> words = words_of_line(line);
     if (words.empty() || rows_.size() == gpus_ || !is_device(words[0], "GPU")) return;
     if (words[0] != columns_[rows_.size()]) file_.fail(number, 1, fmt::format("this should be the row of {}", columns_[rows_.size()]));
     if (words.size() < columns_.size() + 1) file_.fail(number, 1, fmt::format("{} of {} entries", words.size() - 1, columns_.size()));
@@ -173,7 +173,7 @@ class NvidiaSmi final : public Importer {
   }
 };
 
-const ImporterRegistry::Registration<NvidiaSmi> registration("nvidia-smi");
+const ImporterRegistry::Registration<NvidiaSmi> nvidia_smi_registration("nvidia-smi");
 
 }  // namespace
 }  // namespace rehearse::sim

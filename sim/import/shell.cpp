@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-using Kind = ShellToken::Kind;
+using TokenKind = ShellToken::Kind;
 using Truth = std::optional<bool>;  // none: only a run would tell
 
 constexpr std::size_t most_words = 100'000;
@@ -27,9 +27,9 @@ bool is_assignment(const std::string& raw, std::size_t& equals) {
   return end > 0 && std::isdigit(static_cast<unsigned char>(raw[0])) == 0;
 }
 
-class Reader {
+class ShellReader {
  public:
-  Reader(const TextFile& file, ShellScript& script) : file_(file), script_(script), variables_(file) {
+  ShellReader(const TextFile& file, ShellScript& script) : file_(file), script_(script), variables_(file) {
     std::vector<ShellWord> directives;
     tokens_ = cut_shell(file, directives);
     for (const ShellWord& line : directives) script_.directives.push_back({split(line)});
@@ -43,8 +43,8 @@ class Reader {
  private:
   [[nodiscard]] bool done() const { return at_ >= tokens_.size(); }
   [[nodiscard]] const ShellToken& here() const { return tokens_[at_]; }
-  [[nodiscard]] bool is_op(std::string_view op) const { return !done() && here().kind == Kind::op && here().text == op; }
-  [[nodiscard]] bool is_word(std::string_view word) const { return !done() && here().kind == Kind::word && here().text == word; }
+  [[nodiscard]] bool is_op(std::string_view op) const { return !done() && here().kind == TokenKind::op && here().text == op; }
+  [[nodiscard]] bool is_word(std::string_view word) const { return !done() && here().kind == TokenKind::word && here().text == word; }
 
   std::vector<ShellWord> split(const ShellWord& line) {
     std::vector<ShellWord> words;
@@ -72,7 +72,7 @@ class Reader {
       const Truth next = pipeline(live && runs);
       if (runs) truth = next;
     }
-    if (!done() && here().kind == Kind::op) ++at_;
+    if (!done() && here().kind == TokenKind::op) ++at_;
   }
 
   Truth pipeline(bool live) {
@@ -86,11 +86,11 @@ class Reader {
   Truth command(bool live) {
     while (is_word("{") || is_word("}") || is_word("!") || is_word("time")) ++at_;
     if (done()) return std::nullopt;
-    if (here().kind == Kind::array) {
+    if (here().kind == TokenKind::array) {
       assign_array(live);
       return rest_of_command(live, {});
     }
-    if (here().kind == Kind::op) return std::nullopt;
+    if (here().kind == TokenKind::op) return std::nullopt;
     const std::string& first = here().text;
     if (first == "if") return conditional(live);
     if (first == "for" || first == "while" || first == "until" || first == "select") return pass_over("do", "done");
@@ -100,8 +100,8 @@ class Reader {
   }
 
   [[nodiscard]] bool is_function() const {
-    return at_ + 2 < tokens_.size() && tokens_[at_ + 1].kind == Kind::op && tokens_[at_ + 1].text == "(" &&
-           tokens_[at_ + 2].kind == Kind::op && tokens_[at_ + 2].text == ")";
+    return at_ + 2 < tokens_.size() && tokens_[at_ + 1].kind == TokenKind::op && tokens_[at_ + 1].text == "(" &&
+           tokens_[at_ + 2].kind == TokenKind::op && tokens_[at_ + 2].text == ")";
   }
 
   // From the word here to the one that ends its block; what is inside may or may not be done.
@@ -111,7 +111,7 @@ class Reader {
     int depth = open == "case" ? 0 : -1;  // `for` itself is not yet its `do`
     bool opened = false;
     for (; !done(); ++at_) {
-      if (here().kind != Kind::word) continue;
+      if (here().kind != TokenKind::word) continue;
       if (here().text == open) {
         depth += depth < 0 ? 2 : 1;
         opened = true;
@@ -127,7 +127,7 @@ class Reader {
     const ShellToken& start = here();
     int depth = 0;
     for (; !done(); ++at_) {
-      if (here().kind != Kind::word) continue;
+      if (here().kind != TokenKind::word) continue;
       if (here().text == "{") ++depth;
       if (here().text == "}" && --depth == 0) {
         ++at_;
@@ -171,7 +171,7 @@ class Reader {
         const Truth other = pipeline(live);
         truth = joined(truth, other, both);
       }
-      if (!done() && here().kind == Kind::op) ++at_;
+      if (!done() && here().kind == TokenKind::op) ++at_;
     }
     ++at_;
     return truth;
@@ -203,9 +203,9 @@ class Reader {
   Truth rest_of_command(bool live, ShellCommand command) {
     std::vector<std::string> plain;
     bool assigns = true;
-    for (; !done() && here().kind != Kind::op; ++at_) {
+    for (; !done() && here().kind != TokenKind::op; ++at_) {
       const ShellToken& token = here();
-      if (token.kind == Kind::array) {
+      if (token.kind == TokenKind::array) {
         assign_array(live);
         --at_;
         continue;
@@ -288,7 +288,7 @@ class Reader {
 
 ShellScript read_shell(const TextFile& file) {
   ShellScript script;
-  Reader(file, script).run();
+  ShellReader(file, script).run();
   return script;
 }
 

@@ -13,9 +13,9 @@ namespace {
 
 using config::Node;
 
-constexpr std::int64_t most = 1'000'000;
+constexpr std::int64_t most_in_titan = 1'000'000;
 
-void read_model(Fields& fields, Draft& draft) {
+void read_titan_model(Fields& fields, Draft& draft) {
   const auto name = fields.take("model.name"), flavour = fields.take("model.flavor");
   if (!name || !flavour) return draft.need("model", "the file does not say which: model.name and model.flavor");
   for (const TorchtitanFlavour& known : torchtitan_flavours) {
@@ -27,20 +27,20 @@ void read_model(Fields& fields, Draft& draft) {
              fmt::format("'{} {}' is not among the ready-made ones (rehearse list models)", name->as_string(), flavour->as_string()));
 }
 
-struct Degrees {
+struct TitanDegrees {
   std::int64_t tp = 1, pp = 1, cp = 1, ep = 1, replicate = 1, shard = -1;
   [[nodiscard]] std::int64_t model_ranks() const { return tp * pp * cp; }
 };
 
-Degrees read_degrees(Fields& fields, Draft& draft) {
+TitanDegrees read_titan_degrees(Fields& fields, Draft& draft) {
   const auto take = [&](const char* path, const char* older, const char* key) {
     const auto found = fields.take_any({path, older});
     if (!found) return std::int64_t{1};
-    const std::int64_t value = found->as_int(1, most);
+    const std::int64_t value = found->as_int(1, most_in_titan);
     if (key != nullptr && value > 1) draft.set(std::string("parallel.") + key, *found);
     return value;
   };
-  Degrees degrees;
+  TitanDegrees degrees;
   degrees.tp = take("parallelism.tensor_parallel_degree", "training.tensor_parallel_degree", "tp");
   degrees.pp = take("parallelism.pipeline_parallel_degree", "experimental.pipeline_parallel_degree", "pp");
   degrees.cp = take("parallelism.context_parallel_degree", "experimental.context_parallel_degree", "cp");
@@ -48,7 +48,7 @@ Degrees read_degrees(Fields& fields, Draft& draft) {
   degrees.replicate = take("parallelism.data_parallel_replicate_degree", "training.data_parallel_replicate_degree", nullptr);
   if (const auto shard = fields.take_any(
           {"parallelism.data_parallel_shard_degree", "training.data_parallel_shard_degree", "training.data_parallel_degree"})) {
-    degrees.shard = shard->as_int(-1, most);
+    degrees.shard = shard->as_int(-1, most_in_titan);
     if (degrees.shard == 0) shard->fail("data_parallel_shard_degree is -1 (the rest) or at least 1");
   }
   if (degrees.tp > 1) draft.set("parallel.sp", "true");
@@ -61,7 +61,7 @@ Degrees read_degrees(Fields& fields, Draft& draft) {
 }
 
 // The world follows from the degrees where none of them is "the rest".
-void read_replicas(const Degrees& degrees, Draft& draft) {
+void read_replicas(const TitanDegrees& degrees, Draft& draft) {
   if (degrees.shard > 0) {
     const std::int64_t dp = degrees.shard * degrees.replicate;
     draft.set("parallel.dp", dp);
@@ -77,7 +77,7 @@ void read_replicas(const Degrees& degrees, Draft& draft) {
   }
 }
 
-void read_sharding(Fields& fields, const Degrees& degrees, Draft& draft) {
+void read_sharding(Fields& fields, const TitanDegrees& degrees, Draft& draft) {
   const std::string reshard = fields.word("parallelism.fsdp_reshard_after_forward", "default");
   if (degrees.shard != 1 || degrees.cp > 1) {
     const bool keeps = reshard == "never" || (reshard == "default" && degrees.pp > 1);
@@ -93,7 +93,7 @@ void read_sharding(Fields& fields, const Degrees& degrees, Draft& draft) {
   }
 }
 
-void read_schedule(Fields& fields, const Degrees& degrees, Draft& draft) {
+void read_schedule(Fields& fields, const TitanDegrees& degrees, Draft& draft) {
   const auto name = fields.take_any({"parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule"});
   if (degrees.pp == 1) return;
   const std::string schedule =
@@ -109,7 +109,7 @@ void read_schedule(Fields& fields, const Degrees& degrees, Draft& draft) {
   draft.set("schedule", schedule == "GPipe" ? "gpipe" : schedule == "ZBVZeroBubble" ? "zb-v" : interleaved ? "interleaved-1f1b" : "1f1b");
 }
 
-void read_batch(Fields& fields, const Degrees& degrees, Draft& draft) {
+void read_titan_batch(Fields& fields, const TitanDegrees& degrees, Draft& draft) {
   const auto local = fields.take_any({"training.local_batch_size", "training.batch_size"});
   const auto global = fields.take("training.global_batch_size"), sequence = fields.take("training.seq_len");
   const auto micro = fields.take_any({"parallelism.pipeline_parallel_microbatch_size", "experimental.pipeline_parallel_microbatch_size"});
@@ -125,7 +125,7 @@ void read_batch(Fields& fields, const Degrees& degrees, Draft& draft) {
   if (!of_world) return draft.set("batch.global", *global);
   if (degrees.shard < 0)
     return draft.need("batch.global", fmt::format("{} sequences for each replica of a world of no given size", local->as_string()));
-  const std::int64_t all = local->as_int(1, most) * degrees.shard * degrees.replicate;
+  const std::int64_t all = local->as_int(1, most_in_titan) * degrees.shard * degrees.replicate;
   draft.set("batch.global", all);
   draft.infer(fmt::format("batch.global: {}, {} for each replica", all, local->as_string()));
 }
@@ -140,7 +140,7 @@ bool names_float8(const std::optional<Node>& converters) {
   return false;
 }
 
-void read_precision(Fields& fields, Draft& draft) {
+void read_titan_precision(Fields& fields, Draft& draft) {
   const bool float8 = names_float8(fields.take("model.converters")) || fields.truth("float8.enable_float8_linear", false);
   const std::string parameters = fields.word("training.mixed_precision_param", "bfloat16"),
                     reduced = fields.word("training.mixed_precision_reduce", "float32");
@@ -150,7 +150,7 @@ void read_precision(Fields& fields, Draft& draft) {
   draft.set("precision.gradients", "bf16");
 }
 
-void read_recompute(Fields& fields, const Degrees& degrees, Draft& draft) {
+void read_recompute(Fields& fields, const TitanDegrees& degrees, Draft& draft) {
   const auto mode = fields.take("activation_checkpoint.mode"), option = fields.take("activation_checkpoint.selective_ac_option");
   const std::string name = mode ? mode->as_choice({"none", "selective", "full", "memory_budget"}) : "selective";
   if (name == "memory_budget") mode->fail("activation checkpointing by memory budget is not simulated", "none, selective or full");
@@ -183,13 +183,13 @@ class Torchtitan final : public Importer {
   [[nodiscard]] Draft read(const ImportRequest& request) const override {
     Fields fields(load_toml(request.path));
     Draft draft(Draft::Kind::job);
-    read_model(fields, draft);
-    const Degrees degrees = read_degrees(fields, draft);
+    read_titan_model(fields, draft);
+    const TitanDegrees degrees = read_titan_degrees(fields, draft);
     read_replicas(degrees, draft);
     read_sharding(fields, degrees, draft);
     read_schedule(fields, degrees, draft);
-    read_batch(fields, degrees, draft);
-    read_precision(fields, draft);
+    read_titan_batch(fields, degrees, draft);
+    read_titan_precision(fields, draft);
     read_recompute(fields, degrees, draft);
     read_compile(fields, draft);
     draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
@@ -219,7 +219,7 @@ class Torchtitan final : public Importer {
   }
 };
 
-const ImporterRegistry::Registration<Torchtitan> registration("torchtitan");
+const ImporterRegistry::Registration<Torchtitan> torchtitan_registration("torchtitan");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -18,8 +18,8 @@ using config::Node;
 using config::Shape;
 using config::whole;
 
-constexpr std::int64_t most_steps = 1'000'000'000'000;
-constexpr double most_tokens = 1e18;
+constexpr std::int64_t most_job_steps = 1'000'000'000'000;
+constexpr double most_job_tokens = 1e18;
 
 const config::Names<Store> stores{{"disk", Store::disk}, {"shared", Store::shared}, {"memory", Store::memory}};
 
@@ -41,7 +41,7 @@ bool is_bare_number(const Node& node) {
 
 // auto, a number of steps, or a time.
 Form<CheckpointInterval> interval_form() {
-  const Form<std::int64_t> steps = whole<std::int64_t>(1, most_steps);
+  const Form<std::int64_t> steps = whole<std::int64_t>(1, most_job_steps);
   const Form<double> time = positive_time();
   const auto read = [=](const Node& node) -> CheckpointInterval {
     if (node.is_scalar() && node.as_string() == "auto") return {};
@@ -58,7 +58,7 @@ const Keys<CheckpointBackup>& backup_keys() {
     if (store == Store::memory) node.fail("a backup is kept on disk or shared storage");
   });
   static const Keys<Backup> keys{
-      K("interval", &Backup::interval_steps, whole<std::int64_t>(1, most_steps), "In steps.").required(),
+      K("interval", &Backup::interval_steps, whole<std::int64_t>(1, most_job_steps), "In steps.").required(),
       K("to", &Backup::to, place, "Where to."),
       K("save_time", &Backup::save_s, word_or_none("auto", time_form()), "Of a save; auto: from the cluster's storage."),
       K("load_time", &Backup::load_s, word_or_none("auto", time_form()), "Of a load."),
@@ -72,10 +72,10 @@ const Keys<WholeJob>& training_keys() {
   using K = Key<WholeJob>;
   static const Keys<WholeJob> keys{
       K(
-          "steps", [](auto& job) -> auto& { return job.training.steps; }, whole<std::int64_t>(1, most_steps), "Length in steps.")
+          "steps", [](auto& job) -> auto& { return job.training.steps; }, whole<std::int64_t>(1, most_job_steps), "Length in steps.")
           .otherwise(""),
       K(
-          "tokens", [](auto& job) -> auto& { return job.training.tokens; }, config::number(1, most_tokens), "Length in tokens.")
+          "tokens", [](auto& job) -> auto& { return job.training.tokens; }, config::number(1, most_job_tokens), "Length in tokens.")
           .otherwise(""),
       K(
           "time", [](auto& job) -> auto& { return job.training.time_s; }, positive_time(), "Length by the clock on the wall.")

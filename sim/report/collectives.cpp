@@ -72,9 +72,9 @@ class CollectivesCsv final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<CollectiveConsole> console("collective-console");
-const ReporterRegistry::Registration<CollectiveJson> json("collective-json");
-const ReporterRegistry::Registration<CollectivesCsv> csv("collectives-csv");
+const ReporterRegistry::Registration<CollectiveConsole> collective_console_registration("collective-console");
+const ReporterRegistry::Registration<CollectiveJson> collective_json_registration("collective-json");
+const ReporterRegistry::Registration<CollectivesCsv> collectives_csv_registration("collectives-csv");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -26,7 +26,7 @@ class CompareCsv final : public Reporter {
   void write(const Report& report, std::ostream& out) const override { write_comparison(report.get<Comparison>(), out); }
 };
 
-const ReporterRegistry::Registration<CompareCsv> registration("compare-csv");
+const ReporterRegistry::Registration<CompareCsv> compare_csv_registration("compare-csv");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -123,7 +123,7 @@ class Console final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<Console> registration("console");
+const ReporterRegistry::Registration<Console> console_registration("console");
 
 }  // namespace
 }  // namespace rehearse::sim

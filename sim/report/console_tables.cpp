@@ -12,8 +12,8 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr double giga = 1e9;
-constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+constexpr double giga_tokens = 1e9;
+constexpr double gib_of_table = 1024.0 * 1024.0 * 1024.0;
 
 // More than the rounding of sums over a step: 1e-9 of it.
 bool worth_showing(double seconds, double step_s) { return seconds > 1e-9 * step_s; }
@@ -55,8 +55,8 @@ std::vector<std::string> collective_row(const CollectiveResult& collective) {
           fmt::format("{}", collective.calls),
           config::human_quantity(collective.seconds, config::Dimension::time),
           collective.longest_s > collective.seconds ? config::human_quantity(collective.longest_s, config::Dimension::time) : "",
-          fmt::format("{:.1f}", collective.algbw_bytes_per_s / giga),
-          fmt::format("{:.1f}", collective.busbw_bytes_per_s / giga)};
+          fmt::format("{:.1f}", collective.algbw_bytes_per_s / giga_tokens),
+          fmt::format("{:.1f}", collective.busbw_bytes_per_s / giga_tokens)};
 }
 
 // With a sign; what rounds to nothing is +0, never -0.
@@ -211,7 +211,7 @@ Table explanation_table(const Explanation& explanation) {
   for (const FeatureSwitch& s : explanation.switches) {
     table.rows.push_back({s.feature, s.from, s.to, ms(s.step_s), ms.difference(s.step_s - explanation.now.step_s),
                           fmt::format("{:+.1f} %", 100 * (s.step_s / explanation.now.step_s - 1)),
-                          fmt::format("{:.2f}", s.peak_bytes / gib), fmt::format("{:+.2f}", (s.peak_bytes - peak) / gib),
+                          fmt::format("{:.2f}", s.peak_bytes / gib_of_table), fmt::format("{:+.2f}", (s.peak_bytes - peak) / gib_of_table),
                           s.fits ? "yes" : "no"});
   }
   return table;
@@ -228,7 +228,8 @@ Table effect_table(const std::vector<FeatureEffect>& effects, double step_s) {
                           {"timeline GiB"}}};
   for (const FeatureEffect& e : effects) {
     table.rows.push_back({e.feature, e.value, e.without, ms.difference(e.analytic_s), ms.difference(e.simulated_s),
-                          fmt::format("{:+.2f}", e.analytic_bytes / gib), fmt::format("{:+.2f}", e.simulated_bytes / gib)});
+                          fmt::format("{:+.2f}", e.analytic_bytes / gib_of_table),
+                          fmt::format("{:+.2f}", e.simulated_bytes / gib_of_table)});
   }
   return table;
 }

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_keys = 40;  // on the console
-constexpr double giga = 1e9;           // tokens
+constexpr double billion = 1e9;        // tokens
 
 std::string bytes_text(double bytes) { return config::human_quantity(bytes, config::Dimension::bytes); }
 
@@ -59,8 +59,8 @@ Table totals_table(const Difference& difference, double price) {
       {"fullest GPU needs", bytes_text(a.needed_bytes), bytes_text(b.needed_bytes), change_text(a.needed_bytes, b.needed_bytes)});
   table.rows.push_back({"of", bytes_text(a.capacity_bytes), bytes_text(b.capacity_bytes), ""});
   table.rows.push_back({"fits", a.fits ? "yes" : "no", b.fits ? "yes" : "no", ""});
-  const double hours_a = giga * a.gpu_hours_per_token();
-  const double hours_b = giga * b.gpu_hours_per_token();
+  const double hours_a = billion * a.gpu_hours_per_token();
+  const double hours_b = billion * b.gpu_hours_per_token();
   table.rows.push_back(
       {"GPU hours per 10^9 tokens", fmt::format("{:.1f}", hours_a), fmt::format("{:.1f}", hours_b), change_text(hours_a, hours_b)});
   if (price > 0) {
@@ -118,7 +118,7 @@ Json numbers_json(const StepNumbers& numbers, const std::string& name) {
           {"needed_bytes", numbers.needed_bytes},
           {"capacity_bytes", numbers.capacity_bytes},
           {"fits", numbers.fits},
-          {"gpu_hours_per_1e9_tokens", giga * numbers.gpu_hours_per_token()}};
+          {"gpu_hours_per_1e9_tokens", billion * numbers.gpu_hours_per_token()}};
 }
 
 Json part_json(const PartAlone& part) {
@@ -152,8 +152,8 @@ class DiffJson final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<DiffConsole> console("diff-console");
-const ReporterRegistry::Registration<DiffJson> json("diff-json");
+const ReporterRegistry::Registration<DiffConsole> diff_console_registration("diff-console");
+const ReporterRegistry::Registration<DiffJson> diff_json_registration("diff-json");
 
 }  // namespace
 }  // namespace rehearse::sim

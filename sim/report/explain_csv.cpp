@@ -22,7 +22,7 @@ class ExplainCsv final : public Reporter {
   void write(const Report& report, std::ostream& out) const override { write_explanation(report.get<Explanation>(), out); }
 };
 
-const ReporterRegistry::Registration<ExplainCsv> registration("explain-csv");
+const ReporterRegistry::Registration<ExplainCsv> explain_csv_registration("explain-csv");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -92,8 +92,8 @@ class FailureJson final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<FailureConsole> console("failure-console");
-const ReporterRegistry::Registration<FailureJson> json("failure-json");
+const ReporterRegistry::Registration<FailureConsole> failure_console_registration("failure-console");
+const ReporterRegistry::Registration<FailureJson> failure_json_registration("failure-json");
 
 }  // namespace
 }  // namespace rehearse::sim

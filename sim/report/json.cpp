@@ -214,7 +214,7 @@ class ResultJson final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<ResultJson> registration("json");
+const ReporterRegistry::Registration<ResultJson> result_json_registration("json");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -73,7 +73,7 @@ double received_bytes(const TimelineCollective& collective) {
   return collective.bytes;
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
+std::string rank_list(const std::vector<int>& ranks) {
   if (ranks.size() <= listed_ranks) return fmt::format("[{}]", fmt::join(ranks, ", "));
   return fmt::format("[{}, ...]", fmt::join(ranks.begin(), ranks.begin() + listed_ranks, ", "));
 }
@@ -120,7 +120,7 @@ std::string kernel_args(const TimelineCollective& collective, int process_group)
   return fmt::format(
       R"("Collective name":"{}","In msg nelems":{},"Out msg nelems":{},"Group size":{},"dtype":"{}","In split size":"[]","Out split size":"[]","Process Group Name":"{}","Process Group Description":"{}","Process Group Ranks":"{}")",
       collective.name, std::llround(collective.bytes / element), std::llround(received_bytes(collective) / element), collective.group_size,
-      collective.dtype, process_group, collective.group, ranks_text(collective.group_ranks));
+      collective.dtype, process_group, collective.group, rank_list(collective.group_ranks));
 }
 
 }  // namespace rehearse::sim

@@ -36,7 +36,7 @@ class MemoryCsv final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<MemoryCsv> registration("memory-csv");
+const ReporterRegistry::Registration<MemoryCsv> memory_csv_registration("memory-csv");
 
 }  // namespace
 }  // namespace rehearse::sim

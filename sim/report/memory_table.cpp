@@ -7,9 +7,9 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+constexpr double gib_of_memory = 1024.0 * 1024.0 * 1024.0;
 
-bool occurs(const StepResult& result, std::size_t use) {
+bool use_occurs(const StepResult& result, std::size_t use) {
   return std::ranges::any_of(result.memory.ranks, [&](const RankMemory& rank) { return rank.at_peak.bytes[use] > 0; });
 }
 
@@ -26,7 +26,7 @@ std::string when(const RankMemory& rank) {
 
 }  // namespace
 
-std::string in_gib(double bytes) { return fmt::format("{:.2f}", bytes / gib); }
+std::string in_gib(double bytes) { return fmt::format("{:.2f}", bytes / gib_of_memory); }
 
 std::map<int, const RankMemory*> fullest_of_stages(const StepResult& result) {
   std::map<int, const RankMemory*> stages;
@@ -45,14 +45,14 @@ std::string peak_place(const RankMemory& rank) {
 Table memory_table(const StepResult& result) {
   Table table{.columns = {{"stage"}}};
   for (std::size_t i = 0; i < memory_use_count; ++i) {
-    if (occurs(result, i)) table.columns.push_back({std::string(name_of(static_cast<MemoryUse>(i)))});
+    if (use_occurs(result, i)) table.columns.push_back({std::string(name_of(static_cast<MemoryUse>(i)))});
   }
   for (const char* title : {"peak GiB", "needed", "of"}) table.columns.push_back({title});
   table.columns.push_back({"peak in", Align::left});
   for (const auto& [stage, rank] : fullest_of_stages(result)) {
     std::vector<std::string> row{fmt::format("{}", stage)};
     for (std::size_t i = 0; i < memory_use_count; ++i) {
-      if (occurs(result, i)) row.push_back(in_gib(rank->at_peak.bytes[i]));
+      if (use_occurs(result, i)) row.push_back(in_gib(rank->at_peak.bytes[i]));
     }
     row.insert(row.end(), {in_gib(rank->peak_bytes()), in_gib(rank->needed_bytes()), in_gib(rank->capacity_bytes), rank->operation});
     table.rows.push_back(std::move(row));

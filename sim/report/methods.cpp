@@ -116,8 +116,8 @@ class MethodsJson final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<MethodsConsole> console("methods console");
-const ReporterRegistry::Registration<MethodsJson> json("methods json");
+const ReporterRegistry::Registration<MethodsConsole> methods_console_registration("methods console");
+const ReporterRegistry::Registration<MethodsJson> methods_json_registration("methods json");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -70,7 +70,7 @@ class NcclTests final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<NcclTests> registration("nccl-tests");
+const ReporterRegistry::Registration<NcclTests> nccl_tests_registration("nccl-tests");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -24,7 +24,7 @@ class PhasesCsv final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<PhasesCsv> registration("phases-csv");
+const ReporterRegistry::Registration<PhasesCsv> phases_csv_registration("phases-csv");
 
 }  // namespace
 }  // namespace rehearse::sim

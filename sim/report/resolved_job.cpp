@@ -16,7 +16,7 @@ class ResolvedJob final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<ResolvedJob> registration("resolved-job");
+const ReporterRegistry::Registration<ResolvedJob> resolved_job_registration("resolved-job");
 
 }  // namespace
 }  // namespace rehearse::sim

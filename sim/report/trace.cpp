@@ -63,7 +63,7 @@ class TraceJson final : public Reporter {
   void write(const Report& report, std::ostream& out) const override { JointTrace(report, out); }
 };
 
-const ReporterRegistry::Registration<TraceJson> registration("trace");
+const ReporterRegistry::Registration<TraceJson> trace_json_registration("trace");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -7,7 +7,7 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr int rounds = 200;  // of a fixed point; each contracts by the load
+constexpr int fixed_point_rounds = 200;  // of a fixed point; each contracts by the load
 
 // Quantile of the standard normal distribution by bisection.
 double normal_quantile(double share) {
@@ -124,7 +124,7 @@ void put_high(PoolState& out, const PoolFormula& pool, const LoadMoments& load, 
 PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
   PoolState out;
   double batch = 0;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < fixed_point_rounds; ++round) {
     const PoolFormula::Prompt prompt = pool.prompt_s(batch);
     const double share = rate_per_s * prompt.more_s;
     if (share >= 1) return {.ttft_s = INFINITY, .requests_per_s = 0};
@@ -180,7 +180,7 @@ PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double
 PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
   PoolState out;
   double batch = 0;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < fixed_point_rounds; ++round) {
     out.tpot_s = pool.decode_s(1 + batch);  // itself, and the mean of the others
     const double next = rate_per_s * load.output * out.tpot_s;
     if (next > pool.most_sequences()) return {.ttft_s = INFINITY, .requests_per_s = pool.most_sequences() / (load.output * out.tpot_s)};

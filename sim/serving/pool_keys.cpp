@@ -13,7 +13,7 @@ using config::whole;
 using workloads::DType;
 using workloads::ServingPrecision;
 
-constexpr int most_ranks = 100'000, most_tokens = 100'000'000;
+constexpr int most_pool_ranks = 100'000, most_pool_tokens = 100'000'000;
 
 // 4-bit integers are as wide as 4-bit floats, and as weights alone computed in 16 bits just so.
 const config::Names<DType>& number_formats() {
@@ -25,10 +25,10 @@ const config::Names<DType>& number_formats() {
 const Keys<Parallelism>& parallelism_keys() {
   using K = Key<Parallelism>;
   static const Keys<Parallelism> keys{
-      K("tp", &Parallelism::tp, whole(1, most_ranks), "Tensor parallelism."),
-      K("pp", &Parallelism::pp, whole(1, most_ranks), "Pipeline stages."),
-      K("dp", &Parallelism::dp, whole(1, most_ranks), "Attention replicas, which run their passes in step."),
-      K("ep", &Parallelism::ep, whole(1, most_ranks), "Ranks among which the experts are spread.").otherwise("1"),
+      K("tp", &Parallelism::tp, whole(1, most_pool_ranks), "Tensor parallelism."),
+      K("pp", &Parallelism::pp, whole(1, most_pool_ranks), "Pipeline stages."),
+      K("dp", &Parallelism::dp, whole(1, most_pool_ranks), "Attention replicas, which run their passes in step."),
+      K("ep", &Parallelism::ep, whole(1, most_pool_ranks), "Ranks among which the experts are spread.").otherwise("1"),
   };
   return keys;
 }
@@ -46,8 +46,8 @@ const Keys<ServingPrecision>& precision_keys() {
 const Keys<PoolLimits>& limit_keys() {
   using K = Key<PoolLimits>;
   static const Keys<PoolLimits> keys{
-      K("sequences", &PoolLimits::sequences, whole(1, most_tokens), "At once.").otherwise("the software's"),
-      K("tokens", &PoolLimits::tokens, whole(1, most_tokens), "Of one pass.").otherwise("the software's"),
+      K("sequences", &PoolLimits::sequences, whole(1, most_pool_tokens), "At once.").otherwise("the software's"),
+      K("tokens", &PoolLimits::tokens, whole(1, most_pool_tokens), "Of one pass.").otherwise("the software's"),
   };
   return keys;
 }
@@ -84,7 +84,7 @@ const Keys<PoolDocument>& pool_keys() {
   static const Keys<PoolDocument> keys{
       K("role", &Pool::role, choice(role_names()), "What its instances do.").required(),
       K("part", &Pool::part, config::text(), "Of the cluster, where it has parts.").otherwise("the only one"),
-      K("instances", &Pool::instances, whole(1, most_ranks), "Equal ones."),
+      K("instances", &Pool::instances, whole(1, most_pool_ranks), "Equal ones."),
       K("parallel", &Pool::parallel, mapping(parallelism_keys()), "Of one instance; it takes tp*pp*dp GPUs."),
       K("precision", &Pool::precision, mapping(precision_keys()), "Number formats."),
       K("software", &Pool::software, config::text(), "The engine, by the name of a file.").otherwise("the job's"),

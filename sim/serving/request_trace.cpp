@@ -24,7 +24,7 @@ constexpr std::array<Kind, 4> kinds{{{"arrival_s,input_tokens,output_tokens", Cl
                                      {"timestamp_ms,input_tokens,output_tokens", Clock::milliseconds},
                                      {"num_prefill_tokens,num_decode_tokens", Clock::none}}};
 constexpr double most_seconds = 1e9;
-constexpr int most_tokens = 100'000'000;
+constexpr int most_trace_tokens = 100'000'000;
 
 const Kind& kind_of(const config::Table& table) {
   const std::string titles = fmt::format("{},", fmt::join(table.titles(), ","));
@@ -57,7 +57,7 @@ Request request_of(const config::Table& table, const Kind& kind) {
   if (kind.clock == Clock::seconds) request.arrival_s = table.number(0, 0, most_seconds);
   if (kind.clock == Clock::milliseconds) request.arrival_s = table.number(0, 0, most_seconds * 1e3) / 1e3;
   const std::size_t first = kind.clock == Clock::none ? 0 : 1;
-  const auto tokens = [&](std::size_t column) { return static_cast<int>(table.whole(column, 1, most_tokens)); };
+  const auto tokens = [&](std::size_t column) { return static_cast<int>(table.whole(column, 1, most_trace_tokens)); };
   request.tokens = {tokens(first), tokens(first + 1)};
   return request;
 }

@@ -12,15 +12,16 @@
 namespace rehearse::sim {
 namespace {
 
-using Kind = ServiceFault::Kind;
+using FaultKind = ServiceFault::Kind;
 
 constexpr const char* examples =
     "for example 'instance decode.2 at 120 s for 90 s', 'gpu 17 at 60 s', 'node 1 at 60 s for 5 min', 'gpu 3 slow 1.5 from 10 s for 60 s', "
     "'nic 3 slow 4', 'nic 3 down from 10 s for 5 s'";
 
-class Reading {
+class FaultReading {
  public:
-  Reading(const config::Node& item, const ServingJob& job) : words_(item, item.as_string(), examples), job_(job), places_(places_of(job)) {}
+  FaultReading(const config::Node& item, const ServingJob& job)
+      : words_(item, item.as_string(), examples), job_(job), places_(places_of(job)) {}
 
   ServiceFault fault() {
     fault_.text = words_.text();
@@ -54,7 +55,7 @@ class Reading {
     }
     if (how != "slow" && !(how == "down" && is_port))
       words_.refuse(fmt::format("'{}' is not what happens to it: {}", how, is_port ? "slow or down" : "at or slow"));
-    fault_.kind = is_port ? Kind::port : Kind::slows;
+    fault_.kind = is_port ? FaultKind::port : FaultKind::slows;
     fault_.times = how == "down" ? down_slowdown : words_.slowdown();
     if (words_.take("from")) {
       fault_.from_s = words_.any_time_s();
@@ -122,6 +123,6 @@ class Reading {
 
 }  // namespace
 
-ServiceFault read_service_fault(const config::Node& item, const ServingJob& job) { return Reading(item, job).fault(); }
+ServiceFault read_service_fault(const config::Node& item, const ServingJob& job) { return FaultReading(item, job).fault(); }
 
 }  // namespace rehearse::sim

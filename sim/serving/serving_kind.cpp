@@ -226,7 +226,7 @@ class ServingKind final : public JobKind {
   }
 };
 
-const JobKindRegistry::Registration<ServingKind> registration("serving");
+const JobKindRegistry::Registration<ServingKind> serving_kind_registration("serving");
 
 }  // namespace
 }  // namespace rehearse::sim

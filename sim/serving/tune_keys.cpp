@@ -13,7 +13,7 @@ using config::Node;
 using config::Parameter;
 using config::Shape;
 
-constexpr int most_ranks = 100'000, most_tokens = 100'000'000;
+constexpr int most_tuned_ranks = 100'000, most_tuned_tokens = 100'000'000;
 constexpr double hour_s = 3600;
 
 std::size_t part_named(const ServingJob& job, const std::string& name, const Node& at) {
@@ -49,7 +49,7 @@ void read_list(const Node& node, const char* key, int most, std::vector<int>& in
   into.erase(twice.begin(), twice.end());
 }
 
-Shape map(std::vector<Parameter> keys) { return {.kind = Shape::Kind::mapping, .keys = std::move(keys)}; }
+Shape tune_map(std::vector<Parameter> keys) { return {.kind = Shape::Kind::mapping, .keys = std::move(keys)}; }
 
 }  // namespace
 
@@ -73,9 +73,10 @@ ServingTuneSpec read_serving_tune(const Node& node, const ServingJob& job) {
     read_by_part(*inventory, job, spec.inventory, [](const Node& n) { return static_cast<int>(n.as_int(0, most_gpus)); });
   if (const auto price = node.find("price"))
     read_by_part(*price, job, spec.price_per_s, [](const Node& n) { return n.as_quantity(config::Dimension::rate, 1e-12); });
-  for (const auto& [key, into] : {std::pair{"tp", &spec.tp}, {"pp", &spec.pp}, {"dp", &spec.dp}}) read_list(node, key, most_ranks, *into);
-  read_list(node, "sequences", most_tokens, spec.sequences);
-  read_list(node, "tokens", most_tokens, spec.tokens);
+  for (const auto& [key, into] : {std::pair{"tp", &spec.tp}, {"pp", &spec.pp}, {"dp", &spec.dp}})
+    read_list(node, key, most_tuned_ranks, *into);
+  read_list(node, "sequences", most_tuned_tokens, spec.sequences);
+  read_list(node, "tokens", most_tuned_tokens, spec.tokens);
   if (const auto goal = node.find("goal"))
     spec.goal = goal->as_choice({"cost", "goodput"}) == "cost" ? ServingGoal::cost : ServingGoal::goodput;
   if (const auto keep = node.find("keep")) spec.keep = static_cast<int>(keep->as_int(1, 10'000));
@@ -84,21 +85,22 @@ ServingTuneSpec read_serving_tune(const Node& node, const ServingJob& job) {
 }
 
 Shape serving_tune_shape() {
-  const auto by_part = [](Shape one) { return config::either({one, map({{"*", one, false, "", "Of a part."}})}); };
+  const auto by_part = [](Shape one) { return config::either({one, tune_map({{"*", one, false, "", "Of a part."}})}); };
   const auto list = [](const Shape& one) { return config::either({one, {.kind = Shape::Kind::list, .parts = {one}}}); };
-  const Shape ranks = config::whole(1, most_ranks).shape, tokens = config::whole(1, most_tokens).shape;
+  const Shape ranks = config::whole(1, most_tuned_ranks).shape, tokens = config::whole(1, most_tuned_tokens).shape;
   const Shape rate{.kind = Shape::Kind::quantity, .dimension = config::Dimension::rate};
-  return map({{"inventory", by_part(config::whole(0, most_gpus).shape), false, "the clusters', or what the pools take", "GPUs at most."},
-              {"price", by_part(rate), false, "the pools', or 1 /h", "Of one GPU, in any currency."},
-              {"tp", list(ranks), false, "powers of two that fit", "Tensor parallelism of an instance."},
-              {"pp", list(ranks), false, "1", "Its stages."},
-              {"dp", list(ranks), false, "1", "Its attention replicas."},
-              {"sequences", list(tokens), false, "the pools'", "At once, of a replica."},
-              {"tokens", list(tokens), false, "the pools'", "Of one pass."},
-              {"goal", config::word({"cost", "goodput"}).shape, false, "cost",
-               "The least cost at the job's load, or the highest load within the inventory."},
-              {"keep", config::whole(1, 10'000).shape, false, "10", "So many plans are reported."},
-              {"confirm", config::whole(0, 1000).shape, false, "5", "So many of them are simulated, and the best of each kind."}});
+  return tune_map(
+      {{"inventory", by_part(config::whole(0, most_gpus).shape), false, "the clusters', or what the pools take", "GPUs at most."},
+       {"price", by_part(rate), false, "the pools', or 1 /h", "Of one GPU, in any currency."},
+       {"tp", list(ranks), false, "powers of two that fit", "Tensor parallelism of an instance."},
+       {"pp", list(ranks), false, "1", "Its stages."},
+       {"dp", list(ranks), false, "1", "Its attention replicas."},
+       {"sequences", list(tokens), false, "the pools'", "At once, of a replica."},
+       {"tokens", list(tokens), false, "the pools'", "Of one pass."},
+       {"goal", config::word({"cost", "goodput"}).shape, false, "cost",
+        "The least cost at the job's load, or the highest load within the inventory."},
+       {"keep", config::whole(1, 10'000).shape, false, "10", "So many plans are reported."},
+       {"confirm", config::whole(0, 1000).shape, false, "5", "So many of them are simulated, and the best of each kind."}});
 }
 
 }  // namespace rehearse::sim

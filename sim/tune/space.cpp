@@ -17,7 +17,7 @@ using config::InputError;
 using config::Node;
 
 constexpr double most_points = 1e9;
-constexpr std::uint64_t most_bases = 10'000;
+constexpr std::uint64_t most_space_bases = 10'000;
 
 // A complaint about a value that was made from a word points to the word.
 [[noreturn]] void refuse_value(const Node& where, const std::string& key, const InputError& error) {
@@ -260,8 +260,8 @@ void Space::add_up() {
   stride_.assign(axes_.size() + 1, 1);
   for (std::size_t i = axes_.size(); i > 0; --i) stride_[i - 1] = stride_[i] * axes_[i - 1].values.size();
   const std::uint64_t bases = stride_.front() / stride_[base_axes_];
-  if (bases > most_bases)
-    throw InputError(fmt::format("the keys that are none of the plan's make {} jobs, more than {}", bases, most_bases));
+  if (bases > most_space_bases)
+    throw InputError(fmt::format("the keys that are none of the plan's make {} jobs, more than {}", bases, most_space_bases));
   for (std::uint64_t base = 0; base < bases; ++base) static_cast<void>(base_of(base * stride_[base_axes_]));
 }
 

@@ -9,7 +9,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::size_t most_steps = 1'000'000;  // of pipelines whose order is remembered: some tens of megabytes
-constexpr int most_evaluations = 128;          // of plans whose prices are: those that share them follow one another
+constexpr int most_kept_plans = 128;           // of plans whose prices are: those that share them follow one another
 
 Evaluation evaluate(Evaluator& evaluator, const Job& job) {
   const bool chunks_to_tune = job.workload.model.moe && job.workload.experts.chunks == 0;
@@ -20,7 +20,7 @@ Evaluation evaluate(Evaluator& evaluator, const Job& job) {
 
 Evaluator& Base::evaluator() {
   if (evaluator_ == nullptr || evaluator_->steps_held() > most_steps) evaluator_ = std::make_unique<Evaluator>(job);
-  if (++evaluations_ % most_evaluations == 0) evaluator_->forget_plans();
+  if (++evaluations_ % most_kept_plans == 0) evaluator_->forget_plans();
   return *evaluator_;
 }
 

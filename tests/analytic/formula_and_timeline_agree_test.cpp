@@ -19,7 +19,7 @@ bool shares_nics(const workloads::Workload& w) {
   return w.parallel.pp > 1 && w.parallel.dp > 1 && (w.overlap.dp_gradients || w.overlap.dp_parameters);
 }
 
-void expect_agreement(const sim::Job& job, const std::string& what) {
+void expect_both_agree(const sim::Job& job, const std::string& what) {
   const double analytic = sim::predict(job).step_s;
   const double path = sim::critical_path(job).result.step_s;
   const double simulated = sim::simulate_in_child(job).step_s;
@@ -59,7 +59,7 @@ TEST(FormulaAndTimelineAgree, OnRandomUniformJobs) {
     const std::string parallel = parallel_text(s, s.tp > 1 && random() % 2 == 0);
     const std::string extra = extra_text(random, s, zero);
     const int gpus = s.tp * s.cp * s.pp * s.dp;
-    expect_agreement(small_job(gpus, parallel, batch, extra, 8, 16), parallel + " " + batch + "\n" + extra);
+    expect_both_agree(small_job(gpus, parallel, batch, extra, 8, 16), parallel + " " + batch + "\n" + extra);
   }
 }
 
@@ -101,7 +101,7 @@ TEST(FormulaAndTimelineAgree, WithTensorParallelOverlapAndZeroBubble) {
         const Shape s{8, 1, 4, 1, 1};
         sim::Job job = small_job(32, parallel_text(s, sp), "{global: 24, micro: 1, sequence: 4096}",
                                  fmt::format("schedule: {}\noverlap: {}", schedule, overlap), 8, 16);
-        expect_agreement(job, fmt::format("{} sp {} {}", schedule, sp, overlap));
+        expect_both_agree(job, fmt::format("{} sp {} {}", schedule, sp, overlap));
         job.system.gpu.contention["tp"] = {1.2, 1.1};
         EXPECT_NEAR(sim::simulate_in_child(job).step_s, sim::predict(job).step_s, bound * sim::predict(job).step_s) << schedule << overlap;
       }
@@ -118,8 +118,8 @@ TEST(FormulaAndTimelineAgree, WithZbVAndDualPipe) {
       const auto with = [&](const char* schedule) {
         return fmt::format("schedule: {}\noverlap: {}\noptimizer: {{sharding: zero1}}", schedule, overlap);
       };
-      expect_agreement(small_job(16 * dp, parallel_text({4, 1, 4, dp, 2}, true), batch, with("zb-v"), 8, 16), with("zb-v"));
-      expect_agreement(small_job(16 * dp, parallel_text({4, 1, 4, dp, 1}, true), batch, with("dualpipe"), 8, 16), with("dualpipe"));
+      expect_both_agree(small_job(16 * dp, parallel_text({4, 1, 4, dp, 2}, true), batch, with("zb-v"), 8, 16), with("zb-v"));
+      expect_both_agree(small_job(16 * dp, parallel_text({4, 1, 4, dp, 1}, true), batch, with("dualpipe"), 8, 16), with("dualpipe"));
     }
   }
 }

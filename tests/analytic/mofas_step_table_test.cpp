@@ -77,10 +77,10 @@ overlap: {{tp: {}, dp_gradients: {}, dp_parameters: {}}}
           mean[sim::Phase::dp], mean[sim::Phase::optimizer]};
 }
 
-constexpr double bound = 0.10;  // of a column: the aim for what follows from one calibrated row
+constexpr double table_bound = 0.10;  // of a column: the aim for what follows from one calibrated row
 
 void expect_near(const Row& row, const Columns& ours, double Columns::*column, const char* name) {
-  EXPECT_NEAR(ours.*column, row.printed.*column, bound * row.printed.*column) << row.name << ": " << name;
+  EXPECT_NEAR(ours.*column, row.printed.*column, table_bound * row.printed.*column) << row.name << ": " << name;
 }
 
 TEST(MofasStepTable, FirstRowIsTheCalibration) {

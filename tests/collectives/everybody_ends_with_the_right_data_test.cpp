@@ -11,11 +11,11 @@ using workloads::CollectiveRegistry;
 using workloads::GroupShape;
 using workloads::Round;
 
-constexpr double buffer = 3840;
+constexpr double data_buffer = 3840;
 
 void check_data(const std::string& algorithm, const NamedGroup& group, CollectiveKind kind, int root) {
-  const auto rounds = CollectiveRegistry::get(algorithm).rounds(kind, group.shape, buffer, root);
-  EXPECT_EQ(wrong_data(rounds, kind, group.shape, buffer, root), "")
+  const auto rounds = CollectiveRegistry::get(algorithm).rounds(kind, group.shape, data_buffer, root);
+  EXPECT_EQ(wrong_data(rounds, kind, group.shape, data_buffer, root), "")
       << algorithm << " " << workloads::name_of(kind) << ", " << group.name << ", root " << root;
 }
 
@@ -46,8 +46,10 @@ TEST(EverybodyEndsWithTheRightData, hierarchical) { check_all_groups("hierarchic
 // The check itself: a lost round, a round played twice and a transfer with the wrong blocks are noticed.
 TEST(EverybodyEndsWithTheRightData, a_spoilt_algorithm_is_noticed) {
   const GroupShape group = blocks(2, 4);
-  const auto good = CollectiveRegistry::get("ring").rounds(CollectiveKind::all_reduce, group, buffer);
-  const auto verdict = [&](const std::vector<Round>& rounds) { return wrong_data(rounds, CollectiveKind::all_reduce, group, buffer, 0); };
+  const auto good = CollectiveRegistry::get("ring").rounds(CollectiveKind::all_reduce, group, data_buffer);
+  const auto verdict = [&](const std::vector<Round>& rounds) {
+    return wrong_data(rounds, CollectiveKind::all_reduce, group, data_buffer, 0);
+  };
   ASSERT_EQ(verdict(good), "");
   auto lost = good;
   lost.erase(lost.begin() + 3);

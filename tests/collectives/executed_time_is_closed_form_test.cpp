@@ -12,8 +12,8 @@ using workloads::GroupShape;
 using workloads::Round;
 
 // Sums of a few hundred doubles in different order.
-constexpr double rounding = 1e-9;
-constexpr double buffer = 1e6;
+constexpr double time_rounding = 1e-9;
+constexpr double timed_buffer = 1e6;
 // Alphas and bandwidths as of an NVLink and InfiniBand node; the buffer makes latency and bandwidth weigh alike.
 constexpr Speeds both{.alpha_intra_s = 1e-6, .alpha_inter_s = 5e-6, .intra_bytes_per_s = 450e9, .inter_bytes_per_s = 50e9};
 constexpr Speeds latency_only{.alpha_intra_s = 1e-6, .alpha_inter_s = 5e-6};  // for a buffer of 0 bytes
@@ -41,7 +41,7 @@ std::string what(const std::string& algorithm, CollectiveKind kind, const NamedG
 
 void expect_exact(const std::string& algorithm, CollectiveKind kind, const NamedGroup& group, double bytes, const Speeds& speeds) {
   const Times t = times(algorithm, kind, group.shape, bytes, speeds);
-  EXPECT_NEAR(t.executed, t.closed, rounding * t.closed) << what(algorithm, kind, group);
+  EXPECT_NEAR(t.executed, t.closed, time_rounding * t.closed) << what(algorithm, kind, group);
 }
 
 constexpr auto chunks = workloads::Pace::chunks;
@@ -89,55 +89,59 @@ std::vector<NamedGroup> uneven_groups() {
 }
 
 TEST(ExecutedTimeIsClosedForm, where_all_ports_are_alike) {
-  for_each_case(
-      CollectiveRegistry::names(), single_level_groups(),
-      [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) { expect_exact(algorithm, kind, group, buffer, both); });
+  for_each_case(CollectiveRegistry::names(), single_level_groups(),
+                [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) {
+                  expect_exact(algorithm, kind, group, timed_buffer, both);
+                });
 }
 
 TEST(ExecutedTimeIsClosedForm, in_a_mesh) {
-  for_each_case(
-      CollectiveRegistry::names(), meshes(single_level_groups()),
-      [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) { expect_exact(algorithm, kind, group, buffer, both); });
-  for_each_case(
-      {"hierarchical", "direct"}, meshes(uniform_groups({2, 3, 4}, {2, 3, 4, 8})),
-      [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) { expect_exact(algorithm, kind, group, buffer, both); });
+  for_each_case(CollectiveRegistry::names(), meshes(single_level_groups()),
+                [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) {
+                  expect_exact(algorithm, kind, group, timed_buffer, both);
+                });
+  for_each_case({"hierarchical", "direct"}, meshes(uniform_groups({2, 3, 4}, {2, 3, 4, 8})),
+                [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) {
+                  expect_exact(algorithm, kind, group, timed_buffer, both);
+                });
 }
 
 TEST(ExecutedTimeIsClosedForm, of_hierarchical_everywhere) {
   for_each_case({"hierarchical"}, uniform_groups({2, 3, 4}, {2, 3, 4, 8}),
                 [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) {
-                  expect_exact(algorithm, kind, group, buffer, both);
-                  expect_exact(algorithm, kind, group, buffer, slow_inside);
+                  expect_exact(algorithm, kind, group, timed_buffer, both);
+                  expect_exact(algorithm, kind, group, timed_buffer, slow_inside);
                 });
 }
 
 // Powers of two: a distance stays inside all domains or crosses everywhere, so no round mixes ports.
 TEST(ExecutedTimeIsClosedForm, of_logarithmic_algorithms_on_powers_of_two) {
-  for_each_case(
-      {"halving-doubling", "binomial"}, uniform_groups({2, 4}, {2, 4, 8}),
-      [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) { expect_exact(algorithm, kind, group, buffer, both); });
+  for_each_case({"halving-doubling", "binomial"}, uniform_groups({2, 4}, {2, 4, 8}),
+                [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) {
+                  expect_exact(algorithm, kind, group, timed_buffer, both);
+                });
 }
 
 TEST(ExecutedTimeIsClosedForm, of_rings_over_domains_when_latency_or_bandwidth_decides) {
   for_each_case({"ring"}, uniform_groups({2, 3, 4}, {2, 3, 4, 8}), [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) {
     expect_exact(algorithm, kind, group, 0, latency_only);
-    expect_exact(algorithm, kind, group, buffer, bandwidth_only);
+    expect_exact(algorithm, kind, group, timed_buffer, bandwidth_only);
   });
 }
 
 // With both, a block that waits for a busy NIC catches up with some alphas: max(alphas, busiest port) <= T <= alphas + busiest port.
 TEST(ExecutedTimeIsClosedForm, of_rings_over_domains_within_the_alphas) {
   for_each_case({"ring"}, uniform_groups({2, 3, 4}, {2, 3, 4, 8}), [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) {
-    const Times t = times(algorithm, kind, group.shape, buffer, both);
-    EXPECT_LE(t.executed, t.closed * (1 + rounding)) << what(algorithm, kind, group);
-    EXPECT_GE(t.executed, std::max(t.alphas, t.busiest_port) * (1 - rounding)) << what(algorithm, kind, group);
+    const Times t = times(algorithm, kind, group.shape, timed_buffer, both);
+    EXPECT_LE(t.executed, t.closed * (1 + time_rounding)) << what(algorithm, kind, group);
+    EXPECT_GE(t.executed, std::max(t.alphas, t.busiest_port) * (1 - time_rounding)) << what(algorithm, kind, group);
   });
 }
 
 // Where domains are uneven, members of small domains share a rail of a large one and drift apart; transfers of different rounds of
 // halving-doubling then meet on a NIC, which its sum over rounds does not see: 3.4 % at most in the groups below.
 double excess_allowed(const std::string& algorithm, const GroupShape& group) {
-  return algorithm == "halving-doubling" && !group.uniform() ? 0.035 : rounding;
+  return algorithm == "halving-doubling" && !group.uniform() ? 0.035 : time_rounding;
 }
 
 // Uneven domains, and distances that cross domains for some members only: the closed form is a bound from above, the busiest port from
@@ -147,9 +151,9 @@ TEST(ExecutedTimeIsClosedForm, or_less_where_rounds_mix_ports) {
   for (const NamedGroup& group : uniform_groups({3, 5}, {3, 6})) groups.push_back(group);
   for_each_case(CollectiveRegistry::names(), groups, [](const auto& algorithm, CollectiveKind kind, const NamedGroup& group) {
     for (const Speeds& speeds : {both, bandwidth_only}) {
-      const Times t = times(algorithm, kind, group.shape, buffer, speeds);
+      const Times t = times(algorithm, kind, group.shape, timed_buffer, speeds);
       EXPECT_LE(t.executed, t.closed * (1 + excess_allowed(algorithm, group.shape))) << what(algorithm, kind, group);
-      EXPECT_GE(t.executed, t.busiest_port * (1 - rounding)) << what(algorithm, kind, group);
+      EXPECT_GE(t.executed, t.busiest_port * (1 - time_rounding)) << what(algorithm, kind, group);
     }
   });
 }
@@ -157,9 +161,9 @@ TEST(ExecutedTimeIsClosedForm, or_less_where_rounds_mix_ports) {
 // All flows at once instead of round by round: the ports carry the same load, so without alphas the time is the same.
 void expect_exact_at_once(const std::string& algorithm, CollectiveKind kind, const NamedGroup& group) {
   const auto& collective = CollectiveRegistry::get(algorithm);
-  const double at_once = execute({{collective.volumes(kind, group.shape, buffer)}}, group.shape, bandwidth_only);
-  const double closed = evaluate(collective.closed_form(kind, group.shape, buffer), bandwidth_only);
-  EXPECT_NEAR(at_once, closed, rounding * closed) << what(algorithm, kind, group);
+  const double at_once = execute({{collective.volumes(kind, group.shape, timed_buffer)}}, group.shape, bandwidth_only);
+  const double closed = evaluate(collective.closed_form(kind, group.shape, timed_buffer), bandwidth_only);
+  EXPECT_NEAR(at_once, closed, time_rounding * closed) << what(algorithm, kind, group);
 }
 
 TEST(ExecutedTimeIsClosedForm, of_rings_when_all_flows_run_at_once) {
@@ -180,9 +184,9 @@ TEST(ExecutedTimeIsClosedForm, or_less_of_hierarchical_in_uneven_domains) {
   for (const auto& sizes : std::vector<std::vector<int>>{{4, 8}, {8, 64}, {9, 6}, {6, 3, 3}, {4, 4, 2}}) {
     const NamedGroup group{"uneven domains from " + std::to_string(sizes.front()), domains_of(sizes)};
     for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
-      const Times t = times("hierarchical", kind, group.shape, buffer, both);
-      EXPECT_LE(t.executed, t.closed * (1 + rounding)) << what("hierarchical", kind, group);
-      EXPECT_GE(t.executed, t.busiest_port * (1 - rounding)) << what("hierarchical", kind, group);
+      const Times t = times("hierarchical", kind, group.shape, timed_buffer, both);
+      EXPECT_LE(t.executed, t.closed * (1 + time_rounding)) << what("hierarchical", kind, group);
+      EXPECT_GE(t.executed, t.busiest_port * (1 - time_rounding)) << what("hierarchical", kind, group);
       expect_exact("hierarchical", kind, group, 0, latency_only);
     }
   }
@@ -199,7 +203,7 @@ void expect_pipelined(const std::string& algorithm, const NamedGroup& group, Col
   auto form = collective.closed_form(kind, group.shape, 0);
   if (form.rounds_switch > 0) return;
   const double executed = execute(collective.rounds(kind, group.shape, 0), group.shape, latency_only);
-  EXPECT_NEAR(executed, alphas(form, latency_only), rounding * executed) << what(algorithm, kind, group);
+  EXPECT_NEAR(executed, alphas(form, latency_only), time_rounding * executed) << what(algorithm, kind, group);
 }
 
 TEST(ExecutedTimeIsClosedForm, of_trees_and_reducing_switches) {
@@ -229,7 +233,7 @@ TEST(ExecutedTimeIsClosedForm, of_all_to_all_along_rails) {
 // 3 domains of 4, all-gather: 11 hops in a row, 3 of them between domains. T = 8*1 us + 3*5 us.
 TEST(ExecutedTimeIsClosedForm, a_block_pays_the_long_alpha_only_where_it_crosses) {
   const auto rounds = CollectiveRegistry::get("ring").rounds(CollectiveKind::all_gather, blocks(3, 4), 0);
-  EXPECT_NEAR(execute(rounds, blocks(3, 4), latency_only), 23e-6, 23e-6 * rounding);
+  EXPECT_NEAR(execute(rounds, blocks(3, 4), latency_only), 23e-6, 23e-6 * time_rounding);
 }
 
 // The executor itself, with alpha 1 s and 1 byte/s. Two flows out of one port: 1 + 2*3. Two rounds to the same member, a stream: 1 + 2*3.

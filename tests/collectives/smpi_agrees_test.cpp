@@ -16,7 +16,7 @@ using workloads::GroupShape;
 constexpr double header_bytes = 16;
 // surf/precision: SimGrid takes times that differ by less for equal; the start may be off by as much, and every message.
 constexpr double precision_s = 1e-9;
-constexpr long buffer = 65536L * 3 * 5;  // divisible by all numbers of ranks below
+constexpr long smpi_buffer = 65536L * 3 * 5;  // divisible by all numbers of ranks below
 
 constexpr Speeds speeds{.alpha_intra_s = 2e-3, .alpha_inter_s = 5e-3, .intra_bytes_per_s = 4e6, .inter_bytes_per_s = 1e6};
 
@@ -41,8 +41,8 @@ double seconds_with_headers(const ClosedForm& form) {
 }
 
 void expect_agreement(const Comparison& c, const GroupShape& group, int per_domain) {
-  const ClosedForm form = CollectiveRegistry::get(c.ours).closed_form(c.kind, group, buffer);
-  const double theirs = smpi_seconds(fabric_of(group.size, per_domain), c.smpi_collective, buffer, c.smpi_algorithms);
+  const ClosedForm form = CollectiveRegistry::get(c.ours).closed_form(c.kind, group, smpi_buffer);
+  const double theirs = smpi_seconds(fabric_of(group.size, per_domain), c.smpi_collective, smpi_buffer, c.smpi_algorithms);
   const double tolerance = precision_s * (1 + form.rounds_intra + form.rounds_inter);
   EXPECT_NEAR(theirs, seconds_with_headers(form), tolerance)
       << c.ours << " against " << c.smpi_algorithms << ", " << group.size << " ranks";

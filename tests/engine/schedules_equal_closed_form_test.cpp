@@ -10,7 +10,7 @@ namespace rehearse::tests {
 namespace {
 
 constexpr double forward_s = 0.37, backward_s = 0.81;  // neither is a multiple of the other, nor a short binary fraction
-constexpr double relative = 1e-9;                      // a double clock adds up to 16*8*128 activities
+constexpr double form_relative = 1e-9;                 // a double clock adds up to 16*8*128 activities
 
 ChunkSeconds uniform() {
   return [](int, bool forward) { return forward ? forward_s : backward_s; };
@@ -30,13 +30,13 @@ double formula_s(const std::string& schedule, int p, int v, int m) {
 void expect_closed_form(const std::string& schedule, int p, int v, int m) {
   const double expected = closed_form_s(p, v, m);
   const PricedPipeline job = priced(pipeline(schedule, p, v, m), uniform(), 0);
-  EXPECT_NEAR(longest_path_s(job), expected, relative * expected) << schedule << " p " << p << " v " << v << " m " << m;
-  EXPECT_NEAR(formula_s(schedule, p, v, m), expected, relative * expected) << schedule << " p " << p << " v " << v << " m " << m;
+  EXPECT_NEAR(longest_path_s(job), expected, form_relative * expected) << schedule << " p " << p << " v " << v << " m " << m;
+  EXPECT_NEAR(formula_s(schedule, p, v, m), expected, form_relative * expected) << schedule << " p " << p << " v " << v << " m " << m;
 }
 
 void expect_closed_form_on_simgrid(const std::string& schedule, int p, int v, int m) {
   const double expected = closed_form_s(p, v, m);
-  EXPECT_NEAR(on_simgrid_in_child_s(priced(pipeline(schedule, p, v, m), uniform(), 0)), expected, relative * expected)
+  EXPECT_NEAR(on_simgrid_in_child_s(priced(pipeline(schedule, p, v, m), uniform(), 0)), expected, form_relative * expected)
       << schedule << " p " << p << " v " << v << " m " << m;
 }
 
@@ -70,8 +70,8 @@ TEST(ZeroBubbleFormula, HoldsForFewMicroBatches) {
       times.hop_s.assign(p, 0);
       const double formula = sim::PipelineFormulaRegistry::get("zb-h2").seconds(times);
       // A stage's own work, and for the first stage all stages forth and back once.
-      EXPECT_GE(formula, (1 - relative) * m * (forward_s + backward_s)) << p << " " << m;
-      EXPECT_GE(formula, (1 - relative) * (p * (forward_s + backward_s - weight_s) + weight_s)) << p << " " << m;
+      EXPECT_GE(formula, (1 - form_relative) * m * (forward_s + backward_s)) << p << " " << m;
+      EXPECT_GE(formula, (1 - form_relative) * (p * (forward_s + backward_s - weight_s) + weight_s)) << p << " " << m;
     }
   }
 }
@@ -123,12 +123,12 @@ TEST_P(ZeroBubbleEqualsClosedForm, ForEveryShape) {
       for (const bool equal : {true, false}) {
         const double f = equal ? 1.0 : 1.0, b = equal ? 1.0 : seconds(random), w = equal ? 1.0 : b * seconds(random);
         const double expected = m * (f + b + w) + (p - 1) * (f + b - z.saved * w);
-        EXPECT_NEAR(split_pipeline_s(z, p, m, f, b, w, false), expected, relative * expected)
+        EXPECT_NEAR(split_pipeline_s(z, p, m, f, b, w, false), expected, form_relative * expected)
             << "p " << p << " m " << m << " b " << b << " w " << w;
       }
     }
   }
-  EXPECT_NEAR(split_pipeline_s(z, 8, 24, 1, 0.9, 0.6, true), split_pipeline_s(z, 8, 24, 1, 0.9, 0.6, false), relative * 100);
+  EXPECT_NEAR(split_pipeline_s(z, 8, 24, 1, 0.9, 0.6, true), split_pipeline_s(z, 8, 24, 1, 0.9, 0.6, false), form_relative * 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, ZeroBubbleEqualsClosedForm, testing::Values(ZeroBubble{"zb-h1", 1}, ZeroBubble{"zb-h2", 2}),
@@ -139,8 +139,8 @@ TEST(SchedulesEqualClosedForm, BubbleShareOfEveryRank) {
   const PricedPipeline job = priced(pipeline("interleaved-1f1b", 4, 3, 8), uniform(), 0);
   const sim::Execution run = sim::longest_path(job.graph, job.prices);
   for (const sim::PhaseTimes& phases : sim::account(job.graph, run)) {
-    EXPECT_NEAR(phases[sim::Phase::bubble] / phases[sim::Phase::compute], 3.0 / (8 * 3), relative);
-    EXPECT_NEAR(phases.total(), run.step_s, relative * run.step_s);
+    EXPECT_NEAR(phases[sim::Phase::bubble] / phases[sim::Phase::compute], 3.0 / (8 * 3), form_relative);
+    EXPECT_NEAR(phases.total(), run.step_s, form_relative * run.step_s);
   }
 }
 

@@ -10,7 +10,7 @@
 namespace rehearse::tests {
 namespace {
 
-constexpr double relative = 1e-9;
+constexpr double pipeline_relative = 1e-9;
 
 struct Times {
   double forward, input, weight, hop = 0;  // backward in its two parts
@@ -55,8 +55,8 @@ TEST(ZbV, HasNoBubbleWhereForwardInputAndWeightTakeEquallyLong) {
   for (int p = 2; p <= 16; ++p) {
     for (const int m : {2 * p - 1, 2 * p, 3 * p + 1, 8 * p}) {
       const double ideal = 2 * m * 3 * 0.7;
-      EXPECT_NEAR(longest_path_s(timed("zb-v", p, m, {0.7, 0.7, 0.7})), ideal, relative * ideal) << p << " " << m;
-      EXPECT_NEAR(formula_s("zb-v", p, m, {0.7, 0.7, 0.7}), ideal, relative * ideal) << p << " " << m;
+      EXPECT_NEAR(longest_path_s(timed("zb-v", p, m, {0.7, 0.7, 0.7})), ideal, pipeline_relative * ideal) << p << " " << m;
+      EXPECT_NEAR(formula_s("zb-v", p, m, {0.7, 0.7, 0.7}), ideal, pipeline_relative * ideal) << p << " " << m;
     }
   }
 }
@@ -69,7 +69,7 @@ TEST(ZbV, EqualsItsClosedFormForAnyUniformChunk) {
     const int m = std::uniform_int_distribution(2 * p - 1, 5 * p)(random);
     const Times t{seconds(random), seconds(random), i % 7 == 0 ? 0 : seconds(random)};
     const double expected = formula_s("zb-v", p, m, t);
-    EXPECT_NEAR(longest_path_s(timed("zb-v", p, m, t)), expected, relative * expected) << text(p, m, t);
+    EXPECT_NEAR(longest_path_s(timed("zb-v", p, m, t)), expected, pipeline_relative * expected) << text(p, m, t);
   }
 }
 
@@ -82,7 +82,7 @@ TEST(ZbV, EqualsItsClosedFormWithHops) {
     const int m = std::uniform_int_distribution(2 * p - 1, 5 * p)(random);
     const Times t{seconds(random), seconds(random), seconds(random), 0.1 * seconds(random) / 1.5};
     const double expected = formula_s("zb-v", p, m, t);
-    EXPECT_NEAR(longest_path_s(timed("zb-v", p, m, t)), expected, relative * expected) << text(p, m, t);
+    EXPECT_NEAR(longest_path_s(timed("zb-v", p, m, t)), expected, pipeline_relative * expected) << text(p, m, t);
   }
 }
 
@@ -92,8 +92,8 @@ TEST(DualPipe, HasTheBubbleOfThePaper) {
     for (const int m : {2 * p, 2 * p + 2, 4 * p, 8 * p}) {
       const double chunk = 0.7;
       const double expected = m * 3 * chunk + (p / 2.0 - 1) * (3 * chunk + 2 * chunk - 3 * chunk);
-      EXPECT_NEAR(longest_path_s(timed("dualpipe", p, m, {chunk, chunk, chunk})), expected, relative * expected) << p << " " << m;
-      EXPECT_NEAR(formula_s("dualpipe", p, m, {chunk, chunk, chunk}), expected, relative * expected) << p << " " << m;
+      EXPECT_NEAR(longest_path_s(timed("dualpipe", p, m, {chunk, chunk, chunk})), expected, pipeline_relative * expected) << p << " " << m;
+      EXPECT_NEAR(formula_s("dualpipe", p, m, {chunk, chunk, chunk}), expected, pipeline_relative * expected) << p << " " << m;
     }
   }
 }
@@ -106,7 +106,7 @@ TEST(DualPipe, EqualsItsClosedFormForAnyUniformChunk) {
     const int m = 2 * std::uniform_int_distribution(p, 3 * p)(random);
     Times t{seconds(random), seconds(random), seconds(random)};
     double expected = formula_s("dualpipe", p, m, t);
-    EXPECT_NEAR(longest_path_s(timed("dualpipe", p, m, t)), expected, relative * expected) << text(p, m, t);
+    EXPECT_NEAR(longest_path_s(timed("dualpipe", p, m, t)), expected, pipeline_relative * expected) << text(p, m, t);
     // Which neighbour a pair waits for is not followed hop by hop: two hops and a half per cent.
     t.hop = 0.05 * seconds(random);
     expected = formula_s("dualpipe", p, m, t);
@@ -118,7 +118,7 @@ TEST(VAndTwoWayPipelines, TakeTheLongestPathOnSimGrid) {
   for (const char* schedule : {"zb-v", "dualpipe"}) {
     for (const Times& t : {Times{1, 1, 1}, Times{0.9, 1.1, 0.6}, Times{0.9, 1.1, 0.6, 0.05}}) {
       const PricedPipeline job = timed(schedule, 6, 16, t);
-      EXPECT_NEAR(on_simgrid_in_child_s(job), longest_path_s(job), relative * 100) << schedule << " " << text(6, 16, t);
+      EXPECT_NEAR(on_simgrid_in_child_s(job), longest_path_s(job), pipeline_relative * 100) << schedule << " " << text(6, 16, t);
     }
   }
 }

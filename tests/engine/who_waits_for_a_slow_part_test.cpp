@@ -8,10 +8,10 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr const char* some_batch = "{global: 16, micro: 1, sequence: 512}";
+constexpr const char* slow_batch = "{global: 16, micro: 1, sequence: 512}";
 
 StepResult step(const std::string& parallel, const std::string& simulation, int gpus = 16) {
-  return simulate_in_child(tests::small_job(gpus, parallel, some_batch, "simulation: {" + simulation + "}\n"));
+  return simulate_in_child(tests::small_job(gpus, parallel, slow_batch, "simulation: {" + simulation + "}\n"));
 }
 
 // Replicas meet once, after everything else: the step grows by what the slow GPU computes longer before that; its update comes after.
@@ -25,7 +25,7 @@ TEST(WhoWaitsForASlowPart, all_replicas_for_a_slow_gpu) {
   const double longer_s = 0.5 * (before[Phase::compute] + before[Phase::recompute] + before[Phase::optimizer]);
   EXPECT_NEAR(slow.step_s, healthy.step_s + longer_s, 1e-9);
   // The others wait where they meet it: for its computation and the stack's time per step, which comes first; not for its update.
-  const double stack_s = tests::small_job(16, "{dp: 16}", some_batch).system.software.step_s;
+  const double stack_s = tests::small_job(16, "{dp: 16}", slow_batch).system.software.step_s;
   EXPECT_NEAR(slow.ranks[0].phases[Phase::waiting], 0.5 * (before[Phase::compute] + stack_s), 1e-9);
   EXPECT_NEAR(slow.ranks[1].phases[Phase::waiting], 0, 1e-12);
 }
@@ -90,7 +90,7 @@ TEST(WhoWaitsForASlowPart, no_less_the_slower_it_is) {
 // The formula's bound holds up everybody by all of the slow stage's work; on the timeline a part of it fits into the bubble.
 TEST(WhoWaitsForASlowPart, critical_path_knows_it_too) {
   const Job job =
-      tests::small_job(16, "{tp: 2, pp: 4, dp: 2}", some_batch, "simulation: {faults: [gpu 9 slow 1.5], collectives: closed}\n");
+      tests::small_job(16, "{tp: 2, pp: 4, dp: 2}", slow_batch, "simulation: {faults: [gpu 9 slow 1.5], collectives: closed}\n");
   EXPECT_NEAR(critical_path(job).result.step_s, simulate_in_child(job).step_s, 1e-9);
 }
 

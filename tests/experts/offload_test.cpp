@@ -17,25 +17,26 @@ sim::Job offloading(const std::string& moe, double bytes_per_s, const std::strin
   return job;
 }
 
-constexpr double time_bound = 0.02, memory_bound = 0.01;  // the project's stated bounds
+constexpr double offload_time_bound = 0.02, offload_memory_bound = 0.01;  // the project's stated bounds
 
-void expect_agreement(const sim::Job& job, const std::string& what) {
+void expect_offload_agreement(const sim::Job& job, const std::string& what) {
   const sim::StepResult formula = sim::predict(job), simulated = sim::simulate_in_child(job);
-  EXPECT_NEAR(simulated.step_s, formula.step_s, time_bound * formula.step_s)
+  EXPECT_NEAR(simulated.step_s, formula.step_s, offload_time_bound * formula.step_s)
       << what << ": " << 100 * (simulated.step_s / formula.step_s - 1);
   for (const sim::RankMemory& rank : simulated.memory.ranks) {
     const sim::RankMemory& stage = formula.memory.ranks.at(static_cast<std::size_t>(rank.stage));
-    EXPECT_NEAR(rank.peak_bytes(), stage.peak_bytes(), memory_bound * stage.peak_bytes()) << what;
-    EXPECT_NEAR(rank.host_bytes, stage.host_bytes, memory_bound * stage.host_bytes) << what;
+    EXPECT_NEAR(rank.peak_bytes(), stage.peak_bytes(), offload_memory_bound * stage.peak_bytes()) << what;
+    EXPECT_NEAR(rank.host_bytes, stage.host_bytes, offload_memory_bound * stage.host_bytes) << what;
   }
 }
 
 TEST(OffloadOfExperts, AgreesFromFastToSlowLinks) {
   for (const char* moe : {"routing: balanced", "chunks: 2, chunk_recompute: false", "chunks: 4"}) {
-    for (const double rate : {400e9, 60e9, 30e9}) expect_agreement(offloading(moe, rate), fmt::format("{} at {} GB/s", moe, rate / 1e9));
+    for (const double rate : {400e9, 60e9, 30e9})
+      expect_offload_agreement(offloading(moe, rate), fmt::format("{} at {} GB/s", moe, rate / 1e9));
   }
-  expect_agreement(offloading("routing: balanced", 60e9, "recompute: full\n"), "recomputed");
-  expect_agreement(offloading("dispatcher: hierarchical", 60e9, "schedule: zb-h1\n"), "zb-h1");
+  expect_offload_agreement(offloading("routing: balanced", 60e9, "recompute: full\n"), "recomputed");
+  expect_offload_agreement(offloading("dispatcher: hierarchical", 60e9, "schedule: zb-h1\n"), "zb-h1");
 }
 
 // The hottest rank's copies are the longest: its host holds what its experts got.
@@ -49,7 +50,7 @@ TEST(OffloadOfExperts, TakesWhatEachRanksExpertsGot) {
   rows.pop_back();
   const sim::Job job = offloading(fmt::format("routing: {{counts: [{}]}}", rows), 60e9);
   const sim::StepResult simulated = sim::simulate_in_child(job), formula = sim::predict(job);
-  EXPECT_NEAR(simulated.step_s, formula.step_s, time_bound * formula.step_s);
+  EXPECT_NEAR(simulated.step_s, formula.step_s, offload_time_bound * formula.step_s);
   const workloads::ExpertLoads loads(job.workload);
   const double per_pair = workloads::received_activation_bytes(job.workload, false);
   const double layer = workloads::layer_activation_bytes(job.workload, false, workloads::LayerKind::experts);

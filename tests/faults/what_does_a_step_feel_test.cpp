@@ -91,12 +91,12 @@ TEST(WhatDoesAStepFeel, of_what_a_fault_strikes) {
   EXPECT_EQ(read(list).slow, slow);
 }
 
-struct Bad {
+struct BadStepFault {
   const char* list;
   const char* message;
 };
 
-class IsABadItemRefused : public testing::TestWithParam<Bad> {};
+class IsABadItemRefused : public testing::TestWithParam<BadStepFault> {};
 
 TEST_P(IsABadItemRefused, with_its_place) {
   try {
@@ -110,21 +110,22 @@ TEST_P(IsABadItemRefused, with_its_place) {
 INSTANTIATE_TEST_SUITE_P(
     Items, IsABadItemRefused,
     testing::Values(
-        Bad{"gpu 1 slow 2, gpu 200 slow 2", "1:16: there is no gpu 200: the job has 128 GPUs, counted from 0"},
-        Bad{"gpu 1 slow 0.5", "1:2: '0.5' is not how many times as long it takes, from 1 on"},
-        Bad{"gpu 1 slow 2 from 1 s", "1:2: 'gpu 1 slow 2 from 1 s' does not say for how long"},
-        Bad{"gpu 1 slow 2 for 1 s", "1:2: 'gpu 1 slow 2 for 1 s' does not say from when"},
-        Bad{"gpu 1 slow 2 from 1 s for 0 s", "1:2: must be longer than 0 s"},
-        Bad{"gpu 1 slow 2 from 1 s for 2 s every 1 s", "1:2: it comes again before it is over"},
-        Bad{"gpu 1 slow 2 from 1 for 2 s", "1:2: '1' is not a time: a unit is missing (write 5 us or 5 ms)"},
-        Bad{"gpu 1 slow 2 from 2 day for 2 s", "1:2: 'from' in 'gpu 1 slow 2 from 2 day for 2 s': no step is longer than a day"},
-        Bad{"gpu 1 down from 1 s for 2 s", "1:2: ports and rails go down, and come up again; a GPU is slow, or fails 'at' a time"},
-        Bad{"spine lost from 1 s for 2 s", "1:2: a spine is slow or lost in the whole step"},
-        Bad{"job slow 2", "1:2: the job as a whole fails 'at' a time"}, Bad{"gpus 200 slow 2", "1:2: the job has 128 gpus, not 200"},
-        Bad{"gpus 0 % slow 2", "1:2: '0 %' is not a share of the gpus"},
-        Bad{"gpus 1 % slow 1.5 to 1.2", "1:2: in 'gpus 1 % slow 1.5 to 1.2' the largest slowdown comes second"},
-        Bad{"gpus some slow 2", "1:2: 'some' is not how many gpus"},
-        Bad{"scenario at 1 h", "1:2: the job has no `faults` to draw from; simulate takes --faults SCENARIO as well"}));
+        BadStepFault{"gpu 1 slow 2, gpu 200 slow 2", "1:16: there is no gpu 200: the job has 128 GPUs, counted from 0"},
+        BadStepFault{"gpu 1 slow 0.5", "1:2: '0.5' is not how many times as long it takes, from 1 on"},
+        BadStepFault{"gpu 1 slow 2 from 1 s", "1:2: 'gpu 1 slow 2 from 1 s' does not say for how long"},
+        BadStepFault{"gpu 1 slow 2 for 1 s", "1:2: 'gpu 1 slow 2 for 1 s' does not say from when"},
+        BadStepFault{"gpu 1 slow 2 from 1 s for 0 s", "1:2: must be longer than 0 s"},
+        BadStepFault{"gpu 1 slow 2 from 1 s for 2 s every 1 s", "1:2: it comes again before it is over"},
+        BadStepFault{"gpu 1 slow 2 from 1 for 2 s", "1:2: '1' is not a time: a unit is missing (write 5 us or 5 ms)"},
+        BadStepFault{"gpu 1 slow 2 from 2 day for 2 s", "1:2: 'from' in 'gpu 1 slow 2 from 2 day for 2 s': no step is longer than a day"},
+        BadStepFault{"gpu 1 down from 1 s for 2 s", "1:2: ports and rails go down, and come up again; a GPU is slow, or fails 'at' a time"},
+        BadStepFault{"spine lost from 1 s for 2 s", "1:2: a spine is slow or lost in the whole step"},
+        BadStepFault{"job slow 2", "1:2: the job as a whole fails 'at' a time"},
+        BadStepFault{"gpus 200 slow 2", "1:2: the job has 128 gpus, not 200"},
+        BadStepFault{"gpus 0 % slow 2", "1:2: '0 %' is not a share of the gpus"},
+        BadStepFault{"gpus 1 % slow 1.5 to 1.2", "1:2: in 'gpus 1 % slow 1.5 to 1.2' the largest slowdown comes second"},
+        BadStepFault{"gpus some slow 2", "1:2: 'some' is not how many gpus"},
+        BadStepFault{"scenario at 1 h", "1:2: the job has no `faults` to draw from; simulate takes --faults SCENARIO as well"}));
 
 }  // namespace
 }  // namespace rehearse::sim

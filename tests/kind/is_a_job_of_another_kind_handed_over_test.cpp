@@ -47,7 +47,7 @@ class ChoirKind final : public JobKind {
   }
   [[nodiscard]] config::Shape shape() const override { return choir_keys().shape(); }
 };
-const JobKindRegistry::Registration<ChoirKind> kind("choir");
+const JobKindRegistry::Registration<ChoirKind> choir_kind_registration("choir");
 
 class ChoirConsole final : public Reporter {
  public:
@@ -57,7 +57,7 @@ class ChoirConsole final : public Reporter {
     out << report.job.name << ": " << report.get<Choir>().voices << " voices\n";
   }
 };
-const ReporterRegistry::Registration<ChoirConsole> console("choir-console");
+const ReporterRegistry::Registration<ChoirConsole> choir_console_registration("choir-console");
 
 class HandedOver : public testing::Test {
  protected:

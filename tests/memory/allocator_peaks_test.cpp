@@ -21,7 +21,7 @@ using sim::AllocatorPeaks;
 using sim::TensorStep;
 using sim::UnitTensors;
 
-constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+constexpr double allocator_gib = 1024.0 * 1024.0 * 1024.0;
 constexpr double no_limit = 1e15;
 
 // What is live after the steps; fails where a tensor is taken twice or given back when it is not there.
@@ -115,8 +115,9 @@ Errors errors_of(const sim::MeasuredCase& c, double reserved) {
     most.reserved = std::max(most.reserved, peaks.reserved);
     tensors = std::max(tensors, rank.tensor_bytes());
   }
-  const Errors errors{most.allocated / gib / c.measured.at(sim::Metric::peak_memory_gib) - 1, most.reserved / gib / reserved - 1,
-                      (1 + job.system.software.memory.fragmentation) * tensors / gib / reserved - 1};
+  const Errors errors{most.allocated / allocator_gib / c.measured.at(sim::Metric::peak_memory_gib) - 1,
+                      most.reserved / allocator_gib / reserved - 1,
+                      (1 + job.system.software.memory.fragmentation) * tensors / allocator_gib / reserved - 1};
   fmt::print("{:62} allocated {:+.1f} %, reserved {:6.2f} GiB, predicted {:+.1f} %, by a fixed share {:+.1f} %\n", c.id,
              100 * errors.allocated, reserved, 100 * errors.reserved, 100 * errors.by_share);
   return errors;

@@ -9,7 +9,7 @@
 namespace rehearse::tests {
 namespace {
 
-constexpr double rounding = 1e-12;  // sums of the same doubles in another order
+constexpr double peak_rounding = 1e-12;  // sums of the same doubles in another order
 
 // A stage's formula stands for the fullest of its ranks.
 std::vector<double> fullest_of_stages(const sim::MemoryResult& memory, int stages) {
@@ -31,7 +31,7 @@ TEST(RandomPeaks, AreEqualByFormulaAndOnTheTimeline) {
     const std::vector<double> formula = fullest_of_stages(sim::predicted_memory(job), stages);
     const std::vector<double> timeline = fullest_of_stages(sim::critical_path(job).result.memory, stages);
     for (std::size_t s = 0; s < formula.size(); ++s) {
-      EXPECT_NEAR(timeline[s], formula[s], rounding * formula[s]) << "stage " << s << " of " << text;
+      EXPECT_NEAR(timeline[s], formula[s], peak_rounding * formula[s]) << "stage " << s << " of " << text;
     }
   }
 }

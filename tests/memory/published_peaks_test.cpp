@@ -18,7 +18,7 @@ using sim::MeasuredCase;
 using sim::Metric;
 using sim::RankMemory;
 
-constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+constexpr double published_gib = 1024.0 * 1024.0 * 1024.0;
 
 // What the source measured: tensors, or the whole device as nvidia-smi shows it.
 using Quantity = std::function<double(const RankMemory&)>;
@@ -28,7 +28,7 @@ double highest(const sim::MemoryResult& memory, const Quantity& quantity) {
   return most;
 }
 
-struct Errors {
+struct PeakErrors {
   std::vector<double> relative;
   [[nodiscard]] double mean_abs() const {
     return std::accumulate(relative.begin(), relative.end(), 0.0, [](double sum, double e) { return sum + std::abs(e); }) /
@@ -43,14 +43,14 @@ std::vector<MeasuredCase> cases_with_peaks(const std::string& file) {
 }
 
 // Per group, over the cases whose jobs this version can run.
-std::map<std::string, Errors> errors_of(const std::string& file, const Quantity& quantity) {
-  std::map<std::string, Errors> groups;
+std::map<std::string, PeakErrors> errors_of(const std::string& file, const Quantity& quantity) {
+  std::map<std::string, PeakErrors> groups;
   for (const MeasuredCase& c : cases_with_peaks(file)) {
     try {
       const sim::Job job = sim::read_job(c.job, c.id, c.models);
       const sim::MemoryResult memory = sim::predicted_memory(job);
       EXPECT_TRUE(memory.fits()) << c.id << " ran";
-      const double predicted = highest(memory, quantity) / gib;
+      const double predicted = highest(memory, quantity) / published_gib;
       const double error = predicted / c.measured.at(Metric::peak_memory_gib) - 1;
       groups[c.group].relative.push_back(error);
       fmt::print("{:60} measured {:6.2f} GiB, predicted {:6.2f}, {:+.1f} %\n", c.id, c.measured.at(Metric::peak_memory_gib), predicted,
@@ -64,7 +64,7 @@ std::map<std::string, Errors> errors_of(const std::string& file, const Quantity&
   return groups;
 }
 
-void expect_mean_below(const std::map<std::string, Errors>& groups, const std::string& group, std::size_t at_least, double bound) {
+void expect_mean_below(const std::map<std::string, PeakErrors>& groups, const std::string& group, std::size_t at_least, double bound) {
   ASSERT_TRUE(groups.contains(group)) << group;
   EXPECT_GE(groups.at(group).relative.size(), at_least) << group;
   EXPECT_LT(groups.at(group).mean_abs(), bound) << group;
@@ -106,7 +106,7 @@ TEST(PublishedPeaks, JobsThatRanOutOfMemoryDoNotFit) {
   for (const config::Node& row : rows.items()) {
     const sim::MemoryResult memory = sim::predicted_memory(out_of_memory_job(row));
     const std::string source = row.at("source").as_string();
-    EXPECT_EQ(memory.fits(), unexplained(source)) << source << ": " << memory.fullest()->peak_bytes() / gib << " GiB";
+    EXPECT_EQ(memory.fits(), unexplained(source)) << source << ": " << memory.fullest()->peak_bytes() / published_gib << " GiB";
   }
 }
 

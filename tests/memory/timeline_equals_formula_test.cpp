@@ -16,7 +16,7 @@ namespace rehearse::tests {
 namespace {
 
 // Sums of the same doubles in another order: 1e-12 of them.
-constexpr double rounding = 1e-12;
+constexpr double timeline_rounding = 1e-12;
 
 void expect_equal_peaks(const sim::Job& job, const std::string& what) {
   const sim::MemoryResult formula = sim::predicted_memory(job);
@@ -24,7 +24,7 @@ void expect_equal_peaks(const sim::Job& job, const std::string& what) {
   ASSERT_FALSE(timeline.ranks.empty()) << what;
   for (const sim::RankMemory& rank : timeline.ranks) {
     const sim::RankMemory& stage = formula.ranks.at(static_cast<std::size_t>(rank.stage));
-    EXPECT_NEAR(rank.peak_bytes(), stage.peak_bytes(), rounding * stage.peak_bytes()) << what << ", stage " << rank.stage;
+    EXPECT_NEAR(rank.peak_bytes(), stage.peak_bytes(), timeline_rounding * stage.peak_bytes()) << what << ", stage " << rank.stage;
   }
 }
 
@@ -107,7 +107,7 @@ TEST(TimelineEqualsFormula, AndBothTheAlgebraOfAUniformPipeline) {
     const bool receives = s > 0 || in_flight > 1;
     const double expected =
         2 * layer * (2 + 4 + 12) + in_flight * 2 * activations + work + (receives ? states : 0) + 2 * 12.0 * 1024 * 1024;
-    EXPECT_NEAR(formula.ranks[s].tensor_bytes(), expected, rounding * expected) << "stage " << s;
+    EXPECT_NEAR(formula.ranks[s].tensor_bytes(), expected, timeline_rounding * expected) << "stage " << s;
   }
   expect_equal_peaks(job, "uniform");
 }
@@ -124,9 +124,9 @@ TEST(TimelineEqualsFormula, AndOnlyStaticMemoryRemainsAfterTheStep) {
       double largest = 0;
       for (const sim::MemorySample& sample : samples) {
         largest = std::max(largest, sample.held.bytes[use]);
-        EXPECT_GE(sample.held.bytes[use], -rounding * largest) << "use " << use;
+        EXPECT_GE(sample.held.bytes[use], -timeline_rounding * largest) << "use " << use;
       }
-      EXPECT_NEAR(samples.back().held.bytes[use], samples.front().held.bytes[use], rounding * largest) << "use " << use;
+      EXPECT_NEAR(samples.back().held.bytes[use], samples.front().held.bytes[use], timeline_rounding * largest) << "use " << use;
     }
     EXPECT_GT(std::ranges::max_element(samples, {}, [](const auto& s) { return s.held.total(); })->held.total(),
               samples.front().held.total());
@@ -159,7 +159,7 @@ TEST(Offload, KeepsAboutTwoLayersActivations) {
     const double one = workloads::layer_activation_bytes(job.workload, false);
     for (const sim::RankMemory& stage : sim::predicted_memory(job).ranks) {
       EXPECT_GE(stage.at_peak[sim::MemoryUse::activations], one);
-      EXPECT_LE(stage.at_peak[sim::MemoryUse::activations], 3 * one * (1 + rounding));  // leaving, at hand, coming back
+      EXPECT_LE(stage.at_peak[sim::MemoryUse::activations], 3 * one * (1 + timeline_rounding));  // leaving, at hand, coming back
     }
     expect_equal_peaks(job, "offload");
   }

@@ -39,8 +39,8 @@ class LastFirstFormula final : public sim::PipelineFormula {
   }
 };
 
-const workloads::ScheduleRegistry::Registration<LastFirst> schedule("last-first");
-const sim::PipelineFormulaRegistry::Registration<LastFirstFormula> formula("last-first");
+const workloads::ScheduleRegistry::Registration<LastFirst> last_first_registration("last-first");
+const sim::PipelineFormulaRegistry::Registration<LastFirstFormula> last_first_formula_registration("last-first");
 
 }  // namespace
 }  // namespace rehearse::tests

@@ -15,7 +15,7 @@ class Motto final : public sim::Reporter {
   }
 };
 
-const sim::ReporterRegistry::Registration<Motto> registration("motto");
+const sim::ReporterRegistry::Registration<Motto> motto_registration("motto");
 
 }  // namespace
 }  // namespace rehearse::tests

@@ -37,8 +37,8 @@ class NapkinOut final : public sim::Exporter {
   }
 };
 
-const sim::ImporterRegistry::Registration<NapkinIn> in("napkin");
-const sim::ExporterRegistry::Registration<NapkinOut> out("napkin");
+const sim::ImporterRegistry::Registration<NapkinIn> napkin_in_registration("napkin");
+const sim::ExporterRegistry::Registration<NapkinOut> napkin_out_registration("napkin");
 
 }  // namespace
 }  // namespace rehearse::tests

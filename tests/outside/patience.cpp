@@ -13,7 +13,7 @@ class Patience final : public sim::RecoveryPolicy {
   }
 };
 
-const sim::RecoveryPolicyRegistry::Registration<Patience> registration("patience");
+const sim::RecoveryPolicyRegistry::Registration<Patience> patience_registration("patience");
 
 }  // namespace
 }  // namespace rehearse::tests

@@ -30,7 +30,7 @@ class Star final : public workloads::Collective {
   }
 };
 
-const workloads::CollectiveRegistry::Registration<Star> registration("star");
+const workloads::CollectiveRegistry::Registration<Star> star_registration("star");
 
 }  // namespace
 }  // namespace rehearse::tests

@@ -30,7 +30,7 @@ class Troublesome final : public Reporter {
     if (report.job.name == "disk full") out.setstate(std::ios::badbit);
   }
 };
-const ReporterRegistry::Registration<Troublesome> registration("zz-troublesome");
+const ReporterRegistry::Registration<Troublesome> troublesome_registration("zz-troublesome");
 
 class OutputFolderTest : public testing::Test {
  protected:

@@ -16,7 +16,7 @@ using sim::ServingRun;
 using sim::ServingSetup;
 using sim::Stage;
 
-constexpr double token_s = 1e-3, pass_s = 1e-3;
+constexpr double failing_token_s = 1e-3, pass_s = 1e-3;
 constexpr double eps = 1e-9;
 
 sim::PoolSetup pool(Role role, int instances) {
@@ -25,7 +25,7 @@ sim::PoolSetup pool(Role role, int instances) {
   rules.sequences = 64;
   rules.tokens = 100'000;
   rules.pages = 10'000;
-  return {"pool", rules, std::make_shared<ConstantPrice>(token_s, pass_s), instances};
+  return {"pool", rules, std::make_shared<ConstantPrice>(failing_token_s, pass_s), instances};
 }
 
 ServingSetup one_request(std::vector<sim::PoolSetup> pools, int input, int output) {
@@ -148,7 +148,7 @@ TEST(ALongTimeout, holds_room_and_throughput_collapses) {
   EXPECT_GT(seconds_with(120), 4 * seconds_with(0.5)) << seconds_with(120) << " " << seconds_with(0.5);
 }
 
-std::string refusal(const std::string& item) {
+std::string fault_refusal(const std::string& item) {
   try {
     static_cast<void>(sim::read_serving_job(
         config::Node::load_text(std::string(small_job) + "simulation: {faults: ['" + item + "']}\n", "job.yaml"), "job"));
@@ -159,11 +159,11 @@ std::string refusal(const std::string& item) {
 }
 
 TEST(AFault, that_names_nothing_is_refused_at_its_place) {
-  EXPECT_EQ(refusal("instance all.0 at 10 s for 5 s"), "accepted");
-  EXPECT_EQ(refusal("gpu 0 slow 1.5 from 1 s for 2 s"), "accepted");
-  EXPECT_EQ(refusal("node 0 at 1 s"), "accepted");
+  EXPECT_EQ(fault_refusal("instance all.0 at 10 s for 5 s"), "accepted");
+  EXPECT_EQ(fault_refusal("gpu 0 slow 1.5 from 1 s for 2 s"), "accepted");
+  EXPECT_EQ(fault_refusal("node 0 at 1 s"), "accepted");
   const auto expect = [](const std::string& item, const std::string& why) {
-    const std::string message = refusal(item);
+    const std::string message = fault_refusal(item);
     EXPECT_NE(message.find(why), std::string::npos) << item << ": " << message;
     EXPECT_NE(message.find("job.yaml:8:"), std::string::npos) << message;
   };

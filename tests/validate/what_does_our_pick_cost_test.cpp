@@ -8,8 +8,8 @@
 namespace rehearse::sim {
 namespace {
 
-Outcome outcome(const std::string& id, const std::string& sweep, double measured, double predicted, std::optional<bool> ran = true,
-                std::optional<bool> said_to_fit = true) {
+Outcome pick_outcome(const std::string& id, const std::string& sweep, double measured, double predicted, std::optional<bool> ran = true,
+                     std::optional<bool> said_to_fit = true) {
   Outcome one;
   one.id = id;
   one.sweep = sweep;
@@ -21,7 +21,7 @@ Outcome outcome(const std::string& id, const std::string& sweep, double measured
 }
 
 TEST(Regret, IsWhatThePickLacksOfTheBest) {
-  const auto regrets = regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 95), outcome("c", "s", 50, 10)});
+  const auto regrets = regrets_of({pick_outcome("a", "s", 100, 90), pick_outcome("b", "s", 80, 95), pick_outcome("c", "s", 50, 10)});
   ASSERT_EQ(regrets.size(), 1U);
   EXPECT_EQ(regrets[0].picked, "b");
   EXPECT_EQ(regrets[0].best, "a");
@@ -31,8 +31,8 @@ TEST(Regret, IsWhatThePickLacksOfTheBest) {
 }
 
 TEST(Regret, PicksOnlyWhatIsSaidToFit) {
-  const auto regrets =
-      regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 95, true, false), outcome("c", "s", 0, 200, false, false)});
+  const auto regrets = regrets_of(
+      {pick_outcome("a", "s", 100, 90), pick_outcome("b", "s", 80, 95, true, false), pick_outcome("c", "s", 0, 200, false, false)});
   ASSERT_EQ(regrets.size(), 1U);
   EXPECT_EQ(regrets[0].picked, "a");
   EXPECT_EQ(regrets[0].regret, 0);
@@ -40,7 +40,8 @@ TEST(Regret, PicksOnlyWhatIsSaidToFit) {
 }
 
 TEST(Regret, OfAPickThatRanOutOfMemoryIsAll) {
-  const auto regrets = regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 85), outcome("c", "s", 0, 200, false, true)});
+  const auto regrets =
+      regrets_of({pick_outcome("a", "s", 100, 90), pick_outcome("b", "s", 80, 85), pick_outcome("c", "s", 0, 200, false, true)});
   ASSERT_EQ(regrets.size(), 1U);
   EXPECT_TRUE(regrets[0].out_of_memory);
   EXPECT_EQ(regrets[0].regret, 1);
@@ -48,16 +49,18 @@ TEST(Regret, OfAPickThatRanOutOfMemoryIsAll) {
 }
 
 TEST(Regret, IsOnlyWhereThereWasAChoice) {
-  EXPECT_TRUE(regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 0, 95, false), outcome("c", "", 50, 10), outcome("d", "", 60, 10)})
+  EXPECT_TRUE(regrets_of({pick_outcome("a", "s", 100, 90), pick_outcome("b", "s", 0, 95, false), pick_outcome("c", "", 50, 10),
+                          pick_outcome("d", "", 60, 10)})
                   .empty());
-  Outcome failed = outcome("b", "s", 80, 95);
+  Outcome failed = pick_outcome("b", "s", 80, 95);
   failed.failed = "unknown key";
-  EXPECT_TRUE(regrets_of({outcome("a", "s", 100, 90), failed}).empty());
+  EXPECT_TRUE(regrets_of({pick_outcome("a", "s", 100, 90), failed}).empty());
 }
 
 TEST(Regret, IsPrintedByItsSweepAndOnTheWhole) {
   std::ostringstream out;
-  print_regrets(regrets_of({outcome("a", "s", 100, 90), outcome("b", "s", 80, 95), outcome("a", "t", 100, 90), outcome("b", "t", 80, 70)}),
+  print_regrets(regrets_of({pick_outcome("a", "s", 100, 90), pick_outcome("b", "s", 80, 95), pick_outcome("a", "t", 100, 90),
+                            pick_outcome("b", "t", 80, 70)}),
                 false, out);
   EXPECT_NE(out.str().find("2 sweeps: mean regret 10.0 %, of the best of five 0.0 %; 0 picked plans ran out of memory"), std::string::npos)
       << out.str();

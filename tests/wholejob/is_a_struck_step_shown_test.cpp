@@ -24,12 +24,12 @@ class IsAStruckStepShown : public testing::Test {
   TemporaryFolder folder_;
 };
 
-constexpr const char* job =
+constexpr const char* struck_job =
     " llama2-70b-128-a100 trace.csv --set simulation.granularity=stage --set 'training={steps: 400, init: 100 s}'"
     " --set 'checkpoint={interval: 50, save_time: 4 s, load_time: 5 s}' ";
 
 TEST_F(IsAStruckStepShown, as_the_account_has_it) {
-  const Outcome outcome = run("replay" + std::string(job) + "--step simulated --timeline 1 --timeline 2 -o out --json");
+  const Outcome outcome = run("replay" + std::string(struck_job) + "--step simulated --timeline 1 --timeline 2 -o out --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto steps = nlohmann::json::parse(outcome.out).at("whole_job").at("struck_steps");
   ASSERT_EQ(steps.size(), 2U);
@@ -54,7 +54,7 @@ TEST_F(IsAStruckStepShown, as_the_account_has_it) {
 TEST_F(IsAStruckStepShown, of_fewer_replicas) {
   std::ofstream(folder_.path() / "one.csv")
       << "time_s,component,kind,duration_s,node,level\n2000.5,host,fail,,3,pod\n5000,any,fail,,0,job\n";
-  std::string one_node = job;
+  std::string one_node = struck_job;
   one_node.replace(one_node.find("trace.csv"), 9, "one.csv");
   const Outcome outcome =
       run("replay" + one_node + "--step '20 s' --set 'recovery={policy: shrink, repair: 1 day}' --timeline 2 -o out --json");
@@ -68,7 +68,7 @@ TEST_F(IsAStruckStepShown, or_why_not) {
                                                         {"--timeline 3 -o out", "failure 3 strikes while training stands still"},
                                                         {"--timeline 9 -o out", "there is no failure 9: the history has 3"},
                                                         {"--timeline 0 -o out", "--timeline takes a whole number from 1"}}) {
-    const Outcome outcome = run("replay" + std::string(job) + "--step '20 s' " + options);
+    const Outcome outcome = run("replay" + std::string(struck_job) + "--step '20 s' " + options);
     EXPECT_EQ(outcome.code, 2) << options;
     EXPECT_NE(outcome.err.find(why), std::string::npos) << options << ": " << outcome.err;
   }

@@ -8,11 +8,11 @@
 namespace rehearse::sim {
 namespace {
 
-Job job() { return tests::whole_job("training: {steps: 10}\n"); }
+Job job_of_ten_steps() { return tests::whole_job("training: {steps: 10}\n"); }
 
 // One slow stage holds up the pipeline by (f - 1) times its own work, and that is at most what slowing every GPU down would cost.
 TEST(WhatDoesASlowClusterCost, a_straggler) {
-  const Job healthy = job();
+  const Job healthy = job_of_ten_steps();
   const StepResult step = predict(healthy);
   const double own = step.ranks[0].phases[Phase::compute] + step.ranks[0].phases[Phase::recompute] + step.ranks[0].phases[Phase::optimizer];
   const double slow = predicted_step_s(healthy, {.slow = {.gpus = {{3, 1.3}}}});
@@ -25,7 +25,7 @@ TEST(WhatDoesASlowClusterCost, a_straggler) {
 
 // Ports at half speed are the job on a cluster with ports of half the bandwidth.
 TEST(WhatDoesASlowClusterCost, slow_ports) {
-  const Job healthy = job();
+  const Job healthy = job_of_ten_steps();
   Job half = healthy;
   half.system.cluster.nic.bandwidth_bytes_per_s /= 2;
   EXPECT_EQ(predicted_step_s(healthy, {.slow = {.ports = {{5, 2.0}}}}), predict(half).step_s);
@@ -44,7 +44,7 @@ TEST(WhatDoesASlowClusterCost, a_lost_spine) {
 
 // 3 of 4 replicas: 48 sequences are 16 micro-batches each; 2 of 4: 24.
 TEST(WhatDoesASlowClusterCost, fewer_replicas) {
-  const Job healthy = job();
+  const Job healthy = job_of_ten_steps();
   const Job three = tests::small_job(48, "{tp: 8, pp: 2, dp: 3}", "{global: 48, micro: 1, sequence: 128}");
   EXPECT_DOUBLE_EQ(predicted_step_s(healthy, {.replicas_lost = 1}), predict(three).step_s);
   EXPECT_THROW(static_cast<void>(predicted_step_s(healthy, {.replicas_lost = 4})), config::InputError);
@@ -52,7 +52,7 @@ TEST(WhatDoesASlowClusterCost, fewer_replicas) {
 
 // Given steps are stretched by the predicted ratio; each state is worked out once; nothing is faster than health.
 TEST(WhatDoesASlowClusterCost, relative_to_the_given_step) {
-  const Job healthy = job();
+  const Job healthy = job_of_ten_steps();
   StepTimes steps(healthy, 10);
   const ClusterState slow{.slow = {.gpus = {{40, 2.0}}, .ports = {{0, 1.5}}}};
   const double ratio = predicted_step_s(healthy, slow) / predicted_step_s(healthy, {});
@@ -65,7 +65,7 @@ TEST(WhatDoesASlowClusterCost, relative_to_the_given_step) {
 
 // Node 6 holds stage 1 of replica 2: slow until its replica is left out.
 TEST(WhatDoesASlowClusterCost, where_the_slow_gpu_is) {
-  const Job healthy = job();
+  const Job healthy = job_of_ten_steps();
   const NodeMap map(healthy.workload.parallel, healthy.system.places());
   EXPECT_EQ(map.replicas(6), std::set<int>{2});
   Slowness slowness;
@@ -89,7 +89,7 @@ TEST(WhatDoesASlowClusterCost, where_the_slow_gpu_is) {
 // On SimGrid each state is a simulation of its own: of a slow GPU the job feels no more than the formula's bound, and GPUs that are alike
 // cost the same.
 TEST(WhatDoesASlowClusterCost, simulated) {
-  const Job healthy = job();
+  const Job healthy = job_of_ten_steps();
   StepTimes steps(healthy, 10, StepMethod::simulation);
   const ClusterState slow{.slow = {.gpus = {{3, 1.3}}}};
   const double ratio = simulated_step_s(healthy, slow) / simulated_step_s(healthy, {});

@@ -10,7 +10,7 @@
 namespace rehearse::workloads::testing {
 namespace {
 
-constexpr double rounding = 1e-12;
+constexpr double activation_rounding = 1e-12;
 constexpr double gib = 1024.0 * 1024 * 1024;
 
 Workload with(Workload workload, int tp, bool sp, RecomputeKind recompute) {
@@ -26,7 +26,7 @@ TEST(Activations, FollowTableTwoOfKorthikanti) {
     const Workload base = gpt(1, h, a, 51200, s, b);
     const double sbh = static_cast<double>(s) * b * h, score = 5.0 * a * s / h, t = 8;
     const auto per = [&](const Workload& workload, bool recomputed = false) { return layer_activation_bytes(workload, recomputed) / sbh; };
-    const auto near = [](double actual, double expected) { EXPECT_NEAR(actual / expected, 1, rounding); };
+    const auto near = [](double actual, double expected) { EXPECT_NEAR(actual / expected, 1, activation_rounding); };
     near(per(with(base, 1, false, RecomputeKind::none)), 34 + score);               // equation 1
     near(per(with(base, 8, false, RecomputeKind::none)), 10 + 24 / t + score / t);  // equation 2
     near(per(with(base, 8, true, RecomputeKind::none)), (34 + score) / t);          // equation 4
@@ -46,11 +46,11 @@ TEST(Activations, RecomputedModulesDropTheirTensors) {
     workload.recompute.modules = std::move(modules);
     return layer_activation_bytes(workload, false) / unit;
   };
-  EXPECT_NEAR(kept({}), 34, 34 * rounding);
-  EXPECT_NEAR(kept({RecomputeModule::core_attn}), 34, 34 * rounding);
-  EXPECT_NEAR(kept({RecomputeModule::layernorm}), 34 + score - 4, 100 * rounding);
-  EXPECT_NEAR(kept({RecomputeModule::mlp}), 34 + score - 16, 100 * rounding);
-  EXPECT_NEAR(kept({RecomputeModule::layernorm, RecomputeModule::mlp, RecomputeModule::core_attn}), 14, 34 * rounding);
+  EXPECT_NEAR(kept({}), 34, 34 * activation_rounding);
+  EXPECT_NEAR(kept({RecomputeModule::core_attn}), 34, 34 * activation_rounding);
+  EXPECT_NEAR(kept({RecomputeModule::layernorm}), 34 + score - 4, 100 * activation_rounding);
+  EXPECT_NEAR(kept({RecomputeModule::mlp}), 34 + score - 16, 100 * activation_rounding);
+  EXPECT_NEAR(kept({RecomputeModule::layernorm, RecomputeModule::mlp, RecomputeModule::core_attn}), 14, 34 * activation_rounding);
 }
 
 struct PublishedModel {

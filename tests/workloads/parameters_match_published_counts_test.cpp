@@ -12,12 +12,12 @@ namespace {
 // Half a unit of the fourth significant digit.
 double half_digit(double printed) { return 0.5 * std::pow(10, std::floor(std::log10(printed)) - 3) * (1 + 1e-9); }
 
-std::vector<config::Node> rows() {
+std::vector<config::Node> published_rows() {
   return config::Node::load_file(std::string(REHEARSE_SOURCE_DIR) + "/tests/workloads/published/parameters.yaml").items();
 }
 
 TEST(Parameters, MatchEveryPublishedArchitectureToItsDigits) {
-  for (const config::Node& row : rows()) {
+  for (const config::Node& row : published_rows()) {
     const std::string name = row.at("name").as_string();
     const double printed = row.at("params_b").as_number(0, 1e5);
     const ParameterCount count = count_parameters(read_model(row.at("model"), name));
@@ -52,7 +52,7 @@ TEST(Parameters, OfAGptAre12LH2Plus13LH) {
 }
 
 TEST(Parameters, PartsAddUp) {
-  for (const config::Node& row : rows()) {
+  for (const config::Node& row : published_rows()) {
     const Model model = read_model(row.at("model"), "m");
     const ParameterCount count = count_parameters(model);
     if (model.moe) continue;

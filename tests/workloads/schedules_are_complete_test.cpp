@@ -20,7 +20,7 @@ std::vector<PipelineShape> shapes(const Schedule& schedule) {
   return all;
 }
 
-class EverySchedule : public testing::TestWithParam<std::string> {
+class EverySchedule : public ::testing::TestWithParam<std::string> {
  protected:
   const Schedule& schedule() const { return ScheduleRegistry::get(GetParam()); }
 };
@@ -81,13 +81,13 @@ TEST_P(EverySchedule, WarmsUpAsLongAsItSays) {
 
 TEST_P(EverySchedule, TakesSomeShape) { EXPECT_FALSE(shapes(schedule()).empty()); }
 
-std::string identifier(const testing::TestParamInfo<std::string>& info) {
+std::string identifier(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = "s_" + info.param;
   std::ranges::replace(name, '-', '_');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Registered, EverySchedule, testing::ValuesIn(ScheduleRegistry::names()), identifier);
+INSTANTIATE_TEST_SUITE_P(Registered, EverySchedule, ::testing::ValuesIn(ScheduleRegistry::names()), identifier);
 
 // Equation (5) of MoFa and Narayanan et al. 2021, written out.
 TEST(InFlight, FormulasOfThePapers) {

@@ -80,7 +80,7 @@ class Binomial final : public Collective {
   }
 };
 
-const CollectiveRegistry::Registration<Binomial> registration("binomial");
+const CollectiveRegistry::Registration<Binomial> binomial_registration("binomial");
 
 }  // namespace
 }  // namespace rehearse::workloads

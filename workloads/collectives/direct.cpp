@@ -88,7 +88,7 @@ class Direct final : public Collective {
   }
 };
 
-const CollectiveRegistry::Registration<Direct> registration("direct");
+const CollectiveRegistry::Registration<Direct> direct_registration("direct");
 
 }  // namespace
 }  // namespace rehearse::workloads

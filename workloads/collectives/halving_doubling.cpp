@@ -106,7 +106,7 @@ class HalvingDoubling final : public Collective {
   }
 };
 
-const CollectiveRegistry::Registration<HalvingDoubling> registration("halving-doubling");
+const CollectiveRegistry::Registration<HalvingDoubling> halving_doubling_registration("halving-doubling");
 
 }  // namespace
 }  // namespace rehearse::workloads

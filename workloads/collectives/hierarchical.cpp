@@ -215,7 +215,7 @@ class Hierarchical final : public Collective {
   }
 };
 
-const CollectiveRegistry::Registration<Hierarchical> registration("hierarchical");
+const CollectiveRegistry::Registration<Hierarchical> hierarchical_registration("hierarchical");
 
 }  // namespace
 }  // namespace rehearse::workloads

@@ -50,7 +50,7 @@ class Nvls final : public Collective {
   }
 };
 
-const CollectiveRegistry::Registration<Nvls> registration("nvls");
+const CollectiveRegistry::Registration<Nvls> nvls_registration("nvls");
 
 }  // namespace
 }  // namespace rehearse::workloads

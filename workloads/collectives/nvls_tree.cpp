@@ -81,7 +81,7 @@ class NvlsTree final : public Collective {
   }
 };
 
-const CollectiveRegistry::Registration<NvlsTree> registration("nvls-tree");
+const CollectiveRegistry::Registration<NvlsTree> nvls_tree_registration("nvls-tree");
 
 }  // namespace
 }  // namespace rehearse::workloads

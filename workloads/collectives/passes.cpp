@@ -3,7 +3,7 @@
 namespace rehearse::workloads::collectives {
 namespace {
 
-Round& round_at(std::vector<Round>& rounds, int index) {
+Round& pass_round(std::vector<Round>& rounds, int index) {
   const auto at = static_cast<std::size_t>(index);
   if (rounds.size() <= at) rounds.resize(at + 1);
   return rounds[at];
@@ -26,7 +26,7 @@ int direct_reduce_scatter(std::vector<Round>& rounds, int start, const RingWalk&
   if (ring.size() == 1) return start;
   for (const Stop& from : ring.stops) {
     for (const Stop& to : ring.stops) {
-      if (from.member != to.member) round_at(rounds, start).transfers.push_back(part_of(to, from, to, ring, true));
+      if (from.member != to.member) pass_round(rounds, start).transfers.push_back(part_of(to, from, to, ring, true));
     }
   }
   return start + 1;
@@ -36,7 +36,7 @@ int direct_all_gather(std::vector<Round>& rounds, int start, const RingWalk& rin
   if (ring.size() == 1) return start;
   for (const Stop& from : ring.stops) {
     for (const Stop& to : ring.stops) {
-      if (from.member != to.member) round_at(rounds, start).transfers.push_back(part_of(from, from, to, ring, false));
+      if (from.member != to.member) pass_round(rounds, start).transfers.push_back(part_of(from, from, to, ring, false));
     }
   }
   return start + 1;
@@ -46,7 +46,7 @@ int direct_scatter(std::vector<Round>& rounds, int start, const RingWalk& ring, 
   if (ring.size() == 1) return start;
   const Stop& from = ring.stops[static_cast<std::size_t>(root)];
   for (const Stop& to : ring.stops) {
-    if (to.member != from.member) round_at(rounds, start).transfers.push_back(part_of(to, from, to, ring, false));
+    if (to.member != from.member) pass_round(rounds, start).transfers.push_back(part_of(to, from, to, ring, false));
   }
   return start + 1;
 }

@@ -76,7 +76,7 @@ class Pxn final : public Collective {
   }
 };
 
-const CollectiveRegistry::Registration<Pxn> registration("pxn");
+const CollectiveRegistry::Registration<Pxn> pxn_registration("pxn");
 
 }  // namespace
 }  // namespace rehearse::workloads

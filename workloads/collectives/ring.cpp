@@ -145,7 +145,7 @@ class Ring final : public Collective {
   }
 };
 
-const CollectiveRegistry::Registration<Ring> registration("ring");
+const CollectiveRegistry::Registration<Ring> ring_registration("ring");
 
 }  // namespace
 }  // namespace rehearse::workloads

@@ -58,8 +58,8 @@ class TwoShot final : public Shot {
   }
 };
 
-const CollectiveRegistry::Registration<OneShot> one_shot("one-shot");
-const CollectiveRegistry::Registration<TwoShot> two_shot("two-shot");
+const CollectiveRegistry::Registration<OneShot> one_shot_registration("one-shot");
+const CollectiveRegistry::Registration<TwoShot> two_shot_registration("two-shot");
 
 }  // namespace
 }  // namespace rehearse::workloads

@@ -100,7 +100,7 @@ class Tree final : public Collective {
   }
 };
 
-const CollectiveRegistry::Registration<Tree> registration("tree");
+const CollectiveRegistry::Registration<Tree> tree_registration("tree");
 
 }  // namespace
 }  // namespace rehearse::workloads

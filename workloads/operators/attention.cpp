@@ -9,7 +9,7 @@ namespace {
 constexpr double flash_backward_flops = 2.5;
 // Preparation (rowwise dO*O), main kernel, conversion of the query gradient.
 constexpr int flash_backward_kernels = 3;
-constexpr double statistic_bytes = 4;  // one fp32 log-sum-exp per head and query
+constexpr double log_sum_bytes = 4;  // one fp32 log-sum-exp per head and query
 
 Operator attention_kernel(const Shard& shard, Pass pass) {
   Operator op;
@@ -38,7 +38,7 @@ Operator flash_forward(const Shard& shard) {
   op.flops = causal_forward_flops(shard);
   // Q, K, V in; O and the statistics out.
   op.bytes = static_cast<double>(shard.tokens) * (static_cast<double>(2 * shard.query_width + 2 * shard.kv_width) * shard.element +
-                                                  static_cast<double>(shard.heads) * statistic_bytes);
+                                                  static_cast<double>(shard.heads) * log_sum_bytes);
   return op;
 }
 
@@ -47,7 +47,7 @@ Operator flash_backward(const Shard& shard) {
   op.flops = flash_backward_flops * causal_forward_flops(shard);
   // Q, O, dO in, dQ out; K, V in, dK, dV out; the statistics in.
   op.bytes = static_cast<double>(shard.tokens) * (static_cast<double>(4 * shard.query_width + 4 * shard.kv_width) * shard.element +
-                                                  static_cast<double>(shard.heads) * statistic_bytes);
+                                                  static_cast<double>(shard.heads) * log_sum_bytes);
   op.kernels = flash_backward_kernels;
   return op;
 }

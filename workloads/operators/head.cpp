@@ -4,14 +4,14 @@
 namespace rehearse::workloads {
 namespace {
 
-constexpr double fp32 = 4;
+constexpr double fp32_loss = 4;
 
 // Bytes per logit. One kernel: logits in for the maximum, logits in and fp32 probabilities out; backward probabilities in, gradient out.
 // Apart: to fp32 (e+4), maximum (4), difference (8), exponential (8), sum (4), division (8); backward difference and scale (16), cast
 // (4+e).
 Traffic loss_bytes(bool fused, double element) {
-  if (fused) return {.forward_bytes = 2 * element + fp32, .backward_bytes = fp32 + element, .forward_kernels = 2};
-  return {.forward_bytes = element + 9 * fp32, .backward_bytes = 5 * fp32 + element, .forward_kernels = 6, .backward_kernels = 3};
+  if (fused) return {.forward_bytes = 2 * element + fp32_loss, .backward_bytes = fp32_loss + element, .forward_kernels = 2};
+  return {.forward_bytes = element + 9 * fp32_loss, .backward_bytes = 5 * fp32_loss + element, .forward_kernels = 6, .backward_kernels = 3};
 }
 
 // Maximum, predicted logit and sum of exponentials of every token, over the parts of the vocabulary.
@@ -20,7 +20,7 @@ void add_reductions(Section& section, const Shard& shard) {
   for (const char* what : {"loss maximum", "loss predicted logit", "loss sum"}) {
     Communication communication;
     communication.name = std::string(what) + " " + std::string(name_of(communication.kind));
-    communication.bytes = static_cast<double>(shard.tokens) * fp32;
+    communication.bytes = static_cast<double>(shard.tokens) * fp32_loss;
     section.forward.emplace_back(communication);
   }
 }

@@ -21,7 +21,7 @@ Traffic norm_traffic(bool fused, double pass_bytes) {
 }
 
 // One byte per element for the mask of a dropout.
-constexpr double mask_byte = 1;
+constexpr double norm_mask_byte = 1;
 
 }  // namespace
 
@@ -42,8 +42,8 @@ Section residual(const Workload& workload, const Shard& shard, const std::string
   traffic.forward_bytes = 3 * shard.element;   // the branch and the residual in, their sum out
   traffic.backward_bytes = 3 * shard.element;  // the gradients of branch and residual in, their sum out
   if (shard.dropout) {
-    traffic.forward_bytes += mask_byte + (separate ? 2 * shard.element : 0);
-    traffic.backward_bytes += 2 * shard.element + mask_byte;
+    traffic.forward_bytes += norm_mask_byte + (separate ? 2 * shard.element : 0);
+    traffic.backward_bytes += 2 * shard.element + norm_mask_byte;
     traffic.forward_kernels += separate ? 1 : 0;
     traffic.backward_kernels += 1;
   }

@@ -12,7 +12,7 @@ class Balanced final : public Routing {
   }
 };
 
-const RoutingRegistry::Registration<Balanced> registration("balanced");
+const RoutingRegistry::Registration<Balanced> balanced_registration("balanced");
 
 }  // namespace
 }  // namespace rehearse::workloads

@@ -33,7 +33,7 @@ class Counts final : public Routing {
   }
 };
 
-const RoutingRegistry::Registration<Counts> registration("counts");
+const RoutingRegistry::Registration<Counts> counts_registration("counts");
 
 }  // namespace
 }  // namespace rehearse::workloads

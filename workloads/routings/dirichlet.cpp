@@ -38,7 +38,7 @@ class Dirichlet final : public Routing {
   }
 };
 
-const RoutingRegistry::Registration<Dirichlet> registration("dirichlet");
+const RoutingRegistry::Registration<Dirichlet> dirichlet_registration("dirichlet");
 
 }  // namespace
 }  // namespace rehearse::workloads

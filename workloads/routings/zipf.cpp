@@ -37,7 +37,7 @@ class Zipf final : public Routing {
   }
 };
 
-const RoutingRegistry::Registration<Zipf> registration("zipf");
+const RoutingRegistry::Registration<Zipf> zipf_registration("zipf");
 
 }  // namespace
 }  // namespace rehearse::workloads

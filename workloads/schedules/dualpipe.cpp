@@ -121,7 +121,7 @@ class DualPipe final : public Schedule {
   }
 };
 
-const ScheduleRegistry::Registration<DualPipe> registration("dualpipe");
+const ScheduleRegistry::Registration<DualPipe> dual_pipe_registration("dualpipe");
 
 }  // namespace
 }  // namespace rehearse::workloads

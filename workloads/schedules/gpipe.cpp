@@ -20,7 +20,7 @@ class GPipe final : public Schedule {
   [[nodiscard]] int warmup_forwards(const PipelineShape& shape, int /*stage*/) const override { return shape.microbatches; }
 };
 
-const ScheduleRegistry::Registration<GPipe> registration("gpipe");
+const ScheduleRegistry::Registration<GPipe> g_pipe_registration("gpipe");
 
 }  // namespace
 }  // namespace rehearse::workloads

@@ -45,7 +45,7 @@ class Interleaved final : public Schedule {
   }
 };
 
-const ScheduleRegistry::Registration<Interleaved> registration("interleaved-1f1b");
+const ScheduleRegistry::Registration<Interleaved> interleaved_registration("interleaved-1f1b");
 
 }  // namespace
 }  // namespace rehearse::workloads

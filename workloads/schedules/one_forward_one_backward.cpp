@@ -28,7 +28,7 @@ class OneForwardOneBackward final : public Schedule {
   }
 };
 
-const ScheduleRegistry::Registration<OneForwardOneBackward> registration("1f1b");
+const ScheduleRegistry::Registration<OneForwardOneBackward> one_forward_one_backward_registration("1f1b");
 
 }  // namespace
 }  // namespace rehearse::workloads

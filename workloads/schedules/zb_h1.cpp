@@ -22,7 +22,7 @@ class ZbH1 final : public Schedule {
   [[nodiscard]] bool staggers_steps() const override { return true; }
 };
 
-const ScheduleRegistry::Registration<ZbH1> registration("zb-h1");
+const ScheduleRegistry::Registration<ZbH1> zb_h1_registration("zb-h1");
 
 }  // namespace
 }  // namespace rehearse::workloads

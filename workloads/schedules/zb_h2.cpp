@@ -22,7 +22,7 @@ class ZbH2 final : public Schedule {
   [[nodiscard]] bool staggers_steps() const override { return true; }
 };
 
-const ScheduleRegistry::Registration<ZbH2> registration("zb-h2");
+const ScheduleRegistry::Registration<ZbH2> zb_h2_registration("zb-h2");
 
 }  // namespace
 }  // namespace rehearse::workloads

@@ -84,7 +84,7 @@ class ZbV final : public Schedule {
   [[nodiscard]] bool staggers_steps() const override { return true; }
 };
 
-const ScheduleRegistry::Registration<ZbV> registration("zb-v");
+const ScheduleRegistry::Registration<ZbV> zb_v_registration("zb-v");
 
 }  // namespace
 }  // namespace rehearse::workloads

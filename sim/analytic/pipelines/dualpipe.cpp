@@ -11,7 +11,7 @@
 namespace rehearse::sim {
 namespace {
 
-struct Way {
+struct DualPipeWay {
   double f, b, w, pairs, hops;
 };
 
@@ -19,21 +19,21 @@ double longest(double p, double m, double f, double b, double w, double pair, do
   const double half = p / 2;
   const double steady = m * (p - 1) / p, turn = half - 1;
   const std::array ways{
-      Way{3 * half, 2 * half + 1, 3, m - half - 2, steady + 3 * turn},
-      Way{3 * half, half + 2, half + 2, m - half - 2, steady + 2 * turn},
-      Way{2 * half, 3 * half, 3, m - half - 2, steady + 4 * turn},
-      Way{2 * half, 2 * half + 1, half + 2, m - half - 2, steady + 3 * turn},
-      Way{2 * half, 5 * half - 2, 2 * half + 1, m - 3 * half, steady + 4 * turn},
-      Way{2 * half, 4 * half - 1, 3 * half, m - 3 * half, steady + 3 * turn},
-      Way{3 * half, 3 * half, 3 * half, m - 3 * half, steady + 2 * turn},
-      Way{3 * half, 4 * half - 1, 2 * half + 1, m - 3 * half, steady + 3 * turn},
+      DualPipeWay{3 * half, 2 * half + 1, 3, m - half - 2, steady + 3 * turn},
+      DualPipeWay{3 * half, half + 2, half + 2, m - half - 2, steady + 2 * turn},
+      DualPipeWay{2 * half, 3 * half, 3, m - half - 2, steady + 4 * turn},
+      DualPipeWay{2 * half, 2 * half + 1, half + 2, m - half - 2, steady + 3 * turn},
+      DualPipeWay{2 * half, 5 * half - 2, 2 * half + 1, m - 3 * half, steady + 4 * turn},
+      DualPipeWay{2 * half, 4 * half - 1, 3 * half, m - 3 * half, steady + 3 * turn},
+      DualPipeWay{3 * half, 3 * half, 3 * half, m - 3 * half, steady + 2 * turn},
+      DualPipeWay{3 * half, 4 * half - 1, 2 * half + 1, m - 3 * half, steady + 3 * turn},
   };
   double most = 0;
-  for (const Way& way : ways) most = std::max(most, way.f * f + way.b * b + way.w * w + way.pairs * pair + way.hops * hop);
+  for (const DualPipeWay& way : ways) most = std::max(most, way.f * f + way.b * b + way.w * w + way.pairs * pair + way.hops * hop);
   return most;
 }
 
-double sum(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+double sum_of_ranks(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 class DualPipeFormula final : public PipelineFormula {
  protected:
@@ -41,21 +41,21 @@ class DualPipeFormula final : public PipelineFormula {
     const int p = times.stages();
     double busiest = 0, f = 0, b = 0, w = 0;
     for (int s = 0; s < p; ++s) {
-      f += sum(times.forward_s[s]);
-      b += sum(times.backward_s[s]);
-      w += sum(times.weight_s[s]);
-      busiest = std::max(busiest, sum(times.forward_s[s]) + sum(times.backward_s[s]) + sum(times.weight_s[s]));
+      f += sum_of_ranks(times.forward_s[s]);
+      b += sum_of_ranks(times.backward_s[s]);
+      w += sum_of_ranks(times.weight_s[s]);
+      busiest = std::max(busiest, sum_of_ranks(times.forward_s[s]) + sum_of_ranks(times.backward_s[s]) + sum_of_ranks(times.weight_s[s]));
     }
     const double chunks = 2.0 * p;
     const double mean = (f + b + w) / chunks;
-    const double hop = (sum(times.hop_s) - times.hop_s.back()) / (p - 1);
+    const double hop = (sum_of_ranks(times.hop_s) - times.hop_s.back()) / (p - 1);
     // Each stage works on half of the micro-batches in either chunk.
     const double uneven = times.microbatches * (busiest / 2 - mean);
     return uneven + longest(p, times.microbatches, f / chunks, b / chunks, w / chunks, mean, hop);
   }
 };
 
-const PipelineFormulaRegistry::Registration<DualPipeFormula> registration("dualpipe");
+const PipelineFormulaRegistry::Registration<DualPipeFormula> dual_pipe_formula_registration("dualpipe");
 
 }  // namespace
 }  // namespace rehearse::sim

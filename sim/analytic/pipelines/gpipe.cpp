@@ -25,7 +25,7 @@ class GPipeFormula final : public PipelineFormula {
   }
 };
 
-const PipelineFormulaRegistry::Registration<GPipeFormula> registration("gpipe");
+const PipelineFormulaRegistry::Registration<GPipeFormula> g_pipe_formula_registration("gpipe");
 
 }  // namespace
 }  // namespace rehearse::sim

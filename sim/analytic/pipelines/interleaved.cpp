@@ -31,7 +31,7 @@ class InterleavedFormula final : public PipelineFormula {
   }
 };
 
-const PipelineFormulaRegistry::Registration<InterleavedFormula> registration("interleaved-1f1b");
+const PipelineFormulaRegistry::Registration<InterleavedFormula> interleaved_formula_registration("interleaved-1f1b");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -37,7 +37,7 @@ class OneForwardOneBackwardFormula final : public PipelineFormula {
   }
 };
 
-const PipelineFormulaRegistry::Registration<OneForwardOneBackwardFormula> registration("1f1b");
+const PipelineFormulaRegistry::Registration<OneForwardOneBackwardFormula> one_forward_one_backward_formula_registration("1f1b");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -8,7 +8,7 @@ class ZbH1Formula final : public PipelineFormula {
   [[nodiscard]] double pipelined_s(const PipelineTimes& times) const override { return zero_bubble_s(times, 1); }
 };
 
-const PipelineFormulaRegistry::Registration<ZbH1Formula> registration("zb-h1");
+const PipelineFormulaRegistry::Registration<ZbH1Formula> zb_h1_formula_registration("zb-h1");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -11,32 +11,32 @@
 namespace rehearse::sim {
 namespace {
 
-struct Way {
+struct ZbVWay {
   double f, b, w, h;
 };
 
-double longest(double q, double f, double b, double w, double h) {
+double longest_way(double q, double f, double b, double w, double h) {
   const std::array ways{
-      Way{-q, q, 0, 4 * q - 2},
-      Way{0, 2 * q, -2 * q, 6 * q - 2},
-      Way{2 * q, -q, -q, 2 * q},
-      Way{2 * q - 1, 1, -2 * q, 4 * q - 2},
-      Way{2 * q, 0, -2 * q - 1, 4 * q},
-      Way{q - 1, 1 - q, 0, 2 * (q - 1)},
-      Way{-q, 1, q - 1, 2 * q},
-      Way{1 - q, 0, q - 1, 2 * (q - 1)},
-      Way{q - 1, q + 1, -2 * q, 6 * q - 2},
-      Way{q, 0, -q, 4 * q},
-      Way{q, q, -2 * q - 1, 6 * q},
-      Way{0, 2 * q, -2 * q - 1, 6 * q},
-      Way{-1, 1, 0, 4 * q - 2},
+      ZbVWay{-q, q, 0, 4 * q - 2},
+      ZbVWay{0, 2 * q, -2 * q, 6 * q - 2},
+      ZbVWay{2 * q, -q, -q, 2 * q},
+      ZbVWay{2 * q - 1, 1, -2 * q, 4 * q - 2},
+      ZbVWay{2 * q, 0, -2 * q - 1, 4 * q},
+      ZbVWay{q - 1, 1 - q, 0, 2 * (q - 1)},
+      ZbVWay{-q, 1, q - 1, 2 * q},
+      ZbVWay{1 - q, 0, q - 1, 2 * (q - 1)},
+      ZbVWay{q - 1, q + 1, -2 * q, 6 * q - 2},
+      ZbVWay{q, 0, -q, 4 * q},
+      ZbVWay{q, q, -2 * q - 1, 6 * q},
+      ZbVWay{0, 2 * q, -2 * q - 1, 6 * q},
+      ZbVWay{-1, 1, 0, 4 * q - 2},
   };
   double most = 0;
-  for (const Way& way : ways) most = std::max(most, way.f * f + way.b * b + way.w * w + way.h * h);
+  for (const ZbVWay& way : ways) most = std::max(most, way.f * f + way.b * b + way.w * w + way.h * h);
   return most;
 }
 
-double sum(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+double sum_of_stages(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 class ZbVFormula final : public PipelineFormula {
  protected:
@@ -44,18 +44,19 @@ class ZbVFormula final : public PipelineFormula {
     const int p = times.stages();
     double busiest = 0, f = 0, b = 0, w = 0;
     for (int s = 0; s < p; ++s) {
-      f += sum(times.forward_s[s]);
-      b += sum(times.backward_s[s]);
-      w += sum(times.weight_s[s]);
-      busiest = std::max(busiest, sum(times.forward_s[s]) + sum(times.backward_s[s]) + sum(times.weight_s[s]));
+      f += sum_of_stages(times.forward_s[s]);
+      b += sum_of_stages(times.backward_s[s]);
+      w += sum_of_stages(times.weight_s[s]);
+      busiest =
+          std::max(busiest, sum_of_stages(times.forward_s[s]) + sum_of_stages(times.backward_s[s]) + sum_of_stages(times.weight_s[s]));
     }
     const double chunks = 2.0 * p;
-    const double hop = (sum(times.hop_s) - times.hop_s.back()) / (p - 1);
-    return times.microbatches * busiest + longest(p - 1, f / chunks, b / chunks, w / chunks, hop);
+    const double hop = (sum_of_stages(times.hop_s) - times.hop_s.back()) / (p - 1);
+    return times.microbatches * busiest + longest_way(p - 1, f / chunks, b / chunks, w / chunks, hop);
   }
 };
 
-const PipelineFormulaRegistry::Registration<ZbVFormula> registration("zb-v");
+const PipelineFormulaRegistry::Registration<ZbVFormula> zb_v_formula_registration("zb-v");
 
 }  // namespace
 }  // namespace rehearse::sim

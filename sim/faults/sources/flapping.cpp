@@ -69,7 +69,7 @@ class Flapping final : public FaultSource {
   }
 };
 
-const FaultSourceRegistry::Registration<Flapping> registration("flapping");
+const FaultSourceRegistry::Registration<Flapping> flapping_registration("flapping");
 
 }  // namespace
 }  // namespace rehearse::sim

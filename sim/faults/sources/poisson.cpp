@@ -48,7 +48,7 @@ class Poisson final : public FaultSource {
   }
 };
 
-const FaultSourceRegistry::Registration<Poisson> registration("poisson");
+const FaultSourceRegistry::Registration<Poisson> poisson_registration("poisson");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -19,7 +19,7 @@ class Script final : public FaultSource {
   }
 };
 
-const FaultSourceRegistry::Registration<Script> registration("script");
+const FaultSourceRegistry::Registration<Script> script_registration("script");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -18,7 +18,7 @@ class Trace final : public FaultSource {
   }
 };
 
-const FaultSourceRegistry::Registration<Trace> registration("trace");
+const FaultSourceRegistry::Registration<Trace> trace_registration("trace");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -76,7 +76,7 @@ class Weibull final : public FaultSource {
   }
 };
 
-const FaultSourceRegistry::Registration<Weibull> registration("weibull");
+const FaultSourceRegistry::Registration<Weibull> weibull_registration("weibull");
 
 }  // namespace
 }  // namespace rehearse::sim

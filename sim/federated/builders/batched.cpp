@@ -5,9 +5,9 @@
 namespace rehearse::federated {
 namespace {
 
-class Writer {
+class BatchedWriter {
  public:
-  Writer(const Job& job, const Plan& plan) : job_(job), plan_(plan), round_(batched_round(job, plan.cuts)) {
+  BatchedWriter(const Job& job, const Plan& plan) : job_(job), plan_(plan), round_(batched_round(job, plan.cuts)) {
     out_.of.resize(plan.cuts.size());
   }
 
@@ -88,10 +88,10 @@ class Writer {
 class Batched final : public RoundBuilder {
  public:
   [[nodiscard]] Programs build(const Job& job, const Plan& plan, const std::vector<std::size_t>& /*devices*/) const override {
-    return Writer(job, plan).programs();  // a joint is of all
+    return BatchedWriter(job, plan).programs();  // a joint is of all
   }
 };
-const RoundBuilderRegistry::Registration<Batched> registration("batched");
+const RoundBuilderRegistry::Registration<Batched> batched_registration("batched");
 
 }  // namespace
 }  // namespace rehearse::federated

@@ -4,9 +4,9 @@
 namespace rehearse::federated {
 namespace {
 
-class Writer {
+class PerDeviceWriter {
  public:
-  Writer(const Job& job, const Plan& plan, std::size_t device)
+  PerDeviceWriter(const Job& job, const Plan& plan, std::size_t device)
       : job_(job), which_(job.devices[device]), load_(load_of(job, which_, plan.cuts[device])), share_(plan.share[device]) {}
 
   std::vector<Operation> program() {
@@ -57,12 +57,14 @@ class PerDevice final : public RoundBuilder {
     return programs;
   }
 };
-const RoundBuilderRegistry::Registration<PerDevice> per_device("per-device");
-const RoundBuilderRegistry::Registration<PerDevice> sequential("sequential");
+const RoundBuilderRegistry::Registration<PerDevice> per_device_registration("per-device");
+const RoundBuilderRegistry::Registration<PerDevice> sequential_registration("sequential");
 
 }  // namespace
 
-std::vector<Operation> device_program(const Job& job, const Plan& plan, std::size_t device) { return Writer(job, plan, device).program(); }
+std::vector<Operation> device_program(const Job& job, const Plan& plan, std::size_t device) {
+  return PerDeviceWriter(job, plan, device).program();
+}
 
 std::string builder_name(ServerMode mode) {
   return mode == ServerMode::per_device ? "per-device" : mode == ServerMode::sequential ? "sequential" : "batched";

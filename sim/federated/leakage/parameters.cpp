@@ -11,7 +11,7 @@ class Parameters final : public LeakageMeasure {
   [[nodiscard]] std::string_view about() const override { return "proxy: 1 - log2(1 + held / all parameters)"; }
   [[nodiscard]] double of(const Cut& /*cut*/, double held_share) const override { return 1 - std::log2(1 + held_share); }
 };
-const LeakageRegistry::Registration<Parameters> registration("parameters");
+const LeakageRegistry::Registration<Parameters> parameters_registration("parameters");
 
 }  // namespace
 }  // namespace rehearse::federated

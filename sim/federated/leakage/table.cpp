@@ -14,7 +14,7 @@ class Measured final : public LeakageMeasure {
     throw config::InputError(fmt::format("leakage.measure is table, and unit '{}' of the model has no leakage", cut.name));
   }
 };
-const LeakageRegistry::Registration<Measured> registration("table");
+const LeakageRegistry::Registration<Measured> measured_registration("table");
 
 }  // namespace
 }  // namespace rehearse::federated

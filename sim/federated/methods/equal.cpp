@@ -12,7 +12,7 @@ class Equal final : public Method {
     return {row_of(job, "equal", "own best", "equal", plan_with_shares(job, cuts, equal_shares(job, cuts)))};
   }
 };
-const MethodRegistry::Registration<Equal> registration("equal");
+const MethodRegistry::Registration<Equal> equal_registration("equal");
 
 }  // namespace
 }  // namespace rehearse::federated

@@ -20,7 +20,7 @@ class Federated final : public Method {
             row_of(job, "federated", no_cut, "equal", plan_with_shares(job, cuts, equal_shares(job, cuts)))};
   }
 };
-const MethodRegistry::Registration<Federated> registration("federated");
+const MethodRegistry::Registration<Federated> federated_registration("federated");
 
 }  // namespace
 }  // namespace rehearse::federated

@@ -30,7 +30,7 @@ class OneCut final : public Method {
     return best;
   }
 };
-const MethodRegistry::Registration<OneCut> registration("one-cut");
+const MethodRegistry::Registration<OneCut> one_cut_registration("one-cut");
 
 }  // namespace
 }  // namespace rehearse::federated

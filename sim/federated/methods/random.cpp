@@ -38,7 +38,7 @@ class RandomCuts final : public Method {
     return cuts;
   }
 };
-const MethodRegistry::Registration<RandomCuts> registration("random");
+const MethodRegistry::Registration<RandomCuts> random_cuts_registration("random");
 
 }  // namespace
 }  // namespace rehearse::federated

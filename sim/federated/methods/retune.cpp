@@ -24,7 +24,7 @@ class RetuneMethod final : public Method {
     return row;
   }
 };
-const MethodRegistry::Registration<RetuneMethod> registration("retune");
+const MethodRegistry::Registration<RetuneMethod> retune_method_registration("retune");
 
 }  // namespace
 }  // namespace rehearse::federated

@@ -24,7 +24,7 @@ class Sequential final : public Method {
     return {row};
   }
 };
-const MethodRegistry::Registration<Sequential> registration("sequential");
+const MethodRegistry::Registration<Sequential> sequential_registration("sequential");
 
 }  // namespace
 }  // namespace rehearse::federated

@@ -10,7 +10,7 @@ class Tuned final : public Method {
     return {row_of(job, "tuned", "tuned", "tuned", tuned_plan(job))};
   }
 };
-const MethodRegistry::Registration<Tuned> registration("tuned");
+const MethodRegistry::Registration<Tuned> tuned_registration("tuned");
 
 }  // namespace
 }  // namespace rehearse::federated

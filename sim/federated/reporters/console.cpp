@@ -224,7 +224,7 @@ class Console final : public sim::Reporter {
     fmt::print(out, "seed {}\n", history.seed);
   }
 };
-const sim::ReporterRegistry::Registration<Console> registration("federated-console");
+const sim::ReporterRegistry::Registration<Console> console_registration("federated-console");
 
 }  // namespace
 }  // namespace rehearse::federated

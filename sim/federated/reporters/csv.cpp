@@ -14,7 +14,7 @@ using sim::csv_cell;
 using sim::csv_row;
 using sim::Report;
 
-constexpr std::array fates{"finished", "late", "dropped"};
+constexpr std::array csv_fates{"finished", "late", "dropped"};
 constexpr const char* shares_file = "tuned-shares.csv";
 
 class DevicesCsv final : public sim::Reporter {
@@ -48,12 +48,12 @@ class DevicesCsv final : public sim::Reporter {
         << csv_cell(plan.share[n].downlink) << ',' << csv_cell(plan.share[n].server) << ',' << csv_cell(plan.latency_s[n]) << ','
         << (plan.blame.empty() ? "" : csv_cell(plan.blame[n])) << ',' << csv_cell(load.smashed_up_bytes + load.model_bytes) << ','
         << csv_cell(load.smashed_down_bytes + load.model_bytes) << ',' << csv_cell(device.end_s) << ','
-        << (round.devices.empty() ? "" : fates[static_cast<std::size_t>(device.fate)]) << ',' << (spent ? csv_cell(*spent) : "");
+        << (round.devices.empty() ? "" : csv_fates[static_cast<std::size_t>(device.fate)]) << ',' << (spent ? csv_cell(*spent) : "");
     for (const double seconds : device.phases.seconds) out << ',' << csv_cell(seconds);
     out << '\n';
   }
 };
-const sim::ReporterRegistry::Registration<DevicesCsv> devices("federated-devices");
+const sim::ReporterRegistry::Registration<DevicesCsv> devices_csv_registration("federated-devices");
 
 class RoundsCsv final : public sim::Reporter {
  public:
@@ -69,7 +69,7 @@ class RoundsCsv final : public sim::Reporter {
     }
   }
 };
-const sim::ReporterRegistry::Registration<RoundsCsv> rounds("federated-rounds");
+const sim::ReporterRegistry::Registration<RoundsCsv> rounds_csv_registration("federated-rounds");
 
 class MethodsCsv final : public sim::Reporter {
  public:
@@ -85,7 +85,7 @@ class MethodsCsv final : public sim::Reporter {
     }
   }
 };
-const sim::ReporterRegistry::Registration<MethodsCsv> methods("federated-methods");
+const sim::ReporterRegistry::Registration<MethodsCsv> methods_csv_registration("federated-methods");
 
 class TunedJob final : public sim::Reporter {
  public:
@@ -96,7 +96,7 @@ class TunedJob final : public sim::Reporter {
     out << tuned_job_yaml(*section.job, section.plan, shares_file);
   }
 };
-const sim::ReporterRegistry::Registration<TunedJob> tuned_job("federated-tuned-job");
+const sim::ReporterRegistry::Registration<TunedJob> tuned_job_registration("federated-tuned-job");
 
 class TunedShares final : public sim::Reporter {
  public:
@@ -107,7 +107,7 @@ class TunedShares final : public sim::Reporter {
     out << shares_csv(*section.job, section.plan);
   }
 };
-const sim::ReporterRegistry::Registration<TunedShares> tuned_shares("federated-tuned-shares");
+const sim::ReporterRegistry::Registration<TunedShares> tuned_shares_registration("federated-tuned-shares");
 
 }  // namespace
 }  // namespace rehearse::federated

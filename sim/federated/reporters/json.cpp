@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array fates{"finished", "late", "dropped"};
+constexpr std::array fate_names{"finished", "late", "dropped"};
 
 Json links_json(const LinkShares& of) { return {{"uplink", of.uplink}, {"downlink", of.downlink}, {"server", of.server}}; }
 
@@ -45,7 +45,7 @@ Json device_json(const RoundSection& section, std::size_t n) {
   if (round.devices.empty()) return json;
   const DeviceRound& device = round.devices[n];
   json["end_s"] = device.end_s;
-  json["fate"] = fates[static_cast<std::size_t>(device.fate)];
+  json["fate"] = fate_names[static_cast<std::size_t>(device.fate)];
   json["phases_s"] = phases_json(device.phases);
   if (const auto spent = joules(job, plan, n, device)) json["joules"] = *spent;
   return json;
@@ -180,7 +180,7 @@ class ResultJson final : public sim::Reporter {
     out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   }
 };
-const sim::ReporterRegistry::Registration<ResultJson> registration("federated-json");
+const sim::ReporterRegistry::Registration<ResultJson> result_json_registration("federated-json");
 
 }  // namespace
 }  // namespace rehearse::federated

@@ -137,7 +137,7 @@ class Timeline final : public sim::Reporter {
   }
   void write(const sim::Report& report, std::ostream& out) const override { TraceWriter(report.get<RoundSection>(), out).write(); }
 };
-const sim::ReporterRegistry::Registration<Timeline> registration("federated-timeline");
+const sim::ReporterRegistry::Registration<Timeline> timeline_registration("federated-timeline");
 
 }  // namespace
 }  // namespace rehearse::federated

@@ -83,7 +83,7 @@ class ReportPage final : public Reporter {
   void write(const Report& report, std::ostream& out) const override { page::write(input_of(report), out); }
 };
 
-const ReporterRegistry::Registration<ReportPage> registration("report-page");
+const ReporterRegistry::Registration<ReportPage> report_page_registration("report-page");
 
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -17,7 +17,7 @@ class Layout final : public KvAlignment {
   }
 };
 
-const KvAlignmentRegistry::Registration<Layout> registration("layout");
+const KvAlignmentRegistry::Registration<Layout> layout_registration("layout");
 
 }  // namespace
 }  // namespace rehearse::sim

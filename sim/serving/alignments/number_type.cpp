@@ -19,7 +19,7 @@ class NumberType final : public KvAlignment {
   }
 };
 
-const KvAlignmentRegistry::Registration<NumberType> registration("number-type");
+const KvAlignmentRegistry::Registration<NumberType> number_type_registration("number-type");
 
 }  // namespace
 }  // namespace rehearse::sim

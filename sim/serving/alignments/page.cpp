@@ -20,7 +20,7 @@ class Page final : public KvAlignment {
   }
 };
 
-const KvAlignmentRegistry::Registration<Page> registration("page");
+const KvAlignmentRegistry::Registration<Page> page_registration("page");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -17,7 +17,7 @@ class TensorParallel final : public KvAlignment {
   }
 };
 
-const KvAlignmentRegistry::Registration<TensorParallel> registration("tensor-parallel");
+const KvAlignmentRegistry::Registration<TensorParallel> tensor_parallel_registration("tensor-parallel");
 
 }  // namespace
 }  // namespace rehearse::sim

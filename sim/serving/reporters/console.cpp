@@ -177,7 +177,7 @@ class ServingConsole final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<ServingConsole> registration("serving-console");
+const ReporterRegistry::Registration<ServingConsole> serving_console_registration("serving-console");
 
 }  // namespace
 }  // namespace rehearse::sim

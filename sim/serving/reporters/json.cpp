@@ -119,7 +119,7 @@ class ServingJson final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<ServingJson> registration("serving-json");
+const ReporterRegistry::Registration<ServingJson> serving_json_registration("serving-json");
 
 }  // namespace
 }  // namespace rehearse::sim

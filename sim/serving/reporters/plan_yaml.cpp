@@ -17,7 +17,7 @@ class PlanYaml final : public Reporter {
   void write(const Report& report, std::ostream& out) const override { out << report.get<ServingReport>().plan_yaml; }
 };
 
-const ReporterRegistry::Registration<PlanYaml> registration("serving-plan-yaml");
+const ReporterRegistry::Registration<PlanYaml> plan_yaml_registration("serving-plan-yaml");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -23,7 +23,7 @@ class PoolsCsv final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<PoolsCsv> registration("serving-pools-csv");
+const ReporterRegistry::Registration<PoolsCsv> pools_csv_registration("serving-pools-csv");
 
 }  // namespace
 }  // namespace rehearse::sim

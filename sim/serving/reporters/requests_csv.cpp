@@ -31,7 +31,7 @@ class RequestsCsv final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<RequestsCsv> registration("serving-requests-csv");
+const ReporterRegistry::Registration<RequestsCsv> requests_csv_registration("serving-requests-csv");
 
 }  // namespace
 }  // namespace rehearse::sim

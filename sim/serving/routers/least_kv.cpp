@@ -11,7 +11,7 @@ class LeastKv final : public RequestRouter {
   }
 };
 
-const RouterRegistry::Registration<LeastKv> registration("least-kv");
+const RouterRegistry::Registration<LeastKv> least_kv_registration("least-kv");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -11,7 +11,7 @@ class LeastRequests final : public RequestRouter {
   }
 };
 
-const RouterRegistry::Registration<LeastRequests> registration("least-requests");
+const RouterRegistry::Registration<LeastRequests> least_requests_registration("least-requests");
 
 }  // namespace
 }  // namespace rehearse::sim

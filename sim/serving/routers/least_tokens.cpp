@@ -11,7 +11,7 @@ class LeastTokens final : public RequestRouter {
   }
 };
 
-const RouterRegistry::Registration<LeastTokens> registration("least-tokens");
+const RouterRegistry::Registration<LeastTokens> least_tokens_registration("least-tokens");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -11,7 +11,7 @@ class Random final : public RequestRouter {
   }
 };
 
-const RouterRegistry::Registration<Random> registration("random");
+const RouterRegistry::Registration<Random> random_registration("random");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -11,7 +11,7 @@ class RoundRobin final : public RequestRouter {
   }
 };
 
-const RouterRegistry::Registration<RoundRobin> registration("round-robin");
+const RouterRegistry::Registration<RoundRobin> round_robin_registration("round-robin");
 
 }  // namespace
 }  // namespace rehearse::sim

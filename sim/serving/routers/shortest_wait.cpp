@@ -11,7 +11,7 @@ class ShortestWait final : public RequestRouter {
   }
 };
 
-const RouterRegistry::Registration<ShortestWait> registration("shortest-wait");
+const RouterRegistry::Registration<ShortestWait> shortest_wait_registration("shortest-wait");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -156,7 +156,7 @@ class TuneConsole final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<TuneConsole> registration("tune-console");
+const ReporterRegistry::Registration<TuneConsole> tune_console_registration("tune-console");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -46,8 +46,8 @@ class BestYaml final : public Reporter {
   void write(const Report& report, std::ostream& out) const override { out << report.get<TuneReport>().best_yaml; }
 };
 
-const ReporterRegistry::Registration<TuneCsv> csv("tune-csv");
-const ReporterRegistry::Registration<BestYaml> best("tune-best");
+const ReporterRegistry::Registration<TuneCsv> tune_csv_registration("tune-csv");
+const ReporterRegistry::Registration<BestYaml> best_yaml_registration("tune-best");
 
 }  // namespace
 }  // namespace rehearse::sim

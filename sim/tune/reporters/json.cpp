@@ -98,7 +98,7 @@ class TuneJson final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<TuneJson> registration("tune-json");
+const ReporterRegistry::Registration<TuneJson> tune_json_registration("tune-json");
 
 }  // namespace
 }  // namespace rehearse::sim

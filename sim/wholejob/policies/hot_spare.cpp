@@ -17,7 +17,7 @@ class HotSpare final : public RecoveryPolicy {
   }
 };
 
-const RecoveryPolicyRegistry::Registration<HotSpare> registration("hot-spare");
+const RecoveryPolicyRegistry::Registration<HotSpare> hot_spare_registration("hot-spare");
 
 }  // namespace
 }  // namespace rehearse::sim

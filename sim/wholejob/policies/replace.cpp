@@ -15,7 +15,7 @@ class Replace final : public RecoveryPolicy {
   }
 };
 
-const RecoveryPolicyRegistry::Registration<Replace> registration("replace");
+const RecoveryPolicyRegistry::Registration<Replace> replace_registration("replace");
 
 }  // namespace
 }  // namespace rehearse::sim

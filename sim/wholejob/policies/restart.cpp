@@ -15,7 +15,7 @@ class Restart final : public RecoveryPolicy {
   }
 };
 
-const RecoveryPolicyRegistry::Registration<Restart> registration("restart");
+const RecoveryPolicyRegistry::Registration<Restart> restart_registration("restart");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -12,7 +12,7 @@ class Shrink final : public RecoveryPolicy {
   }
 };
 
-const RecoveryPolicyRegistry::Registration<Shrink> registration("shrink");
+const RecoveryPolicyRegistry::Registration<Shrink> shrink_registration("shrink");
 
 }  // namespace
 }  // namespace rehearse::sim

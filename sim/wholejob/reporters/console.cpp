@@ -186,7 +186,7 @@ class WholeJobConsole final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<WholeJobConsole> registration("whole-job-console");
+const ReporterRegistry::Registration<WholeJobConsole> whole_job_console_registration("whole-job-console");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -48,7 +48,7 @@ class HistoryLines final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<HistoryLines> registration("whole-job-history");
+const ReporterRegistry::Registration<HistoryLines> history_lines_registration("whole-job-history");
 
 }  // namespace
 }  // namespace rehearse::sim

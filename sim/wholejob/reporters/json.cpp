@@ -124,7 +124,7 @@ class WholeJobJson final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<WholeJobJson> registration("whole-job-json");
+const ReporterRegistry::Registration<WholeJobJson> whole_job_json_registration("whole-job-json");
 
 }  // namespace
 }  // namespace rehearse::sim

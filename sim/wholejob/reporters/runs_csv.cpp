@@ -30,7 +30,7 @@ class RunsCsv final : public Reporter {
   }
 };
 
-const ReporterRegistry::Registration<RunsCsv> registration("whole-job-runs");
+const ReporterRegistry::Registration<RunsCsv> runs_csv_registration("whole-job-runs");
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -12,7 +12,7 @@ class Cases final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Cases> registration("cases");
+const TargetRegistry::Registration<Cases> cases_registration("cases");
 
 }  // namespace
 }  // namespace rehearse::fuzz

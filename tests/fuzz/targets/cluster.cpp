@@ -15,7 +15,7 @@ class Cluster final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Cluster> registration("cluster");
+const TargetRegistry::Registration<Cluster> cluster_registration("cluster");
 
 }  // namespace
 }  // namespace rehearse::fuzz

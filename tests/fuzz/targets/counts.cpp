@@ -14,7 +14,7 @@ class Counts final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Counts> registration("counts");
+const TargetRegistry::Registration<Counts> counts_registration("counts");
 
 }  // namespace
 }  // namespace rehearse::fuzz

@@ -52,10 +52,10 @@ class RateTable final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Federated> jobs("federated");
-const TargetRegistry::Registration<DeviceTable> devices("device_table");
-const TargetRegistry::Registration<ShareTable> shares("share_table");
-const TargetRegistry::Registration<RateTable> rates("rate_table");
+const TargetRegistry::Registration<Federated> federated_registration("federated");
+const TargetRegistry::Registration<DeviceTable> device_table_registration("device_table");
+const TargetRegistry::Registration<ShareTable> share_table_registration("share_table");
+const TargetRegistry::Registration<RateTable> rate_table_registration("rate_table");
 
 }  // namespace
 }  // namespace rehearse::fuzz

@@ -10,7 +10,7 @@ class Gpu final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Gpu> registration("gpu");
+const TargetRegistry::Registration<Gpu> gpu_registration("gpu");
 
 }  // namespace
 }  // namespace rehearse::fuzz

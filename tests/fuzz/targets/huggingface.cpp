@@ -16,7 +16,7 @@ class Huggingface final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Huggingface> registration("huggingface");
+const TargetRegistry::Registration<Huggingface> huggingface_registration("huggingface");
 
 }  // namespace
 }  // namespace rehearse::fuzz

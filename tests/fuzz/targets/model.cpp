@@ -14,7 +14,7 @@ class Model final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Model> registration("model");
+const TargetRegistry::Registration<Model> model_registration("model");
 
 }  // namespace
 }  // namespace rehearse::fuzz

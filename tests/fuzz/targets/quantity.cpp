@@ -29,7 +29,7 @@ class Quantity final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Quantity> registration("quantity");
+const TargetRegistry::Registration<Quantity> quantity_registration("quantity");
 
 }  // namespace
 }  // namespace rehearse::fuzz

@@ -13,7 +13,7 @@ class Scenario final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Scenario> registration("scenario");
+const TargetRegistry::Registration<Scenario> scenario_registration("scenario");
 
 }  // namespace
 }  // namespace rehearse::fuzz

@@ -16,7 +16,7 @@ class Set final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Set> registration("set");
+const TargetRegistry::Registration<Set> set_registration("set");
 
 }  // namespace
 }  // namespace rehearse::fuzz

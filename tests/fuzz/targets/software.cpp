@@ -10,7 +10,7 @@ class Software final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Software> registration("software");
+const TargetRegistry::Registration<Software> software_registration("software");
 
 }  // namespace
 }  // namespace rehearse::fuzz

@@ -16,7 +16,7 @@ class StepFault final : public Target {
   }
 };
 
-const TargetRegistry::Registration<StepFault> registration("step_fault");
+const TargetRegistry::Registration<StepFault> step_fault_registration("step_fault");
 
 }  // namespace
 }  // namespace rehearse::fuzz

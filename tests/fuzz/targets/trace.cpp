@@ -14,7 +14,7 @@ class Trace final : public Target {
   }
 };
 
-const TargetRegistry::Registration<Trace> registration("trace");
+const TargetRegistry::Registration<Trace> trace_registration("trace");
 
 }  // namespace
 }  // namespace rehearse::fuzz

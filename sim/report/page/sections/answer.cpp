@@ -68,7 +68,7 @@ class Answer final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Answer> registration("step");
+const SectionRegistry::Registration<Answer> answer_registration("step");
 
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -40,7 +40,7 @@ class Collectives final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Collectives> registration("collectives");
+const SectionRegistry::Registration<Collectives> collectives_registration("collectives");
 
 }  // namespace
 }  // namespace rehearse::sim::page

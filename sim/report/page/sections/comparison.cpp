@@ -28,7 +28,7 @@ class ComparisonSection final : public Section {
   }
 };
 
-const SectionRegistry::Registration<ComparisonSection> registration("comparison");
+const SectionRegistry::Registration<ComparisonSection> comparison_section_registration("comparison");
 
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -44,7 +44,7 @@ class Failure final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Failure> registration("failure");
+const SectionRegistry::Registration<Failure> failure_registration("failure");
 
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -64,7 +64,7 @@ class Features final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Features> registration("features");
+const SectionRegistry::Registration<Features> features_registration("features");
 
 }  // namespace
 }  // namespace rehearse::sim::page

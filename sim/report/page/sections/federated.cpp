@@ -162,9 +162,9 @@ class Rounds final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Round> round("federated-round");
-const SectionRegistry::Registration<FederatedMethods> methods("federated-methods");
-const SectionRegistry::Registration<Rounds> rounds("federated-rounds");
+const SectionRegistry::Registration<Round> round_registration("federated-round");
+const SectionRegistry::Registration<FederatedMethods> federated_methods_registration("federated-methods");
+const SectionRegistry::Registration<Rounds> rounds_registration("federated-rounds");
 
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -11,7 +11,7 @@
 namespace rehearse::sim::page {
 namespace {
 
-constexpr double height = 240;
+constexpr double plot_height = 240;
 constexpr double giga = 1e9;
 
 struct Row {
@@ -37,14 +37,14 @@ std::string curve(const std::vector<Row>& rows) {
   double most = 0;
   for (const Row& row : rows) most = std::max(most, row.busbw);
   const Scale x{log_of(rows.front()), log_of(rows.back()), 70, chart_width - 40};
-  const Scale y{0, 1.05 * most / giga, height, 10};
+  const Scale y{0, 1.05 * most / giga, plot_height, 10};
   std::string path;
   for (const Row& row : rows)
     path += fmt::format("{}{} {}", path.empty() ? "M" : "L", coordinate(x(log_of(row))), coordinate(y(row.busbw / giga)));
   const auto size = [](double power) { return in_words(std::exp2(power), Unit::bytes); };
-  return svg("Bus bandwidth over the size", height + 24, axis_below(x, 10, height, size) + axis_left(y, x.right, [](double value) {
-                                                           return fmt::format("{:g} GB/s", value);
-                                                         }) + fmt::format("<path class=\"line c-0\" d=\"{}\"/>\n", path));
+  return svg("Bus bandwidth over the size", plot_height + 24,
+             axis_below(x, 10, plot_height, size) + axis_left(y, x.right, [](double value) { return fmt::format("{:g} GB/s", value); }) +
+                 fmt::format("<path class=\"line c-0\" d=\"{}\"/>\n", path));
 }
 
 class LoneCollectivesSection final : public Section {
@@ -69,7 +69,7 @@ class LoneCollectivesSection final : public Section {
   }
 };
 
-const SectionRegistry::Registration<LoneCollectivesSection> registration("collectives-alone");
+const SectionRegistry::Registration<LoneCollectivesSection> lone_collectives_section_registration("collectives-alone");
 
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -12,7 +12,7 @@ namespace rehearse::sim::page {
 namespace {
 
 constexpr std::size_t stretches = 60;
-constexpr double height = 200;
+constexpr double losses_height = 200;
 
 struct Loss {
   double still_ns = 0, again_ns = 0;
@@ -85,10 +85,10 @@ class Losses final : public Section {
     double most = 1e-9;
     for (const Loss& loss : history.losses) most = std::max(most, (loss.still_ns + loss.again_ns) / each_ns);
     const Scale x{0, history.end_ns, 70, chart_width - 40};
-    const Scale y{0, most, height, 10};
+    const Scale y{0, most, losses_height, 10};
     const Scale x_in_s{0, history.end_ns * 1e-9, x.left, x.right};
     std::string out =
-        axis_of_time(x_in_s, 10, height) + axis_left(y, x.right, [](double share) { return fmt::format("{:.3g} %", 100 * share); });
+        axis_of_time(x_in_s, 10, losses_height) + axis_left(y, x.right, [](double share) { return fmt::format("{:.3g} %", 100 * share); });
     for (std::size_t i = 0; i < stretches; ++i) {
       const double left = x(static_cast<double>(i) * each_ns);
       double at = 0;
@@ -102,11 +102,11 @@ class Losses final : public Section {
       }
     }
     return fmt::format("<p class=\"sub\">Of each {} of the run, what was lost after failures.</p>\n", words(each_ns)) +
-           legend({{"c-3", "training stands still"}, {"c-1", "steps done again"}}) + svg("Lost time", height + 24, out);
+           legend({{"c-3", "training stands still"}, {"c-1", "steps done again"}}) + svg("Lost time", losses_height + 24, out);
   }
 };
 
-const SectionRegistry::Registration<Losses> registration("losses");
+const SectionRegistry::Registration<Losses> losses_registration("losses");
 
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -14,7 +14,7 @@ namespace rehearse::sim::page {
 namespace {
 
 constexpr std::size_t most_lines = 12;  // as many as there are colours
-constexpr double height = 260;
+constexpr double memory_height = 260;
 constexpr std::size_t first_use = 3;  // column; before it rank, stage, at_s
 constexpr std::size_t columns = first_use + memory_use_count + 1;
 
@@ -59,7 +59,7 @@ struct Axes {
   [[nodiscard]] std::string drawn() const {
     const Scale y_in_gib{y.from / gib, y.to / gib, y.left, y.right};
     std::string out =
-        axis_of_time(x, 10, height) + axis_left(y_in_gib, x.right, [](double value) { return fmt::format("{:g} GiB", value); });
+        axis_of_time(x, 10, memory_height) + axis_left(y_in_gib, x.right, [](double value) { return fmt::format("{:g} GiB", value); });
     if (capacity_bytes > 0) {
       out += fmt::format("<path class=\"limit\" d=\"M{} {}H{}\"/>", coordinate(x.left), coordinate(y(capacity_bytes)), coordinate(x.right));
       out += label(x.right, y(capacity_bytes) - 4, "the GPU has " + in_words(capacity_bytes, Unit::bytes), "end");
@@ -74,7 +74,7 @@ std::string areas(const RankCurve& curve, const Axes& axes) {
   std::vector<double> sums(curve.total);
   for (std::size_t use = memory_use_count; use-- > 0;) {
     out += fmt::format("<path class=\"area c-{}\" d=\"{}V{}H{}Z\"/>\n", use, stairs(points_of(curve, sums), axes.x, axes.y),
-                       coordinate(height), coordinate(axes.x(curve.at_s.front())));
+                       coordinate(memory_height), coordinate(axes.x(curve.at_s.front())));
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] -= curve.held[i][use];
   }
   return out;
@@ -128,7 +128,7 @@ std::string charts(const Input& input, const std::string& csv) {
     if (curve.peak() > fullest->peak()) fullest = &curve;
   }
   if (last_s <= 0) return "";
-  const Axes axes{{0, last_s, 70, chart_width - 40}, {0, 1.05 * most, height, 10}, capacity_of(input)};
+  const Axes axes{{0, last_s, 70, chart_width - 40}, {0, 1.05 * most, memory_height, 10}, capacity_of(input)};
   std::vector<Mark> uses;
   for (std::size_t use = 0; use < memory_use_count; ++use)
     uses.push_back({fmt::format("c-{}", use), std::string(name_of(static_cast<MemoryUse>(use)))});
@@ -142,8 +142,10 @@ std::string charts(const Input& input, const std::string& csv) {
   const std::string title = fmt::format("The fullest rank, {} of stage {}, by use", fullest->rank, fullest->stage);
   const std::string of_all =
       curves.size() > most_lines ? fmt::format("In all, {} of {} ranks", most_lines, curves.size()) : "In all, of every simulated rank";
-  std::string out = fmt::format("<h3>{}</h3>\n{}{}", title, legend(uses), svg(title, height + 24, areas(*fullest, axes) + axes.drawn()));
-  if (curves.size() > 1) out += fmt::format("<h3>{}</h3>\n{}{}", of_all, legend(ranks), svg(of_all, height + 24, axes.drawn() + lines));
+  std::string out =
+      fmt::format("<h3>{}</h3>\n{}{}", title, legend(uses), svg(title, memory_height + 24, areas(*fullest, axes) + axes.drawn()));
+  if (curves.size() > 1)
+    out += fmt::format("<h3>{}</h3>\n{}{}", of_all, legend(ranks), svg(of_all, memory_height + 24, axes.drawn() + lines));
   return out;
 }
 
@@ -161,7 +163,7 @@ class Memory final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Memory> registration("memory");
+const SectionRegistry::Registration<Memory> memory_registration("memory");
 
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -31,7 +31,7 @@ class Methods final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Methods> registration("methods");
+const SectionRegistry::Registration<Methods> methods_registration("methods");
 
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -9,7 +9,7 @@
 namespace rehearse::sim::page {
 namespace {
 
-constexpr std::size_t most_bars = 96;
+constexpr std::size_t most_phase_bars = 96;
 
 // The first rank of each stage.
 std::map<int, const Json*> stages_of(const Input& input, const std::string& method) {
@@ -41,7 +41,7 @@ std::string bars_of_stages(const Input& input) {
   for (const auto& [stage, unused] : stages_of(input, methods.front())) {
     for (const std::string& method : methods) {
       const auto stages = stages_of(input, method);
-      if (!stages.contains(stage) || bars.size() >= most_bars) continue;
+      if (!stages.contains(stage) || bars.size() >= most_phase_bars) continue;
       bars.push_back(bar_of(*stages.at(stage), fmt::format("stage {}, {}", stage, method)));
       most = std::max(most, input.at(result_at(method) + "/step_s").get<double>());
     }
@@ -87,7 +87,7 @@ class Phases final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Phases> registration("phases");
+const SectionRegistry::Registration<Phases> phases_registration("phases");
 
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -16,7 +16,7 @@ class ResolvedJobSection final : public Section {
   }
 };
 
-const SectionRegistry::Registration<ResolvedJobSection> registration("job");
+const SectionRegistry::Registration<ResolvedJobSection> resolved_job_section_registration("job");
 
 }  // namespace
 }  // namespace rehearse::sim::page

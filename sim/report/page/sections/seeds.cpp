@@ -11,7 +11,7 @@ namespace rehearse::sim::page {
 namespace {
 
 constexpr std::size_t fewest = 5;
-constexpr double height = 180;
+constexpr double seeds_height = 180;
 
 // Square root of the number of values, as is usual: 10 bins of 100 runs.
 std::size_t bins_for(std::size_t values) { return std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(std::sqrt(values))), 4, 40); }
@@ -24,17 +24,17 @@ std::string histogram(const std::vector<double>& values) {
   const auto bins = static_cast<double>(counts.size());
   for (const double value : values) ++counts[std::min(counts.size() - 1, static_cast<std::size_t>((value - from) / width * bins))];
   const Scale x{from, from + width, 70, chart_width - 30};
-  const Scale y{0, *std::ranges::max_element(counts), height, 10};
-  std::string out = axis_below(x, 10, height, [](double ettr) { return fmt::format("{:.2f} %", 100 * ettr); }) +
+  const Scale y{0, *std::ranges::max_element(counts), seeds_height, 10};
+  std::string out = axis_below(x, 10, seeds_height, [](double ettr) { return fmt::format("{:.2f} %", 100 * ettr); }) +
                     axis_left(y, x.right, [](double count) { return fmt::format("{:g}", count); });
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
     const double left = x(from + width * static_cast<double>(i) / bins);
     out += fmt::format("<rect class=\"c-0\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{:g} runs</title></rect>\n",
                        coordinate(left + 0.5), coordinate(y(counts[i])), coordinate((x.right - x.left) / bins - 1),
-                       coordinate(height - y(counts[i])), counts[i]);
+                       coordinate(seeds_height - y(counts[i])), counts[i]);
   }
-  return svg("Runs by ETTR", height + 24, out);
+  return svg("Runs by ETTR", seeds_height + 24, out);
 }
 
 std::string spread(const Input& input) {
@@ -66,7 +66,7 @@ class Seeds final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Seeds> registration("seeds");
+const SectionRegistry::Registration<Seeds> seeds_registration("seeds");
 
 }  // namespace
 }  // namespace rehearse::sim::page

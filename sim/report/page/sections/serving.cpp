@@ -105,7 +105,7 @@ class Serving final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Serving> registration("serving");
+const SectionRegistry::Registration<Serving> serving_registration("serving");
 
 }  // namespace
 }  // namespace rehearse::sim::page

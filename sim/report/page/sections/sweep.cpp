@@ -25,7 +25,7 @@ class Sweep final : public Section {
   }
 };
 
-const SectionRegistry::Registration<Sweep> registration("sweep");
+const SectionRegistry::Registration<Sweep> sweep_registration("sweep");
 
 }  // namespace
 }  // namespace rehearse::sim::page

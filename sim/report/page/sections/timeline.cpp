@@ -79,7 +79,7 @@ class TimelineSection final : public Section {
   }
 };
 
-const SectionRegistry::Registration<TimelineSection> registration("timeline");
+const SectionRegistry::Registration<TimelineSection> timeline_section_registration("timeline");
 
 }  // namespace
 }  // namespace rehearse::sim::page

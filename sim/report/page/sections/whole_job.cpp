@@ -70,7 +70,7 @@ class WholeJob final : public Section {
   [[nodiscard]] std::string html(const Input& input) const override { return facts(input) + account(input) + differences(input); }
 };
 
-const SectionRegistry::Registration<WholeJob> registration("whole-job");
+const SectionRegistry::Registration<WholeJob> whole_job_registration("whole-job");
 
 }  // namespace
 }  // namespace rehearse::sim::page
