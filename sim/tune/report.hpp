@@ -11,15 +11,24 @@
 
 namespace rehearse::sim {
 
+// What the simulation says of a plan.
+struct Confirmation {
+  double step_s = 0, peak_bytes = 0;  // of the timeline; 0 where it has no answer
+  std::string refused;                // why there is none; else ""
+  std::string shortage;               // what the timeline's memory lacks, as `simulate` says; "" where it fits
+  int rank = 0;                       // by the simulated step, from 1 on, of those that have one and fit; else 0
+  [[nodiscard]] bool good() const { return refused.empty() && shortage.empty(); }
+};
+
 struct TunedPlan {
   Candidate candidate;
   Settings settings;  // what --set has to set to get it
   std::string text;   // in short: "tp 8 pp 4 dp 32 b 1 selective zero1"
   // Of the best plans alone.
   std::optional<StepResult> predicted;
-  std::optional<double> simulated_s;  // the step
-  double interval_steps = 0;          // K* of (44), where the training has a length; else 0
-  std::string held_back;              // what its step is not spent computing on, the largest parts: "bubble 12 %, tp 6 %"
+  std::optional<Confirmation> confirmed;  // of those that were simulated
+  double interval_steps = 0;              // K* of (44), where the training has a length; else 0
+  std::string held_back;                  // what its step is not spent computing on, the largest parts: "bubble 12 %, tp 6 %"
 };
 
 struct RefusedPoints {
@@ -62,7 +71,8 @@ struct TuneReport {
 [[nodiscard]] TuneReport report_of(const Space& space, const TuneSpec& spec, const Search& search, const Found& found,
                                    std::optional<Job>& job);
 
-// Simulates the best `count` plans, so many at a time, each in a process of its own; the caller must have no other thread.
+// Simulates the best `count` plans, so many at a time, each in a process of its own; the caller must have no other thread. A plan whose
+// simulation throws or dies has that as its Confirmation::refused.
 void confirm(const Space& space, TuneReport& report, int count, int processes, const std::function<void(double)>& progress);
 
 // A plan in short.

@@ -32,16 +32,35 @@ std::string change(double goal, double best) {
 
 std::string bytes_text(double bytes) { return human_quantity(bytes, Dimension::bytes); }
 
+std::string confirmed_text(const TunedPlan& plan) {
+  if (!plan.confirmed) return "";
+  if (!plan.confirmed->refused.empty()) return "refused";
+  return plan.confirmed->shortage.empty() ? GoalValues::text(Goal::step, plan.confirmed->step_s) : "does not fit";
+}
+
+// What the simulation has against plans of the table.
+void print_objections(const TuneReport& report, std::ostream& out) {
+  for (std::size_t i = 0; i < report.best.size(); ++i) {
+    const auto& confirmed = report.best[i].confirmed;
+    if (!confirmed || confirmed->good()) continue;
+    if (confirmed->refused.empty()) {
+      fmt::print(out, "\nplan {}: {}\n", i + 1, confirmed->shortage);
+    } else {
+      fmt::print(out, "\nplan {}: the simulation refuses it: {}\n", i + 1, confirmed->refused);
+    }
+  }
+}
+
 Table best_table(const TuneReport& report) {
   Table table;
   table.columns = {{""}};
   for (const Goal goal : report.goals) table.columns.push_back({std::string(goals().of(goal))});
   table.columns.push_back({"change"});
   const bool step = std::ranges::find(report.goals, Goal::step) != report.goals.end(),
-             simulated = report.best.front().simulated_s.has_value();
+             simulated = report.best.front().confirmed.has_value();
   const bool whole = report.best.front().interval_steps > 0;
   if (!step) table.columns.push_back({"step"});
-  if (simulated) table.columns.push_back({"simulated"});
+  if (simulated) table.columns.insert(table.columns.end(), {{"simulated"}, {"rank"}});
   if (whole) table.columns.push_back({"checkpoint every"});
   table.columns.insert(table.columns.end(), {{"memory"}, {"plan", Align::left}, {"held back by", Align::left}});
   for (std::size_t i = 0; i < report.best.size(); ++i) {
@@ -50,7 +69,8 @@ Table best_table(const TuneReport& report) {
     for (std::size_t g = 0; g < report.goals.size(); ++g) row.push_back(GoalValues::text(report.goals[g], plan.candidate.goals[g]));
     row.push_back(change(plan.candidate.goals[0], report.best.front().candidate.goals[0]));
     if (!step) row.push_back(GoalValues::text(Goal::step, plan.candidate.step_s));
-    if (simulated) row.push_back(plan.simulated_s ? GoalValues::text(Goal::step, *plan.simulated_s) : "");
+    if (simulated) row.push_back(confirmed_text(plan));
+    if (simulated) row.push_back(plan.confirmed && plan.confirmed->rank > 0 ? fmt::format("{}", plan.confirmed->rank) : "");
     if (whole) row.push_back(fmt::format("{:.0f} steps", plan.interval_steps));
     row.insert(row.end(), {bytes_text(plan.candidate.peak_bytes), plan.text, plan.held_back});
     table.rows.push_back(std::move(row));
@@ -145,6 +165,7 @@ class TuneConsole final : public Reporter {
     } else {
       print(best_table(tune), report.colour, out);
       print_settings(tune.best.front(), out);
+      print_objections(tune, out);
       for (const std::string& line : tune.order_changes) fmt::print(out, "\nthe simulation puts them in another order: {}\n", line);
       if (tune.front.size() > 1) {
         fmt::print(out, "\n{} plans that no other beats in every goal\n", tune.front.size());

@@ -14,7 +14,10 @@ void write_rows(const TuneReport& report, std::string_view list, const std::vect
     out << list << ',' << i + 1;
     for (std::size_t g = 0; g < report.goals.size(); ++g) out << ',' << csv_cell(GoalValues::shown(report.goals[g], candidate.goals[g]));
     out << ',' << csv_cell(candidate.step_s) << ',' << csv_cell(candidate.peak_bytes) << ',';
-    if (plans[i].simulated_s) out << csv_cell(*plans[i].simulated_s);
+    const auto& confirmed = plans[i].confirmed;
+    if (confirmed && confirmed->refused.empty()) out << csv_cell(confirmed->step_s);
+    out << ',';
+    if (confirmed && confirmed->rank > 0) out << confirmed->rank;
     for (const auto& [key, value] : plans[i].settings) out << ',' << csv_field(value);
     out << ',' << csv_field(plans[i].text) << '\n';
   }
@@ -28,7 +31,7 @@ class TuneCsv final : public Reporter {
     const TuneReport& tune = report.get<TuneReport>();
     out << "list,rank";
     for (const Goal goal : tune.goals) out << ',' << (goal == Goal::step ? "goal_step" : goals().of(goal));
-    out << ",step_s,peak_bytes,simulated_step_s";
+    out << ",step_s,peak_bytes,simulated_step_s,simulated_rank";
     const std::vector<TunedPlan>& some = tune.best.empty() ? tune.front : tune.best;
     for (const auto& [key, value] : some.empty() ? Settings{} : some.front().settings) out << ',' << csv_field(key);
     out << ",plan\n";

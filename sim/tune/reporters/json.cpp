@@ -18,6 +18,17 @@ Json goals_json(const TuneReport& report, const Candidate& candidate) {
   return json;
 }
 
+void add_confirmation(const Confirmation& confirmed, Json& json) {
+  if (!confirmed.refused.empty()) {
+    json["simulation_refused"] = confirmed.refused;
+    return;
+  }
+  json["simulated_step_s"] = confirmed.step_s;
+  json["simulated_peak_bytes"] = confirmed.peak_bytes;
+  if (!confirmed.shortage.empty()) json["simulated_shortage"] = confirmed.shortage;
+  if (confirmed.rank > 0) json["simulated_rank"] = confirmed.rank;
+}
+
 Json plan_json(const TuneReport& report, const TunedPlan& plan) {
   Json set = Json::array();
   for (const auto& [key, value] : plan.settings) set.push_back(key + "=" + value);
@@ -28,7 +39,7 @@ Json plan_json(const TuneReport& report, const TunedPlan& plan) {
             {"peak_bytes", plan.candidate.peak_bytes}};
   if (plan.candidate.lacks_bytes > 0) json["lacks_bytes"] = plan.candidate.lacks_bytes;
   if (plan.interval_steps > 0) json["checkpoint_interval_steps"] = plan.interval_steps;
-  if (plan.simulated_s) json["simulated_step_s"] = *plan.simulated_s;
+  if (plan.confirmed) add_confirmation(*plan.confirmed, json);
   if (!plan.predicted) return json;
   Json phases;
   for (std::size_t i = 0; i < phase_count; ++i) phases[std::string(key_of(static_cast<Phase>(i)))] = plan.predicted->mean.seconds[i];
