@@ -8,6 +8,7 @@
 
 #include "workloads/rank_grid.hpp"
 #include "workloads/schedule.hpp"
+#include "workloads/whole_gradients.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -84,8 +85,14 @@ std::vector<Task> tasks_of(const RankProgram& program) {
 class RankPlan {
  public:
   RankPlan(const Workload& workload, const Compiled& compiled, const RankMemories& units, const std::vector<Task>& tasks,
-           const CopiesOfRank& copies, int stage)
-      : workload_(workload), compiled_(compiled), units_(units), tasks_(tasks), copies_(copies), stage_(stage) {
+           const CopiesOfRank& copies, int stage, std::vector<double> whole_gradients)
+      : workload_(workload),
+        compiled_(compiled),
+        units_(units),
+        tasks_(tasks),
+        copies_(copies),
+        stage_(stage),
+        whole_gradients_(std::move(whole_gradients)) {
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       if (tasks[i].direction == Direction::forward) continue;
       first_backward_.try_emplace(tasks[i].place(), i);
@@ -99,12 +106,20 @@ class RankPlan {
       work(i);
       replicas(i);
     }
-    if (workload_.overlap.pp) messages();
+    const std::vector<Turn> turns = list_turns();
+    if (workload_.overlap.pp) messages(turns);
+    gradients(turns);
   }
   std::vector<Allocation> take_events() { return std::move(events_); }
   std::vector<Allocation> take_host() { return std::move(host_); }
 
  private:
+  // A slot, or an overlapped pair of them.
+  struct Turn {
+    std::size_t first, last;         // tasks
+    std::vector<std::size_t> slots;  // the first task of each
+  };
+
   [[nodiscard]] const UnitMemory& memory(std::size_t i) const { return units_.at(tasks_[i].chunk, tasks_[i].unit, tasks_[i].microbatch); }
   [[nodiscard]] std::size_t before(std::size_t i) const { return i == 0 ? 0 : i - 1; }
   [[nodiscard]] std::size_t after(std::size_t i) const { return std::min(i + 1, tasks_.size() - 1); }
@@ -166,12 +181,7 @@ class RankPlan {
       hold(MemoryClass::communication, unit.bucket, i, compiled_.sync.overlap_gradients ? after(i) : i);
   }
 
-  // A slot receives its input while the slot before it runs; overlapped pairs count as one, and receive both inputs.
-  void messages() {
-    struct Turn {
-      std::size_t first, last;
-      std::vector<std::size_t> slots;  // the first task of each
-    };
+  [[nodiscard]] std::vector<Turn> list_turns() const {
     std::vector<Turn> turns;
     std::set<std::tuple<Direction, std::int32_t, std::int32_t>> seen;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
@@ -182,11 +192,45 @@ class RankPlan {
       if (begins) turns.back().slots.push_back(i);
       if (tasks_[i].last > tasks_[turns.back().last].last) turns.back().last = i;
     }
+    return turns;
+  }
+
+  // A slot receives its input while the slot before it runs; overlapped pairs count as one, and receive both inputs.
+  void messages(const std::vector<Turn>& turns) {
     for (std::size_t t = 1; t < turns.size(); ++t) {
       for (const std::size_t slot : turns[t].slots) {
         if (receives(tasks_[slot])) hold(MemoryClass::communication, compiled_.message_bytes, turns[t - 1].first, turns[t - 1].last);
       }
     }
+  }
+
+  // Of ZeRO-2 with a pipeline.
+  void gradients(const std::vector<Turn>& turns) {
+    if (whole_gradients_.empty()) return;
+    std::vector<std::vector<Slot>> slots;
+    for (const Turn& turn : turns) {
+      std::vector<Slot>& together = slots.emplace_back();
+      for (const std::size_t task : turn.slots) together.push_back(slot_of(task));
+    }
+    const std::size_t chunks = whole_gradients_.size();
+    const std::vector<ChunkGradients> states = chunk_gradients(slots, chunks);
+    for (std::size_t c = 0; c < chunks; ++c) {
+      std::optional<std::size_t> first, last;  // turns
+      for (std::size_t t = 0; t < turns.size(); ++t) {
+        if (!lie_whole(states[t * chunks + c], compiled_.sync.overlap_gradients)) continue;
+        if (!first) first = t;
+        last = t;
+      }
+      if (first) hold(MemoryClass::gradients, whole_gradients_[c], turns[*first].first, turns[*last].last);
+    }
+  }
+
+  [[nodiscard]] Slot slot_of(std::size_t i) const {
+    const Task& task = tasks_[i];
+    if (task.direction == Direction::weight_gradient) return {Slot::Kind::backward_weight, task.microbatch, task.chunk};
+    if (task.direction == Direction::forward) return {Slot::Kind::forward, task.microbatch, task.chunk};
+    const bool split = last_backward_.at(task.place()) != i;
+    return {split ? Slot::Kind::backward_input : Slot::Kind::backward, task.microbatch, task.chunk};
   }
 
   [[nodiscard]] bool receives(const Task& task) const {
@@ -201,6 +245,7 @@ class RankPlan {
   const std::vector<Task>& tasks_;
   const CopiesOfRank& copies_;
   int stage_;
+  std::vector<double> whole_gradients_;  // [chunk]
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::size_t> first_backward_, last_backward_;
   std::vector<Allocation> events_, host_;
 };
@@ -224,7 +269,8 @@ RankAllocations StepAllocations::make(const RankBlock& block) {
   std::shared_ptr<const Tasks>& own = tasks_[block.program];
   if (!own) own = std::make_shared<const Tasks>(Tasks{tasks_of(graph_.program(block)), copies_of(graph_.program(block))});
   const RankMemories memories(workload_, habits_, stage, loads_ ? &*loads_ : nullptr, compiled_.grid.expert_rank(rank.rank));
-  RankPlan plan(workload_, compiled_, memories, own->tasks, own->copies, rank.stage);
+  RankPlan plan(workload_, compiled_, memories, own->tasks, own->copies, rank.stage,
+                whole_gradients(workload_, habits_, compiled_.sync, stage));
   plan.list();
   return {static_memory(workload_, habits_, stage.parameters, stage.expert_parameters), plan.take_events(), plan.take_host()};
 }

@@ -3,21 +3,13 @@
 #include <algorithm>
 
 #include "workloads/operators/shard.hpp"
+#include "workloads/whole_gradients.hpp"
 
 namespace rehearse::workloads {
 namespace {
 
 constexpr double fp32 = 4;
 constexpr double mask_byte = 1;
-
-double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {
-  const DType weights = workload.precision.weights;
-  const double added_up = bytes_of(workload.precision.gradients);
-  const bool replicas = workload.parallel.dp * workload.parallel.cp > 1;
-  if (habits.ddp_buckets && workload.optimizer.zero_stage == 0 && replicas) return added_up + bytes_of(weights);
-  if (!habits.half_gradients || bytes_of(weights) >= added_up) return added_up;
-  return bytes_of(weights) + (weights == DType::fp16 ? 0 : added_up);
-}
 
 // Adam: both moments, a master copy of weights that are kept in fewer bits, and with ZeRO a copy of gradients that are kept in fp16 only.
 double optimizer_bytes(const Workload& workload, const MemoryHabits& habits) {
@@ -224,8 +216,8 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   const bool no_copy = zero == 3 && habits.sharded_master && bytes_of(workload.precision.weights) < bytes_of(workload.precision.optimizer);
   StaticMemory memory;
   memory.weights = no_copy ? 0 : (zero == 3 ? shard : parameters) * bytes_of(workload.precision.weights);
-  // Gradients that are not reduced after every micro-batch cannot be sharded.
-  memory.gradients = (sync.reduce_each_microbatch ? shard : parameters) * gradient_bytes(workload, habits);
+  const bool sharded = sync.reduce_each_microbatch || shards_gradients_at_the_end(workload, sync);
+  memory.gradients = (sharded ? shard : parameters) * gradient_bytes(workload, habits);
   const double updated = zero > 0 ? shard : parameters;
   const bool whole_master = habits.whole_master && (zero == 1 || zero == 2);
   if (whole_master) memory.optimizer = parameters * bytes_of(workload.precision.optimizer) + shard * bytes_of(workload.precision.weights);

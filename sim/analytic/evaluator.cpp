@@ -159,6 +159,7 @@ void Evaluator::add_memory(const Plan& plan, const Workload& workload, const wor
       for (const std::uint32_t unit : plan.cost.chunk(s, c)) held_.units.push_back(&memories_[unit]);
       held_.first.push_back(static_cast<std::uint32_t>(held_.units.size()));
     }
+    list_whole_gradients(plan, workload, sync, s);
     const Parameters& parameters = plan.cost.parameters[s];
     const workloads::StaticMemory tensors =
         workloads::static_memory(workload, overhead.habits, sync, plan.placeholders, parameters.all, parameters.experts);
@@ -170,6 +171,20 @@ void Evaluator::add_memory(const Plan& plan, const Workload& workload, const wor
     if (memory.needed_bytes() <= evaluation.needed_bytes) continue;
     evaluation.needed_bytes = memory.needed_bytes();
     evaluation.peak_bytes = memory.peak_bytes();
+  }
+}
+
+// As workloads::whole_gradients().
+void Evaluator::list_whole_gradients(const Plan& plan, const Workload& workload, const workloads::ReplicaSync& sync, std::size_t stage) {
+  held_.whole_gradients.clear();
+  if (!workloads::shards_gradients_at_the_end(workload, sync)) return;
+  for (std::size_t c = 0; c < plan.cost.chunks; ++c) {
+    double parameters = 0, experts = 0;
+    for (const std::uint32_t unit : plan.cost.chunk(stage, c)) {
+      parameters += plan.cost.unit_parameters[unit].all;
+      experts += plan.cost.unit_parameters[unit].experts;
+    }
+    held_.whole_gradients.push_back(workloads::beside_the_shard(workload, job_.system.software.memory.habits, sync, parameters, experts));
   }
 }
 

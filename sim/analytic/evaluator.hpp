@@ -68,6 +68,7 @@ class Evaluator {
   [[nodiscard]] Fabric& fabric_of(const workloads::Workload& workload);
   [[nodiscard]] const std::vector<PeakSlots>& peak_slots(const Plan& plan);
   void add_memory(const Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation);
+  void list_whole_gradients(const Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, std::size_t stage);
   [[nodiscard]] Evaluation by_predict(const workloads::Workload& workload) const;
 
   const Job& job_;

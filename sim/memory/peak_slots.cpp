@@ -23,6 +23,9 @@ PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compi
     if (k >= order.size()) return Neighbour{};
     return Neighbour{true, order[k].kind, static_cast<std::uint16_t>(order[k].chunk)};
   };
+  std::vector<std::vector<Slot>> one_by_one;
+  for (const Slot& slot : order) one_by_one.push_back({slot});
+  const std::vector<workloads::ChunkGradients> states = workloads::chunk_gradients(one_by_one, chunks_);
   std::vector<std::int32_t> now(chunks_);
   std::map<std::pair<int, int>, std::vector<std::size_t>> known;  // entries by kind and chunk
   for (std::size_t k = 0; k < order.size(); ++k) {
@@ -31,8 +34,11 @@ PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compi
     const Entry entry{slot, neighbour(k - 1), neighbour(k + 1), receives, false, static_cast<std::uint32_t>(counts_.size())};
     std::vector<std::size_t>& alike = known[{static_cast<int>(slot.kind), slot.chunk}];
     counts_.insert(counts_.end(), now.begin(), now.end());
+    const auto here = states.begin() + static_cast<std::ptrdiff_t>(k * chunks_);
+    gradients_.insert(gradients_.end(), here, here + static_cast<std::ptrdiff_t>(chunks_));
     if (std::any_of(alike.rbegin(), alike.rend(), [&](std::size_t i) { return covers(entries_[i], entry); })) {
       counts_.resize(entry.kept);
+      gradients_.resize(entry.kept);
     } else {
       alike.push_back(entries_.size());
       entries_.push_back(entry);
@@ -49,7 +55,8 @@ bool PeakSlots::covers(const Entry& one, const Entry& other) const {
     return false;
   }
   const std::span<const std::int32_t> more = counts(one), less = counts(other);
-  return std::equal(more.begin(), more.end(), less.begin(), std::greater_equal<>());
+  return std::ranges::equal(more, less, std::greater_equal<>()) &&
+         std::ranges::equal(gradients(one), gradients(other), std::greater_equal<>());
 }
 
 void PeakSlots::mark_essential() {
@@ -91,7 +98,8 @@ class Peak {
     }
   }
 
-  void look_at(const PeakSlots::Entry& entry, std::span<const std::int32_t> counts) {
+  void look_at(const PeakSlots::Entry& entry, std::span<const std::int32_t> counts, std::span<const workloads::ChunkGradients> gradients) {
+    gradients_ = workloads::whole_now(gradients, units_.whole_gradients, sync_.overlap_gradients);
     double kept = 0;
     for (std::size_t c = 0; c < counts.size(); ++c) {
       if (counts[c] > 0) kept += counts[c] * of_chunk_[c];
@@ -126,6 +134,7 @@ class Peak {
     const UnitMemory& unit = *turn(k);
     MemoryBytes now = always_;
     now[MemoryUse::activations] += kept;
+    now[MemoryUse::gradients] += gradients_;
     now[MemoryUse::temporary] += unit.gathered + (makes_weight_gradient(slot) ? unit.weight_temporary : 0);
     if (forward) now[MemoryUse::temporary] += unit.forward_temporary;
     if (makes_input_gradient(slot)) now[MemoryUse::temporary] += unit.backward_temporary;
@@ -164,6 +173,7 @@ class Peak {
   double message_;
   const MemoryBytes& always_;
   double most_;
+  double gradients_ = 0;          // that lie whole in the slot at hand
   std::vector<double> of_chunk_;  // activations of a micro-batch
   PeakMemory peak_;
 };
@@ -174,7 +184,7 @@ PeakMemory peak_of(const PeakSlots& slots, const HeldUnits& units, const workloa
                    const MemoryBytes& always, bool essential_alone) {
   Peak peak(units, sync, message_bytes, always);
   for (const PeakSlots::Entry& entry : slots.entries()) {
-    if (entry.essential || !essential_alone) peak.look_at(entry, slots.counts(entry));
+    if (entry.essential || !essential_alone) peak.look_at(entry, slots.counts(entry), slots.gradients(entry));
   }
   PeakMemory found = peak.result();
   if (!found.found) found.held = always;

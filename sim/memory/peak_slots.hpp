@@ -1,6 +1,6 @@
 // Where the memory of a pipeline stage can be at its peak, whatever its units hold: a slot with the same neighbours as another one, and
-// with no more of any chunk kept, needs no more memory. What is left is the warm-up and one period of the schedule, however many
-// micro-batches there are.
+// with no more of any chunk kept, activations or gradients, needs no more memory. What is left is the warm-up and one period of the
+// schedule, however many micro-batches there are.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "sim/result.hpp"
 #include "workloads/compiled.hpp"
 #include "workloads/unit_memory.hpp"
+#include "workloads/whole_gradients.hpp"
 
 namespace rehearse::sim {
 
@@ -30,11 +31,15 @@ class PeakSlots {
     Neighbour before, after;
     bool receives = false;   // the slot after it gets a message from another stage
     bool essential = false;  // no other slot, later ones included, needs as much: the peak is the same without it, its place may not be
-    std::uint32_t kept = 0;  // index of its counts
+    std::uint32_t kept = 0;  // index of its counts and states
   };
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }  // in the order of the schedule
   // [chunk] micro-batches whose activations are kept when the slot begins.
   [[nodiscard]] std::span<const std::int32_t> counts(const Entry& entry) const { return std::span(counts_).subspan(entry.kept, chunks_); }
+  // [chunk] with ZeRO-2.
+  [[nodiscard]] std::span<const workloads::ChunkGradients> gradients(const Entry& entry) const {
+    return std::span(gradients_).subspan(entry.kept, chunks_);
+  }
 
  private:
   [[nodiscard]] bool covers(const Entry& one, const Entry& other) const;
@@ -43,13 +48,15 @@ class PeakSlots {
   std::size_t chunks_;
   std::vector<Entry> entries_;
   std::vector<std::int32_t> counts_;
+  std::vector<workloads::ChunkGradients> gradients_;
 };
 
 // The units of a stage, chunk after chunk in forward order.
 struct HeldUnits {
   std::vector<const workloads::UnitMemory*> units;
-  std::vector<std::uint32_t> first;  // [chunk], and the end
-  std::vector<bool> first_idle;      // [chunk] its first unit has nothing to do in the first half of a backward
+  std::vector<std::uint32_t> first;     // [chunk], and the end
+  std::vector<bool> first_idle;         // [chunk] its first unit has nothing to do in the first half of a backward
+  std::vector<double> whole_gradients;  // [chunk] beside their shard; empty: they never lie whole for a while
   // Adds a chunk of a stage's program. Whether PeakSlots can have the answer: it has units, of which at most the first is ever idle.
   bool add(const std::vector<workloads::Unit>& chunk, bool splits_backward);
   [[nodiscard]] std::span<const workloads::UnitMemory* const> chunk(std::size_t c) const {

@@ -11,6 +11,7 @@
 #include "workloads/rank_grid.hpp"
 #include "workloads/schedule.hpp"
 #include "workloads/stage_program.hpp"
+#include "workloads/whole_gradients.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -33,6 +34,7 @@ struct Turn {
   // The unit beside it in an overlapped pair, whose backward this forward runs beside; the two are one turn.
   const UnitMemory* beside = nullptr;
   Slot beside_slot = {};
+  std::size_t round = 0;  // of the slots or pairs with turns, its own
 };
 
 class Stage {
@@ -48,6 +50,8 @@ class Stage {
         message_(compiled.message_bytes),
         order_(workloads::slots_of(workload_, stage)) {
     list_turns();
+    whole_gradients_ = workloads::whole_gradients(workload_, job.system.software.memory.habits, sync_, program_);
+    if (!whole_gradients_.empty()) gradients_ = workloads::chunk_gradients(rounds(), program_.chunks.size());
     if (workload_.offload_activations) moves_ = workloads::offloading(workloads::unit_turns(order_, program_), program_);
   }
 
@@ -100,10 +104,10 @@ class Stage {
 
  private:
   void list_turns() {
-    for (std::size_t s = 0; s < order_.size();) {
+    for (std::size_t s = 0, round = 0; s < order_.size();) {
       const std::size_t slots = slots_at(s), next = s + slots, nexts = slots_at(next);
       const std::size_t units = units_.chunk(order_[s].chunk).size();
-      const std::size_t others = slots == 2 ? units_.chunk(order_[s + 1].chunk).size() : 0;
+      const std::size_t begin = turns_.size(), others = slots == 2 ? units_.chunk(order_[s + 1].chunk).size() : 0;
       for (std::size_t k = 0; k < std::max(units, others); ++k) {
         const auto turn = [&](std::size_t slot, std::size_t count) {
           const std::size_t index = order_[slot].kind == Slot::Kind::forward ? k : count - 1 - k;
@@ -121,7 +125,19 @@ class Stage {
         turns_.back().beside_slot = order_[s + 1];
       }
       s = next;
+      for (std::size_t i = begin; i < turns_.size(); ++i) turns_[i].round = round;
+      if (turns_.size() > begin) ++round;
     }
+  }
+
+  // The slots that have turns, those of a pair together.
+  [[nodiscard]] std::vector<std::vector<Slot>> rounds() const {
+    std::vector<std::vector<Slot>> slots(turns_.empty() ? 0 : turns_.back().round + 1);
+    for (const Turn& turn : turns_) {
+      slots[turn.round].push_back(turn.slot);
+      if (turn.beside != nullptr) slots[turn.round].push_back(turn.beside_slot);
+    }
+    return slots;
   }
 
   // The embedding passes no gradient on: where backwards are split, it has nothing to do in their first half.
@@ -153,6 +169,10 @@ class Stage {
   [[nodiscard]] MemoryBytes at_turn(std::size_t i, double kept, MemoryBytes now) const {
     const UnitMemory& unit = *turns_[i].unit;
     now[MemoryUse::activations] += kept + passing(i);
+    if (!gradients_.empty()) {
+      const std::span states = std::span(gradients_).subspan(turns_[i].round * whole_gradients_.size(), whole_gradients_.size());
+      now[MemoryUse::gradients] += workloads::whole_now(states, whole_gradients_, sync_.overlap_gradients);
+    }
     now[MemoryUse::temporary] += unit.gathered + (weight_gradient(i) ? unit.weight_temporary : 0);
     if (forward(i)) now[MemoryUse::temporary] += unit.forward_temporary;
     if (input_gradient(i)) now[MemoryUse::temporary] += unit.backward_temporary;
@@ -207,12 +227,15 @@ class Stage {
   double message_;  // bytes between stages
   std::vector<Slot> order_;
   std::vector<Turn> turns_;
+  std::vector<double> whole_gradients_;               // [chunk], of ZeRO-2
+  std::vector<workloads::ChunkGradients> gradients_;  // [round][chunk]
   workloads::Offloading moves_;
 };
 
 // The units of a stage where PeakSlots has the answer: every micro-batch holds the same, one slot runs at a time, nothing is offloaded.
 std::optional<HeldUnits> units_alike(const Workload& workload, const workloads::StageProgram& program, const workloads::RankMemories& units,
-                                     const workloads::ExpertLoads* loads) {
+                                     const workloads::ExpertLoads* loads, const workloads::MemoryHabits& habits,
+                                     const workloads::ReplicaSync& sync) {
   if (workload.offload_activations || workload.overlap.ep || (loads != nullptr && !loads->even())) return std::nullopt;
   HeldUnits held;
   const bool splits = workloads::ScheduleRegistry::get(workload.schedule).splits_backward();
@@ -221,6 +244,7 @@ std::optional<HeldUnits> units_alike(const Workload& workload, const workloads::
     for (std::size_t u = 0; u < program.chunks[c].size(); ++u) held.units.push_back(&units.at(static_cast<int>(c), static_cast<int>(u), 0));
   }
   held.first.push_back(static_cast<std::uint32_t>(held.units.size()));
+  held.whole_gradients = workloads::whole_gradients(workload, habits, sync, program);
   return held.add_up_exactly(workload.microbatches()) ? std::optional(std::move(held)) : std::nullopt;
 }
 
@@ -247,7 +271,8 @@ RankMemory fullest_of_stage(const Job& job, const workloads::Compiled& compiled,
   const int share = job.system.gpus / job.workload.parallel.pp;
   std::optional<RankMemory> fullest;
   const workloads::RankMemories units(job.workload, job.system.software.memory.habits, program, loads, grid.expert_rank(first));
-  const std::optional<HeldUnits> alike = walked_by_slots ? units_alike(job.workload, program, units, loads) : std::nullopt;
+  const std::optional<HeldUnits> alike =
+      walked_by_slots ? units_alike(job.workload, program, units, loads, job.system.software.memory.habits, compiled.sync) : std::nullopt;
   for (const int rank : members) {
     RankMemory memory{rank, stage, share, held_all_the_time(job, tensors), usable_bytes(job.system.gpu), 0, "start"};
     memory.host_bytes = tensors.host;

@@ -1,0 +1,74 @@
+#include "workloads/whole_gradients.hpp"
+
+namespace rehearse::workloads {
+
+namespace {
+
+bool adds_gradients(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight; }
+
+}  // namespace
+
+std::vector<ChunkGradients> chunk_gradients(const std::vector<std::vector<Slot>>& slots, std::size_t chunks) {
+  constexpr std::size_t never = -1;
+  std::vector<std::size_t> first(chunks, never), last(chunks, 0);
+  for (std::size_t s = 0; s < slots.size(); ++s) {
+    for (const Slot& slot : slots[s]) {
+      if (!adds_gradients(slot)) continue;
+      const auto chunk = static_cast<std::size_t>(slot.chunk);
+      if (first[chunk] == never) first[chunk] = s;
+      last[chunk] = s;
+    }
+  }
+  std::vector<ChunkGradients> states;
+  states.reserve(slots.size() * chunks);
+  for (std::size_t s = 0; s < slots.size(); ++s) {
+    for (std::size_t c = 0; c < chunks; ++c) {
+      const bool begun = first[c] != never && first[c] <= s;
+      states.push_back(!begun ? ChunkGradients::absent : s <= last[c] + 1 ? ChunkGradients::whole : ChunkGradients::reduced);
+    }
+  }
+  return states;
+}
+
+bool shards_gradients_at_the_end(const Workload& workload, const ReplicaSync& sync) {
+  return workload.optimizer.zero_stage == 2 && !sync.reduce_each_microbatch && sync.replicated();
+}
+
+double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {
+  const DType weights = workload.precision.weights;
+  const double added_up = bytes_of(workload.precision.gradients);
+  const bool replicas = workload.parallel.dp * workload.parallel.cp > 1;
+  if (habits.ddp_buckets && workload.optimizer.zero_stage == 0 && replicas) return added_up + bytes_of(weights);
+  if (!habits.half_gradients || bytes_of(weights) >= added_up) return added_up;
+  return bytes_of(weights) + (weights == DType::fp16 ? 0 : added_up);
+}
+
+double beside_the_shard(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
+                        double expert_parameters) {
+  return (parameters - sync.shard(parameters, expert_parameters)) * gradient_bytes(workload, habits);
+}
+
+std::vector<double> whole_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync,
+                                    const StageProgram& stage) {
+  std::vector<double> bytes;
+  if (!shards_gradients_at_the_end(workload, sync)) return bytes;
+  for (const std::vector<Unit>& units : stage.chunks) {
+    double parameters = 0, experts = 0;
+    for (const Unit& unit : units) {
+      parameters += unit.program->parameters;
+      experts += unit.program->expert_parameters;
+    }
+    bytes.push_back(beside_the_shard(workload, habits, sync, parameters, experts));
+  }
+  return bytes;
+}
+
+double whole_now(std::span<const ChunkGradients> states, std::span<const double> bytes, bool overlapped) {
+  double now = 0;
+  for (std::size_t c = 0; c < bytes.size(); ++c) {
+    if (lie_whole(states[c], overlapped)) now += bytes[c];
+  }
+  return now;
+}
+
+}  // namespace rehearse::workloads

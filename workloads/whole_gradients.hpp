@@ -1,0 +1,46 @@
+// ZeRO-2 with a pipeline: a chunk's gradients are added up whole over its micro-batches, from its first weight gradient on, and are sharded
+// by the one reduction behind its last. Where every chunk's backwards follow one another (as many micro-batches as stages), only one or two
+// chunks lie whole at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "workloads/schedule.hpp"
+#include "workloads/unit_memory.hpp"
+
+namespace rehearse::workloads {
+
+// Of a chunk while a slot runs, in the order of what is held.
+enum class ChunkGradients : std::uint8_t {
+  absent,   // no weight gradient yet
+  reduced,  // sharded if reductions begin behind the last weight gradient (overlap.dp_gradients); whole until the end of the step if not
+  whole     // added up, or on their way while the slot behind the last weight gradient runs
+};
+
+// [slot * chunks + chunk]. `slots`: a stage's in their order, those that run together as one.
+[[nodiscard]] std::vector<ChunkGradients> chunk_gradients(const std::vector<std::vector<Slot>>& slots, std::size_t chunks);
+
+// Of one of a slot's chunks: whether they lie whole.
+[[nodiscard]] inline bool lie_whole(ChunkGradients state, bool overlapped) {
+  return state == ChunkGradients::whole || (state == ChunkGradients::reduced && !overlapped);
+}
+
+// Whether that is what the workload does.
+[[nodiscard]] bool shards_gradients_at_the_end(const Workload& workload, const ReplicaSync& sync);
+
+// Bytes per parameter of the gradients that a rank adds up.
+[[nodiscard]] double gradient_bytes(const Workload& workload, const MemoryHabits& habits);
+
+// What a chunk's gradients take beside their shard while they lie whole.
+[[nodiscard]] double beside_the_shard(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
+                                      double expert_parameters);
+// [chunk] of a stage's program; empty: nothing lies whole for a while.
+[[nodiscard]] std::vector<double> whole_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync,
+                                                  const StageProgram& stage);
+
+// What of `bytes` [chunk] lies whole in a slot.
+[[nodiscard]] double whole_now(std::span<const ChunkGradients> states, std::span<const double> bytes, bool overlapped);
+
+}  // namespace rehearse::workloads
