@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "../engine/jobs.hpp"
+#include "places.hpp"
 #include "sim/memory/predicted.hpp"
 #include "workloads/whole_gradients.hpp"
 
