@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/name_store.hpp"
+#include "workloads/memory_use.hpp"
 
 namespace rehearse::sim {
 
@@ -45,9 +46,8 @@ struct CollectiveResult {
   double algbw_bytes_per_s = 0, busbw_bytes_per_s = 0;
 };
 
-// What device memory is used for. framework: what the training stack holds beside tensors (context, NCCL's buffers).
-enum class MemoryUse : std::uint8_t { weights, gradients, optimizer, activations, temporary, communication, framework, count };
-inline constexpr std::size_t memory_use_count = static_cast<std::size_t>(MemoryUse::count);
+using workloads::memory_use_count;
+using workloads::MemoryUse;
 [[nodiscard]] std::string_view name_of(MemoryUse use);  // also the key in JSON and CSV
 
 struct MemoryBytes {

@@ -10,26 +10,21 @@ namespace rehearse::sim {
 namespace {
 
 using workloads::Allocation;
-using workloads::MemoryClass;
 using workloads::OpId;
 using workloads::RankAllocations;
 using workloads::StepGraph;
 
-MemoryUse use_of(MemoryClass cls) { return static_cast<MemoryUse>(cls); }
-static_assert(static_cast<int>(MemoryUse::weights) == static_cast<int>(MemoryClass::weights));
-static_assert(static_cast<int>(MemoryUse::activations) == static_cast<int>(MemoryClass::activations));
-static_assert(static_cast<int>(MemoryUse::communication) == static_cast<int>(MemoryClass::communication));
-
 double time_of(const Allocation& event, const Execution& run) { return event.at_end ? run.end_s[event.op] : run.start_s[event.op]; }
 
-// In order of time; at one time in program order, and what ends before what starts.
+// In order of time; at one time in program order, and what is given back before what is taken.
 std::vector<Allocation> in_order(std::vector<Allocation> events, const Execution& run) {
-  std::ranges::stable_sort(events, {}, [&](const Allocation& e) { return std::tuple(time_of(e, run), e.op, e.at_end, e.turn); });
+  std::ranges::stable_sort(events, {},
+                           [&](const Allocation& e) { return std::tuple(time_of(e, run), e.op, e.at_end, e.turn, e.bytes > 0); });
   return events;
 }
 
 MemoryBytes& operator+=(MemoryBytes& held, const Allocation& event) {
-  held[use_of(event.cls)] += event.bytes;
+  held[event.use] += event.bytes;
   return held;
 }
 

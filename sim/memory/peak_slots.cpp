@@ -135,11 +135,11 @@ class Peak {
     MemoryBytes now = always_;
     now[MemoryUse::activations] += kept;
     now[MemoryUse::gradients] += gradients_;
-    now[MemoryUse::temporary] += unit.gathered + (makes_weight_gradient(slot) ? unit.weight_temporary : 0);
+    // Each sum in the order of workloads::HeldMemory's list, to the same bit.
+    now[MemoryUse::temporary] += unit.gathered;
+    if (makes_weight_gradient(slot)) now[MemoryUse::temporary] += unit.weight_temporary;
     if (forward) now[MemoryUse::temporary] += unit.forward_temporary;
     if (makes_input_gradient(slot)) now[MemoryUse::temporary] += unit.backward_temporary;
-    now[MemoryUse::communication] +=
-        (forward ? unit.forward_communication : 0) + (makes_input_gradient(slot) ? unit.backward_communication : 0);
     if (sync_.overlap_parameters) {
       if (k + 1 < turns(slot.kind, static_cast<std::size_t>(slot.chunk))) {
         now[MemoryUse::temporary] += turn(k + 1)->gathered;
@@ -148,7 +148,6 @@ class Peak {
         now[MemoryUse::temporary] += (entry.after.forward() ? next.front() : next.back())->gathered;
       }
     }
-    if (!forward) now[MemoryUse::communication] += unit.bucket;
     if (sync_.overlap_gradients) {
       if (k > 0) {
         if (!forward) now[MemoryUse::communication] += turn(k - 1)->bucket;
@@ -157,6 +156,9 @@ class Peak {
         now[MemoryUse::communication] += units_.chunk(before.chunk)[ends_early(before.kind, before.chunk) ? 1 : 0]->bucket;
       }
     }
+    if (forward) now[MemoryUse::communication] += unit.forward_communication;
+    if (makes_input_gradient(slot)) now[MemoryUse::communication] += unit.backward_communication;
+    if (!forward) now[MemoryUse::communication] += unit.bucket;
     if (entry.receives) now[MemoryUse::communication] += message_;
     return now;
   }

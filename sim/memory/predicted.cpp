@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "sim/memory/framework.hpp"
 #include "sim/memory/peak_slots.hpp"
-#include "workloads/offload.hpp"
+#include "workloads/held_memory.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/schedule.hpp"
 #include "workloads/stage_program.hpp"
@@ -17,7 +19,6 @@ namespace rehearse::sim {
 namespace {
 
 using workloads::Slot;
-using workloads::UnitMemory;
 using workloads::Workload;
 
 std::string name_of_turn(Slot::Kind kind, const workloads::Unit& unit) {
@@ -25,211 +26,134 @@ std::string name_of_turn(Slot::Kind kind, const workloads::Unit& unit) {
   return direction + unit.name;
 }
 
-// A unit's turn in the order of a stage.
-struct Turn {
-  const UnitMemory* unit = nullptr;
-  Slot slot;
-  std::size_t index = 0;            // of the unit in its chunk
-  std::size_t next = 0, nexts = 0;  // the slot or overlapped pair after its own, in the order
-  // The unit beside it in an overlapped pair, whose backward this forward runs beside; the two are one turn.
-  const UnitMemory* beside = nullptr;
-  Slot beside_slot = {};
-  std::size_t round = 0;  // of the slots or pairs with turns, its own
+// Numbers by turn.
+class ByTurn {
+ public:
+  explicit ByTurn(std::uint32_t turns) : first_(turns + 2) {}
+  // Each that put() will get, then settle(), then put().
+  void count(std::uint32_t turn) { ++first_[turn + 2]; }
+  void settle() {
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    numbers_.resize(first_.back());
+  }
+  void put(std::uint32_t turn, std::uint32_t number) { numbers_[first_[turn + 1]++] = number; }
+  [[nodiscard]] std::span<const std::uint32_t> at(std::uint32_t turn) const {
+    return std::span(numbers_).subspan(first_[turn], first_[turn + 1] - first_[turn]);
+  }
+
+ private:
+  std::vector<std::uint32_t> first_, numbers_;
 };
 
+// Intervals in program order. What is kept over many turns is a running sum, as PeakSlots has it; what comes and goes with the turns is
+// added up anew.
+class InProgramOrder {
+ public:
+  InProgramOrder(std::uint32_t turns, std::vector<workloads::Held> held)
+      : turns_(turns), held_(std::move(held)), begin_(turns), end_(turns), during_(turns) {
+    each([&](ByTurn& list, std::uint32_t turn, std::uint32_t) { list.count(turn); });
+    for (ByTurn* list : {&begin_, &end_, &during_}) list->settle();
+    each([&](ByTurn& list, std::uint32_t turn, std::uint32_t number) { list.put(turn, number); });
+  }
+
+  // at(turn, what is held then and always).
+  template <typename At>
+  void walk(const MemoryBytes& always, At at) const {
+    MemoryBytes kept;
+    for (std::uint32_t turn = 0; turn < turns_; ++turn) {
+      for (const std::uint32_t i : begin_.at(turn)) kept[held_[i].use] += held_[i].bytes;
+      MemoryBytes now = always;
+      for (std::size_t use = 0; use < memory_use_count; ++use) now.bytes[use] += kept.bytes[use];
+      for (const std::uint32_t i : during_.at(turn)) now[held_[i].use] += held_[i].bytes;
+      at(turn, now);
+      for (const std::uint32_t i : end_.at(turn)) kept[held_[i].use] -= held_[i].bytes;
+    }
+  }
+
+ private:
+  static bool is_kept(MemoryUse use) { return use == MemoryUse::activations || use == MemoryUse::gradients; }
+
+  template <typename To>
+  void each(To to) {
+    for (std::uint32_t i = 0; i < held_.size(); ++i) {
+      const workloads::Held& one = held_[i];
+      if (is_kept(one.use)) {
+        to(begin_, one.from.turn, i);
+        to(end_, one.to.turn, i);
+        continue;
+      }
+      for (std::uint32_t turn = one.from.turn; turn <= one.to.turn; ++turn) to(during_, turn, i);
+    }
+  }
+
+  std::uint32_t turns_;
+  std::vector<workloads::Held> held_;
+  ByTurn begin_, end_, during_;
+};
+
+// A stage whose ranks may hold different amounts.
 class Stage {
  public:
-  Stage(const Job& job, const workloads::Compiled& compiled, int stage, const workloads::ExpertLoads* loads, int expert_rank)
+  Stage(const Job& job, const workloads::Compiled& compiled, int stage, const workloads::ExpertLoads* loads)
       : workload_(job.workload),
-        stage_(stage),
-        sync_(compiled.sync),
+        habits_(job.system.software.memory.habits),
         program_(compiled.stages[static_cast<std::size_t>(stage)]),
-        units_(job.workload, job.system.software.memory.habits, program_, loads, expert_rank),
-        schedule_(*compiled.schedule),
-        shape_(compiled.shape),
-        message_(compiled.message_bytes),
-        order_(workloads::slots_of(workload_, stage)) {
-    list_turns();
-    whole_gradients_ = workloads::whole_gradients(workload_, job.system.software.memory.habits, sync_, program_);
-    if (!whole_gradients_.empty()) gradients_ = workloads::chunk_gradients(rounds(), program_.chunks.size());
-    if (workload_.offload_activations) moves_ = workloads::offloading(workloads::unit_turns(order_, program_), program_);
+        loads_(loads),
+        held_(workload_, compiled, habits_, stage) {
+    for (std::size_t i = 0; i < held_.tasks().size(); ++i) {
+      if (i == 0 || held_.tasks()[i].turn != held_.tasks()[i - 1].turn) first_.push_back(i);
+    }
+    first_.push_back(held_.tasks().size());
   }
 
   // What each layer with experts needs at most while it is at work, in `highest` by layer.
-  void raise_layers(const MemoryBytes& always, std::map<int, MemoryBytes>& highest) const {
-    double kept = 0;
-    for (std::size_t i = 0; i < turns_.size(); ++i) {
-      if (forward(i) ? !leaves(i) : comes_to_stay(i)) kept += turns_[i].unit->activations;
-      const workloads::Unit& unit = program_.chunks[turns_[i].slot.chunk][turns_[i].index];
-      if (unit.layer_kind == workloads::LayerKind::experts) {
-        const MemoryBytes now = at_turn(i, kept, always);
+  void raise_layers(int expert_rank, const MemoryBytes& always, std::map<int, MemoryBytes>& highest) const {
+    walk(held_.on_gpu(units(expert_rank)), always, [&](std::uint32_t turn, const MemoryBytes& now) {
+      for (std::size_t i = first_[turn]; i < first_[turn + 1]; ++i) {
+        const workloads::Unit& unit = unit_of(held_.tasks()[i]);
+        if (unit.layer_kind != workloads::LayerKind::experts) continue;
         MemoryBytes& most = highest[unit.first_layer];
         if (now.total() > most.total()) most = now;
       }
-      if (frees(i)) kept -= turns_[i].unit->activations;
-      kept -= freed_beside(i);
-    }
+    });
   }
 
   // Raises `memory` to the largest sum of what is kept and what the turn at hand needs.
-  void find_peak(RankMemory& memory) const {
+  void find_peak(int expert_rank, RankMemory& memory) const {
     const MemoryBytes always = memory.at_peak;
-    double kept = 0;  // activations between forward and backward
-    for (std::size_t i = 0; i < turns_.size(); ++i) {
-      if (forward(i) ? !leaves(i) : comes_to_stay(i)) kept += turns_[i].unit->activations;
-      const MemoryBytes now = at_turn(i, kept, always);
-      if (now.total() > memory.peak_bytes()) {
-        memory.at_peak = now;
-        memory.operation = label(turns_[i]);
-        memory.microbatch = turns_[i].slot.microbatch;
-      }
-      if (frees(i)) kept -= turns_[i].unit->activations;
-      kept -= freed_beside(i);
-    }
+    walk(held_.on_gpu(units(expert_rank)), always, [&](std::uint32_t turn, const MemoryBytes& now) {
+      if (now.total() <= memory.peak_bytes()) return;
+      const workloads::HeldTask& task = held_.tasks()[first_[turn + 1] - 1];  // of a pair the forward
+      memory.at_peak = now;
+      memory.operation = name_of_turn(task.slot.kind, unit_of(task));
+      memory.microbatch = task.slot.microbatch;
+    });
   }
 
-  // Most activations that the host holds at any time: from the end of their forward to the start of their backward.
-  [[nodiscard]] double most_on_host() const {
-    double held = 0, most = 0;
-    for (std::size_t i = 0; i < turns_.size(); ++i) {
-      most = std::max(most, held);
-      if (leaves(i)) held += turns_[i].unit->activations;
-      if (i + 1 < turns_.size() && comes_back(i + 1)) {
-        most = std::max(most, held);
-        held -= turns_[i + 1].unit->activations;
-      }
-    }
+  // Most activations that the host holds at any time.
+  [[nodiscard]] double most_on_host(int expert_rank) const {
+    if (!workload_.offload_activations) return 0;
+    double most = 0;
+    walk(held_.on_host(units(expert_rank)), {}, [&](std::uint32_t, const MemoryBytes& now) { most = std::max(most, now.total()); });
     return most;
   }
 
  private:
-  void list_turns() {
-    for (std::size_t s = 0, round = 0; s < order_.size();) {
-      const std::size_t slots = slots_at(s), next = s + slots, nexts = slots_at(next);
-      const std::size_t units = units_.chunk(order_[s].chunk).size();
-      const std::size_t begin = turns_.size(), others = slots == 2 ? units_.chunk(order_[s + 1].chunk).size() : 0;
-      for (std::size_t k = 0; k < std::max(units, others); ++k) {
-        const auto turn = [&](std::size_t slot, std::size_t count) {
-          const std::size_t index = order_[slot].kind == Slot::Kind::forward ? k : count - 1 - k;
-          return Turn{&units_.at(order_[slot].chunk, static_cast<int>(index), order_[slot].microbatch), order_[slot], index, next, nexts};
-        };
-        if (k >= units) {
-          turns_.push_back(turn(s + 1, others));
-          continue;
-        }
-        const Turn one = turn(s, units);
-        if (idle(one)) continue;
-        turns_.push_back(one);
-        if (k >= others) continue;
-        turns_.back().beside = turn(s + 1, others).unit;
-        turns_.back().beside_slot = order_[s + 1];
-      }
-      s = next;
-      for (std::size_t i = begin; i < turns_.size(); ++i) turns_[i].round = round;
-      if (turns_.size() > begin) ++round;
-    }
+  [[nodiscard]] workloads::RankMemories units(int expert_rank) const { return {workload_, habits_, program_, loads_, expert_rank}; }
+  template <typename At>
+  void walk(std::vector<workloads::Held> held, const MemoryBytes& always, At at) const {
+    InProgramOrder(held_.turns(), std::move(held)).walk(always, at);
   }
-
-  // The slots that have turns, those of a pair together.
-  [[nodiscard]] std::vector<std::vector<Slot>> rounds() const {
-    std::vector<std::vector<Slot>> slots(turns_.empty() ? 0 : turns_.back().round + 1);
-    for (const Turn& turn : turns_) {
-      slots[turn.round].push_back(turn.slot);
-      if (turn.beside != nullptr) slots[turn.round].push_back(turn.beside_slot);
-    }
-    return slots;
-  }
-
-  // The embedding passes no gradient on: where backwards are split, it has nothing to do in their first half.
-  [[nodiscard]] bool idle(const Turn& turn) const {
-    return turn.slot.kind == Slot::Kind::backward_input && program_.chunks[turn.slot.chunk][turn.index].program->backward_input.empty();
-  }
-
-  // How many slots run together from the s-th on.
-  [[nodiscard]] std::size_t slots_at(std::size_t s) const {
-    if (s >= order_.size()) return 0;
-    return order_[s].paired && workload_.overlap.ep ? 2 : 1;
-  }
-
-  [[nodiscard]] bool forward(std::size_t i) const { return turns_[i].slot.kind == Slot::Kind::forward; }
-  [[nodiscard]] bool input_gradient(std::size_t i) const {
-    return turns_[i].slot.kind == Slot::Kind::backward || turns_[i].slot.kind == Slot::Kind::backward_input;
-  }
-  [[nodiscard]] bool weight_gradient(std::size_t i) const {
-    return turns_[i].slot.kind == Slot::Kind::backward || turns_[i].slot.kind == Slot::Kind::backward_weight;
-  }
-
-  // Nothing is listed where nothing is offloaded.
-  [[nodiscard]] bool leaves(std::size_t i) const { return !moves_.leave.empty() && moves_.leave[i]; }
-  [[nodiscard]] bool comes_back(std::size_t i) const { return !moves_.come_back.empty() && moves_.come_back[i]; }
-  // Back from the host for both of its backward turns.
-  [[nodiscard]] bool comes_to_stay(std::size_t i) const { return comes_back(i) && !weight_gradient(i); }
-  [[nodiscard]] bool frees(std::size_t i) const { return weight_gradient(i) && !comes_back(i); }
-
-  [[nodiscard]] MemoryBytes at_turn(std::size_t i, double kept, MemoryBytes now) const {
-    const UnitMemory& unit = *turns_[i].unit;
-    now[MemoryUse::activations] += kept + passing(i);
-    if (!gradients_.empty()) {
-      const std::span states = std::span(gradients_).subspan(turns_[i].round * whole_gradients_.size(), whole_gradients_.size());
-      now[MemoryUse::gradients] += workloads::whole_now(states, whole_gradients_, sync_.overlap_gradients);
-    }
-    now[MemoryUse::temporary] += unit.gathered + (weight_gradient(i) ? unit.weight_temporary : 0);
-    if (forward(i)) now[MemoryUse::temporary] += unit.forward_temporary;
-    if (input_gradient(i)) now[MemoryUse::temporary] += unit.backward_temporary;
-    now[MemoryUse::communication] += (forward(i) ? unit.forward_communication : 0) + (input_gradient(i) ? unit.backward_communication : 0);
-    neighbours(i, now);
-    if (const UnitMemory* beside = turns_[i].beside) {
-      now[MemoryUse::temporary] += beside->gathered + beside->backward_temporary;
-      now[MemoryUse::communication] += beside->backward_communication + beside->bucket;
-      if (turns_[i].beside_slot.kind == Slot::Kind::backward) now[MemoryUse::temporary] += beside->weight_temporary;
-    }
-    return now;
-  }
-
-  // What the backward of an overlapped pair gives back at the end of turn i.
-  [[nodiscard]] double freed_beside(std::size_t i) const {
-    return turns_[i].beside != nullptr && turns_[i].beside_slot.kind == Slot::Kind::backward ? turns_[i].beside->activations : 0;
-  }
-
-  // Gathered ahead for the next turn, gradients of the one before still being reduced, the message for the next slot.
-  void neighbours(std::size_t i, MemoryBytes& now) const {
-    if (sync_.overlap_parameters && i + 1 < turns_.size()) now[MemoryUse::temporary] += turns_[i + 1].unit->gathered;
-    if (!forward(i)) now[MemoryUse::communication] += turns_[i].unit->bucket;
-    if (sync_.overlap_gradients && i > 0 && !forward(i - 1)) now[MemoryUse::communication] += turns_[i - 1].unit->bucket;
-    for (std::size_t s = turns_[i].next; workload_.overlap.pp && s < turns_[i].next + turns_[i].nexts; ++s) {
-      if (receives(order_[s])) now[MemoryUse::communication] += message_;
-    }
-  }
-
-  // With offload: of this turn, of the one before on their way to the host, of the next on their way back.
-  [[nodiscard]] double passing(std::size_t i) const {
-    double bytes = 0;
-    const auto offloaded = [&](std::size_t k) { return turns_[k].unit->activations; };
-    if (forward(i) ? leaves(i) : comes_back(i) && weight_gradient(i)) bytes += offloaded(i);
-    if (i > 0 && forward(i - 1) && leaves(i - 1)) bytes += offloaded(i - 1);
-    if (i + 1 < turns_.size() && comes_back(i + 1)) bytes += offloaded(i + 1);
-    return bytes;
-  }
-
-  [[nodiscard]] bool receives(const Slot& slot) const { return workloads::source_of(schedule_, shape_, stage_, slot).has_value(); }
-
-  [[nodiscard]] std::string label(const Turn& turn) const {
-    return name_of_turn(turn.slot.kind, program_.chunks[turn.slot.chunk][turn.index]);
+  [[nodiscard]] const workloads::Unit& unit_of(const workloads::HeldTask& task) const {
+    return program_.chunks[task.slot.chunk][task.unit];
   }
 
   const Workload& workload_;
-  int stage_;
-  const workloads::ReplicaSync& sync_;
+  const workloads::MemoryHabits& habits_;
   const workloads::StageProgram& program_;
-  workloads::RankMemories units_;
-  const workloads::Schedule& schedule_;
-  workloads::PipelineShape shape_;
-  double message_;  // bytes between stages
-  std::vector<Slot> order_;
-  std::vector<Turn> turns_;
-  std::vector<double> whole_gradients_;               // [chunk], of ZeRO-2
-  std::vector<workloads::ChunkGradients> gradients_;  // [round][chunk]
-  workloads::Offloading moves_;
+  const workloads::ExpertLoads* loads_;
+  workloads::HeldMemory held_;
+  std::vector<std::size_t> first_;  // [turn] its first task, and the end
 };
 
 // The units of a stage where PeakSlots has the answer: every micro-batch holds the same, one slot runs at a time, nothing is offloaded.
@@ -273,19 +197,21 @@ RankMemory fullest_of_stage(const Job& job, const workloads::Compiled& compiled,
   const workloads::RankMemories units(job.workload, job.system.software.memory.habits, program, loads, grid.expert_rank(first));
   const std::optional<HeldUnits> alike =
       walked_by_slots ? units_alike(job.workload, program, units, loads, job.system.software.memory.habits, compiled.sync) : std::nullopt;
+  std::optional<Stage> walked;
+  if (!alike) walked.emplace(job, compiled, stage, loads);
+  double most_on_host = 0;
   for (const int rank : members) {
     RankMemory memory{rank, stage, share, held_all_the_time(job, tensors), usable_bytes(job.system.gpu), 0, "start"};
-    memory.host_bytes = tensors.host;
     if (alike) {
       find_peak(job, compiled, stage, *alike, memory);
     } else {
-      const Stage walked(job, compiled, stage, loads, grid.expert_rank(rank));
-      walked.find_peak(memory);
-      memory.host_bytes += walked.most_on_host();
+      walked->find_peak(grid.expert_rank(rank), memory);
+      most_on_host = std::max(most_on_host, walked->most_on_host(grid.expert_rank(rank)));
     }
     add_cache(job, memory);
     if (!fullest || memory.peak_bytes() > fullest->peak_bytes()) fullest = std::move(memory);
   }
+  fullest->host_bytes = tensors.host + most_on_host;
   return *fullest;
 }
 
@@ -304,8 +230,11 @@ MemoryResult predicted_memory(const Job& job, const workloads::Compiled& compile
       memory.step = step;
       if (step == 0) {
         result.ranks.push_back(std::move(memory));
-      } else if (memory.needed_bytes() > result.ranks[s].needed_bytes()) {
-        result.ranks[s] = std::move(memory);
+      } else {
+        RankMemory& highest = result.ranks[s];
+        const double host = std::max(highest.host_bytes, memory.host_bytes);
+        if (memory.needed_bytes() > highest.needed_bytes()) highest = std::move(memory);
+        highest.host_bytes = host;
       }
     }
   }
@@ -326,9 +255,8 @@ std::vector<bool> expert_layers_that_fit(const Job& job, int step) {
                                                                      compiled.stages[s].parameters, compiled.stages[s].expert_parameters);
     const MemoryBytes always = held_all_the_time(job, tensors);
     std::map<int, MemoryBytes> highest;
-    for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part) {
-      Stage(job, compiled, s, &loads, part).raise_layers(always, highest);
-    }
+    const Stage stage(job, compiled, s, &loads);
+    for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part) stage.raise_layers(part, always, highest);
     for (const auto& [layer, bytes] : highest) {
       RankMemory memory{compiled.grid.rank({0, 0, 0, s}), s, 1, bytes, usable_bytes(job.system.gpu), 0, ""};
       add_cache(job, memory);

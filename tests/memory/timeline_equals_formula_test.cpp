@@ -25,6 +25,7 @@ void expect_equal_peaks(const sim::Job& job, const std::string& what) {
   for (const sim::RankMemory& rank : timeline.ranks) {
     const sim::RankMemory& stage = formula.ranks.at(static_cast<std::size_t>(rank.stage));
     EXPECT_NEAR(rank.peak_bytes(), stage.peak_bytes(), timeline_rounding * stage.peak_bytes()) << what << ", stage " << rank.stage;
+    EXPECT_NEAR(rank.host_bytes, stage.host_bytes, timeline_rounding * stage.host_bytes) << what << ", stage " << rank.stage;
   }
 }
 
@@ -76,6 +77,22 @@ TEST(TimelineEqualsFormula, WithOffloadOnEverySchedule) {
             fmt::format("schedule: {}\nrecompute: {}\noffload: {{activations: true}}\nsimulation: {{granularity: {}}}\n", schedule,
                         recompute, granularity);
         expect_equal_peaks(small_job(4, "{pp: 4}", "{global: 8, micro: 1, sequence: 4096}", extra, 8, 16), extra);
+      }
+    }
+  }
+}
+
+// The embedding's turn without work counts where copies wait for turns, and what comes back takes the place of what has just left.
+TEST(TimelineEqualsFormula, WithOffloadWhereTheEmbeddingPassesNoGradientOn) {
+  for (const auto& [schedule, vpp] : {std::pair{"zb-h1", 1}, {"zb-h2", 1}, {"zb-v", 2}}) {
+    for (const int layers : {4, 8, 12}) {
+      for (const char* granularity : {"layer", "operator"}) {
+        const std::string extra = fmt::format(
+            "schedule: {}\nrecompute: selective\noffload: {{activations: true}}\noverlap: {{pp: false}}\nsimulation: {{granularity: {}}}\n",
+            schedule, granularity);
+        sim::Job job = small_job(2, fmt::format("{{pp: 2, vpp: {}}}", vpp), "{global: 8, micro: 1, sequence: 4096}", extra, 2, layers);
+        job.workload.model.vocab = 1000;
+        expect_equal_peaks(job, fmt::format("{}, {} layers", extra, layers));
       }
     }
   }

@@ -134,20 +134,21 @@ def critical_path_bounds(case):
 
 @law
 def formula_and_timeline_need_the_same_memory(case):
-    """The fullest GPU of each stage, by formula and over the timeline."""
+    """The fullest GPU of each stage and what a rank of it keeps in its host's memory, by formula and over the timeline."""
     answer = case.compare()
     if answer.code not in (0, 1):
         return
-    fullest = []
-    for method in ("analytic", "simulated"):
-        stages = collections.defaultdict(float)
-        for rank in answer.result(method)["memory"]["ranks"]:
-            stages[rank["stage"]] = max(stages[rank["stage"]], rank["needed_bytes"])
-        fullest.append(stages)
     more = PAIRS if case.job["overlap"].get("ep") else 0  # the formula takes both units of an overlapped pair for as long as either lasts
-    for stage, formula in fullest[0].items():
-        if not (1 - 1e-6 - more) * formula <= fullest[1][stage] <= (1 + 1e-6) * formula:
-            yield f"stage {stage}: formula {formula:.9g} B, timeline {fullest[1][stage]:.9g} B ({percent(fullest[1][stage], formula)})"
+    for key in ("needed_bytes", "host_bytes"):
+        fullest = []
+        for method in ("analytic", "simulated"):
+            stages = collections.defaultdict(float)
+            for rank in answer.result(method)["memory"]["ranks"]:
+                stages[rank["stage"]] = max(stages[rank["stage"]], rank[key])
+            fullest.append(stages)
+        for stage, formula in fullest[0].items():
+            if not (1 - 1e-6 - more) * formula <= fullest[1][stage] <= (1 + 1e-6) * formula:
+                yield f"stage {stage}: {key} by formula {formula:.9g}, on the timeline {fullest[1][stage]:.9g} ({percent(fullest[1][stage], formula)})"
 
 
 @law
