@@ -70,27 +70,11 @@ std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& w
 
 ExpertLayer::ExpertLayer(const Workload& workload, int step) : workload_(workload), loads_(workload, step) {}
 
-const ExpertChunk& ExpertLayer::chunk(const RoutedExperts& what, int ep_rank, int layer, int microbatch) const {
-  const int chunks = workload_.experts.chunks_of(layer);
-  if (loads_.even()) ep_rank = layer = microbatch = 0;
-  const Key key{what.pass, what.weight_gradients, chunks, ep_rank, layer, microbatch};
-  const auto it = chunks_.find(key);
-  return it != chunks_.end() ? it->second : chunks_.emplace(key, make(what, chunks, ep_rank, layer, microbatch)).first->second;
-}
-
-ExpertChunk ExpertLayer::make(const RoutedExperts& what, int chunks, int ep_rank, int layer, int microbatch) const {
-  const ExpertWork own{what, false, loads_.received(ep_rank, layer, microbatch) / chunks};
-  ExpertCalls calls = make_calls(what.pass, chunks, ep_rank, layer, microbatch);
-  ExpertChunk chunk{chunks, std::move(calls.dispatch), {}, operators_of(workload_, own), std::move(calls.combine)};
-  if (again(what)) chunk.recompute = operators_of(workload_, {what, true, own.pairs});
-  return chunk;
-}
-
 const ExpertCalls& ExpertLayer::calls(Pass pass, int ep_rank, int layer, int microbatch) const {
   const int chunks = workload_.experts.chunks_of(layer);
   if (loads_.even() || workload_.parallel.etp == 1) ep_rank = 0;  // exchanges are all members' together
   if (loads_.even()) layer = microbatch = 0;
-  const Key key{pass, false, chunks, ep_rank, layer, microbatch};
+  const Key key{pass, chunks, ep_rank, layer, microbatch};
   const auto it = calls_.find(key);
   return it != calls_.end() ? it->second : calls_.emplace(key, make_calls(pass, chunks, ep_rank, layer, microbatch)).first->second;
 }

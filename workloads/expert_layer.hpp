@@ -12,18 +12,9 @@
 
 namespace rehearse::workloads {
 
-// One of `chunks` equal pieces of the tokens.
-struct ExpertChunk {
-  int chunks = 1;
-  std::vector<Communication> dispatch;  // one after another; empty when every rank has all experts
-  std::vector<Operator> recompute;      // the experts' forward again, before `work`
-  std::vector<Operator> work;
-  std::vector<Communication> combine;
-};
-
-// What is exchanged around the experts, for each of the equal pieces.
+// What is exchanged around the experts, for each of the equal pieces: one call after another; none when every rank has all experts.
 struct ExpertCalls {
-  std::vector<Communication> dispatch, combine;  // as above
+  std::vector<Communication> dispatch, combine;
 };
 
 class ExpertLayer {
@@ -31,16 +22,14 @@ class ExpertLayer {
   explicit ExpertLayer(const Workload& workload, int step = 0);
 
   [[nodiscard]] const ExpertLoads& loads() const { return loads_; }
-  // Where all layers, micro-batches and ranks do the same, those arguments do not matter. The reference stays valid.
-  const ExpertChunk& chunk(const RoutedExperts& what, int ep_rank, int layer, int microbatch) const;
-  // The same in parts, of which those that ranks or passes share are there once.
+  // Of one of the equal pieces of a layer's tokens. Where all layers, micro-batches and ranks do the same, those arguments do not matter.
+  // The reference stays valid; calls that ranks share are there once.
   [[nodiscard]] const ExpertCalls& calls(Pass pass, int ep_rank, int layer, int microbatch) const;
   [[nodiscard]] ExpertWork work(const RoutedExperts& what, int ep_rank, int layer, int microbatch) const;
   [[nodiscard]] bool again(const RoutedExperts& what) const;  // whether the experts' forward, or its activation, runs before their backward
 
  private:
-  using Key = std::tuple<Pass, bool, int, int, int, int>;
-  [[nodiscard]] ExpertChunk make(const RoutedExperts& what, int chunks, int ep_rank, int layer, int microbatch) const;
+  using Key = std::tuple<Pass, int, int, int, int>;
   [[nodiscard]] ExpertCalls make_calls(Pass pass, int chunks, int ep_rank, int layer, int microbatch) const;
   [[nodiscard]] std::shared_ptr<const Exchange> exchange(bool dispatch, int chunks, int layer, int microbatch) const;
   [[nodiscard]] std::vector<Communication> to_experts(const char* what, Pass pass, int chunks, int ep_rank, int layer,
@@ -50,7 +39,6 @@ class ExpertLayer {
 
   const Workload& workload_;
   ExpertLoads loads_;
-  mutable std::map<Key, ExpertChunk> chunks_;
   mutable std::map<Key, ExpertCalls> calls_;
   mutable std::map<std::tuple<bool, int, int, int>, std::shared_ptr<const Exchange>> exchanges_;
 };

@@ -130,11 +130,9 @@ double UnitPricer::most_pairs(int layer) const {
 // Micro-batches and ranks that get different tokens: the ranks of a group wait for the one that takes longest, micro-batches follow one
 // another and count with their mean.
 void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, PhaseTimes& to) {
-  const bool even = experts_->loads().even();
-  const int microbatches = even ? 1 : workload_.microbatches(), ranks = even ? 1 : workload_.parallel.ep;
+  const int microbatches = experts_->loads().even() ? 1 : workload_.microbatches();
   for (int i = 0; i < microbatches; ++i) {
-    ChunkTimes slowest;
-    for (int rank = 0; rank < ranks; ++rank) slowest.raise_to(chunk_times(experts_->chunk(what, rank, layer_, i)));
+    const ChunkTimes slowest = slowest_chunk(what, i);
     const double total = chunked_s(slowest, contentions_.ep) / microbatches;
     const double again = slowest.chunks * slowest.recompute_s / microbatches, work = slowest.chunks * slowest.work_s / microbatches;
     if (pieces_ != nullptr) {
@@ -149,8 +147,31 @@ void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, 
   }
 }
 
-ChunkTimes UnitPricer::chunk_times(const workloads::ExpertChunk& chunk) {
-  return {chunk.chunks, seconds(chunk.dispatch), seconds(chunk.recompute), seconds(chunk.work), seconds(chunk.combine)};
+ChunkTimes UnitPricer::slowest_chunk(const workloads::RoutedExperts& what, int microbatch) {
+  const int ranks = experts_->loads().even() ? 1 : workload_.parallel.ep;
+  ChunkTimes slowest{workload_.experts.chunks_of(layer_)};
+  const workloads::ExpertCalls* known = nullptr;  // ranks without etp call alike
+  for (int rank = 0; rank < ranks; ++rank) {
+    const workloads::ExpertCalls& calls = experts_->calls(what.pass, rank, layer_, microbatch);
+    ChunkTimes own = slowest;
+    if (&calls != known) {
+      own.dispatch_s = seconds(calls.dispatch);
+      own.combine_s = seconds(calls.combine);
+      known = &calls;
+    }
+    workloads::ExpertWork work = experts_->work(what, rank, layer_, microbatch);
+    own.work_s = seconds(work);
+    work.again = experts_->again(what);
+    own.recompute_s = work.again ? seconds(work) : 0;
+    slowest.raise_to(own);
+  }
+  return slowest;
+}
+
+double UnitPricer::seconds(const workloads::ExpertWork& work) {
+  const auto [it, added] = expert_work_s_[{work.what.pass, work.what.weight_gradients, work.again}].try_emplace(work.pairs, 0);
+  if (added) it->second = seconds(workloads::operators_of(workload_, work));
+  return it->second;
 }
 
 }  // namespace rehearse::sim

@@ -1,6 +1,9 @@
 // Equations (1), (2): what one unit (layer, embedding, head) costs per micro-batch.
 #pragma once
 
+#include <map>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/analytic/overlap.hpp"
@@ -48,7 +51,9 @@ class UnitPricer {
   [[nodiscard]] double seconds(const workloads::Communication& what) { return prices_.seconds(what, stage_); }
   [[nodiscard]] double seconds(const std::vector<workloads::Operator>& operators) const;
   [[nodiscard]] double seconds(const std::vector<workloads::Communication>& calls);
-  [[nodiscard]] ChunkTimes chunk_times(const workloads::ExpertChunk& chunk);
+  // Of one chunk of a layer's experts in a micro-batch: each part on the rank where it takes longest.
+  [[nodiscard]] ChunkTimes slowest_chunk(const workloads::RoutedExperts& what, int microbatch);
+  [[nodiscard]] double seconds(const workloads::ExpertWork& work);
   [[nodiscard]] double most_pairs(int layer) const;
 
   const System& system_;
@@ -56,6 +61,8 @@ class UnitPricer {
   PriceBook& prices_;
   const Contentions& contentions_;
   const workloads::ExpertLayer* experts_;
+  // By pairs: ranks and micro-batches often get equally many.
+  std::map<std::tuple<workloads::Pass, bool, bool>, std::unordered_map<double, double>> expert_work_s_;
   int stage_ = 0, layer_ = -1;                 // of the unit at hand
   std::vector<PieceTimes>* pieces_ = nullptr;  // of the pass at hand
   bool in_dense_ = false;                      // its last piece is none of experts

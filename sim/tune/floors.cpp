@@ -54,8 +54,11 @@ class Computation {
     if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) return workload_.parallel.cp * of(ring->ring.step);
     const auto* expert = std::get_if<workloads::ExpertSegment>(&segment);
     if (expert == nullptr || !experts_) return 0;
-    const workloads::ExpertChunk& chunk = experts_->chunk(expert->experts, 0, first_layer(), 0);
-    return chunk.chunks * (of(chunk.recompute) + of(chunk.work));
+    workloads::ExpertWork work = experts_->work(expert->experts, 0, first_layer(), 0);
+    const double once = of(workloads::operators_of(workload_, work));
+    work.again = experts_->again(expert->experts);
+    const double again = work.again ? of(workloads::operators_of(workload_, work)) : 0;
+    return workload_.experts.chunks_of(first_layer()) * (again + once);
   }
   // With experts; all are alike.
   [[nodiscard]] int first_layer() const { return workload_.model.moe->first_dense; }

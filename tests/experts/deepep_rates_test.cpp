@@ -26,10 +26,10 @@ TEST(DeepEP, RatesOfDispatchAndCombine) {
         ep, row.at("tokens").as_int(1, 1 << 20), row.at("top_groups").as_int(1, 64));
     const sim::Job job = sim::read_job(config::Node::load_text(text, "deepep"), "deepep");
     const workloads::ExpertLayer experts(job.workload);
-    const workloads::ExpertChunk& chunk = experts.chunk({workloads::Pass::forward}, 0, 10, 0);
+    const workloads::ExpertCalls& calls = experts.calls(workloads::Pass::forward, 0, 10, 0);
     const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
     const std::vector<int> members = workloads::RankGrid(job.workload.parallel).group(workloads::GroupKind::ep, 0);
-    for (const auto& [what, key] : {std::pair{&chunk.dispatch[0], "dispatch_gb_s"}, {&chunk.combine[0], "combine_gb_s"}}) {
+    for (const auto& [what, key] : {std::pair{&calls.dispatch[0], "dispatch_gb_s"}, {&calls.combine[0], "combine_gb_s"}}) {
       const double seconds = model.price(*what, members).seconds();
       const workloads::PortLoads loads = model.loads(*what, members);
       const double parts = ep > 8 ? ep / 8.0 : 8.0;

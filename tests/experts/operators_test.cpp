@@ -48,7 +48,8 @@ TEST(ExpertOperators, MultiplyEveryActiveWeightOncePerToken) {
     const Workload& w = job.workload;
     const workloads::BlockProgram layer = workloads::layer_program(w, false, LayerKind::experts);
     const workloads::ExpertLayer experts(w);
-    const double flops = forward_gemm_flops(layer) + gemm_flops(experts.chunk({Pass::forward}, 0, w.model.layers - 1, 0).work);
+    const double flops =
+        forward_gemm_flops(layer) + gemm_flops(workloads::operators_of(w, experts.work({Pass::forward}, 0, w.model.layers - 1, 0)));
     workloads::Model one = w.model;  // of one layer alone, without the ends
     one.layers = 1;
     one.vocab = 0;
@@ -89,8 +90,11 @@ TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
       EXPECT_EQ(kernels_of(layer.backward, "routing"), stack.routing_kernels.backward);
       EXPECT_EQ(kernels_of(layer.forward, "pairing"), pairs * stack.pairing_kernels.forward);
       EXPECT_EQ(kernels_of(layer.backward, "pairing"), pairs * stack.pairing_kernels.backward);
-      EXPECT_EQ(kernels_of(experts.chunk({Pass::forward}, 0, 0, 0).work, "pairing"), pairs * stack.pairing_kernels.forward);
-      EXPECT_EQ(kernels_of(experts.chunk({Pass::backward_input, true}, 0, 0, 0).work, "pairing"), pairs * stack.pairing_kernels.backward);
+      const auto of_experts = [&](const workloads::RoutedExperts& what) {
+        return kernels_of(workloads::operators_of(job.workload, experts.work(what, 0, 0, 0)), "pairing");
+      };
+      EXPECT_EQ(of_experts({Pass::forward}), pairs * stack.pairing_kernels.forward);
+      EXPECT_EQ(of_experts({Pass::backward_input, true}), pairs * stack.pairing_kernels.backward);
       for (const char* name : {"permute", "unpermute"}) {
         EXPECT_EQ(kernels_of(layer.forward, name), permutes * stack.permutation_kernels.forward) << name;
         EXPECT_EQ(kernels_of(layer.backward, name), permutes * stack.permutation_kernels.backward) << name;
@@ -121,17 +125,17 @@ TEST(ExpertOperators, DispatchEveryPairOnceEachWay) {
   const sim::Job job = job_of("deepseek-v3", 64, "{dp: 64, ep: 64}");
   const workloads::ExpertLayer experts(job.workload);
   for (const Pass pass : {Pass::forward, Pass::backward_input}) {
-    const workloads::ExpertChunk& chunk = experts.chunk({pass, true}, 0, 10, 0);
-    ASSERT_EQ(chunk.dispatch.size(), 1U);
-    ASSERT_EQ(chunk.combine.size(), 1U);
-    EXPECT_EQ(chunk.dispatch[0].bytes, 4096.0 * 8 * 7168 * 2);
-    EXPECT_EQ(chunk.combine[0].bytes, 4096.0 * 8 * 7168 * 2);
+    const workloads::ExpertCalls& calls = experts.calls(pass, 0, 10, 0);
+    ASSERT_EQ(calls.dispatch.size(), 1U);
+    ASSERT_EQ(calls.combine.size(), 1U);
+    EXPECT_EQ(calls.dispatch[0].bytes, 4096.0 * 8 * 7168 * 2);
+    EXPECT_EQ(calls.combine[0].bytes, 4096.0 * 8 * 7168 * 2);
   }
   // In 8 bits on the way there, with a stack that does so.
   const sim::Job narrow = job_of("deepseek-v3", 64, "{dp: 64, ep: 64}", "precision: fp8\nsoftware: custom\n");
   const workloads::ExpertLayer eight(narrow.workload);
-  EXPECT_EQ(eight.chunk({Pass::forward}, 0, 10, 0).dispatch[0].bytes, 4096.0 * 8 * 7168);
-  EXPECT_EQ(eight.chunk({Pass::forward}, 0, 10, 0).combine[0].bytes, 4096.0 * 8 * 7168 * 2);
+  EXPECT_EQ(eight.calls(Pass::forward, 0, 10, 0).dispatch[0].bytes, 4096.0 * 8 * 7168);
+  EXPECT_EQ(eight.calls(Pass::forward, 0, 10, 0).combine[0].bytes, 4096.0 * 8 * 7168 * 2);
 }
 
 TEST(ExpertOperators, ChunksSplitTheWorkAndLoseNothing) {
@@ -139,11 +143,11 @@ TEST(ExpertOperators, ChunksSplitTheWorkAndLoseNothing) {
     const sim::Job whole = job_of("mixtral-8x7b", 8, "{dp: 8, ep: 8}");
     const sim::Job cut = job_of("mixtral-8x7b", 8, "{dp: 8, ep: 8}", fmt::format("moe: {{chunks: {}}}\n", chunks));
     const workloads::ExpertLayer a(whole.workload), b(cut.workload);
-    const workloads::ExpertChunk& one = a.chunk({Pass::forward}, 0, 0, 0);
-    const workloads::ExpertChunk& piece = b.chunk({Pass::forward}, 0, 0, 0);
-    EXPECT_EQ(piece.chunks, chunks);
-    EXPECT_NEAR(chunks * gemm_flops(piece.work), gemm_flops(one.work), 1e-9 * gemm_flops(one.work));
-    EXPECT_NEAR(chunks * piece.dispatch[0].bytes, one.dispatch[0].bytes, 1e-6);
+    const auto flops = [](const sim::Job& job, const workloads::ExpertLayer& layer) {
+      return gemm_flops(workloads::operators_of(job.workload, layer.work({Pass::forward}, 0, 0, 0)));
+    };
+    EXPECT_NEAR(chunks * flops(cut, b), flops(whole, a), 1e-9 * flops(whole, a));
+    EXPECT_NEAR(chunks * b.calls(Pass::forward, 0, 0, 0).dispatch[0].bytes, a.calls(Pass::forward, 0, 0, 0).dispatch[0].bytes, 1e-6);
   }
 }
 
@@ -188,10 +192,13 @@ TEST(ExpertOperators, RecomputedModulesRepeatTheirOperatorsAlone) {
   }
   EXPECT_EQ(names, (std::vector<std::string>{"q_norm", "q_up", "kv_norm", "kv_up", "rope", "shared_fc1", "activation", "shared_fc2"}));
   const workloads::ExpertLayer experts(workload, 0);
-  const workloads::ExpertChunk& chunk = experts.chunk({Pass::backward_input, true}, 0, 3, 0);
-  ASSERT_EQ(chunk.recompute.size(), 1U);
-  EXPECT_EQ(chunk.recompute.front().name, "activation");
-  EXPECT_EQ(chunk.recompute.front().pass, Pass::recompute);
+  workloads::ExpertWork work = experts.work({Pass::backward_input, true}, 0, 3, 0);
+  work.again = experts.again(work.what);
+  ASSERT_TRUE(work.again);
+  const std::vector<workloads::Operator> again = workloads::operators_of(workload, work);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again.front().name, "activation");
+  EXPECT_EQ(again.front().pass, Pass::recompute);
 }
 
 TEST(ExpertRanks, GroupsPartitionEveryStage) {

@@ -92,8 +92,10 @@ TEST(ExpertLoad, OfCountsIsWhatWasCounted) {
       for (int e = 0; e < 16; ++e) rows += fmt::format("0,{},{},{},{}\n", layer, i, e, 10 + (e + layer + i) % 5);
     }
   }
-  std::ofstream("counts.csv") << "step,layer,microbatch,expert,tokens\n" << rows;
-  const sim::Job job = expert_job(8, "{dp: 8, ep: 8}", "{global: 16, micro: 1, sequence: 1024}", "moe: {routing: {trace: counts.csv}}\n");
+  const std::string path = testing::TempDir() + "counts.csv";
+  std::ofstream(path) << "step,layer,microbatch,expert,tokens\n" << rows;
+  const sim::Job job =
+      expert_job(8, "{dp: 8, ep: 8}", "{global: 16, micro: 1, sequence: 1024}", fmt::format("moe: {{routing: {{trace: {}}}}}\n", path));
   const ExpertLoads loads(job.workload);
   for (int layer = 0; layer < 8; ++layer) {
     double total = 0;

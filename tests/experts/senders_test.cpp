@@ -190,10 +190,10 @@ TEST(Senders, TheJobsOwnMatrixTakesAlphaAndItsBusiestPort) {
       const workloads::ExpertLayer layer(job.workload);
       const std::vector<int> members = workloads::RankGrid(job.workload.parallel).group(GroupKind::ep, 0);
       const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
-      const workloads::ExpertChunk& chunk = layer.chunk({workloads::Pass::forward}, 0, 1, 0);
+      const workloads::ExpertCalls& calls = layer.calls(workloads::Pass::forward, 0, 1, 0);
       const LayerLoad& load = layer.loads().at(1, 0);
-      for (const workloads::Communication* what : {&chunk.dispatch.front(), &chunk.combine.front()}) {
-        const bool back = what == &chunk.combine.front();
+      for (const workloads::Communication* what : {&calls.dispatch.front(), &calls.combine.front()}) {
+        const bool back = what == &calls.combine.front();
         for (int from = 0; from < group; ++from) {
           for (int to = 0; to < group; ++to) {
             const std::size_t cell = back ? static_cast<std::size_t>(to) * group + from : static_cast<std::size_t>(from) * group + to;
@@ -219,7 +219,7 @@ TEST(Senders, OfTwoRanksByHand) {
   EXPECT_NEAR(load.sent[1], 1000, 1e-9);
   EXPECT_NEAR(load.sent[2], 1000, 1e-9);
   const double expected = 3e-6 + 1000 * 2048 * 2 / (300e9 * 0.8);
-  EXPECT_NEAR(executed_s(job, layer.chunk({workloads::Pass::forward}, 0, 0, 0).dispatch.front()), expected, 1e-6 * expected);
+  EXPECT_NEAR(executed_s(job, layer.calls(workloads::Pass::forward, 0, 0, 0).dispatch.front()), expected, 1e-6 * expected);
 }
 
 // Every dispatcher, folded and with all ranks, formula and timeline.
