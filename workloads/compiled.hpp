@@ -24,6 +24,7 @@ struct Compiled {
   [[nodiscard]] double tied_bytes_of(int stage) const { return stage == 0 || stage + 1 == shape.stages ? tied_bytes : 0; }
 };
 
+// Throws std::logic_error where the chunks of experts are still to be tuned (sim/memory/tune_chunks.hpp).
 [[nodiscard]] Compiled compile(const Workload& workload, Cut cut = Granularity::layer);
 
 }  // namespace rehearse::workloads
