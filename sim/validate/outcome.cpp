@@ -1,6 +1,9 @@
 #include "sim/validate/outcome.hpp"
 
+#include <atomic>
 #include <cmath>
+#include <mutex>
+#include <thread>
 
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
@@ -114,11 +117,23 @@ Outcome run_case(const MeasuredCase& measured_case, const ValidationOptions& opt
 
 std::vector<Outcome> run_cases(const std::vector<MeasuredCase>& cases, const ValidationOptions& options,
                                const std::function<void(double)>& progress) {
-  std::vector<Outcome> outcomes;
-  for (const MeasuredCase& measured_case : cases) {
-    outcomes.push_back(run_case(measured_case, options));
-    if (progress) progress(static_cast<double>(outcomes.size()) / static_cast<double>(cases.size()));
-  }
+  std::vector<Outcome> outcomes(cases.size());
+  std::atomic<std::size_t> next = 0;
+  std::size_t done = 0;
+  std::mutex one_at_a_time;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < cases.size(); i = next++) {
+      outcomes[i] = run_case(cases[i], options);
+      const std::scoped_lock lock(one_at_a_time);
+      ++done;
+      if (progress) progress(static_cast<double>(done) / static_cast<double>(cases.size()));
+    }
+  };
+  std::vector<std::jthread> others;
+  const unsigned threads = options.simulate ? 1 : std::thread::hardware_concurrency();  // a simulation forks
+  for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+  work();
+  others.clear();
   return outcomes;
 }
 

@@ -34,7 +34,8 @@ struct ValidationOptions {
 // of hundreds of micro-batches then has thousands of operations and not millions. Every simulation runs in a process of its own.
 [[nodiscard]] Outcome run_case(const MeasuredCase& measured_case, const ValidationOptions& options);
 
-// Called with the share of the cases done, 0..1.
+// In the order of the cases. On all cores, one of them where steps are simulated. progress: called with the share of the cases done, 0..1,
+// by one thread at a time.
 [[nodiscard]] std::vector<Outcome> run_cases(const std::vector<MeasuredCase>& cases, const ValidationOptions& options,
                                              const std::function<void(double)>& progress);
 
