@@ -71,12 +71,16 @@ void read_nanotron_batch(Fields& fields, const NanotronDegrees& degrees, Draft& 
   draft.infer(fmt::format("batch.global: {}, {} replicas x {} x {} accumulated", global, degrees.dp, micro->as_string(), accumulation));
 }
 
-void read_optimizer(Fields& fields, Draft& draft) {
+void read_optimizer(Fields& fields, const NanotronDegrees& degrees, Draft& draft) {
   const auto kind = fields.take_any({"optimizer.optimizer_factory.name", "optimizer.name"});
   if (kind && kind->as_string().find("adam") == std::string::npos)
     kind->fail(fmt::format("optimizer '{}' is not simulated", kind->as_string()), "adamW");
   const std::int64_t stage = fields.whole("optimizer.zero_stage", 0, 0, 3);
   draft.set("optimizer.sharding", stage == 0 ? "none" : fmt::format("zero{}", stage));
+  if (stage == 0 && degrees.dp > 1) {
+    draft.set("overlap.dp_gradients", "true");
+    draft.infer("overlap.dp_gradients: true, since without ZeRO the hooks of PyTorch's DDP reduce gradients behind backward");
+  }
   const auto type = fields.take("model.dtype");
   const std::string compute = !type                                                               ? "bf16"
                               : type->as_choice({"bfloat16", "float16", "float32"}) == "bfloat16" ? "bf16"
@@ -99,7 +103,7 @@ class Nanotron final : public Importer {
     const NanotronDegrees degrees = read_degrees(fields, draft);
     draft.set("software", "nanotron");
     read_nanotron_batch(fields, degrees, draft);
-    read_optimizer(fields, draft);
+    read_optimizer(fields, degrees, draft);
     if (fields.truth("parallelism.recompute_layer", false)) draft.set("recompute", "full");
     draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
     fields.report(draft, {"checkpoints.", "data_stages", "data.", "general.", "lighteval", "logging.", "profiler", "tokenizer.",

@@ -165,6 +165,20 @@ TEST(Torchtitan, Llama3) {
                 {"software.compiled", "false"}});
 }
 
+TEST(Torchtitan, APresetOf2024WithDegreesUnderTraining) {
+  const ImportedFile file =
+      import_published("torchtitan", "llama3-8b-a100.toml", {{"cluster", "dgx-a100-80g-hdr200"}, {"gpus", "64"}, {"batch.global", "64"}});
+  expect(file, {{"model", "llama3-8b"},
+                {"batch.micro", "1"},
+                {"batch.sequence", "8192"},
+                {"precision", "bf16"},
+                {"recompute", "selective"},
+                {"optimizer.sharding", "zero3"},
+                {"software.compiled", "false"}});
+  EXPECT_TRUE(says(file.draft.not_understood, "norm_type"));
+  EXPECT_EQ(read_again(file), read_job(file.finished.document, "imported").resolved.to_yaml());
+}
+
 TEST(Torchtitan, OlderNamesFloat8AndCompilation) {
   const ImportedFile file =
       import_published("torchtitan", "llama3-405b.toml", {{"cluster", "meta-h100-500w-hbm2e"}, {"gpus", "128"}, {"batch.global", "32"}});
@@ -188,6 +202,20 @@ TEST(Nanotron, TheGlobalBatchIsReplicasTimesMicroTimesAccumulation) {
                 {"optimizer.sharding", "none"},
                 {"software", "nanotron"},
                 {"model.tied_embeddings", "true"}});
+}
+
+TEST(Nanotron, SmolLm3WithoutZero) {
+  const ImportedFile file = import_published("nanotron", "smollm3-3b-nanotron.yaml", {{"cluster", "aws-p5-h100"}});
+  expect(file, {{"gpus", "384"},
+                {"parallel.tp", "2"},
+                {"batch.global", "576"},  // 2.36 million tokens, as its README says
+                {"model.kv_heads", "4"},
+                {"optimizer.sharding", "none"},
+                {"overlap.dp_gradients", "true"}});
+  EXPECT_EQ(file.finished.summary, "job: 3.075 billion parameters on 384 x h100-sxm5-80g");
+  EXPECT_TRUE(says(file.draft.inferred, "behind backward"));
+  EXPECT_TRUE(says(file.draft.not_understood, "tp_recompute_allgather"));
+  EXPECT_EQ(read_again(file), read_job(file.finished.document, "imported").resolved.to_yaml());
 }
 
 TEST(LlmFoundry, Mpt7b) {
