@@ -1,5 +1,6 @@
 #include "config/data_dir.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,10 +20,15 @@ bool holds_data(const fs::path& folder) {
   return fs::is_directory(folder / "workloads", ignored) && fs::is_directory(folder / "platforms", ignored);
 }
 
+// Of the program in PREFIX/bin; of Python's module in PREFIX/lib/python3/dist-packages.
 fs::path installed_data() {
+  Dl_info holder{};
+  const bool known = dladdr(reinterpret_cast<const void*>(&data_dir), &holder) != 0;
+  const fs::path code = known ? holder.dli_fname : "";
+  if (code.extension() == ".so") return code.parent_path() / ".." / ".." / ".." / "share" / "rehearse";
   std::error_code failed;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", failed);
-  return (failed ? fs::path(".") : binary.parent_path()) / ".." / "share" / "rehearse";
+  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  return (failed ? fs::path(".") : program.parent_path()) / ".." / "share" / "rehearse";
 }
 
 [[noreturn]] void refuse(const std::string& why) {

@@ -7,9 +7,9 @@
 
 namespace rehearse::config {
 
-// The folder that holds workloads/ and platforms/: $REHEARSE_DATA, else share/rehearse beside the installed program's bin/, else the source
-// tree that it was built from, else (for programs on the installed library) /usr/local/share or /usr/share. Throws InputError where there
-// is none.
+// The folder that holds workloads/ and platforms/: $REHEARSE_DATA, else share/rehearse beside the installed program's bin/ (beside
+// lib/python3/dist-packages for a shared object there), else the source tree that it was built from, else (for programs on the installed
+// library) /usr/local/share or /usr/share. Throws InputError where there is none.
 [[nodiscard]] std::string data_dir();
 
 // Names (without .yaml) of the files in a folder below data_dir(), sorted: data_names("workloads/models").

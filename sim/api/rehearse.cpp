@@ -1,10 +1,15 @@
 #include "sim/api/rehearse.hpp"
 
+#include <sstream>
+
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/job.hpp"
+#include "sim/kind/job_kind.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 #include "sim/memory/tune_chunks.hpp"
+#include "sim/report/prediction.hpp"
+#include "sim/report/reporter.hpp"
 
 namespace rehearse {
 namespace {
@@ -15,7 +20,7 @@ auto told(const Work& work) {
   try {
     return work();
   } catch (const config::InputError& error) {
-    throw Error(error.what());
+    throw Error(error.what(), {error.where().file, error.where().line, error.where().column}, error.message(), error.hint());
   }
 }
 
@@ -33,6 +38,21 @@ Step step_of(const sim::Job& job, sim::StepResult result) {
     step.phases.push_back({std::string(key_of(static_cast<sim::Phase>(i))), result.mean.seconds[i]});
   }
   return step;
+}
+
+sim::Report predicted(const sim::JobRequest& request) {
+  const std::string kind = sim::kind_of(request);
+  if (kind.empty()) return sim::prediction(sim::tuned(sim::load_job(request)));
+  return sim::kind_with_answer(kind, "predict").answer("predict", sim::kind_request(request)).report;
+}
+
+std::string json_of_prediction(const sim::JobRequest& request) {
+  return told([&] {
+    const sim::Report report = predicted(request);
+    std::ostringstream json;
+    sim::ReporterRegistry::get(report.family + "json").write(report, json);
+    return std::move(json).str();
+  });
 }
 
 }  // namespace
@@ -59,6 +79,14 @@ Step simulate(const Job& job) {
     if (!faults.failures.empty()) throw config::InputError("a step in which something fails has no end", "leave out simulation.faults");
     return step_of(job.implementation(), sim::simulate_in_child(job.implementation()));
   });
+}
+
+std::string predict_json(const std::string& path_or_name, const Settings& settings) {
+  return json_of_prediction({.path = path_or_name, .sets = settings, .seed = {}});
+}
+
+std::string predict_text_json(const std::string& job, const Settings& settings) {
+  return json_of_prediction({.path = "stdin", .sets = settings, .seed = {}, .faults = {}, .text = job});
 }
 
 }  // namespace rehearse

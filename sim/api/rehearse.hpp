@@ -5,8 +5,8 @@
 //   const rehearse::Step step = rehearse::predict(job);
 //   std::cout << step.seconds << " s, fits: " << step.fits << '\n';
 //
-// Wrong input throws rehearse::Error, whose what() has file, line, column and a suggestion. Jobs and steps are values; a Job may be used by
-// several threads at once. The same job gives the same numbers as the program.
+// Wrong input throws rehearse::Error, whose what() has file, line, column and a suggestion. Jobs and steps are values; everything here may
+// be used by several threads at once. The same job gives the same numbers as the program.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,21 @@ namespace rehearse {
 
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  struct Place {
+    std::string file;          // "": not known
+    int line = 0, column = 0;  // from 1; 0: not known
+  };
+  Error(const std::string& whole, Place where, std::string message, std::string suggestion)
+      : std::runtime_error(whole), where_(std::move(where)), message_(std::move(message)), suggestion_(std::move(suggestion)) {}
+
+  // The parts of what(); the suggestion may be empty.
+  [[nodiscard]] const Place& where() const { return where_; }
+  [[nodiscard]] const std::string& message() const { return message_; }
+  [[nodiscard]] const std::string& suggestion() const { return suggestion_; }
+
+ private:
+  Place where_;
+  std::string message_, suggestion_;
 };
 
 // Keys of the job (rehearse list keys) and their values as in YAML.
@@ -64,5 +78,10 @@ struct Step {
 [[nodiscard]] Step predict(const Job& job);
 // In a child process, of which there may be several at once. A job with a failure in its step is refused.
 [[nodiscard]] Step simulate(const Job& job);
+
+// What `rehearse predict JOB --set ... --json` prints, to the byte; of jobs of every kind.
+[[nodiscard]] std::string predict_json(const std::string& path_or_name, const Settings& settings = {});
+// The same of a job that is given itself, as the program reads it from standard input (`rehearse predict -`).
+[[nodiscard]] std::string predict_text_json(const std::string& job, const Settings& settings = {});
 
 }  // namespace rehearse

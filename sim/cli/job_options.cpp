@@ -12,15 +12,20 @@
 #include "sim/cli/set_option.hpp"
 #include "sim/cli/terminal.hpp"
 #include "sim/engine/lone_collective.hpp"
-#include "sim/job/job_document.hpp"
-#include "sim/job/override.hpp"
 #include "sim/memory/tune_chunks.hpp"
 #include "sim/report/page/page.hpp"
 
 namespace rehearse::cli {
+
+sim::JobRequest job_named(const std::string& path_or_name) {
+  if (path_or_name == "-") return {.path = "stdin", .sets = {}, .seed = {}, .faults = {}, .text = standard_input()};
+  return {.path = path_or_name, .sets = {}, .seed = {}};
+}
+
 std::shared_ptr<JobOptions> JobOptions::declare(CLI::App& app) {
   auto options = std::make_shared<JobOptions>();
-  app.add_option("JOB", options->path_, "A job file, or the name of a ready-made job (rehearse list jobs)")->required();
+  app.add_option("JOB", options->path_, "A job file, the name of a ready-made job (rehearse list jobs), or - for standard input")
+      ->required();
   app.add_option("--set", options->sets_, "Set a key of the job, e.g. parallel.tp=4; may be given several times")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -49,19 +54,8 @@ JobOptions JobOptions::of(const CLI::App& command) {
 }
 
 sim::KindRequest JobOptions::request() {
-  if (!output_.empty()) folder_.emplace(output_);
-  const std::string file = sim::job_file(path_);
-  sim::KindRequest request{.name = std::filesystem::path(file).stem().string(),
-                           .document = config::Node::load_file(file),
-                           .seed = {},
-                           .options = {},
-                           .writes_files = writes_files(),
-                           .progress = [](double) {}};
-  for (const std::string& text : sets_) {
-    const auto [key, value] = parse_set(text);
-    sim::set_in_job(request.document, key, value);
-  }
-  if (!seed_.empty()) request.seed = parse_seed(seed_);
+  sim::KindRequest request = sim::kind_request(job_request());
+  request.writes_files = writes_files();
   return request;
 }
 
@@ -83,7 +77,8 @@ sim::Job JobOptions::load(const std::vector<std::pair<std::string, std::string>>
 
 sim::JobRequest JobOptions::job_request(const std::vector<std::pair<std::string, std::string>>& more) {
   if (!output_.empty()) folder_.emplace(output_);
-  sim::JobRequest request{.path = path_, .sets = {}, .seed = {}, .faults = faults_};
+  sim::JobRequest request = job_named(path_);
+  request.faults = faults_;
   for (const std::string& text : sets_) request.sets.push_back(parse_set(text));
   request.sets.insert(request.sets.end(), more.begin(), more.end());
   if (!scenario_.empty()) request.sets.emplace_back("faults", config::yaml_text(scenario_));

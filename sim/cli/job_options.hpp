@@ -17,6 +17,9 @@ class App;
 
 namespace rehearse::cli {
 
+// JOB as it was given: a job file, a ready-made name, or "-", the job on standard input.
+[[nodiscard]] sim::JobRequest job_named(const std::string& path_or_name);
+
 class JobOptions {
  public:
   // Declares the options on `app`, which fills them in when it parses.

@@ -5,13 +5,10 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/progress_bar.hpp"
-#include "sim/job/job_document.hpp"
 #include "sim/kind/job_kind.hpp"
 
 namespace rehearse::cli {
@@ -58,19 +55,6 @@ void refuse_options_of_kinds(const CLI::App& command) {
   }
 }
 
-// Cheap: most jobs are training jobs, and reading one twice would cost as much as predicting it.
-bool may_be_of_another_kind(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  const std::string content = text.str();
-  return std::ranges::any_of(JobKindRegistry::names(), [&](const std::string& name) { return content.find(name) != std::string::npos; });
-}
-
-std::string kind_of_file(const std::string& path) {
-  return !path.empty() && may_be_of_another_kind(path) ? sim::kind_of(config::Node::load_file(path)) : "";
-}
-
 std::map<std::string, std::vector<std::string>> options_for(const std::string& kind, const CLI::App& command) {
   const std::vector<KindOption> known = options_of(kind, command.get_name());
   std::vector<std::string> names;
@@ -88,14 +72,7 @@ std::map<std::string, std::vector<std::string>> options_for(const std::string& k
 }
 
 Exit answer(const std::string& kind, const CLI::App& command) {
-  const sim::JobKind& other = JobKindRegistry::get(kind);
-  const auto commands = other.commands();
-  if (!commands.contains(command.get_name())) {
-    std::vector<std::string> known;
-    for (const auto& [name, options] : commands) known.push_back(name);
-    throw config::InputError(fmt::format("{} has no answer for jobs with the section '{}'", command.get_name(), kind),
-                             fmt::format("what does: {}", fmt::join(known, ", ")));
-  }
+  const sim::JobKind& other = sim::kind_with_answer(kind, command.get_name());
   JobOptions options = JobOptions::of(command);
   sim::KindRequest request = options.request();
   request.options = options_for(kind, command);
@@ -124,7 +101,7 @@ void declare_options_of_kinds(const std::string& command, CLI::App& app) {
 std::optional<Exit> answer_of_other_kind(const CLI::App& command) {
   const CLI::Option* job = command.get_option_no_throw("JOB");
   if (job == nullptr || job->count() == 0) return {};
-  const std::string kind = kind_of_file(sim::job_file(job->as<std::string>()));
+  const std::string kind = sim::kind_of(job_named(job->as<std::string>()));
   if (!kind.empty()) return answer(kind, command);
   refuse_options_of_kinds(command);
   return {};

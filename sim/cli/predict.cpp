@@ -1,5 +1,3 @@
-#include "sim/analytic/predict.hpp"
-
 #include <spdlog/spdlog.h>
 
 #include <CLI/App.hpp>
@@ -8,9 +6,7 @@
 #include "sim/cli/command.hpp"
 #include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
-#include "sim/memory/allocator_peaks.hpp"
-#include "sim/report/expected_band.hpp"
-#include "sim/report/training_cost.hpp"
+#include "sim/report/prediction.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -20,13 +16,9 @@ Exit predict(JobOptions& options, double price) {
   const sim::StepFaults& faults = job.system.simulation.faults;
   if (!faults.failures.empty() || !faults.slow.none())
     spdlog::warn("the formula does not know simulation.faults: this is the healthy step");
-  const sim::TrainingCost cost = sim::training_cost(job, price);
-  if (price > 0 && !cost.steps) throw config::InputError("--price: the job does not say how long it trains", "--set training.tokens=15e12");
-  const workloads::Compiled compiled = workloads::compile(job.workload);
-  sim::StepResult result = sim::predict(job, compiled);
-  sim::add_allocator(job, compiled, {&result.memory});
-  options.deliver(sim::Report(sim::summary_of(job)).own(sim::expected_bands(job)).own(cost).own(sim::StepResults{{&result}}));
-  return fit_verdict({&result});
+  const sim::Report report = sim::prediction(job, price);
+  options.deliver(report);
+  return fit_verdict({&report.get<sim::StepResult>()});
 }
 
 class Predict final : public Command {

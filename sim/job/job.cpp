@@ -93,9 +93,10 @@ Job finished(JobDocument document, Plan plan = Plan::settled) {
   return out;
 }
 
-Node load_document(const std::string& path) {
-  const std::string file = job_file(path);
-  if (file.empty()) throw config::InputError("unknown job " + config::shown(path), config::suggestion(path, job_names()));
+Node load_document(const JobRequest& request) {
+  if (request.text) return Node::load_text(*request.text, request.path);
+  const std::string file = job_file(request.path);
+  if (file.empty()) throw config::InputError("unknown job " + config::shown(request.path), config::suggestion(request.path, job_names()));
   return Node::load_file(file);
 }
 
@@ -148,7 +149,7 @@ Job with_settings(const Job& job, const Settings& settings) {
 }
 
 Node given_document(const JobRequest& request) {
-  Node node = load_document(request.path);
+  Node node = load_document(request);
   for (const auto& [key, value] : request.sets) set_in_job(node, key, value);
   if (request.seed) set_seed(node, *request.seed);
   add_faults(node, request.faults);

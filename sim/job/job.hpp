@@ -35,6 +35,7 @@ struct JobRequest {
   std::vector<std::pair<std::string, std::string>> sets;  // --set key=value, in order
   std::optional<std::uint64_t> seed;                      // --seed
   std::vector<std::string> faults = {};                   // --fault: further items of simulation.faults
+  std::optional<std::string> text = {};                   // the job itself, called `path`; files that it names are looked for from "."
 };
 
 // Throws config::InputError with position. Never returns a job that cannot be predicted.

@@ -1,6 +1,33 @@
 #include "sim/kind/job_kind.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "sim/job/job.hpp"
+#include "sim/job/job_document.hpp"
+#include "sim/job/open_job.hpp"
+
 namespace rehearse::sim {
+namespace {
+
+std::string text_of(const JobRequest& request) {
+  if (request.text) return *request.text;
+  std::ifstream file(job_file(request.path));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+// Cheap: most jobs are training jobs, and reading one twice would cost as much as predicting it.
+bool may_be_of_a_kind(const std::string& text) {
+  return std::ranges::any_of(JobKindRegistry::names(), [&](const std::string& name) { return text.find(name) != std::string::npos; });
+}
+
+}  // namespace
 
 const std::string* KindRequest::option(const std::string& option_name) const {
   const auto found = options.find(option_name);
@@ -25,6 +52,28 @@ std::string kind_of(const config::Node& document) {
     section = name;
   }
   return section;
+}
+
+std::string kind_of(const JobRequest& request) {
+  if (!may_be_of_a_kind(text_of(request))) return "";
+  return kind_of(given_document({.path = request.path, .sets = {}, .seed = {}, .faults = {}, .text = request.text}));
+}
+
+const JobKind& kind_with_answer(const std::string& kind, const std::string& command) {
+  const JobKind& found = JobKindRegistry::get(kind);
+  std::vector<std::string> known;
+  for (const auto& [name, options] : found.commands()) known.push_back(name);
+  if (std::ranges::find(known, command) != known.end()) return found;
+  throw config::InputError(fmt::format("{} has no answer for jobs with the section '{}'", command, kind),
+                           fmt::format("what does: {}", fmt::join(known, ", ")));
+}
+
+KindRequest kind_request(const JobRequest& request) {
+  return {.name = name_of(request),
+          .document = given_document({.path = request.path, .sets = request.sets, .seed = {}, .faults = {}, .text = request.text}),
+          .seed = request.seed,
+          .options = {},
+          .progress = [](double) {}};
 }
 
 }  // namespace rehearse::sim

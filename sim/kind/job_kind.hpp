@@ -17,6 +17,8 @@
 
 namespace rehearse::sim {
 
+struct JobRequest;
+
 // An option that a command takes for jobs of this kind. Where the command has it for other kinds as well, its own words stand in --help.
 struct KindOption {
   std::string name;   // "methods", without dashes
@@ -68,5 +70,12 @@ using JobKindRegistry = config::Registry<JobKind>;
 
 // The section that says so, by which the kind is registered; "": training. Throws config::InputError where there are two.
 [[nodiscard]] std::string kind_of(const config::Node& document);
+// Of the job that is asked for, whatever is set in it; "" as well where there is none, which whoever loads it says.
+[[nodiscard]] std::string kind_of(const JobRequest& request);
+
+// Throws config::InputError where jobs of the kind have no answer to the command.
+[[nodiscard]] const JobKind& kind_with_answer(const std::string& kind, const std::string& command);
+// What is asked of it: no options, no files, nobody who watches.
+[[nodiscard]] KindRequest kind_request(const JobRequest& request);
 
 }  // namespace rehearse::sim
