@@ -24,6 +24,8 @@ class Table {
   explicit Table(const Node& reference);
   // A text; `name` is what positions show.
   Table(const std::string& text, std::string name);
+  // What is in a stream.
+  Table(std::unique_ptr<std::istream> in, std::string name);
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
   ~Table() = default;
@@ -49,7 +51,6 @@ class Table {
   [[noreturn]] void fail_at(std::size_t column, std::string_view why, std::string_view hint = {}) const;
 
  private:
-  Table(std::unique_ptr<std::istream> in, std::string name);
   bool next_line();
   void split();
   std::size_t split_quoted(std::size_t at);

@@ -1,7 +1,6 @@
 #include "sim/calibrate/kineto_trace.hpp"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <optional>
 
 #include "config/input_error.hpp"
+#include "sim/unpacked_file.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -17,21 +17,15 @@ using nlohmann::json;
 
 constexpr std::size_t most_bytes = std::size_t{4} << 30U;
 
-// zlib reads what is not packed as it is.
 std::string unpacked(const std::string& path) {
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
-  if (!file) throw config::InputError(fmt::format("cannot read {}", config::shown(path)));
+  UnpackedFile file(path);
   std::string text;
   std::vector<char> piece(std::size_t{1} << 20U);
-  int got = 0;
-  while ((got = gzread(file.get(), piece.data(), static_cast<unsigned>(piece.size()))) > 0) {
-    text.append(piece.data(), static_cast<std::size_t>(got));
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
+    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
     if (text.size() > most_bytes)
       throw config::InputError(fmt::format("{} is larger than 4 GiB", config::shown(path)), "trace fewer steps");
   }
-  int error = Z_OK;
-  static_cast<void>(gzerror(file.get(), &error));
-  if (got < 0 || error != Z_OK) throw config::InputError(fmt::format("{} is cut off or damaged", config::shown(path)));
   return text;
 }
 

@@ -44,6 +44,12 @@ std::string form_of(const Node& node, const std::vector<std::string>& forms) {
   return found;
 }
 
+void take_trace(const Node& path, bool needs_times, LoadSpec& load) {
+  RequestTrace trace = read_request_trace(path, needs_times);
+  load.trace = std::make_shared<const std::vector<workloads::Request>>(std::move(trace.requests));
+  load.trace_note = std::move(trace.note);
+}
+
 ArrivalSpec read_arrivals(const Node& node, LoadSpec& load) {
   ArrivalSpec spec;
   if (!node.is_map()) {
@@ -61,7 +67,7 @@ ArrivalSpec read_arrivals(const Node& node, LoadSpec& load) {
   } else if (form == "trace") {
     node.allow_keys({"trace", "speed"});
     spec.kind = Arrivals::trace;
-    load.trace = std::make_shared<const std::vector<workloads::Request>>(read_request_trace(value, true));
+    take_trace(value, true, load);
     if (const auto speed = node.find("speed")) spec.speed = speed->as_number(1e-6, 1e6);
   } else {
     node.allow_keys(form == "gamma" ? std::vector<std::string>{"gamma", "cv"} : std::vector<std::string>{form});
@@ -101,7 +107,7 @@ LengthSpec read_length(const Node& node, LoadSpec& load) {
       if (!load.trace) value.fail("there is no trace of arrivals to take lengths from", "name a file, or write arrivals: {trace: FILE}");
     } else {
       if (load.trace) value.fail("lengths come from one trace alone", "write {from: trace}");
-      load.trace = std::make_shared<const std::vector<workloads::Request>>(read_request_trace(value, false));
+      take_trace(value, false, load);
     }
   }
   return spec;
@@ -163,12 +169,12 @@ Shape load_shape() {
        map({{"constant", rate, true, "", "Equal gaps."}}),
        map({{"closed", count, true, "", "So many clients, each with one request at a time."},
             {"think", time, false, "0 s", "Between them."}}),
-       map({{"trace", text, true, "", "A CSV file."}, {"speed", number, false, "1", "Times are divided by it."}})});
+       map({{"trace", text, true, "", "A CSV file or JSON lines."}, {"speed", number, false, "1", "Times are divided by it."}})});
   const Shape length =
       config::either({count, map({{"uniform", {.kind = Shape::Kind::list, .parts = {count}}, true, "", "Smallest and largest."}}),
                       map({{"lognormal", map({{"median", number, true, "", ""}, {"p90", number, true, "", ""}}), true, "", "Cut at max."},
                            {"max", count, true, "", "The largest."}}),
-                      map({{"from", text, true, "", "`trace`, or a CSV file with lengths."}})});
+                      map({{"from", text, true, "", "`trace`, or a file with lengths."}})});
   return map(
       {{"arrivals", arrivals, true, "", "When requests come."},
        {"input", length, false, "the trace's", "Tokens of a prompt."},

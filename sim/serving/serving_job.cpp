@@ -252,6 +252,7 @@ void read_serving(Reading& reading, const Node& document) {
   }
   if (const auto router = serving.find("router")) read_routers(job, *router);
   job.load = read_load(serving.at("load"));
+  if (!job.load.trace_note.empty()) job.notes.push_back(job.load.trace_note);
   if (const auto slo = serving.find("slo")) job.promise = mapping(promise_keys()).read(*slo);
 }
 

@@ -1,10 +1,15 @@
 // Each with its place and its reason.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "deployments.hpp"
+#include "sim/report/gzip.hpp"
 #include "sim/serving/deployment.hpp"
 
 namespace rehearse::tests {
@@ -67,11 +72,20 @@ class ATrace : public ::testing::Test {
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string job(const std::string& content) {
-    std::ofstream(folder_ / "trace.csv") << content;
-    std::string text = with("arrivals: {poisson: 2 /s}, input: 1000, output: 100, requests: 200",
-                            "arrivals: {trace: " + (folder_ / "trace.csv").string() + "}");
-    return text;
+  std::string job(const std::string& content, const std::string& name = "trace.csv") {
+    std::ofstream(folder_ / name) << content;
+    return with("arrivals: {poisson: 2 /s}, input: 1000, output: 100, requests: 200",
+                "arrivals: {trace: " + (folder_ / name).string() + "}");
+  }
+  static std::string packed(const std::string& content) {
+    std::ostringstream out;
+    sim::GzipStream gzip(out);
+    gzip << content;
+    gzip.finish();
+    return out.str();
+  }
+  static std::vector<workloads::Request> requests(const std::string& job) {
+    return *sim::read_serving_job(config::Node::load_text(job, "job.yaml"), "job").load.trace;
   }
   std::filesystem::path folder_;
 };
@@ -83,6 +97,67 @@ TEST_F(ATrace, is_refused_at_its_line) {
   expect_refused(job("arrival_s,input_tokens,output_tokens\n1,2\n"), "trace.csv:2:1", "2 cells in a table of 3 columns");
   expect_refused(job("num_prefill_tokens,num_decode_tokens\n1,2\n"), "trace.csv:1:1", "lengths but no times");
   EXPECT_EQ(refusal(job("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n")), "accepted");
+}
+
+TEST_F(ATrace, of_json_lines_is_refused_at_its_line) {
+  const auto lines = [&](const std::string& content) { return job(content, "trace.jsonl"); };
+  const std::string good = R"({"timestamp": 10, "input_length": 5, "output_length": 2, "hash_ids": [1, 2]})"
+                           "\n";
+  expect_refused(lines(good + "{\"timestamp\": 10,\n"), "trace.jsonl:2:", "this is no JSON object");
+  expect_refused(lines(good + "7\n"), "trace.jsonl:2:1", "a request is a JSON object");
+  expect_refused(lines(good + R"({"timestamp": 10, "input_length": 5})"), "trace.jsonl:2:1", "key 'output_length' is missing");
+  expect_refused(lines(R"({"timestamp": 10, "input_length": 0, "output_length": 2})"), "trace.jsonl:1:19",
+                 "input_length must be a number from 1");
+  expect_refused(lines(R"({"timestamp": "10", "input_length": 5, "output_length": 2})"), "trace.jsonl:1:2", "timestamp must be a number");
+  expect_refused(lines(R"({"timestamp": 10, "input_length": 5.5, "output_length": 2})"), "trace.jsonl:1:19", "must be a whole number");
+  expect_refused(lines(R"({"timestamp": 10, "input_lenght": 5, "output_length": 2})"), "trace.jsonl:1:19", "did you mean 'input_length'?");
+  expect_refused(lines(good + R"({"timestamp": 9, "input_length": 5, "output_length": 2})"), "trace.jsonl:2:1",
+                 "comes before the one above it");
+  expect_refused(lines(good + "{}"), "trace.jsonl:2:1", "key 'timestamp' is missing");
+}
+
+TEST_F(ATrace, of_json_lines_is_in_milliseconds_and_its_hashes_are_said_to_be_unused) {
+  const std::string text = job(R"({"timestamp": 500, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47]})"
+                               "\n\n"
+                               R"({"timestamp": 3500, "input_length": 7, "output_length": 1})"
+                               "\n",
+                               "trace.jsonl");
+  const auto read = requests(text);
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_EQ(read[0].arrival_s, 0);
+  EXPECT_EQ(read[1].arrival_s, 3);
+  EXPECT_EQ(read[0].tokens.input, 6955);
+  EXPECT_EQ(read[0].tokens.output, 52);
+  const auto notes = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job").notes;
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes.front().find("block hashes of"), std::string::npos) << notes.front();
+}
+
+// What was packed is what is read, whatever the format; half of it, or a byte of it changed, is told from the whole.
+TEST_F(ATrace, may_be_packed) {
+  std::string table = "arrival_s,input_tokens,output_tokens\n", lines;
+  for (int i = 0; i < 20'000; ++i) {
+    table += fmt::format("{},{},{}\n", i, i % 997 + 1, i % 89 + 1);
+    lines += fmt::format(R"({{"timestamp": {}, "input_length": {}, "output_length": {}}})"
+                         "\n",
+                         i * 1000, i % 997 + 1, i % 89 + 1);
+  }
+  const auto plain = requests(job(table)), one = requests(job(packed(table), "trace.csv.gz")),
+             other = requests(job(packed(lines), "trace.jsonl.gz"));
+  ASSERT_EQ(plain.size(), 20'000U);
+  for (const auto* read : {&one, &other}) {
+    ASSERT_EQ(read->size(), plain.size());
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      ASSERT_EQ((*read)[i].arrival_s, plain[i].arrival_s);
+      ASSERT_EQ((*read)[i].tokens.input, plain[i].tokens.input);
+      ASSERT_EQ((*read)[i].tokens.output, plain[i].tokens.output);
+    }
+  }
+  const std::string whole = packed(lines);
+  expect_refused(job(whole.substr(0, whole.size() / 2), "half.jsonl.gz"), "half.jsonl.gz:", "cut off or damaged");
+  std::string damaged = packed(table);
+  damaged[damaged.size() / 2] = static_cast<char>(~damaged[damaged.size() / 2]);
+  expect_refused(job(damaged, "bad.csv.gz"), "bad.csv.gz:", "error");
 }
 
 }  // namespace

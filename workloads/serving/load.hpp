@@ -37,6 +37,7 @@ struct LoadSpec {
   ArrivalSpec arrivals;
   LengthSpec input, output;
   std::shared_ptr<const std::vector<Request>> trace;  // arrival times and lengths, where a file gives them
+  std::string trace_note;                             // what else that file has, and nobody uses
   int requests = 0;
   int warmup = 0;  // of them, the first, do not count
 };
