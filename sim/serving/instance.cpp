@@ -246,6 +246,21 @@ std::int64_t Instance::pages_used(double now_s) const {
   return pages_.used() + (keeps_growing() ? pages_.more_after(passes_done(now_s)) : 0);
 }
 
+std::int64_t Instance::pages_at_end() const {
+  return pages_.used() + (keeps_growing() && under_way_.decodes ? pages_.more_after(under_way_.passes) : 0);
+}
+
+std::int64_t Instance::running() const {
+  return count() + std::ranges::count_if(prefilling_, [](const Prompt& prompt) { return prompt.done < prompt.all; });
+}
+
+PassRun Instance::under_way() const {
+  PassRun run{.start_s = under_way_.start_s, .passes = under_way_.passes, .prompts = static_cast<std::int64_t>(under_way_.chunks.size())};
+  for (const Chunk& chunk : under_way_.chunks) run.prompt_tokens += chunk.tokens;
+  if (under_way_.decodes) run.sequences = count();
+  return run;
+}
+
 // For who came and for another speed, at the end of the pass under way; for who took pages, before those that are left run out.
 std::optional<double> Instance::cut(double now_s) {
   if (under_way_.passes <= 1 || !under_way_.chunks.empty()) return std::nullopt;
@@ -349,8 +364,8 @@ void Instance::advance_decodes(double now_s, Finished& finished) {
 void Instance::count_use() {
   use_.busy_s += under_way_.seconds;
   use_.passes += static_cast<double>(under_way_.passes);
-  use_.page_seconds += under_way_.seconds * static_cast<double>(pages_.used());
-  use_.most_pages = std::max(use_.most_pages, pages_.used());
+  use_.page_seconds += under_way_.seconds * static_cast<double>(pages_.used() + pages_at_end()) / 2;
+  use_.most_pages = std::max(use_.most_pages, pages_at_end());
   if (!under_way_.decodes) return;
   use_.decode_passes += static_cast<double>(under_way_.passes);
   use_.batch += static_cast<double>(under_way_.passes * count());

@@ -46,6 +46,13 @@ struct InstanceUse {
   std::int64_t recomputed_tokens = 0;
 };
 
+// A run of passes as it is under way.
+struct PassRun {
+  double start_s = 0;
+  std::int64_t passes = 0;  // 0: nothing
+  std::int64_t prompts = 0, prompt_tokens = 0, sequences = 0;
+};
+
 class Instance {
  public:
   // All must outlive it.
@@ -61,6 +68,7 @@ class Instance {
 
   [[nodiscard]] bool made_room() const { return preempted_; }  // by putting sequences back when what is under way started
   [[nodiscard]] bool busy() const { return under_way_.passes > 0; }
+  [[nodiscard]] PassRun under_way() const;
   // Begins the next pass or run of passes; seconds until its end. Nothing when there is nothing to do.
   [[nodiscard]] std::optional<double> start(double now_s);
   // When what is under way can end at an earlier end of a pass for the sake of who came: that time.
@@ -80,7 +88,10 @@ class Instance {
   [[nodiscard]] Finished finish(double now_s);
 
   [[nodiscard]] const InstanceUse& use() const { return use_; }
-  [[nodiscard]] std::int64_t pages_used(double now_s) const;                     // after the passes that have ended by now
+  [[nodiscard]] std::int64_t pages_used(double now_s) const;  // after the passes that have ended by now
+  [[nodiscard]] std::int64_t pages_at_end() const;            // of what is under way, before anybody leaves
+  [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(queue_.size()); }
+  [[nodiscard]] std::int64_t running() const;                                    // prompts begun and not done, sequences that decode
   [[nodiscard]] std::int64_t requests_here() const { return here_; }             // queued, computing, decoding, on their way in
   [[nodiscard]] std::int64_t tokens_to_come() const { return tokens_to_come_; }  // prompt tokens not yet computed
   [[nodiscard]] double backlog_s(double now_s) const;                            // until the prompts here are computed, each priced alone

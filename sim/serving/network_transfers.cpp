@@ -181,6 +181,18 @@ void NetworkTransfers::build(Machine& machine) {
   if (!impl_->one_part()) impl_->between = machine.add_link(impl_->between_bytes_per_s());
 }
 
+std::vector<TransferLink> NetworkTransfers::links() const {
+  std::vector<TransferLink> out;
+  for (std::size_t part = 0; part < impl_->fabrics.size(); ++part) {
+    const Fabric& fabric = *impl_->fabrics[part];
+    for (const topology::Link& link : fabric.links())
+      out.push_back({impl_->job.parts[part].name, fabric.vertex_name(link.from), fabric.vertex_name(link.to), link.bandwidth_bytes_per_s});
+  }
+  const auto name = [&](const Pool& pool) { return impl_->job.parts[pool.part].name; };
+  if (!impl_->one_part()) out.push_back({"", name(impl_->sender()), name(impl_->receiver()), impl_->between_bytes_per_s()});
+  return out;
+}
+
 HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size_t request, double prompt) const {
   const Impl& plan = *impl_;
   const double tokens = plan.in_pages(prompt);

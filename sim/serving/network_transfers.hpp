@@ -26,6 +26,7 @@ class NetworkTransfers final : public TransferPlan {
   ~NetworkTransfers() override;
 
   void build(Machine& machine) override;
+  [[nodiscard]] std::vector<TransferLink> links() const override;
   [[nodiscard]] HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, double tokens) const override;
   [[nodiscard]] std::vector<std::pair<LinkIndex, double>> port(std::size_t part, int gpu) const override;
   [[nodiscard]] bool reserves_first() const override;

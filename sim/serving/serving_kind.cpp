@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "sim/kind/job_kind.hpp"
+#include "sim/report/trace_events.hpp"
 #include "sim/serving/formula.hpp"
 #include "sim/serving/goodput.hpp"
 #include "sim/serving/pool_keys.hpp"
@@ -64,13 +65,16 @@ class Finding {
     }
   }
 
-  void simulate(bool keeps_run) {
-    const ServingSetup setup = setup_of(job_, deployment_);
+  // records_from_s: where files are wanted, from when on their timeline has slices.
+  void simulate(std::optional<double> records_from_s) {
+    ServingSetup setup = setup_of(job_, deployment_);
+    setup.records = records_from_s.has_value();
+    setup.slices_from_s = records_from_s.value_or(0);
     auto run = std::make_shared<ServingRun>(simulate_serving(setup));
     report_.results.push_back(result_of(job_, setup, *run));
     const ServingResult& result = report_.results.back();
     if (result.finished < result.counted) report_.verdicts.push_back(unserved(result));
-    if (keeps_run) report_.run = std::move(run);
+    if (records_from_s) report_.run = std::move(run);
   }
 
   void find_goodput(const std::function<void(double)>& progress) {
@@ -137,19 +141,25 @@ class ServingKind final : public JobKind {
     const KindOption promise{"slo", "", "The answer is no (exit code 1) where the promise is not kept"};
     const KindOption fault{"fault", "ITEM", "What goes wrong: 'instance decode.2 at 120 s for 90 s' (may be repeated)"};
     const KindOption goodput{"goodput", "", "Also the highest rate at which the promise is kept, by bisection"};
-    return {{"predict", {}}, {"simulate", {promise, fault, goodput}}, {"compare", {promise}}, {"tune", {}}};
+    const KindOption from{"trace-from", "TIME", "From when on timeline.json has passes and hand-overs, at most 200,000 of them"};
+    const KindOption args{"trace-args", "full|none", "'none': those of timeline.json have names only"};
+    return {{"predict", {}}, {"simulate", {promise, fault, goodput, from, args}}, {"compare", {promise}}, {"tune", {}}};
   }
 
   [[nodiscard]] KindAnswer answer(const std::string& command, const KindRequest& request) const override {
     if (command == "tune") return tune(request);
     Finding finding(read(request));
+    const std::optional<double> records = records_from_s(request);
     if (finding.fits()) {
       if (command != "simulate") finding.predict();
-      if (command != "predict") finding.simulate(request.writes_files);
+      if (command != "predict") finding.simulate(records);
     }
     if (request.has("goodput") && finding.fits()) finding.find_goodput(request.progress);
     if (request.has("slo")) finding.demand_promise();
-    return std::move(finding).answer();
+    KindAnswer answer = std::move(finding).answer();
+    const std::string* args = request.option("trace-args");
+    answer.report.own(TraceStyle{.with_args = args == nullptr || *args == "full"});
+    return answer;
   }
 
   [[nodiscard]] Measures predicted_measures(const std::string& name, const config::Node& document,
@@ -163,7 +173,7 @@ class ServingKind final : public JobKind {
   [[nodiscard]] Measures simulated_measures(const std::string& name, const config::Node& document,
                                             const config::Node& models) const override {
     Finding finding = fitting(name, document, models);
-    finding.simulate(false);
+    finding.simulate({});
     return measures_of(finding.results().back());
   }
 
@@ -188,6 +198,15 @@ class ServingKind final : public JobKind {
     KindAnswer answer{Report(serving_summary(job), "serving-"), report.verdicts.empty()};
     answer.report.own(std::move(report));
     return answer;
+  }
+
+  // From when on the timeline has slices; nothing where no files are wanted.
+  static std::optional<double> records_from_s(const KindRequest& request) {
+    const std::string* from = request.option("trace-from");
+    if (from != nullptr && !request.writes_files)
+      throw config::InputError("--trace-from is about timeline.json, a file of -o", "add -o DIR");
+    if (!request.writes_files) return std::nullopt;
+    return from == nullptr ? 0 : config::Node::load_text(*from, "--trace-from").as_quantity(config::Dimension::time);
   }
 
   // The job as it was written, with the pools that were chosen.

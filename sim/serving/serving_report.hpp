@@ -21,6 +21,17 @@ struct ServingReport {
   std::string plan_yaml = {};  // the job with the pools that tune chose
 };
 
+// What instances did over time in the run of a report; nullptr: it has none.
+[[nodiscard]] inline const ServiceRecord* recorded(const Report& report) {
+  const auto* serving = report.find<ServingReport>();
+  return serving != nullptr && serving->run != nullptr ? serving->run->record.get() : nullptr;
+}
+struct RecordedInstance {
+  std::string name;  // "decode.2"
+  double page_bytes = 0;
+};
+[[nodiscard]] std::vector<RecordedInstance> instances_of(const ServingReport& report);
+
 [[nodiscard]] JobSummary serving_summary(const ServingJob& job);
 
 }  // namespace rehearse::sim

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workloads/serving/pass_operators.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -116,6 +118,7 @@ PoolResult pool_result(const Pool& pool, const PoolSetup& setup, const ServingRu
   out.instances = pool.instances;
   out.gpus = pool.gpus();
   out.cache_tokens = static_cast<double>(setup.rules.pages * setup.rules.page);
+  out.page_bytes = workloads::kv_bytes_per_token(pool.plan).per_instance * setup.rules.page;
   double busy = 0, passes = 0, decode_passes = 0, batch = 0, pages = 0;
   for (const InstanceUse& use : run.instances) {
     busy += use.busy_s;

@@ -24,6 +24,7 @@ struct PoolResult {
   double pages_share = 0;  // of the cache that is taken while passes run, mean
   double most_pages_share = 0;
   double cache_tokens = 0;  // that an instance holds
+  double page_bytes = 0;    // of a page, over all GPUs of an instance
   double preemptions = 0, recomputed_tokens = 0;
 };
 

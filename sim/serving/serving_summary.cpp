@@ -51,6 +51,14 @@ std::string length_of(const LengthSpec& length) {
 
 }  // namespace
 
+std::vector<RecordedInstance> instances_of(const ServingReport& report) {
+  std::vector<RecordedInstance> out;
+  for (const PoolResult& pool : report.results.back().pools) {
+    for (int i = 0; i < pool.instances; ++i) out.push_back({fmt::format("{}.{}", pool.name, i), pool.page_bytes});
+  }
+  return out;
+}
+
 JobSummary serving_summary(const ServingJob& job) {
   JobSummary summary;
   summary.name = job.name;

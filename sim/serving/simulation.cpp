@@ -31,6 +31,7 @@ ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
   down_.resize(instances_.size());
   acts_.resize(setup.faults.size());
   if (apart()) ways_.resize(requests_.size());
+  if (setup.records) record_ = std::make_shared<ServiceRecord>(instances_.size(), setup.slices_from_s);
   settle_up();
 }
 
@@ -66,6 +67,9 @@ void ServiceSimulation::wake(std::size_t instance) {
 // Everything that happens at an instant is known to the instances before they go on.
 void ServiceSimulation::wake_touched() {
   for (std::size_t i = 0; i < touched_.size(); ++i) wake(touched_[i]);
+  if (record_) {
+    for (const std::size_t instance : touched_) record_->level(instance, now(), *instances_[instance]);
+  }
   touched_.clear();
 }
 
@@ -156,6 +160,7 @@ void ServiceSimulation::begin_transfer(RequestId id) {
   Way& way = ways_[id];
   request.enter(Stage::transferring, now());
   way.began_s = now();
+  if (record_) record_->hand_over_begins(id, way.from, way.to, now());
   const HandOver hand_over = setup_.transfers->hand_over(way.from - pools_.front().first, way.to - pools_.back().first, id, request.prompt);
   machine_.after(hand_over.before_s, token_of(ServiceEvent::transfer_start, id, way.attempt));
   if (!setup_.faults.empty()) machine_.after(setup_.timeout_s, token_of(ServiceEvent::timeout, id, way.attempt));
@@ -168,6 +173,7 @@ void ServiceSimulation::start_flows(RequestId id) {
   requests_[id].transfer_bytes = hand_over.bytes;
   way.flows = static_cast<int>(hand_over.flows.size());
   way.after_s = hand_over.after_s;
+  if (record_) record_->flows_begin(id, now(), hand_over);
   for (const HandOver::Flow& flow : hand_over.flows)
     machine_.transfer(host_, host_, flow.links, flow.bytes, token_of(ServiceEvent::flow_end, id, way.attempt));
   if (way.flows == 0) machine_.after(way.after_s, token_of(ServiceEvent::transfer_end, id, way.attempt));
@@ -175,11 +181,14 @@ void ServiceSimulation::start_flows(RequestId id) {
 
 void ServiceSimulation::end_flow(RequestId id) {
   Way& way = ways_[id];
-  if (--way.flows == 0) machine_.after(way.after_s, token_of(ServiceEvent::transfer_end, id, way.attempt));
+  if (--way.flows > 0) return;
+  if (record_) record_->flows_end(id, now());
+  machine_.after(way.after_s, token_of(ServiceEvent::transfer_end, id, way.attempt));
 }
 
 void ServiceSimulation::end_transfer(RequestId id) {
   Way& way = ways_[id];
+  if (record_) record_->hand_over_ends(id, now(), true);
   way.cached = way.reserved = false;
   way.attempt = (way.attempt + 1) % generations;
   requests_[id].enter(Stage::decode_queued, now());
@@ -201,6 +210,10 @@ void ServiceSimulation::end_answer(RequestId id) {
 }
 
 void ServiceSimulation::end_pass(std::size_t instance) {
+  if (record_) {
+    record_->pages_grew(instance, now(), instances_[instance]->pages_at_end());
+    record_->passes(instance, now(), instances_[instance]->under_way(), false);
+  }
   const Instance::Finished finished = instances_[instance]->finish(now());
   touched_.push_back(instance);
   for (const RequestId id : finished.prompts) {
@@ -307,6 +320,9 @@ ServingRun ServiceSimulation::run() {
   }
   for (const Instance* instance : instances_) out.pages_left.push_back(instance->pages_used(now()));
   out.requests = std::move(requests_);
+  if (record_) record_->end(end_s_);
+  if (record_ && setup_.transfers) out.links = setup_.transfers->links();
+  out.record = std::move(record_);
   return out;
 }
 

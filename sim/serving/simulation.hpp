@@ -7,6 +7,7 @@
 
 #include "sim/serving/instance.hpp"
 #include "sim/serving/service_fault.hpp"
+#include "sim/serving/service_record.hpp"
 #include "sim/serving/transfers.hpp"
 #include "workloads/serving/load.hpp"
 
@@ -29,6 +30,8 @@ struct ServingSetup {
   std::shared_ptr<TransferPlan> transfers;  // needed where the sides are apart
   std::vector<ServiceFault> faults = {};
   double timeout_s = 30;  // with faults: a hand-over that has not ended so long after it began is given up
+  bool records = false;   // what instances and links did over time, its slices from this time on
+  double slices_from_s = 0;
 };
 
 struct ServingRun {
@@ -38,9 +41,11 @@ struct ServingRun {
     Gaps gaps;
   };
   std::vector<Pool> pools;
-  std::vector<std::int64_t> pages_left;  // still taken at the end, by instance: 0
-  double end_s = 0;                      // of the last answer
-  int failures = 0;                      // of instances
+  std::vector<std::int64_t> pages_left;         // still taken at the end, by instance: 0
+  double end_s = 0;                             // of the last answer
+  int failures = 0;                             // of instances
+  std::shared_ptr<const ServiceRecord> record;  // where it was asked for
+  std::vector<TransferLink> links;              // with it: what its links are
 };
 
 [[nodiscard]] ServingRun simulate_serving(const ServingSetup& setup);

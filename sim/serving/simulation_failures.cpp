@@ -58,9 +58,14 @@ void ServiceSimulation::settle_slowness(const ServiceFault& of) {
 void ServiceSimulation::fail(std::size_t instance) {
   if (down_[instance]++ > 0) return;
   ++failures_;
+  if (record_) {
+    record_->passes(instance, now(), instances_[instance]->under_way(), true);
+    record_->outage(instance, now(), true);
+  }
   generation_[instance] = (generation_[instance] + 1) % generations;  // what is under way never ends
   settle_up();
   const std::vector<RequestId> lost = instances_[instance]->fail(now());
+  touched_.push_back(instance);
   for (RequestId id = 0; id < ways_.size(); ++id) {
     const Way& way = ways_[id];
     if (way.cached && way.from == instance) lose_sender(id);
@@ -72,6 +77,7 @@ void ServiceSimulation::fail(std::size_t instance) {
 
 void ServiceSimulation::come_back(std::size_t instance) {
   if (--down_[instance] > 0) return;
+  if (record_) record_->outage(instance, now(), false);
   settle_up();
   touched_.push_back(instance);
   std::deque<RequestId> stranded;
@@ -83,6 +89,7 @@ void ServiceSimulation::come_back(std::size_t instance) {
 void ServiceSimulation::stop_flows(RequestId id) {
   machine_.halt([id](Token token) { return event_of(token) == ServiceEvent::flow_end && index_of(token) == id; });
   ways_[id].attempt = (ways_[id].attempt + 1) % generations;
+  if (record_) record_->flows_stop(id, now());
 }
 
 // The cache is gone. The receiver notices when the hand-over is not done in time, and holds its pages until then.
@@ -104,6 +111,7 @@ void ServiceSimulation::lose_receiver(RequestId id) {
   way.reserved = false;
   if (requests_[id].stage != Stage::transferring) return;  // its prompt is not computed, or not asked for yet
   stop_flows(id);
+  if (record_) record_->hand_over_ends(id, now(), false);
   if (!way.cached) return start_again(id);
   if (setup_.transfers->reserves_first()) return drop_cache(id);
   ++requests_[id].retries;
@@ -115,6 +123,7 @@ void ServiceSimulation::lose_receiver(RequestId id) {
 void ServiceSimulation::give_up(RequestId id) {
   Way& way = ways_[id];
   stop_flows(id);
+  if (record_) record_->hand_over_ends(id, now(), false);
   if (way.cached) {
     instances_[way.from]->release(id);
     touched_.push_back(way.from);

@@ -99,6 +99,7 @@ class ServiceSimulation {
   std::vector<int> down_;               // [instance] faults that keep it from working
   std::vector<bool> acts_;              // [fault] now
   int failures_ = 0;
+  std::shared_ptr<ServiceRecord> record_;  // where it is asked for
   HostIndex host_ = 0;
   RequestId next_ = 0;
   double end_s_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,11 +22,19 @@ struct HandOver {
   double bytes = 0;  // of all flows
 };
 
+struct TransferLink {
+  std::string part;      // of the cluster; "" where it has none, and between parts
+  std::string from, to;  // "gpu3", "node0/nic1"; between parts their names
+  double bytes_per_s = 0;
+};
+
 class TransferPlan {
  public:
   virtual ~TransferPlan() = default;
   // Adds its links to a machine that is not sealed yet.
   virtual void build(Machine& machine) = 0;
+  // As they were added, one after another from 0 on.
+  [[nodiscard]] virtual std::vector<TransferLink> links() const = 0;
   // Of a request of so many tokens, from an instance that computes prompts to one that decodes.
   [[nodiscard]] virtual HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, double tokens) const = 0;
   // The links of a GPU's network port, with their rates; empty where it has none.

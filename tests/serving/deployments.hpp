@@ -35,6 +35,7 @@ class OneLink final : public sim::TransferPlan {
   };
   explicit OneLink(const Habits& habits) : habits_(habits) {}
   void build(sim::Machine& machine) override { link_ = machine.add_link(habits_.bytes_per_s); }
+  [[nodiscard]] std::vector<sim::TransferLink> links() const override { return {{"", "here", "there", habits_.bytes_per_s}}; }
   [[nodiscard]] sim::HandOver hand_over(std::size_t, std::size_t, std::size_t, double tokens) const override {
     return {habits_.before_s, {{{link_}, tokens}}, habits_.after_s, tokens};
   }

@@ -1,0 +1,332 @@
+// What is written over time is what requests went through: integrals of levels, bytes of links, slices of the timeline.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "deployments.hpp"
+#include "sim/kind/job_kind.hpp"
+#include "sim/report/reporter.hpp"
+#include "sim/serving/level_series.hpp"
+#include "sim/serving/serving_report.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using nlohmann::json;
+using sim::Level;
+using sim::LevelSeries;
+using sim::ServingRun;
+using sim::Stage;
+
+// Rows of any length add up to what was set, are as many as they may be, and forget no peak.
+TEST(OutputsAddUp, as_rows_that_become_longer) {
+  std::mt19937 random(3);
+  for (const double scale_s : {1e-5, 0.03, 70.0}) {
+    LevelSeries series;
+    double now_s = 0, area = 0, most = 0, level = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      const double seconds = scale_s * std::uniform_real_distribution<double>(0, 1)(random);
+      const double next = std::uniform_int_distribution<int>(0, 1000)(random);
+      const bool drifts = i % 3 == 0;
+      now_s += seconds;
+      area += seconds * (drifts ? (level + next) / 2 : level);
+      most = std::max(most, level);
+      level = next;
+      drifts ? series.drift_to(now_s, {next}) : series.set(now_s, {next});
+    }
+    double sum = 0, highest = 0;
+    for (const LevelSeries::Row& row : series.rows()) {
+      sum += row.area[0];
+      highest = std::max(highest, row.most[0]);
+    }
+    EXPECT_NEAR(sum, area, 1e-9 * area);
+    EXPECT_EQ(highest, most);
+    EXPECT_LE(series.rows().size(), sim::most_level_rows);
+    EXPECT_TRUE(now_s < 1 || series.rows().size() > sim::most_level_rows / 2) << series.rows().size();
+    EXPECT_EQ(series.end_s(), now_s);
+  }
+}
+
+class SteadyPrice final : public sim::PassPrice {
+ public:
+  [[nodiscard]] double seconds(const sim::PassShape& shape) const override {
+    return 1e-3 + 2e-5 * (shape.prompt_tokens + shape.decodes) + 1e-7 * shape.context;
+  }
+  [[nodiscard]] sim::DecodeLine decode(int sequences) const override {
+    sim::DecodeLine line;
+    line.base_s = 1e-3 + 2e-5 * sequences;
+    line.per_token_s = 1e-7;
+    return line;
+  }
+};
+
+sim::ServingSetup drawn_setup(std::mt19937& random, bool apart) {
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  const auto pool = [&](sim::Role role) {
+    sim::InstanceRules rules;
+    rules.role = role;
+    rules.chunked_prefill = pick(0, 1) == 1;
+    rules.overflow = pick(0, 1) == 1 ? sim::Overflow::recompute : sim::Overflow::reserve;
+    rules.sequences = pick(1, 12);
+    rules.tokens = pick(12, 300);
+    rules.page = pick(1, 20);
+    rules.pages = pick(200, 600) / rules.page + 1;
+    return sim::PoolSetup{"pool", rules, std::make_shared<SteadyPrice>(), pick(1, 3)};
+  };
+  sim::ServingSetup setup;
+  setup.records = true;
+  setup.pools = {pool(apart ? sim::Role::prefill : sim::Role::both)};
+  if (apart) {
+    setup.pools.push_back(pool(sim::Role::decode));
+    setup.transfers = std::make_shared<OneLink>(OneLink::Habits{.bytes_per_s = 2e4, .before_s = 1e-4, .after_s = 1e-4});
+  }
+  setup.arrivals.kind = workloads::Arrivals::trace;
+  double now_s = 0;
+  for (int i = pick(1, 60); i > 0; --i) setup.requests.push_back({now_s += pick(0, 3) * 2e-3, {pick(1, 120), pick(1, 60)}});
+  return setup;
+}
+
+double integral(const ServingRun& run, Level level, std::size_t first, std::size_t last) {
+  double sum = 0;
+  for (std::size_t i = first; i < last; ++i) {
+    for (const LevelSeries::Row& row : run.record->levels()[i].rows()) sum += row.area[static_cast<std::size_t>(level)];
+  }
+  return sum;
+}
+
+double spent(const ServingRun& run, std::initializer_list<Stage> stages) {
+  double sum = 0;
+  for (const sim::RequestState& request : run.requests) {
+    for (const Stage stage : stages) sum += request.spent_s[static_cast<std::size_t>(stage)];
+  }
+  return sum;
+}
+
+// Little: the time that requests spend somewhere, added up request by request, is the number that is there, added up over time.
+TEST(OutputsAddUp, as_requests_that_wait_run_and_are_held) {
+  std::mt19937 random(4);
+  for (int trial = 0; trial < 2'000; ++trial) {
+    SCOPED_TRACE(trial);
+    const bool apart = trial % 2 == 0;
+    const sim::ServingSetup setup = drawn_setup(random, apart);
+    const ServingRun run = simulate_serving(setup);
+    const auto senders = static_cast<std::size_t>(setup.pools.front().instances), all = run.record->levels().size();
+    const double tolerance = 1e-9 * (1 + run.end_s * static_cast<double>(run.requests.size()));
+    EXPECT_NEAR(integral(run, Level::waiting, 0, all), spent(run, {Stage::queued}), tolerance);
+    EXPECT_NEAR(integral(run, Level::running, 0, all), spent(run, {Stage::prefilling, Stage::decoding}), tolerance);
+    EXPECT_NEAR(integral(run, Level::held, 0, senders), spent(run, {Stage::waiting, Stage::transferring}), tolerance);
+    const double expected_s = apart ? spent(run, {Stage::transferring, Stage::decode_queued}) : 0;
+    EXPECT_NEAR(integral(run, Level::held, senders, all), expected_s, tolerance);
+    double most = 0;
+    for (std::size_t i = 0; i < all; ++i) {
+      const sim::InstanceRules& rules = setup.pools[i < senders ? 0 : 1].rules;
+      for (const LevelSeries::Row& row : run.record->levels()[i].rows()) {
+        EXPECT_LE(row.most[static_cast<std::size_t>(Level::pages)], static_cast<double>(rules.pages));
+        EXPECT_LE(row.most[static_cast<std::size_t>(Level::running)], static_cast<double>(rules.sequences));
+        most = std::max(most, row.most[static_cast<std::size_t>(Level::pages)]);
+      }
+    }
+    EXPECT_GT(most, 0);
+    if (HasFailure()) return;
+  }
+}
+
+// One link for all: it moves the caches of all requests, and is busy no longer than somebody transfers.
+TEST(OutputsAddUp, as_bytes_of_a_link_and_slices_of_instances) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 1'000; ++trial) {
+    SCOPED_TRACE(trial);
+    const sim::ServingSetup setup = drawn_setup(random, true);
+    const ServingRun run = simulate_serving(setup);
+    double bytes = 0, busy_s = 0;
+    std::int64_t moved = 0;
+    for (const sim::RequestState& request : run.requests) {
+      bytes += request.transfer_bytes;
+      moved += request.stage == Stage::done ? 1 : 0;
+    }
+    const double sliced_s = [&] {
+      double sum = 0;
+      for (const sim::PassSlice& slice : run.record->pass_slices()) sum += slice.end_s - slice.start_s;
+      return sum;
+    }();
+    for (const ServingRun::Pool& pool : run.pools) {
+      for (const sim::InstanceUse& use : pool.instances) busy_s += use.busy_s;
+    }
+    EXPECT_NEAR(sliced_s, busy_s, 1e-9 * (1 + busy_s));
+    if (moved == 0) continue;
+    const sim::LinkUse& link = run.record->links().at(0);
+    EXPECT_NEAR(link.bytes, bytes, 1e-9 * bytes);
+    EXPECT_EQ(link.hand_overs, moved);
+    EXPECT_EQ(link.hand_overs, static_cast<std::int64_t>(run.record->hand_over_slices().size()));
+    EXPECT_GE(link.busy_s, bytes / 2e4 * (1 - 1e-9));  // it cannot move them faster
+    EXPECT_LE(link.busy_s, spent(run, {Stage::transferring}) + 1e-9);
+    if (HasFailure()) return;
+  }
+}
+
+// The report of a command, as its files.
+class TheFiles : public ::testing::Test {
+ protected:
+  static std::map<std::string, std::string> files(const std::string& job,
+                                                  const std::map<std::string, std::vector<std::string>>& options = {}) {
+    sim::KindRequest request;
+    request.name = "job";
+    request.document = config::Node::load_text(job, "job.yaml");
+    request.options = options;
+    request.writes_files = true;
+    request.progress = [](double) {};
+    const sim::KindAnswer answer = sim::JobKindRegistry::get("serving").answer("simulate", request);
+    std::map<std::string, std::string> out;
+    for (const std::string& name : sim::ReporterRegistry::names()) {
+      const sim::Reporter& reporter = sim::ReporterRegistry::get(name);
+      if (reporter.file_name().empty() || !reporter.applies(answer.report)) continue;
+      std::ostringstream text;
+      reporter.write(answer.report, text);
+      out[std::string(reporter.file_name())] = text.str();
+    }
+    return out;
+  }
+  // Columns by their titles.
+  static std::vector<std::map<std::string, std::string>> rows(const std::string& csv) {
+    std::istringstream lines(csv);
+    std::string line, cell;
+    std::vector<std::string> titles;
+    std::vector<std::map<std::string, std::string>> out;
+    while (std::getline(lines, line)) {
+      std::istringstream cells(line);
+      std::size_t column = 0;
+      if (titles.empty()) {
+        while (std::getline(cells, cell, ',')) titles.push_back(cell);
+        continue;
+      }
+      out.emplace_back();
+      while (std::getline(cells, cell, ',')) out.back()[titles.at(column++)] = cell;
+    }
+    return out;
+  }
+  static double sum(const std::vector<std::map<std::string, std::string>>& of, const std::string& column,
+                    const std::function<bool(const std::map<std::string, std::string>&)>& counts = {}) {
+    double total = 0;
+    for (const auto& row : of) total += !counts || counts(row) ? std::stod(row.at(column)) : 0;
+    return total;
+  }
+  static constexpr const char* apart =
+      "model: llama3-8b\n"
+      "cluster: dgx-h100-ndr400\n"
+      "software: vllm\n"
+      "serving:\n"
+      "  pools:\n"
+      "    prefill: {role: prefill, instances: 8, parallel: {tp: 1}, precision: {compute: bf16, weights: bf16, kv: bf16}}\n"
+      "    decode: {role: decode, instances: 4, parallel: {tp: 2}, precision: {compute: bf16, weights: bf16, kv: bf16}}\n"
+      "  load: {arrivals: {poisson: 40 /s}, input: {uniform: [100, 4000]}, output: {uniform: [1, 200]}, requests: 600}\n";
+};
+
+// llama3-8b in 16 bits: 131,072 bytes a token, whole pages of 16.
+TEST_F(TheFiles, say_that_links_carry_the_caches) {
+  const auto all = files(apart);
+  const auto requests = rows(all.at("requests.csv")), links = rows(all.at("links.csv"));
+  double expected = 0;
+  for (const auto& request : requests) expected += 131'072.0 * 16 * std::ceil(std::stod(request.at("input_tokens")) / 16);
+  EXPECT_NEAR(sum(requests, "kv_bytes"), expected, 1e-9 * expected);
+  // Between two nodes: what leaves the ports of the first is what comes in at those of the second, and is everything.
+  const auto node = [](const std::string& of, const std::string& at) {
+    return [=](const std::map<std::string, std::string>& row) {
+      return row.at(at).find(of) == 0 && row.at(at).find("nic") != std::string::npos &&
+             row.at(at == "from" ? "to" : "from").find("leaf") == 0;
+    };
+  };
+  EXPECT_NEAR(sum(links, "bytes", node("node0/", "from")), expected, 1e-9 * expected);
+  EXPECT_NEAR(sum(links, "bytes", node("node1/", "to")), expected, 1e-9 * expected);
+  for (const auto& link : links) {
+    EXPECT_LE(std::stod(link.at("utilisation")), std::stod(link.at("busy")));
+    EXPECT_LE(std::stod(link.at("busy")), 1);
+    EXPECT_GE(std::stoi(link.at("at_once_at_most")), 1);
+  }
+}
+
+TEST_F(TheFiles, say_what_instances_hold) {
+  const auto all = files(apart);
+  const auto requests = rows(all.at("requests.csv")), occupancy = rows(all.at("occupancy.csv"));
+  double running = 0;
+  std::map<std::string, double> ends;
+  for (const auto& row : occupancy) {
+    const double from_s = std::stod(row.at("from_s")), to_s = std::stod(row.at("to_s"));
+    EXPECT_NEAR(from_s, ends[row.at("instance")], 1e-12 * to_s);  // rows follow one another from 0 on
+    ends[row.at("instance")] = to_s;
+    running += std::stod(row.at("running")) * (to_s - from_s);
+    EXPECT_NEAR(std::stod(row.at("kv_bytes")), std::stod(row.at("pages")) * 16 * 131'072, 1);
+  }
+  EXPECT_EQ(ends.size(), 12U);
+  EXPECT_TRUE(ends.contains("prefill.7"));
+  EXPECT_TRUE(ends.contains("decode.3"));
+  EXPECT_NEAR(running, sum(requests, "prefilling_s") + sum(requests, "decoding_s"), 1e-6 * running);
+}
+
+// A viewer shows nothing where slices of a track overlap; arrows begin in a hand-over and end on another instance.
+TEST_F(TheFiles, have_a_timeline_whose_tracks_do_not_overlap) {
+  const auto all = files(apart);
+  const json timeline = json::parse(all.at("timeline.json"));
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
+  std::map<int, std::pair<int, int>> arrows;  // from, to
+  int hand_overs = 0;
+  for (const json& event : timeline.at("traceEvents")) {
+    const std::string ph = event.at("ph");
+    if (ph == "X") {
+      const double ts = event.at("ts"), dur = event.at("dur");
+      tracks[{event.at("pid"), event.at("tid")}].emplace_back(ts, ts + dur);
+      hand_overs += event.at("name") == "hand-over" ? 1 : 0;
+    }
+    if (ph == "s") arrows[event.at("id")].first = event.at("pid");
+    if (ph == "f") arrows[event.at("id")].second = event.at("pid");
+  }
+  for (auto& [track, slices] : tracks) {
+    std::ranges::sort(slices);
+    for (std::size_t i = 1; i < slices.size(); ++i) EXPECT_LE(slices[i - 1].second, slices[i].first);
+  }
+  EXPECT_EQ(hand_overs, 600);
+  EXPECT_EQ(arrows.size(), 600U);
+  for (const auto& [id, arrow] : arrows) {
+    EXPECT_TRUE(arrow.first >= 1 && arrow.first <= 8) << arrow.first;
+    EXPECT_TRUE(arrow.second >= 9 && arrow.second <= 12) << arrow.second;
+  }
+}
+
+TEST_F(TheFiles, have_a_timeline_from_when_one_likes) {
+  const json timeline = json::parse(files(apart, {{"trace-from", {"5 s"}}, {"trace-args", {"none"}}}).at("timeline.json"));
+  std::size_t slices = 0;
+  for (const json& event : timeline.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    ++slices;
+    EXPECT_GE(event.at("ts").get<double>(), 5e6);
+    EXPECT_FALSE(event.contains("args"));
+  }
+  EXPECT_GT(slices, 100U);
+}
+
+TEST_F(TheFiles, show_what_failed) {
+  const auto all = files(std::string(apart) + "simulation: {faults: [instance decode.1 at 5 s for 3 s, instance prefill.2 at 6 s]}\n");
+  const json timeline = json::parse(all.at("timeline.json"));
+  std::vector<std::string> instants;
+  int cut = 0;
+  for (const json& event : timeline.at("traceEvents")) {
+    if (event.at("ph") == "i") instants.push_back(event.at("name"));
+    if (event.at("ph") == "X" && event.at("args").contains("end")) ++cut;
+    const bool down = event.at("ph") == "X" && event.at("pid") == 10 && event.at("tid") == 1;
+    EXPECT_FALSE(down && event.at("ts").get<double>() > 5e6 && event.at("ts").get<double>() < 8e6);
+  }
+  EXPECT_EQ(instants, (std::vector<std::string>{"fails", "fails", "is back"}));
+  EXPECT_GE(cut, 1);
+  for (const auto& row : rows(all.at("occupancy.csv"))) {
+    const bool gone = row.at("instance") == "prefill.2" && std::stod(row.at("from_s")) > 6;
+    EXPECT_TRUE(!gone || std::stod(row.at("pages")) == 0);
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::tests
