@@ -90,6 +90,8 @@ const Keys<PoolDocument>& pool_keys() {
       K("software", &Pool::software, config::text(), "The engine, by the name of a file.").otherwise("the job's"),
       K("batching", &Pool::batching, choice(batching_names()), "How a pass is put together.").otherwise("the software's"),
       K("chunked_prefill", &Pool::chunked_prefill, truth(), "Prompts may be cut.").otherwise("the software's"),
+      K("graphs", &Pool::graphs, truth(), "Decode passes are replayed as CUDA graphs, up to the engine's sizes.")
+          .otherwise("the software's"),
       K("limits", &Pool::limits, mapping(limit_keys()), "Of one attention replica."),
       K("memory_fraction", &Pool::memory_fraction, config::number(0.01, 1), "Of the GPU's memory that the engine takes.")
           .otherwise("the software's"),

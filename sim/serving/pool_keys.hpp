@@ -29,7 +29,7 @@ struct PoolDocument {
   workloads::ServingPrecision precision;
   std::string software;
   std::optional<Batching> batching;
-  std::optional<bool> chunked_prefill;
+  std::optional<bool> chunked_prefill, graphs;
   PoolLimits limits;
   std::optional<double> memory_fraction;
   int kv_tokens = 0;

@@ -117,6 +117,7 @@ const Reading::Engine& engine_of(Reading& reading, const Node& node) {
 EngineHabits habits_of(const PoolDocument& given, EngineHabits habits) {
   if (given.batching) habits.batching = *given.batching;
   if (given.chunked_prefill) habits.chunked_prefill = *given.chunked_prefill;
+  if (given.graphs && !*given.graphs) habits.captured = 0;
   if (given.limits.sequences > 0) habits.sequences = given.limits.sequences;
   if (given.limits.tokens > 0) habits.tokens = given.limits.tokens;
   if (given.memory_fraction) habits.memory_fraction = *given.memory_fraction;
@@ -155,6 +156,8 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   pool.part = part_of(job, given, node);
   const Reading::Engine& engine = engine_of(reading, given.software.empty() ? document.at("software") : node.at("software"));
   pool.software = engine.software;
+  if (given.graphs && *given.graphs && engine.habits.captured == 0)
+    node.at("graphs").fail(fmt::format("software {} replays no graphs", config::shown(engine.software->name)));
   pool.habits = habits_of(given, engine.habits);
   pool.kv_tokens = given.kv_tokens;
   pool.price_per_s = given.price_per_s;

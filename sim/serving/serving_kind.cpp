@@ -16,10 +16,14 @@
 namespace rehearse::sim {
 namespace {
 
-ServingJob read(const KindRequest& request) {
+config::Node document_of(const KindRequest& request) {
   config::Node document = request.document;
   if (request.seed) document.set("simulation.seed", std::to_string(*request.seed));
-  ServingJob job = read_serving_job(document, request.name);
+  return document;
+}
+
+ServingJob read(const KindRequest& request) {
+  ServingJob job = read_serving_job(document_of(request), request.name);
   if (const auto faults = request.options.find("fault"); faults != request.options.end()) {
     for (const std::string& item : faults->second) {
       job.faults.push_back(read_service_fault(config::Node::load_text("'" + item + "'", "--fault"), job));
@@ -79,6 +83,10 @@ class Finding {
 
   void find_goodput(const std::function<void(double)>& progress) {
     report_.results.back().goodput_per_s = goodput_of(job_, deployment_, progress);
+  }
+
+  void explain(const config::Node& document, const std::function<void(double)>& progress) {
+    report_.effects = serving_effects(document, job_, progress);
   }
 
   void demand_promise() {
@@ -143,17 +151,18 @@ class ServingKind final : public JobKind {
     const KindOption goodput{"goodput", "", "Also the highest rate at which the promise is kept, by bisection"};
     const KindOption from{"trace-from", "TIME", "From when on timeline.json has passes and hand-overs, at most 200,000 of them"};
     const KindOption args{"trace-args", "full|none", "'none': those of timeline.json have names only"};
-    return {{"predict", {}}, {"simulate", {promise, fault, goodput, from, args}}, {"compare", {promise}}, {"tune", {}}};
+    return {{"predict", {}}, {"simulate", {promise, fault, goodput, from, args}}, {"compare", {promise}}, {"explain", {}}, {"tune", {}}};
   }
 
   [[nodiscard]] KindAnswer answer(const std::string& command, const KindRequest& request) const override {
     if (command == "tune") return tune(request);
     Finding finding(read(request));
-    const std::optional<double> records = records_from_s(request);
+    const std::optional<double> records = command == "explain" ? std::nullopt : records_from_s(request);
     if (finding.fits()) {
       if (command != "simulate") finding.predict();
       if (command != "predict") finding.simulate(records);
     }
+    if (command == "explain" && finding.fits()) finding.explain(document_of(request), request.progress);
     if (request.has("goodput") && finding.fits()) finding.find_goodput(request.progress);
     if (request.has("slo")) finding.demand_promise();
     KindAnswer answer = std::move(finding).answer();

@@ -1,6 +1,7 @@
 // Serving results for people.
 #include <fmt/format.h>
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cmath>
@@ -149,6 +150,37 @@ void print_rates(const ServingResult& result, std::ostream& out) {
   }
 }
 
+// In means that people would notice.
+bool makes_a_difference(const ServingResult& with, const ServingResult& now) {
+  constexpr double noticed = 1e-3;
+  const auto differs = [](double value, double before) { return std::abs(value - before) > noticed * std::abs(before); };
+  return differs(with.ttft.mean_s, now.ttft.mean_s) || differs(with.tpot.mean_s, now.tpot.mean_s) ||
+         differs(with.output_tokens_per_s, now.output_tokens_per_s) || differs(with.attained, now.attained);
+}
+
+Table effect_table(const ServingReport& report, std::vector<std::string>& idle) {
+  Table table{.columns = {{"with", Align::left}, {"first token"}, {""}, {"per token"}, {""}, {"output tokens/s"}, {""}, {"in promise"}}};
+  const ServingResult& now = report.results.back();
+  const auto change = [](double value, double before) { return before > 0 ? fmt::format("{:+.1f} %", 100 * (value / before - 1)) : ""; };
+  for (const ServingEffect& effect : report.effects) {
+    const std::string what = fmt::format("{}: {}", effect.key, effect.value);
+    if (!effect.simulated) {
+      table.rows.push_back({what, "not possible", "", "", "", "", "", ""});
+      continue;
+    }
+    const ServingResult& with = *effect.simulated;
+    if (!makes_a_difference(with, now)) {
+      idle.push_back(what);
+      continue;
+    }
+    table.rows.push_back({what, time_text(with.ttft.mean_s), change(with.ttft.mean_s, now.ttft.mean_s), time_text(with.tpot.mean_s),
+                          change(with.tpot.mean_s, now.tpot.mean_s), fmt::format("{:.5g}", with.output_tokens_per_s),
+                          change(with.output_tokens_per_s, now.output_tokens_per_s),
+                          with.attained >= 0 ? fmt::format("{:.1f} %", 100 * with.attained) : ""});
+  }
+  return table;
+}
+
 class ServingConsole final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return ""; }
@@ -165,6 +197,12 @@ class ServingConsole final : public Reporter {
       fmt::print(out, "\n");
       show(stage_table(serving.results.back()), report.colour, out);
       for (const ServingResult& result : serving.results) print_rates(result, out);
+    }
+    if (!serving.effects.empty()) {
+      fmt::print(out, "\nthe same requests with one choice changed (means, simulated):\n");
+      std::vector<std::string> idle;
+      show(effect_table(serving, idle), report.colour, out);
+      if (!idle.empty()) fmt::print(out, "without a difference: {}\n", fmt::join(idle, "; "));
     }
     if (serving.tuning) print_tuning(*serving.tuning, report.colour, out);
     for (const std::string& verdict : serving.verdicts) fmt::print(out, "\nno: {}\n", verdict);

@@ -102,6 +102,20 @@ Json tuning_json(const ServingTuning& tuning) {
   return json;
 }
 
+Json effects_json(const std::vector<ServingEffect>& effects) {
+  Json json = Json::array();
+  for (const ServingEffect& effect : effects) {
+    Json one{{"key", effect.key}, {"value", effect.value}};
+    if (effect.simulated) {
+      one["simulated"] = result_json(*effect.simulated);
+    } else {
+      one["refused"] = effect.refused;
+    }
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
 class ServingJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "result.json"; }
@@ -114,6 +128,7 @@ class ServingJson final : public Reporter {
     json["results"] = Json::object();
     for (const ServingResult& result : serving.results) json["results"][result.method] = result_json(result);
     if (serving.tuning) json["tune"] = tuning_json(*serving.tuning);
+    if (!serving.effects.empty()) json["effects"] = effects_json(serving.effects);
     json["verdicts"] = serving.verdicts;
     out << json.dump(2) << '\n';
   }

@@ -1,0 +1,204 @@
+#include "sim/serving/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/serving/deployment.hpp"
+#include "sim/serving/pool_keys.hpp"
+#include "sim/serving/router.hpp"
+#include "workloads/names.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using config::Node;
+
+struct Change {
+  std::string key, value;
+  Node document;
+};
+
+class Changes {
+ public:
+  Changes(const Node& document, const ServingJob& job) : document_(document), job_(job) {}
+
+  std::vector<Change> all() && {
+    for (const Pool& pool : job_.pools) {
+      batches(pool);
+      cache(pool);
+      if (job_.model.moe) experts(pool);
+      layout(pool);
+    }
+    if (job_.pools.size() > 1) transfer();
+    routers();
+    if (!job_.isolate) job_.pools.size() > 1 ? together() : apart();
+    return std::move(changes_);
+  }
+
+ private:
+  [[nodiscard]] Node serving() const { return document_.at("serving"); }
+  [[nodiscard]] Node pool_node(const Pool& pool) const { return serving().at("pools").at(pool.name); }
+
+  void add(std::string key, std::string value, const Node& its_serving) {
+    Node document = document_;
+    document.set_child("serving", its_serving);
+    changes_.push_back({std::move(key), std::move(value), std::move(document)});
+  }
+  void add_pool(const Pool& pool, const std::string& key, const std::string& value, const Node& changed) {
+    Node pools = serving().at("pools"), its_serving = serving();
+    pools.set_child(pool.name, changed);
+    its_serving.set_child("pools", pools);
+    add(pool.name + '.' + key, value, its_serving);
+  }
+
+  template <class Choice>
+  void others(const Pool& pool, const std::string& key, const config::Names<Choice>& names, Choice now) {
+    for (const std::string& word : names.words()) {
+      if (word != names.of(now)) with(pool, key, word);
+    }
+  }
+  void with(const Pool& pool, const std::string& key, const std::string& value) {
+    Node changed = pool_node(pool);
+    changed.set(key, value);
+    add_pool(pool, key, value, changed);
+  }
+
+  void batches(const Pool& pool) {
+    others(pool, "batching", batching_names(), pool.habits.batching);
+    with(pool, "chunked_prefill", pool.habits.chunked_prefill ? "false" : "true");
+    if (pool.role != Role::prefill) with(pool, "graphs", pool.habits.captured > 0 ? "false" : "true");
+    for (const int tokens : {pool.habits.tokens / 2, pool.habits.tokens * 2}) {
+      if (tokens > 0) with(pool, "limits.tokens", std::to_string(tokens));
+    }
+  }
+
+  void cache(const Pool& pool) {
+    others(pool, "overflow", overflow_names(), pool.habits.overflow);
+    const std::string now(name_of(pool.plan.precision.kv));
+    for (const char* format : {"bf16", "fp8"}) {
+      if (now != format) with(pool, "precision.kv", format);
+    }
+    if (job_.pools.size() < 2) return;
+    others(pool, "kv.layout", layout_names(), pool.habits.layout);
+    for (const int page : {16, 64}) {
+      if (page != pool.habits.page) with(pool, "kv.page", std::to_string(page));
+    }
+  }
+
+  void experts(const Pool& pool) {
+    with(pool, "moe.overlap", pool.plan.overlaps ? "false" : "true");
+    others(pool, "moe.dispatcher", workloads::dispatchers, pool.plan.dispatcher);
+  }
+
+  // On the same GPUs.
+  void layout(const Pool& pool) {
+    const auto resized = [&](int tp, int instances) {
+      Node changed = pool_node(pool);
+      changed.set("parallel.tp", std::to_string(tp));
+      changed.set("instances", std::to_string(instances));
+      if (pool.plan.ep > 1) changed.set("parallel.ep", std::to_string(tp * pool.plan.dp));
+      add_pool(pool, "parallel.tp", fmt::format("{} ({} instances)", tp, instances), changed);
+    };
+    if (pool.plan.tp % 2 == 0) resized(pool.plan.tp / 2, pool.instances * 2);
+    if (pool.instances % 2 == 0) resized(pool.plan.tp * 2, pool.instances / 2);
+  }
+
+  void transfer() {
+    const TransferSpec& now = job_.transfer;
+    const auto with_transfer = [&](const char* key, const char* value) {
+      Node its_serving = serving();
+      its_serving.set(fmt::format("transfer.{}", key), value);
+      add(fmt::format("transfer.{}", key), value, its_serving);
+    };
+    with_transfer("path", now.path == TransferPath::gpu_direct ? "host-staged" : "gpu-direct");
+    with_transfer("reserve", now.reserves_first ? "on-pull" : "before-prefill");
+    with_transfer("first_token", now.prefill_answers_first ? "decode" : "prefill");
+  }
+
+  void routers() {
+    const auto of_role = [&](const char* role, const std::string& now) {
+      for (const std::string& name : RouterRegistry::names()) {
+        if (name == now) continue;
+        Node its_serving = serving();
+        its_serving.set(fmt::format("router.{}", role), name);
+        add(fmt::format("router.{}", role), name, its_serving);
+      }
+    };
+    if (job_.pools.front().role != Role::decode && job_.pools.front().instances > 1) of_role("prefill", job_.prompt_router);
+    if (job_.pools.back().role == Role::decode && job_.pools.back().instances > 1) of_role("decode", job_.decode_router);
+  }
+
+  [[nodiscard]] static Node as(const Node& pool, const char* role, int instances) {
+    Node changed = pool;
+    changed.set("role", role);
+    changed.set("instances", std::to_string(instances));
+    return changed;
+  }
+
+  // All GPUs of one kind as instances of both, as either side has them.
+  void together() {
+    if (job_.pools.front().part != job_.pools.back().part) return;
+    std::string before;
+    for (const Pool& pool : job_.pools) {
+      const int instances = job_.gpus() / pool.plan.gpus();
+      if (instances * pool.plan.gpus() != job_.gpus()) continue;
+      Node pools, its_serving = serving().without("transfer");
+      pools.set_child("both", as(pool_node(pool), "both", instances));
+      if (pools.to_yaml() == before) continue;  // the two sides are alike
+      before = pools.to_yaml();
+      its_serving.set_child("pools", pools);
+      add("together", fmt::format("{} instances as {}", instances, pool.name), its_serving);
+    }
+  }
+
+  // So many of the instances for prompts, the others for decoding: at most seven ways to cut.
+  void apart() {
+    constexpr int cuts = 8;
+    const Pool& pool = job_.pools.front();
+    int before = 0;
+    for (int cut = 1; cut < cuts; ++cut) {
+      const int prefill = pool.instances * cut / cuts;
+      if (prefill == before || prefill < 1) continue;
+      before = prefill;
+      Node pools, its_serving = serving();
+      pools.set_child("prefill", as(pool_node(pool), "prefill", prefill));
+      pools.set_child("decode", as(pool_node(pool), "decode", pool.instances - prefill));
+      its_serving.set_child("pools", pools);
+      add("apart", fmt::format("{} prefill, {} decode", prefill, pool.instances - prefill), its_serving);
+    }
+  }
+
+  const Node& document_;
+  const ServingJob& job_;
+  std::vector<Change> changes_;
+};
+
+ServingEffect effect_of(const Change& change, const std::string& name) {
+  ServingEffect effect{.key = change.key, .value = change.value};
+  try {
+    const ServingJob job = read_serving_job(change.document, name);
+    const Deployment deployment = deploy(job);
+    effect.refused = deployment.misfit;
+    if (!effect.refused.empty()) return effect;
+    const ServingSetup setup = setup_of(job, deployment);
+    effect.simulated = result_of(job, setup, simulate_serving(setup));
+  } catch (const config::InputError& error) {
+    effect.refused = error.message();
+  }
+  return effect;
+}
+
+}  // namespace
+
+std::vector<ServingEffect> serving_effects(const Node& document, const ServingJob& job, const std::function<void(double)>& progress) {
+  const std::vector<Change> changes = Changes(document, job).all();
+  std::vector<ServingEffect> effects;
+  for (const Change& change : changes) {
+    effects.push_back(effect_of(change, job.name));
+    progress(static_cast<double>(effects.size()) / static_cast<double>(changes.size()));
+  }
+  return effects;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,25 @@
+// What each choice of a deployment is worth: the same requests with one choice changed at a time.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/serving/serving_job.hpp"
+#include "sim/serving/serving_result.hpp"
+
+namespace rehearse::sim {
+
+struct ServingEffect {
+  std::string key, value;    // "prefill.batching", "static"
+  std::string refused = {};  // why it cannot be
+  std::optional<ServingResult> simulated = {};
+};
+
+// Every other value of the choices of pools, hand-over and routers; half and twice the tensor parallelism on the same GPUs; the two sides
+// together or apart on the same GPUs. `document` is the job as it was written, `job` what it says.
+[[nodiscard]] std::vector<ServingEffect> serving_effects(const config::Node& document, const ServingJob& job,
+                                                         const std::function<void(double)>& progress);
+
+}  // namespace rehearse::sim
