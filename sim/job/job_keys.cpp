@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/job/faults_shape.hpp"
 #include "sim/job/limits.hpp"
 #include "sim/job/names.hpp"
 #include "sim/job/simulation_keys.hpp"
@@ -118,6 +119,8 @@ Node write_simulation(const JobDocument& document) {
   return out;
 }
 
+}  // namespace
+
 Shape faults_shape() {
   return config::either({{.kind = Shape::Kind::text},
                          {.kind = Shape::Kind::mapping,
@@ -127,8 +130,6 @@ Shape faults_shape() {
                                     "",
                                     "A source of faults (fault-format.md)."}}}});
 }
-
-}  // namespace
 
 const Keys<JobDocument>& job_keys() {
   const auto workload = [](auto& document) -> auto& { return document.job.workload; };

@@ -13,6 +13,7 @@
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
 #include "sim/serving/service_faults.hpp"
+#include "sim/serving/service_history.hpp"
 #include "sim/serving/tune_keys.hpp"
 #include "workloads/names.hpp"
 
@@ -233,7 +234,7 @@ void read_routers(ServingJob& job, const Node& node) {
 }
 
 void read_simulation(ServingJob& job, const Node& node) {
-  node.allow_keys({"seed", "granularity"});
+  node.allow_keys({"seed", "granularity", "faults"});
   if (const auto seed = node.find("seed")) job.seed = static_cast<std::uint64_t>(seed->as_int(0, largest_seed));
   if (const auto granularity = node.find("granularity")) static_cast<void>(granularity->as_choice({"iteration"}));
   if (const auto faults = node.find("faults")) {
@@ -243,7 +244,7 @@ void read_simulation(ServingJob& job, const Node& node) {
 
 void read_serving(Reading& reading, const Node& document) {
   const Node serving = document.at("serving");
-  serving.allow_keys({"pools", "transfer", "router", "load", "slo", "isolate"});
+  serving.allow_keys({"pools", "transfer", "router", "load", "slo", "isolate", "recovery"});
   ServingJob& job = reading.job;
   read_pools(reading, serving, document);
   if (const auto isolate = serving.find("isolate")) job.isolate = role_names().read(*isolate);
@@ -257,6 +258,7 @@ void read_serving(Reading& reading, const Node& document) {
   job.load = read_load(serving.at("load"));
   if (!job.load.trace_note.empty()) job.notes.push_back(job.load.trace_note);
   if (const auto slo = serving.find("slo")) job.promise = mapping(promise_keys()).read(*slo);
+  if (const auto recovery = serving.find("recovery")) job.recovery_s = recovery->as_quantity(Dimension::time);
 }
 
 void resolve(Reading& reading, const Node& document) {
@@ -310,7 +312,7 @@ std::optional<PlanRefusal> plan_refusal(const ServingJob& job, const Pool& pool)
 }
 
 ServingJob read_serving_job(const Node& document, const std::string& name, const Node& models) {
-  document.allow_keys({"format", "name", "model", "cluster", "software", "serving", "tune", "simulation"});
+  document.allow_keys({"format", "name", "model", "cluster", "software", "serving", "tune", "simulation", "faults"});
   if (const auto format = document.find("format")) static_cast<void>(format->as_int(1, 1));
   Reading reading;
   reading.job.name = document.find("name") ? document.at("name").as_string() : name;
@@ -318,6 +320,10 @@ ServingJob read_serving_job(const Node& document, const std::string& name, const
   read_cluster_of(reading, document.at("cluster"));
   read_serving(reading, document);
   if (const auto simulation = document.find("simulation")) read_simulation(reading.job, *simulation);
+  if (const auto faults = document.find("faults")) {
+    reading.job.scenario = FaultScenario::read(*faults, service_fault_context(reading.job));
+    reading.resolved.set_child("faults", reading.job.scenario->resolved());
+  }
   if (const auto tune = document.find("tune")) reading.job.tune = read_serving_tune(*tune, reading.job);
   resolve(reading, document);
   return std::move(reading.job);

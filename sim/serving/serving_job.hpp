@@ -8,6 +8,7 @@
 
 #include "config/keys.hpp"
 #include "sim/cost/cost_model.hpp"
+#include "sim/faults/scenario.hpp"
 #include "sim/job/parts.hpp"
 #include "sim/serving/instance.hpp"
 #include "sim/serving/service_fault.hpp"
@@ -88,7 +89,9 @@ struct ServingJob {
   Promise promise;
   std::optional<Role> isolate;
   std::uint64_t seed = 1;
-  std::vector<ServiceFault> faults;  // in the simulation
+  std::vector<ServiceFault> faults;       // in the simulation
+  std::optional<FaultScenario> scenario;  // of whole days, for run
+  double recovery_s = 600;                // until an instance works again, where a failure does not say: repair and loading of weights
   std::optional<ServingTuneSpec> tune;
   std::vector<std::string> notes;  // what the reader should know of what was made of the job
   std::string resolved_yaml, input_hash;

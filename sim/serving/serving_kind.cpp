@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
+#include "config/table.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/report/trace_events.hpp"
 #include "sim/serving/formula.hpp"
@@ -89,6 +91,10 @@ class Finding {
     report_.effects = serving_effects(document, job_, progress);
   }
 
+  void run(int runs, const std::function<void(double)>& progress) {
+    report_.days = std::make_shared<ServiceDays>(run_service(job_, deployment_, runs, progress));
+  }
+
   void demand_promise() {
     if (job_.promise.ttft_s <= 0 && job_.promise.tpot_s <= 0)
       throw config::InputError("--slo needs a promise", "write slo: {ttft: 1 s, tpot: 50 ms}");
@@ -151,12 +157,18 @@ class ServingKind final : public JobKind {
     const KindOption goodput{"goodput", "", "Also the highest rate at which the promise is kept, by bisection"};
     const KindOption from{"trace-from", "TIME", "From when on timeline.json has passes and hand-overs, at most 200,000 of them"};
     const KindOption args{"trace-args", "full|none", "'none': those of timeline.json have names only"};
-    return {{"predict", {}}, {"simulate", {promise, fault, goodput, from, args}}, {"compare", {promise}}, {"explain", {}}, {"tune", {}}};
+    const KindOption runs{"runs", "N", "Histories of failures, with seeds from the job's on"};
+    return {{"predict", {}},        {"run", {fault, runs}}, {"simulate", {promise, fault, goodput, from, args}},
+            {"compare", {promise}}, {"explain", {}},        {"tune", {}}};
   }
 
   [[nodiscard]] KindAnswer answer(const std::string& command, const KindRequest& request) const override {
     if (command == "tune") return tune(request);
     Finding finding(read(request));
+    if (command == "run") {
+      if (finding.fits()) finding.run(runs_of(request), request.progress);
+      return std::move(finding).answer();
+    }
     const std::optional<double> records = command == "explain" ? std::nullopt : records_from_s(request);
     if (finding.fits()) {
       if (command != "simulate") finding.predict();
@@ -216,6 +228,16 @@ class ServingKind final : public JobKind {
       throw config::InputError("--trace-from is about timeline.json, a file of -o", "add -o DIR");
     if (!request.writes_files) return std::nullopt;
     return from == nullptr ? 0 : config::Node::load_text(*from, "--trace-from").as_quantity(config::Dimension::time);
+  }
+
+  static int runs_of(const KindRequest& request) {
+    constexpr int most_runs = 10'000;
+    const std::string* text = request.option("runs");
+    if (text == nullptr) return 1;
+    const std::optional<double> runs = config::number_in(*text);
+    if (!runs || *runs < 1 || *runs > most_runs || *runs != std::floor(*runs))
+      throw config::InputError(fmt::format("--runs takes a whole number from 1 to {}, not {}", most_runs, config::shown(*text)));
+    return static_cast<int>(*runs);
   }
 
   // The job as it was written, with the pools that were chosen.

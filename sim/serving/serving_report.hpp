@@ -8,6 +8,7 @@
 #include "sim/report/report.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/explain.hpp"
+#include "sim/serving/service_days.hpp"
 #include "sim/serving/serving_result.hpp"
 #include "sim/serving/tune.hpp"
 
@@ -19,8 +20,9 @@ struct ServingReport {
   std::vector<std::string> verdicts;      // why the answer is no
   std::shared_ptr<const ServingRun> run;  // of the simulation, where files are wanted
   std::shared_ptr<const ServingTuning> tuning = {};
-  std::vector<ServingEffect> effects = {};  // of explain
-  std::string plan_yaml = {};               // the job with the pools that tune chose
+  std::vector<ServingEffect> effects = {};       // of explain
+  std::shared_ptr<const ServiceDays> days = {};  // of run
+  std::string plan_yaml = {};                    // the job with the pools that tune chose
 };
 
 // What instances did over time in the run of a report; nullptr: it has none.

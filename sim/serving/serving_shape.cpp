@@ -1,5 +1,6 @@
 // All keys of a serving job, for lists, hints and the schema.
 #include "sim/cost/gpu.hpp"
+#include "sim/job/faults_shape.hpp"
 #include "sim/job/limits.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
@@ -41,6 +42,11 @@ Shape serving_section() {
                false, "", "To which instance."},
               {"load", load_shape(), true, "", "What clients ask."},
               {"slo", promise_keys().shape(), false, "", "What is promised."},
+              {"recovery",
+               {.kind = Shape::Kind::quantity},
+               false,
+               "10 min",
+               "For run: until an instance is back, where a failure does not say; repair and loading of weights."},
               {"isolate", config::word({"prefill", "decode"}).shape, false, "", "This side alone, the other taken as unlimited."}});
 }
 
@@ -55,6 +61,7 @@ Shape serving_shape() {
               {"cluster", std::move(cluster), true, "", "On what."},
               {"software", part_shape(software_shape()), false, "each pool's", "The engine."},
               {"serving", serving_section(), true, "", "How it is served, and to whom."},
+              {"faults", faults_shape(), false, "", "For run: a scenario, a file or a mapping of sources (fault-format.md)."},
               {"tune", serving_tune_shape(), false, "", "What tune may choose from."},
               {"simulation",
                map({{"seed", config::whole(0, 1LL << 53U).shape, false, "1", "Of arrivals, lengths and routers."},

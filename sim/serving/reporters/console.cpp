@@ -10,6 +10,7 @@
 #include "sim/report/job_head.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
+#include "sim/serving/reporters/days_text.hpp"
 #include "sim/serving/serving_report.hpp"
 
 namespace rehearse::sim {
@@ -204,6 +205,7 @@ class ServingConsole final : public Reporter {
       show(effect_table(serving, idle), report.colour, out);
       if (!idle.empty()) fmt::print(out, "without a difference: {}\n", fmt::join(idle, "; "));
     }
+    if (serving.days) print_days(*serving.days, report.colour, out);
     if (serving.tuning) print_tuning(*serving.tuning, report.colour, out);
     for (const std::string& verdict : serving.verdicts) fmt::print(out, "\nno: {}\n", verdict);
   }

@@ -116,6 +116,30 @@ Json effects_json(const std::vector<ServingEffect>& effects) {
   return json;
 }
 
+Json day_json(const ServiceDays& days, const ServiceDay& day) {
+  Json up = Json::object();
+  for (std::size_t pool = 0; pool < days.pools.size(); ++pool) up[days.pools[pool]] = day.up[pool];
+  return {{"availability", days.availability(day)},
+          {"requests", day.requests},
+          {"within_promise", day.within},
+          {"within_per_s", day.within_per_s},
+          {"minutes_kept", day.minutes_kept},
+          {"longest_below_min", day.longest_below_min},
+          {"instance_failures", day.instance_failures},
+          {"retried", day.retried},
+          {"lost", day.lost},
+          {"redone_tokens", day.recomputed_tokens},
+          {"longest_gap_s", day.longest_gap_s},
+          {"up", std::move(up)}};
+}
+
+Json days_json(const ServiceDays& days) {
+  Json json{{"seconds", days.seconds}, {"without_failures", day_json(days, days.healthy)}};
+  json["runs"] = Json::array();
+  for (const ServiceDay& day : days.runs) json["runs"].push_back(day_json(days, day));
+  return json;
+}
+
 class ServingJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "result.json"; }
@@ -129,6 +153,7 @@ class ServingJson final : public Reporter {
     for (const ServingResult& result : serving.results) json["results"][result.method] = result_json(result);
     if (serving.tuning) json["tune"] = tuning_json(*serving.tuning);
     if (!serving.effects.empty()) json["effects"] = effects_json(serving.effects);
+    if (serving.days) json["run"] = days_json(*serving.days);
     json["verdicts"] = serving.verdicts;
     out << json.dump(2) << '\n';
   }

@@ -10,7 +10,8 @@ class PoolsCsv final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "pools.csv"; }
   [[nodiscard]] bool applies(const Report& report) const override {
-    return report.has<ServingReport>() && !report.get<ServingReport>().tuning;
+    const auto* serving = report.find<ServingReport>();
+    return serving != nullptr && !serving->tuning && !serving->days;
   }
   void write(const Report& report, std::ostream& out) const override {
     out << "method,pool,instances,gpus,busy,batch,pass_s,cache_tokens,cache_taken,cache_taken_at_most,preemptions,recomputed_tokens\n";
