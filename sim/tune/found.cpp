@@ -27,7 +27,7 @@ std::string_view name_of(Cut cut) {
 }
 
 Found::Found(const Space& space, std::size_t keep, std::size_t goals)
-    : refused(Refusals::number(), 0), first_refused(Refusals::number(), 0), best(keep), front(goals) {
+    : refused(Refusals::number(), 0), first_refused(Refusals::number(), 0), best(keep), front(goals), pairs(space) {
   for (const Axis& axis : space.axes()) of_value.emplace_back(axis.values.size());
 }
 
@@ -39,6 +39,7 @@ void Found::refuse(std::size_t which, std::uint64_t point, std::uint64_t count) 
 void Found::add(const Space& space, const Candidate& candidate) {
   best.add(candidate);
   front.add(candidate);
+  pairs.add(space, candidate.point, candidate.goals[0]);
   for (std::size_t axis = 0; axis < of_value.size(); ++axis) {
     std::optional<Candidate>& known = of_value[axis][space.digit(candidate.point, axis)];
     if (!known || better(candidate, *known)) known = candidate;
@@ -60,6 +61,7 @@ void Found::merge(const Found& other) {
   for (std::size_t i = 0; i < cut_count; ++i) cut[i] += other.cut[i];
   for (const Candidate& candidate : other.best.all()) best.add(candidate);
   for (const Candidate& candidate : other.front.all()) front.add(candidate);
+  pairs.merge(other.pairs);
   for (std::size_t axis = 0; axis < of_value.size(); ++axis) {
     for (std::size_t i = 0; i < of_value[axis].size(); ++i) {
       const std::optional<Candidate>& theirs = other.of_value[axis][i];

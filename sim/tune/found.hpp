@@ -9,6 +9,7 @@
 
 #include "sim/job/rules/rule.hpp"
 #include "sim/tune/candidate.hpp"
+#include "sim/tune/pairs.hpp"
 #include "sim/tune/space.hpp"
 
 namespace rehearse::sim {
@@ -40,7 +41,8 @@ struct Found {
   BestList best;
   Front front;
   std::vector<std::vector<std::optional<Candidate>>> of_value;  // [axis][value] the best plan that has it
-  std::optional<Candidate> nearest;                             // of those that do not fit, the one that lacks least
+  Pairs pairs;
+  std::optional<Candidate> nearest;  // of those that do not fit, the one that lacks least
 
   void refuse(std::size_t which, std::uint64_t point, std::uint64_t count = 1);
   // A plan that fits.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/input_error.hpp"
 #include "config/random.hpp"
@@ -91,19 +92,51 @@ std::vector<RefusedPoints> refused_points(const Space& space, const Found& found
   return all;
 }
 
+// Of the best plan with a value, or with two: as far as the bounds leave it exact.
+std::optional<double> known_goal(const Search& search, double goal) {
+  const bool exact = !search.bounds().by_floor || !search.threshold().found;
+  const bool known = std::isfinite(goal) && (exact || goal <= search.threshold().of_value());
+  return known ? std::optional(goal) : std::nullopt;
+}
+
 std::vector<Sensitivity> sensitivity_of(const Space& space, const Search& search, const Found& found) {
   std::vector<Sensitivity> all;
-  const bool exact = !search.bounds().by_floor || !search.threshold().found;
   for (std::size_t axis = 0; axis < space.axes().size(); ++axis) {
     Sensitivity key{space.axes()[axis].key, {}};
     for (std::size_t i = 0; i < found.of_value[axis].size(); ++i) {
       const std::optional<Candidate>& best = found.of_value[axis][i];
-      const bool known = best && (exact || best->goals[0] <= search.threshold().of_value());
-      key.values.push_back({space.axes()[axis].values[i].text, known ? std::optional(best->goals[0]) : std::nullopt});
+      key.values.push_back({space.axes()[axis].values[i].text, best ? known_goal(search, best->goals[0]) : std::nullopt});
     }
     all.push_back(std::move(key));
   }
   return all;
+}
+
+// How much worse the best plan with a value is than the best of all, in the mean over the values; what is not known, or more than a quarter
+// worse, counts as a quarter.
+double weight(const Sensitivity& key, double best) {
+  double sum = 0;
+  for (const ValueOfKey& value : key.values) sum += value.goal && best != 0 ? std::min(0.25, (*value.goal - best) / std::abs(best)) : 0.25;
+  return sum / static_cast<double>(key.values.size());
+}
+
+std::optional<KeyMap> map_of(const Space& space, const Search& search, const Found& found, const std::vector<Sensitivity>& sensitivity) {
+  std::vector<std::size_t> axes = found.pairs.axes();
+  if (axes.size() < 2 || found.best.all().empty()) return std::nullopt;
+  const double best = found.best.all().front().goals[0];
+  std::ranges::stable_sort(axes, std::greater<>{}, [&](std::size_t axis) { return weight(sensitivity[axis], best); });
+  const auto [row, column] = std::minmax(axes[0], axes[1]);
+  const auto texts = [&](std::size_t axis) {
+    std::vector<std::string> all;
+    for (const Axis::Value& value : space.axes()[axis].values) all.push_back(value.text);
+    return all;
+  };
+  KeyMap map{space.axes()[row].key, space.axes()[column].key, texts(row), texts(column), {}};
+  for (std::size_t i = 0; i < map.rows.size(); ++i) {
+    auto& goals = map.goals.emplace_back();
+    for (std::size_t j = 0; j < map.columns.size(); ++j) goals.push_back(known_goal(search, found.pairs.best(row, i, column, j)));
+  }
+  return map;
 }
 
 std::uint64_t fnv(std::string_view text) {
@@ -141,6 +174,7 @@ TuneReport report_of(const Space& space, const TuneSpec& spec, const Search& sea
   report.cut = found.cut;
   report.refused = refused_points(space, found);
   report.sensitivity = sensitivity_of(space, search, found);
+  report.map = map_of(space, search, found, report.sensitivity);
   for (const Candidate& candidate : found.best.all()) {
     const Job own = tuned(space.job_of(candidate.point, candidate.dp));
     report.best.push_back(predicted_plan(space, candidate, own));

@@ -47,6 +47,13 @@ struct Sensitivity {
   std::vector<ValueOfKey> values;
 };
 
+// The same of each pair of values of the two keys by which it differs most.
+struct KeyMap {
+  std::string row_key, column_key;
+  std::vector<std::string> rows, columns;
+  std::vector<std::vector<std::optional<double>>> goals;  // [row][column]
+};
+
 struct TuneReport {
   std::string hash;  // of the job, the space and what is searched for
   std::vector<Goal> goals;
@@ -60,6 +67,7 @@ struct TuneReport {
   std::vector<TunedPlan> best, front;  // front: of several goals
   std::optional<TunedPlan> nearest;    // where none fits
   std::vector<Sensitivity> sensitivity;
+  std::optional<KeyMap> map;               // where two keys have several values
   std::vector<std::string> order_changes;  // where the simulation puts the best plans in another order: why
   std::string best_yaml;                   // the best plan as a job
 };

@@ -126,7 +126,7 @@ class Block {
     return search_.threshold().found || (found_.nearest && found_.nearest->lacks_bytes < lacks);
   }
 
-  // Neither among the best, nor on the front, nor the best that has one of its values.
+  // Neither among the best, nor on the front, nor the best that has one of its values, or two.
   [[nodiscard]] bool too_bad(const Cursor& cursor, double peak_bytes) {
     GoalArray least = search_.goals().at_least(cursor.job(), base_.floors.step_s(cursor.workload()), peak_bytes);
     for (double& value : least) value = not_above(value);
@@ -138,7 +138,7 @@ class Block {
       const std::optional<Candidate>& known = found_.of_value[axis][space_.digit(cursor.point(), axis)];
       if (!known || least[0] <= known->goals[0]) return false;
     }
-    return true;
+    return found_.pairs.all_below(space_, cursor.point(), least[0]);
   }
 
   [[nodiscard]] bool beaten_by(const std::vector<Candidate>& front, const GoalArray& values) const {

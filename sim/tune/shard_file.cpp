@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -17,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr const char* format = "rehearse tune shard 1";
+constexpr const char* format = "rehearse tune shard 2";
 constexpr int most_shards = 10'000;
 
 Json json_of(const Candidate& c) { return {c.point, c.goals, c.step_s, c.peak_bytes, c.lacks_bytes, c.layout, c.dp}; }
@@ -46,6 +47,8 @@ Json json_of(const Found& found) {
     Json& row = values.emplace_back(Json::array());
     for (const auto& best : axis) row.push_back(best ? json_of(*best) : Json());
   }
+  Json pairs = Json::array();  // null: no plan is known
+  for (const double best : found.pairs.all()) pairs.push_back(std::isfinite(best) ? Json(best) : Json());
   return {{"points", found.points},
           {"evaluated", found.evaluated},
           {"do_not_fit", found.unfit},
@@ -55,6 +58,7 @@ Json json_of(const Found& found) {
           {"best", json_of(found.best.all())},
           {"front", json_of(found.front.all())},
           {"of_value", values},
+          {"pairs", pairs},
           {"nearest", found.nearest ? json_of(*found.nearest) : Json()}};
 }
 
@@ -77,6 +81,9 @@ void read_found(const Json& json, Found& found) {
       if (!one.is_null()) found.of_value[axis][i] = candidate_of(one);
     }
   }
+  std::vector<double> pairs;
+  for (const Json& one : json.at("pairs")) pairs.push_back(one.is_null() ? std::numeric_limits<double>::infinity() : one.get<double>());
+  found.pairs.set(pairs);
   if (!json.at("nearest").is_null()) found.nearest = candidate_of(json.at("nearest"));
 }
 

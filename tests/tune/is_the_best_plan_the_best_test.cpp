@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "tests/tune/spaces.hpp"
 
@@ -77,6 +78,44 @@ void expect_best(const Tuned& tuned, const BruteForce& truth, const sim::Found& 
   }
 }
 
+// The best with each value of a key, and with each two of two keys, as far as the bounds promise it: up to a quarter worse than a good
+// plan.
+void expect_values(const Tuned& tuned, const BruteForce& truth, const sim::Search& search, const sim::Found& found,
+                   const std::string& text) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double promised = search.threshold().found ? search.threshold().of_value() : infinity;
+  const auto expect = [&](double value, double expected, double apart) {
+    if (expected == infinity) {
+      ASSERT_EQ(value, infinity) << text;
+      return;
+    }
+    ASSERT_GE(value, expected - apart * std::abs(expected)) << text;
+    if (expected <= promised) {
+      ASSERT_LE(value, expected + apart * std::abs(expected)) << text;
+    }
+  };
+  const std::size_t axes = tuned.space.axes().size();
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    std::vector<double> best(tuned.space.axes()[axis].values.size(), infinity);
+    for (const Candidate& one : truth.fit)
+      best[tuned.space.digit(one.point, axis)] = std::min(best[tuned.space.digit(one.point, axis)], one.goals[0]);
+    for (std::size_t i = 0; i < best.size(); ++i)
+      expect(found.of_value[axis][i] ? found.of_value[axis][i]->goals[0] : infinity, best[i], 2e-12);  // of equals it need not be the least
+  }
+  const std::vector<std::size_t>& drawn = found.pairs.axes();
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    for (std::size_t j = i + 1; j < drawn.size(); ++j) {
+      std::map<std::pair<std::size_t, std::size_t>, double> best;
+      for (const Candidate& one : truth.fit) {
+        const auto values = std::pair(tuned.space.digit(one.point, drawn[i]), tuned.space.digit(one.point, drawn[j]));
+        const auto known = best.try_emplace(values, infinity).first;
+        known->second = std::min(known->second, one.goals[0]);
+      }
+      for (const auto& [values, goal] : best) expect(found.pairs.best(drawn[i], values.first, drawn[j], values.second), goal, 0);
+    }
+  }
+}
+
 void search_spaces(unsigned seed, int spaces, int most_points) {
   if (const char* more = std::getenv("REHEARSE_TUNE_SPACES")) spaces *= std::atoi(more);
   if (const char* more = std::getenv("REHEARSE_TUNE_POINTS")) most_points = std::atoi(more);
@@ -88,13 +127,17 @@ void search_spaces(unsigned seed, int spaces, int most_points) {
     const Tuned tuned(text);
     const BruteForce truth(tuned);
     with_answer += truth.fit.empty() ? 0 : 1;
-    const sim::Found all = sim::Search(tuned.space, tuned.spec, sim::Bounds::none()).run(1);
+    const sim::Search exhaustive(tuned.space, tuned.spec, sim::Bounds::none());
+    const sim::Found all = exhaustive.run(1);
     expect_best(tuned, truth, all, text);
+    expect_values(tuned, truth, exhaustive, all, text);
     ASSERT_EQ(all.evaluated + truth.refused, tuned.space.size()) << text;
     for (const sim::Bounds& bounds : {sim::Bounds{true, true, true, 0}, sim::Bounds{true, false, false, 0}, sim::Bounds{true, false, false},
                                       sim::Bounds{false, true, false}, sim::Bounds{false, false, true, 0}}) {
-      const sim::Found found = sim::Search(tuned.space, tuned.spec, bounds).run(1);
+      const sim::Search search(tuned.space, tuned.spec, bounds);
+      const sim::Found found = search.run(1);
       expect_best(tuned, truth, found, text);
+      expect_values(tuned, truth, search, found, text);
       for (const std::uint64_t count : found.cut) cut += count;
     }
   }

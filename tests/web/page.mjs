@@ -34,6 +34,8 @@ const reports = {
   round: ['compare', 'raspberry-pis-4', '--methods', 'all'],
   rounds: ['run', 'phones-200'],
   serving: ['compare', 'serve-llama3-70b-two-types'],
+  tune: ['tune', 'llama2-70b-128-a100', '--confirm', '2', '--goal', 'step,memory'],
+  nothing: ['tune', hostileJob(), '--memory', '0.01', '--space', 'batch.micro=1,2'],
 };
 
 const sections = {
@@ -47,6 +49,8 @@ const sections = {
   round: ['federated-round', 'federated-methods', 'job'],
   rounds: ['federated-rounds', 'job'],
   serving: ['serving', 'job'],
+  tune: ['tune-best', 'tune-front', 'tune-keys', 'tune-points', 'job'],
+  nothing: ['tune-best', 'tune-points', 'job'],
 };
 
 function write(name) {
@@ -87,12 +91,17 @@ async function checkNumbers(page, out, name) {
   if (!fs.existsSync(path.join(out, 'result.json'))) return null;
   const result = JSON.parse(fs.readFileSync(path.join(out, 'result.json'), 'utf8'));
   const numbers = await page.$$eval('data[data-at]', (all) => all.map((one) => [one.dataset.at, one.value, one.textContent]));
-  assert(numbers.length > 4, `${numbers.length} numbers`);
+  assert(numbers.length > 2, `${numbers.length} numbers`);
   for (const [pointer, value, text] of numbers) {
     assert.equal(Number(value), atPointer(result, pointer), pointer);
     assertText(text, Number(value), pointer);
   }
   for (const [from, value] of await page.$$eval('data[data-from]', (all) => all.map((one) => [one.dataset.from, one.value]))) {
+    if (from.startsWith('worse ')) {
+      const [, plan, best] = from.split(' ');
+      assert(Math.abs(Math.abs(atPointer(result, plan) / atPointer(result, best) - 1) - Number(value)) < 1e-12, from);
+      continue;
+    }
     const [, list, rest] = /^mean (.*)\/\*(.*)$/.exec(from);
     const values = atPointer(result, list).map((one) => atPointer(one, rest));
     const mean = values.reduce((sum, one) => sum + one, 0) / values.length;
@@ -112,6 +121,20 @@ async function checkBars(page, result) {
     assert(Math.abs(bar.width - bar.scale * result.results[method].step_s) < 1, `${bar.name} is ${bar.width} wide`);
   }
   return bars.length;
+}
+
+// Bars of plans add up to their steps; those of keys are as long as their best plans are worse than the best of all.
+async function checkTuneBars(page, result) {
+  const plans = await page.$$eval('#tune-best svg g[data-bar]', (all) => all.map((bar) =>
+    [...bar.querySelectorAll('rect')].reduce((sum, rect) => sum + Number(rect.getAttribute('width')), 0) / Number(bar.ownerSVGElement.dataset.scale)));
+  assert.equal(plans.length, result.tune.best.length);
+  plans.forEach((seconds, i) => assert(Math.abs(seconds - result.tune.best[i].step_s) < 2e-3 * seconds, `plan ${i + 1}: ${seconds}`));
+  const values = await page.$$eval('#tune-keys svg rect[data-worse]', (all) => all.map((rect) =>
+    [rect.dataset.worse, Number(rect.getAttribute('width')) / Number(rect.ownerSVGElement.dataset.scale)]));
+  const best = result.tune.best[0].goals[result.tune.goal[0]];
+  for (const [pointer, share] of values) assert(Math.abs(share - Math.abs(atPointer(result, pointer) / best - 1)) < 1e-4, pointer);
+  const points = await page.locator('#tune-front svg circle').count();
+  assert.equal(points, result.tune.front.length);
 }
 
 async function checkTables(page) {
@@ -155,8 +178,9 @@ async function checkPage(browser, name) {
   assert.deepEqual(await page.$$eval('main > section', (all) => all.map((one) => one.id)), sections[name]);
   const result = await checkNumbers(page, out, name);
   if (sections[name].includes('phases')) assert(await checkBars(page, result) > 0);
+  if (sections[name].includes('tune-front')) await checkTuneBars(page, result);
   await checkTables(page);
-  if (name === 'hostile') assert.equal(await page.locator('h1').textContent(), hostile);
+  if (['hostile', 'nothing'].includes(name)) assert.equal(await page.locator('h1').textContent(), hostile);
   if (pictures) await takePictures(page, name);
   await page.setViewportSize({width: 320, height: 640});
   assert(await page.evaluate(() => document.documentElement.scrollWidth <= 320), 'wider than 320 pixels');

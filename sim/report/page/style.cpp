@@ -48,7 +48,11 @@ svg text { fill: var(--ink); font-size: 11px; } text.end { text-anchor: end; } t
 .c-optimizer { --c: #9a7b4f; } .c-bubble { --c: var(--bubble); } .c-waiting { --c: var(--waiting); }
 .c-0 { --c: #2f6fb3; } .c-1 { --c: #d9822b; } .c-2 { --c: #2f9a78; } .c-3 { --c: #c04f7c; } .c-4 { --c: #8a63c9; } .c-5 { --c: #e6b84c; }
 .c-6 { --c: #6b7a86; } .c-7 { --c: #9a7b4f; } .c-8 { --c: #86b6e4; } .c-9 { --c: #b3261e; } .c-10 { --c: var(--waiting); } .c-11 { --c: var(--bubble); }
-.key, rect { background: var(--c); } rect[class^=c-], path.area { fill: var(--c); } path.line, .bars path { stroke: var(--c); }
+table.heat { border-collapse: separate; border-spacing: 2px; } .heat th, .heat td { border: 0; padding: 4px 8px; } .heat td { background: var(--c); }
+.w-0 { --c: color-mix(in srgb, #2f6fb3 60%, var(--ground)); font-weight: 600; } .w-1 { --c: color-mix(in srgb, #2f6fb3 46%, var(--ground)); }
+.w-2 { --c: color-mix(in srgb, #2f6fb3 34%, var(--ground)); } .w-3 { --c: color-mix(in srgb, #2f6fb3 23%, var(--ground)); }
+.w-4 { --c: color-mix(in srgb, #2f6fb3 13%, var(--ground)); } .w-5 { --c: color-mix(in srgb, #2f6fb3 5%, var(--ground)); }
+.key, rect { background: var(--c); } rect[class^=c-], circle, path.area { fill: var(--c); } path.line, .bars path { stroke: var(--c); }
 footer { color: var(--faint); font-size: 13px; padding: 40px 20px 30px; }
 @media (max-width: 600px) { header, main, nav, footer { padding-left: 12px; padding-right: 12px; } h1 { font-size: 21px; } }
 @media print {

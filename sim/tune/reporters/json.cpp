@@ -41,6 +41,7 @@ Json plan_json(const TuneReport& report, const TunedPlan& plan) {
   if (plan.interval_steps > 0) json["checkpoint_interval_steps"] = plan.interval_steps;
   if (plan.confirmed) add_confirmation(*plan.confirmed, json);
   if (!plan.predicted) return json;
+  json["held_back_by"] = plan.held_back;
   Json phases;
   for (std::size_t i = 0; i < phase_count; ++i) phases[std::string(key_of(static_cast<Phase>(i)))] = plan.predicted->mean.seconds[i];
   json["phases_s"] = phases;
@@ -86,6 +87,20 @@ Json sensitivity_json(const TuneReport& report) {
   return json;
 }
 
+// Rows and columns as arrays: goals[row][column].
+Json map_json(const TuneReport& report) {
+  if (!report.map) return {};
+  Json goals = Json::array();
+  for (const auto& row : report.map->goals) {
+    Json& cells = goals.emplace_back(Json::array());
+    for (const auto& goal : row) cells.push_back(goal ? Json(GoalValues::shown(report.goals[0], *goal)) : Json());
+  }
+  return {{"keys", {report.map->row_key, report.map->column_key}},
+          {"rows", report.map->rows},
+          {"columns", report.map->columns},
+          {"goals", goals}};
+}
+
 class TuneJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "result.json"; }
@@ -104,6 +119,7 @@ class TuneJson final : public Reporter {
                     {"front", plans_json(tune, tune.front)},
                     {"nearest", tune.nearest ? plan_json(tune, *tune.nearest) : Json()},
                     {"sensitivity", sensitivity_json(tune)},
+                    {"map", map_json(tune)},
                     {"order_changes", tune.order_changes}};
     out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   }
