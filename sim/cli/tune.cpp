@@ -22,7 +22,7 @@ struct TuneOptions {
   std::shared_ptr<JobOptions> job;
   std::vector<std::string> space;
   std::string goal, keep, confirm, price, memory, jobs, shard, merge, resume;
-  bool exhaustive = false;
+  bool exhaustive = false, all = false;
 };
 
 // Signals that ask for the end are noted, so that what is known is kept and printed; they end the program afterwards.
@@ -116,6 +116,7 @@ void check(const TuneOptions& options) {
     throw config::InputError("--merge puts together what --shard and --resume have written: give it alone");
   if (!options.shard.empty() && folder_of(options).empty())
     throw config::InputError("--shard needs a folder for what it finds", "add -o DIR");
+  if (options.all && options.job->folder().empty()) throw config::InputError("--all needs a folder for tune.csv", "add -o DIR");
 }
 
 class Tuning {
@@ -126,7 +127,7 @@ class Tuning {
         given_(sim::given_document(request_)),
         spec_(read_spec(given_)),
         space_(given_, sim::name_of(request_), spec_, more_axes(options)),
-        search_(space_, spec_, options.exhaustive ? sim::Bounds::none() : sim::Bounds{}),
+        search_(space_, spec_, options.exhaustive ? sim::Bounds::none() : sim::Bounds{}, options.all),
         hash_(sim::search_hash(space_, spec_, search_)),
         state_(search_) {
     if (!options.shard.empty()) shard_ = sim::parse_shard(options.shard);
@@ -253,6 +254,7 @@ class Tune final : public Command {
     app.add_option("--memory", options->memory, "Share of a GPU's memory that a plan may need, e.g. 0.95")->type_name("SHARE");
     app.add_option("--jobs", options->jobs, "Threads; default: as many as there are processors")->type_name("N");
     app.add_flag("--exhaustive", options->exhaustive, "Evaluate every plan, also those that cannot be among the best");
+    app.add_flag("--all", options->all, "Write every plan that was evaluated into tune.csv, not only the best");
     app.add_option("--shard", options->shard, "Search part K of N and keep what it finds in the folder of -o")->type_name("K/N");
     app.add_option("--merge", options->merge, "Put together the parts in this folder")->type_name("DIR");
     app.add_option("--resume", options->resume, "Go on with the search that was ended in this folder")->type_name("DIR");

@@ -26,8 +26,13 @@ std::string_view name_of(Cut cut) {
   return names[static_cast<std::size_t>(cut)];
 }
 
-Found::Found(const Space& space, std::size_t keep, std::size_t goals)
-    : refused(Refusals::number(), 0), first_refused(Refusals::number(), 0), best(keep), front(goals), pairs(space) {
+Found::Found(const Space& space, std::size_t keep, std::size_t goals, bool keep_every)
+    : refused(Refusals::number(), 0),
+      first_refused(Refusals::number(), 0),
+      best(keep),
+      front(goals),
+      pairs(space),
+      keeps_every(keep_every) {
   for (const Axis& axis : space.axes()) of_value.emplace_back(axis.values.size());
 }
 
@@ -37,6 +42,7 @@ void Found::refuse(std::size_t which, std::uint64_t point, std::uint64_t count) 
 }
 
 void Found::add(const Space& space, const Candidate& candidate) {
+  if (keeps_every) every.push_back({candidate, true});
   best.add(candidate);
   front.add(candidate);
   pairs.add(space, candidate.point, candidate.goals[0]);
@@ -48,6 +54,7 @@ void Found::add(const Space& space, const Candidate& candidate) {
 
 void Found::add_unfit(const Candidate& candidate) {
   ++unfit;
+  if (keeps_every) every.push_back({candidate, false});
   if (!nearest || nearer(candidate, *nearest)) nearest = candidate;
 }
 
@@ -62,6 +69,7 @@ void Found::merge(const Found& other) {
   for (const Candidate& candidate : other.best.all()) best.add(candidate);
   for (const Candidate& candidate : other.front.all()) front.add(candidate);
   pairs.merge(other.pairs);
+  every.insert(every.end(), other.every.begin(), other.every.end());
   for (std::size_t axis = 0; axis < of_value.size(); ++axis) {
     for (std::size_t i = 0; i < of_value[axis].size(); ++i) {
       const std::optional<Candidate>& theirs = other.of_value[axis][i];

@@ -31,8 +31,14 @@ enum class Cut : std::uint8_t { memory, row, floor, count };
 inline constexpr std::size_t cut_count = static_cast<std::size_t>(Cut::count);
 [[nodiscard]] std::string_view name_of(Cut cut);
 
+struct Evaluated {
+  Candidate candidate;  // without goals where it does not fit
+  bool fits = true;
+};
+
 struct Found {
-  Found(const Space& space, std::size_t keep, std::size_t goals);
+  // `keep_every`: all plans that were evaluated are kept, not only the best.
+  Found(const Space& space, std::size_t keep, std::size_t goals, bool keep_every = false);
 
   std::uint64_t points = 0, evaluated = 0, unfit = 0;
   std::vector<std::uint64_t> refused;        // [Refusals]
@@ -43,6 +49,9 @@ struct Found {
   std::vector<std::vector<std::optional<Candidate>>> of_value;  // [axis][value] the best plan that has it
   Pairs pairs;
   std::optional<Candidate> nearest;  // of those that do not fit, the one that lacks least
+
+  bool keeps_every = false;
+  std::vector<Evaluated> every = {};  // in any order
 
   void refuse(std::size_t which, std::uint64_t point, std::uint64_t count = 1);
   // A plan that fits.

@@ -139,6 +139,25 @@ std::optional<KeyMap> map_of(const Space& space, const Search& search, const Fou
   return map;
 }
 
+// One after another: a million plans in words are gigabytes.
+void each_evaluated(const Space& space, const Found& found, const TakePlan& take) {
+  std::vector<const Evaluated*> order;
+  for (const Evaluated& one : found.every) order.push_back(&one);
+  std::ranges::sort(order, {}, [](const Evaluated* one) { return one->candidate.point; });
+  const std::uint64_t of_base = space.points_below(space.base_axes());
+  std::optional<Cursor> cursor;
+  std::uint64_t base = 0;
+  for (const Evaluated* one : order) {
+    const std::uint64_t point = one->candidate.point;
+    if (!cursor || point / of_base != base) {
+      base = point / of_base;
+      cursor.emplace(space, space.base_of(point), point, space.size());
+    }
+    cursor->jump(point);
+    take(plan_of(space, one->candidate, cursor->workload()), one->fits);
+  }
+}
+
 std::uint64_t fnv(std::string_view text) {
   constexpr std::uint64_t prime = 0x100000001b3;
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -156,6 +175,7 @@ std::string search_hash(const Space& space, const TuneSpec& spec, const Search& 
   const Bounds& bounds = search.bounds();
   text += fmt::format("memory {} price {} keep {} bounds {}{}{}\n", spec.memory, spec.gpu_hour.value_or(0), spec.keep, bounds.by_memory,
                       bounds.by_row, bounds.by_floor);
+  if (search.every()) text += "every plan\n";
   return fmt::format("{:016x}", fnv(text));
 }
 
@@ -185,6 +205,7 @@ TuneReport report_of(const Space& space, const TuneSpec& spec, const Search& sea
   if (report.goals.size() > 1) {
     for (const Candidate& candidate : found.front.all()) report.front.push_back(plan_of(space, candidate));
   }
+  if (found.keeps_every) report.each_evaluated = [&space, &found](const TakePlan& take) { each_evaluated(space, found, take); };
   if (found.best.all().empty() && found.nearest) {
     report.nearest = plan_of(space, *found.nearest);
     job = space.job_of(found.nearest->point, found.nearest->dp);

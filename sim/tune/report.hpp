@@ -1,6 +1,7 @@
 // What `tune` found out, for the reporters.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,9 @@ struct KeyMap {
   std::vector<std::vector<std::optional<double>>> goals;  // [row][column]
 };
 
+// A plan that was evaluated, and whether it fits.
+using TakePlan = std::function<void(const TunedPlan&, bool)>;
+
 struct TuneReport {
   std::string hash;  // of the job, the space and what is searched for
   std::vector<Goal> goals;
@@ -70,12 +74,16 @@ struct TuneReport {
   std::optional<KeyMap> map;               // where two keys have several values
   std::vector<std::string> order_changes;  // where the simulation puts the best plans in another order: why
   std::string best_yaml;                   // the best plan as a job
+  // Where every plan was asked for: calls with each that was evaluated, in the order of the space. The search and what it found must be
+  // there.
+  std::function<void(const TakePlan&)> each_evaluated;
 };
 
 // What is the same of every part of one search, as 16 hex digits.
 [[nodiscard]] std::string search_hash(const Space& space, const TuneSpec& spec, const Search& search);
 
-// Reads the jobs of the best plans and predicts them. `job`: becomes the best plan's, where there is one, or the nearest's.
+// Reads the jobs of the best plans and predicts them. Where all plans were asked for, `space` and `found` must outlive the report. `job`:
+// becomes the best plan's, where there is one, or the nearest's.
 [[nodiscard]] TuneReport report_of(const Space& space, const TuneSpec& spec, const Search& search, const Found& found,
                                    std::optional<Job>& job);
 

@@ -158,8 +158,8 @@ class Block {
 
 double Threshold::of_value() const { return best + std::abs(best) / 4; }
 
-Search::Search(const Space& space, const TuneSpec& spec, const Bounds& bounds)
-    : space_(space), spec_(spec), bounds_(bounds), goals_(spec, space.base_of(0)), block_points_(block_size(space)) {
+Search::Search(const Space& space, const TuneSpec& spec, const Bounds& bounds, bool every)
+    : space_(space), spec_(spec), bounds_(bounds), goals_(spec, space.base_of(0)), block_points_(block_size(space)), every_(every) {
   if (space.size() >= bounds.look_from) threshold_ = scouted(space, spec, goals_);
 }
 

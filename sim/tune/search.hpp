@@ -36,8 +36,9 @@ struct Threshold {
 
 class Search {
  public:
-  // `space` and `spec` must outlive it. Takes a first look at the space where there are bounds.
-  Search(const Space& space, const TuneSpec& spec, const Bounds& bounds);
+  // `space` and `spec` must outlive it. Takes a first look at the space where there are bounds. `every`: also what is not among the best is
+  // found.
+  Search(const Space& space, const TuneSpec& spec, const Bounds& bounds, bool every = false);
 
   // Contiguous parts of the space, each of one base.
   [[nodiscard]] std::uint64_t blocks() const { return (space_.size() + block_points_ - 1) / block_points_; }
@@ -45,7 +46,8 @@ class Search {
   [[nodiscard]] const GoalValues& goals() const { return goals_; }
   [[nodiscard]] const Bounds& bounds() const { return bounds_; }
   [[nodiscard]] const Threshold& threshold() const { return threshold_; }
-  [[nodiscard]] Found nothing() const { return {space_, static_cast<std::size_t>(spec_.keep), goals_.count()}; }
+  [[nodiscard]] bool every() const { return every_; }
+  [[nodiscard]] Found nothing() const { return {space_, static_cast<std::size_t>(spec_.keep), goals_.count(), every_}; }
 
   // The blocks for which `mine` holds, on so many threads, in any order. `done` is called with what each block holds, one at a time; when
   // `stop` becomes true, blocks under way are given up and no more are begun. `points` counts as they are decided. What a thread throws is
@@ -61,6 +63,7 @@ class Search {
   Bounds bounds_;
   GoalValues goals_;
   std::uint64_t block_points_ = 1;
+  bool every_;
   Threshold threshold_;
 };
 

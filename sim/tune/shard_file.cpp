@@ -49,6 +49,8 @@ Json json_of(const Found& found) {
   }
   Json pairs = Json::array();  // null: no plan is known
   for (const double best : found.pairs.all()) pairs.push_back(std::isfinite(best) ? Json(best) : Json());
+  Json every = Json::array();
+  for (const Evaluated& one : found.every) every.push_back({json_of(one.candidate), one.fits});
   return {{"points", found.points},
           {"evaluated", found.evaluated},
           {"do_not_fit", found.unfit},
@@ -59,6 +61,7 @@ Json json_of(const Found& found) {
           {"front", json_of(found.front.all())},
           {"of_value", values},
           {"pairs", pairs},
+          {"every", every},
           {"nearest", found.nearest ? json_of(*found.nearest) : Json()}};
 }
 
@@ -84,6 +87,7 @@ void read_found(const Json& json, Found& found) {
   std::vector<double> pairs;
   for (const Json& one : json.at("pairs")) pairs.push_back(one.is_null() ? std::numeric_limits<double>::infinity() : one.get<double>());
   found.pairs.set(pairs);
+  for (const Json& one : json.at("every")) found.every.push_back({candidate_of(one.at(0)), one.at(1).get<bool>()});
   if (!json.at("nearest").is_null()) found.nearest = candidate_of(json.at("nearest"));
 }
 

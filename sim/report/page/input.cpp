@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 // What stands for the result where there is no result.json, by the order in which it is looked for.
 constexpr std::array result_files = {"result.json", "methods.json"};
 
-// Written from other files, or read in a way of its own.
-bool is_text_for_sections(std::string_view name) { return name != "timeline.json" && name != "report.html"; }
+// Not what is written from other files, read in a way of its own, or a large file that no section reads.
+bool is_text_for_sections(std::string_view name) { return name != "timeline.json" && name != "report.html" && name != "tune.csv"; }
 
 Json parsed(const std::string& text, const std::string& path) {
   try {

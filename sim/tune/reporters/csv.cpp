@@ -1,4 +1,5 @@
-// tune.csv: a row for each of the best plans and of the front's; and best.yaml: the best plan as a job.
+// tune.csv: a row for each of the best plans and of the front's, with --all for every plan that was evaluated; and best.yaml: the best plan
+// as a job.
 #include <ostream>
 
 #include "sim/report/csv.hpp"
@@ -8,19 +9,31 @@
 namespace rehearse::sim {
 namespace {
 
+// `rank`: "" of a plan that has none; `fits`: what does not has no goals.
+void write_row(const TuneReport& report, std::string_view list, std::string_view rank, const TunedPlan& plan, bool fits,
+               std::ostream& out) {
+  const Candidate& candidate = plan.candidate;
+  out << list << ',' << rank;
+  for (std::size_t g = 0; g < report.goals.size(); ++g)
+    out << ',' << (fits ? csv_cell(GoalValues::shown(report.goals[g], candidate.goals[g])) : "");
+  out << ',' << csv_cell(candidate.step_s) << ',' << csv_cell(candidate.peak_bytes) << ',';
+  if (plan.confirmed && plan.confirmed->refused.empty()) out << csv_cell(plan.confirmed->step_s);
+  out << ',';
+  if (plan.confirmed && plan.confirmed->rank > 0) out << plan.confirmed->rank;
+  for (const auto& [key, value] : plan.settings) out << ',' << csv_field(value);
+  out << ',' << csv_field(plan.text) << '\n';
+}
+
 void write_rows(const TuneReport& report, std::string_view list, const std::vector<TunedPlan>& plans, std::ostream& out) {
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const Candidate& candidate = plans[i].candidate;
-    out << list << ',' << i + 1;
-    for (std::size_t g = 0; g < report.goals.size(); ++g) out << ',' << csv_cell(GoalValues::shown(report.goals[g], candidate.goals[g]));
-    out << ',' << csv_cell(candidate.step_s) << ',' << csv_cell(candidate.peak_bytes) << ',';
-    const auto& confirmed = plans[i].confirmed;
-    if (confirmed && confirmed->refused.empty()) out << csv_cell(confirmed->step_s);
-    out << ',';
-    if (confirmed && confirmed->rank > 0) out << confirmed->rank;
-    for (const auto& [key, value] : plans[i].settings) out << ',' << csv_field(value);
-    out << ',' << csv_field(plans[i].text) << '\n';
+  for (std::size_t i = 0; i < plans.size(); ++i) write_row(report, list, fmt::format("{}", i + 1), plans[i], true, out);
+}
+
+// Their keys are those of every plan of the space.
+Settings settings_of(const TuneReport& report) {
+  for (const auto* plans : {&report.best, &report.front}) {
+    if (!plans->empty()) return plans->front().settings;
   }
+  return report.nearest ? report.nearest->settings : Settings{};
 }
 
 class TuneCsv final : public Reporter {
@@ -32,11 +45,12 @@ class TuneCsv final : public Reporter {
     out << "list,rank";
     for (const Goal goal : tune.goals) out << ',' << (goal == Goal::step ? "goal_step" : goals().of(goal));
     out << ",step_s,peak_bytes,simulated_step_s,simulated_rank";
-    const std::vector<TunedPlan>& some = tune.best.empty() ? tune.front : tune.best;
-    for (const auto& [key, value] : some.empty() ? Settings{} : some.front().settings) out << ',' << csv_field(key);
+    for (const auto& [key, value] : settings_of(tune)) out << ',' << csv_field(key);
     out << ",plan\n";
     write_rows(tune, "best", tune.best, out);
     write_rows(tune, "front", tune.front, out);
+    if (!tune.each_evaluated) return;
+    tune.each_evaluated([&](const TunedPlan& plan, bool fits) { write_row(tune, fits ? "fits" : "does not fit", "", plan, fits, out); });
   }
 };
 
