@@ -17,7 +17,7 @@ namespace {
 
 struct RunOptions {
   std::shared_ptr<JobOptions> job;
-  std::string step, runs = "1", processes, sweep;
+  std::string step, runs = "1", jobs, sweep;
 };
 
 struct Sweep {
@@ -45,9 +45,9 @@ Sweep parse_sweep(const std::string& text) {
   return sweep;
 }
 
-int processes_of(const RunOptions& options) {
+int jobs_of(const RunOptions& options) {
   constexpr int most = 256;
-  if (!options.processes.empty()) return parse_count("--processes", options.processes, 1, most);
+  if (!options.jobs.empty()) return parse_count("--jobs", options.jobs, 1, most);
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, static_cast<unsigned>(most)));
 }
 
@@ -55,7 +55,7 @@ std::vector<sim::RunResult> simulate(const sim::WholeJobPlan& plan, const RunOpt
                                      sim::StateCounts* states = nullptr) {
   ProgressBar bar("running");
   return sim::simulate_runs(
-      plan, plan.job->system.simulation.seed, runs, processes_of(options), [&](double share) { bar.update(share); }, states);
+      plan, plan.job->system.simulation.seed, runs, jobs_of(options), [&](double share) { bar.update(share); }, states);
 }
 
 Exit run_sweep(const RunOptions& options, int runs) {
@@ -82,7 +82,7 @@ Exit run_sweep(const RunOptions& options, int runs) {
 Exit run(const RunOptions& options) {
   constexpr int most_runs = 1'000'000;
   const int runs = parse_count("--runs", options.runs, 1, most_runs);
-  static_cast<void>(processes_of(options));  // refused also where one run needs none
+  static_cast<void>(jobs_of(options));  // refused also where one run needs none
   if (!options.sweep.empty()) return run_sweep(options, runs);
   const sim::Job job = options.job->load();
   sim::WholeJobReport report = planned(plan_with_step(job, options.step));
@@ -109,7 +109,8 @@ class Run final : public Command {
     options->job = JobOptions::declare(app);
     declare_step(app, options->step);
     app.add_option("--runs", options->runs, "Runs, with seeds from the job's on; means and percentiles over them")->type_name("N");
-    app.add_option("--processes", options->processes, "Runs at the same time; default: as many as there are processors")->type_name("N");
+    app.add_option("--jobs", options->jobs, "Runs at the same time, each in a process of its own; default: as many as there are processors")
+        ->type_name("N");
     app.add_option("--sweep", options->sweep, "Run for each value of a key and compare, e.g. checkpoint.interval=10,20,40")
         ->type_name("KEY=V,V,...");
     return [options] { return run(*options); };
