@@ -4,13 +4,13 @@
 #include <CLI/App.hpp>
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <thread>
 
 #include "sim/cli/command.hpp"
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/number.hpp"
 #include "sim/cli/progress_bar.hpp"
+#include "sim/cli/signals_noted.hpp"
 #include "sim/job/open_job.hpp"
 #include "sim/tune/report.hpp"
 #include "sim/tune/shard_file.hpp"
@@ -23,40 +23,6 @@ struct TuneOptions {
   std::vector<std::string> space;
   std::string goal, keep, confirm, price, memory, jobs, shard, merge, resume;
   bool exhaustive = false, all = false;
-};
-
-// Signals that ask for the end are noted, so that what is known is kept and printed; they end the program afterwards.
-std::atomic<bool> asked_to_end = false;
-std::atomic<int> last_signal = 0;
-
-void note_signal(int signal) {
-  last_signal = signal;
-  asked_to_end = true;
-}
-
-class SignalsNoted {
- public:
-  SignalsNoted() {
-    note(SIGINT, interrupt_);
-    note(SIGTERM, terminate_);
-  }
-  SignalsNoted(const SignalsNoted&) = delete;
-  SignalsNoted& operator=(const SignalsNoted&) = delete;
-  ~SignalsNoted() {
-    sigaction(SIGINT, &interrupt_, nullptr);
-    sigaction(SIGTERM, &terminate_, nullptr);
-  }
-
- private:
-  // One that is ignored (nohup) stays so.
-  static void note(int signal, struct sigaction& before) {
-    struct sigaction action {};
-    action.sa_handler = note_signal;
-    sigaction(signal, &action, &before);
-    if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);
-  }
-  struct sigaction interrupt_ {};
-  struct sigaction terminate_ {};
 };
 
 // Points a second, the best so far and the time that is left, a few times a second.
@@ -141,7 +107,7 @@ class Tuning {
     }
     const bool part = shard_.of > 1;
     if (!part) deliver();
-    if (asked_to_end) end_as_asked();
+    if (asked_to_end()) end_as_asked();
     if (part) return say_shard();
     return state_.found.best.all().empty() ? Exit::answer_is_no : Exit::fine;
   }
@@ -175,14 +141,14 @@ class Tuning {
       kept = now;
     };
     search_.run(
-        jobs_of(options_), [&](std::uint64_t block) { return shard_.has(block) && !before[block]; }, done, asked_to_end, points);
-    if (!folder.empty() && (shard_.of > 1 || asked_to_end)) sim::write_shard(folder, shard_, hash_, state_);
+        jobs_of(options_), [&](std::uint64_t block) { return shard_.has(block) && !before[block]; }, done, asked_to_end(), points);
+    if (!folder.empty() && (shard_.of > 1 || asked_to_end())) sim::write_shard(folder, shard_, hash_, state_);
   }
 
   void deliver() {
     std::optional<sim::Job> job;
     sim::TuneReport report = sim::report_of(space_, spec_, search_, state_.found, job);
-    if (!asked_to_end && spec_.confirm > 0 && !report.best.empty()) {
+    if (!asked_to_end() && spec_.confirm > 0 && !report.best.empty()) {
       ProgressBar bar("confirming");
       sim::confirm(space_, report, spec_.confirm, jobs_of(options_), [&](double share) { bar.update(share); });
     }
@@ -190,7 +156,7 @@ class Tuning {
     all.add(&report);
     options_.job->deliver(all);
     // The search is over: what it would have gone on from is not needed any more.
-    if (!asked_to_end && options_.merge.empty() && !folder_of(options_).empty())
+    if (!asked_to_end() && options_.merge.empty() && !folder_of(options_).empty())
       std::filesystem::remove(std::filesystem::path(folder_of(options_)) / shard_.file_name());
   }
 
@@ -198,13 +164,7 @@ class Tuning {
     const std::string folder = folder_of(options_);
     spdlog::warn("ended after {} of {} points; {}", state_.found.points, space_.size(),
                  folder.empty() ? "with -o DIR it could go on from there" : fmt::format("--resume {} goes on from there", folder));
-    std::signal(last_signal, SIG_DFL);
-    std::raise(last_signal);
-    sigset_t held;  // files that were written hold it back until the end, which is here
-    sigemptyset(&held);
-    sigaddset(&held, last_signal);
-    pthread_sigmask(SIG_UNBLOCK, &held, nullptr);
-    std::abort();
+    end_by_signal();
   }
 
   Exit say_shard() const {

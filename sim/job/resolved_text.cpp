@@ -1,24 +1,10 @@
 #include "sim/job/resolved_text.hpp"
 
-#include <fmt/format.h>
-
-#include <cstdint>
 #include <mutex>
 
+#include "config/fnv.hpp"
+
 namespace rehearse::sim {
-namespace {
-
-// 64-bit FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv).
-std::string fnv_1a(std::string_view text) {
-  constexpr std::uint64_t offset_basis = 0xcbf29ce484222325U;
-  constexpr std::uint64_t prime = 0x100000001b3U;
-  std::uint64_t hash = offset_basis;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * prime;
-  return fmt::format("{:016x}", hash);
-}
-
-}  // namespace
-
 struct ResolvedText::State {
   std::string name;
   std::function<config::Node()> write;
@@ -31,7 +17,7 @@ struct ResolvedText::State {
       if (write) node = write();
       write = {};
       text = node.to_yaml();
-      hash = fnv_1a(text);
+      hash = config::fnv1a(text);
     });
   }
 };

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/fnv.hpp"
 #include "config/input_error.hpp"
-#include "config/random.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/memory/tune_chunks.hpp"
 #include "sim/report/version.hpp"
@@ -158,13 +158,6 @@ void each_evaluated(const Space& space, const Found& found, const TakePlan& take
   }
 }
 
-std::uint64_t fnv(std::string_view text) {
-  constexpr std::uint64_t prime = 0x100000001b3;
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * prime;
-  return hash;
-}
-
 }  // namespace
 
 std::string search_hash(const Space& space, const TuneSpec& spec, const Search& search) {
@@ -176,7 +169,7 @@ std::string search_hash(const Space& space, const TuneSpec& spec, const Search& 
   text += fmt::format("memory {} price {} keep {} bounds {}{}{}\n", spec.memory, spec.gpu_hour.value_or(0), spec.keep, bounds.by_memory,
                       bounds.by_row, bounds.by_floor);
   if (search.every()) text += "every plan\n";
-  return fmt::format("{:016x}", fnv(text));
+  return config::fnv1a(text);
 }
 
 TuneReport report_of(const Space& space, const TuneSpec& spec, const Search& search, const Found& found, std::optional<Job>& job) {

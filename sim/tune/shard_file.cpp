@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "config/input_error.hpp"
 #include "sim/report/whole_file.hpp"
@@ -19,7 +17,6 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr const char* format = "rehearse tune shard 2";
-constexpr int most_shards = 10'000;
 
 Json json_of(const Candidate& c) { return {c.point, c.goals, c.step_s, c.peak_bytes, c.lacks_bytes, c.layout, c.dp}; }
 
@@ -125,21 +122,6 @@ void read_into(const Json& json, const fs::path& file, const Shard& shard, const
 
 }  // namespace
 
-std::string Shard::file_name() const { return fmt::format("shard-{}-of-{}.json", number, of); }
-
-Shard parse_shard(const std::string& text) {
-  Shard shard;
-  const char *begin = text.data(), *end = begin + text.size();
-  const auto number = std::from_chars(begin, end, shard.number);
-  const bool slash = number.ec == std::errc() && number.ptr != end && *number.ptr == '/';
-  const auto of = slash ? std::from_chars(number.ptr + 1, end, shard.of) : number;
-  if (!slash || of.ec != std::errc() || of.ptr != end || shard.number < 1 || shard.of < shard.number || shard.of > most_shards) {
-    throw config::InputError(fmt::format("--shard takes K/N with K from 1 to N, N at most {}, not {}", most_shards, config::shown(text)),
-                             "for example --shard 3/8");
-  }
-  return shard;
-}
-
 bool ShardState::complete(const Shard& shard) const {
   for (std::uint64_t block = 0; block < done.size(); ++block) {
     if (shard.has(block) && !done[block]) return false;
@@ -180,32 +162,10 @@ bool read_shard(const fs::path& folder, const Shard& shard, const std::string& h
 }
 
 void read_all_shards(const fs::path& folder, const std::string& hash, ShardState& state) {
-  std::set<int> counts;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(folder, failed)) {
-    const std::string name = entry.path().filename().string();
-    int number = 0, of = 0, read = 0;
-    if (std::sscanf(name.c_str(), "shard-%d-of-%d.json%n", &number, &of, &read) == 2 && static_cast<std::size_t>(read) == name.size())
-      counts.insert(of);
-  }
-  if (failed) throw config::InputError(fmt::format("cannot read '{}': {}", folder.string(), failed.message()));
-  if (counts.empty())
-    throw config::InputError(fmt::format("there are no shards in '{}'", folder.string()),
-                             "rehearse tune JOB --shard K/N -o DIR writes them");
-  if (counts.size() > 1)
-    throw config::InputError(fmt::format("'{}' has shards of {} and of {}", folder.string(), *counts.begin(), *counts.rbegin()),
-                             "remove those that are not wanted");
-  const int of = *counts.begin();
-  for (Shard shard{1, of}; shard.number <= of; ++shard.number) {
-    if (!read_shard(folder, shard, hash, state)) {
-      throw config::InputError(fmt::format("shard {} of {} is missing", shard.number, of),
-                               fmt::format("run rehearse tune JOB --shard {}/{} -o {}", shard.number, of, folder.string()));
-    }
-    if (state.complete(shard)) continue;
-    throw config::InputError(
-        fmt::format("shard {} of {} has not come to its end", shard.number, of),
-        fmt::format("run rehearse tune JOB --shard {}/{} -o {}: it goes on where it was ended", shard.number, of, folder.string()));
-  }
+  read_shards(folder, "tune", [&](const Shard& shard) {
+    if (!read_shard(folder, shard, hash, state)) return ShardFile::missing;
+    return state.complete(shard) ? ShardFile::complete : ShardFile::begun;
+  });
 }
 
 }  // namespace rehearse::sim

@@ -7,21 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/shard.hpp"
 #include "sim/tune/search.hpp"
 
 namespace rehearse::sim {
-
-// Blocks K-1, K-1+N, K-1+2N, ... of a search are shard K of N.
-struct Shard {
-  int number = 1, of = 1;
-  [[nodiscard]] bool has(std::uint64_t block) const {
-    return block % static_cast<std::uint64_t>(of) == static_cast<std::uint64_t>(number - 1);
-  }
-  [[nodiscard]] std::string file_name() const;  // "shard-3-of-8.json"
-};
-
-// "3/8"; throws config::InputError.
-[[nodiscard]] Shard parse_shard(const std::string& text);
 
 struct ShardState {
   explicit ShardState(const Search& search) : found(search.nothing()), nothing(found), done(search.blocks(), false) {}

@@ -91,21 +91,38 @@ History history_of(const WholeJobPlan& plan, std::uint64_t seed) {
 
 std::vector<RunResult> simulate_runs(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, int processes,
                                      const std::function<void(double)>& progress, StateCounts* states) {
-  StepTimes steps = plan.step_times();
   std::vector<RunResult> results(static_cast<std::size_t>(runs));
   std::size_t ended = 0;
-  const auto work_of = [&](std::size_t i) -> Work {
-    const std::uint64_t seed = first_seed + i;
-    meet_states(plan, steps, seed);
-    return [&plan, &steps, seed] { return to_numbers(run_with(plan, steps, seed, nullptr)); };
-  };
-  run_in_children(results.size(), std::max(1, processes), work_of, [&](std::size_t i, const std::vector<double>& answer) {
-    results[i] = from_numbers(answer);
+  const auto done = [&](std::size_t i, const RunResult& result) {
+    results[i] = result;
     ++ended;
     if (progress) progress(static_cast<double>(ended) / static_cast<double>(results.size()));
-  });
-  if (states != nullptr) *states = {steps.states_met(), steps.states()};
+  };
+  simulate_some_runs(
+      plan, first_seed, runs, processes, [](std::size_t) { return true; }, done, states);
   return results;
+}
+
+void simulate_some_runs(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, int processes,
+                        const std::function<bool(std::size_t)>& mine, const std::function<void(std::size_t, const RunResult&)>& done,
+                        StateCounts* states) {
+  StepTimes steps = plan.step_times();
+  std::size_t met = 0;  // runs whose states are worked out, in their order
+  const auto meet_until = [&](std::size_t end) {
+    for (; met < end; ++met) meet_states(plan, steps, first_seed + met);
+  };
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(runs); ++i) {
+    if (mine(i)) wanted.push_back(i);
+  }
+  const auto work_of = [&](std::size_t i) -> Work {
+    meet_until(wanted[i] + 1);
+    return [&plan, &steps, seed = first_seed + wanted[i]] { return to_numbers(run_with(plan, steps, seed, nullptr)); };
+  };
+  run_in_children(wanted.size(), std::max(1, processes), work_of,
+                  [&](std::size_t i, const std::vector<double>& answer) { done(wanted[i], from_numbers(answer)); });
+  meet_until(static_cast<std::size_t>(runs));
+  if (states != nullptr) *states = {steps.states_met(), steps.states()};
 }
 
 }  // namespace rehearse::sim

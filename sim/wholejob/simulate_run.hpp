@@ -28,4 +28,10 @@ struct StateCounts {
 [[nodiscard]] std::vector<RunResult> simulate_runs(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, int processes,
                                                    const std::function<void(double)>& progress = {}, StateCounts* states = nullptr);
 
+// Those of them for which `mine` holds: `done(i, result)` as they end, in no order. Steps of states are worked out for the others too, so
+// that a part has the same ones as the whole.
+void simulate_some_runs(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, int processes,
+                        const std::function<bool(std::size_t)>& mine, const std::function<void(std::size_t, const RunResult&)>& done,
+                        StateCounts* states = nullptr);
+
 }  // namespace rehearse::sim
