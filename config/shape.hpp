@@ -9,7 +9,18 @@
 
 namespace rehearse::config {
 
-struct Parameter;
+// One key of a mapping. A template for the sake of Shape, which has keys before it is whole itself.
+template <class Form>
+struct ParameterOf {
+  std::string name;
+  Form shape;
+  bool required = false;
+  std::string otherwise;  // what holds where it is left out, for people; "" where nothing does
+  std::string means;      // one sentence
+  bool feature = false;   // a choice on its own, which `explain` switches
+};
+struct Shape;
+using Parameter = ParameterOf<Shape>;
 
 // What a value looks like.
 struct Shape {
@@ -20,16 +31,6 @@ struct Shape {
   std::vector<std::string> choices = {};                                                                  // choice
   std::vector<Shape> parts = {};     // list: of each item; either: the alternatives
   std::vector<Parameter> keys = {};  // mapping; a name of "*" stands for any key
-};
-
-// One key of a mapping.
-struct Parameter {
-  std::string name;
-  Shape shape;
-  bool required = false;
-  std::string otherwise;  // what holds where it is left out, for people; "" where nothing does
-  std::string means;      // one sentence
-  bool feature = false;   // a choice on its own, which `explain` switches
 };
 
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<Parameter>& keys);
