@@ -12,8 +12,6 @@
 namespace rehearse::sim {
 namespace {
 
-using FaultKind = ServiceFault::Kind;
-
 constexpr const char* examples =
     "for example 'instance decode.2 at 120 s for 90 s', 'gpu 17 at 60 s', 'node 1 at 60 s for 5 min', 'gpu 3 slow 1.5 from 10 s for 60 s', "
     "'nic 3 slow 4', 'nic 3 down from 10 s for 5 s'";
@@ -55,7 +53,7 @@ class FaultReading {
     }
     if (how != "slow" && !(how == "down" && is_port))
       words_.refuse(fmt::format("'{}' is not what happens to it: {}", how, is_port ? "slow or down" : "at or slow"));
-    fault_.kind = is_port ? FaultKind::port : FaultKind::slows;
+    fault_.kind = is_port ? ServiceFault::Kind::port : ServiceFault::Kind::slows;
     fault_.times = how == "down" ? down_slowdown : words_.slowdown();
     if (words_.take("from")) {
       fault_.from_s = words_.any_time_s();

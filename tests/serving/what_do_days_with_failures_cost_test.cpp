@@ -117,7 +117,7 @@ TEST(DaysWithFailures, are_the_same_for_the_same_seed_and_nothing_without_failur
   EXPECT_EQ(none.availability(none.runs.front()), 1);
 }
 
-std::string refusal_of(const std::string& text) {
+std::string refusal_of_days(const std::string& text) {
   try {
     static_cast<void>(days_of(text));
   } catch (const config::InputError& error) {
@@ -134,12 +134,12 @@ TEST(DaysWithFailures, are_refused_without_what_they_need) {
     EXPECT_NE(at, std::string::npos);
     return text.replace(at, what.size(), instead);
   };
-  EXPECT_NE(refusal_of(without("faults: " + faults, "")).find("run needs to know what fails"), std::string::npos);
-  EXPECT_NE(refusal_of(without("  slo: {ttft: 1 s, tpot: 50 ms}\n", "")).find("run needs a promise"), std::string::npos);
-  EXPECT_NE(refusal_of(without("{constant: 5 /s}", "{closed: 4}")).find("requests that come over time"), std::string::npos);
-  EXPECT_NE(refusal_of(without("1 /day", "1")).find("job.yaml:11:"), std::string::npos);
+  EXPECT_NE(refusal_of_days(without("faults: " + faults, "")).find("run needs to know what fails"), std::string::npos);
+  EXPECT_NE(refusal_of_days(without("  slo: {ttft: 1 s, tpot: 50 ms}\n", "")).find("run needs a promise"), std::string::npos);
+  EXPECT_NE(refusal_of_days(without("{constant: 5 /s}", "{closed: 4}")).find("requests that come over time"), std::string::npos);
+  EXPECT_NE(refusal_of_days(without("1 /day", "1")).find("job.yaml:11:"), std::string::npos);
   EXPECT_NE(
-      refusal_of(apart_job("{known: {source: script, faults: [{at: 1 s, component: spine, kind: slow, slowdown: 2}]}}")).find("spine"),
+      refusal_of_days(apart_job("{known: {source: script, faults: [{at: 1 s, component: spine, kind: slow, slowdown: 2}]}}")).find("spine"),
       std::string::npos);
 }
 

@@ -16,15 +16,15 @@ using cli::run_shell;
 using cli::TemporaryFolder;
 using nlohmann::json;
 
-const std::string search =
+const std::string search_of_all =
     "$rehearse tune llama2-70b-128-a100 --confirm 0 --all --goal mfu,memory --keep 3 --set 'tune.space={parallel.tp: [2, 4, 8], "
     "parallel.pp: [1, 2, 4, 8], batch.micro: [1, 2, 4], recompute: all, optimizer.sharding: [none, zero1]}' ";
 
-void expect_success(const Outcome& outcome) { ASSERT_EQ(outcome.code, 0) << outcome.err; }
+void expect_written(const Outcome& outcome) { ASSERT_EQ(outcome.code, 0) << outcome.err; }
 
 TEST(EveryPlan, HasARowWithWhatPredictSays) {
   const TemporaryFolder folder;
-  expect_success(run_shell(search + "--exhaustive -o out", folder.path()));
+  expect_written(run_shell(search_of_all + "--exhaustive -o out", folder.path()));
   const json counts = json::parse(content_of(folder.path() / "out/result.json")).at("tune").at("counts");
   config::Table table(content_of(folder.path() / "out/tune.csv"), "tune.csv");
   const auto column = [&](const std::string& title) {
@@ -62,10 +62,11 @@ TEST(EveryPlan, HasARowWithWhatPredictSays) {
 
 TEST(EveryPlan, IsTheSameOnThreadsAndInShards) {
   const TemporaryFolder folder;
-  expect_success(run_shell(search + "--jobs 1 -o whole", folder.path()));
-  expect_success(run_shell(search + "--jobs 3 -o threads", folder.path()));
-  expect_success(run_shell("for k in 1 2 3; do " + search + "--shard $k/3 -o parts || exit 1; done; " + search + "--merge parts -o merged",
-                           folder.path()));
+  expect_written(run_shell(search_of_all + "--jobs 1 -o whole", folder.path()));
+  expect_written(run_shell(search_of_all + "--jobs 3 -o threads", folder.path()));
+  expect_written(run_shell(
+      "for k in 1 2 3; do " + search_of_all + "--shard $k/3 -o parts || exit 1; done; " + search_of_all + "--merge parts -o merged",
+      folder.path()));
   for (const char* other : {"threads", "merged"}) {
     EXPECT_EQ(content_of(folder.path() / "whole/tune.csv"), content_of(folder.path() / other / "tune.csv")) << other;
     EXPECT_EQ(content_of(folder.path() / "whole/result.json"), content_of(folder.path() / other / "result.json")) << other;
@@ -74,11 +75,11 @@ TEST(EveryPlan, IsTheSameOnThreadsAndInShards) {
 
 TEST(EveryPlan, NeedsAFolderAndPartsThatHaveThemAll) {
   const TemporaryFolder folder;
-  const Outcome nowhere = run_shell(search, folder.path());
+  const Outcome nowhere = run_shell(search_of_all, folder.path());
   EXPECT_EQ(nowhere.code, 2);
   EXPECT_NE(nowhere.err.find("--all needs a folder for tune.csv"), std::string::npos) << nowhere.err;
-  expect_success(run_shell(search + "--shard 1/2 -o parts; " + search + "--shard 2/2 -o parts", folder.path()));
-  const std::string without = std::string(search).replace(search.find("--all "), 6, "");
+  expect_written(run_shell(search_of_all + "--shard 1/2 -o parts; " + search_of_all + "--shard 2/2 -o parts", folder.path()));
+  const std::string without = std::string(search_of_all).replace(search_of_all.find("--all "), 6, "");
   const Outcome other = run_shell(without + "--merge parts -o merged", folder.path());
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("was made by another search"), std::string::npos) << other.err;

@@ -20,7 +20,7 @@ bool any_has(const Json& plans, const char* key) {
 
 bool has(const std::vector<std::string>& goals, const char* goal) { return std::ranges::find(goals, goal) != goals.end(); }
 
-std::string facts(const Input& input) {
+std::string facts_of_search(const Input& input) {
   std::string out = "<dl class=\"facts\">\n";
   const std::vector<std::string> goals = goals_of(input);
   for (const std::string& goal : goals)
@@ -126,7 +126,7 @@ class TuneBest final : public Section {
   [[nodiscard]] bool applies(const Input& input) const override { return has_search(input); }
   [[nodiscard]] std::string html(const Input& input) const override {
     if (!input.has("/tune/best/0")) return nearest(input);
-    return facts(input) + table_of_plans(input) + objections(input) + bars_of_plans(input) + settings(input);
+    return facts_of_search(input) + table_of_plans(input) + objections(input) + bars_of_plans(input) + settings(input);
   }
 };
 
