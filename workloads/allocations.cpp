@@ -44,20 +44,16 @@ bool belongs_to_task(const Op& op) {
   return op.unit >= 0 && op.kind != OpKind::p2p && op.kind != OpKind::copy && op.stream != Stream::dp && op.pass != Pass::update;
 }
 
-// Copies of a unit's activations.
-struct Copies {
-  OpId out = 0, in = 0;
-};
-using CopiesOfRank = std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Copies>;  // by Task::place()
+// Copies of units' activations from the host, by Task::place().
+using CopiesOfRank = std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, OpId>;
 
 // Operations are places in the program.
-CopiesOfRank copies_of(const RankProgram& program) {
+CopiesOfRank copies_back(const RankProgram& program) {
   CopiesOfRank copies;
   for (OpId id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
-    if (op.kind != OpKind::copy || op.purpose != Purpose::offload) continue;
-    Copies& own = copies[{op.chunk, op.microbatch, op.unit}];
-    (op.pass == Pass::forward ? own.out : own.in) = id;
+    if (op.kind == OpKind::copy && op.purpose == Purpose::offload && op.pass != Pass::forward)
+      copies[{op.chunk, op.microbatch, op.unit}] = id;
   }
   return copies;
 }
@@ -84,7 +80,7 @@ std::vector<Task> tasks_of(const RankProgram& program) {
 // A program's operations by the tasks and copies of HeldMemory.
 class PlacedTasks {
  public:
-  PlacedTasks(const RankProgram& program, const HeldMemory& held) : copies_(copies_of(program)), held_(held.tasks()) {
+  PlacedTasks(const RankProgram& program, const HeldMemory& held) : back_(copies_back(program)), held_(held.tasks()) {
     std::map<std::tuple<Direction, std::int32_t, std::int32_t, std::int32_t>, Task> known;
     for (const Task& task : tasks_of(program)) known.emplace(std::tuple(task.direction, task.chunk, task.microbatch, task.unit), task);
     turns_.resize(held.turns());
@@ -107,16 +103,14 @@ class PlacedTasks {
         return std::ranges::min_element(turn, {}, &Task::first)->begin();
       case Moment::Edge::turn_ends:
         return std::ranges::max_element(turn, {}, &Task::last)->end();
-      case Moment::Edge::leaves:
-        return {copies_.at(task.place()).out, false};
       case Moment::Edge::returns:
-        return {copies_.at(task.place()).in, false};
+        return {back_.at(task.place()), false};
     }
     throw std::logic_error("a moment without an edge");
   }
 
  private:
-  CopiesOfRank copies_;
+  CopiesOfRank back_;
   std::vector<HeldTask> held_;
   std::vector<Task> tasks_;               // as held_
   std::vector<std::vector<Task>> turns_;  // [turn]

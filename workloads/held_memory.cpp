@@ -201,7 +201,7 @@ std::vector<Held> HeldMemory::on_host(const RankMemories& units) const {
   for (const Absence& away : absences_) {
     const HeldTask& task = tasks_[away.forward];
     held.push_back({MemoryUse::activations, units.at(task.slot.chunk, task.unit, task.slot.microbatch).activations,
-                    at(Edge::leaves, away.forward), away.needed});
+                    at(Edge::ends, away.forward), away.needed});
   }
   return held;
 }

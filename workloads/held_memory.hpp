@@ -26,8 +26,7 @@ struct Moment {
     ends,         // the task
     turn_begins,  // its turn, whatever task that begins with
     turn_ends,
-    leaves,  // the copy of its activations to the host begins
-    returns  // the copy of its activations from the host begins, which the task waits for
+    returns  // the copy of its activations from the host begins
   };
   Edge edge = Edge::begins;
   std::uint32_t task = 0;
@@ -54,7 +53,8 @@ class HeldMemory {
   // runs, and in the turn after when overlap.dp_gradients is on. A message between stages has a buffer while the slot before the one that
   // uses it runs, when overlap.pp is on; without it the buffer becomes the input at once.
   [[nodiscard]] std::vector<Held> on_gpu(const RankMemories& units) const;
-  // In the host's memory, from the start of their copy out until their backward begins. A turn stands for the time behind it.
+  // In the host's memory, from the end of their forward, when their copy out is issued, until their backward begins. A turn stands for the
+  // time behind it.
   [[nodiscard]] std::vector<Held> on_host(const RankMemories& units) const;
 
  private:
