@@ -1,0 +1,114 @@
+// What explain says of a choice is what a job with that choice does.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "deployments.hpp"
+#include "sim/serving/deployment.hpp"
+#include "sim/serving/explain.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using config::Node;
+using sim::ServingEffect;
+
+constexpr const char* two_sides =
+    "model: llama3-8b\n"
+    "cluster: dgx-h100-ndr400\n"
+    "software: vllm\n"
+    "serving:\n"
+    "  pools:\n"
+    "    prefill: {role: prefill, instances: 2, parallel: {tp: 2}, precision: {compute: bf16, weights: bf16, kv: bf16}}\n"
+    "    decode: {role: decode, instances: 2, parallel: {tp: 2}, precision: {compute: bf16, weights: bf16, kv: fp8}}\n"
+    "  load: {arrivals: {poisson: 8 /s}, input: 2000, output: 60, requests: 300}\n"
+    "  slo: {ttft: 1 s, tpot: 50 ms}\n";
+
+std::vector<ServingEffect> effects_of(const std::string& text) {
+  const Node document = Node::load_text(text, "job.yaml");
+  return sim::serving_effects(document, sim::read_serving_job(document, "job"), [](double) {});
+}
+
+const ServingEffect& effect(const std::vector<ServingEffect>& effects, const std::string& key, const std::string& value) {
+  for (const ServingEffect& one : effects) {
+    if (one.key == key && one.value == value) return one;
+  }
+  throw std::runtime_error("no effect " + key + ": " + value);
+}
+
+sim::ServingResult result_with(const std::string& text, const std::string& path, const std::string& value) {
+  Node document = Node::load_text(text, "job.yaml");
+  if (!path.empty()) document.set(path, value);
+  const sim::ServingJob job = sim::read_serving_job(document, "job");
+  const sim::Deployment deployment = sim::deploy(job);
+  const sim::ServingSetup setup = sim::setup_of(job, deployment);
+  return sim::result_of(job, setup, simulate_serving(setup));
+}
+
+TEST(EachChoice, is_what_the_job_with_it_does) {
+  const auto effects = effects_of(two_sides);
+  for (const auto& [key, value] : {std::pair("prefill.chunked_prefill", "false"), std::pair("decode.graphs", "false"),
+                                   std::pair("decode.precision.kv", "bf16"), std::pair("prefill.kv.page", "64")}) {
+    const ServingEffect& one = effect(effects, key, value);
+    ASSERT_TRUE(one.simulated) << key;
+    const sim::ServingResult expected = result_with(two_sides, std::string("serving.pools.") + key, value);
+    EXPECT_EQ(one.simulated->ttft.mean_s, expected.ttft.mean_s) << key;
+    EXPECT_EQ(one.simulated->tpot.mean_s, expected.tpot.mean_s) << key;
+  }
+  for (const auto& [key, value] : {std::pair("transfer.path", "host-staged"), std::pair("router.prefill", "round-robin")}) {
+    const sim::ServingResult expected = result_with(two_sides, std::string("serving.") + key, value);
+    EXPECT_EQ(effect(effects, key, value).simulated->e2e.mean_s, expected.e2e.mean_s) << key;
+  }
+}
+
+// The first token by who computes the prompt leaves out the hand-over and the first pass; half the cache is half the bytes.
+TEST(EachChoice, moves_what_it_should) {
+  const auto effects = effects_of(two_sides);
+  const sim::ServingResult now = result_with(two_sides, "", "");
+  EXPECT_LT(effect(effects, "transfer.first_token", "prefill").simulated->ttft.mean_s, now.ttft.mean_s - now.kv_transfer_s);
+  EXPECT_NEAR(effect(effects, "decode.precision.kv", "bf16").simulated->kv_transfer_bytes, 2 * now.kv_transfer_bytes, 1);
+  EXPECT_GT(effect(effects, "decode.parallel.tp", "1 (4 instances)").simulated->tpot.mean_s, now.tpot.mean_s);
+  EXPECT_LT(effect(effects, "decode.parallel.tp", "4 (1 instances)").simulated->tpot.mean_s, now.tpot.mean_s);
+}
+
+TEST(EachChoice, is_another_one_and_asked_once) {
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const ServingEffect& one : effects_of(two_sides)) {
+    EXPECT_TRUE(seen.emplace(one.key, one.value).second) << one.key << ": " << one.value;
+    EXPECT_NE(one.simulated.has_value(), !one.refused.empty()) << one.key;
+  }
+  for (const auto& now :
+       {std::pair("decode.precision.kv", "fp8"), std::pair("transfer.path", "gpu-direct"), std::pair("router.decode", "least-kv"),
+        std::pair("prefill.batching", "continuous"), std::pair("decode.graphs", "true")}) {
+    EXPECT_FALSE(seen.contains({now.first, now.second})) << now.first;
+  }
+}
+
+// The two sides on the same GPUs, whichever way they are cut.
+TEST(EachChoice, keeps_the_gpus) {
+  const auto apart = effects_of(two_sides);
+  for (const char* as : {"4 instances as prefill", "4 instances as decode"}) {
+    ASSERT_TRUE(effect(apart, "together", as).simulated);
+    EXPECT_EQ(effect(apart, "together", as).simulated->pools.front().gpus, 8);
+  }
+  std::string text = small_job;
+  text.replace(text.find("instances: 1"), 12, "instances: 4");
+  const auto together = effects_of(text);
+  for (const char* cut : {"1 prefill, 3 decode", "2 prefill, 2 decode", "3 prefill, 1 decode"}) {
+    const ServingEffect& one = effect(together, "apart", cut);
+    ASSERT_TRUE(one.simulated);
+    EXPECT_EQ(one.simulated->pools[0].gpus + one.simulated->pools[1].gpus, 4);
+  }
+}
+
+TEST(EachChoice, that_cannot_be_says_why) {
+  std::string text = two_sides;
+  text.replace(text.find("instances: 2, parallel: {tp: 2}"), 31, "instances: 2, parallel: {tp: 8}");
+  const auto effects = effects_of(text);
+  const ServingEffect& one = effect(effects, "prefill.parallel.tp", "16 (1 instances)");
+  EXPECT_FALSE(one.simulated);
+  EXPECT_NE(one.refused.find("tp 16 does not fit into a domain of 8 GPUs"), std::string::npos) << one.refused;
+}
+
+}  // namespace
+}  // namespace rehearse::tests
