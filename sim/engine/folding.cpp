@@ -44,7 +44,7 @@ Colour signature(const CallPrice& price) {
 
 std::size_t distinct(Colours colours) {
   std::ranges::sort(colours);
-  return static_cast<std::size_t>(std::ranges::unique(colours).begin() - colours.begin());
+  return static_cast<std::size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
 }
 
 // What one entity (a group, a message to a neighbour stage, a rank's copies) puts on a wire.
@@ -375,7 +375,7 @@ class Refinement {
     all.reserve(members.size());
     for (const int member : members) all.push_back(colours_[static_cast<std::size_t>(member)]);
     std::ranges::sort(all);
-    all.erase(std::ranges::unique(all).begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
     Colour colour = 2;
     for (const Colour one : all) colour = chain(colour, one);
     return colour;

@@ -36,8 +36,7 @@ class Striking {
     }
     for (int node = fault.node; node < fault.node + fault.nodes; ++node) strike(fault, node, out);
     std::ranges::sort(out.instances);
-    const auto again = std::ranges::unique(out.instances);
-    out.instances.erase(again.begin(), again.end());
+    out.instances.erase(std::unique(out.instances.begin(), out.instances.end()), out.instances.end());
     if (out.instances.empty() && out.ports.empty()) return std::nullopt;
     return out;
   }

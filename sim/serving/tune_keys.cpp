@@ -45,8 +45,7 @@ void read_list(const Node& node, const char* key, int most, std::vector<int>& in
   if (items.empty()) given->fail("a list of values to try is wanted");
   for (const Node& item : items) into.push_back(static_cast<int>(item.as_int(1, most)));
   std::ranges::sort(into);
-  const auto twice = std::ranges::unique(into);
-  into.erase(twice.begin(), twice.end());
+  into.erase(std::unique(into.begin(), into.end()), into.end());
 }
 
 Shape tune_map(std::vector<Parameter> keys) { return {.kind = Shape::Kind::mapping, .keys = std::move(keys)}; }

@@ -24,7 +24,7 @@ std::uint64_t joined(std::uint64_t hash, std::uint64_t value) { return config::m
 
 std::size_t distinct(std::vector<std::uint64_t> colours) {
   std::ranges::sort(colours);
-  return static_cast<std::size_t>(std::ranges::distance(colours.begin(), std::ranges::unique(colours).begin()));
+  return static_cast<std::size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
 }
 
 }  // namespace

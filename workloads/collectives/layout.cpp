@@ -21,7 +21,7 @@ std::vector<int> domains_by_appearance(const GroupShape& group) {
   if (std::ranges::all_of(group.domain, numbered)) return group.domain;
   std::vector<int> known = group.domain;
   std::ranges::sort(known);
-  known.erase(std::ranges::unique(known).begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
   std::vector<int> number(known.size(), -1), domains;
   domains.reserve(group.domain.size());
   int next = 0;
