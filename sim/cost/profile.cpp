@@ -11,23 +11,23 @@
 namespace rehearse::sim {
 namespace {
 
-using Shape = std::array<double, 4>;
+using KernelShape = std::array<double, 4>;
 
 struct Point {
-  Shape shape{};
+  KernelShape shape{};
   double log_rate = 0;  // ln(FLOP/s)
 };
 
 double log_size(std::int64_t size) { return std::log(static_cast<double>(std::max<std::int64_t>(size, 1))); }
 
-Shape shape_of(const workloads::Operator& op) {
+KernelShape shape_of(const workloads::Operator& op) {
   if (op.cls == workloads::OperatorClass::attention) {
     return {log_size(op.query), log_size(op.key), log_size(op.head_dim), log_size(op.batch * op.heads)};
   }
   return {log_size(op.m), log_size(op.n), log_size(op.k), 0};
 }
 
-double distance_squared(const Shape& a, const Shape& b) {
+double distance_squared(const KernelShape& a, const KernelShape& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
   return sum;
@@ -39,7 +39,7 @@ class Profile : public CostModel {
   [[nodiscard]] double seconds(const workloads::Operator& op) const override { return op.flops / std::exp(log_rate(shape_of(op))); }
 
  private:
-  [[nodiscard]] double log_rate(const Shape& shape) const {
+  [[nodiscard]] double log_rate(const KernelShape& shape) const {
     double weights = 0, sum = 0;
     for (const Point& point : points_) {
       const double squared = distance_squared(point.shape, shape);
