@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -26,8 +27,8 @@ const Kind& kind_of(const config::Table& table) {
   for (const Kind& kind : kinds) {
     if (titles.starts_with(fmt::format("{},", kind.header))) return kind;
   }
-  std::vector<std::string_view> known;
-  for (const Kind& kind : kinds) known.push_back(kind.header);
+  std::vector<std::string_view> known(kinds.size());
+  std::ranges::transform(kinds, known.begin(), &Kind::header);
   table.fail("these are not the columns of a request trace", fmt::format("known: {}", fmt::join(known, "; ")));
 }
 

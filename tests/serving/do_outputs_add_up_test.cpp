@@ -1,5 +1,6 @@
 // What is written over time is what requests went through: integrals of levels, bytes of links, slices of the timeline.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 
 #include "deployments.hpp"
 #include "sim/kind/job_kind.hpp"
+#include "sim/report/page/page.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/serving/level_series.hpp"
 #include "sim/serving/serving_report.hpp"
@@ -173,15 +175,21 @@ TEST(OutputsAddUp, as_bytes_of_a_link_and_slices_of_instances) {
 // The report of a command, as its files.
 class TheFiles : public ::testing::Test {
  protected:
-  static std::map<std::string, std::string> files(const std::string& job,
-                                                  const std::map<std::string, std::vector<std::string>>& options = {}) {
+  static sim::KindAnswer answer_of(const std::string& command, const std::string& job,
+                                   const std::map<std::string, std::vector<std::string>>& options = {}) {
     sim::KindRequest request;
     request.name = "job";
     request.document = config::Node::load_text(job, "job.yaml");
     request.options = options;
     request.writes_files = true;
     request.progress = [](double) {};
-    const sim::KindAnswer answer = sim::JobKindRegistry::get("serving").answer("simulate", request);
+    return sim::JobKindRegistry::get("serving").answer(command, request);
+  }
+  static std::map<std::string, std::string> files(const std::string& job,
+                                                  const std::map<std::string, std::vector<std::string>>& options = {}) {
+    return files(answer_of("simulate", job, options));
+  }
+  static std::map<std::string, std::string> files(const sim::KindAnswer& answer) {
     std::map<std::string, std::string> out;
     for (const std::string& name : sim::ReporterRegistry::names()) {
       const sim::Reporter& reporter = sim::ReporterRegistry::get(name);
@@ -307,6 +315,25 @@ TEST_F(TheFiles, have_a_timeline_from_when_one_likes) {
     EXPECT_FALSE(event.contains("args"));
   }
   EXPECT_GT(slices, 100U);
+}
+
+// The page of a command is that of the folder it wrote, with what it found out.
+TEST_F(TheFiles, give_the_same_page_as_the_command) {
+  const std::string faults = "faults: {nodes: {source: poisson, rate: 1 /h}}\n";
+  const std::string promise = std::string(apart).replace(std::string(apart).find("  load:"), 0, "  slo: {ttft: 1 s, tpot: 50 ms}\n");
+  for (const auto& [command, heading] :
+       {std::pair("simulate", "Requests"), std::pair("explain", "One choice changed"), std::pair("run", "Days with failures")}) {
+    const sim::KindAnswer answer = answer_of(command, promise + faults);
+    const auto folder = std::filesystem::temp_directory_path() / ("rehearse-page-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder);
+    for (const auto& [name, text] : files(answer)) std::ofstream(folder / name) << text;
+    std::ostringstream direct, read;
+    sim::page::write(sim::page::input_of(answer.report), direct);
+    sim::page::write(sim::page::input_of(folder), read);
+    std::filesystem::remove_all(folder);
+    EXPECT_TRUE(direct.str() == read.str()) << command;
+    EXPECT_NE(direct.str().find(heading), std::string::npos) << command;
+  }
 }
 
 TEST_F(TheFiles, show_what_failed) {

@@ -80,6 +80,7 @@ Input input_of(const fs::path& folder) {
     throw config::InputError(fmt::format("'{}' holds nothing that rehearse has written", folder.string()),
                              "give a folder that -o has written");
   }
+  if (input.has("/kind")) return input;  // its timeline is not of ranks
   const fs::path timeline = folder / "timeline.json";
   if (std::ifstream in(timeline, std::ios::binary); in) input.timeline = view_of(in, timeline.string());
   return input;

@@ -1,0 +1,122 @@
+// What the end of a pass leaves of an instance: who joins, leaves and goes on, and what is counted.
+#include <algorithm>
+
+#include "sim/serving/instance.hpp"
+
+namespace rehearse::sim {
+
+void Instance::join(RequestId id, double now_s) {
+  RequestState& request = requests_[id];
+  const std::int64_t stored = request.prompt;  // what was computed before its newest token
+  const Sequence sequence{id, step_ + request.tokens.output - request.generated, stored - step_};
+  if (keeps_growing()) pages_.grow(stored);
+  offsets_ += sequence.offset;
+  ends_.emplace(sequence.ends, next_order_);
+  sequences_.emplace(next_order_++, sequence);
+  if (request.generated == 0) firsts_.push_back(id);
+  ++fresh_;
+  request.enter(Stage::decoding, now_s);
+}
+
+void Instance::leave(std::map<std::uint64_t, Sequence>::iterator sequence) {
+  const std::int64_t stored = sequence->second.offset + step_;
+  if (keeps_growing()) {
+    pages_.stop(stored);
+    pages_.give(pages_.pages_for(stored));
+  } else {
+    pages_.give(pages_of(sequence->second.id));
+  }
+  offsets_ -= sequence->second.offset;
+  ends_.erase({sequence->second.ends, sequence->first});
+  sequences_.erase(sequence);
+}
+
+void Instance::end_prompt(RequestId id, double now_s, Finished& finished) {
+  RequestState& request = requests_[id];
+  backlog_s_ -= alone_s(prompt_tokens(id));
+  if (rules_.role == Role::prefill) {
+    finished.prompts.push_back(id);
+    return;
+  }
+  const std::int64_t pages = pages_of(id);
+  if (request.first_s < 0) request.first_s = now_s;
+  if (request.generated > 0) gaps_.add(now_s - request.last_s, 1);
+  ++request.generated;
+  ++use_.answer_tokens;
+  request.last_s = now_s;
+  if (request.generated < request.tokens.output) return join(id, now_s);
+  pages_.give(pages);
+  request.enter(Stage::done, now_s);
+  --here_;
+  finished.answers.push_back(id);
+}
+
+// Those who were here before waited since the last decode pass; those who came have had their token since, here or, with the cache handed
+// over, at the other side.
+void Instance::count_gaps(double first_pass_s) {
+  const auto sequences = static_cast<double>(count()), passes = static_cast<double>(under_way_.passes);
+  const double waited = std::max(0.0, under_way_.start_s - last_decode_s_), fresh = static_cast<double>(fresh_);
+  gaps_.add(first_pass_s + waited, sequences - fresh);
+  gaps_.add(first_pass_s, fresh - static_cast<double>(firsts_.size() + resumed_.size()));
+  for (const RequestId id : resumed_) gaps_.add(under_way_.start_s + first_pass_s - requests_[id].last_s, 1);
+  resumed_.clear();
+  if (passes > 1) {
+    const DecodeLine& line = under_way_.line;
+    const double context = decode_context();
+    gaps_.add_run(line.seconds(context + sequences), line.seconds(context + sequences * (passes - 1)), passes - 1, sequences);
+  }
+  fresh_ = 0;
+}
+
+void Instance::advance_decodes(double now_s, Finished& finished) {
+  const auto sequences = static_cast<double>(count());
+  const double first_s = under_way_.chunks.empty() ? under_way_.line.seconds(decode_context()) : under_way_.seconds;
+  count_gaps(first_s);
+  for (const RequestId id : firsts_) {
+    if (requests_[id].first_s < 0) requests_[id].first_s = under_way_.start_s + first_s;
+  }
+  firsts_.clear();
+  use_.answer_tokens += sequences * static_cast<double>(under_way_.passes);
+  step_ += under_way_.passes;
+  if (keeps_growing()) pages_.advance(under_way_.passes);
+  last_decode_s_ = now_s;
+  while (!ends_.empty() && ends_.begin()->first <= step_) {
+    const auto sequence = sequences_.find(ends_.begin()->second);
+    const RequestId id = sequence->second.id;
+    leave(sequence);
+    requests_[id].generated = requests_[id].tokens.output;
+    requests_[id].last_s = now_s;
+    requests_[id].enter(Stage::done, now_s);
+    --here_;
+    finished.answers.push_back(id);
+  }
+}
+
+void Instance::count_use() {
+  use_.busy_s += under_way_.seconds;
+  use_.passes += static_cast<double>(under_way_.passes);
+  use_.page_seconds += under_way_.seconds * static_cast<double>(pages_.used() + pages_at_end()) / 2;
+  use_.most_pages = std::max(use_.most_pages, pages_at_end());
+  if (!under_way_.decodes) return;
+  use_.decode_passes += static_cast<double>(under_way_.passes);
+  use_.batch += static_cast<double>(under_way_.passes * count());
+  use_.sequence_seconds += under_way_.seconds * static_cast<double>(count());
+}
+
+Instance::Finished Instance::finish(double now_s) {
+  Finished finished;
+  count_use();
+  if (under_way_.decodes) advance_decodes(now_s, finished);
+  for (const Chunk& chunk : under_way_.chunks) {
+    Prompt& prompt = prefilling_[chunk.prompt];
+    prompt.done += chunk.tokens;
+    tokens_to_come_ -= chunk.tokens;
+    use_.prompt_tokens += static_cast<double>(chunk.tokens);
+    if (prompt.done == prompt.all) end_prompt(prompt.id, now_s, finished);
+  }
+  while (!prefilling_.empty() && prefilling_.front().done == prefilling_.front().all) prefilling_.pop_front();
+  under_way_ = {};
+  return finished;
+}
+
+}  // namespace rehearse::sim
