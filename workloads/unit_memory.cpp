@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workloads/exchange.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/whole_gradients.hpp"
 
@@ -100,15 +101,16 @@ class Sizes {
     return kind == LayerKind::experts ? static_cast<double>(workload_.model.moe->ffn) / workload_.parallel.etp * gates() : ffn_width();
   }
 
-  // Copies of a rank's own tokens on their way to experts and back, and per pair received: the unsorted copy and the experts' output while
-  // they work; in backward their gradients as well. In chunks the one at hand and the neighbours that travel beside it are there, the one
-  // at hand with all that it recomputes.
+  // Copies of a rank's own tokens on their way to experts and back, and per pair received: the experts' output and what comes of it
+  // unsorted at the end of forward; in backward the most of what follows one another: unsorted and sorted gradients of the output, those
+  // around the activation with the activation itself once more for the gradient of its weight (Megatron's weighted_swiglu_back), those
+  // around the first product. In chunks the one at hand and the neighbours that travel beside it, unsorted, are there, the one at hand with
+  // all that it recomputes.
   void add_experts(const Unit& unit, UnitMemory& memory) const {
     const MoeSpec& moe = *workload_.model.moe;
     const double chunks = workload_.experts.chunks_of(unit.first_layer);
     const double at_hand = 1 / chunks, travelling = chunks > 1 ? 1 / chunks : 0;
     const double state = static_cast<double>(shard_.hidden) * shard_.element;
-    const double inside = static_cast<double>(moe.ffn) / workload_.parallel.etp * (gates() + 1) * shard_.element;
     Workload nothing_dropped = workload_;
     nothing_dropped.experts.chunk_recompute = false;
     nothing_dropped.recompute = {};
@@ -117,13 +119,22 @@ class Sizes {
     // Dropped tensors are there again while the layer, or where chunks bring back their own the chunk, is at work.
     const bool by_chunk = workload_.experts.chunk_recompute || workload_.recompute.drops(RecomputeModule::moe_act);
     const double dropped = (all - memory.received_activations) * (by_chunk ? at_hand : 1);
-    memory.received_forward = dropped + 2 * state * (at_hand + travelling);
+    const double unsorted = state * copies_per_pair(), ffn = static_cast<double>(moe.ffn) / workload_.parallel.etp * shard_.element;
+    memory.received_forward = dropped + (state + unsorted) * at_hand + 2 * unsorted * travelling;
     const double again = workload_.experts.chunk_recompute ? state * travelling : 0;  // the next chunk's tokens, dispatched again
-    memory.received_backward = dropped + again + (2 * state + inside) * at_hand + 2 * state * travelling;
+    const double most = std::max({state + unsorted, (gates() + 2) * ffn, state + gates() * ffn});
+    memory.received_backward = dropped + again + most * at_hand + 2 * unsorted * travelling;
     if (workload_.experts.dispatcher == Dispatcher::alltoall && workload_.parallel.ep > 1) {
       memory.forward_communication += moe.top_k * spread_elements() * shard_.element;
       memory.backward_communication += moe.top_k * spread_elements() * shard_.element;
     }
+  }
+  // Of a token for every pair that it makes on a rank: the hierarchical dispatcher delivers it once.
+  [[nodiscard]] double copies_per_pair() const {
+    const double ranks = workload_.parallel.ep;
+    const MoeSpec& moe = *workload_.model.moe;
+    if (workload_.experts.dispatcher != Dispatcher::hierarchical || ranks < 2) return 1;
+    return ranks * (1 - missed(1 / ranks, moe.top_k, moe.experts)) / moe.top_k;
   }
   [[nodiscard]] double spread_elements() const { return static_cast<double>(shard_.spread_tokens * shard_.hidden); }
   [[nodiscard]] double states() const { return spread_elements() * shard_.element; }
