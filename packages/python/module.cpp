@@ -3,6 +3,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <utility>
+
 #include "sim/api/rehearse.hpp"
 
 namespace py = pybind11;
@@ -41,7 +43,7 @@ PYBIND11_MODULE(_rehearse, module) {
   error = py::exception<rehearse::Error>(module, "Error").release();
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
-      if (thrown) std::rethrow_exception(thrown);
+      if (thrown) std::rethrow_exception(std::move(thrown));
     } catch (const rehearse::Error& refusal) {
       raise(error, refusal);
     }

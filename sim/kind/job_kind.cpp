@@ -48,7 +48,7 @@ std::string kind_of(const config::Node& document) {
   for (const std::string& name : JobKindRegistry::names()) {
     const auto found = document.find(name);
     if (!found) continue;
-    if (!section.empty()) found->fail_at_key("a job has one of the sections '" + section + "' and '" + name + "', not both");
+    if (!section.empty()) found->fail_at_key(fmt::format("a job has one of the sections '{}' and '{}', not both", section, name));
     section = name;
   }
   return section;
