@@ -66,6 +66,7 @@ std::string front_chart(const Input& input, const std::string& across, const std
 
 std::string front_table(const Input& input, const std::vector<std::string>& goals) {
   std::vector<Column> columns;
+  columns.reserve(goals.size() + 1);
   for (const std::string& goal : goals) columns.push_back({words_of_goal(goal)});
   columns.push_back({"plan", true});
   std::vector<std::vector<std::string>> rows;
