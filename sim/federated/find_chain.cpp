@@ -19,7 +19,7 @@ sim::Part part_of(const config::Node& field) {
     if (!field.is_scalar()) throw;
     std::vector<std::string> known = config::data_names(chain_part.folder);
     for (const std::string& name : config::data_names(sim::model_part.folder)) known.push_back(name);
-    if (std::string_view word = field.as_string(); word.find('/') != std::string_view::npos || word.ends_with(".yaml")) throw;
+    if (const std::string word = field.as_string(); word.find('/') != std::string_view::npos || word.ends_with(".yaml")) throw;
     field.fail(fmt::format("unknown model '{}'", field.as_string()), config::suggestion(field.as_string(), known));
   }
 }

@@ -76,7 +76,7 @@ std::vector<RequestId> Instance::fail(double now_s) {
   for (const auto& [order, sequence] : sequences_) {
     RequestState& request = requests_[sequence.id];
     request.generated = static_cast<int>(request.tokens.output - (sequence.ends - step_));
-    const auto waits = [&](const std::vector<RequestId>& some) { return std::ranges::find(some, sequence.id) != some.end(); };
+    const auto waits = [id = sequence.id](const std::vector<RequestId>& some) { return std::ranges::find(some, id) != some.end(); };
     if (!waits(firsts_) && !waits(resumed_)) request.last_s = std::max(request.last_s, last_decode_s_);
     lost.push_back(sequence.id);
   }
