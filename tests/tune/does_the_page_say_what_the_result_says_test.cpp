@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "tests/cli/program.hpp"
 
@@ -36,23 +38,36 @@ Written written(const TemporaryFolder& folder, const std::string& arguments, int
   return all;
 }
 
-// How many there are.
-int expect_numbers_of_the_result(const Written& written) {
-  static const std::regex number("<data value=\"([^\"]*)\" data-at=\"([^\"]*)\">");
-  int count = 0;
-  for (std::sregex_iterator at(written.page.begin(), written.page.end(), number), end; at != end; ++at, ++count) {
-    const json& value = written.result.at(json::json_pointer((*at)[2].str()));
-    EXPECT_EQ(json::parse((*at)[1].str()), value) << (*at)[2];
+// The attribute ATTRIBUTE of every element <data value="..." ATTRIBUTE="...">, with its value.
+std::vector<std::pair<std::string, std::string>> numbers_with(const std::string& attribute, const std::string& page) {
+  std::vector<std::pair<std::string, std::string>> found;
+  const std::string begin = "<data value=\"", middle = "\" " + attribute + "=\"";
+  for (std::size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at + 1)) {
+    const std::size_t value = at + begin.size(), value_end = page.find('"', value);
+    if (page.compare(value_end, middle.size(), middle) != 0) continue;
+    const std::size_t text = value_end + middle.size();
+    found.emplace_back(page.substr(value, value_end - value), page.substr(text, page.find('"', text) - text));
   }
-  return count;
+  return found;
+}
+
+// How many there are.
+std::size_t expect_numbers_of_the_result(const Written& written) {
+  const auto numbers = numbers_with("data-at", written.page);
+  for (const auto& [value, at] : numbers) EXPECT_EQ(json::parse(value), written.result.at(json::json_pointer(at))) << at;
+  return numbers.size();
 }
 
 void expect_worse_shares(const Written& written) {
-  static const std::regex share("<data value=\"([^\"]*)\" data-from=\"worse ([^ ]*) ([^ \"]*)\">");
   int count = 0;
-  for (std::sregex_iterator at(written.page.begin(), written.page.end(), share), end; at != end; ++at, ++count) {
-    const auto value = [&](int group) { return written.result.at(json::json_pointer((*at)[group].str())).get<double>(); };
-    EXPECT_NEAR(std::stod((*at)[1]), std::abs(value(2) / value(3) - 1), 1e-12) << (*at)[2];
+  for (const auto& [value, from] : numbers_with("data-from", written.page)) {
+    std::istringstream words(from);
+    std::string worse, one, other;
+    words >> worse >> one >> other;
+    if (worse != "worse") continue;
+    const auto number = [&](const std::string& at) { return written.result.at(json::json_pointer(at)).get<double>(); };
+    EXPECT_NEAR(std::stod(value), std::abs(number(one) / number(other) - 1), 1e-12) << from;
+    ++count;
   }
   EXPECT_GT(count, 10);
 }
@@ -63,7 +78,7 @@ TEST(PageOfASearch, HasTheNumbersOfTheResult) {
   const TemporaryFolder folder;
   for (const std::string goals : {"step", "step,memory", "tokens_per_s,mfu,memory"}) {
     const Written all = written(folder, "llama2-70b-128-a100 " + space + "--goal " + goals);
-    EXPECT_GT(expect_numbers_of_the_result(all), 35) << goals;
+    EXPECT_GT(expect_numbers_of_the_result(all), 35U) << goals;
     expect_worse_shares(all);
     for (const std::string id : {"tune-best", "tune-keys", "tune-points", "job"}) EXPECT_TRUE(has_section(all.page, id)) << id;
     EXPECT_EQ(has_section(all.page, "tune-front"), goals != "step");
@@ -106,7 +121,7 @@ TEST(PageOfASearch, KeepsNamesAsText) {
 TEST(PageOfASearch, SaysWhatTheNearestPlanLacks) {
   const TemporaryFolder folder;
   const Written all = written(folder, "llama2-70b-128-a100 " + space + "--memory 0.01", 1);
-  EXPECT_GT(expect_numbers_of_the_result(all), 2);
+  EXPECT_GT(expect_numbers_of_the_result(all), 2U);
   EXPECT_NE(all.page.find("No plan fits</span>: the nearest"), std::string::npos);
   EXPECT_FALSE(has_section(all.page, "tune-keys"));
 }
@@ -116,7 +131,7 @@ TEST(PageOfASearch, SaysWhatTheSimulationSays) {
   const Written all = written(folder, "llama3-8b-8-h100 --keep 3 --confirm 2 --space batch.micro=1,2 --space recompute=none,full");
   EXPECT_NE(all.page.find("data-at=\"/tune/best/1/simulated_step_s\""), std::string::npos);
   EXPECT_NE(all.page.find("data-at=\"/tune/best/0/simulated_rank\""), std::string::npos);
-  EXPECT_GT(expect_numbers_of_the_result(all), 10);
+  EXPECT_GT(expect_numbers_of_the_result(all), 10U);
 }
 
 }  // namespace
