@@ -123,10 +123,11 @@ const Keys<TransferSpec>& transfer_keys() {
 }
 
 const Keys<Promise>& promise_keys() {
+  constexpr double shortest_promise_s = 1e-6;  // 0 stands for none
   using K = Key<Promise>;
   static const Keys<Promise> keys{
-      K("ttft", &Promise::ttft_s, config::quantity(Dimension::time), "Time to first token.").otherwise("none"),
-      K("tpot", &Promise::tpot_s, config::quantity(Dimension::time), "Time per output token.").otherwise("none"),
+      K("ttft", &Promise::ttft_s, config::quantity(Dimension::time, shortest_promise_s), "Time to first token.").otherwise("none"),
+      K("tpot", &Promise::tpot_s, config::quantity(Dimension::time, shortest_promise_s), "Time per output token.").otherwise("none"),
       K("percentile", &Promise::percentile, config::number(0.01, 1), "Share of the requests for which it holds."),
       K("of", &Promise::both, config::either_word("each", "both"), "For each of the two, or for both in the same request."),
   };

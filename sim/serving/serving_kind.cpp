@@ -1,11 +1,13 @@
 // Jobs with a section `serving`, under the commands that all jobs have.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
 #include "config/table.hpp"
+#include "config/yaml_text.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/report/trace_events.hpp"
 #include "sim/serving/formula.hpp"
@@ -24,14 +26,22 @@ config::Node document_of(const KindRequest& request) {
   return document;
 }
 
+// --fault adds to simulation.faults, which the resolved job has too.
 ServingJob read(const KindRequest& request) {
-  ServingJob job = read_serving_job(document_of(request), request.name);
-  if (const auto faults = request.options.find("fault"); faults != request.options.end()) {
-    for (const std::string& item : faults->second) {
-      job.faults.push_back(read_service_fault(config::Node::load_text("'" + item + "'", "--fault"), job));
-    }
+  config::Node document = document_of(request);
+  ServingJob job = read_serving_job(document, request.name);
+  const auto given = request.options.find("fault");
+  if (given == request.options.end() || given->second.empty()) return job;
+  std::vector<std::string> items;
+  if (const auto simulation = document.find("simulation"); simulation && simulation->find("faults")) {
+    for (const config::Node& item : simulation->at("faults").items()) items.push_back(config::yaml_text(item.as_string()));
   }
-  return job;
+  for (const std::string& item : given->second) {
+    items.push_back(config::yaml_text(item));
+    static_cast<void>(read_service_fault(config::Node::load_text(items.back(), "--fault"), job));
+  }
+  document.set("simulation.faults", fmt::format("[{}]", fmt::join(items, ", ")));
+  return read_serving_job(document, request.name);
 }
 
 // Why requests that count were not served.
