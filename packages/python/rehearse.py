@@ -1,7 +1,7 @@
 """Rehearse from Python: its answers as dictionaries.
 
     import rehearse
-    step = rehearse.predict("llama2-70b-128-a100", {"parallel.tp": 4})
+    step = rehearse.predict("llama2-70b-128-a100", {"parallel.tp": 4, "parallel.dp": 4})
     print(step["results"]["analytic"]["step_s"])
     for plan, answer in rehearse.sweep("llama3-8b-8-h100", {"batch.micro": [1, 2, 4], "recompute": ["none", "full"]}):
         print(plan, answer if isinstance(answer, rehearse.Error) else answer["results"]["analytic"]["step_s"])

@@ -126,8 +126,12 @@ class Tuning {
 
   void search() {
     const std::string folder = folder_of(options_);
-    if (!folder.empty() && sim::read_shard(folder, shard_, hash_, state_))
+    if (!folder.empty() && sim::read_shard(folder, shard_, hash_, state_)) {
       spdlog::info("goes on after {} of {} points", state_.found.points, space_.size());
+    } else if (!options_.resume.empty()) {
+      throw config::InputError(fmt::format("there is no {} in {} to go on from", shard_.file_name(), config::shown(folder)),
+                               "without --resume the search begins anew");
+    }
     const std::vector<bool> before = state_.done;
     Progress progress(search_, space_.size() / static_cast<std::uint64_t>(shard_.of));
     std::atomic<std::uint64_t> points = state_.found.points;
@@ -162,8 +166,9 @@ class Tuning {
 
   [[noreturn]] void end_as_asked() const {
     const std::string folder = folder_of(options_);
-    spdlog::warn("ended after {} of {} points; {}", state_.found.points, space_.size(),
-                 folder.empty() ? "with -o DIR it could go on from there" : fmt::format("--resume {} goes on from there", folder));
+    const std::string part = shard_.of > 1 ? fmt::format("--shard {}/{} -o {}", shard_.number, shard_.of, folder) : "--resume " + folder;
+    spdlog::warn("ended after {} of {} points; {}", state_.found.points, space_.size() / static_cast<std::uint64_t>(shard_.of),
+                 folder.empty() ? "with -o DIR it could go on from there" : part + " goes on from there");
     end_by_signal();
   }
 

@@ -170,6 +170,8 @@ class TuneConsole final : public Reporter {
       if (tune.front.size() > 1) {
         fmt::print(out, "\n{} plans that no other beats in every goal\n", tune.front.size());
         print(front_table(tune), report.colour, out);
+        if (tune.front.size() > shown_of_front)
+          fmt::print(out, "... and {} more: tune.csv of -o DIR\n", tune.front.size() - shown_of_front);
       }
       print(sensitivity_table(tune), report.colour, out);
     }
