@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <istream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
-#include "config/input_error.hpp"
 #include "sim/report/page/chart.hpp"
 #include "sim/report/trace_events.hpp"
 
@@ -138,43 +135,6 @@ TimelineView view_of(const Timeline& timeline) {
     if (named.emplace(rank, stream).second) sketch.name_stream(rank, stream, timeline.streams[event.stream]);
     const TraceSpan span = trace_span(nanoseconds(event.start_s), nanoseconds(event.end_s));
     sketch.add(rank, stream, name_of(event.phase), span.start_ns, span.end_ns(), event.name);
-  }
-  return sketch.view();
-}
-
-namespace {
-
-using nlohmann::json;
-
-long long whole_nanoseconds(const json& microseconds) { return std::llround(microseconds.get<double>() * 1e3); }
-
-// Labels and operations; what else the file holds is not drawn.
-void read_event(const json& event, TimelineSketch& sketch) {
-  const std::string ph = event.at("ph");
-  const int pid = event.at("pid");
-  const int tid = event.value("tid", 0);
-  if (ph == "M" && event.at("name") == "process_name") sketch.name_rank(pid, event.at("args").at("name").get<std::string>());
-  if (ph == "M" && event.at("name") == "thread_name") sketch.name_stream(pid, tid, event.at("args").at("name").get<std::string>());
-  if (ph != "X") return;
-  const json args = event.value("args", json::object());
-  const long long start_ns = whole_nanoseconds(event.at("ts"));
-  sketch.add(pid, tid, args.value("phase", std::string()), start_ns, start_ns + whole_nanoseconds(event.at("dur")),
-             args.value("operation", event.at("name").get<std::string>()));
-}
-
-}  // namespace
-
-TimelineView view_of(std::istream& timeline_json, const std::string& path) {
-  TimelineSketch sketch;
-  std::string line;
-  for (int number = 1; std::getline(timeline_json, line); ++number) {
-    if (line.ends_with(',')) line.pop_back();
-    if (!line.starts_with(R"({"ph":"M")") && !line.starts_with(R"({"ph":"X")")) continue;
-    try {
-      read_event(json::parse(line), sketch);
-    } catch (const json::exception& error) {
-      throw config::InputError(fmt::format("{}:{}: this is not an event as rehearse writes it: {}", path, number, error.what()));
-    }
   }
   return sketch.view();
 }
