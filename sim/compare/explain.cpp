@@ -9,6 +9,7 @@
 
 #include "config/data_dir.hpp"
 #include "config/input_error.hpp"
+#include "sim/analytic/evaluator.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/job/job_keys.hpp"
 #include "sim/job/parts.hpp"
@@ -113,11 +114,16 @@ double peak_of(const StepResult& result) {
   return fullest != nullptr ? fullest->needed_bytes() : 0;
 }
 
-void measure(const Job& job, FeatureSwitch& feature) {
-  const StepResult result = predict(job);
+void note(const StepResult& result, FeatureSwitch& feature) {
   feature.step_s = result.step_s;
   feature.peak_bytes = peak_of(result);
   feature.fits = result.memory.fits();
+}
+
+void note(const Evaluation& evaluation, FeatureSwitch& feature) {
+  feature.step_s = evaluation.step_s;
+  feature.peak_bytes = evaluation.needed_bytes;
+  feature.fits = evaluation.fits;
 }
 
 // The settings that leave out one feature of the job each: the first value of its choice, and plain 1F1B.
@@ -134,6 +140,9 @@ std::vector<Settings> without_each(const Job& job) {
   return all;
 }
 
+// The others change the workload alone.
+bool changes_system(std::string_view key) { return key == software_part.what || key == "cuda_graphs"; }
+
 bool same(double a, double b) { return std::abs(a - b) <= nothing * std::max(a, b); }
 
 }  // namespace
@@ -141,7 +150,8 @@ bool same(double a, double b) { return std::abs(a - b) <= nothing * std::max(a, 
 Explanation explain(const Job& job) {
   Explanation explanation{.now = predict(job), .switches = {}, .idle = {}, .refused = {}};
   FeatureSwitch now;
-  measure(job, now);
+  note(explanation.now, now);
+  Evaluator evaluate(job);
   for (Settings& settings : alternatives(job)) {
     FeatureSwitch feature;
     feature.feature = settings.front().first;
@@ -151,7 +161,12 @@ Explanation explain(const Job& job) {
     feature.to = shown(settings);
     feature.settings = std::move(settings);
     try {
-      measure(tuned(with_settings(job, feature.settings)), feature);
+      const Job other = tuned(with_settings(job, feature.settings));
+      if (changes_system(feature.feature)) {
+        note(predict(other), feature);
+      } else {
+        note(evaluate.without_phases(other.workload), feature);
+      }
     } catch (const config::InputError& error) {
       feature.refusal = error.message();
     }
