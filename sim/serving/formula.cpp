@@ -93,8 +93,8 @@ PoolState one_pool(const ServingJob& job, const PoolFormula& pool, const LoadMom
 
 std::string overload(const Pool& pool, const LoadMoments& lengths, const PoolState& state, double per_pool) {
   if (state.requests_per_s <= 0)
-    return fmt::format("pool {} is far beyond its capacity: {:.4g} requests/s come, and the formula finds no batch that keeps up", pool.name,
-                       lengths.rate_per_s);
+    return fmt::format("pool {} is far beyond its capacity: {:.4g} requests/s come, and the formula finds no batch that keeps up",
+                       pool.name, lengths.rate_per_s);
   return fmt::format("pool {} is beyond its capacity: {:.4g} requests/s come, and it carries {:.4g}; {} of {} instances would", pool.name,
                      lengths.rate_per_s, state.requests_per_s * per_pool,
                      fmt::format("{:.0f}", std::ceil(lengths.rate_per_s / state.requests_per_s * (per_pool > 1 ? 1 : pool.instances))),
