@@ -111,6 +111,7 @@ class Changes {
       its_serving.set(fmt::format("transfer.{}", key), value);
       add(fmt::format("transfer.{}", key), value, its_serving);
     };
+    with_transfer("mode", now.mode == TransferMode::after_prefill ? "chunkwise" : "after-prefill");
     with_transfer("path", now.path == TransferPath::gpu_direct ? "host-staged" : "gpu-direct");
     with_transfer("reserve", now.reserves_first ? "on-pull" : "before-prefill");
     with_transfer("first_token", now.prefill_answers_first ? "decode" : "prefill");

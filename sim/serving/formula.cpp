@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/serving/pool_formula.hpp"
+#include "sim/serving/exposed_hand_over.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -103,7 +103,7 @@ std::string overload(const Pool& pool, const LoadMoments& lengths, const PoolSta
 
 }  // namespace
 
-ServingPrediction predict_serving(const ServingJob& job, const Deployment& deployment, double transfer_s, double transfer_bytes) {
+ServingPrediction predict_serving(const ServingJob& job, const Deployment& deployment, double tokens) {
   const LoadMoments lengths = moments_of(job.load, job.seed);
   ServingPrediction out;
   ServingResult& result = out.result;
@@ -112,6 +112,9 @@ ServingPrediction predict_serving(const ServingJob& job, const Deployment& deplo
   result.counted = result.finished = job.load.requests - job.load.warmup;
   std::vector<PoolState> states;
   const PoolFormula first(deployment.pools.front(), lengths);
+  const ExposedHandOver hand_over =
+      deployment.transfers ? exposed_hand_over(first, *deployment.transfers, tokens, job.pools.back().habits.request_s) : ExposedHandOver{};
+  const double transfer_s = hand_over.transfer_s;
   if (job.pools.size() == 1) {
     states.push_back(one_pool(job, first, lengths));
   } else {
@@ -153,13 +156,13 @@ ServingPrediction predict_serving(const ServingJob& job, const Deployment& deplo
     ttft_s = states.front().ttft_s;
     if (!job.transfer.prefill_answers_first) ttft_s += transfer_s + states.back().queue_s + tpot_s;
     result.kv_transfer_s = transfer_s;
-    result.kv_transfer_bytes = transfer_bytes;
+    result.kv_transfer_bytes = deployment.transfers->wire_bytes(tokens);
   }
   // Servers and tokenisers, in series.
   double fronts_s = job.pools.front().habits.request_s;
   if (apart && !job.transfer.prefill_answers_first) {
-    fronts_s += job.pools.back().habits.request_s;
-    put_stage(result, Stage::waiting, job.pools.back().habits.request_s);
+    fronts_s += hand_over.waiting_s;
+    put_stage(result, Stage::waiting, hand_over.waiting_s);
   }
   put_stage(result, Stage::queued, states.front().queue_s + job.pools.front().habits.request_s);
   ttft_s += fronts_s;

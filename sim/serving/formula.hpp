@@ -11,8 +11,7 @@ struct ServingPrediction {
   std::string overloaded;  // which pool cannot carry the load, and how much it can; empty: it can
 };
 
-// `transfer_s`: seconds that the hand-over of a mean cache takes alone; 0 where nothing is handed over.
-[[nodiscard]] ServingPrediction predict_serving(const ServingJob& job, const Deployment& deployment, double transfer_s,
-                                                double transfer_bytes);
+// `tokens`: of a mean prompt, whose cache is handed over where the sides are apart.
+[[nodiscard]] ServingPrediction predict_serving(const ServingJob& job, const Deployment& deployment, double tokens);
 
 }  // namespace rehearse::sim

@@ -81,7 +81,12 @@ class Instance {
   void slow_down(double times) { slowdown_ = times; }  // passes that begin from now on take so many times as long
   [[nodiscard]] double slowdown() const { return slowdown_; }
 
+  struct Progress {
+    RequestId id = 0;
+    std::int64_t tokens = 0;  // of its prompt that are computed
+  };
   struct Finished {
+    std::vector<Progress> begun;     // prompts that are not whole yet
     std::vector<RequestId> prompts;  // computed here, to be decoded elsewhere; their pages stay taken until release()
     std::vector<RequestId> answers;
   };

@@ -112,7 +112,7 @@ Instance::Finished Instance::finish(double now_s) {
     prompt.done += chunk.tokens;
     tokens_to_come_ -= chunk.tokens;
     use_.prompt_tokens += static_cast<double>(chunk.tokens);
-    if (prompt.done == prompt.all) end_prompt(prompt.id, now_s, finished);
+    prompt.done == prompt.all ? end_prompt(prompt.id, now_s, finished) : finished.begun.push_back({prompt.id, prompt.done});
   }
   while (!prefilling_.empty() && prefilling_.front().done == prefilling_.front().all) prefilling_.pop_front();
   under_way_ = {};

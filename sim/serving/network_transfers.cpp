@@ -193,6 +193,11 @@ std::vector<TransferLink> NetworkTransfers::links() const {
   return out;
 }
 
+std::int64_t NetworkTransfers::early(std::int64_t computed) const {
+  const int page = impl_->sender().habits.page;
+  return impl_->job.transfer.mode == TransferMode::chunkwise ? computed / page * page : 0;
+}
+
 HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size_t request, double prompt) const {
   const Impl& plan = *impl_;
   const double tokens = plan.in_pages(prompt);
@@ -249,7 +254,7 @@ double NetworkTransfers::carried_per_s(double prompt) const {
 }
 
 // The slowest link, loaded by all flows that cross it.
-double NetworkTransfers::alone_s(double prompt) const {
+NetworkTransfers::Alone NetworkTransfers::alone(double prompt) const {
   const Impl& plan = *impl_;
   const double tokens = plan.in_pages(prompt);
   std::map<std::pair<std::size_t, LinkId>, double> loads;
@@ -260,14 +265,19 @@ double NetworkTransfers::alone_s(double prompt) const {
   }
   for (const auto& [link, bytes] : loads) slowest_s = std::max(slowest_s, bytes / plan.rate(link));
   if (!plan.one_part()) slowest_s = std::max(slowest_s, wire_bytes(prompt) / plan.share() / plan.between_bytes_per_s());
-  double start_s = plan.sender().habits.transfer_start_s + latency_s + (plan.sender_s_per_token + plan.receiver_s_per_token) * tokens;
+  double start_s = plan.sender().habits.transfer_start_s + latency_s + plan.sender_s_per_token * tokens;
   if (plan.job.transfer.path == TransferPath::host_staged) {
     for (const Pool* pool : {&plan.sender(), &plan.receiver()}) {
       const topology::LinkSpec& host = plan.job.parts[pool->part].cluster.host;
       start_s += host.latency_s + staging_bytes / host.effective_bytes_per_s();
     }
   }
-  return start_s + slowest_s;
+  return {start_s, slowest_s, plan.receiver_s_per_token * tokens};
+}
+
+double NetworkTransfers::alone_s(double prompt) const {
+  const Alone times = alone(prompt);
+  return times.before_s + times.links_s + times.after_s;
 }
 
 }  // namespace rehearse::sim

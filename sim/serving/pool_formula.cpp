@@ -32,24 +32,33 @@ double chance_to_wait(int servers, double offered) {
   return blocked / (1 - load * (1 - blocked));
 }
 
-PoolFormula::Prompt PoolFormula::prompt_s(double sequences) const {
+std::vector<PoolFormula::Chunk> PoolFormula::chunks(double tokens, double sequences) const {
   const double beside = mixes() ? std::floor(sequences) : 0;
   const double room = std::max(1.0, static_cast<double>(pool_.rules.tokens) - beside);
-  const double chunk = pool_.rules.chunked_prefill ? room : load_.input;
-  Prompt out{.seconds = 0, .more_s = 0, .passes = 0};
-  for (double done = 0; done < load_.input; done += chunk) {
-    const double q = std::min(chunk, load_.input - done);
+  const double chunk = pool_.rules.chunked_prefill ? room : tokens;
+  std::vector<Chunk> out;
+  for (double done = 0; done < tokens; done += chunk) {
+    const double q = std::min(chunk, tokens - done);
     PassShape shape;
     shape.prompt_tokens = q;
     shape.prompt_pairs = (q * done + q * (q + 1) / 2) * (1 + load_.input_variation);  // grow with the square of a prompt
     shape.cached = done;
     shape.chunks = 1;
-    shape.finished = done + q >= load_.input ? 1 : 0;
+    shape.finished = done + q >= tokens ? 1 : 0;
     shape.decodes = beside;
     shape.context = beside * load_.context;
-    out.seconds += price_.seconds(shape);
+    out.push_back({q, price_.seconds(shape)});
+  }
+  return out;
+}
+
+PoolFormula::Prompt PoolFormula::prompt_s(double sequences) const {
+  Prompt out{.seconds = 0, .more_s = 0, .passes = 0};
+  for (const Chunk& chunk : chunks(load_.input, sequences)) {
+    out.seconds += chunk.seconds;
     ++out.passes;
   }
+  const double beside = mixes() ? std::floor(sequences) : 0;
   out.more_s = out.seconds - (beside > 0 ? out.passes * decode_s(beside) : 0);
   return out;
 }

@@ -1,6 +1,8 @@
 // A pool by formula (docs/serving.md, "The formula"): from the prices of passes and the moments of a load.
 #pragma once
 
+#include <vector>
+
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/load_moments.hpp"
 
@@ -23,6 +25,11 @@ class PoolFormula {
     double seconds = 0, more_s = 0, passes = 1;
   };
   [[nodiscard]] Prompt prompt_s(double sequences) const;
+  // The passes of a prompt of so many tokens beside them.
+  struct Chunk {
+    double tokens = 0, seconds = 0;
+  };
+  [[nodiscard]] std::vector<Chunk> chunks(double tokens, double sequences) const;
 
   [[nodiscard]] bool mixes() const { return pool_.rules.batching == Batching::continuous; }
   // Sequences that an instance holds at once, by slots and by its cache.

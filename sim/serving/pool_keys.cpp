@@ -109,10 +109,10 @@ const Keys<PoolDocument>& pool_keys() {
 
 const Keys<TransferSpec>& transfer_keys() {
   using K = Key<TransferSpec>;
-  static const config::Names<TransferMode> modes{{"after-prefill", TransferMode::after_prefill}};
+  static const config::Names<TransferMode> modes{{"after-prefill", TransferMode::after_prefill}, {"chunkwise", TransferMode::chunkwise}};
   static const config::Names<TransferPath> paths{{"gpu-direct", TransferPath::gpu_direct}, {"host-staged", TransferPath::host_staged}};
   static const Keys<TransferSpec> keys{
-      K("mode", &TransferSpec::mode, choice(modes), "When the cache is sent."),
+      K("mode", &TransferSpec::mode, choice(modes), "When the cache is sent: behind the whole prompt, or every chunk when it is computed."),
       K("path", &TransferSpec::path, choice(paths), "From GPU to GPU, or through the memory of both hosts."),
       K("reserve", &TransferSpec::reserves_first, config::either_word("on-pull", "before-prefill"),
         "When pages are taken on the decoding side."),

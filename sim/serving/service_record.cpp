@@ -29,17 +29,17 @@ void ServiceRecord::passes(std::size_t instance, double now_s, const PassRun& ru
 
 void ServiceRecord::outage(std::size_t instance, double now_s, bool fails) { outages_.push_back({instance, now_s, fails}); }
 
-void ServiceRecord::hand_over_begins(RequestId id, std::size_t from, std::size_t to, double now_s) {
+void ServiceRecord::hand_over_begins(std::size_t piece, RequestId id, std::size_t from, std::size_t to, double now_s) {
   std::vector<bool>& tracks = tracks_[from];
   const auto track = static_cast<std::size_t>(std::ranges::find(tracks, false) - tracks.begin());
   if (track == tracks.size()) tracks.push_back(false);
   tracks[track] = true;
-  under_way_[id] = {.slice = {.request = id, .from = from, .to = to, .track = track, .start_s = now_s}, .bytes = {}};
+  under_way_[piece] = {.slice = {.request = id, .from = from, .to = to, .track = track, .start_s = now_s}, .bytes = {}};
 }
 
 // A flow is as many bytes as take its time at the links' rate; what it moves is less, by the share of that rate which is reached.
-void ServiceRecord::flows_begin(RequestId id, double now_s, const HandOver& hand_over) {
-  OnTheWay& way = under_way_.at(id);
+void ServiceRecord::flows_begin(std::size_t piece, double now_s, const HandOver& hand_over) {
+  OnTheWay& way = under_way_.at(piece);
   way.slice.bytes = hand_over.bytes;
   double sum = 0;
   for (const HandOver::Flow& flow : hand_over.flows) sum += flow.bytes;
@@ -66,15 +66,10 @@ void ServiceRecord::leave_links(OnTheWay& way, double now_s, bool arrived) {
   way.bytes.clear();
 }
 
-void ServiceRecord::flows_end(RequestId id, double now_s) { leave_links(under_way_.at(id), now_s, true); }
+void ServiceRecord::flows_end(std::size_t piece, double now_s) { leave_links(under_way_.at(piece), now_s, true); }
 
-void ServiceRecord::flows_stop(RequestId id, double now_s) {
-  if (const auto found = under_way_.find(id); found != under_way_.end()) leave_links(found->second, now_s, false);
-}
-
-void ServiceRecord::hand_over_ends(RequestId id, double now_s, bool arrived) {
-  const auto found = under_way_.find(id);
-  if (found == under_way_.end()) return;
+void ServiceRecord::hand_over_ends(std::size_t piece, double now_s, bool arrived) {
+  const auto found = under_way_.find(piece);
   leave_links(found->second, now_s, false);
   HandOverSlice slice = found->second.slice;
   slice.end_s = now_s;

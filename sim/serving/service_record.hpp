@@ -54,12 +54,11 @@ class ServiceRecord {
   void pages_grew(std::size_t instance, double now_s, std::int64_t pages);
   void passes(std::size_t instance, double now_s, const PassRun& run, bool cut);
   void outage(std::size_t instance, double now_s, bool fails);
-  void hand_over_begins(RequestId id, std::size_t from, std::size_t to, double now_s);
-  void flows_begin(RequestId id, double now_s, const HandOver& hand_over);
-  void flows_end(RequestId id, double now_s);
-  void flows_stop(RequestId id, double now_s);  // unfinished
-  // Nothing where none is under way.
-  void hand_over_ends(RequestId id, double now_s, bool arrived);
+  // Of a cache or a piece of one, by a number that no other has meanwhile.
+  void hand_over_begins(std::size_t piece, RequestId id, std::size_t from, std::size_t to, double now_s);
+  void flows_begin(std::size_t piece, double now_s, const HandOver& hand_over);
+  void flows_end(std::size_t piece, double now_s);
+  void hand_over_ends(std::size_t piece, double now_s, bool arrived);
   void end(double now_s);  // of the last answer
 
   [[nodiscard]] const std::vector<LevelSeries>& levels() const { return levels_; }  // [instance], up to the same time
@@ -87,8 +86,8 @@ class ServiceRecord {
 
   double slices_from_s_, full_s_ = -1, end_s_ = 0;
   std::vector<LevelSeries> levels_;
-  std::vector<std::vector<bool>> tracks_;  // [instance][track] taken
-  std::map<RequestId, OnTheWay> under_way_;
+  std::vector<std::vector<bool>> tracks_;      // [instance][track] taken
+  std::map<std::size_t, OnTheWay> under_way_;  // by piece
   std::vector<PassSlice> passes_;
   std::vector<HandOverSlice> hand_overs_;
   std::vector<Outage> outages_;

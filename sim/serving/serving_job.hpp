@@ -20,8 +20,8 @@ namespace rehearse::sim {
 
 // Where the cache is fetched from: straight from GPU to GPU, or through the memory of both hosts.
 enum class TransferPath { gpu_direct, host_staged };
-// When: after the whole prompt; every chunk when it is computed; every layer of a chunk when it is computed.
-enum class TransferMode { after_prefill, chunkwise, layerwise };
+// When: after the whole prompt; every chunk when it is computed.
+enum class TransferMode { after_prefill, chunkwise };
 
 struct TransferSpec {
   TransferMode mode = TransferMode::after_prefill;

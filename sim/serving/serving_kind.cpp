@@ -70,10 +70,7 @@ class Finding {
 
   void predict() {
     if (!job_.faults.empty()) report_.notes.push_back("the formula knows no faults");
-    const double tokens = mean_input();
-    const ServingPrediction prediction =
-        predict_serving(job_, deployment_, deployment_.transfers ? deployment_.transfers->alone_s(tokens) : 0,
-                        deployment_.transfers ? deployment_.transfers->wire_bytes(tokens) : 0);
+    const ServingPrediction prediction = predict_serving(job_, deployment_, mean_input());
     if (prediction.overloaded.empty()) {
       report_.results.push_back(prediction.result);
     } else {

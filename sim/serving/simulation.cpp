@@ -144,58 +144,7 @@ void ServiceSimulation::place_decode(RequestId id, std::size_t instance) {
   touched_.push_back(instance);  // its pages are fewer
   ways_[id].to = instance;
   ways_[id].reserved = true;
-  ways_[id].cached ? begin_transfer(id) : place_prompt(id);
-}
-
-// The other engine has the request.
-void ServiceSimulation::ask(RequestId id) {
-  if (ways_[id].reserved) return begin_transfer(id);
-  if (!setup_.transfers->reserves_first()) return want_room(id);
-  drop_cache(id);
-  try_decode_room();
-}
-
-void ServiceSimulation::begin_transfer(RequestId id) {
-  RequestState& request = requests_[id];
-  Way& way = ways_[id];
-  request.enter(Stage::transferring, now());
-  way.began_s = now();
-  if (record_) record_->hand_over_begins(id, way.from, way.to, now());
-  const HandOver hand_over = setup_.transfers->hand_over(way.from - pools_.front().first, way.to - pools_.back().first, id, request.prompt);
-  machine_.after(hand_over.before_s, token_of(ServiceEvent::transfer_start, id, way.attempt));
-  if (!setup_.faults.empty()) machine_.after(setup_.timeout_s, token_of(ServiceEvent::timeout, id, way.attempt));
-}
-
-void ServiceSimulation::start_flows(RequestId id) {
-  Way& way = ways_[id];
-  const HandOver hand_over =
-      setup_.transfers->hand_over(way.from - pools_.front().first, way.to - pools_.back().first, id, requests_[id].prompt);
-  requests_[id].transfer_bytes = hand_over.bytes;
-  way.flows = static_cast<int>(hand_over.flows.size());
-  way.after_s = hand_over.after_s;
-  if (record_) record_->flows_begin(id, now(), hand_over);
-  for (const HandOver::Flow& flow : hand_over.flows)
-    machine_.transfer(host_, host_, flow.links, flow.bytes, token_of(ServiceEvent::flow_end, id, way.attempt));
-  if (way.flows == 0) machine_.after(way.after_s, token_of(ServiceEvent::transfer_end, id, way.attempt));
-}
-
-void ServiceSimulation::end_flow(RequestId id) {
-  Way& way = ways_[id];
-  if (--way.flows > 0) return;
-  if (record_) record_->flows_end(id, now());
-  machine_.after(way.after_s, token_of(ServiceEvent::transfer_end, id, way.attempt));
-}
-
-void ServiceSimulation::end_transfer(RequestId id) {
-  Way& way = ways_[id];
-  if (record_) record_->hand_over_ends(id, now(), true);
-  way.cached = way.reserved = false;
-  way.attempt = (way.attempt + 1) % generations;
-  requests_[id].enter(Stage::decode_queued, now());
-  instances_[way.from]->release(id);
-  instances_[way.to]->adopt(id);
-  touched_.push_back(way.from);
-  touched_.push_back(way.to);
+  ways_[id].asked ? send(id) : place_prompt(id);
 }
 
 void ServiceSimulation::end_answer(RequestId id) {
@@ -216,6 +165,9 @@ void ServiceSimulation::end_pass(std::size_t instance) {
   }
   const Instance::Finished finished = instances_[instance]->finish(now());
   touched_.push_back(instance);
+  if (apart() && instance < pools_.back().first) {  // the other side computes again what it had to put back
+    for (const Instance::Progress& prompt : finished.begun) offer_early(prompt.id, prompt.tokens);
+  }
   for (const RequestId id : finished.prompts) {
     RequestState& request = requests_[id];
     const bool answers = !apart() || setup_.transfers->prefill_answers_first();
@@ -238,7 +190,7 @@ void ServiceSimulation::end_pass(std::size_t instance) {
     }
     request.enter(Stage::waiting, now());
     ways_[id].cached = true;
-    machine_.after(setup_.pools.back().request_s, token_of(ServiceEvent::asked, id, ways_[id].attempt));
+    offer(id);
   }
   for (const RequestId id : finished.answers) end_answer(id);
   if (apart() || setup_.pools.front().rules.role == Role::decode) try_decode_room();
@@ -260,9 +212,10 @@ void ServiceSimulation::on(Token token) {
   const std::uint64_t index = index_of(token);
   const auto id = static_cast<RequestId>(index);
   const ServiceEvent event = event_of(token);
-  const bool between = event == ServiceEvent::asked || event == ServiceEvent::transfer_start || event == ServiceEvent::flow_end ||
-                       event == ServiceEvent::transfer_end || event == ServiceEvent::timeout;
+  const bool between = event == ServiceEvent::asked || event == ServiceEvent::timeout;
+  const bool moving = event == ServiceEvent::transfer_start || event == ServiceEvent::flow_end || event == ServiceEvent::transfer_end;
   if (between && generation_of(token) != ways_[id].attempt) return;
+  if (moving && generation_of(token) != pieces_[index].generation) return;
   switch (event) {
     case ServiceEvent::arrival:
       index < requests_.size() ? arrive(id) : arrive_next();
@@ -278,13 +231,13 @@ void ServiceSimulation::on(Token token) {
       end_pass(index);
       break;
     case ServiceEvent::transfer_start:
-      start_flows(id);
+      start_flows(index);
       break;
     case ServiceEvent::flow_end:
-      end_flow(id);
+      end_flow(index);
       break;
     case ServiceEvent::transfer_end:
-      end_transfer(id);
+      end_piece(index);
       break;
     case ServiceEvent::timeout:
       ++ways_[id].timeouts;

@@ -71,7 +71,10 @@ void ServiceSimulation::fail(std::size_t instance) {
     if (way.cached && way.from == instance) lose_sender(id);
     if (way.reserved && way.to == instance) lose_receiver(id);
   }
-  for (const RequestId id : lost) start_again(id);
+  for (const RequestId id : lost) {
+    if (apart()) recall(id);
+    start_again(id);
+  }
   try_decode_room();
 }
 
@@ -86,17 +89,11 @@ void ServiceSimulation::come_back(std::size_t instance) {
   try_decode_room();
 }
 
-void ServiceSimulation::stop_flows(RequestId id) {
-  machine_.halt([id](Token token) { return event_of(token) == ServiceEvent::flow_end && index_of(token) == id; });
-  ways_[id].attempt = (ways_[id].attempt + 1) % generations;
-  if (record_) record_->flows_stop(id, now());
-}
-
 // The cache is gone. The receiver notices when the hand-over is not done in time, and holds its pages until then.
 void ServiceSimulation::lose_sender(RequestId id) {
   Way& way = ways_[id];
   way.cached = false;
-  stop_flows(id);
+  stop_pieces(id);
   if (requests_[id].stage == Stage::transferring) {
     machine_.after(std::max(0.0, way.began_s + setup_.timeout_s - now()), token_of(ServiceEvent::timeout, id, way.attempt));
     return;
@@ -109,21 +106,23 @@ void ServiceSimulation::lose_sender(RequestId id) {
 void ServiceSimulation::lose_receiver(RequestId id) {
   Way& way = ways_[id];
   way.reserved = false;
-  if (requests_[id].stage != Stage::transferring) return;  // its prompt is not computed, or not asked for yet
-  stop_flows(id);
-  if (record_) record_->hand_over_ends(id, now(), false);
-  if (!way.cached) return start_again(id);
-  if (setup_.transfers->reserves_first()) return drop_cache(id);
+  if (!way.asked) return;  // nothing of its cache has left
+  const bool whole = requests_[id].stage == Stage::transferring;
+  stop_pieces(id);
+  if (whole && !way.cached) return start_again(id);
+  if (setup_.transfers->reserves_first()) {
+    if (whole) drop_cache(id);
+    return;
+  }
   ++requests_[id].retries;
-  requests_[id].enter(Stage::waiting, now());
+  if (whole) requests_[id].enter(Stage::waiting, now());
   wanting_room_.push_back(id);
 }
 
 // A hand-over that did not end in time.
 void ServiceSimulation::give_up(RequestId id) {
   Way& way = ways_[id];
-  stop_flows(id);
-  if (record_) record_->hand_over_ends(id, now(), false);
+  stop_pieces(id);
   if (way.cached) {
     instances_[way.from]->release(id);
     touched_.push_back(way.from);
@@ -138,6 +137,7 @@ void ServiceSimulation::give_up(RequestId id) {
 // From its prompt and what is shown of its answer.
 void ServiceSimulation::start_again(RequestId id) {
   RequestState& request = requests_[id];
+  if (apart()) forget_way(id);
   if (request.stage != Stage::queued) {
     ++request.retries;
     request.redone += request.tokens.input + request.generated;

@@ -1,5 +1,5 @@
-// The simulation of a deployment at work: what the events of the machine do. Its parts: requests on their way (simulation.cpp), and what
-// failures do to them (simulation_failures.cpp).
+// The simulation of a deployment at work: what the events of the machine do. Its parts: requests on their way (simulation.cpp), their
+// caches between the sides (simulation_transfers.cpp), and what failures do to them (simulation_failures.cpp).
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@
 namespace rehearse::sim {
 
 // What a token of the machine stands for: kind, whose, and for the end of a pass which of its ends is meant, since a run can be cut;
-// between the sides which attempt, since a hand-over can be given up.
+// between the sides which attempt, since a hand-over can be given up, and which piece of those that had the same place.
 enum class ServiceEvent : std::uint64_t { arrival, placed, asked, pass_end, transfer_start, flow_end, transfer_end, timeout, fault, over };
 inline constexpr unsigned kind_bits = 4, index_bits = 32;
 inline Token token_of(ServiceEvent event, std::uint64_t index, std::uint64_t generation = 0) {
@@ -51,9 +51,13 @@ class ServiceSimulation {
   void ask(RequestId id);
   void want_room(RequestId id);
   void drop_cache(RequestId id);
-  void begin_transfer(RequestId id);
-  void start_flows(RequestId id);
-  void end_flow(RequestId id);
+  void offer_early(RequestId id, std::int64_t tokens);
+  void offer(RequestId id);
+  void send(RequestId id);
+  void start_flows(std::size_t piece);
+  void end_flow(std::size_t piece);
+  void end_piece(std::size_t piece);
+  void free_piece(std::size_t piece);
   void end_transfer(RequestId id);
   void end_pass(std::size_t instance);
   void end_answer(RequestId id);
@@ -63,7 +67,9 @@ class ServiceSimulation {
   void come_back(std::size_t instance);
   void lose_sender(RequestId id);
   void lose_receiver(RequestId id);
-  void stop_flows(RequestId id);
+  void stop_pieces(RequestId id);
+  void forget_way(RequestId id);
+  void recall(RequestId id);
   void give_up(RequestId id);
   void start_again(RequestId id);
   void drop(RequestId id, Stage as);
@@ -87,13 +93,27 @@ class ServiceSimulation {
   std::vector<std::size_t> touched_;
   struct Way {  // of a request between the sides
     std::size_t from = 0, to = 0;
-    bool cached = false;    // its cache is kept at `from`
-    bool reserved = false;  // there is room for it at `to`
-    int flows = 0, timeouts = 0;
-    double after_s = 0, began_s = 0;
+    bool cached = false;               // its cache is kept at `from`
+    bool reserved = false;             // there is room for it at `to`
+    bool asking = false;               // the other engine is told of it
+    bool asked = false;                // and knows
+    std::int64_t early = 0, sent = 0;  // tokens that can leave before the prompt is whole, that have left
+    std::vector<std::size_t> pieces;   // on their way
+    int timeouts = 0;
+    double began_s = 0;         // when the last piece left
     std::uint64_t attempt = 0;  // tokens of earlier ones mean nothing any more
   };
   std::vector<Way> ways_;
+  struct Piece {  // of a cache that moves
+    RequestId request = 0;
+    double tokens = 0;
+    int flows = 0;
+    double after_s = 0;
+    std::uint64_t generation = 0;  // of those that had its place
+  };
+  [[nodiscard]] HandOver hand_over_of(const Piece& piece) const;
+  std::vector<Piece> pieces_;
+  std::vector<std::size_t> free_pieces_;
   std::deque<RequestId> wanting_room_;  // on the decoding side, first come first served
   std::deque<RequestId> stranded_;      // no instance works that could compute their prompts
   std::vector<int> down_;               // [instance] faults that keep it from working

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace rehearse::sim {
 
-// One hand-over: a delay on the sending side, flows that run together, a delay on the receiving side.
+// One hand-over, of a cache or a piece of one: a delay on the sending side, flows that run together, a delay on the receiving side.
 struct HandOver {
   struct Flow {
     std::vector<LinkIndex> links;
@@ -35,7 +36,9 @@ class TransferPlan {
   virtual void build(Machine& machine) = 0;
   // As they were added, one after another from 0 on.
   [[nodiscard]] virtual std::vector<TransferLink> links() const = 0;
-  // Of a request of so many tokens, from an instance that computes prompts to one that decodes.
+  // Of so many computed tokens of a prompt that is not whole, those that can leave; 0 where it leaves as a whole.
+  [[nodiscard]] virtual std::int64_t early(std::int64_t computed) const = 0;
+  // Of so many tokens of a request, from an instance that computes prompts to one that decodes.
   [[nodiscard]] virtual HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, double tokens) const = 0;
   // The links of a GPU's network port, with their rates; empty where it has none.
   [[nodiscard]] virtual std::vector<std::pair<LinkIndex, double>> port(std::size_t part, int gpu) const = 0;

@@ -7,8 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include "sim/serving/exposed_hand_over.hpp"
 #include "sim/serving/pair_search.hpp"
-#include "sim/serving/pool_formula.hpp"
 #include "sim/serving/tune_keys.hpp"
 
 namespace rehearse::sim {
@@ -140,7 +140,10 @@ class FormulaPairs final : public PairModel {
     scratch_.pools = {*prompts_[prompt_plan].pool, *decodes_[decode_plan].pool};
     const NetworkTransfers transfers(scratch_, fabrics_);
     if (load_.rate_per_s >= transfers.carried_per_s(load_.input)) return INFINITY;
-    return scratch_.transfer.prefill_answers_first ? 0 : transfers.alone_s(load_.input);
+    if (scratch_.transfer.prefill_answers_first) return 0;
+    // The second engine's front is among what decoders take, though chunks may hide some of it.
+    const PoolFormula prompts(prompts_[prompt_plan].deployment, load_);
+    return exposed_hand_over(prompts, transfers, load_.input, decodes_[decode_plan].pool->habits.request_s).transfer_s;
   }
   [[nodiscard]] int least_prompters(std::size_t plan, double within_s) const override {
     const Candidate& candidate = prompts_[plan];

@@ -30,12 +30,13 @@ class ConstantPrice final : public sim::PassPrice {
 class OneLink final : public sim::TransferPlan {
  public:
   struct Habits {
-    bool reserves_first = false, prefill_answers_first = false;
+    bool reserves_first = false, prefill_answers_first = false, by_chunks = false;
     double bytes_per_s = 1000, before_s = 0, after_s = 0;
   };
   explicit OneLink(const Habits& habits) : habits_(habits) {}
   void build(sim::Machine& machine) override { link_ = machine.add_link(habits_.bytes_per_s); }
   [[nodiscard]] std::vector<sim::TransferLink> links() const override { return {{"", "here", "there", habits_.bytes_per_s}}; }
+  [[nodiscard]] std::int64_t early(std::int64_t computed) const override { return habits_.by_chunks ? computed : 0; }
   [[nodiscard]] sim::HandOver hand_over(std::size_t, std::size_t, std::size_t, double tokens) const override {
     return {habits_.before_s, {{{link_}, tokens}}, habits_.after_s, tokens};
   }

@@ -186,7 +186,7 @@ TEST(AnOverload, is_an_answer) {
   const std::string text = apart({.load = "{arrivals: {poisson: 500 /s}, input: 1000, output: 50, requests: 2000}"});
   const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
   const sim::Deployment deployment = deploy(job);
-  EXPECT_NE(predict_serving(job, deployment, 0, 0).overloaded.find("pool prefill is beyond its capacity"), std::string::npos);
+  EXPECT_NE(predict_serving(job, deployment, 1000).overloaded.find("pool prefill is beyond its capacity"), std::string::npos);
   EXPECT_EQ(outcome(text).result.finished, 1900);
 }
 

@@ -16,8 +16,7 @@ struct Both {
 Both both(const std::string& text) {
   const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
   const sim::Deployment deployment = deploy(job);
-  const double transfer_s = deployment.transfers ? deployment.transfers->alone_s(job.load.input.low) : 0;
-  const sim::ServingPrediction prediction = predict_serving(job, deployment, transfer_s, 0);
+  const sim::ServingPrediction prediction = predict_serving(job, deployment, job.load.input.low);
   EXPECT_EQ(prediction.overloaded, "");
   const sim::ServingSetup setup = setup_of(job, deployment);
   return {prediction.result, result_of(job, setup, simulate_serving(setup))};

@@ -148,6 +148,7 @@ ServingSetup random_apart(std::mt19937& random) {
   OneLink::Habits habits;
   habits.reserves_first = pick(0, 1) == 1;
   habits.prefill_answers_first = pick(0, 1) == 1;
+  habits.by_chunks = pick(0, 1) == 1;
   const auto seconds = [&] { return pick(0, 1) * std::uniform_real_distribution<double>(0, 1e-3)(random); };  // never two things at once
   habits.bytes_per_s = std::uniform_real_distribution<double>(1e3, 2e4)(random);
   habits.before_s = seconds();
@@ -168,6 +169,15 @@ void expect_answers_are_kept(const ServingSetup& setup, const ServingRun& run) {
   EXPECT_EQ(shown, answers - (setup.transfers->prefill_answers_first() ? begun : 0));
 }
 
+// A byte per token of the prompt, in however many pieces; none where the answer ended with it.
+void expect_bytes_are_kept(const ServingSetup& setup, const ServingRun& run) {
+  for (const RequestState& request : run.requests) {
+    if (request.stage != Stage::done) continue;
+    const bool stays = setup.transfers->prefill_answers_first() && request.tokens.output == 1;
+    EXPECT_EQ(request.transfer_bytes, stays ? 0 : request.tokens.input);
+  }
+}
+
 TEST(NothingIsLost, between_two_sides) {
   std::mt19937 random(17);
   int preemptions = 0;
@@ -178,6 +188,7 @@ TEST(NothingIsLost, between_two_sides) {
     expect_everybody_is_answered(run);
     expect_stages_add_up(run);
     expect_answers_are_kept(setup, run);
+    expect_bytes_are_kept(setup, run);
     for (const std::int64_t left : run.pages_left) EXPECT_EQ(left, 0);
     for (const sim::InstanceUse& use : run.pools.back().instances) {
       EXPECT_LE(use.most_pages, setup.pools.back().rules.pages);

@@ -55,7 +55,8 @@ TEST(EachChoice, is_what_the_job_with_it_does) {
     EXPECT_EQ(one.simulated->ttft.mean_s, expected.ttft.mean_s) << key;
     EXPECT_EQ(one.simulated->tpot.mean_s, expected.tpot.mean_s) << key;
   }
-  for (const auto& [key, value] : {std::pair("transfer.path", "host-staged"), std::pair("router.prefill", "round-robin")}) {
+  for (const auto& [key, value] :
+       {std::pair("transfer.path", "host-staged"), std::pair("transfer.mode", "chunkwise"), std::pair("router.prefill", "round-robin")}) {
     const sim::ServingResult expected = result_with(two_sides, std::string("serving.") + key, value);
     EXPECT_EQ(effect(effects, key, value).simulated->e2e.mean_s, expected.e2e.mean_s) << key;
   }
