@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "workloads/compiled.hpp"
@@ -45,7 +46,10 @@ class HeldMemory {
   HeldMemory(const Workload& workload, const Compiled& compiled, const MemoryHabits& habits, int stage);
 
   [[nodiscard]] const std::vector<HeldTask>& tasks() const { return tasks_; }  // in program order
-  [[nodiscard]] std::uint32_t turns() const { return tasks_.empty() ? 0 : tasks_.back().turn + 1; }
+  [[nodiscard]] std::uint32_t turns() const { return static_cast<std::uint32_t>(turns_.size() - 1); }
+  [[nodiscard]] std::span<const HeldTask> of_turn(std::uint32_t turn) const {  // of a pair the backward comes first
+    return std::span(tasks_).subspan(turns_[turn], turns_[turn + 1] - turns_[turn]);
+  }
 
   // A unit's activations live from the start of its forward to the end of its last backward; those that are offloaded only until the
   // program waits for their copy out, and again from the start of their copy in. With ZeRO-3 its weights are gathered while it runs, and

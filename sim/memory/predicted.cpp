@@ -99,18 +99,13 @@ class Stage {
         habits_(job.system.software.memory.habits),
         program_(compiled.stages[static_cast<std::size_t>(stage)]),
         loads_(loads),
-        held_(workload_, compiled, habits_, stage) {
-    for (std::size_t i = 0; i < held_.tasks().size(); ++i) {
-      if (i == 0 || held_.tasks()[i].turn != held_.tasks()[i - 1].turn) first_.push_back(i);
-    }
-    first_.push_back(held_.tasks().size());
-  }
+        held_(workload_, compiled, habits_, stage) {}
 
   // What each layer with experts needs at most while it is at work, in `highest` by layer.
   void raise_layers(int expert_rank, const MemoryBytes& always, std::map<int, MemoryBytes>& highest) const {
     walk(held_.on_gpu(units(expert_rank)), always, [&](std::uint32_t turn, const MemoryBytes& now) {
-      for (std::size_t i = first_[turn]; i < first_[turn + 1]; ++i) {
-        const workloads::Unit& unit = unit_of(held_.tasks()[i]);
+      for (const workloads::HeldTask& task : held_.of_turn(turn)) {
+        const workloads::Unit& unit = unit_of(task);
         if (unit.layer_kind != workloads::LayerKind::experts) continue;
         MemoryBytes& most = highest[unit.first_layer];
         if (now.total() > most.total()) most = now;
@@ -123,7 +118,7 @@ class Stage {
     const MemoryBytes always = memory.at_peak;
     walk(held_.on_gpu(units(expert_rank)), always, [&](std::uint32_t turn, const MemoryBytes& now) {
       if (now.total() <= memory.peak_bytes()) return;
-      const workloads::HeldTask& task = held_.tasks()[first_[turn + 1] - 1];  // of a pair the forward
+      const workloads::HeldTask& task = held_.of_turn(turn).back();  // of a pair the forward
       memory.at_peak = now;
       memory.operation = name_of_turn(task.slot.kind, unit_of(task));
       memory.microbatch = task.slot.microbatch;
@@ -153,7 +148,6 @@ class Stage {
   const workloads::StageProgram& program_;
   const workloads::ExpertLoads* loads_;
   workloads::HeldMemory held_;
-  std::vector<std::size_t> first_;  // [turn] its first task, and the end
 };
 
 // The units of a stage where PeakSlots has the answer: every micro-batch holds the same, one slot runs at a time, nothing is offloaded.
