@@ -8,6 +8,7 @@
 
 #include "../engine/jobs.hpp"
 #include "sim/analytic/predict.hpp"
+#include "tests/analytic/mofas_device.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -41,35 +42,14 @@ std::string split(int p) {
 }
 
 Columns predicted(const Row& row) {
-  const std::string text = fmt::format(R"(
-model: {{layers: 126, hidden: 16384, heads: 128, kv_heads: 16, ffn: 53248, activation: swiglu, vocab: 128000}}
-cluster:
-  gpu:
-    source: calibrated on the first row
-    memory: 64 GiB
-    memory_bandwidth: 1600 GB/s
-    power_limit: 400 W
-    launch: 0 us
-    peak: {{bf16: 376 TFLOP/s}}
-    contention: {{tp: {{alpha: 1, beta: 1}}}}
-    efficiency:
-      gemm: {{bf16: {{model: roofline, compute: 0.9105, memory: 0.8}}}}
-      attention: {{bf16: {{model: roofline, compute: 0.9105, memory: 0.8}}}}
-      memory_bound: {{model: roofline, memory: 1}}
-  gpus_per_node: 8
-  intra_node: {{kind: nvswitch, bandwidth: 196 GB/s, efficiency: 0.965, latency: 3.3 us}}
-  nics: {{per_node: 1, bandwidth: 199.5 Gbps, efficiency: 1, latency: 6.6 us}}
-  network: {{kind: single_switch}}
-  host: {{bandwidth: 32 GB/s, efficiency: 1, latency: 10 us}}
-  host_memory: {{size: 4 TB, bandwidth: 1530 GB/s}}
-gpus: {}
+  const std::string text = fmt::format(R"({}gpus: {}
 parallel: {{tp: {}, pp: {}, vpp: 8, dp: {}, sp: true, layers_per_stage: [{}]}}
 batch: {{global: {}, micro: {}, sequence: 8192}}
 optimizer: {{{}}}
 overlap: {{tp: {}, dp_gradients: {}, dp_parameters: {}}}
 )",
-                                       row.t * row.p * row.d, row.t, row.p, row.d, split(row.p), row.batch, row.micro,
-                                       row.on_host ? "device: cpu" : "sharding: zero1", row.tp_overlap, row.d > 1, row.d > 1);
+                                       llama_405b_on_mofas_device, row.t * row.p * row.d, row.t, row.p, row.d, split(row.p), row.batch,
+                                       row.micro, row.on_host ? "device: cpu" : "sharding: zero1", row.tp_overlap, row.d > 1, row.d > 1);
   const sim::StepResult step = sim::predict(sim::read_job(config::Node::load_text(text, "table-6"), "table-6"));
   const auto& mean = step.mean;
   return {step.step_s,          mean[sim::Phase::compute] + mean[sim::Phase::bubble],

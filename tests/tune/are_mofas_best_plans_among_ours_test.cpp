@@ -10,6 +10,7 @@
 
 #include "places.hpp"
 #include "sim/job/override.hpp"
+#include "tests/analytic/mofas_device.hpp"
 #include "tests/tune/spaces.hpp"
 
 namespace rehearse::tests {
@@ -26,28 +27,7 @@ std::string layers_over(int chunks) {
 
 // LLaMA3-405B on device B, of which the first row of Table 6 sets four numbers (tests/analytic/mofas_step_table_test.cpp).
 std::string llama_405b(int gpus, int batch, const std::string& space) {
-  return fmt::format(R"(
-model: {{layers: 126, hidden: 16384, heads: 128, kv_heads: 16, ffn: 53248, activation: swiglu, vocab: 128000}}
-cluster:
-  gpu:
-    source: calibrated on the first row
-    memory: 64 GiB
-    memory_bandwidth: 1600 GB/s
-    power_limit: 400 W
-    launch: 0 us
-    peak: {{bf16: 376 TFLOP/s}}
-    contention: {{tp: {{alpha: 1, beta: 1}}}}
-    efficiency:
-      gemm: {{bf16: {{model: roofline, compute: 0.9105, memory: 0.8}}}}
-      attention: {{bf16: {{model: roofline, compute: 0.9105, memory: 0.8}}}}
-      memory_bound: {{model: roofline, memory: 1}}
-  gpus_per_node: 8
-  intra_node: {{kind: nvswitch, bandwidth: 196 GB/s, efficiency: 0.965, latency: 3.3 us}}
-  nics: {{per_node: 1, bandwidth: 199.5 Gbps, efficiency: 1, latency: 6.6 us}}
-  network: {{kind: single_switch}}
-  host: {{bandwidth: 32 GB/s, efficiency: 1, latency: 10 us}}
-  host_memory: {{size: 4 TB, bandwidth: 1530 GB/s}}
-gpus: {}
+  return fmt::format(R"({}gpus: {}
 parallel: {{tp: 8, pp: 8, vpp: 8, sp: true}}
 batch: {{global: {}, micro: 2, sequence: 8192}}
 optimizer: {{sharding: zero1}}
@@ -58,7 +38,7 @@ tune:
   keep: 500
   space:
 {})",
-                     gpus, batch, gpus > 64, gpus > 64, space);
+                     llama_405b_on_mofas_device, gpus, batch, gpus > 64, gpus > 64, space);
 }
 
 std::vector<sim::Candidate> searched(const Tuned& tuned) {
