@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/fnv.hpp"
 #include "sim/validate/outcome.hpp"
 
 namespace rehearse::sim {
@@ -37,19 +38,13 @@ double predicted_log(const Run& run, const Settings& settings) {
   return *log;
 }
 
-// FNV-1a, so that neighbours of a sweep fall on both sides.
-std::uint64_t hash_of(const std::string& id) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 struct Halves {
   std::vector<Run> taken, left_out;
 };
 
+// By a hash, so that neighbours of a sweep fall on both sides.
 Halves halves_of(std::vector<Run> runs) {
-  std::ranges::sort(runs, {}, [](const Run& run) { return std::pair(hash_of(run.measured_case->id), run.measured_case->id); });
+  std::ranges::sort(runs, {}, [](const Run& run) { return std::pair(config::fnv1a(run.measured_case->id), run.measured_case->id); });
   const auto middle = runs.begin() + static_cast<std::ptrdiff_t>((runs.size() + 1) / 2);
   return {{runs.begin(), middle}, {middle, runs.end()}};
 }

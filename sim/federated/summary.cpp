@@ -1,18 +1,9 @@
 #include <fmt/format.h>
 
+#include "config/fnv.hpp"
 #include "sim/federated/job.hpp"
 
 namespace rehearse::federated {
-namespace {
-
-std::uint64_t fnv_1a(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
-
-}  // namespace
-
 sim::JobSummary summary_of(const Job& job) {
   sim::JobSummary out;
   const Settings& settings = job.settings;
@@ -25,7 +16,7 @@ sim::JobSummary summary_of(const Job& job) {
   out.batch = fmt::format("batches of {} samples, {} epoch{} a round", settings.batch, settings.epochs, settings.epochs == 1 ? "" : "s");
   out.seed = settings.seed;
   out.resolved_yaml = job_keys().write(settings).to_yaml();
-  out.input_hash = fmt::format("{:016x}", fnv_1a(out.resolved_yaml));
+  out.input_hash = config::fnv1a(out.resolved_yaml);
   return out;
 }
 
