@@ -39,6 +39,10 @@ struct System {
   SimulationOptions simulation;
 
   [[nodiscard]] Places places() const { return {gpus, cluster.gpus_per_node, cluster.rails_per_node()}; }
+  // More of the host's time per kernel in a pipeline that leaves the scale-up domain: the stack's, for each rank of tensor parallelism.
+  [[nodiscard]] double network_wait_s(const workloads::Parallel& parallel) const {
+    return parallel.pp > 1 && gpus > cluster.domain_gpus() && !software.replays_graphs ? software.network_wait_s * parallel.tp : 0;
+  }
 };
 
 }  // namespace rehearse::sim

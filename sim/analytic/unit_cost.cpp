@@ -41,7 +41,7 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
 }
 
 double UnitPricer::seconds(const workloads::ComputeSegment& segment) {
-  return queued_seconds(system_.gpu, system_.software, segment.operators, *segment.queue,
+  return queued_seconds(system_.gpu, system_.software, segment.operators, *segment.queue, system_.network_wait_s(workload_.parallel),
                         [&](const Communication& call) { return seconds(call); });
 }
 

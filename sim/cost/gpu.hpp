@@ -54,6 +54,7 @@ struct Software {
   bool replays_graphs = false;  // the job's cuda_graphs: kernels cost the host nothing
   double launch_s = 0;          // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
   double issue_s = 0;           // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
+  double network_wait_s = 0;    // more of that for each rank of tp, in pipelines that leave the scale-up domain
   double step_s = 0;            // per step: data loading, logging, host work that nothing hides
   MemoryOverhead memory;
   bool zero3_by_tensor = false;        // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
@@ -89,8 +90,9 @@ class CostModel {
 [[nodiscard]] double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op);
 
 // Operators among others that the host issues ahead of the GPU: the GPU's time, and by share of kernels what the GPU waits for the host in
-// the queue as a whole. others_s: what else the GPU does meanwhile (collectives), `others` its launches.
+// the queue as a whole. others_s: what else the GPU does meanwhile (collectives), `others` its launches. wait_s: more per kernel on the
+// host.
 [[nodiscard]] double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
-                                    std::span<const workloads::Operator> queue, double others_s, int others);
+                                    std::span<const workloads::Operator> queue, double others_s, int others, double wait_s);
 
 }  // namespace rehearse::sim

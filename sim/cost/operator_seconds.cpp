@@ -44,9 +44,9 @@ double operator_seconds(const Gpu& gpu, const Software& software, const workload
 }
 
 double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
-                      std::span<const workloads::Operator> queue, double others_s, int others) {
+                      std::span<const workloads::Operator> queue, double others_s, int others, double wait_s) {
   const Share mine = share_of(gpu, software, operators), all = share_of(gpu, software, queue);
-  const double host = (all.kernels + others) * host_s(gpu, software), device = all.device_s + others_s;
+  const double host = (all.kernels + others) * (host_s(gpu, software) + wait_s), device = all.device_s + others_s;
   const double wait = std::pow(std::pow(host, queue_knee) + std::pow(device, queue_knee), 1 / queue_knee) - device;
   return mine.device_s + (all.kernels > 0 ? wait * mine.kernels / all.kernels : 0);
 }

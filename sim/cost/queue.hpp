@@ -5,13 +5,13 @@
 
 namespace rehearse::sim {
 
-// seconds_of_call: of a collective in the queue, alone.
+// seconds_of_call: of a collective in the queue, alone. wait_s: more per kernel on the host.
 template <class SecondsOfCall>
 [[nodiscard]] double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
-                                    const workloads::PassQueue& queue, SecondsOfCall seconds_of_call) {
+                                    const workloads::PassQueue& queue, double wait_s, SecondsOfCall seconds_of_call) {
   double calls_s = 0;
   for (const workloads::Communication& call : queue.calls) calls_s += seconds_of_call(call);
-  return queued_seconds(gpu, software, operators, queue.operators, calls_s, static_cast<int>(queue.calls.size()));
+  return queued_seconds(gpu, software, operators, queue.operators, calls_s, static_cast<int>(queue.calls.size()), wait_s);
 }
 
 }  // namespace rehearse::sim

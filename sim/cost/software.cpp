@@ -139,6 +139,9 @@ const Keys<Software>& software_keys() {
           "What it does with experts."),
       K("launch", &Software::launch_s, time(), "Per kernel, the gap between dependent kernels on the GPU.").required(),
       K("issue", &Software::issue_s, time(), "Per kernel on the host, on top of the driver's launch.").required(),
+      K("network_wait", &Software::network_wait_s, time(),
+        "More per kernel on the host, for each rank of tp, in pipelines over several nodes.")
+          .otherwise("0 s"),
       K("step", &Software::step_s, time(), "Per step: data loading, logging, host work that nothing hides.").required(),
       K("collectives", &Software::collectives, collectives_form(), "Algorithms that its communication library has."),
       K("flash", &Software::flash, whole(1, 3), "Generation of its flash-attention kernels."),

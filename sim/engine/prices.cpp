@@ -36,10 +36,11 @@ double work_seconds(const Job& job, const CommunicationModel& model, const workl
     return once * work.repeat;
   }
   // A queue without calls has no group.
-  return work.repeat *
-         queued_seconds(job.system.gpu, job.system.software, work.operators, *work.queue, [&](const workloads::Communication& call) {
-           return model.price(call, graph.groups[work.queue_group].members).seconds();
-         });
+  const auto seconds_of_call = [&](const workloads::Communication& call) {
+    return model.price(call, graph.groups[work.queue_group].members).seconds();
+  };
+  return work.repeat * queued_seconds(job.system.gpu, job.system.software, work.operators, *work.queue,
+                                      job.system.network_wait_s(job.workload.parallel), seconds_of_call);
 }
 
 // In the order of their tokens.

@@ -34,7 +34,7 @@ class Computation {
  private:
   // In the host's queue: the device's own time, with nothing to wait for.
   [[nodiscard]] double on_device(const std::vector<workloads::Operator>& operators) const {
-    return queued_seconds(system_.gpu, system_.software, operators, {}, 0, 0);
+    return queued_seconds(system_.gpu, system_.software, operators, {}, 0, 0, 0);
   }
   [[nodiscard]] double of(const workloads::Operator& op) const { return operator_seconds(system_.gpu, system_.software, op); }
   [[nodiscard]] double of(const std::vector<workloads::Operator>& operators) const {

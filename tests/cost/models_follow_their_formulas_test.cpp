@@ -5,6 +5,8 @@
 
 #include "config/input_error.hpp"
 #include "gpu_files.hpp"
+#include "sim/cost/queue.hpp"
+#include "sim/system.hpp"
 
 namespace rehearse::sim::testing {
 namespace {
@@ -140,8 +142,32 @@ TEST(QueuedSeconds, ShareWhatTheGpuWaitsForTheHost) {
   const std::vector<workloads::Operator> queue{op, op};
   const double wait = std::pow(std::pow(3e-3, 4) + std::pow(4e-3, 4), 0.25) - 3e-3;
   software.issue_s -= gpu.launch_s;
-  expect_same(queued_seconds(gpu, software, queue, queue, 1e-3, 2), 2e-3 + wait);
-  expect_same(queued_seconds(gpu, software, {&op, 1}, queue, 1e-3, 2), 1e-3 + wait / 2);
+  expect_same(queued_seconds(gpu, software, queue, queue, 1e-3, 2, 0), 2e-3 + wait);
+  expect_same(queued_seconds(gpu, software, {&op, 1}, queue, 1e-3, 2, 0), 1e-3 + wait / 2);
+}
+
+// Two ranks of tp: every launch takes 2 x 0.5 ms more, once the pipeline leaves the node.
+TEST(QueuedSeconds, WaitForTheNetworkInPipelinesOverNodes) {
+  System system;
+  system.gpu = gpu_with_gemm("{model: roofline}");
+  system.software.issue_s = 1e-3 - system.gpu.launch_s;
+  system.software.network_wait_s = 5e-4;
+  system.cluster.gpus_per_node = 8;
+  const workloads::PassQueue queue{{moving(5e8)}, {}};  // 1 ms
+  const auto seconds = [&](int pp, int gpus) {
+    system.gpus = gpus;
+    workloads::Parallel parallel;
+    parallel.tp = 2;
+    parallel.pp = pp;
+    return queued_seconds(system.gpu, system.software, queue.operators, queue, system.network_wait_s(parallel),
+                          [](const auto&) { return 0.0; });
+  };
+  const auto both = [](double host_s) { return std::pow(std::pow(1e-3, 4) + std::pow(host_s, 4), 0.25); };
+  expect_same(seconds(2, 16), both(2e-3));
+  expect_same(seconds(2, 8), both(1e-3));
+  expect_same(seconds(1, 16), both(1e-3));
+  system.software.replays_graphs = true;
+  expect_same(seconds(2, 16), 1e-3);
 }
 
 TEST(QueuedSeconds, OfReplayedGraphsAreTheGpus) {
@@ -153,7 +179,7 @@ TEST(QueuedSeconds, OfReplayedGraphsAreTheGpus) {
   workloads::Operator op = moving(1e6);  // 2 us
   op.kernels = 3;
   expect_same(operator_seconds(gpu, software, op), 2e-6 + 3e-6);
-  expect_same(queued_seconds(gpu, software, {&op, 1}, {&op, 1}, 1e-6, 1), 2e-6 + 3e-6);
+  expect_same(queued_seconds(gpu, software, {&op, 1}, {&op, 1}, 1e-6, 1, 0), 2e-6 + 3e-6);
 }
 
 TEST(QueuedSeconds, OfLongKernelsAreTheGpus) {
@@ -161,7 +187,7 @@ TEST(QueuedSeconds, OfLongKernelsAreTheGpus) {
   Software software;
   software.issue_s = 6e-6;
   const std::vector<workloads::Operator> queue{moving(1e9), moving(1)};  // 2 ms hide the launches of both
-  EXPECT_NEAR(queued_seconds(gpu, software, queue, queue, 0, 0), 2e-3, 1e-9 * 2e-3 + 1e-9);
+  EXPECT_NEAR(queued_seconds(gpu, software, queue, queue, 0, 0, 0), 2e-3, 1e-9 * 2e-3 + 1e-9);
 }
 
 TEST(Efficiency, SixteenBitFormatsStandInForEachOther) {
