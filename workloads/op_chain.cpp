@@ -93,11 +93,17 @@ void OpChain::compute(const ExpertWork& work, Purpose purpose, const std::string
   append(op, label);
 }
 
-// A segment of a pass. Its queue's collectives are all of one group.
+// A segment of a pass.
 void OpChain::queued(const ComputeSegment& segment, Purpose purpose, const std::string& label) {
-  const bool calls = segment.queue != nullptr && !segment.queue->calls.empty();
   Op op = placed(OpKind::compute, Stream::compute, purpose);
-  op.item = build_.work_of(&segment, segment.operators, at_.units, segment.queue, calls ? group(segment.queue->calls.front().group) : 0);
+  const auto [known, added] = queued_.try_emplace({&segment, at_.units}, 0);
+  if (added) {
+    std::vector<std::uint32_t> groups;
+    for (std::size_t i = 0; segment.queue != nullptr && i < segment.queue->calls.size(); ++i)
+      groups.push_back(group(segment.queue->calls[i].group));
+    known->second = build_.work_of(&segment, segment.operators, at_.units, segment.queue, groups);
+  }
+  op.item = known->second;
   append(op, label);
 }
 

@@ -78,7 +78,8 @@ class OpChain {
   Thread other_;
   int inside_ = 0;
   std::map<GroupKind, std::uint32_t> groups_;
-  std::map<int, std::uint32_t> group_to_;  // by peer
+  std::map<std::pair<const ComputeSegment*, int>, std::uint32_t> queued_;  // works, by segment and how often it runs
+  std::map<int, std::uint32_t> group_to_;                                  // by peer
 };
 
 }  // namespace rehearse::workloads

@@ -47,31 +47,31 @@ struct Build {
   const Compiled& compiled;
   const Folding& folding;
   StepGraphBuilder graph;
-  // By the segment or operator list they came from, how often it runs, and the group of its queue's calls.
-  std::map<std::tuple<const void*, int, std::uint32_t>, std::uint32_t> works;
+  // By the segment or operator list they came from, how often it runs, and the groups of its queue's calls.
+  std::map<std::tuple<const void*, int, std::vector<std::uint32_t>>, std::uint32_t> works;
   std::shared_ptr<ExpertLayer> experts = nullptr;  // of a model with experts
   std::unordered_map<ExpertWork, std::uint32_t, ExpertWorkHash> expert_works = {};
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> works_alike = {};
+  std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, std::uint32_t> works_alike = {};
   std::map<std::pair<GroupKind, int>, std::uint32_t> groups = {};  // by first member
 
   std::uint32_t work_of(const void* origin, const std::vector<Operator>& operators, int repeat,
-                        const std::shared_ptr<const PassQueue>& queue = nullptr, std::uint32_t queue_group = 0) {
-    const auto [it, added] = works.try_emplace({origin, repeat, queue_group}, 0);
-    if (added) it->second = graph.add_work({operators, repeat, false, queue, queue_group, {}});
+                        const std::shared_ptr<const PassQueue>& queue = nullptr, const std::vector<std::uint32_t>& queue_groups = {}) {
+    const auto [it, added] = works.try_emplace({origin, repeat, queue_groups}, 0);
+    if (added) it->second = graph.add_work({operators, repeat, false, queue, queue_groups, {}});
     return it->second;
   }
-  // The same work where its queue's calls are another group's.
-  std::uint32_t work_like(std::uint32_t like, std::uint32_t queue_group) {
-    if (graph.work(like).queue_group == queue_group) return like;
-    const auto [it, added] = works_alike.try_emplace({like, queue_group}, 0);
+  // The same work where its queue's calls are other groups'.
+  std::uint32_t work_like(std::uint32_t like, const std::vector<std::uint32_t>& queue_groups) {
+    if (graph.work(like).queue_groups == queue_groups) return like;
+    const auto [it, added] = works_alike.try_emplace({like, queue_groups}, 0);
     if (!added) return it->second;
     Work work = graph.work(like);
-    work.queue_group = queue_group;
+    work.queue_groups = queue_groups;
     return it->second = graph.add_work(std::move(work));
   }
   std::uint32_t work_of(const ExpertWork& work) {
     const auto [it, added] = expert_works.try_emplace(work, 0);
-    if (added) it->second = graph.add_work({{}, 1, false, nullptr, 0, work});
+    if (added) it->second = graph.add_work({{}, 1, false, nullptr, {}, work});
     return it->second;
   }
   // The group of this kind that a rank is in.
@@ -90,8 +90,8 @@ struct Build {
     return graph.add_group(GroupKind::pp, {folding.ranks[rank].rank, peer}, {rank, folding.class_of[peer]});
   }
   std::uint32_t overhead_work() {
-    const auto [it, added] = works.try_emplace({this, 1, 0}, 0);
-    if (added) it->second = graph.add_work({{}, 1, true, nullptr, 0, {}});
+    const auto [it, added] = works.try_emplace({this, 1, {}}, 0);
+    if (added) it->second = graph.add_work({{}, 1, true, nullptr, {}, {}});
     return it->second;
   }
 };

@@ -60,7 +60,11 @@ class Ranks {
 
   std::uint32_t work_like(const Op& op, int global) {
     const Work& like = build_.graph.work(op.item);
-    if (!like.experts) return build_.work_like(op.item, build_.group_of(build_.graph.group(like.queue_group).kind, global));
+    if (!like.experts) {
+      std::vector<std::uint32_t> groups;
+      for (const std::uint32_t group : like.queue_groups) groups.push_back(build_.group_of(build_.graph.group(group).kind, global));
+      return build_.work_like(op.item, groups);
+    }
     ExpertWork work = *like.experts;
     work.pairs = build_.experts->work(work.what, build_.compiled.grid.expert_rank(global), op.layer, op.microbatch).pairs;
     return build_.work_of(work);

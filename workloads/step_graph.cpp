@@ -10,8 +10,8 @@
 namespace rehearse::workloads {
 namespace {
 
-// Experts compute a rank's own tokens, and a queue's calls are those of a rank's own group.
-bool goes_with_rank(const Work& work) { return work.experts || (work.queue != nullptr && !work.queue->calls.empty()); }
+// Experts compute a rank's own tokens, and a queue's calls are those of a rank's own groups.
+bool goes_with_rank(const Work& work) { return work.experts || !work.queue_groups.empty(); }
 
 // The index of `key`, which is given the next free one when it is new.
 std::uint32_t intern(std::unordered_map<std::string, std::uint32_t>& table, std::string key) {

@@ -51,10 +51,10 @@ struct Op {
 struct Work {
   std::vector<Operator> operators;
   int repeat = 1;
-  bool step_overhead = false;              // the software stack's per-step host time instead of operators
-  std::shared_ptr<const PassQueue> queue;  // what the host issues together with the operators; null: the operators alone
-  std::uint32_t queue_group = 0;           // of the queue's calls
-  std::optional<ExpertWork> experts = {};  // instead of operators
+  bool step_overhead = false;                    // the software stack's per-step host time instead of operators
+  std::shared_ptr<const PassQueue> queue = {};   // what the host issues together with the operators; null: the operators alone
+  std::vector<std::uint32_t> queue_groups = {};  // [call of the queue] index into groups
+  std::optional<ExpertWork> experts = {};        // instead of operators
 };
 
 // Ranks that communicate. `meeting` names the simulated counterpart: groups whose members fold onto the same simulated ranks share it.

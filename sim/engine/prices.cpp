@@ -35,9 +35,9 @@ double work_seconds(const Job& job, const CommunicationModel& model, const workl
     for (const workloads::Operator& op : work.operators) once += operator_seconds(job.system.gpu, job.system.software, op);
     return once * work.repeat;
   }
-  // A queue without calls has no group.
+  std::size_t i = 0;
   const auto seconds_of_call = [&](const workloads::Communication& call) {
-    return model.price(call, graph.groups[work.queue_group].members).seconds();
+    return model.price(call, graph.groups[work.queue_groups[i++]].members).seconds();
   };
   return work.repeat * queued_seconds(job.system.gpu, job.system.software, work.operators, *work.queue,
                                       job.system.network_wait_s(job.workload.parallel), seconds_of_call);

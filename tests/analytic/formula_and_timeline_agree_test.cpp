@@ -124,6 +124,16 @@ TEST(FormulaAndTimelineAgree, WithZbVAndDualPipe) {
   }
 }
 
+// How long the host keeps a pass waiting depends on how long its calls take, each over its own group: tp inside nodes, cp between them.
+TEST(FormulaAndTimelineAgree, OnTheHostsWaitInPassesWithCallsOfSeveralGroups) {
+  for (const char* order : {"tp-cp-ep-dp-pp", "cp-tp-ep-dp-pp"}) {
+    const std::string parallel = fmt::format("{{tp: 4, cp: 4, pp: 1, dp: 2, sp: true, cp_comm: all-gather, order: {}}}", order);
+    const sim::Job job = small_job(32, parallel, "{global: 8, micro: 1, sequence: 2048}");
+    const double analytic = sim::predict(job).mean[sim::Phase::compute], path = sim::critical_path(job).result.mean[sim::Phase::compute];
+    EXPECT_NEAR(path, analytic, 1e-9 * analytic) << order;
+  }
+}
+
 class ShippedJobs : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShippedJobs, AgreeWithinTheBound) {
