@@ -65,6 +65,7 @@ struct RingAttention {
 struct PassQueue {
   std::vector<Operator> operators;
   std::vector<Communication> calls;
+  int hidden_calls = 0;  // issued too, but beside another pass's operators: the host gets no further ahead while they run
 };
 
 // Where the routed experts stand in a layer: dispatch, experts and combine, in chunks (workloads/expert_layer.hpp says what they are).

@@ -64,7 +64,7 @@ class Pairing {
 };
 
 // Operators and collectives that stand alone; overlapped pairs and rings are priced by themselves.
-std::shared_ptr<const PassQueue> queue_of(const std::vector<Item>& items, const Pairing& pairing) {
+std::shared_ptr<const PassQueue> queue_of(const std::vector<Item>& items, const Pairing& pairing, bool hides_calls) {
   auto queue = std::make_shared<PassQueue>();
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (pairing.at(items, i)) {
@@ -75,6 +75,7 @@ std::shared_ptr<const PassQueue> queue_of(const std::vector<Item>& items, const 
       queue->calls.push_back(*call);
     }
   }
+  if (hides_calls) queue->hidden_calls = static_cast<int>(std::exchange(queue->calls, {}).size());
   return queue;
 }
 
@@ -170,7 +171,7 @@ std::vector<Segment> Cutter::segments(const std::vector<Item>& items) const {
     }
   }
   flush();
-  const auto queue = queue_of(items, pairing);
+  const auto queue = queue_of(items, pairing, workload_.overlap.ep);
   for (Segment& segment : all) {
     if (auto* compute = std::get_if<ComputeSegment>(&segment)) compute->queue = queue;
   }
