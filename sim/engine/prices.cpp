@@ -69,13 +69,26 @@ class CallPrices {
 
  private:
   [[nodiscard]] CallPrice made(const workloads::Call& call) const {
-    const SlowParts& slow = job_.system.simulation.faults.slow;
     const std::vector<int>& members = graph_.groups[call.group].members;
     CallPrice price = model_.price(call.what, members);
-    double slowest = 1;  // all go at the pace of the slowest port
-    for (const int rank : members) slowest = std::max(slowest, slow.port(rank));
-    if (slowest > 1) price.inter_bytes_per_s *= model_.left_of_nic(slowest);
+    if (!job_.system.simulation.faults.slow.ports.empty() && price.inter_bytes > 0) price.inter_bytes_per_s *= left(call.what, members);
     return price;
+  }
+
+  // Of the group's rate to the network. All go at the pace of the slowest port; of an exchange each port has bytes of its own, and the one
+  // that takes longest counts.
+  [[nodiscard]] double left(const workloads::Communication& what, const std::vector<int>& members) const {
+    const auto of_port = [&](int rank) { return model_.left_of_nic(job_.system.simulation.faults.slow.port(rank)); };
+    double least = 1;
+    if (!what.exchange) {
+      for (const int rank : members) least = std::min(least, of_port(rank));
+      return least;
+    }
+    const workloads::PortLoads loads = model_.loads(what, members);
+    double longest = 0;
+    for (std::size_t i = 0; i < members.size(); ++i)
+      longest = std::max(longest, std::max(loads.inter_out[i], loads.inter_in[i]) / of_port(members[i]));
+    return loads.most_inter() / longest;
   }
 
   const Job& job_;
