@@ -270,7 +270,10 @@ def more_bandwidth_rarely_hurts(case):
 
 @law
 def recomputation_trades_time_for_memory(case):
-    """With nothing shared and no contention recomputing layers in full takes no less time and no more memory."""
+    """With nothing shared and no contention recomputing layers in full takes no less time and no more memory for tensors."""
+    # At any turn of the program a rank holds of each layer what it would hold without, or less: a layer's activations lie there whole only while
+    # its backward is at work. What an allocator reserves beyond its tensors knows no such order: with twice the collectives in a backward twice
+    # as many blocks wait for another stream.
     job = case.strict()
     answers = [case.program.ask("compare", job, [f"recompute={each}"]) for each in ("none", "full")]
     if any(each.code not in (0, 1) for each in answers):
@@ -284,7 +287,7 @@ def recomputation_trades_time_for_memory(case):
 
 
 def peak_bytes(result):
-    return max(each["needed_bytes"] for each in result["memory"]["ranks"])
+    return max(each["peak_bytes"] for each in result["memory"]["ranks"])
 
 
 @law
