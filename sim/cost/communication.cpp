@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "workloads/rank_grid.hpp"
 
@@ -29,18 +30,40 @@ int index_of(std::vector<int>& known, int domain) {
   return static_cast<int>(known.size()) - 1;
 }
 
+// Dense and expert dimensions, in the order in which ranks are counted.
+bool blocks_fit(const workloads::Parallel& p, int domain) {
+  const int edp = std::max(1, p.tp * p.cp * p.dp / (p.etp * p.ep));
+  const std::map<std::string_view, int> dense{{"tp", p.tp}, {"cp", p.cp}, {"dp", p.dp}, {"pp", p.pp}},
+      of_experts{{"tp", p.etp}, {"ep", p.ep}, {"dp", edp}, {"pp", p.pp}};
+  for (const auto& sizes : {dense, of_experts}) {
+    int block = 1;
+    for (const std::string& name : p.order) {
+      const auto size = sizes.find(name);
+      if (size == sizes.end()) continue;
+      block *= size->second;
+      if (domain % block != 0 && block % domain != 0) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 double CallPrice::transfer_s() const {
   if (host_bytes > 0) return host_bytes / host_bytes_per_s;
   const double intra = intra_bytes > 0 ? intra_bytes / intra_bytes_per_s : 0;
   const double inter = inter_bytes > 0 ? inter_bytes / inter_bytes_per_s : 0;
-  return sequential ? intra + inter : std::max(intra, inter);
+  const double passing = passing_bytes > 0 ? passing_bytes / intra_bytes_per_s : 0;
+  return sequential ? intra + std::max(inter, passing) : std::max(intra + passing, inter);
 }
 
 CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm,
                                        std::vector<std::string> library)
-    : cluster_(cluster), grid_(workloads::rank_grid(workload)), algorithm_(std::move(algorithm)), library_(std::move(library)) {
+    : cluster_(cluster),
+      grid_(workloads::rank_grid(workload)),
+      groups_lie_alike_(blocks_fit(workload.parallel, cluster.gpus_per_node) && blocks_fit(workload.parallel, cluster.domain_gpus())),
+      algorithm_(std::move(algorithm)),
+      library_(std::move(library)) {
   const topology::NetworkSpec& network = cluster_.network;
   if (network.nodes_per_leaf > 0 && network.oversubscription > 1) levels_.push_back({network.nodes_per_leaf, network.oversubscription});
   if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
@@ -156,9 +179,8 @@ CallPrice CommunicationModel::price_copy(const Communication& what, int rank) co
     return price;
   }
   price.alpha_s = cluster_.host.latency_s;
-  const bool own_port = cluster_.intra_kind == topology::IntraNode::pcie;
-  (own_port ? price.intra_bytes : price.host_bytes) = what.bytes;
-  (own_port ? price.intra_bytes_per_s : price.host_bytes_per_s) = cluster_.host.effective_bytes_per_s() / host_sharers(what.group, rank);
+  (one_port() ? price.intra_bytes : price.host_bytes) = what.bytes;
+  (one_port() ? price.intra_bytes_per_s : price.host_bytes_per_s) = cluster_.host.effective_bytes_per_s() / host_sharers(what.group, rank);
   return price;
 }
 
@@ -174,6 +196,7 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
     price.alpha_s = std::max(price.alpha_s, latency_s(from, to));
     (domain_of(from) == domain_of(to) ? price.intra_bytes : price.inter_bytes) = what.bytes;
   }
+  if (one_port()) price.inter_bytes_per_s = std::min(price.inter_bytes_per_s, price.intra_bytes_per_s);  // a message is one or the other
   return price;
 }
 
@@ -192,6 +215,10 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   price.inter_bytes = loads.most_inter();
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
   price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
+  for (std::size_t i = 0; one_port() && i < members.size(); ++i) {
+    const double out = loads.intra_out[i] + loads.inter_out[i], in = loads.intra_in[i] + loads.inter_in[i];
+    price.passing_bytes = std::max(price.passing_bytes, std::max(out, in) - price.intra_bytes);
+  }
   if (price.inter_bytes > 0) price.alpha_s = cluster_.nic.latency_s;
   if (price.inter_bytes <= 0 || loads.forwards) price.alpha_s += intra.latency_s;
   return price;
@@ -208,6 +235,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   if (form.rounds_switch > 0) price.switch_overhead = intra.effective_bytes_per_s() / cluster_.in_switch.effective_bytes_per_s();
   price.intra_bytes = form.intra_bytes * price.switch_overhead;
   price.inter_bytes = form.inter_bytes;
+  if (one_port()) price.passing_bytes = form.inter_bytes;
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
   price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
   price.sequential = form.sequential;

@@ -20,6 +20,7 @@ struct CallPrice {
   double alpha_s = 0;            // rounds x latency
   double intra_bytes = 0;        // per rank and direction through its scale-up port
   double inter_bytes = 0;        // per rank and direction through its share of a NIC
+  double passing_bytes = 0;      // of inter_bytes, those that pass the scale-up port too: all of them in a PCIe box, which has no other
   double intra_bytes_per_s = 0;  // rate of that port; 0 when unused
   double inter_bytes_per_s = 0;  // rate of that share, reduced where trunks are oversubscribed
   double switch_overhead = 1;    // what a byte counts for that a switch reduces or multicasts; in intra_bytes already
@@ -48,6 +49,8 @@ class CommunicationModel {
   [[nodiscard]] double left_of_nic(double slowdown) const;
   // Whether two ranks have the same place in their domains, and as many GPUs with whom they share a host.
   [[nodiscard]] bool sit_alike(int one, int other) const;
+  // Whether all groups of a kind lie alike in nodes and domains: each dimension's block of ranks divides them or is made of whole ones.
+  [[nodiscard]] bool groups_lie_alike() const { return groups_lie_alike_; }
   // 0: in one node, 1: in one supernode, 2: over the network.
   [[nodiscard]] std::size_t levels_between(int from, int to) const;
   // Alpha of one message between two ranks.
@@ -65,6 +68,7 @@ class CommunicationModel {
   [[nodiscard]] int node_of(int rank) const { return rank / cluster_.gpus_per_node; }
   [[nodiscard]] int gpus_at_host(workloads::GroupKind kind) const;
   [[nodiscard]] const topology::LinkSpec& scale_up(std::span<const int> members) const;
+  [[nodiscard]] bool one_port() const { return cluster_.intra_kind == topology::IntraNode::pcie; }
   [[nodiscard]] double nic_alone() const;
   [[nodiscard]] double nic_share() const;  // what PCIe lets through of it
   [[nodiscard]] double trunk_factor(workloads::GroupKind kind) const;
@@ -77,6 +81,7 @@ class CommunicationModel {
 
   topology::ClusterSpec cluster_;
   workloads::RankGrid grid_;
+  bool groups_lie_alike_ = true;
   std::string algorithm_;
   std::vector<std::string> library_;
   std::vector<Level> levels_;

@@ -35,13 +35,35 @@ double PriceBook::seconds(CollectiveKind kind, GroupKind group, double bytes, in
   const auto [it, added] = known_.try_emplace({kind, group, place(stage), false, bytes}, 0.0);
   if (added) {
     const Communication what{"", kind, group, bytes, workloads::Pass::forward};
-    it->second = model_.price(what, grid_.group(group, first_rank(stage))).seconds();
+    it->second = slowest_s(what, stage);
   }
   return it->second;
 }
 
+double PriceBook::slowest_s(const Communication& what, int stage) {
+  double slowest = 0;
+  for (const int leader : leaders(what.group, stage))
+    slowest = std::max(slowest, model_.price(what, grid_.group(what.group, leader)).seconds());
+  return slowest;
+}
+
+const std::vector<int>& PriceBook::leaders(GroupKind group, int stage) {
+  const auto [it, added] = leaders_.try_emplace({group, stage});
+  std::vector<int>& found = it->second;
+  if (!added) return found;
+  found.push_back(first_rank(stage));
+  const bool network = static_cast<int>(group) < workloads::network_group_kinds && group != GroupKind::pp && group != GroupKind::embedding;
+  if (model_.groups_lie_alike() || !network) return found;
+  for (int rank = found.front() + 1; rank < grid_.size(); ++rank) {
+    const auto alike = [&](int leader) { return model_.sit_alike(leader, rank); };
+    if (grid_.coordinates(rank).pp != stage || std::ranges::any_of(found, alike)) continue;
+    if (grid_.group(group, rank).front() == rank) found.push_back(rank);
+  }
+  return found;
+}
+
 double PriceBook::seconds(const Communication& what, int stage) {
-  if (what.exchange) return model_.price(what, grid_.group(what.group, first_rank(stage))).seconds();
+  if (what.exchange) return slowest_s(what, stage);
   return seconds(what.kind, what.group, what.bytes, stage);
 }
 

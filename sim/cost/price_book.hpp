@@ -10,7 +10,8 @@
 
 namespace rehearse::sim {
 
-// Asked by the first rank of a pipeline stage. Remembers, so that each thread needs its own.
+// Asked for a pipeline stage: where its groups of a kind lie differently on the cluster, the slowest counts. Remembers, so that each thread
+// needs its own.
 class PriceBook {
   struct Call {
     workloads::CollectiveKind kind;
@@ -35,7 +36,7 @@ class PriceBook {
   // Stages whose groups lie alike on the cluster pay the same for every call: the first of them stands for all.
   [[nodiscard]] int place(int stage) const { return places_[static_cast<std::size_t>(stage)]; }
 
-  // Seconds of a call alone, over the group that the stage's first rank is in.
+  // Seconds of a call alone.
   [[nodiscard]] double seconds(const workloads::Communication& what, int stage);
   [[nodiscard]] double seconds(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage);
   // A message to the next stage (of the last: to the first): the slowest of the replicas' hops, of which some may stay in a node.
@@ -50,11 +51,15 @@ class PriceBook {
 
  private:
   [[nodiscard]] int first_rank(int stage) const { return grid_.rank({0, 0, 0, stage}); }
+  [[nodiscard]] double slowest_s(const workloads::Communication& what, int stage);
   [[nodiscard]] double slowest_hop_s(double bytes, int stage) const;
+  // The first ranks of groups of this kind that lie differently, one of each.
+  [[nodiscard]] const std::vector<int>& leaders(workloads::GroupKind group, int stage);
 
   const CommunicationModel& model_;
   const workloads::RankGrid& grid_;
   std::vector<int> places_;
+  std::map<std::pair<workloads::GroupKind, int>, std::vector<int>> leaders_;
   Calls own_;
   Calls& known_;
   std::map<std::pair<int, double>, double> updates_;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "jobs.hpp"
 #include "sim/engine/child_process.hpp"
@@ -160,6 +161,32 @@ TEST(CollectiveAloneInASwitch, TakesItsClosedForm) {
   for (const int n : {16, 32, 64}) {
     const double expected = closed_form_s(job, all_reduce, n, 1e9);
     EXPECT_NEAR(alone_s(job, all_reduce, n, 1e9), expected, 1e-6 * expected) << n;
+  }
+}
+
+// PCIe boxes of 8 whose GPUs reach each other and their NICs over one port: what leaves the box passes it too. V through each port, where a
+// switch of its own would carry (g-1)/g V.
+TEST(CollectiveAloneInPcieBoxes, TakesItsClosedForm) {
+  using enum CollectiveKind;
+  sim::Job job = small_job(32, "{tp: 1, pp: 1, dp: 32}", "{global: 32, micro: 1, sequence: 1024}");
+  job.system.simulation.all_ranks = true;
+  job.system.simulation.collectives = sim::Fidelity::ring;
+  job.system.cluster.intra_kind = topology::IntraNode::pcie;
+  for (const double port : {25e9, 200e9}) {
+    job.system.cluster.intra = {port, 1, 3e-6};
+    for (const char* algorithm : {"ring", "hierarchical"}) {
+      job.system.simulation.algorithm = algorithm;
+      for (const auto kind : {all_reduce, all_gather, reduce_scatter}) {
+        for (const int n : {8, 16, 32}) {
+          const double expected = closed_form_s(job, kind, n, 1e9);
+          EXPECT_NEAR(alone_s(job, kind, n, 1e9), expected, 1e-6 * expected) << algorithm << " " << name_of(kind) << ", " << n << " ranks";
+          const double laps = kind == all_reduce ? 2 : 1, volume = laps * (n - 1) / n * 1e9;
+          if (port == 25e9 && algorithm == std::string_view("ring")) {
+            EXPECT_NEAR(expected, volume / port, 1e-2 * expected);
+          }
+        }
+      }
+    }
   }
 }
 
