@@ -38,11 +38,7 @@ bool is_uniform(const PipelineTimes& times) {
       return std::abs(s - first) <= rounding * first;
     });
   };
-  const auto nothing = [&](const PerChunk& chunks) {
-    return std::ranges::all_of(chunks.all(), [&](double s) { return s <= rounding * times.forward_s.all().front(); });
-  };
-  return times.pairs.empty() && nothing(times.early_forward_s) && nothing(times.early_backward_s) && times.lead_forward_s.empty() &&
-         alike(times.forward_s) && alike(times.backward_s) && alike(times.weight_s);
+  return times.pairs.empty() && times.lead_forward_s.empty() && alike(times.forward_s) && alike(times.backward_s) && alike(times.weight_s);
 }
 
 }  // namespace rehearse::sim

@@ -52,8 +52,6 @@ struct PipelineTimes {
   PerChunk whole_s;                // backward in one slot; empty: backward_s + weight_s
   std::vector<double>
       hop_s;  // [stage] a message from stage s to the next, either direction; the last entry is the way from the last to the first
-  // How long before the end of a forward or backward its message leaves; empty: 0.
-  PerChunk early_forward_s, early_backward_s;
   // The part of a forward, or of a backward in one slot or two, that comes before its message is needed: it may run while the stage waits
   // for that; empty: 0.
   PerChunk lead_forward_s, lead_backward_s;
@@ -69,8 +67,8 @@ class PipelineFormula {
  public:
   static constexpr std::string_view kind = "pipeline formula";
   virtual ~PipelineFormula() = default;
-  // Exact for uniform stages without messages; with uneven stages and messages see docs/analytic-model.md. Knows neither early messages,
-  // leads nor pairs: slot_walk.hpp does.
+  // Exact for uniform stages without messages; with uneven stages and messages see docs/analytic-model.md. Knows neither leads
+  // nor pairs: slot_walk.hpp does.
   [[nodiscard]] double seconds(const PipelineTimes& times) const;
 
  protected:

@@ -55,20 +55,25 @@ double ReplicaCost::each_reduction_at_end_s() const {
 // counts.
 double ReplicaCost::at_start_s() const {
   if (!sync_.replicated() || !sync_.overlap_parameters) return 0;
-  const double first = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front()->gather_s;
+  const auto left = [&](double gathers) { return std::max(0.0, gathers - rules_.overhead_s); };
+  const double first = left(stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front()->gather_s);
   if (sync_.shards_parameters) return first;
   if (!sync_.gathers_weights) return 0;
-  double exposed = 0, before = 0, gathers = -first;
+  double exposed = 0, before = 0, gathers = 0;
   for (const auto& units : stage_.chunks) {
     double forward = 0;
     for (const UnitTerms* unit : units) {
       forward += unit->forward_s;
       gathers += unit->gather_s;
     }
-    exposed = std::max(exposed, chain_exposed_s(before + forward, gathers, first, rules_.pair));
+    exposed = std::max(exposed, chain_exposed_s(before + forward, left(gathers) - first, first, rules_.pair));
     before += rules_.turn * forward;
   }
   return exposed;
+}
+
+double ReplicaCost::reduce_in_line_s() const {
+  return sync_.replicated() && !sync_.overlap_gradients && !sync_.reduce_each_microbatch ? stage_.reduce_s : 0;
 }
 
 // Likewise backward: the gradients of chunk c are complete after its last micro-batch, with a turn of each chunk before it still to come.
@@ -104,19 +109,22 @@ double ReplicaCost::reduced_s(std::span<const double> completed_s, double end_s,
     }
   }
   std::ranges::sort(ready);
-  double free = 0, last = 0, hidden = 0;
+  double free = 0, last = 0, hidden = 0, late = 0;
+  for (const ChunkTerms& units : stage_.chunks) {
+    for (const UnitTerms* unit : units) late += unit->late_reduce_s;
+  }
   for (const auto& [at, seconds] : ready) {
     free = std::max(free, at) + seconds;
     hidden += seconds;
     last = seconds;
   }
   hidden = std::max(0.0, hidden - std::max(last, free - end_s));
-  return std::max(free, end_s + last + rules_.pair.beta * hidden * (1 - 1 / rules_.pair.alpha));
+  return std::max(free, end_s + (late > 0 ? 0 : last) + rules_.pair.beta * hidden * (1 - 1 / rules_.pair.alpha)) + late;
 }
 
 double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
   if (!sync_.replicated() || !sync_.overlap_parameters || !sync_.gathers_weights) return 0;
-  double gathers = -elapsed_s;
+  double gathers = -elapsed_s - rules_.overhead_s;
   for (const auto& units : stage_.chunks)
     for (const UnitTerms* unit : units) gathers += unit->gather_s;
   double compute = 0;

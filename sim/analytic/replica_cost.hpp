@@ -14,7 +14,9 @@ struct ReplicaRules {
   workloads::ReplicaSync sync;
   ContentionPair pair;
   int microbatches = 1;
-  int turn = 1;  // micro-batches that pass through a chunk before the next chunk's turn
+  int turn = 1;               // micro-batches that pass through a chunk before the next chunk's turn
+  double overhead_s = 0;      // of the stack, before the first forward: gathers of the last update's weights run beside it
+  bool experts_last = false;  // their gradients, which mirrored stages share, are reduced when all others are
 
   // Seconds of a unit's own work in a slot, gather and reduction: which of them hide behind it.
   // Exposed in a slot of a unit (ZeRO-2 and 3), in addition to the unit's own time. Where backward is split each of its two slots gathers
@@ -34,6 +36,8 @@ class ReplicaCost {
   [[nodiscard]] double at_start_s() const;
   // After the last backward: reductions that it does not hide.
   [[nodiscard]] double reduce_at_end_s() const;
+  // The reduction of all gradients at once that nothing else runs beside.
+  [[nodiscard]] double reduce_in_line_s() const;
   // The same of the whole stage when the last slot of each chunk is known to end at completed_s[chunk], and all of its work at end_s:
   // one after another, each as soon as its unit's gradients are complete.
   // `ready` is scratch.

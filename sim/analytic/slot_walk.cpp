@@ -88,10 +88,8 @@ class Walk {
   // Sends the output of a slot that ends at `end`; when the stage can go on.
   double send(std::size_t stage, const End& slot, double end) {
     if (slot.out == 0) return end;
-    const bool forward = slot.kind == Slot::Kind::forward;
-    const PerChunk& early = forward ? times_.early_forward_s : times_.early_backward_s;
-    double& free = free_s_[2 * stage + (forward ? 0 : 1)];
-    free = std::max(free, end - (early.empty() ? 0 : early[stage][slot.chunk])) + hop_s_[slot.hop];
+    double& free = free_s_[2 * stage + (slot.kind == Slot::Kind::forward ? 0 : 1)];
+    free = std::max(free, end) + hop_s_[slot.hop];
     arrived_s_[slot.out] = free;
     return times_.blocking ? std::max(end, free) : end;
   }
@@ -289,7 +287,7 @@ void SlotWalk::walk(Walked& walked) {
     spans.completed_s.lay_out(stages, chunks);
   }
   const bool both = walked.what == What::both;
-  if (!order.has_pairs() && times.lead_forward_s.empty() && times.early_forward_s.empty() && !times.whole_s.empty())
+  if (!order.has_pairs() && times.lead_forward_s.empty() && !times.whole_s.empty())
     return both ? follow_alone(order, times, walked.spans, two_) : follow_alone(order, times, walked.spans, one_);
   Walk walk(order, times, times.hop_s, walked.spans[0]);
   follow(order, walk);

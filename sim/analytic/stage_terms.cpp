@@ -27,7 +27,13 @@ double reduce_s(const workloads::ReplicaSync& sync, const Parameters& parameters
 UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const ReplicaRules& rules, PriceBook& prices, int stage) {
   UnitTerms terms{.cost = &cost, .forward_s = cost.forward.total(), .backward_s = cost.backward.total(), .weight_s = cost.weight.total()};
   terms.gather_s = gather_s(rules.sync, parameters, prices, stage);
-  terms.reduce_s = reduce_s(rules.sync, parameters, prices, stage);
+  terms.whole_s = cost.whole.total();
+  if (rules.experts_last && parameters.experts > 0) {
+    terms.reduce_s = reduce_s(rules.sync, {parameters.all - parameters.experts, 0}, prices, stage);
+    terms.late_reduce_s = reduce_s(rules.sync, {parameters.experts, parameters.experts}, prices, stage);
+  } else {
+    terms.reduce_s = reduce_s(rules.sync, parameters, prices, stage);
+  }
   for (const Slot::Kind kind : {Slot::Kind::forward, Slot::Kind::backward, Slot::Kind::backward_input, Slot::Kind::backward_weight}) {
     const auto k = static_cast<std::size_t>(kind);
     terms.exposed_s[k] = rules.exposed_s(terms, kind);
@@ -50,9 +56,16 @@ double update_s(const System& system, const workloads::Workload& workload, doubl
 
 }  // namespace
 
-ReplicaRules replica_rules(const workloads::Workload& workload, const workloads::ReplicaSync& sync, const ContentionPair& pair) {
+ReplicaRules replica_rules(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync,
+                           const ContentionPair& pair) {
   const bool by_turns = workload.schedule == "interleaved-1f1b";
-  return {sync, pair, workload.microbatches(), by_turns ? std::min(workload.parallel.pp, workload.microbatches()) : 1};
+  const bool mirrors = workloads::ScheduleRegistry::get(workload.schedule).mirrors();
+  return {sync,
+          pair,
+          workload.microbatches(),
+          by_turns ? std::min(workload.parallel.pp, workload.microbatches()) : 1,
+          system.software.step_s,
+          mirrors && !sync.reduce_each_microbatch};
 }
 
 void fill_stages(const System& system, const workloads::Workload& workload, const ReplicaRules& rules, const PlanCost& plan,

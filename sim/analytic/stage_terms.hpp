@@ -5,7 +5,7 @@
 
 namespace rehearse::sim {
 
-[[nodiscard]] ReplicaRules replica_rules(const workloads::Workload& workload, const workloads::ReplicaSync& sync,
+[[nodiscard]] ReplicaRules replica_rules(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync,
                                          const ContentionPair& pair);
 
 // Fills units, order, chunks and stages of the workspace.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/analytic/replica_walk.hpp"
 #include "sim/analytic/stage_terms.hpp"
 
 namespace rehearse::sim {
@@ -25,27 +26,48 @@ class Formula {
 
   // The pipeline and what follows it, by closed form where that is right.
   StepTerms terms(bool by_phase) {
-    const bool offloads = workload_.offload_activations;
-    space_.offload.clear();
-    for (int s = 0; offloads && s < stages(); ++s)
-      space_.offload.push_back(offload_cost(workload_, stage(s), plan_.contentions.offload, compiled_.stages[s], s));
+    if (walks_replicas(workload_, rules_)) return walked_terms(by_phase);
     fill_times();
-    const bool uniform = is_uniform(space_.times);
-    if (!uniform) {
+    const bool offloads = workload_.offload_activations, uniform = !offloads && is_uniform(space_.times);
+    if (!uniform && !offloads) {
       const auto what = by_phase ? SlotWalk::What::both : SlotWalk::What::with_messages;
       space_.walk.walk(space_.slot_order(workload_, compiled_), space_.times, what);
     }
-    const double core = uniform ? formula_.seconds(space_.times) + end_s() : walked_s(space_.walk.spans());
+    if (offloads) space_.offloaded = offloaded(space_.times.hop_s);
+    const double core = uniform    ? formula_.seconds(space_.times) + end_s()
+                        : offloads ? walked_s(space_.offloaded.spans)
+                                   : walked_s(space_.walk.spans());
     const double start = start_s();
     const double step_s = system_.software.step_s + start + core;  // (14)
     if (!by_phase) return {step_s, {}};
     std::swap(space_.times.hop_s, space_.no_hops);
-    const double exposed_pp = core - (uniform ? formula_.seconds(space_.times) + end_s() : walked_s(space_.walk.without_messages()));
+    const double exposed_pp = core - (uniform    ? formula_.seconds(space_.times) + end_s()
+                                      : offloads ? walked_s(offloaded(space_.times.hop_s).spans)
+                                                 : walked_s(space_.walk.without_messages()));
     for (int s = 0; s < stages(); ++s) space_.phases[s] = phases(s, exposed_pp, start, step_s);
     return {step_s, space_.phases};
   }
 
  private:
+  StepTerms walked_terms(bool by_phase) {
+    const StageTerms& all = stage(0);
+    const double reduced = walk_replicas(rules_, all.chunks.front());
+    const double step_s = reduced + replicas(0).reduce_in_line_s() + all.tied_s + all.update_s + replicas(0).gather_at_end_s();
+    if (!by_phase) return {step_s, {}};
+    PhaseTimes& phases = space_.phases.front() = {};
+    for (const UnitTerms* unit : all.chunks.front()) {
+      for (const PhaseTimes* pass : {&unit->cost->forward, &unit->cost->backward, &unit->cost->weight}) add(phases, *pass);
+    }
+    for (double& seconds : phases.seconds) seconds *= workload_.microbatches();
+    phases[Phase::optimizer] = all.update_s + system_.software.step_s;
+    phases[Phase::dp] = std::max(0.0, step_s - phases.total());
+    return {step_s, space_.phases};
+  }
+
+  [[nodiscard]] OffloadedSpans offloaded(const std::vector<double>& hop_s) const {
+    return walk_offloaded(workload_, compiled_, space_.stages, rules_, plan_.contentions.offload, hop_s);
+  }
+
   [[nodiscard]] int stages() const { return compiled_.shape.stages; }
   [[nodiscard]] const StageTerms& stage(int s) const { return space_.stages[static_cast<std::size_t>(s)]; }
   [[nodiscard]] ReplicaCost replicas(int s) const { return {rules_, stage(s)}; }
@@ -55,13 +77,12 @@ class Formula {
   void fill_times() {
     PipelineTimes& times = space_.times;
     const std::size_t p = space_.stages.size(), v = plan_.chunks;
-    const bool offloads = workload_.offload_activations, leads = p > 1 && rules_.gathers_exposed();
+    const bool leads = p > 1 && rules_.gathers_exposed();
     times.microbatches = workload_.microbatches();
     times.blocking = p > 1 && !workload_.overlap.pp;
     times.hop_s = plan_.hop_s;
     space_.no_hops.assign(p, 0.0);
     for (PerChunk* all : {&times.forward_s, &times.backward_s, &times.weight_s, &times.whole_s}) all->lay_out(p, v);
-    for (PerChunk* all : {&times.early_forward_s, &times.early_backward_s}) all->lay_out(offloads ? p : 0, v);
     for (PerChunk* all : {&times.lead_forward_s, &times.lead_backward_s}) all->lay_out(leads ? p : 0, v);
     times.pairs.clear();
     for (std::size_t s = 0; s < p; ++s) {
@@ -82,14 +103,6 @@ class Formula {
       times.lead_forward_s[s][c] = rules_.exposed_gather_s(*units.front());
       times.lead_backward_s[s][c] = rules_.exposed_gather_s(*units.back());
     }
-    if (space_.offload.empty()) return;
-    const OffloadCost& copies = space_.offload[s];
-    times.forward_s[s][c] += copies.forward_s[c];
-    times.backward_s[s][c] += copies.backward_s[c];
-    if (split) times.weight_s[s][c] += copies.weight_s[c];
-    times.whole_s[s][c] += copies.backward_s[c];
-    times.early_forward_s[s][c] = copies.after_forward_s[c];
-    times.early_backward_s[s][c] = copies.after_backward_s[c];
   }
 
   [[nodiscard]] static double slot_s(ChunkTerms units, Slot::Kind kind) {
@@ -200,21 +213,21 @@ class Formula {
 
   [[nodiscard]] PhaseTimes phases(int s, double exposed_pp, double start, double step_s) const {
     PhaseTimes phases;
-    double exchange = 0, copies = 0;
+    double exchange = 0;
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
       for (const UnitTerms* unit : stage(s).chunks[c]) {
-        for (const PhaseTimes* pass : {&unit->cost->forward, &unit->cost->backward, &unit->cost->weight}) add(phases, *pass);
+        add(phases, unit->cost->forward);
+        add(phases, splits_most() ? unit->cost->backward : unit->cost->whole);
+        if (splits_most()) add(phases, unit->cost->weight);
       }
       exchange += exchange_s(stage(s).chunks[c]);
-      if (!space_.offload.empty())
-        copies += space_.offload[s].forward_s[c] + space_.offload[s].backward_s[c] + space_.offload[s].weight_s[c];
     }
     const int m = workload_.microbatches() / (mirrors() ? 2 : 1);             // through each chunk
     const double alone = phases.total() / static_cast<double>(plan_.chunks);  // of a chunk's forward and backward
     for (double& seconds : phases.seconds) seconds *= m;
     if (workload_.overlap.ep) hide_pairs(phases, static_cast<double>(m * plan_.chunks) * std::max(0.0, alone - mean_pair_s(s)));
     phases[Phase::pp] = exposed_pp;
-    phases[Phase::offload] = m * copies;
+    phases[Phase::offload] = workload_.offload_activations ? space_.offloaded.copies_s[s] : 0;
     phases[Phase::dp] = m * exchange + std::min(start, replicas(s).at_start_s()) + exchange_s(s);
     phases[Phase::optimizer] = stage(s).update_s + system_.software.step_s;
     // What messages and exchange add to the step counts once, for the stage that sets the pace: another has less of it.
@@ -241,9 +254,12 @@ class Formula {
     }
   }
 
+  // Mirrored schedules split few of their backwards.
+  [[nodiscard]] bool splits_most() const { return schedule_.splits_backward() && !mirrors(); }
+
   // Exposed exchange of a chunk's slots for one micro-batch.
   [[nodiscard]] double exchange_s(ChunkTerms units) const {
-    const bool twice = schedule_.splits_backward() && !mirrors();  // mirrored schedules split few of their backwards
+    const bool twice = splits_most();
     double sum = 0;
     for (const UnitTerms* unit : units) {
       sum += unit->exposed(Slot::Kind::forward) + unit->exposed(twice ? Slot::Kind::backward_input : Slot::Kind::backward);
@@ -285,7 +301,7 @@ const PipelineFormula& Workspace::formula(const workloads::Workload& workload, c
 
 StepTerms step_terms(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
                      const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace, bool by_phase) {
-  const ReplicaRules rules = replica_rules(workload, sync, plan.contentions.dp);
+  const ReplicaRules rules = replica_rules(system, workload, sync, plan.contentions.dp);
   fill_stages(system, workload, rules, plan, prices, workspace);
   return Formula(system, workload, compiled, plan, rules, workspace).terms(by_phase);
 }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/analytic/offload_cost.hpp"
+#include "sim/analytic/offload_walk.hpp"
 #include "sim/analytic/plan_cost.hpp"
 #include "sim/analytic/replica_cost.hpp"
 #include "sim/analytic/slot_walk.hpp"
@@ -25,7 +25,7 @@ struct Workspace {
   std::vector<const UnitTerms*> order;
   std::vector<ChunkTerms> chunks;
   std::vector<StageTerms> stages;
-  std::vector<OffloadCost> offload;
+  OffloadedSpans offloaded;
   std::vector<Pieces> forward, backward;
   PipelineTimes times;
   std::vector<double> no_hops, reduced, completed;

@@ -17,16 +17,18 @@ struct UnitTerms {
   double forward_s = 0, backward_s = 0, weight_s = 0;  // of its own work, as UnitCost has it by phases
   double gather_s = 0;                                 // all-gather of its parameters over the replicas
   double reduce_s = 0;                                 // reduction of its gradients
+  double late_reduce_s = 0;                            // of its experts' where these wait for the end of the step
+  double whole_s = 0;                                  // backward in one slot
   std::array<double, 4> exposed_s{};                   // [Kind] of the two in such a slot, in addition to its own work
   std::array<double, 4> slot_s{};                      // [Kind] both
 
   [[nodiscard]] double last_backward_s() const { return weight_s > 0 ? weight_s : backward_s; }  // completes the gradients
-  [[nodiscard]] double seconds(Kind slot) const {                                                // backward: with the weight gradient
+  [[nodiscard]] double seconds(Kind slot) const {
     switch (slot) {
       case Kind::forward:
         return forward_s;
       case Kind::backward:
-        return backward_s + weight_s;
+        return whole_s;
       case Kind::backward_input:
         return backward_s;
       case Kind::backward_weight:

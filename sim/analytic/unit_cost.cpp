@@ -32,6 +32,11 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   add(split ? program.backward_input : program.backward, Phase::compute, cost.backward);
   pieces_ = nullptr;
   add(program.backward_weight, Phase::compute, cost.weight);
+  cost.whole = split ? PhaseTimes{} : cost.backward;
+  if (split) {
+    add(program.recompute, Phase::recompute, cost.whole);
+    add(program.backward, Phase::compute, cost.whole);
+  }
   if (program.offloaded_bytes > 0) {
     const bool own = unit.layer_kind == workloads::LayerKind::experts;
     const double bytes = program.offloaded_bytes + program.offloaded_per_pair * (own ? most_pairs(unit.first_layer) : 0);

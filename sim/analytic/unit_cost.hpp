@@ -25,6 +25,7 @@ struct Contentions {
 struct UnitCost {
   PhaseTimes forward, backward;  // backward includes recomputation; of the input's gradient only when the schedule splits backward
   PhaseTimes weight;             // then the weight gradient, otherwise 0
+  PhaseTimes whole;              // backward in one slot: the host waits once for both
   std::vector<PieceTimes> forward_pieces, backward_pieces;  // in order, as overlapped pairs interleave them
   double copy_s = 0;                                        // of its activations to the host, or back, where they are offloaded
 };

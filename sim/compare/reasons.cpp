@@ -52,7 +52,7 @@ class Explainer {
           return "the formula counts the exchange of the hottest rank in every micro-batch; on the timeline others hide or wait for it";
         return shared("ep");
       case Phase::offload:
-        return causes_or("copies at the ends of the pipeline have other neighbours than those of the micro-batch in the middle");
+        return causes_or("copies share the way to the host and its memory with those of other GPUs");
       case Phase::optimizer:
       case Phase::count:
         break;
@@ -64,10 +64,14 @@ class Explainer {
     std::vector<std::pair<double, std::string>> parts;
     const double threshold = negligible * c_.analytic.step_s;
     if (std::abs(sharing_s_) >= threshold) {
-      parts.emplace_back(
-          sharing_s_,
-          fmt::format("shared links and contention cost {} on the timeline and {} in the formula (each against itself without them)",
-                      seconds(c_.simulated.step_s - c_.critical.step_s), seconds(c_.analytic.step_s - c_.analytic_alone_s)));
+      const double timeline_s = c_.simulated.step_s - c_.critical.step_s, formula_s = c_.analytic.step_s - c_.analytic_alone_s;
+      const std::string less =
+          timeline_s < 0
+              ? "; a price counts a GPU's share of NICs, trunks and ports, which others leave to it on the timeline while they wait"
+              : "";
+      parts.emplace_back(sharing_s_, fmt::format("shared links and contention cost {} on the timeline and {} in the formula (each against "
+                                                 "itself without them){}",
+                                                 seconds(timeline_s), seconds(formula_s), less));
     }
     if (std::abs(closed_form_s_) >= threshold) {
       parts.emplace_back(closed_form_s_,
@@ -118,14 +122,14 @@ class Explainer {
     std::vector<std::string> known;
     if (slow_) known.emplace_back("something is slow (simulation.faults), which the formula does not know");
     if (hot()) known.emplace_back("the formula lets every layer wait for its hottest rank; on the timeline some of these waits coincide");
-    if (workloads::replica_sync(w_).reduce_each_microbatch) {
+    const bool walked = w_.parallel.pp == 1 && !w_.offload_activations && !w_.overlap.ep;  // unit by unit
+    if (!walked && workloads::replica_sync(w_).reduce_each_microbatch) {
       known.emplace_back(
           "gathers and reductions of neighbouring units queue behind one another, and the formula pairs each with its own unit");
     }
-    if (w_.offload_activations) known.emplace_back("the copies of the micro-batch in the middle stand for all");
     if (w_.overlap.ep)
       known.emplace_back("an overlapped pair is laid out on streams of its own, without the links that its exchanges share");
-    if (w_.overlap.dp_gradients || w_.overlap.dp_parameters) {
+    if (!walked && (w_.overlap.dp_gradients || w_.overlap.dp_parameters)) {
       known.emplace_back("exchange between replicas is hidden unit by unit, and the formula hides it as a whole");
     }
     return fmt::format("{}", fmt::join(known, "; "));

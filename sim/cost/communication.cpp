@@ -1,6 +1,7 @@
 #include "sim/cost/communication.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -45,6 +46,15 @@ bool blocks_fit(const workloads::Parallel& p, int domain) {
     }
   }
   return true;
+}
+
+// By any member. In a ring each block goes on once, inside the domain or out of it: in groups over unequal domains no port carries the most
+// of both.
+double most_sent(const std::string& algorithm, const Communication& what, const GroupShape& group) {
+  const bool reduces = what.kind == CollectiveKind::all_reduce;
+  const bool laps = reduces || what.kind == CollectiveKind::all_gather || what.kind == CollectiveKind::reduce_scatter;
+  if (algorithm != "ring" || !laps) return std::numeric_limits<double>::infinity();
+  return (reduces ? 2 : 1) * what.bytes * (group.size - 1) / group.size;
 }
 
 }  // namespace
@@ -235,7 +245,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   if (form.rounds_switch > 0) price.switch_overhead = intra.effective_bytes_per_s() / cluster_.in_switch.effective_bytes_per_s();
   price.intra_bytes = form.intra_bytes * price.switch_overhead;
   price.inter_bytes = form.inter_bytes;
-  if (one_port()) price.passing_bytes = form.inter_bytes;
+  if (one_port()) price.passing_bytes = std::clamp(most_sent(algorithm, what, group) - form.intra_bytes, 0.0, form.inter_bytes);
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
   price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
   price.sequential = form.sequential;

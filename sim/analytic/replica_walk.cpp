@@ -1,0 +1,154 @@
+#include "sim/analytic/replica_walk.hpp"
+
+#include <algorithm>
+
+namespace rehearse::sim {
+namespace {
+
+// Communications follow one another without a gap while any is queued, so that a number tells what has been sent. Computation and
+// communication slow each other down while both go on.
+class TwoStreams {
+ public:
+  explicit TwoStreams(const ContentionPair& pair) : pair_(pair) {}
+  [[nodiscard]] double now() const { return now_; }
+  [[nodiscard]] double backlog() const { return queued_ - sent_; }
+  // Until when to wait() for the end of it.
+  double queue(double communication_s) {
+    queued_ += communication_s;
+    return queued_;
+  }
+  void wait(double mark) {
+    if (mark <= sent_) return;
+    now_ += mark - sent_;
+    sent_ = mark;
+  }
+  void compute(double seconds) {
+    const double computes = pair_.alpha * seconds, communicates = pair_.beta * backlog();
+    if (communicates <= computes) {
+      now_ += communicates + seconds - communicates / pair_.alpha;
+      sent_ = queued_;
+    } else {
+      now_ += computes;
+      sent_ += computes / pair_.beta;
+    }
+  }
+  // Calls of other groups, which the compute stream waits for.
+  void call(double seconds) {
+    now_ += seconds;
+    sent_ = std::min(queued_, sent_ + seconds);
+  }
+  void skip(double seconds, double more_backlog) {
+    now_ += seconds;
+    queued_ += more_backlog;
+  }
+
+ private:
+  const ContentionPair& pair_;
+  double now_ = 0, queued_ = 0, sent_ = 0;
+};
+
+class ReplicaWalk {
+ public:
+  ReplicaWalk(const ReplicaRules& rules, ChunkTerms units) : rules_(rules), sync_(rules.sync), units_(units), streams_(rules.pair) {}
+
+  double seconds() {
+    const bool each = sync_.shards_parameters || sync_.reduce_each_microbatch;
+    if (sync_.shards_parameters && sync_.overlap_parameters) {
+      for (std::size_t task = 0; task < 2; ++task) gather(task);
+    }
+    gathers_weights_ = sync_.gathers_weights && sync_.overlap_parameters;
+    for (std::size_t u = 0; gathers_weights_ && u < units_.size(); ++u) streams_.queue(units_[u]->gather_s);
+    streams_.compute(rules_.overhead_s);
+    const int walked = std::min(rules_.microbatches, each ? typical : 2);
+    double begin = 0, backlog = 0;  // of the last but one
+    for (int i = 0; i + 1 < walked; ++i) {
+      begin = streams_.now();
+      backlog = streams_.backlog();
+      microbatch(false);
+    }
+    if (const int left = rules_.microbatches - walked; left > 0) {
+      streams_.skip(left * (each ? streams_.now() - begin : alone_s()), each ? left * (streams_.backlog() - backlog) : 0);
+    }
+    microbatch(true);
+    streams_.wait(reduced_);
+    return streams_.now();
+  }
+
+ private:
+  // Micro-batches after which one is as long as the next.
+  static constexpr int typical = 6;
+
+  [[nodiscard]] double alone_s() const {
+    double sum = 0;
+    for (const UnitTerms* unit : units_) sum += unit->forward_s + unit->backward_s + unit->weight_s;
+    return sum;
+  }
+
+  [[nodiscard]] const UnitTerms& unit(std::size_t task) const {
+    const std::size_t n = units_.size(), k = task % (2 * n);
+    return *units_[k < n ? k : 2 * n - 1 - k];
+  }
+
+  // ZeRO-3: of a task's parameters, in the order of tasks.
+  void gather(std::size_t task) { gathered_[task % 2] = streams_.queue(unit(task).gather_s); }
+
+  void microbatch(bool completes) {
+    const std::size_t n = units_.size();
+    double weights = 0;  // gathered up to this unit
+    for (std::size_t k = 0; k < 2 * n; ++k) {
+      const UnitTerms& now = unit(k);
+      if (gathers_weights_ && k < n) streams_.wait(weights += now.gather_s);
+      if (sync_.shards_parameters) wait_for_parameters(completes && k + 1 == 2 * n);
+      work(k < n ? now.cost->forward : now.cost->backward);
+      if (k >= n) {
+        work(now.cost->weight);
+        reduce(now, completes);
+      }
+    }
+    gathers_weights_ = false;
+  }
+
+  void wait_for_parameters(bool last) {
+    if (!sync_.overlap_parameters) gather(task_);
+    const double mark = gathered_[task_ % 2];
+    ++task_;
+    if (sync_.overlap_parameters && task_ > 1 && !last) gather(task_);
+    streams_.wait(mark);
+  }
+
+  void work(const PhaseTimes& times) {
+    const double compute = times[Phase::compute] + times[Phase::recompute];
+    streams_.compute(compute);
+    streams_.call(times.total() - compute);
+  }
+
+  void reduce(const UnitTerms& unit, bool completes) {
+    if (!sync_.reduce_each_microbatch && !(sync_.overlap_gradients && completes)) return;
+    const double mark = streams_.queue(unit.reduce_s);
+    if (sync_.overlap_gradients) {
+      reduced_ = mark;
+    } else {
+      streams_.wait(mark);
+    }
+  }
+
+  const ReplicaRules& rules_;
+  const workloads::ReplicaSync& sync_;
+  ChunkTerms units_;
+  TwoStreams streams_;
+  bool gathers_weights_ = false;
+  std::size_t task_ = 0;
+  double gathered_[2] = {0, 0}, reduced_ = 0;
+};
+
+}  // namespace
+
+bool walks_replicas(const workloads::Workload& workload, const ReplicaRules& rules) {
+  const bool by_turns = workload.schedule == "1f1b" || workload.microbatches() == 1;
+  return rules.sync.replicated() && workload.parallel.pp == 1 && by_turns && !workload.overlap.ep && !workload.offload_activations &&
+         !workloads::ScheduleRegistry::get(workload.schedule).splits_backward();
+}
+
+double walk_replicas(const ReplicaRules& rules, ChunkTerms units) { return ReplicaWalk(rules, units).seconds(); }
+
+}  // namespace rehearse::sim
