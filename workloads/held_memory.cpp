@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "workloads/offload.hpp"
+#include "workloads/unit_at_work.hpp"
 #include "workloads/whole_gradients.hpp"
 
 namespace rehearse::workloads {
@@ -12,9 +13,6 @@ namespace {
 using Edge = Moment::Edge;
 
 constexpr std::uint32_t none = -1;
-
-bool makes_input_gradient(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_input; }
-bool makes_weight_gradient(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight; }
 
 }  // namespace
 
@@ -155,16 +153,9 @@ void HeldMemory::add_activations(std::uint32_t task, double bytes, std::vector<H
 }
 
 void HeldMemory::add_work(std::uint32_t i, const UnitMemory& unit, std::vector<Held>& held) const {
-  const HeldTask& task = tasks_[i];
-  const Moment begin = at(Edge::begins, i), end = at(Edge::ends, i);
-  const bool forward = task.slot.kind == Slot::Kind::forward, weights = makes_weight_gradient(task.slot);
-  held.push_back({MemoryUse::temporary, unit.gathered, compiled_.sync.overlap_parameters ? before(i) : begin, end});
-  if (weights) held.push_back({MemoryUse::temporary, unit.weight_temporary, begin, end});
-  if (forward || makes_input_gradient(task.slot)) {
-    held.push_back({MemoryUse::temporary, forward ? unit.forward_temporary : unit.backward_temporary, begin, end});
-    held.push_back({MemoryUse::communication, forward ? unit.forward_communication : unit.backward_communication, begin, end});
+  for (const AtWork& one : UnitAtWork(tasks_[i].slot.kind, unit, compiled_.sync)) {
+    held.push_back({one.use, one.bytes, one.from_before ? before(i) : at(Edge::begins, i), one.until_after ? after(i) : at(Edge::ends, i)});
   }
-  if (!forward) held.push_back({MemoryUse::communication, unit.bucket, begin, compiled_.sync.overlap_gradients ? after(i) : end});
 }
 
 void HeldMemory::add_messages(std::vector<Held>& held) const {

@@ -92,21 +92,22 @@ Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
   std::size_t at = 0;
   walked_by_slots = true;
   for (const workloads::StageProgram& stage : compiled.stages) {
-    HeldUnits of_stage;
+    HeldUnits& of_stage = held.emplace_back();
     for (const auto& chunk : stage.chunks) {
-      walked_by_slots = of_stage.add(chunk, compiled.schedule->splits_backward()) && walked_by_slots;
-      for (const workloads::Unit& unit : chunk) {
-        const std::uint32_t u = cost.order[at++];
-        of_stage.units.push_back(&memories[u]);
+      const std::span<const std::uint32_t> holding = std::span(cost.order).subspan(at, chunk.size());
+      walked_by_slots = of_stage.add(chunk, compiled.schedule->splits_backward(), holding) && walked_by_slots;
+      at += chunk.size();
+      for (std::size_t i = 0; i < chunk.size(); ++i) {
+        const std::uint32_t u = holding[i];
         if (known[u]) continue;
         known[u] = true;
-        memories[u] = workloads::unit_memory(workload, job.system.software.memory.habits, unit);
-        if (unit.layer_kind == workloads::LayerKind::experts)
-          memories[u] = memories[u].with_tokens(workloads::ExpertLoads(workload).received(0, unit.first_layer, 0));
+        memories[u] = workloads::unit_memory(workload, job.system.software.memory.habits, chunk[i]);
+        if (chunk[i].layer_kind == workloads::LayerKind::experts)
+          memories[u] = memories[u].with_tokens(workloads::ExpertLoads(workload).received(0, chunk[i].first_layer, 0));
       }
     }
-    walked_by_slots = walked_by_slots && of_stage.add_up_exactly(compiled.shape.microbatches);
-    first_idle.push_back(of_stage.first_idle);
+    of_stage.memories = memories;
+    walked_by_slots = of_stage.add_up(compiled.shape.microbatches) && walked_by_slots;
   }
 }
 
@@ -142,8 +143,8 @@ const std::vector<PeakSlots>& Evaluator::peak_slots(const Plan& plan) {
   return slots;
 }
 
-// As predicted_memory().
-void Evaluator::add_memory(const Plan& plan, const Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation) {
+// As predicted_memory(). What a stage needs grows with its peak: those below the highest so far are left out.
+void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation) {
   memories_.clear();
   for (std::size_t u = 0; u < plan.memories.size(); ++u)
     memories_.push_back(plan.memories[u].with_replicas(sync, plan.cost.unit_parameters[u].all));
@@ -152,19 +153,15 @@ void Evaluator::add_memory(const Plan& plan, const Workload& workload, const wor
   const double message = workload.overlap.pp ? plan.compiled.message_bytes : 0, capacity = usable_bytes(job_.system.gpu);
   evaluation.fits = true;
   for (std::size_t s = 0; s < slots.size(); ++s) {
-    held_.units.clear();
-    held_.first.assign(1, 0);
-    held_.first_idle = plan.first_idle[s];
-    for (std::size_t c = 0; c < plan.cost.chunks; ++c) {
-      for (const std::uint32_t unit : plan.cost.chunk(s, c)) held_.units.push_back(&memories_[unit]);
-      held_.first.push_back(static_cast<std::uint32_t>(held_.units.size()));
-    }
+    HeldUnits& held = plan.held[s];
+    held.memories = memories_;
     list_whole_gradients(plan, workload, sync, s);
     const Parameters& parameters = plan.cost.parameters[s];
     const workloads::StaticMemory tensors =
         workloads::static_memory(workload, overhead.habits, sync, plan.placeholders, parameters.all, parameters.experts);
     RankMemory memory;
-    memory.at_peak = peak_of(slots[s], held_, sync, message, held_all_the_time(overhead, workload.parallel, tensors), true).held;
+    const MemoryBytes always = held_all_the_time(overhead, workload.parallel, tensors);
+    memory.at_peak = peak_of(slots[s], held, sync, message, always, true, evaluation.peak_bytes).held;
     memory.capacity_bytes = capacity;
     add_cache(overhead, memory);
     evaluation.fits = evaluation.fits && memory.fits();
@@ -175,8 +172,9 @@ void Evaluator::add_memory(const Plan& plan, const Workload& workload, const wor
 }
 
 // As workloads::whole_gradients().
-void Evaluator::list_whole_gradients(const Plan& plan, const Workload& workload, const workloads::ReplicaSync& sync, std::size_t stage) {
-  held_.whole_gradients.clear();
+void Evaluator::list_whole_gradients(Plan& plan, const Workload& workload, const workloads::ReplicaSync& sync, std::size_t stage) {
+  std::vector<double>& whole = plan.held[stage].whole_gradients;
+  whole.clear();
   if (!workloads::shards_gradients_at_the_end(workload, sync)) return;
   for (std::size_t c = 0; c < plan.cost.chunks; ++c) {
     double parameters = 0, experts = 0;
@@ -184,7 +182,7 @@ void Evaluator::list_whole_gradients(const Plan& plan, const Workload& workload,
       parameters += plan.cost.unit_parameters[unit].all;
       experts += plan.cost.unit_parameters[unit].experts;
     }
-    held_.whole_gradients.push_back(workloads::beside_the_shard(workload, job_.system.software.memory.habits, sync, parameters, experts));
+    whole.push_back(workloads::beside_the_shard(workload, job_.system.software.memory.habits, sync, parameters, experts));
   }
 }
 

@@ -55,7 +55,7 @@ class Evaluator {
     PlanCost cost;
     std::vector<workloads::UnitMemory> memories;  // as cost.units, without what replicas exchange
     double placeholders = 0;
-    std::vector<std::vector<bool>> first_idle;  // [stage], as HeldUnits has it
+    std::vector<HeldUnits> held;  // [stage]
     bool walked_by_slots = false;
   };
   using Shape = std::tuple<const workloads::Schedule*, int, int, int>;  // schedule, stages, chunks, micro-batches
@@ -67,8 +67,8 @@ class Evaluator {
   [[nodiscard]] Plan& plan_of(const workloads::Workload& workload);
   [[nodiscard]] Fabric& fabric_of(const workloads::Workload& workload);
   [[nodiscard]] const std::vector<PeakSlots>& peak_slots(const Plan& plan);
-  void add_memory(const Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation);
-  void list_whole_gradients(const Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, std::size_t stage);
+  void add_memory(Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation);
+  void list_whole_gradients(Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, std::size_t stage);
   [[nodiscard]] Evaluation by_predict(const workloads::Workload& workload) const;
 
   const Job& job_;
@@ -77,7 +77,6 @@ class Evaluator {
   std::map<Shape, std::vector<PeakSlots>> peak_slots_;
   Workspace workspace_;
   std::vector<workloads::UnitMemory> memories_;
-  HeldUnits held_;
 };
 
 }  // namespace rehearse::sim

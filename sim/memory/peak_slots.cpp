@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
+
+#include "workloads/unit_at_work.hpp"
 
 namespace rehearse::sim {
 
+using workloads::AtWork;
 using workloads::Slot;
+using workloads::UnitAtWork;
 using workloads::UnitMemory;
-
-namespace {
-
-bool makes_input_gradient(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_input; }
-bool makes_weight_gradient(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight; }
-
-}  // namespace
 
 PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compiled& compiled, int stage)
     : chunks_(static_cast<std::size_t>(compiled.shape.chunks)) {
@@ -44,7 +42,7 @@ PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compi
       entries_.push_back(entry);
     }
     if (slot.kind == Slot::Kind::forward) ++now[static_cast<std::size_t>(slot.chunk)];
-    if (makes_weight_gradient(slot)) --now[static_cast<std::size_t>(slot.chunk)];
+    if (workloads::makes_weight_gradient(slot.kind)) --now[static_cast<std::size_t>(slot.chunk)];
   }
   mark_essential();
 }
@@ -67,100 +65,169 @@ void PeakSlots::mark_essential() {
   }
 }
 
-bool HeldUnits::add(const std::vector<workloads::Unit>& chunk, bool splits_backward) {
-  first.push_back(static_cast<std::uint32_t>(units.size()));
+bool HeldUnits::add(const std::vector<workloads::Unit>& chunk, bool splits_backward, std::span<const std::uint32_t> holding) {
   const auto idle = [&](const workloads::Unit& unit) { return splits_backward && unit.program->backward_input.empty(); };
+  const auto first = static_cast<std::uint32_t>(units.size());
+  units.insert(units.end(), holding.begin(), holding.end());
+  chunks.push_back({.first = first, .end = static_cast<std::uint32_t>(units.size())});
   if (chunk.empty()) return false;
-  first_idle.push_back(idle(chunk.front()));
-  return !(first_idle.back() && chunk.size() == 1) && std::none_of(chunk.begin() + 1, chunk.end(), idle);
+  chunks.back().first_idle = idle(chunk.front());
+  return !(chunks.back().first_idle && chunk.size() == 1) && std::none_of(chunk.begin() + 1, chunk.end(), idle);
 }
 
-bool HeldUnits::add_up_exactly(int microbatches) const {
+bool HeldUnits::add_up(int microbatches) {
   constexpr double fraction = 16, exact = 4503599627370496;  // 2^52: sums stay below it in units of 1 / fraction
   double all = 0;
-  for (const UnitMemory* unit : units) {
-    const double scaled = unit->activations * fraction;
-    if (scaled != std::floor(scaled)) return false;
-    all += scaled;
+  bool whole = true;
+  for (Chunk& chunk : chunks) {
+    for (const std::uint32_t unit : of(chunk)) {
+      const double activations = memories[unit].activations;
+      whole = whole && activations * fraction == std::floor(activations * fraction);
+      chunk.activations += activations;
+    }
+    all += chunk.activations;
+    std::uint32_t last = -1;
+    for (const std::uint32_t unit : of(chunk)) {
+      if (unit == std::exchange(last, unit)) continue;
+      for (std::size_t kind = 0; kind < chunk.work.size(); ++kind) {
+        double work = 0;
+        for (const AtWork& one : UnitAtWork(static_cast<Slot::Kind>(kind), memories[unit], {})) work += one.bytes;
+        chunk.work[kind] = std::max(chunk.work[kind], work);
+      }
+    }
   }
-  return all * microbatches < exact;
+  return whole && all * fraction * microbatches < exact;
 }
 
 namespace {
 
+// More than what sums in another order may come to; relative.
+constexpr double by_order_of_sums = 1e-9;
+
 class Peak {
  public:
-  Peak(const HeldUnits& units, const workloads::ReplicaSync& sync, double message_bytes, const MemoryBytes& always)
-      : units_(units), sync_(sync), message_(message_bytes), always_(always), most_(always.total()) {
-    for (std::size_t c = 0; c + 1 < units.first.size(); ++c) {
-      double& chunk = of_chunk_.emplace_back();
-      for (const UnitMemory* unit : units.chunk(c)) chunk += unit->activations;
-    }
+  // Above `at_least` bytes.
+  Peak(const PeakSlots& slots, const HeldUnits& units, const workloads::ReplicaSync& sync, double message_bytes, const MemoryBytes& always,
+       double at_least)
+      : slots_(slots),
+        units_(units),
+        sync_(sync),
+        message_(message_bytes),
+        always_(always),
+        always_bytes_(always.total()),
+        most_(std::max(at_least, always_bytes_)) {
+    for (const UnitMemory& unit : units.memories) replicas_ = std::max(replicas_, 2 * (unit.gathered + unit.bucket));
   }
 
-  void look_at(const PeakSlots::Entry& entry, std::span<const std::int32_t> counts, std::span<const workloads::ChunkGradients> gradients) {
-    gradients_ = workloads::whole_now(gradients, units_.whole_gradients, sync_.overlap_gradients);
-    double kept = 0;
-    for (std::size_t c = 0; c < counts.size(); ++c) {
-      if (counts[c] > 0) kept += counts[c] * of_chunk_[c];
+  void find(bool essential_alone) {
+    std::vector<std::pair<double, const PeakSlots::Entry*>> high;
+    for (const PeakSlots::Entry& entry : slots_.entries()) {
+      if (!entry.essential && essential_alone) continue;
+      if (const double most = ceiling(entry); most > most_) high.emplace_back(most, &entry);
     }
-    const bool forward = entry.slot.kind == Slot::Kind::forward;
-    const auto units = units_.chunk(static_cast<std::size_t>(entry.slot.chunk));
-    for (std::size_t k = 0; k < turns(entry.slot.kind, static_cast<std::size_t>(entry.slot.chunk)); ++k) {
-      const std::size_t at = forward ? k : units.size() - 1 - k;
-      if (forward) kept += units[at]->activations;
-      compare(entry, at, at_turn(entry, units, k, kept));
-      if (makes_weight_gradient(entry.slot)) kept -= units[at]->activations;
+    if (high.empty()) return;
+    const double before = most_, reached = most_of(*std::ranges::max_element(high)->second);
+    most_ = before;
+    for (const auto& [most, entry] : high) {
+      if (most >= reached) look_at(*entry);
     }
   }
 
   [[nodiscard]] const PeakMemory& result() const { return peak_; }
 
  private:
-  // The embedding passes no gradient on: where backwards are split, it has nothing to do in their first half, which comes to it last.
-  [[nodiscard]] bool ends_early(Slot::Kind kind, std::size_t chunk) const {
-    return kind == Slot::Kind::backward_input && units_.first_idle[chunk];
+  [[nodiscard]] double kept_before(const PeakSlots::Entry& entry) const {
+    const std::span<const std::int32_t> counts = slots_.counts(entry);
+    double kept = 0;
+    for (std::size_t c = 0; c < counts.size(); ++c) {
+      if (counts[c] > 0) kept += counts[c] * units_.chunks[c].activations;
+    }
+    return kept;
   }
-  [[nodiscard]] std::size_t turns(Slot::Kind kind, std::size_t chunk) const {
-    return units_.chunk(chunk).size() - (ends_early(kind, chunk) ? 1 : 0);
+  [[nodiscard]] double whole_gradients(const PeakSlots::Entry& entry) const {
+    return workloads::whole_now(slots_.gradients(entry), units_.whole_gradients, sync_.overlap_gradients);
   }
 
-  // The k-th unit of the slot, in the order in which the slot works on them.
-  [[nodiscard]] MemoryBytes at_turn(const PeakSlots::Entry& entry, std::span<const UnitMemory* const> units, std::size_t k,
-                                    double kept) const {
-    const Slot& slot = entry.slot;
-    const bool forward = slot.kind == Slot::Kind::forward;
-    const auto turn = [&](std::size_t i) { return units[forward ? i : units.size() - 1 - i]; };
-    const UnitMemory& unit = *turn(k);
-    MemoryBytes now = always_;
-    now[MemoryUse::activations] += kept;
-    now[MemoryUse::gradients] += gradients_;
-    // Each sum in the order of workloads::HeldMemory's list, to the same bit.
-    now[MemoryUse::temporary] += unit.gathered;
-    if (makes_weight_gradient(slot)) now[MemoryUse::temporary] += unit.weight_temporary;
-    if (forward) now[MemoryUse::temporary] += unit.forward_temporary;
-    if (makes_input_gradient(slot)) now[MemoryUse::temporary] += unit.backward_temporary;
-    if (sync_.overlap_parameters) {
-      if (k + 1 < turns(slot.kind, static_cast<std::size_t>(slot.chunk))) {
-        now[MemoryUse::temporary] += turn(k + 1)->gathered;
-      } else if (entry.after.exists) {
-        const auto next = units_.chunk(entry.after.chunk);
-        now[MemoryUse::temporary] += (entry.after.forward() ? next.front() : next.back())->gathered;
+  // Not less than any turn of the slot holds.
+  [[nodiscard]] double ceiling(const PeakSlots::Entry& entry) const {
+    const HeldUnits::Chunk& chunk = chunk_at(entry.slot.chunk);
+    double most = always_bytes_ + whole_gradients(entry) + kept_before(entry) + chunk.work[static_cast<std::size_t>(entry.slot.kind)];
+    if (entry.slot.kind == Slot::Kind::forward) most += chunk.activations;
+    if (entry.receives) most += message_;
+    return (most + replicas_) * (1 + by_order_of_sums);
+  }
+
+  void look_at(const PeakSlots::Entry& entry) {
+    const double gradients = whole_gradients(entry);
+    double kept = kept_before(entry);
+    const Slot::Kind kind = entry.slot.kind;
+    const HeldUnits::Chunk& chunk = chunk_at(entry.slot.chunk);
+    const std::size_t units = chunk.end - chunk.first, count = turns(kind, chunk);
+    for (std::size_t k = 0; k < count; ++k) {
+      const double own = unit_at(kind, chunk, k).activations;
+      if (kind == Slot::Kind::forward) kept += own;
+      if (!amid_others_alike(kind, chunk, k, count)) {
+        MemoryBytes now = always_;
+        now[MemoryUse::activations] += kept;
+        now[MemoryUse::gradients] += gradients;
+        add_work(entry, k, now);
+        compare(entry, kind == Slot::Kind::forward ? k : units - 1 - k, now);
       }
+      if (workloads::makes_weight_gradient(kind)) kept -= own;
     }
-    if (sync_.overlap_gradients) {
-      if (k > 0) {
-        if (!forward) now[MemoryUse::communication] += turn(k - 1)->bucket;
-      } else if (entry.before.exists && !entry.before.forward()) {
-        const PeakSlots::Neighbour& before = entry.before;
-        now[MemoryUse::communication] += units_.chunk(before.chunk)[ends_early(before.kind, before.chunk) ? 1 : 0]->bucket;
-      }
+  }
+  double most_of(const PeakSlots::Entry& entry) {
+    look_at(entry);
+    return most_;
+  }
+
+  // The embedding passes no gradient on: where backwards are split, it has nothing to do in their first half, which comes to it last.
+  [[nodiscard]] static std::size_t turns(Slot::Kind kind, const HeldUnits::Chunk& chunk) {
+    return chunk.end - chunk.first - (kind == Slot::Kind::backward_input && chunk.first_idle ? 1 : 0);
+  }
+  [[nodiscard]] const HeldUnits::Chunk& chunk_at(int chunk) const { return units_.chunks[static_cast<std::size_t>(chunk)]; }
+  // The k-th unit that a slot works on.
+  [[nodiscard]] std::uint32_t index_at(Slot::Kind kind, const HeldUnits::Chunk& chunk, std::size_t k) const {
+    return units_.units[kind == Slot::Kind::forward ? chunk.first + k : chunk.end - 1 - k];
+  }
+  [[nodiscard]] const UnitMemory& unit_at(Slot::Kind kind, const HeldUnits::Chunk& chunk, std::size_t k) const {
+    return units_.memories[index_at(kind, chunk, k)];
+  }
+  // Whether the next turn of a forward, or the one before of a backward, holds the same and has more kept.
+  [[nodiscard]] bool amid_others_alike(Slot::Kind kind, const HeldUnits::Chunk& chunk, std::size_t k, std::size_t count) const {
+    const std::size_t back = kind == Slot::Kind::forward ? 1 : 2;
+    if (k < back || k + 3 - back >= count) return false;
+    const std::uint32_t own = index_at(kind, chunk, k);
+    for (std::size_t i = k - back; i < k + 4 - back; ++i) {
+      if (index_at(kind, chunk, i) != own) return false;
     }
-    if (forward) now[MemoryUse::communication] += unit.forward_communication;
-    if (makes_input_gradient(slot)) now[MemoryUse::communication] += unit.backward_communication;
-    if (!forward) now[MemoryUse::communication] += unit.bucket;
+    return kind != Slot::Kind::forward || units_.memories[own].activations >= 1;
+  }
+
+  // In the k-th turn of the slot, with what reaches over from the turns beside it: in the order of workloads::HeldMemory's list, so that
+  // sums are the same to the bit.
+  void add_work(const PeakSlots::Entry& entry, std::size_t k, MemoryBytes& now) const {
+    const Slot::Kind kind = entry.slot.kind;
+    const HeldUnits::Chunk& chunk = chunk_at(entry.slot.chunk);
+    const PeakSlots::Neighbour &before = entry.before, &after = entry.after;
+    if (k > 0) {
+      add_if(&AtWork::until_after, kind, unit_at(kind, chunk, k - 1), now);
+    } else if (before.exists) {
+      const HeldUnits::Chunk& other = chunk_at(before.chunk);
+      add_if(&AtWork::until_after, before.kind, unit_at(before.kind, other, turns(before.kind, other) - 1), now);
+    }
+    for (const AtWork& one : UnitAtWork(kind, unit_at(kind, chunk, k), sync_)) now[one.use] += one.bytes;
+    if (k + 1 < turns(kind, chunk)) {
+      add_if(&AtWork::from_before, kind, unit_at(kind, chunk, k + 1), now);
+    } else if (after.exists) {
+      add_if(&AtWork::from_before, after.kind, unit_at(after.kind, chunk_at(after.chunk), 0), now);
+    }
     if (entry.receives) now[MemoryUse::communication] += message_;
-    return now;
+  }
+  void add_if(bool AtWork::*reaches_over, Slot::Kind kind, const UnitMemory& unit, MemoryBytes& now) const {
+    for (const AtWork& one : UnitAtWork(kind, unit, sync_)) {
+      if (one.*reaches_over) now[one.use] += one.bytes;
+    }
   }
 
   void compare(const PeakSlots::Entry& entry, std::size_t unit, const MemoryBytes& now) {
@@ -170,24 +237,23 @@ class Peak {
     peak_ = {now, entry.slot, unit, true};
   }
 
+  const PeakSlots& slots_;
   const HeldUnits& units_;
   const workloads::ReplicaSync& sync_;
   double message_;
   const MemoryBytes& always_;
+  double always_bytes_;
   double most_;
-  double gradients_ = 0;          // that lie whole in the slot at hand
-  std::vector<double> of_chunk_;  // activations of a micro-batch
+  double replicas_ = 0;  // most that a unit and its neighbours hold of what replicas exchange
   PeakMemory peak_;
 };
 
 }  // namespace
 
 PeakMemory peak_of(const PeakSlots& slots, const HeldUnits& units, const workloads::ReplicaSync& sync, double message_bytes,
-                   const MemoryBytes& always, bool essential_alone) {
-  Peak peak(units, sync, message_bytes, always);
-  for (const PeakSlots::Entry& entry : slots.entries()) {
-    if (entry.essential || !essential_alone) peak.look_at(entry, slots.counts(entry), slots.gradients(entry));
-  }
+                   const MemoryBytes& always, bool essential_alone, double at_least) {
+  Peak peak(slots, units, sync, message_bytes, always, at_least);
+  peak.find(essential_alone);
   PeakMemory found = peak.result();
   if (!found.found) found.held = always;
   return found;

@@ -3,6 +3,7 @@
 // schedule, however many micro-batches there are.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -51,31 +52,41 @@ class PeakSlots {
   std::vector<workloads::ChunkGradients> gradients_;
 };
 
-// The units of a stage, chunk after chunk in forward order.
+// The units of a stage, chunk after chunk in forward order. `memories` may change between two searches, in what replicas exchange alone.
 struct HeldUnits {
-  std::vector<const workloads::UnitMemory*> units;
-  std::vector<std::uint32_t> first;     // [chunk], and the end
-  std::vector<bool> first_idle;         // [chunk] its first unit has nothing to do in the first half of a backward
+  struct Chunk {
+    std::uint32_t first = 0, end = 0;  // of `units`
+    bool first_idle = false;           // its first unit has nothing to do in the first half of a backward
+    double activations = 0;            // of a micro-batch
+    std::array<double, 4> work{};      // [Slot::Kind] most that one of its units holds while it is at work
+  };
+  std::span<const workloads::UnitMemory> memories;  // distinct ones; must outlive this
+  std::vector<std::uint32_t> units;                 // indices of them
+  std::vector<Chunk> chunks;
   std::vector<double> whole_gradients;  // [chunk] beside their shard; empty: they never lie whole for a while
-  // Adds a chunk of a stage's program. Whether PeakSlots can have the answer: it has units, of which at most the first is ever idle.
-  bool add(const std::vector<workloads::Unit>& chunk, bool splits_backward);
-  [[nodiscard]] std::span<const workloads::UnitMemory* const> chunk(std::size_t c) const {
-    return std::span(units).subspan(first[c], first[c + 1] - first[c]);
+
+  // Adds a chunk of a stage's program, whose units hold these of the memories. Whether PeakSlots can have the answer: it has units, of
+  // which at most the first is ever idle.
+  bool add(const std::vector<workloads::Unit>& chunk, bool splits_backward, std::span<const std::uint32_t> holding);
+  // When all are added. Whether sums of their activations are exact in any order: binary fractions of moderate size.
+  bool add_up(int microbatches);
+
+  [[nodiscard]] std::span<const std::uint32_t> of(const Chunk& chunk) const {
+    return std::span(units).subspan(chunk.first, chunk.end - chunk.first);
   }
-  // Whether sums of their activations are exact in any order: binary fractions of moderate size.
-  [[nodiscard]] bool add_up_exactly(int microbatches) const;
 };
 
 struct PeakMemory {
   MemoryBytes held;
   workloads::Slot slot;
   std::size_t unit = 0;  // index in its chunk
-  bool found = false;    // else nothing needs more than `always`
+  bool found = false;    // else nothing needs more than `always`, which is held then
 };
 
 // The largest sum of what is held `always`, kept between forward and backward, and needed by the unit at hand: the first such turn.
-// message_bytes: of a message that is received while the slot before it runs; 0 without overlap.pp.
+// message_bytes: of a message that is received while the slot before it runs; 0 without overlap.pp. at_least: peaks of no more are of no
+// interest; there `found` is false.
 [[nodiscard]] PeakMemory peak_of(const PeakSlots& slots, const HeldUnits& units, const workloads::ReplicaSync& sync, double message_bytes,
-                                 const MemoryBytes& always, bool essential_alone = false);
+                                 const MemoryBytes& always, bool essential_alone = false, double at_least = 0);
 
 }  // namespace rehearse::sim

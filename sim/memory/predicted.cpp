@@ -151,20 +151,34 @@ class Stage {
 };
 
 // The units of a stage where PeakSlots has the answer: every micro-batch holds the same, one slot runs at a time, nothing is offloaded.
-std::optional<HeldUnits> units_alike(const Workload& workload, const workloads::StageProgram& program, const workloads::RankMemories& units,
-                                     const workloads::ExpertLoads* loads, const workloads::MemoryHabits& habits,
-                                     const workloads::ReplicaSync& sync) {
-  if (workload.offload_activations || workload.overlap.ep || (loads != nullptr && !loads->even())) return std::nullopt;
-  HeldUnits held;
-  const bool splits = workloads::ScheduleRegistry::get(workload.schedule).splits_backward();
-  for (std::size_t c = 0; c < program.chunks.size(); ++c) {
-    if (!held.add(program.chunks[c], splits)) return std::nullopt;
-    for (std::size_t u = 0; u < program.chunks[c].size(); ++u) held.units.push_back(&units.at(static_cast<int>(c), static_cast<int>(u), 0));
+struct UnitsAlike {
+  std::vector<workloads::UnitMemory> memories;
+  HeldUnits units;
+  bool answers = true;
+
+  UnitsAlike(const Job& job, const workloads::Compiled& compiled, const workloads::StageProgram& program,
+             const workloads::RankMemories& ranks, const workloads::ExpertLoads* loads) {
+    const Workload& workload = job.workload;
+    answers = !workload.offload_activations && !workload.overlap.ep && (loads == nullptr || loads->even());
+    if (!answers) return;
+    std::vector<std::uint32_t> holding;
+    const workloads::Unit* last = nullptr;
+    for (std::size_t c = 0; c < program.chunks.size(); ++c) {
+      holding.clear();
+      for (std::size_t u = 0; u < program.chunks[c].size(); ++u) {
+        const workloads::Unit& unit = program.chunks[c][u];
+        const bool as_before = last != nullptr && last->program == unit.program && unit.layer_kind == workloads::LayerKind::dense;
+        if (!as_before) memories.push_back(ranks.at(static_cast<int>(c), static_cast<int>(u), 0));
+        last = &unit;
+        holding.push_back(static_cast<std::uint32_t>(memories.size() - 1));
+      }
+      answers = units.add(program.chunks[c], compiled.schedule->splits_backward(), holding) && answers;
+    }
+    units.memories = memories;
+    units.whole_gradients = workloads::whole_gradients(workload, job.system.software.memory.habits, compiled.sync, program);
+    answers = answers && units.add_up(workload.microbatches());
   }
-  held.first.push_back(static_cast<std::uint32_t>(held.units.size()));
-  held.whole_gradients = workloads::whole_gradients(workload, habits, sync, program);
-  return held.add_up_exactly(workload.microbatches()) ? std::optional(std::move(held)) : std::nullopt;
-}
+};
 
 void find_peak(const Job& job, const workloads::Compiled& compiled, int stage, const HeldUnits& units, RankMemory& memory) {
   const PeakSlots slots(job.workload, compiled, stage);
@@ -189,15 +203,16 @@ RankMemory fullest_of_stage(const Job& job, const workloads::Compiled& compiled,
   const int share = job.system.gpus / job.workload.parallel.pp;
   std::optional<RankMemory> fullest;
   const workloads::RankMemories units(job.workload, job.system.software.memory.habits, program, loads, grid.expert_rank(first));
-  const std::optional<HeldUnits> alike =
-      walked_by_slots ? units_alike(job.workload, program, units, loads, job.system.software.memory.habits, compiled.sync) : std::nullopt;
+  std::optional<UnitsAlike> alike;
+  if (walked_by_slots) alike.emplace(job, compiled, program, units, loads);
+  const bool by_slots = alike && alike->answers;
   std::optional<Stage> walked;
-  if (!alike) walked.emplace(job, compiled, stage, loads);
+  if (!by_slots) walked.emplace(job, compiled, stage, loads);
   double most_on_host = 0;
   for (const int rank : members) {
     RankMemory memory{rank, stage, share, held_all_the_time(job, tensors), usable_bytes(job.system.gpu), 0, "start"};
-    if (alike) {
-      find_peak(job, compiled, stage, *alike, memory);
+    if (by_slots) {
+      find_peak(job, compiled, stage, alike->units, memory);
     } else {
       walked->find_peak(grid.expert_rank(rank), memory);
       most_on_host = std::max(most_on_host, walked->most_on_host(grid.expert_rank(rank)));
