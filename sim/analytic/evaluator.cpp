@@ -81,6 +81,34 @@ PlanCost cost_of(const Job& job, const Workload& workload, const workloads::Comp
 
 }  // namespace
 
+class Evaluator::Orders {
+ public:
+  Workspace workspace;
+
+  // [stage]
+  const std::vector<PeakSlots>& peak_slots(const Plan& plan) {
+    const workloads::PipelineShape& shape = plan.compiled.shape;
+    // What is at its peak in a round is so in all of them.
+    const int microbatches = workspace.slot_order(plan.workload, plan.compiled).typical_microbatches();
+    std::vector<PeakSlots>& slots = peak_slots_[{plan.compiled.schedule, shape.stages, shape.chunks, microbatches}];
+    if (!slots.empty()) return slots;
+    Workload typical = plan.workload;
+    typical.batch.global = microbatches * typical.parallel.dp * typical.batch.micro;
+    for (int s = 0; s < shape.stages; ++s) slots.emplace_back(typical, plan.compiled, s);
+    return slots;
+  }
+
+ private:
+  using Shape = std::tuple<const workloads::Schedule*, int, int, int>;  // schedule, stages, chunks, micro-batches
+  std::map<Shape, std::vector<PeakSlots>> peak_slots_;
+};
+
+std::shared_ptr<Evaluator::Orders> Evaluator::orders() { return std::make_shared<Orders>(); }
+
+Evaluator::Evaluator(const Job& job) : Evaluator(job, orders()) {}
+
+std::size_t Evaluator::steps_held() const { return orders_->workspace.steps_held(); }
+
 Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
     : workload(given),
       compiled(workloads::compile(workload)),
@@ -131,24 +159,12 @@ Evaluator::Fabric& Evaluator::fabric_of(const Workload& workload) {
   return *known;
 }
 
-const std::vector<PeakSlots>& Evaluator::peak_slots(const Plan& plan) {
-  const workloads::PipelineShape& shape = plan.compiled.shape;
-  // What is at its peak in a round is so in all of them.
-  const int microbatches = workspace_.slot_order(plan.workload, plan.compiled).typical_microbatches();
-  std::vector<PeakSlots>& slots = peak_slots_[{plan.compiled.schedule, shape.stages, shape.chunks, microbatches}];
-  if (!slots.empty()) return slots;
-  Workload typical = plan.workload;
-  typical.batch.global = microbatches * typical.parallel.dp * typical.batch.micro;
-  for (int s = 0; s < shape.stages; ++s) slots.emplace_back(typical, plan.compiled, s);
-  return slots;
-}
-
 // As predicted_memory(). What a stage needs grows with its peak: those below the highest so far are left out.
 void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation) {
   memories_.clear();
   for (std::size_t u = 0; u < plan.memories.size(); ++u)
     memories_.push_back(plan.memories[u].with_replicas(sync, plan.cost.unit_parameters[u].all));
-  const std::vector<PeakSlots>& slots = peak_slots(plan);
+  const std::vector<PeakSlots>& slots = orders_->peak_slots(plan);
   const MemoryOverhead& overhead = job_.system.software.memory;
   const double message = workload.overlap.pp ? plan.compiled.message_bytes : 0, capacity = usable_bytes(job_.system.gpu);
   evaluation.fits = true;
@@ -202,7 +218,7 @@ Evaluation Evaluator::evaluate(const Workload& workload, bool by_phase) {
   Plan& plan = plan_of(workload);
   if (!plan.walked_by_slots) return by_predict(workload);
   const workloads::ReplicaSync sync = workloads::replica_sync(workload, plan.compiled.schedule->mirrors());
-  const StepTerms terms = step_terms(job_.system, workload, plan.compiled, sync, plan.cost, plan.prices, workspace_, by_phase);
+  const StepTerms terms = step_terms(job_.system, workload, plan.compiled, sync, plan.cost, plan.prices, orders_->workspace, by_phase);
   Evaluation evaluation;
   evaluation.step_s = terms.step_s;
   if (by_phase) evaluation.mean = mean_of_stages(terms.phases, job_.system.gpus / plan.compiled.shape.stages);

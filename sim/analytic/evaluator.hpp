@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/analytic/step_formula.hpp"
@@ -26,8 +27,12 @@ struct Evaluation {
 
 class Evaluator {
  public:
+  // Orders of pipelines, whatever runs in them: evaluators of one thread may share them.
+  class Orders;
   // Must outlive the evaluator.
-  explicit Evaluator(const Job& job) : job_(job) {}
+  explicit Evaluator(const Job& job);
+  Evaluator(const Job& job, std::shared_ptr<Orders> orders) : job_(job), orders_(std::move(orders)) {}
+  [[nodiscard]] static std::shared_ptr<Orders> orders();
 
   // A workload that differs from the job's in parallel, batch, schedule, attention, recompute, optimizer, overlap, offload_activations,
   // and in how its experts exchange tokens, on as many GPUs; a job with it would be valid. To the last bit what predict() says.
@@ -38,7 +43,7 @@ class Evaluator {
   // Of what it remembers, plans and their prices take most: they are worked out anew, the order of pipelines and fabrics are kept.
   void forget_plans() { plans_.clear(); }
   // Steps of pipelines' orders that it remembers.
-  [[nodiscard]] std::size_t steps_held() const { return workspace_.steps_held(); }
+  [[nodiscard]] std::size_t steps_held() const;
 
  private:
   // What ranks that lie alike share.
@@ -58,15 +63,12 @@ class Evaluator {
     std::vector<HeldUnits> held;  // [stage]
     bool walked_by_slots = false;
   };
-  using Shape = std::tuple<const workloads::Schedule*, int, int, int>;  // schedule, stages, chunks, micro-batches
-
   // Of RankGrid, and so of what a communication costs.
   using Grid = std::tuple<int, int, int, int, int, int, int, bool, std::vector<std::string>>;
 
   [[nodiscard]] Evaluation evaluate(const workloads::Workload& workload, bool by_phase);
   [[nodiscard]] Plan& plan_of(const workloads::Workload& workload);
   [[nodiscard]] Fabric& fabric_of(const workloads::Workload& workload);
-  [[nodiscard]] const std::vector<PeakSlots>& peak_slots(const Plan& plan);
   void add_memory(Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation);
   void list_whole_gradients(Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, std::size_t stage);
   [[nodiscard]] Evaluation by_predict(const workloads::Workload& workload) const;
@@ -74,8 +76,7 @@ class Evaluator {
   const Job& job_;
   std::map<Grid, std::unique_ptr<Fabric>> fabrics_;
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Plan>>> plans_;  // by hash; never walked through
-  std::map<Shape, std::vector<PeakSlots>> peak_slots_;
-  Workspace workspace_;
+  std::shared_ptr<Orders> orders_;
   std::vector<workloads::UnitMemory> memories_;
 };
 

@@ -13,6 +13,7 @@
 #include "sim/analytic/predict.hpp"
 #include "sim/job/job_keys.hpp"
 #include "sim/job/parts.hpp"
+#include "sim/job/plan_keys.hpp"
 #include "sim/memory/tune_chunks.hpp"
 #include "workloads/names.hpp"
 #include "workloads/schedule.hpp"
@@ -140,9 +141,6 @@ std::vector<Settings> without_each(const Job& job) {
   return all;
 }
 
-// The others change the workload alone.
-bool changes_system(std::string_view key) { return key == software_part.what || key == "cuda_graphs"; }
-
 bool same(double a, double b) { return std::abs(a - b) <= nothing * std::max(a, b); }
 
 }  // namespace
@@ -151,7 +149,8 @@ Explanation explain(const Job& job) {
   Explanation explanation{.now = predict(job), .switches = {}, .idle = {}, .refused = {}};
   FeatureSwitch now;
   note(explanation.now, now);
-  Evaluator evaluate(job);
+  const auto orders = Evaluator::orders();
+  Evaluator evaluate(job, orders);
   for (Settings& settings : alternatives(job)) {
     FeatureSwitch feature;
     feature.feature = settings.front().first;
@@ -162,11 +161,8 @@ Explanation explain(const Job& job) {
     feature.settings = std::move(settings);
     try {
       const Job other = tuned(with_settings(job, feature.settings));
-      if (changes_system(feature.feature)) {
-        note(predict(other), feature);
-      } else {
-        note(evaluate.without_phases(other.workload), feature);
-      }
+      const bool same_system = plan_key(feature.feature) != nullptr;
+      note(same_system ? evaluate.without_phases(other.workload) : Evaluator(other, orders).without_phases(other.workload), feature);
     } catch (const config::InputError& error) {
       feature.refusal = error.message();
     }

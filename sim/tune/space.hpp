@@ -9,7 +9,7 @@
 
 #include "sim/job/open_job.hpp"
 #include "sim/job/tune_keys.hpp"
-#include "sim/tune/plan_keys.hpp"
+#include "sim/job/plan_keys.hpp"
 #include "sim/tune/values.hpp"
 
 namespace rehearse::sim {

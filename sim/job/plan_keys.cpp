@@ -1,4 +1,4 @@
-#include "sim/tune/plan_keys.hpp"
+#include "sim/job/plan_keys.hpp"
 
 #include <array>
 
