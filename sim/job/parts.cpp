@@ -3,7 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <tuple>
 
 #include "config/data_dir.hpp"
 #include "config/reference.hpp"
@@ -24,12 +30,29 @@ std::string unknown(const PartKind& kind, const std::string& name) { return fmt:
 
 bool is_path(const std::string& text) { return text.find('/') != std::string::npos || text.ends_with(".yaml"); }
 
+// A ready-made part is named by job after job: its file is read once, and again when it has changed.
+Node read_once(const std::string& path) {
+  using Time = std::filesystem::file_time_type;
+  static std::mutex one_at_a_time;
+  static std::map<std::string, std::tuple<Time, std::uintmax_t, Node>> known;
+  std::error_code error;
+  const Time written = std::filesystem::last_write_time(path, error);
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) return Node::load_file(path);
+  const std::scoped_lock lock(one_at_a_time);
+  const auto it = known.find(path);
+  if (it != known.end() && std::get<0>(it->second) == written && std::get<1>(it->second) == size) return std::get<Node>(it->second);
+  Node node = Node::load_file(path);
+  known.insert_or_assign(path, std::tuple(written, size, node));
+  return node;
+}
+
 Part named_part(const Node& field, const PartKind& kind, const Node& more) {
   const std::string name = field.as_string();
   if (more && more.find(name)) return {name, more.at(name)};
   if (is_path(name)) return {std::filesystem::path(name).stem().string(), config::load_referenced(field)};
   const std::string path = config::data_file(kind.folder, name);
-  if (!path.empty()) return {name, Node::load_file(path)};
+  if (!path.empty()) return {name, read_once(path)};
   std::vector<std::string> known = config::data_names(kind.folder);
   if (more) {
     for (std::string& key : more.keys()) known.push_back(std::move(key));
@@ -89,7 +112,7 @@ Node named(const Part& part) {
 Part ready_made(const PartKind& kind, const std::string& name) {
   const std::string path = config::data_file(kind.folder, name);
   if (path.empty()) throw config::InputError(unknown(kind, name), config::suggestion(name, config::data_names(kind.folder)));
-  return extended({name, Node::load_file(path)}, kind, {}, 0);
+  return extended({name, read_once(path)}, kind, {}, 0);
 }
 
 }  // namespace rehearse::sim

@@ -67,18 +67,6 @@ RankMemory without_optimizer(RankMemory memory) {
   return memory;
 }
 
-Metrics step_metrics(const Job& job, const Metrics& wanted, MemoryCounter counter) {
-  StepResult result = predict(job);
-  if (counter != MemoryCounter::allocated && wanted.contains(Metric::peak_memory_gib)) add_allocator(job, {&result.memory});
-  Metrics metrics = metrics_of_step(job, result.step_s);
-  const bool passes_alone = wants_passes(wanted) && !wanted.contains(Metric::step_s);
-  if (const RankMemory* fullest = result.memory.fullest()) {
-    const double bytes = counted_bytes(passes_alone ? without_optimizer(*fullest) : *fullest, counter);
-    metrics[Metric::peak_memory_gib] = bytes / bytes_per_gib;
-  }
-  return metrics;
-}
-
 }  // namespace
 
 double counted_bytes(const RankMemory& memory, MemoryCounter counter) {
@@ -102,21 +90,53 @@ Metrics metrics_of_step(const Job& job, double step_s) {
           {Metric::tokens_per_s_per_gpu, samples_per_s * batch.sequence / job.system.gpus}};
 }
 
-Metrics predicted_metrics(const Job& job, const Metrics& wanted, MemoryCounter counter) {
+const workloads::Compiled& Predicted::compiled() {
+  if (!compiled_) compiled_ = workloads::compile(job_.workload);
+  return *compiled_;
+}
+
+const StepResult& Predicted::step() {
+  if (!step_) step_ = predict(job_, compiled());
+  return *step_;
+}
+
+const MemoryResult& Predicted::memory() {
+  if (step_) return step_->memory;
+  if (!memory_) memory_ = predicted_memory(job_, compiled());
+  return *memory_;
+}
+
+const MemoryResult& Predicted::with_allocator() {
+  if (!with_allocator_) {
+    with_allocator_ = memory();
+    add_allocator(job_, compiled(), {&*with_allocator_});
+  }
+  return *with_allocator_;
+}
+
+void Predicted::add_step(const Metrics& wanted, MemoryCounter counter, Metrics& metrics) {
+  metrics.merge(metrics_of_step(job_, step().step_s));
+  const bool by_allocator = counter != MemoryCounter::allocated && wanted.contains(Metric::peak_memory_gib);
+  const bool passes_alone = wants_passes(wanted) && !wanted.contains(Metric::step_s);
+  if (const RankMemory* fullest = (by_allocator ? with_allocator() : memory()).fullest()) {
+    const double bytes = counted_bytes(passes_alone ? without_optimizer(*fullest) : *fullest, counter);
+    metrics[Metric::peak_memory_gib] = bytes / bytes_per_gib;
+  }
+}
+
+Metrics Predicted::metrics(const Metrics& wanted, MemoryCounter counter) {
   Metrics metrics;
-  if (wants_step(wanted)) metrics.merge(step_metrics(job, wanted, counter));
-  if (wants_passes(wanted)) metrics.merge(pass_metrics(job));
+  if (wants_step(wanted)) add_step(wanted, counter, metrics);
+  if (wants_passes(wanted)) metrics.merge(pass_metrics(job_));
   std::erase_if(metrics, [&](const auto& entry) { return !wanted.contains(entry.first); });
   return metrics;
 }
 
-bool said_to_fit(const Job& job) {
+bool Predicted::fits() {
   constexpr double close = 0.15;  // more than the allocator keeps beyond the tensors in any known training (docs/memory.md)
-  MemoryResult memory = predicted_memory(job);
   const bool is_close = std::ranges::any_of(
-      memory.ranks, [](const RankMemory& rank) { return std::abs(rank.peak_bytes() / rank.capacity_bytes - 1) < close; });
-  if (is_close) add_allocator(job, {&memory});
-  return memory.fits();
+      memory().ranks, [](const RankMemory& rank) { return std::abs(rank.peak_bytes() / rank.capacity_bytes - 1) < close; });
+  return (is_close ? with_allocator() : memory()).fits();
 }
 
 double relative_error(double predicted, double measured) { return predicted / measured - 1; }

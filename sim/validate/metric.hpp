@@ -2,12 +2,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
+#include "workloads/compiled.hpp"
 
 namespace rehearse::sim {
 
@@ -60,11 +62,29 @@ enum class MemoryCounter { allocated, reserved, nvidia_smi };
 // What follows from the time of a step.
 [[nodiscard]] Metrics metrics_of_step(const Job& job, double step_s);
 
-// All of `wanted` that the formulas can say: also the passes of a single stage, which have no step of their own.
-[[nodiscard]] Metrics predicted_metrics(const Job& job, const Metrics& wanted, MemoryCounter counter = MemoryCounter::allocated);
+// What the formulas say about a job: each worked out once, when it is first asked for.
+class Predicted {
+ public:
+  // Must outlive this.
+  explicit Predicted(const Job& job) : job_(job) {}
 
-// Whether the job fits, by formula; where that is close, the allocator is run as well (sim/memory/allocator_peaks).
-[[nodiscard]] bool said_to_fit(const Job& job);
+  [[nodiscard]] const StepResult& step();
+  // All of `wanted` that the formulas can say: also the passes of a single stage, which have no step of their own.
+  [[nodiscard]] Metrics metrics(const Metrics& wanted, MemoryCounter counter = MemoryCounter::allocated);
+  // Whether the job fits; where that is close, the allocator is run as well (sim/memory/allocator_peaks).
+  [[nodiscard]] bool fits();
+
+ private:
+  [[nodiscard]] const workloads::Compiled& compiled();
+  [[nodiscard]] const MemoryResult& memory();
+  [[nodiscard]] const MemoryResult& with_allocator();
+  void add_step(const Metrics& wanted, MemoryCounter counter, Metrics& metrics);
+
+  const Job& job_;
+  std::optional<workloads::Compiled> compiled_;
+  std::optional<StepResult> step_;
+  std::optional<MemoryResult> memory_, with_allocator_;
+};
 
 // Predicted over measured, minus one.
 [[nodiscard]] double relative_error(double predicted, double measured);

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <thread>
 
-#include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/override.hpp"
 #include "sim/kind/job_kind.hpp"
@@ -46,13 +45,13 @@ Metrics simulated_metrics(const Job& job, const Metrics& wanted) {
   return metrics;
 }
 
-void add_throughput(const MeasuredCase& measured_case, const Job& job, Outcome& outcome) {
+void add_throughput(const MeasuredCase& measured_case, const Job& job, double step_s, Outcome& outcome) {
   const Metrics& measured = measured_case.measured;
   const auto said = [&](Metric metric) { return measured.contains(metric) ? measured.at(metric) : 0; };
   const workloads::Batch& batch = job.workload.batch;
   const double tokens = static_cast<double>(batch.global) * batch.sequence;
   outcome.sweep = measured_case.sweep;
-  outcome.predicted_tokens_per_s = tokens / predict(job).step_s;
+  outcome.predicted_tokens_per_s = tokens / step_s;
   if (said(Metric::step_s) > 0) {
     outcome.measured_tokens_per_s = tokens / said(Metric::step_s);
   } else if (said(Metric::tokens_per_s_per_gpu) > 0) {
@@ -88,9 +87,10 @@ void run(const MeasuredCase& measured_case, const ValidationOptions& options, Ou
   outcome.software = job.system.software.name;
   outcome.experts = job.workload.model.moe.has_value();
   outcome.gpus = job.system.gpus;
-  if (!measured_case.sweep.empty()) add_throughput(measured_case, job, outcome);
-  outcome.predicted = predicted_metrics(job, measured_case.measured, measured_case.memory);
-  if (measured_case.fits) outcome.said_to_fit = said_to_fit(job);
+  Predicted predicted(job);
+  if (!measured_case.sweep.empty()) add_throughput(measured_case, job, predicted.step().step_s, outcome);
+  outcome.predicted = predicted.metrics(measured_case.measured, measured_case.memory);
+  if (measured_case.fits) outcome.said_to_fit = predicted.fits();
   refuse_nonsense(outcome.predicted);
   if (options.simulate) outcome.simulated = simulated_metrics(job, measured_case.measured);
 }

@@ -15,9 +15,7 @@ TEST(PassesAlone, HaveNoOptimizer) {
                    "job.yaml"),
                "job");
   const double parameters = 2 * (4 * 1024 * 1024 + 3 * 1024 * 4096 + 2 * 1024);
-  const auto peak = [&](const Metrics& wanted) {
-    return predicted_metrics(job, wanted, MemoryCounter::allocated).at(Metric::peak_memory_gib) * 1024 * 1024 * 1024;
-  };
+  const auto peak = [&](const Metrics& wanted) { return Predicted(job).metrics(wanted).at(Metric::peak_memory_gib) * 1024 * 1024 * 1024; };
   const double step = peak({{Metric::step_s, 1}, {Metric::forward_ms, 1}, {Metric::peak_memory_gib, 1}});
   const double passes = peak({{Metric::forward_ms, 1}, {Metric::peak_memory_gib, 1}});
   EXPECT_NEAR(step - passes, (18 - 4) * parameters, 1);
