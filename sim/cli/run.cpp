@@ -100,11 +100,13 @@ class Runs {
     } else {
       sim::read_all_runs(options_.merge, hash_, state_);
     }
-    if (shard_.of > 1) return say_shard();
+    if (is_part()) return say_shard();
     return options_.sweep.empty() ? deliver_job() : deliver_sweep();
   }
 
  private:
+  [[nodiscard]] bool is_part() const { return !options_.shard.empty(); }  // also where it is the only one
+
   // What is the same of every part.
   [[nodiscard]] std::string hash() const {
     std::string text = fmt::format("{}\n{} runs\n{}\n", sim::version(), runs_, options_.sweep);
@@ -113,7 +115,7 @@ class Runs {
   }
 
   void simulate() {
-    const bool part = shard_.of > 1;
+    const bool part = is_part();
     const std::string folder = options_.job->folder();
     std::optional<SignalsNoted> signals;
     if (part) signals.emplace();

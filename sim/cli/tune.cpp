@@ -105,14 +105,15 @@ class Tuning {
     } else {
       sim::read_all_shards(options_.merge, hash_, state_);
     }
-    const bool part = shard_.of > 1;
-    if (!part) deliver();
+    if (!is_part()) deliver();
     if (asked_to_end()) end_as_asked();
-    if (part) return say_shard();
+    if (is_part()) return say_shard();
     return state_.found.best.all().empty() ? Exit::answer_is_no : Exit::fine;
   }
 
  private:
+  [[nodiscard]] bool is_part() const { return !options_.shard.empty(); }  // also where it is the only one
+
   static sim::TuneSpec read_spec(const config::Node& given) {
     sim::TuneSpec spec;
     if (const auto section = given.find("tune")) sim::tune_keys().read(*section, spec);
@@ -146,7 +147,7 @@ class Tuning {
     };
     search_.run(
         jobs_of(options_), [&](std::uint64_t block) { return shard_.has(block) && !before[block]; }, done, asked_to_end(), points);
-    if (!folder.empty() && (shard_.of > 1 || asked_to_end())) sim::write_shard(folder, shard_, hash_, state_);
+    if (!folder.empty() && (is_part() || asked_to_end())) sim::write_shard(folder, shard_, hash_, state_);
   }
 
   void deliver() {
@@ -166,7 +167,7 @@ class Tuning {
 
   [[noreturn]] void end_as_asked() const {
     const std::string folder = folder_of(options_);
-    const std::string part = shard_.of > 1 ? fmt::format("--shard {}/{} -o {}", shard_.number, shard_.of, folder) : "--resume " + folder;
+    const std::string part = is_part() ? fmt::format("--shard {}/{} -o {}", shard_.number, shard_.of, folder) : "--resume " + folder;
     spdlog::warn("ended after {} of {} points; {}", state_.found.points, space_.size() / static_cast<std::uint64_t>(shard_.of),
                  folder.empty() ? "with -o DIR it could go on from there" : part + " goes on from there");
     end_by_signal();
