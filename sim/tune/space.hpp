@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/job/open_job.hpp"
-#include "sim/job/tune_keys.hpp"
 #include "sim/job/plan_keys.hpp"
+#include "sim/job/tune_keys.hpp"
 #include "sim/tune/values.hpp"
 
 namespace rehearse::sim {
