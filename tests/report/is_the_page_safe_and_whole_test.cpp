@@ -117,10 +117,34 @@ std::string refusal(const std::function<void()>& act) {
 }
 
 TEST(Page, FilesThatAreNotAsWrittenAreRefusedByLine) {
-  for (const std::string line : {R"({"ph":"X"})", R"({"ph":"X","pid":"a","ts":0,"dur":1})", R"({"ph":"X",)"}) {
+  const std::string deep(100000, '[');
+  const std::vector<std::string> lines{R"({"ph":"X"})",
+                                       R"({"ph":"X","pid":"a","ts":0,"dur":1})",
+                                       R"({"ph":"X",)",
+                                       R"({"ph":"X","name":"F)",
+                                       R"({"ph":"X","name":3})",
+                                       R"({"ph":"X","name":"\q"})",
+                                       R"({"ph":"X","args":{"x":)" + deep,
+                                       R"({"ph":"X","name":"F","pid":0,"ts":1e999,"dur":1})",
+                                       R"({"ph":"X","name":"F","pid":0,"ts":0,"dur":1} {})"};
+  for (const std::string& line : lines) {
     std::istringstream in("{\n" + line + "\n");
-    EXPECT_NE(refusal([&] { static_cast<void>(view_of(in, "timeline.json")); }).find("timeline.json:2"), std::string::npos) << line;
+    EXPECT_NE(refusal([&] { static_cast<void>(view_of(in, "timeline.json")); }).find("timeline.json:2"), std::string::npos)
+        << line.substr(0, 80);
   }
+}
+
+TEST(Page, EventsAreReadWithEscapesAndBlanks) {
+  std::istringstream in(
+      "{\n"
+      R"({"ph":"X", "name" : "of \"A\\", "pid": 3,"tid":1,"ts":1.5,"dur":2,"cat":null,"args":{"phase":"compute","x":[1,{"y":true}]}},)"
+      "\n");
+  const TimelineView view = view_of(in, "timeline.json");
+  ASSERT_EQ(view.named.size(), 1U);
+  EXPECT_EQ(view.named[0].name, R"(of "A\)");
+  EXPECT_EQ(view.rows[0].rank, 3);
+  EXPECT_EQ(view.rows[0].bars[0].phase, "compute");
+  EXPECT_DOUBLE_EQ(view.end_s, 3.5e-6);
 }
 
 TEST(Page, FoldersWithoutAResultAreRefused) {
