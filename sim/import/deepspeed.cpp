@@ -45,7 +45,10 @@ void read_deepspeed_batch(Fields& fields, Draft& draft) {
 
 void read_zero(Fields& fields, Draft& draft) {
   const std::int64_t stage = fields.whole("zero_optimization.stage", 0, 0, 3);
-  draft.set("optimizer.sharding", stage == 0 ? "none" : fmt::format("zero{}", stage));
+  // Without ZeRO the optimizer for bf16 still divides its state among the replicas (deepspeed/runtime/bf16_optimizer.py).
+  const bool own = stage == 0 && draft.document().find_path("precision").value_or(Node::scalar("")).as_string() == "bf16";
+  if (own) draft.infer("optimizer.sharding: zero1, which DeepSpeed's optimizer for bf16 does at stage 0");
+  draft.set("optimizer.sharding", stage == 0 && !own ? "none" : fmt::format("zero{}", own ? 1 : stage));
   const auto device = fields.take("zero_optimization.offload_optimizer.device");
   const bool host =
       (device && device->as_choice({"none", "cpu", "nvme"}) != "none") || fields.truth("zero_optimization.cpu_offload", false);

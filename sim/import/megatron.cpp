@@ -13,13 +13,19 @@ namespace {
 
 using config::Node;
 
+// A part of a text that a shell reads again: without the quotes around it.
+std::string unquoted(std::string part) {
+  const bool quoted = part.size() > 1 && part.front() == part.back() && (part.front() == '\'' || part.front() == '"');
+  return quoted ? part.substr(1, part.size() - 2) : part;
+}
+
 // What a word between quotes holds of arguments: "--fp8-format hybrid".
 std::vector<ShellWord> cut_again(const ShellCommand& command) {
   std::vector<ShellWord> words;
   for (const ShellWord& word : command.words) {
     const bool several = word.text.find("--") != std::string::npos && word.text.find_first_of(" \t\n") != std::string::npos;
     if (!several) {
-      words.push_back(word);
+      words.push_back({unquoted(word.text), word.line, word.column});
       continue;
     }
     std::string part;
@@ -27,7 +33,7 @@ std::vector<ShellWord> cut_again(const ShellCommand& command) {
       if (c != ' ' && c != '\t' && c != '\n' && c != '\r') {
         part += c;
       } else if (!part.empty()) {
-        words.push_back({std::move(part), word.line, word.column});
+        words.push_back({unquoted(std::move(part)), word.line, word.column});
         part.clear();
       }
     }

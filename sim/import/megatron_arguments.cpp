@@ -27,6 +27,11 @@ void MegatronArguments::add(const std::string& name, const Node& value) {
   all_.push_back({name, value});
 }
 
+void MegatronArguments::rename(std::string_view name, const std::string& now) {
+  Argument* argument = find(name);
+  if (argument != nullptr && find(now) == nullptr) argument->name = now;
+}
+
 MegatronArguments::Argument* MegatronArguments::find(std::string_view name) {
   const auto found = std::ranges::find(all_, name, &Argument::name);
   return found == all_.end() ? nullptr : &*found;
@@ -83,6 +88,7 @@ void read_megatron_arguments(MegatronArguments& arguments, std::int64_t world, D
     const bool none = value.is_scalar() && value.as_string() == "0";
     if (!why.empty() && !is_off(value) && !none) value.fail(fmt::format("{}: {}", name, why));
   }
+  read_older_megatron(arguments, draft);
   read_megatron_model(arguments, draft);
   read_megatron_plan(arguments, world, draft);
   for (const std::string& name : arguments.given_twice()) draft.infer(fmt::format("{} is given more than once: the last counts", name));

@@ -18,6 +18,7 @@ class MegatronArguments {
  public:
   // The last of several counts. `false` and null are as if left out.
   void add(const std::string& name, const config::Node& value);
+  void rename(std::string_view name, const std::string& now);  // where it is given, and `now` is not
 
   // Each of these marks the argument as used. A flag is refused when its value is neither true nor false.
   [[nodiscard]] std::optional<config::Node> take(std::string_view name);
@@ -45,6 +46,8 @@ class MegatronArguments {
 // Fills a job: model, plan, batch, precision and the rest. `world` is the number of GPUs where the file says it, else 0.
 void read_megatron_arguments(MegatronArguments& arguments, std::int64_t world, Draft& draft);
 
+// What arguments of its predecessors and of Megatron-DeepSpeed mean, as arguments of today and keys of the job.
+void read_older_megatron(MegatronArguments& arguments, Draft& draft);
 // Its halves, which throw InputError for what cannot be simulated.
 void read_megatron_model(MegatronArguments& arguments, Draft& draft);
 void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft& draft);

@@ -85,9 +85,10 @@ void read_positions(MegatronArguments& arguments, Draft& draft) {
   const std::string name = rotary ? "rope" : type ? type->as_string() : "learned_absolute";
   if (name == "learned_absolute") return draft.set("model.positions", "learned");
   if (name == "rope" || name == "yarn" || name == "mrope") return draft.set("model.positions", "rope");
-  if (name != "none") type->fail(fmt::format("position-embedding-type '{}' is not simulated", name), "learned_absolute, rope or none");
+  if (name != "none" && name != "alibi")
+    type->fail(fmt::format("position-embedding-type '{}' is not simulated", name), "learned_absolute, rope, alibi or none");
   draft.set("model.positions", "alibi");
-  draft.infer("model.positions: alibi, which like 'none' has no kernel of its own");
+  if (name == "none") draft.infer("model.positions: alibi, which like 'none' has no kernel of its own");
 }
 
 void read_norms_and_biases(MegatronArguments& arguments, Draft& draft) {

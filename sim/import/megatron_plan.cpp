@@ -171,7 +171,7 @@ void read_sharding(MegatronArguments& arguments, const MegatronDegrees& degrees,
     draft.ignore("data-parallel-sharding-strategy (megatron-fsdp is not switched on)");
   }
   if (torch) sharding = "zero3";
-  draft.set("optimizer.sharding", sharding);
+  if (!draft.document().find_path("optimizer.sharding")) draft.set("optimizer.sharding", sharding);  // DeepSpeed has said it
   if (!instances || instances->as_int(1, most_in_megatron) == 1) return;
   const std::int64_t replicas = world / (degrees.tp * degrees.pp), groups = instances->as_int(1, most_in_megatron);
   if (replicas == 0 || replicas % groups != 0)

@@ -34,6 +34,7 @@ class NcclTopologyReader {
       if (number(gpu, "sm", 0, 200) != facts.compute) fail(gpu, "GPUs of different kinds in one machine are not simulated");
     }
     read_wire(facts);
+    read_host(facts);
     read_ports(facts);
     return facts;
   }
@@ -104,6 +105,16 @@ class NcclTopologyReader {
     if (!even) fail(gpus_.front(), "NVLinks that neither all go to switches nor alike to all other GPUs are not simulated");
     facts.wire = NodeFacts::Wire::mesh;
     facts.wire_gb_per_s = each * peers.begin()->second;
+  }
+
+  // Grace: GPUs on NVLink-C2C, whose links state their rate in MB/s.
+  void read_host(NodeFacts& facts) const {
+    for (pugi::xml_node above = gpus_.front(); above; above = above.parent()) {
+      facts.grace = facts.grace || std::string_view(above.attribute("arch").value()) == "arm64";
+    }
+    for (const pugi::xml_node& link : gpus_.front().children("c2c")) {
+      facts.c2c_gb_per_s += number(link, "bw", 1, 10'000'000) / 1000.0 * number(link, "count", 1, 64);
+    }
   }
 
   // link_speed="16 GT/s" (also "16.0 GT/s PCIe"), link_width="16"; 0 where it is not said.

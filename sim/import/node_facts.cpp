@@ -17,18 +17,19 @@ using Wire = NodeFacts::Wire;
 // The GPU of a compute capability, and the ready-made cluster that such machines were measured in.
 struct KnownGpu {
   int compute;
-  bool nvlink;
+  bool nvlink, grace;
   const char *gpu, *cluster;
 };
 constexpr std::array known_gpus{
-    KnownGpu{70, true, "v100-sxm3-32g", "dgx2-v100-32g"}, KnownGpu{80, true, "a100-sxm4-80g", "dgx-a100-80g-hdr200"},
-    KnownGpu{80, false, "a100-pcie-40g", "pcie-box-4"},   KnownGpu{90, true, "h100-sxm5-80g", "dgx-h100-ndr400"},
-    KnownGpu{100, true, "b200-sxm", "dgx-b200-ndr400"},   KnownGpu{103, true, "b300-sxm", "dgx-b300-xdr800"},
+    KnownGpu{70, true, false, "v100-sxm3-32g", "dgx2-v100-32g"}, KnownGpu{80, true, false, "a100-sxm4-80g", "dgx-a100-80g-hdr200"},
+    KnownGpu{80, false, false, "a100-pcie-40g", "pcie-box-4"},   KnownGpu{90, true, false, "h100-sxm5-80g", "dgx-h100-ndr400"},
+    KnownGpu{100, true, false, "b200-sxm", "dgx-b200-ndr400"},   KnownGpu{103, true, false, "b300-sxm", "dgx-b300-xdr800"},
+    KnownGpu{100, true, true, "gb200", "gb200-nvl72"},           KnownGpu{103, true, true, "gb300", "gb300-nvl72"},
 };
 
 const KnownGpu* known_for(const NodeFacts& facts) {
   for (const KnownGpu& known : known_gpus) {
-    if (known.compute == facts.compute && known.nvlink == (facts.links > 0)) return &known;
+    if (known.compute == facts.compute && known.nvlink == (facts.links > 0) && known.grace == facts.grace) return &known;
   }
   return nullptr;
 }
@@ -112,7 +113,9 @@ void describe_node(const NodeFacts& facts, Draft& draft) {
   describe_wire(facts, draft);
   describe_network(facts, draft);
   const bool own_port = facts.wire != Wire::pcie;  // else copies to the host use the port that the GPUs share
-  if (facts.pcie_gb_per_s > 0 && own_port) {
+  if (facts.c2c_gb_per_s > 0) {
+    draft.set("host.bandwidth", fmt::format("{:.4g} GB/s", facts.c2c_gb_per_s));
+  } else if (facts.pcie_gb_per_s > 0 && own_port) {
     draft.set("host.bandwidth", fmt::format("{:.4g} GB/s", facts.pcie_gb_per_s));
   } else if (own_port) {
     draft.need("host.bandwidth", "of a GPU's PCIe link: 31.5 GB/s in generation 4, 63 GB/s in 5");
@@ -123,6 +126,10 @@ void describe_node(const NodeFacts& facts, Draft& draft) {
   take_measured(like, "intra_node", cluster, draft);
   if (facts.nics > 0) take_measured(like, "nics", cluster, draft);
   if (own_port) take_measured(like, "host", cluster, draft);
+  const auto domain = like.find("supernode");
+  if (!domain || facts.wire != Wire::nvswitch) return;
+  draft.set("supernode", *domain);
+  draft.infer(fmt::format("supernode: that of {}: no node sees how far its NVLinks reach", cluster));
 }
 
 }  // namespace rehearse::sim

@@ -20,6 +20,8 @@ struct NodeFacts {
   double nic_gbps = 0;       // 0: not known
   std::vector<int> rails;    // by GPU: its nearest NIC, from 0; empty: no NIC
   double pcie_gb_per_s = 0;  // GPU to host; 0: not known
+  double c2c_gb_per_s = 0;   // NVLink-C2C, GPU to host; 0: none
+  bool grace = false;        // the host is an Arm processor
 };
 
 // One direction of a PCIe link: GT/s and lanes, 128 of 130 bits, as a number of GB/s; from generation 6 on 242 of 256 bytes.

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 const fs::path published = fs::path(REHEARSE_SOURCE_DIR) / "tests/import/published";
 
 std::vector<std::string> formats_of(const std::string& ending) {
-  if (ending == ".sh") return {"megatron"};
+  if (ending == ".sh" || ending == ".slurm") return {"megatron"};
   if (ending == ".toml") return {"torchtitan"};
   if (ending == ".json") return {"deepspeed", "hf"};
   if (ending == ".xml") return {"nccl-topology"};

@@ -97,6 +97,49 @@ TEST(Megatron, DeepSeekV3WithALayoutInAHereDocument) {
   EXPECT_EQ(layers, expected);
 }
 
+TEST(Megatron, BloomByMegatronDeepSpeedWithArgumentsOf2022) {
+  const ImportedFile file = import_published("megatron", "bloom-176b.slurm", {{"cluster", "jean-zay-a100-80g"}});
+  expect(file, {{"gpus", "384"},
+                {"model.vocab", "250880"},
+                {"model.positions", "alibi"},
+                {"model.ffn", "57344"},
+                {"parallel.tp", "4"},
+                {"parallel.layers_per_stage", "[5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5]"},  // as measured cases have it
+                {"batch.global", "2048"},
+                {"recompute", "full"},
+                {"optimizer.sharding", "zero1"},
+                {"software", "deepspeed-3d"},
+                {"attention", "unfused"}});
+  EXPECT_EQ(file.finished.summary, "job: 176.2 billion parameters on 384 x a100-sxm4-80g");
+  EXPECT_TRUE(says(file.draft.not_understood, "embed-layernorm"));
+  EXPECT_EQ(read_again(file), read_job(file.finished.document, "imported").resolved.to_yaml());
+}
+
+TEST(Megatron, ACommandThatAnotherShellPutsTogether) {
+  const ImportedFile file = import_published("megatron", "tr1-13b.slurm", {{"cluster", "jean-zay-v100-32g"}});
+  expect(file, {{"gpus", "512"},
+                {"model.vocab", "50257"},
+                {"parallel.pp", "4"},
+                {"precision", "fp16"},
+                {"recompute", "full"},
+                {"optimizer.sharding", "zero1"},
+                {"software", "deepspeed-3d"}});
+}
+
+TEST(Megatron, ScriptsOf2021) {
+  const ImportedFile n16 = import_published("megatron", "gpt2-meg-n16.slurm", {{"cluster", "jean-zay-v100-32g"}});
+  expect(n16, {{"gpus", "64"},
+               {"model.layers", "64"},
+               {"parallel.pp", "16"},
+               {"batch.global", "1024"},
+               {"recompute", "full"},
+               {"optimizer.sharding", "none"},
+               {"software", "megatron-2021"}});
+  EXPECT_EQ(n16.finished.summary, "job: 51.97 billion parameters on 64 x v100-sxm3-32g");
+  const ImportedFile n8 = import_published("megatron", "gpt2-meg-n8.slurm", {{"cluster", "jean-zay-v100-32g"}});
+  expect(n8, {{"gpus", "32"}, {"model.layers", "48"}, {"batch.global", "3072"}, {"batch.micro", "6"}});
+}
+
 TEST(Megatron, TheYamlOfItsTests) {
   const ImportedFile file = import_published("megatron", "gpt3-mcore-te-tp2-pp2.yaml", {{"cluster", "dgx-h100-ndr400"}, {"gpus", "8"}});
   expect(file, {{"parallel.tp", "2"}, {"batch.micro", "4"}, {"attention", "unfused"}, {"software.fusions.gradient_accumulation", "false"}});
@@ -241,9 +284,10 @@ TEST(DeepSpeed, SaysBatchPrecisionAndZeroAlone) {
   expect(file, {{"batch.global", "2048"},
                 {"batch.micro", "2"},
                 {"precision", "bf16"},
-                {"optimizer.sharding", "none"},
+                {"optimizer.sharding", "zero1"},
                 {"software", "deepspeed-3d"},
                 {"overlap.dp_gradients", "false"}});
+  EXPECT_TRUE(says(file.draft.inferred, "DeepSpeed's optimizer for bf16"));
 }
 
 const Expected dgx_a100{
@@ -261,6 +305,17 @@ TEST(NcclTopology, OfDgxA100AndHgxH100AreTheReadyMadeNumbers) {
   EXPECT_TRUE(says(h100.draft.inferred, "nearest network ports of the GPUs: 0 1 2 3 4 5 6 7"));
 }
 
+const Expected gb200_tray{
+    {"gpu", "gb200"},       {"gpus_per_node", "4"},         {"intra_node.kind", "nvswitch"},   {"intra_node.bandwidth", "900 GB/s"},
+    {"nics.per_node", "4"}, {"nics.bandwidth", "400 Gbps"}, {"network.kind", "rail_optimised"}};
+
+TEST(NcclTopology, OfAGb200TrayAreTheReadyMadeNumbers) {
+  const ImportedFile tray = import_published("nccl-topology", "gb200-tray.xml", {});
+  expect(tray, gb200_tray);
+  expect(tray, {{"intra_node.efficiency", "0.723"}, {"supernode.gpus", "72"}, {"host.bandwidth", "223.6 GB/s"}});  // 5 C2C links
+  EXPECT_TRUE(says(tray.draft.inferred, "nearest network ports of the GPUs: 0 1 2 3"));
+}
+
 TEST(NcclTopology, WithoutNvlinkTheGpusMeetOverPcie) {
   const ImportedFile file = import_published("nccl-topology", "pcie-a100.xml", {});
   expect(file,
@@ -273,6 +328,20 @@ TEST(NvidiaSmi, OfDgxA100AndHgxH100AreTheReadyMadeNumbers) {
       "nvidia-smi", "hgx-h100-topo.txt",
       {{"gpu", "h100-sxm5-80g"}, {"intra_node.bandwidth", "450 GB/s"}, {"nics.bandwidth", "400 Gbps"}, {"host.bandwidth", "63 GB/s"}});
   expect(h100, hgx_h100);  // the two ports that no GPU is nearest to serve storage
+}
+
+TEST(NvidiaSmi, OfAGb200TrayAreTheReadyMadeNumbers) {
+  const ImportedFile tray = import_published(
+      "nvidia-smi", "gb200-tray-topo.txt",
+      {{"gpu", "gb200"}, {"intra_node.bandwidth", "900 GB/s"}, {"nics.bandwidth", "400 Gbps"}, {"host.bandwidth", "450 GB/s"}});
+  expect(tray, gb200_tray);
+  EXPECT_TRUE(says(tray.draft.inferred, "nearest network ports of the GPUs: 0 1 2 3"));
+}
+
+TEST(NvidiaSmi, WithoutNvlinkTheGpusMeetOverPcie) {
+  const ImportedFile box =
+      import_published("nvidia-smi", "pcie-a100-topo.txt", {{"gpu", "a100-pcie-40g"}, {"intra_node.bandwidth", "31.5 GB/s"}});
+  expect(box, {{"intra_node.kind", "pcie"}, {"gpus_per_node", "8"}, {"nodes", "1"}, {"host", ""}});
 }
 
 }  // namespace
