@@ -14,7 +14,7 @@ namespace {
 constexpr double largest_exact_whole = 9007199254740992.0;  // 2^53: above it doubles skip whole numbers
 
 [[noreturn]] void wrong_type(const Node& node, std::string_view wanted) {
-  const bool quoted = node.is_scalar() && NodeAccess::tree(node)->quoted;
+  const bool quoted = node.is_scalar() && NodeAccess::tree(node)->quoted && !NodeAccess::tree(node)->text.empty();
   node.fail(fmt::format("{} must be {}, not {}", name_of(node), wanted, content_of(node)), quoted ? "remove the quotes" : "");
 }
 

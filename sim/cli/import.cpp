@@ -4,9 +4,11 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <ostream>
 
+#include "config/input_error.hpp"
 #include "sim/cli/command.hpp"
 #include "sim/cli/set_option.hpp"
 #include "sim/cli/terminal.hpp"
@@ -21,7 +23,7 @@ using sim::Draft;
 
 struct ImportOptions {
   std::string format, file, output, cluster, gpus, part;
-  std::vector<std::string> sets;
+  std::vector<std::string> sets, variables;
 };
 
 // The keys that the command line gives, in its order.
@@ -31,6 +33,24 @@ std::vector<std::pair<std::string, std::string>> settings_of(const ImportOptions
   if (!options.gpus.empty()) all.emplace_back("gpus", options.gpus);
   for (const std::string& text : options.sets) all.push_back(parse_set(text));
   return all;
+}
+
+// What the format has no use for is refused, not passed over.
+sim::ImportRequest request_of(const ImportOptions& options, const sim::Importer& importer) {
+  sim::ImportRequest request{options.file, options.part, {}};
+  if (!options.part.empty() && !importer.has_parts())
+    throw config::InputError(fmt::format("--part: a file of {} has no parts", options.format));
+  if (!options.variables.empty() && !importer.has_variables())
+    throw config::InputError(fmt::format("--variable: a file of {} reads no variables", options.format));
+  for (const std::string& text : options.variables) {
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    const bool fits = equals != std::string::npos && !name.empty() &&
+                      std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    if (!fits) throw config::InputError(fmt::format("--variable {} is not NAME=VALUE", config::shown(text)), "for example --variable TP=4");
+    request.variables[name] = text.substr(equals + 1);
+  }
+  return request;
 }
 
 std::string notes(const Draft& draft) {
@@ -63,7 +83,8 @@ std::string stem_of(const ImportOptions& options) {
 }
 
 Exit import_command(const ImportOptions& options) {
-  const Draft draft = sim::ImporterRegistry::get(options.format).read({options.file, options.part});
+  const sim::Importer& importer = sim::ImporterRegistry::get(options.format);
+  const Draft draft = importer.read(request_of(options, importer));
   const auto [document, summary] = sim::finish_import(draft, settings_of(options), stem_of(options));
   const std::string told = notes(draft);
   const std::string file = std::filesystem::path(options.file).filename().string();
@@ -107,6 +128,10 @@ class Import final : public Command {
     app.add_option("--cluster", options->cluster, "Of a job: the cluster, a file or a ready-made name (rehearse list clusters)");
     app.add_option("--gpus", options->gpus, "Of a job: how many")->type_name("N");
     app.add_option("--part", options->part, "Of a file with several jobs: which, e.g. h100/num_gpus_64/bf16")->type_name("PATH");
+    app.add_option("--variable", options->variables,
+                   "Of a script, or of ${NAME} in a file: a variable that is set when it runs, e.g. TP=4; may be given several times")
+        ->type_name("NAME=VALUE")
+        ->allow_extra_args(false);
     app.add_option("--set", options->sets, "Give or change a key of the document, e.g. model.vocab=32000; may be given several times")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);

@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
+#include "config/tree.hpp"
 #include "config/tree_builder.hpp"
 #include "sim/import/importer.hpp"
 #include "sim/import/megatron_arguments.hpp"
@@ -127,9 +130,9 @@ MegatronArguments arguments_of(const TextFile& file, const std::vector<ShellWord
   return arguments;
 }
 
-Draft read_script(const std::string& path) {
-  const TextFile file = load_text_file(path);
-  const ShellScript script = read_shell(file);
+Draft read_script(const ImportRequest& request) {
+  const TextFile file = load_text_file(request.path);
+  const ShellScript script = read_shell(file, request.variables);
   std::vector<ShellWord> best;
   int candidates = 0;
   // A script that hands its command on as a text (to sbatch, to bash -c in a here-document) has it in a variable.
@@ -149,17 +152,46 @@ Draft read_script(const std::string& path) {
   World world;
   take_directives(script, world);
   MegatronArguments arguments = arguments_of(file, best, world);
+  arguments.expect_variables();
   if (world.gpus() > 0) draft.infer(fmt::format("gpus: {}, {} nodes x {}", world.gpus(), world.nodes, world.per_node));
   read_megatron_arguments(arguments, world.gpus(), draft);
   return draft;
 }
 
-Draft read_yaml(const std::string& path) {
-  const Node file = Node::load_file(path);
+std::string name_in_yaml(const std::string& key) { return option_name(key.starts_with("--") ? key : "--" + key); }
+
+// ${NAME} as somebody else would fill it in before the file is read.
+std::string with_variables(std::string text, const std::map<std::string, std::string>& variables) {
+  for (const auto& [name, value] : variables) {
+    const std::string mark = "${" + name + "}";
+    for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + value.size()))
+      text.replace(at, mark.size(), value);
+  }
+  return text;
+}
+
+// All that is left of them, refused at the first one that counts.
+void refuse_open_variables(const Node& given) {
+  std::string names;
+  std::optional<Node> first;
+  for (const std::string& key : given.keys()) {
+    const Node value = given.at(key);
+    const std::string text = value.is_scalar() && !megatron_has_no_effect(name_in_yaml(key)) ? value.as_string() : "";
+    const std::size_t begin = text.find("${"), end = text.find('}', begin == std::string::npos ? 0 : begin);
+    if (begin == std::string::npos || end == std::string::npos) continue;
+    if (!first) first = value;
+    const std::string option = " --variable " + text.substr(begin + 2, end - begin - 2) + "=...";
+    if (names.find(option) == std::string::npos) names += option;
+  }
+  if (first) first->fail(fmt::format("the file leaves {} to whoever runs it", config::shown(first->as_string())), "give it:" + names);
+}
+
+Draft read_yaml(const ImportRequest& request) {
+  const Node file = Node::load_text(with_variables(config::read_file_text(request.path), request.variables), request.path);
   const Node given = file.at("MODEL_ARGS");
+  refuse_open_variables(given);
   MegatronArguments arguments;
-  for (const std::string& key : given.keys())
-    arguments.add(key.starts_with("--") ? option_name(key) : option_name("--" + key), given.at(key));
+  for (const std::string& key : given.keys()) arguments.add(name_in_yaml(key), given.at(key));
   Draft draft(Draft::Kind::job);
   for (const std::string& key : file.keys()) {
     if (key != "MODEL_ARGS") draft.ignore(key);
@@ -173,9 +205,10 @@ class Megatron final : public Importer {
   [[nodiscard]] std::string_view summary() const override {
     return "Megatron-LM: a launch script (read, never run), a command line, test YAML";
   }
+  [[nodiscard]] bool has_variables() const override { return true; }
   [[nodiscard]] Draft read(const ImportRequest& request) const override {
     const bool yaml = request.path.ends_with(".yaml") || request.path.ends_with(".yml");
-    return yaml ? read_yaml(request.path) : read_script(request.path);
+    return yaml ? read_yaml(request) : read_script(request);
   }
 };
 

@@ -46,12 +46,17 @@ std::optional<Node> MegatronArguments::take(std::string_view name) {
   Argument* found = find(name);
   if (found == nullptr) return std::nullopt;
   found->taken = true;
+  if (variables_ && found->value.is_scalar() && found->value.as_string().empty())
+    found->value.fail(fmt::format("--{} has no value", name), "--variable NAME=VALUE gives one to a variable that nothing here sets");
   return is_off(found->value) ? std::nullopt : std::optional(found->value);
 }
 
 bool MegatronArguments::flag(std::string_view name) {
-  const auto value = take(name);
-  if (!value) return false;
+  Argument* found = find(name);
+  if (found == nullptr) return false;
+  found->taken = true;
+  if (is_off(found->value)) return false;
+  const Node* value = &found->value;
   const std::string text = value->is_scalar() ? value->as_string() : "";
   if (value->is_scalar() && (text == "true" || text == "True" || text.empty())) return true;
   value->fail(fmt::format("{} is a switch and takes no value", name));

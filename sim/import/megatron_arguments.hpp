@@ -20,6 +20,9 @@ class MegatronArguments {
   void add(const std::string& name, const config::Node& value);
   void rename(std::string_view name, const std::string& now);  // where it is given, and `now` is not
 
+  // Values may come from variables that a script does not set: one that is empty is refused with that hint.
+  void expect_variables() { variables_ = true; }
+
   // Each of these marks the argument as used. A flag is refused when its value is neither true nor false.
   [[nodiscard]] std::optional<config::Node> take(std::string_view name);
   [[nodiscard]] bool flag(std::string_view name);
@@ -41,6 +44,7 @@ class MegatronArguments {
   [[nodiscard]] Argument* find(std::string_view name);
   std::vector<Argument> all_;
   std::vector<std::string> twice_;
+  bool variables_ = false;
 };
 
 // Fills a job: model, plan, batch, precision and the rest. `world` is the number of GPUs where the file says it, else 0.

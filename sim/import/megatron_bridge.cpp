@@ -211,6 +211,7 @@ class MegatronBridge final : public Importer {
   [[nodiscard]] std::string_view summary() const override {
     return "Megatron-Bridge: a matrix of performance settings, or a ConfigContainer";
   }
+  [[nodiscard]] bool has_parts() const override { return true; }
   [[nodiscard]] Draft read(const ImportRequest& request) const override {
     const Node file = Node::load_file(request.path);
     if (file.is_map() && file.find("perf_matrix")) return read_matrix(file, request);

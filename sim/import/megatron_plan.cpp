@@ -201,7 +201,7 @@ void read_overlap(MegatronArguments& arguments, const MegatronDegrees& degrees, 
   if (arguments.flag("tp-comm-overlap") && degrees.tp > 1) draft.set("overlap.tp", "true");
   // Sends run beside the next micro-batch with virtual stages alone.
   const bool off = arguments.flag("no-overlap-p2p-communication");
-  static_cast<void>(arguments.take("overlap-p2p-comm"));
+  static_cast<void>(arguments.truth("overlap-p2p-comm"));
   if (degrees.pp > 1) draft.set("overlap.pp", degrees.vpp > 1 && !off ? "true" : "false");
 }
 

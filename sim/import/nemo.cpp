@@ -143,6 +143,19 @@ std::int64_t world_of(const Node& root, const Interpolation& values, Draft& draf
   return gpus;
 }
 
+// In Megatron core by Transformer Engine the engine chooses, and use_flash_attention has no say (NeMo issue 8232).
+void infer_attention(const Node& model, const Interpolation& values, MegatronArguments& arguments, Draft& draft) {
+  const auto on = [&](const char* name) {
+    const auto value = values.at(name, model);
+    return value && value->as_bool();
+  };
+  if (arguments.has("use-flash-attn")) return;
+  const bool engine = on("mcore_gpt") && on("transformer_engine");
+  arguments.add("attention-backend", Node::scalar(engine ? "flash" : "unfused"));
+  draft.infer(engine ? "attention: flash, which Transformer Engine chooses in Megatron core (mcore_gpt, transformer_engine)"
+                     : "attention: unfused, since use_flash_attention is not switched on");
+}
+
 class Nemo final : public Importer {
  public:
   [[nodiscard]] std::string_view summary() const override { return "NeMo: the YAML of a training, with trainer and model"; }
@@ -159,10 +172,7 @@ class Nemo final : public Importer {
     if (arguments.has("num-query-groups")) arguments.add("group-query-attention", Node::scalar("true"));
     if (const auto type = values.at("tokenizer.type", model)) arguments.add("tokenizer-type", *type);
     if (const auto merges = model.find_path("tokenizer.merge_file"); merges && !merges->is_null()) arguments.add("merge-file", *merges);
-    if (!arguments.has("use-flash-attn")) {
-      arguments.add("attention-backend", Node::scalar("unfused"));
-      draft.infer("attention: unfused, since use_flash_attention is not switched on");
-    }
+    infer_attention(model, values, arguments, draft);
     add_optimizer(model, values, arguments);
     if (const auto precision = values.at("trainer.precision", root)) add_precision(*precision, arguments);
     for (const std::string& key : root.keys()) {

@@ -29,7 +29,9 @@ bool is_assignment(const std::string& raw, std::size_t& equals) {
 
 class ShellReader {
  public:
-  ShellReader(const TextFile& file, ShellScript& script) : file_(file), script_(script), variables_(file) {
+  ShellReader(const TextFile& file, const std::map<std::string, std::string>& environment, ShellScript& script)
+      : file_(file), script_(script), variables_(file) {
+    for (const auto& [name, value] : environment) variables_.assign(name, {value}, false);
     std::vector<ShellWord> directives;
     tokens_ = cut_shell(file, directives);
     for (const ShellWord& line : directives) script_.directives.push_back({split(line)});
@@ -286,9 +288,9 @@ class ShellReader {
 
 }  // namespace
 
-ShellScript read_shell(const TextFile& file) {
+ShellScript read_shell(const TextFile& file, const std::map<std::string, std::string>& environment) {
   ShellScript script;
-  ShellReader(file, script).run();
+  ShellReader(file, environment, script).run();
   return script;
 }
 

@@ -1,6 +1,7 @@
 // Shell scripts, read and never run: the assignments and commands that a script would get to, with what is plain in them worked out.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,9 @@ struct ShellScript {
 
 // Understood: comments, quotes, line continuations, variables, ${NAME:-default}, arrays with = and += and "${NAME[@]}", $((arithmetic)),
 // if/elif/else/fi over tests of texts and numbers ([ ], [[ ]], test; || and &&). Of `for`, `while`, `case` and functions the insides are
-// passed over, and so is what the script's environment would decide: $1, $(command), unset variables are empty texts. Words that are left
-// unquoted fall apart at blanks. Refuses quotes, brackets and blocks that are left open; takes at most 100,000 words.
-[[nodiscard]] ShellScript read_shell(const TextFile& file);
+// passed over; what the script's environment would decide is an empty text where `environment` does not say it: $1, $(command), unset
+// variables. Words that are left unquoted fall apart at blanks. Refuses quotes, brackets and blocks that are left open; takes at most
+// 100,000 words.
+[[nodiscard]] ShellScript read_shell(const TextFile& file, const std::map<std::string, std::string>& environment);
 
 }  // namespace rehearse::sim

@@ -129,6 +129,7 @@ class ShellVariables::Expansion {
       at_ += special ? 2 : 1;
       begun_ = begun_ || quoted_;
       if (!special) add("$");
+      if (special) put(first_of(variables_.value(std::string(1, next))));
       return;
     }
     const std::string name = raw_.substr(at_ + 1, end - at_ - 1);

@@ -1,10 +1,18 @@
 // Settings as published (published/SOURCES.md), and what of them a job, model or cluster must say.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
+#include "config/data_dir.hpp"
+#include "sim/import/importer.hpp"
+#include "sim/import/torchtitan_flavours.hpp"
 #include "sim/job/job.hpp"
+#include "tests/config/refusal.hpp"
 #include "tests/import/import_file.hpp"
+#include "workloads/model.hpp"
 
 namespace rehearse::sim::testing {
 namespace {
@@ -145,6 +153,31 @@ TEST(Megatron, TheYamlOfItsTests) {
   expect(file, {{"parallel.tp", "2"}, {"batch.micro", "4"}, {"attention", "unfused"}, {"software.fusions.gradient_accumulation", "false"}});
 }
 
+TEST(Megatron, VariablesOfWhoeverRunsIt) {
+  const std::string name = std::string(::testing::TempDir()) + "variables-" + std::to_string(getpid());
+  const std::string shape = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 --vocab-size 32000 --bf16";
+  std::ofstream(name + ".sh") << "MBS=${MBS:-1}\ntorchrun --nproc_per_node 8 --nnodes $1 pretrain_gpt.py " << shape
+                              << " --micro-batch-size $MBS --global-batch-size 64 --tensor-model-parallel-size ${TP}\n";
+  ImportRequest request{name + ".sh", "", {{"TP", "4"}, {"1", "2"}}};
+  Draft script = ImporterRegistry::get("megatron").read(request);
+  EXPECT_EQ(script.document().find_path("gpus")->as_string(), "16");
+  EXPECT_EQ(script.document().find_path("parallel.tp")->as_string(), "4");
+  EXPECT_EQ(script.document().find_path("batch.micro")->as_string(), "1");
+  request.variables["MBS"] = "2";
+  EXPECT_EQ(ImporterRegistry::get("megatron").read(request).document().find_path("batch.micro")->as_string(), "2");
+
+  // As benchmarks that fill in ${NAME} before they start keep them.
+  std::ofstream(name + ".yaml") << "MODEL_ARGS:\n  --num-layers: 8\n  --tensor-model-parallel-size: ${TP}\n  --micro-batch-size: ${MBS}\n"
+                                   "  --load: ${LOAD_PATH}\n";
+  const std::string refusal = config::refusal_of([&] { return ImporterRegistry::get("megatron").read({name + ".yaml", "", {}}); });
+  EXPECT_NE(refusal.find(":3:"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("give it: --variable TP=... --variable MBS=..."), std::string::npos) << refusal;
+  const Draft filled = ImporterRegistry::get("megatron").read({name + ".yaml", "", {{"TP", "2"}, {"MBS", "1"}}});
+  EXPECT_EQ(filled.document().find_path("parallel.tp")->as_string(), "2");
+  std::filesystem::remove(name + ".sh");
+  std::filesystem::remove(name + ".yaml");
+}
+
 TEST(MegatronBridge, EachCellOfAMatrixIsAJob) {
   const ImportedFile bf16 = import_published("megatron-bridge", "llama3_70b_llm_pretrain.yaml", {}, "h100/num_gpus_64/bf16");
   expect(bf16, {{"model", "llama3-70b"},
@@ -234,6 +267,15 @@ TEST(Torchtitan, DeepSeekV3WithSelectiveCheckpointing) {
       import_published("torchtitan", "deepseek-v3-671b.toml", {{"cluster", "h800-deepseek"}, {"gpus", "256"}, {"batch.global", "1024"}});
   expect(file, {{"model", "deepseek-v3"}, {"recompute", "selective"}, {"batch.micro", "4"}});
   EXPECT_TRUE(says(file.draft.inferred, "'op'"));
+}
+
+TEST(Torchtitan, FlavoursAreModelsOfTheSizeThatTheyAreCalledAfter) {
+  for (const TorchtitanFlavour& each : torchtitan_flavours) {
+    const std::string model(each.model), flavour(each.flavour);
+    const workloads::Model read = workloads::read_model(config::Node::load_file(config::data_file("workloads/models", model)), model);
+    const double billions = std::stod(flavour) * (flavour.ends_with('T') ? 1000 : 1);
+    EXPECT_NEAR(workloads::count_parameters(read).total / 1e9, billions, 0.06 * billions) << model;  // 14B is 14.77 billion
+  }
 }
 
 TEST(Nanotron, TheGlobalBatchIsReplicasTimesMicroTimesAccumulation) {
