@@ -100,8 +100,8 @@ class RankTrace {
     const TimelineEvent& event = timeline_.events[index];
     const long long id = static_cast<long long>(index) + 1;
     const long long end_ns = start_ns + each_ns;
-    const TraceSpan call = trace_span(end_ns - std::llround(static_cast<double>(each_ns) * driver_share_), end_ns);
-    write_slice("cpu_op", json_text(event.name), host(), host_tid, trace_span(start_ns, end_ns))
+    const TraceSpan call = trace_span(end_ns - std::llround(static_cast<double>(each_ns) * driver_share_), end_ns, 2);
+    write_slice("cpu_op", json_text(event.name), host(), host_tid, trace_span(start_ns, end_ns, 1))
         << R"(,"args":{"External id":)" << id << "}}";
     write_slice("cuda_runtime", on_copy_stream(timeline_, event) ? R"("cudaMemcpyAsync")" : R"("cudaLaunchKernel")", host(), host_tid, call)
         << R"(,"args":{"External id":)" << id << R"(,"correlation":)" << id << "}}";
@@ -135,7 +135,7 @@ class RankTrace {
 }  // namespace
 
 RankTraces::RankTraces(const JobSummary& job, const Timeline& timeline)
-    : timeline_(timeline), steps_(steps_of(timeline)), events_(job, timeline, lead_ns(steps_)) {}
+    : timeline_(timeline), steps_(steps_of(timeline)), events_(job, timeline, lead_ns(steps_), true, 1) {}
 
 std::vector<OutputFolder::File> RankTraces::files(bool packed) const {
   std::vector<OutputFolder::File> files;

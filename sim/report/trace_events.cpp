@@ -25,8 +25,8 @@ bool on_copy_stream(const Timeline& timeline, const TimelineEvent& event) {
   return category_of(timeline.streams[event.stream]) == "gpu_memcpy";
 }
 
-TraceEvents::TraceEvents(const JobSummary& job, const Timeline& timeline, long long shift_ns, bool with_args)
-    : job_(job), timeline_(timeline), shift_ns_(shift_ns), with_args_(with_args), groups_(timeline.collectives) {
+TraceEvents::TraceEvents(const JobSummary& job, const Timeline& timeline, long long shift_ns, bool with_args, int around)
+    : job_(job), timeline_(timeline), shift_ns_(shift_ns), with_args_(with_args), around_(around), groups_(timeline.collectives) {
   for (std::size_t i = 0; i < timeline.collectives.size(); ++i) {
     const TimelineCollective& collective = timeline.collectives[i];
     const std::string name = kernel_name(collective);

@@ -27,8 +27,9 @@ struct TraceStyle {
 
 class TraceEvents {
  public:
-  // shift_ns: the GPU's clock in the file is later by so much than on the timeline. with_args: operations say what they are.
-  TraceEvents(const JobSummary& job, const Timeline& timeline, long long shift_ns = 0, bool with_args = true);
+  // shift_ns: the GPU's clock in the file is later by so much than on the timeline. with_args: operations say what they are. around: events
+  // of the same thread that operations stand in (trace_span).
+  TraceEvents(const JobSummary& job, const Timeline& timeline, long long shift_ns = 0, bool with_args = true, int around = 0);
 
   // The head of a file, up to the "[" of its events. rank: whose file it is; -1: of all, it then carries that of the first.
   void write_head(TraceText& text, const std::string& name, int rank) const;
@@ -43,7 +44,7 @@ class TraceEvents {
   void write_instants(TraceText& text, std::size_t rank) const;
 
   [[nodiscard]] TraceSpan span_of(const TimelineEvent& event) const {
-    return trace_span(shift_ns_ + nanoseconds(event.start_s), shift_ns_ + nanoseconds(event.end_s));
+    return trace_span(shift_ns_ + nanoseconds(event.start_s), shift_ns_ + nanoseconds(event.end_s), around_);
   }
   [[nodiscard]] int pid_of(const TimelineEvent& event) const { return timeline_.ranks[event.rank].rank; }
   [[nodiscard]] long long shift_ns() const { return shift_ns_; }
@@ -61,6 +62,7 @@ class TraceEvents {
   const Timeline& timeline_;
   long long shift_ns_;
   bool with_args_;
+  int around_;
   ProcessGroups groups_;
   std::vector<Kernel> kernels_;               // [collective]
   std::vector<std::string_view> categories_;  // [stream], as Kineto calls them

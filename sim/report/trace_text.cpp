@@ -1,5 +1,6 @@
 #include "sim/report/trace_text.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -9,17 +10,11 @@ namespace {
 
 constexpr std::size_t flush_bytes = 1 << 20;
 
-double as_microseconds(long long ns) { return static_cast<double>(ns) / 1000; }  // the double nearest to the text, as a reader gets it
-
 }  // namespace
 
 long long nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
-TraceSpan trace_span(long long start_ns, long long end_ns) {
-  TraceSpan span{start_ns, end_ns - start_ns};
-  if (span.duration_ns > 0 && as_microseconds(start_ns) + as_microseconds(span.duration_ns) > as_microseconds(end_ns)) --span.duration_ns;
-  return span;
-}
+TraceSpan trace_span(long long start_ns, long long end_ns, int around) { return {start_ns, std::max(0LL, end_ns - start_ns - 1 - around)}; }
 
 std::string json_text(std::string_view text) {
   return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -19,9 +19,10 @@ struct TraceSpan {
 
 [[nodiscard]] long long nanoseconds(double seconds);
 
-// Start and end are rounded each on its own, so that events which follow one another still do. Readers add ts and dur as doubles: where
-// that sum would exceed the double of the end, which is where the next event may begin, the event is a nanosecond shorter.
-[[nodiscard]] TraceSpan trace_span(long long start_ns, long long end_ns);
+// Start and end are rounded each on its own, so that events which follow one another still do. Readers take ts from some origin of theirs
+// and add dur, as doubles, which may exceed the ts of an event that begins just then: an event is a nanosecond shorter than it lasts. For
+// the same reason one that ends together with events `around` it is a nanosecond shorter than the innermost of them.
+[[nodiscard]] TraceSpan trace_span(long long start_ns, long long end_ns, int around = 0);
 
 [[nodiscard]] std::string json_text(std::string_view text);  // in quotes; what is not UTF-8 is replaced
 

@@ -65,7 +65,7 @@ TEST(RankTrace, EveryOperationIsLaunchedBeforeItBegins) {
       for (const json& operation : slices(trace, category)) {
         const json& launch = launches.at(operation.at("args").at("correlation"));
         EXPECT_LE(ns_of(launch.at("ts")) + ns_of(launch.at("dur")), ns_of(operation.at("ts")));
-        EXPECT_EQ(ns_of(launch.at("dur")), 2000) << "the driver's part of 8 us";
+        EXPECT_EQ(ns_of(launch.at("dur")), 2000 - 3) << "the driver's part of 8 us, and a nanosecond for each that it ends with";
         EXPECT_EQ(launch.at("name"), category == "kernel" ? "cudaLaunchKernel" : "cudaMemcpyAsync");
         ++operations;
       }

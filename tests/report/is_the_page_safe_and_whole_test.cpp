@@ -58,6 +58,7 @@ TEST(Ticks, AreRoundAndInside) {
 
 TEST(Stairs, KeepTheHighestOfWhatIsDrawnOnOnePixel) {
   std::vector<Point> points;
+  points.reserve(100000);
   for (int i = 0; i < 100000; ++i) points.push_back({i / 1e5, i == 54321 ? 100.0 : 1.0});
   const Scale x{0, 1, 0, 1000};
   const Scale y{0, 100, 100, 0};
@@ -68,7 +69,7 @@ TEST(Stairs, KeepTheHighestOfWhatIsDrawnOnOnePixel) {
 
 TEST(Timeline, OperationsThatTouchAreOneBarAndEveryPhaseKeepsItsOwn) {
   TimelineSketch sketch;
-  for (int i = 0; i < 1000; ++i) sketch.add(0, 1, i % 2 == 0 ? "compute" : "recompute", i * 1000, (i + 1) * 1000, "op");
+  for (long long i = 0; i < 1000; ++i) sketch.add(0, 1, i % 2 == 0 ? "compute" : "recompute", i * 1000, (i + 1) * 1000, "op");
   sketch.add(0, 1, "compute", 5'000'000, 6'000'000, "the long one");
   const TimelineView view = sketch.view();
   ASSERT_EQ(view.rows.size(), 1U);
@@ -81,8 +82,9 @@ TEST(Timeline, OperationsThatTouchAreOneBarAndEveryPhaseKeepsItsOwn) {
 
 TEST(Timeline, TooManyBarsAreCutFromTheShortest) {
   TimelineSketch sketch;
-  for (int rank = 0; rank < 20; ++rank) {
-    for (long long i = 0; i < 900; ++i) sketch.add(rank, 1, "compute", i * 1'000'000, i * 1'000'000 + (rank + 1) * 1000, "op");
+  for (long long rank = 0; rank < 20; ++rank) {
+    for (long long i = 0; i < 900; ++i)
+      sketch.add(static_cast<int>(rank), 1, "compute", i * 1'000'000, i * 1'000'000 + (rank + 1) * 1000, "op");
   }
   const TimelineView view = sketch.view();
   std::size_t left = 0;

@@ -1,4 +1,4 @@
-// report.html in Chromium: node page.mjs PROGRAM [FOLDER for pictures]. Of each kind of report: nothing on the console, no request but the file's
+// report.html in Chromium: node page.mjs PROGRAM [FOLDER for pictures]. Of each kind of report: result.json keeps to its schema (ajv), nothing on the console, no request but the file's
 // own, every number as result.json has it, bars that add up to the step, nothing wider than a phone, no finding of axe-core in light and dark,
 // tables that sort and search by keyboard, all sections in print, and names out of a user's file as text.
 import assert from 'node:assert';
@@ -9,11 +9,14 @@ import path from 'node:path';
 import {createRequire} from 'node:module';
 import {pathToFileURL} from 'node:url';
 import {HtmlValidate} from 'html-validate';
+import Ajv from 'ajv/dist/2020.js';
 import {launch} from './browser.mjs';
 
 const axe = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const [program, pictures] = process.argv.slice(2);
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'rehearse-page-'));
+const keepsToSchema = new Ajv.Ajv2020({allErrors: true, allowUnionTypes: true})
+  .compile(JSON.parse(fs.readFileSync(path.join(import.meta.dirname, '../../docs/result.schema.json'), 'utf8')));
 const hostile = '</script><img src=x onerror=alert(1)>"&\'';
 const jobs = path.join(import.meta.dirname, '../../workloads/jobs');
 
@@ -90,6 +93,7 @@ function assertText(text, value, pointer) {
 async function checkNumbers(page, out, name) {
   if (!fs.existsSync(path.join(out, 'result.json'))) return null;
   const result = JSON.parse(fs.readFileSync(path.join(out, 'result.json'), 'utf8'));
+  assert(keepsToSchema(result), JSON.stringify(keepsToSchema.errors?.slice(0, 3)));
   const numbers = await page.$$eval('data[data-at]', (all) => all.map((one) => [one.dataset.at, one.value, one.textContent]));
   assert(numbers.length > 2, `${numbers.length} numbers`);
   for (const [pointer, value, text] of numbers) {

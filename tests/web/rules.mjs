@@ -14,18 +14,24 @@ function byThread(trace) {
   return threads;
 }
 
-// Perfetto's slice_spill_overlapping_complete_event, speedscope's order of closing: with ends added up as doubles.
+// Perfetto's slice_spill_overlapping_complete_event, speedscope's order of closing: with ends added up as doubles, from 0 and, as speedscope
+// does, from the first slice of the thread.
 function slicesNest(trace) {
   for (const [thread, slices] of byThread(trace)) {
     slices.sort((a, b) => a.ts - b.ts || b.dur - a.dur);
-    const open = [];
-    for (const slice of slices) {
-      while (open.length > 0 && open.at(-1).ts + open.at(-1).dur <= slice.ts) open.pop();
-      const around = open.at(-1);
-      assert(around === undefined || slice.ts + slice.dur <= around.ts + around.dur,
-        `thread ${thread}: '${slice.name}' at ${slice.ts} leaves '${around?.name}'`);
-      open.push(slice);
-    }
+    for (const origin of [0, slices[0].ts]) checkNesting(thread, slices, origin);
+  }
+}
+
+function checkNesting(thread, slices, origin) {
+  const begin = (slice) => slice.ts - origin;
+  const end = (slice) => begin(slice) + slice.dur;
+  const open = [];
+  for (const slice of slices) {
+    while (open.length > 0 && end(open.at(-1)) <= begin(slice)) open.pop();
+    const around = open.at(-1);
+    assert(around === undefined || end(slice) <= end(around), `thread ${thread}: '${slice.name}' at ${slice.ts} leaves '${around?.name}'`);
+    open.push(slice);
   }
 }
 

@@ -20,7 +20,7 @@ export async function checkSpeedscope(browser, file) {
   await page.goto(`${server.url}/index.html#profileURL=${encodeURIComponent(`${server.url}/trace.json`)}`);
   try {
     // The toolbar has "rank 0 (stage 0): compute (1/24)"; of one profile it has no count.
-    await page.waitForFunction((count) => document.title.startsWith('trace.json') && document.body.innerText.includes(`/${count})`), threads.size, {timeout: 30000})
+    await page.waitForFunction((count) => document.title.startsWith('trace.json') && document.body.innerText.includes(`/${count})`), threads.size, {timeout: 120000})
       .catch(async () => assert.fail(`no ${threads.size} profiles: ${await page.evaluate(() => document.body.innerText)} ${complaints}`));
     assert.deepEqual(complaints.slice(0, 3), []);
   } finally {

@@ -1,6 +1,7 @@
-// Traces of the shipped jobs, read by the programs that they are for: node traces.mjs PROGRAM [JOB ...]. Without jobs: all. Rules and the
-// DevTools parser read timeline.json as far as it is of a size that node and a patient reader stand, and the first and last rank's own file
-// always; speedscope opens what takes it a second or two. The exit code is 0 only when every reader agrees with every file that it gets.
+// Traces of the shipped jobs, read by the programs that they are for: node traces.mjs PROGRAM [JOB ...]. Without jobs: all. The rules are asked of
+// the first and last rank's own file and, with the DevTools parser and speedscope, of timeline.json where it is of a size that they and a patient
+// reader stand; where it is not, DevTools and speedscope read the first rank's. The exit code is 0 only when every reader agrees with every
+// file that it gets.
 import assert from 'node:assert';
 import {spawnSync} from 'node:child_process';
 import fs from 'node:fs';
@@ -17,7 +18,7 @@ const mostForParsers = 30 * MB;
 const mostForSpeedscope = 12 * MB;
 
 const [program, ...named] = process.argv.slice(2);
-const shipped = fs.readdirSync(path.join(import.meta.dirname, '../../workloads/jobs')).map((file) => path.parse(file).name);
+const shipped = fs.readdirSync(path.join(import.meta.dirname, '../../workloads/jobs')).filter((file) => file.endsWith('.yaml')).map((file) => path.parse(file).name);
 const jobs = named.length > 0 ? named : shipped;
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'rehearse-traces-'));
 const browser = await launch();
@@ -28,12 +29,14 @@ function simulate(job, out) {
   assert(made.status === 0 || made.status === 1, made.stderr ?? made.error);
 }
 
+// The first rank's file is left unpacked beside the others.
 function checkRankFiles(out) {
   const rankOf = (name) => Number(/^rank(\d+)\.json\.gz$/.exec(name)[1]);
   const names = fs.readdirSync(path.join(out, 'ranks')).sort((a, b) => rankOf(a) - rankOf(b));
-  for (const name of new Set([names[0], names.at(-1)])) {
+  for (const name of [...new Set([names.at(-1), names[0]])]) {
     const text = zlib.gunzipSync(fs.readFileSync(path.join(out, 'ranks', name))).toString();
     checkRank(JSON.parse(text), text, rankOf(name));
+    if (name === names[0]) fs.writeFileSync(path.join(out, 'rank.json'), text);
   }
   return names.length;
 }
@@ -41,21 +44,20 @@ function checkRankFiles(out) {
 async function check(job) {
   const out = path.join(folder, job);
   simulate(job, out);
-  const readers = [`rules on ${checkRankFiles(out)} ranks' files`];
-  const file = path.join(out, 'timeline.json');
-  const {size} = fs.statSync(file);
-  if (size <= mostForParsers) {
-    const text = fs.readFileSync(file, 'utf8');
-    const trace = JSON.parse(text);
-    checkJoint(trace, text);
-    await checkDevTools(trace);
-    readers.push('rules', 'DevTools');
+  const said = [`rules on ${checkRankFiles(out)} ranks' files`];
+  const joint = path.join(out, 'timeline.json');
+  const size = (file) => fs.statSync(file).size;
+  if (size(joint) <= mostForParsers) {
+    const text = fs.readFileSync(joint, 'utf8');
+    checkJoint(JSON.parse(text), text);
+    said.push('rules');
   }
-  if (size <= mostForSpeedscope) {
-    await checkSpeedscope(browser, file);
-    readers.push('speedscope');
-  }
-  console.log(`${job} (${(size / MB).toFixed(0)} MB): ${readers.join(', ')}`);
+  const fileFor = (most) => (size(joint) <= most ? joint : path.join(out, 'rank.json'));
+  const parsed = fileFor(mostForParsers), opened = fileFor(mostForSpeedscope);
+  await checkDevTools(JSON.parse(fs.readFileSync(parsed, 'utf8')));
+  await checkSpeedscope(browser, opened);
+  said.push(`DevTools on ${path.basename(parsed)}`, `speedscope on ${path.basename(opened)} (${(size(opened) / MB).toFixed(1)} MB)`);
+  console.log(`${job} (${(size(joint) / MB).toFixed(0)} MB): ${said.join(', ')}`);
 }
 
 let failed = 0;
