@@ -147,7 +147,7 @@ std::int64_t world_of(const Node& root, const Interpolation& values, Draft& draf
 void infer_attention(const Node& model, const Interpolation& values, MegatronArguments& arguments, Draft& draft) {
   const auto on = [&](const char* name) {
     const auto value = values.at(name, model);
-    return value && value->as_bool();
+    return value && value->is_scalar() && (value->as_string() == "true" || value->as_string() == "True");
   };
   if (arguments.has("use-flash-attn")) return;
   const bool engine = on("mcore_gpt") && on("transformer_engine");

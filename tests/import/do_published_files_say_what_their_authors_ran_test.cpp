@@ -226,6 +226,18 @@ TEST(Nemo, Llama2WithInterpolation) {
   EXPECT_EQ(file.finished.summary, "job: 68.98 billion parameters on 1024 x h100-sxm5-80g");
 }
 
+TEST(Nemo, TransformerEngineChoosesTheAttentionInMegatronCore) {
+  const std::string name = std::string(::testing::TempDir()) + "nemo-" + std::to_string(getpid()) + ".yaml";
+  const std::string file =
+      "trainer: {num_nodes: 1, devices: 8, precision: bf16}\nmodel: {num_layers: 8, hidden_size: 512, num_attention_heads: 8, "
+      "micro_batch_size: 1, global_batch_size: 8, encoder_seq_length: 1024, transformer_engine: True";
+  for (const auto& [core, attention] : {std::pair{"True", "flash"}, std::pair{"False", "unfused"}}) {
+    std::ofstream(name) << file << ", mcore_gpt: " << core << "}\n";
+    EXPECT_EQ(ImporterRegistry::get("nemo").read({name, "", {}}).document().find_path("attention")->as_string(), attention) << core;
+  }
+  std::filesystem::remove(name);
+}
+
 TEST(Torchtitan, Llama3) {
   const ImportedFile file =
       import_published("torchtitan", "llama3-70b.toml", {{"cluster", "dgx-a100-80g-hdr200"}, {"gpus", "64"}, {"batch.global", "64"}});
