@@ -16,7 +16,10 @@ struct Edit {
   std::shared_ptr<const Source> source;
   Tree value;
 
-  [[noreturn]] void refuse(std::string_view message) const { throw InputError({source->name, 1, 1}, message, source->lines.front()); }
+  [[nodiscard]] bool removes() const { return value->kind == Kind::null; }
+  [[noreturn]] void refuse(std::string_view message, std::string_view hint = {}) const {
+    throw InputError({source->name, 1, 1}, message, source->lines.front(), hint);
+  }
 };
 
 Edit make_edit(std::string_view dotted_path, std::string_view value) {
@@ -24,6 +27,10 @@ Edit make_edit(std::string_view dotted_path, std::string_view value) {
   const auto lines = split_lines_of(text);
   Edit edit{std::string(dotted_path), std::make_shared<const Source>(Source{"--set " + text, ".", lines}), nullptr};
   if (value.find_first_not_of(" \t") == std::string_view::npos) edit.refuse("a value is missing after '='");
+  if (value == "null" || value == "~") {
+    edit.value = std::make_shared<const Node::Impl>();
+    return edit;
+  }
   edit.value = parse_tree(std::string(value), edit.source, dotted_path.size() + 1, edit.path);
   return edit;
 }
@@ -53,6 +60,12 @@ std::shared_ptr<Node::Impl> keyed(const Tree& value, const std::string& key, con
   return copy;
 }
 
+[[noreturn]] void refuse_removal(const Node::Impl& map, const std::string& key, const Edit& edit) {
+  std::vector<std::string> known;
+  for (const Tree& child : map.children) known.push_back(child->key);
+  edit.refuse(fmt::format("there is no {} to take away", join_path(map.path, key)), suggestion(key, known));
+}
+
 // `tree` with the edit applied to what lies from byte `offset` of the edit's path on.
 Tree apply(const Tree& tree, const Edit& edit, std::size_t offset) {
   const std::size_t dot = edit.path.find('.', offset);
@@ -62,6 +75,11 @@ Tree apply(const Tree& tree, const Edit& edit, std::size_t offset) {
   const auto map = editable_map(tree, edit, offset == 0 ? "" : edit.path.substr(0, offset - 1));
   auto& children = map->children;
   const auto it = std::find_if(children.begin(), children.end(), [&](const Tree& child) { return child->key == key; });
+  if (edit.removes() && it == children.end()) refuse_removal(*map, key, edit);
+  if (edit.removes() && dot == std::string::npos) {
+    children.erase(it);
+    return map;
+  }
   const Tree before = it == children.end() ? nullptr : *it;
   const Tree after = keyed(dot == std::string::npos ? edit.value : apply(before, edit, dot + 1), key, edit, offset);
   if (it == children.end()) {

@@ -62,6 +62,7 @@ class Node {
   [[noreturn]] void fail_at_key(std::string_view message, std::string_view hint = {}) const;
 
   // Sets (or adds) the value at a dotted path below this node, as `--set parallel.tp=4`: `value` is parsed as YAML (flow style allowed).
+  // null takes the key away, and is refused where there is none.
   // Later errors about it are reported at position {"--set parallel.tp=4", 1, column}. Refuses a path through a scalar.
   void set(std::string_view dotted_path, std::string_view value);
 

@@ -13,9 +13,12 @@ namespace {
 
 constexpr double largest_exact_whole = 9007199254740992.0;  // 2^53: above it doubles skip whole numbers
 
+// A text that is one value, an option's, has no key.
+std::string value_name(const Node& node) { return node.path().empty() ? "the value" : name_of(node); }
+
 [[noreturn]] void wrong_type(const Node& node, std::string_view wanted) {
   const bool quoted = node.is_scalar() && NodeAccess::tree(node)->quoted && !NodeAccess::tree(node)->text.empty();
-  node.fail(fmt::format("{} must be {}, not {}", name_of(node), wanted, content_of(node)), quoted ? "remove the quotes" : "");
+  node.fail(fmt::format("{} must be {}, not {}", value_name(node), wanted, content_of(node)), quoted ? "remove the quotes" : "");
 }
 
 const std::string& plain_text(const Node& node, std::string_view wanted) {
@@ -55,7 +58,7 @@ std::optional<std::int64_t> to_integer(std::string_view text) {
 
 double number_in(const Node& node, std::string_view wanted) {
   const std::string& text = plain_text(node, wanted);
-  if (has_leading_zero(text)) node.fail(fmt::format("{} must be written without leading zeros, not '{}'", name_of(node), text));
+  if (has_leading_zero(text)) node.fail(fmt::format("{} must be written without leading zeros, not '{}'", value_name(node), text));
   const std::optional<double> value = to_double(text);
   if (!value) wrong_type(node, wanted);
   return *value;
@@ -65,7 +68,7 @@ template <class Value>
 [[noreturn]] void out_of_bounds(const Node& node, Value low, Value high) {
   const bool open = high == std::numeric_limits<Value>::max() || static_cast<double>(high) == HUGE_VAL;
   const std::string bounds = open ? fmt::format("at least {}", low) : fmt::format("between {} and {}", low, high);
-  node.fail(fmt::format("{} must be {}, not {}", name_of(node), bounds, NodeAccess::tree(node)->text));
+  node.fail(fmt::format("{} must be {}, not {}", value_name(node), bounds, NodeAccess::tree(node)->text));
 }
 
 template <class Value>
@@ -94,7 +97,7 @@ std::int64_t Node::as_int(std::int64_t low, std::int64_t high) const {
 double Node::as_number(double low, double high) const {
   const double value = number_in(*this, "a number");
   check_bounds(*this, value, low, high);
-  if (!std::isfinite(value)) fail(fmt::format("{} is out of range: {}", name_of(*this), impl_->text));
+  if (!std::isfinite(value)) fail(fmt::format("{} is out of range: {}", value_name(*this), impl_->text));
   return value;
 }
 
@@ -108,16 +111,16 @@ double Node::as_quantity(Dimension dimension, double low) const {
   if (!is_scalar()) wrong_type(*this, "a quantity with a unit");
   std::string why;
   const std::optional<double> value = parse_quantity(impl_->text, dimension, why);
-  if (!value) fail(fmt::format("{}: {}", name_of(*this), why));
-  if (*value < 0 && low >= 0) fail(fmt::format("{} must not be negative: '{}'", name_of(*this), impl_->text));
-  if (*value < low) fail(fmt::format("{} must be at least {}, not '{}'", name_of(*this), human_quantity(low, dimension), impl_->text));
+  if (!value) fail(fmt::format("{}: {}", value_name(*this), why));
+  if (*value < 0 && low >= 0) fail(fmt::format("{} must not be negative: '{}'", value_name(*this), impl_->text));
+  if (*value < low) fail(fmt::format("{} must be at least {}, not '{}'", value_name(*this), human_quantity(low, dimension), impl_->text));
   return *value;
 }
 
 std::string Node::as_choice(const std::vector<std::string>& choices) const {
   const std::string text = as_string();
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
-  fail(fmt::format("{} cannot be {}", name_of(*this), content_of(*this)), suggestion(text, choices));
+  fail(fmt::format("{} cannot be {}", value_name(*this), content_of(*this)), suggestion(text, choices));
 }
 
 }  // namespace rehearse::config

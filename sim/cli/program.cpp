@@ -13,6 +13,7 @@
 #include "sim/cli/completion.hpp"
 #include "sim/cli/other_kinds.hpp"
 #include "sim/cli/program_app.hpp"
+#include "sim/cli/said_option.hpp"
 #include "sim/cli/terminal.hpp"
 
 namespace rehearse::cli {
@@ -68,8 +69,12 @@ Exit run_command(int argc, char** argv) {
   }
   const CLI::App& command = *program.app.get_subcommands().front();
   refuse_extras(command);
-  if (const auto exit = answer_of_other_kind(command)) return *exit;
-  return program.actions.at(command.get_name())();
+  try {
+    if (const auto exit = answer_of_other_kind(command)) return *exit;
+    return program.actions.at(command.get_name())();
+  } catch (const config::InputError& error) {
+    throw as_given(error, command);
+  }
 }
 
 }  // namespace

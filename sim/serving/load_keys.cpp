@@ -146,7 +146,10 @@ LoadSpec read_load(const Node& node) {
   load.output = length_or_trace(node, "output", load);
   load.requests = usual_count(load);
   const auto time = node.find("time"), requests = node.find("requests");
-  if (time && requests) time->fail_at_key("the length of a load is given by requests or by time, not both");
+  if (time && requests) {
+    time->fail_at_key("the length of a load is given by requests or by time, not both",
+                      "take the other away: --set serving.load.requests=null");
+  }
   if (requests) load.requests = static_cast<int>(requests->as_int(1, most_requests));
   if (time) load.requests = count_in(*time, load);
   if (load.arrivals.kind == Arrivals::trace && load.requests > static_cast<int>(load.trace->size())) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -48,17 +49,21 @@ std::vector<std::string> words_of_text(const std::string& text) {
   return words;
 }
 
-double number_of(const Node& where, const std::string& text) {
+std::optional<double> number_in(const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size()) return number;
-  where.fail(fmt::format("{} is no number to compare with", config::shown(text)), "write \"parallel.tp > 1\"");
+  return {};
 }
 
-// What a key that follows says where the one it follows has this value.
-std::string follower_value(const Together& pair, const std::vector<std::string>& words, const std::string& value) {
+// What a key that follows says where the one it follows has this value, one of `values`.
+std::string follower_value(const Together& pair, const std::vector<std::string>& words, const std::string& value, const Node& values) {
   if (words.size() == 1) return value;
-  const bool yes = holds(words[1], number_of(pair.where, value), number_of(pair.where, words[2]));
+  const auto left = number_in(value), right = number_in(words[2]);
+  if (!right) pair.where.fail(fmt::format("{} is no number to compare with", config::shown(words[2])), "write \"parallel.tp > 1\"");
+  if (!left)
+    values.fail(fmt::format("{}: {} is no number, and {} follows it by {}", words[0], config::shown(value), pair.key, pair.follows));
+  const bool yes = holds(words[1], *left, *right);
   return words.size() == 3 ? (yes ? "true" : "false") : words[yes ? 4 : 6];
 }
 
@@ -199,7 +204,8 @@ void Space::add_follower(const Together& pair) {
       if (key == pair.key) pair.where.fail(fmt::format("{} follows {} already", key, axis.key));
     }
   }
-  for (Axis::Value& value : source->values) value.followers.emplace_back(pair.key, follower_value(pair, words, value.text));
+  const Node& values = where_[static_cast<std::size_t>(source - axes_.begin())];
+  for (Axis::Value& value : source->values) value.followers.emplace_back(pair.key, follower_value(pair, words, value.text, values));
   if (source->of_plan()) source->copies.push_back(of_plan);
 }
 

@@ -88,5 +88,32 @@ TEST(WrongUsage, ASetOfAnUnknownKeyNamesItsPlace) {
   expect_refused("predict llama3-8b-8-h100 --set paralel.tp=4", "parallel");
 }
 
+// Not of the --set that an option comes down to.
+TEST(WrongUsage, OptionsAreNamedAsTheyWereGiven) {
+  expect_refused("tune llama3-8b-8-h100 --keep x", "error: --keep must be a whole number, not 'x'");
+  expect_refused("tune llama3-8b-8-h100 --memory 3", "error: --memory must be between 0.01 and 1, not 3");
+  expect_refused("tune llama3-8b-8-h100 --price x", "error: --price must be a number, not 'x'");
+  expect_refused("tune llama3-8b-8-h100 --goal speed", "error: --goal cannot be 'speed'\n  known: step,");
+  expect_refused("tune llama3-8b-8-h100 --goal step,step", "error: named twice in --goal");
+  expect_refused("simulate llama3-8b-8-h100 --faults x", "error: --faults: unknown fault scenario 'x'");
+  expect_refused("simulate llama3-8b-8-h100 --fault x", "error: --fault: 'x' is not gpu, nic");
+  expect_refused("run llama3-405b-54-days --sweep checkpoint.interval=0,5",
+                 "--sweep checkpoint.interval=0,5: error: checkpoint.interval must be between 1 and");
+  expect_refused("tune llama3-8b-8-h100 --set tune.keep=x", "--set tune.keep=x:1:11: error: tune.keep must be a whole number");
+}
+
+TEST(WrongUsage, ValuesOfASpaceAreNamedAsTheyWereGiven) {
+  expect_refused("tune llama3-8b-8-h100 --space parallel.tp=abc", "--space parallel.tp=abc:1:1: error: parallel.tp: 'abc' is no number");
+  expect_refused("tune llama3-8b-8-h100 --space parallel.tp=0", "error: parallel.tp: the value must be between 1 and 1000000, not 0");
+  expect_refused("tune llama3-8b-8-h100 --space optimizer.sharding=x", "error: optimizer.sharding: the value cannot be 'x'");
+}
+
+TEST(WrongUsage, WhatExcludesAKeyOfAJobSaysHowToTakeItAway) {
+  expect_refused("predict serve-llama3-70b-apart --set 'serving.load.time=1 h'", "--set serving.load.requests=null");
+  expect_refused("run llama3-405b-54-days --set training.steps=500", "--set training.time=null");
+  const Outcome outcome = run_program("predict serve-llama3-70b-apart --set 'serving.load.time=1 h' --set serving.load.requests=null");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
 }  // namespace
 }  // namespace rehearse::cli

@@ -21,6 +21,15 @@ TEST(DoOverridesReachTheirPlace, replaced_and_added_in_order) {
   EXPECT_EQ(with("model", "{layers: 2}").to_yaml(), "model:\n  layers: 2\nparallel:\n  tp: 2\n  pp: 4\n");
 }
 
+TEST(DoOverridesReachTheirPlace, null_takes_a_key_away) {
+  EXPECT_EQ(with("parallel.tp", "null").to_yaml(), "model: tiny\nparallel:\n  pp: 4\n");
+  EXPECT_EQ(with("model", "~").to_yaml(), "parallel:\n  tp: 2\n  pp: 4\n");
+  EXPECT_EQ(refusal_of([] { return with("parallel.tpp", "null"); }),
+            "--set parallel.tpp=null:1:1: error: there is no parallel.tpp to take away\n    1 | parallel.tpp=null\n      | ^\n"
+            "  did you mean 'tp'? known: tp, pp");
+  EXPECT_NE(refusal_of([] { return with("batch.global", "null"); }).find("there is no batch to take away"), std::string::npos);
+}
+
 TEST(DoOverridesReachTheirPlace, other_views_keep_what_they_saw) {
   const Node before = job();
   Node after = before;
