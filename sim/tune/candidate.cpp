@@ -15,8 +15,8 @@ struct InFront {
 // The order of equally good plans.
 bool decides(const Candidate& one, const Candidate& other) {
   if (one.layout[0] != other.layout[0]) return one.layout[0] < other.layout[0];
-  const double peak = rounded(one.peak_bytes), other_peak = rounded(other.peak_bytes);
-  if (peak != other_peak) return peak < other_peak;
+  const double needed = rounded(one.needed_bytes), other_needed = rounded(other.needed_bytes);
+  if (needed != other_needed) return needed < other_needed;
   if (one.layout != other.layout) return one.layout < other.layout;
   return one.point < other.point;
 }

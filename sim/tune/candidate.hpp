@@ -13,8 +13,9 @@ namespace rehearse::sim {
 struct Candidate {
   std::uint64_t point = 0;
   GoalArray goals{};
-  double step_s = 0, peak_bytes = 0;
-  double lacks_bytes = 0;  // of a GPU's memory; 0 of a plan that fits, and where only the host's memory is too small
+  double step_s = 0;
+  double peak_bytes = 0, needed_bytes = 0;  // of the fullest GPU: tensors and framework; with what the allocator keeps
+  double lacks_bytes = 0;                   // of a GPU's memory; 0 of a plan that fits, and where only the host's memory is too small
   // What decides between plans that are equally good, all to be small: GPUs, tp, cp, pp, vpp, ep, and the negative micro-batch.
   std::array<int, 7> layout{};
   int dp = 1;
@@ -22,7 +23,7 @@ struct Candidate {
 
 [[nodiscard]] std::array<int, 7> layout_of(const workloads::Workload& workload, int gpus);
 
-// The smaller first goal; of equals (rounded()) fewer GPUs, the smaller peak, then the layout, then the order of the space. Total.
+// The smaller first goal; of equals (rounded()) fewer GPUs, less memory needed, then the layout, then the order of the space. Total.
 [[nodiscard]] bool better(const Candidate& one, const Candidate& other);
 
 // No worse in any of the first `goals` goals and better in one, or equal in all and better() by what decides then.

@@ -40,6 +40,7 @@ Confirmation simulated(const Job& job) {
   add_allocator(job, {&simulation.result.memory});
   confirmed.step_s = simulation.result.step_s;
   confirmed.peak_bytes = simulation.result.memory.fullest()->peak_bytes();
+  confirmed.needed_bytes = simulation.result.memory.fullest()->needed_bytes();
   confirmed.shortage = shortage(simulation.result);
   return confirmed;
 }
@@ -48,7 +49,7 @@ enum class Said : std::uint8_t { nothing, refused, shortage };
 
 std::vector<double> numbers_of(const Confirmation& confirmed) {
   const Said said = !confirmed.refused.empty() ? Said::refused : !confirmed.shortage.empty() ? Said::shortage : Said::nothing;
-  std::vector<double> numbers{confirmed.step_s, confirmed.peak_bytes, static_cast<double>(said)};
+  std::vector<double> numbers{confirmed.step_s, confirmed.peak_bytes, confirmed.needed_bytes, static_cast<double>(said)};
   const std::vector<double> letters = letters_of(said == Said::refused ? confirmed.refused : confirmed.shortage);
   numbers.insert(numbers.end(), letters.begin(), letters.end());
   return numbers;
@@ -58,8 +59,9 @@ Confirmation confirmation_of(const std::vector<double>& numbers) {
   Confirmation confirmed;
   confirmed.step_s = numbers.at(0);
   confirmed.peak_bytes = numbers.at(1);
-  const auto said = static_cast<Said>(numbers.at(2));
-  const std::string text = text_of(numbers.begin() + 3, numbers.end());
+  confirmed.needed_bytes = numbers.at(2);
+  const auto said = static_cast<Said>(numbers.at(3));
+  const std::string text = text_of(numbers.begin() + 4, numbers.end());
   if (said == Said::refused) confirmed.refused = text;
   if (said == Said::shortage) confirmed.shortage = text;
   return confirmed;

@@ -190,11 +190,11 @@ double Floors::step_s(const Workload& workload) {
   return longest;
 }
 
-Floors::Bytes Floors::bytes(const Workload& workload) {
+double Floors::needed_bytes(const Workload& workload) {
   const Units& of_units = units(workload);
   const MemoryOverhead& overhead = base_.system.software.memory;
   const workloads::ReplicaSync sync = workloads::replica_sync(workload);
-  Bytes most;
+  double most = 0;
   const Counts* last = nullptr;
   for (const StageCounts& stage : stages(workload)) {
     if (last != nullptr && *last == stage.all) continue;
@@ -208,8 +208,7 @@ Floors::Bytes Floors::bytes(const Workload& workload) {
     memory.at_peak = held_all_the_time(overhead, workload.parallel,
                                        workloads::static_memory(workload, overhead.habits, sync, of_units.placeholders, all, experts));
     add_cache(overhead, memory);
-    most.peak = std::max(most.peak, memory.peak_bytes());
-    most.needed = std::max(most.needed, memory.needed_bytes());
+    most = std::max(most, memory.needed_bytes());
   }
   return most;
 }

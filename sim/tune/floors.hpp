@@ -34,11 +34,8 @@ class Floors {
   [[nodiscard]] double step_s(const workloads::Workload& workload);
 
   // Equations (4), (25): weights, gradients and optimizer states after sharding and what the stack holds, of the fullest stage; activations
-  // come on top. `needed`: with what the allocator cannot give back.
-  struct Bytes {
-    double peak = 0, needed = 0;
-  };
-  [[nodiscard]] Bytes bytes(const workloads::Workload& workload);
+  // come on top. With what the allocator cannot give back.
+  [[nodiscard]] double needed_bytes(const workloads::Workload& workload);
 
  private:
   // Layers without and with experts, both as they are and recomputed in full, the model's ends, and MTP modules likewise.

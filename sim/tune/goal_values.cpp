@@ -71,7 +71,7 @@ bool GoalValues::needs_whole_job() const {
 
 double GoalValues::cost(const Job& job, double seconds) const { return job.system.gpus * seconds / seconds_per_hour * gpu_hour_; }
 
-double GoalValues::of_one(Goal goal, const Job& job, double step_s, double peak_bytes) const {
+double GoalValues::of_one(Goal goal, const Job& job, double step_s, double needed_bytes) const {
   const double tokens_per_s = tokens_of(job.workload.batch) / step_s;
   switch (goal) {
     case Goal::tokens_per_s:
@@ -83,13 +83,13 @@ double GoalValues::of_one(Goal goal, const Job& job, double step_s, double peak_
     case Goal::cost:
       return cost(job, step_s) / tokens_of(job.workload.batch);
     case Goal::memory:
-      return peak_bytes;
+      return needed_bytes;
     default:
       return step_s;
   }
 }
 
-GoalArray GoalValues::of(const Job& job, double step_s, double peak_bytes) const {
+GoalArray GoalValues::of(const Job& job, double step_s, double needed_bytes) const {
   GoalArray values{};
   const FormulaResult whole = needs_whole_job() ? whole_job(job, step_s) : FormulaResult{};
   for (std::size_t i = 0; i < goals_.size(); ++i) {
@@ -100,22 +100,22 @@ GoalArray GoalValues::of(const Job& job, double step_s, double peak_bytes) const
     } else if (goals_[i] == Goal::cost && whole_) {
       values[i] = cost(job, whole.total_s());
     } else {
-      values[i] = of_one(goals_[i], job, step_s, peak_bytes);
+      values[i] = of_one(goals_[i], job, step_s, needed_bytes);
     }
   }
   return values;
 }
 
-GoalArray GoalValues::at_least(const Job& job, double step_s, double peak_bytes) const {
+GoalArray GoalValues::at_least(const Job& job, double step_s, double needed_bytes) const {
   GoalArray values{};
   values.fill(-infinity);
-  const auto bounded = [&](Goal goal) { return goal == Goal::memory ? peak_bytes > 0 : step_s > 0 && grows(goal, job, whole_); };
+  const auto bounded = [&](Goal goal) { return goal == Goal::memory ? needed_bytes > 0 : step_s > 0 && grows(goal, job, whole_); };
   bool any = false;
   for (const Goal goal : goals_) any = any || bounded(goal);
   if (!any) return values;
   GoalArray all{};
   try {
-    all = of(job, std::max(step_s, 1e-9), peak_bytes);
+    all = of(job, std::max(step_s, 1e-9), needed_bytes);
   } catch (const config::InputError&) {
     return values;  // the point is refused when it is evaluated
   }

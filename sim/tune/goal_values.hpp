@@ -21,11 +21,11 @@ class GoalValues {
   [[nodiscard]] const std::vector<Goal>& goals() const { return goals_; }
   [[nodiscard]] std::size_t count() const { return goals_.size(); }
 
-  // Of a job with its plan, its step and its peak of memory. Throws config::InputError where the whole job takes longer than any may.
-  [[nodiscard]] GoalArray of(const Job& job, double step_s, double peak_bytes) const;
+  // Of a job with its plan, its step and the memory that it needs. Throws config::InputError where the whole job takes longer than any may.
+  [[nodiscard]] GoalArray of(const Job& job, double step_s, double needed_bytes) const;
 
-  // No more than of() says of any step and peak that are at least these. Minus infinity of what does not grow with them.
-  [[nodiscard]] GoalArray at_least(const Job& job, double step_s, double peak_bytes) const;
+  // No more than of() says of any step and memory that are at least these. Minus infinity of what does not grow with them.
+  [[nodiscard]] GoalArray at_least(const Job& job, double step_s, double needed_bytes) const;
 
   // Whether the goal grows with the time of a step, and what its numbers are for people: "27.8 s", "412 tokens/s".
   [[nodiscard]] static std::string text(Goal goal, double value);
@@ -34,7 +34,7 @@ class GoalValues {
 
  private:
   [[nodiscard]] bool needs_whole_job() const;
-  [[nodiscard]] double of_one(Goal goal, const Job& job, double step_s, double peak_bytes) const;
+  [[nodiscard]] double of_one(Goal goal, const Job& job, double step_s, double needed_bytes) const;
   [[nodiscard]] double cost(const Job& job, double seconds) const;
 
   std::vector<Goal> goals_;

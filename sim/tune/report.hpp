@@ -14,10 +14,10 @@ namespace rehearse::sim {
 
 // What the simulation says of a plan.
 struct Confirmation {
-  double step_s = 0, peak_bytes = 0;  // of the timeline; 0 where it has no answer
-  std::string refused;                // why there is none; else ""
-  std::string shortage;               // what the timeline's memory lacks, as `simulate` says; "" where it fits
-  int rank = 0;                       // by the simulated step, from 1 on, of those that have one and fit; else 0
+  double step_s = 0, peak_bytes = 0, needed_bytes = 0;  // of the timeline; 0 where it has no answer
+  std::string refused;                                  // why there is none; else ""
+  std::string shortage;                                 // what the timeline's memory lacks, as `simulate` says; "" where it fits
+  int rank = 0;                                         // by the simulated step, from 1 on, of those that have one and fit; else 0
   [[nodiscard]] bool good() const { return refused.empty() && shortage.empty(); }
 };
 

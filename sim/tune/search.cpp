@@ -111,11 +111,10 @@ class Block {
   [[nodiscard]] std::optional<Cut> cut_of(const Cursor& cursor) {
     const Bounds& bounds = search_.bounds();
     if (bounds.by_row && rows_.overflows(cursor)) return Cut::row;
-    const bool peak_counts = bounds.by_floor && std::ranges::find(search_.goals().goals(), Goal::memory) != search_.goals().goals().end();
-    Floors::Bytes bytes;
-    if (bounds.by_memory || peak_counts) bytes = base_.floors.bytes(cursor.workload());
-    if (bounds.by_memory && overflows(cursor, not_above(bytes.needed))) return Cut::memory;
-    if (bounds.by_floor && search_.threshold().found && too_bad(cursor, peak_counts ? bytes.peak : 0)) return Cut::floor;
+    const bool memory_counts = bounds.by_floor && std::ranges::find(search_.goals().goals(), Goal::memory) != search_.goals().goals().end();
+    const double needed_bytes = bounds.by_memory || memory_counts ? base_.floors.needed_bytes(cursor.workload()) : 0;
+    if (bounds.by_memory && overflows(cursor, not_above(needed_bytes))) return Cut::memory;
+    if (bounds.by_floor && search_.threshold().found && too_bad(cursor, memory_counts ? needed_bytes : 0)) return Cut::floor;
     return std::nullopt;
   }
 
@@ -127,8 +126,8 @@ class Block {
   }
 
   // Neither among the best, nor on the front, nor the best that has one of its values, or two.
-  [[nodiscard]] bool too_bad(const Cursor& cursor, double peak_bytes) {
-    GoalArray least = search_.goals().at_least(cursor.job(), base_.floors.step_s(cursor.workload()), peak_bytes);
+  [[nodiscard]] bool too_bad(const Cursor& cursor, double needed_bytes) {
+    GoalArray least = search_.goals().at_least(cursor.job(), base_.floors.step_s(cursor.workload()), needed_bytes);
     for (double& value : least) value = not_above(value);
     const Threshold& threshold = search_.threshold();
     if (least[0] <= std::min(threshold.kept, found_.best.worst())) return false;

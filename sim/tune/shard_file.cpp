@@ -16,9 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr const char* format = "rehearse tune shard 2";
+constexpr const char* format = "rehearse tune shard 3";
 
-Json json_of(const Candidate& c) { return {c.point, c.goals, c.step_s, c.peak_bytes, c.lacks_bytes, c.layout, c.dp}; }
+Json json_of(const Candidate& c) { return {c.point, c.goals, c.step_s, c.peak_bytes, c.needed_bytes, c.lacks_bytes, c.layout, c.dp}; }
 
 Candidate candidate_of(const Json& json) {
   Candidate c;
@@ -26,9 +26,10 @@ Candidate candidate_of(const Json& json) {
   c.goals = json.at(1).get<GoalArray>();
   c.step_s = json.at(2).get<double>();
   c.peak_bytes = json.at(3).get<double>();
-  c.lacks_bytes = json.at(4).get<double>();
-  c.layout = json.at(5).get<std::array<int, 7>>();
-  c.dp = json.at(6).get<int>();
+  c.needed_bytes = json.at(4).get<double>();
+  c.lacks_bytes = json.at(5).get<double>();
+  c.layout = json.at(6).get<std::array<int, 7>>();
+  c.dp = json.at(7).get<int>();
   return c;
 }
 

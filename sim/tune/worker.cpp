@@ -32,13 +32,14 @@ Worth Base::worth(const Cursor& cursor, const GoalValues& goals, double memory_s
   candidate.point = cursor.point();
   candidate.step_s = evaluation.step_s;
   candidate.peak_bytes = evaluation.peak_bytes;
+  candidate.needed_bytes = evaluation.needed_bytes;
   candidate.layout = layout_of(at.workload, at.system.gpus);
   candidate.dp = at.workload.parallel.dp;
   candidate.lacks_bytes = std::max(0.0, evaluation.needed_bytes - memory_share * usable_bytes(at.system.gpu));
   worth.fits = evaluation.fits && candidate.lacks_bytes == 0;
   if (!worth.fits) return worth;
   try {
-    candidate.goals = goals.of(at, evaluation.step_s, evaluation.peak_bytes);
+    candidate.goals = goals.of(at, evaluation.step_s, evaluation.needed_bytes);
   } catch (const config::InputError&) {
     worth.too_long = true;
   }

@@ -24,13 +24,13 @@ TEST(Floors, AreNeverAboveTheStepAndThePeak) {
       if (cursor.refused()) continue;
       const sim::Candidate plan = base.worth(cursor, goals, 1).candidate;
       const double step = base.floors.step_s(cursor.workload());
-      const sim::Floors::Bytes bytes = base.floors.bytes(cursor.workload());
+      const double needed = base.floors.needed_bytes(cursor.workload());
       ASSERT_LE(step, plan.step_s * (1 + by_order_of_sums)) << text << point << " " << cursor.workload().schedule << " "
                                                             << cursor.workload().parallel.pp << " m " << cursor.workload().microbatches();
-      ASSERT_LE(bytes.peak, plan.peak_bytes * (1 + by_order_of_sums)) << text << point;
-      ASSERT_GE(bytes.needed, bytes.peak);
+      ASSERT_LE(needed, plan.needed_bytes * (1 + by_order_of_sums)) << text << point;
+      ASSERT_GE(plan.needed_bytes, plan.peak_bytes);
       closest_step = std::max(closest_step, step / plan.step_s);
-      closest_memory = std::max(closest_memory, bytes.peak / plan.peak_bytes);
+      closest_memory = std::max(closest_memory, needed / plan.needed_bytes);
       ++plans;
     }
   }
@@ -60,12 +60,12 @@ TEST(Rows, NeedMoreWithALargerMicroBatch) {
         sim::Base& base = bases.of(other);
         const sim::Cursor cursor(tuned.space, base.job, other, other + 1);
         if (cursor.refused()) continue;
-        const double peak = base.worth(cursor, goals, 1).candidate.peak_bytes;
+        const double needed = base.worth(cursor, goals, 1).candidate.needed_bytes;
         if (cursor.workload().batch.micro > micro_before && sim::needs_no_less_than_smaller(cursor.workload())) {
           ++compared;
-          ASSERT_GE(peak * (1 + by_order_of_sums), before) << text << other;
+          ASSERT_GE(needed * (1 + by_order_of_sums), before) << text << other;
         }
-        before = peak;
+        before = needed;
         micro_before = cursor.workload().batch.micro;
       }
     }

@@ -57,6 +57,7 @@ void expect_same(const Candidate& found, const Candidate& expected, std::size_t 
   ASSERT_EQ(found.point, expected.point) << text;
   ASSERT_EQ(found.step_s, expected.step_s) << text;
   ASSERT_EQ(found.peak_bytes, expected.peak_bytes) << text;
+  ASSERT_EQ(found.needed_bytes, expected.needed_bytes) << text;
   for (std::size_t i = 0; i < goals; ++i) ASSERT_EQ(found.goals[i], expected.goals[i]) << text << "goal " << i;
 }
 

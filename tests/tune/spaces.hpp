@@ -124,7 +124,7 @@ inline double goal_of(sim::Goal goal, const sim::Job& job, const sim::StepResult
     case sim::Goal::ettr:
       return -whole().ettr;
     case sim::Goal::memory:
-      return step.memory.fullest()->peak_bytes();
+      return step.memory.fullest()->needed_bytes();
   }
   return 0;
 }
@@ -137,6 +137,7 @@ inline std::optional<Answer> answer_at(const Tuned& tuned, std::uint64_t point) 
     answer.candidate.point = point;
     answer.candidate.step_s = step.step_s;
     answer.candidate.peak_bytes = step.memory.fullest()->peak_bytes();
+    answer.candidate.needed_bytes = step.memory.fullest()->needed_bytes();
     answer.candidate.layout = sim::layout_of(job.workload, job.system.gpus);
     const double most = tuned.spec.memory * sim::usable_bytes(job.system.gpu);
     answer.candidate.lacks_bytes = std::max(0.0, step.memory.fullest()->needed_bytes() - most);

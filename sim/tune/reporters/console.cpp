@@ -72,7 +72,7 @@ Table best_table(const TuneReport& report) {
     if (simulated) row.push_back(confirmed_text(plan));
     if (simulated) row.push_back(plan.confirmed && plan.confirmed->rank > 0 ? fmt::format("{}", plan.confirmed->rank) : "");
     if (whole) row.push_back(fmt::format("{:.0f} steps", plan.interval_steps));
-    row.insert(row.end(), {bytes_text(plan.candidate.peak_bytes), plan.text, plan.held_back});
+    row.insert(row.end(), {bytes_text(plan.candidate.needed_bytes), plan.text, plan.held_back});
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -16,7 +16,7 @@ void write_row(const TuneReport& report, std::string_view list, std::string_view
   out << list << ',' << rank;
   for (std::size_t g = 0; g < report.goals.size(); ++g)
     out << ',' << (fits ? csv_cell(GoalValues::shown(report.goals[g], candidate.goals[g])) : "");
-  out << ',' << csv_cell(candidate.step_s) << ',' << csv_cell(candidate.peak_bytes) << ',';
+  out << ',' << csv_cell(candidate.step_s) << ',' << csv_cell(candidate.peak_bytes) << ',' << csv_cell(candidate.needed_bytes) << ',';
   if (plan.confirmed && plan.confirmed->refused.empty()) out << csv_cell(plan.confirmed->step_s);
   out << ',';
   if (plan.confirmed && plan.confirmed->rank > 0) out << plan.confirmed->rank;
@@ -44,7 +44,7 @@ class TuneCsv final : public Reporter {
     const TuneReport& tune = report.get<TuneReport>();
     out << "list,rank";
     for (const Goal goal : tune.goals) out << ',' << (goal == Goal::step ? "goal_step" : goals().of(goal));
-    out << ",step_s,peak_bytes,simulated_step_s,simulated_rank";
+    out << ",step_s,peak_bytes,needed_bytes,simulated_step_s,simulated_rank";
     for (const auto& [key, value] : settings_of(tune)) out << ',' << csv_field(key);
     out << ",plan\n";
     write_rows(tune, "best", tune.best, out);

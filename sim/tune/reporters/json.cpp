@@ -25,6 +25,7 @@ void add_confirmation(const Confirmation& confirmed, Json& json) {
   }
   json["simulated_step_s"] = confirmed.step_s;
   json["simulated_peak_bytes"] = confirmed.peak_bytes;
+  json["simulated_needed_bytes"] = confirmed.needed_bytes;
   if (!confirmed.shortage.empty()) json["simulated_shortage"] = confirmed.shortage;
   if (confirmed.rank > 0) json["simulated_rank"] = confirmed.rank;
 }
@@ -36,7 +37,8 @@ Json plan_json(const TuneReport& report, const TunedPlan& plan) {
             {"set", set},
             {"goals", goals_json(report, plan.candidate)},
             {"step_s", plan.candidate.step_s},
-            {"peak_bytes", plan.candidate.peak_bytes}};
+            {"peak_bytes", plan.candidate.peak_bytes},
+            {"needed_bytes", plan.candidate.needed_bytes}};
   if (plan.candidate.lacks_bytes > 0) json["lacks_bytes"] = plan.candidate.lacks_bytes;
   if (plan.interval_steps > 0) json["checkpoint_interval_steps"] = plan.interval_steps;
   if (plan.confirmed) add_confirmation(*plan.confirmed, json);

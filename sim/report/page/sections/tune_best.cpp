@@ -28,7 +28,7 @@ std::string facts_of_search(const Input& input) {
                 number(input.result, plan_at(0) + "/goals/" + goal, unit_of_goal(goal)));
   if (!has(goals, "step")) out += fact("its step", number(input.result, plan_at(0) + "/step_s", Unit::milliseconds));
   if (!has(goals, "mfu")) out += fact("its MFU", number(input.result, plan_at(0) + "/mfu", Unit::percent));
-  if (!has(goals, "memory")) out += fact("its memory", number(input.result, plan_at(0) + "/peak_bytes", Unit::bytes));
+  if (!has(goals, "memory")) out += fact("its memory", number(input.result, plan_at(0) + "/needed_bytes", Unit::bytes));
   out += fact("points in all", number(input.result, "/tune/counts/points", Unit::count));
   out += fact("evaluated", number(input.result, "/tune/counts/evaluated", Unit::count));
   return out + "</dl>\n";
@@ -80,7 +80,7 @@ std::string table_of_plans(const Input& input) {
     if (!has(goals, "step")) row.push_back(number(input.result, plan_at(i) + "/step_s", Unit::milliseconds));
     if (confirmed) row.insert(row.end(), {simulated(input, i), number(input.result, plan_at(i) + "/simulated_rank", Unit::count)});
     if (whole) row.push_back(number(input.result, plan_at(i) + "/checkpoint_interval_steps", Unit::count));
-    if (!has(goals, "memory")) row.push_back(number(input.result, plan_at(i) + "/peak_bytes", Unit::bytes));
+    if (!has(goals, "memory")) row.push_back(number(input.result, plan_at(i) + "/needed_bytes", Unit::bytes));
     row.push_back(escaped(plans[i].at("plan").get<std::string>()));
     row.push_back(escaped(plans[i].at("held_back_by").get<std::string>()));
     rows.push_back(std::move(row));
