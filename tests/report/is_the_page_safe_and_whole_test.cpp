@@ -36,6 +36,8 @@ TEST(Numbers, SayWhereTheyStandInTheResult) {
 
 TEST(Numbers, AreWrittenForPeople) {
   EXPECT_EQ(in_words(-1e-9, Unit::milliseconds), "0.000 ms");
+  EXPECT_EQ(in_words(9.9876, Unit::milliseconds), "9987.6 ms");
+  EXPECT_EQ(in_words(21.40172, Unit::milliseconds), "21.4017 s");
   EXPECT_EQ(in_words(58228, Unit::plain), "58228");
   EXPECT_EQ(in_words(58228.4, Unit::plain), "58228");
   EXPECT_EQ(in_words(39.8123, Unit::plain), "39.81");

@@ -38,7 +38,10 @@ std::string plain(double value) {
   return std::abs(value) >= 1e4 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }
 
+// To tell apart what is nearly alike: a tenth of a millisecond at least.
 std::string milliseconds(double seconds) {
+  constexpr double long_s = 10;
+  if (std::abs(seconds) >= long_s) return fmt::format("{:.4f} s", seconds);
   const std::string text = fmt::format("{:.{}f} ms", 1e3 * seconds, std::abs(seconds) >= 1 ? 1 : 3);
   return text == "-0.000 ms" ? "0.000 ms" : text;
 }
