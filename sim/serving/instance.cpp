@@ -71,6 +71,7 @@ std::vector<RequestId> Instance::fail(double now_s) {
     static_cast<void>(finish(end_of(done)));  // nobody's last token is among them: a run ends with the first answer's end
   } else if (busy()) {
     use_.busy_s += now_s - under_way_.start_s;
+    use_.until_s = now_s;
   }
   std::vector<RequestId> lost;
   for (const auto& [order, sequence] : sequences_) {

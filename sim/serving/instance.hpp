@@ -35,7 +35,7 @@ struct InstanceRules {
 
 // What an instance did.
 struct InstanceUse {
-  double busy_s = 0;
+  double busy_s = 0, until_s = 0;  // and when it was busy last
   double passes = 0, decode_passes = 0;
   double prompt_tokens = 0, answer_tokens = 0;
   double batch = 0;             // sum over decode passes of the sequences in them

@@ -94,6 +94,7 @@ void Instance::advance_decodes(double now_s, Finished& finished) {
 
 void Instance::count_use() {
   use_.busy_s += under_way_.seconds;
+  use_.until_s = under_way_.start_s + under_way_.seconds;
   use_.passes += static_cast<double>(under_way_.passes);
   use_.page_seconds += under_way_.seconds * static_cast<double>(pages_.used() + pages_at_end()) / 2;
   use_.most_pages = std::max(use_.most_pages, pages_at_end());

@@ -6,12 +6,14 @@
 #include <cmath>
 #include <memory>
 
+#include "config/quantity.hpp"
 #include "config/table.hpp"
 #include "config/yaml_text.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/report/trace_events.hpp"
 #include "sim/serving/formula.hpp"
 #include "sim/serving/goodput.hpp"
+#include "sim/serving/load_moments.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/service_faults.hpp"
 #include "sim/serving/serving_report.hpp"
@@ -70,6 +72,10 @@ class Finding {
 
   void predict() {
     if (!job_.faults.empty()) report_.notes.push_back("the formula knows no faults");
+    if (std::string why = too_large(); !why.empty()) {
+      report_.verdicts.push_back(std::move(why));
+      return;
+    }
     const ServingPrediction prediction = predict_serving(job_, deployment_, mean_input());
     if (prediction.overloaded.empty()) {
       report_.results.push_back(prediction.result);
@@ -84,6 +90,11 @@ class Finding {
     setup.records = records_from_s.has_value();
     setup.slices_from_s = records_from_s.value_or(0);
     auto run = std::make_shared<ServingRun>(simulate_serving(setup));
+    if (setup.slices_from_s > 0 && setup.slices_from_s >= run->end_s) {
+      throw config::InputError(fmt::format("--trace-from {} is behind the end, at {}: timeline.json would be empty",
+                                           config::human_quantity(setup.slices_from_s, config::Dimension::time),
+                                           config::human_quantity(run->end_s, config::Dimension::time)));
+    }
     report_.results.push_back(result_of(job_, setup, *run));
     const ServingResult& result = report_.results.back();
     if (result.finished < result.counted) report_.verdicts.push_back(unserved(result));
@@ -119,6 +130,20 @@ class Finding {
   }
 
  private:
+  // Why a mean request finds no room in some pool; "": it does.
+  [[nodiscard]] std::string too_large() const {
+    const LoadMoments load = moments_of(job_.load, job_.seed);
+    for (std::size_t i = 0; i < job_.pools.size(); ++i) {
+      const InstanceRules& rules = deployment_.pools[i].rules;
+      const double tokens = load.input + (rules.role == Role::prefill ? 0 : load.output),
+                   room = static_cast<double>(rules.pages * rules.page);
+      if (tokens > room)
+        return fmt::format("pool {}: a request of {:.0f} tokens does not fit into an instance's cache of {:.0f}", job_.pools[i].name,
+                           tokens, room);
+    }
+    return "";
+  }
+
   [[nodiscard]] double mean_input() const {
     constexpr int enough = 10'000;
     workloads::LoadSpec load = job_.load;
@@ -142,7 +167,7 @@ JobKind::Measures measures_of(const ServingResult& result) {
                         {"kv_transfer_ms", result.kv_transfer_s * ms},
                         {"makespan_s", result.makespan_s}};
   const auto put = [&](const std::string& name, const Spread& spread) {
-    out[name + "_mean_ms"] = spread.mean_s * ms;
+    if (spread.mean_s >= 0) out[name + "_mean_ms"] = spread.mean_s * ms;
     if (spread.p50_s >= 0) out[name + "_p50_ms"] = spread.p50_s * ms;
     if (spread.p90_s >= 0) out[name + "_p90_ms"] = spread.p90_s * ms;
     if (spread.p99_s >= 0) out[name + "_p99_ms"] = spread.p99_s * ms;
@@ -151,8 +176,8 @@ JobKind::Measures measures_of(const ServingResult& result) {
   put("tpot", result.tpot);
   put("itl", result.itl);
   put("e2e", result.e2e);
-  out["ttft_ms"] = out["ttft_mean_ms"];
-  out["tpot_ms"] = out["tpot_mean_ms"];
+  if (result.ttft.mean_s >= 0) out["ttft_ms"] = result.ttft.mean_s * ms;
+  if (result.tpot.mean_s >= 0) out["tpot_ms"] = result.tpot.mean_s * ms;
   return out;
 }
 

@@ -8,13 +8,15 @@
 namespace rehearse::sim {
 namespace {
 
+constexpr Spread no_spread{-1, -1, -1, -1};  // of no request
+
 double at_share(const std::vector<double>& sorted, double share) {
   const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
   return sorted[std::max<std::size_t>(rank, 1) - 1];
 }
 
 Spread spread_of(std::vector<double> values) {
-  if (values.empty()) return {};
+  if (values.empty()) return no_spread;
   std::ranges::sort(values);
   double sum = 0;
   for (const double value : values) sum += value;
@@ -61,6 +63,10 @@ void count_gaps(ServingResult& result, const ServingRun& run) {
   Gaps gaps;
   for (const ServingRun::Pool& pool : run.pools) gaps.merge(pool.gaps);
   result.longest_gap_s = gaps.largest_s();
+  if (gaps.count() == 0) {
+    result.itl = no_spread;
+    return;
+  }
   result.itl = {gaps.mean_s(), gaps.quantile_s(0.5), gaps.quantile_s(0.9), gaps.quantile_s(0.99)};
 }
 
@@ -157,7 +163,7 @@ ServingResult result_of(const ServingJob& job, const ServingSetup& setup, const 
   count_gaps(result, run);
   count_rates(result, job, run);
   judge(result, job, run);
-  result.makespan_s = run.end_s - (run.requests.empty() ? 0 : run.requests.front().arrival_s);
+  if (!run.requests.empty()) result.makespan_s = std::max(0.0, run.end_s - run.requests.front().arrival_s);
   for (std::size_t i = 0; i < job.pools.size(); ++i) {
     result.cost_per_s += job.pools[i].price_per_s * job.pools[i].gpus();
     result.pools.push_back(pool_result(job.pools[i], setup.pools[i], run.pools[i], result.makespan_s));

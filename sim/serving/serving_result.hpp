@@ -10,7 +10,7 @@
 
 namespace rehearse::sim {
 
-// Over requests (or gaps) that count. A formula that does not know a percentile leaves it at -1.
+// Over requests (or gaps) that count. -1: there are none, or a formula does not know a percentile.
 struct Spread {
   double mean_s = 0, p50_s = -1, p90_s = -1, p99_s = -1;
 };
@@ -36,7 +36,7 @@ struct ServingResult {
   double input_tokens_per_s_per_prompt_gpu = 0, output_tokens_per_s_per_decode_gpu = 0, output_tokens_per_s_per_gpu = 0;
   double kv_transfer_s = 0;      // mean, alone and with what it shares
   double kv_transfer_bytes = 0;  // mean
-  double makespan_s = 0;         // from the first arrival to the last answer
+  double makespan_s = 0;         // from the first arrival to the last answer, or pass where requests are not served
   int requests = 0, counted = 0, finished = 0, rejected = 0;
   // With faults, of all requests.
   int failures = 0, retried = 0, lost = 0;  // of instances; requests that began again; given up

@@ -265,15 +265,19 @@ ServingRun ServiceSimulation::run() {
   machine_.run([this](Token token) { on(token); });
   ServingRun out;
   out.end_s = end_s_;
+  const bool all_served = std::ranges::all_of(requests_, [](const RequestState& request) { return request.stage == Stage::done; });
   out.failures = failures_;
   for (const ServiceSide& pool : pools_) {
     out.pools.emplace_back();
     out.pools.back().gaps = pool.gaps;
-    for (const auto& instance : pool.instances) out.pools.back().instances.push_back(instance->use());
+    for (const auto& instance : pool.instances) {
+      out.pools.back().instances.push_back(instance->use());
+      if (!all_served) out.end_s = std::max(out.end_s, instance->use().until_s);
+    }
   }
   for (const Instance* instance : instances_) out.pages_left.push_back(instance->pages_used(now()));
   out.requests = std::move(requests_);
-  if (record_) record_->end(end_s_);
+  if (record_) record_->end(out.end_s);
   if (record_ && setup_.transfers) out.links = setup_.transfers->links();
   out.record = std::move(record_);
   return out;

@@ -42,7 +42,7 @@ struct ServingRun {
   };
   std::vector<Pool> pools;
   std::vector<std::int64_t> pages_left;         // still taken at the end, by instance: 0
-  double end_s = 0;                             // of the last answer
+  double end_s = 0;                             // of the last answer, or pass where requests are not served
   int failures = 0;                             // of instances
   std::shared_ptr<const ServiceRecord> record;  // where it was asked for
   std::vector<TransferLink> links;              // with it: what its links are

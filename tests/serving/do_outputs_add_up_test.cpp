@@ -319,6 +319,47 @@ TEST_F(TheFiles, have_a_timeline_from_when_one_likes) {
   EXPECT_GT(slices, 100U);
 }
 
+TEST_F(TheFiles, are_not_written_without_the_slices_that_were_asked_for) {
+  for (const auto& [from, why] :
+       {std::pair("1 day", "--trace-from 1.00 days is behind the end, at "), std::pair("x", "--trace-from takes a time"),
+        std::pair("-1 s", "--trace-from takes a time, not '-1 s'")}) {
+    try {
+      static_cast<void>(answer_of("simulate", apart, {{"trace-from", {from}}}));
+      ADD_FAILURE() << from;
+    } catch (const config::InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  }
+}
+
+// Of those who decode nobody is left, and prompts go on until no room is: no time is known, and nobody worked for more than all of it.
+TEST_F(TheFiles, say_nothing_of_times_that_nobody_had) {
+  const std::string gone = std::string(apart) + "simulation: {faults: [";
+  for (const std::string at : {"0 s", "1 s", "3 s"}) {
+    std::string faults;
+    for (int i = 0; i < 4; ++i) faults += fmt::format("{}instance decode.{} at {}", i == 0 ? "" : ", ", i, at);
+    const json result = json::parse(files(gone + faults + "]}\n").at("result.json")).at("results").at("simulated");
+    EXPECT_LT(result.at("finished"), result.at("counted"));
+    EXPECT_EQ(result.at("ttft").at("mean_s").is_null(), result.at("finished") == 0);
+    EXPECT_EQ(result.at("e2e").at("mean_s").is_null(), result.at("finished") == 0);
+    for (const json& pool : result.at("pools")) {
+      EXPECT_LE(pool.at("busy").get<double>(), 1 + 1e-12) << pool;
+      EXPECT_GE(pool.at("busy").get<double>(), 0) << pool;
+    }
+  }
+}
+
+TEST_F(TheFiles, have_no_time_per_token_of_answers_of_one) {
+  std::string text = apart;
+  const std::string answers = "{uniform: [1, 200]}";
+  const json result =
+      json::parse(files(text.replace(text.find(answers), answers.size(), "1")).at("result.json")).at("results").at("simulated");
+  EXPECT_EQ(result.at("finished"), result.at("counted"));
+  EXPECT_TRUE(result.at("tpot").at("mean_s").is_null());
+  EXPECT_TRUE(result.at("itl").at("p99_s").is_null());
+  EXPECT_GT(result.at("ttft").at("mean_s"), 0);
+}
+
 // The page of a command is that of the folder it wrote, with what it found out.
 TEST_F(TheFiles, give_the_same_page_as_the_command) {
   const std::string faults = "faults: {nodes: {source: poisson, rate: 1 /h}}\n";

@@ -125,8 +125,9 @@ void print_rates(const ServingResult& result, std::ostream& out) {
                "GPU memory", time_text(result.kv_transfer_s));
   }
   if (result.counted > result.finished) {
-    fmt::print(out, "{} of {} counted requests not served, {} rejected since no instance can hold them\n", result.counted - result.finished,
-               result.counted, result.rejected);
+    fmt::print(out, "{} of {} counted requests not served", result.counted - result.finished, result.counted);
+    if (result.rejected > 0) fmt::print(out, ", {} of all rejected since no instance can hold them", result.rejected);
+    fmt::print(out, "\n");
   }
   if (result.failures > 0 || result.retried > 0) {
     fmt::print(

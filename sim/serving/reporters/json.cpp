@@ -15,7 +15,10 @@ using Json = nlohmann::ordered_json;
 Json or_null(double value) { return value < 0 ? Json(nullptr) : Json(value); }
 
 Json spread_json(const Spread& spread) {
-  return {{"mean_s", spread.mean_s}, {"p50_s", or_null(spread.p50_s)}, {"p90_s", or_null(spread.p90_s)}, {"p99_s", or_null(spread.p99_s)}};
+  return {{"mean_s", or_null(spread.mean_s)},
+          {"p50_s", or_null(spread.p50_s)},
+          {"p90_s", or_null(spread.p90_s)},
+          {"p99_s", or_null(spread.p99_s)}};
 }
 
 Json pool_json(const PoolResult& pool) {

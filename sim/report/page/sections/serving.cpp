@@ -91,7 +91,12 @@ class Serving final : public Section {
   [[nodiscard]] std::string html(const Input& input) const override {
     const std::vector<std::string> methods = served_methods(input);
     const std::string at = result_at(methods.back()) + "/";  // the simulated one, where there is one
-    std::string out = "<dl class=\"facts\">\n";
+    std::string out;
+    if (input.has("/verdicts")) {
+      for (const Json& verdict : input.at("/verdicts"))
+        out += fmt::format("<p><span class=\"bad\">No</span>: {}.</p>\n", escaped(verdict.get<std::string>()));
+    }
+    out += "<dl class=\"facts\">\n";
     out += fact("requests/s", number(input.result, at + "requests_per_s", Unit::plain));
     out += fact("output tokens/s", number(input.result, at + "output_tokens_per_s", Unit::count));
     out += fact("output tokens/s per GPU", number(input.result, at + "output_tokens_per_s_per_gpu", Unit::plain));
