@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -167,9 +168,10 @@ class Runs {
     for (std::size_t value = 0; value < planned_.size(); ++value) {
       const Planned& one = *planned_[value];
       const std::vector<sim::RunResult> results = results_of(value);
-      sim::SweepPoint point{one.value, one.plan, sim::formula(one.plan.formula_input),
-                            sim::statistics_over(results, [](const sim::RunResult& run) { return run.ettr(); }),
-                            sim::statistics_over(results, [](const sim::RunResult& run) { return sim::to_s(run.wall); })};
+      sim::SweepPoint point{
+          one.value, one.plan, sim::formula(one.plan.formula_input),
+          sim::within(sim::statistics_over(results, [](const sim::RunResult& run) { return run.ettr(); }), 0, 1),
+          sim::within(sim::statistics_over(results, [](const sim::RunResult& run) { return sim::to_s(run.wall); }), 0, INFINITY)};
       point.plan.job = nullptr;
       if (fit_verdict(one.job) != Exit::fine) exit = Exit::answer_is_no;
       report.sweep.push_back(std::move(point));

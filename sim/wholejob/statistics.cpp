@@ -41,4 +41,10 @@ Statistics statistics_of(std::vector<double> values) {
   return all;
 }
 
+Statistics within(Statistics all, double least, double most) {
+  all.low = std::max(all.low, least);
+  all.high = std::min(all.high, most);
+  return all;
+}
+
 }  // namespace rehearse::sim

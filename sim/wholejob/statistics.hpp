@@ -15,4 +15,7 @@ struct Statistics {
 // At least one value.
 [[nodiscard]] Statistics statistics_of(std::vector<double> values);
 
+// Of a quantity that lies between these two, as its mean does: the interval, which the t distribution knows nothing of that, ends there.
+[[nodiscard]] Statistics within(Statistics all, double least, double most);
+
 }  // namespace rehearse::sim

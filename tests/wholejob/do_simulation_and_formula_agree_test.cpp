@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "sim/wholejob/report.hpp"
+#include "sim/wholejob/reporters/numbers.hpp"
 #include "sim/wholejob/simulate_run.hpp"
 #include "tests/wholejob/runs.hpp"
 
@@ -46,6 +47,25 @@ TEST_P(DoSimulationAndFormulaAgree, over_seeds) {
 INSTANTIATE_TEST_SUITE_P(Settings, DoSimulationAndFormulaAgree,
                          testing::Values(Setting{300000, 10, 1.0, 0.005}, Setting{300000, 100, 5.0, 0.005}, Setting{100000, 50, 4.0, 0.05},
                                          Setting{100000, 200, 20.0, 0.05}));
+
+// Two runs that differ say little: Student's t is wide, yet no run is in step for more than all of its time, or has less than no failures.
+TEST(IntervalsOfTheMean, EndWhereTheQuantityDoes) {
+  const tests::TenSecondJob ten(sections(3000, 100, 5, 2));
+  WholeJobReport report;
+  report.plan = ten.plan;
+  report.runs = simulate_runs(ten.plan, 1, 2, 1);
+  ASSERT_GT(statistics_over(report.runs, [](const RunResult& run) { return run.ettr(); }).high, 1);
+  int cut = 0;
+  for (const Quantity& quantity : quantities_of(report)) {
+    const Statistics all = statistics_of(quantity, report.runs);
+    EXPECT_GE(all.low, 0) << quantity.name;
+    EXPECT_LE(all.low, all.mean) << quantity.name;
+    EXPECT_GE(all.high, all.mean) << quantity.name;
+    EXPECT_LE(all.high, quantity.unit == Quantity::Unit::share ? 1 : INFINITY) << quantity.name;
+    cut += all.low == 0 && all.mean > 0 ? 1 : 0;
+  }
+  EXPECT_GT(cut, 0);
+}
 
 // The spans of a run are SimGrid activities one after another: its clock ends where the exact account does, up to the rounding of one
 // double (2e-16) per event.

@@ -69,7 +69,7 @@ Table quantity_table(const WholeJobReport& report) {
   table.columns.push_back({"formula"});
   for (const Quantity& quantity : quantities_of(report)) {
     if (!ever(report.runs, quantity)) continue;
-    const Statistics all = statistics_over(report.runs, quantity.of_run);
+    const Statistics all = statistics_of(quantity, report.runs);
     std::vector<std::string> row{std::string(quantity.name), text_of(quantity.unit, all.mean)};
     if (many) {
       for (const double value : {all.low, all.high, all.p5, all.p50, all.p95}) row.push_back(text_of(quantity.unit, value));

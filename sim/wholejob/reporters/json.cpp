@@ -66,7 +66,7 @@ Json formula_json(const FormulaResult& formula) {
 Json statistics_of_runs(const WholeJobReport& report) {
   Json json;
   for (const Quantity& quantity : quantities_of(report)) {
-    json[std::string(quantity.key)] = statistics_json(statistics_over(report.runs, quantity.of_run));
+    json[std::string(quantity.key)] = statistics_json(statistics_of(quantity, report.runs));
   }
   return json;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace rehearse::sim {
 
 std::vector<Quantity> quantities_of(const WholeJobReport& report) {
@@ -28,6 +30,10 @@ std::vector<Quantity> quantities_of(const WholeJobReport& report) {
       {"resized", "changes of dp", Unit::count, [](const RunResult& run) { return static_cast<double>(run.resized); }, {}},
       {"refused", "times it could not shrink", Unit::count, [](const RunResult& run) { return static_cast<double>(run.refused); }, {}},
       {"not_felt", "failures of idle nodes", Unit::count, [](const RunResult& run) { return static_cast<double>(run.not_felt); }, {}}};
+}
+
+Statistics statistics_of(const Quantity& quantity, const std::vector<RunResult>& runs) {
+  return within(statistics_over(runs, quantity.of_run), 0, quantity.unit == Quantity::Unit::share ? 1 : INFINITY);
 }
 
 std::string clock_text(Ns at) {

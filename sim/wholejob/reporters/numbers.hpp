@@ -19,6 +19,9 @@ struct Quantity {
 
 [[nodiscard]] std::vector<Quantity> quantities_of(const WholeJobReport& report);
 
+// Over the runs; none of the quantities is below 0, a share is 1 at most.
+[[nodiscard]] Statistics statistics_of(const Quantity& quantity, const std::vector<RunResult>& runs);
+
 // "12 d 03:04:05".
 [[nodiscard]] std::string clock_text(Ns at);
 
