@@ -67,12 +67,12 @@ struct Promise {
 
 // What `tune` may choose from (docs/serving.md, "Tuning"). Empty lists: what the model and a node allow of tp, one of pp and dp, the pools'
 // limits.
-enum class ServingGoal { cost, goodput };
+enum class ServingGoal { cost, gpus, ttft, tpot, goodput };
 struct ServingTuneSpec {
   std::vector<int> inventory;       // GPUs by part
-  std::vector<double> price_per_s;  // of one GPU by part, in any currency
+  std::vector<double> price_per_s;  // of one GPU by part, in any currency; 0: nobody has said
   std::vector<int> tp, pp, dp, sequences, tokens;
-  ServingGoal goal = ServingGoal::cost;
+  std::vector<ServingGoal> goals{ServingGoal::cost};  // goodput alone, or any of the others
   int keep = 10, confirm = 5;
 };
 

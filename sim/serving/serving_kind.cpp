@@ -247,6 +247,7 @@ class ServingKind final : public JobKind {
       report.verdicts.emplace_back("none of the deployments that were simulated keeps the promise");
     else
       report.plan_yaml = plan_yaml(request.document, job, *tuning);
+    report.notes.insert(report.notes.end(), tuning->notes.begin(), tuning->notes.end());
     report.tuning = std::move(tuning);
     KindAnswer answer{Report(serving_summary(job), "serving-"), report.verdicts.empty()};
     answer.report.own(std::move(report));
@@ -259,7 +260,12 @@ class ServingKind final : public JobKind {
     if (from != nullptr && !request.writes_files)
       throw config::InputError("--trace-from is about timeline.json, a file of -o", "add -o DIR");
     if (!request.writes_files) return std::nullopt;
-    return from == nullptr ? 0 : config::Node::load_text(*from, "--trace-from").as_quantity(config::Dimension::time);
+    if (from == nullptr) return 0;
+    std::string why;
+    const auto from_s = config::parse_quantity(*from, config::Dimension::time, why);
+    if (!from_s || *from_s < 0)
+      throw config::InputError(fmt::format("--trace-from takes a time, not {}{}", config::shown(*from), from_s ? "" : ": " + why));
+    return from_s;
   }
 
   static int runs_of(const KindRequest& request) {
@@ -292,10 +298,13 @@ class ServingKind final : public JobKind {
     serving.set_child("pools", pools);
     document = document.without("tune");
     document.set_child("serving", serving);
-    if (tuning.goal == ServingGoal::goodput && job.load.arrivals.kind != workloads::Arrivals::trace) {
+    const double rate_per_s = chosen.simulated && std::isfinite(chosen.simulated->goodput_per_s) && chosen.simulated->goodput_per_s > 0
+                                  ? chosen.simulated->goodput_per_s
+                                  : tuning.rate_per_s;
+    if (tuning.goals.front() == ServingGoal::goodput && job.load.arrivals.kind != workloads::Arrivals::trace) {
       for (const char* form : {"poisson", "gamma", "constant"}) {
         const std::string key = fmt::format("serving.load.arrivals.{}", form);
-        if (document.find_path(key)) document.set(key, fmt::format("{} /s", tuning.rate_per_s));
+        if (document.find_path(key)) document.set(key, fmt::format("{} /s", rate_per_s));
       }
     }
     return document.to_yaml();

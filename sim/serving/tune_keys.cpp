@@ -14,7 +14,6 @@ using config::Parameter;
 using config::Shape;
 
 constexpr int most_tuned_ranks = 100'000, most_tuned_tokens = 100'000'000;
-constexpr double hour_s = 3600;
 
 std::size_t part_named(const ServingJob& job, const std::string& name, const Node& at) {
   std::vector<std::string> names;
@@ -48,15 +47,37 @@ void read_list(const Node& node, const char* key, int most, std::vector<int>& in
   into.erase(std::unique(into.begin(), into.end()), into.end());
 }
 
+std::vector<ServingGoal> read_goals(const Node& node) {
+  std::vector<ServingGoal> goals;
+  for (const Node& item : node.is_sequence() ? node.items() : std::vector<Node>{node}) {
+    const ServingGoal goal = serving_goal_names().read(item);
+    if (std::ranges::find(goals, goal) != goals.end()) item.fail("named twice");
+    goals.push_back(goal);
+  }
+  if (goals.empty()) node.fail("a goal is wanted", config::suggestion("", serving_goal_names().words()));
+  if (goals.size() > 1 && std::ranges::find(goals, ServingGoal::goodput) != goals.end())
+    node.fail("goodput is a goal alone: the others are for the job's load");
+  return goals;
+}
+
 Shape tune_map(std::vector<Parameter> keys) { return {.kind = Shape::Kind::mapping, .keys = std::move(keys)}; }
 
 }  // namespace
+
+const config::Names<ServingGoal>& serving_goal_names() {
+  static const config::Names<ServingGoal> names{{"cost", ServingGoal::cost},
+                                                {"gpus", ServingGoal::gpus},
+                                                {"ttft", ServingGoal::ttft},
+                                                {"tpot", ServingGoal::tpot},
+                                                {"goodput", ServingGoal::goodput}};
+  return names;
+}
 
 ServingTuneSpec usual_serving_tune(const ServingJob& job) {
   ServingTuneSpec spec;
   for (std::size_t part = 0; part < job.parts.size(); ++part) {
     spec.inventory.push_back(gpus_of_part(job, part));
-    double price = 1 / hour_s;
+    double price = 0;
     for (const Pool& pool : job.pools) {
       if (pool.part == part && pool.price_per_s > 0) price = pool.price_per_s;
     }
@@ -76,8 +97,7 @@ ServingTuneSpec read_serving_tune(const Node& node, const ServingJob& job) {
     read_list(node, key, most_tuned_ranks, *into);
   read_list(node, "sequences", most_tuned_tokens, spec.sequences);
   read_list(node, "tokens", most_tuned_tokens, spec.tokens);
-  if (const auto goal = node.find("goal"))
-    spec.goal = goal->as_choice({"cost", "goodput"}) == "cost" ? ServingGoal::cost : ServingGoal::goodput;
+  if (const auto goal = node.find("goal")) spec.goals = read_goals(*goal);
   if (const auto keep = node.find("keep")) spec.keep = static_cast<int>(keep->as_int(1, 10'000));
   if (const auto confirm = node.find("confirm")) spec.confirm = static_cast<int>(confirm->as_int(0, 1000));
   return spec;
@@ -96,8 +116,8 @@ Shape serving_tune_shape() {
        {"dp", list(ranks), false, "1", "Its attention replicas."},
        {"sequences", list(tokens), false, "the pools'", "At once, of a replica."},
        {"tokens", list(tokens), false, "the pools'", "Of one pass."},
-       {"goal", config::word({"cost", "goodput"}).shape, false, "cost",
-        "The least cost at the job's load, or the highest load within the inventory."},
+       {"goal", list(config::word(serving_goal_names().words()).shape), false, "cost",
+        "What is to be least at the job's load, of several the Pareto front; or goodput: the highest load within the inventory."},
        {"keep", config::whole(1, 10'000).shape, false, "10", "So many plans are reported."},
        {"confirm", config::whole(0, 1000).shape, false, "5", "So many of them are simulated, and the best of each kind."}});
 }

@@ -160,5 +160,14 @@ TEST_F(ATrace, may_be_packed) {
   expect_refused(job(damaged, "bad.csv.gz"), "bad.csv.gz:", "error");
 }
 
+TEST(BadServingJobsAreRefused, about_goals_of_tune) {
+  const auto with_goal = [](const std::string& goal) { return std::string(small_job) + "tune: {goal: " + goal + "}\n"; };
+  expect_refused(with_goal("speed"), "job.yaml:8:14", "cannot be 'speed'");
+  expect_refused(with_goal("[cost, cost]"), "job.yaml:8:21", "named twice");
+  expect_refused(with_goal("[cost, goodput]"), "job.yaml:8:14", "goodput is a goal alone");
+  expect_refused(with_goal("[]"), "job.yaml:8:14", "a goal is wanted");
+  EXPECT_EQ(refusal(with_goal("[tpot, cost]")), "accepted");
+}
+
 }  // namespace
 }  // namespace rehearse::tests

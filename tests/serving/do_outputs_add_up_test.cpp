@@ -364,8 +364,8 @@ TEST_F(TheFiles, have_no_time_per_token_of_answers_of_one) {
 TEST_F(TheFiles, give_the_same_page_as_the_command) {
   const std::string faults = "faults: {nodes: {source: poisson, rate: 1 /h}}\n";
   const std::string promise = std::string(apart).replace(std::string(apart).find("  load:"), 0, "  slo: {ttft: 1 s, tpot: 50 ms}\n");
-  for (const auto& [command, heading] :
-       {std::pair("simulate", "Requests"), std::pair("explain", "One choice changed"), std::pair("run", "Days with failures")}) {
+  for (const auto& [command, heading] : {std::pair("simulate", "Requests"), std::pair("explain", "One choice changed"),
+                                         std::pair("run", "Days with failures"), std::pair("tune", "The best deployments")}) {
     const sim::KindAnswer answer = answer_of(command, promise + faults);
     const auto folder = std::filesystem::temp_directory_path() / ("rehearse-page-" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder);
@@ -377,6 +377,36 @@ TEST_F(TheFiles, give_the_same_page_as_the_command) {
     EXPECT_TRUE(direct.str() == read.str()) << command;
     EXPECT_NE(direct.str().find(heading), std::string::npos) << command;
   }
+}
+
+// Every number of the page of tune is result.json's; there is a circle for each deployment of the front.
+TEST_F(TheFiles, say_of_deployments_what_the_result_says) {
+  std::string text = std::string(apart) + "tune: {goal: [cost, ttft, tpot], confirm: 2}\n";
+  text.insert(text.find("  load:"), "  slo: {ttft: 1 s, tpot: 50 ms}\n");
+  const sim::KindAnswer answer = answer_of("tune", text);
+  const json result = json::parse(files(answer).at("result.json"));
+  std::ostringstream out;
+  sim::page::write(sim::page::input_of(answer.report), out);
+  const std::string page = out.str();
+  std::size_t numbers = 0, circles = 0;
+  const std::string begin = "<data value=\"", middle = "\" data-at=\"";
+  for (std::size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at + 1)) {
+    const std::size_t value = at + begin.size(), end = page.find('"', value);
+    if (page.compare(end, middle.size(), middle) != 0) continue;
+    const std::size_t place = end + middle.size();
+    EXPECT_EQ(json::parse(page.substr(value, end - value)),
+              result.at(json::json_pointer(page.substr(place, page.find('"', place) - place))));
+    ++numbers;
+  }
+  for (std::size_t at = page.find("<circle"); at != std::string::npos; at = page.find("<circle", at + 1)) ++circles;
+  const json& front = result.at("tune").at("front");
+  EXPECT_GT(numbers, 20U);
+  EXPECT_GT(front.size(), 3U);
+  EXPECT_EQ(circles, 2 * front.size());  // cost against each of the others
+  EXPECT_EQ(front.at(0).at("cost_per_s"), result.at("tune").at("best").at(0).at("cost_per_s"));
+  for (const char* id : {"serving-tune", "serving-front", "job"})
+    EXPECT_NE(page.find("<section id=\"" + std::string(id) + "\""), std::string::npos);
+  EXPECT_NE(page.find("no price is given for a GPU: each counts as 1 an hour"), std::string::npos);
 }
 
 TEST_F(TheFiles, show_what_failed) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/serving/deployment.hpp"
@@ -13,7 +14,7 @@ namespace {
 
 struct Market {
   const char *rich_price = "3 /h", *wide_price = "1 /h", *between = "1.6 Tbps";
-  const char* more = "";
+  const char *more = "", *inventory = "{rich: 32, wide: 64}";
 };
 
 sim::ServingTuning tuned(const Market& market) {
@@ -27,8 +28,8 @@ sim::ServingTuning tuned(const Market& market) {
       "    decode: {{role: decode, part: wide, precision: {{compute: fp8, weights: fp8, kv: fp8}}, parallel: {{tp: 4}}}}\n"
       "  load: {{arrivals: {{poisson: 12 /s}}, input: 2048, output: 200, requests: 1000}}\n"
       "  slo: {{ttft: 1 s, tpot: 40 ms}}\n"
-      "tune: {{inventory: {{rich: 32, wide: 64}}, price: {{rich: {}, wide: {}}}, confirm: 1{}}}\n",
-      market.between, market.rich_price, market.wide_price, market.more);
+      "tune: {{inventory: {}, price: {{rich: {}, wide: {}}}, confirm: 1{}}}\n",
+      market.between, market.inventory, market.rich_price, market.wide_price, market.more);
   const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
   return tune_serving(job, [](double) {});
 }
@@ -61,7 +62,76 @@ TEST(TheCheapestDeployment, is_not_apart_over_a_network_that_is_too_narrow) {
   }
 }
 
+// The cheapest is on the front, and none of the front is beaten by what the search for the cheapest has kept.
+TEST(TheFrontOfDeployments, begins_with_the_cheapest) {
+  const sim::ServingTuning tuning = tuned({.more = ", goal: [cost, ttft, tpot], keep: 30"});
+  ASSERT_GT(tuning.front.size(), 10U);
+  EXPECT_DOUBLE_EQ(tuning.front.front().cost_per_s, tuning.best.front().cost_per_s);
+  for (const sim::TunedDeployment& one : tuning.best) {
+    EXPECT_TRUE(std::ranges::any_of(tuning.front, [&](const sim::TunedDeployment& other) {
+      constexpr double rounding = 1 + 1e-12;
+      return other.cost_per_s <= one.cost_per_s * rounding && other.ttft_s <= one.ttft_s * rounding &&
+             other.tpot_s <= one.tpot_s * rounding;
+    })) << one.kind;
+    EXPECT_LE(one.ttft_s, 1) << one.kind;
+    EXPECT_LE(one.tpot_s, 0.04) << one.kind;
+  }
+}
+
+TEST(TheFrontOfDeployments, of_one_goal_is_that_against_cost) {
+  const sim::ServingTuning tuning = tuned({.more = ", goal: tpot"});
+  ASSERT_GT(tuning.best.size(), 1U);
+  EXPECT_EQ(tuning.best.front().tpot_s, tuning.front.front().tpot_s);
+  for (std::size_t i = 1; i < tuning.front.size(); ++i) {
+    EXPECT_GT(tuning.front[i].tpot_s, tuning.front[i - 1].tpot_s);
+    EXPECT_LT(tuning.front[i].cost_per_s, tuning.front[i - 1].cost_per_s);
+  }
+}
+
+// Where one kind of GPU runs out, another one helps in the same role; every instance is counted with what it carries alone.
+TEST(SeveralKindsInARole, are_taken_where_one_runs_out) {
+  const sim::ServingTuning tuning = tuned({.inventory = "{rich: 6, wide: 64}"});
+  for (const sim::MixedDeployment& one : tuning.mixed) {
+    double cheapest = INFINITY, sum = 0;
+    for (const sim::TunedDeployment& other : tuning.best) {
+      if ((other.pools.size() == 1) == (one.kind == "together")) cheapest = std::min(cheapest, other.cost_per_s);
+    }
+    EXPECT_LT(one.cost_per_s, cheapest) << one.kind;
+    int rich = 0;
+    for (const sim::Pool& pool : one.pools) {
+      sum += pool.gpus() * pool.price_per_s;
+      rich += pool.part == 0 ? pool.gpus() : 0;
+    }
+    EXPECT_DOUBLE_EQ(sum, one.cost_per_s);
+    EXPECT_LE(rich, 6);
+  }
+  EXPECT_FALSE(tuning.mixed.empty());
+}
+
 // The highest rate: the inventory is used up, and a little more is not carried.
+// A deployment that is simulated says its own highest rate; the highest of them is chosen.
+TEST(TheHighestRate, is_chosen_by_simulation) {
+  const sim::ServingTuning tuning = tuned({.more = ", goal: goodput, tp: [4, 8]"});
+  ASSERT_TRUE(tuning.chosen);
+  const double chosen = tuning.best[*tuning.chosen].simulated->goodput_per_s;
+  EXPECT_GT(chosen, 10);
+  for (const sim::TunedDeployment& one : tuning.best) EXPECT_LE(one.simulated ? one.simulated->goodput_per_s : 0, chosen);
+}
+
+TEST(Prices, that_nobody_gave_are_said) {
+  EXPECT_TRUE(tuned({}).notes.empty());
+  const std::string text =
+      "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+      "  pools: {all: {role: both, instances: 2, parallel: {tp: 1}}}\n"
+      "  load: {arrivals: {poisson: 2 /s}, input: 500, output: 50, requests: 100}\n  slo: {ttft: 2 s, tpot: 100 ms}\n";
+  const auto notes = [](const std::string& job) {
+    return tune_serving(sim::read_serving_job(config::Node::load_text(job, "job.yaml"), "job"), [](double) {}).notes;
+  };
+  ASSERT_EQ(notes(text).size(), 1U);
+  EXPECT_NE(notes(text).front().find("no price is given for a GPU: each counts as 1 an hour"), std::string::npos) << notes(text).front();
+  EXPECT_TRUE(notes(text + "tune: {price: 2 /h}\n").empty());
+}
+
 TEST(TheHighestRate, is_where_the_inventory_ends) {
   const sim::ServingTuning most = tuned({.more = ", goal: goodput"});
   ASSERT_FALSE(most.best.empty());

@@ -37,6 +37,7 @@ const reports = {
   round: ['compare', 'raspberry-pis-4', '--methods', 'all'],
   rounds: ['run', 'phones-200'],
   serving: ['compare', 'serve-llama3-70b-two-types'],
+  deployments: ['tune', 'serve-llama3-70b-two-types', '--set', 'tune={goal: [cost, tpot], inventory: {rich: 8, wide: 16}, price: {rich: 3 /h, wide: 1 /h}}'],
   tune: ['tune', 'llama2-70b-128-a100', '--confirm', '2', '--goal', 'step,memory'],
   nothing: ['tune', hostileJob(), '--memory', '0.01', '--space', 'batch.micro=1,2'],
 };
@@ -52,6 +53,7 @@ const sections = {
   round: ['federated-round', 'federated-methods', 'job'],
   rounds: ['federated-rounds', 'job'],
   serving: ['serving', 'job'],
+  deployments: ['serving-tune', 'serving-front', 'job'],
   tune: ['tune-best', 'tune-front', 'tune-keys', 'tune-points', 'job'],
   nothing: ['tune-best', 'tune-points', 'job'],
 };
@@ -77,7 +79,7 @@ function atPointer(json, pointer) {
 // "21454.2 ms" as seconds, "37.2 GiB" as bytes, ...; as good as its digits.
 const units = {
   ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, days: 86400, day: 86400, weeks: 604800, years: 31557600,
-  B: 1, KiB: 1024, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, PiB: 2 ** 50, '%': 0.01, 'GB/s': 1e9, 'TFLOP/s': 1e12,
+  B: 1, KiB: 1024, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, PiB: 2 ** 50, '%': 0.01, 'GB/s': 1e9, '/h': 1 / 3600, 'TFLOP/s': 1e12,
 };
 function assertText(text, value, pointer) {
   const [number, unit] = text.split(' ');

@@ -74,6 +74,8 @@ std::string in_words(double value, Unit unit) {
       return fmt::format("{:.1f} GB/s", value * 1e-9);
     case Unit::percent:
       return fmt::format("{:.2f} %", 100 * value);
+    case Unit::hourly:
+      return fmt::format("{:.4g} /h", value * 3600);
     case Unit::points:
       return fmt::format("{:+.2f}", value);
   }

@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 // What is not UTF-8 is replaced, what would be markup is written as entities; it may stand in an attribute in double quotes.
 [[nodiscard]] std::string escaped(std::string_view text);
 
-// How a number is written for people.
-enum class Unit { plain, count, milliseconds, time, nanoseconds, bytes, rate, gigabytes_per_s, percent, points };
+// How a number is written for people; hourly: of something per second, per hour.
+enum class Unit { plain, count, milliseconds, time, nanoseconds, bytes, rate, gigabytes_per_s, percent, points, hourly };
 [[nodiscard]] std::string in_words(double value, Unit unit);
 
 // A number of result.json, in words; the element says where it stands there (data-at, a JSON pointer) and its value as it is there. What is

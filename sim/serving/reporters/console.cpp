@@ -11,6 +11,7 @@
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
 #include "sim/serving/reporters/days_text.hpp"
+#include "sim/serving/reporters/tuning_text.hpp"
 #include "sim/serving/serving_report.hpp"
 
 namespace rehearse::sim {
@@ -70,45 +71,6 @@ Table stage_table(const ServingResult& result) {
     table.rows.push_back({name, time_text(found->second), fmt::format("{:.1f} %", 100 * found->second / result.e2e.mean_s)});
   }
   return table;
-}
-
-std::string deployment_text(const TunedDeployment& one) {
-  std::string text;
-  for (const Pool& pool : one.pools) {
-    text += fmt::format("{}{} x tp {}", text.empty() ? "" : ", ", pool.instances, pool.plan.tp);
-    if (pool.plan.pp > 1) text += fmt::format(" pp {}", pool.plan.pp);
-    if (pool.plan.dp > 1) text += fmt::format(" dp {}", pool.plan.dp);
-  }
-  return text;
-}
-
-void print_tuning(const ServingTuning& tuning, bool colour, std::ostream& out) {
-  constexpr double seconds_per_hour = 3600;
-  Table table{.columns = {{"deployment", Align::left},
-                          {"instances (prefill, decode)", Align::left},
-                          {"GPUs"},
-                          {"cost per hour"},
-                          {"TTFT within"},
-                          {"TPOT within"},
-                          {"simulated", Align::left}}};
-  table.bold_header = colour;
-  for (std::size_t i = 0; i < tuning.best.size(); ++i) {
-    const TunedDeployment& one = tuning.best[i];
-    const bool known = one.simulated.has_value();
-    const auto share = [&](double value) { return known && value >= 0 ? fmt::format("{:.1f} %", 100 * value) : ""; };
-    table.rows.push_back(
-        {one.kind, deployment_text(one), std::to_string(one.gpus), fmt::format("{:.4g}", one.cost_per_s * seconds_per_hour),
-         share(known ? one.simulated->attained_ttft : -1), share(known ? one.simulated->attained_tpot : -1),
-         fmt::format("{}{}", known ? one.simulated->kept ? "kept" : "not kept" : "", tuning.chosen == i ? ", chosen" : "")});
-  }
-  fmt::print(out, "\n{} at {:.4g} requests/s\n", tuning.goal == ServingGoal::cost ? "least cost" : "highest rate within the inventory,",
-             tuning.rate_per_s);
-  table.print(out);
-  fmt::print(out, "{} plans of an instance ({} refused, {} too large for their GPUs); {} of {} pairs looked at", tuning.plans,
-             tuning.refused, tuning.unfit, tuning.looked_at, tuning.pairs);
-  if (std::isfinite(tuning.bound_per_s))
-    fmt::print(out, ": the others cost {:.4g} per hour at least", tuning.bound_per_s * seconds_per_hour);
-  fmt::print(out, "\n");
 }
 
 void print_rates(const ServingResult& result, std::ostream& out) {

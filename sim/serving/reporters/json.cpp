@@ -5,7 +5,9 @@
 
 #include "sim/report/job_head.hpp"
 #include "sim/report/reporter.hpp"
+#include "sim/serving/pool_keys.hpp"
 #include "sim/serving/serving_report.hpp"
+#include "sim/serving/tune_keys.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -71,11 +73,11 @@ Json result_json(const ServingResult& result) {
   return json;
 }
 
-Json tuned_json(const TunedDeployment& one) {
-  Json json{{"kind", one.kind}, {"cost_per_s", one.cost_per_s}, {"gpus", one.gpus}};
+Json pools_json(const std::vector<Pool>& all) {
   Json pools = Json::array();
-  for (const Pool& pool : one.pools) {
+  for (const Pool& pool : all) {
     pools.push_back({{"name", pool.name},
+                     {"role", role_names().of(pool.role)},
                      {"part", pool.part},
                      {"instances", pool.instances},
                      {"tp", pool.plan.tp},
@@ -85,13 +87,21 @@ Json tuned_json(const TunedDeployment& one) {
                      {"sequences", pool.habits.sequences},
                      {"tokens", pool.habits.tokens}});
   }
-  json["pools"] = std::move(pools);
+  return pools;
+}
+
+Json tuned_json(const TunedDeployment& one) {
+  Json json{{"kind", one.kind}, {"cost_per_s", one.cost_per_s}, {"gpus", one.gpus}, {"ttft_s", one.ttft_s}, {"tpot_s", one.tpot_s}};
+  json["pools"] = pools_json(one.pools);
   if (one.simulated) json["simulated"] = result_json(*one.simulated);
   return json;
 }
-
 Json tuning_json(const ServingTuning& tuning) {
-  Json json{{"goal", tuning.goal == ServingGoal::cost ? "cost" : "goodput"},
+  Json goals = Json::array();
+  for (const ServingGoal goal : tuning.goals) goals.push_back(serving_goal_names().of(goal));
+  Json json{{"goal", goals.front()},
+            {"goals", goals},
+            {"parts", tuning.parts},
             {"requests_per_s", tuning.rate_per_s},
             {"plans", tuning.plans},
             {"refused", tuning.refused},
@@ -102,6 +112,11 @@ Json tuning_json(const ServingTuning& tuning) {
             {"chosen", tuning.chosen ? Json(*tuning.chosen) : Json(nullptr)}};
   json["best"] = Json::array();
   for (const TunedDeployment& one : tuning.best) json["best"].push_back(tuned_json(one));
+  if (!tuning.front.empty()) json["front"] = Json::array();
+  for (const TunedDeployment& one : tuning.front) json["front"].push_back(tuned_json(one));
+  json["mixed"] = Json::array();
+  for (const MixedDeployment& one : tuning.mixed)
+    json["mixed"].push_back({{"kind", one.kind}, {"cost_per_s", one.cost_per_s}, {"gpus", one.gpus}, {"pools", pools_json(one.pools)}});
   return json;
 }
 

@@ -1,67 +1,25 @@
 // The Pareto front of several goals: the first against each of the others, and the plans.
 #include <algorithm>
 
-#include "sim/report/page/chart.hpp"
+#include "sim/report/page/front_chart.hpp"
 #include "sim/report/page/tune_results.hpp"
 
 namespace rehearse::sim::page {
 namespace {
 
 constexpr std::size_t most_front_points = 400, most_front_rows = 200;
-constexpr double front_height = 300;
 
-double goal_of_front(const Input& input, std::size_t i, const std::string& goal) {
-  return input.at(fmt::format("/tune/front/{}/goals/{}", i, goal)).get<double>();
+FrontAxis axis_of(const Input& input, const std::vector<std::size_t>& plans, const std::string& goal) {
+  FrontAxis axis{words_of_goal(goal), short_unit_of_goal(goal), unit_of_goal(goal), {}};
+  for (const std::size_t i : plans) axis.values.push_back(input.at(fmt::format("/tune/front/{}/goals/{}", i, goal)).get<double>());
+  return axis;
 }
 
-// All values, with room around them.
-Scale scale_of(const Input& input, const std::vector<std::size_t>& plans, const std::string& goal, double left, double right) {
-  double least = goal_of_front(input, plans.front(), goal), most = least;
-  for (const std::size_t i : plans) {
-    least = std::min(least, goal_of_front(input, i, goal));
-    most = std::max(most, goal_of_front(input, i, goal));
-  }
-  const double room = most > least ? (most - least) / 20 : std::max(1e-12, most / 20);
-  return {least - room, most + room, left, right};
-}
-
-// Round numbers on an axis are round in the unit that they are written in.
-struct AxisUnit {
-  double size = 1;
-  const char* name = "";
-  [[nodiscard]] Scale of(const Scale& scale) const { return {scale.from / size, scale.to / size, scale.left, scale.right}; }
-  [[nodiscard]] Words words() const {
-    return [*this](double value) { return fmt::format("{:g}{}{}", value, *name == 0 ? "" : " ", name); };
-  }
-};
-
-AxisUnit axis_unit(const std::string& goal, double most) {
-  const Unit unit = short_unit_of_goal(goal);
-  if (unit == Unit::bytes) return {1LL << 30, "GiB"};
-  if (unit == Unit::percent) return {0.01, "%"};
-  if (unit != Unit::time) return {};
-  if (most > 2 * 86400) return {86400, "days"};
-  return most > 7200 ? AxisUnit{3600, "h"} : most > 2 ? AxisUnit{1, "s"} : AxisUnit{1e-3, "ms"};
-}
-
-// A plan for each circle; where there are two goals, also the line that no plan is beyond.
-std::string front_chart(const Input& input, const std::string& across, const std::string& up, bool line) {
+std::string chart_of(const Input& input, const std::string& across, const std::string& up, bool line) {
   const std::vector<std::size_t> plans = evenly(input.at("/tune/front").size(), most_front_points);
-  const Scale x = scale_of(input, plans, across, 80, chart_width - 40), y = scale_of(input, plans, up, front_height, 24);
-  const AxisUnit across_in = axis_unit(across, x.to), up_in = axis_unit(up, std::max(y.from, y.to));
-  std::string out = axis_below(across_in.of(x), 24, front_height, across_in.words()) + axis_left(up_in.of(y), x.right, up_in.words());
-  out += label(70, 14, words_of_goal(up), "strong") + label(x.right, front_height + 34, words_of_goal(across), "end strong") + "\n";
-  std::string path, circles;
-  for (const std::size_t i : plans) {
-    const std::string px = coordinate(x(goal_of_front(input, i, across))), py = coordinate(y(goal_of_front(input, i, up)));
-    path += path.empty() ? fmt::format("M{} {}", px, py) : fmt::format("H{}V{}", px, py);
-    circles += fmt::format("<circle class=\"c-0\" cx=\"{}\" cy=\"{}\" r=\"4\"><title>{}, {}: {}</title></circle>\n", px, py,
-                           in_words(goal_of_front(input, i, across), unit_of_goal(across)),
-                           in_words(goal_of_front(input, i, up), unit_of_goal(up)),
-                           escaped(input.at(fmt::format("/tune/front/{}/plan", i)).get<std::string>()));
-  }
-  if (line) out += fmt::format("<path class=\"line c-0\" d=\"{}\"/>\n", path);
-  return svg(fmt::format("{} against {}", words_of_goal(up), words_of_goal(across)), front_height + 40, out + circles);
+  std::vector<std::string> names;
+  for (const std::size_t i : plans) names.push_back(input.at(fmt::format("/tune/front/{}/plan", i)).get<std::string>());
+  return front_chart(axis_of(input, plans, across), axis_of(input, plans, up), names, line);
 }
 
 std::string front_table(const Input& input, const std::vector<std::string>& goals) {
@@ -93,7 +51,7 @@ class TuneFront final : public Section {
       out += fmt::format(" Of them {} are listed and {} drawn, evenly chosen; tune.csv has all.", most_front_rows,
                          std::min(plans, most_front_points));
     out += "</p>\n";
-    for (std::size_t i = 1; i < goals.size(); ++i) out += front_chart(input, goals.front(), goals[i], goals.size() == 2);
+    for (std::size_t i = 1; i < goals.size(); ++i) out += chart_of(input, goals.front(), goals[i], goals.size() == 2);
     return out + front_table(input, goals);
   }
 };

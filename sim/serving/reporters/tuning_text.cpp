@@ -1,0 +1,122 @@
+#include "sim/serving/reporters/tuning_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/quantity.hpp"
+#include "sim/report/table.hpp"
+#include "sim/serving/pool_keys.hpp"
+#include "sim/serving/tune_keys.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr double tuning_hour_s = 3600;
+constexpr std::size_t most_front_rows = 20;
+
+std::string tuned_time(double seconds) { return config::human_quantity(seconds, config::Dimension::time); }
+
+std::string hourly(double per_s) { return fmt::format("{:.4g}", per_s * tuning_hour_s); }
+
+std::string plan_of_pool(const Pool& pool) {
+  std::string text = fmt::format("{} x tp {}", pool.instances, pool.plan.tp);
+  if (pool.plan.pp > 1) text += fmt::format(" pp {}", pool.plan.pp);
+  if (pool.plan.dp > 1) text += fmt::format(" dp {}", pool.plan.dp);
+  return text;
+}
+
+std::string deployment_text(const TunedDeployment& one) {
+  std::vector<std::string> pools;
+  for (const Pool& pool : one.pools) pools.push_back(plan_of_pool(pool));
+  return fmt::format("{}", fmt::join(pools, ", "));
+}
+
+std::string heading(const ServingTuning& tuning) {
+  if (tuning.goals.front() == ServingGoal::goodput)
+    return fmt::format("highest rate within the inventory: {:.4g} requests/s by formula", tuning.rate_per_s);
+  return fmt::format("least {} at {:.4g} requests/s", serving_goal_names().of(tuning.goals.front()), tuning.rate_per_s);
+}
+
+Table best_table(const ServingTuning& tuning) {
+  const bool rates = tuning.goals.front() == ServingGoal::goodput;
+  Table table{.columns = {{"deployment", Align::left},
+                          {"instances (prefill, decode)", Align::left},
+                          {"GPUs"},
+                          {"cost per hour"},
+                          {"TTFT by formula"},
+                          {"TPOT"},
+                          {"TTFT within"},
+                          {"TPOT within"},
+                          {"simulated", Align::left}}};
+  if (rates) table.columns.push_back({"requests/s"});
+  for (std::size_t i = 0; i < tuning.best.size(); ++i) {
+    const TunedDeployment& one = tuning.best[i];
+    const bool known = one.simulated.has_value();
+    const auto share = [&](double value) { return known && value >= 0 ? fmt::format("{:.1f} %", 100 * value) : ""; };
+    table.rows.push_back(
+        {one.kind, deployment_text(one), std::to_string(one.gpus), hourly(one.cost_per_s), tuned_time(one.ttft_s), tuned_time(one.tpot_s),
+         share(known ? one.simulated->attained_ttft : -1), share(known ? one.simulated->attained_tpot : -1),
+         fmt::format("{}{}", known ? one.simulated->kept ? "kept" : "not kept" : "", tuning.chosen == i ? ", chosen" : "")});
+    if (rates) table.rows.back().push_back(known ? fmt::format("{:.4g}", one.simulated->goodput_per_s) : "");
+  }
+  return table;
+}
+
+Table front_table_of(const ServingTuning& tuning) {
+  Table table{
+      .columns = {
+          {"cost per hour"}, {"GPUs"}, {"TTFT"}, {"TPOT"}, {"deployment", Align::left}, {"instances (prefill, decode)", Align::left}}};
+  for (std::size_t i = 0; i < std::min(most_front_rows, tuning.front.size()); ++i) {
+    const TunedDeployment& one = tuning.front[i];
+    table.rows.push_back(
+        {hourly(one.cost_per_s), std::to_string(one.gpus), tuned_time(one.ttft_s), tuned_time(one.tpot_s), one.kind, deployment_text(one)});
+  }
+  return table;
+}
+
+void print_front(const ServingTuning& tuning, bool colour, std::ostream& out) {
+  std::vector<std::string_view> goals;
+  for (const ServingGoal goal : tuning.goals) goals.push_back(serving_goal_names().of(goal));
+  if (goals.size() == 1) goals.emplace_back("cost");
+  fmt::print(out, "\nno deployment beats these in every goal ({}), by formula:\n", fmt::join(goals, ", "));
+  Table table = front_table_of(tuning);
+  table.bold_header = colour;
+  table.print(out);
+  if (tuning.front.size() > most_front_rows) fmt::print(out, "... and {} more (--json has them)\n", tuning.front.size() - most_front_rows);
+}
+
+void print_mixed(const ServingTuning& tuning, std::ostream& out) {
+  for (const MixedDeployment& one : tuning.mixed) {
+    std::vector<std::string> pools;
+    for (const Pool& pool : one.pools) {
+      const std::string& part = tuning.parts[pool.part];
+      pools.push_back(fmt::format("{}{}{}{}", one.kind == "together" ? "" : role_names().of(pool.role), one.kind == "together" ? "" : " ",
+                                  plan_of_pool(pool), part.empty() ? "" : " on " + part));
+    }
+    fmt::print(out, "several plans in a role, {}: {} at {} per hour at most (each instance carries what it carries alone)\n", one.kind,
+               fmt::join(pools, " + "), hourly(one.cost_per_s));
+  }
+}
+
+}  // namespace
+
+void print_tuning(const ServingTuning& tuning, bool colour, std::ostream& out) {
+  fmt::print(out, "\n{}\n", heading(tuning));
+  if (!tuning.best.empty()) {
+    Table table = best_table(tuning);
+    table.bold_header = colour;
+    table.print(out);
+  }
+  fmt::print(out, "{} plans of an instance ({} refused, {} too large for their GPUs)", tuning.plans, tuning.refused, tuning.unfit);
+  if (tuning.pairs > 0) fmt::print(out, "; {} of {} pairs looked at", tuning.looked_at, tuning.pairs);
+  if (std::isfinite(tuning.bound_per_s)) fmt::print(out, ": the others cost {} per hour at least", hourly(tuning.bound_per_s));
+  fmt::print(out, "\n");
+  print_mixed(tuning, out);
+  if (!tuning.front.empty()) print_front(tuning, colour, out);
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,213 @@
+#include "sim/serving/tune_candidates.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/serving/exposed_hand_over.hpp"
+#include "sim/serving/tune_keys.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+// The pool of the job that a new one of this role is made from.
+const Pool& template_of(const ServingJob& job, Role role) {
+  const auto same = std::ranges::find(job.pools, role, &Pool::role);
+  return same != job.pools.end() ? *same : job.pools.front();
+}
+
+std::vector<int> or_one(const std::vector<int>& given, int otherwise) { return given.empty() ? std::vector<int>{otherwise} : given; }
+
+std::vector<int> tensor_degrees(const std::vector<int>& given, const topology::ClusterSpec& cluster) {
+  if (!given.empty()) return given;
+  std::vector<int> all;
+  for (int tp = 1; tp <= cluster.domain_gpus(); tp *= 2) all.push_back(tp);
+  return all;
+}
+
+class Space {
+ public:
+  Space(const ServingJob& job, const ServingTuneSpec& spec, const LoadMoments& load, ServingTuning& counts)
+      : job_(job), spec_(spec), load_(load), counts_(counts) {}
+
+  // Of a role in a part.
+  [[nodiscard]] Candidates of(Role role, std::size_t part) {
+    Candidates out;
+    const Pool& like = template_of(job_, role);
+    for (const int tp : tensor_degrees(spec_.tp, job_.parts[part].cluster)) {
+      for (const int pp : or_one(spec_.pp, 1)) {
+        for (const int dp : or_one(spec_.dp, 1)) {
+          for (const int sequences : or_one(spec_.sequences, like.habits.sequences)) {
+            for (const int tokens : or_one(spec_.tokens, like.habits.tokens)) {
+              Pool pool = like;
+              pool.role = role;
+              pool.name = like.role == role ? like.name : role_name(role);
+              pool.part = part;
+              pool.instances = 1;
+              pool.kv_tokens = 0;
+              pool.price_per_s = spec_.price_per_s[part];
+              pool.plan.tp = tp;
+              pool.plan.pp = pp;
+              pool.plan.dp = dp;
+              pool.plan.ep = like.plan.ep > 1 || dp > 1 ? tp * dp : 1;
+              pool.habits.sequences = sequences;
+              pool.habits.tokens = tokens;
+              add(std::move(pool), out);
+            }
+          }
+        }
+      }
+    }
+    return out;
+  }
+
+ private:
+  static std::string role_name(Role role) { return role == Role::both ? "all" : role == Role::prefill ? "prefill" : "decode"; }
+
+  void add(Pool pool, Candidates& into) {
+    if (pool.plan.gpus() > spec_.inventory[pool.part]) return;
+    ++counts_.plans;
+    static_cast<void>(settle_precision(pool, job_.parts[pool.part].gpu));
+    if (plan_refusal(job_, pool)) {
+      ++counts_.refused;
+      return;
+    }
+    Candidate candidate;
+    candidate.pool = std::make_unique<const Pool>(std::move(pool));
+    candidate.deployment = deploy_pool(job_, *candidate.pool);
+    const InstanceRules& rules = candidate.deployment.rules;
+    // A prompt of the 99th percentile fits, and where it is decoded a mean answer behind it.
+    const double longest = load_.input_at(0.99) + (rules.role == Role::prefill ? 0 : load_.output);
+    if (static_cast<double>(rules.pages * rules.page) < longest) {
+      ++counts_.unfit;
+      return;
+    }
+    const int gpus = candidate.pool->plan.gpus();
+    candidate.side = {candidate.pool->part, gpus, gpus * candidate.pool->price_per_s};
+    into.push_back(std::move(candidate));
+  }
+
+  const ServingJob& job_;
+  const ServingTuneSpec& spec_;
+  const LoadMoments& load_;
+  ServingTuning& counts_;
+};
+
+int most_gpus_of_an_instance(const Candidates& prompts, const Candidates& decodes) {
+  int most = 1;
+  for (const Candidates* side : {&prompts, &decodes}) {
+    for (const Candidate& candidate : *side) most = std::max(most, candidate.side.gpus);
+  }
+  return most;
+}
+
+// What nobody has given a price costs 1 an hour, and the reader is told.
+void settle_prices(const ServingJob& job, ServingTuneSpec& spec, ServingTuning& tuning) {
+  constexpr double usual_per_s = 1.0 / 3600;
+  std::vector<std::string> parts;
+  for (std::size_t part = 0; part < spec.price_per_s.size(); ++part) {
+    if (spec.price_per_s[part] > 0) continue;
+    spec.price_per_s[part] = usual_per_s;
+    parts.push_back(job.parts[part].name);
+  }
+  if (parts.empty()) return;
+  const bool named = !parts.front().empty();
+  tuning.notes.push_back(fmt::format("no price is given for a GPU{}: each counts as 1 an hour, so that cost is GPU hours (write {})",
+                                     named ? fmt::format(" of {}", fmt::join(parts, " or ")) : "",
+                                     named ? fmt::format("tune.price: {{{}: 2.5 /h}}", parts.front()) : "tune.price: 2.5 /h"));
+}
+
+}  // namespace
+
+TuneSides::TuneSides(const ServingJob& of_job, ServingTuning& tuning)
+    : job(of_job),
+      spec(of_job.tune ? *of_job.tune : usual_serving_tune(of_job)),
+      promise(of_job.promise),
+      load(moments_of(of_job.load, of_job.seed)) {
+  settle_prices(job, spec, tuning);
+  if (promise.both && promise.ttft_s > 0 && promise.tpot_s > 0) promise.percentile = std::sqrt(promise.percentile);
+  load.percentile = promise.percentile;
+  Space space(job, spec, load, tuning);
+  for (std::size_t part = 0; part < job.parts.size(); ++part) {
+    together.push_back(space.of(Role::both, part));
+    prompts.push_back(space.of(Role::prefill, part));
+    decodes.push_back(space.of(Role::decode, part));
+    const topology::ClusterSpec& cluster = job.parts[part].cluster;
+    fabrics.push_back(fabric_for(cluster, 2 * most_gpus_of_an_instance(prompts[part], decodes[part]) + cluster.gpus_per_node));
+  }
+}
+
+double TuneSides::ttft_within_s() const { return promise.ttft_s > 0 ? promise.ttft_s : INFINITY; }
+double TuneSides::tpot_within_s() const { return promise.tpot_s > 0 ? promise.tpot_s : INFINITY; }
+
+std::string TuneSides::kind_of(std::size_t prompt_part, std::size_t decode_part) const {
+  const std::string &one = job.parts[prompt_part].name, &other = job.parts[decode_part].name;
+  if (prompt_part != decode_part) return fmt::format("apart on {} and {}", one, other);
+  return one.empty() ? "apart" : "apart on " + one;
+}
+
+std::string TuneSides::kind_of(std::size_t part) const {
+  const std::string& name = job.parts[part].name;
+  return name.empty() ? "together" : "together on " + name;
+}
+
+Pool with_number(const Candidate& candidate, int instances) {
+  Pool pool = *candidate.pool;
+  pool.instances = instances;
+  return pool;
+}
+
+SideTimes together_times(const TuneSides& sides, const Candidate& candidate, double rate_per_s) {
+  const PoolState state = together(PoolFormula(candidate.deployment, sides.load), sides.load, rate_per_s);
+  if (!std::isfinite(state.ttft_s)) return {};
+  return {state.ttft_high_s + candidate.pool->habits.request_s, state.tpot_high_s};
+}
+
+SideTimes FormulaPairs::decode_times(std::size_t plan, double rate_per_s) const {
+  const Candidate& candidate = decodes_[plan];
+  const PoolState state = decoding_alone(PoolFormula(candidate.deployment, sides_.load), sides_.load, rate_per_s);
+  if (!std::isfinite(state.ttft_s)) return {};
+  const bool seen_before = sides_.job.transfer.prefill_answers_first;
+  return {seen_before ? 0 : candidate.pool->habits.request_s + state.queue_s + state.tpot_s, state.tpot_high_s};
+}
+
+double FormulaPairs::prompts_take_s(std::size_t plan, double rate_per_s, int number) const {
+  const Candidate& candidate = prompts_[plan];
+  const PoolState state = prompts_alone(PoolFormula(candidate.deployment, sides_.load), sides_.load, rate_per_s, number);
+  return std::isfinite(state.ttft_s) ? state.ttft_high_s + candidate.pool->habits.request_s : INFINITY;
+}
+
+int FormulaPairs::least_decoders(std::size_t plan) const {
+  return least_number(sides_.most(decodes_[plan]), [&](int n) {
+    const SideTimes times = decode_times(plan, sides_.load.rate_per_s / n);
+    return std::isfinite(times.ttft_s) && times.tpot_s <= sides_.tpot_within_s();
+  });
+}
+
+double FormulaPairs::decoders_take_s(std::size_t plan, int number) const {
+  return decode_times(plan, sides_.load.rate_per_s / number).ttft_s;
+}
+
+double FormulaPairs::between_s(std::size_t prompt_plan, std::size_t decode_plan) const {
+  scratch_.pools = {*prompts_[prompt_plan].pool, *decodes_[decode_plan].pool};
+  const NetworkTransfers transfers(scratch_, sides_.fabrics);
+  const LoadMoments& load = sides_.load;
+  if (load.rate_per_s >= transfers.carried_per_s(load.input)) return INFINITY;
+  if (scratch_.transfer.prefill_answers_first) return 0;
+  // The second engine's front is among what decoders take, though chunks may hide some of it.
+  const PoolFormula prompts(prompts_[prompt_plan].deployment, load);
+  return exposed_hand_over(prompts, transfers, load.input, decodes_[decode_plan].pool->habits.request_s).transfer_s;
+}
+
+int FormulaPairs::least_prompters(std::size_t plan, double within_s) const {
+  const PoolFormula formula(prompts_[plan].deployment, sides_.load);
+  const double left_s = within_s - prompts_[plan].pool->habits.request_s;
+  return least_number(sides_.most(prompts_[plan]), [&](int n) {
+    const PoolState state = prompts_alone(formula, sides_.load, sides_.load.rate_per_s, n);
+    return std::isfinite(state.ttft_s) && state.ttft_high_s <= left_s;
+  });
+}
+
+}  // namespace rehearse::sim

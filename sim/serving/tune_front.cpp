@@ -1,0 +1,127 @@
+#include "sim/serving/tune_front.hpp"
+
+#include <cmath>
+
+#include "sim/serving/deployment_front.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
+// A plan among those of all parts.
+struct Place {
+  std::size_t part = 0, plan = 0;
+};
+
+std::vector<Place> places_of(const std::vector<Candidates>& by_part) {
+  std::vector<Place> places;
+  for (std::size_t part = 0; part < by_part.size(); ++part) {
+    for (std::size_t plan = 0; plan < by_part[part].size(); ++plan) places.push_back({part, plan});
+  }
+  return places;
+}
+
+std::vector<FrontGoal> goals_of(const ServingTuneSpec& spec) {
+  std::vector<FrontGoal> goals;
+  for (const ServingGoal goal : spec.goals) goals.push_back(static_cast<FrontGoal>(goal));
+  if (goals.size() == 1 && goals.front() != FrontGoal::cost) goals.push_back(FrontGoal::cost);
+  return goals;
+}
+
+class Fronts {
+ public:
+  explicit Fronts(const TuneSides& sides)
+      : sides_(sides),
+        together_(places_of(sides.together)),
+        prompts_(places_of(sides.prompts)),
+        decodes_(places_of(sides.decodes)),
+        front_(goals_of(sides.spec)) {
+    for (const Candidates& prompts : sides.prompts) {
+      for (const Candidates& decodes : sides.decodes) models_.emplace_back(sides, prompts, decodes);
+    }
+  }
+
+  std::vector<TunedDeployment> run() {
+    add_together();
+    FrontProblem problem;
+    for (const Place& place : prompts_) problem.prompts.push_back(prompt_side(place));
+    for (const Place& place : decodes_) problem.decodes.push_back(decode_side(place));
+    problem.inventory = sides_.spec.inventory;
+    problem.within_s = sides_.ttft_within_s();
+    problem.per_token_s = sides_.tpot_within_s();
+    problem.between_s = [this](std::size_t prompt, std::size_t decode) {
+      return model(prompts_[prompt].part, decodes_[decode].part).between_s(prompts_[prompt].plan, decodes_[decode].plan);
+    };
+    sim::add_pairs(problem, front_);
+    std::vector<TunedDeployment> all;
+    for (const FrontPoint& point : front_.sorted()) all.push_back(deployment_of(point));
+    return all;
+  }
+
+ private:
+  [[nodiscard]] const FormulaPairs& model(std::size_t prompt_part, std::size_t decode_part) const {
+    return models_[prompt_part * sides_.decodes.size() + decode_part];
+  }
+  [[nodiscard]] double rate_of_one(int number) const { return sides_.load.rate_per_s / number; }
+
+  void add_together() {
+    for (std::size_t i = 0; i < together_.size(); ++i) {
+      const Candidate& candidate = sides_.together[together_[i].part][together_[i].plan];
+      for (int n = 1; n <= sides_.most(candidate); ++n) {
+        const SideTimes times = together_times(sides_, candidate, rate_of_one(n));
+        if (!std::isfinite(times.ttft_s) || times.ttft_s > sides_.ttft_within_s() || times.tpot_s > sides_.tpot_within_s()) continue;
+        const FrontValues values{n * candidate.side.cost, static_cast<double>(n * candidate.side.gpus), times.ttft_s, times.tpot_s};
+        front_.add({values, i, nowhere, n, 0});
+      }
+    }
+  }
+
+  [[nodiscard]] FrontSide prompt_side(const Place& place) const {
+    const Candidate& candidate = sides_.prompts[place.part][place.plan];
+    FrontSide side{candidate.side, {}};
+    for (int n = 1; n <= sides_.most(candidate); ++n)
+      side.states.push_back({model(place.part, 0).prompts_take_s(place.plan, sides_.load.rate_per_s, n), 0});
+    return side;
+  }
+  [[nodiscard]] FrontSide decode_side(const Place& place) const {
+    const Candidate& candidate = sides_.decodes[place.part][place.plan];
+    FrontSide side{candidate.side, {}};
+    for (int n = 1; n <= sides_.most(candidate); ++n) {
+      const SideTimes times = model(0, place.part).decode_times(place.plan, rate_of_one(n));
+      side.states.push_back({times.ttft_s, times.tpot_s});
+    }
+    return side;
+  }
+
+  [[nodiscard]] TunedDeployment deployment_of(const FrontPoint& point) const {
+    TunedDeployment out;
+    const auto value = [&](FrontGoal goal) { return point.values[static_cast<std::size_t>(goal)]; };
+    out.cost_per_s = value(FrontGoal::cost);
+    out.gpus = static_cast<int>(value(FrontGoal::gpus));
+    out.ttft_s = value(FrontGoal::ttft);
+    out.tpot_s = value(FrontGoal::tpot);
+    if (point.decodes == nowhere) {
+      const Place& place = together_[point.prompts];
+      out.kind = sides_.kind_of(place.part);
+      out.pools = {with_number(sides_.together[place.part][place.plan], point.prompters)};
+      return out;
+    }
+    const Place &one = prompts_[point.prompts], &other = decodes_[point.decodes];
+    out.kind = sides_.kind_of(one.part, other.part);
+    out.pools = {with_number(sides_.prompts[one.part][one.plan], point.prompters),
+                 with_number(sides_.decodes[other.part][other.plan], point.decoders)};
+    return out;
+  }
+
+  const TuneSides& sides_;
+  std::vector<Place> together_, prompts_, decodes_;
+  std::vector<FormulaPairs> models_;  // [prompts' part][decodes' part]
+  DeploymentFront front_;
+};
+
+}  // namespace
+
+std::vector<TunedDeployment> deployment_front(const TuneSides& sides) { return Fronts(sides).run(); }
+
+}  // namespace rehearse::sim
