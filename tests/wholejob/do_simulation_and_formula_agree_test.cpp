@@ -2,6 +2,7 @@
 // the formula's ETTR.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "sim/wholejob/report.hpp"
