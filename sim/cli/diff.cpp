@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -13,16 +14,19 @@
 #include "sim/cli/command.hpp"
 #include "sim/cli/terminal.hpp"
 #include "sim/compare/difference.hpp"
+#include "sim/compare/kind_difference.hpp"
+#include "sim/kind/job_kind.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 #include "sim/report/diff.hpp"
 #include "sim/report/job_head.hpp"
+#include "sim/report/json_file.hpp"
 #include "sim/report/reporter.hpp"
 
 namespace rehearse::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 struct DiffOptions {
   std::string a, b, price;
@@ -50,22 +54,31 @@ sim::StepNumbers numbers_of(const std::string& method, const json& result, int g
   return numbers;
 }
 
-Side side_of_folder(const std::string& folder) {
+constexpr const char* what_diff_takes = "diff takes jobs, and what predict, simulate and compare have written";
+
+json result_in(const std::string& folder) {
   const std::string path = (fs::path(folder) / "result.json").string();
-  std::ifstream in(path);
+  std::ifstream in(path, std::ios::binary);
   if (!in) throw config::InputError("'" + folder + "' holds no result.json", "give a job, or a folder that -o has written");
-  Side side{folder, config::Node::load_file((fs::path(folder) / "resolved-job.yaml").string()), {}};
+  json result = sim::parse_json({std::istreambuf_iterator<char>(in), {}}, path, what_diff_takes);
+  const json format = result.is_object() ? result.value("format", json()) : json();
+  if (format != sim::result_format) {
+    throw config::InputError(fmt::format("{}: format {}, this program reads {}", path, format.dump(), sim::result_format),
+                             "CHANGELOG.md says what changed");
+  }
+  return result;
+}
+
+config::Node job_in(const std::string& folder) { return config::Node::load_file((fs::path(folder) / "resolved-job.yaml").string()); }
+
+Side side_of_folder(const std::string& folder) {
+  const json result = result_in(folder);
+  Side side{folder, job_in(folder), {}};
   try {
-    const json result = json::parse(in);
-    if (result.at("format") != sim::result_format) {
-      throw config::InputError(fmt::format("{}: format {}, this program reads {}", path, result.at("format").dump(), sim::result_format),
-                               "CHANGELOG.md says what changed");
-    }
     for (const auto& [method, numbers] : result.at("results").items())
       side.methods.push_back(numbers_of(method, numbers, result.at("job").at("gpus")));
   } catch (const json::exception& error) {
-    throw config::InputError(fmt::format("{}: not the result of a step: {}", path, error.what()),
-                             "diff takes jobs, and what predict, simulate and compare have written");
+    throw config::InputError(fmt::format("{}/result.json is not the result of a step: {}", folder, sim::reason_of(error)), what_diff_takes);
   }
   return side;
 }
@@ -77,9 +90,27 @@ Side side_of_job(const std::string& path) {
   return {job.name, job.resolved.document(), {sim::numbers_of(result, job.system.gpus)}};
 }
 
-Side side_of(const std::string& text) {
+bool is_folder(const std::string& text) {
   std::error_code ignored;
-  return fs::is_directory(text, ignored) ? side_of_folder(text) : side_of_job(text);
+  return fs::is_directory(text, ignored);
+}
+
+Side side_of(const std::string& text) { return is_folder(text) ? side_of_folder(text) : side_of_job(text); }
+
+std::string kind_of_side(const std::string& text) {
+  return is_folder(text) ? sim::kind_of(job_in(text)) : sim::kind_of({.path = text, .sets = {}, .seed = {}});
+}
+
+// A job of another kind is predicted.
+sim::KindSide kind_side_of(const std::string& text) {
+  const std::string kind = kind_of_side(text);
+  if (is_folder(text)) return {text, kind, job_in(text), result_in(text)};
+  if (kind.empty()) return {text, kind, {}, {}};
+  const sim::KindRequest request = sim::kind_request({.path = text, .sets = {}, .seed = {}});
+  const sim::KindAnswer answer = sim::kind_with_answer(kind, "predict").answer("predict", request);
+  std::ostringstream result;
+  sim::ReporterRegistry::get(answer.report.family + "json").write(answer.report, result);
+  return {request.name, kind, config::Node::load_text(answer.report.job.resolved_yaml, text), json::parse(result.str())};
 }
 
 // The simulation where both have one, else what else both have.
@@ -108,17 +139,24 @@ double price_of(const std::string& text) {
   throw config::InputError("--price takes a number above 0, not '" + text + "'", "for example --price 2.5");
 }
 
-Exit diff(const DiffOptions& options) {
-  const sim::GpuHourPrice price{price_of(options.price)};
-  const Side a = side_of(options.a);
-  const sim::Difference difference = difference_of(a, side_of(options.b));
-  sim::Report report({}, "diff-");
-  report.add(&difference).add(&price);
+Exit print_difference(sim::Report report, const DiffOptions& options) {
   report.colour = colour_allowed(Stream::out);
   std::ostringstream text;
-  sim::ReporterRegistry::get(options.as_json ? "diff-json" : "diff-console").write(report, text);
+  sim::ReporterRegistry::get(report.family + (options.as_json ? "json" : "console")).write(report, text);
   print_result(text.str());
   return Exit::fine;
+}
+
+Exit diff(const DiffOptions& options) {
+  const sim::GpuHourPrice price{price_of(options.price)};
+  if (!kind_of_side(options.a).empty() || !kind_of_side(options.b).empty()) {
+    if (price.price > 0) throw config::InputError("--price is for training jobs");
+    const sim::KindDifference difference = sim::difference_of(kind_side_of(options.a), kind_side_of(options.b));
+    return print_difference(sim::Report({}, "diff-kinds-").add(&difference), options);
+  }
+  const Side a = side_of(options.a);
+  const sim::Difference difference = difference_of(a, side_of(options.b));
+  return print_difference(sim::Report({}, "diff-").add(&difference).add(&price), options);
 }
 
 class Diff final : public Command {
@@ -129,7 +167,8 @@ class Diff final : public Command {
   [[nodiscard]] std::string_view examples() const override {
     return "Examples:\n"
            "  rehearse diff llama2-70b-128-a100 llama2-70b-256-a100          two jobs, by formula\n"
-           "  rehearse diff out-before out-after --price 2.5                 two folders that -o has written\n";
+           "  rehearse diff out-before out-after --price 2.5                 two folders that -o has written\n"
+           "  rehearse diff serve-llama3-70b-apart serve-llama3-70b-together two deployments under a load\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto options = std::make_shared<DiffOptions>();

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "sim/cli/command.hpp"
+#include "sim/report/json_file.hpp"
 #include "sim/report/output_folder.hpp"
 #include "sim/report/page/page.hpp"
 
@@ -19,7 +20,7 @@ std::string page_of(const std::string& folder) {
   try {
     sim::page::write(input, page);
   } catch (const sim::page::Json::exception& error) {
-    throw config::InputError(fmt::format("'{}': a file is not as rehearse writes it: {}", folder, error.what()),
+    throw config::InputError(fmt::format("'{}': a file is not as rehearse writes it: {}", folder, sim::reason_of(error)),
                              "give a folder that -o has written");
   }
   return page.str();

@@ -13,28 +13,29 @@
 #include "sim/report/version.hpp"
 
 namespace rehearse::sim {
-namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::size_t most_keys = 40;  // on the console
-constexpr double billion = 1e9;        // tokens
-
-std::string bytes_text(double bytes) { return config::human_quantity(bytes, config::Dimension::bytes); }
-
-std::string change_text(double a, double b) { return a > 0 ? fmt::format("{:+.2f} %", 100 * (b / a - 1)) : ""; }
-
-Table keys_table(const Difference& difference) {
-  Table table{.columns = {{"key", Align::left}, {difference.a, Align::left}, {difference.b, Align::left}}};
-  for (const KeyDifference& key : difference.keys) {
+Table keys_table(const std::vector<KeyDifference>& keys, const std::string& a, const std::string& b) {
+  constexpr std::size_t most_keys = 40;
+  Table table{.columns = {{"key", Align::left}, {a, Align::left}, {b, Align::left}}};
+  for (const KeyDifference& key : keys) {
     if (table.rows.size() == most_keys) {
-      table.rows.push_back({fmt::format("... and {} more (--json has them)", difference.keys.size() - most_keys)});
+      table.rows.push_back({fmt::format("... and {} more (--json has them)", keys.size() - most_keys)});
       break;
     }
     table.rows.push_back({key.key, key.a.empty() ? "-" : key.a, key.b.empty() ? "-" : key.b});
   }
   return table;
 }
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double billion = 1e9;  // tokens
+
+std::string bytes_text(double bytes) { return config::human_quantity(bytes, config::Dimension::bytes); }
+
+std::string change_text(double a, double b) { return a > 0 ? fmt::format("{:+.2f} %", 100 * (b / a - 1)) : ""; }
 
 Table phases_table(const Difference& difference) {
   const Milliseconds ms(difference.numbers_a.step_s);
@@ -94,7 +95,7 @@ class DiffConsole final : public Reporter {
     if (difference.keys.empty()) out << "\nThe jobs are the same.\n";
     const double price = report.has<GpuHourPrice>() ? report.get<GpuHourPrice>().price : 0;
     std::vector<Table> tables;
-    if (!difference.keys.empty()) tables.push_back(keys_table(difference));
+    if (!difference.keys.empty()) tables.push_back(keys_table(difference.keys, difference.a, difference.b));
     tables.push_back(phases_table(difference));
     tables.push_back(totals_table(difference, price));
     if (!difference.parts.empty()) tables.push_back(parts_table(difference));

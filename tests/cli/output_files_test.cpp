@@ -128,6 +128,57 @@ TEST_F(OutputFiles, DiffRefusesWhatCannotBeSetSideBySide) {
   EXPECT_NE(outcome.err.find("format 9, this program reads 1"), std::string::npos) << outcome.err;
 }
 
+TEST_F(OutputFiles, DiffOfServingAndFederatedJobsSaysWhatDiffers) {
+  const auto diff = [&](const std::string& arguments) {
+    const Outcome outcome = run("diff " + arguments + " --json");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto metric = [](const nlohmann::json& json, const std::string& name) {
+    for (const auto& one : json.at("metrics")) {
+      if (one.at("name") == name) return one;
+    }
+    return nlohmann::json();
+  };
+  const std::string less = " --set serving.load.requests=300";
+  ASSERT_EQ(run("simulate serve-llama3-70b-apart -o a" + less).code, 0);
+  ASSERT_EQ(run("compare serve-llama3-70b-apart -o b --set serving.pools.decode.instances=2" + less).code, 0);
+  const nlohmann::json folders = diff("a b");
+  ASSERT_EQ(folders.at("keys").size(), 1U) << folders.at("keys");
+  EXPECT_EQ(folders.at("keys")[0].at("key"), "serving.pools.decode.instances");
+  EXPECT_EQ(folders.at("method"), "simulated");
+  for (const auto& [side, name] : {std::pair("a", "a"), std::pair("b", "b")}) {
+    const auto result = nlohmann::json::parse(content_of(at(std::string(name) + "/result.json"))).at("results").at("simulated");
+    EXPECT_EQ(metric(folders, "ttft.mean_s").at(side), result.at("ttft").at("mean_s"));
+    EXPECT_EQ(metric(folders, "pools.decode.busy").at(side), result.at("pools")[1].at("busy"));
+  }
+  EXPECT_EQ(diff("serve-llama3-70b-apart serve-llama3-70b-together").at("method"), "analytic");
+  EXPECT_EQ(metric(diff("phones-200 phones-200"), "federated.round_s").at("a"),
+            metric(diff("phones-200 phones-200"), "federated.round_s").at("b"));
+  EXPECT_NE(run("diff a a").out.find("The jobs are the same."), std::string::npos);
+  EXPECT_NE(run("diff a llama3-8b-8-h100").err.find("'llama3-8b-8-h100' is a training job"), std::string::npos);
+  EXPECT_EQ(run("diff a b --price 2").code, 2);
+}
+
+TEST_F(OutputFiles, BrokenResultsAreRefusedAtTheirPlace) {
+  ASSERT_EQ(run("predict llama3-8b-8-h100 -o out").code, 0);
+  std::ofstream(at("out/result.json")) << "{\n  \"format\": 1,\n  \"results\": }";
+  const std::string place = "out/result.json:3:14: error: not JSON: syntax error while parsing value - unexpected '}'";
+  for (const std::string command : {"diff out llama3-8b-8-h100", "report out"}) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(place), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("    3 |   \"results\": }\n      |              ^"), std::string::npos) << outcome.err;
+  }
+  std::ofstream(at("out/result.json")) << "{\n  \"format\": 1,\n";
+  EXPECT_NE(run("report out").err.find("out/result.json:3:1: error: not JSON: it ends too early"), std::string::npos);
+  std::ofstream(at("out/result.json")) << "{\"format\": 1, \"results\": {\"analytic\": {}}, \"job\": {\"gpus\": 8}}";
+  const Outcome outcome = run("diff out out");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("key 'step_s' not found"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("json.exception"), std::string::npos) << outcome.err;
+}
+
 TEST_F(OutputFiles, AFileInThePlaceOfTheFolderIsRefusedBeforeAnyWork) {
   std::ofstream(at("file")) << "mine";
   const Outcome outcome = run("predict no-such-job -o file");

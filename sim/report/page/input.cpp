@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "config/input_error.hpp"
+#include "sim/report/json_file.hpp"
 #include "sim/report/page/page.hpp"
 #include "sim/report/reporter.hpp"
 
@@ -19,19 +20,11 @@ constexpr std::array result_files = {"result.json", "methods.json"};
 // Not what is written from other files, read in a way of its own, or a large file that no section reads.
 bool is_text_for_sections(std::string_view name) { return name != "timeline.json" && name != "report.html" && name != "tune.csv"; }
 
-Json parsed(const std::string& text, const std::string& path) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw config::InputError(fmt::format("'{}' is not JSON: {}", path, error.what()), "give a folder that -o has written");
-  }
-}
-
 void take_result(Input& input, const std::string& folder) {
   for (const char* name : result_files) {
     const auto file = input.files.find(name);
     if (file == input.files.end() || !input.result.is_null()) continue;
-    input.result = parsed(file->second, folder + name);
+    input.result = parse_json(file->second, folder + name, "give a folder that -o has written");
     input.files.erase(file);
   }
 }
