@@ -59,7 +59,8 @@ PoolFormula::Prompt PoolFormula::prompt_s(double sequences) const {
     ++out.passes;
   }
   const double beside = mixes() ? std::floor(sequences) : 0;
-  out.more_s = out.seconds - (beside > 0 ? out.passes * decode_s(beside) : 0);
+  // A mixed pass may be priced below one of decoding alone, where that is no graph any more: prompts make nothing faster.
+  out.more_s = std::max(0.0, out.seconds - (beside > 0 ? out.passes * decode_s(beside) : 0));
   return out;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 struct Market {
   const char *rich_price = "3 /h", *wide_price = "1 /h", *between = "1.6 Tbps";
-  const char *more = "", *inventory = "{rich: 32, wide: 64}";
+  const char *more = "", *inventory = "{rich: 32, wide: 64}", *confirm = "1";
 };
 
 sim::ServingTuning tuned(const Market& market) {
@@ -28,8 +28,8 @@ sim::ServingTuning tuned(const Market& market) {
       "    decode: {{role: decode, part: wide, precision: {{compute: fp8, weights: fp8, kv: fp8}}, parallel: {{tp: 4}}}}\n"
       "  load: {{arrivals: {{poisson: 12 /s}}, input: 2048, output: 200, requests: 1000}}\n"
       "  slo: {{ttft: 1 s, tpot: 40 ms}}\n"
-      "tune: {{inventory: {}, price: {{rich: {}, wide: {}}}, confirm: 1{}}}\n",
-      market.between, market.inventory, market.rich_price, market.wide_price, market.more);
+      "tune: {{inventory: {}, price: {{rich: {}, wide: {}}}, confirm: {}{}}}\n",
+      market.between, market.inventory, market.rich_price, market.wide_price, market.confirm, market.more);
   const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
   return tune_serving(job, [](double) {});
 }
@@ -116,6 +116,11 @@ TEST(TheHighestRate, is_chosen_by_simulation) {
   const double chosen = tuning.best[*tuning.chosen].simulated->goodput_per_s;
   EXPECT_GT(chosen, 10);
   for (const sim::TunedDeployment& one : tuning.best) EXPECT_LE(one.simulated ? one.simulated->goodput_per_s : 0, chosen);
+}
+
+// Passes of 16,384 tokens with stages: decoding alone in large batches, which is no graph, is priced above a mixed pass.
+TEST(TheCheapestDeployment, is_found_where_mixed_passes_are_priced_below_decoding) {
+  EXPECT_FALSE(tuned({.more = ", pp: [1, 2], tokens: [512, 16384]", .confirm = "0"}).best.empty());
 }
 
 TEST(Prices, that_nobody_gave_are_said) {
