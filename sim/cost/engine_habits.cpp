@@ -12,7 +12,7 @@ const config::Names<Batching>& batching_names() {
 }
 
 const config::Names<Overflow>& overflow_names() {
-  static const config::Names<Overflow> names{{"recompute", Overflow::recompute}, {"reserve", Overflow::reserve}};
+  static const config::Names<Overflow> names{{"recompute", Overflow::recompute}, {"swap", Overflow::swap}, {"reserve", Overflow::reserve}};
   return names;
 }
 

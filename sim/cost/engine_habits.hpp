@@ -11,9 +11,9 @@ namespace rehearse::sim {
 // How a pass is put together: decoding sequences first, then chunks of prompts (continuous); prompts before all decoding, unmixed
 // (prefill_first); all prompts of a batch, then its decoding until the last one ends (fixed).
 enum class Batching { continuous, prefill_first, fixed };
-// What gives way when the cache has no page for the next token: the youngest sequence, whose tokens are computed again later; nobody, since
-// only what fits to its last token is admitted.
-enum class Overflow { recompute, reserve };
+// What gives way when the cache has no page for the next token: the youngest sequence, whose tokens are computed again later; the youngest,
+// whose pages go to the host's memory and come back; nobody, since only what fits to its last token is admitted.
+enum class Overflow { recompute, swap, reserve };
 enum class KvLayout { token_major, head_major };  // NHD, HND
 
 [[nodiscard]] const config::Names<Batching>& batching_names();

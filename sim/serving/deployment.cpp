@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace rehearse::sim {
 namespace {
 
@@ -14,6 +16,17 @@ std::string misfit_of(const PoolDeployment& pool) {
       "pool {}: {} on a GPU take {:.1f} GB of weights, {:.1f} GB of activations and {:.1f} GB beside them, of {:.1f} GB: no room for a "
       "cache",
       pool.pool->name, pool.pool->plan.model.name, memory.weights / gb, memory.activations / gb, memory.context / gb, memory.limit / gb);
+}
+
+// A page is copied by all GPUs of a replica at once, each its share, neighbours over one link where they share it. An instance has so much
+// of its hosts' memory as of their GPUs.
+void put_swap(InstanceRules& rules, const Pool& pool, const topology::ClusterSpec& cluster) {
+  const workloads::KvBytes bytes = workloads::kv_bytes_per_token(pool.plan);
+  const int sharing = std::min(cluster.gpus_per_host_link, pool.plan.tp);
+  rules.swap_page_s = bytes.per_gpu * pool.habits.page * sharing / cluster.host.effective_bytes_per_s();
+  if (cluster.host_memory.bytes <= 0) return;
+  const double share = cluster.host_memory.bytes * pool.plan.gpus() / cluster.gpus_per_node;
+  rules.swap_pages = static_cast<std::int64_t>(share / (bytes.per_instance * pool.habits.page));
 }
 
 }  // namespace
@@ -34,6 +47,7 @@ PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
   out.rules.tokens = std::int64_t{pool.habits.tokens} * replicas;
   out.rules.page = pool.habits.page;
   out.rules.pages = tokens / pool.habits.page * replicas;
+  if (pool.habits.overflow == Overflow::swap) put_swap(out.rules, pool, part.cluster);
   return out;
 }
 

@@ -74,7 +74,8 @@ class Changes {
   }
 
   void cache(const Pool& pool) {
-    others(pool, "overflow", overflow_names(), pool.habits.overflow);
+    if (pool.role != Role::prefill && pool.habits.batching != Batching::fixed)
+      others(pool, "overflow", overflow_names(), pool.habits.overflow);
     const std::string now(name_of(pool.plan.precision.kv));
     for (const char* format : {"bf16", "fp8"}) {
       if (now != format) with(pool, "precision.kv", format);
@@ -111,7 +112,9 @@ class Changes {
       its_serving.set(fmt::format("transfer.{}", key), value);
       add(fmt::format("transfer.{}", key), value, its_serving);
     };
-    with_transfer("mode", now.mode == TransferMode::after_prefill ? "chunkwise" : "after-prefill");
+    for (const std::string& mode : transfer_mode_names().words()) {
+      if (mode != transfer_mode_names().of(now.mode)) with_transfer("mode", mode.c_str());
+    }
     with_transfer("path", now.path == TransferPath::gpu_direct ? "host-staged" : "gpu-direct");
     with_transfer("reserve", now.reserves_first ? "on-pull" : "before-prefill");
     with_transfer("first_token", now.prefill_answers_first ? "decode" : "prefill");

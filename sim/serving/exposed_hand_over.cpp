@@ -1,33 +1,43 @@
 #include "sim/serving/exposed_hand_over.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rehearse::sim {
 
 // The links serve pieces one after another: they never rest while something is left, so that the last is there when it would be if they
 // shared. Pieces that are computed before the other engine knows of the request leave together then.
 ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTransfers& transfers, double tokens, double request_s) {
-  if (transfers.early(static_cast<std::int64_t>(tokens)) == 0) return {request_s, transfers.alone_s(tokens)};
+  if (transfers.layers() == 1 && transfers.early(static_cast<std::int64_t>(tokens)) == 0) return {request_s, transfers.alone_s(tokens)};
   struct Leaving {
-    double at_s, tokens;  // all that have left by then
+    double at_s;
+    CacheFront ready;  // all that have left by then
   };
   std::vector<Leaving> pieces;
   double computed = 0, now_s = 0, asked_s = 0;
+  const auto ready_at = [&](double at_s, const CacheFront& ready) {
+    if (ready == CacheFront{}) return;
+    if (pieces.empty()) asked_s = at_s + request_s;
+    if (pieces.empty() || pieces.back().at_s < at_s) pieces.push_back({std::max(at_s, asked_s), ready});
+    pieces.back().ready = ready;
+  };
+  const int layers = transfers.layers();
   for (const PoolFormula::Chunk& chunk : prompts.chunks(tokens, 0)) {
-    now_s += chunk.seconds;
+    const std::int64_t before = transfers.early(static_cast<std::int64_t>(computed));
     computed += chunk.tokens;
-    const double ready = computed < tokens ? static_cast<double>(transfers.early(static_cast<std::int64_t>(computed))) : tokens;
-    if (ready == 0) continue;
-    if (pieces.empty()) asked_s = now_s + request_s;
-    if (pieces.empty() || pieces.back().at_s < now_s) pieces.push_back({std::max(now_s, asked_s), ready});
-    pieces.back().tokens = ready;
+    const bool last = computed >= tokens;
+    const std::int64_t after = last ? static_cast<std::int64_t>(std::ceil(tokens)) : transfers.early(static_cast<std::int64_t>(computed));
+    for (int layer = 1; layer < layers && after > before; ++layer) ready_at(now_s + chunk.seconds * layer / layers, {before, layer, after});
+    now_s += chunk.seconds;
+    ready_at(now_s, {after});
   }
-  double sent = 0, links_s = 0, there_s = 0;
+  CacheFront sent;
+  double links_s = 0, there_s = 0;
   for (const Leaving& piece : pieces) {
-    const NetworkTransfers::Alone times = transfers.alone(piece.tokens - sent);
+    const NetworkTransfers::Alone times = transfers.alone(sent, piece.ready);
     links_s = std::max(links_s, piece.at_s + times.before_s) + times.links_s;
     there_s = std::max(there_s, links_s + times.after_s);
-    sent = piece.tokens;
+    sent = piece.ready;
   }
   const double begins_s = pieces.back().at_s;
   return {begins_s - now_s, there_s - begins_s};

@@ -60,7 +60,11 @@ PoolState one_pool(const ServingJob& job, const PoolFormula& pool, const LoadMom
       static_cast<double>(job.load.arrivals.kind == Arrivals::closed ? job.load.arrivals.clients : job.load.requests) / instances;
   PoolState state;
   if (role == Role::prefill && lengths.rate_per_s > 0) return prompts_alone(pool, lengths, lengths.rate_per_s, instances);
-  if (role == Role::decode && lengths.rate_per_s > 0) return decoding_alone(pool, lengths, lengths.rate_per_s / instances);
+  if (role == Role::decode && lengths.rate_per_s > 0) {
+    state = decoding_alone(pool, lengths, lengths.rate_per_s / instances);
+    state.ttft_s += state.queue_s + state.tpot_s;
+    return state;
+  }
   if (lengths.rate_per_s > 0) return together(pool, lengths, lengths.rate_per_s / instances);
   if (role == Role::prefill) {
     // Full passes, one after another.

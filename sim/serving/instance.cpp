@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace rehearse::sim {
 
@@ -49,7 +50,7 @@ double Instance::backlog_s(double now_s) const { return backlog_s_ - (under_way_
 // The pass under way keeps the pages that it will take.
 bool Instance::reserve(RequestId id, double now_s) {
   const std::int64_t pages = pages_of(id), growth = keeps_growing() && busy() ? pages_.more_after(passes_done(now_s) + 1) : 0;
-  if (slots_taken() >= rules_.sequences || pages > pages_.available() - growth) return false;
+  if (!swapped_.empty() || slots_taken() >= rules_.sequences || pages > pages_.available() - growth) return false;
   pages_.take(pages);
   ++reserved_;
   ++here_;
@@ -81,6 +82,7 @@ std::vector<RequestId> Instance::fail(double now_s) {
     if (!waits(firsts_) && !waits(resumed_)) request.last_s = std::max(request.last_s, last_decode_s_);
     lost.push_back(sequence.id);
   }
+  lost.insert(lost.end(), swapped_.begin(), swapped_.end());
   lost.insert(lost.end(), arrived_.begin(), arrived_.end());
   for (const Prompt& prompt : prefilling_) {
     if (prompt.done < prompt.all) lost.push_back(prompt.id);  // else its cache is waiting to be fetched, and not ours to name
@@ -93,15 +95,16 @@ std::vector<RequestId> Instance::fail(double now_s) {
 void Instance::forget() {
   pages_ = PagePool(rules_.pages, rules_.page);
   queue_.clear();
+  swapped_.clear();
   prefilling_.clear();
   sequences_.clear();
   ends_.clear();
   arrived_.clear();
   firsts_.clear();
   resumed_.clear();
-  fresh_ = offsets_ = reserved_ = here_ = tokens_to_come_ = 0;
-  backlog_s_ = 0;
-  preempted_ = false;
+  fresh_ = offsets_ = reserved_ = here_ = tokens_to_come_ = pages_at_host_ = 0;
+  backlog_s_ = swap_s_ = 0;
+  preempted_ = brought_back_ = false;
   under_way_ = {};
 }
 
@@ -111,7 +114,7 @@ void Instance::release(RequestId id) {
 }
 
 bool Instance::admits_next() const {
-  if (queue_.empty() || preempted_ || slots_taken() >= rules_.sequences) return false;
+  if (queue_.empty() || preempted_ || !swapped_.empty() || slots_taken() >= rules_.sequences) return false;
   if (rules_.batching == Batching::fixed && !batch_open_) return false;
   // A page for each sequence that decodes: what a pass needs at most, so that who is not admitted now is not until somebody leaves.
   const std::int64_t growth = keeps_growing() ? count() : 0;
@@ -130,20 +133,64 @@ void Instance::preempt_youngest(double now_s) {
   const auto youngest = std::prev(sequences_.end());
   const RequestId id = youngest->second.id;
   RequestState& request = requests_[id];
-  const std::int64_t left = youngest->second.ends - step_;
+  const std::int64_t left = youngest->second.ends - step_, stored = youngest->second.offset + step_, pages = pages_.pages_for(stored);
   leave(youngest);
   request.generated = static_cast<int>(request.tokens.output - left);
-  request.prompt = request.tokens.input + request.generated;
   if (std::erase(resumed_, id) == 0) request.last_s = now_s;
   ++request.preemptions;
   request.enter(Stage::queued, now_s);
   std::erase(firsts_, id);
+  ++use_.preemptions;
+  preempted_ = true;
+  if (can_swap(pages)) {
+    request.prompt = static_cast<int>(stored);
+    swapped_.push_front(id);
+    pages_at_host_ += pages;
+    use_.swapped_pages += pages;
+    return move_pages(pages);
+  }
+  request.prompt = request.tokens.input + request.generated;
   queue_.push_front(id);
   tokens_to_come_ += prompt_tokens(id);
   backlog_s_ += alone_s(prompt_tokens(id));
-  ++use_.preemptions;
   use_.recomputed_tokens += prompt_tokens(id);
-  preempted_ = true;
+}
+
+bool Instance::can_swap(std::int64_t pages) const {
+  return rules_.overflow == Overflow::swap && pages_at_host_ + pages <= rules_.swap_pages;
+}
+
+// Before the next pass: nothing else runs meanwhile.
+void Instance::move_pages(std::int64_t pages) { swap_s_ += static_cast<double>(pages) * rules_.swap_page_s; }
+
+// With a page more for everybody, so that nobody has to go at once.
+bool Instance::brings_back() const {
+  if (swapped_.empty() || preempted_ || slots_taken() >= rules_.sequences) return false;
+  return pages_.pages_for(std::int64_t{requests_[swapped_.front()].prompt} + 1) <= pages_.available() - count();
+}
+
+void Instance::bring_back(double now_s) {
+  brought_back_ = false;
+  while (brings_back()) {
+    const RequestId id = swapped_.front();
+    swapped_.pop_front();
+    const std::int64_t pages = pages_of(id);
+    pages_.take(pages);
+    pages_at_host_ -= pages;
+    move_pages(pages);
+    join(id, now_s);
+    if (requests_[id].generated > 0) resumed_.push_back(id);
+    brought_back_ = swapped_.empty();
+  }
+}
+
+void Instance::let_arrived_join(double now_s) {
+  for (const RequestId id : arrived_) {
+    --reserved_;
+    join(id, now_s);
+    if (requests_[id].generated > 0) resumed_.push_back(id);
+  }
+  arrived_.clear();
 }
 
 void Instance::make_room(double now_s) {
@@ -188,29 +235,27 @@ PassShape Instance::gather_chunks(double now_s) {
 
 std::optional<double> Instance::start(double now_s) {
   under_way_ = {};
-  for (const RequestId id : arrived_) {
-    --reserved_;
-    join(id, now_s);
-    if (requests_[id].generated > 0) resumed_.push_back(id);
-  }
-  arrived_.clear();
+  if (arrived_join()) let_arrived_join(now_s);
   make_room(now_s);
+  bring_back(now_s);
   const PassShape prompts = gather_chunks(now_s);
   if (under_way_.chunks.empty() && !is_running()) return std::nullopt;
   under_way_.start_s = now_s;
   under_way_.slowdown = slowdown_;
+  under_way_.swap_s = std::exchange(swap_s_, 0);
   under_way_.chunks.empty() ? start_run() : start_mixed(prompts);
   return under_way_.seconds;
 }
 
 void Instance::start_run() {
   std::int64_t passes = rules_.one_by_one ? 1 : ends_.begin()->first - step_;
-  if (preempted_) passes = 1;  // whoever had to go may come back after it
+  if (preempted_ || under_way_.swap_s > 0) passes = 1;  // whoever had to go may come back after it
   if (keeps_growing()) passes = pages_.passes_left(passes);
   under_way_.decodes = true;
   under_way_.passes = passes;
   under_way_.line = decode_line();
-  under_way_.seconds = under_way_.line.seconds(decode_context(), static_cast<double>(count()), static_cast<double>(passes));
+  under_way_.seconds =
+      under_way_.swap_s + under_way_.line.seconds(decode_context(), static_cast<double>(count()), static_cast<double>(passes));
 }
 
 void Instance::start_mixed(PassShape shape) {
@@ -220,7 +265,7 @@ void Instance::start_mixed(PassShape shape) {
     shape.decodes = static_cast<double>(count());
     shape.context = decode_context();
   }
-  under_way_.seconds = slowdown_ * price_.seconds(shape);
+  under_way_.seconds = under_way_.swap_s + slowdown_ * price_.seconds(shape);
 }
 
 DecodeLine Instance::decode_line() const {
@@ -256,17 +301,29 @@ std::int64_t Instance::running() const {
 }
 
 PassRun Instance::under_way() const {
-  PassRun run{.start_s = under_way_.start_s, .passes = under_way_.passes, .prompts = static_cast<std::int64_t>(under_way_.chunks.size())};
+  PassRun run{.start_s = under_way_.start_s,
+              .seconds = under_way_.seconds,
+              .passes = under_way_.passes,
+              .prompts = static_cast<std::int64_t>(under_way_.chunks.size())};
   for (const Chunk& chunk : under_way_.chunks) run.prompt_tokens += chunk.tokens;
   if (under_way_.decodes) run.sequences = count();
   return run;
+}
+
+std::vector<Instance::Part> Instance::in_pass() const {
+  std::vector<Part> parts;
+  for (const Chunk& chunk : under_way_.chunks) {
+    const Prompt& prompt = prefilling_[chunk.prompt];
+    parts.push_back({prompt.id, prompt.done, prompt.done + chunk.tokens, prompt.all});
+  }
+  return parts;
 }
 
 // For who came and for another speed, at the end of the pass under way; for who took pages, before those that are left run out.
 std::optional<double> Instance::cut(double now_s) {
   if (under_way_.passes <= 1 || !under_way_.chunks.empty()) return std::nullopt;
   const std::int64_t done = passes_done(now_s), next = done > 0 && end_of(done) >= now_s ? done : done + 1;
-  const bool goes_on = arrived_.empty() && !admits_next() && under_way_.slowdown == slowdown_;
+  const bool goes_on = !arrived_join() && !brings_back() && !admits_next() && under_way_.slowdown == slowdown_;
   std::int64_t passes = goes_on ? under_way_.passes : next;
   if (keeps_growing()) passes = std::min(passes, std::max(next, pages_.passes_left(under_way_.passes)));
   if (passes >= under_way_.passes) return std::nullopt;

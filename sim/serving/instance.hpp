@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,6 +31,8 @@ struct InstanceRules {
   std::int64_t tokens = 8192;    // of a pass
   std::int64_t pages = 1;
   int page = 16;
+  double swap_page_s = 0;                                              // overflow: swap: a page to the host's memory, or back
+  std::int64_t swap_pages = std::numeric_limits<std::int64_t>::max();  // that the host's memory holds; the tokens of others are recomputed
   bool one_by_one = false;  // every decode pass is an activity of its own: the same answer, for those who check it
 };
 
@@ -44,11 +47,13 @@ struct InstanceUse {
   std::int64_t most_pages = 0;
   int preemptions = 0;
   std::int64_t recomputed_tokens = 0;
+  std::int64_t swapped_pages = 0;  // to the host; as many came back, of who was not lost
+  double swap_s = 0;               // of busy_s, until pages were there or gone
 };
 
 // A run of passes as it is under way.
 struct PassRun {
-  double start_s = 0;
+  double start_s = 0, seconds = 0;
   std::int64_t passes = 0;  // 0: nothing
   std::int64_t prompts = 0, prompt_tokens = 0, sequences = 0;
 };
@@ -66,7 +71,8 @@ class Instance {
   void adopt(RequestId id);    // the cache for which room was made is here
   void release(RequestId id);  // a prompt's cache that was kept here is no longer needed
 
-  [[nodiscard]] bool made_room() const { return preempted_; }  // by putting sequences back when what is under way started
+  // Whether who found none before may find room since what is under way started: sequences were put back, or none is at the host any more.
+  [[nodiscard]] bool made_room() const { return preempted_ || brought_back_; }
   [[nodiscard]] bool busy() const { return under_way_.passes > 0; }
   [[nodiscard]] PassRun under_way() const;
   // Begins the next pass or run of passes; seconds until its end. Nothing when there is nothing to do.
@@ -91,11 +97,16 @@ class Instance {
     std::vector<RequestId> answers;
   };
   [[nodiscard]] Finished finish(double now_s);
+  struct Part {  // of a prompt, in the pass under way
+    RequestId id = 0;
+    std::int64_t before = 0, after = 0, all = 0;  // tokens
+  };
+  [[nodiscard]] std::vector<Part> in_pass() const;
 
   [[nodiscard]] const InstanceUse& use() const { return use_; }
   [[nodiscard]] std::int64_t pages_used(double now_s) const;  // after the passes that have ended by now
   [[nodiscard]] std::int64_t pages_at_end() const;            // of what is under way, before anybody leaves
-  [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(queue_.size()); }
+  [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(queue_.size() + swapped_.size()); }
   [[nodiscard]] std::int64_t running() const;                                    // prompts begun and not done, sequences that decode
   [[nodiscard]] std::int64_t requests_here() const { return here_; }             // queued, computing, decoding, on their way in
   [[nodiscard]] std::int64_t tokens_to_come() const { return tokens_to_come_; }  // prompt tokens not yet computed
@@ -120,6 +131,7 @@ class Instance {
     double slowdown = 1;
     std::int64_t passes = 0;
     bool decodes = false;  // the decoding sequences take part
+    double swap_s = 0;     // before it
     std::vector<Chunk> chunks;
     DecodeLine line;  // of a run without chunks
   };
@@ -130,7 +142,9 @@ class Instance {
   [[nodiscard]] std::int64_t slots_taken() const { return count() + static_cast<std::int64_t>(prefilling_.size()) + reserved_; }
   [[nodiscard]] std::int64_t prompt_tokens(RequestId id) const;
   [[nodiscard]] std::int64_t pages_of(RequestId id) const;
-  [[nodiscard]] bool keeps_growing() const { return rules_.overflow == Overflow::recompute && rules_.batching != Batching::fixed; }
+  [[nodiscard]] bool keeps_growing() const { return rules_.overflow != Overflow::reserve && rules_.batching != Batching::fixed; }
+  // A static batch is decoded to its end before the caches that came meanwhile make the next one.
+  [[nodiscard]] bool arrived_join() const { return !arrived_.empty() && (rules_.batching != Batching::fixed || !is_running()); }
   [[nodiscard]] std::int64_t passes_done(double now_s) const;
   [[nodiscard]] double end_of(std::int64_t passes) const;
   [[nodiscard]] double alone_s(std::int64_t tokens) const;
@@ -138,6 +152,11 @@ class Instance {
   void admit_next(double now_s);
   void make_room(double now_s);
   void preempt_youngest(double now_s);
+  void move_pages(std::int64_t pages);
+  [[nodiscard]] bool can_swap(std::int64_t pages) const;
+  [[nodiscard]] bool brings_back() const;
+  void bring_back(double now_s);
+  void let_arrived_join(double now_s);
   [[nodiscard]] PassShape gather_chunks(double now_s);
   void start_run();
   void start_mixed(PassShape shape);
@@ -157,6 +176,9 @@ class Instance {
   Gaps& gaps_;
   PagePool pages_;
   std::deque<RequestId> queue_;
+  std::deque<RequestId> swapped_;  // their pages are at the host; the oldest first
+  std::int64_t pages_at_host_ = 0;
+  double swap_s_ = 0;  // of pages that move before the next pass
   std::deque<Prompt> prefilling_;
   std::map<std::uint64_t, Sequence> sequences_;            // decoding, by the order in which they joined
   std::set<std::pair<std::int64_t, std::uint64_t>> ends_;  // (step, order) of the same
@@ -170,8 +192,9 @@ class Instance {
   std::int64_t reserved_ = 0;  // slots kept for caches on their way
   std::int64_t here_ = 0, tokens_to_come_ = 0;
   double backlog_s_ = 0;
-  bool batch_open_ = true;  // static batches: still being put together
-  bool preempted_ = false;  // pages ran out before this pass: nobody is admitted
+  bool batch_open_ = true;     // static batches: still being put together
+  bool preempted_ = false;     // pages ran out before this pass: nobody is admitted
+  bool brought_back_ = false;  // the last of those at the host, before this pass
   double last_decode_s_ = 0;
   double slowdown_ = 1;
   UnderWay under_way_;

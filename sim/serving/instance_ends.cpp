@@ -70,7 +70,8 @@ void Instance::count_gaps(double first_pass_s) {
 
 void Instance::advance_decodes(double now_s, Finished& finished) {
   const auto sequences = static_cast<double>(count());
-  const double first_s = under_way_.chunks.empty() ? under_way_.line.seconds(decode_context()) : under_way_.seconds;
+  const bool shared = !under_way_.chunks.empty() || under_way_.swap_s > 0;  // a single pass
+  const double first_s = shared ? under_way_.seconds : under_way_.line.seconds(decode_context());
   count_gaps(first_s);
   for (const RequestId id : firsts_) {
     if (requests_[id].first_s < 0) requests_[id].first_s = under_way_.start_s + first_s;
@@ -95,6 +96,7 @@ void Instance::advance_decodes(double now_s, Finished& finished) {
 void Instance::count_use() {
   use_.busy_s += under_way_.seconds;
   use_.until_s = under_way_.start_s + under_way_.seconds;
+  use_.swap_s += under_way_.swap_s;
   use_.passes += static_cast<double>(under_way_.passes);
   use_.page_seconds += under_way_.seconds * static_cast<double>(pages_.used() + pages_at_end()) / 2;
   use_.most_pages = std::max(use_.most_pages, pages_at_end());

@@ -39,6 +39,10 @@ struct NetworkTransfers::Impl {
   std::vector<std::vector<LinkIndex>> links;  // [part][fabric link]
   LinkIndex between = 0;
   double sender_s_per_token = 0, receiver_s_per_token = 0;
+  // From the first instance to the first one: [pair] links by their places in `loads` with seconds of a token.
+  std::vector<std::vector<std::pair<std::size_t, double>>> first_ways;
+  double first_latency_s = 0;
+  mutable std::vector<double> loads;
   double wire_share = 1;  // bytes on the wire of a sender's byte, by its number format
 
   explicit Impl(const ServingJob& serving) : job(serving), places(places_of(serving)) {}
@@ -59,6 +63,9 @@ struct NetworkTransfers::Impl {
   [[nodiscard]] double rate(const std::pair<std::size_t, LinkId>& link) const {
     return fabrics[link.first]->links()[link.second].bandwidth_bytes_per_s;
   }
+  [[nodiscard]] double tokens_of(const CacheFront& front, int first, int last) const;
+  [[nodiscard]] double piece_tokens(const CacheFront& sent, const CacheFront& ready, int first, int last) const;
+  [[nodiscard]] double start_s(double tokens, double latency_s) const;
   [[nodiscard]] int rank_gpu(std::size_t pool, std::size_t instance, std::size_t request, int rank) const;
 };
 
@@ -168,6 +175,16 @@ NetworkTransfers::NetworkTransfers(const ServingJob& job, Fabrics fabrics) : imp
 void NetworkTransfers::Impl::plan() {
   plan_alignment();
   pairs = workloads::kv_pairs(sender().plan, receiver().plan);
+  std::map<std::pair<std::size_t, LinkId>, std::size_t> known;
+  const std::pair<std::size_t, LinkId> no_link{job.parts.size(), 0};  // between the parts
+  for (const workloads::KvPair& pair : pairs) {
+    const double bytes = pair.bytes_per_token * wire_share / share();
+    auto& links_of_pair = first_ways.emplace_back();
+    for (const auto& link : way(rank_gpu(0, 0, 0, pair.from), rank_gpu(1, 0, 0, pair.to), first_latency_s))
+      links_of_pair.emplace_back(known.emplace(link, known.size()).first->second, bytes / rate(link));
+    if (!one_part()) links_of_pair.emplace_back(known.emplace(no_link, known.size()).first->second, bytes / between_bytes_per_s());
+  }
+  loads.resize(known.size());
 }
 
 NetworkTransfers::~NetworkTransfers() = default;
@@ -195,15 +212,42 @@ std::vector<TransferLink> NetworkTransfers::links() const {
 
 std::int64_t NetworkTransfers::early(std::int64_t computed) const {
   const int page = impl_->sender().habits.page;
-  return impl_->job.transfer.mode == TransferMode::chunkwise ? computed / page * page : 0;
+  return impl_->job.transfer.mode == TransferMode::after_prefill ? 0 : computed / page * page;
 }
 
-HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size_t request, double prompt) const {
+int NetworkTransfers::layers() const { return impl_->job.transfer.mode == TransferMode::layerwise ? impl_->job.model.layers : 1; }
+
+// In all of the layers [first, last), as if the tokens ahead were spread over them.
+double NetworkTransfers::Impl::tokens_of(const CacheFront& front, int first, int last) const {
+  const double whole = in_pages(static_cast<double>(front.tokens));
+  if (front.layers <= first) return whole;
+  const double ahead = in_pages(static_cast<double>(front.ahead));
+  return whole + (ahead - whole) * (std::min(front.layers, last) - first) / (last - first);
+}
+
+double NetworkTransfers::Impl::piece_tokens(const CacheFront& sent, const CacheFront& ready, int first, int last) const {
+  return tokens_of(ready, first, last) - tokens_of(sent, first, last);
+}
+
+// Before anything moves: engines, latency, the sender's kernels, the first piece on its way to the host and from it.
+double NetworkTransfers::Impl::start_s(double tokens, double latency_s) const {
+  double seconds = sender().habits.transfer_start_s + latency_s + sender_s_per_token * tokens;
+  if (job.transfer.path == TransferPath::gpu_direct) return seconds;
+  for (const Pool* pool : {&sender(), &receiver()}) {
+    const topology::LinkSpec& host = job.parts[pool->part].cluster.host;
+    seconds += host.latency_s + staging_bytes / host.effective_bytes_per_s();
+  }
+  return seconds;
+}
+
+HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size_t request, const CacheFront& sent,
+                                     const CacheFront& ready) const {
   const Impl& plan = *impl_;
-  const double tokens = plan.in_pages(prompt);
   HandOver out;
   double latency_s = 0;
   for (const workloads::KvPair& pair : plan.pairs) {
+    const double tokens = plan.piece_tokens(sent, ready, pair.first_layer, pair.last_layer);
+    if (tokens <= 0) continue;
     const int source = plan.rank_gpu(0, from, request, pair.from), target = plan.rank_gpu(1, to, request, pair.to);
     const double bytes = pair.bytes_per_token * tokens * plan.wire_share;
     HandOver::Flow flow;
@@ -213,14 +257,9 @@ HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size
     flow.bytes = bytes / plan.share();
     out.flows.push_back(std::move(flow));
   }
-  out.before_s = plan.sender().habits.transfer_start_s + latency_s + plan.sender_s_per_token * tokens;
+  const double tokens = plan.piece_tokens(sent, ready, 0, plan.job.model.layers);
+  out.before_s = plan.start_s(tokens, latency_s);
   out.after_s = plan.receiver_s_per_token * tokens;
-  if (plan.job.transfer.path == TransferPath::host_staged) {
-    for (const Pool* pool : {&plan.sender(), &plan.receiver()}) {
-      const topology::LinkSpec& host = plan.job.parts[pool->part].cluster.host;
-      out.before_s += host.latency_s + staging_bytes / host.effective_bytes_per_s();
-    }
-  }
   return out;
 }
 
@@ -254,29 +293,21 @@ double NetworkTransfers::carried_per_s(double prompt) const {
 }
 
 // The slowest link, loaded by all flows that cross it.
-NetworkTransfers::Alone NetworkTransfers::alone(double prompt) const {
+NetworkTransfers::Alone NetworkTransfers::alone(const CacheFront& sent, const CacheFront& ready) const {
   const Impl& plan = *impl_;
-  const double tokens = plan.in_pages(prompt);
-  std::map<std::pair<std::size_t, LinkId>, double> loads;
-  double latency_s = 0, slowest_s = 0;
-  for (const workloads::KvPair& pair : plan.pairs) {
-    const double bytes = pair.bytes_per_token * tokens * plan.wire_share / plan.share();
-    for (const auto& link : plan.way(plan.rank_gpu(0, 0, 0, pair.from), plan.rank_gpu(1, 0, 0, pair.to), latency_s)) loads[link] += bytes;
+  std::fill(plan.loads.begin(), plan.loads.end(), 0);
+  double slowest_s = 0;
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+    const workloads::KvPair& pair = plan.pairs[i];
+    const double tokens = plan.piece_tokens(sent, ready, pair.first_layer, pair.last_layer);
+    for (const auto& [link, seconds] : plan.first_ways[i]) slowest_s = std::max(slowest_s, plan.loads[link] += seconds * tokens);
   }
-  for (const auto& [link, bytes] : loads) slowest_s = std::max(slowest_s, bytes / plan.rate(link));
-  if (!plan.one_part()) slowest_s = std::max(slowest_s, wire_bytes(prompt) / plan.share() / plan.between_bytes_per_s());
-  double start_s = plan.sender().habits.transfer_start_s + latency_s + plan.sender_s_per_token * tokens;
-  if (plan.job.transfer.path == TransferPath::host_staged) {
-    for (const Pool* pool : {&plan.sender(), &plan.receiver()}) {
-      const topology::LinkSpec& host = plan.job.parts[pool->part].cluster.host;
-      start_s += host.latency_s + staging_bytes / host.effective_bytes_per_s();
-    }
-  }
-  return {start_s, slowest_s, plan.receiver_s_per_token * tokens};
+  const double tokens = plan.piece_tokens(sent, ready, 0, plan.job.model.layers);
+  return {plan.start_s(tokens, plan.first_latency_s), slowest_s, plan.receiver_s_per_token * tokens};
 }
 
 double NetworkTransfers::alone_s(double prompt) const {
-  const Alone times = alone(prompt);
+  const Alone times = alone({}, {static_cast<std::int64_t>(std::ceil(prompt))});
   return times.before_s + times.links_s + times.after_s;
 }
 

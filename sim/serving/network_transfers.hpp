@@ -28,7 +28,9 @@ class NetworkTransfers final : public TransferPlan {
   void build(Machine& machine) override;
   [[nodiscard]] std::vector<TransferLink> links() const override;
   [[nodiscard]] std::int64_t early(std::int64_t computed) const override;  // whole pages
-  [[nodiscard]] HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, double tokens) const override;
+  [[nodiscard]] int layers() const override;
+  [[nodiscard]] HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, const CacheFront& sent,
+                                   const CacheFront& ready) const override;
   [[nodiscard]] std::vector<std::pair<LinkIndex, double>> port(std::size_t part, int gpu) const override;
   [[nodiscard]] bool reserves_first() const override;
   [[nodiscard]] bool prefill_answers_first() const override;
@@ -37,7 +39,7 @@ class NetworkTransfers final : public TransferPlan {
   struct Alone {
     double before_s = 0, links_s = 0, after_s = 0;
   };
-  [[nodiscard]] Alone alone(double tokens) const;
+  [[nodiscard]] Alone alone(const CacheFront& sent, const CacheFront& ready) const;
   [[nodiscard]] double alone_s(double tokens) const;
   [[nodiscard]] double wire_bytes(double tokens) const;
   // Requests of so many tokens that the network between two parts carries in a second; infinite within one.

@@ -186,8 +186,60 @@ PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double
   return out;
 }
 
+namespace {
+
+// A static batch of so many sequences, of which ever fewer go on: how long it takes, and per token of an answer on average.
+struct StaticBatch {
+  double seconds = 0, tpot_s = 0;
+};
+StaticBatch static_batch(const PoolFormula& pool, const LoadMoments& load, double sequences) {
+  StaticBatch out;
+  const std::vector<double> steps = load.steps.empty() ? std::vector<double>{0} : load.steps;
+  const auto all = static_cast<double>(steps.size());
+  double before = -1, answer_s = 0;  // the first token comes with a pass too
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double ended = static_cast<double>(i) / all, runs = steps[i] - before;
+    const double pass_s = pool.decode_s(std::max(1.0, sequences * (1 - ended)));
+    answer_s += runs * pass_s;
+    out.tpot_s += answer_s / (steps[i] + 1) / all;
+    out.seconds += runs * pass_s * (1 - std::pow(ended, sequences));  // while anybody of the batch goes on
+    before = steps[i];
+  }
+  return out;
+}
+
+// Caches that come while a batch is decoded make the next one: of a batch that takes D a Poisson number, one where that is none. Who comes
+// during it waits for D/2 on average.
+PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
+  PoolState out;
+  double batch = 1;
+  StaticBatch one;
+  for (int round = 0; round < fixed_point_rounds; ++round) {
+    one = static_batch(pool, load, batch);
+    const double come = rate_per_s * one.seconds, none = std::exp(-come), next = come + none;
+    out.queue_s = one.seconds / (one.seconds + none / rate_per_s) * one.seconds / 2;
+    if (next > pool.most_sequences()) {
+      const double most = pool.most_sequences();
+      return {.ttft_s = INFINITY, .requests_per_s = most / static_batch(pool, load, most).seconds};
+    }
+    if (std::abs(next - batch) < 1e-9 * (1 + next)) break;
+    batch = next;
+  }
+  const double come = rate_per_s * one.seconds, seen = (come * come + batch) / batch;  // large batches are seen by more
+  out.tpot_s = static_batch(pool, load, seen).tpot_s;
+  out.batch = batch;
+  out.busy = one.seconds / (one.seconds + std::exp(-come) / rate_per_s);
+  out.requests_per_s = rate_per_s;
+  if (load.percentile > 0)
+    out.tpot_high_s = static_batch(pool, load, seen + std::max(0.0, normal_quantile(load.percentile)) * std::sqrt(seen)).tpot_s;
+  return out;
+}
+
+}  // namespace
+
 // Decoding alone at a rate an instance, by Little.
 PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
+  if (pool.pool().rules.batching == Batching::fixed) return static_batches(pool, load, rate_per_s);
   PoolState out;
   double batch = 0;
   for (int round = 0; round < fixed_point_rounds; ++round) {

@@ -107,12 +107,18 @@ const Keys<PoolDocument>& pool_keys() {
   return keys;
 }
 
+const config::Names<TransferMode>& transfer_mode_names() {
+  static const config::Names<TransferMode> names{
+      {"after-prefill", TransferMode::after_prefill}, {"chunkwise", TransferMode::chunkwise}, {"layerwise", TransferMode::layerwise}};
+  return names;
+}
+
 const Keys<TransferSpec>& transfer_keys() {
   using K = Key<TransferSpec>;
-  static const config::Names<TransferMode> modes{{"after-prefill", TransferMode::after_prefill}, {"chunkwise", TransferMode::chunkwise}};
   static const config::Names<TransferPath> paths{{"gpu-direct", TransferPath::gpu_direct}, {"host-staged", TransferPath::host_staged}};
   static const Keys<TransferSpec> keys{
-      K("mode", &TransferSpec::mode, choice(modes), "When the cache is sent: behind the whole prompt, or every chunk when it is computed."),
+      K("mode", &TransferSpec::mode, choice(transfer_mode_names()),
+        "When the cache is sent: behind the whole prompt, every chunk when it is computed, or every layer of a chunk."),
       K("path", &TransferSpec::path, choice(paths), "From GPU to GPU, or through the memory of both hosts."),
       K("reserve", &TransferSpec::reserves_first, config::either_word("on-pull", "before-prefill"),
         "When pages are taken on the decoding side."),

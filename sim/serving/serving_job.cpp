@@ -147,6 +147,16 @@ void check_plan(const ServingJob& job, const Pool& pool, const Node& node) {
   }
 }
 
+// Swapping is for sequences that grow.
+void check_overflow(const Pool& pool, const Node& node) {
+  if (pool.habits.overflow != Overflow::swap || !node.find("overflow")) return;
+  if (pool.role == Role::prefill)
+    node.at("overflow").fail("a pool of role prefill has no answers that outgrow its pages: nothing is swapped");
+  if (pool.habits.batching == Batching::fixed)
+    node.at("overflow")
+        .fail("static batches take the room of whole answers: nothing is swapped", "write overflow: reserve, or another batching");
+}
+
 Pool read_pool(Reading& reading, const std::string& name, const Node& node, const Node& document) {
   const PoolDocument given = mapping(pool_keys()).read(node);
   ServingJob& job = reading.job;
@@ -160,6 +170,7 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   if (given.graphs && *given.graphs && engine.habits.captured == 0)
     node.at("graphs").fail(fmt::format("software {} replays no graphs", config::shown(engine.software->name)));
   pool.habits = habits_of(given, engine.habits);
+  check_overflow(pool, node);
   pool.kv_tokens = given.kv_tokens;
   pool.price_per_s = given.price_per_s;
   pool.plan.model = job.model;

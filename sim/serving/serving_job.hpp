@@ -20,8 +20,9 @@ namespace rehearse::sim {
 
 // Where the cache is fetched from: straight from GPU to GPU, or through the memory of both hosts.
 enum class TransferPath { gpu_direct, host_staged };
-// When: after the whole prompt; every chunk when it is computed.
-enum class TransferMode { after_prefill, chunkwise };
+// When: after the whole prompt; every chunk when it is computed; every layer of a chunk.
+enum class TransferMode { after_prefill, chunkwise, layerwise };
+[[nodiscard]] const config::Names<TransferMode>& transfer_mode_names();
 
 struct TransferSpec {
   TransferMode mode = TransferMode::after_prefill;

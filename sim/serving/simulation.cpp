@@ -29,6 +29,7 @@ ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
   }
   generation_.resize(instances_.size());
   down_.resize(instances_.size());
+  layer_.resize(instances_.size());
   acts_.resize(setup.faults.size());
   if (apart()) ways_.resize(requests_.size());
   if (setup.records) record_ = std::make_shared<ServiceRecord>(instances_.size(), setup.slices_from_s);
@@ -57,7 +58,11 @@ void ServiceSimulation::wake(std::size_t instance) {
   Instance& one = *instances_[instance];
   if (down_[instance] > 0) return;
   if (!one.busy()) {
-    if (const auto seconds = one.start(now())) schedule_end(instance, *seconds);
+    if (const auto seconds = one.start(now())) {
+      schedule_end(instance, *seconds);
+      layer_[instance] = 0;
+      await_layer(instance);
+    }
     if (one.made_room() && !wanting_room_.empty()) try_decode_room();
   } else if (const auto end_s = one.cut(now())) {
     schedule_end(instance, *end_s - now());
@@ -166,7 +171,7 @@ void ServiceSimulation::end_pass(std::size_t instance) {
   const Instance::Finished finished = instances_[instance]->finish(now());
   touched_.push_back(instance);
   if (apart() && instance < pools_.back().first) {  // the other side computes again what it had to put back
-    for (const Instance::Progress& prompt : finished.begun) offer_early(prompt.id, prompt.tokens);
+    for (const Instance::Progress& prompt : finished.begun) offer_early(prompt.id, {setup_.transfers->early(prompt.tokens)});
   }
   for (const RequestId id : finished.prompts) {
     RequestState& request = requests_[id];
@@ -229,6 +234,9 @@ void ServiceSimulation::on(Token token) {
     case ServiceEvent::pass_end:
       if (token != token_of(ServiceEvent::pass_end, index, generation_[index])) return;  // of a run that was cut
       end_pass(index);
+      break;
+    case ServiceEvent::layer_end:
+      if (token == token_of(ServiceEvent::layer_end, index, generation_[index])) end_layer(index);
       break;
     case ServiceEvent::transfer_start:
       start_flows(index);

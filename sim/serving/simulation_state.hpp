@@ -15,7 +15,19 @@ namespace rehearse::sim {
 
 // What a token of the machine stands for: kind, whose, and for the end of a pass which of its ends is meant, since a run can be cut;
 // between the sides which attempt, since a hand-over can be given up, and which piece of those that had the same place.
-enum class ServiceEvent : std::uint64_t { arrival, placed, asked, pass_end, transfer_start, flow_end, transfer_end, timeout, fault, over };
+enum class ServiceEvent : std::uint64_t {
+  arrival,
+  placed,
+  asked,
+  pass_end,
+  transfer_start,
+  flow_end,
+  transfer_end,
+  timeout,
+  fault,
+  over,
+  layer_end
+};
 inline constexpr unsigned kind_bits = 4, index_bits = 32;
 inline Token token_of(ServiceEvent event, std::uint64_t index, std::uint64_t generation = 0) {
   return static_cast<std::uint64_t>(event) | index << kind_bits | generation << (kind_bits + index_bits);
@@ -51,7 +63,9 @@ class ServiceSimulation {
   void ask(RequestId id);
   void want_room(RequestId id);
   void drop_cache(RequestId id);
-  void offer_early(RequestId id, std::int64_t tokens);
+  void offer_early(RequestId id, const CacheFront& ready);
+  void await_layer(std::size_t instance);
+  void end_layer(std::size_t instance);
   void offer(RequestId id);
   void send(RequestId id);
   void start_flows(std::size_t piece);
@@ -93,12 +107,12 @@ class ServiceSimulation {
   std::vector<std::size_t> touched_;
   struct Way {  // of a request between the sides
     std::size_t from = 0, to = 0;
-    bool cached = false;               // its cache is kept at `from`
-    bool reserved = false;             // there is room for it at `to`
-    bool asking = false;               // the other engine is told of it
-    bool asked = false;                // and knows
-    std::int64_t early = 0, sent = 0;  // tokens that can leave before the prompt is whole, that have left
-    std::vector<std::size_t> pieces;   // on their way
+    bool cached = false;              // its cache is kept at `from`
+    bool reserved = false;            // there is room for it at `to`
+    bool asking = false;              // the other engine is told of it
+    bool asked = false;               // and knows
+    CacheFront early, sent;           // what can leave before the prompt is whole, what has left
+    std::vector<std::size_t> pieces;  // on their way
     int timeouts = 0;
     double began_s = 0;         // when the last piece left
     std::uint64_t attempt = 0;  // tokens of earlier ones mean nothing any more
@@ -106,7 +120,7 @@ class ServiceSimulation {
   std::vector<Way> ways_;
   struct Piece {  // of a cache that moves
     RequestId request = 0;
-    double tokens = 0;
+    CacheFront sent, ready;  // from what had left to what has left with it
     int flows = 0;
     double after_s = 0;
     std::uint64_t generation = 0;  // of those that had its place
@@ -117,6 +131,7 @@ class ServiceSimulation {
   std::deque<RequestId> wanting_room_;  // on the decoding side, first come first served
   std::deque<RequestId> stranded_;      // no instance works that could compute their prompts
   std::vector<int> down_;               // [instance] faults that keep it from working
+  std::vector<int> layer_;              // [instance] computed in the pass under way
   std::vector<bool> acts_;              // [fault] now
   int failures_ = 0;
   std::shared_ptr<ServiceRecord> record_;  // where it is asked for

@@ -14,11 +14,31 @@ void ServiceSimulation::ask(RequestId id) {
 }
 
 // So many tokens of its prompt are computed, and more come. An answer that ends with the prompt needs no cache elsewhere.
-void ServiceSimulation::offer_early(RequestId id, std::int64_t tokens) {
+void ServiceSimulation::offer_early(RequestId id, const CacheFront& ready) {
   const RequestState& request = requests_[id];
   if (setup_.transfers->prefill_answers_first() && request.generated + 1 == request.tokens.output) return;
-  ways_[id].early = setup_.transfers->early(tokens);
-  if (ways_[id].early > 0) offer(id);
+  ways_[id].early = ready;
+  if (ready > CacheFront{}) offer(id);
+}
+
+// The layers of a model take equal shares of a pass (assumption); the last is computed when the pass ends.
+void ServiceSimulation::await_layer(std::size_t instance) {
+  if (!apart() || instance >= pools_.back().first) return;
+  const int layers = setup_.transfers->layers(), next = layer_[instance] + 1;
+  const PassRun pass = instances_[instance]->under_way();
+  if (next >= layers || pass.prompts == 0) return;
+  machine_.after(std::max(0.0, pass.start_s + pass.seconds * next / layers - now()),
+                 token_of(ServiceEvent::layer_end, instance, generation_[instance]));
+}
+
+void ServiceSimulation::end_layer(std::size_t instance) {
+  const int layer = ++layer_[instance];
+  for (const Instance::Part& part : instances_[instance]->in_pass()) {
+    const std::int64_t whole = setup_.transfers->early(part.before),
+                       ahead = part.after == part.all ? part.all : setup_.transfers->early(part.after);
+    offer_early(part.id, ahead > whole ? CacheFront{whole, layer, ahead} : CacheFront{whole});
+  }
+  await_layer(instance);
 }
 
 // Something of its cache can leave; what finds no room yet leaves when there is some.
@@ -39,9 +59,9 @@ void ServiceSimulation::offer(RequestId id) {
 void ServiceSimulation::send(RequestId id) {
   RequestState& request = requests_[id];
   Way& way = ways_[id];
-  const std::int64_t ready = way.cached ? request.prompt : way.early;
+  const CacheFront ready = way.cached ? CacheFront{request.prompt} : way.early;
   if (ready <= way.sent) return;
-  if (way.sent == 0) request.transfer_bytes = 0;
+  if (way.sent == CacheFront{}) request.transfer_bytes = 0;
   if (way.cached) {
     request.enter(Stage::transferring, now());
     way.began_s = now();
@@ -55,7 +75,8 @@ void ServiceSimulation::send(RequestId id) {
   free_pieces_.pop_back();
   Piece& piece = pieces_[place];
   piece.request = id;
-  piece.tokens = static_cast<double>(ready - way.sent);
+  piece.sent = way.sent;
+  piece.ready = ready;
   way.sent = ready;
   way.pieces.push_back(place);
   if (record_) record_->hand_over_begins(place, id, way.from, way.to, now());
@@ -64,7 +85,7 @@ void ServiceSimulation::send(RequestId id) {
 
 HandOver ServiceSimulation::hand_over_of(const Piece& piece) const {
   const Way& way = ways_[piece.request];
-  return setup_.transfers->hand_over(way.from - pools_.front().first, way.to - pools_.back().first, piece.request, piece.tokens);
+  return setup_.transfers->hand_over(way.from - pools_.front().first, way.to - pools_.back().first, piece.request, piece.sent, piece.ready);
 }
 
 void ServiceSimulation::start_flows(std::size_t place) {
@@ -97,7 +118,7 @@ void ServiceSimulation::end_piece(std::size_t place) {
   if (record_) record_->hand_over_ends(place, now(), true);
   free_piece(place);
   std::erase(way.pieces, place);
-  if (way.pieces.empty() && way.sent == requests_[id].prompt) end_transfer(id);
+  if (way.pieces.empty() && way.sent.tokens == requests_[id].prompt) end_transfer(id);
 }
 
 void ServiceSimulation::end_transfer(RequestId id) {
@@ -121,7 +142,7 @@ void ServiceSimulation::stop_pieces(RequestId id) {
     free_piece(place);
   }
   way.pieces.clear();
-  way.sent = 0;
+  way.sent = {};
   way.attempt = (way.attempt + 1) % generations;
 }
 
@@ -129,7 +150,7 @@ void ServiceSimulation::stop_pieces(RequestId id) {
 void ServiceSimulation::forget_way(RequestId id) {
   Way& way = ways_[id];
   stop_pieces(id);
-  way.early = 0;
+  way.early = {};
   way.asking = way.asked = false;
 }
 

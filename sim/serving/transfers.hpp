@@ -1,6 +1,7 @@
 // How a cache gets from the instance that computed it to the one that decodes.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,6 +11,14 @@
 #include "sim/engine/machine.hpp"
 
 namespace rehearse::sim {
+
+// How much of a request's cache is computed, or has left: so many tokens in all layers, and in the first `layers` those up to `ahead`.
+struct CacheFront {
+  std::int64_t tokens = 0;
+  int layers = 0;
+  std::int64_t ahead = 0;  // nothing without layers
+  friend auto operator<=>(const CacheFront&, const CacheFront&) = default;
+};
 
 // One hand-over, of a cache or a piece of one: a delay on the sending side, flows that run together, a delay on the receiving side.
 struct HandOver {
@@ -38,8 +47,11 @@ class TransferPlan {
   [[nodiscard]] virtual std::vector<TransferLink> links() const = 0;
   // Of so many computed tokens of a prompt that is not whole, those that can leave; 0 where it leaves as a whole.
   [[nodiscard]] virtual std::int64_t early(std::int64_t computed) const = 0;
-  // Of so many tokens of a request, from an instance that computes prompts to one that decodes.
-  [[nodiscard]] virtual HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, double tokens) const = 0;
+  // Layers that leave one by one, each when a pass has computed it; 1: a cache leaves with all of its layers.
+  [[nodiscard]] virtual int layers() const = 0;
+  // Of a piece of a request's cache, what is `ready` and not `sent`, from an instance that computes prompts to one that decodes.
+  [[nodiscard]] virtual HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, const CacheFront& sent,
+                                           const CacheFront& ready) const = 0;
   // The links of a GPU's network port, with their rates; empty where it has none.
   [[nodiscard]] virtual std::vector<std::pair<LinkIndex, double>> port(std::size_t part, int gpu) const = 0;
   // Whether the pages on the receiving side are taken before the prompt is computed.

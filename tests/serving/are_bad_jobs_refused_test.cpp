@@ -49,7 +49,11 @@ TEST(BadServingJobsAreRefused, about_pools) {
   expect_refused(with("{tp: 1}", "{tp: 1, ep: 2}"), "job.yaml:6:", "ep is for models with experts");
   expect_refused(with("software: vllm", "software: megatron-core"), "job.yaml:3:11", "software 'megatron-core' does not serve");
   expect_refused(with("role: both", "role: both, part: rich"), "job.yaml:6:", "no part 'rich' in the cluster");
-  expect_refused(with("role: both", "role: both, overflow: swap"), "job.yaml:6:", "overflow cannot be 'swap'");
+  expect_refused(with("role: both", "role: both, overflow: spill"), "job.yaml:6:", "overflow cannot be 'spill'");
+  expect_refused(with("role: both", "role: both, batching: static, overflow: swap"),
+                 "job.yaml:6:", "static batches take the room of whole answers");
+  expect_refused(with("    all: {role: both", "    more: {role: decode}\n    all: {overflow: swap, role: prefill"),
+                 "job.yaml:7:", "nothing is swapped");
 }
 
 TEST(BadServingJobsAreRefused, about_an_unknown_gpu) {

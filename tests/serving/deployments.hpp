@@ -32,13 +32,21 @@ class OneLink final : public sim::TransferPlan {
   struct Habits {
     bool reserves_first = false, prefill_answers_first = false, by_chunks = false;
     double bytes_per_s = 1000, before_s = 0, after_s = 0;
+    int layers = 1;  // that leave one by one; needs by_chunks
   };
   explicit OneLink(const Habits& habits) : habits_(habits) {}
   void build(sim::Machine& machine) override { link_ = machine.add_link(habits_.bytes_per_s); }
   [[nodiscard]] std::vector<sim::TransferLink> links() const override { return {{"", "here", "there", habits_.bytes_per_s}}; }
   [[nodiscard]] std::int64_t early(std::int64_t computed) const override { return habits_.by_chunks ? computed : 0; }
-  [[nodiscard]] sim::HandOver hand_over(std::size_t, std::size_t, std::size_t, double tokens) const override {
-    return {habits_.before_s, {{{link_}, tokens}}, habits_.after_s, tokens};
+  [[nodiscard]] int layers() const override { return habits_.layers; }
+  [[nodiscard]] sim::HandOver hand_over(std::size_t, std::size_t, std::size_t, const sim::CacheFront& sent,
+                                        const sim::CacheFront& ready) const override {
+    const auto bytes_of = [&](const sim::CacheFront& front) {
+      const auto ahead = front.layers > 0 ? static_cast<double>(front.ahead - front.tokens) : 0;
+      return static_cast<double>(front.tokens) + ahead * front.layers / habits_.layers;
+    };
+    const double bytes = bytes_of(ready) - bytes_of(sent);
+    return {habits_.before_s, {{{link_}, bytes}}, habits_.after_s, bytes};
   }
   [[nodiscard]] std::vector<std::pair<sim::LinkIndex, double>> port(std::size_t, int) const override {
     return {{link_, habits_.bytes_per_s}};

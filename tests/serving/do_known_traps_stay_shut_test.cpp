@@ -178,7 +178,7 @@ std::string refusal_of(const std::string& text) {
 TEST(WhatIsNotModelled, is_refused_by_name) {
   EXPECT_NE(refusal_of(apart({.decode_more = ", stream: 10"})).find("unknown key 'stream'"), std::string::npos);
   EXPECT_NE(refusal_of(apart({.decode_more = ", speculative: {draft: 3}"})).find("unknown key 'speculative'"), std::string::npos);
-  EXPECT_NE(refusal_of(apart({.transfer = "{mode: layerwise}"})).find("mode cannot be 'layerwise'"), std::string::npos);
+  EXPECT_NE(refusal_of(apart({.transfer = "{mode: pagewise}"})).find("mode cannot be 'pagewise'"), std::string::npos);
 }
 
 // Overload: the formula says which pool and how much it carries; the simulation ends.

@@ -65,7 +65,10 @@ std::vector<KvPair> kv_pairs(const InstancePlan& sender, const InstancePlan& rec
     }
   }
   std::vector<KvPair> out;
-  for (const auto& [ranks, bytes] : pairs) out.push_back({ranks.first, ranks.second, bytes});
+  for (const auto& [ranks, bytes] : pairs) {
+    const Layers from = layers_of(sender, ranks.first / sender.tp), to = layers_of(receiver, ranks.second / receiver.tp);
+    out.push_back({ranks.first, ranks.second, bytes, std::max(from.first, to.first), std::min(from.last, to.last)});
+  }
   return out;
 }
 

@@ -10,7 +10,8 @@ namespace rehearse::workloads {
 // From a rank of the sending instance to one of the receiving instance, both within one attention replica: stage * tp + tensor rank.
 struct KvPair {
   int from = 0, to = 0;
-  double bytes_per_token = 0;  // in the sender's number format
+  double bytes_per_token = 0;           // in the sender's number format
+  int first_layer = 0, last_layer = 0;  // that it moves: [first, last)
 };
 
 // Every rank of the receiver gets its own share with its own copies: head range [r*k/T, (r+1)*k/T), a head held by several where T > k. It

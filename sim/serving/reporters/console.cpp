@@ -86,6 +86,11 @@ void print_rates(const ServingResult& result, std::ostream& out) {
     fmt::print(out, "hand-over of a cache: {} of {} in {}\n", config::human_quantity(result.kv_transfer_bytes, config::Dimension::bytes),
                "GPU memory", time_text(result.kv_transfer_s));
   }
+  for (const PoolResult& pool : result.pools) {
+    if (pool.swapped_bytes > 0)
+      fmt::print(out, "pool {}: {} of caches went to the hosts' memory and back, {:.1f} % of the time that passes took\n", pool.name,
+                 config::human_quantity(pool.swapped_bytes, config::Dimension::bytes), 100 * pool.swap_share);
+  }
   if (result.counted > result.finished) {
     fmt::print(out, "{} of {} counted requests not served", result.counted - result.finished, result.counted);
     if (result.rejected > 0) fmt::print(out, ", {} of all rejected since no instance can hold them", result.rejected);

@@ -34,7 +34,9 @@ Json pool_json(const PoolResult& pool) {
           {"cache_taken", pool.pages_share},
           {"cache_taken_at_most", pool.most_pages_share},
           {"preemptions", pool.preemptions},
-          {"recomputed_tokens", pool.recomputed_tokens}};
+          {"recomputed_tokens", pool.recomputed_tokens},
+          {"swapped_bytes", pool.swapped_bytes},
+          {"swap_share", pool.swap_share}};
 }
 
 Json result_json(const ServingResult& result) {
