@@ -102,6 +102,7 @@ const Keys<Gpu>& gpu_keys() {
           "source", config::text().shape, [](const Node& node, Gpu&) { static_cast<void>(node.as_string()); }, {},
           "Where the numbers come from.")
           .required(),
+      K("vendor", &Gpu::vendor, config::text(), "Caches go from one vendor's to another's through the memory of both hosts."),
       K("memory", &Gpu::memory_bytes, config::quantity(Dimension::bytes, 1e6), "Its size.").required(),
       K("memory_bandwidth", &Gpu::memory_bytes_per_s, config::quantity(Dimension::bandwidth, 1e6), "By the data sheet.").required(),
       K("power_limit", &Gpu::power_limit_w, config::quantity(Dimension::power, 1), "By the data sheet.").required(),

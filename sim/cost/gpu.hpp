@@ -26,6 +26,7 @@ class CostModel;
 
 struct Gpu {
   std::string name;
+  std::string vendor = "nvidia";                        // GPUs of two have no way from memory to memory but through their hosts
   std::map<workloads::DType, double> peak_flops_per_s;  // dense
   double memory_bytes = 0;
   double memory_bytes_per_s = 0;

@@ -32,7 +32,7 @@ class Changes {
     }
     if (job_.pools.size() > 1) transfer();
     routers();
-    if (!job_.isolate) job_.pools.size() > 1 ? together() : apart();
+    if (!job_.isolate && job_.pools.size() < 3) job_.pools.size() > 1 ? together() : apart();
     return std::move(changes_);
   }
 
@@ -129,8 +129,10 @@ class Changes {
         add(fmt::format("router.{}", role), name, its_serving);
       }
     };
-    if (job_.pools.front().role != Role::decode && job_.pools.front().instances > 1) of_role("prefill", job_.prompt_router);
-    if (job_.pools.back().role == Role::decode && job_.pools.back().instances > 1) of_role("decode", job_.decode_router);
+    int prompts = 0, decoding = 0;
+    for (const Pool& pool : job_.pools) (pool.role == Role::decode ? decoding : prompts) += pool.instances;
+    if (prompts > 1) of_role("prefill", job_.prompt_router);
+    if (decoding > 1) of_role("decode", job_.decode_router);
   }
 
   [[nodiscard]] static Node as(const Node& pool, const char* role, int instances) {

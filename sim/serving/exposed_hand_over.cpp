@@ -7,8 +7,12 @@ namespace rehearse::sim {
 
 // The links serve pieces one after another: they never rest while something is left, so that the last is there when it would be if they
 // shared. Pieces that are computed before the other engine knows of the request leave together then.
-ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTransfers& transfers, double tokens, double request_s) {
-  if (transfers.layers() == 1 && transfers.early(static_cast<std::int64_t>(tokens)) == 0) return {request_s, transfers.alone_s(tokens)};
+ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTransfers& transfers, double tokens, double request_s,
+                                  std::size_t lane) {
+  const std::int64_t page = prompts.pool().rules.page;
+  if (transfers.whole() || (transfers.layers() == 1 && tokens < static_cast<double>(page)))
+    return {request_s, transfers.alone_s(tokens, lane)};
+  const auto early = [&](double computed) { return static_cast<std::int64_t>(computed) / page * page; };
   struct Leaving {
     double at_s;
     CacheFront ready;  // all that have left by then
@@ -23,10 +27,10 @@ ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTrans
   };
   const int layers = transfers.layers();
   for (const PoolFormula::Chunk& chunk : prompts.chunks(tokens, 0)) {
-    const std::int64_t before = transfers.early(static_cast<std::int64_t>(computed));
+    const std::int64_t before = early(computed);
     computed += chunk.tokens;
     const bool last = computed >= tokens;
-    const std::int64_t after = last ? static_cast<std::int64_t>(std::ceil(tokens)) : transfers.early(static_cast<std::int64_t>(computed));
+    const std::int64_t after = last ? static_cast<std::int64_t>(std::ceil(tokens)) : early(computed);
     for (int layer = 1; layer < layers && after > before; ++layer) ready_at(now_s + chunk.seconds * layer / layers, {before, layer, after});
     now_s += chunk.seconds;
     ready_at(now_s, {after});
@@ -34,7 +38,7 @@ ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTrans
   CacheFront sent;
   double links_s = 0, there_s = 0;
   for (const Leaving& piece : pieces) {
-    const NetworkTransfers::Alone times = transfers.alone(sent, piece.ready);
+    const NetworkTransfers::Alone times = transfers.alone(sent, piece.ready, lane);
     links_s = std::max(links_s, piece.at_s + times.before_s) + times.links_s;
     there_s = std::max(there_s, links_s + times.after_s);
     sent = piece.ready;

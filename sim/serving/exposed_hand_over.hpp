@@ -11,8 +11,8 @@ struct ExposedHandOver {
   double transfer_s = 0;  // from then until the cache is there
 };
 
-// `request_s`: seconds until a request is in the queue of the instance that decodes.
+// `lane`: from the pool of these prompts; `request_s`: seconds until a request is in the queue of the instance that decodes.
 [[nodiscard]] ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTransfers& transfers, double tokens,
-                                                double request_s);
+                                                double request_s, std::size_t lane = 0);
 
 }  // namespace rehearse::sim

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "sim/serving/exposed_hand_over.hpp"
+#include "sim/serving/side_formula.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -95,91 +97,148 @@ PoolState one_pool(const ServingJob& job, const PoolFormula& pool, const LoadMom
   return state;
 }
 
-std::string overload(const Pool& pool, const LoadMoments& lengths, const PoolState& state, double per_pool) {
+std::string overload(const Pool& pool, double rate_per_s, const PoolState& state, double per_pool) {
   if (state.requests_per_s <= 0)
     return fmt::format("pool {} is far beyond its capacity: {:.4g} requests/s come, and the formula finds no batch that keeps up",
-                       pool.name, lengths.rate_per_s);
+                       pool.name, rate_per_s);
   return fmt::format("pool {} is beyond its capacity: {:.4g} requests/s come, and it carries {:.4g}; {} of {} instances would", pool.name,
-                     lengths.rate_per_s, state.requests_per_s * per_pool,
-                     fmt::format("{:.0f}", std::ceil(lengths.rate_per_s / state.requests_per_s * (per_pool > 1 ? 1 : pool.instances))),
-                     pool.name);
+                     rate_per_s, state.requests_per_s * per_pool,
+                     fmt::format("{:.0f}", std::ceil(rate_per_s / state.requests_per_s * (per_pool > 1 ? 1 : pool.instances))), pool.name);
+}
+
+// Both sides: what a request meets on its way from one to the other.
+class TwoSides {
+ public:
+  TwoSides(const ServingJob& job, const Deployment& deployment, const LoadMoments& lengths, double tokens)
+      : job_(job),
+        lengths_(lengths),
+        prompts_(std::span(deployment.pools).first(senders(job)), lengths, job.prompt_router),
+        decoding_(std::span(deployment.pools).subspan(senders(job)), lengths, job.decode_router) {
+    const std::vector<PoolFormula>& from = prompts_.pools();
+    const std::size_t receivers = decoding_.pools().size();
+    for (std::size_t lane = 0; lane < from.size() * receivers; ++lane) {
+      hand_overs_.push_back(exposed_hand_over(from[lane / receivers], *deployment.transfers, tokens, decoding_.request_s(), lane));
+      bytes_.push_back(deployment.transfers->wire_bytes(tokens, lane));
+    }
+  }
+
+  struct State {
+    double rate_per_s = 0;
+    SideState prompts, decoding;
+    double waiting_s = 0, transfer_s = 0, bytes = 0;
+  };
+  [[nodiscard]] State at(double rate_per_s) const {
+    State state{.rate_per_s = rate_per_s, .prompts = prompts_.prompts(rate_per_s), .decoding = decoding_.decoding(rate_per_s)};
+    const std::size_t receivers = decoding_.pools().size();
+    for (std::size_t lane = 0; lane < hand_overs_.size(); ++lane) {
+      const double share = state.prompts.shares[lane / receivers] * state.decoding.shares[lane % receivers];
+      state.waiting_s += share * hand_overs_[lane].waiting_s;
+      state.transfer_s += share * hand_overs_[lane].transfer_s;
+      state.bytes += share * bytes_[lane];
+    }
+    return state;
+  }
+  // The load's rate; of a closed loop the one at which clients divided by a round lead back to it.
+  [[nodiscard]] State state() const {
+    if (lengths_.rate_per_s > 0) return at(lengths_.rate_per_s);
+    const double clients = job_.load.arrivals.kind == Arrivals::closed ? job_.load.arrivals.clients : job_.load.requests;
+    double low = 0, high = std::min(prompts_.prompts_per_s(), clients / prompts_.pools().front().prompt_s(0).seconds);
+    for (int round = 0; round < rounds; ++round) {
+      const double rate = (low + high) / 2;
+      const State state = at(rate);
+      const double round_s = state.prompts.ttft_s + state.transfer_s + state.decoding.ttft_s + state.decoding.queue_s +
+                             lengths_.output * state.decoding.tpot_s;
+      (rate * round_s < clients ? low : high) = rate;
+    }
+    return at(low);
+  }
+  [[nodiscard]] double prompts_front_s() const { return prompts_.request_s(); }
+
+ private:
+  static std::size_t senders(const ServingJob& job) {
+    return static_cast<std::size_t>(std::ranges::count(job.pools, Role::prefill, &Pool::role));
+  }
+  const ServingJob& job_;
+  const LoadMoments& lengths_;
+  SideFormula prompts_, decoding_;
+  std::vector<ExposedHandOver> hand_overs_;  // [lane]
+  std::vector<double> bytes_;
+};
+
+ServingPrediction begun_prediction(const ServingJob& job) {
+  ServingPrediction out;
+  out.result.method = "analytic";
+  out.result.requests = job.load.requests;
+  out.result.counted = out.result.finished = job.load.requests - job.load.warmup;
+  return out;
+}
+
+// Adds a pool, or says that it is beyond its capacity.
+void put_pool(ServingPrediction& out, const PoolDeployment& pool, const PoolState& state, const LoadMoments& lengths, double rate_per_s,
+              double per_pool) {
+  if (std::isfinite(state.ttft_s))
+    out.result.pools.push_back(pool_of(pool, state, lengths));
+  else if (out.overloaded.empty())
+    out.overloaded = overload(*pool.pool, rate_per_s, state, per_pool);
+}
+
+void put_latencies(ServingResult& result, double ttft_s, double tpot_s, double answer_s) {
+  result.ttft.mean_s = ttft_s;
+  result.tpot.mean_s = result.itl.mean_s = tpot_s;
+  result.e2e.mean_s = ttft_s + answer_s;
+}
+
+ServingPrediction predict_one_pool(const ServingJob& job, const PoolDeployment& pool, const LoadMoments& lengths) {
+  ServingPrediction out = begun_prediction(job);
+  const int instances = pool.pool->instances;
+  const PoolState state = one_pool(job, PoolFormula(pool, lengths), lengths);
+  const bool per_pool = pool.pool->role == Role::prefill && lengths.rate_per_s > 0;
+  put_pool(out, pool, state, lengths, lengths.rate_per_s, per_pool ? 1 : instances);
+  if (!out.overloaded.empty()) return out;
+  const double front_s = pool.pool->habits.request_s;
+  const double answer_s = state.answer_s >= 0 ? state.answer_s : std::max(0.0, lengths.output - 1) * state.tpot_s;
+  put_stage(out.result, Stage::prefilling, state.prefill_s);
+  put_stage(out.result, Stage::queued, state.queue_s + front_s);
+  put_stage(out.result, Stage::decoding, answer_s);
+  put_latencies(out.result, state.ttft_s + front_s, state.tpot_s, answer_s);
+  put_rates(out.result, job, lengths,
+            lengths.rate_per_s > 0 ? std::max(lengths.rate_per_s, state.requests_per_s) : state.requests_per_s * instances);
+  return out;
 }
 
 }  // namespace
 
 ServingPrediction predict_serving(const ServingJob& job, const Deployment& deployment, double tokens) {
   const LoadMoments lengths = moments_of(job.load, job.seed);
-  ServingPrediction out;
+  if (!deployment.transfers) return predict_one_pool(job, deployment.pools.front(), lengths);
+  ServingPrediction out = begun_prediction(job);
+  const TwoSides sides(job, deployment, lengths, tokens);
+  const TwoSides::State state = sides.state();
+  const std::size_t senders = state.prompts.pools.size();
+  for (std::size_t i = 0; i < job.pools.size(); ++i) {
+    const SideState& side = i < senders ? state.prompts : state.decoding;
+    const std::size_t at = i < senders ? i : i - senders;
+    put_pool(out, deployment.pools[i], side.pools[at], lengths, state.rate_per_s * side.shares[at],
+             i < senders ? 1 : job.pools[i].instances);
+  }
+  if (!out.overloaded.empty()) return out;
   ServingResult& result = out.result;
-  result.method = "analytic";
-  result.requests = job.load.requests;
-  result.counted = result.finished = job.load.requests - job.load.warmup;
-  std::vector<PoolState> states;
-  const PoolFormula first(deployment.pools.front(), lengths);
-  const ExposedHandOver hand_over =
-      deployment.transfers ? exposed_hand_over(first, *deployment.transfers, tokens, job.pools.back().habits.request_s) : ExposedHandOver{};
-  const double transfer_s = hand_over.transfer_s;
-  if (job.pools.size() == 1) {
-    states.push_back(one_pool(job, first, lengths));
-  } else {
-    const PoolFormula second(deployment.pools.back(), lengths);
-    double rate_per_s = lengths.rate_per_s;
-    if (rate_per_s <= 0) {
-      // A closed loop: clients divided by a round, to which the rate leads back.
-      const double clients = job.load.arrivals.kind == Arrivals::closed ? job.load.arrivals.clients : job.load.requests;
-      double low = 0, high = std::min(job.pools.front().instances / first.prompt_s(0).seconds, clients / first.prompt_s(0).seconds);
-      for (int round = 0; round < rounds; ++round) {
-        const double rate = (low + high) / 2;
-        const PoolState prompt = prompts_alone(first, lengths, rate, job.pools.front().instances);
-        const PoolState decode = decoding_alone(second, lengths, rate / job.pools.back().instances);
-        const double round_s = prompt.ttft_s + transfer_s + decode.ttft_s + decode.queue_s + lengths.output * decode.tpot_s;
-        (rate * round_s < clients ? low : high) = rate;
-      }
-      rate_per_s = low;
-    }
-    states = {prompts_alone(first, lengths, rate_per_s, job.pools.front().instances),
-              decoding_alone(second, lengths, rate_per_s / job.pools.back().instances)};
+  const double front_s = sides.prompts_front_s(), tpot_s = state.decoding.tpot_s, steps = std::max(0.0, lengths.output - 1);
+  put_stage(result, Stage::queued, state.prompts.queue_s + front_s);
+  put_stage(result, Stage::prefilling, state.prompts.prefill_s);
+  put_stage(result, Stage::transferring, state.transfer_s);
+  put_stage(result, Stage::decode_queued, state.decoding.queue_s);
+  result.kv_transfer_s = state.transfer_s;
+  result.kv_transfer_bytes = state.bytes;
+  double ttft_s = state.prompts.ttft_s + front_s, decoding_s = steps * tpot_s;
+  if (!job.transfer.prefill_answers_first) {
+    put_stage(result, Stage::waiting, state.waiting_s);
+    ttft_s += state.waiting_s + state.transfer_s + state.decoding.queue_s + tpot_s;
+    decoding_s += tpot_s;
   }
-  double ttft_s = 0, tpot_s = 0;
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    const bool whole = states.size() > 1 && i == 0;
-    const double per_pool = (job.pools[i].role == Role::prefill && lengths.rate_per_s > 0) || whole ? 1 : job.pools[i].instances;
-    if (!std::isfinite(states[i].ttft_s)) {
-      out.overloaded = overload(job.pools[i], lengths, states[i], per_pool);
-      return out;
-    }
-    result.pools.push_back(pool_of(deployment.pools[i], states[i], lengths));
-    ttft_s += states[i].ttft_s;
-    tpot_s = states[i].tpot_s;
-  }
-  const bool apart = states.size() > 1;
-  put_stage(result, Stage::prefilling, states.front().prefill_s);
-  if (apart) {
-    put_stage(result, Stage::transferring, transfer_s);
-    put_stage(result, Stage::decode_queued, states.back().queue_s);
-    ttft_s = states.front().ttft_s;
-    if (!job.transfer.prefill_answers_first) ttft_s += transfer_s + states.back().queue_s + tpot_s;
-    result.kv_transfer_s = transfer_s;
-    result.kv_transfer_bytes = deployment.transfers->wire_bytes(tokens);
-  }
-  // Servers and tokenisers, in series.
-  double fronts_s = job.pools.front().habits.request_s;
-  if (apart && !job.transfer.prefill_answers_first) {
-    fronts_s += hand_over.waiting_s;
-    put_stage(result, Stage::waiting, hand_over.waiting_s);
-  }
-  put_stage(result, Stage::queued, states.front().queue_s + job.pools.front().habits.request_s);
-  ttft_s += fronts_s;
-  const double steps = std::max(0.0, lengths.output - 1);
-  const double answer_s = states.back().answer_s >= 0 ? states.back().answer_s : steps * tpot_s;
-  put_stage(result, Stage::decoding, answer_s + (apart && !job.transfer.prefill_answers_first ? tpot_s : 0));
-  result.ttft.mean_s = ttft_s;
-  result.tpot.mean_s = result.itl.mean_s = tpot_s;
-  result.e2e.mean_s = ttft_s + answer_s;
-  const double scale = apart || lengths.rate_per_s > 0 ? 1 : job.pools.front().instances;
-  const double rate =
-      apart || lengths.rate_per_s > 0 ? std::max(lengths.rate_per_s, states.front().requests_per_s) : states.front().requests_per_s * scale;
-  put_rates(result, job, lengths, rate);
+  put_stage(result, Stage::decoding, decoding_s);
+  put_latencies(result, ttft_s, tpot_s, steps * tpot_s);
+  put_rates(result, job, lengths, state.rate_per_s);
   return out;
 }
 

@@ -105,7 +105,8 @@ class Instance {
 
   [[nodiscard]] const InstanceUse& use() const { return use_; }
   [[nodiscard]] std::int64_t pages_used(double now_s) const;  // after the passes that have ended by now
-  [[nodiscard]] std::int64_t pages_at_end() const;            // of what is under way, before anybody leaves
+  [[nodiscard]] std::int64_t pages() const { return pages_.pages(); }
+  [[nodiscard]] std::int64_t pages_at_end() const;  // of what is under way, before anybody leaves
   [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(queue_.size() + swapped_.size()); }
   [[nodiscard]] std::int64_t running() const;                                    // prompts begun and not done, sequences that decode
   [[nodiscard]] std::int64_t requests_here() const { return here_; }             // queued, computing, decoding, on their way in

@@ -1,6 +1,10 @@
 #include "sim/serving/kv_alignment.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "config/quantity.hpp"
 
 namespace rehearse::sim {
 
@@ -20,9 +24,16 @@ std::vector<KvAlignmentWork> alignment_of(const KvSide& sender, const KvSide& re
 }
 
 KvAlignmentWork rewrite(const KvSide& sender, const KvSide& receiver, std::string reason) {
-  const double at_sender = sender.moving_s(2 * sender.bytes_per_token), at_receiver = receiver.moving_s(2 * receiver.bytes_per_token);
-  if (at_sender < at_receiver) return {at_sender, 0, std::move(reason) + ", before it is sent"};
+  const double at_sender = 2 * sender.bytes_per_token, at_receiver = 2 * receiver.bytes_per_token;
+  if (sender.moving_s(at_sender) < receiver.moving_s(at_receiver)) return {at_sender, 0, std::move(reason) + ", before it is sent"};
   return {0, at_receiver, std::move(reason) + ", where it arrives"};
+}
+
+std::string text_of(const KvAlignmentWork& work) {
+  const double bytes = work.sender_bytes_per_token + work.receiver_bytes_per_token;
+  if (bytes <= 0) return work.reason;
+  return fmt::format("{} ({} of memory traffic a token on each GPU of the {})", work.reason,
+                     config::human_quantity(bytes, config::Dimension::bytes), work.sender_bytes_per_token > 0 ? "sender" : "receiver");
 }
 
 }  // namespace rehearse::sim

@@ -22,11 +22,15 @@ struct KvSide {
   [[nodiscard]] double moving_s(double bytes) const;
 };
 
-// Kernels on one side before the cache is sent, or after it is there. Seconds per token of the cache.
+// Kernels on one side before the cache is sent, or after it is there: bytes per token of the cache that they read and write in the memory
+// of each GPU. What takes no kernel (another way, other peers, more copies) has none.
 struct KvAlignmentWork {
-  double sender_s_per_token = 0, receiver_s_per_token = 0;
+  double sender_bytes_per_token = 0, receiver_bytes_per_token = 0;
   std::string reason;
+  bool staged = false;  // through the memory of both hosts, whatever the job's path
 };
+// The reason, with what it costs.
+[[nodiscard]] std::string text_of(const KvAlignmentWork& work);
 
 class KvAlignment {
  public:

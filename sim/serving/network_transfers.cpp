@@ -8,8 +8,6 @@
 
 #include "sim/serving/placement.hpp"
 #include "topology/fabric.hpp"
-#include "workloads/serving/kv_layout.hpp"
-#include "workloads/serving/pass_operators.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -17,9 +15,6 @@ namespace {
 using topology::Fabric;
 using topology::LinkId;
 using topology::LinkKind;
-
-// Through the hosts' memory a cache goes in pieces, so that its three copies overlap (assumption: as Mooncake's slices, tens of pages).
-constexpr double staging_bytes = 4.0 * 1024 * 1024;
 
 }  // namespace
 
@@ -32,40 +27,39 @@ std::shared_ptr<const topology::Fabric> fabric_for(topology::ClusterSpec cluster
 
 struct NetworkTransfers::Impl {
   const ServingJob& job;
-  Fabrics fabrics;                       // by part
-  std::vector<std::vector<int>> places;  // [pool][instance] its first GPU in its part
-  std::vector<workloads::KvPair> pairs;
-  std::vector<KvAlignmentWork> alignment;
+  Fabrics fabrics;                            // by part
+  std::vector<std::vector<int>> places;       // [pool][instance] its first GPU in its part
+  std::size_t senders = 0;                    // pools that compute prompts; the others decode
+  std::vector<TransferLane> lanes;            // [sender * receivers + receiver]
   std::vector<std::vector<LinkIndex>> links;  // [part][fabric link]
-  LinkIndex between = 0;
-  double sender_s_per_token = 0, receiver_s_per_token = 0;
-  // From the first instance to the first one: [pair] links by their places in `loads` with seconds of a token.
-  std::vector<std::vector<std::pair<std::size_t, double>>> first_ways;
-  double first_latency_s = 0;
-  mutable std::vector<double> loads;
-  double wire_share = 1;  // bytes on the wire of a sender's byte, by its number format
+  using Parts = std::pair<std::size_t, std::size_t>;
+  std::map<Parts, LinkIndex> between;  // where caches cross from part to part
+  // Of a lane, from its first instance to the first one: [pair] links by their places in `loads` with seconds of a token.
+  struct FirstWays {
+    std::vector<std::vector<std::pair<std::size_t, double>>> of_pair;
+    double latency_s = 0;
+    mutable std::vector<double> loads;
+  };
+  std::vector<FirstWays> first_ways;  // [lane]
 
   explicit Impl(const ServingJob& serving) : job(serving), places(places_of(serving)) {}
-  [[nodiscard]] const Pool& sender() const { return job.pools.front(); }
-  [[nodiscard]] const Pool& receiver() const { return job.pools.back(); }
-  [[nodiscard]] bool one_part() const { return sender().part == receiver().part; }
-  // Whole pages are sent.
-  [[nodiscard]] double in_pages(double tokens) const { return std::ceil(tokens / sender().habits.page) * sender().habits.page; }
-  [[nodiscard]] double share() const { return std::min(sender().habits.transfer_share, receiver().habits.transfer_share); }
+  [[nodiscard]] const TransferLane& lane(std::size_t sender, std::size_t receiver) const {
+    return lanes[sender * (job.pools.size() - senders) + receiver];
+  }
 
   void build_fabrics();
   void separate();
   void plan();
-  void plan_alignment();
-  [[nodiscard]] std::vector<std::pair<std::size_t, LinkId>> way(int from, int to, double& latency_s) const;
-  [[nodiscard]] std::vector<std::pair<std::size_t, LinkId>> way_out(std::size_t part, int gpu, bool out, double& latency_s) const;
-  [[nodiscard]] double between_bytes_per_s() const;
+  [[nodiscard]] FirstWays ways_of(const TransferLane& lane) const;
+  // Of the instances of this pool and those behind it, the pool and the place in it.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> place_in(std::size_t first_pool, std::size_t instance) const;
+  using Links = std::vector<std::pair<std::size_t, LinkId>>;
+  [[nodiscard]] Links way(const TransferLane& lane, int from, int to, double& latency_s) const;
+  [[nodiscard]] Links way_out(std::size_t part, int gpu, bool out, double& latency_s) const;
+  [[nodiscard]] double between_bytes_per_s(const Parts& parts) const;
   [[nodiscard]] double rate(const std::pair<std::size_t, LinkId>& link) const {
     return fabrics[link.first]->links()[link.second].bandwidth_bytes_per_s;
   }
-  [[nodiscard]] double tokens_of(const CacheFront& front, int first, int last) const;
-  [[nodiscard]] double piece_tokens(const CacheFront& sent, const CacheFront& ready, int first, int last) const;
-  [[nodiscard]] double start_s(double tokens, double latency_s) const;
   [[nodiscard]] int rank_gpu(std::size_t pool, std::size_t instance, std::size_t request, int rank) const;
 };
 
@@ -73,23 +67,13 @@ void NetworkTransfers::Impl::build_fabrics() {
   for (std::size_t part = 0; part < job.parts.size(); ++part) fabrics.push_back(fabric_for(job.parts[part].cluster, gpus_taken(job, part)));
 }
 
-// Where there is a network each side begins a node of its own.
+// Where there is a network each of two sides begins a node of its own.
 void NetworkTransfers::Impl::separate() {
-  if (!one_part() || job.parts[sender().part].cluster.network.kind == topology::Network::none) return;
-  const int per_node = job.parts[sender().part].cluster.gpus_per_node;
-  places[1].front() = (places[0].back() + sender().plan.gpus() + per_node - 1) / per_node * per_node;
-}
-
-void NetworkTransfers::Impl::plan_alignment() {
-  const auto side = [&](const Pool& pool) {
-    return KvSide{&pool.plan, &pool.habits, &job.parts[pool.part].gpu, workloads::kv_bytes_per_token(pool.plan).per_gpu};
-  };
-  alignment = alignment_of(side(sender()), side(receiver()));
-  for (const KvAlignmentWork& work : alignment) {
-    sender_s_per_token += work.sender_s_per_token;
-    receiver_s_per_token += work.receiver_s_per_token;
-  }
-  wire_share = std::min(1.0, bytes_of(receiver().plan.precision.kv) / bytes_of(sender().plan.precision.kv));
+  const Pool &sender = job.pools.front(), &receiver = job.pools.back();
+  const topology::ClusterSpec& cluster = job.parts[sender.part].cluster;
+  if (sender.part != receiver.part || cluster.network.kind == topology::Network::none) return;
+  const int per_node = cluster.gpus_per_node;
+  places.back().front() = (places.front().back() + sender.plan.gpus() + per_node - 1) / per_node * per_node;
 }
 
 // A request belongs to one attention replica on each side, in turn.
@@ -100,13 +84,13 @@ int NetworkTransfers::Impl::rank_gpu(std::size_t pool, std::size_t instance, std
 }
 
 // From a GPU to its part's switches, or back: up to the link behind its NIC.
-std::vector<std::pair<std::size_t, LinkId>> NetworkTransfers::Impl::way_out(std::size_t part, int gpu, bool out, double& latency_s) const {
+NetworkTransfers::Impl::Links NetworkTransfers::Impl::way_out(std::size_t part, int gpu, bool out, double& latency_s) const {
   const Fabric& fabric = *fabrics[part];
   const int per_node = fabric.cluster().gpus_per_node, other = gpu < per_node ? gpu + per_node : gpu - per_node;
   topology::Route route;
   out ? fabric.route(gpu, other, 0, route) : fabric.route(other, gpu, 0, route);
   latency_s = std::max(latency_s, route.latency_s);
-  std::vector<std::pair<std::size_t, LinkId>> links;
+  Links links;
   const auto is_nic = [&](LinkId link) { return fabric.links()[link].kind == LinkKind::nic; };
   if (out) {
     for (const LinkId link : route.links) {
@@ -120,71 +104,83 @@ std::vector<std::pair<std::size_t, LinkId>> NetworkTransfers::Impl::way_out(std:
   return links;
 }
 
-std::vector<std::pair<std::size_t, LinkId>> NetworkTransfers::Impl::way(int from, int to, double& latency_s) const {
-  const std::size_t from_part = sender().part, to_part = receiver().part;
-  const bool staged = job.transfer.path == TransferPath::host_staged;
-  std::vector<std::pair<std::size_t, LinkId>> links;
-  if (staged) links.emplace_back(from_part, fabrics[from_part]->device_to_host(from));
-  const bool same_node = one_part() && fabrics[from_part]->node_of(from) == fabrics[from_part]->node_of(to);
-  if (one_part() && !(staged && same_node)) {
+NetworkTransfers::Impl::Links NetworkTransfers::Impl::way(const TransferLane& lane, int from, int to, double& latency_s) const {
+  Links links;
+  if (lane.staged) links.emplace_back(lane.from_part, fabrics[lane.from_part]->device_to_host(from));
+  const bool same_node = lane.one_part() && fabrics[lane.from_part]->node_of(from) == fabrics[lane.from_part]->node_of(to);
+  if (lane.one_part() && !(lane.staged && same_node)) {
     topology::Route route;
-    fabrics[from_part]->route(from, to, 0, route);
+    fabrics[lane.from_part]->route(from, to, 0, route);
     latency_s = std::max(latency_s, route.latency_s);
-    for (const LinkId link : route.links) links.emplace_back(from_part, link);
-  } else if (!one_part()) {
-    for (const auto& link : way_out(from_part, from, true, latency_s)) links.push_back(link);
-    for (const auto& link : way_out(to_part, to, false, latency_s)) links.push_back(link);
+    for (const LinkId link : route.links) links.emplace_back(lane.from_part, link);
+  } else if (!lane.one_part()) {
+    for (const auto& link : way_out(lane.from_part, from, true, latency_s)) links.push_back(link);
+    for (const auto& link : way_out(lane.to_part, to, false, latency_s)) links.push_back(link);
     latency_s = std::max(latency_s, job.between.latency_s);
   }
-  if (staged) links.emplace_back(to_part, fabrics[to_part]->host_to_device(to));
+  if (lane.staged) links.emplace_back(lane.to_part, fabrics[lane.to_part]->host_to_device(to));
   return links;
 }
 
 // Of the network between two parts: what the file says, else what the smaller side's NICs carry.
-double NetworkTransfers::Impl::between_bytes_per_s() const {
+double NetworkTransfers::Impl::between_bytes_per_s(const Parts& parts) const {
   if (job.between.bandwidth_bytes_per_s > 0) return job.between.effective_bytes_per_s();
-  double least = INFINITY;
-  for (const Pool* pool : {&sender(), &receiver()}) {
-    const topology::ClusterSpec& cluster = job.parts[pool->part].cluster;
-    const double nodes = std::ceil(static_cast<double>(pool->gpus()) / cluster.gpus_per_node);
-    least = std::min(least, nodes * cluster.rail_bytes_per_s() * cluster.rails_per_node());
-  }
-  return least;
+  const auto side_bytes_per_s = [&](std::size_t part, Role role) {
+    const topology::ClusterSpec& cluster = job.parts[part].cluster;
+    int gpus = 0;
+    for (const Pool& pool : job.pools) gpus += pool.part == part && pool.role == role ? pool.gpus() : 0;
+    return std::ceil(static_cast<double>(gpus) / cluster.gpus_per_node) * cluster.rail_bytes_per_s() * cluster.rails_per_node();
+  };
+  return std::min(side_bytes_per_s(parts.first, Role::prefill), side_bytes_per_s(parts.second, Role::decode));
 }
 
 NetworkTransfers::NetworkTransfers(const ServingJob& job) : impl_(std::make_unique<Impl>(job)) {
-  if (job.pools.front().part != job.pools.back().part) {
-    for (const Pool& pool : job.pools) {
-      const ClusterPart& part = job.parts[pool.part];
-      if (part.cluster.network.kind == topology::Network::none) {
-        throw config::InputError(fmt::format("part '{}' has no network: nothing leads from pool '{}' to pool '{}'", part.name,
-                                             job.pools.front().name, job.pools.back().name));
-      }
-    }
-  }
   impl_->build_fabrics();
   impl_->plan();
+  for (const TransferLane& lane : impl_->lanes) {
+    for (const std::size_t end : {lane.from_part, lane.to_part}) {
+      const ClusterPart& part = job.parts[end];
+      if (lane.one_part() || part.cluster.network.kind != topology::Network::none) continue;
+      throw config::InputError(fmt::format("part '{}' has no network: nothing leads from pool '{}' to pool '{}'", part.name,
+                                           job.pools[lane.from_pool].name, job.pools[lane.to_pool].name));
+    }
+  }
+  for (const TransferLane& lane : impl_->lanes) impl_->first_ways.push_back(impl_->ways_of(lane));
 }
 
 NetworkTransfers::NetworkTransfers(const ServingJob& job, Fabrics fabrics) : impl_(std::make_unique<Impl>(job)) {
   impl_->fabrics = std::move(fabrics);
   impl_->separate();
   impl_->plan();
+  for (const TransferLane& lane : impl_->lanes) impl_->first_ways.push_back(impl_->ways_of(lane));
 }
 
 void NetworkTransfers::Impl::plan() {
-  plan_alignment();
-  pairs = workloads::kv_pairs(sender().plan, receiver().plan);
+  senders = static_cast<std::size_t>(std::ranges::count(job.pools, Role::prefill, &Pool::role));
+  for (std::size_t from = 0; from < senders; ++from) {
+    for (std::size_t to = senders; to < job.pools.size(); ++to) {
+      lanes.push_back(transfer_lane(job, from, to));
+      if (!lanes.back().one_part()) between.try_emplace({lanes.back().from_part, lanes.back().to_part}, LinkIndex{0});
+    }
+  }
+}
+
+NetworkTransfers::Impl::FirstWays NetworkTransfers::Impl::ways_of(const TransferLane& lane) const {
+  FirstWays out;
   std::map<std::pair<std::size_t, LinkId>, std::size_t> known;
   const std::pair<std::size_t, LinkId> no_link{job.parts.size(), 0};  // between the parts
-  for (const workloads::KvPair& pair : pairs) {
-    const double bytes = pair.bytes_per_token * wire_share / share();
-    auto& links_of_pair = first_ways.emplace_back();
-    for (const auto& link : way(rank_gpu(0, 0, 0, pair.from), rank_gpu(1, 0, 0, pair.to), first_latency_s))
+  for (const workloads::KvPair& pair : lane.pairs) {
+    const double bytes = pair.bytes_per_token * lane.wire_share / lane.line_share;
+    auto& links_of_pair = out.of_pair.emplace_back();
+    const int from = rank_gpu(lane.from_pool, 0, 0, pair.from), to = rank_gpu(lane.to_pool, 0, 0, pair.to);
+    for (const auto& link : way(lane, from, to, out.latency_s))
       links_of_pair.emplace_back(known.emplace(link, known.size()).first->second, bytes / rate(link));
-    if (!one_part()) links_of_pair.emplace_back(known.emplace(no_link, known.size()).first->second, bytes / between_bytes_per_s());
+    if (!lane.one_part())
+      links_of_pair.emplace_back(known.emplace(no_link, known.size()).first->second,
+                                 bytes / between_bytes_per_s({lane.from_part, lane.to_part}));
   }
-  loads.resize(known.size());
+  out.loads.resize(known.size());
+  return out;
 }
 
 NetworkTransfers::~NetworkTransfers() = default;
@@ -195,7 +191,7 @@ void NetworkTransfers::build(Machine& machine) {
     auto& links = impl_->links.emplace_back();
     for (const topology::Link& link : fabric->links()) links.push_back(machine.add_link(link.bandwidth_bytes_per_s));
   }
-  if (!impl_->one_part()) impl_->between = machine.add_link(impl_->between_bytes_per_s());
+  for (auto& [parts, link] : impl_->between) link = machine.add_link(impl_->between_bytes_per_s(parts));
 }
 
 std::vector<TransferLink> NetworkTransfers::links() const {
@@ -205,61 +201,50 @@ std::vector<TransferLink> NetworkTransfers::links() const {
     for (const topology::Link& link : fabric.links())
       out.push_back({impl_->job.parts[part].name, fabric.vertex_name(link.from), fabric.vertex_name(link.to), link.bandwidth_bytes_per_s});
   }
-  const auto name = [&](const Pool& pool) { return impl_->job.parts[pool.part].name; };
-  if (!impl_->one_part()) out.push_back({"", name(impl_->sender()), name(impl_->receiver()), impl_->between_bytes_per_s()});
+  for (const auto& [parts, link] : impl_->between)
+    out.push_back({"", impl_->job.parts[parts.first].name, impl_->job.parts[parts.second].name, impl_->between_bytes_per_s(parts)});
   return out;
 }
 
-std::int64_t NetworkTransfers::early(std::int64_t computed) const {
-  const int page = impl_->sender().habits.page;
-  return impl_->job.transfer.mode == TransferMode::after_prefill ? 0 : computed / page * page;
+std::pair<std::size_t, std::size_t> NetworkTransfers::Impl::place_in(std::size_t first_pool, std::size_t instance) const {
+  std::size_t pool = first_pool;
+  while (instance >= static_cast<std::size_t>(job.pools[pool].instances)) instance -= static_cast<std::size_t>(job.pools[pool++].instances);
+  return {pool, instance};
 }
+
+std::int64_t NetworkTransfers::early(std::size_t from, std::int64_t computed) const {
+  if (whole()) return 0;
+  const int page = impl_->job.pools[impl_->place_in(0, from).first].habits.page;
+  return computed / page * page;
+}
+
+bool NetworkTransfers::whole() const { return impl_->job.transfer.mode == TransferMode::after_prefill; }
 
 int NetworkTransfers::layers() const { return impl_->job.transfer.mode == TransferMode::layerwise ? impl_->job.model.layers : 1; }
 
-// In all of the layers [first, last), as if the tokens ahead were spread over them.
-double NetworkTransfers::Impl::tokens_of(const CacheFront& front, int first, int last) const {
-  const double whole = in_pages(static_cast<double>(front.tokens));
-  if (front.layers <= first) return whole;
-  const double ahead = in_pages(static_cast<double>(front.ahead));
-  return whole + (ahead - whole) * (std::min(front.layers, last) - first) / (last - first);
-}
-
-double NetworkTransfers::Impl::piece_tokens(const CacheFront& sent, const CacheFront& ready, int first, int last) const {
-  return tokens_of(ready, first, last) - tokens_of(sent, first, last);
-}
-
-// Before anything moves: engines, latency, the sender's kernels, the first piece on its way to the host and from it.
-double NetworkTransfers::Impl::start_s(double tokens, double latency_s) const {
-  double seconds = sender().habits.transfer_start_s + latency_s + sender_s_per_token * tokens;
-  if (job.transfer.path == TransferPath::gpu_direct) return seconds;
-  for (const Pool* pool : {&sender(), &receiver()}) {
-    const topology::LinkSpec& host = job.parts[pool->part].cluster.host;
-    seconds += host.latency_s + staging_bytes / host.effective_bytes_per_s();
-  }
-  return seconds;
-}
-
 HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size_t request, const CacheFront& sent,
                                      const CacheFront& ready) const {
-  const Impl& plan = *impl_;
+  const auto [sender, source] = impl_->place_in(0, from);
+  const auto [receiver, target] = impl_->place_in(impl_->senders, to);
+  const TransferLane& lane = impl_->lane(sender, receiver - impl_->senders);
   HandOver out;
   double latency_s = 0;
-  for (const workloads::KvPair& pair : plan.pairs) {
-    const double tokens = plan.piece_tokens(sent, ready, pair.first_layer, pair.last_layer);
+  for (const workloads::KvPair& pair : lane.pairs) {
+    const double tokens = lane.piece_tokens(sent, ready, pair.first_layer, pair.last_layer);
     if (tokens <= 0) continue;
-    const int source = plan.rank_gpu(0, from, request, pair.from), target = plan.rank_gpu(1, to, request, pair.to);
-    const double bytes = pair.bytes_per_token * tokens * plan.wire_share;
+    const int source_gpu = impl_->rank_gpu(sender, source, request, pair.from),
+              target_gpu = impl_->rank_gpu(receiver, target, request, pair.to);
+    const double bytes = pair.bytes_per_token * tokens * lane.wire_share;
     HandOver::Flow flow;
-    for (const auto& [part, link] : plan.way(source, target, latency_s)) flow.links.push_back(plan.links[part][link]);
-    if (!plan.one_part()) flow.links.push_back(plan.between);
+    for (const auto& [part, link] : impl_->way(lane, source_gpu, target_gpu, latency_s)) flow.links.push_back(impl_->links[part][link]);
+    if (!lane.one_part()) flow.links.push_back(impl_->between.at({lane.from_part, lane.to_part}));
     out.bytes += bytes;
-    flow.bytes = bytes / plan.share();
+    flow.bytes = bytes / lane.line_share;
     out.flows.push_back(std::move(flow));
   }
-  const double tokens = plan.piece_tokens(sent, ready, 0, plan.job.model.layers);
-  out.before_s = plan.start_s(tokens, latency_s);
-  out.after_s = plan.receiver_s_per_token * tokens;
+  const double tokens = lane.piece_tokens(sent, ready, 0, lane.layers);
+  out.before_s = lane.start_s(tokens, latency_s);
+  out.after_s = lane.receiver_s_per_token * tokens;
   return out;
 }
 
@@ -278,36 +263,39 @@ std::vector<std::pair<LinkIndex, double>> NetworkTransfers::port(std::size_t par
 
 bool NetworkTransfers::reserves_first() const { return impl_->job.transfer.reserves_first; }
 bool NetworkTransfers::prefill_answers_first() const { return impl_->job.transfer.prefill_answers_first; }
-const std::vector<KvAlignmentWork>& NetworkTransfers::alignment() const { return impl_->alignment; }
+const std::vector<TransferLane>& NetworkTransfers::lanes() const { return impl_->lanes; }
 
-double NetworkTransfers::wire_bytes(double prompt) const {
-  const double tokens = impl_->in_pages(prompt);
+double NetworkTransfers::wire_bytes(double prompt, std::size_t lane) const {
+  const TransferLane& plan = impl_->lanes[lane];
+  const double tokens = plan.in_pages(prompt);
   double sum = 0;
-  for (const workloads::KvPair& pair : impl_->pairs) sum += pair.bytes_per_token * tokens * impl_->wire_share;
+  for (const workloads::KvPair& pair : plan.pairs) sum += pair.bytes_per_token * tokens * plan.wire_share;
   return sum;
 }
 
 double NetworkTransfers::carried_per_s(double prompt) const {
-  if (impl_->one_part()) return INFINITY;
-  return impl_->between_bytes_per_s() * impl_->share() / wire_bytes(prompt);
+  const TransferLane& lane = impl_->lanes.front();
+  if (lane.one_part()) return INFINITY;
+  return impl_->between_bytes_per_s({lane.from_part, lane.to_part}) * lane.line_share / wire_bytes(prompt);
 }
 
 // The slowest link, loaded by all flows that cross it.
-NetworkTransfers::Alone NetworkTransfers::alone(const CacheFront& sent, const CacheFront& ready) const {
-  const Impl& plan = *impl_;
-  std::fill(plan.loads.begin(), plan.loads.end(), 0);
+NetworkTransfers::Alone NetworkTransfers::alone(const CacheFront& sent, const CacheFront& ready, std::size_t lane) const {
+  const TransferLane& plan = impl_->lanes[lane];
+  const Impl::FirstWays& ways = impl_->first_ways[lane];
+  std::fill(ways.loads.begin(), ways.loads.end(), 0);
   double slowest_s = 0;
   for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
     const workloads::KvPair& pair = plan.pairs[i];
     const double tokens = plan.piece_tokens(sent, ready, pair.first_layer, pair.last_layer);
-    for (const auto& [link, seconds] : plan.first_ways[i]) slowest_s = std::max(slowest_s, plan.loads[link] += seconds * tokens);
+    for (const auto& [link, seconds] : ways.of_pair[i]) slowest_s = std::max(slowest_s, ways.loads[link] += seconds * tokens);
   }
-  const double tokens = plan.piece_tokens(sent, ready, 0, plan.job.model.layers);
-  return {plan.start_s(tokens, plan.first_latency_s), slowest_s, plan.receiver_s_per_token * tokens};
+  const double tokens = plan.piece_tokens(sent, ready, 0, plan.layers);
+  return {plan.start_s(tokens, ways.latency_s), slowest_s, plan.receiver_s_per_token * tokens};
 }
 
-double NetworkTransfers::alone_s(double prompt) const {
-  const Alone times = alone({}, {static_cast<std::int64_t>(std::ceil(prompt))});
+double NetworkTransfers::alone_s(double prompt, std::size_t lane) const {
+  const Alone times = alone({}, {static_cast<std::int64_t>(std::ceil(prompt))}, lane);
   return times.before_s + times.links_s + times.after_s;
 }
 

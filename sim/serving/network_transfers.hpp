@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/serving/kv_alignment.hpp"
 #include "sim/serving/serving_job.hpp"
+#include "sim/serving/transfer_lane.hpp"
 #include "sim/serving/transfers.hpp"
 #include "topology/fabric.hpp"
 
@@ -27,7 +27,7 @@ class NetworkTransfers final : public TransferPlan {
 
   void build(Machine& machine) override;
   [[nodiscard]] std::vector<TransferLink> links() const override;
-  [[nodiscard]] std::int64_t early(std::int64_t computed) const override;  // whole pages
+  [[nodiscard]] std::int64_t early(std::size_t from, std::int64_t computed) const override;  // whole pages
   [[nodiscard]] int layers() const override;
   [[nodiscard]] HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, const CacheFront& sent,
                                    const CacheFront& ready) const override;
@@ -35,16 +35,18 @@ class NetworkTransfers final : public TransferPlan {
   [[nodiscard]] bool reserves_first() const override;
   [[nodiscard]] bool prefill_answers_first() const override;
 
-  // Of a hand-over from the first instance to the first one, which shares nothing.
+  [[nodiscard]] bool whole() const;  // caches leave behind their prompts
+  // From a pool that computes prompts to one that decodes, all of the first one first.
+  [[nodiscard]] const std::vector<TransferLane>& lanes() const;
+  // Of a hand-over from the first instance of a lane to the first one, which shares nothing.
   struct Alone {
     double before_s = 0, links_s = 0, after_s = 0;
   };
-  [[nodiscard]] Alone alone(const CacheFront& sent, const CacheFront& ready) const;
-  [[nodiscard]] double alone_s(double tokens) const;
-  [[nodiscard]] double wire_bytes(double tokens) const;
-  // Requests of so many tokens that the network between two parts carries in a second; infinite within one.
+  [[nodiscard]] Alone alone(const CacheFront& sent, const CacheFront& ready, std::size_t lane = 0) const;
+  [[nodiscard]] double alone_s(double tokens, std::size_t lane = 0) const;
+  [[nodiscard]] double wire_bytes(double tokens, std::size_t lane = 0) const;
+  // Requests of so many tokens that the network between the parts of the first lane carries in a second; infinite within one.
   [[nodiscard]] double carried_per_s(double tokens) const;
-  [[nodiscard]] const std::vector<KvAlignmentWork>& alignment() const;
 
  private:
   struct Impl;

@@ -194,18 +194,9 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
 
 void read_pools(Reading& reading, const Node& serving, const Node& document) {
   const Node pools = serving.at("pools");
-  std::map<Role, std::string> known;
-  for (const std::string& name : pools.keys()) {
-    Pool pool = read_pool(reading, name, pools.at(name), document);
-    const auto [first, added] = known.emplace(pool.role, name);
-    if (!added) {
-      pools.at(name).fail_at_key(
-          fmt::format("pool '{}' has role {} already: a role has one pool", first->second, role_names().of(pool.role)));
-    }
-    reading.job.pools.push_back(std::move(pool));
-  }
+  for (const std::string& name : pools.keys()) reading.job.pools.push_back(read_pool(reading, name, pools.at(name), document));
   if (reading.job.pools.empty()) pools.fail_at_key("a deployment needs a pool", "write pools: {all: {role: both}}");
-  std::ranges::sort(reading.job.pools, {}, [](const Pool& pool) { return pool.role; });
+  std::ranges::stable_sort(reading.job.pools, {}, &Pool::role);
 }
 
 // Which of the sides there are, and whether that makes a deployment.
@@ -216,12 +207,14 @@ void check_roles(ServingJob& job, const Node& serving) {
     if (wanted == job.pools.end() || *job.isolate == Role::both) {
       serving.at("isolate").fail(fmt::format("there is no pool with role {}", role_names().of(*job.isolate)));
     }
+    if (std::ranges::count(job.pools, *job.isolate, &Pool::role) > 1)
+      serving.at("isolate").fail(fmt::format("there are several pools with role {}: one stands alone", role_names().of(*job.isolate)));
     job.pools = {*wanted};
     return;
   }
   const bool together = job.pools.front().role == Role::both;
   if (together && job.pools.size() > 1) pools.fail_at_key("a pool of role both stands alone", "use prefill and decode, or both");
-  if (!together && job.pools.size() == 1) {
+  if (!together && job.pools.front().role == job.pools.back().role) {
     pools.fail_at_key(fmt::format("a pool of role {} needs its other side", role_names().of(job.pools.front().role)),
                       fmt::format("or write isolate: {}", role_names().of(job.pools.front().role)));
   }
@@ -253,6 +246,18 @@ void read_simulation(ServingJob& job, const Node& node) {
   }
 }
 
+// A default gives way (alignments/vendor.cpp), what was written does not.
+void check_path(const ServingJob& job, const Node& path) {
+  if (job.transfer.path != TransferPath::gpu_direct || job.isolate) return;
+  for (const Pool& pool : job.pools) {
+    const Gpu &first = job.parts[job.pools.front().part].gpu, &other = job.parts[pool.part].gpu;
+    if (first.vendor != other.vendor)
+      path.fail(
+          fmt::format("nothing leads from the memory of {} ({}) to that of {} ({})", first.name, first.vendor, other.name, other.vendor),
+          "write path: host-staged");
+  }
+}
+
 void read_serving(Reading& reading, const Node& document) {
   const Node serving = document.at("serving");
   serving.allow_keys({"pools", "transfer", "router", "load", "slo", "isolate", "recovery"});
@@ -264,6 +269,7 @@ void read_serving(Reading& reading, const Node& document) {
   if (const auto transfer = serving.find("transfer")) {
     if (job.pools.size() < 2 && !job.isolate) transfer->fail_at_key("nothing is transferred where one pool does both");
     job.transfer = mapping(transfer_keys()).read(*transfer);
+    if (const auto path = transfer->find("path")) check_path(job, *path);
   }
   if (const auto router = serving.find("router")) read_routers(job, *router);
   job.load = read_load(serving.at("load"));

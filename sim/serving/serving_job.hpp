@@ -83,7 +83,7 @@ struct ServingJob {
   std::string cluster_name;
   std::vector<ClusterPart> parts;
   topology::LinkSpec between;  // of each pair of parts, one direction; bandwidth 0: what the smaller side's NICs carry
-  std::vector<Pool> pools;     // that of prompts before that of decoding
+  std::vector<Pool> pools;     // those of prompts before those of decoding; one of a role unless the sides are apart
   TransferSpec transfer;
   std::string prompt_router = "least-requests", decode_router = "least-kv";
   workloads::LoadSpec load;

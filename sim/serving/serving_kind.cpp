@@ -64,8 +64,13 @@ class Finding {
     report_.notes = job_.notes;
     if (!deployment_.misfit.empty()) report_.verdicts.push_back(deployment_.misfit);
     if (!deployment_.transfers) return;
-    for (const KvAlignmentWork& work : deployment_.transfers->alignment())
-      report_.notes.push_back("the cache is made to fit: " + work.reason);
+    const std::vector<TransferLane>& lanes = deployment_.transfers->lanes();
+    for (const TransferLane& lane : lanes) {
+      const std::string who =
+          lanes.size() > 1 ? fmt::format("from {} to {} ", job_.pools[lane.from_pool].name, job_.pools[lane.to_pool].name) : "";
+      for (const KvAlignmentWork& work : lane.alignment)
+        report_.notes.push_back(fmt::format("{}the cache is made to fit: {}", who, text_of(work)));
+    }
   }
 
   [[nodiscard]] bool fits() const { return deployment_.misfit.empty(); }
@@ -99,6 +104,11 @@ class Finding {
     const ServingResult& result = report_.results.back();
     if (result.finished < result.counted) report_.verdicts.push_back(unserved(result));
     if (records_from_s) report_.run = std::move(run);
+  }
+
+  // Where the formula has an answer.
+  void compare() {
+    if (report_.results.size() == 2) report_.differences = stage_differences(job_, report_.results.front(), report_.results.back());
   }
 
   void find_goodput(const std::function<void(double)>& progress) {
@@ -205,6 +215,7 @@ class ServingKind final : public JobKind {
     if (finding.fits()) {
       if (command != "simulate") finding.predict();
       if (command != "predict") finding.simulate(records);
+      if (command == "compare") finding.compare();
     }
     if (command == "explain" && finding.fits()) finding.explain(document_of(request), request.progress);
     if (request.has("goodput") && finding.fits()) finding.find_goodput(request.progress);
@@ -238,6 +249,8 @@ class ServingKind final : public JobKind {
  private:
   static KindAnswer tune(const KindRequest& request) {
     const ServingJob job = read(request);
+    if (job.pools.size() > 2)
+      request.document.at("serving").at("pools").fail_at_key("one plan a side is tuned, and the job has several pools of a role");
     ServingReport report;
     report.notes = job.notes;
     auto tuning = std::make_shared<ServingTuning>(tune_serving(job, request.progress));

@@ -10,15 +10,17 @@
 #include "sim/serving/explain.hpp"
 #include "sim/serving/service_days.hpp"
 #include "sim/serving/serving_result.hpp"
+#include "sim/serving/stage_differences.hpp"
 #include "sim/serving/tune.hpp"
 
 namespace rehearse::sim {
 
 struct ServingReport {
-  std::vector<ServingResult> results;     // by method
-  std::vector<std::string> notes;         // what was made of the job
-  std::vector<std::string> verdicts;      // why the answer is no
-  std::shared_ptr<const ServingRun> run;  // of the simulation, where files are wanted
+  std::vector<ServingResult> results;             // by method
+  std::vector<StageDifference> differences = {};  // of compare
+  std::vector<std::string> notes;                 // what was made of the job
+  std::vector<std::string> verdicts;              // why the answer is no
+  std::shared_ptr<const ServingRun> run;          // of the simulation, where files are wanted
   std::shared_ptr<const ServingTuning> tuning = {};
   std::vector<ServingEffect> effects = {};       // of explain
   std::shared_ptr<const ServiceDays> days = {};  // of run

@@ -12,19 +12,25 @@ constexpr std::uint64_t routing_stream = 4;
 }  // namespace
 
 ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
-    : setup_(setup), requests_(setup.requests.size()), pools_(setup.pools.size()) {
+    : setup_(setup), requests_(setup.requests.size()), gaps_(setup.pools.size()) {
   constexpr double plain_speed = 1;
   host_ = machine_.add_host({&plain_speed, 1});
   if (setup.transfers) setup.transfers->build(machine_);
   machine_.seal();
   for (std::size_t i = 0; i < requests_.size(); ++i) requests_[i].tokens = setup.requests[i].tokens;
-  for (std::size_t p = 0; p < pools_.size(); ++p) {
-    ServiceSide& pool = pools_[p];
-    pool.first = instances_.size();
-    pool.memory.random = config::Random(config::mixed(setup.seed * config::golden_gamma + routing_stream + p));
-    for (int i = 0; i < setup.pools[p].instances; ++i) {
-      pool.instances.push_back(std::make_unique<Instance>(setup.pools[p].rules, *setup.pools[p].price, requests_, pool.gaps));
-      instances_.push_back(pool.instances.back().get());
+  for (std::size_t p = 0; p < setup.pools.size(); ++p) {
+    const PoolSetup& pool = setup.pools[p];
+    if (p == 0 || pool.rules.role != setup.pools[p - 1].rules.role) {
+      ServiceSide& side = sides_.emplace_back();
+      side.first = instances_.size();
+      side.memory.random = config::Random(config::mixed(setup.seed * config::golden_gamma + routing_stream + sides_.size() - 1));
+    }
+    ServiceSide& side = sides_.back();
+    side.request_s = std::max(side.request_s, pool.request_s);
+    for (int i = 0; i < pool.instances; ++i) {
+      side.instances.push_back(std::make_unique<Instance>(pool.rules, *pool.price, requests_, gaps_[p]));
+      instances_.push_back(side.instances.back().get());
+      pool_of_.push_back(p);
     }
   }
   generation_.resize(instances_.size());
@@ -37,7 +43,7 @@ ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
 }
 
 void ServiceSimulation::settle_up() {
-  for (ServiceSide& side : pools_) {
+  for (ServiceSide& side : sides_) {
     side.up.clear();
     side.up_at.clear();
     for (std::size_t i = 0; i < side.instances.size(); ++i) {
@@ -78,26 +84,46 @@ void ServiceSimulation::wake_touched() {
   touched_.clear();
 }
 
-std::size_t ServiceSimulation::choose(ServiceSide& pool, const std::string& router) {
-  return pool.up_at[pool.up.size() == 1 ? 0 : RouterRegistry::get(router).choose(pool.up, pool.memory, now())];
+bool ServiceSimulation::can_serve(const ServiceSide& side, const workloads::Lengths& tokens) {
+  return std::ranges::any_of(side.instances, [&](const auto& one) { return one->can_hold(tokens); });
+}
+
+// Of those that work and can hold it, which are all of them where instances are alike.
+std::optional<std::size_t> ServiceSimulation::choose(ServiceSide& side, const std::string& router, const workloads::Lengths& tokens) {
+  const auto holds = [&](const Instance* one) { return one->can_hold(tokens); };
+  const auto choice = [&](const std::vector<Instance*>& from) {
+    return from.size() == 1 ? 0 : RouterRegistry::get(router).choose(from, side.memory, now());
+  };
+  if (side.up.empty()) return std::nullopt;
+  if (std::ranges::all_of(side.up, holds)) return side.up_at[choice(side.up)];
+  std::vector<Instance*> able;
+  std::vector<std::size_t> able_at;
+  for (std::size_t i = 0; i < side.up.size(); ++i) {
+    if (!holds(side.up[i])) continue;
+    able.push_back(side.up[i]);
+    able_at.push_back(side.up_at[i]);
+  }
+  if (able.empty()) return std::nullopt;
+  return able_at[choice(able)];
 }
 
 void ServiceSimulation::place_prompt(RequestId id) {
-  if (pools_.front().up.empty()) return stranded_.push_back(id);
-  const std::size_t instance = choose(pools_.front(), setup_.prompt_router);
-  if (pools_.size() > 1) ways_[id].from = instance;
-  instances_[instance]->submit(id);
-  touched_.push_back(instance);
+  const workloads::Lengths left{requests_[id].prompt, requests_[id].tokens.output - requests_[id].generated};
+  const auto instance = choose(sides_.front(), setup_.prompt_router, left);
+  if (!instance) return stranded_.push_back(id);
+  if (apart()) ways_[id].from = *instance;
+  instances_[*instance]->submit(id);
+  touched_.push_back(*instance);
 }
 
 void ServiceSimulation::arrive(RequestId id) {
   RequestState& request = requests_[id];
   request.arrival_s = request.since_s = now();
   request.prompt = request.tokens.input;
-  for (const ServiceSide& side : pools_) {
-    if (!side.instances.front()->can_hold(request.tokens)) return drop(id, Stage::rejected);
+  for (const ServiceSide& side : sides_) {
+    if (!can_serve(side, request.tokens)) return drop(id, Stage::rejected);
   }
-  const double request_s = setup_.pools.front().request_s;
+  const double request_s = sides_.front().request_s;
   request_s > 0 ? machine_.after(request_s, token_of(ServiceEvent::placed, id)) : accept(id);
 }
 
@@ -122,16 +148,20 @@ void ServiceSimulation::drop(RequestId id, Stage as) {
 
 // First come, first served: who does not fit keeps back those behind.
 void ServiceSimulation::try_decode_room() {
-  ServiceSide& pool = pools_.back();
-  while (!wanting_room_.empty() && !pool.up.empty()) {
+  ServiceSide& side = sides_.back();
+  while (!wanting_room_.empty()) {
     const RequestId id = wanting_room_.front();
-    const RouterMemory before = pool.memory;
-    const std::size_t instance = choose(pool, setup_.decode_router);
-    std::size_t taken = instance;
-    bool found = instances_[instance]->reserve(id, now());
-    for (std::size_t i = 0; !found && i < pool.up.size(); ++i) found = instances_[taken = pool.up_at[i]]->reserve(id, now());
+    const RouterMemory before = side.memory;
+    const auto chosen = choose(side, setup_.decode_router, requests_[id].tokens);
+    if (!chosen) return;
+    std::size_t taken = *chosen;
+    bool found = instances_[taken]->reserve(id, now());
+    for (std::size_t i = 0; !found && i < side.up.size(); ++i) {
+      taken = side.up_at[i];
+      found = instances_[taken]->can_hold(requests_[id].tokens) && instances_[taken]->reserve(id, now());
+    }
     if (!found) {
-      pool.memory = before;  // nobody was sent anywhere
+      side.memory = before;  // nobody was sent anywhere
       return;
     }
     wanting_room_.pop_front();
@@ -170,15 +200,15 @@ void ServiceSimulation::end_pass(std::size_t instance) {
   }
   const Instance::Finished finished = instances_[instance]->finish(now());
   touched_.push_back(instance);
-  if (apart() && instance < pools_.back().first) {  // the other side computes again what it had to put back
-    for (const Instance::Progress& prompt : finished.begun) offer_early(prompt.id, {setup_.transfers->early(prompt.tokens)});
+  if (apart() && instance < sides_.back().first) {  // the other side computes again what it had to put back
+    for (const Instance::Progress& prompt : finished.begun) offer_early(prompt.id, {setup_.transfers->early(instance, prompt.tokens)});
   }
   for (const RequestId id : finished.prompts) {
     RequestState& request = requests_[id];
     const bool answers = !apart() || setup_.transfers->prefill_answers_first();
     if (answers) {
       if (request.first_s < 0) request.first_s = now();
-      if (request.generated > 0) pools_.front().gaps.add(now() - request.last_s, 1);
+      if (request.generated > 0) gaps_[pool_of_[instance]].add(now() - request.last_s, 1);
       request.last_s = now();
       ++request.generated;
     }
@@ -275,15 +305,13 @@ ServingRun ServiceSimulation::run() {
   out.end_s = end_s_;
   const bool all_served = std::ranges::all_of(requests_, [](const RequestState& request) { return request.stage == Stage::done; });
   out.failures = failures_;
-  for (const ServiceSide& pool : pools_) {
-    out.pools.emplace_back();
-    out.pools.back().gaps = pool.gaps;
-    for (const auto& instance : pool.instances) {
-      out.pools.back().instances.push_back(instance->use());
-      if (!all_served) out.end_s = std::max(out.end_s, instance->use().until_s);
-    }
+  for (const Gaps& gaps : gaps_) out.pools.emplace_back().gaps = gaps;
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    const InstanceUse& use = instances_[i]->use();
+    out.pools[pool_of_[i]].instances.push_back(use);
+    out.pages_left.push_back(instances_[i]->pages_used(now()));
+    if (!all_served) out.end_s = std::max(out.end_s, use.until_s);
   }
-  for (const Instance* instance : instances_) out.pages_left.push_back(instance->pages_used(now()));
   out.requests = std::move(requests_);
   if (record_) record_->end(out.end_s);
   if (record_ && setup_.transfers) out.links = setup_.transfers->links();

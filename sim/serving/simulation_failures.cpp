@@ -146,7 +146,7 @@ void ServiceSimulation::start_again(RequestId id) {
   const bool decode_alone = setup_.pools.front().rules.role == Role::decode;
   request.enter(decode_alone ? Stage::waiting : Stage::queued, now());
   const workloads::Lengths left{request.prompt, request.tokens.output - request.generated};
-  if (!pools_.front().instances.front()->can_hold(left)) return drop(id, Stage::rejected);
+  if (!can_serve(sides_.front(), left)) return drop(id, Stage::rejected);
   const bool needs_room = decode_alone || (apart() && setup_.transfers->reserves_first() && !ways_[id].reserved);
   needs_room ? wanting_room_.push_back(id) : place_prompt(id);
 }

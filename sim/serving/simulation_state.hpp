@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,12 +38,13 @@ inline std::uint64_t index_of(Token token) { return token >> kind_bits & ((std::
 inline constexpr std::uint64_t generations = std::uint64_t{1} << (64 - kind_bits - index_bits);
 inline std::uint64_t generation_of(Token token) { return token >> (kind_bits + index_bits); }
 
+// The instances of all pools of a side.
 struct ServiceSide {
   std::size_t first = 0;  // of its instances among all
+  double request_s = 0;   // until a request is in the queue of one; of the slowest engine, which the front waits for
   std::vector<std::unique_ptr<Instance>> instances;
   std::vector<Instance*> up;            // those that work, for the router
   std::vector<std::size_t> up_at = {};  // their places among all
-  Gaps gaps;
   RouterMemory memory;
 };
 
@@ -89,19 +91,21 @@ class ServiceSimulation {
   void drop(RequestId id, Stage as);
   void settle_slowness(const ServiceFault& of);
   void settle_up();
-  [[nodiscard]] ServiceSide& side_of(std::size_t instance) { return pools_[instance < pools_.back().first ? 0 : pools_.size() - 1]; }
-  [[nodiscard]] bool apart() const { return pools_.size() > 1; }
+  [[nodiscard]] bool apart() const { return sides_.size() > 1; }
+  [[nodiscard]] static bool can_serve(const ServiceSide& side, const workloads::Lengths& tokens);
   void wake(std::size_t instance);
   void wake_touched();
   void schedule_end(std::size_t instance, double delay_s);
-  [[nodiscard]] std::size_t choose(ServiceSide& pool, const std::string& router);
+  [[nodiscard]] std::optional<std::size_t> choose(ServiceSide& side, const std::string& router, const workloads::Lengths& tokens);
   [[nodiscard]] bool closed() const { return setup_.arrivals.kind == workloads::Arrivals::closed; }
   [[nodiscard]] double now() const { return machine_.now(); }
 
   const ServingSetup& setup_;
   Machine machine_;
   std::vector<RequestState> requests_;
-  std::vector<ServiceSide> pools_;
+  std::vector<ServiceSide> sides_;    // that of prompts before that of decoding, or one for both
+  std::vector<Gaps> gaps_;            // [pool]
+  std::vector<std::size_t> pool_of_;  // [instance]
   std::vector<Instance*> instances_;  // all
   std::vector<std::uint64_t> generation_;
   std::vector<std::size_t> touched_;

@@ -23,7 +23,7 @@ void ServiceSimulation::offer_early(RequestId id, const CacheFront& ready) {
 
 // The layers of a model take equal shares of a pass (assumption); the last is computed when the pass ends.
 void ServiceSimulation::await_layer(std::size_t instance) {
-  if (!apart() || instance >= pools_.back().first) return;
+  if (!apart() || instance >= sides_.back().first) return;
   const int layers = setup_.transfers->layers(), next = layer_[instance] + 1;
   const PassRun pass = instances_[instance]->under_way();
   if (next >= layers || pass.prompts == 0) return;
@@ -34,8 +34,8 @@ void ServiceSimulation::await_layer(std::size_t instance) {
 void ServiceSimulation::end_layer(std::size_t instance) {
   const int layer = ++layer_[instance];
   for (const Instance::Part& part : instances_[instance]->in_pass()) {
-    const std::int64_t whole = setup_.transfers->early(part.before),
-                       ahead = part.after == part.all ? part.all : setup_.transfers->early(part.after);
+    const std::int64_t whole = setup_.transfers->early(instance, part.before),
+                       ahead = part.after == part.all ? part.all : setup_.transfers->early(instance, part.after);
     offer_early(part.id, ahead > whole ? CacheFront{whole, layer, ahead} : CacheFront{whole});
   }
   await_layer(instance);
@@ -46,7 +46,7 @@ void ServiceSimulation::offer(RequestId id) {
   Way& way = ways_[id];
   if (!way.asking) {
     way.asking = true;
-    machine_.after(setup_.pools.back().request_s, token_of(ServiceEvent::asked, id, way.attempt));
+    machine_.after(sides_.back().request_s, token_of(ServiceEvent::asked, id, way.attempt));
   } else if (way.asked && way.reserved) {
     send(id);
   } else if (way.asked && way.cached && setup_.transfers->reserves_first()) {
@@ -85,7 +85,7 @@ void ServiceSimulation::send(RequestId id) {
 
 HandOver ServiceSimulation::hand_over_of(const Piece& piece) const {
   const Way& way = ways_[piece.request];
-  return setup_.transfers->hand_over(way.from - pools_.front().first, way.to - pools_.back().first, piece.request, piece.sent, piece.ready);
+  return setup_.transfers->hand_over(way.from - sides_.front().first, way.to - sides_.back().first, piece.request, piece.sent, piece.ready);
 }
 
 void ServiceSimulation::start_flows(std::size_t place) {

@@ -45,8 +45,8 @@ class TransferPlan {
   virtual void build(Machine& machine) = 0;
   // As they were added, one after another from 0 on.
   [[nodiscard]] virtual std::vector<TransferLink> links() const = 0;
-  // Of so many computed tokens of a prompt that is not whole, those that can leave; 0 where it leaves as a whole.
-  [[nodiscard]] virtual std::int64_t early(std::int64_t computed) const = 0;
+  // Of so many tokens of a prompt that is not whole, computed by this instance, those that can leave; 0 where it leaves as a whole.
+  [[nodiscard]] virtual std::int64_t early(std::size_t from, std::int64_t computed) const = 0;
   // Layers that leave one by one, each when a pass has computed it; 1: a cache leaves with all of its layers.
   [[nodiscard]] virtual int layers() const = 0;
   // Of a piece of a request's cache, what is `ready` and not `sent`, from an instance that computes prompts to one that decodes.

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "deployments.hpp"
+#include "sim/kind/job_kind.hpp"
 #include "sim/report/gzip.hpp"
 #include "sim/serving/deployment.hpp"
 
@@ -52,6 +53,14 @@ TEST(BadServingJobsAreRefused, about_pools) {
   expect_refused(with("role: both", "role: both, overflow: spill"), "job.yaml:6:", "overflow cannot be 'spill'");
   expect_refused(with("role: both", "role: both, batching: static, overflow: swap"),
                  "job.yaml:6:", "static batches take the room of whole answers");
+  expect_refused(with("    all: {role: both", "    more: {role: prefill}\n    all: {role: prefill"), "job.yaml:5:", "needs its other side");
+  const std::string several = with("    all: {role: both", "    d: {role: decode}\n    p: {role: prefill}\n    all: {role: prefill");
+  expect_refused(several + "  isolate: prefill\n", "job.yaml:10:", "there are several pools with role prefill");
+  sim::KindRequest request;
+  request.name = "job";
+  request.document = config::Node::load_text(several, "job.yaml");
+  request.progress = [](double) {};
+  EXPECT_THROW(static_cast<void>(sim::JobKindRegistry::get("serving").answer("tune", request)), config::InputError);
   expect_refused(with("    all: {role: both", "    more: {role: decode}\n    all: {overflow: swap, role: prefill"),
                  "job.yaml:7:", "nothing is swapped");
 }

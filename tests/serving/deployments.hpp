@@ -37,7 +37,7 @@ class OneLink final : public sim::TransferPlan {
   explicit OneLink(const Habits& habits) : habits_(habits) {}
   void build(sim::Machine& machine) override { link_ = machine.add_link(habits_.bytes_per_s); }
   [[nodiscard]] std::vector<sim::TransferLink> links() const override { return {{"", "here", "there", habits_.bytes_per_s}}; }
-  [[nodiscard]] std::int64_t early(std::int64_t computed) const override { return habits_.by_chunks ? computed : 0; }
+  [[nodiscard]] std::int64_t early(std::size_t, std::int64_t computed) const override { return habits_.by_chunks ? computed : 0; }
   [[nodiscard]] int layers() const override { return habits_.layers; }
   [[nodiscard]] sim::HandOver hand_over(std::size_t, std::size_t, std::size_t, const sim::CacheFront& sent,
                                         const sim::CacheFront& ready) const override {

@@ -2,11 +2,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "config/data_dir.hpp"
 #include "deployments.hpp"
+#include "places.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/formula.hpp"
 #include "sim/serving/serving_result.hpp"
+#include "sim/validate/outcome.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -27,7 +31,7 @@ Outcome outcome(const std::string& text) {
   out.run = simulate_serving(setup);
   out.result = result_of(job, setup, out.run);
   if (!deployment.transfers) return out;
-  for (const sim::KvAlignmentWork& work : deployment.transfers->alignment()) out.alignment.push_back(work.reason);
+  for (const sim::KvAlignmentWork& work : deployment.transfers->lanes().front().alignment) out.alignment.push_back(work.reason);
   out.transfer_alone_s = deployment.transfers->alone_s(job.load.input.low);
   return out;
 }
@@ -163,6 +167,27 @@ TEST(AnEngine, says_how_much_of_the_memory_it_takes) {
     EXPECT_TRUE(habits->find("memory_fraction")) << name;
   }
   EXPECT_GE(engines, 5);
+}
+
+// Ten milliseconds are 5 % of 200 and half of 20: of first tokens measured below 200 ms the absolute error is judged, of longer ones the
+// relative one.
+TEST(AShortFirstToken, is_judged_in_milliseconds) {
+  constexpr double short_ms = 200;
+  const std::string cases = std::string(REHEARSE_SOURCE_DIR) + "/tests/measured/serving/cases/trtllm-static.yaml";
+  double off_ms = 0, off_share = 0;
+  int short_ones = 0, long_ones = 0;
+  for (const sim::Outcome& outcome : run_cases(sim::read_cases({cases}), {}, {})) {
+    const auto measured = outcome.measured.find(sim::Metric::ttft_ms);
+    if (measured == outcome.measured.end()) continue;
+    const double predicted = outcome.predicted.at(sim::Metric::ttft_ms);
+    const bool is_short = measured->second < short_ms;
+    (is_short ? off_ms : off_share) += std::abs(is_short ? predicted - measured->second : predicted / measured->second - 1);
+    ++(is_short ? short_ones : long_ones);
+  }
+  ASSERT_EQ(short_ones, 24);
+  ASSERT_EQ(long_ones, 2);
+  EXPECT_LE(off_ms / short_ones, 15);
+  EXPECT_LE(off_share / long_ones, 0.2);
 }
 
 std::string refusal_of(const std::string& text) {

@@ -147,6 +147,12 @@ ServingSetup random_apart(std::mt19937& random) {
   setup.pools.front().rules.role = Role::prefill;
   setup.pools.push_back(random_setup(random).pools.front());
   setup.pools.back().rules.role = Role::decode;
+  for (const Role role : {Role::prefill, Role::decode}) {  // pools that share a role
+    if (pick(0, 2) > 0) continue;
+    sim::PoolSetup more = random_setup(random).pools.front();
+    more.rules.role = role;
+    role == Role::prefill ? setup.pools.insert(setup.pools.begin(), more) : setup.pools.insert(setup.pools.end(), more);
+  }
   OneLink::Habits habits;
   habits.reserves_first = pick(0, 1) == 1;
   habits.prefill_answers_first = pick(0, 1) == 1;
@@ -168,7 +174,10 @@ void expect_answers_are_kept(const ServingSetup& setup, const ServingRun& run) {
     answers += request.generated;
     begun += request.generated > 0 ? 1 : 0;
   }
-  for (const sim::InstanceUse& use : run.pools.back().instances) shown += use.answer_tokens;
+  for (std::size_t pool = 0; pool < run.pools.size(); ++pool) {
+    if (setup.pools[pool].rules.role == Role::prefill) continue;
+    for (const sim::InstanceUse& use : run.pools[pool].instances) shown += use.answer_tokens;
+  }
   EXPECT_EQ(shown, answers - (setup.transfers->prefill_answers_first() ? begun : 0));
 }
 

@@ -14,8 +14,8 @@ class NumberType final : public KvAlignment {
     if (from == to) return std::nullopt;
     const double share = bytes_of(to) / bytes_of(from);
     const std::string reason = fmt::format("{} is made {}", name_of(from), name_of(to));
-    if (share < 1) return KvAlignmentWork{sender.moving_s((1 + share) * sender.bytes_per_token), 0, reason + ", before it is sent"};
-    return KvAlignmentWork{0, receiver.moving_s((1 + 1 / share) * receiver.bytes_per_token), reason + ", where it arrives"};
+    if (share < 1) return KvAlignmentWork{(1 + share) * sender.bytes_per_token, 0, reason + ", before it is sent"};
+    return KvAlignmentWork{0, (1 + 1 / share) * receiver.bytes_per_token, reason + ", where it arrives"};
   }
 };
 

@@ -15,8 +15,7 @@ class Page final : public KvAlignment {
     if (from == to) return std::nullopt;
     const bool multiple = from % to == 0 || to % from == 0;
     if (multiple && sender.habits->layout == KvLayout::token_major) return std::nullopt;
-    return KvAlignmentWork{0, receiver.moving_s(2 * receiver.bytes_per_token),
-                           fmt::format("pages of {} tokens are made pages of {}", from, to)};
+    return KvAlignmentWork{0, 2 * receiver.bytes_per_token, fmt::format("pages of {} tokens are made pages of {}", from, to)};
   }
 };
 

@@ -73,6 +73,17 @@ Table stage_table(const ServingResult& result) {
   return table;
 }
 
+Table difference_table(const ServingReport& report) {
+  Table table{.columns = {{"stage of a request", Align::left}, {"analytic"}, {"simulated"}, {"difference"}, {""}, {"reason", Align::left}}};
+  for (const StageDifference& one : report.differences) {
+    const double more_s = one.simulated_s - one.analytic_s;
+    table.rows.push_back({one.name, time_text(one.analytic_s), time_text(one.simulated_s),
+                          fmt::format("{}{}", more_s < 0 ? "-" : "+", time_text(std::abs(more_s))),
+                          one.analytic_s > 0 ? fmt::format("{:+.1f} %", 100 * more_s / one.analytic_s) : "", one.reason});
+  }
+  return table;
+}
+
 void print_rates(const ServingResult& result, std::ostream& out) {
   fmt::print(out, "\n{}: {:.4g} requests/s, {:.5g} input and {:.5g} output tokens/s", result.method, result.requests_per_s,
              result.input_tokens_per_s, result.output_tokens_per_s);
@@ -164,7 +175,7 @@ class ServingConsole final : public Reporter {
       fmt::print(out, "\n");
       show(pool_table(serving), report.colour, out);
       fmt::print(out, "\n");
-      show(stage_table(serving.results.back()), report.colour, out);
+      show(serving.differences.empty() ? stage_table(serving.results.back()) : difference_table(serving), report.colour, out);
       for (const ServingResult& result : serving.results) print_rates(result, out);
     }
     if (!serving.effects.empty()) {

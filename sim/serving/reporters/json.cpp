@@ -136,6 +136,13 @@ Json effects_json(const std::vector<ServingEffect>& effects) {
   return json;
 }
 
+Json differences_json(const std::vector<StageDifference>& differences) {
+  Json json = Json::array();
+  for (const StageDifference& one : differences)
+    json.push_back({{"phase", one.name}, {"analytic_s", one.analytic_s}, {"simulated_s", one.simulated_s}, {"reason", one.reason}});
+  return json;
+}
+
 Json day_json(const ServiceDays& days, const ServiceDay& day) {
   Json up = Json::object();
   for (std::size_t pool = 0; pool < days.pools.size(); ++pool) up[days.pools[pool]] = day.up[pool];
@@ -171,6 +178,7 @@ class ServingJson final : public Reporter {
     json["notes"] = serving.notes;
     json["results"] = Json::object();
     for (const ServingResult& result : serving.results) json["results"][result.method] = result_json(result);
+    if (!serving.differences.empty()) json["differences"] = differences_json(serving.differences);
     if (serving.tuning) json["tune"] = tuning_json(*serving.tuning);
     if (!serving.effects.empty()) json["effects"] = effects_json(serving.effects);
     if (serving.days) json["run"] = days_json(*serving.days);

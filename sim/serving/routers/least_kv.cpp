@@ -1,4 +1,4 @@
-// With the fewest pages taken of its cache.
+// With the smallest share of its cache taken.
 #include "sim/serving/router.hpp"
 
 namespace rehearse::sim {
@@ -7,7 +7,8 @@ namespace {
 class LeastKv final : public RequestRouter {
  public:
   [[nodiscard]] std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, double now_s) const override {
-    return least(instances, memory, [now_s](const Instance& one) { return one.pages_used(now_s); });
+    return least(instances, memory,
+                 [now_s](const Instance& one) { return static_cast<double>(one.pages_used(now_s)) / static_cast<double>(one.pages()); });
   }
 };
 

@@ -1,0 +1,43 @@
+// Pools that share a role by formula: how requests are spread over them, and what their means come to.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/serving/pool_formula.hpp"
+
+namespace rehearse::sim {
+
+struct SideState {
+  std::vector<PoolState> pools;
+  std::vector<double> shares;                                 // of the requests
+  double ttft_s = 0, queue_s = 0, prefill_s = 0, tpot_s = 0;  // means over requests
+  [[nodiscard]] double mean(double PoolState::*what) const;
+};
+
+class SideFormula {
+ public:
+  // All must outlive it.
+  SideFormula(std::span<const PoolDeployment> pools, const LoadMoments& load, std::string router);
+
+  // At a rate of all requests. Routers that look at nothing send every instance as many; others send prompts the more where they are
+  // computed soonest the busier all are, and caches so that all decode as many (least-kv: take as large a share of theirs).
+  [[nodiscard]] SideState prompts(double rate_per_s) const;
+  [[nodiscard]] SideState decoding(double rate_per_s) const;
+
+  [[nodiscard]] const std::vector<PoolFormula>& pools() const { return pools_; }
+  [[nodiscard]] double request_s() const;      // of the slowest engine
+  [[nodiscard]] double prompts_per_s() const;  // at most
+
+ private:
+  [[nodiscard]] SideState state_of(std::vector<PoolState> pools, std::vector<double> shares) const;
+  [[nodiscard]] bool looks() const { return router_ != "random" && router_ != "round-robin"; }
+  [[nodiscard]] double instances(std::size_t pool) const { return pools_[pool].pool().pool->instances; }
+
+  std::vector<PoolFormula> pools_;
+  const LoadMoments& load_;
+  std::string router_;
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,162 @@
+#include "sim/serving/stage_differences.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Arrivals;
+
+// Both answers, and how much longer the stage in question is in the simulation.
+struct Facts {
+  const ServingJob& job;
+  const ServingResult& analytic;
+  const ServingResult& simulated;
+  double more_s = 0;
+
+  [[nodiscard]] static double stage_s(const ServingResult& result, Stage stage) {
+    const auto found = result.stages.find(std::string(name_of(stage)));
+    return found == result.stages.end() ? 0 : found->second;
+  }
+  [[nodiscard]] double longer_s(Stage stage) const { return stage_s(simulated, stage) - stage_s(analytic, stage); }
+  template <class Value>
+  [[nodiscard]] double of_pools(const ServingResult& result, bool decoding, Value value) const {
+    double most = 0;
+    for (std::size_t i = 0; i < job.pools.size(); ++i) {
+      const bool decodes = job.pools[i].role != Role::prefill, prefills = job.pools[i].role != Role::decode;
+      if (decoding ? decodes : prefills) most = std::max(most, value(result.pools[i]));
+    }
+    return most;
+  }
+  [[nodiscard]] double batch(const ServingResult& result) const {
+    return of_pools(result, true, [](const PoolResult& pool) { return pool.batch; });
+  }
+  [[nodiscard]] double preempted() const {
+    return of_pools(simulated, true, [](const PoolResult& pool) { return pool.preemptions; });
+  }
+  [[nodiscard]] double fullest(bool decoding) const {
+    return of_pools(simulated, decoding, [](const PoolResult& pool) { return pool.most_pages_share; });
+  }
+  [[nodiscard]] double prompt_pass_s() const {
+    return of_pools(simulated, false, [](const PoolResult& pool) { return pool.pass_s; });
+  }
+  [[nodiscard]] double answers_of_time() const { return simulated.makespan_s / simulated.e2e.mean_s; }
+};
+
+// A cause that the formula leaves out, known by what the simulation counted.
+struct Cause {
+  Stage stage;
+  bool (*holds)(const Facts& facts);
+  std::string (*words)(const Facts& facts);
+};
+
+constexpr double full = 0.98;        // of a cache: pages were short
+constexpr double some_answers = 20;  // a run of fewer mean answers' time is mostly its beginning and end
+constexpr double noticed_batch = 0.02;
+
+std::string preempted_words(const Facts& f) { return fmt::format("pages ran out {:.0f} times: who had to go queues again", f.preempted()); }
+std::string short_words(const Facts& f) {
+  return fmt::format("the load lasts as long as {:.1f} answers: it begins and ends with idle instances", f.answers_of_time());
+}
+bool is_short(const Facts& f) { return f.answers_of_time() < some_answers; }
+
+const std::vector<Cause>& causes() {
+  static const std::vector<Cause> all{
+      {Stage::queued, [](const Facts& f) { return f.more_s > 0 && f.simulated.retried > 0; },
+       [](const Facts& f) { return fmt::format("{} requests began again after failures", f.simulated.retried); }},
+      {Stage::queued, [](const Facts& f) { return f.more_s > 0 && f.preempted() > 0; }, preempted_words},
+      {Stage::queued, [](const Facts& f) { return f.more_s > 0 && f.longer_s(Stage::waiting) > 0 && f.fullest(false) > full; },
+       [](const Facts&) { return std::string("back-pressure: caches that wait for room keep the pages that prompts need"); }},
+      {Stage::queued, [](const Facts& f) { return f.more_s > 0 && f.fullest(false) > full; },
+       [](const Facts&) { return std::string("prompts wait for pages of the cache"); }},
+      {Stage::queued, [](const Facts& f) { return f.more_s > 0 && f.job.load.arrivals.kind == Arrivals::trace; },
+       [](const Facts&) { return std::string("arrivals of the trace are burstier than independent ones at its mean rate"); }},
+      {Stage::queued, [](const Facts& f) { return f.more_s < 0 && f.longer_s(Stage::prefilling) > 0; },
+       [](const Facts&) {
+         return std::string("prompts that come together share passes: they queue for less and are computed for longer");
+       }},
+      {Stage::queued, [](const Facts& f) { return f.more_s < 0 && f.job.load.arrivals.kind == Arrivals::closed; },
+       [](const Facts&) { return std::string("clients of a closed loop come apart: who waits is not behind independent arrivals"); }},
+      {Stage::queued, is_short, short_words},
+      {Stage::queued, [](const Facts&) { return true; },
+       [](const Facts&) { return std::string("a queue has more than the two moments that the formula knows"); }},
+
+      {Stage::prefilling, [](const Facts& f) { return f.more_s > 0; },
+       [](const Facts& f) {
+         return fmt::format("passes hold chunks of several prompts, and take {:.1f} ms on average", 1e3 * f.prompt_pass_s());
+       }},
+      {Stage::prefilling, [](const Facts&) { return true; },
+       [](const Facts& f) {
+         return fmt::format("passes are shorter than those beside the formula's mean batch: {:.1f} sequences decode", f.batch(f.simulated));
+       }},
+
+      {Stage::waiting, [](const Facts& f) { return f.more_s > 0 && f.fullest(true) > full; },
+       [](const Facts&) { return std::string("no room: the decoding side's pages are all taken"); }},
+      {Stage::waiting, [](const Facts& f) { return f.more_s > 0; },
+       [](const Facts&) { return std::string("no room: so many sequences as the decoding side takes at once are there"); }},
+      {Stage::waiting, [](const Facts&) { return true; },
+       [](const Facts&) { return std::string("the other engine learns of it while passes go on that several prompts share"); }},
+
+      {Stage::transferring, [](const Facts& f) { return f.more_s > 0; },
+       [](const Facts&) { return std::string("caches on their way at once share links"); }},
+      {Stage::transferring, [](const Facts&) { return true; },
+       [](const Facts& f) {
+         return f.job.transfer.mode == TransferMode::after_prefill
+                    ? std::string(
+                          "prompts shorter than the mean, or ways within a node, cost less than the mean's between the first two instances")
+                    : std::string("passes that several prompts share hide more of it");
+       }},
+
+      {Stage::decode_queued, [](const Facts& f) { return f.more_s > 0 && f.preempted() > 0; },
+       [](const Facts&) { return std::string("passes that compute tokens again are long, and caches wait for their end"); }},
+      {Stage::decode_queued, [](const Facts& f) { return f.job.pools.back().habits.batching == Batching::fixed && f.more_s != 0; },
+       [](const Facts&) { return std::string("static batches differ in length"); }},
+      {Stage::decode_queued, [](const Facts&) { return true; },
+       [](const Facts&) { return std::string("caches do not come at random within a pass"); }},
+
+      {Stage::decoding, [](const Facts& f) { return f.more_s > 0 && f.preempted() > 0; }, preempted_words},
+      {Stage::decoding,
+       [](const Facts& f) { return std::abs(f.batch(f.simulated) - f.batch(f.analytic)) > noticed_batch * f.batch(f.analytic); },
+       [](const Facts& f) {
+         return fmt::format("passes hold {:.1f} sequences, {:.1f} by formula", f.batch(f.simulated), f.batch(f.analytic));
+       }},
+      {Stage::decoding, is_short, short_words},
+      {Stage::decoding, [](const Facts&) { return true; },
+       [](const Facts&) { return std::string("a pass costs more with few and with many sequences than the mean batch's says"); }},
+  };
+  return all;
+}
+
+// The first that holds.
+std::string reason_of(Stage stage, const Facts& facts) {
+  for (const Cause& cause : causes()) {
+    if (cause.stage == stage && cause.holds(facts)) return cause.words(facts);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<StageDifference> stage_differences(const ServingJob& job, const ServingResult& analytic, const ServingResult& simulated) {
+  constexpr double noticed = 1e-3;
+  std::vector<StageDifference> out;
+  for (std::size_t i = 0; i < timed_stages; ++i) {
+    const auto stage = static_cast<Stage>(i);
+    StageDifference one{.name = std::string(name_of(stage)),
+                        .analytic_s = Facts::stage_s(analytic, stage),
+                        .simulated_s = Facts::stage_s(simulated, stage),
+                        .reason = {}};
+    const double more_s = one.simulated_s - one.analytic_s;
+    if (std::abs(more_s) > noticed * simulated.e2e.mean_s) one.reason = reason_of(stage, {job, analytic, simulated, more_s});
+    if (one.analytic_s > 0 || one.simulated_s > 0) out.push_back(std::move(one));
+  }
+  out.push_back({"time to first token", analytic.ttft.mean_s, simulated.ttft.mean_s, {}});
+  out.push_back({"time per output token", analytic.tpot.mean_s, simulated.tpot.mean_s, {}});
+  out.push_back({"end to end", analytic.e2e.mean_s, simulated.e2e.mean_s, {}});
+  return out;
+}
+
+}  // namespace rehearse::sim
