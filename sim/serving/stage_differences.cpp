@@ -88,6 +88,10 @@ const std::vector<Cause>& causes() {
        [](const Facts& f) {
          return fmt::format("passes hold chunks of several prompts, and take {:.1f} ms on average", 1e3 * f.prompt_pass_s());
        }},
+      {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill && f.job.pools.size() > 2; },
+       [](const Facts&) { return std::string("the router sends more prompts where they are computed sooner than the formula has it"); }},
+      {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill; },
+       [](const Facts&) { return std::string("prompts that count are shorter than the mean"); }},
       {Stage::prefilling, [](const Facts&) { return true; },
        [](const Facts& f) {
          return fmt::format("passes are shorter than those beside the formula's mean batch: {:.1f} sequences decode", f.batch(f.simulated));
