@@ -153,7 +153,7 @@ TEST(FormulaAndTimelineAgree, ExactlyOnReplicasWithoutAPipeline) {
     job.system.gpu.contention = {{"tp", {1.22, 1}}, {"dp", {1.14, 1.1}}};
     job.system.simulation.collectives = sim::Fidelity::closed;
     const double predicted = sim::predict(job).step_s, simulated = sim::simulate_in_child(job).step_s;
-    // On the timeline a call's latency is not stretched by beta: up to a tenth of the exchanges, of which these steps are full.
+    // On the timeline beta does not stretch a call's latency: a tenth of it here, and small steps are full of latencies.
     EXPECT_NEAR(simulated, predicted, 0.025 * predicted) << "tp " << tp << " dp " << dp << " of " << microbatches << "\n" << extra;
   }
 }
