@@ -1,6 +1,8 @@
 // The search against brute force on random small spaces: every point read as a document of its own and predicted.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -117,17 +119,24 @@ void expect_values(const Tuned& tuned, const BruteForce& truth, const sim::Searc
   }
 }
 
-void search_spaces(unsigned seed, int spaces, int most_points) {
-  if (const char* more = std::getenv("REHEARSE_TUNE_SPACES")) spaces *= std::atoi(more);
-  if (const char* more = std::getenv("REHEARSE_TUNE_POINTS")) most_points = std::atoi(more);
-  RandomSpaces random(seed);
+// What the environment says instead.
+int said(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atoi(text) : otherwise;
+}
+
+void search_spaces(int seed, int spaces, int most_points) {
+  RandomSpaces random(static_cast<unsigned>(seed));
   int with_answer = 0;
-  std::uint64_t cut = 0;
+  std::uint64_t cut = 0, points = 0, plans = 0, most = 0;
   for (int i = 0; i < spaces; ++i) {
     const std::string text = random.next(1 + i % 3, most_points);
     const Tuned tuned(text);
     const BruteForce truth(tuned);
     with_answer += truth.fit.empty() ? 0 : 1;
+    points += tuned.space.size();
+    most = std::max(most, tuned.space.size());
+    plans += truth.fit.size() + truth.unfit;
     const sim::Search exhaustive(tuned.space, tuned.spec, sim::Bounds::none());
     const sim::Found all = exhaustive.run(1);
     expect_best(tuned, truth, all, text);
@@ -144,10 +153,14 @@ void search_spaces(unsigned seed, int spaces, int most_points) {
   }
   EXPECT_GT(with_answer, spaces / 4);
   EXPECT_GT(cut, 0U);
+  fmt::print("{} spaces of up to {} points, {} in all, of which {} are plans\n", spaces, most, points, plans);
 }
 
 TEST(Tuning, FindsWhatBruteForceFinds) { search_spaces(1, 60, 100); }
-TEST(Tuning, FindsWhatBruteForceFindsInLargerSpaces) { search_spaces(2, 12, 900); }
+// 200 spaces of up to 5,000 points: docs/soak.md.
+TEST(Tuning, FindsWhatBruteForceFindsInLargerSpaces) {
+  search_spaces(said("REHEARSE_TUNE_SEED", 2), said("REHEARSE_TUNE_SPACES", 12), said("REHEARSE_TUNE_POINTS", 900));
+}
 
 }  // namespace
 }  // namespace rehearse::tests
