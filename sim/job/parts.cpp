@@ -97,7 +97,7 @@ Part find_part(const Node& field, const PartKind& kind, const Node& more) {
 }
 
 Part take_gpu(Part& cluster) {
-  const Part gpu = find_part(cluster.node.at("gpu"), gpu_part);
+  Part gpu = find_part(cluster.node.at("gpu"), gpu_part);
   cluster.node.set("gpu", config::yaml_text(gpu.name));
   return gpu;
 }

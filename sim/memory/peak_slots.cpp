@@ -22,6 +22,7 @@ PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compi
     return Neighbour{true, order[k].kind, static_cast<std::uint16_t>(order[k].chunk)};
   };
   std::vector<std::vector<Slot>> one_by_one;
+  one_by_one.reserve(order.size());
   for (const Slot& slot : order) one_by_one.push_back({slot});
   const std::vector<workloads::ChunkGradients> states = workloads::chunk_gradients(one_by_one, chunks_);
   std::vector<std::int32_t> now(chunks_);

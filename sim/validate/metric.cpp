@@ -78,6 +78,7 @@ std::string_view name_of(Metric metric) { return std::ranges::find(names, metric
 
 std::vector<Metric> all_metrics() {
   std::vector<Metric> all;
+  all.reserve(names.size());
   for (const auto& [metric, name] : names) all.push_back(metric);
   return all;
 }

@@ -152,7 +152,9 @@ void search_spaces(int seed, int spaces, int most_points) {
     }
   }
   EXPECT_GT(with_answer, spaces / 4);
-  EXPECT_GT(cut, 0U);
+  if (spaces >= 12) {  // of fewer there may be none that bounds cut
+    EXPECT_GT(cut, 0U);
+  }
   fmt::print("{} spaces of up to {} points, {} in all, of which {} are plans\n", spaces, most, points, plans);
 }
 
