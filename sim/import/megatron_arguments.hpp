@@ -56,8 +56,7 @@ void read_older_megatron(MegatronArguments& arguments, Draft& draft);
 void read_megatron_model(MegatronArguments& arguments, Draft& draft);
 void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft& draft);
 
-// The three lists that every argument of Megatron's parser is in: used (by the functions above), without effect on time and memory,
-// refused.
+// What is neither used by the functions above nor in one of these lists is named as left out.
 [[nodiscard]] bool megatron_has_no_effect(std::string_view name);
 [[nodiscard]] std::string_view megatron_refusal(std::string_view name);  // why; "" where it is not refused
 
