@@ -55,7 +55,7 @@ sim::ImportRequest request_of(const ImportOptions& options, const sim::Importer&
 
 std::string notes(const Draft& draft) {
   std::string text;
-  const auto add = [&](std::string_view what, std::vector<std::string> lines) {
+  const auto add = [&](std::string_view what, const std::vector<std::string>& lines) {
     for (const std::string& line : lines) text += fmt::format("{}: {}\n", what, line);
   };
   add("inferred", draft.inferred);
