@@ -16,8 +16,8 @@ namespace rehearse::sim {
 struct CacheFront {
   std::int64_t tokens = 0;
   int layers = 0;
-  std::int64_t ahead = 0;  // nothing without layers
-  friend auto operator<=>(const CacheFront&, const CacheFront&) = default;
+  std::int64_t ahead = 0;                                                   // nothing without layers
+  friend auto operator<=>(const CacheFront&, const CacheFront&) = default;  // NOLINT(modernize-use-nullptr): the 0 it compares with
 };
 
 // One hand-over, of a cache or a piece of one: a delay on the sending side, flows that run together, a delay on the receiving side.
