@@ -60,7 +60,7 @@ class OffloadingStage {
     const double own = unit(i).seconds(turns_[i].slot.kind) + unit(i).exposed(turns_[i].slot.kind);
     const double computed = beside_copies_s(i, start, own);
     end_s_[i] = start + computed;
-    copies_s_ += end_s_[i] - now_s_ - own;
+    copies_s_ += std::max(0.0, end_s_[i] - now_s_ - own);  // nothing, up to rounding, where none is beside
     now_s_ = end_s_[i];
     if (moves_.leave[i]) left_s_[i] = out_s_ = std::max(out_s_, now_s_) + unit(i).cost->copy_s;
   }

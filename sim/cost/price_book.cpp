@@ -54,10 +54,14 @@ const std::vector<int>& PriceBook::leaders(GroupKind group, int stage) {
   found.push_back(first_rank(stage));
   const bool network = static_cast<int>(group) < workloads::network_group_kinds && group != GroupKind::pp && group != GroupKind::embedding;
   if (model_.groups_lie_alike() || !network) return found;
+  std::vector<int> fronts{grid_.group(group, found.front()).front()};
   for (int rank = found.front() + 1; rank < grid_.size(); ++rank) {
-    const auto alike = [&](int leader) { return model_.sit_alike(leader, rank); };
+    const auto alike = [&](int leader) { return grid_.moves_with_stages() && model_.sit_alike(leader, rank); };
     if (grid_.coordinates(rank).pp != stage || std::ranges::any_of(found, alike)) continue;
-    if (grid_.group(group, rank).front() == rank) found.push_back(rank);
+    const int front = grid_.group(group, rank).front();  // of another stage, where pipelines are mirrored
+    if (std::ranges::find(fronts, front) != fronts.end()) continue;
+    fronts.push_back(front);
+    found.push_back(rank);
   }
   return found;
 }

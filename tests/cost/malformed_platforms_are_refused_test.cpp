@@ -71,12 +71,12 @@ TEST(MalformedPlatforms, TheUnchangedFilesAreAccepted) {
 }
 
 TEST(MalformedPlatforms, UnknownKey) {
-  EXPECT_EQ(
-      gpu_error("power_limit", "power_limt"),
-      "gpu.yaml:4:1: error: unknown key 'power_limt'\n"
-      "    4 | power_limt: 400 W\n"
-      "      | ^\n"
-      "  did you mean 'power_limit'? known: source, memory, memory_bandwidth, power_limit, launch, peak, contention, efficiency, flash");
+  EXPECT_EQ(gpu_error("power_limit", "power_limt"),
+            "gpu.yaml:4:1: error: unknown key 'power_limt'\n"
+            "    4 | power_limt: 400 W\n"
+            "      | ^\n"
+            "  did you mean 'power_limit'? known: source, vendor, memory, memory_bandwidth, power_limit, launch, peak, contention, "
+            "efficiency, flash");
 }
 
 TEST(MalformedPlatforms, MissingSource) {
@@ -256,7 +256,7 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
             "s.yaml:5:1: error: unknown key 'isue'\n"
             "    5 | isue: 6 us\n"
             "      | ^\n"
-            "  did you mean 'issue'? known: source, fusions, experts, launch, issue, step, collectives, flash, early_stop, "
+            "  did you mean 'issue'? known: source, fusions, experts, launch, issue, network_wait, step, collectives, flash, early_stop, "
             "zero3_by_tensor, exchange_by_tensor, all_reduces_gradients, whole_messages, selective_by_product, packed_qkv, compiled, "
             "memory, serving");
 }
