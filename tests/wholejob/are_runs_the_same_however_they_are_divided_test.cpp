@@ -61,10 +61,10 @@ TEST(DividedRuns, GiveTheSameWithSimulatedSteps) {
 
 TEST(DividedRuns, GoOnWhereTheyWereEnded) {
   const TemporaryFolder folder;
-  const std::string many = job + "--runs 400 ";
+  const std::string many = job + "--runs 600 ";
   expect_success(run_shell(many + "-o whole", folder.path()));
   int ended_midway = 0;
-  for (const char* after : {"0.3", "0.8"}) {
+  for (const char* after : {"0.1", "0.2", "0.4", "0.8"}) {
     const Outcome ended =
         run_shell("rm -rf parts; " + many + "--jobs 1 --shard 1/2 -o parts & sleep " + after + "; kill -TERM $!; wait $!", folder.path());
     if (ended.code == 0) continue;  // it was faster
