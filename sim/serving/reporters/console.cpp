@@ -76,7 +76,9 @@ Table stage_table(const ServingResult& result) {
 Table difference_table(const ServingReport& report) {
   Table table{.columns = {{"stage of a request", Align::left}, {"analytic"}, {"simulated"}, {"difference"}, {""}, {"reason", Align::left}}};
   for (const StageDifference& one : report.differences) {
-    const double more_s = one.simulated_s - one.analytic_s;
+    constexpr double rounding = 1e-12;
+    const double apart_s = one.simulated_s - one.analytic_s;
+    const double more_s = std::abs(apart_s) < rounding ? 0 : apart_s;
     table.rows.push_back({one.name, time_text(one.analytic_s), time_text(one.simulated_s),
                           fmt::format("{}{}", more_s < 0 ? "-" : "+", time_text(std::abs(more_s))),
                           one.analytic_s > 0 ? fmt::format("{:+.1f} %", 100 * more_s / one.analytic_s) : "", one.reason});
