@@ -6,8 +6,8 @@
 #include <random>
 
 #include "deployments.hpp"
+#include "hand_over_jobs.hpp"
 #include "sim/serving/deployment.hpp"
-#include "sim/serving/formula.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -105,38 +105,13 @@ TEST(Chunks, of_a_receiver_that_fails_are_sent_elsewhere) {
   EXPECT_EQ(run.requests[0].transfer_bytes, 100);
 }
 
-std::string chunk_job(const std::string& mode, const std::string& load, int tokens, const std::string& more = "") {
-  return fmt::format(
-      "model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
-      "  pools:\n"
-      "    prefill: {{role: prefill, parallel: {{tp: 8}}, precision: {{compute: fp8, weights: fp8, kv: bf16}}, limits: {{tokens: {}}}}}\n"
-      "    decode: {{role: decode, parallel: {{tp: 8}}, precision: {{compute: fp8, weights: fp8, kv: bf16}}}}\n"
-      "  transfer: {{mode: {}{}}}\n"
-      "  load: {}\n",
-      tokens, mode, more, load);
-}
-
-struct ByBoth {
-  sim::ServingResult formula, simulated;
-  ServingRun run;
-};
-
-ByBoth by_both(const std::string& text) {
-  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
-  const sim::Deployment deployment = deploy(job);
-  const sim::ServingSetup setup = setup_of(job, deployment);
-  ByBoth out{.formula = predict_serving(job, deployment, job.load.input.low).result, .simulated = {}, .run = simulate_serving(setup)};
-  out.simulated = result_of(job, setup, out.run);
-  return out;
-}
-
 // The same bytes; a prompt of one chunk is handed over as a whole; alone, nobody's first token is later.
 TEST(Chunks, move_what_a_whole_cache_does) {
   for (const int tokens : {500, 1000, 1001, 8192}) {
     for (const char* more : {"", ", path: host-staged", ", reserve: before-prefill", ", first_token: prefill"}) {
       const std::string load = "{arrivals: {closed: 1}, input: 4000, output: 20, requests: 10}";
-      const ByBoth whole = by_both(chunk_job("after-prefill", load, tokens, more)),
-                   chunks = by_both(chunk_job("chunkwise", load, tokens, more));
+      const FormulaAndRun whole = formula_and_run(hand_over_job("after-prefill", load, tokens, more)),
+                          chunks = formula_and_run(hand_over_job("chunkwise", load, tokens, more));
       for (std::size_t i = 0; i < whole.run.requests.size(); ++i) {
         const RequestState &a = whole.run.requests[i], &b = chunks.run.requests[i];
         EXPECT_EQ(a.transfer_bytes, b.transfer_bytes) << tokens << more;
@@ -155,8 +130,8 @@ TEST(Chunks, move_what_a_whole_cache_does) {
 
 TEST(Chunks, take_as_long_by_formula_as_simulated) {
   for (const double rate : {1.0, 3.0}) {
-    const ByBoth found = by_both(
-        chunk_job("chunkwise", fmt::format("{{arrivals: {{poisson: {} /s}}, input: 4096, output: 200, requests: 8000}}", rate), 1024));
+    const FormulaAndRun found = formula_and_run(
+        hand_over_job("chunkwise", fmt::format("{{arrivals: {{poisson: {} /s}}, input: 4096, output: 200, requests: 8000}}", rate), 1024));
     EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << rate;
     EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02) << rate;
   }

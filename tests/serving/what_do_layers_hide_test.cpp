@@ -1,13 +1,12 @@
 // Caches that leave layer by layer: what the rest of the pass hides, with constant prices, against a recurrence and against the formula.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
 #include "deployments.hpp"
+#include "hand_over_jobs.hpp"
 #include "sim/serving/deployment.hpp"
-#include "sim/serving/formula.hpp"
 #include "workloads/serving/kv_layout.hpp"
 
 namespace rehearse::tests {
@@ -86,41 +85,14 @@ TEST(Layers, of_random_chunks_follow_the_recurrence) {
   }
 }
 
-std::string layer_job(const std::string& mode, const std::string& load, int tokens, const std::string& more = "",
-                      const std::string& sender = "{tp: 8}", const std::string& receiver = "{tp: 8}") {
-  return fmt::format(
-      "model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
-      "  pools:\n"
-      "    prefill: {{role: prefill, parallel: {}, precision: {{compute: fp8, weights: fp8, kv: bf16}}, limits: {{tokens: {}}}}}\n"
-      "    decode: {{role: decode, parallel: {}, precision: {{compute: fp8, weights: fp8, kv: bf16}}}}\n"
-      "  transfer: {{mode: {}{}}}\n"
-      "  load: {}\n",
-      sender, tokens, receiver, mode, more, load);
-}
-
-struct FormulaAndRun {
-  sim::ServingResult formula, simulated;
-  ServingRun run;
-};
-
-FormulaAndRun formula_and_run(const std::string& text) {
-  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
-  const sim::Deployment deployment = deploy(job);
-  const sim::ServingSetup setup = setup_of(job, deployment);
-  FormulaAndRun out{
-      .formula = predict_serving(job, deployment, job.load.input.low).result, .simulated = {}, .run = simulate_serving(setup)};
-  out.simulated = result_of(job, setup, out.run);
-  return out;
-}
-
 // The same bytes as a whole cache, in every plan; less left behind the prompt than with chunks; by formula what is simulated.
 TEST(Layers, move_what_a_whole_cache_does) {
   const std::string load = "{arrivals: {closed: 1}, input: 4000, output: 20, requests: 10}";
   for (const int tokens : {1000, 8192}) {
     for (const char* more : {"", ", path: host-staged", ", reserve: before-prefill", ", first_token: prefill"}) {
-      const FormulaAndRun whole = formula_and_run(layer_job("after-prefill", load, tokens, more)),
-                          chunks = formula_and_run(layer_job("chunkwise", load, tokens, more)),
-                          layers = formula_and_run(layer_job("layerwise", load, tokens, more));
+      const FormulaAndRun whole = formula_and_run(hand_over_job("after-prefill", load, tokens, more)),
+                          chunks = formula_and_run(hand_over_job("chunkwise", load, tokens, more)),
+                          layers = formula_and_run(hand_over_job("layerwise", load, tokens, more));
       for (std::size_t i = 0; i < whole.run.requests.size(); ++i) {
         EXPECT_NEAR(layers.run.requests[i].transfer_bytes / whole.run.requests[i].transfer_bytes, 1, 1e-12) << tokens << more;
       }
@@ -135,15 +107,15 @@ TEST(Layers, move_what_a_whole_cache_does) {
 TEST(Layers, of_stages_leave_from_their_stage) {
   const std::string load = "{arrivals: {closed: 1}, input: 4000, output: 20, requests: 4}";
   for (const auto& [sender, receiver] : {std::pair("{tp: 4, pp: 2}", "{tp: 8}"), std::pair("{tp: 8}", "{tp: 2, pp: 4}")}) {
-    const FormulaAndRun whole = formula_and_run(layer_job("after-prefill", load, 1000, "", sender, receiver)),
-                        layers = formula_and_run(layer_job("layerwise", load, 1000, "", sender, receiver));
+    const FormulaAndRun whole = formula_and_run(hand_over_job("after-prefill", load, 1000, "", sender, receiver)),
+                        layers = formula_and_run(hand_over_job("layerwise", load, 1000, "", sender, receiver));
     for (std::size_t i = 0; i < whole.run.requests.size(); ++i) {
       EXPECT_NEAR(layers.run.requests[i].transfer_bytes / whole.run.requests[i].transfer_bytes, 1, 1e-12) << sender;
       EXPECT_LT(layers.run.requests[i].e2e_s(), whole.run.requests[i].e2e_s()) << sender;
     }
   }
   sim::ServingJob job =
-      sim::read_serving_job(config::Node::load_text(layer_job("layerwise", load, 1000, "", "{tp: 4, pp: 2}"), "job.yaml"), "job");
+      sim::read_serving_job(config::Node::load_text(hand_over_job("layerwise", load, 1000, "", "{tp: 4, pp: 2}"), "job.yaml"), "job");
   for (const workloads::KvPair& pair : kv_pairs(job.pools[0].plan, job.pools[1].plan)) {
     EXPECT_EQ(pair.first_layer, pair.from < 4 ? 0 : 40);
     EXPECT_EQ(pair.last_layer, pair.from < 4 ? 40 : 80);
@@ -152,7 +124,7 @@ TEST(Layers, of_stages_leave_from_their_stage) {
 
 TEST(Layers, take_as_long_by_formula_as_simulated) {
   const FormulaAndRun found =
-      formula_and_run(layer_job("layerwise", "{arrivals: {poisson: 2 /s}, input: 4096, output: 200, requests: 3000}", 8192));
+      formula_and_run(hand_over_job("layerwise", "{arrivals: {poisson: 2 /s}, input: 4096, output: 200, requests: 3000}", 8192));
   EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05);
   EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02);
 }
