@@ -89,10 +89,15 @@ void add_modules(const Job& job, std::vector<Settings>& all) {
   }
 }
 
-// What the stack is worth: every other one.
+bool trains(const std::string& software) {
+  const auto said = ready_made(software_part, software).node.find("trains");
+  return !said || said->as_bool();
+}
+
+// What the stack is worth: every other one that trains.
 void add_stacks(const Job& job, std::vector<Settings>& all) {
   for (const std::string& name : config::data_names(software_part.folder)) {
-    if (name != job.system.software.name) all.push_back({{"software", name}});
+    if (name != job.system.software.name && trains(name)) all.push_back({{"software", name}});
   }
 }
 

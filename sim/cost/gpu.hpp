@@ -48,6 +48,7 @@ struct MemoryOverhead {
 
 struct Software {
   std::string name;
+  bool trains = true;                   // false: an engine that only serves
   std::map<std::string, bool> fusions;  // "softmax", "norm", "activation", "rope", "cross_entropy", ...
   workloads::PassKernels routing_kernels = workloads::KernelFusions{}.routing_kernels;
   workloads::PassKernels permutation_kernels = workloads::KernelFusions{}.permutation_kernels;

@@ -130,6 +130,7 @@ const Keys<Software>& software_keys() {
           "source", config::text().shape, [](const Node& node, Software&) { static_cast<void>(node.as_string()); }, {},
           "Where the numbers come from.")
           .required(),
+      K("trains", &Software::trains, truth(), "False: an engine that only serves."),
       K(
           "fusions", fusion_keys().shape(), [](const Node& node, Software& software) { fusion_keys().read(node, software); }, {},
           "Kernels that it fuses.")

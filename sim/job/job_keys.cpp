@@ -100,6 +100,14 @@ void take_software(Part part, JobDocument& document) {
   document.parts.software = std::move(part);
 }
 
+void read_stack(const Node& node, JobDocument& document) {
+  take_software(find_part(node, software_part), document);
+  if (!document.job.system.software.trains) {
+    node.fail(fmt::format("software {} serves and does not train", config::shown(document.parts.software.name)),
+              "write for example software: megatron-core");
+  }
+}
+
 // A stack that leaves fp16 gradients as autograd makes them reduces them so too.
 void read_precision(const Node& node, JobDocument& document) {
   Precision& precision = document.job.workload.precision;
@@ -149,8 +157,7 @@ const Keys<JobDocument>& job_keys() {
       section(
           "parallel", [=](auto& d) -> auto& { return workload(d).parallel; }, parallel_keys(), "tp*cp*pp*dp = gpus."),
       K(
-          "software", part_shape(software_shape()),
-          [](const Node& node, JobDocument& d) { take_software(find_part(node, software_part), d); },
+          "software", part_shape(software_shape()), [](const Node& node, JobDocument& d) { read_stack(node, d); },
           [](const JobDocument& d) { return named(d.parts.software); }, "The training stack.")
           .otherwise(default_software, [](JobDocument& d) { take_software(ready_made(software_part, default_software), d); }),
       section(

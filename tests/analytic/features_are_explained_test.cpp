@@ -34,6 +34,18 @@ TEST(FeaturesAreExplained, WithTheNumbersOfTheJobSwitched) {
   }
 }
 
+TEST(FeaturesAreExplained, StacksThatOnlyServeAreNotOffered) {
+  const sim::Explanation explanation = sim::explain(sim::load_job({"llama2-70b-128-a100", {}, {}}));
+  std::set<std::string> stacks;
+  for (const auto* switches : {&explanation.switches, &explanation.idle, &explanation.refused}) {
+    for (const sim::FeatureSwitch& s : *switches) {
+      if (s.feature == "software") stacks.insert(s.to);
+    }
+  }
+  EXPECT_TRUE(stacks.contains("nanotron"));
+  EXPECT_FALSE(stacks.contains("vllm"));
+}
+
 TEST(FeaturesAreExplained, BestFirst) {
   const std::string name = "llama3-70b-64-h100";
   const sim::Explanation explanation = sim::explain(sim::load_job({name, {}, {}}));

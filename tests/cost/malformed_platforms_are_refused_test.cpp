@@ -252,13 +252,14 @@ TEST(MalformedPlatforms, SoftwareNegativeTime) {
 }
 
 TEST(MalformedPlatforms, SoftwareUnknownKey) {
-  EXPECT_EQ(software_error("issue", "isue"),
-            "s.yaml:5:1: error: unknown key 'isue'\n"
-            "    5 | isue: 6 us\n"
-            "      | ^\n"
-            "  did you mean 'issue'? known: source, fusions, experts, launch, issue, network_wait, step, collectives, flash, early_stop, "
-            "zero3_by_tensor, exchange_by_tensor, all_reduces_gradients, whole_messages, selective_by_product, packed_qkv, compiled, "
-            "memory, serving");
+  EXPECT_EQ(
+      software_error("issue", "isue"),
+      "s.yaml:5:1: error: unknown key 'isue'\n"
+      "    5 | isue: 6 us\n"
+      "      | ^\n"
+      "  did you mean 'issue'? known: source, trains, fusions, experts, launch, issue, network_wait, step, collectives, flash, early_stop, "
+      "zero3_by_tensor, exchange_by_tensor, all_reduces_gradients, whole_messages, selective_by_product, packed_qkv, compiled, "
+      "memory, serving");
 }
 
 TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
