@@ -131,6 +131,7 @@ struct KernelFusions {
   bool cross_entropy = true;            // vocabulary-parallel loss without fp32 intermediates
   bool gradient_accumulation = true;    // weight-gradient GEMM adds into the gradient buffer
   bool optimizer = true;                // whole Adam update in one pass
+  bool whole_logits = false;            // gathered over tp: every rank computes the loss of the whole vocabulary
   bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
   bool grouped_gemm = true;             // one kernel for all of a rank's experts; otherwise each expert has its own
   bool low_precision_dispatch = false;  // 8-bit layers: tokens travel to their experts in 8 bits

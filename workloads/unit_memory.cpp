@@ -63,7 +63,7 @@ class Sizes {
   // Kept: inputs of the final norm and of the logits, and per logit either the gradient, which the fused loss writes in place of the
   // logit, or the probability in fp32. Not fused: the logits and their copy in fp32 live until the loss is known, their gradient is a copy.
   [[nodiscard]] UnitMemory head() const {
-    const double logits = static_cast<double>(shard_.tokens * shard_.vocab);
+    const double logits = static_cast<double>(shard_.tokens * shard_.loss_vocab);
     const bool fused = workload_.fusions.cross_entropy;
     UnitMemory memory;
     memory.activations = 2 * states() + logits * (fused ? shard_.element : fp32);
@@ -74,7 +74,8 @@ class Sizes {
       memory.backward_temporary = 2 * states() + logits * std::max(0.0, habits_.loss_bytes - (fused ? shard_.element : fp32));
     }
     if (habits_.gradient_placeholders || !accumulates()) memory.weight_temporary = table();
-    memory.forward_communication = shard_.sp ? gathered_states() : 0;
+    // Gathered logits lie in parts before they are joined.
+    memory.forward_communication = (shard_.sp ? gathered_states() : 0) + (shard_.gathers_logits() ? logits * shard_.element : 0);
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states();
     return memory;
   }

@@ -64,6 +64,7 @@ struct Software {
   bool all_reduces_gradients = false;  // ZeRO-1 and 2: every rank gets the whole sum
   bool whole_messages = false;         // pipeline: each rank of tp sends all of the activations
   bool selective_by_product = false;   // recompute: selective keeps attention and every second product
+  bool whole_logits = false;           // the head's logits are gathered over tp: every rank computes the loss of the whole vocabulary
   bool packed_qkv = false;             // the product of queries, keys and values stays beside what is rotated and made contiguous of it
   bool compiled = false;               // a compiler fuses chains of pointwise operators
   bool early_stop = false;             // recomputation ends with the last tensor that backward reads

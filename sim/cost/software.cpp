@@ -156,6 +156,8 @@ const Keys<Software>& software_keys() {
       K("whole_messages", &Software::whole_messages, truth(), "Pipeline: each rank of tp sends all of the activations, not its share."),
       K("selective_by_product", &Software::selective_by_product, truth(),
         "recompute: selective keeps attention and every second product of 16 bits, and computes all else again."),
+      K("whole_logits", &Software::whole_logits, truth(),
+        "The logits are gathered over tp: every rank computes the loss of the whole vocabulary."),
       K("packed_qkv", &Software::packed_qkv, truth(),
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
       K("compiled", &Software::compiled, truth(), "A compiler fuses chains of pointwise operators: norm, activation, dropout_add, rope."),
@@ -185,6 +187,7 @@ KernelFusions kernel_fusions(const Software& software) {
   };
   std::ranges::for_each(all_fusions, take);
   if (software.compiled) fusions.norm = fusions.activation = fusions.dropout_add = fusions.rope = true;
+  fusions.whole_logits = software.whole_logits;
   fusions.packed_qkv = software.packed_qkv;
   std::ranges::for_each(expert_habits, take);
   fusions.routing_kernels = software.routing_kernels;

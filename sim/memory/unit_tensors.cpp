@@ -35,17 +35,18 @@ class Writer : private TensorWriter {
   void head() {
     const int norm = take(states());
     if (spreads()) hold(gathered_input, full());
-    const int logits = take(tokens() * static_cast<double>(s_.vocab) * s_.element);
+    const int logits = gather_logits(take(wide(s_.vocab)));
     const bool fused = w_.fusions.cross_entropy;
     int probabilities = logits;
     if (!fused) {
-      const int wide = take(tokens() * static_cast<double>(s_.vocab) * statistic_bytes);
-      probabilities = take(tokens() * static_cast<double>(s_.vocab) * statistic_bytes);
+      const double exact = tokens() * static_cast<double>(s_.loss_vocab) * statistic_bytes;
+      const int copy = take(exact);
+      probabilities = take(exact);
       give(logits);
-      give(wide);
+      give(copy);
     }
     start_backward();
-    const int gradient = fused ? -1 : take(tokens() * static_cast<double>(s_.vocab) * s_.element);
+    const int gradient = fused ? -1 : take(wide(s_.loss_vocab));
     const int gathered = take(full());
     const int part = spreads() ? communicated(take(states())) : gathered;
     give(take(table()));  // the placeholder that autograd gets, while the sum is on its way
@@ -74,6 +75,16 @@ class Writer : private TensorWriter {
   }
 
  private:
+  // The parts of all ranks and, joined, what the loss reads.
+  int gather_logits(int own) {
+    if (!s_.gathers_logits()) return own;
+    const int parts = communicated(take(wide(s_.loss_vocab)));
+    const int joined = take(wide(s_.loss_vocab));
+    give(own);
+    give(parts);
+    return joined;
+  }
+
   // kept: for a backward that follows; otherwise what is read for the last time goes.
   void layer_forward(bool kept) {
     norm_ = take(states());

@@ -70,10 +70,27 @@ Software load_software(const std::string& name) { return read_software(ready_mad
 
 TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
   const auto names = config::data_names("platforms/software");
-  EXPECT_EQ(names, (std::vector<std::string>{"custom",      "deepspeed-3d", "deepspeed-zero", "fms",           "internevo",
-                                             "llm-foundry", "maxtext",      "megatron-2021",  "megatron-core", "megatron-deepspeed-2022",
-                                             "mindspeed",   "nanotron",     "sglang",         "torch-3d",      "torch-fsdp",
-                                             "torchtitan",  "trtllm",       "trtllm-static",  "vllm",          "vllm-2023"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"aleph-alpha-scaling",
+                                             "custom",
+                                             "deepspeed-3d",
+                                             "deepspeed-zero",
+                                             "fms",
+                                             "internevo",
+                                             "llm-foundry",
+                                             "maxtext",
+                                             "megatron-2021",
+                                             "megatron-core",
+                                             "megatron-deepspeed-2022",
+                                             "mindspeed",
+                                             "nanotron",
+                                             "sglang",
+                                             "torch-3d",
+                                             "torch-fsdp",
+                                             "torchtitan",
+                                             "trtllm",
+                                             "trtllm-static",
+                                             "vllm",
+                                             "vllm-2023"}));
   for (const std::string& name : names) {
     const Software software = load_software(name);
     EXPECT_GE(software.fusions.size(), 8U) << name;  // and habits with experts, where it has any

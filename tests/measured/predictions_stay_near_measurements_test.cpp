@@ -60,17 +60,17 @@ TEST_P(Groups, AreNotPredictedWorseThanBefore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Measured, Groups,
-                         testing::Values(Guard{"dense-a100", 5.8}, Guard{"dense-a100-bloom", 6.7}, Guard{"dense-a100-bloom-early", 5.2},
-                                         Guard{"dense-a100-vtrain", 6.6}, Guard{"dense-a100-vtrain-single", 6.8},
-                                         Guard{"dense-b200-fp8", 8.4}, Guard{"dense-b200-node", 3.9}, Guard{"dense-gb200-bf16", 3.6},
-                                         Guard{"dense-gb200-fp4", 5.1}, Guard{"dense-gb200-fp8", 4.8}, Guard{"dense-gb300-fp4", 9.1},
-                                         Guard{"dense-h100-bf16", 5.5}, Guard{"dense-h100-fp8", 3.9}, Guard{"dense-h200-fp8", 0.6},
-                                         Guard{"dense-v100", 4.4}, Guard{"fsdp-a100", 6.5}, Guard{"fsdp-h100", 5.7},
-                                         Guard{"ascend-910b", 9.5}, Guard{"dense-gb300-fp8", 3.5}, Guard{"nanotron-h100", 18.4},
-                                         Guard{"fsdp-h100-fp8", 5.2}, Guard{"launch-bound-a100-vtrain", 5.4}, Guard{"pipeline-a100", 5.5},
-                                         Guard{"moe-b200-fp8", 8.0}, Guard{"moe-b200-node", 4.4}, Guard{"moe-gb200-bf16", 19.2},
-                                         Guard{"moe-gb200-fp8", 9.7}, Guard{"moe-h100-bf16", 8.4}, Guard{"moe-h100-fp8", 10.8},
-                                         Guard{"moe-h800", 18.7}),
+                         testing::Values(Guard{"aleph-alpha-a100", 18.1}, Guard{"dense-a100", 5.8}, Guard{"dense-a100-bloom", 6.7},
+                                         Guard{"dense-a100-bloom-early", 5.2}, Guard{"dense-a100-vtrain", 6.6},
+                                         Guard{"dense-a100-vtrain-single", 6.8}, Guard{"dense-b200-fp8", 8.4},
+                                         Guard{"dense-b200-node", 3.9}, Guard{"dense-gb200-bf16", 3.6}, Guard{"dense-gb200-fp4", 5.1},
+                                         Guard{"dense-gb200-fp8", 4.8}, Guard{"dense-gb300-fp4", 9.1}, Guard{"dense-h100-bf16", 5.5},
+                                         Guard{"dense-h100-fp8", 3.9}, Guard{"dense-h200-fp8", 0.6}, Guard{"dense-v100", 4.4},
+                                         Guard{"fsdp-a100", 6.5}, Guard{"fsdp-h100", 5.7}, Guard{"ascend-910b", 9.5},
+                                         Guard{"dense-gb300-fp8", 3.5}, Guard{"nanotron-h100", 18.4}, Guard{"fsdp-h100-fp8", 5.2},
+                                         Guard{"launch-bound-a100-vtrain", 5.4}, Guard{"pipeline-a100", 5.5}, Guard{"moe-b200-fp8", 8.0},
+                                         Guard{"moe-b200-node", 4.4}, Guard{"moe-gb200-bf16", 19.2}, Guard{"moe-gb200-fp8", 9.7},
+                                         Guard{"moe-h100-bf16", 8.4}, Guard{"moe-h100-fp8", 10.8}, Guard{"moe-h800", 18.7}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');

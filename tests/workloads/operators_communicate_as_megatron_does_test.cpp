@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "config/input_error.hpp"
 #include "operators_workloads.hpp"
+#include "workloads/operators/shard.hpp"
 #include "workloads/stage_program.hpp"
 
 namespace rehearse::workloads::testing {
@@ -192,6 +195,29 @@ TEST(OperatorCommunication, HeadReducesThreeNumbersPerToken) {
                                            "loss predicted logit all-reduce", "loss sum all-reduce"}));
   EXPECT_EQ(skeleton(head.backward), (Names{"cross_entropy", "head all-gather", "logits", "head reduce-scatter", "logits (weights)"}));
   EXPECT_EQ(communications(head.forward).back().bytes, 2.0 * 4096 * 4);  // b * s/cp fp32 numbers
+}
+
+TEST(OperatorCommunication, GatheredLogitsAreReducedByNobody) {
+  Workload workload = parallel(8, true, 2);
+  const auto loss_bytes = [](const BlockProgram& head) {
+    const auto loss = std::ranges::find_if(head.forward, [](const Item& item) {
+      const auto* op = std::get_if<Operator>(&item);
+      return op != nullptr && op->name == "cross_entropy";
+    });
+    return std::get<Operator>(*loss).bytes;
+  };
+  const double shared = loss_bytes(head_program(workload));
+  workload.fusions.whole_logits = true;
+  const BlockProgram head = head_program(workload);
+  EXPECT_EQ(skeleton(head.forward), (Names{"head all-gather", "logits", "head logits all-gather", "gathered_logits", "cross_entropy"}));
+  EXPECT_EQ(skeleton(head.backward),
+            (Names{"cross_entropy", "gathered_logits", "head all-gather", "logits", "head reduce-scatter", "logits (weights)"}));
+  EXPECT_EQ(communications(head.forward).back().bytes, 2.0 * 4096 * 2 * static_cast<double>(padded_vocabulary(workload.model.vocab, 8)));
+  EXPECT_EQ(loss_bytes(head), 8 * shared);  // every rank computes the whole loss
+  workload = parallel(1, false, 2);
+  const std::vector<std::string> alone = skeleton(head_program(workload).forward);
+  workload.fusions.whole_logits = true;
+  EXPECT_EQ(skeleton(head_program(workload).forward), alone);
 }
 
 // Narayanan et al. 2021, section 4.1: scatter before sending, gather behind, whether or not the layers split the sequence.

@@ -1,4 +1,4 @@
-// Final norm, logits, and the vocabulary-parallel cross entropy of Megatron-LM.
+// Final norm, logits, and their cross entropy: vocabulary-parallel as Megatron-LM's, or of logits that are gathered first.
 #include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
@@ -16,7 +16,7 @@ Traffic loss_bytes(bool fused, double element) {
 
 // Maximum, predicted logit and sum of exponentials of every token, over the parts of the vocabulary.
 void add_reductions(Section& section, const Shard& shard) {
-  if (shard.tp == 1) return;
+  if (shard.tp == 1 || shard.gathers_logits()) return;
   for (const char* what : {"loss maximum", "loss predicted logit", "loss sum"}) {
     Communication communication;
     communication.name = std::string(what) + " " + std::string(name_of(communication.kind));
@@ -25,8 +25,21 @@ void add_reductions(Section& section, const Shard& shard) {
   }
 }
 
+// The parts of all ranks, joined; backward takes the rank's own part of the gradient (Megatron-LM's gather_output).
+Section gathered_logits(const Shard& shard) {
+  if (!shard.gathers_logits()) return {};
+  const double own = static_cast<double>(shard.tokens * shard.vocab) * shard.element;
+  Section section = pointwise("gathered_logits", {.forward_bytes = 2 * own * shard.tp, .backward_bytes = 2 * own}, OperatorClass::loss);
+  Communication gather;
+  gather.kind = CollectiveKind::all_gather;
+  gather.name = "head logits " + std::string(name_of(gather.kind));
+  gather.bytes = own * shard.tp;
+  section.forward.emplace(section.forward.begin(), gather);
+  return section;
+}
+
 Section cross_entropy(const Workload& workload, const Shard& shard) {
-  const double logits = static_cast<double>(shard.tokens * shard.vocab);
+  const double logits = static_cast<double>(shard.tokens * shard.loss_vocab);
   Traffic traffic = loss_bytes(workload.fusions.cross_entropy, shard.element);
   traffic.forward_bytes *= logits;
   traffic.backward_bytes *= logits;
@@ -43,7 +56,7 @@ BlockProgram head_program(const Workload& workload) {
   Section logits = output_linear(workload, shard, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head");
   // Tied weights are the embedding's; the last stage of a pipeline keeps a copy of them.
   if (workload.model.tied_embeddings && ends_meet(workload)) logits.parameters = 0;
-  return assemble({norm(workload, shard, "final_norm"), logits, cross_entropy(workload, shard)});
+  return assemble({norm(workload, shard, "final_norm"), logits, gathered_logits(shard), cross_entropy(workload, shard)});
 }
 
 }  // namespace rehearse::workloads

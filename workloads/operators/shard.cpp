@@ -63,6 +63,7 @@ Shard shard_of(const Workload& workload) {
   fill_attention(shard, workload.model);
   shard.ffn = divided(workload.model.ffn, shard.tp, "intermediate features", "tp");
   shard.vocab = padded_vocabulary(workload.model.vocab, workload.parallel.tp) / shard.tp;
+  shard.loss_vocab = workload.fusions.whole_logits ? shard.vocab * shard.tp : shard.vocab;
   return shard;
 }
 

@@ -20,12 +20,14 @@ struct Shard {
   std::int64_t ffn = 0;                                // intermediate size
   std::int64_t window = 0;                             // positions that attention is confined to; 0: the whole sequence
   std::int64_t vocab = 0;                              // padded to a multiple of 128 * tp, divided by tp
+  std::int64_t loss_vocab = 0;                         // of the logits that the loss sees: vocab, or all of it where they are gathered
   bool sp = false;
   bool dropout = false;        // masks and their kernels
   double element = 2;          // bytes of an activation
   DType linear = DType::bf16;  // of the linear layers
   DType dense = DType::bf16;   // of core attention and the head, which stay in 16 bits when the linear layers use 8 or 4
 
+  [[nodiscard]] bool gathers_logits() const { return loss_vocab > vocab; }
   [[nodiscard]] bool low_precision() const { return linear == DType::fp8 || linear == DType::fp4; }
 };
 
