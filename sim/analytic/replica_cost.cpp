@@ -24,41 +24,16 @@ double compute_stretch_s(double compute_s, double communication_s, const Content
 double ReplicaRules::exposed_s(const UnitTerms& unit, workloads::Slot::Kind slot) const {
   using Kind = workloads::Slot::Kind;
   if (!sync.replicated()) return 0;
-  const bool completes = slot == Kind::backward || slot == Kind::backward_weight;
-  const double compute = unit.seconds(slot);
-  const double gather = sync.shards_parameters ? unit.gather_s : 0;
-  const double reduce = completes && sync.reduce_each_microbatch && !reduces_behind_next_microbatch() ? unit.reduce_s : 0;
-  // A gather that is waited for queues behind the reduction before it on the same stream: then neither is hidden.
-  const bool hides_reduction = sync.overlap_gradients && (sync.overlap_parameters || !sync.shards_parameters);
-  const double hidden = (sync.overlap_parameters ? gather : 0) + (hides_reduction ? reduce : 0);
-  return overlapped_s(compute, hidden, pair) - compute + gather + reduce - hidden;
-}
-
-bool ReplicaRules::reduces_behind_next_microbatch() const {
-  return sync.reduce_each_microbatch && sync.overlap_gradients && !sync.shards_parameters;
-}
-
-// One after another from the end of the first unit's backward on, beside everything that follows.
-double ReplicaCost::each_reduction_at_end_s() const {
-  double compute = 0, reductions = 0;
-  for (const UnitTerms* unit : stage_.chunks.front()) {
-    compute += unit->forward_s + unit->backward_s;
-    reductions += unit->reduce_s;
-  }
-  double before = stage_.chunks.front().back()->backward_s;
-  for (const UnitTerms* unit : stage_.chunks.front()) before += unit->forward_s;
-  const double last = stage_.chunks.front().front()->reduce_s;
-  return chain_exposed_s(rules_.microbatches * compute - before, rules_.microbatches * reductions - last, last, rules_.pair);
+  const bool reduces = sync.reduce_each_microbatch && (slot == Kind::backward || slot == Kind::backward_weight);
+  return exposed_gather_s(unit) + (reduces ? unit.reduce_s : 0);
 }
 
 // Forward takes chunk 0 through a turn of micro-batches before it needs the weights of chunk 1, and so on: the longest wait of a chunk
 // counts.
 double ReplicaCost::at_start_s() const {
-  if (!sync_.replicated() || !sync_.overlap_parameters) return 0;
+  if (!sync_.replicated() || !sync_.overlap_parameters || !sync_.gathers_weights) return 0;
   const auto left = [&](double gathers) { return std::max(0.0, gathers - rules_.overhead_s); };
   const double first = left(stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front()->gather_s);
-  if (sync_.shards_parameters) return first;
-  if (!sync_.gathers_weights) return 0;
   double exposed = 0, before = 0, gathers = 0;
   for (const auto& units : stage_.chunks) {
     double forward = 0;
@@ -78,11 +53,9 @@ double ReplicaCost::reduce_in_line_s() const {
 
 // Likewise backward: the gradients of chunk c are complete after its last micro-batch, with a turn of each chunk before it still to come.
 double ReplicaCost::reduce_at_end_s() const {
-  if (!sync_.replicated()) return 0;
-  const double last = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front()->reduce_s;
-  if (rules_.reduces_behind_next_microbatch()) return each_reduction_at_end_s();
-  if (sync_.reduce_each_microbatch) return sync_.overlap_gradients ? last : 0;
+  if (!sync_.replicated() || sync_.reduce_each_microbatch) return 0;
   if (!sync_.overlap_gradients) return stage_.reduce_s;
+  const double last = stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front()->reduce_s;
   double exposed = 0, after = 0, reductions = -last;
   for (const auto& units : stage_.chunks) {
     double backward = 0;
@@ -98,14 +71,19 @@ double ReplicaCost::reduce_at_end_s() const {
   return exposed;
 }
 
-double ReplicaCost::reduced_s(std::span<const double> completed_s, double end_s, std::vector<std::pair<double, double>>& ready) const {
+double ReplicaCost::reduced_s(std::span<const Completed> here, std::span<const Completed> mirrored, double end_s,
+                              std::vector<std::pair<double, double>>& ready) const {
   if (!sync_.replicated() || !sync_.overlap_gradients || sync_.reduce_each_microbatch) return end_s + reduce_at_end_s();
   ready.clear();  // when a unit's gradients are complete, and how long their reduction takes
-  for (std::size_t c = 0; c < completed_s.size(); ++c) {
-    double left = 0;  // of the slot after the unit
+  const auto last_s = [](const Completed& slot, const UnitTerms& unit) { return slot.whole ? unit.whole_s : unit.last_backward_s(); };
+  for (std::size_t c = 0; c < here.size(); ++c) {
+    double left = 0, left_there = 0;  // of the slot after the unit
     for (const UnitTerms* unit : stage_.chunks[c]) {
-      ready.emplace_back(completed_s[c] - left, unit->reduce_s);
-      left += unit->last_backward_s();
+      ready.emplace_back(here[c].end_s - left, unit->reduce_s);
+      left += last_s(here[c], *unit);
+      if (mirrored.empty()) continue;
+      ready.back().first = std::max(ready.back().first, mirrored[c].end_s - left_there);
+      left_there += last_s(mirrored[c], *unit);
     }
   }
   std::ranges::sort(ready);

@@ -18,14 +18,19 @@ struct ReplicaRules {
   double overhead_s = 0;      // of the stack, before the first forward: gathers of the last update's weights run beside it
   bool experts_last = false;  // their gradients, which mirrored stages share, are reduced when all others are
 
-  // Seconds of a unit's own work in a slot, gather and reduction: which of them hide behind it.
-  // Exposed in a slot of a unit (ZeRO-2 and 3), in addition to the unit's own time. Where backward is split each of its two slots gathers
-  // the parameters anew, and the second one reduces.
+  // Seconds that a unit's gather and reduction take in a slot where nothing hides them (ZeRO-3; ZeRO-2 without a pipeline), in addition to
+  // its own. Where backward is split each of its two slots gathers the parameters anew, and the second one reduces.
   [[nodiscard]] double exposed_s(const UnitTerms& unit, workloads::Slot::Kind slot) const;
   // The gather among that: it runs while the slot's first unit waits for its input.
-  [[nodiscard]] double exposed_gather_s(const UnitTerms& unit) const { return gathers_exposed() ? unit.gather_s : 0; }
-  [[nodiscard]] bool gathers_exposed() const { return sync.shards_parameters && sync.replicated() && !sync.overlap_parameters; }
-  [[nodiscard]] bool reduces_behind_next_microbatch() const;  // without gathers in between that they would hold up
+  [[nodiscard]] double exposed_gather_s(const UnitTerms& unit) const { return gathers_each() ? unit.gather_s : 0; }
+  [[nodiscard]] bool gathers_each() const { return sync.shards_parameters && sync.replicated(); }
+  [[nodiscard]] bool reduces_each() const { return sync.reduce_each_microbatch && sync.replicated(); }
+};
+
+// The last slot that adds to a chunk's gradients.
+struct Completed {
+  double end_s = 0;
+  bool whole = false;  // a backward in one slot
 };
 
 class ReplicaCost {
@@ -38,10 +43,10 @@ class ReplicaCost {
   [[nodiscard]] double reduce_at_end_s() const;
   // The reduction of all gradients at once that nothing else runs beside.
   [[nodiscard]] double reduce_in_line_s() const;
-  // The same of the whole stage when the last slot of each chunk is known to end at completed_s[chunk], and all of its work at end_s:
-  // one after another, each as soon as its unit's gradients are complete.
-  // `ready` is scratch.
-  [[nodiscard]] double reduced_s(std::span<const double> completed_s, double end_s, std::vector<std::pair<double, double>>& ready) const;
+  // The same of the whole stage when all of its work ends at end_s: one after another, each as soon as its unit's gradients are complete,
+  // here and where a mirrored stage has them too. [chunk], of the mirrored stage likewise; `ready` is scratch.
+  [[nodiscard]] double reduced_s(std::span<const Completed> here, std::span<const Completed> mirrored, double end_s,
+                                 std::vector<std::pair<double, double>>& ready) const;
   // By how much gathers still under way after `elapsed_s` stretch the first forward, and reductions the last backward (alpha of equation
   // 24).
   [[nodiscard]] double first_forward_stretch_s(double elapsed_s) const;
@@ -50,8 +55,6 @@ class ReplicaCost {
   [[nodiscard]] double gather_at_end_s() const;
 
  private:
-  [[nodiscard]] double each_reduction_at_end_s() const;
-
   const ReplicaRules& rules_;
   const workloads::ReplicaSync& sync_;
   const StageTerms& stage_;

@@ -2,50 +2,10 @@
 
 #include <algorithm>
 
+#include "sim/analytic/two_streams.hpp"
+
 namespace rehearse::sim {
 namespace {
-
-// Communications follow one another without a gap while any is queued, so that a number tells what has been sent. Computation and
-// communication slow each other down while both go on.
-class TwoStreams {
- public:
-  explicit TwoStreams(const ContentionPair& pair) : pair_(pair) {}
-  [[nodiscard]] double now() const { return now_; }
-  [[nodiscard]] double backlog() const { return queued_ - sent_; }
-  // Until when to wait() for the end of it.
-  double queue(double communication_s) {
-    queued_ += communication_s;
-    return queued_;
-  }
-  void wait(double mark) {
-    if (mark <= sent_) return;
-    now_ += mark - sent_;
-    sent_ = mark;
-  }
-  void compute(double seconds) {
-    const double computes = pair_.alpha * seconds, communicates = pair_.beta * backlog();
-    if (communicates <= computes) {
-      now_ += communicates + seconds - communicates / pair_.alpha;
-      sent_ = queued_;
-    } else {
-      now_ += computes;
-      sent_ += computes / pair_.beta;
-    }
-  }
-  // Calls of other groups, which the compute stream waits for.
-  void call(double seconds) {
-    now_ += seconds;
-    sent_ = std::min(queued_, sent_ + seconds);
-  }
-  void skip(double seconds, double more_backlog) {
-    now_ += seconds;
-    queued_ += more_backlog;
-  }
-
- private:
-  const ContentionPair& pair_;
-  double now_ = 0, queued_ = 0, sent_ = 0;
-};
 
 class ReplicaWalk {
  public:
@@ -119,7 +79,7 @@ class ReplicaWalk {
   void work(const PhaseTimes& times) {
     const double compute = times[Phase::compute] + times[Phase::recompute];
     streams_.compute(compute);
-    streams_.call(times.total() - compute);
+    streams_.pass(times.total() - compute);
   }
 
   void reduce(const UnitTerms& unit, bool completes) {

@@ -28,21 +28,21 @@ class Formula {
   StepTerms terms(bool by_phase) {
     if (walks_replicas(workload_, rules_)) return walked_terms(by_phase);
     fill_times();
-    const bool offloads = workload_.offload_activations, uniform = !offloads && is_uniform(space_.times);
-    if (!uniform && !offloads) {
+    const bool by_units = walks_units(workload_, rules_), uniform = !by_units && follows_closed_form();
+    if (!uniform && !by_units) {
       const auto what = by_phase ? SlotWalk::What::both : SlotWalk::What::with_messages;
       space_.walk.walk(space_.slot_order(workload_, compiled_), space_.times, what);
     }
-    if (offloads) space_.offloaded = offloaded(space_.times.hop_s);
+    if (by_units) space_.units_walked = walked_units(space_.times.hop_s);
     const double core = uniform    ? formula_.seconds(space_.times) + end_s()
-                        : offloads ? walked_s(space_.offloaded.spans)
+                        : by_units ? walked_s(space_.units_walked.spans)
                                    : walked_s(space_.walk.spans());
-    const double start = start_s();
+    const double start = walks_exchange() && rules_.sync.shards_parameters ? 0 : start_s();
     const double step_s = system_.software.step_s + start + core;  // (14)
     if (!by_phase) return {step_s, {}};
     std::swap(space_.times.hop_s, space_.no_hops);
     const double exposed_pp = core - (uniform    ? formula_.seconds(space_.times) + end_s()
-                                      : offloads ? walked_s(offloaded(space_.times.hop_s).spans)
+                                      : by_units ? walked_s(walked_units(space_.times.hop_s).spans)
                                                  : walked_s(space_.walk.without_messages()));
     for (int s = 0; s < stages(); ++s) space_.phases[s] = phases(s, exposed_pp, start, step_s);
     return {step_s, space_.phases};
@@ -64,9 +64,16 @@ class Formula {
     return {step_s, space_.phases};
   }
 
-  [[nodiscard]] OffloadedSpans offloaded(const std::vector<double>& hop_s) const {
-    return walk_offloaded(workload_, compiled_, space_.stages, rules_, plan_.contentions.offload, hop_s);
+  // Mirrored pipelines follow theirs but for messages.
+  [[nodiscard]] bool follows_closed_form() const {
+    const bool messages = std::ranges::any_of(space_.times.hop_s, [](double hop) { return hop > 0; });
+    return is_uniform(space_.times) && !(mirrors() && messages);
   }
+  [[nodiscard]] UnitSpans walked_units(const std::vector<double>& hop_s) const {
+    return walk_units(workload_, compiled_, space_.stages, rules_, plan_.contentions.offload, hop_s);
+  }
+  // What replicas exchange for every micro-batch is in the walk of the units.
+  [[nodiscard]] bool walks_exchange() const { return walks_units(workload_, rules_) && rules_.reduces_each(); }
 
   [[nodiscard]] int stages() const { return compiled_.shape.stages; }
   [[nodiscard]] const StageTerms& stage(int s) const { return space_.stages[static_cast<std::size_t>(s)]; }
@@ -77,7 +84,7 @@ class Formula {
   void fill_times() {
     PipelineTimes& times = space_.times;
     const std::size_t p = space_.stages.size(), v = plan_.chunks;
-    const bool leads = p > 1 && rules_.gathers_exposed();
+    const bool leads = p > 1 && rules_.gathers_each();
     times.microbatches = workload_.microbatches();
     times.blocking = p > 1 && !workload_.overlap.pp;
     times.hop_s = plan_.hop_s;
@@ -201,12 +208,24 @@ class Formula {
   [[nodiscard]] double reduced_s(const StageSpans& spans, int s) const {
     const int mirror = mirrors() ? stages() - 1 - s : s;
     const double start = schedule_.staggers_steps() ? spans.start_s[s] : 0, end = std::max(spans.end_s[s], spans.end_s[mirror]);
-    const std::span<const double> completed = spans.completed_s[s], mirrored = spans.completed_s[mirror];
-    space_.completed.assign(completed.begin(), completed.end());
-    for (std::size_t c = 0; mirrors() && c < completed.size(); ++c) {
-      space_.completed[c] = std::max(space_.completed[c], mirrored[completed.size() - 1 - c]);
+    completed(spans, s, space_.completed);
+    space_.mirrored.clear();
+    if (mirrors()) completed(spans, mirror, space_.mirrored);
+    std::ranges::reverse(space_.mirrored);
+    return (walks_exchange() ? end : replicas(s).reduced_s(space_.completed, space_.mirrored, end, space_.ready)) - start;
+  }
+
+  // Of all splitting schedules the mirrored ones alone have backwards in one slot.
+  void completed(const StageSpans& spans, int s, std::vector<Completed>& chunks) const {
+    chunks.clear();
+    for (const double end : spans.completed_s[s]) chunks.push_back({end});
+    if (!mirrors() || !rules_.sync.overlap_gradients) return;
+    workloads::PipelineShape shape = compiled_.shape;
+    shape.microbatches = workload_.microbatches();
+    for (const Slot& slot : schedule_.order(shape, s)) {
+      if (slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight)
+        chunks[slot.chunk].whole = slot.kind == Slot::Kind::backward;
     }
-    return replicas(s).reduced_s(space_.completed, end, space_.ready) - start;
   }
 
   [[nodiscard]] double exchange_s(int s) const { return replicas(s).reduce_at_end_s() + stage(s).tied_s + replicas(s).gather_at_end_s(); }
@@ -227,8 +246,9 @@ class Formula {
     for (double& seconds : phases.seconds) seconds *= m;
     if (workload_.overlap.ep) hide_pairs(phases, static_cast<double>(m * plan_.chunks) * std::max(0.0, alone - mean_pair_s(s)));
     phases[Phase::pp] = exposed_pp;
-    phases[Phase::offload] = workload_.offload_activations ? space_.offloaded.copies_s[s] : 0;
-    phases[Phase::dp] = m * exchange + std::min(start, replicas(s).at_start_s()) + exchange_s(s);
+    phases[Phase::offload] = workload_.offload_activations ? space_.units_walked.copies_s[s] : 0;
+    phases[Phase::dp] = std::min(start, replicas(s).at_start_s()) + stage(s).tied_s + replicas(s).gather_at_end_s() +
+                        (walks_exchange() ? space_.units_walked.exchanged_s[s] : m * exchange + replicas(s).reduce_at_end_s());
     phases[Phase::optimizer] = stage(s).update_s + system_.software.step_s;
     // What messages and exchange add to the step counts once, for the stage that sets the pace: another has less of it.
     double over = std::max(0.0, phases.total() - step_s);

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/analytic/offload_walk.hpp"
 #include "sim/analytic/plan_cost.hpp"
 #include "sim/analytic/replica_cost.hpp"
 #include "sim/analytic/slot_walk.hpp"
+#include "sim/analytic/unit_walk.hpp"
 
 namespace rehearse::sim {
 
@@ -25,10 +25,11 @@ struct Workspace {
   std::vector<const UnitTerms*> order;
   std::vector<ChunkTerms> chunks;
   std::vector<StageTerms> stages;
-  OffloadedSpans offloaded;
+  UnitSpans units_walked;
   std::vector<Pieces> forward, backward;
   PipelineTimes times;
-  std::vector<double> no_hops, reduced, completed;
+  std::vector<double> no_hops, reduced;
+  std::vector<Completed> completed, mirrored;
   SlotWalk walk;
   std::vector<std::pair<double, double>> ready;
   std::vector<PhaseTimes> phases;

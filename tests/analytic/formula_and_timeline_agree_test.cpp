@@ -158,6 +158,27 @@ TEST(FormulaAndTimelineAgree, ExactlyOnReplicasWithoutAPipeline) {
   }
 }
 
+// Likewise ZeRO-3 in pipelines, with activations on the host or without.
+TEST(FormulaAndTimelineAgree, ExactlyOnReplicasThatShardParametersInAPipeline) {
+  std::mt19937 random(14);
+  const auto flag = [&] { return random() % 2 == 0; };
+  const char* schedules[] = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v"};
+  for (int i = 0; i < 60; ++i) {
+    const std::string schedule = schedules[i % 6];
+    const int pp = 2 << random() % 2, dp = 2 << random() % 2, vpp = schedule == "interleaved-1f1b" || schedule == "zb-v" ? 2 : 1;
+    const int microbatches = pp * (2 + static_cast<int>(random() % 3));
+    const bool gradients = flag();
+    const std::string extra = fmt::format(
+        "schedule: {}\nrecompute: {}\noptimizer: {{sharding: zero3}}\noverlap: {{pp: {}, dp_gradients: {}, dp_parameters: {}}}{}", schedule,
+        flag() ? "full" : "none", flag(), gradients, !gradients || flag(), flag() ? "\noffload: {activations: true}" : "");
+    sim::Job job = small_job(pp * dp, parallel_text({1, 1, pp, dp, vpp}, false),
+                             fmt::format("{{global: {}, micro: 1, sequence: {}}}", microbatches * dp, flag() ? 512 : 4096), extra, 8);
+    job.workload.model.vocab = flag() ? 50257 : 0;
+    const double analytic = sim::predict(job).step_s, path = sim::critical_path(job).result.step_s;
+    EXPECT_NEAR(path, analytic, 1e-9 * analytic) << "pp " << pp << " dp " << dp << " of " << microbatches << "\n" << extra;
+  }
+}
+
 class ShippedJobs : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShippedJobs, AgreeWithinTheBound) {

@@ -1,0 +1,28 @@
+// A pipeline whose units wait for what runs beside them, all units of all slots one after another: gathers and reductions of ZeRO-3, copies
+// to the host and back (equations 33-35).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sim/analytic/replica_cost.hpp"
+#include "sim/analytic/slot_walk.hpp"
+
+namespace rehearse::sim {
+
+struct UnitSpans {
+  StageSpans spans;                           // in seconds after the stack's own time; with ZeRO-3 a stage ends with its last reduction
+  std::vector<double> copies_s, exchanged_s;  // [stage] for which the GPU waits for copies or ZeRO-3, or is slowed by them
+};
+
+// Whether such a pipeline needs walk_units(): where neither copies nor overlapped gathers and reductions run beside units, slots are
+// enough.
+[[nodiscard]] bool walks_units(const workloads::Workload& workload, const ReplicaRules& rules);
+
+// A unit waits for its parameters and activations, and for those of the unit before the last to have left; copies of one direction follow
+// one another, and so do gathers and reductions. hop_s: as in PipelineTimes; copies: their contention.
+[[nodiscard]] UnitSpans walk_units(const workloads::Workload& workload, const workloads::Compiled& compiled,
+                                   std::span<const StageTerms> stages, const ReplicaRules& rules, const ContentionPair& copies,
+                                   const std::vector<double>& hop_s);
+
+}  // namespace rehearse::sim
