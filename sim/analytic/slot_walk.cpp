@@ -28,7 +28,7 @@ class Walk {
     const PairTimes pair = step.paired ? pair_of(stage, step.slot, step.other) : PairTimes{.seconds = seconds(stage, step.slot)};
     const double ready = arrived_s_[step.slot.in], also = step.paired ? arrived_s_[step.other.in] : 0;
     const double lead = lead_s(stage, step.slot), start = std::max({spans_.end_s[stage] + lead, ready - pair.first_late_s, also});
-    if (step.starts) spans_.start_s[stage] = start;
+    if (step.starts) spans_.start_s[stage] = start - lead;
     double end = start - lead + pair.seconds;
     const double sent = send(stage, step.slot, end - pair.first_early_s);
     end = std::max({end, sent, step.paired ? send(stage, step.other, end - pair.second_early_s) : end});

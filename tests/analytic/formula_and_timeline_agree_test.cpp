@@ -167,10 +167,9 @@ TEST(FormulaAndTimelineAgree, ExactlyOnReplicasThatShardParametersInAPipeline) {
     const std::string schedule = schedules[i % 6];
     const int pp = 2 << random() % 2, dp = 2 << random() % 2, vpp = schedule == "interleaved-1f1b" || schedule == "zb-v" ? 2 : 1;
     const int microbatches = pp * (2 + static_cast<int>(random() % 3));
-    const bool gradients = flag();
     const std::string extra = fmt::format(
         "schedule: {}\nrecompute: {}\noptimizer: {{sharding: zero3}}\noverlap: {{pp: {}, dp_gradients: {}, dp_parameters: {}}}{}", schedule,
-        flag() ? "full" : "none", flag(), gradients, !gradients || flag(), flag() ? "\noffload: {activations: true}" : "");
+        flag() ? "full" : "none", flag(), flag(), flag(), flag() ? "\noffload: {activations: true}" : "");
     sim::Job job = small_job(pp * dp, parallel_text({1, 1, pp, dp, vpp}, false),
                              fmt::format("{{global: {}, micro: 1, sequence: {}}}", microbatches * dp, flag() ? 512 : 4096), extra, 8);
     job.workload.model.vocab = flag() ? 50257 : 0;
