@@ -85,24 +85,25 @@ class PlacedTasks {
     for (const Task& task : tasks_of(program)) known.emplace(std::tuple(task.direction, task.chunk, task.microbatch, task.unit), task);
     turns_.resize(held.turns());
     for (const HeldTask& task : held_) {
-      const auto& [slot, unit, turn] = task;
-      tasks_.push_back(known.at({direction_of(slot.kind), slot.chunk, slot.microbatch, unit}));
-      turns_[turn].push_back(tasks_.back());
+      tasks_.push_back(known.at({direction_of(task.slot.kind), task.slot.chunk, task.slot.microbatch, task.unit}));
+      turns_[task.turn].push_back(tasks_.back());
     }
   }
 
   [[nodiscard]] Allocation at(const Moment& moment) const {
     const Task& task = tasks_[moment.task];
-    const std::vector<Task>& turn = turns_[held_[moment.task].turn];
+    const std::uint32_t number = held_[moment.task].turn;
+    const std::vector<Task>& turn = turns_[number];
+    if (held_[moment.task].beside) return at_boundary(moment, number);
     switch (moment.edge) {
       case Moment::Edge::begins:
         return task.begin();
       case Moment::Edge::ends:
         return task.end();
       case Moment::Edge::turn_begins:
-        return std::ranges::min_element(turn, {}, &Task::first)->begin();
+        return beginning(turn);
       case Moment::Edge::turn_ends:
-        return std::ranges::max_element(turn, {}, &Task::last)->end();
+        return ending(turn);
       case Moment::Edge::returns:
         return {back_.at(task.place()), false};
     }
@@ -110,6 +111,15 @@ class PlacedTasks {
   }
 
  private:
+  static Allocation beginning(const std::vector<Task>& turn) { return std::ranges::min_element(turn, {}, &Task::first)->begin(); }
+  static Allocation ending(const std::vector<Task>& turn) { return std::ranges::max_element(turn, {}, &Task::last)->end(); }
+  // The host takes memory in the order of the program, in which the units of an overlapped pair go side by side, however far the GPU is
+  // with either: both hold theirs until the next turn begins.
+  [[nodiscard]] Allocation at_boundary(const Moment& moment, std::uint32_t turn) const {
+    if (moment.edge == Moment::Edge::begins || moment.edge == Moment::Edge::turn_begins) return beginning(turns_[turn]);
+    return turn + 1 < turns_.size() ? beginning(turns_[turn + 1]) : ending(turns_[turn]);
+  }
+
   CopiesOfRank back_;
   std::vector<HeldTask> held_;
   std::vector<Task> tasks_;               // as held_

@@ -56,7 +56,7 @@ void HeldMemory::list_round(std::uint32_t slot, std::uint32_t slots, std::uint32
     for (std::uint32_t s = slot + slots; s-- > slot;) {  // of a pair the backward begins
       const int units = units_of(s), unit = order_[s].kind == Slot::Kind::forward ? k : units - 1 - k;
       if (k >= units || idle(order_[s], unit)) continue;
-      tasks_.push_back({order_[s], unit, turn});
+      tasks_.push_back({order_[s], unit, turn, slots == 2});
       ordinals_.push_back(ordinal);
     }
     if (tasks_.size() > before) turns_.push_back(static_cast<std::uint32_t>(before));

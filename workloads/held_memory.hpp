@@ -18,6 +18,7 @@ struct HeldTask {
   Slot slot;
   int unit = 0;            // index in its chunk
   std::uint32_t turn = 0;  // of the rank: a unit of each slot of an overlapped pair are one
+  bool beside = false;     // in an overlapped pair
 };
 
 // A point of a step: for the formula the first or the last turn that an interval counts in, for the timeline what happens then.

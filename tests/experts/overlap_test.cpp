@@ -31,7 +31,7 @@ TEST_P(OverlappedPairs, TakeTheTimeAndMemoryOfTheirFormula) {
     EXPECT_NEAR(simulated.step_s, analytic.step_s, 0.02 * analytic.step_s) << 100 * (simulated.step_s / analytic.step_s - 1) << " %";
     for (const sim::RankMemory& rank : simulated.memory.ranks) {
       const double formula = analytic.memory.ranks.at(static_cast<std::size_t>(rank.stage)).peak_bytes();
-      EXPECT_NEAR(rank.peak_bytes(), formula, 0.01 * formula) << rank.stage;
+      EXPECT_NEAR(rank.peak_bytes(), formula, 1e-12 * formula) << rank.stage;  // sums of the same doubles in another order
     }
   }
 }

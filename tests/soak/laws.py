@@ -8,7 +8,6 @@ from jobs import draw_failure, draw_slow_part, is_uneven
 
 EXACT = 1e-9  # of the step: the same arithmetic in another order
 OPINIONS = 1e-6  # of the step: SimGrid counts payloads in 2^-16 bytes and takes times closer than 1e-9 s for one
-PAIRS = 0.05  # of the memory by formula
 SHARES = 0.02  # of the step: what is exposed of two communications at once, recomputation and its backward in one slowed operation
 SPREAD = 3  # times what a change of 1e-12 makes of a step, two runs may differ
 METHODS = ("analytic", "simulated", "critical path")
@@ -138,7 +137,6 @@ def formula_and_timeline_need_the_same_memory(case):
     answer = case.compare()
     if answer.code not in (0, 1):
         return
-    more = PAIRS if case.job["overlap"].get("ep") else 0  # the formula takes both units of an overlapped pair for as long as either lasts
     for key in ("needed_bytes", "host_bytes"):
         fullest = []
         for method in ("analytic", "simulated"):
@@ -147,7 +145,7 @@ def formula_and_timeline_need_the_same_memory(case):
                 stages[rank["stage"]] = max(stages[rank["stage"]], rank[key])
             fullest.append(stages)
         for stage, formula in fullest[0].items():
-            if not (1 - 1e-6 - more) * formula <= fullest[1][stage] <= (1 + 1e-6) * formula:
+            if not near(fullest[1][stage], formula, formula, 1e-6):
                 yield f"stage {stage}: {key} by formula {formula:.9g}, on the timeline {fullest[1][stage]:.9g} ({percent(fullest[1][stage], formula)})"
 
 
