@@ -24,6 +24,7 @@ class Explainer {
       : w_(job.workload),
         c_(c),
         slow_(job.system.simulation.faults.any_slow()),
+        rounds_(job.system.simulation.collectives == Fidelity::step),
         closed_form_s_(c.critical.step_s - c.analytic_alone_s),
         sharing_s_(c.simulated.step_s - c.analytic.step_s - closed_form_s_) {}
 
@@ -67,7 +68,8 @@ class Explainer {
       const double timeline_s = c_.simulated.step_s - c_.critical.step_s, formula_s = c_.analytic.step_s - c_.analytic_alone_s;
       const std::string less =
           timeline_s < 0
-              ? "; a price counts a GPU's share of NICs, trunks and ports, which others leave to it on the timeline while they wait"
+              ? "; a price counts a GPU's share of NICs, trunks and ports, which others leave to it on the timeline while they wait" +
+                    in_rounds()
               : "";
       parts.emplace_back(sharing_s_, fmt::format("shared links and contention cost {} on the timeline and {} in the formula (each against "
                                                  "itself without them){}",
@@ -88,6 +90,10 @@ class Explainer {
   // Whether some rank's experts get more than others'.
   [[nodiscard]] bool hot() const {
     return c_.analytic.experts && c_.analytic.experts->tokens > noticeable * c_.analytic.experts->mean_tokens;
+  }
+
+  [[nodiscard]] std::string in_rounds() const {
+    return rounds_ ? ", and adds up the latencies of a ring's rounds, of which those inside nodes hide behind the NICs" : "";
   }
 
   // How much longer than alone the calls of a group took in the simulated step.
@@ -160,7 +166,7 @@ class Explainer {
 
   const workloads::Workload& w_;
   const Comparison& c_;
-  bool slow_;
+  bool slow_, rounds_;
   double closed_form_s_, sharing_s_;
 };
 

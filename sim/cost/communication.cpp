@@ -79,7 +79,10 @@ CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, con
   if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
     levels_.push_back({network.nodes_per_pod, network.oversubscription * network.pod_oversubscription});
   }
-  for (int kind = 0; kind < workloads::network_group_kinds; ++kind) trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind)));
+  for (int kind = 0; kind < workloads::network_group_kinds; ++kind) {
+    nic_users_.push_back(busiest_nic(static_cast<GroupKind>(kind)));
+    trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind)));
+  }
 }
 
 GroupShape CommunicationModel::shape(std::span<const int> members) const {
@@ -109,13 +112,22 @@ const LinkSpec& CommunicationModel::scale_up(std::span<const int> members) const
   return cluster_.intra;
 }
 
-double CommunicationModel::nic_alone() const { return cluster_.rail_bytes_per_s() * cluster_.rails_per_node() / cluster_.gpus_per_node; }
-
-double CommunicationModel::nic_share() const {
-  return cluster_.pcie_bytes_per_s > 0 ? std::min(nic_alone(), cluster_.pcie_bytes_per_s) : nic_alone();
+double CommunicationModel::nic_alone(GroupKind kind) const {
+  return cluster_.rail_bytes_per_s() / nic_users_[static_cast<std::size_t>(kind)];
 }
 
-double CommunicationModel::left_of_nic(double slowdown) const { return std::min(1.0, nic_alone() / slowdown / nic_share()); }
+double CommunicationModel::nic_share(GroupKind kind) const {
+  return cluster_.pcie_bytes_per_s > 0 ? std::min(nic_alone(kind), cluster_.pcie_bytes_per_s) : nic_alone(kind);
+}
+
+double CommunicationModel::network_share(GroupKind kind) const {
+  const double of_all = cluster_.rail_bytes_per_s() * cluster_.rails_per_node() / cluster_.gpus_per_node;
+  return std::min(nic_share(kind), of_all * trunk_factor_[static_cast<std::size_t>(kind)]);
+}
+
+double CommunicationModel::left_of_nic(GroupKind kind, double slowdown) const {
+  return std::min(1.0, nic_alone(kind) / slowdown / nic_share(kind));
+}
 
 bool CommunicationModel::sit_alike(int one, int other) const {
   const auto sharers = [&](int rank) {
@@ -135,30 +147,73 @@ double CommunicationModel::latency_s(int from, int to) const {
   return domain_of(from) == domain_of(to) ? cluster_.supernode.latency_s : cluster_.nic.latency_s;
 }
 
+// Each once.
+template <class Visit>
+void CommunicationModel::each_group(GroupKind kind, const Visit& visit) const {
+  std::vector<bool> seen(static_cast<std::size_t>(grid_.size()));
+  for (int rank = 0; rank < grid_.size(); ++rank) {
+    if (seen[static_cast<std::size_t>(rank)]) continue;
+    const std::vector<int> members = grid_.group(kind, rank);
+    if (std::ranges::find(members, rank) == members.end()) continue;  // embedding: stages in between
+    for (const int member : members) seen[static_cast<std::size_t>(member)] = true;
+    visit(members);
+  }
+}
+
+// GPUs that use the busiest NIC when all groups of this kind communicate at once: those of the job whose group spans domains, and of each
+// group as many per domain as have a channel of a ring or tree (experts: all). Of a pipeline those whose next stage is in another domain.
+double CommunicationModel::busiest_nic(GroupKind kind) const {
+  const int gpus = cluster_.gpus_per_node, rails = cluster_.rails_per_node();
+  if (rails == 0 || rails == gpus) return 1;
+  std::map<int, int> out, in;
+  const auto port = [&](int rank) { return node_of(rank) * rails + rank % gpus * rails / gpus; };
+  if (kind == GroupKind::pp) {
+    for (int rank = 0; rank < grid_.size(); ++rank) {
+      const int next = grid_.next_stage(rank);
+      if (domain_of(rank) == domain_of(next)) continue;
+      ++out[port(rank)];
+      ++in[port(next)];
+    }
+  } else {
+    each_group(kind, [&](const std::vector<int>& members) {
+      std::map<int, int> of_domain;
+      for (const int rank : members) ++of_domain[domain_of(rank)];
+      if (of_domain.size() < 2) return;
+      int channels = static_cast<int>(members.size());
+      for (const auto& [domain, size] : of_domain) channels = kind == GroupKind::ep ? channels : std::min(channels, size);
+      for (auto& [domain, left] : of_domain) left = channels;
+      for (const int rank : members) {
+        if (of_domain[domain_of(rank)]-- > 0) ++out[port(rank)];
+      }
+    });
+  }
+  int most = 0;
+  for (const auto* users : {&out, &in}) {
+    for (const auto& [nic, number] : *users) most = std::max(most, number);
+  }
+  return most > 0 ? most : static_cast<double>(gpus) / rails;
+}
+
 // Flows out of the busiest leaf (or pod) per GPU in it, when every group of this kind communicates with its neighbours at once.
 double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level) const {
   const int gpus_per_leaf = level.nodes * cluster_.gpus_per_node;
   std::map<int, int> crossing;
-  std::vector<bool> seen(static_cast<std::size_t>(grid_.size()));
-  for (int rank = 0; rank < grid_.size(); ++rank) {
-    if (seen[static_cast<std::size_t>(rank)]) continue;  // each group once
-    const std::vector<int> members = grid_.group(kind, rank);
-    if (std::ranges::find(members, rank) == members.end()) continue;  // embedding: stages in between
-    for (const int member : members) seen[static_cast<std::size_t>(member)] = true;
+  each_group(kind, [&](const std::vector<int>& members) {
     const GroupShape group = shape(members);
-    const int channels = std::max(1, group.size / group.domains());  // NCCL runs one ring per local member, each over its own NIC
+    // NCCL runs one ring per local member, each over its own NIC; stages send one message.
+    const int channels = kind == GroupKind::pp ? 1 : std::max(1, group.size / group.domains());
     for (std::size_t i = 0; i < members.size(); ++i) {
       const int from = members[i] / gpus_per_leaf;
       if (from != members[(i + 1) % members.size()] / gpus_per_leaf) crossing[from] += channels;
     }
-  }
+  });
   int most = 0;
   for (const auto& [leaf, flows] : crossing) most = std::max(most, flows);
   return static_cast<double>(most) / gpus_per_leaf;
 }
 
 double CommunicationModel::trunk_factor(GroupKind kind) const {
-  double factor = 1;
+  double factor = std::numeric_limits<double>::infinity();
   for (const Level& level : levels_) {
     const double flows = busiest_crossing(kind, level);
     if (flows > 0) factor = std::min(factor, 1 / (level.oversubscription * flows));
@@ -198,7 +253,7 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
   CallPrice price;
   price.algorithm = "send";
   price.intra_bytes_per_s = scale_up(members).effective_bytes_per_s();
-  price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
+  price.inter_bytes_per_s = network_share(what.group);
   const std::size_t hops = members.size() == 2 && what.group == GroupKind::pp ? 1 : members.size();
   for (std::size_t i = 0; i < hops; ++i) {
     const int from = members[i];
@@ -224,7 +279,7 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   price.intra_bytes = loads.most_intra();
   price.inter_bytes = loads.most_inter();
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
-  price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
+  price.inter_bytes_per_s = network_share(what.group);
   for (std::size_t i = 0; one_port() && i < members.size(); ++i) {
     const double out = loads.intra_out[i] + loads.inter_out[i], in = loads.intra_in[i] + loads.inter_in[i];
     price.passing_bytes = std::max(price.passing_bytes, std::max(out, in) - price.intra_bytes);
@@ -247,7 +302,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   price.inter_bytes = form.inter_bytes;
   if (one_port()) price.passing_bytes = std::clamp(most_sent(algorithm, what, group) - form.intra_bytes, 0.0, form.inter_bytes);
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
-  price.inter_bytes_per_s = nic_share() * trunk_factor_[static_cast<std::size_t>(what.group)];
+  price.inter_bytes_per_s = network_share(what.group);
   price.sequential = form.sequential;
   return price;
 }

@@ -22,7 +22,7 @@ struct CallPrice {
   double inter_bytes = 0;        // per rank and direction through its share of a NIC
   double passing_bytes = 0;      // of inter_bytes, those that pass the scale-up port too: all of them in a PCIe box, which has no other
   double intra_bytes_per_s = 0;  // rate of that port; 0 when unused
-  double inter_bytes_per_s = 0;  // rate of that share, reduced where trunks are oversubscribed
+  double inter_bytes_per_s = 0;  // rate of that share when all groups of the kind send at once, reduced where trunks are oversubscribed
   double switch_overhead = 1;    // what a byte counts for that a switch reduces or multicasts; in intra_bytes already
   double host_bytes = 0;         // over the link to the host, or through the host's memory
   double host_bytes_per_s = 0;   // rate of that link or memory when all GPUs that share it use it at once
@@ -46,7 +46,7 @@ class CommunicationModel {
   // What an all-to-all with an exchange of its own puts on every member's ports.
   [[nodiscard]] workloads::PortLoads loads(const workloads::Communication& what, std::span<const int> members) const;
   // The share of its rate to the network that a GPU keeps when its NIC takes `slowdown` times as long: all, where PCIe is narrower still.
-  [[nodiscard]] double left_of_nic(double slowdown) const;
+  [[nodiscard]] double left_of_nic(workloads::GroupKind kind, double slowdown) const;
   // Whether two ranks have the same place in their domains, and as many GPUs with whom they share a host.
   [[nodiscard]] bool sit_alike(int one, int other) const;
   // Whether all groups of a kind lie alike in nodes and domains: each dimension's block of ranks divides them or is made of whole ones.
@@ -69,8 +69,12 @@ class CommunicationModel {
   [[nodiscard]] int gpus_at_host(workloads::GroupKind kind) const;
   [[nodiscard]] const topology::LinkSpec& scale_up(std::span<const int> members) const;
   [[nodiscard]] bool one_port() const { return cluster_.intra_kind == topology::IntraNode::pcie; }
-  [[nodiscard]] double nic_alone() const;
-  [[nodiscard]] double nic_share() const;  // what PCIe lets through of it
+  template <class Visit>
+  void each_group(workloads::GroupKind kind, const Visit& visit) const;  // its members
+  [[nodiscard]] double nic_alone(workloads::GroupKind kind) const;
+  [[nodiscard]] double nic_share(workloads::GroupKind kind) const;      // what PCIe lets through of it
+  [[nodiscard]] double network_share(workloads::GroupKind kind) const;  // and the trunks
+  [[nodiscard]] double busiest_nic(workloads::GroupKind kind) const;
   [[nodiscard]] double trunk_factor(workloads::GroupKind kind) const;
   [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level) const;
   [[nodiscard]] CallPrice price_copy(const workloads::Communication& what, int rank) const;
@@ -85,7 +89,8 @@ class CommunicationModel {
   std::string algorithm_;
   std::vector<std::string> library_;
   std::vector<Level> levels_;
-  std::vector<double> trunk_factor_;  // [GroupKind] share of the NIC rate that the trunks leave to each flow, <= 1
+  std::vector<double> nic_users_;     // [GroupKind] GPUs that send through one NIC at once
+  std::vector<double> trunk_factor_;  // [GroupKind] times a GPU's share of its node's NICs that the trunks leave to each flow
 };
 
 }  // namespace rehearse::sim

@@ -78,8 +78,12 @@ class CallPrices {
   // Of the group's rate to the network. All go at the pace of the slowest port; of an exchange each port has bytes of its own, and the one
   // that takes longest counts.
   [[nodiscard]] double left(const workloads::Communication& what, const std::vector<int>& members) const {
-    const auto of_port = [&](int rank) { return model_.left_of_nic(job_.system.simulation.faults.slow.port(rank)); };
+    const auto of_port = [&](int rank) { return model_.left_of_nic(what.group, job_.system.simulation.faults.slow.port(rank)); };
     double least = 1;
+    if (what.kind == workloads::CollectiveKind::send_recv && what.group == workloads::GroupKind::pp) {  // the sender's rail at both ends
+      const int gpus = job_.system.cluster.gpus_per_node, from = members.front(), to = members.back();
+      return std::min(of_port(from), of_port(to - to % gpus + from % gpus));
+    }
     if (!what.exchange) {
       for (const int rank : members) least = std::min(least, of_port(rank));
       return least;

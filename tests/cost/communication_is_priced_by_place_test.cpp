@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 
 namespace rehearse::sim {
@@ -56,6 +57,25 @@ TEST(CommunicationPrice, TwoGpusOnOneNicHaveHalfOfItEach) {
   c.nics_per_node = 4;
   const CallPrice price = CommunicationModel(c, plan(8, 4, 1), "ring").price(all_gather(GroupKind::dp_cp, 4e8), ranks(4, 8));
   EXPECT_DOUBLE_EQ(price.transfer_s(), 3e8 / (25e9 * 0.9 / 2));
+}
+
+// tp 2, dp 3 on nodes of four: of the two groups of dp, each with two members in the first node and one in the second, one channel each
+// leaves the node.
+TEST(CommunicationPrice, ANicIsDividedAmongThoseWhoSend) {
+  topology::ClusterSpec c = cluster();
+  c.gpus_per_node = 4;
+  c.nics_per_node = 1;
+  const std::vector<int> group{0, 2, 4};
+  const CallPrice price = CommunicationModel(c, plan(2, 3, 1), "ring").price(all_gather(GroupKind::dp_cp, 3e8), group);
+  EXPECT_DOUBLE_EQ(price.transfer_s(), 2e8 / (25e9 * 0.9 / 2));
+  // Two of the four stages to a node: of its four GPUs the two of the second stage send to the next node.
+  c.network.oversubscription = 4;  // two flows over half of a leaf's share of a fourth
+  c.network.nodes_per_leaf = 1;
+  const CommunicationModel model(c, plan(2, 1, 4), "ring");
+  const workloads::Communication message{"x", CollectiveKind::send_recv, GroupKind::pp, 1e8, workloads::Pass::forward};
+  EXPECT_DOUBLE_EQ(model.price(message, std::array{2, 4}).transfer_s(), 1e8 / (25e9 * 0.9 / 4 / 2));
+  c.network.oversubscription = 1;
+  EXPECT_DOUBLE_EQ(CommunicationModel(c, plan(2, 1, 4), "ring").price(message, std::array{2, 4}).transfer_s(), 1e8 / (25e9 * 0.9 / 2));
 }
 
 TEST(CommunicationPrice, FourNicsPerGpuAddUp) {
