@@ -82,6 +82,7 @@ class Explainer {
     }
     std::ranges::sort(parts, [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
     std::vector<std::string> lines;
+    lines.reserve(parts.size());
     for (const auto& [s, text] : parts) lines.push_back(signed_seconds(s) + ": " + text);
     return lines;
   }

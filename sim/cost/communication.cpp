@@ -12,7 +12,6 @@ namespace rehearse::sim {
 namespace {
 
 using topology::LinkSpec;
-using topology::Network;
 using workloads::CollectiveKind;
 using workloads::Communication;
 using workloads::GroupKind;
@@ -161,18 +160,17 @@ void CommunicationModel::each_group(GroupKind kind, const Visit& visit) const {
 }
 
 // GPUs that use the busiest NIC when all groups of this kind communicate at once: those of the job whose group spans domains, and of each
-// group as many per domain as have a channel of a ring or tree (experts: all). Of a pipeline those whose next stage is in another domain.
+// group as many per domain as have a channel of a ring or tree (experts: all). Of a pipeline those with a neighbour in another domain: its
+// activations go one way while gradients go the other.
 double CommunicationModel::busiest_nic(GroupKind kind) const {
   const int gpus = cluster_.gpus_per_node, rails = cluster_.rails_per_node();
   if (rails == 0 || rails == gpus) return 1;
-  std::map<int, int> out, in;
+  std::map<int, int> users;
   const auto port = [&](int rank) { return node_of(rank) * rails + rank % gpus * rails / gpus; };
   if (kind == GroupKind::pp) {
     for (int rank = 0; rank < grid_.size(); ++rank) {
-      const int next = grid_.next_stage(rank);
-      if (domain_of(rank) == domain_of(next)) continue;
-      ++out[port(rank)];
-      ++in[port(next)];
+      const int here = domain_of(rank);
+      if (domain_of(grid_.next_stage(rank)) != here || domain_of(grid_.previous_stage(rank)) != here) ++users[port(rank)];
     }
   } else {
     each_group(kind, [&](const std::vector<int>& members) {
@@ -183,14 +181,12 @@ double CommunicationModel::busiest_nic(GroupKind kind) const {
       for (const auto& [domain, size] : of_domain) channels = kind == GroupKind::ep ? channels : std::min(channels, size);
       for (auto& [domain, left] : of_domain) left = channels;
       for (const int rank : members) {
-        if (of_domain[domain_of(rank)]-- > 0) ++out[port(rank)];
+        if (of_domain[domain_of(rank)]-- > 0) ++users[port(rank)];
       }
     });
   }
   int most = 0;
-  for (const auto* users : {&out, &in}) {
-    for (const auto& [nic, number] : *users) most = std::max(most, number);
-  }
+  for (const auto& [nic, number] : users) most = std::max(most, number);
   return most > 0 ? most : static_cast<double>(gpus) / rails;
 }
 

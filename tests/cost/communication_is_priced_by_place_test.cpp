@@ -68,14 +68,13 @@ TEST(CommunicationPrice, ANicIsDividedAmongThoseWhoSend) {
   const std::vector<int> group{0, 2, 4};
   const CallPrice price = CommunicationModel(c, plan(2, 3, 1), "ring").price(all_gather(GroupKind::dp_cp, 3e8), group);
   EXPECT_DOUBLE_EQ(price.transfer_s(), 2e8 / (25e9 * 0.9 / 2));
-  // Two of the four stages to a node: of its four GPUs the two of the second stage send to the next node.
-  c.network.oversubscription = 4;  // two flows over half of a leaf's share of a fourth
-  c.network.nodes_per_leaf = 1;
-  const CommunicationModel model(c, plan(2, 1, 4), "ring");
+  // Four of eight stages to a node: the last one's activations leave it, and the first one's gradients.
   const workloads::Communication message{"x", CollectiveKind::send_recv, GroupKind::pp, 1e8, workloads::Pass::forward};
-  EXPECT_DOUBLE_EQ(model.price(message, std::array{2, 4}).transfer_s(), 1e8 / (25e9 * 0.9 / 4 / 2));
-  c.network.oversubscription = 1;
-  EXPECT_DOUBLE_EQ(CommunicationModel(c, plan(2, 1, 4), "ring").price(message, std::array{2, 4}).transfer_s(), 1e8 / (25e9 * 0.9 / 2));
+  EXPECT_DOUBLE_EQ(CommunicationModel(c, plan(1, 1, 8), "ring").price(message, std::array{3, 4}).transfer_s(), 1e8 / (25e9 * 0.9 / 2));
+  // A node to a leaf, uplinks oversubscribed 4:1, two stages to a node: two messages over what four NIC shares have above them.
+  c.network.nodes_per_leaf = 1;
+  c.network.oversubscription = 4;
+  EXPECT_DOUBLE_EQ(CommunicationModel(c, plan(2, 1, 4), "ring").price(message, std::array{2, 4}).transfer_s(), 1e8 / (25e9 * 0.9 / 4 / 2));
 }
 
 TEST(CommunicationPrice, FourNicsPerGpuAddUp) {
