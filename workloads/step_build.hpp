@@ -41,6 +41,8 @@ struct ExpertWorkHash {
   }
 };
 
+inline constexpr std::uint32_t no_group = ~std::uint32_t{0};
+
 // What all ranks share while the graph is built.
 struct Build {
   const Workload& workload;
@@ -52,7 +54,7 @@ struct Build {
   std::shared_ptr<ExpertLayer> experts = nullptr;  // of a model with experts
   std::unordered_map<ExpertWork, std::uint32_t, ExpertWorkHash> expert_works = {};
   std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, std::uint32_t> works_alike = {};
-  std::map<std::pair<GroupKind, int>, std::uint32_t> groups = {};  // by first member
+  std::map<GroupKind, std::vector<std::uint32_t>> groups = {};  // [global rank]; no_group until somebody asks
 
   std::uint32_t work_of(const void* origin, const std::vector<Operator>& operators, int repeat,
                         const std::shared_ptr<const PassQueue>& queue = nullptr, const std::vector<std::uint32_t>& queue_groups = {}) {
@@ -76,14 +78,16 @@ struct Build {
   }
   // The group of this kind that a rank is in.
   std::uint32_t group_of(GroupKind kind, int global) {
+    std::vector<std::uint32_t>& known = groups[kind];
+    if (known.empty()) known.assign(folding.class_of.size(), no_group);
+    if (known[global] != no_group) return known[global];
     std::vector<int> members = compiled.grid.group(kind, global);
-    const auto [it, added] = groups.try_emplace({kind, members.front()}, 0);
-    if (added) {
-      std::set<std::uint32_t> folded;
-      for (const int member : members) folded.insert(folding.class_of[member]);
-      it->second = graph.add_group(kind, std::move(members), {folded.begin(), folded.end()});
-    }
-    return it->second;
+    std::set<std::uint32_t> folded;
+    for (const int member : members) folded.insert(folding.class_of[member]);
+    const std::vector<int> all = members;
+    const std::uint32_t index = graph.add_group(kind, std::move(members), {folded.begin(), folded.end()});
+    for (const int member : all) known[member] = index;
+    return known[global] = index;
   }
   // A simulated rank and one of another stage, to which it sends.
   std::uint32_t pair_of(std::uint32_t rank, int peer) {

@@ -44,9 +44,7 @@ class Ranks {
   void repeat(std::uint32_t rank, std::uint32_t like) {
     const int global = build_.folding.ranks[rank].rank;
     std::vector<std::uint32_t> calls, works, receivers;
-    for (const Op& op : build_.graph.expert_ops(like)) {
-      works.push_back(work_like(op, global));
-    }
+    build_.graph.each_own_work(like, [&](const Op& op) { works.push_back(work_like(op, rank)); });
     for (const std::uint32_t index : build_.graph.calls_of(like)) {
       const Call call = build_.graph.call(index);
       calls.push_back(build_.graph.add_call(call.what, call.repeat, group_like(call, rank)));
@@ -58,16 +56,26 @@ class Ranks {
     placed_.push_back({placed_[like].table, build_.graph.first_of(rank) - build_.graph.first_of(like)});
   }
 
-  std::uint32_t work_like(const Op& op, int global) {
+  std::uint32_t work_like(const Op& op, std::uint32_t rank) {
     const Work& like = build_.graph.work(op.item);
-    if (!like.experts) {
-      std::vector<std::uint32_t> groups;
-      for (const std::uint32_t group : like.queue_groups) groups.push_back(build_.group_of(build_.graph.group(group).kind, global));
-      return build_.work_like(op.item, groups);
-    }
+    const int global = build_.folding.ranks[rank].rank;
+    if (!like.experts) return work_of_groups_like(op.item, rank);
     ExpertWork work = *like.experts;
     work.pairs = build_.experts->work(work.what, build_.compiled.grid.expert_rank(global), op.layer, op.microbatch).pairs;
     return build_.work_of(work);
+  }
+
+  // A rank does few works again and again.
+  std::uint32_t work_of_groups_like(std::uint32_t like, std::uint32_t rank) {
+    if (like >= known_.size()) known_.resize(like + 1UL);
+    Known& known = known_[like];
+    if (known.rank == rank) return known.work;
+    const int global = build_.folding.ranks[rank].rank;
+    std::vector<std::uint32_t> groups;
+    for (const std::uint32_t group : build_.graph.work(like).queue_groups)
+      groups.push_back(build_.group_of(build_.graph.group(group).kind, global));
+    known = {rank, build_.work_like(like, groups)};
+    return known.work;
   }
 
   std::uint32_t group_like(const Call& call, std::uint32_t rank) {
@@ -77,8 +85,13 @@ class Ranks {
     return build_.pair_of(rank, build_.compiled.grid.at_stage(global, build_.compiled.grid.coordinates(like.members[1]).pp));
   }
 
+  struct Known {
+    std::uint32_t rank = ~std::uint32_t{0}, work = 0;
+  };
+
   Build& build_;
   bool alike_;
+  std::vector<Known> known_;               // [work of the first rank] the last that asked, and what it does instead
   std::map<int, std::uint32_t> first_of_;  // [stage]
   std::vector<Placed> placed_;             // [simulated rank]
 };

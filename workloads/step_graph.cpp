@@ -133,19 +133,6 @@ std::vector<std::uint32_t> StepGraphBuilder::calls_of(std::size_t block) const {
   return {graph_.calls_of_.begin() + graph_.blocks_[block].first_call, graph_.calls_of_.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-std::vector<Op> StepGraphBuilder::expert_ops(std::size_t block) const {
-  std::vector<Op> all;
-  const RankBlock& own = graph_.blocks_[block];
-  const auto end = block + 1 < graph_.blocks_.size() ? graph_.blocks_[block + 1].first_work : graph_.works_of_.size();
-  if (own.first_work == end) return all;
-  for (Op op : graph_.programs_[own.program].ops) {
-    if (op.kind != OpKind::compute || op.joint == 0) continue;
-    op.item = graph_.works_of_[own.first_work + op.joint - 1];
-    all.push_back(op);
-  }
-  return all;
-}
-
 std::vector<std::uint32_t> StepGraphBuilder::receivers_of(std::size_t block) const {
   const auto end = block + 1 < graph_.blocks_.size() ? graph_.blocks_[block + 1].first_message : graph_.receivers_.size();
   return {graph_.receivers_.begin() + graph_.blocks_[block].first_message, graph_.receivers_.begin() + static_cast<std::ptrdiff_t>(end)};

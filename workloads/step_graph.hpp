@@ -203,10 +203,21 @@ class StepGraphBuilder {
   // All operations from here on are of this rank, and each rank has one block; without any, ranks may be mixed.
   void begin_block(std::uint32_t rank);
   // Another rank that does what the block's rank does: with these calls and works of experts instead, one for each of calls_of(block) and
-  // expert_ops(block), and with messages to these, one for each of receivers_of(block).
+  // each_own_work(block), and with messages to these, one for each of receivers_of(block).
   void repeat_block(std::size_t block, std::uint32_t rank, const std::vector<std::uint32_t>& calls, const std::vector<std::uint32_t>& works,
                     const std::vector<std::uint32_t>& receivers);
-  [[nodiscard]] std::vector<Op> expert_ops(std::size_t block) const;  // with items of the graph
+  // Visits the computations whose work goes with the rank, with items of the graph.
+  template <class Visit>
+  void each_own_work(std::size_t block, Visit visit) const {
+    const RankBlock own = graph_.blocks_[block];
+    const auto end = block + 1 < graph_.blocks_.size() ? graph_.blocks_[block + 1].first_work : graph_.works_of_.size();
+    if (own.first_work == end) return;
+    for (Op op : graph_.programs_[own.program].ops) {
+      if (op.kind != OpKind::compute || op.joint == 0) continue;
+      op.item = graph_.works_of_[own.first_work + op.joint - 1];
+      visit(op);
+    }
+  }
   [[nodiscard]] const Work& work(std::uint32_t index) const { return graph_.works[index]; }
   [[nodiscard]] std::vector<std::uint32_t> calls_of(std::size_t block) const;
   [[nodiscard]] std::vector<std::uint32_t> receivers_of(std::size_t block) const;
