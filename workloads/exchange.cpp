@@ -52,7 +52,7 @@ PortLoads pair_by_pair(const Exchange& exchange, const GroupShape& group) {
   for (int from = 0; from < n; ++from) {
     for (int to = 0; to < n; ++to) {
       if (from == to) continue;
-      const double bytes = exchange.pairs[static_cast<std::size_t>(from) * n + to] * exchange.bytes_per_pair;
+      const double bytes = exchange.pairs_of(from, to) * exchange.bytes_per_pair;
       if (group.domain[from] == group.domain[to]) {
         inside.add(from, to, bytes);
         continue;
@@ -150,7 +150,8 @@ PortLoads over_counterparts_by_row(const Exchange& exchange, const GroupShape& g
   Inside inside(loads, group.mesh);
   loads.forwards = domains > 1;
   for (int from = 0; from < n; ++from) {
-    const std::span row = std::span(exchange.pairs).subspan(static_cast<std::size_t>(from) * n, n);
+    std::vector<double> row;
+    for (int to = 0; to < n; ++to) row.push_back(exchange.pairs_of(from, to));
     const double token_bytes = std::accumulate(row.begin(), row.end(), 0.0) / exchange.top_k * exchange.bytes_per_pair;
     const std::vector<double> share = shares_of(row), across = entered(exchange, per_domain(share, group));
     for (int domain = 0; domain < domains; ++domain) {
@@ -170,29 +171,29 @@ PortLoads over_counterparts_by_row(const Exchange& exchange, const GroupShape& g
 
 // Every member's row written out.
 Exchange by_row(const Exchange& alike) {
+  std::vector<double> rows;
+  for (int member = 0; member < alike.members(); ++member) rows.insert(rows.end(), alike.pairs.begin(), alike.pairs.end());
   Exchange full = alike;
-  full.full = true;
-  for (int member = 1; member < alike.members(); ++member) full.pairs.insert(full.pairs.end(), alike.pairs.begin(), alike.pairs.end());
+  full.by_sender = std::make_shared<const std::vector<double>>(std::move(rows));
   return full;
 }
 
 PortLoads forward_loads(const Exchange& exchange, const GroupShape& group) {
-  if (group.mesh && !exchange.full) return forward_loads(by_row(exchange), group);
+  if (group.mesh && !exchange.by_sender) return forward_loads(by_row(exchange), group);
   const bool counterparts = exchange.hierarchical && group.uniform();
-  if (exchange.full) return counterparts ? over_counterparts_by_row(exchange, group) : pair_by_pair(exchange, group);
+  if (exchange.by_sender) return counterparts ? over_counterparts_by_row(exchange, group) : pair_by_pair(exchange, group);
   return counterparts ? over_counterparts(exchange, group) : all_alike(exchange, group);
 }
 
 }  // namespace
 
 int Exchange::members() const {
-  const auto root = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(pairs.size()))));
-  return static_cast<int>(full ? root : pairs.size());
+  return by_sender ? static_cast<int>(std::lround(std::sqrt(static_cast<double>(by_sender->size())))) : static_cast<int>(pairs.size());
 }
 
 double Exchange::bytes(int from, int to) const {
   if (reversed) std::swap(from, to);
-  return (full ? pairs[static_cast<std::size_t>(from) * members() + to] : pairs[to]) * bytes_per_pair;
+  return pairs_of(from, to) * bytes_per_pair;
 }
 
 double PortLoads::most_intra() const { return std::max(*std::ranges::max_element(intra_out), *std::ranges::max_element(intra_in)); }

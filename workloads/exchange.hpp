@@ -1,6 +1,7 @@
 // What the members of a group send each other when tokens travel to their experts and back, and what of it passes through whose ports.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "workloads/collective.hpp"
@@ -9,9 +10,11 @@ namespace rehearse::workloads {
 
 // One dispatch (or, reversed, one combine) of all members of a group at once.
 struct Exchange {
-  // (token, expert) pairs that a member sends to each, itself included: [to] when all members send alike, or, full, [from * n + to].
+  // (token, expert) pairs that a member sends to each, itself included: [to] when all members send alike; else [from * n + to] of
+  // by_sender, which the exchanges of a layer share, in so many parts of which this is one.
   std::vector<double> pairs;
-  bool full = false;
+  std::shared_ptr<const std::vector<double>> by_sender = {};
+  int parts = 1;
   double bytes_per_pair = 0;
   bool reversed = false;  // from `to` back to `from`
   // Hierarchical: a token's copy crosses into a domain once and reaches each rank in it once, however many experts it has there. It enters
@@ -21,6 +24,9 @@ struct Exchange {
   int domains_per_token = 0;  // at most so many; 0: any number
 
   [[nodiscard]] int members() const;
+  [[nodiscard]] double pairs_of(int from, int to) const {
+    return by_sender ? (*by_sender)[static_cast<std::size_t>(from) * members() + to] / parts : pairs[to];
+  }
   [[nodiscard]] double bytes(int from, int to) const;  // of the pair, before any token is sent once for several experts
 };
 

@@ -120,9 +120,8 @@ std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, int chunks,
       exchange.pairs.push_back(loads_.received(to, layer, microbatch) / (workload_.parallel.ep * workload_.parallel.etp * chunks));
     }
   } else {
-    exchange.full = true;
-    exchange.pairs = loads_.at(layer, microbatch).sent;
-    for (double& pairs : exchange.pairs) pairs /= chunks;
+    exchange.by_sender = loads_.at(layer, microbatch).sent;
+    exchange.parts = chunks;
   }
   exchange.bytes_per_pair = static_cast<double>(shard.hidden) * (narrow ? bytes_of(shard.linear) : shard.element);
   exchange.reversed = !dispatch;

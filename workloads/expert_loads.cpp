@@ -105,7 +105,7 @@ LayerLoad ExpertLoads::load_by_sender(int layer, int microbatch) const {
   const double capacity = workload_.experts.capacity_factor > 0 ? workload_.experts.capacity_factor * own_pairs_ / moe.experts : own_pairs_;
   LayerLoad load;
   load.tokens.assign(static_cast<std::size_t>(moe.experts), 0.0);
-  load.sent.assign(static_cast<std::size_t>(ep) * ep, 0.0);
+  std::vector<double> sent(static_cast<std::size_t>(ep) * ep);
   load.dropped_by.assign(static_cast<std::size_t>(ep), 0.0);
   const std::vector<double> of_layer = sampled ? choices({step_, layer, microbatch}, 1) : std::vector<double>{};
   for (int sender = 0; sender < ep; ++sender) {
@@ -121,11 +121,12 @@ LayerLoad ExpertLoads::load_by_sender(int layer, int microbatch) const {
     for (int e = 0; e < moe.experts; ++e) {
       const double kept = std::min(row[e], capacity);
       load.tokens[e] += kept * etp;
-      load.sent[static_cast<std::size_t>(sender) * ep + e / per_rank_] += kept;
+      sent[static_cast<std::size_t>(sender) * ep + e / per_rank_] += kept;
       load.dropped_by[sender] += row[e] - kept;
     }
     load.dropped += load.dropped_by[sender] * etp;
   }
+  load.sent = std::make_shared<const std::vector<double>>(std::move(sent));
   return load;
 }
 

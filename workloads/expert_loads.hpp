@@ -15,9 +15,10 @@ namespace rehearse::workloads {
 struct LayerLoad {
   std::vector<double> tokens;  // [expert]
   double dropped = 0;          // beyond the experts' capacity
-  // Of senders that differ (otherwise empty): pairs that the rank at place i of the group sends to the one at place j, [i * ep + j], and
-  // what of its pairs was dropped, [i]. etp > 1: of one of the group's planes; they send alike.
-  std::vector<double> sent, dropped_by;
+  // Of senders that differ (otherwise null and empty): pairs that the rank at place i of the group sends to the one at place j, [i * ep +
+  // j], and what of its pairs was dropped, [i]. etp > 1: of one of the group's planes; they send alike.
+  std::shared_ptr<const std::vector<double>> sent;
+  std::vector<double> dropped_by;
 };
 
 class ExpertLoads {

@@ -37,10 +37,11 @@ TEST(ExchangeAlone, TakesAlphaAndItsBusiestPortForAnyMatrix) {
     const std::vector<int> members = workloads::RankGrid(job.workload.parallel).group(GroupKind::ep, 0);
     for (int i = 0; i < 5; ++i) {
       Exchange exchange;
-      exchange.full = true;
       exchange.bytes_per_pair = 4096;
       exchange.reversed = i % 2 == 1;
-      for (int k = 0; k < ep * ep; ++k) exchange.pairs.push_back(static_cast<double>(random() % 5000));
+      std::vector<double> pairs;
+      for (int k = 0; k < ep * ep; ++k) pairs.push_back(static_cast<double>(random() % 5000));
+      exchange.by_sender = std::make_shared<const std::vector<double>>(pairs);
       const double expected = busiest_port_s(job, exchange, members);
       const Communication what = exchange_of(exchange);
       const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
@@ -72,9 +73,9 @@ TEST(ExchangeAlone, AlikeSendersAreTheFullMatrixOfTheirRows) {
     alike.bytes_per_pair = 3;
     for (int i = 0; i < n; ++i) alike.pairs.push_back(static_cast<double>(random() % 1000));
     Exchange full = alike;
-    full.full = true;
-    full.pairs.clear();
-    for (int i = 0; i < n; ++i) full.pairs.insert(full.pairs.end(), alike.pairs.begin(), alike.pairs.end());
+    std::vector<double> rows;
+    for (int i = 0; i < n; ++i) rows.insert(rows.end(), alike.pairs.begin(), alike.pairs.end());
+    full.by_sender = std::make_shared<const std::vector<double>>(rows);
     workloads::GroupShape group{.size = n, .domain = {}};
     for (int i = 0; i < n; ++i) group.domain.push_back(i * 3 / n);  // uneven domains too
     const workloads::PortLoads a = port_loads(alike, group), b = port_loads(full, group);

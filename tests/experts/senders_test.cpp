@@ -35,7 +35,7 @@ sim::Job job_with(const std::string& moe, const std::string& simulation = "", in
 }
 
 double row_sum(const LayerLoad& load, int sender) {
-  const auto first = load.sent.begin() + static_cast<std::ptrdiff_t>(sender) * ep;
+  const auto first = load.sent->begin() + static_cast<std::ptrdiff_t>(sender) * ep;
   return std::accumulate(first, first + ep, 0.0);
 }
 
@@ -53,13 +53,13 @@ TEST(Senders, RowsAddUpToWhatEachHoldsAndColumnsToWhatEachGets) {
           EXPECT_NEAR(row_sum(load, rank) + load.dropped_by[rank], tokens * top_k, 1e-6) << routing;
           dropped += load.dropped_by[rank];
           double column = 0;
-          for (int sender = 0; sender < ep; ++sender) column += load.sent[static_cast<std::size_t>(sender) * ep + rank];
+          for (int sender = 0; sender < ep; ++sender) column += (*load.sent)[static_cast<std::size_t>(sender) * ep + rank];
           EXPECT_NEAR(column, loads.received(rank, 1, i), 1e-6) << routing;
         }
         EXPECT_NEAR(dropped, load.dropped, 1e-6);
         EXPECT_EQ(dropped > 0, std::string(capacity) != "none") << routing;
         if (dropped == 0) {
-          EXPECT_FALSE(std::equal(load.sent.begin(), load.sent.begin() + ep, load.sent.begin() + ep)) << routing;  // senders differ
+          EXPECT_FALSE(std::equal(load.sent->begin(), load.sent->begin() + ep, load.sent->begin() + ep)) << routing;  // senders differ
         }
       }
     }
@@ -143,7 +143,7 @@ TEST(Senders, SampledRowsFollowTheLayersPopularity) {
       for (int to = 0; to < ep; ++to) {
         const double pairs = tokens * top_k, expected = mean.received(to, layer, i) / ep, p = expected / pairs;
         for (int sender = 0; sender < ep; ++sender) {
-          const double off = drawn.at(layer, i).sent[static_cast<std::size_t>(sender) * ep + to] - expected;
+          const double off = (*drawn.at(layer, i).sent)[static_cast<std::size_t>(sender) * ep + to] - expected;
           squares += off * off / (pairs * p * (1 - p));
           ++cells;
         }
@@ -172,7 +172,7 @@ TEST(Senders, AreReadFromAFileThatNamesThem) {
     for (int e = 0; e < experts; ++e) all += 3 + (e * 5 + sender * 3 + 1) % 7;
     for (int to = 0; to < ep; ++to) {
       const double counted = 6 + (2 * to * 5 + sender * 3 + 1) % 7 + ((2 * to + 1) * 5 + sender * 3 + 1) % 7;
-      EXPECT_NEAR(loads.at(0, 1).sent[static_cast<std::size_t>(sender) * ep + to], tokens * top_k * counted / all, 1e-6);
+      EXPECT_NEAR((*loads.at(0, 1).sent)[static_cast<std::size_t>(sender) * ep + to], tokens * top_k * counted / all, 1e-6);
     }
   }
   const sim::Job again = sim::read_job(config::Node::load_text(job.resolved.to_yaml(), "again"), "again");
@@ -197,7 +197,7 @@ TEST(Senders, TheJobsOwnMatrixTakesAlphaAndItsBusiestPort) {
         for (int from = 0; from < group; ++from) {
           for (int to = 0; to < group; ++to) {
             const std::size_t cell = back ? static_cast<std::size_t>(to) * group + from : static_cast<std::size_t>(from) * group + to;
-            ASSERT_NEAR(what->exchange->bytes(from, to), load.sent[cell] * 2048 * 2, 1e-6);  // hidden 2048 in 16 bits
+            ASSERT_NEAR(what->exchange->bytes(from, to), (*load.sent)[cell] * 2048 * 2, 1e-6);  // hidden 2048 in 16 bits
           }
         }
         const double expected = busiest_port_s(job, *what->exchange, members);
@@ -216,8 +216,8 @@ TEST(Senders, OfTwoRanksByHand) {
   const workloads::ExpertLayer layer(job.workload);
   // 2000 pairs each. An expert gets at most every token, 1000: sender 0 sends 1000 to its own expert 0 and 1000 to expert 15 on rank 1.
   const LayerLoad& load = layer.loads().at(0, 0);
-  EXPECT_NEAR(load.sent[1], 1000, 1e-9);
-  EXPECT_NEAR(load.sent[2], 1000, 1e-9);
+  EXPECT_NEAR((*load.sent)[1], 1000, 1e-9);
+  EXPECT_NEAR((*load.sent)[2], 1000, 1e-9);
   const double expected = 3e-6 + 1000 * 2048 * 2 / (300e9 * 0.8);
   EXPECT_NEAR(executed_s(job, layer.calls(workloads::Pass::forward, 0, 0, 0).dispatch.front()), expected, 1e-6 * expected);
 }
@@ -254,9 +254,9 @@ TEST(Senders, EqualRowsOverCounterpartsAreTheAlikeOnes) {
       alike.reversed = reversed;
       for (int i = 0; i < 16; ++i) alike.pairs.push_back(static_cast<double>(100 + random() % 1000));
       workloads::Exchange full = alike;
-      full.full = true;
-      full.pairs.clear();
-      for (int i = 0; i < 16; ++i) full.pairs.insert(full.pairs.end(), alike.pairs.begin(), alike.pairs.end());
+      std::vector<double> rows;
+      for (int i = 0; i < 16; ++i) rows.insert(rows.end(), alike.pairs.begin(), alike.pairs.end());
+      full.by_sender = std::make_shared<const std::vector<double>>(rows);
       workloads::GroupShape group{.size = 16, .domain = {}};
       for (int i = 0; i < 16; ++i) group.domain.push_back(i / 4);
       const workloads::PortLoads a = port_loads(alike, group), b = port_loads(full, group);
