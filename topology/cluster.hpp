@@ -36,6 +36,7 @@ struct SwitchGraph {
 struct NetworkSpec {
   Network kind = Network::none;
   LinkSpec trunk;                   // switch to switch; bandwidth of one cable
+  LinkSpec in_switch;               // a NIC's rate and a pass's latency when the switches reduce and multicast; bandwidth 0: they do not
   double oversubscription = 1;      // leaf down / leaf up capacity, >= 1
   int nodes_per_leaf = 0;           // leaf_spine, rail_optimised (per rail group), fat_tree (edge)
   int spines = 0;                   // leaf_spine, rail_optimised (per plane); 0 = as many as the uplinks need

@@ -18,6 +18,16 @@ const config::Names<Network> kinds{{"single_switch", Network::single_switch},
                                    {"dragonfly", Network::dragonfly},
                                    {"graph", Network::graph}};
 
+const config::Form<std::string>& reducing() {
+  static const config::Form<std::string> form = config::word({"sharp"});
+  return form;
+}
+
+const More& reducing_keys() {
+  static const More keys{{"kind", reducing().shape, true, "", "InfiniBand's SHARP."}};
+  return keys;
+}
+
 // What a network of this kind says beside its kind.
 More keys_of(Network kind) {
   const auto count = [](std::string name, int most, std::string otherwise, std::string means) {
@@ -29,23 +39,25 @@ More keys_of(Network kind) {
   const config::Parameter leaf = count("nodes_per_leaf", most_nodes_of_a_leaf, "", "Nodes under a leaf."),
                           oversubscription = ratio("oversubscription", "Of a leaf: capacity down over capacity up."),
                           spines = count("spines", most_switches, "as the uplinks need", "Spines, per plane."),
-                          trunk{"trunk", cable_shape(), false, "as the NICs'", "A cable between switches."};
+                          trunk{"trunk", cable_shape(), false, "as the NICs'", "A cable between switches."},
+                          in_network{"in_network", service_shape(reducing_keys()), false, "", "The switches reduce and multicast."};
   switch (kind) {
+    case Network::single_switch:
+      return {in_network};
     case Network::leaf_spine:
-      return {leaf, oversubscription, spines, trunk};
+      return {leaf, oversubscription, spines, trunk, in_network};
     case Network::rail_optimised:
-      return {leaf,
-              oversubscription,
-              spines,
-              {"separate_planes", config::truth().shape, false, "false", "Each rail has spines of its own."},
-              trunk};
+      return {leaf,   oversubscription,
+              spines, {"separate_planes", config::truth().shape, false, "false", "Each rail has spines of its own."},
+              trunk,  in_network};
     case Network::fat_tree:
       return {leaf,
               oversubscription,
               count("nodes_per_pod", most_nodes_of_a_leaf, "nodes/pods", "Nodes in a pod."),
               count("pods", most_nodes_of_a_leaf, "nodes/nodes_per_pod", "Pods."),
               ratio("pod_oversubscription", "The same of a pod."),
-              trunk};
+              trunk,
+              in_network};
     case Network::torus: {
       const config::Shape cable = cable_shape(), wrap = config::truth().shape;
       const auto each = [](const config::Shape& shape) {
@@ -171,6 +183,10 @@ NetworkSpec read_network(const config::Node& node, const ClusterSpec& cluster) {
   net.trunk = cluster.nic;
   const auto trunk = node.find("trunk");
   if (trunk && !(net.kind == Network::torus && trunk->is_sequence())) net.trunk = read_cable(*trunk, cluster.nic);
+  if (const auto in_network = node.find("in_network")) {
+    net.in_switch = read_service(*in_network, cluster.nic, reducing_keys());
+    static_cast<void>(reducing().read(in_network->at("kind")));
+  }
   switch (net.kind) {
     case Network::none:
     case Network::single_switch:

@@ -16,16 +16,24 @@ namespace rehearse::workloads {
 // The group as the algorithms see it: members 0..size-1, and where they sit. Members of one domain are reached over the scale-up fabric.
 struct GroupShape {
   int size = 1;
-  std::vector<int> domain;      // [member] index of the scale-up domain (node or supernode); members of a domain need not be adjacent
-  bool switch_reduces = false;  // the switch of a domain adds up and multicasts (NVLink SHARP)
-  bool mesh = false;            // two members of a domain have a link of their own for each direction; otherwise one port each, on a switch
+  std::vector<int> domain;       // [member] index of the scale-up domain (node or supernode); members of a domain need not be adjacent
+  bool switch_reduces = false;   // the switch of a domain adds up and multicasts (NVLink SHARP)
+  bool network_reduces = false;  // so do the switches between domains (SHARP)
+  // Members are nodes of one GPU that fill whole axes of a torus, closed to rings: as many along each, member 0 at the corner, the last
+  // axis counted fastest. Else empty.
+  std::vector<int> torus = {};
+  bool mesh = false;  // two members of a domain have a link of their own for each direction; otherwise one port each, on a switch
   [[nodiscard]] int domains() const;
   [[nodiscard]] bool uniform() const;  // every domain holds equally many members
 };
 
 // What a scale-up switch does with data, beside passing them on. reduction: every member of `to`'s domain sends, itself included, and `to`
 // gets the sum. multicast: `from` sends once and every member of its domain gets it, itself included. from and to are the same member.
-enum class InSwitch : std::uint8_t { nothing, reduction, multicast };
+// What the switches between domains do: reduction_between: `from` sends its part into the network, where it is added to all that are for
+// the same `to`; multicast_between: `to` gets the sum that `from` stands for. That member's own part travels likewise, from and to are then
+// the same. A link between switches carries such a sum once.
+enum class InSwitch : std::uint8_t { nothing, reduction, multicast, reduction_between, multicast_between };
+[[nodiscard]] inline bool between_domains(InSwitch what) { return what >= InSwitch::reduction_between; }
 
 struct Transfer {
   int from = 0, to = 0;  // members
@@ -60,13 +68,15 @@ struct Dependency {
 // docs/collectives.md says for which groups it is exact. A round with transfers of both kinds waits for the slower one, the one between
 // domains.
 struct ClosedForm {
-  int rounds_intra = 0;   // rounds on the longest way that stay inside a domain
-  int rounds_inter = 0;   // rounds on it that cross domains
-  int rounds_switch = 0;  // passes through a switch that reduces: then the intra bytes go at its rate
+  int rounds_intra = 0;    // rounds on the longest way that stay inside a domain
+  int rounds_inter = 0;    // rounds on it that cross domains
+  int rounds_switch = 0;   // passes through a switch that reduces: then the intra bytes go at its rate
+  int rounds_network = 0;  // the same of the switches between domains, and the inter bytes
   double intra_bytes =
       0;  // through the busiest scale-up port (mesh: link) of any member, one direction (binomial: both, they follow one another)
-  double inter_bytes = 0;   // through the busiest NIC share of any member, likewise
-  bool sequential = false;  // true: intra and inter phases follow one another (add), false: they run together (max)
+  double inter_bytes = 0;               // through the busiest NIC share of any member, likewise
+  std::vector<double> axis_bytes = {};  // of a torus: through the busiest link of each axis, one direction
+  bool sequential = false;              // true: intra and inter phases follow one another (add), false: they run together (max)
 };
 
 // What becomes of an algorithm's rounds when they are not all simulated.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "workloads/rank_grid.hpp"
@@ -47,6 +48,21 @@ bool blocks_fit(const workloads::Parallel& p, int domain) {
   return true;
 }
 
+// Along the axes of a torus on which members differ: the rate of the slowest cable, which a message takes one after the other.
+double slowest_cable(const topology::ClusterSpec& cluster, std::span<const int> members) {
+  double slowest = std::numeric_limits<double>::infinity();
+  if (cluster.network.kind != Network::torus) return slowest;
+  int stride = cluster.nodes;
+  for (std::size_t axis = 0; axis < cluster.network.dims.size(); ++axis) {
+    const int size = cluster.network.dims[axis];
+    stride /= size;
+    const auto place = [&](int rank) { return rank / cluster.gpus_per_node / stride % size; };
+    if (std::ranges::any_of(members, [&](int rank) { return place(rank) != place(members.front()); }))
+      slowest = std::min(slowest, cluster.network.axes[axis].effective_bytes_per_s());
+  }
+  return slowest;
+}
+
 // By any member. In a ring each block goes on once, inside the domain or out of it: in groups over unequal domains no port carries the most
 // of both.
 double most_sent(const std::string& algorithm, const Communication& what, const GroupShape& group) {
@@ -80,7 +96,8 @@ CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, con
   }
   for (int kind = 0; kind < workloads::network_group_kinds; ++kind) {
     nic_users_.push_back(busiest_nic(static_cast<GroupKind>(kind)));
-    trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind)));
+    trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind), false));
+    if (network.in_switch.bandwidth_bytes_per_s > 0) reduced_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind), true));
   }
 }
 
@@ -89,6 +106,8 @@ GroupShape CommunicationModel::shape(std::span<const int> members) const {
   group.size = static_cast<int>(members.size());
   group.mesh = cluster_.intra_kind == topology::IntraNode::full_mesh && &scale_up(members) == &cluster_.intra;
   group.switch_reduces = cluster_.in_switch.bandwidth_bytes_per_s > 0;
+  group.network_reduces = cluster_.network.in_switch.bandwidth_bytes_per_s > 0;
+  for (const std::size_t axis : axes_of(members)) group.torus.push_back(cluster_.network.dims[axis]);
   group.domain.reserve(members.size());
   std::vector<int> known;  // in order of first appearance, which is mostly that of their numbers
   int largest = -1;
@@ -119,9 +138,9 @@ double CommunicationModel::nic_share(GroupKind kind) const {
   return cluster_.pcie_bytes_per_s > 0 ? std::min(nic_alone(kind), cluster_.pcie_bytes_per_s) : nic_alone(kind);
 }
 
-double CommunicationModel::network_share(GroupKind kind) const {
+double CommunicationModel::network_share(GroupKind kind, const std::vector<double>& factors) const {
   const double of_all = cluster_.rail_bytes_per_s() * cluster_.rails_per_node() / cluster_.gpus_per_node;
-  return std::min(nic_share(kind), of_all * trunk_factor_[static_cast<std::size_t>(kind)]);
+  return std::min(nic_share(kind), of_all * factors[static_cast<std::size_t>(kind)]);
 }
 
 double CommunicationModel::left_of_nic(GroupKind kind, double slowdown) const {
@@ -190,17 +209,39 @@ double CommunicationModel::busiest_nic(GroupKind kind) const {
   return most > 0 ? most : static_cast<double>(gpus) / rails;
 }
 
-// Flows out of the busiest leaf (or pod) per GPU in it, when every group of this kind communicates with its neighbours at once.
-double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level) const {
+// The axes of a torus that members in order of their nodes fill, each a ring; none when there is more or less than one box of them.
+std::vector<std::size_t> CommunicationModel::axes_of(std::span<const int> members) const {
+  const topology::NetworkSpec& network = cluster_.network;
+  if (network.kind != Network::torus || cluster_.domain_gpus() > 1 || !std::ranges::is_sorted(members)) return {};
+  std::vector<std::size_t> axes;
+  std::int64_t all = 1;
+  int stride = cluster_.nodes;
+  for (std::size_t axis = 0; axis < network.dims.size(); ++axis) {
+    const int size = network.dims[axis];
+    stride /= size;
+    const auto place = [&](int rank) { return rank / stride % size; };
+    if (std::ranges::all_of(members, [&](int rank) { return place(rank) == place(members.front()); })) continue;
+    if (!network.wrap[axis] && size > 2) return {};
+    axes.push_back(axis);
+    all *= size;
+  }
+  return all == static_cast<std::int64_t>(members.size()) ? axes : std::vector<std::size_t>{};
+}
+
+// Flows out of the busiest leaf (or pod) per GPU in it, when every group of this kind communicates with its neighbours at once; reduced: of
+// each group and channel one, as where switches add up what the members under them send.
+double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, bool reduced) const {
   const int gpus_per_leaf = level.nodes * cluster_.gpus_per_node;
   std::map<int, int> crossing;
   each_group(kind, [&](const std::vector<int>& members) {
     const GroupShape group = shape(members);
     // NCCL runs one ring per local member, each over its own NIC; stages send one message.
     const int channels = kind == GroupKind::pp ? 1 : std::max(1, group.size / group.domains());
+    std::set<int> counted;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const int from = members[i] / gpus_per_leaf;
-      if (from != members[(i + 1) % members.size()] / gpus_per_leaf) crossing[from] += channels;
+      if (from == members[(i + 1) % members.size()] / gpus_per_leaf) continue;
+      if (!reduced || counted.insert(from).second) crossing[from] += channels;
     }
   });
   int most = 0;
@@ -208,10 +249,10 @@ double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level) 
   return static_cast<double>(most) / gpus_per_leaf;
 }
 
-double CommunicationModel::trunk_factor(GroupKind kind) const {
+double CommunicationModel::trunk_factor(GroupKind kind, bool reduced) const {
   double factor = std::numeric_limits<double>::infinity();
   for (const Level& level : levels_) {
-    const double flows = busiest_crossing(kind, level);
+    const double flows = busiest_crossing(kind, level, reduced);
     if (flows > 0) factor = std::min(factor, 1 / (level.oversubscription * flows));
   }
   return factor;
@@ -249,7 +290,7 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
   CallPrice price;
   price.algorithm = "send";
   price.intra_bytes_per_s = scale_up(members).effective_bytes_per_s();
-  price.inter_bytes_per_s = network_share(what.group);
+  price.inter_bytes_per_s = std::min(network_share(what.group, trunk_factor_), slowest_cable(cluster_, members));
   const std::size_t hops = members.size() == 2 && what.group == GroupKind::pp ? 1 : members.size();
   for (std::size_t i = 0; i < hops; ++i) {
     const int from = members[i];
@@ -275,7 +316,7 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   price.intra_bytes = loads.most_intra();
   price.inter_bytes = loads.most_inter();
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
-  price.inter_bytes_per_s = network_share(what.group);
+  price.inter_bytes_per_s = network_share(what.group, trunk_factor_);
   for (std::size_t i = 0; one_port() && i < members.size(); ++i) {
     const double out = loads.intra_out[i] + loads.inter_out[i], in = loads.intra_in[i] + loads.inter_in[i];
     price.passing_bytes = std::max(price.passing_bytes, std::max(out, in) - price.intra_bytes);
@@ -296,9 +337,22 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   if (form.rounds_switch > 0) price.switch_overhead = intra.effective_bytes_per_s() / cluster_.in_switch.effective_bytes_per_s();
   price.intra_bytes = form.intra_bytes * price.switch_overhead;
   price.inter_bytes = form.inter_bytes;
-  if (one_port()) price.passing_bytes = std::clamp(most_sent(algorithm, what, group) - form.intra_bytes, 0.0, form.inter_bytes);
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
-  price.inter_bytes_per_s = network_share(what.group);
+  price.inter_bytes_per_s = network_share(what.group, trunk_factor_);
+  if (form.rounds_network > 0) {
+    const LinkSpec& in_network = cluster_.network.in_switch;
+    price.alpha_s += form.rounds_network * in_network.latency_s;
+    price.network_overhead = cluster_.nic.effective_bytes_per_s() / in_network.effective_bytes_per_s();
+    price.inter_bytes *= price.network_overhead;
+    price.inter_bytes_per_s = network_share(what.group, reduced_factor_);
+  }
+  if (one_port()) price.passing_bytes = std::clamp(most_sent(algorithm, what, group) - form.intra_bytes, 0.0, price.inter_bytes);
+  if (algorithm == "ring") price.inter_bytes_per_s = std::min(price.inter_bytes_per_s, slowest_cable(cluster_, members));
+  const std::vector<std::size_t> axes = form.axis_bytes.empty() ? std::vector<std::size_t>{} : axes_of(members);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const double axis_s = form.axis_bytes[i] / cluster_.network.axes[axes[i]].effective_bytes_per_s();
+    if (axis_s > 0) price.inter_bytes_per_s = std::min(price.inter_bytes_per_s, price.inter_bytes / axis_s);
+  }
   price.sequential = form.sequential;
   return price;
 }

@@ -24,6 +24,7 @@ struct CallPrice {
   double intra_bytes_per_s = 0;  // rate of that port; 0 when unused
   double inter_bytes_per_s = 0;  // rate of that share when all groups of the kind send at once, reduced where trunks are oversubscribed
   double switch_overhead = 1;    // what a byte counts for that a switch reduces or multicasts; in intra_bytes already
+  double network_overhead = 1;   // the same of the switches between domains; in inter_bytes already
   double host_bytes = 0;         // over the link to the host, or through the host's memory
   double host_bytes_per_s = 0;   // rate of that link or memory when all GPUs that share it use it at once
   bool sequential = false;       // the two parts follow one another instead of running together
@@ -72,11 +73,12 @@ class CommunicationModel {
   template <class Visit>
   void each_group(workloads::GroupKind kind, const Visit& visit) const;  // its members
   [[nodiscard]] double nic_alone(workloads::GroupKind kind) const;
-  [[nodiscard]] double nic_share(workloads::GroupKind kind) const;      // what PCIe lets through of it
-  [[nodiscard]] double network_share(workloads::GroupKind kind) const;  // and the trunks
+  [[nodiscard]] double nic_share(workloads::GroupKind kind) const;                                          // what PCIe lets through of it
+  [[nodiscard]] double network_share(workloads::GroupKind kind, const std::vector<double>& factors) const;  // and the trunks
   [[nodiscard]] double busiest_nic(workloads::GroupKind kind) const;
-  [[nodiscard]] double trunk_factor(workloads::GroupKind kind) const;
-  [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level) const;
+  [[nodiscard]] double trunk_factor(workloads::GroupKind kind, bool reduced) const;
+  [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level, bool reduced) const;
+  [[nodiscard]] std::vector<std::size_t> axes_of(std::span<const int> members) const;
   [[nodiscard]] CallPrice price_copy(const workloads::Communication& what, int rank) const;
   [[nodiscard]] CallPrice price_shift(const workloads::Communication& what, std::span<const int> members) const;
   [[nodiscard]] CallPrice price_exchange(const workloads::Communication& what, std::span<const int> members) const;
@@ -89,8 +91,9 @@ class CommunicationModel {
   std::string algorithm_;
   std::vector<std::string> library_;
   std::vector<Level> levels_;
-  std::vector<double> nic_users_;     // [GroupKind] GPUs that send through one NIC at once
-  std::vector<double> trunk_factor_;  // [GroupKind] times a GPU's share of its node's NICs that the trunks leave to each flow
+  std::vector<double> nic_users_;       // [GroupKind] GPUs that send through one NIC at once
+  std::vector<double> trunk_factor_;    // [GroupKind] times a GPU's share of its node's NICs that the trunks leave to each flow
+  std::vector<double> reduced_factor_;  // the same where switches add flows up; empty when they do not
 };
 
 }  // namespace rehearse::sim

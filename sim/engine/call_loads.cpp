@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 namespace rehearse::sim {
 namespace {
@@ -52,6 +54,7 @@ class Loads {
   [[nodiscard]] int rail_of(const Transfer& t) const { return t.rail_of < 0 ? -1 : wiring_.rail_of(members_[t.rail_of]); }
 
   void route(const Transfer& t, std::vector<Wire>& into) const {
+    if (workloads::between_domains(t.in_switch)) return way_to_switches(t, into);
     if (t.in_switch != workloads::InSwitch::nothing) return ports_of_pass(t, into);
     wiring_.route(members_[t.from], members_[t.to], rail_of(t), flow_, into);
   }
@@ -65,6 +68,26 @@ class Loads {
     wiring_.scale_up_port(members_[t.to], !reduction, between_nodes_, into);
   }
 
+  // Out of or into the member's own NIC, and between its switch and that of the member in whose name the sum is.
+  void way_to_switches(const Transfer& t, std::vector<Wire>& into) const {
+    const int from = members_[t.from], to = members_[t.to];
+    const bool up = t.in_switch == workloads::InSwitch::reduction_between;
+    const int own = up ? from : to;
+    wiring_.nic_port(own, up, into);
+    if (from != to) wiring_.trunks(from, to, wiring_.rail_of(own), flow_, into);
+  }
+
+  // Sums of one name, on their way up or down: switches pass on one where several meet.
+  using Carried = std::set<std::tuple<int, workloads::InSwitch, Wire>>;
+  void route_once(const Transfer& t, Carried& carried, std::vector<Wire>& into) const {
+    const auto first = static_cast<std::ptrdiff_t>(into.size());
+    route(t, into);
+    if (!workloads::between_domains(t.in_switch)) return;
+    const int name = t.in_switch == workloads::InSwitch::reduction_between ? t.to : t.from;
+    const auto again = [&](Wire wire) { return !carried.emplace(name, t.in_switch, wire).second; };
+    into.erase(std::remove_if(into.begin() + first, into.end(), again), into.end());
+  }
+
   [[nodiscard]] std::vector<Load> copy() const {
     std::vector<Wire> wires;
     wiring_.host_copy(members_.front(), what_.group, wires);
@@ -76,7 +99,8 @@ class Loads {
     const bool even = std::ranges::all_of(transfers, [&](const Transfer& t) { return t.bytes == transfers.front().bytes; });
     if (!even || what_.kind == CollectiveKind::all_to_all) return by_volume(transfers);
     std::vector<Wire> wires;
-    for (const Transfer& t : transfers) route(t, wires);
+    Carried carried;
+    for (const Transfer& t : transfers) route_once(t, carried, wires);
     return {{0, transfers.front().bytes, counted(std::move(wires))}};
   }
 
@@ -90,9 +114,10 @@ class Loads {
   [[nodiscard]] std::vector<Load> by_volume(const std::vector<Transfer>& transfers) const {
     std::map<Wire, double> bytes;
     std::vector<Wire> wires;
+    Carried carried;
     for (const Transfer& t : transfers) {
       wires.clear();
-      route(t, wires);
+      route_once(t, carried, wires);
       for (const Wire wire : wires) bytes[wire] += t.bytes;
     }
     return one_for_each_volume(bytes);
@@ -102,6 +127,7 @@ class Loads {
     std::map<double, Wires> wires_of;
     for (const auto& [wire, all] : bytes) wires_of[rounded(all)].emplace_back(wire, 1);
     std::vector<Load> loads;
+    loads.reserve(wires_of.size());
     for (auto& [volume, wires] : wires_of) loads.push_back({0, volume, std::move(wires)});
     return loads;
   }
@@ -207,7 +233,10 @@ std::vector<Transfer> messages_of(const Communication& what, const CallPrice& pr
     }
   } else if (price.algorithm != "none") {
     all = workloads::CollectiveRegistry::get(price.algorithm).volumes(what.kind, model.shape(members), what.bytes);
-    for (Transfer& t : all) t.bytes *= t.in_switch == workloads::InSwitch::nothing ? 1 : price.switch_overhead;
+    for (Transfer& t : all) {
+      if (t.in_switch != workloads::InSwitch::nothing)
+        t.bytes *= workloads::between_domains(t.in_switch) ? price.network_overhead : price.switch_overhead;
+    }
   }
   return all;
 }

@@ -55,7 +55,8 @@ const Kernel& kernel_of(std::string_view collective) {
 constexpr double low_latency_bytes = 64 * 1024;
 
 std::string suffix_of(const TimelineCollective& collective) {
-  if (collective.algorithm == "nvls") return "_NVLS_SIMPLE";
+  if (collective.algorithm == "nvls" || collective.algorithm == "nvls-sharp") return "_NVLS_SIMPLE";
+  if (collective.algorithm == "collnet") return "_COLLNET_DIRECT_SIMPLE";
   if (collective.algorithm == "nvls-tree") return "_NVLS_TREE_SIMPLE";
   const std::string_view protocol = collective.bytes <= low_latency_bytes ? "LL" : "SIMPLE";
   return fmt::format("_{}_{}", collective.algorithm == "tree" ? "TREE" : "RING", protocol);

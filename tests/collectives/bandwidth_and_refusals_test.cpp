@@ -44,8 +44,9 @@ TEST(BandwidthIsAsNcclTestsPrintIt, a_bandwidth_needs_a_time) {
 }
 
 TEST(CollectivesAreFoundByName, all_of_them) {
-  EXPECT_EQ(CollectiveRegistry::names(), (std::vector<std::string>{"binomial", "direct", "halving-doubling", "hierarchical", "nvls",
-                                                                   "nvls-tree", "one-shot", "pxn", "ring", "tree", "two-shot"}));
+  EXPECT_EQ(CollectiveRegistry::names(),
+            (std::vector<std::string>{"binomial", "collnet", "direct", "halving-doubling", "hierarchical", "nvls", "nvls-sharp",
+                                      "nvls-tree", "one-shot", "pxn", "ring", "torus-rings", "tree", "two-shot"}));
   EXPECT_EQ(workloads::name_of(CollectiveKind::all_reduce), "all-reduce");
   EXPECT_EQ(workloads::name_of(CollectiveKind::all_gather), "all-gather");
   EXPECT_EQ(workloads::name_of(CollectiveKind::reduce_scatter), "reduce-scatter");
@@ -71,10 +72,17 @@ std::string refusal(const Action& action) {
   return "";
 }
 
-// One that it serves: NVLSTree and PXN go between domains, all others inside one.
+// One that it serves: NVLSTree, PXN and what SHARP does go between domains, rings on a torus between its nodes, all others inside a domain.
 GroupShape group_for(const std::string& algorithm) {
-  GroupShape group = algorithm == "nvls-tree" || algorithm == "pxn" ? blocks(2, 4) : one_domain(4);
-  group.switch_reduces = true;
+  GroupShape group = one_domain(4);
+  for (const char* between : {"nvls-tree", "pxn", "collnet", "nvls-sharp"}) {
+    if (algorithm == between) group = blocks(2, 4);
+  }
+  if (algorithm == "torus-rings") {
+    group = blocks(4, 1);
+    group.torus = {2, 2};
+  }
+  group.switch_reduces = group.network_reduces = true;
   return group;
 }
 
@@ -112,6 +120,16 @@ TEST(CollectivesRefuse, what_the_switch_cannot_do) {
     EXPECT_NE(said.find("intra_node.in_network"), std::string::npos) << said;
     EXPECT_FALSE(CollectiveRegistry::get(name).fits(CollectiveKind::all_reduce, blocks(2, 4)));
   }
+}
+
+TEST(CollectivesRefuse, what_the_network_cannot_do) {
+  for (const char* name : {"collnet", "nvls-sharp"}) {
+    const auto said = refusal([&] { (void)CollectiveRegistry::get(name).rounds(CollectiveKind::all_reduce, blocks(2, 4), 1); });
+    EXPECT_NE(said.find("network.in_network"), std::string::npos) << said;
+    EXPECT_FALSE(CollectiveRegistry::get(name).fits(CollectiveKind::all_reduce, blocks(2, 4)));
+  }
+  const auto said = refusal([] { (void)CollectiveRegistry::get("torus-rings").rounds(CollectiveKind::all_gather, blocks(8, 1), 1); });
+  EXPECT_NE(said.find("whole axes of a torus"), std::string::npos) << said;
 }
 
 TEST(CollectivesRefuse, malformed_groups_and_strange_roots) {

@@ -23,6 +23,8 @@ void check_all_groups(const std::string& algorithm) {
   auto groups = many_groups();
   for (const NamedGroup& group : meshes(small_groups())) groups.push_back(group);
   for (const NamedGroup& group : with_reducing_switches(small_groups())) groups.push_back(group);
+  for (const NamedGroup& group : with_reducing_networks(small_groups())) groups.push_back(group);
+  for (const NamedGroup& group : tori()) groups.push_back(group);
   for (const NamedGroup& group : groups) {
     for (const CollectiveKind kind : all_kinds()) {
       if (!serves(algorithm, kind, group.shape)) continue;
@@ -39,6 +41,9 @@ TEST(EverybodyEndsWithTheRightData, direct) { check_all_groups("direct"); }
 TEST(EverybodyEndsWithTheRightData, binomial) { check_all_groups("binomial"); }
 TEST(EverybodyEndsWithTheRightData, nvls) { check_all_groups("nvls"); }
 TEST(EverybodyEndsWithTheRightData, nvls_tree) { check_all_groups("nvls-tree"); }
+TEST(EverybodyEndsWithTheRightData, collnet) { check_all_groups("collnet"); }
+TEST(EverybodyEndsWithTheRightData, nvls_sharp) { check_all_groups("nvls-sharp"); }
+TEST(EverybodyEndsWithTheRightData, torus_rings) { check_all_groups("torus-rings"); }
 TEST(EverybodyEndsWithTheRightData, pxn) { check_all_groups("pxn"); }
 TEST(EverybodyEndsWithTheRightData, tree) { check_all_groups("tree"); }
 TEST(EverybodyEndsWithTheRightData, hierarchical) { check_all_groups("hierarchical"); }

@@ -201,7 +201,7 @@ void expect_pipelined(const std::string& algorithm, const NamedGroup& group, Col
   const auto& collective = CollectiveRegistry::get(algorithm);
   expect_exact_at_once(algorithm, kind, group);
   auto form = collective.closed_form(kind, group.shape, 0);
-  if (form.rounds_switch > 0) return;
+  if (form.rounds_switch + form.rounds_network > 0) return;
   const double executed = execute(collective.rounds(kind, group.shape, 0), group.shape, latency_only);
   EXPECT_NEAR(executed, alphas(form, latency_only), time_rounding * executed) << what(algorithm, kind, group);
 }
@@ -216,6 +216,26 @@ TEST(ExecutedTimeIsClosedForm, of_trees_and_reducing_switches) {
     for (const char* algorithm : {"nvls", "nvls-tree"}) {
       if (group.shape.size > 1 && serves(algorithm, CollectiveKind::all_reduce, group.shape)) expect_pipelined(algorithm, group);
     }
+  }
+}
+
+TEST(ExecutedTimeIsClosedForm, of_networks_that_reduce) {
+  int served = 0;
+  for (const NamedGroup& group : with_reducing_networks(uniform_groups({2, 3, 4, 5, 8}, {1, 2, 3, 8}))) {
+    for (const char* algorithm : {"collnet", "nvls-sharp"}) {
+      if (!serves(algorithm, CollectiveKind::all_reduce, group.shape)) continue;
+      expect_pipelined(algorithm, group);
+      ++served;
+    }
+  }
+  EXPECT_EQ(served, 2 * 5 * 4 * 3);
+  EXPECT_FALSE(serves("collnet", CollectiveKind::all_reduce, blocks(4, 2)));
+}
+
+TEST(ExecutedTimeIsClosedForm, of_rings_on_all_axes_of_a_torus) {
+  for (const NamedGroup& group : tori()) {
+    for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter})
+      expect_pipelined("torus-rings", group, kind);
   }
 }
 

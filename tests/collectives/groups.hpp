@@ -81,4 +81,31 @@ inline std::vector<NamedGroup> with_reducing_switches(std::vector<NamedGroup> gr
   return groups;
 }
 
+// The same groups on a network whose switches reduce, with and without switches that do inside the domains.
+inline std::vector<NamedGroup> with_reducing_networks(std::vector<NamedGroup> groups) {
+  for (NamedGroup& group : with_reducing_switches(groups)) groups.push_back(group);
+  for (NamedGroup& group : groups) {
+    group.name += ", a network that reduces";
+    group.shape.network_reduces = true;
+  }
+  return groups;
+}
+
+inline std::vector<NamedGroup> tori() {
+  std::vector<NamedGroup> out;
+  for (const auto& sizes :
+       std::vector<std::vector<int>>{{2}, {3}, {8}, {2, 2}, {4, 4}, {3, 5}, {2, 8}, {3, 3, 3}, {4, 2, 3}, {4, 4, 4}, {2, 3, 2, 2}}) {
+    NamedGroup& torus = out.emplace_back();
+    torus.name = "torus";
+    int members = 1;
+    for (const int size : sizes) {
+      members *= size;
+      torus.name += " " + std::to_string(size);
+    }
+    torus.shape = blocks(members, 1);
+    torus.shape.torus = sizes;
+  }
+  return out;
+}
+
 }  // namespace rehearse::tests

@@ -21,6 +21,8 @@ std::vector<Port> Ports::of(const workloads::Transfer& t) const {
 
 std::vector<Port> Ports::in_switch(const workloads::Transfer& t) const {
   using enum Port::Kind;
+  if (t.in_switch == workloads::InSwitch::reduction_between) return {{nic_out, domain(t.from), local(t.from)}};
+  if (t.in_switch == workloads::InSwitch::multicast_between) return {{nic_in, domain(t.to), local(t.to)}};
   const bool reduction = t.in_switch == workloads::InSwitch::reduction;
   std::vector<Port> ports{{reduction ? scale_up_in : scale_up_out, domain(t.to), local(t.to)}};
   for (int member = 0; member < static_cast<int>(domain_.size()); ++member) {

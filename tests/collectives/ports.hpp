@@ -1,5 +1,5 @@
 // The ports that a transfer uses: one at either end, in a mesh the link between its members, one and
-// those of the whole domain where the switch reduces or multicasts.
+// those of the whole domain where the switch reduces or multicasts, the member's own NIC where the network does.
 #pragma once
 
 #include <compare>

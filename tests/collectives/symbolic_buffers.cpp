@@ -126,6 +126,10 @@ class Exercise {
   [[nodiscard]] std::vector<Transfer> spelt_out(const Transfer& t) const {
     if (t.in_switch == workloads::InSwitch::nothing) return {t};
     std::vector<Transfer> out;
+    if (workloads::between_domains(t.in_switch)) {
+      if (t.from != t.to) out.push_back(t);
+      return out;
+    }
     for (std::size_t member = 0; member < n_; ++member) {
       if (static_cast<int>(member) == t.to || domain_[member] != domain_[static_cast<std::size_t>(t.to)]) continue;
       Transfer& each = out.emplace_back(t);

@@ -139,6 +139,20 @@ TEST(CommunicationPrice, AutoTakesTheFastestThatFits) {
   EXPECT_EQ(chosen(nvls, CollectiveKind::all_to_all, 1e9, 8), "ring");
 }
 
+// SHARP halves what a ring carries through the NICs: 1/8 S instead of 2 (7/8) S/8, once the network's switches reduce.
+TEST(CommunicationPrice, AutoLetsTheNetworkReduce) {
+  topology::ClusterSpec sharp = cluster();
+  const auto chosen = [&] {
+    const workloads::Communication what{"x", CollectiveKind::all_reduce, GroupKind::dp_cp, 1e9, workloads::Pass::update};
+    return CommunicationModel(sharp, plan(1, 64, 1), "auto", {"ring", "collnet", "nvls-sharp"}).price(what, ranks(64)).algorithm;
+  };
+  EXPECT_EQ(chosen(), "ring");
+  sharp.network.in_switch = sharp.nic;
+  EXPECT_EQ(chosen(), "collnet");
+  sharp.in_switch = sharp.intra;
+  EXPECT_EQ(chosen(), "nvls-sharp");
+}
+
 // Every member of a mesh of 8 has a link of 240 GB/s to each of the 7 others: S/8 over each, twice for an all-reduce.
 TEST(CommunicationPrice, AMeshUsesEveryLink) {
   topology::ClusterSpec mesh = cluster();

@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "jobs.hpp"
 #include "sim/engine/child_process.hpp"
@@ -161,6 +165,100 @@ TEST(CollectiveAloneInASwitch, TakesItsClosedForm) {
   for (const int n : {16, 32, 64}) {
     const double expected = closed_form_s(job, all_reduce, n, 1e9);
     EXPECT_NEAR(alone_s(job, all_reduce, n, 1e9), expected, 1e-6 * expected) << n;
+  }
+}
+
+// Nodes of 8 on a network that reduces at 0.9 of a NIC's rate, with all leaves below one switch and with two nodes under each of four
+// leaves that pass on a quarter: a leaf sends up each of its 8 rails' sums once, 8 x S/8 over 2 x 8 / 4 NICs' worth of uplinks.
+TEST(CollectiveAloneOnAReducingNetwork, TakesItsClosedForm) {
+  sim::Job job = small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 1024}");
+  job.system.simulation.all_ranks = true;
+  topology::ClusterSpec& cluster = job.system.cluster;
+  cluster.in_switch = cluster.intra;
+  cluster.in_switch.latency_s = 30e-6;
+  const double bytes = 1e9, port = cluster.intra.effective_bytes_per_s(), nic = cluster.nic.effective_bytes_per_s();
+  for (const bool oversubscribed : {false, true}) {
+    cluster.network = {};
+    cluster.network.kind = oversubscribed ? topology::Network::leaf_spine : topology::Network::single_switch;
+    cluster.network.trunk = cluster.network.in_switch = cluster.nic;
+    cluster.network.in_switch.efficiency *= 0.9;
+    cluster.network.in_switch.latency_s = 31e-6;
+    if (oversubscribed) cluster.network.nodes_per_leaf = 2, cluster.network.oversubscription = 4;
+    const double between_s = (oversubscribed ? 2 : 1) * bytes / 8 / (0.9 * nic);
+    const std::map<std::string, double> expected{
+        {"collnet", 2 * cluster.intra.latency_s + 31e-6 + std::max(2 * bytes * 7 / 8 / port, between_s)},
+        {"nvls-sharp", 30e-6 + 31e-6 + std::max(bytes * 9 / 8 / port, between_s)}};
+    for (const auto& [algorithm, seconds] : expected) {
+      job.system.simulation.algorithm = algorithm;
+      EXPECT_NEAR(closed_form_s(job, CollectiveKind::all_reduce, 64, bytes), seconds, 1e-9 * seconds) << algorithm;
+      for (const auto fidelity : {sim::Fidelity::ring, sim::Fidelity::step}) {
+        job.system.simulation.collectives = fidelity;
+        EXPECT_NEAR(alone_s(job, CollectiveKind::all_reduce, 64, bytes), seconds, 1e-6 * seconds) << algorithm << " " << oversubscribed;
+      }
+    }
+  }
+}
+
+// Every hop of every round laid over the cables of a torus, which take as long as the busiest.
+double busiest_cable_s(const std::vector<int>& dims, const std::vector<double>& bytes_per_s, CollectiveKind kind, double bytes) {
+  workloads::GroupShape group;
+  group.torus = dims;
+  for (const int size : dims) group.size *= size;
+  for (int member = 0; member < group.size; ++member) group.domain.push_back(member);
+  std::map<std::pair<int, int>, double> cables;
+  for (const workloads::Round& round : workloads::CollectiveRegistry::get("torus-rings").rounds(kind, group, bytes, 0)) {
+    for (const workloads::Transfer& t : round.transfers) cables[{t.from, t.to}] += t.bytes;
+  }
+  double longest = 0;
+  for (const auto& [ends, sum] : cables) {
+    int stride = group.size;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      stride /= dims[axis];
+      if (ends.first / stride % dims[axis] != ends.second / stride % dims[axis]) longest = std::max(longest, sum / bytes_per_s[axis]);
+    }
+  }
+  return longest;
+}
+
+// A torus of nodes of one chip: as long as the busiest cable takes; in a cube every cable is as busy, 1/6 of 2(n-1)/n S.
+TEST(CollectiveAloneOnATorus, TakesItsClosedForm) {
+  for (const auto& dims : std::vector<std::vector<int>>{{64}, {8, 8}, {4, 4, 4}, {2, 8, 4}, {4, 16}}) {
+    sim::Job job = small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 1024}");
+    job.system.simulation.all_ranks = true;
+    job.system.simulation.algorithm = "torus-rings";
+    topology::ClusterSpec& cluster = job.system.cluster;
+    cluster.gpus_per_node = cluster.nics_per_node = 1;
+    cluster.nodes = 64;
+    cluster.nic = {600e9, 1, 1e-6};
+    cluster.network = {};
+    cluster.network.kind = topology::Network::torus;
+    cluster.network.dims = dims;
+    cluster.network.wrap.assign(dims.size(), true);
+    std::vector<double> rates;
+    int hops = 0;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      rates.push_back(axis == 1 ? 40e9 : 50e9);
+      cluster.network.axes.push_back({rates.back(), 1, 0});
+      hops += dims[axis] - 1;
+    }
+    for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+      const int laps = kind == CollectiveKind::all_reduce ? 2 : 1;
+      const double expected = laps * hops * 1e-6 + busiest_cable_s(dims, rates, kind, 1e9);
+      EXPECT_NEAR(closed_form_s(job, kind, 64, 1e9), expected, 1e-9 * expected) << dims.size() << " axes";
+      if (dims == std::vector{4, 4, 4}) {
+        EXPECT_NEAR(expected, laps * (9e-6 + 63.0 / 64 * 1e9 / 6 / 40e9), 1e-9 * expected);
+      }
+      for (const auto fidelity : {sim::Fidelity::ring, sim::Fidelity::step}) {
+        job.system.simulation.collectives = fidelity;
+        EXPECT_NEAR(alone_s(job, kind, 64, 1e9), expected, 1e-6 * expected) << dims.size() << " axes";
+      }
+    }
+    // One ring through all nodes goes at the pace of the slowest cable.
+    job.system.simulation.algorithm = "ring";
+    job.system.simulation.collectives = sim::Fidelity::ring;
+    const double ring_s = closed_form_s(job, CollectiveKind::all_gather, 64, 1e9);
+    EXPECT_NEAR(ring_s, 63e-6 + 63.0 / 64 * 1e9 / *std::ranges::min_element(rates), 1e-9 * ring_s);
+    EXPECT_NEAR(alone_s(job, CollectiveKind::all_gather, 64, 1e9), ring_s, 1e-6 * ring_s) << dims.size() << " axes";
   }
 }
 

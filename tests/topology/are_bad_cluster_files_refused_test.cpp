@@ -44,6 +44,21 @@ std::string refusal_of(const std::string& yaml) {
 
 TEST(AreGoodClusterFilesAccepted, TheOneTheCasesStartFrom) { EXPECT_EQ(refusal_of(std::string(good)), "accepted"); }
 
+TEST(AreGoodClusterFilesAccepted, NetworksWhoseSwitchesReduce) {
+  const ClusterSpec plain = cluster_of(std::string(good));
+  EXPECT_EQ(plain.network.in_switch.bandwidth_bytes_per_s, 0);
+  for (const std::string kind : {"kind: single_switch", "kind: leaf_spine, nodes_per_leaf: 4", "kind: rail_optimised, nodes_per_leaf: 4",
+                                 "kind: fat_tree, nodes_per_leaf: 4, nodes_per_pod: 8"}) {
+    const LinkSpec sharp =
+        cluster_of(with("network: {" + kind + ", in_network: {kind: sharp, efficiency: 0.5, latency: 31 us}}")).network.in_switch;
+    EXPECT_DOUBLE_EQ(sharp.effective_bytes_per_s(), 25e9);
+    EXPECT_DOUBLE_EQ(sharp.latency_s, 31e-6);
+  }
+  EXPECT_NE(refusal_of(with("network: {kind: torus, dims: [4, 4], in_network: {kind: sharp}}")).find("unknown key 'in_network'"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(with("network: {kind: single_switch, in_network: {kind: nvls}}")).find("sharp"), std::string::npos);
+}
+
 struct Case {
   std::string name, yaml, message;
 };
@@ -169,7 +184,7 @@ host: {bandwidth: 63 GB/s, latency: 10 us}
      R"(cluster.yaml:6:32: error: unknown key 'nodes_per_leaf' in network
     6 | network: {kind: single_switch, nodes_per_leaf: 4}
       |                                ^
-  known: kind)"},
+  known: kind, in_network)"},
     {"NoLeafSize", with("network: {kind: rail_optimised}"),
      R"(cluster.yaml:6:10: error: missing key 'nodes_per_leaf' in network
     6 | network: {kind: rail_optimised}

@@ -24,8 +24,7 @@ class Nvls final : public Collective {
     const Layout layout = checked(kind, group, root);
     std::vector<Round> rounds;
     if (layout.members() == 1) return rounds;
-    SwitchPass pass{.locals = layout.members(), .part_bytes = bytes / layout.members()};
-    for (int position = 0; position < layout.members(); ++position) pass.members.push_back(layout.member(position));
+    const SwitchPass pass = collectives::pass_of(layout, bytes / layout.members());
     if (kind != CollectiveKind::all_gather) reduce_in_switch(rounds, 0, pass);
     if (kind != CollectiveKind::reduce_scatter) multicast_in_switch(rounds, static_cast<int>(rounds.size()), pass);
     return rounds;

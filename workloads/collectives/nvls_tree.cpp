@@ -46,8 +46,7 @@ class NvlsTree final : public Collective {
 
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
     const Layout layout = checked(kind, group, root);
-    SwitchPass pass{.locals = layout.smallest(), .part_bytes = bytes / (collectives::trees * layout.smallest())};
-    for (int position = 0; position < layout.members(); ++position) pass.members.push_back(layout.member(position));
+    SwitchPass pass = collectives::pass_of(layout, bytes / (collectives::trees * layout.smallest()));
     std::vector<Round> rounds;
     for (const bool second : {false, true}) {
       const NodeTree tree(layout.domains(), second);
