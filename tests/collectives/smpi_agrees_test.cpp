@@ -24,6 +24,7 @@ struct Comparison {
   std::string ours;
   CollectiveKind kind;
   std::string smpi_collective, smpi_algorithms;
+  bool at_once = false;  // in a round every rank sends to all others
 };
 
 SmpiFabric fabric_of(int ranks, int per_domain) {
@@ -35,16 +36,17 @@ SmpiFabric fabric_of(int ranks, int per_domain) {
           .inter_bytes_per_s = speeds.inter_bytes_per_s};
 }
 
-double seconds_with_headers(const ClosedForm& form) {
+double seconds_with_headers(const ClosedForm& form, int messages_per_round) {
   return evaluate(form, speeds) +
-         header_bytes * (form.rounds_intra / speeds.intra_bytes_per_s + form.rounds_inter / speeds.inter_bytes_per_s);
+         header_bytes * messages_per_round * (form.rounds_intra / speeds.intra_bytes_per_s + form.rounds_inter / speeds.inter_bytes_per_s);
 }
 
 void expect_agreement(const Comparison& c, const GroupShape& group, int per_domain) {
   const ClosedForm form = CollectiveRegistry::get(c.ours).closed_form(c.kind, group, smpi_buffer);
   const double theirs = smpi_seconds(fabric_of(group.size, per_domain), c.smpi_collective, smpi_buffer, c.smpi_algorithms);
-  const double tolerance = precision_s * (1 + form.rounds_intra + form.rounds_inter);
-  EXPECT_NEAR(theirs, seconds_with_headers(form), tolerance)
+  const int messages = c.at_once ? group.size - 1 : 1;
+  const double tolerance = precision_s * (1 + messages * (form.rounds_intra + form.rounds_inter));
+  EXPECT_NEAR(theirs, seconds_with_headers(form, messages), tolerance)
       << c.ours << " against " << c.smpi_algorithms << ", " << group.size << " ranks";
 }
 
@@ -114,6 +116,31 @@ TEST(SmpiAgrees, on_hierarchical_all_reduce_over_domains) {
                           "reduce_scatter:ompi_ring allreduce:lr allgather:ring"};
   for (const auto& [domains, per_domain] : {std::pair{2, 2}, {2, 4}, {4, 4}, {3, 5}}) {
     expect_agreement(phases, blocks(domains, per_domain), per_domain);
+  }
+}
+
+TEST(SmpiAgrees, on_the_other_hierarchical_collectives) {
+  using enum CollectiveKind;
+  for (const auto& [domains, per_domain] : {std::pair{2, 2}, {2, 4}, {4, 4}, {3, 5}}) {
+    for (const Comparison& phases : {Comparison{"hierarchical", all_gather, "hierarchical-all-gather", "allgather:ring"},
+                                     {"hierarchical", reduce_scatter, "hierarchical-reduce-scatter", "reduce_scatter:ompi_ring"},
+                                     {"hierarchical", all_to_all, "hierarchical-all-to-all", "alltoall:ring"}}) {
+      expect_agreement(phases, blocks(domains, per_domain), per_domain);
+    }
+  }
+}
+
+// All messages of a rank at once share its port.
+TEST(SmpiAgrees, on_direct_exchanges_in_one_domain) {
+  using enum CollectiveKind;
+  for (const int n : {2, 3, 4, 5, 8, 12, 16}) {
+    for (const Comparison& direct :
+         {Comparison{"direct", all_to_all, "all-to-all", "alltoall:basic_linear", true},
+          {"direct", all_gather, "all-gather", "allgather:spreading_simple", true},
+          {"direct", all_reduce, "direct-all-reduce", "alltoall:basic_linear allgather:spreading_simple", true},
+          {"two-shot", all_reduce, "direct-all-reduce", "alltoall:basic_linear allgather:spreading_simple", true}}) {
+      expect_agreement(direct, one_domain(n), n);
+    }
   }
 }
 

@@ -20,16 +20,16 @@ static void all_gather(struct job* j) {
   MPI_Allgather(j->in, block, MPI_CHAR, j->out, block, MPI_CHAR, MPI_COMM_WORLD);
 }
 
-static void reduce_scatter_on(struct job* j, MPI_Comm group) {
+static void reduce_scatter_on(char* in, char* out, int count, MPI_Comm group) {
   int ranks;
   MPI_Comm_size(group, &ranks);
   int* counts = malloc(sizeof(int) * (size_t)ranks);
-  for (int i = 0; i < ranks; ++i) counts[i] = j->count / ranks;
-  MPI_Reduce_scatter(j->in, j->out, counts, MPI_CHAR, MPI_MAX, group);
+  for (int i = 0; i < ranks; ++i) counts[i] = count / ranks;
+  MPI_Reduce_scatter(in, out, counts, MPI_CHAR, MPI_MAX, group);
   free(counts);
 }
 
-static void reduce_scatter(struct job* j) { reduce_scatter_on(j, MPI_COMM_WORLD); }
+static void reduce_scatter(struct job* j) { reduce_scatter_on(j->in, j->out, j->count, MPI_COMM_WORLD); }
 
 static void broadcast(struct job* j) { MPI_Bcast(j->in, j->count, MPI_CHAR, 0, MPI_COMM_WORLD); }
 
@@ -47,9 +47,38 @@ static void hierarchical_all_reduce(struct job* j) {
   int locals;
   MPI_Comm_size(j->inside, &locals);
   int share = j->count / locals;
-  reduce_scatter_on(j, j->inside);
+  reduce_scatter_on(j->in, j->out, j->count, j->inside);
   MPI_Allreduce(j->out, j->in, share, MPI_CHAR, MPI_MAX, j->across);
   MPI_Allgather(j->in, share, MPI_CHAR, j->out, share, MPI_CHAR, j->inside);
+}
+
+static void hierarchical_all_gather(struct job* j) {
+  int domains, block = j->count / j->ranks;
+  MPI_Comm_size(j->across, &domains);
+  MPI_Allgather(j->in, block, MPI_CHAR, j->out, block, MPI_CHAR, j->across);
+  MPI_Allgather(j->out, block * domains, MPI_CHAR, j->in, block * domains, MPI_CHAR, j->inside);
+}
+
+static void hierarchical_reduce_scatter(struct job* j) {
+  int locals;
+  MPI_Comm_size(j->inside, &locals);
+  reduce_scatter_on(j->in, j->out, j->count, j->inside);
+  reduce_scatter_on(j->out, j->in, j->count / locals, j->across);
+}
+
+static void hierarchical_all_to_all(struct job* j) {
+  int domains, locals;
+  MPI_Comm_size(j->across, &domains);
+  MPI_Comm_size(j->inside, &locals);
+  MPI_Alltoall(j->in, j->count / domains, MPI_CHAR, j->out, j->count / domains, MPI_CHAR, j->across);
+  MPI_Alltoall(j->out, j->count / locals, MPI_CHAR, j->in, j->count / locals, MPI_CHAR, j->inside);
+}
+
+/* Everybody's part to its owner, and the sums to everybody. */
+static void direct_all_reduce(struct job* j) {
+  int block = j->count / j->ranks;
+  MPI_Alltoall(j->in, block, MPI_CHAR, j->out, block, MPI_CHAR, MPI_COMM_WORLD);
+  MPI_Allgather(j->out, block, MPI_CHAR, j->in, block, MPI_CHAR, MPI_COMM_WORLD);
 }
 
 static const struct {
@@ -61,7 +90,11 @@ static const struct {
                    {"broadcast", broadcast},
                    {"all-to-all", all_to_all},
                    {"send-recv", send_recv},
-                   {"hierarchical-all-reduce", hierarchical_all_reduce}};
+                   {"hierarchical-all-reduce", hierarchical_all_reduce},
+                   {"hierarchical-all-gather", hierarchical_all_gather},
+                   {"hierarchical-reduce-scatter", hierarchical_reduce_scatter},
+                   {"hierarchical-all-to-all", hierarchical_all_to_all},
+                   {"direct-all-reduce", direct_all_reduce}};
 
 /* A barrier lets go of one rank before the other: all wait for a moment that lies ahead of everybody. SMPI's nanosleep takes simulated
  * time. */
