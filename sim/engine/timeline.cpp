@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "sim/engine/memory_over_time.hpp"
 
@@ -151,8 +152,12 @@ class Maker {
 
   void add_step(const Execution& step, double offset) {
     std::vector<std::uint32_t> event_of(graph_.size(), no_event);
+    const auto lasts = [&](OpId id) { return step.end_s[id] > step.start_s[id]; };
+    std::size_t events = timeline_.events.size();
+    for (OpId id = 0; id < graph_.size(); ++id) events += lasts(id) ? 1 : 0;
+    timeline_.events.reserve(events);
     for (OpId id = 0; id < graph_.size(); ++id) {
-      if (step.end_s[id] <= step.start_s[id]) continue;
+      if (!lasts(id)) continue;
       const Op op = graph_.op(id);
       event_of[id] = static_cast<std::uint32_t>(timeline_.events.size());
       TimelineEvent event;
@@ -191,14 +196,16 @@ class Maker {
     };
     std::ranges::sort(order, {}, key);
     std::vector<std::uint32_t> position(order.size());
-    std::vector<TimelineEvent> events;
-    events.reserve(order.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) {
-      position[order[i]] = i;
-      events.push_back(timeline_.events[order[i]]);
-    }
-    timeline_.events = std::move(events);
+    for (std::uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
     for (TimelineFlow& flow : timeline_.flows) flow = {position[flow.from], position[flow.to]};
+    // In place: the events of a large step are most of what it holds.
+    for (std::uint32_t i = 0; i < position.size(); ++i) {
+      while (position[i] != i) {
+        const std::uint32_t to = position[i];
+        std::swap(timeline_.events[i], timeline_.events[to]);
+        std::swap(position[i], position[to]);
+      }
+    }
   }
 
   static constexpr std::uint32_t no_event = ~std::uint32_t{0};
