@@ -76,13 +76,15 @@ class Executor {
     const std::uint64_t slot = (token >> slot_shift) & slot_mask;
     const auto low = static_cast<std::uint32_t>(token);
     switch (event) {
-      case Event::compute_done:
+      case Event::compute_done: {
         if (slot == slot_mask) return begin_step();
         --in_flight_;
-        if (dead_[graph_.op(low).rank]) return;
-        contention_.compute_ends(graph_.op(low).rank);
+        const std::uint32_t rank = graph_.op(low).rank;
+        if (dead_[rank]) return;
+        contention_.compute_ends(rank);
         finished_.push_back(low);
         break;
+      }
       case Event::delay_done:
         --delays_;
         if (running_[slot].hung) return;
@@ -180,7 +182,7 @@ class Executor {
     steps_.back().arrive_s[id] = now();
     switch (op.kind) {
       case OpKind::compute:
-        return start_compute(id);
+        return start_compute(id, op);
       case OpKind::p2p:
       case OpKind::copy:
         return start_communication(id, op.item);
@@ -191,8 +193,7 @@ class Executor {
     }
   }
 
-  void start_compute(OpId id) {
-    const Op op = graph_.op(id);
+  void start_compute(OpId id, const Op& op) {
     steps_.back().start_s[id] = now();
     const double seconds = setup_.prices.compute_s(op);
     if (seconds <= 0) return finished_.push_back(id);
@@ -204,18 +205,25 @@ class Executor {
   // The operations that a communication is, on all ranks it involves.
   template <class Visit>
   void for_each_member(OpId id, Visit visit) const {
-    const Op op = graph_.op(id);
+    for_each_member(id, graph_.op(id), visit);
+  }
+  template <class Visit>
+  void for_each_member(OpId id, const Op& op, Visit visit) const {
     if (op.kind != OpKind::collective) return visit(id);
     for (const OpId member : graph_.members(op.joint)) visit(member);
   }
 
   void tell_contention(OpId id, bool starts) {
-    const CallPrice& price = setup_.prices.calls[graph_.op(id).item];
+    const Op first = graph_.op(id);
+    const CallPrice& price = setup_.prices.calls[first.item];
     const auto tell = [&](std::uint32_t rank, workloads::Purpose purpose) {
       starts ? contention_.communication_starts(rank, purpose, price) : contention_.communication_ends(rank, purpose, price);
     };
-    for_each_member(id, [&](OpId member) { tell(graph_.op(member).rank, graph_.op(member).purpose); });
-    if (graph_.op(id).kind == OpKind::p2p && graph_.receiver(id) != graph_.op(id).rank) tell(graph_.receiver(id), graph_.op(id).purpose);
+    for_each_member(id, first, [&](OpId member) {
+      const Op op = graph_.op(member);
+      tell(op.rank, op.purpose);
+    });
+    if (first.kind == OpKind::p2p && graph_.receiver(id) != first.rank) tell(graph_.receiver(id), first.purpose);
   }
 
   void start_communication(OpId id, std::uint32_t call) {
