@@ -65,6 +65,7 @@ template <class Item>
           },
           [item](const std::vector<Item>& values) {
             std::vector<Node> nodes;
+            nodes.reserve(values.size());
             for (const Item& value : values) nodes.push_back(item.write(value));
             return Node::list(nodes);
           }};
