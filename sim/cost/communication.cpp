@@ -22,6 +22,16 @@ bool all_equal(std::span<const int> members, int divisor) {
   return std::ranges::all_of(members, [&](int rank) { return rank / divisor == members.front() / divisor; });
 }
 
+// Domains (blocks of so many ranks) with a member.
+int count_distinct(std::span<const int> members, int block) {
+  std::vector<int> blocks;
+  for (const int rank : members) {
+    if (blocks.empty() || blocks.back() != rank / block) blocks.push_back(rank / block);
+  }
+  std::ranges::sort(blocks);
+  return static_cast<int>(std::ranges::unique(blocks).begin() - blocks.begin());
+}
+
 // Mostly the last. Adds what is not there.
 int index_of(std::vector<int>& known, int domain) {
   for (std::size_t i = known.size(); i-- > 0;) {
@@ -232,21 +242,20 @@ std::vector<std::size_t> CommunicationModel::axes_of(std::span<const int> member
 // each group and channel one, as where switches add up what the members under them send.
 double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, bool reduced) const {
   const int gpus_per_leaf = level.nodes * cluster_.gpus_per_node;
-  std::map<int, int> crossing;
+  if (grid_.size() <= gpus_per_leaf) return 0;
+  std::vector<int> crossing(static_cast<std::size_t>((grid_.size() - 1) / gpus_per_leaf + 1));  // [leaf]
   each_group(kind, [&](const std::vector<int>& members) {
-    const GroupShape group = shape(members);
+    if (all_equal(members, gpus_per_leaf)) return;
     // NCCL runs one ring per local member, each over its own NIC; stages send one message.
-    const int channels = kind == GroupKind::pp ? 1 : std::max(1, group.size / group.domains());
+    const int rings = std::max(1, static_cast<int>(members.size()) / count_distinct(members, cluster_.domain_gpus()));
+    const int channels = kind == GroupKind::pp ? 1 : rings;
     std::set<int> counted;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const int from = members[i] / gpus_per_leaf;
-      if (from == members[(i + 1) % members.size()] / gpus_per_leaf) continue;
-      if (!reduced || counted.insert(from).second) crossing[from] += channels;
+      const int from = members[i] / gpus_per_leaf, to = members[i + 1 < members.size() ? i + 1 : 0] / gpus_per_leaf;
+      if (from != to && (!reduced || counted.insert(from).second)) crossing[static_cast<std::size_t>(from)] += channels;
     }
   });
-  int most = 0;
-  for (const auto& [leaf, flows] : crossing) most = std::max(most, flows);
-  return static_cast<double>(most) / gpus_per_leaf;
+  return static_cast<double>(*std::ranges::max_element(crossing)) / gpus_per_leaf;
 }
 
 double CommunicationModel::trunk_factor(GroupKind kind, bool reduced) const {

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/memory/free_blocks.hpp"
+
 namespace rehearse::sim::allocator {
 
 // c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kMinLargeAlloc, kLargeBuffer, kRoundLarge.
@@ -31,24 +33,20 @@ struct Block {
   std::vector<int> used_by;                   // other streams, while allocated
   int waits_for = 0;                          // of them, once freed
   std::uint64_t free_since = 0;               // searches of its pool before it became free
+  SizeList* listed = nullptr;                 // while free
 
   [[nodiscard]] bool is_split() const { return before != nullptr || after != nullptr; }
   // Free for whoever comes on its stream; also address space without memory.
   [[nodiscard]] bool idle() const { return !allocated && waits_for == 0 && used_by.empty(); }
 };
 
-struct BySize {
-  bool operator()(const Block* a, const Block* b) const {
-    return std::tie(a->stream, a->bytes, a->address) < std::tie(b->stream, b->bytes, b->address);
-  }
-};
 struct ByAddress {
   bool operator()(const Block* a, const Block* b) const { return std::tie(a->stream, a->address) < std::tie(b->stream, b->address); }
 };
 
 struct Pool {
   bool small = false;
-  std::set<Block*, BySize> free{};
+  FreeBlocks free{};
   std::set<Block*, ByAddress> unmapped{};
   std::uint64_t searches = 0;
 

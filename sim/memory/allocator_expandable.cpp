@@ -27,11 +27,10 @@ CachingAllocator::Block* CachingAllocator::expand(const Request& request) {
   // Room for pages that move when others in the middle were given back.
   const std::uint64_t pages = (device_.bytes + device_.bytes / 8 + page - 1) / page;
   expandable_.push_back(std::make_unique<ExpandableSegment>(ExpandableSegment{device_.addresses(page * pages), page, pages}));
-  key.segment = expandable_.back().get();
-  key.address = key.segment->address;
-  key.bytes = key.segment->bytes();
-  key.mapped = false;
-  Block* block = make(key);
+  ExpandableSegment* segment = expandable_.back().get();
+  Block* block = make(request.stream, segment->bytes(), segment->address, &pool);
+  block->segment = segment;
+  block->mapped = false;
   pool.unmapped.insert(block);
   return block;
 }

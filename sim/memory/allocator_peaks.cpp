@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "sim/memory/allocator_training.hpp"
 
@@ -16,9 +18,12 @@ AllocatorPeaks fullest(const Job& job, const workloads::Compiled& compiled, int 
   const int shards = job.workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
   const int tried = std::min(shards, most_shards);
   AllocatorPeaks most;
+  std::set<std::vector<double>> known;
   for (int i = 0; i < tried; ++i) {
     const int shard = tried == 1 ? 0 : i * (shards - 1) / (tried - 1);
-    const AllocatorPeaks peaks = trained(what, shard, shards, device_bytes);
+    const auto [own, is_new] = known.insert(parameters_of_shard(what, shard, shards));
+    if (!is_new) continue;
+    const AllocatorPeaks peaks = trained(what, *own, device_bytes);
     if (peaks.out_of_memory) return peaks;
     if (peaks.reserved > most.reserved) most = peaks;
   }

@@ -1,5 +1,6 @@
 // What the allocator gives back to the device, when it wants to keep less or cannot get more.
 #include <algorithm>
+#include <ranges>
 
 #include "sim/memory/allocator_request.hpp"
 
@@ -26,8 +27,7 @@ void CachingAllocator::release_cached() {
 
 void CachingAllocator::release(Pool& pool) {
   std::vector<Block*> expandable;
-  for (auto at = pool.free.begin(); at != pool.free.end();) {
-    Block* block = *at++;
+  for (Block* block : pool.free.all()) {
     if (block->segment != nullptr) {
       expandable.push_back(block);
     } else if (!block->is_split()) {
@@ -43,7 +43,7 @@ void CachingAllocator::collect_garbage() {
   if (state_.reserved <= threshold) return;
   const std::uint64_t target = state_.reserved - threshold;
   std::uint64_t ages = 0, count = 0, reclaimed = 0;
-  for (const Block* block : large_.free) {
+  for (const Block* block : large_.free.all()) {
     if (block->is_split()) continue;
     ages += large_.age(*block);
     ++count;
@@ -51,8 +51,7 @@ void CachingAllocator::collect_garbage() {
   for (bool any = true; any && reclaimed < target && count > 0;) {
     const double old = static_cast<double>(ages) / static_cast<double>(count);
     any = false;
-    for (auto at = large_.free.begin(); at != large_.free.end();) {
-      Block* block = *at++;
+    for (Block* block : large_.free.all()) {
       if (block->is_split() || block->segment != nullptr || static_cast<double>(large_.age(*block)) < old) continue;
       any = true;
       reclaimed += block->bytes;
@@ -67,25 +66,21 @@ void CachingAllocator::collect_garbage() {
 bool CachingAllocator::release_oversize(const Request& request) {
   if (settings_.max_split_bytes == UINT64_MAX) return false;
   Pool& pool = *request.pool;
-  Block key = request.key();
-  key.bytes = std::max(key.bytes, settings_.max_split_bytes);
-  auto found = pool.free.lower_bound(&key);
-  if (found != pool.free.end() && (*found)->stream == request.stream && (*found)->segment == nullptr) {
-    release(*found);
+  const std::uint64_t wanted = std::max(request.bytes, settings_.max_split_bytes);
+  Block* enough = pool.free.first(request.stream, wanted);
+  if (enough != nullptr && enough->segment == nullptr) {
+    release(enough);
     return true;
   }
   std::uint64_t released = 0;
-  while (found != pool.free.begin() && released < key.bytes) {
-    Block* block = *std::prev(found);
-    if (block->bytes < settings_.max_split_bytes || block->stream != request.stream) break;
-    if (block->segment != nullptr) {
-      --found;
-      continue;
-    }
+  for (Block* block : pool.free.all() | std::views::reverse) {
+    if (released >= wanted) break;
+    const bool oversize = block->bytes >= settings_.max_split_bytes && block->bytes < wanted;
+    if (!oversize || block->stream != request.stream || block->segment != nullptr) continue;
     released += block->bytes;
     release(block);
   }
-  return released >= key.bytes;
+  return released >= wanted;
 }
 
 }  // namespace rehearse::sim

@@ -1,5 +1,6 @@
 // Blocks that were used on other streams than their own.
 #include <algorithm>
+#include <utility>
 
 #include "sim/memory/caching_allocator.hpp"
 
@@ -10,7 +11,11 @@ void CachingAllocator::use(Block* block, int stream) {
   block->used_by.push_back(stream);
 }
 
-void CachingAllocator::finish(int stream) { streams_[stream].finished = streams_[stream].recorded; }
+void CachingAllocator::finish(int stream) {
+  StreamUses& uses = streams_[stream];
+  uses.finished = uses.recorded;
+  any_finished_ = true;
+}
 
 void CachingAllocator::wait_for_streams(Block* block) {
   for (const int stream : block->used_by) {
@@ -22,6 +27,7 @@ void CachingAllocator::wait_for_streams(Block* block) {
 }
 
 void CachingAllocator::free_what_streams_finished() {
+  if (!std::exchange(any_finished_, false)) return;
   for (auto& [stream, uses] : streams_) {
     while (!uses.waiting.empty() && uses.waiting.front().number <= uses.finished) {
       Block* block = uses.waiting.front().block;

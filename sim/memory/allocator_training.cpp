@@ -56,12 +56,7 @@ class Device {
 
 class Training {
  public:
-  Training(const TrainedStage& stage, int shard, int shards, double bytes) : stage_(stage), device_(bytes) {
-    double all = 0;
-    for (const double size : stage_.parameters) all += size;
-    from_ = all / shards * shard;
-    to_ = all / shards * (shard + 1);
-  }
+  Training(const TrainedStage& stage, const std::vector<double>& own, double bytes) : stage_(stage), own_(own), device_(bytes) {}
 
   AllocatorPeaks run() {
     try {
@@ -94,7 +89,7 @@ class Training {
     device_.take(all * bytes_of(precision.gradients));
     if (distributed) std::ranges::for_each(weights, [this](Block*& block) { device_.give(block); });
     if (weight >= state) return;
-    for (const double size : own_parameters()) {
+    for (const double size : own_) {
       Block* copy = device_.take(size * weight);
       device_.take(size * state);
       device_.give(copy);
@@ -104,23 +99,10 @@ class Training {
   // At the first update.
   void moments() {
     const double state = bytes_of(stage_.workload.precision.moments);
-    for (const double size : own_parameters()) {
+    for (const double size : own_) {
       device_.take(size * state);
       device_.take(size * state);
     }
-  }
-
-  // The buffer holds parameters in the order of their gradients, last ones first; the rank has one piece of it.
-  [[nodiscard]] std::vector<double> own_parameters() const {
-    std::vector<double> own;
-    double at = 0;
-    for (std::size_t i = stage_.parameters.size(); i-- > 0;) {
-      const double size = stage_.parameters[i];
-      const double part = std::min(at + size, to_) - std::max(at, from_);
-      if (part >= 1) own.push_back(part);
-      at += size;
-    }
-    return own;
   }
 
   void forward(const Slot& slot) {
@@ -160,7 +142,7 @@ class Training {
     if (++units_ % units_ahead == 0) device_.catch_up();
     for (const TensorStep& step : tensor_steps) {
       if (step.kind == TensorStep::Kind::hold) {
-        if (held_.insert({step.tensor, nullptr}).second) held_[step.tensor] = device_.take(step.bytes);
+        if (!held_.contains(step.tensor)) held_[step.tensor] = device_.take(step.bytes);
         continue;
       }
       Block*& block = blocks[static_cast<std::size_t>(step.tensor)];
@@ -174,8 +156,8 @@ class Training {
   }
 
   const TrainedStage& stage_;
+  const std::vector<double>& own_;
   Device device_;
-  double from_ = 0, to_ = 0;  // of the optimizer's parameters
   int units_ = 0;
   std::map<Key, std::vector<std::vector<Block*>>> live_;
   std::map<int, Block*> held_;
@@ -199,8 +181,24 @@ TrainedStage::TrainedStage(const workloads::Workload& of, int stage, const workl
   hidden = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
 }
 
-AllocatorPeaks trained(const TrainedStage& stage, int shard, int shards, double device_bytes) {
-  return Training(stage, shard, shards, device_bytes).run();
+// The buffer holds parameters in the order of their gradients, last ones first; the rank has one piece of it.
+std::vector<double> parameters_of_shard(const TrainedStage& stage, int shard, int shards) {
+  double all = 0;
+  for (const double size : stage.parameters) all += size;
+  const double from = all / shards * shard, to = all / shards * (shard + 1);
+  std::vector<double> own;
+  double at = 0;
+  for (std::size_t i = stage.parameters.size(); i-- > 0;) {
+    const double size = stage.parameters[i];
+    const double part = std::min(at + size, to) - std::max(at, from);
+    if (part >= 1) own.push_back(part);
+    at += size;
+  }
+  return own;
+}
+
+AllocatorPeaks trained(const TrainedStage& stage, const std::vector<double>& own_parameters, double device_bytes) {
+  return Training(stage, own_parameters, device_bytes).run();
 }
 
 }  // namespace rehearse::sim

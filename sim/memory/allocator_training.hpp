@@ -21,8 +21,11 @@ struct TrainedStage {
   double hidden = 0;                              // bytes of the hidden states between two stages
 };
 
-// Model, optimizer and three steps of the rank that shards piece `shard` of `shards` of the optimizer, on a GPU with device_bytes for
-// tensors.
-[[nodiscard]] AllocatorPeaks trained(const TrainedStage& stage, int shard, int shards, double device_bytes);
+// The tensors, or parts of them, in piece `shard` of `shards` of the optimizer: how many parameters of each. All else is the same for the
+// ranks of a stage.
+[[nodiscard]] std::vector<double> parameters_of_shard(const TrainedStage& stage, int shard, int shards);
+
+// Model, optimizer and three steps of the rank with these parameters of the optimizer, on a GPU with device_bytes for tensors.
+[[nodiscard]] AllocatorPeaks trained(const TrainedStage& stage, const std::vector<double>& own_parameters, double device_bytes);
 
 }  // namespace rehearse::sim

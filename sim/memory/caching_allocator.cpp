@@ -36,12 +36,22 @@ bool CachingAllocator::splits(const Block& block, std::uint64_t bytes) const {
   return bytes < settings_.max_split_bytes && left > largest_small;
 }
 
-CachingAllocator::Block* CachingAllocator::make(Block block) {
-  if (spare_.empty()) return &blocks_.emplace_back(std::move(block));
-  Block* reused = spare_.back();
-  spare_.pop_back();
-  *reused = std::move(block);
-  return reused;
+CachingAllocator::Block* CachingAllocator::make(int stream, std::uint64_t bytes, std::uint64_t address, Pool* pool) {
+  Block* block = nullptr;
+  if (spare_.empty()) {
+    block = &blocks_.emplace_back();
+  } else {
+    block = spare_.back();
+    spare_.pop_back();
+    std::vector<int> room = std::move(block->used_by);  // empty, with its memory
+    *block = Block{};
+    block->used_by = std::move(room);
+  }
+  block->stream = stream;
+  block->bytes = bytes;
+  block->address = address;
+  block->pool = pool;
+  return block;
 }
 
 void CachingAllocator::discard(Block* block) { spare_.push_back(block); }
@@ -69,20 +79,21 @@ CachingAllocator::Block* CachingAllocator::allocate(std::uint64_t bytes, int str
 CachingAllocator::Block* CachingAllocator::cached(const Request& request) {
   Pool& pool = *request.pool;
   if (collects_garbage()) ++pool.searches;
-  Block key = request.key();
-  auto found = pool.free.lower_bound(&key);
-  const auto here = [&](auto at) { return at != pool.free.end() && (*at)->stream == request.stream; };
-  if (!here(found)) return nullptr;
+  Block* block = pool.free.first(request.stream, request.bytes);
+  if (block == nullptr) return nullptr;
   // A block that can grow is as large as it can become.
   const auto reach = [](const Block* b) { return b->bytes + (b->after != nullptr && !b->after->mapped ? b->after->bytes : 0); };
-  for (auto next = std::next(found); (*found)->segment != nullptr && here(next) && reach(*next) < reach(*found);) found = next++;
-  Block* block = *found;
+  while (block->segment != nullptr) {
+    Block* next = pool.free.after(block);
+    if (next == nullptr || reach(next) >= reach(block)) break;
+    block = next;
+  }
   if (request.bytes < settings_.max_split_bytes) {
     if (block->bytes >= settings_.max_split_bytes) return nullptr;
   } else if (block->bytes >= request.bytes + settings_.max_non_split_rounding_bytes) {
     return nullptr;
   }
-  pool.free.erase(found);
+  pool.free.erase(block);
   return block;
 }
 
@@ -93,10 +104,7 @@ CachingAllocator::Block* CachingAllocator::from_device(const Request& request) {
   if (!device_.take(bytes)) return nullptr;
   state_.reserved += bytes;
   ++state_.segments;
-  Block block = request.key();
-  block.bytes = bytes;
-  block.address = device_.addresses(bytes);
-  return make(std::move(block));
+  return make(request.stream, bytes, device_.addresses(bytes), request.pool);
 }
 
 CachingAllocator::Block* CachingAllocator::hand_out(Block* block, const Request& request, std::uint64_t asked) {
@@ -131,15 +139,10 @@ CachingAllocator::Block* CachingAllocator::split(Block* block, const Request& re
 
 // A free block of the same segment between two others.
 CachingAllocator::Block* CachingAllocator::cut(const Block& of, std::uint64_t address, std::uint64_t bytes, Block* before, Block* after) {
-  Block block;
-  block.stream = of.stream;
-  block.bytes = bytes;
-  block.address = address;
-  block.pool = of.pool;
-  block.segment = of.segment;
-  block.before = before;
-  block.after = after;
-  Block* made = make(block);
+  Block* made = make(of.stream, bytes, address, of.pool);
+  made->segment = of.segment;
+  made->before = before;
+  made->after = after;
   if (before != nullptr) before->after = made;
   if (after != nullptr) after->before = made;
   return made;
@@ -159,6 +162,7 @@ void CachingAllocator::put_back(Block* block) {
   state_.requested -= block->asked;
   const bool counted = block->segment == nullptr;
   for (Block* neighbour : {block->before, block->after}) {
+    if (neighbour == nullptr || !neighbour->idle()) continue;
     const std::uint64_t merged = merge(block, neighbour);
     if (counted) state_.inactive_split -= merged;
   }

@@ -105,7 +105,7 @@ class CachingAllocator {
   void unmap(Block* block);
   [[nodiscard]] Block* cut(const Block& of, std::uint64_t address, std::uint64_t bytes, Block* before, Block* after);
 
-  Block* make(Block block);
+  Block* make(int stream, std::uint64_t bytes, std::uint64_t address, allocator::Pool* pool);
   void discard(Block* block);
 
   allocator::Device device_;
@@ -126,6 +126,7 @@ class CachingAllocator {
     std::deque<StreamUse> waiting;
   };
   std::map<int, StreamUses> streams_;
+  bool any_finished_ = false;  // since the last look
 };
 
 }  // namespace rehearse::sim

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "places.hpp"
+#include "sim/memory/allocator_training.hpp"
 #include "sim/memory/predicted.hpp"
 #include "sim/memory/unit_tensors.hpp"
 #include "sim/validate/measured_case.hpp"
@@ -100,6 +101,27 @@ TEST(AllocatorPeaks, AreWhatAGpuMustHave) {
     EXPECT_EQ(enough.retries, 0U);
     EXPECT_TRUE(sim::allocator_peaks(job, 0, free.allocated - 512)->out_of_memory);
   }
+}
+
+// Ranks whose parts of the optimizer are alike are trained once; the stage's rank that reserves most is the one of all.
+TEST(AllocatorPeaks, AreThoseOfTheFullestShard) {
+  const std::vector<sim::Job> jobs = jobs_of_known_order(9, 60);
+  ASSERT_EQ(jobs.size(), 60U);
+  int sharded = 0;
+  for (const sim::Job& job : jobs) {
+    const workloads::Compiled compiled = workloads::compile(job.workload);
+    const int shards = job.workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
+    if (shards > 4) continue;
+    sharded += shards > 1;
+    const sim::TrainedStage stage(job.workload, 0, compiled.stages.front());
+    AllocatorPeaks most;
+    for (int shard = 0; shard < shards; ++shard) {
+      const AllocatorPeaks peaks = sim::trained(stage, sim::parameters_of_shard(stage, shard, shards), no_limit);
+      if (peaks.reserved > most.reserved) most = peaks;
+    }
+    EXPECT_EQ(sim::allocator_peaks(job, 0, no_limit)->reserved, most.reserved) << job.name;
+  }
+  EXPECT_GT(sharded, 5);
 }
 
 struct Errors {
