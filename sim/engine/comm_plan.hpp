@@ -99,6 +99,7 @@ class CommPlanner {
   Draft plan_ring_rounds(std::uint32_t call);
   Draft pair_by_pair(std::uint32_t call);
   static void add_leg(Draft& plan, double delay_s, double bytes, const std::vector<LinkIndex>& links);
+  [[nodiscard]] static bool one_way(const workloads::Call& call) { return call.what.group == workloads::GroupKind::pp; }
   void add_transfer(Draft& plan, const workloads::Transfer& transfer, double delay_s, double bytes, std::uint32_t call);
   int times_of_message(Wire stands_for, const workloads::Transfer& transfer, std::uint32_t call);
   // Of the machine's links: what each member's transfer puts on the wires of its class.

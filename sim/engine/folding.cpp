@@ -4,36 +4,21 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <set>
 #include <tuple>
 
 #include "sim/engine/call_loads.hpp"
-#include "topology/flow_hash.hpp"
+#include "sim/engine/step_calls.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/routing.hpp"
 
 namespace rehearse::sim {
 namespace {
 
-using topology::mix;
 using workloads::Communication;
 using workloads::GroupKind;
-using workloads::RankGrid;
-
-// Colours are hashes of 64 bits: two of a million that ought to differ are equal with a probability of 1 in 10^7.
-using Colour = std::uint64_t;
-using Colours = std::vector<Colour>;
 
 constexpr double probe_bytes = 1 << 20;  // any size serves to tell two places on the cluster apart
-constexpr std::array dense_kinds{GroupKind::tp,        GroupKind::cp,    GroupKind::dp_cp,
-                                 GroupKind::embedding, GroupKind::shard, GroupKind::replicas};
-constexpr std::array expert_kinds{GroupKind::ep, GroupKind::etp, GroupKind::edp};
-
-// In order.
-Colour chain(Colour before, std::uint64_t next) { return mix(before ^ mix(next)); }
-Colour chain(Colour before, double next) { return chain(before, std::bit_cast<std::uint64_t>(next)); }
-
 Colour signature(const CallPrice& price) {
   Colour colour = std::hash<std::string>{}(price.algorithm);
   for (const double term : {price.alpha_s, price.intra_bytes, price.inter_bytes, price.intra_bytes_per_s, price.inter_bytes_per_s}) {
@@ -73,26 +58,20 @@ std::vector<Communication> communications(const Job& job, const workloads::Compi
 
 class Refinement {
  public:
-  Refinement(const Job& job, const CommunicationModel& model, std::vector<Communication> calls)
-      : grid_(workloads::rank_grid(job.workload)), model_(model), wiring_(job), calls_(std::move(calls)) {
+  Refinement(const Job& job, const CommunicationModel& model, std::vector<Communication> calls) : step_(job, model, std::move(calls)) {
     const workloads::Workload& workload = job.workload;
-    bool even = true;
-    std::vector<GroupKind> kinds(dense_kinds.begin(), dense_kinds.end());
-    if (workload.model.moe) {
-      kinds.insert(kinds.end(), expert_kinds.begin(), expert_kinds.end());
-      even = workloads::RoutingRegistry::get(workload.experts.routing).even();
-    }
-    for (const GroupKind kind : kinds) list_groups(kind);
-    alone_.initial.assign(static_cast<std::size_t>(grid_.size()), 0);
-    list_calls();
+    const bool even = !workload.model.moe || workloads::RoutingRegistry::get(workload.experts.routing).even();
+    for (const auto& [kind, list] : step_.groups) entities_[kind].initial.resize(list.groups.size());
+    alone_.initial.assign(static_cast<std::size_t>(step_.grid.size()), 0);
     colour_ranks(job.system.simulation.faults, even);
     colour_groups();
     colour_neighbours();
     settle("places in nodes, leaves and pods");
-    attach_ports_ = !wiring_.private_ports() || !all_aligned();
-    if (job.system.simulation.collectives == Fidelity::step) find_rotating();
+    attach_ports_ = !step_.wiring.private_ports() || !step_.all_aligned();
+    by_rounds_ = job.system.simulation.collectives == Fidelity::step;
+    if (by_rounds_ && !attach_ports_) rotates_ = step_.rotating();
     settle("places in collectives executed round by round");
-    if (attach_ports_ || wiring_.has_trunks()) attach_all();
+    if (attach_ports_ || step_.wiring.has_trunks()) attach_all();
     attach_copies();
     settle("");
     if (distinct(colours_) > classes_told()) tell_apart("what shared links carry: " + links_that_differ());
@@ -104,53 +83,26 @@ class Refinement {
     number_ranks(out);
     std::unordered_map<Colour, Wire> first;
     for (std::size_t i = 0; i < wires_.size(); ++i) out.wires[wires_[i]] = first.try_emplace(wire_colours_[i], wires_[i]).first->second;
-    for (auto& [kind, groups] : groups_) {
+    for (auto& [kind, groups] : step_.groups) {
       groups.colour_of = entities_.at(kind).colour;
       for (std::size_t g = 0; g < groups.groups.size(); ++g) groups.classes[groups.colour_of[g]].push_back(static_cast<int>(g));
     }
-    out.groups = std::move(groups_);
+    out.groups = std::move(step_.groups);
     return out;
   }
 
  private:
-  // Of groups of one rank there is nothing to tell. Middle stages name the end ranks of their pipeline as their embedding group without
-  // being members: no group of theirs.
-  void list_groups(GroupKind kind) {
-    GroupClasses list;
-    list.group_of.assign(static_cast<std::size_t>(grid_.size()), -1);
-    for (int rank = 0; rank < grid_.size(); ++rank) {
-      if (list.group_of[static_cast<std::size_t>(rank)] >= 0) continue;
-      std::vector<int> members = grid_.group(kind, rank);
-      if (members.size() < 2 || std::ranges::find(members, rank) == members.end()) continue;
-      for (const int member : members) list.group_of[static_cast<std::size_t>(member)] = static_cast<std::int32_t>(list.groups.size());
-      list.groups.push_back(std::move(members));
-    }
-    if (list.groups.empty()) return;
-    entities_[kind].initial.resize(list.groups.size());
-    groups_[kind] = std::move(list);
-  }
-
-  // Of calls that load the same wires equally, one.
-  void list_calls() {
-    std::set<std::tuple<GroupKind, workloads::CollectiveKind, std::string, bool>> seen;
-    for (const Communication& what : calls_) {
-      const auto groups = groups_.find(what.group);
-      if (groups == groups_.end()) continue;
-      const std::string algorithm = model_.price(what, groups->second.groups.front()).algorithm;
-      if (seen.emplace(what.group, what.kind, algorithm, what.exchange != nullptr).second) patterns_[what.group].push_back(what);
-    }
-  }
-
   // Stage, faults, and where experts differ, which ones the rank has.
   void colour_ranks(const StepFaults& faults, bool even) {
-    for (int rank = 0; rank < grid_.size(); ++rank) colours_.push_back(chain(0, static_cast<std::uint64_t>(grid_.coordinates(rank).pp)));
+    for (int rank = 0; rank < step_.grid.size(); ++rank)
+      colours_.push_back(chain(0, static_cast<std::uint64_t>(step_.grid.coordinates(rank).pp)));
     tell_apart("pipeline stages");
-    for (int rank = 0; rank < grid_.size() && !even; ++rank) {
+    for (int rank = 0; rank < step_.grid.size() && !even; ++rank) {
       Colour& colour = colours_[static_cast<std::size_t>(rank)];
-      colour = chain(colour, static_cast<std::uint64_t>(grid_.expert_rank(rank)));
+      colour = chain(colour, static_cast<std::uint64_t>(step_.grid.expert_rank(rank)));
     }
     tell_apart("experts that get different numbers of tokens");
-    for (int rank = 0; rank < grid_.size(); ++rank) {
+    for (int rank = 0; rank < step_.grid.size(); ++rank) {
       Colour& colour = colours_[static_cast<std::size_t>(rank)];
       colour = chain(chain(colour, faults.slow.gpu(rank)), faults.slow.port(rank));
     }
@@ -186,109 +138,43 @@ class Refinement {
   }
 
   void colour_groups() {
-    for (auto& [kind, list] : groups_) {
+    for (auto& [kind, list] : step_.groups) {
       Colours& initial = entities_.at(kind).initial;
       for (std::size_t g = 0; g < list.groups.size(); ++g) {
         const Communication probe{"", workloads::CollectiveKind::all_gather, kind, probe_bytes, workloads::Pass::forward};
-        initial[g] = chain(static_cast<Colour>(kind), signature(model_.price(probe, list.groups[g])));
+        initial[g] = chain(static_cast<Colour>(kind), signature(step_.model.price(probe, list.groups[g])));
       }
     }
   }
 
   // A message to the next stage and one to the previous, from each rank.
   void colour_neighbours() {
-    for (int rank = 0; rank < grid_.size(); ++rank) {
+    for (int rank = 0; rank < step_.grid.size(); ++rank) {
       for (const bool next : {true, false}) {
         const std::array members{rank, neighbour(rank, next)};
         const Communication probe{"", workloads::CollectiveKind::send_recv, GroupKind::pp, probe_bytes, workloads::Pass::forward};
-        (next ? to_next_ : to_previous_).initial.push_back(signature(model_.price(probe, members)));
+        (next ? to_next_ : to_previous_).initial.push_back(signature(step_.model.price(probe, members)));
       }
     }
   }
 
-  [[nodiscard]] int neighbour(int rank, bool next) const { return next ? grid_.next_stage(rank) : grid_.previous_stage(rank); }
-
-  [[nodiscard]] std::vector<Load> loads(const Communication& what, const std::vector<int>& members) const {
-    return loads_of(what, model_.price(what, members), members, model_, wiring_, 0);
-  }
-
-  // Whether what a group puts on its members' ports is the same for every member: then ports are as alike as their owners. Groups that lie
-  // alike in their domains are asked once.
-  [[nodiscard]] bool all_aligned() const {
-    for (const auto& [kind, patterns] : patterns_) {
-      for (const Communication& what : patterns) {
-        if (what.exchange) continue;  // each member loads its own ports alone
-        std::set<std::uint64_t> asked;
-        for (const std::vector<int>& members : groups_.at(kind).groups) {
-          if (asked.insert(position_in_domain(members)).second && !aligned(loads(what, members), members)) return false;
-        }
-      }
-    }
-    for (int rank = 0; rank < grid_.size(); ++rank) {
-      const int next = grid_.next_stage(rank);
-      if (!wiring_.same_domain(rank, next) && wiring_.rail_of(rank) != wiring_.rail_of(next)) return false;
-    }
-    return true;
-  }
-
-  [[nodiscard]] Colour position_in_domain(const std::vector<int>& members) const {
-    Colour colour = static_cast<Colour>(members.front() % wiring_.domain_gpus());
-    for (const int member : members) colour = chain(colour, static_cast<std::uint64_t>(member - members.front()));
-    return colour;
-  }
-
-  [[nodiscard]] bool aligned(const std::vector<Load>& loads, const std::vector<int>& members) const {
-    for (const Load& load : loads) {
-      std::map<Wire, std::pair<std::size_t, int>> of_kind;  // as the first member's: how many members, and how often
-      for (const auto& [wire, times] : load.wires) {
-        if (!wiring_.port_kind(wire)) continue;
-        const int owner = wiring_.owner(wire);
-        if (std::ranges::find(members, owner) == members.end()) return false;
-        auto& [owners, often] = of_kind.try_emplace(wiring_.of_owner(wire, members.front()), 0, times).first->second;
-        ++owners;
-        if (often != times) return false;
-      }
-      for (const auto& [kind, entry] : of_kind) {
-        if (entry.first != members.size()) return false;
-      }
-    }
-    return true;
-  }
-
-  void find_rotating() {
-    for (const auto& [kind, list] : groups_) {
-      std::vector<bool>& rotating = rotates_[kind];
-      std::map<std::uint64_t, bool> asked;
-      for (const std::vector<int>& members : list.groups) {
-        const auto [it, added] = asked.try_emplace(position_in_domain(members), false);
-        if (added || wiring_.has_trunks()) it->second = rotates(kind, members);
-        rotating.push_back(it->second);
-      }
-    }
-  }
-
-  [[nodiscard]] bool rotates(GroupKind kind, const std::vector<int>& members) const {
-    const auto patterns = patterns_.find(kind);
-    return !attach_ports_ && (patterns == patterns_.end() || std::ranges::all_of(patterns->second, [&](const Communication& what) {
-                                return rounds_rotate(what, members, model_, wiring_);
-                              }));
-  }
+  [[nodiscard]] int neighbour(int rank, bool next) const { return next ? step_.grid.next_stage(rank) : step_.grid.previous_stage(rank); }
 
   // Whose members must be told apart by their places.
   [[nodiscard]] bool by_place(GroupKind kind, std::size_t group) const {
-    if (rotates_.empty()) return false;
-    const std::vector<int>& members = groups_.at(kind).groups[group];
-    return !rotates_.at(kind)[group] || !std::ranges::all_of(members, [&](int member) {
-      return colours_[static_cast<std::size_t>(member)] == colours_[static_cast<std::size_t>(members.front())];
-    });
+    if (!by_rounds_) return false;
+    const std::vector<int>& members = step_.groups.at(kind).groups[group];
+    return rotates_.empty() || !rotates_.at(kind)[group] || !std::ranges::all_of(members, [&](int member) {
+             return colours_[static_cast<std::size_t>(member)] == colours_[static_cast<std::size_t>(members.front())];
+           });
   }
 
   std::uint32_t index_of(Wire wire) {
     const auto [it, added] = wire_index_.try_emplace(wire, static_cast<std::uint32_t>(wires_.size()));
     if (added) {
       wires_.push_back(wire);
-      users_.push_back(wiring_.users(wire));
-      wire_colours_.push_back(chain(chain(1, wiring_.bytes_per_s(wire)), Wiring::sort_of(wire)));
+      users_.push_back(step_.wiring.users(wire));
+      wire_colours_.push_back(chain(chain(1, step_.wiring.bytes_per_s(wire)), Wiring::sort_of(wire)));
     }
     return it->second;
   }
@@ -296,35 +182,35 @@ class Refinement {
   void attach(Entities& entities, std::uint32_t entity, const std::vector<Load>& loads, std::uint64_t label) {
     for (std::size_t i = 0; i < loads.size(); ++i) {
       for (const auto& [wire, times] : loads[i].wires) {
-        if (!attach_ports_ && wiring_.owner(wire) >= 0) continue;
+        if (!attach_ports_ && step_.wiring.owner(wire) >= 0) continue;
         entities.attachments.push_back({entity, index_of(wire), chain(chain(label, i), static_cast<std::uint64_t>(times))});
       }
     }
   }
 
   void attach_all() {
-    for (const auto& [kind, patterns] : patterns_) {
+    for (const auto& [kind, patterns] : step_.patterns) {
       for (std::size_t p = 0; p < patterns.size(); ++p) {
-        const GroupClasses& list = groups_.at(kind);
+        const GroupClasses& list = step_.groups.at(kind);
         for (std::size_t g = 0; g < list.groups.size(); ++g) attach_call(kind, g, patterns[p], chain(static_cast<Colour>(kind), p));
       }
     }
-    for (int rank = 0; rank < grid_.size(); ++rank) {
+    for (int rank = 0; rank < step_.grid.size(); ++rank) {
       for (const bool next : {true, false}) {
         const int to = neighbour(rank, next);
-        if (to == rank || (!next && to == grid_.next_stage(rank))) continue;
-        attach(next ? to_next_ : to_previous_, static_cast<std::uint32_t>(rank), {load_of_message(rank, to, 1, -1, wiring_, 0)}, 0);
+        if (to == rank || (!next && to == step_.grid.next_stage(rank))) continue;
+        attach(next ? to_next_ : to_previous_, static_cast<std::uint32_t>(rank), {load_of_message(rank, to, 1, -1, step_.wiring, 0)}, 0);
       }
     }
   }
 
   // An exchange is made of flows of single members; over trunks, of all.
   void attach_call(GroupKind kind, std::size_t group, const Communication& what, std::uint64_t label) {
-    const std::vector<int>& members = groups_.at(kind).groups[group];
-    const bool by_round = !rotates_.empty() && !flows_in_every_round(what, model_.price(what, members), members, model_);
+    const std::vector<int>& members = step_.groups.at(kind).groups[group];
+    const bool by_round = by_rounds_ && !flows_in_every_round(what, step_.model.price(what, members), members, step_.model);
     if (by_round) return attach_messages(kind, group, what, label);
     std::vector<Load> together;
-    for (Load& load : loads(what, members)) {
+    for (Load& load : step_.loads(what, members)) {
       if (load.member < 0) {
         together.push_back(std::move(load));
       } else {
@@ -335,11 +221,11 @@ class Refinement {
   }
 
   void attach_messages(GroupKind kind, std::size_t group, const Communication& what, std::uint64_t label) {
-    const std::vector<int>& members = groups_.at(kind).groups[group];
+    const std::vector<int>& members = step_.groups.at(kind).groups[group];
     const auto at = [&](int member) { return members[static_cast<std::size_t>(member)]; };
-    for (const workloads::Transfer& t : messages_of(what, model_.price(what, members), members, model_)) {
-      const int rail = t.rail_of < 0 ? -1 : wiring_.rail_of(at(t.rail_of));
-      const Load load = load_of_message(at(t.from), at(t.to), t.bytes, rail, wiring_, 0);
+    for (const workloads::Transfer& t : messages_of(what, step_.model.price(what, members), members, step_.model)) {
+      const int rail = t.rail_of < 0 ? -1 : step_.wiring.rail_of(at(t.rail_of));
+      const Load load = load_of_message(at(t.from), at(t.to), t.bytes, rail, step_.wiring, 0);
       attach(entities_.at(kind), static_cast<std::uint32_t>(group), {load},
              chain(chain(label, static_cast<std::uint64_t>(t.from)), static_cast<std::uint64_t>(t.to)));
     }
@@ -348,12 +234,12 @@ class Refinement {
   // Copies to and from the host, each kind once.
   void attach_copies() {
     std::set<GroupKind> kinds;
-    for (const Communication& what : calls_) {
+    for (const Communication& what : step_.calls) {
       if (static_cast<int>(what.group) < workloads::network_group_kinds || !kinds.insert(what.group).second) continue;
-      for (int rank = 0; rank < grid_.size(); ++rank) {
+      for (int rank = 0; rank < step_.grid.size(); ++rank) {
         Load load;
         std::vector<Wire> wires;
-        wiring_.host_copy(rank, what.group, wires);
+        step_.wiring.host_copy(rank, what.group, wires);
         for (const Wire wire : wires) load.wires.emplace_back(wire, 1);
         attach(alone_, static_cast<std::uint32_t>(rank), {load}, static_cast<std::uint64_t>(what.group));
       }
@@ -383,7 +269,7 @@ class Refinement {
 
   void colour_entities() {
     for (auto& [kind, entities] : entities_) {
-      const GroupClasses& list = groups_.at(kind);
+      const GroupClasses& list = step_.groups.at(kind);
       entities.colour.resize(list.groups.size());
       for (std::size_t g = 0; g < list.groups.size(); ++g) {
         entities.colour[g] = chain(chain(entities.initial[g], colour_of_members(list.groups[g])), entities.from_wires[g]);
@@ -424,7 +310,7 @@ class Refinement {
     colour_wires();
     Colours next = colours_;
     for (const auto& [kind, entities] : entities_) {
-      const GroupClasses& list = groups_.at(kind);
+      const GroupClasses& list = step_.groups.at(kind);
       for (std::size_t rank = 0; rank < next.size(); ++rank) {
         const std::int32_t group = list.group_of[rank];
         next[rank] = chain(next[rank], group < 0 ? 0 : entities.colour[static_cast<std::size_t>(group)]);
@@ -440,7 +326,8 @@ class Refinement {
     }
     for (std::size_t rank = 0; rank < next.size(); ++rank) {
       const int own = static_cast<int>(rank);
-      const auto after = static_cast<std::size_t>(grid_.next_stage(own)), before = static_cast<std::size_t>(grid_.previous_stage(own));
+      const auto after = static_cast<std::size_t>(step_.grid.next_stage(own)),
+                 before = static_cast<std::size_t>(step_.grid.previous_stage(own));
       for (const Colour colour :
            {to_next_.colour[rank], to_previous_.colour[rank], to_next_.colour[before], to_previous_.colour[after], alone_.colour[rank]}) {
         next[rank] = chain(next[rank], colour);
@@ -456,12 +343,12 @@ class Refinement {
   // By first appearance, so that the first rank of a class is its representative.
   void number_ranks(Fold& out) const {
     std::unordered_map<Colour, std::uint32_t> number;
-    for (int rank = 0; rank < grid_.size(); ++rank) {
+    for (int rank = 0; rank < step_.grid.size(); ++rank) {
       const Colour colour = colours_[static_cast<std::size_t>(rank)];
       const auto [it, added] = number.try_emplace(colour, static_cast<std::uint32_t>(number.size()));
       out.ranks.class_of.push_back(it->second);
       if (added) {
-        out.ranks.ranks.push_back({rank, grid_.coordinates(rank).pp, 0});
+        out.ranks.ranks.push_back({rank, step_.grid.coordinates(rank).pp, 0});
         out.members.emplace_back();
       }
       ++out.ranks.ranks[it->second].multiplicity;
@@ -469,14 +356,10 @@ class Refinement {
     }
   }
 
-  RankGrid grid_;
-  const CommunicationModel& model_;
-  Wiring wiring_;
-  std::vector<Communication> calls_;
-  std::map<GroupKind, GroupClasses> groups_;
-  std::map<GroupKind, std::vector<Communication>> patterns_;
+  StepCalls step_;
   std::map<GroupKind, Entities> entities_;
-  std::map<GroupKind, std::vector<bool>> rotates_;  // [group]; fidelity `step` alone
+  bool by_rounds_ = false;                          // fidelity `step`
+  std::map<GroupKind, std::vector<bool>> rotates_;  // [group]; empty: none does
   Entities to_next_, to_previous_, alone_;          // [rank]
   bool attach_ports_ = false;                       // otherwise ports are as alike as their owners
   std::vector<Wire> wires_;                         // those that must be told apart
@@ -488,26 +371,6 @@ class Refinement {
 };
 
 }  // namespace
-
-bool rounds_rotate(const Communication& what, std::span<const int> members, const CommunicationModel& model, const Wiring& wiring) {
-  const CallPrice price = model.price(what, members);
-  if (what.exchange || what.kind == workloads::CollectiveKind::broadcast) return false;
-  if (flows_in_every_round(what, price, members, model)) return true;
-  if (price.algorithm == "hierarchical" && !model.shape(members).uniform()) return false;
-  const bool doubles = price.algorithm == "halving-doubling" && std::has_single_bit(members.size());
-  if (!doubles && price.algorithm != "ring" && price.algorithm != "send" && price.algorithm != "hierarchical")
-    return price.algorithm == "none";
-  std::map<bool, double> latency_s;
-  for (const workloads::Transfer& t : messages_of(what, price, members, model)) {
-    const int from = members[static_cast<std::size_t>(t.from)], to = members[static_cast<std::size_t>(t.to)];
-    const double latency = model.latency_s(from, to);
-    if (latency_s.try_emplace(wiring.same_domain(from, to), latency).first->second != latency) return false;
-    for (const auto& [wire, times] : load_of_message(from, to, 1, -1, wiring, 0).wires) {
-      if (!wiring.port_kind(wire)) return false;
-    }
-  }
-  return true;
-}
 
 Fold fold(const Job& job, const workloads::Compiled& compiled, const CommunicationModel& model) {
   return fold(job, model, communications(job, compiled));

@@ -2,24 +2,16 @@
 #pragma once
 
 #include <map>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "sim/cost/communication.hpp"
+#include "sim/engine/step_calls.hpp"
 #include "sim/engine/wiring.hpp"
 #include "sim/result.hpp"
 #include "workloads/step_builder.hpp"
 
 namespace rehearse::sim {
-
-// Groups of one kind, and which of them are alike.
-struct GroupClasses {
-  std::vector<std::vector<int>> groups;               // members
-  std::vector<std::int32_t> group_of;                 // [rank]; -1: in none
-  std::vector<std::uint64_t> colour_of;               // [group] equal ones behave alike
-  std::map<std::uint64_t, std::vector<int>> classes;  // colour -> groups
-};
 
 struct Fold {
   workloads::Folding ranks;
@@ -30,11 +22,6 @@ struct Fold {
   std::vector<std::vector<int>> members;  // [simulated rank] all that it stands for
   std::vector<ToldApart> told_apart;
 };
-
-// Whether members of a group that are alike also do the same in every round of a collective, one shifted against the other: each sends and
-// receives as much, over wires of its own, and as far. `tree` has a root, and Bruck's exchanges have no symmetry where domains end.
-[[nodiscard]] bool rounds_rotate(const workloads::Communication& what, std::span<const int> members, const CommunicationModel& model,
-                                 const Wiring& wiring);
 
 // The coarsest equitable partition of ranks, groups and wires in which all ranks of a class have the same pipeline stage, pay the same for
 // each of their groups and pipeline neighbours, suffer the same faults, and have group members and neighbours in the same classes; all
