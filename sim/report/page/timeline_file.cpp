@@ -1,6 +1,8 @@
 // timeline.json, a line at a time, and of a line only what is drawn: the file is long, and most of it is for other readers.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <istream>
 #include <limits>
@@ -19,36 +21,39 @@ struct FileEvent {
   std::optional<std::string> phase, operation, label;  // in args; `label` is called name there
 };
 
+struct EventNumber {
+  std::string_view key;
+  std::optional<double> FileEvent::*to;
+  void read(JsonScanner& in, FileEvent& event) const { event.*to = in.number(); }
+};
+struct EventText {
+  std::string_view key;
+  std::optional<std::string> FileEvent::*to;
+  void read(JsonScanner& in, FileEvent& event) const { event.*to = in.text(); }
+};
+constexpr std::array event_numbers{EventNumber{"pid", &FileEvent::pid}, EventNumber{"tid", &FileEvent::tid},
+                                   EventNumber{"ts", &FileEvent::ts}, EventNumber{"dur", &FileEvent::dur}};
+constexpr std::array event_texts{EventText{"ph", &FileEvent::ph}, EventText{"name", &FileEvent::name}};
+constexpr std::array event_arguments{EventText{"phase", &FileEvent::phase}, EventText{"operation", &FileEvent::operation},
+                                     EventText{"name", &FileEvent::label}};
+
+// Whether the key is in the table.
+template <typename Table>
+bool is_read(const Table& table, JsonScanner& in, std::string_view key, FileEvent& event) {
+  const auto field = std::ranges::find(table, key, [](const auto& one) { return one.key; });
+  if (field == table.end()) return false;
+  field->read(in, event);
+  return true;
+}
+
 void read_argument(JsonScanner& in, std::string_view key, FileEvent& event) {
-  if (key == "phase") {
-    event.phase = in.text();
-  } else if (key == "operation") {
-    event.operation = in.text();
-  } else if (key == "name") {
-    event.label = in.text();
-  } else {
-    in.skip();
-  }
+  if (!is_read(event_arguments, in, key, event)) in.skip();
 }
 
 void read_field(JsonScanner& in, std::string_view key, FileEvent& event) {
-  if (key == "ph") {
-    event.ph = in.text();
-  } else if (key == "name") {
-    event.name = in.text();
-  } else if (key == "pid") {
-    event.pid = in.number();
-  } else if (key == "tid") {
-    event.tid = in.number();
-  } else if (key == "ts") {
-    event.ts = in.number();
-  } else if (key == "dur") {
-    event.dur = in.number();
-  } else if (key == "args") {
-    in.object([&](std::string_view argument) { read_argument(in, argument, event); });
-  } else {
-    in.skip();
-  }
+  if (is_read(event_texts, in, key, event) || is_read(event_numbers, in, key, event)) return;
+  if (key != "args") return in.skip();
+  in.object([&](std::string_view argument) { read_argument(in, argument, event); });
 }
 
 FileEvent parsed(std::string_view line) {
