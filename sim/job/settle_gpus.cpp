@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
+
 #include "sim/job/checks.hpp"
 #include "sim/job/limits.hpp"
 #include "sim/job/refusal.hpp"
@@ -21,6 +24,15 @@ std::string product_text(const workloads::Parallel& parallel) {
   return fmt::format("tp*cp*pp*dp = {}*{}*{}*{} = {}", parallel.tp, parallel.cp, parallel.pp, parallel.dp, product);
 }
 
+// What made the product what it is: the degree, or the number of GPUs, that the command line set over the file's.
+std::string_view to_blame(const Node& node) {
+  for (const std::string_view path : {"parallel.tp", "parallel.cp", "parallel.pp", "parallel.dp", "gpus"}) {
+    const auto given = node.find_path(path);
+    if (given && given->where().file.starts_with("--set ")) return path;
+  }
+  return "parallel";
+}
+
 // The number of GPUs where the job does not state it: what its layout asks for, or the whole cluster where dp is left out too.
 int default_gpus(const Node& node, const Job& job) {
   if (job.workload.parallel.dp == 0) {
@@ -29,7 +41,8 @@ int default_gpus(const Node& node, const Job& job) {
               "give gpus or parallel.dp");
   }
   const double product = product_of(job.workload.parallel);
-  if (product > most_gpus) refuse(node, "parallel", fmt::format("{}, more than {} GPUs", product_text(job.workload.parallel), most_gpus));
+  if (product > most_gpus)
+    refuse(node, to_blame(node), fmt::format("{}, more than {} GPUs", product_text(job.workload.parallel), most_gpus));
   return static_cast<int>(product);
 }
 
@@ -43,12 +56,12 @@ std::string remedy(const workloads::Parallel& parallel, int gpus) {
 
 void check_product(const Node& node, const workloads::Parallel& parallel, int gpus) {
   if (product_of(parallel) == gpus) return;
-  refuse(node, "parallel", fmt::format("{}, but the job has {} GPUs", product_text(parallel), gpus), remedy(parallel, gpus));
+  refuse(node, to_blame(node), fmt::format("{}, but the job has {} GPUs", product_text(parallel), gpus), remedy(parallel, gpus));
 }
 
 int derived_dp(const Node& node, const workloads::Parallel& parallel, int gpus) {
   const double product = product_of(parallel);
-  if (product > gpus) refuse(node, "parallel", fmt::format("{}, but the job has {} GPUs", product_text(parallel), gpus));
+  if (product > gpus) refuse(node, to_blame(node), fmt::format("{}, but the job has {} GPUs", product_text(parallel), gpus));
   const int replica = static_cast<int>(product);
   if (gpus % replica != 0) {
     refuse(node, "gpus", fmt::format("gpus ({}) is not a multiple of {}", gpus, product_text(parallel)),

@@ -45,8 +45,11 @@ TEST(AreMalformedJobsRefused, bad_overrides) {
             "--set parallel.tpp=4:1:10: error: unknown key 'tpp' in parallel\n    1 | parallel.tpp=4\n      |          ^\n"
             "  did you mean 'tp'? known: tp, cp, pp, dp, ep, etp, vpp, cp_comm, sp, order, layers_per_stage");
   EXPECT_EQ(refusal("parallel.tp", "3"),
-            "data/workloads/jobs/small.yaml:4:11: error: tp*cp*pp*dp = 3*1*2*4 = 24, but the job has 16 GPUs\n"
-            "    4 | parallel: {tp: 2, pp: 2, dp: 4}\n      |           ^\n  gpus: 24 would fit");
+            "--set parallel.tp=3:1:13: error: tp*cp*pp*dp = 3*1*2*4 = 24, but the job has 16 GPUs\n"
+            "    1 | parallel.tp=3\n      |             ^\n  gpus: 24 would fit");
+  EXPECT_EQ(refusal("gpus", "8"),
+            "--set gpus=8:1:6: error: tp*cp*pp*dp = 2*1*2*4 = 16, but the job has 8 GPUs\n"
+            "    1 | gpus=8\n      |      ^\n  dp: 2 would fit");
   EXPECT_EQ(config::refusal_of([] {
               return load_job({"smal", {}, {}});
             }),
