@@ -85,11 +85,17 @@ std::int64_t number_or_0(const std::string& text) {
   return digits ? std::stoll(text) : 0;
 }
 
-// GPUs, from what launches the program: torchrun's --nnodes x --nproc_per_node, or Slurm's directives.
+// GPUs, from what launches the program: torchrun's --nnodes x --nproc_per_node, or Slurm's directives. torchrun takes one node where it is
+// told nothing.
 struct World {
   std::int64_t nodes = 0, per_node = 0;
+  bool nodes_given = false;
   void take(const std::string& name, const std::string& value) {
-    if (name == "nnodes" || name == "nodes" || name == "num-nodes" || name == "N") nodes = std::max(nodes, number_or_0(value));
+    if (name == "nnodes" || name == "nodes" || name == "num-nodes" || name == "N") {
+      nodes = nodes_given ? std::max(nodes, number_or_0(value)) : number_or_0(value);
+      nodes_given = true;
+    }
+    if (name == "nproc-per-node" && !nodes_given) nodes = 1;
     const bool gpus =
         name == "nproc-per-node" || name == "gpus-per-node" || name == "ntasks-per-node" || name == "num-gpus" || name == "gres";
     const std::string last = value.substr(value.rfind(':') == std::string::npos ? 0 : value.rfind(':') + 1);

@@ -166,6 +166,11 @@ TEST(Megatron, VariablesOfWhoeverRunsIt) {
   request.variables["MBS"] = "2";
   EXPECT_EQ(ImporterRegistry::get("megatron").read(request).document().find_path("batch.micro")->as_string(), "2");
 
+  // torchrun runs on one node where it is not told how many.
+  std::ofstream(name + ".sh") << "torchrun --nproc_per_node 8 pretrain_gpt.py " << shape
+                              << " --micro-batch-size 1 --global-batch-size 64 --tensor-model-parallel-size 2\n";
+  EXPECT_EQ(ImporterRegistry::get("megatron").read({name + ".sh", "", {}}).document().find_path("gpus")->as_string(), "8");
+
   // As benchmarks that fill in ${NAME} before they start keep them.
   std::ofstream(name + ".yaml") << "MODEL_ARGS:\n  --num-layers: 8\n  --tensor-model-parallel-size: ${TP}\n  --micro-batch-size: ${MBS}\n"
                                    "  --load: ${LOAD_PATH}\n";
