@@ -154,6 +154,7 @@ void HeldMemory::add_activations(std::uint32_t task, double bytes, std::vector<H
 
 void HeldMemory::add_work(std::uint32_t i, const UnitMemory& unit, std::vector<Held>& held) const {
   for (const AtWork& one : UnitAtWork(tasks_[i].slot.kind, unit, compiled_.sync)) {
+    if (one.bytes <= 0) continue;
     held.push_back({one.use, one.bytes, one.from_before ? before(i) : at(Edge::begins, i), one.until_after ? after(i) : at(Edge::ends, i)});
   }
 }
