@@ -41,6 +41,7 @@ RankGrid::RankGrid(const Parallel& parallel, bool mirrored, int shard_group)
 std::vector<int> RankGrid::along(const Dimension& dimension, int rank) const {
   const int first = rank - rank / dimension.stride % dimension.size * dimension.stride;
   std::vector<int> members;
+  members.reserve(static_cast<std::size_t>(dimension.size));
   for (int i = 0; i < dimension.size; ++i) members.push_back(first + i * dimension.stride);
   return members;
 }
@@ -58,31 +59,25 @@ std::vector<int> RankGrid::group(GroupKind kind, int rank) const {
   const Coordinates own = coordinates(rank);
   std::vector<int> members;
   const auto add = [&](Coordinates at) { members.push_back(this->rank(at)); };
-  const auto vary = [&](int size, int Coordinates::*digit) {
-    for (int i = 0; i < size; ++i) {
-      Coordinates at = own;
-      at.*digit = i;
-      add(at);
-    }
-  };
   switch (kind) {
     case GroupKind::tp:
-      vary(tp_.size, &Coordinates::tp);
-      break;
+      return along(tp_, rank);
     case GroupKind::cp:
-      vary(cp_.size, &Coordinates::cp);
-      break;
+      return along(cp_, rank);
     case GroupKind::dp:
-      vary(dp_.size, &Coordinates::dp);
-      break;
+      return along(dp_, rank);
     case GroupKind::pp:
-      vary(pp_.size, &Coordinates::pp);
-      break;
-    case GroupKind::dp_cp:
-      for (const int stage : same_parameters(own.pp))
+      return along(pp_, rank);
+    case GroupKind::dp_cp: {
+      const std::vector<int> stages = same_parameters(own.pp);
+      members.reserve(stages.size() * static_cast<std::size_t>(dp_.size * cp_.size));
+      for (const int stage : stages) {
+        const int first = this->rank({own.tp, 0, 0, stage});
         for (int d = 0; d < dp_.size; ++d)
-          for (int c = 0; c < cp_.size; ++c) add({own.tp, c, d, stage});
+          for (int c = 0; c < cp_.size; ++c) members.push_back(first + d * dp_.stride + c * cp_.stride);
+      }
       break;
+    }
     case GroupKind::ep:
       return along(ep_, rank);
     case GroupKind::etp:

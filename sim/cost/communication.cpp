@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "workloads/rank_grid.hpp"
+#include "workloads/schedule.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -104,11 +105,39 @@ CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, con
   if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
     levels_.push_back({network.nodes_per_pod, network.oversubscription * network.pod_oversubscription});
   }
-  for (int kind = 0; kind < workloads::network_group_kinds; ++kind) {
-    nic_users_.push_back(busiest_nic(static_cast<GroupKind>(kind)));
-    trunk_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind), false));
-    if (network.in_switch.bandwidth_bytes_per_s > 0) reduced_factor_.push_back(trunk_factor(static_cast<GroupKind>(kind), true));
+  list_shares(workload);
+}
+
+// They follow from how the ranks lie, and variants of a job, which lie alike, are priced one after the other: those of the last model that
+// a thread made are kept.
+void CommunicationModel::list_shares(const workloads::Workload& workload) {
+  const workloads::Parallel& p = workload.parallel;
+  const int mirrors = workloads::ScheduleRegistry::get(workload.schedule).mirrors() ? 1 : 0;
+  std::vector<double> place;
+  for (const int number : {p.tp, p.cp, p.pp, p.dp, p.ep, p.etp, workload.optimizer.shard_group, mirrors, cluster_.domain_gpus(),
+                           cluster_.gpus_per_node, cluster_.rails_per_node()}) {
+    place.push_back(number);
   }
+  for (const Level& level : levels_) place.insert(place.end(), {static_cast<double>(level.nodes), level.oversubscription});
+  place.push_back(cluster_.network.in_switch.bandwidth_bytes_per_s > 0 ? 1 : 0);
+  struct Known {
+    std::vector<double> place;
+    std::vector<std::string> order;
+    std::vector<double> nic_users, trunk_factor, reduced_factor;
+  };
+  thread_local Known known;
+  if (known.place != place || known.order != p.order) {
+    known = {std::move(place), p.order, {}, {}, {}};
+    for (int number = 0; number < workloads::network_group_kinds; ++number) {
+      const auto kind = static_cast<GroupKind>(number);
+      known.nic_users.push_back(busiest_nic(kind));
+      known.trunk_factor.push_back(trunk_factor(kind, false));
+      if (known.place.back() > 0) known.reduced_factor.push_back(trunk_factor(kind, true));
+    }
+  }
+  nic_users_ = known.nic_users;
+  trunk_factor_ = known.trunk_factor;
+  reduced_factor_ = known.reduced_factor;
 }
 
 GroupShape CommunicationModel::shape(std::span<const int> members) const {

@@ -79,6 +79,7 @@ class CommunicationModel {
   [[nodiscard]] double trunk_factor(workloads::GroupKind kind, bool reduced) const;
   [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level, bool reduced) const;
   [[nodiscard]] std::vector<std::size_t> axes_of(std::span<const int> members) const;
+  void list_shares(const workloads::Workload& workload);
   [[nodiscard]] CallPrice price_copy(const workloads::Communication& what, int rank) const;
   [[nodiscard]] CallPrice price_shift(const workloads::Communication& what, std::span<const int> members) const;
   [[nodiscard]] CallPrice price_exchange(const workloads::Communication& what, std::span<const int> members) const;

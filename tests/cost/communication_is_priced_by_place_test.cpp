@@ -5,6 +5,7 @@
 
 #include <array>
 #include <numeric>
+#include <thread>
 
 namespace rehearse::sim {
 namespace {
@@ -100,6 +101,27 @@ TEST(CommunicationPrice, OversubscribedTrunksSlowWhatCrossesThem) {
   EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::dp_cp, 4e8), ranks(4, 8)).transfer_s(), 3e8 / (25e9 * 0.9 / 2));
   // Tensor-parallel groups stay in their node.
   EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::tp, 8e8), ranks(8)).transfer_s(), 7e8 / (300e9 * 0.8));
+}
+
+// What is kept of the last model is not taken for another: a new thread has kept nothing.
+TEST(CommunicationPrice, ModelsMadeOneAfterTheOtherHaveTrunksOfTheirOwn) {
+  topology::ClusterSpec c = cluster();
+  for (const double oversubscription : {1.0, 4.0, 2.0, 4.0}) {
+    c.network.oversubscription = oversubscription;
+    for (const int nodes_per_leaf : {2, 4}) {
+      c.network.nodes_per_leaf = nodes_per_leaf;
+      for (const workloads::Workload& w : {plan(8, 8, 1), plan(8, 8, 2), plan(4, 16, 1), plan(8, 8, 1)}) {
+        const auto seconds = [&] {
+          return CommunicationModel(c, w, "ring")
+              .price(all_gather(GroupKind::dp_cp, 4e8), ranks(w.parallel.dp, w.parallel.tp))
+              .transfer_s();
+        };
+        double alone = 0;
+        std::thread([&] { alone = seconds(); }).join();
+        EXPECT_EQ(seconds(), alone) << oversubscription << ' ' << nodes_per_leaf << ' ' << w.parallel.tp << ' ' << w.parallel.pp;
+      }
+    }
+  }
 }
 
 TEST(CommunicationPrice, NodesOfOneSupernodeUseItsLinks) {
