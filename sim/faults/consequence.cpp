@@ -1,6 +1,9 @@
 #include "sim/faults/consequence.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "config/form.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -11,6 +14,7 @@ using config::Node;
 constexpr LevelShares paper_shares{0.3, 0.6, 0.1};
 constexpr double most_shares = 1e9;
 constexpr double largest_slowdown = 1e6;
+constexpr std::int64_t most_units = 1'000'000;  // of any cluster; a job's own are known when it is read
 
 LevelShares read_levels(const Node& node) {
   LevelShares shares{};
@@ -65,9 +69,25 @@ int read_unit(const Node& node, Component component, const FaultContext& context
 
 }  // namespace
 
-std::vector<std::string> Consequence::keys(std::vector<std::string> and_these) {
-  for (const char* key : {"component", "kind", "level", "recovery", "slowdown", "duration", "nodes", "gpu", "rail"})
-    and_these.emplace_back(key);
+std::vector<config::Parameter> Consequence::keys(std::vector<config::Parameter> and_these) {
+  const auto add = [&](const char* name, config::Shape shape, const char* otherwise, const char* means) {
+    and_these.push_back({name, std::move(shape), false, otherwise, means});
+  };
+  const config::Shape share = config::number(0, most_shares).shape, number = config::whole(0, most_units).shape;
+  const config::Shape shares{.kind = config::Shape::Kind::mapping,
+                             .keys = {{"process", share, false, "0", "Its share."},
+                                      {"pod", share, false, "0", "Its share."},
+                                      {"job", share, false, "0", "Its share."}}};
+  add("component", config::choice(components).shape, "any", "What fails or is slow.");
+  add("kind", config::choice(fault_kinds).shape, "fail", "What happens to it.");
+  add("level", config::either({config::choice(fault_levels).shape, shares}), "{process: 0.3, pod: 0.6, job: 0.1}",
+      "How much must start anew: one, or shares of each.");
+  add("recovery", DurationLaw::form().shape, "the policy's", "Of what fails: until it is back.");
+  add("slowdown", config::number(1, largest_slowdown).shape, "", "Of what is slow: so many times as long; of a switch or spine by itself.");
+  add("duration", DurationLaw::form().shape, "until the job ends", "Of what is slow.");
+  add("nodes", config::whole(1, most_units).shape, "1", "So many at once, an aligned block.");
+  add("gpu", number, "0", "Which one of its node: component gpu or hbm.");
+  add("rail", number, "0", "Which port of its node: component nic, link or switch.");
   return and_these;
 }
 

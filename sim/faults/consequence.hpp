@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/shape.hpp"
 #include "sim/faults/duration_law.hpp"
 #include "sim/faults/fault.hpp"
 
@@ -23,9 +24,9 @@ using LevelShares = std::array<double, level_count>;  // add up to 1
 
 class Consequence {
  public:
-  // The keys of a fault description that say what it does: component, kind, level, recovery, slowdown, duration,
+  // `and_these`, and the keys of a fault description that say what it does: component, kind, level, recovery, slowdown, duration,
   // nodes, gpu, rail.
-  [[nodiscard]] static std::vector<std::string> keys(std::vector<std::string> and_these = {});
+  [[nodiscard]] static std::vector<config::Parameter> keys(std::vector<config::Parameter> and_these = {});
   [[nodiscard]] static Consequence read(const config::Node& node, const FaultContext& context, const std::string& label);
 
   // A fault at that time. Its nodes are the aligned block of `nodes()` that holds `node`.

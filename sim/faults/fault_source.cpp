@@ -1,8 +1,41 @@
 #include "sim/faults/fault_source.hpp"
 
+#include <algorithm>
+
+#include "config/form.hpp"
+
 namespace rehearse::sim {
+namespace {
+
+const std::vector<std::string> counted{"node", "group", "job"};
+
+}  // namespace
 
 config::Node FaultSource::resolved(const config::Node& node, const FaultContext& /*context*/) const { return node; }
+
+void FaultSource::check_keys(const config::Node& node) const {
+  std::vector<std::string> known{"source"};
+  std::ranges::copy(config::names_of(keys()), std::back_inserter(known));
+  node.allow_keys(known);
+}
+
+config::Shape fault_sources_shape() {
+  config::Shape any{.kind = config::Shape::Kind::mapping};
+  any.keys.push_back({"source", config::word(FaultSourceRegistry::names()).shape, true, "", "Where its faults come from."});
+  for (const std::string& name : FaultSourceRegistry::names()) {
+    for (config::Parameter& key : FaultSourceRegistry::get(name).keys()) {
+      if (std::ranges::find(any.keys, key.name, &config::Parameter::name) != any.keys.end()) continue;
+      key.required = false;  // another source has no such key
+      any.keys.push_back(std::move(key));
+    }
+  }
+  return any;
+}
+
+std::vector<config::Parameter> rate_keys() {
+  return {{"rate", config::quantity(config::Dimension::rate).shape, true, "", "Mean failures of each of what `per` counts."},
+          {"per", config::word(counted).shape, false, "node", "What the rate is of; group: the blocks of `nodes`."}};
+}
 
 std::vector<FailureRate> shared_rates(const Consequence& consequence, double per_s) {
   std::vector<FailureRate> rates;
@@ -16,7 +49,7 @@ std::vector<FailureRate> shared_rates(const Consequence& consequence, double per
 
 int read_members(const config::Node& node, const FaultContext& context, int nodes_per_group) {
   const auto per = node.find("per");
-  const std::string word = per ? per->as_choice({"node", "group", "job"}) : "node";
+  const std::string word = per ? per->as_choice(counted) : "node";
   if (word == "job") return 1;
   return word == "node" ? context.nodes : (context.nodes + nodes_per_group - 1) / nodes_per_group;
 }

@@ -8,6 +8,7 @@
 
 #include "config/node.hpp"
 #include "config/registry.hpp"
+#include "config/shape.hpp"
 #include "sim/faults/consequence.hpp"
 #include "sim/faults/fault.hpp"
 
@@ -41,14 +42,26 @@ class FaultSource {
   static constexpr std::string_view kind = "fault source";
   virtual ~FaultSource() = default;
 
+  // What a mapping of it may say beside `source`.
+  [[nodiscard]] virtual std::vector<config::Parameter> keys() const = 0;
   // Throws config::InputError where `node` is not what this source takes. It may hold the key `source`.
   [[nodiscard]] virtual std::unique_ptr<FaultPlan> read(const config::Node& node, const FaultContext& context,
                                                         const std::string& label) const = 0;
   // The same source without reference to other files.
   [[nodiscard]] virtual config::Node resolved(const config::Node& node, const FaultContext& context) const;
+
+ protected:
+  // Refuses any other key than `source` and keys().
+  void check_keys(const config::Node& node) const;
 };
 
 using FaultSourceRegistry = config::Registry<FaultSource>;
+
+// A mapping of any of them: `source`, and all keys that one of them has.
+[[nodiscard]] config::Shape fault_sources_shape();
+
+// `rate` and `per`, as read_rate() takes them.
+[[nodiscard]] std::vector<config::Parameter> rate_keys();
 
 // Failures at `per_s` in all, shared over the levels.
 [[nodiscard]] std::vector<FailureRate> shared_rates(const Consequence& consequence, double per_s);

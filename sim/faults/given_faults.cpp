@@ -2,8 +2,12 @@
 
 #include <utility>
 
+#include "config/form.hpp"
+
 namespace rehearse::sim {
 namespace {
+
+constexpr std::int64_t most_nodes = 1'000'000;
 
 class GivenStream final : public FaultStream {
  public:
@@ -34,8 +38,14 @@ class GivenPlan final : public FaultPlan {
 
 }  // namespace
 
+std::vector<config::Parameter> given_fault_keys() {
+  return Consequence::keys({{"at", config::quantity(config::Dimension::time).shape, true, "", "After so long."},
+                            {"node", config::whole(0, most_nodes).shape, false, "0", "Where."}});
+}
+
 Fault read_given_fault(const config::Node& node, const FaultContext& context, const std::string& label) {
-  node.allow_keys(Consequence::keys({"at", "node"}));
+  static const std::vector<std::string> known = config::names_of(given_fault_keys());
+  node.allow_keys(known);
   const config::Node at = node.at("at");
   const double at_s = at.as_quantity(config::Dimension::time);
   if (at_s > longest_job_s) at.fail("later than 100 years");

@@ -8,6 +8,7 @@
 namespace rehearse::sim {
 
 // {at: 3 h, node: 17, ...} and the keys of a Consequence.
+[[nodiscard]] std::vector<config::Parameter> given_fault_keys();
 [[nodiscard]] Fault read_given_fault(const config::Node& node, const FaultContext& context, const std::string& label);
 
 // `faults` in order of time.

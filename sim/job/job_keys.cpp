@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/faults/fault_source.hpp"
 #include "sim/job/faults_shape.hpp"
 #include "sim/job/limits.hpp"
 #include "sim/job/names.hpp"
@@ -132,11 +133,7 @@ Node write_simulation(const JobDocument& document) {
 Shape faults_shape() {
   return config::either({{.kind = Shape::Kind::text},
                          {.kind = Shape::Kind::mapping,
-                          .keys = {{"*",
-                                    {.kind = Shape::Kind::mapping, .keys = {{"*", {}, false, "", ""}}},
-                                    false,
-                                    "",
-                                    "A source of faults (fault-format.md)."}}}});
+                          .keys = {{"*", fault_sources_shape(), false, "", "A source of faults, by any name (fault-format.md)."}}}});
 }
 
 const Keys<JobDocument>& job_keys() {

@@ -25,8 +25,9 @@ TEST(Keys, AreListedWithValuesAndDefaults) {
   EXPECT_EQ(keys.at("batch.global").at("default"), "required");
   EXPECT_EQ(keys.at("parallel.cp_comm").at("value"), "ring | all-gather | all-to-all");
   EXPECT_EQ(keys.at("checkpoint.backup.save_time").at("value"), "auto | time (5 us or 5 ms)");
-  for (const char* name : {"model.moe.top_k", "cluster.nics.per_node", "cluster.gpu.peak.bf16", "software.memory.buckets",
-                           "recovery.process.lognormal", "moe.routing.zipf", "cluster.network.nodes_per_leaf"}) {
+  for (const char* name :
+       {"model.moe.top_k", "cluster.nics.per_node", "cluster.gpu.peak.bf16", "software.memory.buckets", "recovery.process.lognormal",
+        "moe.routing.zipf", "cluster.network.nodes_per_leaf", "faults.*.shape", "faults.*.faults.recovery.sigma"}) {
     EXPECT_TRUE(keys.contains(name)) << name;
   }
   EXPECT_NE(run_program("list keys").out.find("parallel.tp"), std::string::npos);

@@ -46,6 +46,13 @@ def main(schema_path, root):
     for path in jobs:
         for error in validator.iter_errors(yaml.load(path.read_text(), Core)):
             wrong.append(f"{path.name}: {error.json_path}: {error.message[:200]}")
+    first = yaml.load(jobs[0].read_text(), Core)
+    for path in sorted((root / "workloads/faults").glob("*.yaml")):
+        for error in validator.iter_errors({**first, "faults": yaml.load(path.read_text(), Core)}):
+            wrong.append(f"{path.name}: {error.json_path}: {error.message[:200]}")
+    for source in [{"rat": "1 /day"}, {"rate": "1 day"}, {"kind": "slower"}, {"faults": [{"att": "3 h"}]}, {"faults": [{"at": "3 h", "node": "a"}]}]:
+        if validator.is_valid({**first, "faults": {"some": {"source": "poisson", **source}}}):
+            wrong.append(f"{source} keeps to the schema")
     seen = 0
     for topic in ["keys", "numbers", "choices"]:
         for name, job in malformed(root / f"tests/job/malformed/{topic}.txt"):

@@ -1,10 +1,13 @@
 // A link or switch that comes and goes: every `period` it is slow for `down`, from `from` on, `times` times (or until the job ends).
+#include "config/form.hpp"
 #include "sim/faults/fault_source.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using config::Node;
+
+constexpr std::int64_t most_times = 1'000'000'000, most_nodes = 1'000'000;
 
 struct Rhythm {
   Ns from = 0, period = 1, down = 1;
@@ -54,9 +57,21 @@ Ns time_of(const Node& node) {
 
 class Flapping final : public FaultSource {
  public:
+  [[nodiscard]] std::vector<config::Parameter> keys() const override {
+    const config::Shape time = config::quantity(config::Dimension::time).shape;
+    std::vector<config::Parameter> keys =
+        Consequence::keys({{"from", time, false, "0 s", "When it first is slow."},
+                           {"period", time, true, "", "From one time to the next."},
+                           {"down", time, true, "", "How long it is slow each time."},
+                           {"times", config::whole(1, most_times).shape, false, "until the job ends", "How often."},
+                           {"node", config::whole(0, most_nodes).shape, false, "0", "Where."}});
+    std::erase_if(keys, [](const config::Parameter& key) {  // it is slow, as long as it is down
+      return key.name == "kind" || key.name == "level" || key.name == "recovery" || key.name == "duration";
+    });
+    return keys;
+  }
   [[nodiscard]] std::unique_ptr<FaultPlan> read(const Node& node, const FaultContext& context, const std::string& label) const override {
-    constexpr std::int64_t most_times = 1'000'000'000;
-    node.allow_keys({"source", "component", "slowdown", "nodes", "from", "period", "down", "times", "node", "gpu", "rail"});
+    check_keys(node);
     Node slow = node;
     slow.set("kind", "slow");
     Rhythm rhythm{.period = time_of(node.at("period")), .down = time_of(node.at("down"))};

@@ -40,9 +40,10 @@ class PoissonPlan final : public FaultPlan {
 
 class Poisson final : public FaultSource {
  public:
+  [[nodiscard]] std::vector<config::Parameter> keys() const override { return Consequence::keys(rate_keys()); }
   [[nodiscard]] std::unique_ptr<FaultPlan> read(const config::Node& node, const FaultContext& context,
                                                 const std::string& label) const override {
-    node.allow_keys(Consequence::keys({"source", "rate", "per"}));
+    check_keys(node);
     const Consequence consequence = Consequence::read(node, context, label);
     return std::make_unique<PoissonPlan>(consequence, read_rate(node, context, consequence.nodes()), context.nodes);
   }

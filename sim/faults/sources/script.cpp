@@ -8,8 +8,12 @@ using config::Node;
 
 class Script final : public FaultSource {
  public:
+  [[nodiscard]] std::vector<config::Parameter> keys() const override {
+    const config::Shape item{.kind = config::Shape::Kind::mapping, .keys = given_fault_keys()};
+    return {{"faults", {.kind = config::Shape::Kind::list, .parts = {item}}, true, "", "One by one, in order of time."}};
+  }
   [[nodiscard]] std::unique_ptr<FaultPlan> read(const Node& node, const FaultContext& context, const std::string& label) const override {
-    node.allow_keys({"source", "faults"});
+    check_keys(node);
     std::vector<Fault> faults;
     for (const Node& item : node.at("faults").items()) {
       faults.push_back(read_given_fault(item, context, label));

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <queue>
 
+#include "config/form.hpp"
 #include "sim/faults/fault_source.hpp"
 
 namespace rehearse::sim {
 namespace {
+
+constexpr double least_shape = 0.1, largest_shape = 10;
 
 struct Lives {
   double scale_s = 0, shape = 1;
@@ -59,10 +62,14 @@ class WeibullPlan final : public FaultPlan {
 
 class Weibull final : public FaultSource {
  public:
+  [[nodiscard]] std::vector<config::Parameter> keys() const override {
+    std::vector<config::Parameter> own = rate_keys();
+    own.push_back({"shape", config::number(least_shape, largest_shape).shape, true, "", "Of the Weibull distribution."});
+    return Consequence::keys(std::move(own));
+  }
   [[nodiscard]] std::unique_ptr<FaultPlan> read(const config::Node& node, const FaultContext& context,
                                                 const std::string& label) const override {
-    constexpr double least_shape = 0.1, largest_shape = 10;
-    node.allow_keys(Consequence::keys({"source", "rate", "per", "shape"}));
+    check_keys(node);
     const Consequence consequence = Consequence::read(node, context, label);
     const double per_s = read_rate(node, context, consequence.nodes());
     if (per_s <= 0) node.at("rate").fail("the rate must be positive");
