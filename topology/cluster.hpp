@@ -12,10 +12,12 @@
 namespace rehearse::topology {
 
 struct LinkSpec {
-  double bandwidth_bytes_per_s = 0;  // line rate, one direction
-  double efficiency = 1;             // (0, 1]: what a large transfer reaches; header and protocol overhead
-  double latency_s = 0;              // alpha of one message or one round of a collective over this kind of link
+  double bandwidth_bytes_per_s = 0;           // line rate, one direction
+  double efficiency = 1;                      // (0, 1]: what a large transfer reaches; header and protocol overhead
+  double latency_s = 0;                       // alpha of one message or one round of a collective over this kind of link
+  std::optional<double> read_latency_s = {};  // of one round of a kernel that reads the memory of its peers; as latency_s where not known
   [[nodiscard]] double effective_bytes_per_s() const { return bandwidth_bytes_per_s * efficiency; }
+  [[nodiscard]] double round_s(bool reads) const { return reads ? read_latency_s.value_or(latency_s) : latency_s; }
 };
 
 enum class IntraNode { nvswitch, full_mesh, pcie, none };

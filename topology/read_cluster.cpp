@@ -32,8 +32,19 @@ const config::Parameter& in_network() {
   return key;
 }
 
+// Inside a scale-up domain GPUs read one another's memory.
+const config::Parameter& reads() {
+  static const config::Parameter key{"read_latency", config::quantity(config::Dimension::time).shape, false, "as latency",
+                                     "Of one round of an engine's kernel that reads the memory of its peers (one-shot, two-shot)."};
+  return key;
+}
+
+void read_reads(const config::Node& node, LinkSpec& link) {
+  if (const auto latency = node.find("read_latency")) link.read_latency_s = read_latency(*latency);
+}
+
 const More& intra_keys() {
-  static const More keys{{"kind", choice(intra_kinds).shape, true, "", "How the GPUs of a node are linked."}, in_network()};
+  static const More keys{{"kind", choice(intra_kinds).shape, true, "", "How the GPUs of a node are linked."}, in_network(), reads()};
   return keys;
 }
 
@@ -47,7 +58,8 @@ config::Shape intra_shape() {
 const More& supernode_keys() {
   static const More keys{{"gpus", config::whole(1, most_gpus_per_supernode).shape, true, "", "In one domain of several nodes."},
                          {"spare", config::whole(0, most_gpus_per_supernode).shape, false, "0", "Of them left idle."},
-                         in_network()};
+                         in_network(),
+                         reads()};
   return keys;
 }
 
@@ -79,6 +91,7 @@ void read_intra(const config::Node& node, ClusterSpec& cluster) {
     node.allow_keys({"kind"});
   } else {
     cluster.intra = read_link(node, intra_keys());
+    read_reads(node, cluster.intra);
     read_in_network(node, cluster.intra, cluster);
   }
 }
@@ -95,6 +108,7 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   if (cluster.intra_kind == IntraNode::pcie) node.fail_at_key("the nodes of a supernode are linked by NVLink or the like, not by PCIe");
   if (cluster.in_switch.bandwidth_bytes_per_s > 0) node.fail_at_key("in_network belongs to the whole supernode", "supernode.in_network");
   cluster.supernode = read_link(node, supernode_keys());
+  read_reads(node, cluster.supernode);
   read_in_network(node, cluster.supernode, cluster);
   const int gpus = read_whole_nodes(node.at("gpus"), 1, most_gpus_per_supernode, cluster, "a supernode");
   if (const auto spare = node.find("spare")) {

@@ -12,12 +12,6 @@ double read_efficiency(const config::Node& node) {
   return efficiency;
 }
 
-double read_latency(const config::Node& node) {
-  const double latency = node.as_quantity(config::Dimension::time);
-  if (latency > 1) node.fail("a latency above 1 s", "latencies of links are microseconds: write 5 us");
-  return latency;
-}
-
 config::Parameter bandwidth(bool required) {
   return {"bandwidth", config::quantity(config::Dimension::bandwidth).shape, required, required ? "" : "as the NICs'",
           "Line rate, one direction."};
@@ -39,6 +33,12 @@ config::Shape with(const More& more, const More& own) {
 }
 
 }  // namespace
+
+double read_latency(const config::Node& node) {
+  const double latency = node.as_quantity(config::Dimension::time);
+  if (latency > 1) node.fail("a latency above 1 s", "latencies of links are microseconds: write 5 us");
+  return latency;
+}
 
 double read_bandwidth(const config::Node& node) {
   const double rate = node.as_quantity(config::Dimension::bandwidth);

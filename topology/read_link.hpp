@@ -15,6 +15,9 @@ namespace rehearse::topology {
 
 using More = std::vector<config::Parameter>;
 
+// A latency of a link: a time, at most 1 s.
+[[nodiscard]] double read_latency(const config::Node& node);
+
 // {bandwidth, efficiency (default 1), latency} and the keys of `more`, which the caller reads. bandwidth and latency are required.
 [[nodiscard]] LinkSpec read_link(const config::Node& node, const More& more = {});
 [[nodiscard]] config::Shape link_shape(const More& more = {});

@@ -96,6 +96,8 @@ class Collective {
   [[nodiscard]] virtual bool serves(CollectiveKind kind, const GroupShape&) const { return supports(kind); }
   // Whether the libraries that have the algorithm use it on such a fabric: what `simulation.algorithm: auto` goes by.
   [[nodiscard]] virtual bool fits(CollectiveKind kind, const GroupShape& group) const { return serves(kind, group); }
+  // Whether it is a kernel that reads the memory of its peers, instead of a library's channels: its rounds have a latency of their own.
+  [[nodiscard]] virtual bool reads_peers() const { return false; }
   [[nodiscard]] virtual Pace pace(CollectiveKind, const GroupShape&) const { return Pace::rounds; }
   // bytes as in Communication. root: broadcast only. send_recv: every member sends to the next one, as in nccl-tests' sendrecv.
   // A kind that is not supported or a group that the algorithm cannot serve: config::InputError. A malformed group: std::invalid_argument.

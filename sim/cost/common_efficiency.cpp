@@ -25,6 +25,10 @@ struct Line {
 constexpr Line products{1.019, -0.254}, attention{0.782, -0.126};
 constexpr double narrow_products = 0.54;
 // Geometric means of A100, H100 and B200: share of the bandwidth in products and their knee; in attention, and in kernels bound by memory.
+// Few-token products and attention against a cache: aiconfigurator's kernel tables (A100, H100, H200, B200, GB200, L40S, RTX PRO 6000;
+// bf16, fp8, nvfp4): shares of memory and compute, geometric means; 7 us for the kernels that split a short cache and join it again.
+constexpr double few_memory = 0.8, few_compute = 0.74, few_knee = 2.3, few_narrow = 0.53, few_fp4 = 0.43, few_fp4_memory = 0.54;
+constexpr double cache_memory = 0.86, cache_compute = 0.6, cache_fixed_us = 7;
 constexpr double product_memory = 0.47, product_knee = 2.05, attention_memory = 0.8, memory_bound = 0.8, backward = 0.86;
 
 bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
@@ -51,6 +55,21 @@ config::Node common_efficiency_mapping(const Gpu& gpu) {
     if (is_narrow(type)) continue;
     text += fmt::format("{}: {{model: modified-roofline, compute: {:.3f}, memory: {}, knee: 1, backward: {}}}, ", name_of(type),
                         attention.at(flops_per_joule), attention_memory, backward);
+  }
+  text += "}\ngemm_few: {";
+  for (const auto& [type, peak] : gpu.peak_flops_per_s) {
+    const bool fp4 = type == DType::fp4;
+    text += fmt::format("{}: {{model: modified-roofline, compute: {}, memory: {}, knee: {}}}, ", name_of(type),
+                        fp4               ? few_fp4
+                        : is_narrow(type) ? few_narrow
+                                          : few_compute,
+                        fp4 ? few_fp4_memory : few_memory, few_knee);
+  }
+  text += "}\nattention_cache: {";
+  for (const auto& [type, peak] : gpu.peak_flops_per_s) {
+    if (is_narrow(type)) continue;
+    text += fmt::format("{}: {{model: modified-roofline, compute: {}, memory: {}, knee: 4, fixed: {} us}}, ", name_of(type), cache_compute,
+                        cache_memory, cache_fixed_us);
   }
   text += fmt::format("}}\nmemory_bound: {{model: roofline, memory: {}}}\n", memory_bound);
   return config::Node::load_text(text, "the common efficiency of " + gpu.name);

@@ -198,10 +198,10 @@ std::size_t CommunicationModel::levels_between(int from, int to) const {
   return domain_of(from) == domain_of(to) ? 1 : 2;
 }
 
-double CommunicationModel::latency_s(int from, int to) const {
+double CommunicationModel::latency_s(int from, int to, bool reads) const {
   if (from == to) return 0;
-  if (node_of(from) == node_of(to)) return cluster_.intra.latency_s;
-  return domain_of(from) == domain_of(to) ? cluster_.supernode.latency_s : cluster_.nic.latency_s;
+  if (node_of(from) == node_of(to)) return cluster_.intra.round_s(reads);
+  return domain_of(from) == domain_of(to) ? cluster_.supernode.round_s(reads) : cluster_.nic.latency_s;
 }
 
 // Each once.
@@ -366,12 +366,13 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
 
 CallPrice CommunicationModel::price_with(const std::string& algorithm, const Communication& what, const GroupShape& group,
                                          std::span<const int> members) const {
-  const workloads::ClosedForm form = workloads::CollectiveRegistry::get(algorithm).closed_form(what.kind, group, what.bytes);
+  const workloads::Collective& collective = workloads::CollectiveRegistry::get(algorithm);
+  const workloads::ClosedForm form = collective.closed_form(what.kind, group, what.bytes);
   const LinkSpec& intra = scale_up(members);
   CallPrice price;
   price.algorithm = algorithm;
-  price.alpha_s =
-      form.rounds_intra * intra.latency_s + form.rounds_inter * cluster_.nic.latency_s + form.rounds_switch * cluster_.in_switch.latency_s;
+  price.alpha_s = form.rounds_intra * intra.round_s(collective.reads_peers()) + form.rounds_inter * cluster_.nic.latency_s +
+                  form.rounds_switch * cluster_.in_switch.latency_s;
   if (form.rounds_switch > 0) price.switch_overhead = intra.effective_bytes_per_s() / cluster_.in_switch.effective_bytes_per_s();
   price.intra_bytes = form.intra_bytes * price.switch_overhead;
   price.inter_bytes = form.inter_bytes;

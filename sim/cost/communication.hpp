@@ -54,8 +54,8 @@ class CommunicationModel {
   [[nodiscard]] bool groups_lie_alike() const { return groups_lie_alike_; }
   // 0: in one node, 1: in one supernode, 2: over the network.
   [[nodiscard]] std::size_t levels_between(int from, int to) const;
-  // Alpha of one message between two ranks.
-  [[nodiscard]] double latency_s(int from, int to) const;
+  // Alpha of one message between two ranks; reads: by a kernel that reads the memory of its peers.
+  [[nodiscard]] double latency_s(int from, int to, bool reads = false) const;
   // The job's GPUs that share a rank's link to the host, or its host's memory: so many from this rank on.
   [[nodiscard]] int first_host_sharer(workloads::GroupKind kind, int rank) const;
   [[nodiscard]] int host_sharers(workloads::GroupKind kind, int rank) const;

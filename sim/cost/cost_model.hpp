@@ -30,7 +30,8 @@ class CostModelFactory {
 using CostModelRegistry = config::Registry<CostModelFactory>;
 
 // Prices of what only inference does, out of the same mapping: `gemm_few`, products from one token on, and `attention_cache`, one query a
-// sequence against the keys and values of all before it. Where a file has no line for a precision, that of gemm and attention holds.
+// sequence against the keys and values of all before it. A file without them is served by what GPUs have in common; where it has no line
+// for a precision, that of gemm and attention holds.
 struct FewTokenCosts {
   std::shared_ptr<const CostModel> products, cache;
 };

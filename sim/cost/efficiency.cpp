@@ -118,8 +118,12 @@ std::shared_ptr<const CostModel> read_few_tokens(const config::Node& node, const
 }  // namespace
 
 FewTokenCosts read_few_token_costs(const std::optional<config::Node>& efficiency, const Gpu& gpu) {
-  if (!efficiency) return {gpu.cost, gpu.cost};  // from the data sheet alone
-  return {read_few_tokens(*efficiency, few_token_names[0], gpu), read_few_tokens(*efficiency, few_token_names[1], gpu)};
+  const config::Node common = common_efficiency_mapping(gpu);
+  const auto read = [&](const ClassName& description) {
+    const bool own = efficiency && efficiency->find(description.name);
+    return read_few_tokens(own ? *efficiency : common, description, gpu);
+  };
+  return {read(few_token_names[0]), read(few_token_names[1])};
 }
 
 config::Shape efficiency_shape() {

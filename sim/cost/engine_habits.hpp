@@ -37,11 +37,13 @@ struct EngineHabits {
   int captured = 512;     // decode passes of up to so many sequences are replayed as graphs; 0: none
   int capture_step = 8;   // the captured sizes: 1, 2, 4 and the multiples of this
 
-  double call_s = 0;            // per collective, beside what it takes on the links: ranks wait for one another
-  double prompt_kernel_s = 0;   // per kernel of a pass with prompts, which is no graph: what the GPU idles before it
-  int grouped_heads = 1;        // query heads of a key/value head from which on a kernel reads the cache once for all of them; below it
-                                // every query head reads for itself, without tensor cores
-  double scalar_share = 0;      // of the GPU's peak that those kernels reach; needed where grouped_heads is above 1
+  double call_s = 0;           // per collective, beside what it takes on the links: ranks wait for one another
+  double quantise_s = 0;       // per product in 8 or 4 bits: the kernel that makes its input narrow, where that is not fused
+  double expert_share = 1;     // of the rate of other products that its kernel for experts reaches, where tokens are not dispatched to them
+  double prompt_kernel_s = 0;  // per kernel of a pass with prompts, which is no graph: what the GPU idles before it
+  int grouped_heads = 1;       // query heads of a key/value head from which on a kernel reads the cache once for all of them; below it
+                               // every query head reads for itself, without tensor cores
+  double scalar_share = 0;     // of the GPU's peak that those kernels reach; needed where grouped_heads is above 1
   double transfer_start_s = 0;  // of one hand-over of a cache
   double transfer_share = 1;    // of the line rate that it reaches
 };

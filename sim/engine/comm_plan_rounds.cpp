@@ -64,7 +64,10 @@ bool CommPlanner::crosses(const Transfer& t, std::uint32_t call) const {
 
 double CommPlanner::alpha_s(const Transfer& t, std::uint32_t call) const {
   const std::vector<int>& members = members_of(call);
-  return model_.latency_s(members[static_cast<std::size_t>(t.from)], members[static_cast<std::size_t>(t.to)]);
+  const std::string& algorithm = prices_.calls[call].algorithm;
+  const bool reads =
+      graph_.calls[call].what.kind == CollectiveKind::all_reduce && workloads::CollectiveRegistry::get(algorithm).reads_peers();
+  return model_.latency_s(members[static_cast<std::size_t>(t.from)], members[static_cast<std::size_t>(t.to)], reads);
 }
 
 // One transfer stands for all of its round that are like it.

@@ -76,7 +76,10 @@ double OperatorPassPrice::kernel_s(const Operator& op) const {
 
 double OperatorPassPrice::operators_s(const std::vector<workloads::TokenOperator>& operators, double tokens) const {
   double sum = 0;
-  for (const workloads::TokenOperator& line : operators) sum += kernel_s(line.at(tokens));
+  for (const workloads::TokenOperator& line : operators) {
+    sum += kernel_s(line.at(tokens));
+    if (line.shape.cls == OperatorClass::gemm && bytes_of(line.shape.dtype) < 2) sum += habits_.quantise_s;
+  }
   return sum;
 }
 
@@ -91,9 +94,13 @@ double OperatorPassPrice::experts_s(double tokens) const {
   const double all = tokens * plan_.dp, copies = plan_.redundant > 0 ? 1.0 + static_cast<double>(plan_.redundant) / moe.experts : 1.0;
   const double hit = 1 - std::pow(1 - static_cast<double>(moe.top_k) / moe.experts / copies, all);
   const double pairs = largest_share(all * moe.top_k / plan_.ep, plan_.redundant > 0 ? 1 : plan_.ep);
+  const bool dispatched = plan_.dp > 1 && plan_.dispatcher != workloads::Dispatcher::allgather;
+  const double share = dispatched ? 1 : habits_.expert_share;
   double sum = 0;
   for (workloads::TokenOperator line : operators_.experts.operators) {
     line.bytes *= hit * copies;
+    if (line.shape.cls == OperatorClass::gemm && bytes_of(line.shape.dtype) >= 1)
+      line.shape.flops /= share;  // those of 4 bits are made for it
     sum += kernel_s(line.at(pairs));
   }
   return sum;

@@ -88,9 +88,11 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "torch-fsdp",
                                              "torchtitan",
                                              "trtllm",
+                                             "trtllm-2024",
                                              "trtllm-static",
                                              "vllm",
-                                             "vllm-2023"}));
+                                             "vllm-2023",
+                                             "vllm-2025"}));
   for (const std::string& name : names) {
     const Software software = load_software(name);
     EXPECT_GE(software.fusions.size(), 8U) << name;  // and habits with experts, where it has any

@@ -11,6 +11,7 @@ using collectives::Layout;
 class Shot : public Collective {
  public:
   [[nodiscard]] bool supports(CollectiveKind kind) const override { return kind == CollectiveKind::all_reduce; }
+  [[nodiscard]] bool reads_peers() const override { return true; }
   [[nodiscard]] bool serves(CollectiveKind kind, const GroupShape& group) const override { return supports(kind) && group.domains() == 1; }
 
  protected:
