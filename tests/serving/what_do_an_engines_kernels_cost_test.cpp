@@ -1,0 +1,79 @@
+// What an engine's habits and a cluster's links add to a pass: quantisation by kernels of its own, kernels for experts, rounds of kernels
+// that read their peers' memory.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/serving/deployment.hpp"
+#include "sim/serving/serving_job.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using sim::EngineHabits;
+using sim::PassParts;
+using sim::PassShape;
+
+sim::ServingJob node_of_eight(const std::string& model, const std::string& parallel, const std::string& reads = "") {
+  return sim::read_serving_job(
+      config::Node::load_text(
+          fmt::format("model: {}\n"
+                      "cluster: {{gpu: h100-sxm5-80g, gpus_per_node: 8, nodes: 1, host: {{bandwidth: 63 GB/s, latency: 10 us}},\n"
+                      "  intra_node: {{kind: nvswitch, bandwidth: 450 GB/s, efficiency: 0.8, latency: 3.3 us{}}}}}\n"
+                      "software: vllm\n"
+                      "serving:\n"
+                      "  pools: {{all: {{role: both, instances: 1, parallel: {}, precision: {{compute: fp8, weights: fp8, kv: fp8}}}}}}\n"
+                      "  load: {{arrivals: {{poisson: 1 /s}}, input: 1024, output: 128, requests: 100}}\n",
+                      model, reads, parallel),
+          "job.yaml"),
+      "job");
+}
+
+PassParts parts_of(const sim::ServingJob& job, const EngineHabits& habits, const PassShape& shape) {
+  const sim::Pool& pool = job.pools.front();
+  const sim::ClusterPart& part = job.parts.front();
+  return sim::OperatorPassPrice(pool.plan, part.gpu, part.costs, *pool.software, part.cluster, habits).parts(shape);
+}
+
+constexpr PassShape one_decode{.decodes = 1, .context = 1000};
+constexpr PassShape prompts{.prompt_tokens = 8192, .prompt_pairs = 4.0 * 2048 * 2049 / 2, .chunks = 4, .finished = 4};
+
+// Queries, keys and values in one product, the projection behind them, two products of the MLP: four of 8 bits in each of 80 layers; the
+// head has 16.
+TEST(Quantisation, costs_a_kernel_for_every_narrow_product) {
+  const sim::ServingJob job = node_of_eight("llama3-70b", "{tp: 8}");
+  EngineHabits fused = job.pools.front().habits, apart = fused;
+  fused.quantise_s = 0;
+  apart.quantise_s = 2e-6;
+  EXPECT_NEAR(parts_of(job, apart, one_decode).linear_s - parts_of(job, fused, one_decode).linear_s, 80 * 4 * 2e-6, 1e-12);
+}
+
+// At half the rate experts that compute take twice as long; what reads weights does not change.
+TEST(KernelsForExperts, reach_their_share_of_the_rate) {
+  const sim::ServingJob job = node_of_eight("mixtral-8x7b", "{tp: 8}");
+  EngineHabits all = job.pools.front().habits, half = all;
+  all.expert_share = 1;
+  half.expert_share = 0.5;
+  const double slower = parts_of(job, half, prompts).experts_s / parts_of(job, all, prompts).experts_s;
+  EXPECT_GT(slower, 1.5);
+  EXPECT_LE(slower, 2);
+  EXPECT_NEAR(parts_of(job, half, one_decode).experts_s, parts_of(job, all, one_decode).experts_s,
+              1e-3 * parts_of(job, all, one_decode).experts_s);
+  // Tokens dispatched to their experts meet other kernels.
+  sim::ServingJob sent = node_of_eight("mixtral-8x7b", "{tp: 1, dp: 8, ep: 8}");
+  sent.pools.front().plan.dispatcher = workloads::Dispatcher::alltoall;
+  EXPECT_EQ(parts_of(sent, half, prompts).experts_s, parts_of(sent, all, prompts).experts_s);
+}
+
+// Two all-reduces a layer and one behind the embedding, each a round of one-shot for a token.
+TEST(AOneShotAllReduce, takes_the_latency_of_reads) {
+  const sim::ServingJob known = node_of_eight("llama3-70b", "{tp: 8}", ", read_latency: 1.3 us"),
+                        unknown = node_of_eight("llama3-70b", "{tp: 8}");
+  const EngineHabits& habits = known.pools.front().habits;
+  const double saved = parts_of(unknown, habits, one_decode).communication_s - parts_of(known, habits, one_decode).communication_s;
+  EXPECT_NEAR(saved, (2 * 80 + 1) * 2e-6, 1e-12);
+}
+
+}  // namespace
+}  // namespace rehearse::tests
