@@ -143,6 +143,7 @@ config::Shape efficiency_shape() {
 
 std::shared_ptr<const CostModel> read_efficiency(const config::Node& node, const Gpu& gpu) {
   std::vector<std::string> known;
+  known.reserve(class_names.size() + few_token_names.size());
   for (const ClassName& description : class_names) known.emplace_back(description.name);
   for (const ClassName& description : few_token_names) {
     known.emplace_back(description.name);
