@@ -57,7 +57,7 @@ Deployment deploy(const ServingJob& job) {
     deployment.pools.push_back(deploy_pool(job, pool));
     if (deployment.misfit.empty()) deployment.misfit = misfit_of(deployment.pools.back());
   }
-  if (job.pools.size() > 1) deployment.transfers = std::make_shared<NetworkTransfers>(job);
+  if (job.apart()) deployment.transfers = std::make_shared<NetworkTransfers>(job);
   return deployment;
 }
 

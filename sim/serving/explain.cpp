@@ -30,9 +30,9 @@ class Changes {
       if (job_.model.moe) experts(pool);
       layout(pool);
     }
-    if (job_.pools.size() > 1) transfer();
+    if (job_.apart()) transfer();
     routers();
-    if (!job_.isolate && job_.pools.size() < 3) job_.pools.size() > 1 ? together() : apart();
+    if (!job_.isolate && job_.pools.size() < 3) change_sides();
     return std::move(changes_);
   }
 
@@ -80,7 +80,7 @@ class Changes {
     for (const char* format : {"bf16", "fp8"}) {
       if (now != format) with(pool, "precision.kv", format);
     }
-    if (job_.pools.size() < 2) return;
+    if (!job_.apart()) return;
     others(pool, "kv.layout", layout_names(), pool.habits.layout);
     for (const int page : {16, 64}) {
       if (page != pool.habits.page) with(pool, "kv.page", std::to_string(page));
@@ -140,6 +140,13 @@ class Changes {
     changed.set("role", role);
     changed.set("instances", std::to_string(instances));
     return changed;
+  }
+
+  void change_sides() {
+    if (job_.apart())
+      together();
+    else if (job_.pools.size() == 1)
+      apart();
   }
 
   // All GPUs of one kind as instances of both, as either side has them.

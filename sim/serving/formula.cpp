@@ -54,20 +54,10 @@ double begins_together_s(const ServingJob& job, const PoolFormula& pool, const P
   return std::min(1.0, first / counted) * (state.batch - 1) / 2 * pool.prompt_s(0).seconds;
 }
 
-// One pool: of both sides, or of one alone.
-PoolState one_pool(const ServingJob& job, const PoolFormula& pool, const LoadMoments& lengths) {
-  const int instances = job.pools.front().instances;
-  const Role role = job.pools.front().role;
-  const double at_once =
-      static_cast<double>(job.load.arrivals.kind == Arrivals::closed ? job.load.arrivals.clients : job.load.requests) / instances;
+// One side alone, or instances of both, with so many requests on each at once.
+PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const PoolFormula& pool, double at_once) {
   PoolState state;
-  if (role == Role::prefill && lengths.rate_per_s > 0) return prompts_alone(pool, lengths, lengths.rate_per_s, instances);
-  if (role == Role::decode && lengths.rate_per_s > 0) {
-    state = decoding_alone(pool, lengths, lengths.rate_per_s / instances);
-    state.ttft_s += state.queue_s + state.tpot_s;
-    return state;
-  }
-  if (lengths.rate_per_s > 0) return together(pool, lengths, lengths.rate_per_s / instances);
+  const Role role = pool.pool().rules.role;
   if (role == Role::prefill) {
     // Full passes, one after another.
     const double fit = std::max(1.0, std::floor(static_cast<double>(pool.pool().rules.tokens) / lengths.input));
@@ -94,6 +84,21 @@ PoolState one_pool(const ServingJob& job, const PoolFormula& pool, const LoadMom
   state = closed_loop(pool, lengths, at_once);
   if (job.load.arrivals.kind == Arrivals::closed) state.prefill_s += begins_together_s(job, pool, state);
   state.ttft_s = state.queue_s + state.prefill_s;
+  return state;
+}
+
+SideState one_side(const ServingJob& job, const SideFormula& side, const LoadMoments& lengths) {
+  const Role role = job.pools.front().role;
+  if (lengths.rate_per_s <= 0) {
+    const double at_once = job.load.arrivals.kind == Arrivals::closed ? job.load.arrivals.clients : job.load.requests;
+    const auto at = [&](const PoolFormula& pool, double each) { return clients_of(job, lengths, pool, each); };
+    return job.load.arrivals.kind == Arrivals::closed ? side.of_clients(at_once, at) : side.at_once(at_once, at);
+  }
+  if (role == Role::prefill) return side.prompts(lengths.rate_per_s);
+  if (role == Role::both) return side.together(lengths.rate_per_s);
+  SideState state = side.decoding(lengths.rate_per_s);
+  for (PoolState& pool : state.pools) pool.ttft_s += pool.queue_s + pool.tpot_s;
+  state.ttft_s += state.queue_s + state.tpot_s;
   return state;
 }
 
@@ -184,25 +189,33 @@ void put_pool(ServingPrediction& out, const PoolDeployment& pool, const PoolStat
 
 void put_latencies(ServingResult& result, double ttft_s, double tpot_s, double answer_s) {
   result.ttft.mean_s = ttft_s;
-  result.tpot.mean_s = result.itl.mean_s = tpot_s;
+  result.tpot.mean_s = result.itl.mean_s = tpot_s > 0 ? tpot_s : -1;  // answers of one token have none
   result.e2e.mean_s = ttft_s + answer_s;
 }
 
-ServingPrediction predict_one_pool(const ServingJob& job, const PoolDeployment& pool, const LoadMoments& lengths) {
+ServingPrediction predict_one_side(const ServingJob& job, const Deployment& deployment, const LoadMoments& lengths) {
   ServingPrediction out = begun_prediction(job);
-  const int instances = pool.pool->instances;
-  const PoolState state = one_pool(job, PoolFormula(pool, lengths), lengths);
-  const bool per_pool = pool.pool->role == Role::prefill && lengths.rate_per_s > 0;
-  put_pool(out, pool, state, lengths, lengths.rate_per_s, per_pool ? 1 : instances);
+  const Role role = job.pools.front().role;
+  const bool open = lengths.rate_per_s > 0, per_pool = role == Role::prefill && open;
+  const SideFormula side(deployment.pools, lengths, role == Role::decode ? job.decode_router : job.prompt_router);
+  const SideState state = one_side(job, side, lengths);
+  const bool once = !open && job.load.arrivals.kind != Arrivals::closed;
+  double answer_s = 0, requests_per_s = once ? INFINITY : 0;
+  for (std::size_t i = 0; i < job.pools.size(); ++i) {
+    const PoolState& pool = state.pools[i];
+    put_pool(out, deployment.pools[i], pool, lengths, lengths.rate_per_s * state.shares[i], per_pool ? 1 : job.pools[i].instances);
+    answer_s += state.shares[i] * (pool.answer_s >= 0 ? pool.answer_s : std::max(0.0, lengths.output - 1) * pool.tpot_s);
+    // At once all have their share from the beginning, and the last to be done ends the load.
+    const double in_all_per_s = pool.requests_per_s * job.pools[i].instances;
+    requests_per_s = once ? std::min(requests_per_s, in_all_per_s / state.shares[i]) : requests_per_s + in_all_per_s;
+  }
   if (!out.overloaded.empty()) return out;
-  const double front_s = pool.pool->habits.request_s;
-  const double answer_s = state.answer_s >= 0 ? state.answer_s : std::max(0.0, lengths.output - 1) * state.tpot_s;
+  const double front_s = side.request_s();
   put_stage(out.result, Stage::prefilling, state.prefill_s);
   put_stage(out.result, Stage::queued, state.queue_s + front_s);
   put_stage(out.result, Stage::decoding, answer_s);
   put_latencies(out.result, state.ttft_s + front_s, state.tpot_s, answer_s);
-  put_rates(out.result, job, lengths,
-            lengths.rate_per_s > 0 ? std::max(lengths.rate_per_s, state.requests_per_s) : state.requests_per_s * instances);
+  put_rates(out.result, job, lengths, open ? lengths.rate_per_s : requests_per_s);
   return out;
 }
 
@@ -210,7 +223,7 @@ ServingPrediction predict_one_pool(const ServingJob& job, const PoolDeployment& 
 
 ServingPrediction predict_serving(const ServingJob& job, const Deployment& deployment, double tokens) {
   const LoadMoments lengths = moments_of(job.load, job.seed);
-  if (!deployment.transfers) return predict_one_pool(job, deployment.pools.front(), lengths);
+  if (!deployment.transfers) return predict_one_side(job, deployment, lengths);
   ServingPrediction out = begun_prediction(job);
   const TwoSides sides(job, deployment, lengths, tokens);
   const TwoSides::State state = sides.state();

@@ -33,7 +33,7 @@ void Instance::leave(std::map<std::uint64_t, Sequence>::iterator sequence) {
 
 void Instance::end_prompt(RequestId id, double now_s, Finished& finished) {
   RequestState& request = requests_[id];
-  backlog_s_ -= alone_s(prompt_tokens(id));
+  backlog_s_ = tokens_to_come_ > 0 ? backlog_s_ - alone_s(prompt_tokens(id)) : 0;  // idle ones are alike, whatever was rounded
   if (rules_.role == Role::prefill) {
     finished.prompts.push_back(id);
     return;

@@ -107,7 +107,7 @@ class FaultReading {
   }
 
   void port(std::size_t part, int gpu) {
-    if (job_.pools.size() < 2) words_.fail("one pool hands nothing over: what its network ports carry is in the price of its passes");
+    if (!job_.apart()) words_.fail("nothing is handed over between two sides: what its network ports carry is in the price of its passes");
     if (job_.parts[part].cluster.network.kind == topology::Network::none) words_.fail("that part has no network, and no ports");
     if (instances_on(part, gpu, gpu + 1).empty()) words_.fail("no instance stands on that GPU");
     fault_.ports = {{part, gpu}};

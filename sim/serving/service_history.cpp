@@ -62,7 +62,7 @@ class Striking {
 
   void strike_ports(const Fault& fault, std::size_t part, int first, ServiceFault& out) const {
     const topology::ClusterSpec& cluster = job_.parts[part].cluster;
-    if (job_.pools.size() < 2 || cluster.network.kind == topology::Network::none) return;
+    if (!job_.apart() || cluster.network.kind == topology::Network::none) return;
     for (int gpu = 0; gpu < cluster.gpus_per_node; ++gpu) {
       const int rail = gpu * cluster.rails_per_node() / cluster.gpus_per_node;
       if (fault.unit == all_units || rail == fault.unit) out.ports.emplace_back(part, first + gpu);

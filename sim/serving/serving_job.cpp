@@ -202,22 +202,19 @@ void read_pools(Reading& reading, const Node& serving, const Node& document) {
 // Which of the sides there are, and whether that makes a deployment.
 void check_roles(ServingJob& job, const Node& serving) {
   const Node pools = serving.at("pools");
+  const auto names = [](Role role) { return role_names().of(role); };
   if (job.isolate) {
-    const auto wanted = std::ranges::find(job.pools, *job.isolate, &Pool::role);
-    if (wanted == job.pools.end() || *job.isolate == Role::both) {
-      serving.at("isolate").fail(fmt::format("there is no pool with role {}", role_names().of(*job.isolate)));
-    }
-    if (std::ranges::count(job.pools, *job.isolate, &Pool::role) > 1)
-      serving.at("isolate").fail(fmt::format("there are several pools with role {}: one stands alone", role_names().of(*job.isolate)));
-    job.pools = {*wanted};
+    std::erase_if(job.pools, [&](const Pool& pool) { return pool.role != *job.isolate; });
+    if (job.pools.empty() || *job.isolate == Role::both)
+      serving.at("isolate").fail(fmt::format("there is no pool with role {}", names(*job.isolate)));
     return;
   }
-  const bool together = job.pools.front().role == Role::both;
-  if (together && job.pools.size() > 1) pools.fail_at_key("a pool of role both stands alone", "use prefill and decode, or both");
-  if (!together && job.pools.front().role == job.pools.back().role) {
-    pools.fail_at_key(fmt::format("a pool of role {} needs its other side", role_names().of(job.pools.front().role)),
-                      fmt::format("or write isolate: {}", role_names().of(job.pools.front().role)));
-  }
+  const Role first = job.pools.front().role, last = job.pools.back().role;
+  if (first == Role::both && last != Role::both)
+    pools.fail_at_key(fmt::format("pools of role both stand beside none of role {}", names(last)), "use prefill and decode, or both");
+  if (first != Role::both && first == last)
+    pools.fail_at_key(fmt::format("a pool of role {} needs its other side", names(first)),
+                      fmt::format("or write isolate: {}", names(first)));
 }
 
 void check_size(const ServingJob& job, const Node& node) {
@@ -267,7 +264,7 @@ void read_serving(Reading& reading, const Node& document) {
   check_roles(job, serving);
   check_size(job, serving.at("pools"));
   if (const auto transfer = serving.find("transfer")) {
-    if (job.pools.size() < 2 && !job.isolate) transfer->fail_at_key("nothing is transferred where one pool does both");
+    if (job.pools.front().role == Role::both) transfer->fail_at_key("nothing is transferred where the same instances do both");
     job.transfer = mapping(transfer_keys()).read(*transfer);
     if (const auto path = transfer->find("path")) check_path(job, *path);
   }

@@ -1,6 +1,7 @@
 // A serving job resolved: every name replaced by what it names, every default filled in, everything checked.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,7 @@ struct Pool {
   EngineHabits habits;                               // the software's, with what the job says otherwise
   int kv_tokens = 0;                                 // of the cache of one attention replica; 0: what the memory leaves
   double price_per_s = 0;                            // of one GPU, in any currency
+  std::string like;                                  // in a deployment that tune makes: the job's pool that it has its other keys from
 
   [[nodiscard]] int gpus() const { return instances * plan.gpus(); }
 };
@@ -83,7 +85,7 @@ struct ServingJob {
   std::string cluster_name;
   std::vector<ClusterPart> parts;
   topology::LinkSpec between;  // of each pair of parts, one direction; bandwidth 0: what the smaller side's NICs carry
-  std::vector<Pool> pools;     // those of prompts before those of decoding; one of a role unless the sides are apart
+  std::vector<Pool> pools;     // those of prompts before those of decoding, all of both, or one side alone
   TransferSpec transfer;
   std::string prompt_router = "least-requests", decode_router = "least-kv";
   workloads::LoadSpec load;
@@ -98,6 +100,8 @@ struct ServingJob {
   std::string resolved_yaml, input_hash;
 
   [[nodiscard]] int gpus() const;
+  [[nodiscard]] bool apart() const { return pools.front().role != pools.back().role; }  // caches are handed over
+  [[nodiscard]] bool several(Role role) const { return std::ranges::count(pools, role, &Pool::role) > 1; }
 };
 
 // Throws config::InputError with position. Model names are also looked up in `models` when given.

@@ -1,8 +1,11 @@
 #include "sim/serving/side_formula.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
+
+#include "sim/serving/unlike_servers.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -27,6 +30,13 @@ SideFormula::SideFormula(std::span<const PoolDeployment> pools, const LoadMoment
   for (const PoolDeployment& pool : pools) pools_.emplace_back(pool, load);
 }
 
+std::vector<double> SideFormula::equal_shares() const {
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < pools_.size(); ++i) shares.push_back(instances(i));
+  make_shares(shares);
+  return shares;
+}
+
 double SideFormula::request_s() const {
   double slowest_s = 0;
   for (const PoolFormula& pool : pools_) slowest_s = std::max(slowest_s, pool.pool().pool->habits.request_s);
@@ -48,38 +58,36 @@ SideState SideFormula::state_of(std::vector<PoolState> pools, std::vector<double
   return state;
 }
 
-// Who finds nobody busy is sent to any in turn; the busier they are, the more go where work is done sooner. Who waits does so for any of
-// them.
+// Several pools behind a router that looks are one queue of unlike servers; of its wait services of other spread have the share that they
+// have of Erlang's (Allen and Cunneen).
 SideState SideFormula::prompts(double rate_per_s) const {
-  const double capacity_per_s = prompts_per_s(), busy = looks() ? std::min(1.0, rate_per_s / capacity_per_s) : 0;
-  double all = 0, mean_s = 0, square = 0;
-  for (std::size_t i = 0; i < pools_.size(); ++i) all += instances(i);
-  std::vector<double> shares;
-  for (std::size_t i = 0; i < pools_.size(); ++i) {
-    const double service_s = pools_[i].prompt_s(0).seconds;
-    shares.push_back((1 - busy) * instances(i) / all + busy * instances(i) / service_s / capacity_per_s);
-    mean_s += shares[i] * service_s;
-    square += shares[i] * service_s * service_s;
+  std::vector<double> shares = equal_shares();
+  const bool one_queue = pools_.size() > 1 && looks();
+  ServerQueue queue;
+  if (one_queue) {
+    std::vector<ServerKind> kinds;
+    for (std::size_t i = 0; i < pools_.size(); ++i) kinds.push_back({instances(i), pools_[i].prompt_s(0).seconds});
+    queue = unlike_servers(kinds, rate_per_s);
+    shares = queue.shares;
   }
   std::vector<PoolState> states;
   for (std::size_t i = 0; i < pools_.size(); ++i)
     states.push_back(prompts_alone(pools_[i], load_, rate_per_s * shares[i], static_cast<int>(instances(i))));
-  const double offered = rate_per_s * mean_s;
-  if (pools_.size() > 1 && looks() && offered < all) {
-    const double variation = square / (mean_s * mean_s) * (1 + load_.input_variation) - 1;
-    const double wait_s =
-        (load_.arrival_variation + variation) / 2 * chance_to_wait(static_cast<int>(all), offered) * mean_s / (all - offered);
+  if (one_queue && std::isfinite(queue.wait_s)) {
     for (PoolState& state : states) {
-      state.ttft_s += wait_s - state.queue_s;
-      state.queue_s = wait_s;
+      state.queue_s = (load_.arrival_variation + load_.input_variation) / 2 * queue.wait_s;
+      state.ttft_s = state.queue_s + state.prefill_s;
     }
   }
   return state_of(std::move(states), std::move(shares));
 }
 
+double SideFormula::pages(std::size_t pool) const {
+  return static_cast<double>(pools_[pool].pool().rules.pages * pools_[pool].pool().rules.page);
+}
+
 SideState SideFormula::decoding(double rate_per_s) const {
   std::vector<double> shares(pools_.size(), 0), batches(pools_.size(), 0);
-  const auto pages = [&](std::size_t i) { return static_cast<double>(pools_[i].pool().rules.pages * pools_[i].pool().rules.page); };
   for (int round = 0; round < (pools_.size() > 1 && looks() ? spreading_rounds : 1); ++round) {
     for (std::size_t i = 0; i < pools_.size(); ++i) {
       const double room = router_ == "least-kv" ? pages(i) : 1;
@@ -93,6 +101,107 @@ SideState SideFormula::decoding(double rate_per_s) const {
   std::vector<PoolState> states;
   for (std::size_t i = 0; i < pools_.size(); ++i) states.push_back(decoding_alone(pools_[i], load_, rate_per_s * shares[i] / instances(i)));
   return state_of(std::move(states), std::move(shares));
+}
+
+// What a router looks at says who gets more: prompts that are computed soonest, the fewest requests, the emptiest cache.
+std::vector<double> SideFormula::shares_together(double rate_per_s) const {
+  if (pools_.size() == 1 || !looks()) return equal_shares();
+  std::vector<double> numbers;
+  for (std::size_t i = 0; i < pools_.size(); ++i) numbers.push_back(instances(i));
+  const auto rate_of = [&](std::size_t pool, double requests) {
+    return closed_loop(pools_[pool], load_, requests).requests_per_s;  // so many on an instance at any time
+  };
+  if (router_ == "least-requests") {
+    double most = 0;
+    for (const PoolFormula& pool : pools_) most = std::max(most, pool.most_sequences());
+    return fewest_first_shares(
+        numbers, [&](std::size_t pool, int requests) { return rate_of(pool, requests); }, rate_per_s, static_cast<int>(most));
+  }
+  if (router_ != "least-kv") {
+    std::vector<ServerKind> kinds;
+    for (std::size_t i = 0; i < pools_.size(); ++i) kinds.push_back({instances(i), pools_[i].prompt_s(0).seconds});
+    return unlike_servers(kinds, rate_per_s).shares;
+  }
+  double low = 0, high = 1;  // of the caches
+  std::vector<double> shares = numbers;
+  for (int round = 0; round < spreading_rounds; ++round) {
+    const double filled = (low + high) / 2;
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      const double requests = filled * pages(i) / load_.context;
+      shares[i] = numbers[i] * rate_of(i, std::max(1.0, requests)) * std::min(1.0, requests);
+    }
+    (std::accumulate(shares.begin(), shares.end(), 0.0) < rate_per_s ? low : high) = filled;
+  }
+  make_shares(shares);
+  return shares;
+}
+
+SideState SideFormula::together(double rate_per_s) const {
+  std::vector<double> shares = shares_together(rate_per_s);
+  std::vector<PoolState> states;
+  for (std::size_t i = 0; i < pools_.size(); ++i) states.push_back(sim::together(pools_[i], load_, rate_per_s * shares[i] / instances(i)));
+  return state_of(std::move(states), std::move(shares));
+}
+
+// As many on each instance; least-kv: by their caches.
+std::vector<double> SideFormula::spread(double clients) const {
+  std::vector<double> each;
+  double sum = 0;
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    each.push_back(router_ == "least-kv" ? pages(i) : 1);
+    sum += instances(i) * each.back();
+  }
+  for (double& one : each) one *= clients / sum;
+  return each;
+}
+
+// Routers that do not look send each as many in a time, so that clients gather where they are slow.
+SideState SideFormula::of_clients(double clients, const AtClients& at) const {
+  std::vector<double> each = spread(clients);
+  if (pools_.size() > 1 && !looks()) gather(clients, at, each);
+  std::vector<PoolState> states;
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    states.push_back(at(pools_[i], each[i]));
+    shares.push_back(instances(i) * states[i].requests_per_s);
+  }
+  make_shares(shares);
+  return state_of(std::move(states), std::move(shares));
+}
+
+SideState SideFormula::at_once(double requests, const AtClients& at) const {
+  std::vector<double> shares = spread(requests);
+  std::vector<PoolState> states;
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    states.push_back(at(pools_[i], shares[i]));
+    shares[i] *= instances(i);
+  }
+  make_shares(shares);
+  return state_of(std::move(states), std::move(shares));
+}
+
+// So many on each that all end as many in a time: the rate that all clients together come to, by bisection within bisection.
+void SideFormula::gather(double clients, const AtClients& at, std::vector<double>& each) const {
+  constexpr int halvings = 50;
+  const auto held_at = [&](std::size_t i, double rate_per_s) {
+    double low = 0, high = clients;
+    for (int round = 0; round < halvings; ++round) {
+      const double middle = (low + high) / 2;
+      (at(pools_[i], std::max(1.0, middle)).requests_per_s * std::min(1.0, middle) < rate_per_s ? low : high) = middle;
+    }
+    return high;
+  };
+  double low = 0, high = 0;
+  for (std::size_t i = 0; i < pools_.size(); ++i) high = std::max(high, at(pools_[i], clients).requests_per_s);
+  for (int round = 0; round < halvings; ++round) {
+    const double rate = (low + high) / 2;
+    double held = 0;
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      each[i] = held_at(i, rate);
+      held += instances(i) * each[i];
+    }
+    (held < clients ? low : high) = rate;
+  }
 }
 
 }  // namespace rehearse::sim

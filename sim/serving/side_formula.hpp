@@ -1,6 +1,7 @@
 // Pools that share a role by formula: how requests are spread over them, and what their means come to.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,9 +23,17 @@ class SideFormula {
   SideFormula(std::span<const PoolDeployment> pools, const LoadMoments& load, std::string router);
 
   // At a rate of all requests. Routers that look at nothing send every instance as many; others send prompts the more where they are
-  // computed soonest the busier all are, and caches so that all decode as many (least-kv: take as large a share of theirs).
+  // computed soonest the busier all are, and caches so that all decode as many (least-kv: take as large a share of theirs); so do those of
+  // instances of both, where they look at requests or caches.
   [[nodiscard]] SideState prompts(double rate_per_s) const;
   [[nodiscard]] SideState decoding(double rate_per_s) const;
+  // Prompts and decoding on the same instances.
+  [[nodiscard]] SideState together(double rate_per_s) const;
+  // So many requests in all, for each of which that ends another one comes: `at` a pool with so many on each of its instances.
+  using AtClients = std::function<PoolState(const PoolFormula& pool, double each)>;
+  [[nodiscard]] SideState of_clients(double clients, const AtClients& at) const;
+  // So many at once, and nobody after them.
+  [[nodiscard]] SideState at_once(double requests, const AtClients& at) const;
 
   [[nodiscard]] const std::vector<PoolFormula>& pools() const { return pools_; }
   [[nodiscard]] double request_s() const;      // of the slowest engine
@@ -32,6 +41,11 @@ class SideFormula {
 
  private:
   [[nodiscard]] SideState state_of(std::vector<PoolState> pools, std::vector<double> shares) const;
+  [[nodiscard]] std::vector<double> equal_shares() const;  // of the instances
+  [[nodiscard]] std::vector<double> spread(double clients) const;
+  void gather(double clients, const AtClients& at, std::vector<double>& each) const;
+  [[nodiscard]] std::vector<double> shares_together(double rate_per_s) const;
+  [[nodiscard]] double pages(std::size_t pool) const;
   [[nodiscard]] bool looks() const { return router_ != "random" && router_ != "round-robin"; }
   [[nodiscard]] double instances(std::size_t pool) const { return pools_[pool].pool().pool->instances; }
 

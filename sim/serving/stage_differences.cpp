@@ -80,6 +80,11 @@ const std::vector<Cause>& causes() {
        }},
       {Stage::queued, [](const Facts& f) { return f.more_s < 0 && f.job.load.arrivals.kind == Arrivals::closed; },
        [](const Facts&) { return std::string("clients of a closed loop come apart: who waits is not behind independent arrivals"); }},
+      {Stage::queued,
+       [](const Facts& f) { return f.more_s > 0 && f.job.several(f.job.pools.front().role) && f.job.prompt_router != "shortest-wait"; },
+       [](const Facts& f) {
+         return fmt::format("{} knows no speeds: who queues where prompts are slow would find others free", f.job.prompt_router);
+       }},
       {Stage::queued, is_short, short_words},
       {Stage::queued, [](const Facts&) { return true; },
        [](const Facts&) { return std::string("a queue has more than the two moments that the formula knows"); }},
@@ -88,7 +93,7 @@ const std::vector<Cause>& causes() {
        [](const Facts& f) {
          return fmt::format("passes hold chunks of several prompts, and take {:.1f} ms on average", 1e3 * f.prompt_pass_s());
        }},
-      {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill && f.job.pools.size() > 2; },
+      {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill && f.job.several(Role::prefill); },
        [](const Facts&) { return std::string("the router sends more prompts where they are computed sooner than the formula has it"); }},
       {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill; },
        [](const Facts&) { return std::string("prompts that count are shorter than the mean"); }},

@@ -55,12 +55,11 @@ TEST(BadServingJobsAreRefused, about_pools) {
                  "job.yaml:6:", "static batches take the room of whole answers");
   expect_refused(with("    all: {role: both", "    more: {role: prefill}\n    all: {role: prefill"), "job.yaml:5:", "needs its other side");
   const std::string several = with("    all: {role: both", "    d: {role: decode}\n    p: {role: prefill}\n    all: {role: prefill");
-  expect_refused(several + "  isolate: prefill\n", "job.yaml:10:", "there are several pools with role prefill");
-  sim::KindRequest request;
-  request.name = "job";
-  request.document = config::Node::load_text(several, "job.yaml");
-  request.progress = [](double) {};
-  EXPECT_THROW(static_cast<void>(sim::JobKindRegistry::get("serving").answer("tune", request)), config::InputError);
+  expect_refused(several + "  isolate: both\n", "job.yaml:10:", "there is no pool with role both");
+  expect_refused(with("    all: {role: both", "    d: {role: decode}\n    all: {role: both"),
+                 "job.yaml:5:", "pools of role both stand beside none of role decode");
+  expect_refused(with("    all: {role: both", "    more: {role: both}\n    all: {role: both") + "  transfer: {path: host-staged}\n",
+                 "job.yaml:9:", "nothing is transferred where the same instances do both");
   expect_refused(with("    all: {role: both", "    more: {role: decode}\n    all: {overflow: swap, role: prefill"),
                  "job.yaml:7:", "nothing is swapped");
 }

@@ -173,7 +173,7 @@ TEST(AFault, that_names_nothing_is_refused_at_its_place) {
   expect("gpu 100000 at 1 s", "there is no GPU 100000");
   expect("gpu 0 at 1 m", "'1 m' is not a time");
   expect("gpu 0 explodes", "'explodes' is not what happens to it");
-  expect("nic 0 slow 2", "one pool hands nothing over");
+  expect("nic 0 slow 2", "nothing is handed over between two sides");
   expect("gpu 0 at 1 s for 2 s more", "is not a time");
 }
 

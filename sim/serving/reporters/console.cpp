@@ -90,7 +90,7 @@ void print_rates(const ServingResult& result, std::ostream& out) {
   fmt::print(out, "\n{}: {:.4g} requests/s, {:.5g} input and {:.5g} output tokens/s", result.method, result.requests_per_s,
              result.input_tokens_per_s, result.output_tokens_per_s);
   fmt::print(out, "; {:.4g} output tokens/s per GPU", result.output_tokens_per_s_per_gpu);
-  if (result.pools.size() > 1) {
+  if (result.output_tokens_per_s_per_decode_gpu > result.output_tokens_per_s_per_gpu) {  // other GPUs compute prompts
     fmt::print(out, " ({:.4g} input per prefill GPU, {:.4g} output per decode GPU)", result.input_tokens_per_s_per_prompt_gpu,
                result.output_tokens_per_s_per_decode_gpu);
   }
