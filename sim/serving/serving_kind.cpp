@@ -249,8 +249,6 @@ class ServingKind final : public JobKind {
  private:
   static KindAnswer tune(const KindRequest& request) {
     const ServingJob job = read(request);
-    if (job.pools.size() > 2)
-      request.document.at("serving").at("pools").fail_at_key("one plan a side is tuned, and the job has several pools of a role");
     ServingReport report;
     report.notes = job.notes;
     auto tuning = std::make_shared<ServingTuning>(tune_serving(job, request.progress));
@@ -297,8 +295,7 @@ class ServingKind final : public JobKind {
     const config::Node written = document.at("serving").at("pools");
     config::Node pools;
     for (const Pool& pool : chosen.pools) {
-      const auto same = std::ranges::find(job.pools, pool.role, &Pool::role);
-      config::Node node = written.at((same != job.pools.end() ? *same : job.pools.front()).name).without("kv_tokens").without("parallel");
+      config::Node node = written.at(pool.like).without("kv_tokens").without("parallel");
       node.set("role", role_names().of(pool.role));
       if (!job.parts[pool.part].name.empty()) node.set("part", job.parts[pool.part].name);
       node.set("instances", std::to_string(pool.instances));
@@ -307,7 +304,7 @@ class ServingKind final : public JobKind {
       pools.set_child(pool.name, node);
     }
     config::Node serving = document.at("serving");
-    if (chosen.pools.size() == 1) serving = serving.without("transfer");
+    if (chosen.pools.front().role == Role::both) serving = serving.without("transfer");
     serving.set_child("pools", pools);
     document = document.without("tune");
     document.set_child("serving", serving);

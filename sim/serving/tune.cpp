@@ -25,7 +25,7 @@ class Tuning {
     const bool by_cost = out_.goals.front() == ServingGoal::cost;
     if (by_cost || out_.goals.front() == ServingGoal::goodput) out_.best = cheapest();
     if (!by_cost || out_.goals.size() > 1) take_front();
-    if (by_cost) out_.mixed = mixed_deployments(sides_, out_.best);
+    if (by_cost) add_mixed();
     confirm(progress);
     return std::move(out_);
   }
@@ -93,6 +93,12 @@ class Tuning {
       if (first || kept.size() < static_cast<std::size_t>(sides_.spec.keep)) kept.push_back(std::move(one));
     }
     return kept;
+  }
+
+  // Several plans in a role, where that is cheaper.
+  void add_mixed() {
+    for (TunedDeployment& one : mixed_deployments(sides_, out_.best)) out_.best.push_back(std::move(one));
+    std::ranges::stable_sort(out_.best, {}, [](const TunedDeployment& one) { return std::tuple(one.cost_per_s, one.gpus); });
   }
 
   // Where cost does not come first the best are those of the front.

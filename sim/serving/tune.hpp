@@ -12,22 +12,13 @@
 namespace rehearse::sim {
 
 struct TunedDeployment {
-  std::vector<Pool> pools;  // one of role both, or prefill and decode
+  std::vector<Pool> pools;  // of role both, or of prefill and of decode
   double cost_per_s = 0;
   int gpus = 0;
-  std::string kind;               // "together on rich", "apart on rich and wide"
-  double ttft_s = 0, tpot_s = 0;  // by formula, at the promise's percentile
+  std::string kind;               // "together on rich", "apart on rich and wide", "apart, several plans in a role"
+  double ttft_s = 0, tpot_s = 0;  // by formula, at the promise's percentile; of several plans in a role the longest
   // Of those that were simulated; with goal goodput also the highest rate that keeps the promise.
   std::optional<ServingResult> simulated;
-};
-
-// Several plans in a role. By the rate that one instance carries alone: more instances of a plan carry more than that, so that its cost is
-// an upper bound.
-struct MixedDeployment {
-  std::string kind;         // "together", "apart"
-  std::vector<Pool> pools;  // several of a role
-  double cost_per_s = 0;
-  int gpus = 0;
 };
 
 struct ServingTuning {
@@ -37,7 +28,6 @@ struct ServingTuning {
   std::vector<TunedDeployment> best;      // by formula from the cheapest on, the cheapest of each kind among them; at most `keep` and those
   std::optional<std::size_t> chosen;      // of `best`: the cheapest that keeps the promise when simulated (without simulation: the first)
   std::vector<TunedDeployment> front;     // of several goals: all deployments that no other beats in every one, by the first goal
-  std::vector<MixedDeployment> mixed;  // of goal cost: the cheapest together and apart, where they are cheaper with several plans in a role
   std::uint64_t pairs = 0, looked_at = 0;
   double bound_per_s = 0;  // least cost of the pairs not looked at; infinite: all were
   int plans = 0, refused = 0, unfit = 0;

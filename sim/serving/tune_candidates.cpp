@@ -12,10 +12,17 @@
 namespace rehearse::sim {
 namespace {
 
-// The pool of the job that a new one of this role is made from.
-const Pool& template_of(const ServingJob& job, Role role) {
-  const auto same = std::ranges::find(job.pools, role, &Pool::role);
-  return same != job.pools.end() ? *same : job.pools.front();
+// The pools of the job that new ones of this role are made from: those of the role, else those of the first one's; of these the ones that
+// stand on the part, else all.
+std::vector<const Pool*> templates_of(const ServingJob& job, Role role, std::size_t part) {
+  const bool has_role = std::ranges::find(job.pools, role, &Pool::role) != job.pools.end();
+  std::vector<const Pool*> all, here;
+  for (const Pool& pool : job.pools) {
+    if (pool.role != (has_role ? role : job.pools.front().role)) continue;
+    all.push_back(&pool);
+    if (pool.part == part) here.push_back(&pool);
+  }
+  return here.empty() ? all : here;
 }
 
 std::vector<int> or_one(const std::vector<int>& given, int otherwise) { return given.empty() ? std::vector<int>{otherwise} : given; }
@@ -35,7 +42,12 @@ class Space {
   // Of a role in a part.
   [[nodiscard]] Candidates of(Role role, std::size_t part) {
     Candidates out;
-    const Pool& like = template_of(job_, role);
+    for (const Pool* like : templates_of(job_, role, part)) add_plans(*like, role, part, out);
+    return out;
+  }
+
+ private:
+  void add_plans(const Pool& like, Role role, std::size_t part, Candidates& out) {
     for (const int tp : tensor_degrees(spec_.tp, job_.parts[part].cluster)) {
       for (const int pp : or_one(spec_.pp, 1)) {
         for (const int dp : or_one(spec_.dp, 1)) {
@@ -44,6 +56,7 @@ class Space {
               Pool pool = like;
               pool.role = role;
               pool.name = like.role == role ? like.name : role_name(role);
+              pool.like = like.name;
               pool.part = part;
               pool.instances = 1;
               pool.kv_tokens = 0;
@@ -60,10 +73,8 @@ class Space {
         }
       }
     }
-    return out;
   }
 
- private:
   static std::string role_name(Role role) { return role == Role::both ? "all" : role == Role::prefill ? "prefill" : "decode"; }
 
   void add(Pool pool, Candidates& into) {

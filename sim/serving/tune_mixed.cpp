@@ -1,5 +1,7 @@
 #include "sim/serving/tune_mixed.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -42,16 +44,40 @@ struct Program {
     candidates.push_back(&candidate);
     places.push_back(place);
   }
-  [[nodiscard]] MixedDeployment deployment(const Cover& cover, std::string kind) const {
-    MixedDeployment out{std::move(kind), {}, cover.cost_per_s, cover.gpus};
+  // Of the rate that comes to a role every instance has the share that it has of what all of the role carry.
+  template <class Times>
+  [[nodiscard]] TunedDeployment deployment(const Cover& cover, std::string kind, Times times) const {
+    TunedDeployment out;
+    out.cost_per_s = cover.cost_per_s;
+    out.gpus = cover.gpus;
+    out.kind = std::move(kind);
+    std::array<double, 2> carried_per_s{}, ttft_s{};
+    for (std::size_t i = 0; i < cover.numbers.size(); ++i)
+      carried_per_s[problem.plans[i].role] += cover.numbers[i] * problem.plans[i].rate_per_s;
     for (std::size_t i = 0; i < cover.numbers.size(); ++i) {
-      if (cover.numbers[i] > 0) out.pools.push_back(with_number(*candidates[i], cover.numbers[i]));
+      if (cover.numbers[i] == 0) continue;
+      const CoverPlan& plan = problem.plans[i];
+      const SideTimes each = times(plan.role, i, plan.rate_per_s * std::min(1.0, problem.rate_per_s / carried_per_s[plan.role]));
+      ttft_s[plan.role] = std::max(ttft_s[plan.role], each.ttft_s);
+      out.tpot_s = std::max(out.tpot_s, each.tpot_s);
+      out.pools.push_back(with_number(*candidates[i], cover.numbers[i]));
+      name_apart(out.pools);
     }
+    out.ttft_s = ttft_s[0] + ttft_s[1];
     return out;
+  }
+
+ private:
+  // The last one by its own name, where another pool has it.
+  static void name_apart(std::vector<Pool>& pools) {
+    Pool& last = pools.back();
+    const std::string name = last.name;
+    const auto taken = [&] { return std::ranges::count(pools, last.name, &Pool::name) > 1; };
+    for (int number = 2; taken(); ++number) last.name = fmt::format("{}-{}", name, number);
   }
 };
 
-std::optional<MixedDeployment> cheapest_together(const TuneSides& sides) {
+std::optional<TunedDeployment> cheapest_together(const TuneSides& sides) {
   Program program(sides, 1);
   for (const Candidates& part : sides.together) {
     for (std::size_t i = 0; i < part.size(); ++i) {
@@ -63,7 +89,8 @@ std::optional<MixedDeployment> cheapest_together(const TuneSides& sides) {
   }
   const auto cover = cheapest_cover(program.problem);
   if (!cover) return {};
-  return program.deployment(*cover, "together");
+  return program.deployment(*cover, "together, several plans in a role",
+                            [&](std::size_t, std::size_t i, double rate) { return together_times(sides, *program.candidates[i], rate); });
 }
 
 class Apart {
@@ -75,14 +102,23 @@ class Apart {
   }
 
   // The time between the sides is the longest of those that are used, found by taking longer ones until none is longer.
-  [[nodiscard]] std::optional<MixedDeployment> cheapest(double share) const {
+  [[nodiscard]] std::optional<TunedDeployment> cheapest(double share) const {
     double between_s = 0;
     for (int round = 0; round < between_rounds; ++round) {
       const Program program = program_of(share, between_s);
       const auto cover = cheapest_cover(program.problem);
       if (!cover) return {};
       const double longest_s = longest_between(program, *cover);
-      if (longest_s <= between_s) return program.deployment(*cover, "apart");
+      if (longest_s <= between_s) {
+        TunedDeployment out =
+            program.deployment(*cover, "apart, several plans in a role", [&](std::size_t role, std::size_t i, double rate) {
+              const std::size_t part = program.problem.plans[i].part, place = program.places[i];
+              if (role == 0) return SideTimes{model(part, 0).prompts_take_s(place, rate, 1), 0};
+              return model(0, part).decode_times(place, rate);
+            });
+        out.ttft_s += longest_s;
+        return out;
+      }
       if (!std::isfinite(longest_s)) return {};
       between_s = longest_s;
     }
@@ -131,14 +167,14 @@ class Apart {
   std::vector<FormulaPairs> models_;  // [prompts' part][decodes' part]
 };
 
-bool has_several_in_a_role(const MixedDeployment& deployment) {
+bool has_several_in_a_role(const TunedDeployment& deployment) {
   for (std::size_t i = 1; i < deployment.pools.size(); ++i) {
     if (deployment.pools[i].role == deployment.pools[i - 1].role) return true;
   }
   return false;
 }
 
-double cheapest_of(const std::vector<TunedDeployment>& found, std::size_t pools) {
+double cheapest_of(const std::vector<TunedDeployment>& found, std::size_t pools) {  // one together, two apart
   double least = INFINITY;
   for (const TunedDeployment& one : found) {
     if (one.pools.size() == pools) least = std::min(least, one.cost_per_s);
@@ -148,13 +184,13 @@ double cheapest_of(const std::vector<TunedDeployment>& found, std::size_t pools)
 
 }  // namespace
 
-std::vector<MixedDeployment> mixed_deployments(const TuneSides& sides, const std::vector<TunedDeployment>& found) {
-  std::vector<MixedDeployment> out;
-  const auto take = [&](std::optional<MixedDeployment> one, double least) {
+std::vector<TunedDeployment> mixed_deployments(const TuneSides& sides, const std::vector<TunedDeployment>& found) {
+  std::vector<TunedDeployment> out;
+  const auto take = [&](std::optional<TunedDeployment> one, double least) {
     if (one && has_several_in_a_role(*one) && one->cost_per_s < least) out.push_back(std::move(*one));
   };
   take(cheapest_together(sides), cheapest_of(found, 1));
-  std::optional<MixedDeployment> best;
+  std::optional<TunedDeployment> best;
   const Apart apart(sides);
   for (const double share : prompt_shares) {
     auto one = apart.cheapest(share);

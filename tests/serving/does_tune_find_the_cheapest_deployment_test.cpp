@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "sim/kind/job_kind.hpp"
 #include "sim/serving/deployment.hpp"
+#include "sim/serving/serving_report.hpp"
 #include "sim/serving/tune.hpp"
 
 namespace rehearse::tests {
@@ -17,8 +20,8 @@ struct Market {
   const char *more = "", *inventory = "{rich: 32, wide: 64}", *confirm = "1";
 };
 
-sim::ServingTuning tuned(const Market& market) {
-  const std::string text = fmt::format(
+std::string market_job(const Market& market) {
+  return fmt::format(
       "model: llama3-70b\n"
       "cluster: {{parts: {{rich: {{cluster: dgx-h100-ndr400, nodes: 4}}, wide: {{cluster: h20-roce-4x400, nodes: 8}}}}, between: "
       "{{bandwidth: {}}}}}\n"
@@ -30,8 +33,10 @@ sim::ServingTuning tuned(const Market& market) {
       "  slo: {{ttft: 1 s, tpot: 40 ms}}\n"
       "tune: {{inventory: {}, price: {{rich: {}, wide: {}}}, confirm: {}{}}}\n",
       market.between, market.inventory, market.rich_price, market.wide_price, market.confirm, market.more);
-  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
-  return tune_serving(job, [](double) {});
+}
+
+sim::ServingTuning tuned(const Market& market) {
+  return tune_serving(sim::read_serving_job(config::Node::load_text(market_job(market), "job.yaml"), "job"), [](double) {});
 }
 
 std::string best_kind(const sim::ServingTuning& tuning) { return tuning.best.empty() ? "none" : tuning.best.front().kind; }
@@ -88,24 +93,80 @@ TEST(TheFrontOfDeployments, of_one_goal_is_that_against_cost) {
   }
 }
 
-// Where one kind of GPU runs out, another one helps in the same role; every instance is counted with what it carries alone.
+bool has_several_in_a_role(const sim::TunedDeployment& one) { return one.kind.find("several plans in a role") != std::string::npos; }
+
+// Where one kind of GPU runs out, another one helps in the same role; every instance is counted with what it carries alone, and the
+// simulation says whether they keep the promise together.
 TEST(SeveralKindsInARole, are_taken_where_one_runs_out) {
   const sim::ServingTuning tuning = tuned({.inventory = "{rich: 6, wide: 64}"});
-  for (const sim::MixedDeployment& one : tuning.mixed) {
+  int several = 0;
+  for (const sim::TunedDeployment& one : tuning.best) {
+    if (!has_several_in_a_role(one)) continue;
+    ++several;
     double cheapest = INFINITY, sum = 0;
     for (const sim::TunedDeployment& other : tuning.best) {
-      if ((other.pools.size() == 1) == (one.kind == "together")) cheapest = std::min(cheapest, other.cost_per_s);
+      if (!has_several_in_a_role(other) && other.kind.substr(0, 5) == one.kind.substr(0, 5))
+        cheapest = std::min(cheapest, other.cost_per_s);
     }
     EXPECT_LT(one.cost_per_s, cheapest) << one.kind;
     int rich = 0;
+    std::set<std::string> names;
     for (const sim::Pool& pool : one.pools) {
       sum += pool.gpus() * pool.price_per_s;
       rich += pool.part == 0 ? pool.gpus() : 0;
+      names.insert(pool.name);
     }
+    EXPECT_EQ(names.size(), one.pools.size());
     EXPECT_DOUBLE_EQ(sum, one.cost_per_s);
     EXPECT_LE(rich, 6);
+    EXPECT_LE(one.ttft_s, 1);
+    EXPECT_LE(one.tpot_s, 0.04);
+    ASSERT_TRUE(one.simulated) << one.kind;
+    EXPECT_EQ(one.simulated->finished, one.simulated->counted);
   }
-  EXPECT_FALSE(tuning.mixed.empty());
+  EXPECT_GT(several, 0);
+}
+
+// A deployment of several plans in a role is written as a job, which is simulated as it was in the search.
+TEST(SeveralKindsInARole, are_written_as_a_job) {
+  sim::KindRequest request;
+  request.name = "job";
+  request.document = config::Node::load_text(market_job({.inventory = "{rich: 3, wide: 64}"}), "job.yaml");
+  request.progress = [](double) {};
+  const sim::KindAnswer answer = sim::JobKindRegistry::get("serving").answer("tune", request);
+  const auto& report = answer.report.get<sim::ServingReport>();
+  ASSERT_TRUE(report.tuning->chosen);
+  const sim::TunedDeployment& chosen = report.tuning->best[*report.tuning->chosen];
+  EXPECT_TRUE(has_several_in_a_role(chosen)) << chosen.kind;
+  const sim::ServingJob plan = sim::read_serving_job(config::Node::load_text(report.plan_yaml, "plan.yaml"), "plan");
+  ASSERT_EQ(plan.pools.size(), chosen.pools.size());
+  const sim::Deployment deployment = deploy(plan);
+  const sim::ServingSetup setup = setup_of(plan, deployment);
+  const sim::ServingResult simulated = result_of(plan, setup, simulate_serving(setup));
+  EXPECT_EQ(simulated.ttft.mean_s, chosen.simulated->ttft.mean_s);
+  EXPECT_TRUE(simulated.kept);
+}
+
+// Each pool of a role stands for its part: its software, format and limits go into the plans there.
+TEST(SeveralPoolsOfARole, are_what_plans_of_their_parts_are_made_from) {
+  const std::string more =
+      "    slow: {role: prefill, part: wide, precision: {compute: bf16, weights: bf16, kv: bf16}, limits: {tokens: 4096}}\n";
+  std::string text = market_job({.inventory = "{rich: 16, wide: 64}"});
+  text.insert(text.find("    decode:"), more);
+  const sim::ServingTuning tuning = tune_serving(sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job"), [](double) {});
+  int on_wide = 0;
+  for (const sim::TunedDeployment& one : tuning.best) {
+    for (const sim::Pool& pool : one.pools) {
+      if (pool.role != sim::Role::prefill) continue;
+      on_wide += pool.part == 1 ? 1 : 0;
+      EXPECT_EQ(pool.like, pool.part == 1 ? "slow" : "prefill");
+      EXPECT_EQ(pool.plan.precision.kv, pool.part == 1 ? workloads::DType::bf16 : workloads::DType::fp8);
+      if (pool.part == 1) {
+        EXPECT_EQ(pool.habits.tokens, 4096);
+      }
+    }
+  }
+  EXPECT_GT(on_wide, 0);
 }
 
 // The highest rate: the inventory is used up, and a little more is not carried.

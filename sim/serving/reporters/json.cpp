@@ -116,9 +116,6 @@ Json tuning_json(const ServingTuning& tuning) {
   for (const TunedDeployment& one : tuning.best) json["best"].push_back(tuned_json(one));
   if (!tuning.front.empty()) json["front"] = Json::array();
   for (const TunedDeployment& one : tuning.front) json["front"].push_back(tuned_json(one));
-  json["mixed"] = Json::array();
-  for (const MixedDeployment& one : tuning.mixed)
-    json["mixed"].push_back({{"kind", one.kind}, {"cost_per_s", one.cost_per_s}, {"gpus", one.gpus}, {"pools", pools_json(one.pools)}});
   return json;
 }
 

@@ -9,7 +9,6 @@
 
 #include "config/quantity.hpp"
 #include "sim/report/table.hpp"
-#include "sim/serving/pool_keys.hpp"
 #include "sim/serving/tune_keys.hpp"
 
 namespace rehearse::sim {
@@ -29,10 +28,17 @@ std::string plan_of_pool(const Pool& pool) {
   return text;
 }
 
-std::string deployment_text(const TunedDeployment& one) {
-  std::vector<std::string> pools;
-  for (const Pool& pool : one.pools) pools.push_back(plan_of_pool(pool));
-  return fmt::format("{}", fmt::join(pools, ", "));
+// The plans of a role with + between them, where there are several with their parts.
+std::string deployment_text(const TunedDeployment& one, const ServingTuning& tuning) {
+  std::string text;
+  for (std::size_t i = 0; i < one.pools.size(); ++i) {
+    const Pool& pool = one.pools[i];
+    if (i > 0) text += pool.role == one.pools[i - 1].role ? " + " : ", ";
+    text += plan_of_pool(pool);
+    const std::string& part = tuning.parts[pool.part];
+    if (!part.empty() && std::ranges::count(one.pools, pool.role, &Pool::role) > 1) text += " on " + part;
+  }
+  return text;
 }
 
 std::string heading(const ServingTuning& tuning) {
@@ -58,8 +64,8 @@ Table best_table(const ServingTuning& tuning) {
     const bool known = one.simulated.has_value();
     const auto share = [&](double value) { return known && value >= 0 ? fmt::format("{:.1f} %", 100 * value) : ""; };
     table.rows.push_back(
-        {one.kind, deployment_text(one), std::to_string(one.gpus), hourly(one.cost_per_s), tuned_time(one.ttft_s), tuned_time(one.tpot_s),
-         share(known ? one.simulated->attained_ttft : -1), share(known ? one.simulated->attained_tpot : -1),
+        {one.kind, deployment_text(one, tuning), std::to_string(one.gpus), hourly(one.cost_per_s), tuned_time(one.ttft_s),
+         tuned_time(one.tpot_s), share(known ? one.simulated->attained_ttft : -1), share(known ? one.simulated->attained_tpot : -1),
          fmt::format("{}{}", known ? one.simulated->kept ? "kept" : "not kept" : "", tuning.chosen == i ? ", chosen" : "")});
     if (rates) table.rows.back().push_back(known ? fmt::format("{:.4g}", one.simulated->goodput_per_s) : "");
   }
@@ -72,8 +78,8 @@ Table front_table_of(const ServingTuning& tuning) {
           {"cost per hour"}, {"GPUs"}, {"TTFT"}, {"TPOT"}, {"deployment", Align::left}, {"instances (prefill, decode)", Align::left}}};
   for (std::size_t i = 0; i < std::min(most_front_rows, tuning.front.size()); ++i) {
     const TunedDeployment& one = tuning.front[i];
-    table.rows.push_back(
-        {hourly(one.cost_per_s), std::to_string(one.gpus), tuned_time(one.ttft_s), tuned_time(one.tpot_s), one.kind, deployment_text(one)});
+    table.rows.push_back({hourly(one.cost_per_s), std::to_string(one.gpus), tuned_time(one.ttft_s), tuned_time(one.tpot_s), one.kind,
+                          deployment_text(one, tuning)});
   }
   return table;
 }
@@ -89,19 +95,6 @@ void print_front(const ServingTuning& tuning, bool colour, std::ostream& out) {
   if (tuning.front.size() > most_front_rows) fmt::print(out, "... and {} more (--json has them)\n", tuning.front.size() - most_front_rows);
 }
 
-void print_mixed(const ServingTuning& tuning, std::ostream& out) {
-  for (const MixedDeployment& one : tuning.mixed) {
-    std::vector<std::string> pools;
-    for (const Pool& pool : one.pools) {
-      const std::string& part = tuning.parts[pool.part];
-      pools.push_back(fmt::format("{}{}{}{}", one.kind == "together" ? "" : role_names().of(pool.role), one.kind == "together" ? "" : " ",
-                                  plan_of_pool(pool), part.empty() ? "" : " on " + part));
-    }
-    fmt::print(out, "several plans in a role, {}: {} at {} per hour at most (each instance carries what it carries alone)\n", one.kind,
-               fmt::join(pools, " + "), hourly(one.cost_per_s));
-  }
-}
-
 }  // namespace
 
 void print_tuning(const ServingTuning& tuning, bool colour, std::ostream& out) {
@@ -115,7 +108,6 @@ void print_tuning(const ServingTuning& tuning, bool colour, std::ostream& out) {
   if (tuning.pairs > 0) fmt::print(out, "; {} of {} pairs looked at", tuning.looked_at, tuning.pairs);
   if (std::isfinite(tuning.bound_per_s)) fmt::print(out, ": the others cost {} per hour at least", hourly(tuning.bound_per_s));
   fmt::print(out, "\n");
-  print_mixed(tuning, out);
   if (!tuning.front.empty()) print_front(tuning, colour, out);
 }
 

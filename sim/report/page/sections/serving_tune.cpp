@@ -85,18 +85,6 @@ std::string best_deployments(const Input& input) {
   return table("Best first: cost and times by formula, at the promise's percentile; behind them what the simulation says", columns, rows);
 }
 
-std::string mixed_deployments(const Input& input) {
-  std::vector<std::vector<std::string>> rows;
-  for (std::size_t i = 0; i < input.at("/tune/mixed").size(); ++i) {
-    const std::string at = fmt::format("/tune/mixed/{}", i);
-    rows.push_back({escaped(pools_of(input, at)), number(input.result, at + "/cost_per_s", Unit::hourly),
-                    number(input.result, at + "/gpus", Unit::count)});
-  }
-  if (rows.empty()) return "";
-  return table("Several plans in a role; each instance carries what it carries alone, so that the cost is an upper bound",
-               {{"instances", true}, {"cost"}, {"GPUs"}}, rows);
-}
-
 class ServingTune final : public Section {
  public:
   [[nodiscard]] int order() const override { return 15; }
@@ -109,7 +97,7 @@ class ServingTune final : public Section {
     for (const Json& note : input.at("/notes")) out += fmt::format("<p>Note: {}.</p>\n", escaped(note.get<std::string>()));
     out += facts_of_deployments(input);
     if (input.has("/tune/best/0")) out += best_deployments(input);
-    return out + mixed_deployments(input);
+    return out;
   }
 };
 
