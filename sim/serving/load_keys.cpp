@@ -177,7 +177,9 @@ Shape load_shape() {
       config::either({count, map({{"uniform", {.kind = Shape::Kind::list, .parts = {count}}, true, "", "Smallest and largest."}}),
                       map({{"lognormal", map({{"median", number, true, "", ""}, {"p90", number, true, "", ""}}), true, "", "Cut at max."},
                            {"max", count, true, "", "The largest."}}),
-                      map({{"from", text, true, "", "`trace`, or a file with lengths."}})});
+                      map({{"from", text, true, "",
+                            "`trace`, a file with lengths, or ready-made ones: azure-conversation, azure-code, mooncake-conversation, "
+                            "mooncake-synthetic."}})});
   return map(
       {{"arrivals", arrivals, true, "", "When requests come."},
        {"input", length, false, "the trace's", "Tokens of a prompt."},

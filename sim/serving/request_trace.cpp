@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "config/data_dir.hpp"
 #include "config/reference.hpp"
 #include "sim/serving/request_reader.hpp"
 #include "sim/unpacked_file.hpp"
@@ -9,9 +14,28 @@
 namespace rehearse::sim {
 namespace {
 
+namespace fs = std::filesystem;
+
+// A file, or lengths that are ready-made (workloads/requests).
+std::string requests_file(const config::Node& path) {
+  const std::string name = path.as_string(), file = config::referenced_path(path);
+  std::error_code none;
+  if (name.find_first_of("./") != std::string::npos || fs::exists(file, none)) return file;
+  const fs::path folder = fs::path(config::data_dir()) / "workloads" / "requests";
+  std::vector<std::string> known;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    if (entry.path().extension() != ".csv") continue;
+    known.push_back(entry.path().stem().string());
+    if (known.back() == name) return entry.path().string();
+  }
+  std::ranges::sort(known);
+  path.fail(fmt::format("no file {}, and no ready-made lengths of that name", config::shown(name)), config::suggestion(name, known));
+}
+
 std::unique_ptr<std::istream> opened(const config::Node& path) {
+  const std::string file = requests_file(path);
   try {
-    return std::make_unique<UnpackedFile>(config::referenced_path(path));
+    return std::make_unique<UnpackedFile>(file);
   } catch (const config::InputError& error) {
     path.fail(error.message(), error.hint());
   }
@@ -19,7 +43,7 @@ std::unique_ptr<std::istream> opened(const config::Node& path) {
 
 std::unique_ptr<RequestReader> reader_of(const config::Node& path) {
   std::unique_ptr<std::istream> in = opened(path);
-  const std::string name = config::referenced_path(path);
+  const std::string name = requests_file(path);
   return in->peek() == '{' ? requests_of_lines(std::move(in), name) : requests_of_table(std::move(in), name);
 }
 
