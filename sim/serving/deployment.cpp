@@ -8,6 +8,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr double gb = 1e9;
+constexpr std::uint64_t drawing_stream = 5;  // of random numbers; arrivals, lengths and routers have others
 
 std::string misfit_of(const PoolDeployment& pool) {
   if (pool.rules.pages > 0) return {};
@@ -29,14 +30,39 @@ void put_swap(InstanceRules& rules, const Pool& pool, const topology::ClusterSpe
   rules.swap_pages = static_cast<std::int64_t>(share / (bytes.per_instance * pool.habits.page));
 }
 
+// The model that proposes tokens, on the same GPUs: weights and a cache of its own, and passes between which the host does nothing.
+struct Draft {
+  workloads::InstancePlan plan;
+  EngineHabits habits;
+  std::unique_ptr<const OperatorPassPrice> price;
+};
+
+std::shared_ptr<const Draft> draft_of(const Pool& pool, const ClusterPart& part) {
+  if (!pool.draft) return nullptr;
+  auto draft = std::make_shared<Draft>(Draft{draft_plan(pool), pool.habits, nullptr});
+  draft->habits.pass_s = draft->habits.sequence_s = 0;
+  draft->price = std::make_unique<const OperatorPassPrice>(draft->plan, part.gpu, part.costs, *pool.software, part.cluster, draft->habits);
+  return draft;
+}
+
+void add_draft(InstanceMemory& memory, const Draft& draft, const Pool& pool, const Gpu& gpu) {
+  const InstanceMemory own = instance_memory(draft.plan, draft.price->operators(), gpu, *pool.software, draft.habits);
+  memory.weights += own.weights;
+  memory.kv_per_token += own.kv_per_token;
+}
+
 }  // namespace
 
 PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
   const ClusterPart& part = job.parts[pool.part];
   PoolDeployment out;
   out.pool = &pool;
-  out.price = std::make_shared<const OperatorPassPrice>(pool.plan, part.gpu, part.costs, *pool.software, part.cluster, pool.habits);
+  const std::shared_ptr<const Draft> draft = draft_of(pool, part);
+  const auto draft_price = draft ? std::shared_ptr<const PassPrice>(draft, draft->price.get()) : nullptr;
+  out.price = std::make_shared<const OperatorPassPrice>(pool.plan, part.gpu, part.costs, *pool.software, part.cluster, pool.habits,
+                                                        pool.speculation.tokens, draft_price);
   out.memory = instance_memory(pool.plan, out.price->operators(), part.gpu, *pool.software, pool.habits);
+  if (draft) add_draft(out.memory, *draft, pool, part.gpu);
   const std::int64_t tokens = pool.kv_tokens > 0 ? pool.kv_tokens : out.memory.tokens();
   const int replicas = pool.plan.dp;
   out.rules.role = pool.role;
@@ -45,6 +71,8 @@ PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
   out.rules.overflow = pool.habits.overflow;
   out.rules.sequences = std::int64_t{pool.habits.sequences} * replicas;
   out.rules.tokens = std::int64_t{pool.habits.tokens} * replicas;
+  out.rules.speculation = pool.speculation;
+  out.rules.drawing_seed = config::mixed(job.seed * config::golden_gamma + drawing_stream);
   out.rules.page = pool.habits.page;
   out.rules.pages = tokens / pool.habits.page * replicas;
   if (pool.habits.overflow == Overflow::swap) put_swap(out.rules, pool, part.cluster);

@@ -68,8 +68,18 @@ class Changes {
     others(pool, "batching", batching_names(), pool.habits.batching);
     with(pool, "chunked_prefill", pool.habits.chunked_prefill ? "false" : "true");
     if (pool.role != Role::prefill) with(pool, "graphs", pool.habits.captured > 0 ? "false" : "true");
+    speculation(pool);
     for (const int tokens : {pool.habits.tokens / 2, pool.habits.tokens * 2}) {
       if (tokens > 0) with(pool, "limits.tokens", std::to_string(tokens));
+    }
+  }
+
+  void speculation(const Pool& pool) {
+    const int tried = pool.speculation.tokens;
+    if (tried == 0) return;
+    add_pool(pool, "speculative", "none", pool_node(pool).without("speculative"));
+    for (const int tokens : {tried / 2, tried * 2}) {
+      if (tokens > 0) with(pool, "speculative.tokens", std::to_string(tokens));
     }
   }
 

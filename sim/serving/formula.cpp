@@ -39,7 +39,7 @@ PoolResult pool_of(const PoolDeployment& pool, const PoolState& state, const Loa
   out.gpus = pool.pool->gpus();
   out.busy = state.busy;
   out.batch = state.batch;
-  out.pass_s = state.tpot_s > 0 ? state.tpot_s : state.prefill_s;
+  out.pass_s = state.first_pass_s() > 0 ? state.first_pass_s() : state.prefill_s;
   out.cache_tokens = static_cast<double>(pool.rules.pages * pool.rules.page);
   out.pages_share = state.batch * lengths.context / out.cache_tokens;
   out.most_pages_share = out.pages_share;
@@ -74,9 +74,10 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
   }
   if (role == Role::decode) {
     state.batch = std::min(at_once, pool.most_sequences());
-    state.tpot_s = pool.decode_s(state.batch);
-    state.requests_per_s = state.batch / (lengths.output * state.tpot_s);
-    state.ttft_s = state.tpot_s;
+    state.pass_s = pool.decode_s(state.batch);
+    state.tpot_s = state.pass_s * pool.passes_a_token();
+    state.requests_per_s = state.batch / (pool.passes(lengths.output) * state.pass_s);
+    state.ttft_s = state.pass_s;
     state.busy = 1;
     return state;
   }
@@ -97,8 +98,8 @@ SideState one_side(const ServingJob& job, const SideFormula& side, const LoadMom
   if (role == Role::prefill) return side.prompts(lengths.rate_per_s);
   if (role == Role::both) return side.together(lengths.rate_per_s);
   SideState state = side.decoding(lengths.rate_per_s);
-  for (PoolState& pool : state.pools) pool.ttft_s += pool.queue_s + pool.tpot_s;
-  state.ttft_s += state.queue_s + state.tpot_s;
+  for (PoolState& pool : state.pools) pool.ttft_s += pool.queue_s + pool.first_pass_s();
+  state.ttft_s += state.queue_s + state.pass_s;
   return state;
 }
 
@@ -152,7 +153,7 @@ class TwoSides {
       const double rate = (low + high) / 2;
       const State state = at(rate);
       const double round_s = state.prompts.ttft_s + state.transfer_s + state.decoding.ttft_s + state.decoding.queue_s +
-                             lengths_.output * state.decoding.tpot_s;
+                             lengths_.output * state.decoding.tpot_s + (state.decoding.pass_s - state.decoding.tpot_s);
       (rate * round_s < clients ? low : high) = rate;
     }
     return at(low);
@@ -246,8 +247,8 @@ ServingPrediction predict_serving(const ServingJob& job, const Deployment& deplo
   double ttft_s = state.prompts.ttft_s + front_s, decoding_s = steps * tpot_s;
   if (!job.transfer.prefill_answers_first) {
     put_stage(result, Stage::waiting, state.waiting_s);
-    ttft_s += state.waiting_s + state.transfer_s + state.decoding.queue_s + tpot_s;
-    decoding_s += tpot_s;
+    ttft_s += state.waiting_s + state.transfer_s + state.decoding.queue_s + state.decoding.pass_s;
+    decoding_s += state.decoding.pass_s;
   }
   put_stage(result, Stage::decoding, decoding_s);
   put_latencies(result, ttft_s, tpot_s, steps * tpot_s);

@@ -77,7 +77,9 @@ std::vector<RequestId> Instance::fail(double now_s) {
   std::vector<RequestId> lost;
   for (const auto& [order, sequence] : sequences_) {
     RequestState& request = requests_[sequence.id];
-    request.generated = static_cast<int>(request.tokens.output - (sequence.ends - step_));
+    const std::int64_t left = tokens_left(sequence);
+    request.generated = static_cast<int>(request.tokens.output - left);
+    use_.answer_tokens -= static_cast<double>(left) - shares_left(sequence);  // part of a token is none
     const auto waits = [id = sequence.id](const std::vector<RequestId>& some) { return std::ranges::find(some, id) != some.end(); };
     if (!waits(firsts_) && !waits(resumed_)) request.last_s = std::max(request.last_s, last_decode_s_);
     lost.push_back(sequence.id);
@@ -102,6 +104,7 @@ void Instance::forget() {
   arrived_.clear();
   firsts_.clear();
   resumed_.clear();
+  more_ = more_offsets_ = 0;
   fresh_ = offsets_ = reserved_ = here_ = tokens_to_come_ = pages_at_host_ = 0;
   backlog_s_ = swap_s_ = 0;
   preempted_ = brought_back_ = false;
@@ -221,7 +224,7 @@ PassShape Instance::gather_chunks(double now_s) {
   batch_open_ = count() == 0 && prefilling_.empty();
   while (fixed && admits_next()) admit_next(now_s);
   batch_open_ = false;
-  std::int64_t budget = rules_.tokens - (rules_.batching == Batching::continuous ? count() : 0);
+  std::int64_t budget = rules_.tokens - (rules_.batching == Batching::continuous ? count() * (1 + rules_.speculation.tokens) : 0);
   bool more = budget > 0;
   for (std::size_t i = 0; more && i < prefilling_.size(); ++i) more = take_chunk(i, budget, shape);
   while (more && admits_next()) {
@@ -254,8 +257,7 @@ void Instance::start_run() {
   under_way_.decodes = true;
   under_way_.passes = passes;
   under_way_.line = decode_line();
-  under_way_.seconds =
-      under_way_.swap_s + under_way_.line.seconds(decode_context(), static_cast<double>(count()), static_cast<double>(passes));
+  under_way_.seconds = under_way_.swap_s + under_way_.line.seconds(decode_context(), growth(), static_cast<double>(passes));
 }
 
 void Instance::start_mixed(PassShape shape) {
@@ -285,7 +287,7 @@ std::int64_t Instance::passes_done(double now_s) const {
 }
 
 double Instance::end_of(std::int64_t passes) const {
-  return under_way_.start_s + under_way_.line.seconds(decode_context(), static_cast<double>(count()), static_cast<double>(passes));
+  return under_way_.start_s + under_way_.line.seconds(decode_context(), growth(), static_cast<double>(passes));
 }
 
 std::int64_t Instance::pages_used(double now_s) const {

@@ -17,6 +17,7 @@
 #include "sim/serving/page_pool.hpp"
 #include "sim/serving/pass_price.hpp"
 #include "sim/serving/request_state.hpp"
+#include "sim/serving/speculation.hpp"
 
 namespace rehearse::sim {
 
@@ -33,7 +34,9 @@ struct InstanceRules {
   int page = 16;
   double swap_page_s = 0;                                              // overflow: swap: a page to the host's memory, or back
   std::int64_t swap_pages = std::numeric_limits<std::int64_t>::max();  // that the host's memory holds; the tokens of others are recomputed
-  bool one_by_one = false;  // every decode pass is an activity of its own: the same answer, for those who check it
+  Speculation speculation = {};                                        // of tokens; needs a cache that does not grow: overflow: reserve
+  std::uint64_t drawing_seed = 0;  // of how many of them are taken: by request, whatever instance decodes it
+  bool one_by_one = false;         // every decode pass is an activity of its own: the same answer, for those who check it
 };
 
 // What an instance did.
@@ -117,7 +120,9 @@ class Instance {
   struct Sequence {
     RequestId id = 0;
     std::int64_t ends = 0;    // the decode step after which it is done
-    std::int64_t offset = 0;  // tokens in its cache minus the decode step
+    std::int64_t offset = 0;  // tokens in its cache minus the decode step, were there one a pass
+    double more = 0;          // tokens that a pass brings beside it, on average of its own passes
+    std::int64_t joined = 0;  // the decode step
   };
   struct Prompt {
     RequestId id = 0;
@@ -138,7 +143,15 @@ class Instance {
   };
 
   [[nodiscard]] bool is_running() const { return !sequences_.empty(); }
-  [[nodiscard]] double decode_context() const { return static_cast<double>(offsets_ + count() * (step_ + 1)); }
+  [[nodiscard]] double decode_context() const {
+    return static_cast<double>(offsets_ + count() * (step_ + 1)) + more_offsets_ + more_ * static_cast<double>(step_);
+  }
+  // Tokens that a decode pass adds to the caches.
+  [[nodiscard]] double growth() const { return static_cast<double>(count()) + more_; }
+  [[nodiscard]] double shares_left(const Sequence& sequence) const {
+    return static_cast<double>(sequence.ends - step_) * (1 + sequence.more);
+  }
+  [[nodiscard]] std::int64_t tokens_left(const Sequence& sequence) const;
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(sequences_.size()); }
   [[nodiscard]] std::int64_t slots_taken() const { return count() + static_cast<std::int64_t>(prefilling_.size()) + reserved_; }
   [[nodiscard]] std::int64_t prompt_tokens(RequestId id) const;
@@ -188,9 +201,10 @@ class Instance {
   std::vector<RequestId> resumed_;                         // decoding, whose newest token the other side made
   std::int64_t fresh_ = 0;                                 // joined since the last decode pass
   std::uint64_t next_order_ = 0;
-  std::int64_t step_ = 0;      // decode passes so far
-  std::int64_t offsets_ = 0;   // sum over sequences_
-  std::int64_t reserved_ = 0;  // slots kept for caches on their way
+  std::int64_t step_ = 0;               // decode passes so far
+  std::int64_t offsets_ = 0;            // sum over sequences_
+  double more_ = 0, more_offsets_ = 0;  // sums over sequences_: of `more`, and of it times the step they joined at, negative
+  std::int64_t reserved_ = 0;           // slots kept for caches on their way
   std::int64_t here_ = 0, tokens_to_come_ = 0;
   double backlog_s_ = 0;
   bool batch_open_ = true;     // static batches: still being put together

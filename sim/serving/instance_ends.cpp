@@ -1,5 +1,6 @@
 // What the end of a pass leaves of an instance: who joins, leaves and goes on, and what is counted.
 #include <algorithm>
+#include <cmath>
 
 #include "sim/serving/instance.hpp"
 
@@ -8,7 +9,12 @@ namespace rehearse::sim {
 void Instance::join(RequestId id, double now_s) {
   RequestState& request = requests_[id];
   const std::int64_t stored = request.prompt;  // what was computed before its newest token
-  const Sequence sequence{id, step_ + request.tokens.output - request.generated, stored - step_};
+  const std::int64_t left = request.tokens.output - request.generated;
+  const std::uint64_t drawn = config::mixed(rules_.drawing_seed + config::golden_gamma * (id + 1)) + static_cast<std::uint64_t>(left);
+  const std::int64_t passes = rules_.speculation.draw_passes(left, config::Random(drawn));
+  const Sequence sequence{id, step_ + passes, stored - step_, static_cast<double>(left) / static_cast<double>(passes) - 1, step_};
+  more_ += sequence.more;
+  more_offsets_ -= sequence.more * static_cast<double>(step_);
   if (keeps_growing()) pages_.grow(stored);
   offsets_ += sequence.offset;
   ends_.emplace(sequence.ends, next_order_);
@@ -16,6 +22,12 @@ void Instance::join(RequestId id, double now_s) {
   if (request.generated == 0) firsts_.push_back(id);
   ++fresh_;
   request.enter(Stage::decoding, now_s);
+}
+
+// Tokens come evenly over the passes that were drawn.
+std::int64_t Instance::tokens_left(const Sequence& sequence) const {
+  constexpr double rounding = 1e-12;
+  return static_cast<std::int64_t>(std::ceil(shares_left(sequence) * (1 - rounding)));
 }
 
 void Instance::leave(std::map<std::uint64_t, Sequence>::iterator sequence) {
@@ -27,6 +39,9 @@ void Instance::leave(std::map<std::uint64_t, Sequence>::iterator sequence) {
     pages_.give(pages_of(sequence->second.id));
   }
   offsets_ -= sequence->second.offset;
+  more_ -= sequence->second.more;
+  more_offsets_ += sequence->second.more * static_cast<double>(sequence->second.joined);
+  if (count() == 1) more_ = more_offsets_ = 0;  // nothing is left of rounding
   ends_.erase({sequence->second.ends, sequence->first});
   sequences_.erase(sequence);
 }
@@ -63,13 +78,13 @@ void Instance::count_gaps(double first_pass_s) {
   if (passes > 1) {
     const DecodeLine& line = under_way_.line;
     const double context = decode_context();
-    gaps_.add_run(line.seconds(context + sequences), line.seconds(context + sequences * (passes - 1)), passes - 1, sequences);
+    gaps_.add_run(line.seconds(context + growth()), line.seconds(context + growth() * (passes - 1)), passes - 1, sequences);
   }
+  gaps_.add(0, more_ * passes);  // tokens of one pass come together
   fresh_ = 0;
 }
 
 void Instance::advance_decodes(double now_s, Finished& finished) {
-  const auto sequences = static_cast<double>(count());
   const bool shared = !under_way_.chunks.empty() || under_way_.swap_s > 0;  // a single pass
   const double first_s = shared ? under_way_.seconds : under_way_.line.seconds(decode_context());
   count_gaps(first_s);
@@ -77,7 +92,7 @@ void Instance::advance_decodes(double now_s, Finished& finished) {
     if (requests_[id].first_s < 0) requests_[id].first_s = under_way_.start_s + first_s;
   }
   firsts_.clear();
-  use_.answer_tokens += sequences * static_cast<double>(under_way_.passes);
+  use_.answer_tokens += growth() * static_cast<double>(under_way_.passes);
   step_ += under_way_.passes;
   if (keeps_growing()) pages_.advance(under_way_.passes);
   last_decode_s_ = now_s;

@@ -48,12 +48,15 @@ double DecodeLine::seconds(double context, double sequences, double passes) cons
 }
 
 OperatorPassPrice::OperatorPassPrice(const InstancePlan& plan, const Gpu& gpu, const FewTokenCosts& costs, const Software& software,
-                                     const topology::ClusterSpec& cluster, const EngineHabits& habits)
+                                     const topology::ClusterSpec& cluster, const EngineHabits& habits, int tried,
+                                     std::shared_ptr<const PassPrice> draft)
     : plan_(plan),
       gpu_(gpu),
       costs_(costs),
       software_(software),
       habits_(habits),
+      tried_(tried),
+      draft_(std::move(draft)),
       operators_(pass_operators(plan, kernel_fusions(software))),
       communication_(cluster, workload_of(plan, 1, kernel_fusions(software)), "auto", software.collectives) {
   const workloads::RankGrid grid = rank_grid(workload_of(plan, 1, kernel_fusions(software)));
@@ -207,7 +210,7 @@ double OperatorPassPrice::cache_s_per_token() const {
   op.dtype = dense_type(plan_);
   op.head_dim = attention.head_dim;
   const double nothing_s = costs_.cache->seconds(op);
-  op.flops = attention.flops_per_pair * many;
+  op.flops = attention.flops_per_pair * many * tokens_each();  // the cache is read once for all of them
   op.bytes = attention.bytes_per_token * many;
   const double grouped_s = costs_.cache->seconds(op) - nothing_s;
   const bool grouped = plan_.model.mla || attention.heads / attention.kv_heads >= habits_.grouped_heads;
@@ -220,7 +223,7 @@ double OperatorPassPrice::cache_fixed_s(double decodes) const {
   Operator op;
   op.cls = OperatorClass::attention;
   op.dtype = dense_type(plan_);
-  op.bytes = operators_.attention.activation_bytes * decodes;
+  op.bytes = operators_.attention.activation_bytes * decodes * tokens_each();
   const double windows = plan_.model.window ? (plan_.model.layers - full_layers_) * decodes * plan_.model.window->tokens : 0;
   return plan_.model.layers * (costs_.cache->seconds(op) + software_.launch_s) + cache_s_per_token_ * windows;
 }
@@ -241,7 +244,7 @@ PassParts OperatorPassPrice::parts(const PassShape& whole) const {
                   whole.finished / parts,      std::ceil(whole.decodes / parts), whole.context / parts};
   const bool replayed = shape.prompt_tokens <= 0 && shape.decodes <= habits_.captured;
   const int decodes = static_cast<int>(shape.decodes);
-  const auto tokens = static_cast<int>(std::ceil(shape.prompt_tokens)) + (replayed ? padded(decodes) : decodes);
+  const auto tokens = static_cast<int>(std::ceil(shape.prompt_tokens)) + (replayed ? padded(decodes) : decodes) * tokens_each();
   PassParts out = stage_parts(shape);  // attention first: exchanges run beside it
   add_token_cost(out, tokens, shape.prompt_tokens <= 0);
   if (plan_.pp > 1) {
@@ -252,12 +255,23 @@ PassParts OperatorPassPrice::parts(const PassShape& whole) const {
     hop.bytes = tokens * operators_.hidden_bytes;
     out.communication_s += (plan_.pp - 1) * communication_.price(hop, std::vector<int>{0, next}).seconds();
   }
+  out.draft_s = draft_s(whole);
   const double device = out.seconds();
   const double host = habits_.pass_s + habits_.sequence_s * (shape.decodes + shape.chunks) * groups;
   const double gaps = shape.prompt_tokens > 0 ? kernels_ * habits_.prompt_kernel_s : 0;
   const double issued = std::max(device + gaps, replayed ? 0 : kernels_ * (gpu_.launch_s + software_.issue_s));
   out.host_s = (habits_.ahead ? std::max(issued, host) : issued + host) - device;
   return out;
+}
+
+// It computes the prompts too, and then a token a pass of every sequence.
+double OperatorPassPrice::draft_s(const PassShape& whole) const {
+  if (!draft_) return 0;
+  PassShape prompts = whole, decodes;
+  prompts.decodes = prompts.context = 0;
+  decodes.decodes = whole.decodes;
+  decodes.context = whole.context;
+  return (prompts.prompt_tokens > 0 ? draft_->seconds(prompts) : 0) + (decodes.decodes > 0 ? tried_ * draft_->seconds(decodes) : 0);
 }
 
 // Two half-batches, where they overlap: twice the work of half the tokens, slowed by the exchanges beside it (the GPU's contention), and of
@@ -278,7 +292,7 @@ void OperatorPassPrice::add_token_cost(PassParts& parts, int tokens, bool decodi
 PassParts OperatorPassPrice::stage_parts(const PassShape& shape) const {
   PassParts out;
   out.attention_s = prompt_attention_s(shape) + cache_fixed_s(shape.decodes) + full_layers_ * cache_s_per_token_ * shape.context;
-  out.head_s = head_s(shape.finished + shape.decodes);
+  out.head_s = head_s(shape.finished + shape.decodes * tokens_each());
   return out;
 }
 
@@ -297,6 +311,7 @@ DecodeLine OperatorPassPrice::price_decode(int sequences) const {
   DecodeLine line;
   line.base_s = none.seconds() - none.host_s;
   line.per_token_s = full_layers_ * cache_s_per_token_ / (groups * plan_.dp);
+  if (draft_) line.per_token_s += tried_ * draft_->decode(sequences).per_token_s;
   const double per_replica = std::ceil(sequences / (groups * plan_.dp));
   const double issued = per_replica <= habits_.captured ? 0 : kernels_ * (gpu_.launch_s + software_.issue_s);
   const double host = habits_.pass_s + habits_.sequence_s * per_replica * groups;

@@ -28,8 +28,9 @@ struct PassShape {
 // Seconds of a pass by what they are spent on.
 struct PassParts {
   double linear_s = 0, attention_s = 0, experts_s = 0, communication_s = 0, head_s = 0;
-  double host_s = 0;  // what the GPUs wait for it
-  [[nodiscard]] double seconds() const { return linear_s + attention_s + experts_s + communication_s + head_s + host_s; }
+  double draft_s = 0;  // passes of a model that proposes tokens
+  double host_s = 0;   // what the GPUs wait for it
+  [[nodiscard]] double seconds() const { return linear_s + attention_s + experts_s + communication_s + head_s + draft_s + host_s; }
 };
 
 // Decode passes of so many sequences, as a line over the tokens in their caches: max(floor, base + slope * context) + after.
@@ -50,9 +51,11 @@ class PassPrice {
 // By the operators of the plan on a GPU under an engine.
 class OperatorPassPrice final : public PassPrice {
  public:
-  // Throws InputError where the GPU cannot compute in the plan's precision. The references must outlive it.
+  // Throws InputError where the GPU cannot compute in the plan's precision. The references must outlive it. With `tried` tokens beside the
+  // next one of every decoding sequence; `draft` proposes them, in as many passes of its own before (nothing: they cost nothing).
   OperatorPassPrice(const workloads::InstancePlan& plan, const Gpu& gpu, const FewTokenCosts& costs, const Software& software,
-                    const topology::ClusterSpec& cluster, const EngineHabits& habits);
+                    const topology::ClusterSpec& cluster, const EngineHabits& habits, int tried = 0,
+                    std::shared_ptr<const PassPrice> draft = nullptr);
 
   [[nodiscard]] const workloads::PassOperators& operators() const { return operators_; }
 
@@ -88,6 +91,10 @@ class OperatorPassPrice final : public PassPrice {
   FewTokenCosts costs_;
   const Software& software_;
   const EngineHabits& habits_;
+  int tried_;
+  std::shared_ptr<const PassPrice> draft_;
+  [[nodiscard]] double draft_s(const PassShape& whole) const;
+  [[nodiscard]] int tokens_each() const { return 1 + tried_; }  // of a sequence in a decode pass
   workloads::PassOperators operators_;
   CommunicationModel communication_;
   std::vector<int> tp_group_, ep_group_;

@@ -32,9 +32,19 @@ double chance_to_wait(int servers, double offered) {
   return blocked / (1 - load * (1 - blocked));
 }
 
+PoolFormula::PoolFormula(const PoolDeployment& pool, const LoadMoments& load)
+    : pool_(pool), load_(load), price_(*pool.price), step_passes_(load.steps) {
+  if (pool.rules.speculation.tokens == 0) return;
+  passes_a_token_ = load.steps.empty() ? 1 : 0;
+  for (std::size_t i = 0; i < load.steps.size(); ++i) {
+    step_passes_[i] = passes(load.steps[i]);
+    passes_a_token_ += (passes(load.steps[i] + 1) - 1) / load.steps[i] / static_cast<double>(load.steps.size());
+  }
+}
+
 std::vector<PoolFormula::Chunk> PoolFormula::chunks(double tokens, double sequences) const {
   const double beside = mixes() ? std::floor(sequences) : 0;
-  const double room = std::max(1.0, static_cast<double>(pool_.rules.tokens) - beside);
+  const double room = std::max(1.0, static_cast<double>(pool_.rules.tokens) - beside * (1 + pool_.rules.speculation.tokens));
   const double chunk = pool_.rules.chunked_prefill ? room : tokens;
   std::vector<Chunk> out;
   for (double done = 0; done < tokens; done += chunk) {
@@ -70,7 +80,7 @@ PoolState closed_loop(const PoolFormula& pool, const LoadMoments& load, double c
   PoolState out;
   out.batch = std::min(clients, pool.most_sequences());
   const PoolFormula::Prompt prompt = pool.prompt_s(out.batch - 1);
-  const double decode_s = pool.decode_s(out.batch), steps = std::max(1.0, load.output - 1);
+  const double decode_s = pool.decode_s(out.batch), steps = std::max(1.0, pool.passes(load.output - 1));
   out.tpot_s = load.output > 1 ? decode_s + (out.batch - 1) * prompt.more_s / steps : 0;
   out.prefill_s = prompt.seconds;
   const double round_s = out.prefill_s + steps * out.tpot_s + (load.output > 1 ? decode_s / 2 : 0);
@@ -78,6 +88,10 @@ PoolState closed_loop(const PoolFormula& pool, const LoadMoments& load, double c
   out.queue_s = decode_s / 2 + (clients > out.batch ? (clients - out.batch) / out.requests_per_s : 0);
   out.ttft_s = out.queue_s + out.prefill_s;
   out.busy = 1;
+  if (pool.passes_a_token() < 1) {
+    out.pass_s = out.tpot_s;
+    out.tpot_s *= steps / (load.output - 1);
+  }
   return out;
 }
 
@@ -123,8 +137,8 @@ void put_high(PoolState& out, const PoolFormula& pool, const LoadMoments& load, 
   const double pass_s = pool.decode_s(1 + std::max(0.0, batch)) / (1 - share);
   if (load.steps.empty()) return;
   const auto short_one = static_cast<std::size_t>((1 - load.percentile) * static_cast<double>(load.steps.size()));
-  const double steps = load.steps[std::min(short_one, load.steps.size() - 1)];
-  out.tpot_high_s = steps_s(steps, pass_s, share, share * out.prefill_s) / steps;
+  const std::size_t at = std::min(short_one, load.steps.size() - 1);
+  out.tpot_high_s = steps_s(pool.step_passes()[at], pass_s, share, share * out.prefill_s) / load.steps[at];
 }
 
 }  // namespace
@@ -148,12 +162,13 @@ PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate
     out.prefill_s = prompt.seconds + rate_per_s * under_way_s * prompt.more_s;
     double decoding_s = 0;
     out.tpot_s = 0;
-    for (const double steps : load.steps) {
-      const double seconds = steps_s(steps, pass_s, share, share * out.prefill_s);
+    for (std::size_t i = 0; i < load.steps.size(); ++i) {
+      const double seconds = steps_s(pool.step_passes()[i], pass_s, share, share * out.prefill_s);
       decoding_s += seconds / static_cast<double>(load.steps.size());
-      out.tpot_s += seconds / steps / static_cast<double>(load.steps.size());
+      out.tpot_s += seconds / load.steps[i] / static_cast<double>(load.steps.size());
     }
     out.answer_s = load.step_share * decoding_s;
+    if (pool.pool().rules.speculation.tokens > 0) out.pass_s = pass_s;
     const double next = rate_per_s * out.answer_s;
     if (next > pool.most_sequences()) return {.ttft_s = INFINITY, .requests_per_s = pool.most_sequences() / (load.output * pass_s)};
     if (std::abs(next - batch) < 1e-9 * (1 + next)) break;
@@ -241,19 +256,22 @@ PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, doubl
 PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
   if (pool.pool().rules.batching == Batching::fixed) return static_batches(pool, load, rate_per_s);
   PoolState out;
+  const double passes = pool.passes(load.output);
   double batch = 0;
   for (int round = 0; round < fixed_point_rounds; ++round) {
-    out.tpot_s = pool.decode_s(1 + batch);  // itself, and the mean of the others
-    const double next = rate_per_s * load.output * out.tpot_s;
-    if (next > pool.most_sequences()) return {.ttft_s = INFINITY, .requests_per_s = pool.most_sequences() / (load.output * out.tpot_s)};
+    out.pass_s = pool.decode_s(1 + batch);  // itself, and the mean of the others
+    const double next = rate_per_s * passes * out.pass_s;
+    if (next > pool.most_sequences()) return {.ttft_s = INFINITY, .requests_per_s = pool.most_sequences() / (passes * out.pass_s)};
     if (std::abs(next - batch) < 1e-9 * (1 + next)) break;
     batch = next;
   }
   out.batch = batch;
   out.busy = std::min(1.0, batch);
-  out.queue_s = std::min(1.0, batch) * out.tpot_s / 2;
+  out.tpot_s = out.pass_s * pool.passes_a_token();
+  out.queue_s = std::min(1.0, batch) * out.pass_s / 2;
   out.requests_per_s = rate_per_s;
-  if (load.percentile > 0) out.tpot_high_s = pool.decode_s(1 + std::max(0.0, batch + normal_quantile(load.percentile) * std::sqrt(batch)));
+  if (load.percentile > 0)
+    out.tpot_high_s = pool.passes_a_token() * pool.decode_s(1 + std::max(0.0, batch + normal_quantile(load.percentile) * std::sqrt(batch)));
   return out;
 }
 

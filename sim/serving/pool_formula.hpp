@@ -11,7 +11,7 @@ namespace rehearse::sim {
 // One instance of a pool, as the formula sees it.
 class PoolFormula {
  public:
-  PoolFormula(const PoolDeployment& pool, const LoadMoments& load) : pool_(pool), load_(load), price_(*pool.price) {}
+  PoolFormula(const PoolDeployment& pool, const LoadMoments& load);
 
   // A decode pass of so many sequences of mean context.
   [[nodiscard]] double decode_s(double sequences) const {
@@ -20,6 +20,11 @@ class PoolFormula {
     const auto at = [&](double n) { return price_.decode(static_cast<int>(n)).seconds(n * load_.context); };
     return high > low ? at(low) + (at(high) - at(low)) * (sequences - low) : at(low);
   }
+  // Decode passes of so many tokens of an answer; and of those behind the first of load.steps, at the same places.
+  [[nodiscard]] double passes(double tokens) const { return pool_.rules.speculation.mean_passes(tokens); }
+  [[nodiscard]] const std::vector<double>& step_passes() const { return step_passes_; }
+  // Passes for each token behind the first, of an answer whose first one comes with a pass too; mean over answers.
+  [[nodiscard]] double passes_a_token() const { return passes_a_token_; }
   // A whole prompt, in passes of the limit, beside so many decoding sequences; and what that costs more than the passes without it.
   struct Prompt {
     double seconds = 0, more_s = 0, passes = 1;
@@ -46,13 +51,17 @@ class PoolFormula {
   const PoolDeployment& pool_;
   const LoadMoments& load_;
   const OperatorPassPrice& price_;
+  std::vector<double> step_passes_;
+  double passes_a_token_ = 1;
 };
 
 // What a pool comes to.
 struct PoolState {
   // At the load's percentile: a wait of that rank and a prompt of that length together, which is an upper bound.
   double ttft_high_s = 0, tpot_high_s = 0;
+  double pass_s = -1;    // a decode pass, where it is not tpot_s
   double answer_s = -1;  // behind the first token, mean; -1: its tokens times tpot_s
+  [[nodiscard]] double first_pass_s() const { return pass_s >= 0 ? pass_s : tpot_s; }
   double ttft_s = 0, tpot_s = 0, batch = 0, requests_per_s = 0, queue_s = 0, prefill_s = 0, busy = 0;
 };
 

@@ -71,6 +71,18 @@ const Keys<ExpertHabits>& expert_keys() {
   return keys;
 }
 
+const Keys<SpeculationDocument>& speculation_keys() {
+  constexpr int most_tried = 64;
+  using K = Key<SpeculationDocument>;
+  static const Keys<SpeculationDocument> keys{
+      K("tokens", &SpeculationDocument::tokens, whole(1, most_tried), "Tried in every pass beside the next one.").required(),
+      K("acceptance", &SpeculationDocument::acceptance, config::number(0, 1), "Chance that one is taken where all before it were.")
+          .required(),
+      K("draft", &SpeculationDocument::draft, config::text(), "A model that proposes them, a token a pass.").otherwise("they cost nothing"),
+  };
+  return keys;
+}
+
 }  // namespace
 
 const config::Names<Role>& role_names() {
@@ -102,6 +114,7 @@ const Keys<PoolDocument>& pool_keys() {
           [](const Pool& pool) { return cache_keys().write(pool); }, "Pages of the cache."),
       K("overflow", &Pool::overflow, choice(overflow_names()), "What gives way when pages run out.").otherwise("the software's"),
       K("moe", &Pool::moe, mapping(expert_keys()), "Models with experts only."),
+      K("speculative", &Pool::speculative, mapping(speculation_keys()), "Speculative decoding.").otherwise("none"),
       K("price", &Pool::price_per_s, config::quantity(Dimension::rate), "Of one GPU, in any currency."),
   };
   return keys;

@@ -20,6 +20,12 @@ struct ExpertHabits {
   bool overlap = false;
 };
 
+struct SpeculationDocument {
+  int tokens = 0;
+  double acceptance = 0;
+  std::string draft;
+};
+
 // A pool as written; what is left out is the software's.
 struct PoolDocument {
   Role role = Role::both;
@@ -37,6 +43,7 @@ struct PoolDocument {
   std::optional<KvLayout> layout;
   std::optional<Overflow> overflow;
   ExpertHabits moe;
+  SpeculationDocument speculative;
   double price_per_s = 0;
 };
 

@@ -157,6 +157,26 @@ void check_overflow(const Pool& pool, const Node& node) {
         .fail("static batches take the room of whole answers: nothing is swapped", "write overflow: reserve, or another batching");
 }
 
+// Tokens that are proposed by a rule, by heads of the model or by another one, and tried together.
+void read_speculation(Pool& pool, const SpeculationDocument& given, const ServingJob& job, const Node& node) {
+  if (pool.role == Role::prefill) node.fail_at_key("a pool of role prefill decodes nothing");
+  if (pool.habits.overflow != Overflow::reserve || pool.habits.batching == Batching::fixed)
+    node.fail_at_key("with speculative a cache takes the room of its whole answer, and batches are open",
+                     "write overflow: reserve, and batching: continuous or prefill-first");
+  if (pool.plan.pp > 1) node.fail_at_key(fmt::format("speculative needs all layers on one stage, not pp {}", pool.plan.pp));
+  pool.speculation = {given.tokens, given.acceptance};
+  if (given.draft.empty()) return;
+  const Node draft = node.at("draft");
+  if (pool.role == Role::decode)
+    draft.fail("a model that proposes tokens needs the cache of the prompt, which another instance computes",
+               "leave draft out: tokens are proposed by a rule or by heads of the model");
+  const Part part = find_part(draft, model_part);
+  pool.draft = std::make_shared<const workloads::Model>(workloads::read_model(part.node, part.name));
+  if (pool.draft->vocab != job.model.vocab)
+    draft.fail(fmt::format("a model that proposes tokens has the same vocabulary: {} has {}, {} has {}", pool.draft->name,
+                           pool.draft->vocab, job.model.name, job.model.vocab));
+}
+
 Pool read_pool(Reading& reading, const std::string& name, const Node& node, const Node& document) {
   const PoolDocument given = mapping(pool_keys()).read(node);
   ServingJob& job = reading.job;
@@ -188,6 +208,7 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
     job.notes.push_back(fmt::format("pool {}: {} has no products in {}: they are computed in {}, weights keep their width", pool.name,
                                     job.parts[pool.part].gpu.name, name_of(pool.wanted), name_of(pool.plan.precision.compute)));
   }
+  if (const auto speculative = node.find("speculative")) read_speculation(pool, given.speculative, job, *speculative);
   check_plan(job, pool, node);
   return pool;
 }
@@ -301,6 +322,15 @@ bool settle_precision(Pool& pool, const Gpu& gpu) {
   return false;
 }
 
+workloads::InstancePlan draft_plan(const Pool& pool) {
+  workloads::InstancePlan plan = pool.plan;
+  plan.model = *pool.draft;
+  plan.ep = plan.model.moe && plan.dp > 1 ? plan.stage_ranks() : 1;
+  plan.redundant = 0;
+  plan.overlaps = false;
+  return plan;
+}
+
 std::optional<PlanRefusal> plan_refusal(const ServingJob& job, const Pool& pool) {
   const workloads::InstancePlan& plan = pool.plan;
   if (plan.model.layers < plan.pp) return PlanRefusal{fmt::format("pp {} is more than the model's {} layers", plan.pp, plan.model.layers)};
@@ -322,7 +352,14 @@ std::optional<PlanRefusal> plan_refusal(const ServingJob& job, const Pool& pool)
   } catch (const config::InputError& error) {
     return PlanRefusal{error.message(), error.hint()};
   }
-  return std::nullopt;
+  if (!pool.draft) return std::nullopt;
+  if (plan.pp > 1) return PlanRefusal{"speculative needs all layers on one stage"};
+  Pool draft = pool;
+  draft.plan = draft_plan(pool);
+  draft.draft = nullptr;
+  auto refusal = plan_refusal(job, draft);
+  if (refusal) refusal->why = fmt::format("{}, which proposes tokens: {}", pool.draft->name, refusal->why);
+  return refusal;
 }
 
 ServingJob read_serving_job(const Node& document, const std::string& name, const Node& models) {

@@ -13,6 +13,7 @@
 #include "sim/job/parts.hpp"
 #include "sim/serving/instance.hpp"
 #include "sim/serving/service_fault.hpp"
+#include "sim/serving/speculation.hpp"
 #include "topology/cluster.hpp"
 #include "workloads/serving/instance_plan.hpp"
 #include "workloads/serving/load.hpp"
@@ -55,9 +56,11 @@ struct Pool {
   std::shared_ptr<const Software> software;
   workloads::DType wanted = workloads::DType::bf16;  // products, where the GPU has them; else plan.precision.compute
   EngineHabits habits;                               // the software's, with what the job says otherwise
-  int kv_tokens = 0;                                 // of the cache of one attention replica; 0: what the memory leaves
-  double price_per_s = 0;                            // of one GPU, in any currency
-  std::string like;                                  // in a deployment that tune makes: the job's pool that it has its other keys from
+  Speculation speculation;
+  std::shared_ptr<const workloads::Model> draft;  // that proposes its tokens; nullptr: they cost nothing
+  int kv_tokens = 0;                              // of the cache of one attention replica; 0: what the memory leaves
+  double price_per_s = 0;                         // of one GPU, in any currency
+  std::string like;                               // in a deployment that tune makes: the job's pool that it has its other keys from
 
   [[nodiscard]] int gpus() const { return instances * plan.gpus(); }
 };
@@ -109,6 +112,8 @@ struct ServingJob {
 
 // Products in a format that the GPU does not have are computed in 16 bits, the weights widened on the way (Marlin, AWQ): false.
 bool settle_precision(Pool& pool, const Gpu& gpu);
+// Of a pool's model that proposes tokens: on the same GPUs, in its precision.
+[[nodiscard]] workloads::InstancePlan draft_plan(const Pool& pool);
 // Why a pool's plan cannot be; nothing: it can.
 struct PlanRefusal {
   std::string why, hint = {};

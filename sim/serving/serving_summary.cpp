@@ -16,6 +16,7 @@ std::string layout_of(const Pool& pool) {
   if (pool.plan.pp > 1) text += fmt::format(", pp {}", pool.plan.pp);
   if (pool.plan.dp > 1) text += fmt::format(", dp {}", pool.plan.dp);
   if (pool.plan.ep > 1) text += fmt::format(", ep {}", pool.plan.ep);
+  if (pool.speculation.tokens > 0) text += fmt::format(", {} tokens tried", pool.speculation.tokens);
   return text + fmt::format(", {}) on {}", name_of(pool.plan.precision.weights), pool.software->name);
 }
 

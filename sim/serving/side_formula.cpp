@@ -55,6 +55,7 @@ SideState SideFormula::state_of(std::vector<PoolState> pools, std::vector<double
   state.queue_s = state.mean(&PoolState::queue_s);
   state.prefill_s = state.mean(&PoolState::prefill_s);
   state.tpot_s = state.mean(&PoolState::tpot_s);
+  for (std::size_t i = 0; i < state.pools.size(); ++i) state.pass_s += state.shares[i] * state.pools[i].first_pass_s();
   return state;
 }
 
@@ -95,8 +96,8 @@ SideState SideFormula::decoding(double rate_per_s) const {
     }
     make_shares(shares);
     for (std::size_t i = 0; i < pools_.size(); ++i)
-      batches[i] =
-          std::min(pools_[i].most_sequences(), rate_per_s * shares[i] / instances(i) * load_.output * pools_[i].decode_s(1 + batches[i]));
+      batches[i] = std::min(pools_[i].most_sequences(),
+                            rate_per_s * shares[i] / instances(i) * pools_[i].passes(load_.output) * pools_[i].decode_s(1 + batches[i]));
   }
   std::vector<PoolState> states;
   for (std::size_t i = 0; i < pools_.size(); ++i) states.push_back(decoding_alone(pools_[i], load_, rate_per_s * shares[i] / instances(i)));

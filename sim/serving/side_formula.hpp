@@ -12,8 +12,8 @@ namespace rehearse::sim {
 
 struct SideState {
   std::vector<PoolState> pools;
-  std::vector<double> shares;                                 // of the requests
-  double ttft_s = 0, queue_s = 0, prefill_s = 0, tpot_s = 0;  // means over requests
+  std::vector<double> shares;                                             // of the requests
+  double ttft_s = 0, queue_s = 0, prefill_s = 0, tpot_s = 0, pass_s = 0;  // means over requests
   [[nodiscard]] double mean(double PoolState::*what) const;
 };
 

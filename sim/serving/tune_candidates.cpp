@@ -181,7 +181,7 @@ SideTimes FormulaPairs::decode_times(std::size_t plan, double rate_per_s) const 
   const PoolState state = decoding_alone(PoolFormula(candidate.deployment, sides_.load), sides_.load, rate_per_s);
   if (!std::isfinite(state.ttft_s)) return {};
   const bool seen_before = sides_.job.transfer.prefill_answers_first;
-  return {seen_before ? 0 : candidate.pool->habits.request_s + state.queue_s + state.tpot_s, state.tpot_high_s};
+  return {seen_before ? 0 : candidate.pool->habits.request_s + state.queue_s + state.first_pass_s(), state.tpot_high_s};
 }
 
 double FormulaPairs::prompts_take_s(std::size_t plan, double rate_per_s, int number) const {

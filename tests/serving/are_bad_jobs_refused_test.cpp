@@ -64,6 +64,27 @@ TEST(BadServingJobsAreRefused, about_pools) {
                  "job.yaml:7:", "nothing is swapped");
 }
 
+TEST(BadServingJobsAreRefused, about_tokens_that_are_tried) {
+  const auto speculative = [](const std::string& keys, const std::string& more = "overflow: reserve") {
+    return with("instances: 1", "instances: 1, " + more + ", speculative: {" + keys + "}");
+  };
+  expect_refused(speculative("tokens: 4"), "job.yaml:6:", "acceptance");
+  expect_refused(speculative("acceptance: 0.8"), "job.yaml:6:", "tokens");
+  expect_refused(speculative("tokens: 0, acceptance: 0.8"), "job.yaml:6:", "must be between 1 and 64");
+  expect_refused(speculative("tokens: 4, acceptance: 1.2"), "job.yaml:6:", "must be between 0 and 1");
+  expect_refused(speculative("tokens: 4, acceptance: 0.8, drafts: x"), "job.yaml:6:", "unknown key 'drafts'");
+  expect_refused(speculative("tokens: 4, acceptance: 0.8", "overflow: recompute"), "job.yaml:6:", "takes the room of its whole answer");
+  expect_refused(speculative("tokens: 4, acceptance: 0.8", "batching: static"), "job.yaml:6:", "takes the room of its whole answer");
+  expect_refused(speculative("tokens: 4, acceptance: 0.8, draft: llama3-9b"), "job.yaml:6:", "llama3-9b");
+  expect_refused(speculative("tokens: 4, acceptance: 0.8, draft: llama2-7b"), "job.yaml:6:", "has the same vocabulary");
+  const std::string sides =
+      "    p: {role: prefill}\n    all: {role: decode, overflow: reserve, speculative: {tokens: 4, acceptance: 0.8, draft: llama3-8b}";
+  expect_refused(with("    all: {role: both", sides), "job.yaml:7:", "needs the cache of the prompt");
+  expect_refused(with("    all: {role: both",
+                      "    d: {role: decode}\n    all: {role: prefill, overflow: reserve, speculative: {tokens: 4, acceptance: 0.8}"),
+                 "job.yaml:7:", "decodes nothing");
+}
+
 TEST(BadServingJobsAreRefused, about_an_unknown_gpu) {
   expect_refused(with("cluster: dgx-h100-ndr400", "cluster: {gpu: h300, gpus_per_node: 8}"), "job.yaml:2:", "unknown gpu 'h300'");
 }

@@ -199,10 +199,9 @@ std::string refusal_of(const std::string& text) {
   return "accepted";
 }
 
-// Servers that stream several tokens at a time, and speculative decoding, are not modelled: asked for, they are refused, never mixed in.
+// Servers that stream several tokens at a time are not modelled: asked for, they are refused, never mixed in.
 TEST(WhatIsNotModelled, is_refused_by_name) {
   EXPECT_NE(refusal_of(apart({.decode_more = ", stream: 10"})).find("unknown key 'stream'"), std::string::npos);
-  EXPECT_NE(refusal_of(apart({.decode_more = ", speculative: {draft: 3}"})).find("unknown key 'speculative'"), std::string::npos);
   EXPECT_NE(refusal_of(apart({.transfer = "{mode: pagewise}"})).find("mode cannot be 'pagewise'"), std::string::npos);
 }
 
