@@ -193,7 +193,7 @@ void SideFormula::gather(double clients, const AtClients& at, std::vector<double
     return high;
   };
   double low = 0, high = 0;
-  for (std::size_t i = 0; i < pools_.size(); ++i) high = std::max(high, at(pools_[i], clients).requests_per_s);
+  for (const PoolFormula& pool : pools_) high = std::max(high, at(pool, clients).requests_per_s);
   for (int round = 0; round < halvings; ++round) {
     const double rate = (low + high) / 2;
     double held = 0;
