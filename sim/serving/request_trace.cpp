@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 // A file, or lengths that are ready-made (workloads/requests).
 std::string requests_file(const config::Node& path) {
-  const std::string name = path.as_string(), file = config::referenced_path(path);
+  const std::string name = path.as_string();
+  std::string file = config::referenced_path(path);
   std::error_code none;
   if (name.find_first_of("./") != std::string::npos || fs::exists(file, none)) return file;
   const fs::path folder = fs::path(config::data_dir()) / "workloads" / "requests";
