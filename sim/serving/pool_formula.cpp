@@ -47,7 +47,8 @@ std::vector<PoolFormula::Chunk> PoolFormula::chunks(double tokens, double sequen
   const double room = std::max(1.0, static_cast<double>(pool_.rules.tokens) - beside * (1 + pool_.rules.speculation.tokens));
   const double chunk = pool_.rules.chunked_prefill ? room : tokens;
   std::vector<Chunk> out;
-  for (double done = 0; done < tokens; done += chunk) {
+  double done = 0;
+  while (done < tokens) {
     const double q = std::min(chunk, tokens - done);
     PassShape shape;
     shape.prompt_tokens = q;
@@ -58,6 +59,7 @@ std::vector<PoolFormula::Chunk> PoolFormula::chunks(double tokens, double sequen
     shape.decodes = beside;
     shape.context = beside * load_.context;
     out.push_back({q, price_.seconds(shape)});
+    done += chunk;
   }
   return out;
 }
