@@ -67,9 +67,11 @@ struct RankMemory {
   std::string operation;      // that runs at the peak: "B layer 7"
   int step = 0;               // of the simulated steps, when they differ: the one with the peak
   int microbatch = -1;        // at whose operation the peak is; -1: at none's
-  double cached_bytes = 0;    // free blocks that the allocator keeps
-  double stuck_bytes = 0;     // of those, what it cannot give back when memory runs short
-  double host_bytes = 0;      // most that it keeps in its host's memory at any time
+  // Free blocks that the allocator keeps; below 0 where the formula counts blocks that come free late (kept_gathers of the stack) and the
+  // allocator, asked tensor by tensor, did without them.
+  double cached_bytes = 0;
+  double stuck_bytes = 0;  // of those, what it cannot give back when memory runs short
+  double host_bytes = 0;   // most that it keeps in its host's memory at any time
 
   [[nodiscard]] double peak_bytes() const { return at_peak.total(); }
   [[nodiscard]] double tensor_bytes() const { return peak_bytes() - at_peak[MemoryUse::framework]; }  // torch.cuda.max_memory_allocated

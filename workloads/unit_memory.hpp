@@ -2,6 +2,7 @@
 // micro-batch. Equations (4), (25), (27), (30) and (32); docs/memory.md.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "workloads/stage_program.hpp"
 
 namespace rehearse::workloads {
+
+// Whose tensors, one by one in program order, a stack has where that is known (sim/memory/unit_tensors.hpp).
+enum class TensorOrder : std::uint8_t { megatron_core, nanotron };
 
 // What a training stack does with memory that the job does not say (platforms/software/*.yaml).
 struct MemoryHabits {
@@ -27,6 +31,7 @@ struct MemoryHabits {
   bool ddp_buckets = false;  // without ZeRO: gradients as autograd makes them lie in buckets beside those that are added up
   bool whole_master =
       false;  // ZeRO-1 and 2: every rank keeps all weights in the optimizer's type too, and sharded gradients in the weights'
+  TensorOrder order = TensorOrder::megatron_core;
   bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other
 };
 

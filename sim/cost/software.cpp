@@ -88,6 +88,12 @@ config::Form<std::vector<std::string>> collectives_form() {
   });
 }
 
+const config::Names<workloads::TensorOrder>& tensor_orders() {
+  static const config::Names<workloads::TensorOrder> names{{"megatron-core", workloads::TensorOrder::megatron_core},
+                                                           {"nanotron", workloads::TensorOrder::nanotron}};
+  return names;
+}
+
 const Keys<MemoryOverhead>& memory_keys() {
   using Memory = MemoryOverhead;
   using Habits = workloads::MemoryHabits;
@@ -117,6 +123,7 @@ const Keys<MemoryOverhead>& memory_keys() {
         "Without ZeRO: gradients as autograd makes them lie beside those that are added up."),
       K("whole_master", habit(&Habits::whole_master), truth(),
         "ZeRO-1 and 2: every rank keeps all weights in the optimizer's type too, and sharded gradients in the weights'."),
+      K("order", habit(&Habits::order), config::choice(tensor_orders()), "Whose tensors, in whose order, the allocator is asked for."),
       K("sharded_master", habit(&Habits::sharded_master), truth(), "ZeRO-3: the shard of the weights is their master copy.").required(),
   };
   return keys;

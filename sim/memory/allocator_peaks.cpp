@@ -14,9 +14,10 @@ namespace {
 constexpr int most_shards = 4;  // each is a training of its own
 
 AllocatorPeaks fullest(const Job& job, const workloads::Compiled& compiled, int stage, double device_bytes) {
-  const TrainedStage what(job.workload, stage, compiled.stages[static_cast<std::size_t>(stage)]);
+  const workloads::MemoryHabits& habits = job.system.software.memory.habits;
+  const TrainedStage what(job.workload, habits, stage, compiled.stages[static_cast<std::size_t>(stage)]);
   const int shards = job.workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
-  const int tried = std::min(shards, most_shards);
+  const int tried = habits.order == workloads::TensorOrder::nanotron ? 1 : std::min(shards, most_shards);  // whose shards are alike
   AllocatorPeaks most;
   std::set<std::vector<double>> known;
   for (int i = 0; i < tried; ++i) {
@@ -51,9 +52,10 @@ class Trainings {
   std::map<std::pair<int, double>, AllocatorPeaks> known_;
 };
 
-void add_allocator(Trainings& trainings, RankMemory& rank) {
-  rank.cached_bytes = std::max(0.0, trainings.peaks(rank.stage, unlimited).reserved - rank.tensor_bytes());
-  rank.stuck_bytes = rank.cached_bytes;
+// formula_decides: the stack's own figures, which verdicts were fitted to, say what is needed.
+void add_allocator(Trainings& trainings, bool formula_decides, RankMemory& rank) {
+  rank.cached_bytes = trainings.peaks(rank.stage, unlimited).reserved - rank.tensor_bytes();
+  rank.stuck_bytes = formula_decides ? 0 : std::max(0.0, rank.cached_bytes);
   if (rank.fits() || rank.peak_bytes() > rank.capacity_bytes) return;
   const double left = rank.capacity_bytes - rank.at_peak[MemoryUse::framework];
   if (!trainings.peaks(rank.stage, left).out_of_memory) rank.stuck_bytes = rank.capacity_bytes - rank.peak_bytes();
@@ -74,8 +76,9 @@ void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories
 void add_allocator(const Job& job, const workloads::Compiled& compiled, std::initializer_list<MemoryResult*> memories) {
   if (!knows_tensors(job.workload, job.system.software.memory.habits)) return;
   Trainings trainings(job, compiled);
+  const bool formula_decides = job.system.software.memory.habits.order == workloads::TensorOrder::nanotron;
   for (MemoryResult* memory : memories) {
-    for (RankMemory& rank : memory->ranks) add_allocator(trainings, rank);
+    for (RankMemory& rank : memory->ranks) add_allocator(trainings, formula_decides, rank);
   }
 }
 

@@ -76,6 +76,10 @@ class Training {
 
   // Weights; with the distributed optimizer they then move into one buffer. Gradients are one buffer, master weights a tensor each.
   void build() {
+    if (stage_.by_tensor()) {
+      build_by_tensor();
+      return;
+    }
     const workloads::Precision& precision = stage_.workload.precision;
     const double weight = bytes_of(precision.weights), state = bytes_of(precision.optimizer);
     double all = 0;
@@ -94,6 +98,23 @@ class Training {
       device_.take(size * state);
       device_.give(copy);
     }
+  }
+
+  // nanotron, whose ranks all shard every tensor alike: weights, one buffer of gradients, master weights; with ZeRO-1 the shard's gradients
+  // in both types, otherwise, where there are replicas, DDP's buckets.
+  void build_by_tensor() {
+    const workloads::Precision& precision = stage_.workload.precision;
+    const double weight = bytes_of(precision.weights), state = bytes_of(precision.optimizer);
+    double all = 0;
+    for (const double size : stage_.parameters) {
+      device_.take(size * weight);
+      all += size;
+    }
+    device_.take(all * bytes_of(precision.gradients));
+    for (const double size : stage_.parameters) device_.take(size * state);
+    const bool sharded = stage_.workload.optimizer.zero_stage > 0;
+    if (!sharded && stage_.workload.parallel.dp == 1) return;
+    for (const double size : sharded ? own_ : stage_.parameters) device_.take(size * (weight + (sharded ? state : 0)));
   }
 
   // At the first update.
@@ -131,11 +152,14 @@ class Training {
     device_.give(gradient);
   }
 
+  // A chunk may be empty: a stage that only passes on.
   [[nodiscard]] bool starts(int chunk) const {
-    return stage_.program.chunks[static_cast<std::size_t>(chunk)].front().kind == workloads::UnitKind::embedding;
+    const auto& units = stage_.program.chunks[static_cast<std::size_t>(chunk)];
+    return !units.empty() && units.front().kind == workloads::UnitKind::embedding;
   }
   [[nodiscard]] bool ends(int chunk) const {
-    return stage_.program.chunks[static_cast<std::size_t>(chunk)].back().kind == workloads::UnitKind::head;
+    const auto& units = stage_.program.chunks[static_cast<std::size_t>(chunk)];
+    return !units.empty() && units.back().kind == workloads::UnitKind::head;
   }
 
   void act(const std::vector<TensorStep>& tensor_steps, std::vector<Block*>& blocks) {
@@ -165,11 +189,13 @@ class Training {
 
 }  // namespace
 
-TrainedStage::TrainedStage(const workloads::Workload& of, int stage, const workloads::StageProgram& its) : workload(of), program(its) {
+TrainedStage::TrainedStage(const workloads::Workload& of, const workloads::MemoryHabits& habits_of, int stage,
+                           const workloads::StageProgram& its)
+    : workload(of), habits(habits_of), program(its) {
   for (const auto& chunk : program.chunks) {
     auto& made = tensors.emplace_back();
     for (const workloads::Unit& unit : chunk) {
-      made.push_back(tensors_of(workload, unit));
+      made.push_back(tensors_of(workload, habits, unit));
       const std::vector<double> sizes = parameters_of(workload, unit);
       parameters.insert(parameters.end(), sizes.begin(), sizes.end());
     }
@@ -181,8 +207,14 @@ TrainedStage::TrainedStage(const workloads::Workload& of, int stage, const workl
   hidden = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
 }
 
-// The buffer holds parameters in the order of their gradients, last ones first; the rank has one piece of it.
+// The buffer holds parameters in the order of their gradients, last ones first; the rank has one piece of it. nanotron's ranks have a piece
+// of each tensor.
 std::vector<double> parameters_of_shard(const TrainedStage& stage, int shard, int shards) {
+  if (stage.by_tensor()) {
+    std::vector<double> own = stage.parameters;
+    for (double& size : own) size /= shards;
+    return own;
+  }
   double all = 0;
   for (const double size : stage.parameters) all += size;
   const double from = all / shards * shard, to = all / shards * (shard + 1);

@@ -9,11 +9,16 @@
 
 namespace rehearse::sim {
 
-// What is the same for every rank of a stage. Workload and program must outlive it.
+// What is the same for every rank of a stage. Workload, habits and program must outlive it.
 struct TrainedStage {
-  TrainedStage(const workloads::Workload& workload, int stage, const workloads::StageProgram& program);
+  TrainedStage(const workloads::Workload& workload, const workloads::MemoryHabits& habits, int stage,
+               const workloads::StageProgram& program);
+
+  // Every rank has a piece of each tensor (nanotron), not of one buffer.
+  [[nodiscard]] bool by_tensor() const { return habits.order == workloads::TensorOrder::nanotron; }
 
   const workloads::Workload& workload;
+  const workloads::MemoryHabits& habits;
   const workloads::StageProgram& program;
   std::vector<std::vector<UnitTensors>> tensors;  // [chunk][unit]
   std::vector<double> parameters;                 // of each tensor, in the order in which they are made

@@ -7,7 +7,7 @@
 namespace rehearse::sim {
 
 // Tensors that the rank holds from their first use on.
-enum Held { gathered_input, qkv_placeholder, projection_placeholder, fc1_placeholder, fc2_placeholder };
+enum Held { gathered_input, gathered_gradient, qkv_placeholder, projection_placeholder, fc1_placeholder, fc2_placeholder };
 
 class TensorWriter {
  public:

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "sim/memory/nanotron_tensors.hpp"
 #include "sim/memory/tensor_writer.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/schedule.hpp"
@@ -201,13 +202,19 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const bool plain = !model.moe && !model.mla && model.mtp == 0 && !model.qk_norm && !model.post_norms && !workload.offload_activations;
   const bool products = workload.attention == workloads::Attention::flash && !workloads::shard_of(workload).low_precision();
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
+  if (!plain || !products || !order || workload.optimizer.zero_stage > 1 || workload.optimizer.on_cpu) return false;
+  if (habits.order == workloads::TensorOrder::nanotron) {
+    const bool whole = workload.recompute.kind == workloads::RecomputeKind::none && workload.parallel.cp == 1;
+    return whole && model.gated() && !workloads::shard_of(workload).dropout && (workload.parallel.sp || workload.parallel.tp == 1);
+  }
   const bool exchange = workload.parallel.cp == 1 || workload.parallel.cp_comm == workloads::ContextComm::all_to_all;
   // Only Megatron-Core and Transformer Engine hand out placeholders.
-  return habits.gradient_placeholders && workload.fusions.gradient_accumulation && plain && products && order && exchange &&
-         workload.recompute.kind != workloads::RecomputeKind::selective && workload.optimizer.zero_stage <= 1 && !workload.optimizer.on_cpu;
+  return habits.gradient_placeholders && workload.fusions.gradient_accumulation && exchange &&
+         workload.recompute.kind != workloads::RecomputeKind::selective;
 }
 
-UnitTensors tensors_of(const Workload& workload, const Unit& unit) {
+UnitTensors tensors_of(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {
+  if (habits.order == workloads::TensorOrder::nanotron) return nanotron_tensors(workload, unit);
   UnitTensors made;
   Writer writer(workload, made);
   if (unit.kind == UnitKind::embedding) {

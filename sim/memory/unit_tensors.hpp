@@ -1,6 +1,7 @@
-// Which tensors a unit (embedding, layer, head) takes from the allocator and gives back, one by one and in program order, as Megatron-Core
-// with Transformer Engine does it (megatron/core/transformer, megatron/core/tensor_parallel/layers.py, transformer_engine/pytorch/module;
-// 0.12 to 0.14). workloads/unit_memory has the sums; this has the order, which decides what the caching allocator keeps.
+// Which tensors a unit (embedding, layer, head) takes from the allocator and gives back, one by one and in program order: here as
+// Megatron-Core with Transformer Engine does it (megatron/core/transformer, megatron/core/tensor_parallel/layers.py,
+// transformer_engine/pytorch/module; 0.12 to 0.14). workloads/unit_memory has the sums; this has the order, which decides what the caching
+// allocator keeps.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +30,14 @@ struct UnitTensors {
   int tensors = first_own;
 };
 
-// Whether the order is known: a dense model on Megatron-Core's stack with flash attention, 16-bit products, nothing or whole layers
-// recomputed, context parallelism by all-to-all if any, ZeRO up to stage 1, whole backwards one at a time.
+// Whether the order is known: a dense model with flash attention, 16-bit products, ZeRO up to stage 1, whole backwards one at a time; on
+// Megatron-Core's stack with nothing or whole layers recomputed and context parallelism by all-to-all if any, on nanotron's with neither, a
+// gated MLP, and sequence parallelism where there is tensor parallelism.
 [[nodiscard]] bool knows_tensors(const workloads::Workload& workload, const workloads::MemoryHabits& habits);
 
 // Of a unit that knows_tensors() speaks of.
-[[nodiscard]] UnitTensors tensors_of(const workloads::Workload& workload, const workloads::Unit& unit);
+[[nodiscard]] UnitTensors tensors_of(const workloads::Workload& workload, const workloads::MemoryHabits& habits,
+                                     const workloads::Unit& unit);
 
 // Parameters of a unit's tensors, in the order in which they are made.
 [[nodiscard]] std::vector<double> parameters_of(const workloads::Workload& workload, const workloads::Unit& unit);

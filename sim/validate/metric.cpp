@@ -119,9 +119,9 @@ void Predicted::add_step(const Metrics& wanted, MemoryCounter counter, Metrics& 
   metrics.merge(metrics_of_step(job_, step().step_s));
   const bool by_allocator = counter != MemoryCounter::allocated && wanted.contains(Metric::peak_memory_gib);
   const bool passes_alone = wants_passes(wanted) && !wanted.contains(Metric::step_s);
-  if (const RankMemory* fullest = (by_allocator ? with_allocator() : memory()).fullest()) {
-    const double bytes = counted_bytes(passes_alone ? without_optimizer(*fullest) : *fullest, counter);
-    metrics[Metric::peak_memory_gib] = bytes / bytes_per_gib;
+  for (const RankMemory& rank : (by_allocator ? with_allocator() : memory()).ranks) {
+    double& most = metrics[Metric::peak_memory_gib];
+    most = std::max(most, counted_bytes(passes_alone ? without_optimizer(rank) : rank, counter) / bytes_per_gib);
   }
 }
 

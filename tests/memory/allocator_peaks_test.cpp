@@ -72,7 +72,7 @@ TEST(UnitTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
     const auto formula = workloads::unit_memories(job.workload, job.system.software.memory.habits, stage);
     for (std::size_t u = 0; u < stage.chunks[0].size(); ++u) {
       const workloads::Unit& unit = stage.chunks[0][u];
-      const UnitTensors tensors = sim::tensors_of(job.workload, unit);
+      const UnitTensors tensors = sim::tensors_of(job.workload, job.system.software.memory.habits, unit);
       Live live;
       if (unit.kind != workloads::UnitKind::embedding) live.arrive(UnitTensors::input);
       live.act(tensors.forward);
