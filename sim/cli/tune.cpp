@@ -106,7 +106,7 @@ class Tuning {
       sim::read_all_shards(options_.merge, hash_, state_);
     }
     if (!is_part()) deliver();
-    if (asked_to_end()) end_as_asked();
+    if (ended_) end_as_asked();
     if (is_part()) return say_shard();
     return state_.found.best.all().empty() ? Exit::answer_is_no : Exit::fine;
   }
@@ -147,13 +147,14 @@ class Tuning {
     };
     search_.run(
         jobs_of(options_), [&](std::uint64_t block) { return shard_.has(block) && !before[block]; }, done, asked_to_end(), points);
-    if (!folder.empty() && (is_part() || asked_to_end())) sim::write_shard(folder, shard_, hash_, state_);
+    ended_ = asked_to_end();
+    if (!folder.empty() && (is_part() || ended_)) sim::write_shard(folder, shard_, hash_, state_);
   }
 
   void deliver() {
     std::optional<sim::Job> job;
     sim::TuneReport report = sim::report_of(space_, spec_, search_, state_.found, job);
-    if (!asked_to_end() && spec_.confirm > 0 && !report.best.empty()) {
+    if (!ended_ && spec_.confirm > 0 && !report.best.empty()) {
       ProgressBar bar("confirming");
       sim::confirm(space_, report, spec_.confirm, jobs_of(options_), [&](double share) { bar.update(share); });
     }
@@ -161,7 +162,7 @@ class Tuning {
     all.add(&report);
     options_.job->deliver(all);
     // The search is over: what it would have gone on from is not needed any more.
-    if (!asked_to_end() && options_.merge.empty() && !folder_of(options_).empty())
+    if (!ended_ && options_.merge.empty() && !folder_of(options_).empty())
       std::filesystem::remove(std::filesystem::path(folder_of(options_)) / shard_.file_name());
   }
 
@@ -189,6 +190,7 @@ class Tuning {
   std::string hash_;
   sim::Shard shard_;
   sim::ShardState state_;
+  bool ended_ = false;  // in the middle of the search; a signal that comes later finds it over
 };
 
 Exit tune(const TuneOptions& options) {

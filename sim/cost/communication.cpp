@@ -14,6 +14,7 @@ namespace rehearse::sim {
 namespace {
 
 using topology::LinkSpec;
+using topology::Network;
 using workloads::CollectiveKind;
 using workloads::Communication;
 using workloads::GroupKind;

@@ -113,7 +113,7 @@ TEST(AllocatorPeaks, AreThoseOfTheFullestShard) {
     const int shards = job.workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
     if (shards > 4) continue;
     sharded += shards > 1;
-    const sim::TrainedStage stage(job.workload, 0, compiled.stages.front());
+    const sim::TrainedStage stage(job.workload, job.system.software.memory.habits, 0, compiled.stages.front());
     AllocatorPeaks most;
     for (int shard = 0; shard < shards; ++shard) {
       const AllocatorPeaks peaks = sim::trained(stage, sim::parameters_of_shard(stage, shard, shards), no_limit);

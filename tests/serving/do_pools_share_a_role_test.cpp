@@ -145,7 +145,7 @@ TEST(PoolsOfARole, that_are_alike_are_one_pool_of_both_and_of_a_side_alone) {
           ASSERT_EQ(whole.run.requests[i].first_s, cut.run.requests[i].first_s) << one.role << " " << arrivals << " " << router;
           ASSERT_EQ(whole.run.requests[i].last_s, cut.run.requests[i].last_s) << one.role << " " << arrivals << " " << router;
         }
-        const double near = router == std::string("round-robin") ? 1e-3 : 1e-6;  // a round of clients has steps, which bisection meets
+        const double near = router == std::string("round-robin") ? 3e-3 : 1e-6;  // a round of clients has steps, which bisection meets
         EXPECT_NEAR(cut.formula.requests_per_s / whole.formula.requests_per_s, 1, near) << one.role << " " << arrivals << " " << router;
         if (router == std::string("round-robin") && one.role == std::string("prefill")) continue;  // queues of their own
         EXPECT_NEAR(cut.formula.ttft.mean_s / whole.formula.ttft.mean_s, 1, near) << one.role << " " << arrivals << " " << router;
