@@ -25,12 +25,12 @@ std::string product_text(const workloads::Parallel& parallel) {
 }
 
 // What made the product what it is: the degree, or the number of GPUs, that the command line set over the file's.
-std::string_view to_blame(const Node& node) {
+std::string_view to_blame(const Node& node, std::string_view otherwise = "parallel") {
   for (const std::string_view path : {"parallel.tp", "parallel.cp", "parallel.pp", "parallel.dp", "gpus"}) {
     const auto given = node.find_path(path);
     if (given && given->where().file.starts_with("--set ")) return path;
   }
-  return "parallel";
+  return otherwise;
 }
 
 // The number of GPUs where the job does not state it: what its layout asks for, or the whole cluster where dp is left out too.
@@ -64,7 +64,7 @@ int derived_dp(const Node& node, const workloads::Parallel& parallel, int gpus) 
   if (product > gpus) refuse(node, to_blame(node), fmt::format("{}, but the job has {} GPUs", product_text(parallel), gpus));
   const int replica = static_cast<int>(product);
   if (gpus % replica != 0) {
-    refuse(node, "gpus", fmt::format("gpus ({}) is not a multiple of {}", gpus, product_text(parallel)),
+    refuse(node, to_blame(node, "gpus"), fmt::format("gpus ({}) is not a multiple of {}", gpus, product_text(parallel)),
            fmt::format("gpus: {} would work", multiples_near(gpus, replica)));
   }
   return gpus / replica;
