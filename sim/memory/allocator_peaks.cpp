@@ -14,10 +14,9 @@ namespace {
 constexpr int most_shards = 4;  // each is a training of its own
 
 AllocatorPeaks fullest(const Job& job, const workloads::Compiled& compiled, int stage, double device_bytes) {
-  const workloads::MemoryHabits& habits = job.system.software.memory.habits;
-  const TrainedStage what(job.workload, habits, stage, compiled.stages[static_cast<std::size_t>(stage)]);
+  const TrainedStage what(job.workload, job.system.software.memory.habits, stage, compiled.stages[static_cast<std::size_t>(stage)]);
   const int shards = job.workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
-  const int tried = habits.order == workloads::TensorOrder::nanotron ? 1 : std::min(shards, most_shards);  // whose shards are alike
+  const int tried = std::min(shards, most_shards);
   AllocatorPeaks most;
   std::set<std::vector<double>> known;
   for (int i = 0; i < tried; ++i) {

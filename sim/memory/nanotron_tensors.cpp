@@ -33,13 +33,13 @@ class NanotronWriter : private TensorWriter {
   void head() {
     const int norm = communicated(take(states()));
     buffer(gathered_input);
-    const int logits = take(tokens() * static_cast<double>(s_.vocab) * s_.element);
+    const int logits = take(wide(s_.vocab));
     const int copy = take(tokens() * static_cast<double>(s_.vocab) * fp32_bytes);
     give(logits);
     const int probabilities = take(tokens() * static_cast<double>(s_.vocab) * fp32_bytes);
     give(copy);
     start_backward();
-    const int gradient = take(tokens() * static_cast<double>(s_.vocab) * s_.element);
+    const int gradient = take(wide(s_.vocab));
     give(probabilities);
     const int part = column_backward(s_.vocab);
     give(gradient);

@@ -55,14 +55,9 @@ class CollNet final : public Collective {
 
  private:
   Layout checked(CollectiveKind kind, const GroupShape& group, int root) const {
-    if (!supports(kind)) collectives::refuse("collnet", kind);
-    collectives::check_root(group, root);
-    Layout layout(group);
-    if (!serves(kind, group)) {
-      throw config::InputError("collective 'collnet' needs several domains with as many members each, on a network whose switches reduce",
+    return collectives::served(*this, "collnet", kind, group, root,
+                               "several domains with as many members each, on a network whose switches reduce",
                                "say so in the cluster: network.in_network; 'tree' and 'ring' serve every group");
-    }
-    return layout;
   }
 };
 

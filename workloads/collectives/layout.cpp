@@ -85,4 +85,15 @@ void refuse(std::string_view algorithm, CollectiveKind kind) {
   throw config::InputError("collective '" + std::string(algorithm) + "' has no " + std::string(name_of(kind)));
 }
 
+Layout served(const Collective& algorithm, std::string_view name, CollectiveKind kind, const GroupShape& group, int root,
+              std::string_view needs, std::string_view instead) {
+  if (!algorithm.supports(kind)) refuse(name, kind);
+  check_root(group, root);
+  Layout layout(group);
+  if (!algorithm.serves(kind, group)) {
+    throw config::InputError("collective '" + std::string(name) + "' needs " + std::string(needs), std::string(instead));
+  }
+  return layout;
+}
+
 }  // namespace rehearse::workloads::collectives

@@ -55,4 +55,9 @@ void check_root(const GroupShape& group, int root);
 // Throws config::InputError "tree has no all-to-all".
 [[noreturn]] void refuse(std::string_view algorithm, CollectiveKind kind);
 
+// The layout of a group that the algorithm of this name serves. Throws as the two above, and config::InputError "collective 'nvls' needs
+// ..." with what to do instead where it does not serve the group.
+[[nodiscard]] Layout served(const Collective& algorithm, std::string_view name, CollectiveKind kind, const GroupShape& group, int root,
+                            std::string_view needs, std::string_view instead);
+
 }  // namespace rehearse::workloads::collectives

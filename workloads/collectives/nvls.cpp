@@ -38,14 +38,8 @@ class Nvls final : public Collective {
 
  private:
   Layout checked(CollectiveKind kind, const GroupShape& group, int root) const {
-    if (!supports(kind)) collectives::refuse("nvls", kind);
-    collectives::check_root(group, root);
-    Layout layout(group);
-    if (!serves(kind, group)) {
-      throw config::InputError("collective 'nvls' needs one scale-up domain whose switch reduces",
+    return collectives::served(*this, "nvls", kind, group, root, "one scale-up domain whose switch reduces",
                                "say so in the cluster: intra_node.in_network; 'nvls-tree' serves several domains");
-    }
-    return layout;
   }
 };
 

@@ -35,16 +35,10 @@ class NvlsSharp final : public Collective {
 
  private:
   Layout checked(CollectiveKind kind, const GroupShape& group, int root) const {
-    if (!supports(kind)) collectives::refuse("nvls-sharp", kind);
-    collectives::check_root(group, root);
-    Layout layout(group);
-    if (!serves(kind, group)) {
-      throw config::InputError(
-          "collective 'nvls-sharp' needs several scale-up domains with as many members each, whose switches reduce, and "
-          "a network whose switches do too",
-          "say so in the cluster: intra_node.in_network and network.in_network");
-    }
-    return layout;
+    return collectives::served(
+        *this, "nvls-sharp", kind, group, root,
+        "several scale-up domains with as many members each, whose switches reduce, and a network whose switches do too",
+        "say so in the cluster: intra_node.in_network and network.in_network");
   }
 };
 

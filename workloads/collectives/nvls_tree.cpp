@@ -69,14 +69,9 @@ class NvlsTree final : public Collective {
 
  private:
   Layout checked(CollectiveKind kind, const GroupShape& group, int root) const {
-    if (!supports(kind)) collectives::refuse("nvls-tree", kind);
-    collectives::check_root(group, root);
-    Layout layout(group);
-    if (!serves(kind, group)) {
-      throw config::InputError("collective 'nvls-tree' needs several scale-up domains with as many members each, whose switches reduce",
+    return collectives::served(*this, "nvls-tree", kind, group, root,
+                               "several scale-up domains with as many members each, whose switches reduce",
                                "say so in the cluster: intra_node.in_network; 'tree' and 'ring' serve every group");
-    }
-    return layout;
   }
 };
 

@@ -65,14 +65,8 @@ class Pxn final : public Collective {
 
  private:
   Layout checked(CollectiveKind kind, const GroupShape& group, int root) const {
-    if (!supports(kind)) collectives::refuse("pxn", kind);
-    collectives::check_root(group, root);
-    Layout layout(group);
-    if (!serves(kind, group)) {
-      throw config::InputError("collective 'pxn' needs several scale-up domains, switched, with as many members each",
+    return collectives::served(*this, "pxn", kind, group, root, "several scale-up domains, switched, with as many members each",
                                "'ring' and 'hierarchical' serve every group");
-    }
-    return layout;
   }
 };
 
