@@ -28,13 +28,13 @@ Form<double> quantity(Dimension dimension, double low) {
           [=](const double& value) { return Node::scalar(format_quantity(value, dimension)); }};
 }
 
-Form<std::string> word(std::vector<std::string> words) {
+Form<std::string> word(const std::vector<std::string>& words) {
   return {{.kind = Shape::Kind::choice, .choices = words},
           [words](const Node& node) { return node.as_choice(words); },
           [](const std::string& value) { return Node::scalar(value, true); }};
 }
 
-Form<bool> either_word(std::string no, std::string yes) {
+Form<bool> either_word(const std::string& no, const std::string& yes) {
   const std::vector<std::string> words{no, yes};
   return {{.kind = Shape::Kind::choice, .choices = words},
           [=](const Node& node) { return node.as_choice(words) == yes; },

@@ -44,9 +44,9 @@ template <class Whole = int>
 [[nodiscard]] Form<std::string> text();
 [[nodiscard]] Form<double> quantity(Dimension dimension, double low = 0);
 // One of the words.
-[[nodiscard]] Form<std::string> word(std::vector<std::string> words);
+[[nodiscard]] Form<std::string> word(const std::vector<std::string>& words);
 // A truth value by two words of its own, the one for false first.
-[[nodiscard]] Form<bool> either_word(std::string no, std::string yes);
+[[nodiscard]] Form<bool> either_word(const std::string& no, const std::string& yes);
 
 template <class Choice>
 [[nodiscard]] Form<Choice> choice(const Names<Choice>& names) {

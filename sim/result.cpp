@@ -7,27 +7,6 @@
 namespace rehearse::sim {
 namespace {
 
-struct PhaseName {
-  std::string_view name, key;
-};
-
-constexpr std::array<PhaseName, phase_count> phase_names{{
-    {"compute", "compute"},
-    {"recompute", "recompute"},
-    {"exposed tp", "exposed_tp"},
-    {"exposed cp", "exposed_cp"},
-    {"exposed ep", "exposed_ep"},
-    {"exposed pp", "exposed_pp"},
-    {"exposed dp", "exposed_dp"},
-    {"exposed offload", "exposed_offload"},
-    {"optimizer", "optimizer"},
-    {"bubble", "bubble"},
-    {"waiting", "waiting"},
-}};
-
-constexpr std::array<std::string_view, memory_use_count> memory_use_names{"weights",   "gradients",     "optimizer", "activations",
-                                                                          "temporary", "communication", "framework"};
-
 PhaseTimes mean_of(const std::vector<RankResult>& ranks) {
   PhaseTimes mean;
   double weight = 0;
@@ -40,8 +19,6 @@ PhaseTimes mean_of(const std::vector<RankResult>& ranks) {
 }
 
 }  // namespace
-
-std::string_view name_of(MemoryUse use) { return memory_use_names.at(static_cast<std::size_t>(use)); }
 
 std::string_view name_of(RankAftermath::End end) {
   constexpr std::array<std::string_view, 3> names{"dead", "waiting", "done"};
@@ -58,9 +35,6 @@ const RankMemory* MemoryResult::fullest() const {
   const auto it = std::ranges::max_element(ranks, {}, &RankMemory::needed_bytes);
   return it == ranks.end() ? nullptr : &*it;
 }
-
-std::string_view name_of(Phase phase) { return phase_names.at(static_cast<std::size_t>(phase)).name; }
-std::string_view key_of(Phase phase) { return phase_names.at(static_cast<std::size_t>(phase)).key; }
 
 double PhaseTimes::total() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
 

@@ -10,14 +10,16 @@
 
 #include "sim/name_store.hpp"
 #include "workloads/memory_use.hpp"
+#include "workloads/phase.hpp"
 
 namespace rehearse::sim {
 
-// Where a rank's time goes. Each instant of the step belongs to exactly one phase, so that the phases of a rank add up to the step.
-enum class Phase : std::uint8_t { compute, recompute, tp, cp, ep, pp, dp, offload, optimizer, bubble, waiting, count };
-inline constexpr std::size_t phase_count = static_cast<std::size_t>(Phase::count);
-[[nodiscard]] std::string_view name_of(Phase phase);  // "compute", "recompute", "exposed tp", ..., "bubble", "waiting"
-[[nodiscard]] std::string_view key_of(Phase phase);   // "compute", "exposed_tp", ... (JSON and CSV)
+using workloads::key_of;
+using workloads::memory_use_count;
+using workloads::MemoryUse;
+using workloads::name_of;
+using workloads::Phase;
+using workloads::phase_count;
 
 struct PhaseTimes {
   std::array<double, phase_count> seconds{};
@@ -45,10 +47,6 @@ struct CollectiveResult {
   double in_step_s = 0;  // of one call in the executed step, mean; 0 from the formula. Longer than alone where links are shared
   double algbw_bytes_per_s = 0, busbw_bytes_per_s = 0;
 };
-
-using workloads::memory_use_count;
-using workloads::MemoryUse;
-[[nodiscard]] std::string_view name_of(MemoryUse use);  // also the key in JSON and CSV
 
 struct MemoryBytes {
   std::array<double, memory_use_count> bytes{};

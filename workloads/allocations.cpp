@@ -52,8 +52,7 @@ CopiesOfRank copies_back(const RankProgram& program) {
   CopiesOfRank copies;
   for (OpId id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
-    if (op.kind == OpKind::copy && op.purpose == Purpose::offload && op.pass != Pass::forward)
-      copies[{op.chunk, op.microbatch, op.unit}] = id;
+    if (op.kind == OpKind::copy && op.phase == Phase::offload && op.pass != Pass::forward) copies[{op.chunk, op.microbatch, op.unit}] = id;
   }
   return copies;
 }

@@ -3,49 +3,29 @@
 namespace rehearse::workloads {
 namespace {
 
-Purpose purpose_of(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::tp:
-      return Purpose::tp;
-    case GroupKind::cp:
-      return Purpose::cp;
-    case GroupKind::pp:
-      return Purpose::pp;
-    case GroupKind::ep:
-    case GroupKind::etp:
-      return Purpose::ep;
-    case GroupKind::to_host:
-    case GroupKind::from_host:
-    case GroupKind::host_memory:
-      return Purpose::offload;
-    case GroupKind::dp:
-    case GroupKind::dp_cp:
-    case GroupKind::edp:
-    case GroupKind::shard:
-    case GroupKind::replicas:
-    case GroupKind::embedding:
-      break;
-  }
-  return Purpose::dp;
-}
+// What communication of a group is for, and the stream it runs on.
+struct Traffic {
+  Phase phase;
+  Stream stream;
+};
 
-Stream stream_of(GroupKind kind) {
+Traffic traffic_of(GroupKind kind) {
   switch (kind) {
     case GroupKind::tp:
-      return Stream::tp;
+      return {Phase::tp, Stream::tp};
     case GroupKind::cp:
-      return Stream::cp;
+      return {Phase::cp, Stream::cp};
     case GroupKind::pp:
-      return Stream::pp_forward;
+      return {Phase::pp, Stream::pp_forward};
     case GroupKind::ep:
     case GroupKind::etp:
-      return Stream::ep_dispatch;
+      return {Phase::ep, Stream::ep_dispatch};
     case GroupKind::to_host:
-      return Stream::d2h;
+      return {Phase::offload, Stream::d2h};
     case GroupKind::from_host:
-      return Stream::h2d;
+      return {Phase::offload, Stream::h2d};
     case GroupKind::host_memory:
-      return Stream::host;
+      return {Phase::offload, Stream::host};
     case GroupKind::dp:
     case GroupKind::dp_cp:
     case GroupKind::edp:
@@ -54,7 +34,7 @@ Stream stream_of(GroupKind kind) {
     case GroupKind::embedding:
       break;
   }
-  return Stream::dp;
+  return {Phase::dp, Stream::dp};
 }
 
 }  // namespace
@@ -69,8 +49,8 @@ OpId OpChain::append(Op op, const std::string& label) {
   return id;
 }
 
-Op OpChain::placed(OpKind kind, Stream stream, Purpose purpose) const {
-  Op op{kind, stream, purpose};
+Op OpChain::placed(OpKind kind, Stream stream, Phase phase) const {
+  Op op{kind, stream, phase};
   op.rank = rank_;
   op.microbatch = at_.slot.microbatch;
   op.chunk = at_.slot.chunk;
@@ -81,21 +61,21 @@ Op OpChain::placed(OpKind kind, Stream stream, Purpose purpose) const {
   return op;
 }
 
-void OpChain::compute(const void* origin, const std::vector<Operator>& operators, int repeat, Purpose purpose, const std::string& label) {
-  Op op = placed(OpKind::compute, Stream::compute, purpose);
+void OpChain::compute(const void* origin, const std::vector<Operator>& operators, int repeat, Phase phase, const std::string& label) {
+  Op op = placed(OpKind::compute, Stream::compute, phase);
   op.item = build_.work_of(origin, operators, repeat);
   append(op, label);
 }
 
-void OpChain::compute(const ExpertWork& work, Purpose purpose, const std::string& label) {
-  Op op = placed(OpKind::compute, Stream::compute, purpose);
+void OpChain::compute(const ExpertWork& work, Phase phase, const std::string& label) {
+  Op op = placed(OpKind::compute, Stream::compute, phase);
   op.item = build_.work_of(work);
   append(op, label);
 }
 
 // A segment of a pass.
-void OpChain::queued(const ComputeSegment& segment, Purpose purpose, const std::string& label) {
-  Op op = placed(OpKind::compute, Stream::compute, purpose);
+void OpChain::queued(const ComputeSegment& segment, Phase phase, const std::string& label) {
+  Op op = placed(OpKind::compute, Stream::compute, phase);
   const auto [known, added] = queued_.try_emplace({&segment, at_.units}, 0);
   if (added) {
     std::vector<std::uint32_t> groups;
@@ -108,7 +88,7 @@ void OpChain::queued(const ComputeSegment& segment, Purpose purpose, const std::
 }
 
 void OpChain::step_overhead() {
-  Op op = placed(OpKind::compute, Stream::compute, Purpose::optimizer);
+  Op op = placed(OpKind::compute, Stream::compute, Phase::optimizer);
   op.item = build_.overhead_work();
   append(op, "step overhead");
 }
@@ -120,7 +100,8 @@ std::uint32_t OpChain::group(GroupKind kind) {
 }
 
 Op OpChain::collective_op(const Communication& what, int repeat) {
-  Op op = placed(OpKind::collective, stream_of(what.group), purpose_of(what.group));
+  const Traffic traffic = traffic_of(what.group);
+  Op op = placed(OpKind::collective, traffic.stream, traffic.phase);
   op.item = build_.graph.add_call(what, repeat, group(what.group));
   return op;
 }
@@ -133,16 +114,16 @@ OpId OpChain::beside(const Communication& what, int repeat, const std::vector<Op
   return id;
 }
 
-Op OpChain::copy_op(const std::string& name, GroupKind way, double bytes, Purpose purpose) {
-  Op op = placed(OpKind::copy, stream_of(way), purpose);
+Op OpChain::copy_op(const std::string& name, GroupKind way, double bytes, Phase phase) {
+  Op op = placed(OpKind::copy, traffic_of(way).stream, phase);
   op.item = build_.graph.add_call({name, CollectiveKind::send_recv, way, bytes, at_.pass}, 1, group(way));
   return op;
 }
 
-void OpChain::copy(const std::string& label, GroupKind way, double bytes) { append(copy_op(label, way, bytes, Purpose::optimizer), label); }
+void OpChain::copy(const std::string& label, GroupKind way, double bytes) { append(copy_op(label, way, bytes, Phase::optimizer), label); }
 
 OpId OpChain::copy_beside(const std::string& name, GroupKind way, double bytes, const std::vector<OpId>& after, const std::string& label) {
-  const OpId id = build_.graph.add(copy_op(name, way, bytes, Purpose::offload), label);
+  const OpId id = build_.graph.add(copy_op(name, way, bytes, Phase::offload), label);
   for (const OpId before : after) build_.graph.depend(before, id);
   return id;
 }
@@ -153,7 +134,7 @@ OpId OpChain::send(bool forward, int peer, double bytes) {
   if (added) group->second = build_.pair_of(rank_, peer);
   const Communication what{forward ? "send activations" : "send gradients", CollectiveKind::send_recv, GroupKind::pp, bytes,
                            forward ? Pass::forward : Pass::backward_input};
-  Op op = placed(OpKind::p2p, forward ? Stream::pp_forward : Stream::pp_backward, Purpose::pp);
+  Op op = placed(OpKind::p2p, forward ? Stream::pp_forward : Stream::pp_backward, Phase::pp);
   op.item = build_.graph.add_call(what, 1, group->second);
   const OpId id = build_.graph.add(op, what.name);
   for (const OpId before : tail_) build_.graph.depend(before, id);
@@ -161,23 +142,23 @@ OpId OpChain::send(bool forward, int peer, double bytes) {
   return id;
 }
 
-void OpChain::run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label) {
-  for (const Segment& segment : segments) run(segment, purpose, label);
+void OpChain::run(const std::vector<Segment>& segments, Phase phase, const std::string& label) {
+  for (const Segment& segment : segments) run(segment, phase, label);
 }
 
-void OpChain::run(const Segment& segment, Purpose purpose, const std::string& label) {
+void OpChain::run(const Segment& segment, Phase phase, const std::string& label) {
   if (const auto* c = std::get_if<ComputeSegment>(&segment)) {
-    queued(*c, purpose, c->name.empty() ? label : label + " " + c->name);
+    queued(*c, phase, c->name.empty() ? label : label + " " + c->name);
   } else if (const auto* call = std::get_if<CallSegment>(&segment)) {
     collective(call->what, call->repeat * at_.units, label + " " + call->what.name);
   } else if (const auto* ring_segment = std::get_if<RingSegment>(&segment)) {
-    ring(*ring_segment, purpose, label);
+    ring(*ring_segment, phase, label);
   } else if (const auto* expert_segment = std::get_if<ExpertSegment>(&segment)) {
-    experts(*expert_segment, purpose, label);
+    experts(*expert_segment, phase, label);
   } else if (const auto* split_segment = std::get_if<SplitSegment>(&segment)) {
-    split(*split_segment, purpose, label);
+    split(*split_segment, phase, label);
   } else {
-    both(std::get<BesideSegment>(segment), purpose, label);
+    both(std::get<BesideSegment>(segment), phase, label);
   }
 }
 
@@ -196,25 +177,25 @@ void OpChain::join() {
 }
 
 // Equation (20): the pieces of a product wait for (or are followed by) the pieces of its collective; the tp stream runs beside.
-void OpChain::split(const SplitSegment& segment, Purpose purpose, const std::string& label) {
+void OpChain::split(const SplitSegment& segment, Phase phase, const std::string& label) {
   const std::vector<OpId> before = tail_;
   OpId last_piece = no_op;
   for (int i = 0; i < segment.splits; ++i) {
     if (segment.collective_first) {
       const OpId gathered = beside(segment.collective, 1, before, label);
       tail_ = {gathered};
-      compute(&segment, {segment.product}, 1, purpose, label + " " + segment.product.name);
+      compute(&segment, {segment.product}, 1, phase, label + " " + segment.product.name);
     } else {
-      compute(&segment, {segment.product}, 1, purpose, label + " " + segment.product.name);
+      compute(&segment, {segment.product}, 1, phase, label + " " + segment.product.name);
       last_piece = beside(segment.collective, 1, tail_, label);
     }
   }
   if (last_piece != no_op) tail_.push_back(last_piece);
 }
 
-void OpChain::both(const BesideSegment& segment, Purpose purpose, const std::string& label) {
+void OpChain::both(const BesideSegment& segment, Phase phase, const std::string& label) {
   const OpId collective = beside(segment.collective, 1, tail_, label);
-  compute(&segment, {segment.product}, 1, purpose, label + " " + segment.product.name);
+  compute(&segment, {segment.product}, 1, phase, label + " " + segment.product.name);
   tail_.push_back(collective);
 }
 
@@ -232,7 +213,7 @@ OpId OpChain::beside(const std::vector<Communication>& calls, std::vector<OpId> 
 
 // Three streams: while the experts work on a chunk, the next one is dispatched and the one before it combined. Two chunks have buffers: a
 // dispatch waits for the experts to be done with the chunk before the last.
-void OpChain::experts(const ExpertSegment& segment, Purpose purpose, const std::string& label) {
+void OpChain::experts(const ExpertSegment& segment, Phase phase, const std::string& label) {
   const ExpertLayer& layer = *build_.experts;
   const int place = build_.compiled.grid.expert_rank(global_), microbatch = at_.slot.microbatch;
   const ExpertCalls& calls = layer.calls(segment.experts.pass, place, at_.layer, microbatch);
@@ -249,9 +230,9 @@ void OpChain::experts(const ExpertSegment& segment, Purpose purpose, const std::
       tail_ = {beside(calls.dispatch, std::move(after), Stream::ep_dispatch, part)};
     }
     work.again = true;
-    if (layer.again(segment.experts)) compute(work, Purpose::recompute, part + " experts again");
+    if (layer.again(segment.experts)) compute(work, Phase::recompute, part + " experts again");
     work.again = false;
-    compute(work, purpose, part + " experts");
+    compute(work, phase, part + " experts");
     computed.push_back(tail_.front());
     if (!calls.combine.empty()) combined = beside(calls.combine, tail_, Stream::ep_combine, part);
   }
@@ -260,14 +241,14 @@ void OpChain::experts(const ExpertSegment& segment, Purpose purpose, const std::
 
 // Ring attention (equation 21): the block for step i+1 travels while step i computes; a block is sent on when it has been received, and
 // the send of step i+1 waits for step i's attention (two buffers).
-void OpChain::ring(const RingSegment& segment, Purpose purpose, const std::string& label) {
+void OpChain::ring(const RingSegment& segment, Phase phase, const std::string& label) {
   const int steps = build_.workload.parallel.cp;
   const Communication block{"attention block", CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, segment.ring.pass};
   for (int i = 0; i < steps; ++i) {
     const std::vector<OpId> before = tail_;
     OpId sent = no_op;
     if (i + 1 < steps && build_.workload.overlap.cp) sent = beside(block, 1, before, label);
-    compute(&segment, {segment.ring.step}, 1, purpose, label + " " + segment.ring.step.name);
+    compute(&segment, {segment.ring.step}, 1, phase, label + " " + segment.ring.step.name);
     if (i + 1 < steps && !build_.workload.overlap.cp) sent = beside(block, 1, tail_, label);
     if (sent != no_op) tail_.push_back(sent);
   }

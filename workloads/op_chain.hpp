@@ -35,13 +35,13 @@ class OpChain {
   [[nodiscard]] OpId first_since_mark() const { return first_; }
 
   // On the chain.
-  void compute(const void* origin, const std::vector<Operator>& operators, int repeat, Purpose purpose, const std::string& label);
-  void compute(const ExpertWork& work, Purpose purpose, const std::string& label);
+  void compute(const void* origin, const std::vector<Operator>& operators, int repeat, Phase phase, const std::string& label);
+  void compute(const ExpertWork& work, Phase phase, const std::string& label);
   void collective(const Communication& what, int repeat, const std::string& label);
-  void experts(const ExpertSegment& segment, Purpose purpose, const std::string& label);
-  void run(const Segment& segment, Purpose purpose, const std::string& label);
+  void experts(const ExpertSegment& segment, Phase phase, const std::string& label);
+  void run(const Segment& segment, Phase phase, const std::string& label);
   // Of each of the place's units; only segments that repeat exactly stand for several.
-  void run(const std::vector<Segment>& segments, Purpose purpose, const std::string& label);
+  void run(const std::vector<Segment>& segments, Phase phase, const std::string& label);
   void step_overhead();
   // Part of an optimizer on the host.
   void copy(const std::string& label, GroupKind way, double bytes);
@@ -54,15 +54,15 @@ class OpChain {
 
  private:
   OpId append(Op op, const std::string& label);
-  [[nodiscard]] Op placed(OpKind kind, Stream stream, Purpose purpose) const;
+  [[nodiscard]] Op placed(OpKind kind, Stream stream, Phase phase) const;
   [[nodiscard]] Op collective_op(const Communication& what, int repeat);
-  [[nodiscard]] Op copy_op(const std::string& name, GroupKind way, double bytes, Purpose purpose);
+  [[nodiscard]] Op copy_op(const std::string& name, GroupKind way, double bytes, Phase phase);
   OpId beside(const std::vector<Communication>& calls, std::vector<OpId> after, Stream stream, const std::string& label);
   std::uint32_t group(GroupKind kind);
-  void queued(const ComputeSegment& segment, Purpose purpose, const std::string& label);
-  void split(const SplitSegment& segment, Purpose purpose, const std::string& label);
-  void both(const BesideSegment& segment, Purpose purpose, const std::string& label);
-  void ring(const RingSegment& segment, Purpose purpose, const std::string& label);
+  void queued(const ComputeSegment& segment, Phase phase, const std::string& label);
+  void split(const SplitSegment& segment, Phase phase, const std::string& label);
+  void both(const BesideSegment& segment, Phase phase, const std::string& label);
+  void ring(const RingSegment& segment, Phase phase, const std::string& label);
 
   Build& build_;
   std::uint32_t rank_;

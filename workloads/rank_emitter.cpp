@@ -302,7 +302,7 @@ std::size_t RankEmitter::overlapped_pair(std::size_t first) {
         chain_.enter(thread);
         for (const Piece& now : by_thread[thread][piece]) {
           chain_.set_pass(now.pass);
-          chain_.run(*now.segment, now.pass == Pass::recompute ? Purpose::recompute : Purpose::compute, now.label);
+          chain_.run(*now.segment, now.pass == Pass::recompute ? Phase::recompute : Phase::compute, now.label);
         }
       }
     }
@@ -336,12 +336,12 @@ void RankEmitter::execute(const Task& task) {
 // Something for the neighbour stages to wait for in a slot that computes nothing.
 void RankEmitter::empty_operation() {
   static const std::vector<Operator> nothing;
-  chain_.compute(&nothing, nothing, 1, Purpose::compute, "empty chunk");
+  chain_.compute(&nothing, nothing, 1, Phase::compute, "empty chunk");
 }
 
 void RankEmitter::run_pass(Pass pass, const std::vector<Segment>& segments, const std::string& label) {
   chain_.set_pass(pass);
-  chain_.run(segments, pass == Pass::recompute ? Purpose::recompute : Purpose::compute, label);
+  chain_.run(segments, pass == Pass::recompute ? Phase::recompute : Phase::compute, label);
 }
 
 void RankEmitter::leave_slot(const Slot& slot) {
@@ -371,7 +371,7 @@ void RankEmitter::finish() {
       chain_.collective(what, plan_.sync.calls_per_unit, "reduce gradients");
   }
   tied_embeddings();
-  chain_.compute(&program_.update, program_.update, 1, Purpose::optimizer, "optimizer");
+  chain_.compute(&program_.update, program_.update, 1, Phase::optimizer, "optimizer");
   if (const HostUpdate& host = program_.on_host; host.happens()) {
     chain_.copy("gradients to host", GroupKind::to_host, host.gradients);
     chain_.copy("update on host", GroupKind::host_memory, host.moved);

@@ -34,36 +34,6 @@ std::string call_key(const Communication& what, int repeat, std::uint32_t group)
 
 }  // namespace
 
-std::string_view name_of(Stream stream) {
-  switch (stream) {
-    case Stream::compute:
-      return "compute";
-    case Stream::tp:
-      return "tp";
-    case Stream::cp:
-      return "cp";
-    case Stream::pp_forward:
-      return "pp forward";
-    case Stream::pp_backward:
-      return "pp backward";
-    case Stream::dp:
-      return "dp";
-    case Stream::ep_dispatch:
-      return "ep dispatch";
-    case Stream::ep_combine:
-      return "ep combine";
-    case Stream::d2h:
-      return "d2h";
-    case Stream::h2d:
-      return "h2d";
-    case Stream::host:
-      return "host";
-    case Stream::count:
-      break;
-  }
-  throw std::logic_error("no such stream");
-}
-
 void StepGraph::set_work(OpId id, std::uint32_t work) {
   const RankBlock& block = block_of(id);
   programs_[block.program].ops[id - block.first].item = work;

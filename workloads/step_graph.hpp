@@ -2,6 +2,7 @@
 // there once.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 
 #include "workloads/expert_work.hpp"
 #include "workloads/operators.hpp"
+#include "workloads/phase.hpp"
 #include "workloads/plan.hpp"
 
 namespace rehearse::workloads {
@@ -24,10 +26,9 @@ inline constexpr OpId no_op = ~OpId{0};
 // In-order queues of a GPU, as CUDA streams are; host: what its share of the host's processors does.
 enum class Stream : std::uint8_t { compute, tp, cp, pp_forward, pp_backward, dp, ep_dispatch, ep_combine, d2h, h2d, host, count };
 inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::count);
-[[nodiscard]] std::string_view name_of(Stream stream);
-
-// What the time of an operation is booked as when nothing hides it.
-enum class Purpose : std::uint8_t { compute, recompute, tp, cp, ep, pp, dp, offload, optimizer };
+inline constexpr std::array<std::string_view, stream_count> stream_names{
+    "compute", "tp", "cp", "pp forward", "pp backward", "dp", "ep dispatch", "ep combine", "d2h", "h2d", "host"};
+[[nodiscard]] constexpr std::string_view name_of(Stream stream) { return stream_names[static_cast<std::size_t>(stream)]; }
 
 // copy: between a GPU and its host's memory, or within that memory (the update of an optimizer on the host).
 enum class OpKind : std::uint8_t { compute, collective, p2p, copy };
@@ -35,7 +36,7 @@ enum class OpKind : std::uint8_t { compute, collective, p2p, copy };
 struct Op {
   OpKind kind = OpKind::compute;
   Stream stream = Stream::compute;
-  Purpose purpose = Purpose::compute;
+  Phase phase = Phase::compute;
   std::uint32_t rank = 0;   // index into StepGraph::ranks
   std::uint32_t item = 0;   // compute: index into works; otherwise: index into calls
   std::uint32_t joint = 0;  // collective: the operations, one per simulated member, that start together

@@ -9,11 +9,6 @@ double overlapped_s(double compute_s, double communication_s, const ContentionPa
   return communication_s + stretched_compute * (1 - 1 / pair.beta);
 }
 
-ContentionPair contention_of(const Gpu& gpu, const char* communication) {
-  const auto it = gpu.contention.find(communication);
-  return it == gpu.contention.end() ? ContentionPair{} : it->second;
-}
-
 void ChunkTimes::raise_to(const ChunkTimes& other) {
   chunks = other.chunks;
   dispatch_s = std::max(dispatch_s, other.dispatch_s);

@@ -38,7 +38,4 @@ struct PairTimes {
 using Pieces = std::span<const PieceTimes>;  // of a unit
 [[nodiscard]] PairTimes paired(std::span<const Pieces> first, std::span<const Pieces> second, const ContentionPair& pair);
 
-// The contention of a class of communication on a GPU; 1, 1 when its file does not name the class.
-[[nodiscard]] ContentionPair contention_of(const Gpu& gpu, const char* communication);
-
 }  // namespace rehearse::sim

@@ -11,11 +11,11 @@ using workloads::Communication;
 using workloads::GroupKind;
 
 Contentions::Contentions(const Gpu& gpu)
-    : tp(contention_of(gpu, "tp")),
-      cp(contention_of(gpu, "cp")),
-      ep(contention_of(gpu, "ep")),
-      dp(contention_of(gpu, "dp")),
-      offload(contention_of(gpu, "offload")) {}
+    : tp(gpu.contention_with(Phase::tp)),
+      cp(gpu.contention_with(Phase::cp)),
+      ep(gpu.contention_with(Phase::ep)),
+      dp(gpu.contention_with(Phase::dp)),
+      offload(gpu.contention_with(Phase::offload)) {}
 
 UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   const workloads::UnitProgram& program = *unit.program;

@@ -46,9 +46,10 @@ const Keys<ContentionPair>& pair_keys() {
 const Keys<Gpu>& contention_keys() {
   static const Keys<Gpu> keys([] {
     std::vector<Key<Gpu>> all;
-    for (const char* name : {"tp", "cp", "ep", "pp", "dp", "offload"}) {
+    for (const workloads::Phase phase : workloads::contended_phases) {
       all.emplace_back(
-          name, pair_keys().shape(), [name](const Node& node, Gpu& gpu) { gpu.contention[name] = mapping(pair_keys()).read(node); },
+          std::string(workloads::names_of(phase).contention), pair_keys().shape(),
+          [phase](const Node& node, Gpu& gpu) { gpu.contention[phase] = mapping(pair_keys()).read(node); },
           std::function<Node(const Gpu&)>(), "");
     }
     return all;

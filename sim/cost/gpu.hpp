@@ -13,6 +13,7 @@
 #include "config/shape.hpp"
 #include "workloads/collective.hpp"
 #include "workloads/operators.hpp"
+#include "workloads/phase.hpp"
 #include "workloads/unit_memory.hpp"
 
 namespace rehearse::sim {
@@ -31,11 +32,16 @@ struct Gpu {
   double memory_bytes = 0;
   double memory_bytes_per_s = 0;
   double power_limit_w = 0;
-  double launch_s = 0;                               // host time of one bare kernel launch (driver)
-  std::map<std::string, ContentionPair> contention;  // by class of communication: tp, cp, ep, pp, dp, offload
-  std::shared_ptr<const CostModel> cost;             // by operator class and precision
+  double launch_s = 0;                                    // host time of one bare kernel launch (driver)
+  std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
+  std::shared_ptr<const CostModel> cost;                  // by operator class and precision
   // Older generations of flash attention: by the head dimension that a kernel is compiled for, its share of the rate of `cost`'s line.
   std::map<int, std::map<int, double>> flash_share;
+
+  [[nodiscard]] ContentionPair contention_with(workloads::Phase communication) const {
+    const auto it = contention.find(communication);
+    return it == contention.end() ? ContentionPair{} : it->second;
+  }
 };
 
 // Device memory beside the model's tensors.

@@ -10,16 +10,10 @@ namespace {
 using workloads::Op;
 using workloads::OpId;
 using workloads::OpKind;
-using workloads::Purpose;
 using workloads::StepGraph;
 using workloads::Stream;
 
 constexpr OpId none = std::numeric_limits<OpId>::max();
-
-Phase phase_of(Purpose purpose) { return static_cast<Phase>(purpose); }
-static_assert(static_cast<int>(Phase::compute) == static_cast<int>(Purpose::compute));
-static_assert(static_cast<int>(Phase::dp) == static_cast<int>(Purpose::dp));
-static_assert(static_cast<int>(Phase::optimizer) == static_cast<int>(Purpose::optimizer));
 
 class Accounting {
  public:
@@ -37,7 +31,7 @@ class Accounting {
         if (last_own[rank] == none || run_.end_s[id] > run_.end_s[last_own[rank]]) last_own[rank] = id;
         if (ops[at].stream != Stream::compute) continue;
         gap(rank, busy_until[rank], run_.start_s[id], id);
-        phases_[rank][phase_of(ops[at].purpose)] += run_.end_s[id] - run_.start_s[id];
+        phases_[rank][ops[at].phase] += run_.end_s[id] - run_.start_s[id];
         busy_until[rank] = std::max(run_.end_s[id], busy_until[rank] + run_.end_s[id] - run_.start_s[id]);
       }
     }
@@ -99,7 +93,7 @@ class Accounting {
 
   void own_operation(std::uint32_t rank, double from, double to, OpId op) {
     const double begin = std::clamp(run_.start_s[op], from, to);
-    book(rank, phase_of(graph_.op(op).purpose), begin, to);
+    book(rank, graph_.op(op).phase, begin, to);
     if (begin > from) own_chain(rank, from, begin, op);
   }
 
@@ -109,7 +103,7 @@ class Accounting {
       if (cause == none) return book(rank, Phase::bubble, from, to);
       const bool own = own_member(rank, cause) != none;
       const double begin = std::clamp(run_.start_s[cause], from, to);
-      book(rank, own || graph_.op(cause).kind == OpKind::p2p ? phase_of(graph_.op(cause).purpose) : Phase::bubble, begin, to);
+      book(rank, own || graph_.op(cause).kind == OpKind::p2p ? graph_.op(cause).phase : Phase::bubble, begin, to);
       to = begin;
       cause = released_by_[last_arrival(cause)];
     }

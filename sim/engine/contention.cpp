@@ -10,20 +10,23 @@
 namespace rehearse::sim {
 namespace {
 
-using workloads::Purpose;
+using workloads::Phase;
 
-constexpr std::array<const char*, 9> keys{"", "", "tp", "cp", "ep", "pp", "dp", "offload", ""};  // by Purpose
+constexpr std::size_t uncontended = workloads::contended_phases.size();
 
-ContentionPair pair_of(const Gpu& gpu, std::size_t purpose) {
-  const auto it = gpu.contention.find(keys[purpose]);
-  return it == gpu.contention.end() ? ContentionPair{} : it->second;
-}
+// [phase] index into contended_phases; uncontended: of none.
+constexpr auto class_of = [] {
+  std::array<std::size_t, workloads::phase_count> classes{};
+  classes.fill(uncontended);
+  for (std::size_t i = 0; i < uncontended; ++i) classes[static_cast<std::size_t>(workloads::contended_phases[i])] = i;
+  return classes;
+}();
 
 }  // namespace
 
 std::vector<double> contention_speeds(const Gpu& gpu, std::span<const double> slowdowns) {
   std::vector<double> speeds{1};
-  for (std::size_t purpose = 0; purpose < keys.size(); ++purpose) speeds.push_back(1 / pair_of(gpu, purpose).alpha);
+  for (const Phase phase : workloads::contended_phases) speeds.push_back(1 / gpu.contention_with(phase).alpha);
   const std::vector<double> full = speeds;
   for (const double slowdown : slowdowns) {
     for (const double speed : full) speeds.push_back(speed / slowdown);
@@ -34,9 +37,9 @@ std::vector<double> contention_speeds(const Gpu& gpu, std::span<const double> sl
 Contention::Contention(const Gpu& gpu, std::size_t ranks, const std::vector<PortLink>& ports, const std::vector<PortLink>& flapping,
                        const std::vector<HostIndex>& hosts, Machine& machine)
     : ranks_(ranks), links_of_rank_(ranks), hosts_(hosts), machine_(machine) {
-  for (std::size_t purpose = 0; purpose < purposes; ++purpose) {
-    pairs_[purpose] = pair_of(gpu, purpose);
-    neutral_ = neutral_ && pairs_[purpose].alpha == 1 && pairs_[purpose].beta == 1;
+  for (std::size_t i = 0; i < classes; ++i) {
+    pairs_[i] = gpu.contention_with(workloads::contended_phases[i]);
+    neutral_ = neutral_ && pairs_[i].alpha == 1 && pairs_[i].beta == 1;
   }
   std::map<LinkIndex, std::size_t> index;
   const auto link_of = [&](const PortLink& port) -> LinkState& {
@@ -66,10 +69,11 @@ void Contention::computes(std::uint32_t rank, bool on) {
   update(rank);
 }
 
-void Contention::communicates(std::uint32_t rank, Purpose purpose, const CallPrice& price, int change) {
-  if (neutral_) return;
+void Contention::communicates(std::uint32_t rank, Phase phase, const CallPrice& price, int change) {
+  const std::size_t which = class_of[static_cast<std::size_t>(phase)];
+  if (neutral_ || which == uncontended) return;
   RankState& state = ranks_[rank];
-  std::array<int, port_kinds>& active = state.active[static_cast<std::size_t>(purpose)];
+  std::array<int, port_kinds>& active = state.active[which];
   const auto add = [&](PortKind kind, double bytes) {
     if (bytes <= 0) return;
     active[static_cast<std::size_t>(kind)] += change;
@@ -85,11 +89,11 @@ std::size_t Contention::speed_of(const RankState& state) const {
   std::size_t slowest = 0;
   if (state.communications == 0) return slowest;
   double alpha = 1;
-  for (std::size_t purpose = 0; purpose < purposes; ++purpose) {
-    const std::array<int, port_kinds>& active = state.active[purpose];
-    if (std::accumulate(active.begin(), active.end(), 0) == 0 || pairs_[purpose].alpha <= alpha) continue;
-    alpha = pairs_[purpose].alpha;
-    slowest = purpose + 1;
+  for (std::size_t i = 0; i < classes; ++i) {
+    const std::array<int, port_kinds>& active = state.active[i];
+    if (std::accumulate(active.begin(), active.end(), 0) == 0 || pairs_[i].alpha <= alpha) continue;
+    alpha = pairs_[i].alpha;
+    slowest = i + 1;
   }
   return slowest;
 }
@@ -97,9 +101,9 @@ std::size_t Contention::speed_of(const RankState& state) const {
 std::array<double, port_kinds> Contention::betas_of(const RankState& state) const {
   std::array<double, port_kinds> betas = all_one;
   if (!state.computing || state.communications == 0) return betas;
-  for (std::size_t purpose = 0; purpose < purposes; ++purpose) {
+  for (std::size_t i = 0; i < classes; ++i) {
     for (std::size_t kind = 0; kind < port_kinds; ++kind) {
-      if (state.active[purpose][kind] > 0) betas[kind] = std::max(betas[kind], pairs_[purpose].beta);
+      if (state.active[i][kind] > 0) betas[kind] = std::max(betas[kind], pairs_[i].beta);
     }
   }
   return betas;
@@ -107,7 +111,7 @@ std::array<double, port_kinds> Contention::betas_of(const RankState& state) cons
 
 void Contention::update(std::uint32_t rank) {
   RankState& state = ranks_[rank];
-  const std::size_t speed = state.slowdown * (purposes + 1) + speed_of(state);
+  const std::size_t speed = state.slowdown * (classes + 1) + speed_of(state);
   if (speed != state.speed) machine_.set_speed(hosts_[rank], speed);
   state.speed = speed;
   const std::array<double, port_kinds> betas = betas_of(state);

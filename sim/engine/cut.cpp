@@ -5,22 +5,20 @@
 namespace rehearse::sim {
 namespace {
 
+using workloads::Phase;
 using workloads::Workload;
 
-// Classes of communication that can be under way while a rank works on a unit without being a part of it.
-std::vector<const char*> beside(const Workload& workload, const workloads::ReplicaSync& sync) {
-  std::vector<const char*> classes;
-  if (workload.parallel.pp > 1) classes.push_back("pp");
-  if (sync.replicated() && (sync.overlap_gradients || sync.overlap_parameters)) classes.push_back("dp");
-  if (workload.offload_activations) classes.push_back("offload");
-  if (workload.overlap.ep) classes.insert(classes.end(), {"ep", "tp", "cp"});
+// What communication is for that can be under way while a rank works on a unit without being a part of it.
+std::vector<Phase> beside(const Workload& workload, const workloads::ReplicaSync& sync) {
+  std::vector<Phase> classes;
+  if (workload.parallel.pp > 1) classes.push_back(Phase::pp);
+  if (sync.replicated() && (sync.overlap_gradients || sync.overlap_parameters)) classes.push_back(Phase::dp);
+  if (workload.offload_activations) classes.push_back(Phase::offload);
+  if (workload.overlap.ep) classes.insert(classes.end(), {Phase::ep, Phase::tp, Phase::cp});
   return classes;
 }
 
-bool slows_nothing(const Gpu& gpu, const char* communication) {
-  const auto it = gpu.contention.find(communication);
-  return it == gpu.contention.end() || (it->second.alpha == 1 && it->second.beta == 1);
-}
+bool slows_nothing(const ContentionPair& pair) { return pair.alpha == 1 && pair.beta == 1; }
 
 // Whether the collectives within a unit are timed activities without links (CommPlanner::plan).
 bool timed(const Job& job) {
@@ -34,10 +32,10 @@ bool timed(const Job& job) {
 
 workloads::Cut cut_of(const Job& job, const workloads::ReplicaSync& sync, const workloads::Folding& folding) {
   const StepFaults& faults = job.system.simulation.faults;
-  const std::vector<const char*> classes = beside(job.workload, sync);
+  const std::vector<Phase> classes = beside(job.workload, sync);
   const bool alone = classes.empty() && folding.ranks.size() == 1;  // one class: all ranks do the same at the same time
   const bool unseen = faults.slow.none() && faults.failures.empty() && (timed(job) || alone) &&
-                      std::ranges::all_of(classes, [&](const char* name) { return slows_nothing(job.system.gpu, name); });
+                      std::ranges::all_of(classes, [&](Phase beside) { return slows_nothing(job.system.gpu.contention_with(beside)); });
   return {job.system.simulation.granularity, unseen};
 }
 

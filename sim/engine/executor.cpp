@@ -216,14 +216,14 @@ class Executor {
   void tell_contention(OpId id, bool starts) {
     const Op first = graph_.op(id);
     const CallPrice& price = setup_.prices.calls[first.item];
-    const auto tell = [&](std::uint32_t rank, workloads::Purpose purpose) {
-      starts ? contention_.communication_starts(rank, purpose, price) : contention_.communication_ends(rank, purpose, price);
+    const auto tell = [&](std::uint32_t rank, workloads::Phase phase) {
+      starts ? contention_.communication_starts(rank, phase, price) : contention_.communication_ends(rank, phase, price);
     };
     for_each_member(id, first, [&](OpId member) {
       const Op op = graph_.op(member);
-      tell(op.rank, op.purpose);
+      tell(op.rank, op.phase);
     });
-    if (first.kind == OpKind::p2p && graph_.receiver(id) != first.rank) tell(graph_.receiver(id), first.purpose);
+    if (first.kind == OpKind::p2p && graph_.receiver(id) != first.rank) tell(graph_.receiver(id), first.phase);
   }
 
   void start_communication(OpId id, std::uint32_t call) {

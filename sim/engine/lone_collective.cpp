@@ -30,7 +30,7 @@ workloads::StepGraph graph_of(const workloads::Communication& what, const worklo
   const std::uint32_t group = builder.add_group(what.group, members, simulated);
   const std::uint32_t call = builder.add_call(what, 1, group);
   for (const std::uint32_t rank : simulated) {
-    builder.add({workloads::OpKind::collective, workloads::Stream::dp, workloads::Purpose::dp, rank, call}, what.name);
+    builder.add({workloads::OpKind::collective, workloads::Stream::dp, workloads::Phase::dp, rank, call}, what.name);
   }
   return std::move(builder).freeze();
 }

@@ -64,9 +64,7 @@ class Maker {
     const Software& software = job.system.software;
     timeline_.issue_s = software.replays_graphs ? 0 : software.issue_s;
     timeline_.launch_s = software.replays_graphs ? 0 : job.system.gpu.launch_s;
-    for (std::size_t s = 0; s < workloads::stream_count; ++s) {
-      timeline_.streams.emplace_back(workloads::name_of(static_cast<workloads::Stream>(s)));
-    }
+    timeline_.streams.assign(workloads::stream_names.begin(), workloads::stream_names.end());
     for (const workloads::SimulatedRank& rank : graph.ranks) {
       const int per_node = job.system.cluster.gpus_per_node;
       timeline_.ranks.push_back({rank.rank, rank.stage, rank.multiplicity, rank.rank / per_node, rank.rank % per_node});
@@ -125,7 +123,7 @@ class Maker {
     event.name = timeline_.names.add(fmt::format("recv {}", timeline_.names[op.label]));
     event.rank = receive.rank;
     event.stream = static_cast<std::uint8_t>(op.stream);
-    event.phase = static_cast<Phase>(op.purpose);
+    event.phase = op.phase;
     event.start_s = receive.since_s;
     event.end_s = failed_->aftermath.detected_s;
     event.microbatch = op.microbatch;
@@ -164,7 +162,7 @@ class Maker {
       event.name = timeline_.names[op.label];
       event.rank = op.rank;
       event.stream = static_cast<std::uint8_t>(op.stream);
-      event.phase = static_cast<Phase>(op.purpose);
+      event.phase = op.phase;
       event.start_s = offset + step.start_s[id];
       event.end_s = offset + step.end_s[id];
       event.microbatch = op.microbatch;

@@ -284,8 +284,7 @@ void OperatorPassPrice::add_token_cost(PassParts& parts, int tokens, bool decodi
   parts.experts_s = times * cost.experts_s;
   const double exchanges = times * (decoding ? cost.direct_exchange_s : cost.exchange_s);
   const double work = parts.linear_s + parts.experts_s + parts.attention_s, covered = halves ? std::min(exchanges, work) : 0;
-  const auto contention = gpu_.contention.find("ep");
-  const double slowed = contention == gpu_.contention.end() ? 0 : covered * (contention->second.alpha - 1);
+  const double slowed = covered * (gpu_.contention_with(workloads::Phase::ep).alpha - 1);
   parts.communication_s = times * cost.communication_s + exchanges - covered + slowed;
 }
 

@@ -62,7 +62,7 @@ TEST(EachFeatureAlone, OffloadWithContention) {
   for (const Pipeline& pipeline : pipelines) {
     for (const double rate : {200e9, 60e9}) {
       sim::Job job = with_host_rate(offloading(pipeline), rate);
-      job.system.gpu.contention["offload"] = {1.2, 1.3};
+      job.system.gpu.contention[sim::Phase::offload] = {1.2, 1.3};
       expect_agreement(job, fmt::format("{} {} at {} GB/s", pipeline.schedule, pipeline.parallel, rate / 1e9));
     }
   }
@@ -238,10 +238,10 @@ TEST(MoreContention, NeverShortensAStep) {
     const std::string extra = fmt::format("{}\noptimizer: {{sharding: {}}}", features[i % 4], i % 3 == 0 ? "zero1" : "none");
     sim::Job job = small_job(16, "{tp: 2, cp: 2, pp: 2, dp: 2}", "{global: 8, micro: 1, sequence: 4096}", extra);
     job.system.cluster.host.bandwidth_bytes_per_s = 50e9;
-    for (const char* kind : {"tp", "cp", "pp", "dp", "offload"})
-      job.system.gpu.contention[kind] = {coefficient(random), coefficient(random)};
+    constexpr std::array kinds{sim::Phase::tp, sim::Phase::cp, sim::Phase::pp, sim::Phase::dp, sim::Phase::offload};
+    for (const sim::Phase kind : kinds) job.system.gpu.contention[kind] = {coefficient(random), coefficient(random)};
     const double before = sim::simulate_in_child(job).step_s, before_by_formula = sim::predict(job).step_s;
-    sim::ContentionPair& raised = job.system.gpu.contention[std::array{"tp", "cp", "pp", "dp", "offload"}[random() % 5]];
+    sim::ContentionPair& raised = job.system.gpu.contention[kinds[random() % kinds.size()]];
     (random() % 2 == 0 ? raised.alpha : raised.beta) += 0.4;
     EXPECT_GE(sim::simulate_in_child(job).step_s, before * (1 - 1e-9)) << extra;
     EXPECT_GE(sim::predict(job).step_s, before_by_formula * (1 - 1e-12)) << extra;

@@ -84,7 +84,8 @@ TEST(FormulaAndTimelineAgree, WithContentionCoefficients) {
     const std::string extra = extra_text(random, s, 1);
     const std::string batch = fmt::format("{{global: {}, micro: 1, sequence: 4096}}", 4 * s.pp * s.dp);
     sim::Job job = small_job(s.tp * s.cp * s.pp * s.dp, parallel_text(s, true), batch, extra, 8, 16);
-    job.system.gpu.contention = {{"tp", {1.22, 1}}, {"cp", {1.03, 1.05}}, {"pp", {1.03, 1}}, {"dp", {1.14, 1.1}}};
+    job.system.gpu.contention = {
+        {sim::Phase::tp, {1.22, 1}}, {sim::Phase::cp, {1.03, 1.05}}, {sim::Phase::pp, {1.03, 1}}, {sim::Phase::dp, {1.14, 1.1}}};
     const double analytic = sim::predict(job).step_s;
     const double simulated = sim::simulate_in_child(job).step_s;
     EXPECT_NEAR(simulated, analytic, bound * analytic) << extra << ": " << 100 * (simulated / analytic - 1) << " %";
@@ -102,7 +103,7 @@ TEST(FormulaAndTimelineAgree, WithTensorParallelOverlapAndZeroBubble) {
         sim::Job job = small_job(32, parallel_text(s, sp), "{global: 24, micro: 1, sequence: 4096}",
                                  fmt::format("schedule: {}\noverlap: {}", schedule, overlap), 8, 16);
         expect_both_agree(job, fmt::format("{} sp {} {}", schedule, sp, overlap));
-        job.system.gpu.contention["tp"] = {1.2, 1.1};
+        job.system.gpu.contention[sim::Phase::tp] = {1.2, 1.1};
         EXPECT_NEAR(sim::simulate_in_child(job).step_s, sim::predict(job).step_s, bound * sim::predict(job).step_s) << schedule << overlap;
       }
     }
@@ -150,7 +151,7 @@ TEST(FormulaAndTimelineAgree, ExactlyOnReplicasWithoutAPipeline) {
     job.workload.model.vocab = flag() ? 50257 : 0;
     const double analytic = sim::predict(job).step_s, path = sim::critical_path(job).result.step_s;
     EXPECT_NEAR(path, analytic, 1e-9 * analytic) << "tp " << tp << " dp " << dp << " of " << microbatches << "\n" << extra;
-    job.system.gpu.contention = {{"tp", {1.22, 1}}, {"dp", {1.14, 1.1}}};
+    job.system.gpu.contention = {{sim::Phase::tp, {1.22, 1}}, {sim::Phase::dp, {1.14, 1.1}}};
     job.system.simulation.collectives = sim::Fidelity::closed;
     const double predicted = sim::predict(job).step_s, simulated = sim::simulate_in_child(job).step_s;
     // On the timeline beta does not stretch a call's latency: a tenth of it here, and small steps are full of latencies.

@@ -13,7 +13,8 @@ TEST(ShippedGpus, AllLoadWithContentionOfEveryClass) {
   ASSERT_GE(shipped_gpus().size(), 13U);
   for (const std::string& name : shipped_gpus()) {
     const Gpu gpu = shipped_gpu(name);
-    for (const char* cls : {"tp", "cp", "ep", "pp", "dp", "offload"}) EXPECT_TRUE(gpu.contention.contains(cls)) << name << " " << cls;
+    for (const workloads::Phase phase : workloads::contended_phases)
+      EXPECT_TRUE(gpu.contention.contains(phase)) << name << " " << name_of(phase);
     EXPECT_GE(gpu.memory_bytes, 16e9) << name;
     EXPECT_FALSE(gpu.peak_flops_per_s.empty()) << name;
   }

@@ -34,7 +34,7 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
   const std::uint32_t group = builder.add_group(workloads::GroupKind::dp_cp, members, folded);
   const std::uint32_t call = builder.add_call({"x", kind, workloads::GroupKind::dp_cp, bytes, workloads::Pass::update}, 1, group);
   for (int i = 0; i < n; ++i) {
-    workloads::Op op{workloads::OpKind::collective, workloads::Stream::dp, workloads::Purpose::dp};
+    workloads::Op op{workloads::OpKind::collective, workloads::Stream::dp, workloads::Phase::dp};
     op.rank = static_cast<std::uint32_t>(i);
     op.item = call;
     builder.add(op, "x");

@@ -15,7 +15,7 @@ namespace {
 // One rank that computes `compute_s` while a ring shift of `transfer_s` runs with its neighbour, which does the same.
 double overlapped_on_simgrid_s(double compute_s, double transfer_s, const sim::ContentionPair& pair) {
   sim::Job job = small_job(8, "{tp: 1, pp: 1, dp: 8}", "{global: 8, micro: 1, sequence: 1024}");
-  job.system.gpu.contention["dp"] = pair;
+  job.system.gpu.contention[workloads::Phase::dp] = pair;
   job.system.cluster.intra.latency_s = 0;
   workloads::Folding folding{{{0, 0, 1}, {1, 0, 1}}, {0, 1}};
   workloads::StepGraphBuilder builder(folding.ranks);
@@ -25,9 +25,9 @@ double overlapped_on_simgrid_s(double compute_s, double transfer_s, const sim::C
       builder.add_call({"x", workloads::CollectiveKind::send_recv, workloads::GroupKind::dp_cp, bytes, workloads::Pass::forward}, 1, group);
   const std::uint32_t work = builder.add_work({});
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
-    workloads::Op op{workloads::OpKind::compute, workloads::Stream::compute, workloads::Purpose::compute, rank, work};
+    workloads::Op op{workloads::OpKind::compute, workloads::Stream::compute, workloads::Phase::compute, rank, work};
     builder.add(op, "compute");
-    workloads::Op send{workloads::OpKind::collective, workloads::Stream::dp, workloads::Purpose::dp, rank, call};
+    workloads::Op send{workloads::OpKind::collective, workloads::Stream::dp, workloads::Phase::dp, rank, call};
     builder.add(send, "send");
   }
   const workloads::StepGraph graph = std::move(builder).freeze();
@@ -68,7 +68,8 @@ TEST(Contention, MoreOfItNeverShortensAStep) {
   for (const double coefficient : {1.0, 1.1, 1.3, 1.8}) {
     sim::Job job = small_job(16, "{tp: 4, pp: 2, dp: 2, sp: true}", "{global: 16, micro: 1, sequence: 1024}",
                              "optimizer: {sharding: zero1}\noverlap: {dp_gradients: true, dp_parameters: true}");
-    for (const char* key : {"tp", "pp", "dp"}) job.system.gpu.contention[key] = {coefficient, coefficient};
+    for (const auto phase : {workloads::Phase::tp, workloads::Phase::pp, workloads::Phase::dp})
+      job.system.gpu.contention[phase] = {coefficient, coefficient};
     const double step = sim::simulate_in_child(job).step_s;
     EXPECT_GE(step, previous * (1 - 1e-12)) << coefficient;
     previous = step;

@@ -115,7 +115,9 @@ sim::Job random_job(std::uint64_t seed) {
   const std::string parallel =
       one_of(random, {"{tp: 2, pp: 2, dp: 4}", "{tp: 4, pp: 4, dp: 1}", "{tp: 1, pp: 2, dp: 8}", "{tp: 8, pp: 1, dp: 2}"});
   sim::Job job = small_job(16, parallel, batch, simulation + overlap + sharding, random.next() % 2 == 0 ? 8 : 4);
-  if (random.next() % 2 == 0) job.system.gpu.contention = {{"tp", {1.1, 1.2}}, {"dp", {1.3, 1.15}}, {"pp", {1.05, 1.4}}};
+  if (random.next() % 2 == 0)
+    job.system.gpu.contention = {
+        {workloads::Phase::tp, {1.1, 1.2}}, {workloads::Phase::dp, {1.3, 1.15}}, {workloads::Phase::pp, {1.05, 1.4}}};
   return job;
 }
 

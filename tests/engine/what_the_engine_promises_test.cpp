@@ -90,7 +90,7 @@ TEST(Engine, ADeadlockedScheduleIsAnError) {
   workloads::StepGraphBuilder builder({{0, 0, 1}, {1, 0, 1}});
   const std::uint32_t work = builder.add_work({});
   const auto add = [&](std::uint32_t rank) {
-    return builder.add({workloads::OpKind::compute, workloads::Stream::compute, workloads::Purpose::compute, rank, work}, "x");
+    return builder.add({workloads::OpKind::compute, workloads::Stream::compute, workloads::Phase::compute, rank, work}, "x");
   };
   const workloads::OpId a = add(0), b = add(1);
   builder.depend(a, b);

@@ -9,7 +9,7 @@ namespace {
 
 using workloads::OpId;
 using workloads::OpKind;
-using workloads::Purpose;
+using workloads::Phase;
 using workloads::Stream;
 
 // Each rank gathers its parameters for 3 s and does the host's work of a step for 1 s, side by side, then computes for 5 s; the second one
@@ -22,13 +22,12 @@ TEST(WhenDoesAStaggeredStepBegin, so_that_what_comes_first_has_ended) {
       builder.add_call({"m", workloads::CollectiveKind::send_recv, workloads::GroupKind::pp, 1, workloads::Pass::forward}, 1, group);
   std::vector<OpId> gathers, hosts, computes;
   for (const std::uint32_t rank : {0U, 1U}) {
-    gathers.push_back(
-        builder.add({.kind = OpKind::copy, .stream = Stream::dp, .purpose = Purpose::dp, .rank = rank, .item = call}, "gather"));
+    gathers.push_back(builder.add({.kind = OpKind::copy, .stream = Stream::dp, .phase = Phase::dp, .rank = rank, .item = call}, "gather"));
     hosts.push_back(builder.add({.rank = rank, .item = work, .microbatch = -1}, "host"));
     computes.push_back(builder.add({.rank = rank, .item = work, .microbatch = 0}, "compute"));
     builder.depend(gathers.back(), computes.back());
   }
-  const OpId message = builder.add({.kind = OpKind::p2p, .stream = Stream::dp, .purpose = Purpose::pp, .rank = 0, .item = call}, "message");
+  const OpId message = builder.add({.kind = OpKind::p2p, .stream = Stream::dp, .phase = Phase::pp, .rank = 0, .item = call}, "message");
   builder.depend(computes[0], message);
   builder.depend(message, computes[1]);
   builder.set_receiver(message, 1);

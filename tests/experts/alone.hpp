@@ -23,7 +23,7 @@ inline double executed_s(const sim::Job& job, const workloads::Communication& wh
   const std::uint32_t group = builder.add_group(workloads::GroupKind::ep, members, simulated);
   const std::uint32_t call = builder.add_call(what, 1, group);
   for (const int member : members) {
-    workloads::Op op{workloads::OpKind::collective, workloads::Stream::ep_dispatch, workloads::Purpose::ep};
+    workloads::Op op{workloads::OpKind::collective, workloads::Stream::ep_dispatch, workloads::Phase::ep};
     op.rank = static_cast<std::uint32_t>(member);
     op.item = call;
     builder.add(op, "exchange");

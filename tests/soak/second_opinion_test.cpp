@@ -43,7 +43,8 @@ TEST_P(SecondOpinion, StepsAgree) { expect_agreement(GetParam().job()); }
 // Coefficients that differ by class of communication, so that a wrong class or the sum of two would show.
 TEST_P(SecondOpinion, StepsAgreeWhereComputationAndCommunicationSlowEachOther) {
   sim::Job job = GetParam().job();
-  job.system.gpu.contention = {{"tp", {1.5, 1.2}}, {"pp", {1.1, 1.7}}, {"dp", {1.3, 1.4}}, {"offload", {1.05, 1.15}}};
+  job.system.gpu.contention = {
+      {sim::Phase::tp, {1.5, 1.2}}, {sim::Phase::pp, {1.1, 1.7}}, {sim::Phase::dp, {1.3, 1.4}}, {sim::Phase::offload, {1.05, 1.15}}};
   expect_agreement(job);
 }
 

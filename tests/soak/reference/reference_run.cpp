@@ -18,7 +18,7 @@ namespace {
 using workloads::Op;
 using workloads::OpId;
 using workloads::OpKind;
-using workloads::Purpose;
+using workloads::Phase;
 
 // A communication under way: the legs of one of its repetitions.
 struct Communication {
@@ -41,12 +41,8 @@ struct Activity {
   Load load;
 };
 
-sim::ContentionPair pair_of(const sim::Gpu& gpu, Purpose purpose) {
-  static const std::map<Purpose, std::string> keys{{Purpose::tp, "tp"}, {Purpose::cp, "cp"}, {Purpose::ep, "ep"},
-                                                   {Purpose::pp, "pp"}, {Purpose::dp, "dp"}, {Purpose::offload, "offload"}};
-  const auto key = keys.find(purpose);
-  if (key == keys.end()) return {};
-  const auto it = gpu.contention.find(key->second);
+sim::ContentionPair pair_of(const sim::Gpu& gpu, Phase phase) {
+  const auto it = gpu.contention.find(phase);
   return it == gpu.contention.end() ? sim::ContentionPair{} : it->second;
 }
 
@@ -207,7 +203,7 @@ class Run {
     for (auto& each : beta) each.fill(1);
     for (const Communication& each : communications_) {
       const sim::CallPrice& price = in_.prices.calls[graph_.op(each.op).item];
-      const sim::ContentionPair pair = pair_of(in_.gpu, graph_.op(each.op).purpose);
+      const sim::ContentionPair pair = pair_of(in_.gpu, graph_.op(each.op).phase);
       const std::array<double, sim::port_kinds> bytes{price.intra_bytes, price.inter_bytes, price.host_bytes};  // by PortKind
       for (const std::uint32_t rank : each.ranks) {
         for (std::size_t kind = 0; kind < sim::port_kinds; ++kind) {
