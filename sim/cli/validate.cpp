@@ -10,6 +10,7 @@
 #include "sim/cli/progress_bar.hpp"
 #include "sim/cli/set_option.hpp"
 #include "sim/cli/terminal.hpp"
+#include "sim/report/reporter.hpp"
 #include "sim/report/whole_file.hpp"
 #include "sim/validate/regret.hpp"
 #include "sim/validate/validation_report.hpp"
@@ -26,30 +27,6 @@ struct ValidateOptions {
   bool simulate = false, json = false, summary = false, regret = false;
 };
 
-std::string text_of(const sim::Validation& validation, const ValidateOptions& options, const std::optional<sim::Json>& changes) {
-  std::ostringstream text;
-  const bool colour = colour_allowed(Stream::out);
-  if (options.regret) {
-    sim::print_regrets(sim::regrets_of(validation.outcomes), colour, text);
-    return text.str();
-  }
-  if (!options.summary) {
-    sim::print_cases(validation, colour, text);
-    text << '\n';
-  }
-  sim::print_summaries(validation, colour, text);
-  if (changes) {
-    text << '\n';
-    sim::print_changes(*changes, colour, text);
-  }
-  return text.str();
-}
-
-std::string json_text(sim::Json json, const std::optional<sim::Json>& changes) {
-  if (changes) json["changes"] = *changes;
-  return json.dump(2, ' ', false, sim::Json::error_handler_t::replace) + '\n';
-}
-
 sim::Validation run(const ValidateOptions& options) {
   const std::vector<sim::MeasuredCase> cases = sim::read_cases(options.files);
   sim::ValidationOptions how{.simulate = options.simulate, .sets = {}};
@@ -62,20 +39,28 @@ sim::Validation run(const ValidateOptions& options) {
   return validation;
 }
 
+void write_csv(const sim::Report& report, const std::string& path) {
+  sim::SignalsHeld signals;
+  sim::WholeFiles csv(signals);
+  csv.write(path, [&](std::ostream& out) { sim::ReporterRegistry::get("validation-csv").write(report, out); });
+  for (const std::string& written : csv.put_in_place()) spdlog::info("wrote {}", written);
+}
+
 Exit validate(const ValidateOptions& options) {
   std::optional<sim::Json> before;
   if (!options.compare_to.empty()) before = sim::read_stored_validation(options.compare_to);
   const sim::Validation validation = run(options);
-  const sim::Json json = sim::validation_json(validation);
-  std::optional<sim::Json> changes;
-  if (before) changes = sim::validation_changes(*before, json, change_threshold_pct);
-  if (!options.csv.empty()) {
-    sim::SignalsHeld signals;
-    sim::WholeFiles csv(signals);
-    csv.write(options.csv, [&](std::ostream& out) { sim::write_validation_csv(validation, out); });
-    for (const std::string& path : csv.put_in_place()) spdlog::info("wrote {}", path);
-  }
-  print_result(options.json ? json_text(json, changes) : text_of(validation, options, changes));
+  sim::Report report;
+  report.colour = colour_allowed(Stream::out);
+  report.add(&validation);
+  if (options.summary) report.own(sim::SummaryAlone{});
+  if (options.regret) report.own(sim::regrets_of(validation.outcomes));
+  if (before) report.own(sim::validation_changes(*before, sim::validation_json(validation), change_threshold_pct));
+  if (!options.csv.empty()) write_csv(report, options.csv);
+  std::ostringstream text;
+  const char* reporter = options.json ? "validation-json" : options.regret ? "validation-regret" : "validation-console";
+  sim::ReporterRegistry::get(reporter).write(report, text);
+  print_result(text.str());
   const bool fine = std::ranges::all_of(validation.outcomes, [](const sim::Outcome& outcome) { return outcome.failed.empty(); });
   return fine ? Exit::fine : Exit::answer_is_no;
 }

@@ -1,12 +1,9 @@
 #include "sim/validate/regret.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ostream.h>
 
 #include <algorithm>
 #include <map>
-
-#include "sim/report/table.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -44,11 +41,9 @@ SweepRegret regret_of(const std::string& sweep, const std::vector<const Outcome*
   return regret;
 }
 
-std::string percent_of(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 }  // namespace
 
-std::vector<SweepRegret> regrets_of(const std::vector<Outcome>& outcomes) {
+SweepRegrets regrets_of(const std::vector<Outcome>& outcomes) {
   std::map<std::string, std::vector<const Outcome*>> sweeps;
   for (const Outcome& outcome : outcomes) {
     const bool known = outcome.measured_tokens_per_s > 0 || outcome.ran == std::optional(false);
@@ -60,29 +55,6 @@ std::vector<SweepRegret> regrets_of(const std::vector<Outcome>& outcomes) {
     if (regret.ran >= 2) all.push_back(std::move(regret));
   }
   return all;
-}
-
-void print_regrets(const std::vector<SweepRegret>& regrets, bool colour, std::ostream& out) {
-  Table table{
-      .columns = {{"sweep", Align::left}, {"cases"}, {"ran"}, {"regret"}, {"of five"}, {"picked", Align::left}, {"best", Align::left}}};
-  table.bold_header = colour;
-  double sum = 0, sum_of_five = 0;
-  int out_of_memory = 0;
-  for (const SweepRegret& one : regrets) {
-    const std::string picked = one.picked.empty()  ? "none is said to fit"
-                               : one.out_of_memory ? one.picked + " (out of memory)"
-                                                   : one.picked;
-    table.rows.push_back({one.sweep, fmt::format("{}", one.cases), fmt::format("{}", one.ran), percent_of(one.regret),
-                          percent_of(one.of_five), picked, one.best == one.picked ? "" : one.best});
-    sum += one.regret;
-    sum_of_five += one.of_five;
-    out_of_memory += one.out_of_memory ? 1 : 0;
-  }
-  if (regrets.empty()) return fmt::print(out, "{}\n", "no two cases share a sweep");
-  table.print(out);
-  const auto count = static_cast<double>(regrets.size());
-  fmt::print(out, "\n{} sweeps: mean regret {}, of the best of five {}; {} picked plans ran out of memory\n", regrets.size(),
-             percent_of(sum / count), percent_of(sum_of_five / count), out_of_memory);
 }
 
 }  // namespace rehearse::sim

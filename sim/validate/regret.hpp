@@ -1,7 +1,6 @@
 // What the plan that we would have picked costs, where many plans of one model on the same GPUs were measured (docs/validation.md).
 #pragma once
 
-#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -20,10 +19,10 @@ struct SweepRegret {
   bool out_of_memory = false;  // what was picked
 };
 
-// By sweep, sorted; those with fewer than two cases that ran are left out, they have nothing to pick from.
-[[nodiscard]] std::vector<SweepRegret> regrets_of(const std::vector<Outcome>& outcomes);
+// Section: a row per sweep, and their means, written by the reporter "validation-regret".
+using SweepRegrets = std::vector<SweepRegret>;
 
-// A row per sweep, and their means.
-void print_regrets(const std::vector<SweepRegret>& regrets, bool colour, std::ostream& out);
+// By sweep, sorted; those with fewer than two cases that ran are left out, they have nothing to pick from.
+[[nodiscard]] SweepRegrets regrets_of(const std::vector<Outcome>& outcomes);
 
 }  // namespace rehearse::sim

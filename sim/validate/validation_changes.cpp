@@ -1,13 +1,11 @@
 // What changed since a stored validation.
 #include <fmt/format.h>
-#include <fmt/ostream.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
 
-#include "sim/report/table.hpp"
 #include "sim/validate/validation_report.hpp"
 
 namespace rehearse::sim {
@@ -87,15 +85,6 @@ Json group_changes(const Json& before, const Json& now, double threshold_pct) {
   return changes;
 }
 
-std::string cell(const Json& value) { return value.is_number() ? fmt::format("{:.2f} %", value.get<double>()) : value.get<std::string>(); }
-
-void print_list(const Json& list, const char* title, bool colour, std::ostream& out) {
-  if (list.empty()) return;
-  Table table{.columns = {{title, Align::left}, {"before"}, {"now"}}, .bold_header = colour};
-  for (const Json& change : list) table.rows.push_back({change["what"], cell(change["before"]), cell(change["now"])});
-  table.print(out);
-}
-
 }  // namespace
 
 Json read_stored_validation(const std::string& path) {
@@ -108,14 +97,8 @@ Json read_stored_validation(const std::string& path) {
   return stored;
 }
 
-Json validation_changes(const Json& before, const Json& now, double threshold_pct) {
-  return {{"cases", case_changes(before, now, threshold_pct)}, {"groups", group_changes(before, now, threshold_pct)}};
-}
-
-void print_changes(const Json& changes, bool colour, std::ostream& out) {
-  print_list(changes["cases"], "changed case (error)", colour, out);
-  print_list(changes["groups"], "changed group (mean absolute error)", colour, out);
-  if (changes["cases"].empty() && changes["groups"].empty()) out << "nothing changed\n";
+ValidationChanges validation_changes(const Json& before, const Json& now, double threshold_pct) {
+  return {case_changes(before, now, threshold_pct), group_changes(before, now, threshold_pct)};
 }
 
 }  // namespace rehearse::sim

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
 #include "sim/validate/validation_report.hpp"
 
@@ -45,8 +46,6 @@ void print_verdicts(const Validation& validation, bool colour, std::ostream& out
   fmt::print(out, "\nWhether memory suffices:\n");
   table.print(out);
 }
-
-}  // namespace
 
 void print_cases(const Validation& validation, bool colour, std::ostream& out) {
   const bool simulated = has_simulated(validation);
@@ -90,4 +89,42 @@ void print_summaries(const Validation& validation, bool colour, std::ostream& ou
   fmt::print(out, "{} cases, {} failed\n", validation.outcomes.size(), failed);
 }
 
+std::string change_cell(const Json& value) {
+  return value.is_number() ? fmt::format("{:.2f} %", value.get<double>()) : value.get<std::string>();
+}
+
+void print_list(const Json& list, const char* title, bool colour, std::ostream& out) {
+  if (list.empty()) return;
+  Table table{.columns = {{title, Align::left}, {"before"}, {"now"}}, .bold_header = colour};
+  for (const Json& change : list) table.rows.push_back({change["what"], change_cell(change["before"]), change_cell(change["now"])});
+  table.print(out);
+}
+
+void print_changes(const ValidationChanges& changes, bool colour, std::ostream& out) {
+  print_list(changes.cases, "changed case (error)", colour, out);
+  print_list(changes.groups, "changed group (mean absolute error)", colour, out);
+  if (changes.cases.empty() && changes.groups.empty()) out << "nothing changed\n";
+}
+
+class ValidationConsole final : public Reporter {
+ public:
+  [[nodiscard]] std::string_view file_name() const override { return ""; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<Validation>(); }
+  void write(const Report& report, std::ostream& out) const override {
+    const auto& validation = report.get<Validation>();
+    if (!report.has<SummaryAlone>()) {
+      print_cases(validation, report.colour, out);
+      out << '\n';
+    }
+    print_summaries(validation, report.colour, out);
+    if (const auto* changes = report.find<ValidationChanges>()) {
+      out << '\n';
+      print_changes(*changes, report.colour, out);
+    }
+  }
+};
+
+const ReporterRegistry::Registration<ValidationConsole> validation_console_registration("validation-console");
+
+}  // namespace
 }  // namespace rehearse::sim

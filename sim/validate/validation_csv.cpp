@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "sim/report/csv.hpp"
+#include "sim/report/reporter.hpp"
 #include "sim/validate/validation_report.hpp"
 
 namespace rehearse::sim {
@@ -17,18 +18,24 @@ Cell cell_of(const Outcome& outcome, Metric metric, const Metrics& metrics) {
   return {fmt::format("{}", found->second), fmt::format("{}", 100 * relative_error(found->second, outcome.measured.at(metric)))};
 }
 
-}  // namespace
-
-void write_validation_csv(const Validation& validation, std::ostream& out) {
-  csv_row(out, "group", "id", "metric", "measured", "predicted", "error_pct", "simulated", "simulated_error_pct", "inferred", "failed");
-  for (const Outcome& outcome : validation.outcomes) {
-    for (const auto& [metric, measured] : outcome.measured) {
-      const Cell predicted = cell_of(outcome, metric, outcome.predicted);
-      const Cell simulated = cell_of(outcome, metric, outcome.simulated);
-      csv_row(out, outcome.group, outcome.id, name_of(metric), measured, predicted.value, predicted.error_pct, simulated.value,
-              simulated.error_pct, fmt::format("{}", fmt::join(outcome.inferred, " ")), outcome.failed);
+class ValidationCsv final : public Reporter {
+ public:
+  [[nodiscard]] std::string_view file_name() const override { return ""; }  // where --csv says
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<Validation>(); }
+  void write(const Report& report, std::ostream& out) const override {
+    csv_row(out, "group", "id", "metric", "measured", "predicted", "error_pct", "simulated", "simulated_error_pct", "inferred", "failed");
+    for (const Outcome& outcome : report.get<Validation>().outcomes) {
+      for (const auto& [metric, measured] : outcome.measured) {
+        const Cell predicted = cell_of(outcome, metric, outcome.predicted);
+        const Cell simulated = cell_of(outcome, metric, outcome.simulated);
+        csv_row(out, outcome.group, outcome.id, name_of(metric), measured, predicted.value, predicted.error_pct, simulated.value,
+                simulated.error_pct, fmt::format("{}", fmt::join(outcome.inferred, " ")), outcome.failed);
+      }
     }
   }
-}
+};
 
+const ReporterRegistry::Registration<ValidationCsv> validation_csv_registration("validation-csv");
+
+}  // namespace
 }  // namespace rehearse::sim

@@ -1,3 +1,4 @@
+#include "sim/report/reporter.hpp"
 #include "sim/validate/validation_report.hpp"
 
 namespace rehearse::sim {
@@ -71,4 +72,20 @@ Json validation_json(const Validation& validation) {
   return json;
 }
 
+namespace {
+
+class ValidationJson final : public Reporter {
+ public:
+  [[nodiscard]] std::string_view file_name() const override { return ""; }
+  [[nodiscard]] bool applies(const Report& report) const override { return report.has<Validation>(); }
+  void write(const Report& report, std::ostream& out) const override {
+    Json json = validation_json(report.get<Validation>());
+    if (const auto* changes = report.find<ValidationChanges>()) json["changes"] = {{"cases", changes->cases}, {"groups", changes->groups}};
+    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  }
+};
+
+const ReporterRegistry::Registration<ValidationJson> validation_json_registration("validation-json");
+
+}  // namespace
 }  // namespace rehearse::sim

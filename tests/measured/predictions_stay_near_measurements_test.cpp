@@ -10,6 +10,7 @@
 
 #include "places.hpp"
 #include "sim/report/expected_band.hpp"
+#include "sim/report/reporter.hpp"
 #include "sim/validate/validation_report.hpp"
 
 namespace rehearse::sim {
@@ -162,7 +163,9 @@ TEST(Measured, BandsCoverTheLeftOutHalf) {
 }
 
 TEST(Measured, SummaryIsPrinted) {
-  print_summaries(validation(), false, std::cout);
+  Report report;
+  report.add(&validation()).own(SummaryAlone{});
+  ReporterRegistry::get("validation-console").write(report, std::cout);
   EXPECT_FALSE(validation().summaries.empty());
 }
 

@@ -68,17 +68,17 @@ Json stored(const std::vector<Outcome>& outcomes) {
 
 TEST(Changes, NameCasesAndGroupsThatMoved) {
   const Json before = stored(four_cases());
-  EXPECT_TRUE(validation_changes(before, before, 0.05)["cases"].empty());
+  EXPECT_TRUE(validation_changes(before, before, 0.05).cases.empty());
   auto outcomes = four_cases();
   outcomes[0].predicted[Metric::step_s] = 1.2;  // +10 % -> +20 %
   outcomes[3].failed = "why";
-  const Json changes = validation_changes(before, stored(outcomes), 0.05);
-  ASSERT_EQ(changes["cases"].size(), 2);
-  EXPECT_EQ(changes["cases"][0]["what"], "a step_s");
-  EXPECT_NEAR(changes["cases"][0]["now"].get<double>(), 20, 1e-9);
-  EXPECT_EQ(changes["cases"][1]["before"], "ran");
-  EXPECT_EQ(changes["cases"][1]["now"], "failed");
-  EXPECT_FALSE(changes["groups"].empty());
+  const ValidationChanges changes = validation_changes(before, stored(outcomes), 0.05);
+  ASSERT_EQ(changes.cases.size(), 2);
+  EXPECT_EQ(changes.cases[0]["what"], "a step_s");
+  EXPECT_NEAR(changes.cases[0]["now"].get<double>(), 20, 1e-9);
+  EXPECT_EQ(changes.cases[1]["before"], "ran");
+  EXPECT_EQ(changes.cases[1]["now"], "failed");
+  EXPECT_FALSE(changes.groups.empty());
 }
 
 }  // namespace
