@@ -1,7 +1,7 @@
 // What a failure inside a step left behind.
 #pragma once
 
-#include "sim/engine/executor.hpp"
+#include "sim/engine/graph_runner.hpp"
 
 namespace rehearse::sim {
 

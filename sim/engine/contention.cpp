@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "sim/engine/executor.hpp"
+#include "sim/engine/graph_runner.hpp"
 
 namespace rehearse::sim {
 namespace {

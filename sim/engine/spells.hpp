@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/engine/contention.hpp"
-#include "sim/engine/executor.hpp"
+#include "sim/engine/graph_runner.hpp"
 
 namespace rehearse::sim {
 

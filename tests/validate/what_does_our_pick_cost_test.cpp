@@ -61,8 +61,8 @@ TEST(Regret, IsOnlyWhereThereWasAChoice) {
 TEST(Regret, IsPrintedByItsSweepAndOnTheWhole) {
   std::ostringstream out;
   Report report;
-  report.own(regrets_of({pick_outcome("a", "s", 100, 90), pick_outcome("b", "s", 80, 95), pick_outcome("a", "t", 100, 90),
-                         pick_outcome("b", "t", 80, 70)}));
+  report.own(regrets_of(
+      {pick_outcome("a", "s", 100, 90), pick_outcome("b", "s", 80, 95), pick_outcome("a", "t", 100, 90), pick_outcome("b", "t", 80, 70)}));
   ReporterRegistry::get("validation-regret").write(report, out);
   EXPECT_NE(out.str().find("2 sweeps: mean regret 10.0 %, of the best of five 0.0 %; 0 picked plans ran out of memory"), std::string::npos)
       << out.str();

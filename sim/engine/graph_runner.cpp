@@ -1,0 +1,367 @@
+#include "sim/engine/graph_runner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+
+#include "sim/engine/contention.hpp"
+#include "sim/engine/plan_carrier.hpp"
+#include "sim/engine/spells.hpp"
+#include "sim/engine/stream_ends.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+using workloads::Op;
+using workloads::OpId;
+using workloads::OpKind;
+using workloads::StepGraph;
+
+}  // namespace
+
+class GraphRunner::Impl {
+ public:
+  Impl(const RunnerSetup& setup, Machine& machine, std::function<void(std::size_t)> ended)
+      : setup_(setup),
+        machine_(machine),
+        report_(std::move(ended)),
+        contention_(setup.gpu, setup.hosts.size(), setup.port_links, setup.flapping, setup.hosts, machine),
+        spells_(setup.spells, setup.hosts.size(), contention_),
+        carrier_(machine, pending_, [this](const Communicator& what) { communication_ended(what); }),
+        dead_(setup.hosts.size()),
+        cut_off_(setup.hosts.size()) {}
+
+  std::size_t add(const Launchable& graph) {
+    known_.push_back({graph, {}});
+    return known_.size() - 1;
+  }
+
+  void at(double when_s, std::function<void()> then) {
+    machine_.after(std::max(0.0, when_s - machine_.now()),
+                   RunnerToken::of(RunnerEvent::timer, 0, static_cast<std::uint32_t>(timers_.size())));
+    timers_.push_back(std::move(then));
+  }
+
+  void launch(std::size_t which, Execution& times, std::function<void()> done) {
+    const LaunchIndex index = free_launch();
+    Launch& launch = *launches_[index];
+    const StepGraph& graph = known_[which].what.graph;
+    const std::size_t n = graph.size();
+    launch.which = which;
+    launch.what = &known_[which].what;
+    launch.times = &times;
+    launch.done = std::move(done);
+    launch.begun_s = machine_.now();
+    launch.ended = 0;
+    launch.met.assign(n, 0);
+    launch.present.assign(graph.joints(), 0);
+    for (auto* instants : {&times.arrive_s, &times.start_s, &times.end_s}) instants->assign(n, never_s);
+    queue_behind(index);
+    order_.push_back(index);
+    for (OpId id = 0; id < n; ++id) {
+      if (graph.in_degree(id) == 0 && launch.met[id] == 0) arrive(index, launch, id);
+    }
+    if (n == 0) complete_.push_back(index);
+  }
+
+  void fail(const RankFailure& failure) {
+    failed_ = true;
+    for (const std::uint32_t rank : failure.ranks) {
+      (failure.ports ? cut_off_ : dead_)[rank] = true;
+      if (!failure.ports) contention_.compute_ends(rank);
+    }
+    carrier_.stop([this](const Communicator& what) {
+      const bool stops = stands_still(what);
+      if (stops) tell_contention(what, false);
+      return stops;
+    });
+    pending_.activities = 0;
+    machine_.halt([this](Token token) {
+      const bool stops = stopped(RunnerToken(token));
+      pending_.activities += stops ? 0 : 1;
+      return stops;
+    });
+  }
+
+  [[nodiscard]] bool under_way() const { return !order_.empty(); }
+
+  void run() {
+    for (std::uint32_t i = 0; i < setup_.spells.size(); ++i)
+      machine_.after(setup_.spells[i].from_s, RunnerToken::of(RunnerEvent::spell_begins, 0, i));
+    machine_.run([this](Token token) { on(token); });
+    if (under_way() && !failed_) report_stuck(*launches_[order_.front()]);
+  }
+
+ private:
+  struct Known {
+    Launchable what;
+    std::optional<StreamEnds> ends;  // where it has met another launch
+  };
+  // A graph under way.
+  struct Launch {
+    std::size_t which = 0;  // of the known graphs
+    const Launchable* what = nullptr;
+    Execution* times = nullptr;
+    std::function<void()> done;
+    double begun_s = 0;
+    std::size_t ended = 0;
+    std::vector<std::uint16_t> met;      // [op] dependencies that have ended, less one where it waits for an earlier launch
+    std::vector<std::uint32_t> present;  // [joint] members that have arrived
+    // Operations of later launches that wait for the last of their stream in this one.
+    std::unordered_map<OpId, std::vector<std::pair<LaunchIndex, OpId>>> followed_by;
+  };
+
+  LaunchIndex free_launch() {
+    if (free_launches_.empty()) {
+      launches_.push_back(std::make_unique<Launch>());
+      return static_cast<LaunchIndex>(launches_.size() - 1);
+    }
+    const LaunchIndex index = free_launches_.back();
+    free_launches_.pop_back();
+    return index;
+  }
+
+  const StreamEnds& ends_of(std::size_t which) {
+    Known& known = known_[which];
+    if (!known.ends) known.ends.emplace(known.what.graph);
+    return *known.ends;
+  }
+
+  // The first operation of each stream waits for the last of the newest launch that uses the stream and has not ended there.
+  void queue_behind(LaunchIndex index) {
+    Launch& launch = *launches_[index];
+    for (auto earlier = order_.rbegin(); earlier != order_.rend(); ++earlier) {
+      Launch& before = *launches_[*earlier];
+      const std::int64_t shift = std::int64_t{launch.what->first_rank} - before.what->first_rank;
+      const StreamEnds &own = ends_of(launch.which), &others = ends_of(before.which);
+      own.each_first([&](std::int64_t rank, std::size_t stream, OpId first) {
+        const OpId last = others.last(rank + shift, stream);
+        if (last == workloads::no_op || launch.met[first] != 0 || before.times->end_s[last] != never_s) return;
+        launch.met[first] = std::numeric_limits<std::uint16_t>::max();
+        before.followed_by[last].emplace_back(index, first);
+      });
+    }
+  }
+
+  void on(Token done) {
+    const RunnerToken token(done);
+    switch (token.event) {
+      case RunnerEvent::compute_done: {
+        --pending_.activities;
+        const std::uint32_t rank = rank_of(*launches_[token.slot], graph_of(token.slot).op(token.low));
+        if (dead_[rank]) return;
+        contention_.compute_ends(rank);
+        finished_.emplace_back(static_cast<LaunchIndex>(token.slot), token.low);
+        break;
+      }
+      case RunnerEvent::delay_done:
+        --pending_.delays;
+        if (carrier_.hung(token.slot)) return;
+        carrier_.delays_done(token.slot, token.low);
+        break;
+      case RunnerEvent::flow_done:
+        --pending_.activities;
+        if (carrier_.hung(token.slot)) return;
+        carrier_.flow_done(token.slot, token.low);
+        break;
+      case RunnerEvent::timer:
+        std::exchange(timers_[token.low], nullptr)();
+        break;
+      case RunnerEvent::spell_begins:
+        return begin_spell(token.low);
+      case RunnerEvent::spell_ends:
+        return spells_.end(token.low);
+    }
+    settle();
+  }
+
+  // Works off everything that needs no simulated time.
+  void settle() {
+    while (true) {
+      while (!finished_.empty()) {
+        const auto [launch, op] = finished_.back();
+        finished_.pop_back();
+        finish(launch, op);
+      }
+      if (complete_.empty()) return;
+      const LaunchIndex index = complete_.back();
+      complete_.pop_back();
+      std::erase(order_, index);
+      free_launches_.push_back(index);
+      Launch& launch = *launches_[index];
+      launch.followed_by.clear();
+      launch.times->step_s = step_length(launch.what->graph, *launch.times);
+      const std::function<void()> done = std::move(launch.done);
+      if (done) done();
+    }
+  }
+
+  // Again and again, as long as anything goes on that it could slow.
+  void begin_spell(std::uint32_t which) {
+    const RankSpell& spell = setup_.spells[which];
+    if (!under_way() || pending_.activities + pending_.delays == 0) return;
+    spells_.begin(which);
+    machine_.after(spell.for_s, RunnerToken::of(RunnerEvent::spell_ends, 0, which));
+    if (spell.every_s) machine_.after(*spell.every_s, RunnerToken::of(RunnerEvent::spell_begins, 0, which));
+  }
+
+  // Whether an activity is of what has failed.
+  [[nodiscard]] bool stopped(const RunnerToken& token) const {
+    if (token.event == RunnerEvent::flow_done) return carrier_.hung(token.slot);
+    return token.event == RunnerEvent::compute_done && dead_[rank_of(*launches_[token.slot], graph_of(token.slot).op(token.low))];
+  }
+
+  // Whether a communication needs a GPU or a port that is dead.
+  [[nodiscard]] bool stands_still(const Communicator& it) const {
+    if (!failed_) return false;
+    const Launchable& what = *launches_[it.launch]->what;
+    const StepGraph& graph = what.graph;
+    const Op op = graph.op(it.op);
+    const bool over_network = what.prices.calls[op.item].inter_bytes > 0;
+    const auto gone = [&](std::uint32_t rank) {
+      return dead_[what.first_rank + rank] || (cut_off_[what.first_rank + rank] && over_network);
+    };
+    bool still = op.kind == OpKind::p2p && gone(graph.receiver(it.op));
+    for_each_member(graph, it.op, op, [&](OpId member) { still = still || gone(graph.op(member).rank); });
+    return still;
+  }
+
+  [[nodiscard]] const StepGraph& graph_of(std::uint64_t launch) const { return launches_[launch]->what->graph; }
+  [[nodiscard]] static std::uint32_t rank_of(const Launch& launch, const Op& op) { return launch.what->first_rank + op.rank; }
+  [[nodiscard]] double now(const Launch& launch) const { return machine_.now() - launch.begun_s; }
+
+  void arrive(LaunchIndex index, Launch& launch, OpId id) {
+    const StepGraph& graph = launch.what->graph;
+    const Op op = graph.op(id);
+    if (dead_[rank_of(launch, op)]) return;
+    launch.times->arrive_s[id] = now(launch);
+    switch (op.kind) {
+      case OpKind::compute:
+        return start_compute(index, launch, id, op);
+      case OpKind::p2p:
+      case OpKind::copy:
+        return start_communication(index, launch, id, op);
+      case OpKind::collective:
+        if (++launch.present[op.joint] < graph.members(op.joint).size()) return;
+        const OpId first = graph.members(op.joint).front();
+        return start_communication(index, launch, first, graph.op(first));
+    }
+  }
+
+  void start_compute(LaunchIndex index, Launch& launch, OpId id, const Op& op) {
+    launch.times->start_s[id] = now(launch);
+    const double seconds = launch.what->prices.compute_s(op);
+    if (seconds <= 0) {
+      finished_.emplace_back(index, id);
+      return;
+    }
+    const std::uint32_t rank = rank_of(launch, op);
+    contention_.compute_starts(rank);
+    ++pending_.activities;
+    machine_.compute(setup_.hosts[rank], seconds, RunnerToken::of(RunnerEvent::compute_done, index, id));
+  }
+
+  // The operations that a communication is, on all ranks it involves.
+  template <class Visit>
+  static void for_each_member(const StepGraph& graph, OpId id, const Op& op, Visit visit) {
+    if (op.kind != OpKind::collective) return visit(id);
+    for (const OpId member : graph.members(op.joint)) visit(member);
+  }
+
+  void tell_contention(const Communicator& it, bool starts) {
+    const Launchable& what = *launches_[it.launch]->what;
+    const StepGraph& graph = what.graph;
+    const Op first = graph.op(it.op);
+    const CallPrice& price = what.prices.calls[first.item];
+    const auto tell = [&](std::uint32_t rank, workloads::Phase phase) {
+      rank += what.first_rank;
+      starts ? contention_.communication_starts(rank, phase, price) : contention_.communication_ends(rank, phase, price);
+    };
+    for_each_member(graph, it.op, first, [&](OpId member) {
+      const Op op = graph.op(member);
+      tell(op.rank, op.phase);
+    });
+    if (first.kind == OpKind::p2p && graph.receiver(it.op) != first.rank) tell(graph.receiver(it.op), first.phase);
+  }
+
+  void start_communication(LaunchIndex index, Launch& launch, OpId id, const Op& op) {
+    if (stands_still({index, id})) return;
+    const double now_s = now(launch);
+    for_each_member(launch.what->graph, id, op, [&](OpId member) { launch.times->start_s[member] = now_s; });
+    tell_contention({index, id}, true);
+    carrier_.begin(launch.what->plans[op.item], {index, id});
+  }
+
+  void communication_ended(const Communicator& what) {
+    tell_contention(what, false);
+    const StepGraph& graph = graph_of(what.launch);
+    for_each_member(graph, what.op, graph.op(what.op), [&](OpId member) { finished_.emplace_back(what.launch, member); });
+  }
+
+  void finish(LaunchIndex index, OpId id) {
+    Launch& launch = *launches_[index];
+    const StepGraph& graph = launch.what->graph;
+    launch.times->end_s[id] = now(launch);
+    if (report_ && (++reported_ & 0xfffU) == 0) report_(reported_);
+    for (const OpId next : graph.successors_of(id)) come(index, launch, next);
+    if (!launch.followed_by.empty()) {
+      if (const auto followers = launch.followed_by.extract(id)) {
+        for (const auto& [later, first] : followers.mapped()) come(later, *launches_[later], first);
+      }
+    }
+    if (++launch.ended == graph.size()) complete_.push_back(index);
+  }
+
+  // One thing less that the operation waits for.
+  void come(LaunchIndex index, Launch& launch, OpId id) {
+    if (++launch.met[id] == launch.what->graph.in_degree(id)) arrive(index, launch, id);
+  }
+
+  [[noreturn]] static void report_stuck(const Launch& launch) {
+    const StepGraph& graph = launch.what->graph;
+    std::string message = "the simulation stopped with " + std::to_string(graph.size() - launch.ended) + " of " +
+                          std::to_string(graph.size()) + " operations unfinished; waiting first:";
+    int listed = 0;
+    for (OpId id = 0; id < graph.size() && listed < 5; ++id) {
+      if (std::isfinite(launch.times->end_s[id]) || launch.met[id] == graph.in_degree(id)) continue;
+      const Op op = graph.op(id);
+      message += " rank " + std::to_string(graph.ranks[op.rank].rank) + " '" + graph.labels[op.label] + "'";
+      ++listed;
+    }
+    throw std::runtime_error(message);
+  }
+
+  const RunnerSetup setup_;
+  Machine& machine_;
+  const std::function<void(std::size_t)> report_;
+  Contention contention_;
+  Spells spells_;
+  Pending pending_;
+  PlanCarrier carrier_;
+  std::deque<Known> known_;
+  std::vector<std::unique_ptr<Launch>> launches_;
+  std::vector<LaunchIndex> free_launches_, order_;  // order_: under way, in the order they were launched
+  std::deque<std::function<void()>> timers_;
+  std::vector<std::pair<LaunchIndex, OpId>> finished_;
+  std::vector<LaunchIndex> complete_;
+  std::size_t reported_ = 0;
+  std::vector<bool> dead_, cut_off_;  // [rank]
+  bool failed_ = false;
+};
+
+GraphRunner::GraphRunner(const RunnerSetup& setup, Machine& machine, std::function<void(std::size_t)> ended)
+    : impl_(std::make_unique<Impl>(setup, machine, std::move(ended))) {}
+GraphRunner::~GraphRunner() = default;
+
+std::size_t GraphRunner::add(const Launchable& graph) { return impl_->add(graph); }
+void GraphRunner::at(double when_s, std::function<void()> then) { impl_->at(when_s, std::move(then)); }
+void GraphRunner::launch(std::size_t graph, Execution& times, std::function<void()> done) { impl_->launch(graph, times, std::move(done)); }
+void GraphRunner::fail(const RankFailure& failure) { impl_->fail(failure); }
+bool GraphRunner::under_way() const { return impl_->under_way(); }
+void GraphRunner::run() { impl_->run(); }
+
+}  // namespace rehearse::sim
