@@ -121,6 +121,16 @@ TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {
   }
 }
 
+// The gradient of a token's weights reads what its experts gave: a stack whose recomputation stops early has nothing to leave out.
+TEST(ExpertOperators, AreComputedAgainWhereRecomputationStopsEarly) {
+  for (const char* stack : {"torch-fsdp", "megatron-core"}) {
+    const sim::Job job = job_of("mixtral-8x7b", 8, "{dp: 8, ep: 8}", fmt::format("recompute: full\nsoftware: {}\n", stack));
+    const workloads::BlockProgram layer = workloads::layer_program(job.workload, true, LayerKind::experts);
+    EXPECT_EQ(job.workload.recompute.stops_early, std::string_view(stack) == "torch-fsdp");
+    EXPECT_EQ(layer.recompute.size(), layer.forward.size()) << stack;
+  }
+}
+
 TEST(ExpertOperators, DispatchEveryPairOnceEachWay) {
   const sim::Job job = job_of("deepseek-v3", 64, "{dp: 64, ep: 64}");
   const workloads::ExpertLayer experts(job.workload);

@@ -171,6 +171,9 @@ TEST(OperatorCommunication, RecomputationThatStopsEarlyLeavesTheLastProductOut) 
   Workload with_dropout = gpt(2, 4096, 32, 51200, 2048, 1);
   with_dropout.recompute = workload.recompute;
   EXPECT_EQ(skeleton(layer_program(with_dropout, true).recompute).back(), "mlp_fc2");
+  workload.recompute = {
+      .kind = RecomputeKind::selective, .modules = {RecomputeModule::core_attn, RecomputeModule::mlp}, .stops_early = true};
+  EXPECT_EQ(skeleton(layer_program(workload, false).recompute), (Names{"core_attention", "mlp_fc1"}));
 }
 
 // DeepSpeed's ZeRO-3 of 2021: LLaMA has 5 matrices (queries, keys and values in one) and 2 norms in a layer.

@@ -16,8 +16,12 @@ std::vector<Section> layer_sections(const Workload& workload, const Shard& shard
   return sections;
 }
 
-// The output of the layer's last product is read by nobody in backward (what a dropout behind it needs is its mask).
+bool is_routed(const Item& item) { return std::holds_alternative<RoutedExperts>(item); }
+
+// The output of the layer's last product is read by nobody in backward (what a dropout behind it needs is its mask), but for that of
+// experts, which the gradient of their weights in the sum reads.
 std::vector<Item> without_last_product(std::vector<Item> items) {
+  if (std::ranges::any_of(items, is_routed)) return items;
   const auto last = std::find_if(items.rbegin(), items.rend(), [](const Item& item) {
     const auto* op = std::get_if<Operator>(&item);
     return op != nullptr && op->cls == OperatorClass::gemm;
@@ -26,13 +30,20 @@ std::vector<Item> without_last_product(std::vector<Item> items) {
   return items;
 }
 
-bool is_routed(const Item& item) { return std::holds_alternative<RoutedExperts>(item); }
+// The one of the MLP's sections that holds its last product.
+const Section* end_of_mlp(const std::vector<Section>& sections) {
+  const auto last =
+      std::find_if(sections.rbegin(), sections.rend(), [](const Section& each) { return each.module == RecomputeModule::mlp; });
+  return last == sections.rend() ? nullptr : &*last;
+}
 
-std::vector<Item> modules_again(const Workload& workload, const std::vector<Section>& sections) {
+std::vector<Item> modules_again(const Workload& workload, const Shard& shard, const std::vector<Section>& sections) {
   std::vector<Item> again;
+  const bool cut = workload.recompute.stops_early && !shard.dropout;
   for (const Section& section : sections) {
     if (!section.module || !workload.recompute.drops(*section.module)) continue;
-    std::vector<Item> items = as_recompute(section.forward);
+    const bool unread = cut && &section == end_of_mlp(sections);
+    std::vector<Item> items = as_recompute(unread ? without_last_product(section.forward) : section.forward);
     // Queries, keys and values are kept as they were exchanged, and so is the projection's input.
     if (section.module == RecomputeModule::core_attn && workload.parallel.cp_comm == ContextComm::all_to_all) {
       std::erase_if(items, [](const Item& item) { return std::holds_alternative<Communication>(item); });
@@ -78,7 +89,7 @@ BlockProgram with_recomputation(const Workload& workload, const Shard& shard, co
   } else if (workload.recompute.every_second_product() && shard.heads > 0) {
     program.recompute = other_products(shard, program.forward);
   } else {
-    program.recompute = modules_again(workload, sections);
+    program.recompute = modules_again(workload, shard, sections);
   }
   return program;
 }
