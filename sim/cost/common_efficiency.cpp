@@ -24,12 +24,18 @@ struct Line {
 };
 constexpr Line products{1.019, -0.254}, attention{0.782, -0.126};
 constexpr double narrow_products = 0.54;
+// Google's TPUs are promised at a clock that they keep, and what they reach falls with the FLOPs that a byte of memory must feed: a line
+// through MaxText's published steps on v5e, v5p, v6e and TPU7x (240, 166, 560 and 313 FLOPs per byte), fitted to half of them
+// (docs/accuracy.md).
+constexpr double tpu_at_rest = 0.92, tpu_per_flops_per_byte = -0.0005, tpu_attention = 0.5;
 // Geometric means of A100, H100 and B200: share of the bandwidth in products and their knee; in attention, and in kernels bound by memory.
 // Few-token products and attention against a cache: aiconfigurator's kernel tables (A100, H100, H200, B200, GB200, L40S, RTX PRO 6000;
 // bf16, fp8, nvfp4): shares of memory and compute, geometric means; 7 us for the kernels that split a short cache and join it again.
 constexpr double few_memory = 0.8, few_compute = 0.74, few_knee = 2.3, few_narrow = 0.53, few_fp4 = 0.43, few_fp4_memory = 0.54;
 constexpr double cache_memory = 0.86, cache_compute = 0.6, cache_fixed_us = 7;
 constexpr double product_memory = 0.47, product_knee = 2.05, attention_memory = 0.8, memory_bound = 0.8, backward = 0.86;
+
+bool is_tpu(const Gpu& gpu) { return gpu.vendor == "google"; }
 
 bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
 
@@ -41,20 +47,25 @@ double per_watt(const Gpu& gpu) {
   return 2;
 }
 
+double product_share(const Gpu& gpu, DType type, double peak_flops_per_s) {
+  if (is_tpu(gpu)) return std::clamp(tpu_at_rest + tpu_per_flops_per_byte * peak_flops_per_s / gpu.memory_bytes_per_s, 0.35, 0.9);
+  return is_narrow(type) ? narrow_products : products.at(per_watt(gpu));
+}
+double attention_share(const Gpu& gpu) { return is_tpu(gpu) ? tpu_attention : attention.at(per_watt(gpu)); }
+
 }  // namespace
 
 config::Node common_efficiency_mapping(const Gpu& gpu) {
-  const double flops_per_joule = per_watt(gpu);
   std::string text = "gemm: {";
   for (const auto& [type, peak] : gpu.peak_flops_per_s) {
     text += fmt::format("{}: {{model: modified-roofline, compute: {:.3f}, memory: {}, knee: {}}}, ", name_of(type),
-                        is_narrow(type) ? narrow_products : products.at(flops_per_joule), product_memory, product_knee);
+                        product_share(gpu, type, peak), product_memory, product_knee);
   }
   text += "}\nattention: {";
   for (const auto& [type, peak] : gpu.peak_flops_per_s) {
     if (is_narrow(type)) continue;
     text += fmt::format("{}: {{model: modified-roofline, compute: {:.3f}, memory: {}, knee: 1, backward: {}}}, ", name_of(type),
-                        attention.at(flops_per_joule), attention_memory, backward);
+                        attention_share(gpu), attention_memory, backward);
   }
   text += "}\ngemm_few: {";
   for (const auto& [type, peak] : gpu.peak_flops_per_s) {

@@ -72,6 +72,7 @@ Software load_software(const std::string& name) { return read_software(ready_mad
 TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
   const auto names = config::data_names("platforms/software");
   EXPECT_EQ(names, (std::vector<std::string>{"aleph-alpha-scaling",
+                                             "automodel",
                                              "custom",
                                              "deepspeed-3d",
                                              "deepspeed-zero",
@@ -84,6 +85,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "megatron-deepspeed-2022",
                                              "mindspeed",
                                              "nanotron",
+                                             "nemo-2024",
                                              "sglang",
                                              "torch-3d",
                                              "torch-fsdp",

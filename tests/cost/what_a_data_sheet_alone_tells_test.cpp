@@ -41,6 +41,19 @@ TEST(WhatADataSheetAloneTells, FallsShortWhereThePowerLimitDoes) {
   EXPECT_GT(after.cost->seconds(op), before.cost->seconds(op));
 }
 
+// A TPU's peak is what its clock gives: power says nothing, memory does.
+TEST(WhatADataSheetAloneTells, OfATpuIsWhatItsMemoryFeeds) {
+  config::Node node = ready_made(gpu_part, "tpu-v6e").node;
+  const workloads::Operator op = square(16384, workloads::DType::bf16);
+  const double before = read_gpu(node, "before").cost->seconds(op);
+  node.set("power_limit", "100 W");
+  EXPECT_EQ(read_gpu(node, "weak").cost->seconds(op), before);
+  node.set("memory_bandwidth", "3280 GB/s");
+  EXPECT_LT(read_gpu(node, "fed").cost->seconds(op), before);
+  const Gpu v5p = shipped_gpu("tpu-v5p");  // 459 TFLOP/s over 2765 GB/s: 0.92 - 0.0005 * 166
+  EXPECT_NEAR(op.flops / 459e12 / v5p.cost->seconds(op), 0.837, 0.005);
+}
+
 TEST(WhatADataSheetAloneTells, HasALineForEachPrecisionOfTheSheet) {
   const Gpu sheet = sheet_of("b200-sxm");
   for (const auto& [type, peak] : sheet.peak_flops_per_s) EXPECT_GT(sheet.cost->seconds(square(4096, type)), 0) << name_of(type);
