@@ -40,7 +40,8 @@ struct Counts {
 
 // {seconds of the loop, executions, flows, timers, chains}
 std::vector<double> run_engine(const sim::Job& job) {
-  const sim::CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives);
+  const sim::CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
+                                      job.system.simulation.collectives == sim::Fidelity::step);
   const workloads::Compiled compiled = sim::compiled_for_simulation(job);
   const sim::Fold fold = sim::fold(job, compiled, model);
   const workloads::StepGraph graph = workloads::build_step(job.workload, compiled, fold.ranks);

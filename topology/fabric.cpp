@@ -61,6 +61,7 @@ std::size_t Fabric::vertex_count() const { return impl_->plan->layout.vertices; 
 VertexKind Fabric::vertex_kind(VertexId vertex) const { return impl_->plan->layout.kind(vertex); }
 std::string Fabric::vertex_name(VertexId vertex) const { return impl_->plan->name(vertex); }
 VertexId Fabric::gpu_vertex(int gpu) const { return static_cast<VertexId>(gpu); }
+LinkId Fabric::reverse(LinkId trunk) const { return impl_->plan->reverse_trunk(trunk); }
 LinkId Fabric::device_to_host(int gpu) const { return impl_->plan->layout.host_link0 + 2 * static_cast<LinkId>(gpu); }
 LinkId Fabric::host_to_device(int gpu) const { return device_to_host(gpu) + 1; }
 

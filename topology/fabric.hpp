@@ -71,6 +71,8 @@ class Fabric {
   // source's own; both ends use port `rail` of their node, as NCCL's rings do). Throws std::runtime_error "no path from gpu3 to gpu9" when
   // cut off, std::out_of_range for a GPU or rail that does not exist.
   void route(int from_gpu, int to_gpu, std::uint64_t flow_hash, Route& into, int rail = -1) const;
+  // The other direction of a link between switches.
+  [[nodiscard]] LinkId reverse(LinkId trunk) const;
   // GPU to its host memory and back.
   [[nodiscard]] LinkId host_to_device(int gpu) const;
   [[nodiscard]] LinkId device_to_host(int gpu) const;

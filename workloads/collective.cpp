@@ -45,6 +45,17 @@ bool GroupShape::uniform() const {
   return std::ranges::all_of(count, [&](int members) { return members == count.front(); });
 }
 
+// In round r an edge carries a block once that of round r-1 has passed it and, an alpha ago, has come over the edge before: the end of the
+// last is the longest way of as many transfers, each over the same edge as the one before it or over the next. Longest are to go on with
+// every transfer, to stay at a NIC or to lap from one to the next as often as there is time, or to queue on the last edge of a domain.
+double stream_s(const ClosedForm& form, double alpha_intra_s, double alpha_inter_s, double intra_s, double inter_s) {
+  const int rounds = form.rounds_intra + form.rounds_inter, laps = (rounds - 1) / (form.hops_inside + 1);
+  const double intra = intra_s / rounds, inter = inter_s / rounds;
+  const double lap = form.hops_inside * (alpha_intra_s + intra) + alpha_inter_s;
+  return std::max({form.rounds_inter * (alpha_inter_s + inter) + form.rounds_intra * (alpha_intra_s + intra), alpha_inter_s + inter_s,
+                   alpha_inter_s + laps * lap + (rounds - laps * form.hops_inside) * inter, form.hops_inside * alpha_intra_s + intra_s});
+}
+
 std::string_view name_of(GroupKind kind) {
   switch (kind) {
     case GroupKind::tp:

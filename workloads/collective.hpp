@@ -77,12 +77,19 @@ struct ClosedForm {
   double inter_bytes = 0;               // through the busiest NIC share of any member, likewise
   std::vector<double> axis_bytes = {};  // of a torus: through the busiest link of each axis, one direction
   bool sequential = false;              // true: intra and inter phases follow one another (add), false: they run together (max)
+  // Of rings over uniform domains, the edges inside a domain between two that leave it: blocks queue where they would pay an alpha
+  // elsewhere, and stream_s() says how much of the two adds up. 0: the alphas and the bytes add up.
+  int hops_inside = 0;
 };
+
+// Seconds of a form with hops_inside, from those of a message and of all bytes inside the domains and between them.
+[[nodiscard]] double stream_s(const ClosedForm& form, double alpha_intra_s, double alpha_inter_s, double intra_s, double inter_s);
 
 // What becomes of an algorithm's rounds when they are not all simulated.
 enum class Pace {
   even,    // every edge carries equal parts from the first round to the last: one flow per pair with the bytes of all rounds takes as long
   rounds,  // they follow one another
+  phases,  // an even ring inside every domain and one across the domains, one after the other
   chunks,  // chunks much smaller than the buffer are on all edges at once: as `even`, also where every round is simulated
 };
 

@@ -153,8 +153,10 @@ Evaluator::Fabric& Evaluator::fabric_of(const Workload& workload) {
   std::unique_ptr<Fabric>& known = fabrics_[{p.tp, p.cp, p.pp, p.dp, p.ep, p.etp, workload.optimizer.shard_group, mirrors, p.order}];
   if (!known) {
     const System& system = job_.system;
-    known = std::make_unique<Fabric>(
-        Fabric{CommunicationModel(system.cluster, workload, system.simulation.algorithm, system.software.collectives), {}});
+    known =
+        std::make_unique<Fabric>(Fabric{CommunicationModel(system.cluster, workload, system.simulation.algorithm,
+                                                           system.software.collectives, system.simulation.collectives == Fidelity::step),
+                                        {}});
   }
   return *known;
 }

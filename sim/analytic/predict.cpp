@@ -13,7 +13,8 @@ namespace {
 struct Priced {
   Priced(const Job& job, const workloads::Compiled& plan)
       : compiled(plan),
-        model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives),
+        model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
+              job.system.simulation.collectives == Fidelity::step),
         prices(model, compiled.grid, compiled.shape.stages) {}
 
   [[nodiscard]] PlanCost cost(const Job& job, int step) {

@@ -116,7 +116,8 @@ void add_nics(JobParameters& to, const Cluster& cluster, std::set<int> hosts) {
 
 std::vector<double> predicted_logs(const Cluster& cluster, const NcclTestsTable& table, const Settings& settings) {
   const Job job = cluster.job(settings, table.ranks);
-  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives);
+  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
+                                 job.system.simulation.collectives == Fidelity::step);
   std::vector<int> members(static_cast<std::size_t>(table.ranks));
   std::iota(members.begin(), members.end(), 0);
   std::vector<double> logs;

@@ -1,5 +1,8 @@
 #include "sim/cost/communication.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -60,21 +63,6 @@ bool blocks_fit(const workloads::Parallel& p, int domain) {
   return true;
 }
 
-// Along the axes of a torus on which members differ: the rate of the slowest cable, which a message takes one after the other.
-double slowest_cable(const topology::ClusterSpec& cluster, std::span<const int> members) {
-  double slowest = std::numeric_limits<double>::infinity();
-  if (cluster.network.kind != Network::torus) return slowest;
-  int stride = cluster.nodes;
-  for (std::size_t axis = 0; axis < cluster.network.dims.size(); ++axis) {
-    const int size = cluster.network.dims[axis];
-    stride /= size;
-    const auto place = [&](int rank) { return rank / cluster.gpus_per_node / stride % size; };
-    if (std::ranges::any_of(members, [&](int rank) { return place(rank) != place(members.front()); }))
-      slowest = std::min(slowest, cluster.network.axes[axis].effective_bytes_per_s());
-  }
-  return slowest;
-}
-
 // By any member. In a ring each block goes on once, inside the domain or out of it: in groups over unequal domains no port carries the most
 // of both.
 double most_sent(const std::string& algorithm, const Communication& what, const GroupShape& group) {
@@ -95,12 +83,14 @@ double CallPrice::transfer_s() const {
 }
 
 CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm,
-                                       std::vector<std::string> library)
+                                       std::vector<std::string> library, bool by_rounds)
     : cluster_(cluster),
       grid_(workloads::rank_grid(workload)),
       groups_lie_alike_(blocks_fit(workload.parallel, cluster.gpus_per_node) && blocks_fit(workload.parallel, cluster.domain_gpus())),
       algorithm_(std::move(algorithm)),
-      library_(std::move(library)) {
+      library_(std::move(library)),
+      by_rounds_(by_rounds),
+      cables_(Cables::of(cluster, grid_.size())) {
   const topology::NetworkSpec& network = cluster_.network;
   if (network.nodes_per_leaf > 0 && network.oversubscription > 1) levels_.push_back({network.nodes_per_leaf, network.oversubscription});
   if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
@@ -128,13 +118,19 @@ void CommunicationModel::list_shares(const workloads::Workload& workload) {
   };
   thread_local Known known;
   if (known.place != place || known.order != p.order) {
-    known = {std::move(place), p.order, {}, {}, {}};
+    known = {place, p.order, {}, {}, {}};
     for (int number = 0; number < workloads::network_group_kinds; ++number) {
       const auto kind = static_cast<GroupKind>(number);
       known.nic_users.push_back(busiest_nic(kind));
       known.trunk_factor.push_back(trunk_factor(kind, false));
       if (known.place.back() > 0) known.reduced_factor.push_back(trunk_factor(kind, true));
     }
+  }
+  if (cables_) {
+    const workloads::PipelineShape shape = workloads::pipeline_shape(workload);
+    const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(workload.schedule);
+    pipeline_wraps_ = shape.chunks > 1 && schedule.location(shape, 0, shape.stages).stage == 0;
+    place_ = fmt::format("{} {} {}", place, p.order, pipeline_wraps_);
   }
   nic_users_ = known.nic_users;
   trunk_factor_ = known.trunk_factor;
@@ -203,19 +199,6 @@ double CommunicationModel::latency_s(int from, int to, bool reads) const {
   if (from == to) return 0;
   if (node_of(from) == node_of(to)) return cluster_.intra.round_s(reads);
   return domain_of(from) == domain_of(to) ? cluster_.supernode.round_s(reads) : cluster_.nic.latency_s;
-}
-
-// Each once.
-template <class Visit>
-void CommunicationModel::each_group(GroupKind kind, const Visit& visit) const {
-  std::vector<bool> seen(static_cast<std::size_t>(grid_.size()));
-  for (int rank = 0; rank < grid_.size(); ++rank) {
-    if (seen[static_cast<std::size_t>(rank)]) continue;
-    const std::vector<int> members = grid_.group(kind, rank);
-    if (std::ranges::find(members, rank) == members.end()) continue;  // embedding: stages in between
-    for (const int member : members) seen[static_cast<std::size_t>(member)] = true;
-    visit(members);
-  }
 }
 
 // GPUs that use the busiest NIC when all groups of this kind communicate at once: those of the job whose group spans domains, and of each
@@ -329,7 +312,7 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
   CallPrice price;
   price.algorithm = "send";
   price.intra_bytes_per_s = scale_up(members).effective_bytes_per_s();
-  price.inter_bytes_per_s = std::min(network_share(what.group, trunk_factor_), slowest_cable(cluster_, members));
+  price.inter_bytes_per_s = network_share(what.group, trunk_factor_);
   const std::size_t hops = members.size() == 2 && what.group == GroupKind::pp ? 1 : members.size();
   for (std::size_t i = 0; i < hops; ++i) {
     const int from = members[i];
@@ -337,6 +320,7 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
     price.alpha_s = std::max(price.alpha_s, latency_s(from, to));
     (domain_of(from) == domain_of(to) ? price.intra_bytes : price.inter_bytes) = what.bytes;
   }
+  let_cables_limit(price, what, members);
   if (one_port()) price.inter_bytes_per_s = std::min(price.inter_bytes_per_s, price.intra_bytes_per_s);  // a message is one or the other
   return price;
 }
@@ -356,6 +340,7 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   price.inter_bytes = loads.most_inter();
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
   price.inter_bytes_per_s = network_share(what.group, trunk_factor_);
+  let_cables_limit(price, what, members);
   for (std::size_t i = 0; one_port() && i < members.size(); ++i) {
     const double out = loads.intra_out[i] + loads.inter_out[i], in = loads.intra_in[i] + loads.inter_in[i];
     price.passing_bytes = std::max(price.passing_bytes, std::max(out, in) - price.intra_bytes);
@@ -387,13 +372,19 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
     price.inter_bytes_per_s = network_share(what.group, reduced_factor_);
   }
   if (one_port()) price.passing_bytes = std::clamp(most_sent(algorithm, what, group) - form.intra_bytes, 0.0, price.inter_bytes);
-  if (algorithm == "ring") price.inter_bytes_per_s = std::min(price.inter_bytes_per_s, slowest_cable(cluster_, members));
+  let_cables_limit(price, what, members);
   const std::vector<std::size_t> axes = form.axis_bytes.empty() ? std::vector<std::size_t>{} : axes_of(members);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const double axis_s = form.axis_bytes[i] / cluster_.network.axes[axes[i]].effective_bytes_per_s();
     if (axis_s > 0) price.inter_bytes_per_s = std::min(price.inter_bytes_per_s, price.inter_bytes / axis_s);
   }
   price.sequential = form.sequential;
+  if (by_rounds_ && form.hops_inside > 0) {
+    const double intra_s = (price.intra_bytes + price.passing_bytes) / price.intra_bytes_per_s, transfer_s = price.transfer_s();
+    const double inter_s = std::max(price.inter_bytes / price.inter_bytes_per_s, price.passing_bytes > 0 ? intra_s : 0);
+    price.alpha_s =
+        workloads::stream_s(form, intra.round_s(collective.reads_peers()), cluster_.nic.latency_s, intra_s, inter_s) - transfer_s;
+  }
   return price;
 }
 

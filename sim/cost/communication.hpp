@@ -2,10 +2,13 @@
 // (equations 2 and 3). The formulas use the sum; the simulator turns the parts into a delay and flows.
 #pragma once
 
+#include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "sim/cost/cables.hpp"
 #include "topology/cluster.hpp"
 #include "workloads/collective.hpp"
 #include "workloads/exchange.hpp"
@@ -36,9 +39,11 @@ struct CallPrice {
 class CommunicationModel {
  public:
   // `algorithm` forces one collective algorithm wherever it serves; "auto", and where it does not: the fastest of `library` (names of
-  // algorithms) that fit the call's group, the earlier of two that take equally long.
+  // algorithms) that fit the call's group, the earlier of two that take equally long. by_rounds: every round is simulated, so that the
+  // latencies of a ring hide behind its bytes (workloads::stream_s); otherwise they add up, as libraries' own models and measured steps
+  // say.
   CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm,
-                     std::vector<std::string> library = workloads::rings_and_trees());
+                     std::vector<std::string> library = workloads::rings_and_trees(), bool by_rounds = false);
 
   // members: global ranks in group order; point-to-point: {sender, receiver}. send_recv on a group is a ring shift: everybody to the next.
   [[nodiscard]] CallPrice price(const workloads::Communication& what, std::span<const int> members) const;
@@ -71,7 +76,16 @@ class CommunicationModel {
   [[nodiscard]] const topology::LinkSpec& scale_up(std::span<const int> members) const;
   [[nodiscard]] bool one_port() const { return cluster_.intra_kind == topology::IntraNode::pcie; }
   template <class Visit>
-  void each_group(workloads::GroupKind kind, const Visit& visit) const;  // its members
+  void each_group(workloads::GroupKind kind, const Visit& visit) const {  // its members; each once
+    std::vector<bool> seen(static_cast<std::size_t>(grid_.size()));
+    for (int rank = 0; rank < grid_.size(); ++rank) {
+      if (seen[static_cast<std::size_t>(rank)]) continue;
+      const std::vector<int> members = grid_.group(kind, rank);
+      if (std::ranges::find(members, rank) == members.end()) continue;  // embedding: stages in between
+      for (const int member : members) seen[static_cast<std::size_t>(member)] = true;
+      visit(members);
+    }
+  }
   [[nodiscard]] double nic_alone(workloads::GroupKind kind) const;
   [[nodiscard]] double nic_share(workloads::GroupKind kind) const;                                          // what PCIe lets through of it
   [[nodiscard]] double network_share(workloads::GroupKind kind, const std::vector<double>& factors) const;  // and the trunks
@@ -79,6 +93,10 @@ class CommunicationModel {
   [[nodiscard]] double trunk_factor(workloads::GroupKind kind, bool reduced) const;
   [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level, bool reduced) const;
   [[nodiscard]] std::vector<std::size_t> axes_of(std::span<const int> members) const;
+  [[nodiscard]] double cable_s(const workloads::Communication& what, const std::string& algorithm, std::span<const int> members) const;
+  [[nodiscard]] std::vector<std::vector<workloads::Transfer>> at_once(const workloads::Communication& what, const std::string& algorithm,
+                                                                      const workloads::GroupShape& group) const;
+  void let_cables_limit(CallPrice& price, const workloads::Communication& what, std::span<const int> members) const;
   void list_shares(const workloads::Workload& workload);
   [[nodiscard]] CallPrice price_copy(const workloads::Communication& what, int rank) const;
   [[nodiscard]] CallPrice price_shift(const workloads::Communication& what, std::span<const int> members) const;
@@ -91,6 +109,10 @@ class CommunicationModel {
   bool groups_lie_alike_ = true;
   std::string algorithm_;
   std::vector<std::string> library_;
+  bool by_rounds_ = false;
+  std::shared_ptr<Cables> cables_;  // null: a tree
+  std::string place_;               // with cables: how ranks lie, as text
+  bool pipeline_wraps_ = false;     // with cables: the last stage sends to the first
   std::vector<Level> levels_;
   std::vector<double> nic_users_;       // [GroupKind] GPUs that send through one NIC at once
   std::vector<double> trunk_factor_;    // [GroupKind] times a GPU's share of its node's NICs that the trunks leave to each flow

@@ -68,13 +68,18 @@ class Loads {
     wiring_.scale_up_port(members_[t.to], !reduction, between_nodes_, into);
   }
 
-  // Out of or into the member's own NIC, and between its switch and that of the member in whose name the sum is.
+  // Out of or into the member's own NIC, and over the tree of switches to that of the member in whose name the sum is.
   void way_to_switches(const Transfer& t, std::vector<Wire>& into) const {
     const int from = members_[t.from], to = members_[t.to];
     const bool up = t.in_switch == workloads::InSwitch::reduction_between;
     const int own = up ? from : to;
     wiring_.nic_port(own, up, into);
-    if (from != to) wiring_.trunks(from, to, wiring_.rail_of(own), flow_, into);
+    if (from == to) return;
+    if (up) {
+      wiring_.tree_to(to, from, wiring_.rail_of(own), flow_, into);
+    } else {
+      wiring_.tree_from(from, to, wiring_.rail_of(own), flow_, into);
+    }
   }
 
   // Sums of one name, on their way up or down: switches pass on one where several meet.
@@ -134,11 +139,30 @@ class Loads {
 
   // Such as the pairwise exchange over a mesh, which uses one link after the other.
   [[nodiscard]] bool rounds_follow() const {
-    return what_.kind != CollectiveKind::send_recv &&
-           workloads::CollectiveRegistry::get(price_.algorithm).pace(what_.kind, model_.shape(members_)) == workloads::Pace::rounds;
+    return what_.kind != CollectiveKind::send_recv && (pace() == workloads::Pace::rounds || pace() == workloads::Pace::phases);
+  }
+  [[nodiscard]] workloads::Pace pace() const {
+    return workloads::CollectiveRegistry::get(price_.algorithm).pace(what_.kind, model_.shape(members_));
+  }
+
+  // Where every pair has cables of its own, what one round loads another does not.
+  [[nodiscard]] std::vector<Load> round_by_round() const {
+    std::vector<Load> loads;
+    int phase = 0;
+    for (const workloads::Round& round :
+         workloads::CollectiveRegistry::get(price_.algorithm).rounds(what_.kind, model_.shape(members_), what_.bytes)) {
+      if (round.transfers.empty()) continue;
+      for (Load& load : by_volume(round.transfers)) {
+        load.phase = phase;
+        loads.push_back(std::move(load));
+      }
+      ++phase;
+    }
+    return loads;
   }
 
   [[nodiscard]] std::vector<Load> in_phases() const {
+    if (wiring_.routes_one_by_one() && price_.inter_bytes > 0 && pace() == workloads::Pace::rounds) return round_by_round();
     std::vector<Wire> inside, between;
     for (const Transfer& t :
          workloads::CollectiveRegistry::get("ring").volumes(CollectiveKind::all_gather, model_.shape(members_), what_.bytes)) {

@@ -23,7 +23,8 @@ std::optional<workloads::Compiled> compiled_anew(const Job& job, const workloads
 PreparedStep::PreparedStep(const Job& its_job, const workloads::Compiled& plan, int which)
     : job(its_job),
       step(which),
-      model(with_slow_trunks(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives),
+      model(with_slow_trunks(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives,
+            job.system.simulation.collectives == Fidelity::step),
       fold(job.system.simulation.all_ranks ? unfolded(job) : sim::fold(job, plan, model)),
       own_(compiled_anew(job, plan, fold.ranks)),
       compiled(own_ ? *own_ : plan),

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "topology/flow_hash.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -142,7 +144,7 @@ void Wiring::route(int from, int to, int rail, std::uint64_t flow, std::vector<W
 void Wiring::trunks(int from, int to, int rail, std::uint64_t flow, std::vector<Wire>& into) const {
   if (fabric_) {
     topology::Route route;
-    fabric_->route(from, to, (flow << 40U) ^ (static_cast<std::uint64_t>(from) << 20U) ^ static_cast<std::uint64_t>(to), route, rail);
+    fabric_->route(from, to, topology::flow_hash(flow, from, to), route, rail);
     for (const topology::LinkId link : route.links) {
       if (fabric_->links()[link].kind == topology::LinkKind::trunk) into.push_back(wire_of(Kind::trunk, true, link));
     }
@@ -156,6 +158,23 @@ void Wiring::trunks(int from, int to, int rail, std::uint64_t flow, std::vector<
   };
   if (leaf_bytes_per_s_ > 0) side(Kind::leaf, leaf_of(node_of(from), rail), leaf_of(node_of(to), rail));
   if (pod_bytes_per_s_ > 0) side(Kind::pod, node_of(from) / cluster_.network.nodes_per_pod, node_of(to) / cluster_.network.nodes_per_pod);
+}
+
+void Wiring::tree_from(int root, int to, int rail, std::uint64_t flow, std::vector<Wire>& into) const {
+  if (!fabric_) return trunks(root, to, rail, flow, into);
+  topology::Route route;
+  fabric_->route(root, to, topology::flow_hash(flow, root, root), route, rail);
+  for (const topology::LinkId link : route.links) {
+    if (fabric_->links()[link].kind == topology::LinkKind::trunk) into.push_back(wire_of(Kind::trunk, true, link));
+  }
+}
+
+void Wiring::tree_to(int root, int from, int rail, std::uint64_t flow, std::vector<Wire>& into) const {
+  if (!fabric_) return trunks(from, root, rail, flow, into);
+  const auto first = static_cast<std::ptrdiff_t>(into.size());
+  tree_from(root, from, rail, flow, into);
+  for (auto wire = into.begin() + first; wire != into.end(); ++wire)
+    *wire = wire_of(Kind::trunk, true, fabric_->reverse(static_cast<topology::LinkId>(index_of(*wire))));
 }
 
 // In a PCIe box over the GPU's only port, and beyond it the link to the host where that is narrower or shared.

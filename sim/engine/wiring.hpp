@@ -32,8 +32,11 @@ class Wiring {
   // A rank's own way to its scale-up fabric (within the node, or between the nodes of a supernode) and to the network's switches.
   void scale_up_port(int rank, bool out, bool between_nodes, std::vector<Wire>& into) const;
   void nic_port(int rank, bool out, std::vector<Wire>& into) const;
-  // Of a message that leaves the domain, what lies between switches.
+  // Of a message that leaves the domain, what lies between switches; of a sum on its way to `root` or back, when switches add up what
+  // comes to them: the ways of one root are a tree, so that what meets once stays together.
   void trunks(int from, int to, int rail, std::uint64_t flow, std::vector<Wire>& into) const;
+  void tree_to(int root, int from, int rail, std::uint64_t flow, std::vector<Wire>& into) const;
+  void tree_from(int root, int to, int rail, std::uint64_t flow, std::vector<Wire>& into) const;
   void host_copy(int rank, workloads::GroupKind kind, std::vector<Wire>& into) const;
 
   [[nodiscard]] int rail_of(int rank) const { return rank % cluster_.gpus_per_node * cluster_.rails_per_node() / cluster_.gpus_per_node; }
@@ -53,6 +56,8 @@ class Wiring {
   [[nodiscard]] Wire of_owner(Wire wire, int rank) const;
   // Whether every port belongs to one rank: a NIC for each GPU, and no links from GPU to GPU.
   [[nodiscard]] bool private_ports() const { return own_nics_ && !cluster_is_mesh_; }
+  // Whether every message has cables of its own route, instead of its share of all uplinks.
+  [[nodiscard]] bool routes_one_by_one() const { return fabric_ != nullptr; }
   [[nodiscard]] bool has_trunks() const { return fabric_ != nullptr || leaf_bytes_per_s_ > 0 || pod_bytes_per_s_ > 0; }
 
  private:

@@ -31,7 +31,8 @@ std::size_t distinct(std::vector<std::uint64_t> colours) {
 
 StateSymmetry::StateSymmetry(const Job& job) : job_(job), alike_(!job.system.simulation.all_ranks) {
   if (!alike_) return;
-  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives);
+  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
+                                 job.system.simulation.collectives == Fidelity::step);
   Job healthy = job;
   healthy.system.simulation.faults = {};
   healthy_ = fold(healthy, compiled_for_simulation(healthy), model).ranks.class_of;

@@ -138,6 +138,27 @@ TEST(ExecutedTimeIsClosedForm, of_rings_over_domains_within_the_alphas) {
   });
 }
 
+// Which of the alphas add to the bytes: all where a buffer is short, of long ones those of the way to the first NIC, or of a node's first
+// lap.
+TEST(ExecutedTimeIsClosedForm, of_rings_over_domains_as_streams) {
+  for (const NamedGroup& group : uniform_groups({2, 3, 4}, {2, 3, 4, 8})) {
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+      const auto stream_s = [&](double bytes) {
+        const auto form = CollectiveRegistry::get("ring").closed_form(kind, group.shape, bytes);
+        return workloads::stream_s(form, both.alpha_intra_s, both.alpha_inter_s, form.intra_bytes / both.intra_bytes_per_s,
+                                   form.inter_bytes / both.inter_bytes_per_s);
+      };
+      for (const double bytes : {0.0, 1e9}) {
+        EXPECT_NEAR(times("ring", kind, group.shape, bytes, both).executed, stream_s(bytes), time_rounding * stream_s(bytes))
+            << what("ring", kind, group) << ", " << bytes << " bytes";
+      }
+      const Times t = times("ring", kind, group.shape, timed_buffer, both);
+      EXPECT_LE(t.executed, stream_s(timed_buffer) * (1 + time_rounding)) << what("ring", kind, group);
+      EXPECT_LE(stream_s(timed_buffer), t.closed * (1 + time_rounding)) << what("ring", kind, group);
+    }
+  }
+}
+
 // Where domains are uneven, members of small domains share a rail of a large one and drift apart; transfers of different rounds of
 // halving-doubling then meet on a NIC, which its sum over rounds does not see: 3.4 % at most in the groups below.
 double excess_allowed(const std::string& algorithm, const GroupShape& group) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "jobs.hpp"
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/executor.hpp"
+#include "topology/flow_hash.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -42,7 +45,7 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
   const workloads::StepGraph graph = std::move(builder).freeze();
   return sim::run_in_child([&] {
            const sim::CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm,
-                                               job.system.software.collectives);
+                                               job.system.software.collectives, job.system.simulation.collectives == sim::Fidelity::step);
            const sim::Prices prices = sim::price_graph(job, model, graph);
            sim::Machine machine;
            std::vector<sim::HostIndex> hosts;
@@ -58,7 +61,8 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
 double closed_form_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
   std::vector<int> members;
   for (int i = 0; i < n; ++i) members.push_back(i);
-  return sim::CommunicationModel(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives)
+  return sim::CommunicationModel(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
+                                 job.system.simulation.collectives == sim::Fidelity::step)
       .price({"x", kind, workloads::GroupKind::dp_cp, bytes, workloads::Pass::update}, members)
       .seconds();
 }
@@ -199,6 +203,42 @@ TEST(CollectiveAloneOnAReducingNetwork, TakesItsClosedForm) {
   }
 }
 
+// With ecmp each rail's sum climbs a tree of its own to the leaf of the member in whose name it is, and no leaf sends it up twice.
+TEST(CollectiveAloneOnAReducingNetwork, SendsASumUpATreeWithEcmp) {
+  sim::Job job = small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 1024}");
+  job.system.simulation.all_ranks = true;
+  job.system.simulation.algorithm = "collnet";
+  job.system.simulation.routing = sim::Routing::ecmp;
+  job.system.simulation.collectives = sim::Fidelity::ring;
+  topology::ClusterSpec& cluster = job.system.cluster;
+  cluster.network = {};
+  cluster.network.kind = topology::Network::leaf_spine;
+  cluster.network.nodes_per_leaf = 2;
+  cluster.network.trunk = cluster.network.in_switch = cluster.nic;
+  const double bytes = 1e10, nic = cluster.nic.effective_bytes_per_s();
+  for (const double oversubscription : {1.0, 4.0}) {
+    cluster.network.oversubscription = oversubscription;
+    const topology::Fabric fabric = topology::Fabric::build(cluster, 64);
+    std::map<topology::LinkId, int> sums;  // rails whose sums a cable carries, up or down
+    for (int rail = 0; rail < 8; ++rail) {
+      std::set<topology::LinkId> tree;
+      for (int node = 1; node < 8; ++node) {
+        topology::Route route;
+        fabric.route(rail, node * 8 + rail, topology::flow_hash(1, rail, rail), route, rail);
+        for (const topology::LinkId link : route.links) {
+          if (fabric.links()[link].kind == topology::LinkKind::trunk) tree.insert(link);
+        }
+      }
+      EXPECT_EQ(tree.size(), 4) << "up from the root's leaf once, down to three others";
+      for (const topology::LinkId link : tree) ++sums[link];
+    }
+    double between_s = bytes / 8 / nic;
+    for (const auto& [link, rails] : sums) between_s = std::max(between_s, rails * bytes / 8 / fabric.links()[link].bandwidth_bytes_per_s);
+    EXPECT_GT(between_s, 1.9 * bytes / 8 / nic) << "some rails meet";
+    EXPECT_NEAR(alone_s(job, CollectiveKind::all_reduce, 64, bytes), between_s, 1e-3 * between_s) << oversubscription;
+  }
+}
+
 // Every hop of every round laid over the cables of a torus, which take as long as the busiest.
 double busiest_cable_s(const std::vector<int>& dims, const std::vector<double>& bytes_per_s, CollectiveKind kind, double bytes) {
   workloads::GroupShape group;
@@ -262,6 +302,85 @@ TEST(CollectiveAloneOnATorus, TakesItsClosedForm) {
   }
 }
 
+// Seconds of the busiest link of every round, one round after another where they follow one another, of a collective of all ranks.
+double busiest_link_s(const sim::Job& job, CollectiveKind kind, double bytes) {
+  const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
+  const workloads::Collective& algorithm = workloads::CollectiveRegistry::get(job.system.simulation.algorithm);
+  std::vector<int> members;
+  for (int rank = 0; rank < job.system.gpus; ++rank) members.push_back(rank);
+  const workloads::GroupShape group = model.shape(members);
+  const bool follow = algorithm.pace(kind, group) == workloads::Pace::rounds;
+  topology::Fabric fabric = topology::Fabric::build(job.system.cluster, job.system.gpus);
+  std::map<std::pair<std::size_t, topology::LinkId>, double> seconds;
+  std::size_t number = 0;
+  for (const workloads::Round& round : algorithm.rounds(kind, group, bytes, 0)) {
+    for (const workloads::Transfer& t : round.transfers) {
+      topology::Route route;
+      const std::uint64_t hash = (static_cast<std::uint64_t>(t.from) << 20U) ^ static_cast<std::uint64_t>(t.to);
+      fabric.route(t.from, t.to, hash, route, t.rail_of < 0 ? -1 : fabric.rail_of(t.rail_of));
+      for (const topology::LinkId link : route.links) seconds[{number, link}] += t.bytes / fabric.links()[link].bandwidth_bytes_per_s;
+    }
+    number += follow ? 1 : 0;
+  }
+  std::vector<double> longest(number + 1);
+  for (const auto& [key, s] : seconds) longest[key.first] = std::max(longest[key.first], s);
+  return std::accumulate(longest.begin(), longest.end(), 0.0);
+}
+
+struct Cabled {
+  const char* name;
+  topology::NetworkSpec network;
+};
+
+std::vector<Cabled> networks_of_cables(int nodes) {
+  const auto of_kind = [](topology::Network kind) {
+    topology::NetworkSpec network;
+    network.kind = kind;
+    network.trunk = {40e9, 1, 0};
+    return network;
+  };
+  topology::NetworkSpec torus = of_kind(topology::Network::torus), dragonfly = of_kind(topology::Network::dragonfly),
+                        graph = of_kind(topology::Network::graph);
+  torus.dims = {nodes / 4, 4};
+  torus.wrap = {true, false};
+  torus.axes = {{50e9, 1, 0}, {40e9, 1, 0}};
+  dragonfly.groups = 4;
+  dragonfly.routers_per_group = 2;
+  dragonfly.nodes_per_router = nodes / 8;
+  graph.graph.switches = {"east", "west", "north"};
+  graph.graph.trunks = {{"east", "west", {50e9, 1, 0}, 2}, {"west", "north", {50e9, 1, 0}, 1}};
+  for (int node = 0; node < nodes; ++node) graph.graph.attach.push_back({graph.graph.switches[static_cast<std::size_t>(node % 3)]});
+  return {{"torus", torus}, {"dragonfly", dragonfly}, {"graph", graph}};
+}
+
+// Nodes of one GPU with wide ports: by formula and as flows as long as its cables take.
+TEST(CollectiveAloneOnCables, TakesAsLongAsTheBusiest) {
+  using enum CollectiveKind;
+  sim::Job job = small_job(16, "{tp: 1, pp: 1, dp: 16}", "{global: 16, micro: 1, sequence: 1024}");
+  job.system.simulation.all_ranks = true;
+  topology::ClusterSpec& cluster = job.system.cluster;
+  cluster.gpus_per_node = cluster.nics_per_node = 1;
+  cluster.nodes = 16;
+  cluster.nic = {600e9, 1, 0};
+  const std::vector<std::pair<const char*, std::vector<CollectiveKind>>> all{{"ring", {all_reduce, all_gather, reduce_scatter, all_to_all}},
+                                                                             {"tree", {all_reduce}},
+                                                                             {"halving-doubling", {all_reduce, all_gather, reduce_scatter}},
+                                                                             {"binomial", {all_reduce}},
+                                                                             {"direct", {all_to_all}}};
+  for (const auto& [name, network] : networks_of_cables(16)) {
+    cluster.network = network;
+    for (const auto& [algorithm, kinds] : all) {
+      job.system.simulation.algorithm = algorithm;
+      job.system.simulation.collectives = sim::Fidelity::ring;
+      for (const CollectiveKind kind : kinds) {
+        const double expected = busiest_link_s(job, kind, 1e9);
+        EXPECT_NEAR(closed_form_s(job, kind, 16, 1e9), expected, 1e-9 * expected) << algorithm << " " << name_of(kind) << " on a " << name;
+        EXPECT_NEAR(alone_s(job, kind, 16, 1e9), expected, 1e-6 * expected) << algorithm << " " << name_of(kind) << " on a " << name;
+      }
+    }
+  }
+}
+
 // PCIe boxes of 8 whose GPUs reach each other and their NICs over one port: what leaves the box passes it too. V through each port, where a
 // switch of its own would carry (g-1)/g V.
 TEST(CollectiveAloneInPcieBoxes, TakesItsClosedForm) {
@@ -297,6 +416,23 @@ TEST(CollectiveAloneAcrossNodes, RingWithOneFlowPerEdge) {
   for (const int n : {16, 32, 64}) {
     for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
       const double expected = closed_form_s(job, kind, n, 1e9);
+      EXPECT_NEAR(alone_s(job, kind, n, 1e9), expected, 1e-6 * expected) << n;
+    }
+  }
+}
+
+// Round by round the latencies hide behind the NICs but for the way to the first and a block's last lap, which the price knows.
+TEST(CollectiveAloneAcrossNodes, RingRoundByRound) {
+  sim::Job job = small_job(64, "{tp: 1, pp: 1, dp: 64}", "{global: 64, micro: 1, sequence: 1024}");
+  job.system.simulation.all_ranks = true;
+  job.system.simulation.algorithm = "ring";
+  for (const int n : {16, 32, 64}) {
+    for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+      job.system.simulation.collectives = sim::Fidelity::ring;
+      const double added_up = closed_form_s(job, kind, n, 1e9);
+      job.system.simulation.collectives = sim::Fidelity::step;
+      const double expected = closed_form_s(job, kind, n, 1e9);
+      EXPECT_LT(expected, 0.999 * added_up) << n;
       EXPECT_NEAR(alone_s(job, kind, n, 1e9), expected, 1e-6 * expected) << n;
     }
   }

@@ -177,7 +177,8 @@ class Hierarchical final : public Collective {
   [[nodiscard]] bool supports(CollectiveKind kind) const override { return kind != CollectiveKind::send_recv; }
 
   [[nodiscard]] Pace pace(CollectiveKind kind, const GroupShape& group) const override {
-    return two_levels(Layout(group)) ? Pace::rounds : ring().pace(kind, group);
+    if (!two_levels(Layout(group))) return ring().pace(kind, group);
+    return kind == CollectiveKind::all_to_all || kind == CollectiveKind::broadcast ? Pace::rounds : Pace::phases;
   }
 
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {

@@ -88,14 +88,18 @@ bool even_edges(CollectiveKind kind) {
 
 int laps_of(CollectiveKind kind) { return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast ? 2 : 1; }
 
-ClosedForm laps_form(const Layout& layout, int laps, double bytes) {
+ClosedForm laps_form(const Layout& layout, int laps, bool even, double bytes) {
   const int n = layout.members(), hops = laps * (n - 1), channels = channels_of(layout);
   const double volume = bytes * hops / n;
   if (layout.domains() == 1) return {.rounds_intra = hops, .intra_bytes = volume / channels};
   const int inter = collectives::crossings(layout.domains(), layout.largest(), laps);
   // A member hands one channel to its NIC, unless its domain has more members than there are channels.
   const double inside = layout.largest() == channels ? (channels - 1.0) / channels : 1;
-  return {.rounds_intra = hops - inter, .rounds_inter = inter, .intra_bytes = inside * volume, .inter_bytes = volume / channels};
+  return {.rounds_intra = hops - inter,
+          .rounds_inter = inter,
+          .intra_bytes = inside * volume,
+          .inter_bytes = volume / channels,
+          .hops_inside = even && layout.uniform() ? channels - 1 : 0};
 }
 
 class Ring final : public Collective {
@@ -122,7 +126,7 @@ class Ring final : public Collective {
     if (layout.members() == 1) return {};
     if (kind == CollectiveKind::all_to_all) return collectives::pairwise_form(layout, bytes);
     if (kind == CollectiveKind::send_recv) return collectives::shift_form(layout, bytes);
-    return laps_form(layout, laps_of(kind), bytes);
+    return laps_form(layout, laps_of(kind), even_edges(kind), bytes);
   }
 
   // Without writing down n rounds of n transfers: a large group would need gigabytes.

@@ -39,7 +39,8 @@ std::vector<double> measured_rates(sim::Machine& machine, const sim::CommPlans& 
 }  // namespace
 
 double reference_step(const sim::Job& job, double jitter) {
-  const sim::CommunicationModel model(cluster_of(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives);
+  const sim::CommunicationModel model(cluster_of(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives,
+                                      job.system.simulation.collectives == sim::Fidelity::step);
   const workloads::Compiled compiled = sim::compiled_for_simulation(job);
   const sim::Fold fold = job.system.simulation.all_ranks ? sim::unfolded(job) : sim::fold(job, compiled, model);
   const workloads::StepGraph graph = workloads::build_step(job.workload, compiled, fold.ranks);
