@@ -133,6 +133,7 @@ struct KernelFusions {
   bool optimizer = true;                // whole Adam update in one pass
   bool whole_logits = false;            // gathered over tp: every rank computes the loss of the whole vocabulary
   bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
+  bool keeps_gathered = false;          // sequence parallelism: what is gathered for products stays until their backward
   bool grouped_gemm = true;             // one kernel for all of a rank's experts; otherwise each expert has its own
   bool low_precision_dispatch = false;  // 8-bit layers: tokens travel to their experts in 8 bits
   // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; more for each

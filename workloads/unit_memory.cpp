@@ -66,7 +66,9 @@ class Sizes {
     const double logits = static_cast<double>(shard_.tokens * shard_.loss_vocab);
     const bool fused = workload_.fusions.cross_entropy;
     UnitMemory memory;
-    memory.activations = 2 * states() + logits * (fused ? shard_.element : fp32);
+    memory.activations = states() + spread_elements() * unfused_norm_bytes(workload_, shard_) +
+                         (shard_.sp && workload_.fusions.keeps_gathered ? gathered_states() : states()) +
+                         logits * (fused ? shard_.element : fp32);
     memory.forward_temporary = fused ? 0 : logits * (shard_.element + fp32);
     memory.backward_temporary = 2 * states() + (fused ? 0 : logits * shard_.element);
     if (habits_.loss_bytes > 0) {

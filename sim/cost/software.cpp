@@ -167,6 +167,8 @@ const Keys<Software>& software_keys() {
         "The logits are gathered over tp: every rank computes the loss of the whole vocabulary."),
       K("packed_qkv", &Software::packed_qkv, truth(),
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
+      K("keeps_gathered", &Software::keeps_gathered, truth(),
+        "Sequence parallelism: what is gathered for a layer's products stays until their backward, not gathered again."),
       K("compiled", &Software::compiled, truth(), "A compiler fuses chains of pointwise operators: norm, activation, dropout_add, rope."),
       K("memory", &Software::memory, mapping(memory_keys()), "Device memory beside the model's tensors."),
       K(
@@ -196,6 +198,7 @@ KernelFusions kernel_fusions(const Software& software) {
   if (software.compiled) fusions.norm = fusions.activation = fusions.dropout_add = fusions.rope = true;
   fusions.whole_logits = software.whole_logits;
   fusions.packed_qkv = software.packed_qkv;
+  fusions.keeps_gathered = software.keeps_gathered;
   std::ranges::for_each(expert_habits, take);
   fusions.routing_kernels = software.routing_kernels;
   fusions.permutation_kernels = software.permutation_kernels;

@@ -199,13 +199,15 @@ class Writer : private TensorWriter {
 bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habits) {
   const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(workload.schedule);
   const workloads::Model& model = workload.model;
+  const workloads::Shard shard = workloads::shard_of(workload);
+  if (workloads::unfused_norm_bytes(workload, shard) > 0 || workload.fusions.keeps_gathered) return false;
   const bool plain = !model.moe && !model.mla && model.mtp == 0 && !model.qk_norm && !model.post_norms && !workload.offload_activations;
-  const bool products = workload.attention == workloads::Attention::flash && !workloads::shard_of(workload).low_precision();
+  const bool products = workload.attention == workloads::Attention::flash && !shard.low_precision();
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
   if (!plain || !products || !order || workload.optimizer.zero_stage > 1 || workload.optimizer.on_cpu) return false;
   if (habits.order == workloads::TensorOrder::nanotron) {
     const bool whole = workload.recompute.kind == workloads::RecomputeKind::none && workload.parallel.cp == 1;
-    return whole && model.gated() && !workloads::shard_of(workload).dropout && (workload.parallel.sp || workload.parallel.tp == 1);
+    return whole && model.gated() && !shard.dropout && (workload.parallel.sp || workload.parallel.tp == 1);
   }
   const bool exchange = workload.parallel.cp == 1 || workload.parallel.cp_comm == workloads::ContextComm::all_to_all;
   // Only Megatron-Core and Transformer Engine hand out placeholders.

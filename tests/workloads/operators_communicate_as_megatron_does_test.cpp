@@ -162,6 +162,19 @@ TEST(OperatorCommunication, OverlapPutsCollectivesOfBackwardBesideProductsThatDo
                           "attention reduce-scatter beside qkv"}));
 }
 
+// What autograd keeps gathered is not gathered again for the weight gradient; what is reduced stays.
+TEST(OperatorCommunication, WhatIsKeptGatheredIsNotGatheredAgain) {
+  Workload workload = parallel(8, true);
+  const auto gathers = [](const Workload& of) {
+    int count = 0;
+    for (const std::string& name : skeleton(layer_program(of, false).backward)) count += name.ends_with("all-gather") ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(gathers(workload), 4);  // inputs of qkv and fc1, gradients of projection and fc2
+  workload.fusions.keeps_gathered = true;
+  EXPECT_EQ(gathers(workload), 2);
+}
+
 // torch.utils.checkpoint without re-entrance: the output of fc2 is read by nobody, but a dropout's mask behind it is.
 TEST(OperatorCommunication, RecomputationThatStopsEarlyLeavesTheLastProductOut) {
   Workload workload = parallel(8, false);

@@ -6,15 +6,24 @@ namespace {
 
 constexpr double mask_byte = 1;
 constexpr double statistic_bytes = 4;
+constexpr double fp32_bytes = 4;
 
 // A linear layer in 8 or 4 bits keeps its input as it multiplied it.
 double saved_input(const Shard& shard) { return bytes_of(shard.linear); }
 
-// Input of the norm, input of the column-parallel layer, mask of the dropout: the 10 of equation 2 for both halves of a layer.
+// Tokens whose inputs of column-parallel layers stay until backward.
+std::int64_t kept_inputs(const Workload& workload, const Shard& shard) {
+  return workload.fusions.keeps_gathered ? shard.tokens : shard.spread_tokens;
+}
+
+// Input of the norm and what else it keeps, input of the column-parallel layer, mask of the dropout: the 10 of equation 2 for both halves
+// of a layer.
 double outside_tensor_parallel(const Workload& workload, const Shard& shard) {
   const bool kept = !workload.recompute.drops(RecomputeModule::layernorm);
-  const double per_element = shard.element + (kept ? saved_input(shard) : 0) + (shard.dropout ? mask_byte : 0);
-  return static_cast<double>(shard.spread_tokens * shard.hidden) * per_element;
+  const double of_norm = kept ? unfused_norm_bytes(workload, shard) : 0;
+  const double per_element = shard.element + of_norm + (shard.dropout ? mask_byte : 0);
+  const double inputs = kept ? static_cast<double>(kept_inputs(workload, shard)) * saved_input(shard) : 0;
+  return (static_cast<double>(shard.spread_tokens) * per_element + inputs) * static_cast<double>(shard.hidden);
 }
 
 // Softmax output, and with dropout its mask and output: 5 a s / h of equation 1. Flash keeps one statistic per head and query.
@@ -28,10 +37,12 @@ double core_attention_bytes(const Workload& workload, const Shard& shard) {
 
 // Inputs of the norms over heads, and of those behind a branch, which are outputs of products that nothing else keeps.
 double head_norm_bytes(const Workload& workload, const Shard& shard) {
-  return workload.model.qk_norm ? static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width)) * shard.element : 0;
+  if (!workload.model.qk_norm) return 0;
+  return static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width)) * (shard.element + unfused_norm_bytes(workload, shard));
 }
 double post_norm_bytes(const Workload& workload, const Shard& shard) {
-  return workload.model.post_norms ? static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element : 0;
+  if (!workload.model.post_norms) return 0;
+  return static_cast<double>(shard.spread_tokens * shard.hidden) * (shard.element + unfused_norm_bytes(workload, shard));
 }
 
 // Low-rank queries and keys/values before and after their norms, shared rotary keys.
@@ -39,8 +50,8 @@ double latent_bytes(const Workload& workload, const Shard& shard) {
   if (!workload.model.mla) return 0;
   const double normed = workload.model.mla->q_lora + workload.model.mla->kv_lora;
   const bool kept = !workload.recompute.drops(RecomputeModule::mla_up_proj);
-  return static_cast<double>(shard.spread_tokens) *
-         (normed * (shard.element + (kept ? saved_input(shard) : 0)) + workload.model.mla->qk_rope * shard.element);
+  const double of_norm = kept ? saved_input(shard) + unfused_norm_bytes(workload, shard) : 0;
+  return static_cast<double>(shard.spread_tokens) * (normed * (shard.element + of_norm) + workload.model.mla->qk_rope * shard.element);
 }
 
 // Widths of what core attention reads and writes; with latent attention keys are wider than values.
@@ -101,6 +112,11 @@ double every_second_product_bytes(const Shard& shard) {
 }
 
 }  // namespace
+
+double unfused_norm_bytes(const Workload& workload, const Shard& shard) {
+  if (workload.fusions.norm || workload.model.norm == Norm::layernorm) return 0;
+  return shard.element + (shard.element < fp32_bytes ? fp32_bytes : 0);
+}
 
 double received_activation_bytes(const Workload& workload, bool recomputed) {
   if (recomputed || workload.experts.chunk_recompute) return 0;

@@ -33,10 +33,12 @@ struct Kind {
   double element;    // bytes of its 16- or 32-bit input and output
   double gradient;   // bytes of an accumulated gradient
   bool accumulates;  // the product itself adds into the gradient buffer
+  bool keeps_gathered;
 };
 
 Kind kind_of(const Workload& workload, const Shard& shard, DType type) {
-  return {type, shard.element, bytes_of(workload.precision.gradients), workload.fusions.gradient_accumulation};
+  const bool keeps_gathered = workload.fusions.keeps_gathered && !workload.recompute.drops(RecomputeModule::layernorm);
+  return {type, shard.element, bytes_of(workload.precision.gradients), workload.fusions.gradient_accumulation, keeps_gathered};
 }
 
 bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
@@ -124,7 +126,7 @@ double spread_of(const Shard& shard) { return static_cast<double>(shard.spread_t
 Section column(const Kind& kind, const Shard& shard, const Linear& linear, const std::string& where) {
   Around around;
   around.gather_input = hidden_gather(kind, shard, where, Pass::forward);
-  around.gather_input_again = hidden_gather(kind, shard, where, Pass::backward_input);
+  if (!kind.keeps_gathered) around.gather_input_again = hidden_gather(kind, shard, where, Pass::backward_input);
   for (Item& item : around.gather_input_again) std::get<Communication>(item).for_later = true;
   around.reduce_input_gradient = hidden_reduction(shard, where, Pass::backward_input);
   around.spread = spread_of(shard);

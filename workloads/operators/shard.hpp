@@ -31,6 +31,10 @@ struct Shard {
   [[nodiscard]] bool low_precision() const { return linear == DType::fp8 || linear == DType::fp4; }
 };
 
+// Per element, what a norm of PyTorch's operators keeps beside its input: RMSNorm's copy of it in fp32, and the normed input before the
+// weight.
+[[nodiscard]] double unfused_norm_bytes(const Workload& workload, const Shard& shard);
+
 // Throws InputError when heads, intermediate size or sequence cannot be divided as the plan asks.
 [[nodiscard]] Shard shard_of(const Workload& workload);
 

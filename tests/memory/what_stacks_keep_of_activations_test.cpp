@@ -1,0 +1,57 @@
+// Tensors that a layer keeps in stacks without fused norms, and in those whose gathers autograd sees.
+#include <gtest/gtest.h>
+
+#include "places.hpp"
+#include "workloads/operators.hpp"
+#include "workloads/operators/shard.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using workloads::Workload;
+
+// LLaMA 2 7B, tp 4: s h = 2048 x 4096 of one sequence.
+Workload kept_by(bool sp) {
+  Workload w;
+  w.model = workloads::read_model(config::Node::load_file(REHEARSE_SOURCE_DIR "/workloads/models/llama2-7b.yaml"), "llama2-7b");
+  w.parallel.tp = 4;
+  w.parallel.sp = sp;
+  w.batch = {8, 1, 2048};
+  return w;
+}
+constexpr double states = 2048.0 * 4096;
+
+// x in fp32, squared and multiplied by the inverse root, and the 16-bit product that the weight is multiplied with: 4 + 2 bytes, of two
+// norms.
+TEST(WhatStacksKeepOfActivations, AnUnfusedRmsNormKeepsTwoCopies) {
+  for (const bool sp : {false, true}) {
+    Workload w = kept_by(sp);
+    const double fused = workloads::layer_activation_bytes(w, false);
+    w.fusions.norm = false;
+    EXPECT_EQ(workloads::layer_activation_bytes(w, false) - fused, 2 * 6 * states / (sp ? 4 : 1));
+    w.model.norm = workloads::Norm::layernorm;  // one kernel in any stack
+    EXPECT_EQ(workloads::layer_activation_bytes(w, false), fused);
+  }
+}
+
+TEST(WhatStacksKeepOfActivations, RecomputationDropsThem) {
+  Workload w = kept_by(false);
+  w.recompute = {.kind = workloads::RecomputeKind::full, .full_layers = -1};
+  const double fused = workloads::layer_activation_bytes(w, true);
+  w.fusions.norm = false;
+  EXPECT_EQ(workloads::layer_activation_bytes(w, true), fused);
+}
+
+// The inputs of qkv and fc1 of all tokens instead of a fourth of them.
+TEST(WhatStacksKeepOfActivations, GatheredInputsThatAreKept) {
+  Workload w = kept_by(true);
+  const double spread = workloads::layer_activation_bytes(w, false);
+  w.fusions.keeps_gathered = true;
+  EXPECT_EQ(workloads::layer_activation_bytes(w, false) - spread, 2 * 2 * states * 3 / 4);
+  w.parallel.sp = false;
+  Workload plain = kept_by(false);
+  EXPECT_EQ(workloads::layer_activation_bytes(w, false), workloads::layer_activation_bytes(plain, false));
+}
+
+}  // namespace
+}  // namespace rehearse::tests
