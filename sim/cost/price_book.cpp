@@ -52,7 +52,7 @@ const std::vector<int>& PriceBook::leaders(GroupKind group, int stage) {
   std::vector<int>& found = it->second;
   if (!added) return found;
   found.push_back(first_rank(stage));
-  const bool network = static_cast<int>(group) < workloads::network_group_kinds && group != GroupKind::pp && group != GroupKind::embedding;
+  const bool network = static_cast<int>(group) < workloads::network_group_kinds && group != GroupKind::pp;
   if (model_.groups_lie_alike() || !network) return found;
   std::vector<int> fronts{grid_.group(group, found.front()).front()};
   for (int rank = found.front() + 1; rank < grid_.size(); ++rank) {

@@ -179,6 +179,16 @@ TEST(FormulaAndTimelineAgree, ExactlyOnReplicasThatShardParametersInAPipeline) {
   }
 }
 
+// Ranks 0 to 4 and 5 to 9 on nodes of 8: of the pairs of a first and a last stage, which share a table, three lie inside a node and two
+// across. The slowest counts.
+TEST(FormulaAndTimelineAgree, WhereTiedStagesMeetInsideNodesAndAcross) {
+  sim::Job job = small_job(10, "{pp: 2, dp: 5}", "{global: 20, micro: 1, sequence: 1024}", "optimizer: {sharding: zero1}");
+  job.workload.model.vocab = 50257;
+  job.workload.model.tied_embeddings = true;
+  const double analytic = sim::predict(job).step_s, path = sim::critical_path(job).result.step_s;
+  EXPECT_NEAR(path, analytic, 1e-3 * analytic) << 100 * (path / analytic - 1) << " %";
+}
+
 class ShippedJobs : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShippedJobs, AgreeWithinTheBound) {
