@@ -86,8 +86,8 @@ struct ParameterCount {
 [[nodiscard]] double attended_positions(double sequence, double window);  // window 0: none
 
 // Floating-point operations of forward + backward for one sequence, without recomputation. The convention counts matrix products only:
-// 6 x matrix parameters per token + attention scores and values (full square, or half of it when causal; in windows what they hold) + head;
-// the embedding look-up is free.
+// 6 x matrix parameters per token + attention scores and values (full square, or half of it when causal; in windows what they hold) + head,
+// those of MTP modules included; the embedding look-up is free.
 [[nodiscard]] double model_flops_per_sequence(const Model& model, int sequence, bool causal_half);
 
 }  // namespace rehearse::workloads

@@ -85,18 +85,25 @@ int moe_layers(const Model& model) {
   return (model.layers - model.moe->first_dense + model.moe->every - 1) / model.moe->every;
 }
 
-// Matrix weights that one token meets in all layers.
+// Multi-token-prediction modules that run: they share the head.
+int predictions(const Model& model) { return model.vocab > 0 ? model.mtp : 0; }
+
+// Matrix weights that one token meets in all layers, in the head, and in MTP modules: each a 2h x h product, a layer as the last one and
+// the head again.
 double matrices_per_token(const Model& model) {
-  const int with_experts = moe_layers(model);
+  const double h = model.hidden;
+  const int more = predictions(model), with_experts = moe_layers(model) + (model.has_experts(model.layers) ? more : 0);
   const double experts = with_experts > 0 ? moe_layer(model, model.moe->top_k).matrices : 0;
-  return with_experts * experts + (model.layers - with_experts) * dense_layer(model).matrices;
+  const double layers = with_experts * experts + (model.layers + more - with_experts) * dense_layer(model).matrices;
+  return layers + more * 2 * h * h + (1 + more) * h * model.vocab;
 }
 
 // Summed over the layers, twice the positions that a query attends to: the whole sequence, in a window what it holds.
 double attended(const Model& model, double sequence) {
+  const int layers = model.layers + predictions(model);
   int windowed = 0;
-  for (int layer = 0; model.window && layer < model.layers; ++layer) windowed += model.windowed(layer) ? 1 : 0;
-  const double whole = sequence * (model.layers - windowed);
+  for (int layer = 0; model.window && layer < layers; ++layer) windowed += model.windowed(layer) ? 1 : 0;
+  const double whole = sequence * (layers - windowed);
   return windowed == 0 ? whole : whole + windowed * 2 * attended_positions(sequence, model.window->tokens);
 }
 
@@ -132,10 +139,9 @@ double attended_positions(double sequence, double window) {
 
 double model_flops_per_sequence(const Model& model, int sequence, bool causal_half) {
   const double s = sequence;
-  const double head = static_cast<double>(model.hidden) * model.vocab;
   // Forward: scores 2 s^2 a d_qk and values 2 s^2 a d_v; forward and backward are three times that.
   const double attention = 6 * s * attended(model, s) * model.heads * head_widths(model) * (causal_half ? 0.5 : 1);
-  return 6 * s * (matrices_per_token(model) + head) + attention;
+  return 6 * s * matrices_per_token(model) + attention;
 }
 
 }  // namespace rehearse::workloads

@@ -30,7 +30,8 @@ bool is_chain(const config::Node& node) { return node.is_map() && node.find("kin
 
 Chain transformer_chain(const config::Node& where, const config::Node& document, const std::string& name, int sequence,
                         double element_bytes) {
-  const workloads::Model model = workloads::read_model(document, name);
+  workloads::Model model = workloads::read_model(document, name);
+  model.mtp = 0;  // a chain ends with the head
   if (model.moe) where.fail(fmt::format("{} has experts: only dense transformers can be cut into a chain", name));
   if (model.vocab == 0) where.fail(fmt::format("{} has no embedding and no head", name));
   const workloads::ParameterCount count = workloads::count_parameters(model, sequence);

@@ -45,6 +45,20 @@ TEST(OperatorFlops, StepWithoutRecomputationIsEquation7OfKorthikanti) {
   expect_same(b * model_flops_per_sequence(workload.model, 2048, false), expected);
 }
 
+// As Megatron-LM counts them: a layer, 2 h^2 of the product that joins hidden state and embedding, and the head once more.
+TEST(OperatorFlops, PredictionModulesCountAmongModelFlops) {
+  Workload workload = gpt(12, 2048, 16, 51200, 2048, 1);
+  const double before = model_flops_per_sequence(workload.model, 2048, false);
+  workload.model.mtp = 2;
+  const BlockProgram module = prediction_program(workload, false, false), head = head_program(workload);
+  const double one = flops(module.forward) + backward_flops(module) + flops(head.forward) + backward_flops(head);
+  expect_same(model_flops_per_sequence(workload.model, 2048, false) - before, 2 * one);
+  workload.model.vocab = 0;  // no head to share: the step has no modules either
+  const double without = model_flops_per_sequence(workload.model, 2048, false);
+  workload.model.mtp = 0;
+  expect_same(without, model_flops_per_sequence(workload.model, 2048, false));
+}
+
 TEST(OperatorFlops, SelectiveRecomputationAddsEquation8OfKorthikanti) {
   // Equation 8: 72 B L s h^2 (1 + s/(6h)) plus the forward of core attention once more, 4 B L s^2 h: s/(18h) of 72 B L s h^2.
   Workload workload = gpt(1, 12288, 96, 51200, 2048, 1);
