@@ -90,11 +90,28 @@ class Changes {
     for (const char* format : {"bf16", "fp8"}) {
       if (now != format) with(pool, "precision.kv", format);
     }
+    if (pool.prefix_cache || !job_.load.trace_note.empty()) prefixes(pool);
     if (!job_.apart()) return;
     others(pool, "kv.layout", layout_names(), pool.habits.layout);
     for (const int page : {16, 64}) {
       if (page != pool.habits.page) with(pool, "kv.page", std::to_string(page));
     }
+  }
+
+  // A router that looks for what is kept gives way with it to one that looks at the same things otherwise.
+  void prefixes(const Pool& pool) {
+    const bool decodes = pool.role == Role::decode;
+    Node changed = pool_node(pool), pools = serving().at("pools"), its_serving = serving();
+    changed.set("prefix_cache", pool.prefix_cache ? "false" : "true");
+    pools.set_child(pool.name, changed);
+    its_serving.set_child("pools", pools);
+    std::string value = pool.prefix_cache ? "false" : "true";
+    if (pool.prefix_cache && (decodes ? job_.decode_router : job_.prompt_router) == "prefix") {
+      const char* instead = decodes ? "least-kv" : "shortest-wait";
+      its_serving.set(decodes ? "router.decode" : "router.prefill", instead);
+      value += fmt::format(" (router {})", instead);
+    }
+    add(pool.name + ".prefix_cache", value, its_serving);
   }
 
   void experts(const Pool& pool) {
@@ -130,10 +147,15 @@ class Changes {
     with_transfer("first_token", now.prefill_answers_first ? "decode" : "prefill");
   }
 
+  // Whether a side has caches of prompts to look into.
+  [[nodiscard]] bool keeps(bool decoding) const {
+    return std::ranges::any_of(job_.pools, [&](const Pool& pool) { return pool.prefix_cache && (pool.role == Role::decode) == decoding; });
+  }
+
   void routers() {
     const auto of_role = [&](const char* role, const std::string& now) {
       for (const std::string& name : RouterRegistry::names()) {
-        if (name == now) continue;
+        if (name == now || (name == "prefix" && !keeps(*role == 'd'))) continue;
         Node its_serving = serving();
         its_serving.set(fmt::format("router.{}", role), name);
         add(fmt::format("router.{}", role), name, its_serving);

@@ -8,19 +8,19 @@ namespace rehearse::sim {
 // The links serve pieces one after another: they never rest while something is left, so that the last is there when it would be if they
 // shared. Pieces that are computed before the other engine knows of the request leave together then.
 ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTransfers& transfers, double tokens, double request_s,
-                                  std::size_t lane) {
+                                  std::size_t lane, double there) {
   const std::int64_t page = prompts.pool().rules.page;
   if (transfers.whole() || (transfers.layers() == 1 && tokens < static_cast<double>(page)))
-    return {request_s, transfers.alone_s(tokens, lane)};
+    return {request_s, transfers.alone_s(tokens, lane, there)};
   const auto early = [&](double computed) { return static_cast<std::int64_t>(computed) / page * page; };
   struct Leaving {
     double at_s;
     CacheFront ready;  // all that have left by then
   };
   std::vector<Leaving> pieces;
-  double computed = 0, now_s = 0, asked_s = 0;
+  double computed = prompts.found(tokens), now_s = 0, asked_s = 0;
   const auto ready_at = [&](double at_s, const CacheFront& ready) {
-    if (ready == CacheFront{}) return;
+    if (ready <= CacheFront{static_cast<std::int64_t>(there)}) return;
     if (pieces.empty()) asked_s = at_s + request_s;
     if (pieces.empty() || pieces.back().at_s < at_s) pieces.push_back({std::max(at_s, asked_s), ready});
     pieces.back().ready = ready;
@@ -35,7 +35,7 @@ ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTrans
     now_s += chunk.seconds;
     ready_at(now_s, {after});
   }
-  CacheFront sent;
+  CacheFront sent{static_cast<std::int64_t>(there)};
   double links_s = 0, there_s = 0;
   for (const Leaving& piece : pieces) {
     const NetworkTransfers::Alone times = transfers.alone(sent, piece.ready, lane);

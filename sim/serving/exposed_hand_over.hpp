@@ -11,8 +11,9 @@ struct ExposedHandOver {
   double transfer_s = 0;  // from then until the cache is there
 };
 
-// `lane`: from the pool of these prompts; `request_s`: seconds until a request is in the queue of the instance that decodes.
+// `lane`: from the pool of these prompts; `there`: tokens that the other side has already; `request_s`: seconds until a request is in the
+// queue of the instance that decodes.
 [[nodiscard]] ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTransfers& transfers, double tokens,
-                                                double request_s, std::size_t lane = 0);
+                                                double request_s, std::size_t lane = 0, double there = 0);
 
 }  // namespace rehearse::sim

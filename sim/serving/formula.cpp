@@ -7,6 +7,7 @@
 #include <span>
 
 #include "sim/serving/exposed_hand_over.hpp"
+#include "sim/serving/found_prefixes.hpp"
 #include "sim/serving/side_formula.hpp"
 
 namespace rehearse::sim {
@@ -32,8 +33,9 @@ void put_rates(ServingResult& result, const ServingJob& job, const LoadMoments& 
   result.makespan_s = job.load.requests / requests_per_s;
 }
 
-PoolResult pool_of(const PoolDeployment& pool, const PoolState& state, const LoadMoments& lengths) {
+PoolResult pool_of(const PoolDeployment& pool, const PoolState& state, const LoadMoments& lengths, double found) {
   PoolResult out;
+  out.prefix_share = pool.pool->prefix_cache ? found / lengths.input : 0;
   out.name = pool.pool->name;
   out.instances = pool.pool->instances;
   out.gpus = pool.pool->gpus();
@@ -115,7 +117,8 @@ std::string overload(const Pool& pool, double rate_per_s, const PoolState& state
 // Both sides: what a request meets on its way from one to the other.
 class TwoSides {
  public:
-  TwoSides(const ServingJob& job, const Deployment& deployment, const LoadMoments& lengths, double tokens)
+  // The lengths with what prompts find where they are computed; `there`: tokens of a mean one where it is decoded.
+  TwoSides(const ServingJob& job, const Deployment& deployment, const LoadMoments& lengths, double tokens, double there)
       : job_(job),
         lengths_(lengths),
         prompts_(std::span(deployment.pools).first(senders(job)), lengths, job.prompt_router),
@@ -123,8 +126,8 @@ class TwoSides {
     const std::vector<PoolFormula>& from = prompts_.pools();
     const std::size_t receivers = decoding_.pools().size();
     for (std::size_t lane = 0; lane < from.size() * receivers; ++lane) {
-      hand_overs_.push_back(exposed_hand_over(from[lane / receivers], *deployment.transfers, tokens, decoding_.request_s(), lane));
-      bytes_.push_back(deployment.transfers->wire_bytes(tokens, lane));
+      hand_overs_.push_back(exposed_hand_over(from[lane / receivers], *deployment.transfers, tokens, decoding_.request_s(), lane, there));
+      bytes_.push_back(deployment.transfers->wire_bytes(tokens, lane) - deployment.transfers->wire_bytes(there, lane));
     }
   }
 
@@ -181,9 +184,9 @@ ServingPrediction begun_prediction(const ServingJob& job) {
 
 // Adds a pool, or says that it is beyond its capacity.
 void put_pool(ServingPrediction& out, const PoolDeployment& pool, const PoolState& state, const LoadMoments& lengths, double rate_per_s,
-              double per_pool) {
+              double per_pool, double found) {
   if (std::isfinite(state.ttft_s))
-    out.result.pools.push_back(pool_of(pool, state, lengths));
+    out.result.pools.push_back(pool_of(pool, state, lengths, found));
   else if (out.overloaded.empty())
     out.overloaded = overload(*pool.pool, rate_per_s, state, per_pool);
 }
@@ -204,7 +207,8 @@ ServingPrediction predict_one_side(const ServingJob& job, const Deployment& depl
   double answer_s = 0, requests_per_s = once ? INFINITY : 0;
   for (std::size_t i = 0; i < job.pools.size(); ++i) {
     const PoolState& pool = state.pools[i];
-    put_pool(out, deployment.pools[i], pool, lengths, lengths.rate_per_s * state.shares[i], per_pool ? 1 : job.pools[i].instances);
+    put_pool(out, deployment.pools[i], pool, lengths, lengths.rate_per_s * state.shares[i], per_pool ? 1 : job.pools[i].instances,
+             lengths.found);
     answer_s += state.shares[i] * (pool.answer_s >= 0 ? pool.answer_s : std::max(0.0, lengths.output - 1) * pool.tpot_s);
     // At once all have their share from the beginning, and the last to be done ends the load.
     const double in_all_per_s = pool.requests_per_s * job.pools[i].instances;
@@ -220,20 +224,18 @@ ServingPrediction predict_one_side(const ServingJob& job, const Deployment& depl
   return out;
 }
 
-}  // namespace
-
-ServingPrediction predict_serving(const ServingJob& job, const Deployment& deployment, double tokens) {
-  const LoadMoments lengths = moments_of(job.load, job.seed);
+ServingPrediction predict_with(const ServingJob& job, const Deployment& deployment, double tokens, const LoadMoments& lengths,
+                               double there) {
   if (!deployment.transfers) return predict_one_side(job, deployment, lengths);
   ServingPrediction out = begun_prediction(job);
-  const TwoSides sides(job, deployment, lengths, tokens);
+  const TwoSides sides(job, deployment, lengths, tokens, there);
   const TwoSides::State state = sides.state();
   const std::size_t senders = state.prompts.pools.size();
   for (std::size_t i = 0; i < job.pools.size(); ++i) {
     const SideState& side = i < senders ? state.prompts : state.decoding;
     const std::size_t at = i < senders ? i : i - senders;
     put_pool(out, deployment.pools[i], side.pools[at], lengths, state.rate_per_s * side.shares[at],
-             i < senders ? 1 : job.pools[i].instances);
+             i < senders ? 1 : job.pools[i].instances, i < senders ? lengths.found : there);
   }
   if (!out.overloaded.empty()) return out;
   ServingResult& result = out.result;
@@ -253,6 +255,26 @@ ServingPrediction predict_serving(const ServingJob& job, const Deployment& deplo
   put_stage(result, Stage::decoding, decoding_s);
   put_latencies(result, ttft_s, tpot_s, steps * tpot_s);
   put_rates(result, job, lengths, state.rate_per_s);
+  return out;
+}
+
+}  // namespace
+
+// With caches of prompts: what answers leave of them decides what is found, and that how many answers there are.
+ServingPrediction predict_serving(const ServingJob& job, const Deployment& deployment, double tokens) {
+  constexpr int settling_rounds = 4;
+  const LoadMoments lengths = moments_of(job.load, job.seed);
+  if (!keeps_prefixes(job)) return predict_with(job, deployment, tokens, lengths, 0);
+  std::vector<double> taken(job.pools.size(), 0);
+  ServingPrediction out;
+  for (int round = 0; round < settling_rounds; ++round) {
+    const bool computes = job.pools.front().role != Role::decode;
+    const LoadMoments found = computes ? with_found(lengths, job, deployment, true, taken) : lengths;
+    const double there = deployment.transfers ? with_found(lengths, job, deployment, false, taken).found : 0;
+    out = predict_with(job, deployment, tokens, found, there);
+    if (!out.overloaded.empty()) return out;
+    for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = std::min(1.0, out.result.pools[i].pages_share);
+  }
   return out;
 }
 

@@ -12,8 +12,14 @@ std::string_view name_of(Stage stage) {
   return names[static_cast<std::size_t>(stage)];
 }
 
+namespace {
+
+std::int64_t block_pages(const InstanceRules& rules) { return rules.blocks ? rules.blocks->tokens() / rules.page : 1; }
+
+}  // namespace
+
 Instance::Instance(const InstanceRules& rules, const PassPrice& price, std::vector<RequestState>& requests, Gaps& gaps)
-    : rules_(rules), price_(price), requests_(requests), gaps_(gaps), pages_(rules.pages, rules.page) {}
+    : rules_(rules), price_(price), requests_(requests), gaps_(gaps), pages_(rules.pages, rules.page), prefixes_(block_pages(rules)) {}
 
 std::int64_t Instance::prompt_tokens(RequestId id) const { return requests_[id].prompt; }
 
@@ -32,35 +38,97 @@ bool Instance::can_hold(const workloads::Lengths& tokens) const {
 void Instance::submit(RequestId id) {
   queue_.push_back(id);
   ++here_;
-  tokens_to_come_ += prompt_tokens(id);
-  backlog_s_ += alone_s(prompt_tokens(id));
+  enqueue(id);
 }
 
-double Instance::alone_s(std::int64_t tokens) const {
-  const auto n = static_cast<double>(tokens);
+// As much of it as is found now counts as computed, until it is begun.
+void Instance::enqueue(RequestId id) {
+  requests_[id].found = found(id);
+  tokens_to_come_ += prompt_tokens(id) - requests_[id].found;
+  backlog_s_ += alone_s(id);
+}
+
+double Instance::alone_s(RequestId id) const {
+  const auto cached = static_cast<double>(requests_[id].found), n = static_cast<double>(prompt_tokens(id)) - cached;
   PassShape shape;
   shape.prompt_tokens = n;
-  shape.prompt_pairs = n * (n + 1) / 2;
+  shape.prompt_pairs = n * cached + n * (n + 1) / 2;
+  shape.cached = cached;
   shape.chunks = shape.finished = 1;
   return price_.seconds(shape);
 }
 
 double Instance::backlog_s(double now_s) const { return backlog_s_ - (under_way_.chunks.empty() ? 0 : now_s - under_way_.start_s); }
 
+// Of its prompt, in the cache; at least the last token's page is computed, or handed over, in any case.
+int Instance::found(RequestId id) const {
+  if (!rules_.blocks) return 0;
+  const std::int64_t blocks = prefixes_.found(blocks_of(id)), most = (prompt_tokens(id) - 1) / rules_.page * rules_.page;
+  return static_cast<int>(std::min(blocks * rules_.blocks->tokens(), most));
+}
+
+double Instance::prompt_s(RequestId id, double now_s) {
+  keep_blocks(now_s);
+  requests_[id].found = found(id);
+  return alone_s(id);
+}
+
+double Instance::filled_with(RequestId id, double now_s) {
+  keep_blocks(now_s);
+  const std::int64_t more = pages_of(id) - pages_.pages_for(found(id));
+  return static_cast<double>(pages_used(now_s) + more) / static_cast<double>(pages_.pages());
+}
+
+// Pages of blocks that others use are taken already; those of blocks that nobody used are taken again.
+void Instance::take_pages(RequestId id, double now_s) {
+  pages_.take(rules_.blocks ? pages_of(id) - prefixes_.hold(id, blocks_of(id)) : pages_of(id));
+  keep_blocks(now_s);
+}
+
+void Instance::give_pages(RequestId id, std::int64_t pages) {
+  pages_.give(rules_.blocks ? pages - prefixes_.drop(id, blocks_of(id)) : pages);
+}
+
+// Blocks that nobody uses have what is left after the passes that have ended by now: to be settled before pages are given back, and before
+// anybody looks for blocks.
+void Instance::keep_blocks(double now_s) {
+  if (rules_.blocks) prefixes_.keep_within(pages_.pages() - pages_used(now_s));
+}
+
+// So much of its prompt is here.
+void Instance::add_blocks(RequestId id, std::int64_t tokens) {
+  if (!rules_.blocks) return;
+  const PromptPrefix blocks = blocks_of(id);
+  const std::int64_t whole = std::min(tokens / rules_.blocks->tokens(), static_cast<std::int64_t>(blocks.size()));
+  pages_.give(prefixes_.add(id, blocks, whole));
+}
+
 // The pass under way keeps the pages that it will take.
 bool Instance::reserve(RequestId id, double now_s) {
-  const std::int64_t pages = pages_of(id), growth = keeps_growing() && busy() ? pages_.more_after(passes_done(now_s) + 1) : 0;
+  const std::int64_t pages = pages_of(id) - prefixes_.pages_in_use(blocks_of(id)),
+                     growth = keeps_growing() && busy() ? pages_.more_after(passes_done(now_s) + 1) : 0;
   if (!swapped_.empty() || slots_taken() >= rules_.sequences || pages > pages_.available() - growth) return false;
-  pages_.take(pages);
+  keep_blocks(now_s);
+  requests_[id].there = found(id);
+  take_pages(id, now_s);
   ++reserved_;
   ++here_;
   return true;
 }
 
-void Instance::adopt(RequestId id) { arrived_.push_back(id); }
+bool Instance::adopt(RequestId id, double now_s) {
+  keep_blocks(now_s);
+  arrived_.push_back(id);
+  use_.begun_tokens += static_cast<double>(prompt_tokens(id));
+  use_.found_tokens += requests_[id].there;
+  add_blocks(id, prompt_tokens(id));
+  return rules_.blocks != nullptr;
+}
 
-void Instance::cancel(RequestId id) {
-  pages_.give(pages_of(id));
+void Instance::cancel(RequestId id, double now_s) {
+  keep_blocks(now_s);
+  give_pages(id, pages_of(id));
+  requests_[id].there = 0;
   --reserved_;
   --here_;
 }
@@ -96,6 +164,7 @@ std::vector<RequestId> Instance::fail(double now_s) {
 
 void Instance::forget() {
   pages_ = PagePool(rules_.pages, rules_.page);
+  prefixes_ = PrefixCache(block_pages(rules_));
   queue_.clear();
   swapped_.clear();
   prefilling_.clear();
@@ -112,7 +181,7 @@ void Instance::forget() {
 }
 
 void Instance::release(RequestId id) {
-  pages_.give(pages_of(id));
+  give_pages(id, pages_of(id));
   --here_;
 }
 
@@ -121,15 +190,26 @@ bool Instance::admits_next() const {
   if (rules_.batching == Batching::fixed && !batch_open_) return false;
   // A page for each sequence that decodes: what a pass needs at most, so that who is not admitted now is not until somebody leaves.
   const std::int64_t growth = keeps_growing() ? count() : 0;
-  return pages_of(queue_.front()) <= pages_.available() - growth;
+  return pages_of(queue_.front()) - prefixes_.pages_in_use(blocks_of(queue_.front())) <= pages_.available() - growth;
 }
 
 void Instance::admit_next(double now_s) {
   const RequestId id = queue_.front();
   queue_.pop_front();
-  pages_.take(pages_of(id));
-  prefilling_.push_back({id, 0, prompt_tokens(id)});
-  requests_[id].enter(Stage::prefilling, now_s);
+  RequestState& request = requests_[id];
+  if (rules_.blocks) {  // what is found now, not when it came
+    tokens_to_come_ += request.found;
+    backlog_s_ -= alone_s(id);
+    request.found = found(id);
+    tokens_to_come_ -= request.found;
+    backlog_s_ += alone_s(id);
+    request.reused += request.found;
+  }
+  take_pages(id, now_s);
+  use_.begun_tokens += static_cast<double>(prompt_tokens(id));
+  use_.found_tokens += request.found;
+  prefilling_.push_back({id, request.found, prompt_tokens(id)});
+  request.enter(Stage::prefilling, now_s);
 }
 
 void Instance::preempt_youngest(double now_s) {
@@ -154,8 +234,7 @@ void Instance::preempt_youngest(double now_s) {
   }
   request.prompt = request.tokens.input + request.generated;
   queue_.push_front(id);
-  tokens_to_come_ += prompt_tokens(id);
-  backlog_s_ += alone_s(prompt_tokens(id));
+  enqueue(id);
   use_.recomputed_tokens += prompt_tokens(id);
 }
 
@@ -228,7 +307,8 @@ PassShape Instance::gather_chunks(double now_s) {
   bool more = budget > 0;
   for (std::size_t i = 0; more && i < prefilling_.size(); ++i) more = take_chunk(i, budget, shape);
   while (more && admits_next()) {
-    const bool fits = rules_.chunked_prefill || prompt_tokens(queue_.front()) <= budget || under_way_.chunks.empty();
+    const bool fits =
+        rules_.chunked_prefill || prompt_tokens(queue_.front()) - found(queue_.front()) <= budget || under_way_.chunks.empty();
     if (!fits) break;
     admit_next(now_s);
     more = take_chunk(prefilling_.size() - 1, budget, shape);

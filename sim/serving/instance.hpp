@@ -8,6 +8,7 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "sim/serving/gaps.hpp"
 #include "sim/serving/page_pool.hpp"
 #include "sim/serving/pass_price.hpp"
+#include "sim/serving/prefix_cache.hpp"
 #include "sim/serving/request_state.hpp"
 #include "sim/serving/speculation.hpp"
 
@@ -36,7 +38,8 @@ struct InstanceRules {
   std::int64_t swap_pages = std::numeric_limits<std::int64_t>::max();  // that the host's memory holds; the tokens of others are recomputed
   Speculation speculation = {};                                        // of tokens; needs a cache that does not grow: overflow: reserve
   std::uint64_t drawing_seed = 0;  // of how many of them are taken: by request, whatever instance decodes it
-  bool one_by_one = false;         // every decode pass is an activity of its own: the same answer, for those who check it
+  std::shared_ptr<const workloads::PromptBlocks> blocks = nullptr;  // of the prompts: those that come again are found in the cache
+  bool one_by_one = false;  // every decode pass is an activity of its own: the same answer, for those who check it
 };
 
 // What an instance did.
@@ -44,9 +47,10 @@ struct InstanceUse {
   double busy_s = 0, until_s = 0;  // and when it was busy last
   double passes = 0, decode_passes = 0;
   double prompt_tokens = 0, answer_tokens = 0;
-  double batch = 0;             // sum over decode passes of the sequences in them
-  double sequence_seconds = 0;  // integral of the decoding sequences over the time of decode passes
-  double page_seconds = 0;      // integral of the pages taken over busy time
+  double begun_tokens = 0, found_tokens = 0;  // of prompts that were begun, or came from elsewhere; of those in the cache already
+  double batch = 0;                           // sum over decode passes of the sequences in them
+  double sequence_seconds = 0;                // integral of the decoding sequences over the time of decode passes
+  double page_seconds = 0;                    // integral of the pages taken over busy time
   std::int64_t most_pages = 0;
   int preemptions = 0;
   std::int64_t recomputed_tokens = 0;
@@ -71,7 +75,8 @@ class Instance {
   void submit(RequestId id);  // its prompt is to be computed
   // Room for a cache that comes from elsewhere: false when there is none now.
   [[nodiscard]] bool reserve(RequestId id, double now_s);
-  void adopt(RequestId id);    // the cache for which room was made is here
+  // The cache for which room was made is here. Whether those that wait for room may need less of it now.
+  bool adopt(RequestId id, double now_s);
   void release(RequestId id);  // a prompt's cache that was kept here is no longer needed
 
   // Whether who found none before may find room since what is under way started: sequences were put back, or none is at the host any more.
@@ -86,7 +91,7 @@ class Instance {
   // It stops working and forgets everything: who was queued, computing, decoding or had just come, in the order in which they would go on.
   // Tokens of passes that have ended are shown.
   [[nodiscard]] std::vector<RequestId> fail(double now_s);
-  void cancel(RequestId id);                           // the cache for which room was made does not come
+  void cancel(RequestId id, double now_s);             // the cache for which room was made does not come
   void slow_down(double times) { slowdown_ = times; }  // passes that begin from now on take so many times as long
   [[nodiscard]] double slowdown() const { return slowdown_; }
 
@@ -115,6 +120,11 @@ class Instance {
   [[nodiscard]] std::int64_t requests_here() const { return here_; }             // queued, computing, decoding, on their way in
   [[nodiscard]] std::int64_t tokens_to_come() const { return tokens_to_come_; }  // prompt tokens not yet computed
   [[nodiscard]] double backlog_s(double now_s) const;                            // until the prompts here are computed, each priced alone
+  // What a router would do with a request that comes now: a prompt alone, without what is found of it; or the share of its cache that would
+  // be taken, were what is found there free.
+  [[nodiscard]] double prompt_s(RequestId id, double now_s);
+  [[nodiscard]] double filled_with(RequestId id, double now_s);
+  [[nodiscard]] bool computes_prompts() const { return rules_.role != Role::decode; }
 
  private:
   struct Sequence {
@@ -161,7 +171,14 @@ class Instance {
   [[nodiscard]] bool arrived_join() const { return !arrived_.empty() && (rules_.batching != Batching::fixed || !is_running()); }
   [[nodiscard]] std::int64_t passes_done(double now_s) const;
   [[nodiscard]] double end_of(std::int64_t passes) const;
-  [[nodiscard]] double alone_s(std::int64_t tokens) const;
+  [[nodiscard]] double alone_s(RequestId id) const;
+  [[nodiscard]] PromptPrefix blocks_of(RequestId id) const { return rules_.blocks ? rules_.blocks->of(id) : PromptPrefix(); }
+  [[nodiscard]] int found(RequestId id) const;
+  void enqueue(RequestId id);
+  void take_pages(RequestId id, double now_s);
+  void give_pages(RequestId id, std::int64_t pages);
+  void keep_blocks(double now_s);
+  void add_blocks(RequestId id, std::int64_t tokens);
   [[nodiscard]] bool admits_next() const;
   void admit_next(double now_s);
   void make_room(double now_s);
@@ -189,6 +206,7 @@ class Instance {
   std::vector<RequestState>& requests_;
   Gaps& gaps_;
   PagePool pages_;
+  PrefixCache prefixes_;
   std::deque<RequestId> queue_;
   std::deque<RequestId> swapped_;  // their pages are at the host; the oldest first
   std::int64_t pages_at_host_ = 0;

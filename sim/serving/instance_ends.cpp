@@ -34,9 +34,9 @@ void Instance::leave(std::map<std::uint64_t, Sequence>::iterator sequence) {
   const std::int64_t stored = sequence->second.offset + step_;
   if (keeps_growing()) {
     pages_.stop(stored);
-    pages_.give(pages_.pages_for(stored));
+    give_pages(sequence->second.id, pages_.pages_for(stored));
   } else {
-    pages_.give(pages_of(sequence->second.id));
+    give_pages(sequence->second.id, pages_of(sequence->second.id));
   }
   offsets_ -= sequence->second.offset;
   more_ -= sequence->second.more;
@@ -48,7 +48,7 @@ void Instance::leave(std::map<std::uint64_t, Sequence>::iterator sequence) {
 
 void Instance::end_prompt(RequestId id, double now_s, Finished& finished) {
   RequestState& request = requests_[id];
-  backlog_s_ = tokens_to_come_ > 0 ? backlog_s_ - alone_s(prompt_tokens(id)) : 0;  // idle ones are alike, whatever was rounded
+  backlog_s_ = tokens_to_come_ > 0 ? backlog_s_ - alone_s(id) : 0;  // idle ones are alike, whatever was rounded
   if (rules_.role == Role::prefill) {
     finished.prompts.push_back(id);
     return;
@@ -60,7 +60,7 @@ void Instance::end_prompt(RequestId id, double now_s, Finished& finished) {
   ++use_.answer_tokens;
   request.last_s = now_s;
   if (request.generated < request.tokens.output) return join(id, now_s);
-  pages_.give(pages);
+  give_pages(id, pages);
   request.enter(Stage::done, now_s);
   --here_;
   finished.answers.push_back(id);
@@ -95,6 +95,7 @@ void Instance::advance_decodes(double now_s, Finished& finished) {
   use_.answer_tokens += growth() * static_cast<double>(under_way_.passes);
   step_ += under_way_.passes;
   if (keeps_growing()) pages_.advance(under_way_.passes);
+  if (rules_.blocks) prefixes_.keep_within(pages_.available());  // before pages are given back
   last_decode_s_ = now_s;
   while (!ends_.empty() && ends_.begin()->first <= step_) {
     const auto sequence = sequences_.find(ends_.begin()->second);
@@ -130,6 +131,7 @@ Instance::Finished Instance::finish(double now_s) {
     prompt.done += chunk.tokens;
     tokens_to_come_ -= chunk.tokens;
     use_.prompt_tokens += static_cast<double>(chunk.tokens);
+    add_blocks(prompt.id, prompt.done);
     prompt.done == prompt.all ? end_prompt(prompt.id, now_s, finished) : finished.begun.push_back({prompt.id, prompt.done});
   }
   while (!prefilling_.empty() && prefilling_.front().done == prefilling_.front().all) prefilling_.pop_front();

@@ -44,13 +44,14 @@ std::string form_of(const Node& node, const std::vector<std::string>& forms) {
   return found;
 }
 
-void take_trace(const Node& path, bool needs_times, LoadSpec& load) {
-  RequestTrace trace = read_request_trace(path, needs_times);
+void take_trace(const Node& path, bool needs_times, bool with_blocks, LoadSpec& load) {
+  RequestTrace trace = read_request_trace(path, needs_times, with_blocks);
   load.trace = std::make_shared<const std::vector<workloads::Request>>(std::move(trace.requests));
   load.trace_note = std::move(trace.note);
+  load.blocks = std::move(trace.blocks);
 }
 
-ArrivalSpec read_arrivals(const Node& node, LoadSpec& load) {
+ArrivalSpec read_arrivals(const Node& node, bool with_blocks, LoadSpec& load) {
   ArrivalSpec spec;
   if (!node.is_map()) {
     static_cast<void>(node.as_choice(words()));
@@ -67,7 +68,7 @@ ArrivalSpec read_arrivals(const Node& node, LoadSpec& load) {
   } else if (form == "trace") {
     node.allow_keys({"trace", "speed"});
     spec.kind = Arrivals::trace;
-    take_trace(value, true, load);
+    take_trace(value, true, with_blocks, load);
     if (const auto speed = node.find("speed")) spec.speed = speed->as_number(1e-6, 1e6);
   } else {
     node.allow_keys(form == "gamma" ? std::vector<std::string>{"gamma", "cv"} : std::vector<std::string>{form});
@@ -78,7 +79,7 @@ ArrivalSpec read_arrivals(const Node& node, LoadSpec& load) {
   return spec;
 }
 
-LengthSpec read_length(const Node& node, LoadSpec& load) {
+LengthSpec read_length(const Node& node, bool with_blocks, LoadSpec& load) {
   LengthSpec spec;
   if (!node.is_map()) {
     spec.low = spec.high = static_cast<int>(node.as_int(1, most_tokens));
@@ -107,20 +108,20 @@ LengthSpec read_length(const Node& node, LoadSpec& load) {
       if (!load.trace) value.fail("there is no trace of arrivals to take lengths from", "name a file, or write arrivals: {trace: FILE}");
     } else {
       if (load.trace) value.fail("lengths come from one trace alone", "write {from: trace}");
-      take_trace(value, false, load);
+      take_trace(value, false, with_blocks, load);
     }
   }
   return spec;
 }
 
 // Lengths that are left out are the trace's.
-LengthSpec length_or_trace(const Node& node, const char* key, LoadSpec& load) {
+LengthSpec length_or_trace(const Node& node, const char* key, bool with_blocks, LoadSpec& load) {
   if (!node.find(key) && load.arrivals.kind == Arrivals::trace) {
     LengthSpec spec;
     spec.law = LengthLaw::table;
     return spec;
   }
-  return read_length(node.at(key), load);
+  return read_length(node.at(key), with_blocks, load);
 }
 
 int usual_count(const LoadSpec& load) {
@@ -138,12 +139,12 @@ int count_in(const Node& node, const LoadSpec& load) {
 
 }  // namespace
 
-LoadSpec read_load(const Node& node) {
+LoadSpec read_load(const Node& node, bool with_blocks) {
   node.allow_keys({"arrivals", "input", "output", "requests", "time", "warmup"});
   LoadSpec load;
-  load.arrivals = read_arrivals(node.at("arrivals"), load);
-  load.input = length_or_trace(node, "input", load);
-  load.output = length_or_trace(node, "output", load);
+  load.arrivals = read_arrivals(node.at("arrivals"), with_blocks, load);
+  load.input = length_or_trace(node, "input", with_blocks, load);
+  load.output = length_or_trace(node, "output", false, load);
   load.requests = usual_count(load);
   const auto time = node.find("time"), requests = node.find("requests");
   if (time && requests) {
@@ -179,7 +180,7 @@ Shape load_shape() {
                            {"max", count, true, "", "The largest."}}),
                       map({{"from", text, true, "",
                             "`trace`, a file with lengths, or ready-made ones: azure-conversation, azure-code, mooncake-conversation, "
-                            "mooncake-synthetic."}})});
+                            "mooncake-conversation-prefixes, mooncake-synthetic."}})});
   return map(
       {{"arrivals", arrivals, true, "", "When requests come."},
        {"input", length, false, "the trace's", "Tokens of a prompt."},

@@ -52,6 +52,8 @@ LoadMoments moments_of(const workloads::LoadSpec& spec, std::uint64_t seed) {
   if (load.arrivals.kind == Arrivals::trace && requests.back().arrival_s > 0) out.rate_per_s = (count - 1) / requests.back().arrival_s;
   if (load.arrivals.kind == Arrivals::gamma) out.arrival_variation = load.arrivals.variation * load.arrivals.variation;
   if (load.arrivals.kind == Arrivals::constant) out.arrival_variation = 0;
+  out.pair_factor = 1 + out.input_variation;
+  out.inputs_in_order = out.inputs;
   std::ranges::sort(out.inputs);
   out.step_share = static_cast<double>(steps.size()) / count;
   out.steps = at_equal_shares(std::move(steps));

@@ -9,14 +9,17 @@ namespace rehearse::sim {
 
 struct LoadMoments {
   double input = 0, output = 0;  // tokens, mean
-  double input_variation = 0;    // squared: variance over squared mean
+  double found = 0;              // of the prompt's tokens, in the cache where it is computed, mean
+  double input_variation = 0;    // squared: variance over squared mean, of the tokens that are computed
+  double pair_factor = 1;        // pairs of query and key of all prompts over those of so many mean ones
   double context = 0;            // of a decoding sequence: a request is seen in proportion to its answer
   double rate_per_s = 0;         // of arrivals; 0: none
   double arrival_variation = 1;  // squared
   // Tokens behind the first of answers that have any: at equal shares of them, from the shortest to the longest; of equal answers one.
   std::vector<double> steps;
-  double step_share = 1;                              // of the answers, that have any
-  double percentile = 0;                              // of the requests, for which PoolState's high times are; 0: none
+  double step_share = 1;  // of the answers, that have any
+  double percentile = 0;  // of the requests, for which PoolState's high times are; 0: none
+  std::vector<double> inputs_in_order;
   std::vector<double> inputs;                         // prompts, sorted: a share of them is no longer than that place says
   [[nodiscard]] double input_at(double share) const;  // tokens
 };

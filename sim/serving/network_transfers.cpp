@@ -294,8 +294,8 @@ NetworkTransfers::Alone NetworkTransfers::alone(const CacheFront& sent, const Ca
   return {plan.start_s(tokens, ways.latency_s), slowest_s, plan.receiver_s_per_token * tokens};
 }
 
-double NetworkTransfers::alone_s(double prompt, std::size_t lane) const {
-  const Alone times = alone({}, {static_cast<std::int64_t>(std::ceil(prompt))}, lane);
+double NetworkTransfers::alone_s(double prompt, std::size_t lane, double there) const {
+  const Alone times = alone({static_cast<std::int64_t>(there)}, {static_cast<std::int64_t>(std::ceil(prompt))}, lane);
   return times.before_s + times.links_s + times.after_s;
 }
 

@@ -43,7 +43,7 @@ class NetworkTransfers final : public TransferPlan {
     double before_s = 0, links_s = 0, after_s = 0;
   };
   [[nodiscard]] Alone alone(const CacheFront& sent, const CacheFront& ready, std::size_t lane = 0) const;
-  [[nodiscard]] double alone_s(double tokens, std::size_t lane = 0) const;
+  [[nodiscard]] double alone_s(double tokens, std::size_t lane = 0, double there = 0) const;
   [[nodiscard]] double wire_bytes(double tokens, std::size_t lane = 0) const;
   // Requests of so many tokens that the network between the parts of the first lane carries in a second; infinite within one.
   [[nodiscard]] double carried_per_s(double tokens) const;

@@ -47,19 +47,19 @@ std::vector<PoolFormula::Chunk> PoolFormula::chunks(double tokens, double sequen
   const double room = std::max(1.0, static_cast<double>(pool_.rules.tokens) - beside * (1 + pool_.rules.speculation.tokens));
   const double chunk = pool_.rules.chunked_prefill ? room : tokens;
   std::vector<Chunk> out;
-  double done = 0;
+  double done = found(tokens);
   while (done < tokens) {
     const double q = std::min(chunk, tokens - done);
     PassShape shape;
     shape.prompt_tokens = q;
-    shape.prompt_pairs = (q * done + q * (q + 1) / 2) * (1 + load_.input_variation);  // grow with the square of a prompt
+    shape.prompt_pairs = (q * done + q * (q + 1) / 2) * load_.pair_factor;  // they grow with the square of a prompt
     shape.cached = done;
     shape.chunks = 1;
     shape.finished = done + q >= tokens ? 1 : 0;
     shape.decodes = beside;
     shape.context = beside * load_.context;
     out.push_back({q, price_.seconds(shape)});
-    done += chunk;
+    done += q;
   }
   return out;
 }

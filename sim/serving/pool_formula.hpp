@@ -34,6 +34,7 @@ class PoolFormula {
   struct Chunk {
     double tokens = 0, seconds = 0;
   };
+  [[nodiscard]] double found(double tokens) const { return load_.found * tokens / load_.input; }  // of them, in the cache
   [[nodiscard]] std::vector<Chunk> chunks(double tokens, double sequences) const;
 
   [[nodiscard]] bool mixes() const { return pool_.rules.batching == Batching::continuous; }

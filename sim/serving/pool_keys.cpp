@@ -113,6 +113,8 @@ const Keys<PoolDocument>& pool_keys() {
           "kv", cache_keys().shape(), [](const config::Node& node, Pool& pool) { cache_keys().read(node, pool); },
           [](const Pool& pool) { return cache_keys().write(pool); }, "Pages of the cache."),
       K("overflow", &Pool::overflow, choice(overflow_names()), "What gives way when pages run out.").otherwise("the software's"),
+      K("prefix_cache", &Pool::prefix_cache, truth(),
+        "Prompts that begin as earlier ones did find their caches there; needs a trace with block hashes."),
       K("moe", &Pool::moe, mapping(expert_keys()), "Models with experts only."),
       K("speculative", &Pool::speculative, mapping(speculation_keys()), "Speculative decoding.").otherwise("none"),
       K("price", &Pool::price_per_s, config::quantity(Dimension::rate), "Of one GPU, in any currency."),

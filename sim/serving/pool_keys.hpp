@@ -42,6 +42,7 @@ struct PoolDocument {
   std::optional<int> page;
   std::optional<KvLayout> layout;
   std::optional<Overflow> overflow;
+  bool prefix_cache = false;
   ExpertHabits moe;
   SpeculationDocument speculative;
   double price_per_s = 0;
@@ -52,8 +53,8 @@ struct PoolDocument {
 [[nodiscard]] const config::Keys<Promise>& promise_keys();
 [[nodiscard]] const config::Names<Role>& role_names();
 
-// The load, with its files read relative to the job's.
-[[nodiscard]] workloads::LoadSpec read_load(const config::Node& node);
+// The load, with its files read relative to the job's. with_blocks: of each prompt, else they are left out.
+[[nodiscard]] workloads::LoadSpec read_load(const config::Node& node, bool with_blocks);
 [[nodiscard]] config::Shape load_shape();
 
 }  // namespace rehearse::sim

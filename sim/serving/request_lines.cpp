@@ -1,6 +1,7 @@
 // Requests of JSON lines: {"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47]}, times in ms.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -30,18 +31,26 @@ class RequestLines final : public RequestReader {
       ++number_;
       if (line_.size() > longest_line) fail("this line is too long for a request", "a request is one object a line");
     } while (line_.find_first_not_of(" \t\r") == std::string::npos);
-    const Json object = parsed();
+    Json object = parsed();
     for (const auto& [key, value] : object.items()) {
       if (std::ranges::find(known_keys(), key) == known_keys().end())
         fail_at(column_of(key), fmt::format("unknown key {}", config::shown(key)), config::suggestion(key, known_keys()));
     }
     request.arrival_s = number(object, "timestamp", 0, most_trace_seconds * 1e3) / 1e3;
     request.tokens = {tokens(object, "input_length"), tokens(object, "output_length")};
-    has_hashes_ = has_hashes_ || object.contains("hash_ids");
+    object_ = std::move(object);
+    has_hashes_ = has_hashes_ || object_.contains("hash_ids");
     return true;
   }
+  [[nodiscard]] std::vector<std::uint64_t> hashes() const override {
+    const auto found = object_.find("hash_ids");
+    if (found == object_.end()) fail("this request has no hash_ids", "prefix_cache needs the hashes of all prompts");
+    const bool whole = found->is_array() && std::ranges::all_of(*found, [](const Json& id) { return id.is_number_unsigned(); });
+    if (!whole) fail_at(column_of("hash_ids"), "hash_ids must be a list of whole numbers");
+    return found->get<std::vector<std::uint64_t>>();
+  }
   void fail(std::string_view why, std::string_view hint) const override { fail_at(1, why, hint); }
-  [[nodiscard]] std::string_view unused() const override { return has_hashes_ ? "block hashes" : ""; }
+  [[nodiscard]] bool has_hashes() const override { return has_hashes_; }
 
  private:
   [[nodiscard]] Json parsed() const {
@@ -84,6 +93,7 @@ class RequestLines final : public RequestReader {
   std::unique_ptr<std::istream> in_;
   std::string name_, line_;
   int number_ = 0;
+  Json object_;  // the request that it is at
   bool has_hashes_ = false;
 };
 

@@ -35,7 +35,11 @@ struct RequestState {
   int generated = 0;  // tokens of the answer so far
   int prompt = 0;     // tokens to compute before the next one: of the prompt, and of the answer so far where its cache was lost
   int preemptions = 0;
-  int retries = 0;          // times that something failed which worked for it or held its cache
+  int retries = 0;  // times that something failed which worked for it or held its cache
+  // Of its prompt, tokens in the cache of the instance where it queues or is computed; in that of the instance that is to decode it; and
+  // those not computed for that, of all times that it was begun.
+  int found = 0, there = 0;
+  std::int64_t reused = 0;
   std::int64_t redone = 0;  // tokens computed again for that
   double transfer_bytes = 0;
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
 #include <vector>
 
 #include "config/table.hpp"
@@ -34,7 +36,11 @@ const Kind& kind_of(const config::Table& table) {
 
 class RequestTable final : public RequestReader {
  public:
-  RequestTable(std::unique_ptr<std::istream> in, const std::string& name) : table_(std::move(in), name), kind_(kind_of(table_)) {}
+  RequestTable(std::unique_ptr<std::istream> in, const std::string& name) : table_(std::move(in), name), kind_(kind_of(table_)) {
+    for (const std::string_view title : {"blocks", "block_hashes_of_512_tokens"}) {
+      if (const auto found = table_.column(title)) hashes_ = found;
+    }
+  }
 
   bool next(workloads::Request& request) override {
     if (!table_.next()) return false;
@@ -46,7 +52,20 @@ class RequestTable final : public RequestReader {
   }
   void fail(std::string_view why, std::string_view hint) const override { table_.fail(why, hint); }
   [[nodiscard]] bool has_times() const override { return kind_.clock != Clock::none; }
-  [[nodiscard]] std::string_view unused() const override { return kind_.clock == Clock::milliseconds ? "block hashes" : ""; }
+  [[nodiscard]] bool has_hashes() const override { return hashes_.has_value(); }
+  // Numbers with blanks between them.
+  [[nodiscard]] std::vector<std::uint64_t> hashes() const override {
+    if (!hashes_) fail("this trace has no column of block hashes", "prefix_cache needs one: blocks");
+    std::vector<std::uint64_t> out;
+    const std::string_view text = table_.cell(*hashes_);
+    for (const char *at = text.data(), *end = at + text.size(); at != end;) {
+      const auto [behind, error] = std::from_chars(at, end, out.emplace_back());
+      if (error != std::errc() || (behind != end && *behind != ' '))
+        table_.fail_at(*hashes_, "block hashes are whole numbers with a blank between them");
+      at = behind == end ? end : behind + 1;
+    }
+    return out;
+  }
 
  private:
   [[nodiscard]] double arrival_s() const {
@@ -72,6 +91,7 @@ class RequestTable final : public RequestReader {
 
   config::Table table_;
   const Kind& kind_;
+  std::optional<std::size_t> hashes_;  // their column
 };
 
 }  // namespace

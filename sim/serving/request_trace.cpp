@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
 #include "config/data_dir.hpp"
@@ -48,12 +49,25 @@ std::unique_ptr<RequestReader> reader_of(const config::Node& path) {
   return in->peek() == '{' ? requests_of_lines(std::move(in), name) : requests_of_table(std::move(in), name);
 }
 
+// A prompt that ends within a block has a hash of that too, which says nothing of longer ones.
+void add_blocks(const RequestReader& reader, const workloads::Request& request, workloads::PromptBlocks& blocks) {
+  const int tokens = blocks.tokens();
+  const std::vector<std::uint64_t> hashes = reader.hashes();
+  const std::size_t wanted = static_cast<std::size_t>((request.tokens.input - 1) / tokens + 1);
+  if (hashes.size() != wanted) {
+    reader.fail(fmt::format("block hashes: {}, and a prompt of {} tokens has {}, of {} tokens each", hashes.size(), request.tokens.input,
+                            wanted, tokens));
+  }
+  blocks.add(std::span(hashes).first(static_cast<std::size_t>(request.tokens.input / tokens)));
+}
+
 }  // namespace
 
-RequestTrace read_request_trace(const config::Node& path, bool needs_times) {
+RequestTrace read_request_trace(const config::Node& path, bool needs_times, bool with_blocks) {
   const std::unique_ptr<RequestReader> reader = reader_of(path);
   if (needs_times && !reader->has_times()) reader->fail("this trace has lengths but no times", "use it with {from: FILE}");
   RequestTrace trace;
+  auto blocks = with_blocks ? std::make_shared<workloads::PromptBlocks>() : nullptr;
   double first_s = 0;
   for (workloads::Request request; reader->next(request);) {
     if (trace.requests.empty()) first_s = request.arrival_s;
@@ -61,9 +75,11 @@ RequestTrace read_request_trace(const config::Node& path, bool needs_times) {
     if (!trace.requests.empty() && request.arrival_s < trace.requests.back().arrival_s)
       reader->fail("this request comes before the one above it", "sort the lines by their times");
     trace.requests.push_back(request);
+    if (blocks) add_blocks(*reader, request, *blocks);
   }
   if (trace.requests.empty()) reader->fail("the trace has no requests");
-  if (!reader->unused().empty()) trace.note = fmt::format("{} of {} are not used", reader->unused(), path.as_string());
+  if (reader->has_hashes() && !with_blocks) trace.note = fmt::format("block hashes of {} are not used", path.as_string());
+  trace.blocks = std::move(blocks);
   return trace;
 }
 

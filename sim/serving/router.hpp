@@ -20,7 +20,8 @@ class RequestRouter {
   static constexpr std::string_view kind = "router";
   virtual ~RequestRouter() = default;
   // An index into `instances`, which is not empty.
-  [[nodiscard]] virtual std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, double now_s) const = 0;
+  [[nodiscard]] virtual std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, RequestId request,
+                                           double now_s) const = 0;
 };
 
 using RouterRegistry = config::Registry<RequestRouter>;

@@ -157,6 +157,44 @@ void check_overflow(const Pool& pool, const Node& node) {
         .fail("static batches take the room of whole answers: nothing is swapped", "write overflow: reserve, or another batching");
 }
 
+// Blocks are whole pages, and do not leave the GPU.
+void check_prefix_cache(const Pool& pool, const Node& node) {
+  constexpr int block = workloads::PromptBlocks::usual_tokens;
+  if (block % pool.habits.page != 0)
+    node.at("prefix_cache").fail(fmt::format("a block of {} tokens is no number of pages of {}", block, pool.habits.page));
+  if (pool.habits.overflow == Overflow::swap)
+    node.at("prefix_cache")
+        .fail("with overflow: swap pages leave for the host's memory, and others may use them", "write overflow: recompute");
+}
+
+// Hashes come with a trace, for as many prompts as it has.
+void check_blocks(const ServingJob& job, const Node& serving) {
+  for (const Pool& pool : job.pools) {
+    if (!pool.prefix_cache) continue;
+    const Node key = serving.at("pools").at(pool.name).at("prefix_cache");
+    if (!job.load.blocks || job.load.input.law != workloads::LengthLaw::table)
+      key.fail("prefix_cache needs a trace with the hashes of its prompts' blocks",
+               "write for example arrivals: {trace: FILE}, without input");
+    if (static_cast<std::size_t>(job.load.requests) > job.load.blocks->prompts())
+      key.fail(fmt::format("the trace has {} prompts, which would come again, and {} requests are asked for", job.load.blocks->prompts(),
+                           job.load.requests));
+  }
+}
+
+// A router that looks for prefixes.
+void check_prefix_router(const ServingJob& job, const Node& serving) {
+  for (const bool prompts : {true, false}) {
+    if ((prompts ? job.prompt_router : job.decode_router) != "prefix") continue;
+    const auto caches = [&](const Pool& pool) {
+      return pool.prefix_cache && (prompts ? pool.role != Role::decode : pool.role == Role::decode);
+    };
+    if (std::ranges::any_of(job.pools, caches)) continue;
+    serving.at("router")
+        .at(prompts ? "prefill" : "decode")
+        .fail("prefix chooses by what is found in caches, and no pool of that side has prefix_cache");
+  }
+}
+
 // Tokens that are proposed by a rule, by heads of the model or by another one, and tried together.
 void read_speculation(Pool& pool, const SpeculationDocument& given, const ServingJob& job, const Node& node) {
   if (pool.role == Role::prefill) node.fail_at_key("a pool of role prefill decodes nothing");
@@ -192,6 +230,8 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   pool.habits = habits_of(given, engine.habits);
   check_overflow(pool, node);
   pool.kv_tokens = given.kv_tokens;
+  pool.prefix_cache = given.prefix_cache;
+  if (pool.prefix_cache) check_prefix_cache(pool, node);
   pool.price_per_s = given.price_per_s;
   pool.plan.model = job.model;
   pool.plan.tp = given.parallel.tp;
@@ -290,7 +330,9 @@ void read_serving(Reading& reading, const Node& document) {
     if (const auto path = transfer->find("path")) check_path(job, *path);
   }
   if (const auto router = serving.find("router")) read_routers(job, *router);
-  job.load = read_load(serving.at("load"));
+  job.load = read_load(serving.at("load"), std::ranges::any_of(job.pools, &Pool::prefix_cache));
+  check_blocks(job, serving);
+  check_prefix_router(job, serving);
   if (!job.load.trace_note.empty()) job.notes.push_back(job.load.trace_note);
   if (const auto slo = serving.find("slo")) job.promise = mapping(promise_keys()).read(*slo);
   if (const auto recovery = serving.find("recovery")) job.recovery_s = recovery->as_quantity(Dimension::time);

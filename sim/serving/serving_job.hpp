@@ -58,6 +58,7 @@ struct Pool {
   EngineHabits habits;                               // the software's, with what the job says otherwise
   Speculation speculation;
   std::shared_ptr<const workloads::Model> draft;  // that proposes its tokens; nullptr: they cost nothing
+  bool prefix_cache = false;                      // blocks of prompts stay in the cache for others that begin alike
   int kv_tokens = 0;                              // of the cache of one attention replica; 0: what the memory leaves
   double price_per_s = 0;                         // of one GPU, in any currency
   std::string like;                               // in a deployment that tune makes: the job's pool that it has its other keys from

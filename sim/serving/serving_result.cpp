@@ -125,7 +125,7 @@ PoolResult pool_result(const Pool& pool, const PoolSetup& setup, const ServingRu
   out.gpus = pool.gpus();
   out.cache_tokens = static_cast<double>(setup.rules.pages * setup.rules.page);
   out.page_bytes = workloads::kv_bytes_per_token(pool.plan).per_instance * setup.rules.page;
-  double busy = 0, passes = 0, decode_passes = 0, batch = 0, pages = 0, swap_s = 0;
+  double busy = 0, passes = 0, decode_passes = 0, batch = 0, pages = 0, swap_s = 0, begun = 0, found = 0;
   for (const InstanceUse& use : run.instances) {
     busy += use.busy_s;
     passes += use.passes;
@@ -137,10 +137,13 @@ PoolResult pool_result(const Pool& pool, const PoolSetup& setup, const ServingRu
     out.recomputed_tokens += static_cast<double>(use.recomputed_tokens);
     out.swapped_bytes += static_cast<double>(use.swapped_pages) * out.page_bytes;
     swap_s += use.swap_s;
+    begun += use.begun_tokens;
+    found += use.found_tokens;
   }
   if (seconds > 0) out.busy = busy / seconds / pool.instances;
   if (decode_passes > 0) out.batch = batch / decode_passes;
   if (passes > 0) out.pass_s = busy / passes;
+  if (begun > 0) out.prefix_share = found / begun;
   if (busy > 0) out.swap_share = swap_s / busy;
   if (busy > 0) out.pages_share = pages / busy / static_cast<double>(setup.rules.pages);
   return out;

@@ -26,6 +26,7 @@ struct PoolResult {
   double cache_tokens = 0;  // that an instance holds
   double page_bytes = 0;    // of a page, over all GPUs of an instance
   double preemptions = 0, recomputed_tokens = 0;
+  double prefix_share = 0;   // of the prompts' tokens, found in the cache
   double swapped_bytes = 0;  // to the hosts, over all GPUs
   double swap_share = 0;     // of the time that passes took: until pages were there or gone
 };

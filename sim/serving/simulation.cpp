@@ -89,10 +89,11 @@ bool ServiceSimulation::can_serve(const ServiceSide& side, const workloads::Leng
 }
 
 // Of those that work and can hold it, which are all of them where instances are alike.
-std::optional<std::size_t> ServiceSimulation::choose(ServiceSide& side, const std::string& router, const workloads::Lengths& tokens) {
+std::optional<std::size_t> ServiceSimulation::choose(ServiceSide& side, const std::string& router, RequestId id,
+                                                     const workloads::Lengths& tokens) {
   const auto holds = [&](const Instance* one) { return one->can_hold(tokens); };
   const auto choice = [&](const std::vector<Instance*>& from) {
-    return from.size() == 1 ? 0 : RouterRegistry::get(router).choose(from, side.memory, now());
+    return from.size() == 1 ? 0 : RouterRegistry::get(router).choose(from, side.memory, id, now());
   };
   if (side.up.empty()) return std::nullopt;
   if (std::ranges::all_of(side.up, holds)) return side.up_at[choice(side.up)];
@@ -109,7 +110,7 @@ std::optional<std::size_t> ServiceSimulation::choose(ServiceSide& side, const st
 
 void ServiceSimulation::place_prompt(RequestId id) {
   const workloads::Lengths left{requests_[id].prompt, requests_[id].tokens.output - requests_[id].generated};
-  const auto instance = choose(sides_.front(), setup_.prompt_router, left);
+  const auto instance = choose(sides_.front(), setup_.prompt_router, id, left);
   if (!instance) return stranded_.push_back(id);
   if (apart()) ways_[id].from = *instance;
   instances_[*instance]->submit(id);
@@ -152,7 +153,7 @@ void ServiceSimulation::try_decode_room() {
   while (!wanting_room_.empty()) {
     const RequestId id = wanting_room_.front();
     const RouterMemory before = side.memory;
-    const auto chosen = choose(side, setup_.decode_router, requests_[id].tokens);
+    const auto chosen = choose(side, setup_.decode_router, id, requests_[id].tokens);
     if (!chosen) return;
     std::size_t taken = *chosen;
     bool found = instances_[taken]->reserve(id, now());
@@ -172,8 +173,8 @@ void ServiceSimulation::try_decode_room() {
 void ServiceSimulation::place_decode(RequestId id, std::size_t instance) {
   if (!apart()) {  // the other side is unlimited: its cache is there
     requests_[id].enter(Stage::decode_queued, now());
-    instances_[instance]->adopt(id);
     touched_.push_back(instance);
+    instances_[instance]->adopt(id, now());  // whoever waits has its turn after it
     return;
   }
   touched_.push_back(instance);  // its pages are fewer
@@ -217,7 +218,7 @@ void ServiceSimulation::end_pass(std::size_t instance) {
       instances_[instance]->release(id);
       if (apart() && ways_[id].reserved) {  // an answer of one token needs no decoding
         ways_[id].reserved = false;
-        instances_[ways_[id].to]->cancel(id);
+        instances_[ways_[id].to]->cancel(id, now());
         touched_.push_back(ways_[id].to);
       }
       end_answer(id);

@@ -127,7 +127,7 @@ void ServiceSimulation::give_up(RequestId id) {
     instances_[way.from]->release(id);
     touched_.push_back(way.from);
   }
-  instances_[way.to]->cancel(id);
+  instances_[way.to]->cancel(id, now());
   touched_.push_back(way.to);
   way.cached = way.reserved = false;
   way.timeouts < most_timeouts ? start_again(id) : drop(id, Stage::lost);

@@ -96,7 +96,8 @@ class ServiceSimulation {
   void wake(std::size_t instance);
   void wake_touched();
   void schedule_end(std::size_t instance, double delay_s);
-  [[nodiscard]] std::optional<std::size_t> choose(ServiceSide& side, const std::string& router, const workloads::Lengths& tokens);
+  [[nodiscard]] std::optional<std::size_t> choose(ServiceSide& side, const std::string& router, RequestId id,
+                                                  const workloads::Lengths& tokens);
   [[nodiscard]] bool closed() const { return setup_.arrivals.kind == workloads::Arrivals::closed; }
   [[nodiscard]] double now() const { return machine_.now(); }
 

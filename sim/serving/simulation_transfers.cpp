@@ -5,6 +5,15 @@
 #include "sim/serving/simulation_state.hpp"
 
 namespace rehearse::sim {
+namespace {
+
+// Of what is computed that which is not there already.
+CacheFront beyond(std::int64_t there, const CacheFront& computed) {
+  if (computed.tokens >= there) return computed;
+  return computed.layers > 0 && computed.ahead > there ? CacheFront{there, computed.layers, computed.ahead} : CacheFront{there};
+}
+
+}  // namespace
 
 // The other engine has the request.
 void ServiceSimulation::ask(RequestId id) {
@@ -59,8 +68,9 @@ void ServiceSimulation::offer(RequestId id) {
 void ServiceSimulation::send(RequestId id) {
   RequestState& request = requests_[id];
   Way& way = ways_[id];
-  const CacheFront ready = way.cached ? CacheFront{request.prompt} : way.early;
-  if (ready <= way.sent) return;
+  const CacheFront sent = std::max(way.sent, CacheFront{request.there}),
+                   ready = way.cached ? CacheFront{request.prompt} : beyond(request.there, way.early);
+  if (ready <= sent) return;
   if (way.sent == CacheFront{}) request.transfer_bytes = 0;
   if (way.cached) {
     request.enter(Stage::transferring, now());
@@ -75,7 +85,7 @@ void ServiceSimulation::send(RequestId id) {
   free_pieces_.pop_back();
   Piece& piece = pieces_[place];
   piece.request = id;
-  piece.sent = way.sent;
+  piece.sent = sent;
   piece.ready = ready;
   way.sent = ready;
   way.pieces.push_back(place);
@@ -127,9 +137,9 @@ void ServiceSimulation::end_transfer(RequestId id) {
   way.cached = way.reserved = false;
   requests_[id].enter(Stage::decode_queued, now());
   instances_[way.from]->release(id);
-  instances_[way.to]->adopt(id);
   touched_.push_back(way.from);
   touched_.push_back(way.to);
+  if (instances_[way.to]->adopt(id, now())) try_decode_room();
 }
 
 // Nothing of it moves any more, and all of it is to be sent again.
@@ -162,7 +172,7 @@ void ServiceSimulation::recall(RequestId id) {
   if (way.asked && !way.reserved) std::erase(wanting_room_, id);
   if (way.reserved && !setup_.transfers->reserves_first()) {
     way.reserved = false;
-    instances_[way.to]->cancel(id);
+    instances_[way.to]->cancel(id, now());
     touched_.push_back(way.to);
   }
 }

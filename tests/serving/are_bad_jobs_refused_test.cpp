@@ -40,7 +40,6 @@ void expect_refused(const std::string& text, const std::string& place, const std
 
 TEST(BadServingJobsAreRefused, about_keys_of_other_kinds) {
   expect_refused(std::string(small_job) + "batch: {global: 8, micro: 1, sequence: 4096}\n", "job.yaml:8:1", "unknown key 'batch'");
-  expect_refused(with("instances: 1", "instances: 1, prefix_cache: true"), "job.yaml:6:", "unknown key 'prefix_cache'");
 }
 
 TEST(BadServingJobsAreRefused, about_pools) {
@@ -164,6 +163,42 @@ TEST_F(ATrace, of_json_lines_is_in_milliseconds_and_its_hashes_are_said_to_be_un
   const auto notes = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job").notes;
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_NE(notes.front().find("block hashes of"), std::string::npos) << notes.front();
+}
+
+// Hashes of the blocks of all prompts, in either format, and pages and a cache that they can be kept in.
+TEST_F(ATrace, of_prompts_that_come_again_is_refused_at_its_line) {
+  const auto keeping = [&](const std::string& content, const std::string& name, const std::string& keys = "") {
+    const std::string text = job(content, name), one = "instances: 1";
+    return std::string(text).replace(text.find(one), one.size(), one + ", prefix_cache: true" + keys);
+  };
+  const std::string good = R"({"timestamp": 10, "input_length": 1025, "output_length": 2, "hash_ids": [1, 2, 3]})"
+                           "\n";
+  const auto lines = [&](const std::string& second) { return keeping(good + second, "trace.jsonl"); };
+  EXPECT_EQ(refusal(lines("")), "accepted");
+  expect_refused(lines(R"({"timestamp": 10, "input_length": 5, "output_length": 2})"), "trace.jsonl:2:1", "has no hash_ids");
+  expect_refused(lines(R"({"timestamp": 10, "input_length": 5, "output_length": 2, "hash_ids": [1, 2]})"), "trace.jsonl:2:1",
+                 "block hashes: 2, and a prompt of 5 tokens has 1");
+  expect_refused(lines(R"({"timestamp": 10, "input_length": 5, "output_length": 2, "hash_ids": [-1]})"), "trace.jsonl:2:58",
+                 "must be a list of whole numbers");
+  expect_refused(lines(R"({"timestamp": 10, "input_length": 5, "output_length": 2, "hash_ids": 7})"), "trace.jsonl:2:58",
+                 "must be a list of whole numbers");
+  const std::string titles = "timestamp_ms,input_tokens,output_tokens";
+  EXPECT_EQ(refusal(keeping(titles + ",blocks\n0,1025,3,7 8 9\n", "trace.csv")), "accepted");
+  EXPECT_EQ(refusal(keeping(titles + ",block_hashes_of_512_tokens\n0,512,3,7\n", "trace.csv")), "accepted");
+  expect_refused(keeping(titles + "\n0,512,3\n", "trace.csv"), "trace.csv:2:1", "has no column of block hashes");
+  expect_refused(keeping(titles + ",blocks\n0,1025,3,7 x 9\n", "trace.csv"), "trace.csv:2:10", "block hashes are whole numbers");
+  expect_refused(keeping(titles + ",blocks\n0,1025,3,7 8\n", "trace.csv"), "trace.csv:2:1",
+                 "block hashes: 2, and a prompt of 1025 tokens has 3");
+  expect_refused(keeping(titles + ",blocks\n0,1025,3,\n", "trace.csv"), "trace.csv:2:1",
+                 "block hashes: 0, and a prompt of 1025 tokens has 3");
+  expect_refused(keeping(good, "trace.jsonl", ", kv: {page: 24}"), "job.yaml:6:", "a block of 512 tokens is no number of pages of 24");
+  expect_refused(keeping(good, "trace.jsonl", ", overflow: swap"), "job.yaml:6:", "pages leave for the host's memory");
+  expect_refused(with("instances: 1", "instances: 1, prefix_cache: true"), "job.yaml:6:", "needs a trace with the hashes");
+  const std::string again = "load: {arrivals: {poisson: 2 /s}, input: {from: " + (folder_ / "trace.jsonl").string() +
+                            "}, output: 100, requests: 2}",
+                    more = keeping(good, "trace.jsonl");
+  expect_refused(more.substr(0, more.find("load:")) + again + "\n", "job.yaml:6:", "the trace has 1 prompts, which would come again");
+  expect_refused(job(good, "trace.jsonl") + "  router: {prefill: prefix}\n", "job.yaml:8:", "no pool of that side has prefix_cache");
 }
 
 // What was packed is what is read, whatever the format; half of it, or a byte of it changed, is told from the whole.

@@ -32,6 +32,28 @@ class GrowingPrice final : public sim::PassPrice {
   }
 };
 
+// Of half of the deployments the prompts have blocks, of few kinds, and some pools keep them.
+void give_blocks(ServingSetup& setup) {
+  for (sim::PoolSetup& pool : setup.pools) pool.rules.blocks = nullptr;
+  config::Random draw(setup.seed);
+  const auto pick = [&](int low, int high) { return low + static_cast<int>(draw.uniform() * (high - low + 1)); };
+  if (pick(0, 1) == 0) return;
+  const int page = setup.pools.front().rules.page, tokens = page * pick(1, 4), kinds = pick(1, 3);
+  auto blocks = std::make_shared<workloads::PromptBlocks>(tokens);
+  for (const workloads::Request& request : setup.requests) {
+    std::vector<std::uint64_t> hashes(static_cast<std::size_t>(request.tokens.input / tokens));
+    for (std::uint64_t& hash : hashes) hash = static_cast<std::uint64_t>(pick(1, kinds));
+    blocks->add(hashes);
+  }
+  for (sim::PoolSetup& pool : setup.pools) {
+    sim::InstanceRules& rules = pool.rules;
+    if (rules.overflow == Overflow::swap || pick(0, 2) == 0) continue;
+    rules.pages = rules.pages * rules.page / page + 1;
+    rules.page = page;
+    rules.blocks = blocks;
+  }
+}
+
 ServingSetup random_setup(std::mt19937& random) {
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   sim::InstanceRules rules;
@@ -64,6 +86,7 @@ ServingSetup random_setup(std::mt19937& random) {
     now += pick(0, 3) * 2e-3;
     setup.requests.push_back({closed ? 0 : now, {pick(1, 120), pick(1, 60)}});
   }
+  give_blocks(setup);
   return setup;
 }
 
@@ -89,11 +112,14 @@ void expect_stages_add_up(const ServingRun& run) {
   }
 }
 
-// What instances counted while they worked is what the requests asked for; recomputed prompts come on top.
+// What instances counted while they worked is what the requests asked for, without what was found in caches; recomputed prompts come on
+// top.
 void expect_tokens_are_kept(const ServingSetup& setup, const ServingRun& run) {
-  double prompts = 0, answers = 0, recomputed = 0;
+  double prompts = 0, answers = 0, recomputed = 0, reused = 0, found = 0, there = 0;
   for (const RequestState& request : run.requests) {
+    there += request.there;
     if (request.stage != Stage::done) continue;
+    reused += static_cast<double>(request.reused);
     prompts += request.tokens.input;
     answers += request.tokens.output;
   }
@@ -102,9 +128,11 @@ void expect_tokens_are_kept(const ServingSetup& setup, const ServingRun& run) {
     computed += use.prompt_tokens;
     shown += use.answer_tokens;
     recomputed += static_cast<double>(use.recomputed_tokens);
+    found += use.found_tokens;
   }
   const Role role = setup.pools.front().rules.role;
-  EXPECT_EQ(computed, role == Role::decode ? recomputed : prompts + recomputed);
+  EXPECT_EQ(computed, (role == Role::decode ? recomputed : prompts + recomputed) - reused);
+  EXPECT_EQ(found, reused + there);
   EXPECT_NEAR(shown, role == Role::prefill ? 0 : answers, 1e-9 * answers);  // those of speculative passes are shares
 }
 
@@ -124,7 +152,7 @@ void expect_little(const ServingSetup& setup, const ServingRun& run) {
 
 TEST(NothingIsLost, in_random_deployments) {
   std::mt19937 random(14);
-  int preemptions = 0, rejected = 0;
+  int preemptions = 0, rejected = 0, found = 0;
   for (int trial = 0; trial < 10'000; ++trial) {
     SCOPED_TRACE(trial);
     const ServingSetup setup = random_setup(random);
@@ -138,11 +166,15 @@ TEST(NothingIsLost, in_random_deployments) {
       preemptions += use.preemptions;
     }
     for (const std::int64_t left : run.pages_left) EXPECT_EQ(left, 0);
-    for (const RequestState& request : run.requests) rejected += request.stage == Stage::rejected ? 1 : 0;
+    for (const RequestState& request : run.requests) {
+      rejected += request.stage == Stage::rejected ? 1 : 0;
+      found += request.reused > 0 ? 1 : 0;
+    }
     if (HasFailure()) return;
   }
   EXPECT_GT(preemptions, 1000);  // the deployments are tight enough to mean something
   EXPECT_GT(rejected, 100);
+  EXPECT_GT(found, 10'000);
 }
 
 // The same with the sides apart: any pages, any policy, requests of any size, caches over one link.
@@ -169,6 +201,7 @@ ServingSetup random_apart(std::mt19937& random) {
   habits.after_s = seconds();
   setup.transfers = std::make_shared<OneLink>(habits);
   for (sim::PoolSetup& pool : setup.pools) pool.request_s = seconds();
+  give_blocks(setup);
   return setup;
 }
 
@@ -186,18 +219,18 @@ void expect_answers_are_kept(const ServingSetup& setup, const ServingRun& run) {
   EXPECT_NEAR(shown, answers - (setup.transfers->prefill_answers_first() ? begun : 0), 1e-9 * answers);
 }
 
-// A byte per token of the prompt, in however many pieces; none where the answer ended with it.
+// A byte per token of the prompt that is not there already, in however many pieces; none where the answer ended with it.
 void expect_bytes_are_kept(const ServingSetup& setup, const ServingRun& run) {
   for (const RequestState& request : run.requests) {
     if (request.stage != Stage::done) continue;
     const bool stays = setup.transfers->prefill_answers_first() && request.tokens.output == 1;
-    EXPECT_NEAR(request.transfer_bytes, stays ? 0 : request.tokens.input, 1e-9 * request.tokens.input);
+    EXPECT_NEAR(request.transfer_bytes, stays ? 0 : request.tokens.input - request.there, 1e-9 * request.tokens.input);
   }
 }
 
 TEST(NothingIsLost, between_two_sides) {
   std::mt19937 random(17);
-  int preemptions = 0;
+  int preemptions = 0, found = 0, there = 0;
   for (int trial = 0; trial < 5'000; ++trial) {
     SCOPED_TRACE(trial);
     ServingSetup setup = random_apart(random);
@@ -211,6 +244,10 @@ TEST(NothingIsLost, between_two_sides) {
       EXPECT_LE(use.most_pages, setup.pools.back().rules.pages);
       preemptions += use.preemptions;
     }
+    for (const RequestState& request : run.requests) {
+      found += request.reused > 0 ? 1 : 0;
+      there += request.there > 0 ? 1 : 0;
+    }
     for (sim::PoolSetup& pool : setup.pools) pool.rules.one_by_one = true;
     const ServingRun passes = simulate_serving(setup);
     for (std::size_t i = 0; i < run.requests.size(); ++i)
@@ -218,6 +255,8 @@ TEST(NothingIsLost, between_two_sides) {
     if (HasFailure()) return;
   }
   EXPECT_GT(preemptions, 500);
+  EXPECT_GT(found, 5'000);
+  EXPECT_GT(there, 5'000);
 }
 
 // Instances that fail at any time and come back, ports that are slow: everybody is answered all the same, or is told why not.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/serving/prompt_blocks.hpp"
 #include "workloads/serving/request.hpp"
 
 namespace rehearse::workloads {
@@ -37,6 +38,7 @@ struct LoadSpec {
   ArrivalSpec arrivals;
   LengthSpec input, output;
   std::shared_ptr<const std::vector<Request>> trace;  // arrival times and lengths, where a file gives them
+  std::shared_ptr<const PromptBlocks> blocks;         // of its prompts, where they are asked for
   std::string trace_note;                             // what else that file has, and nobody uses
   int requests = 0;
   int warmup = 0;  // of them, the first, do not count

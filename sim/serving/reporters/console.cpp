@@ -100,6 +100,8 @@ void print_rates(const ServingResult& result, std::ostream& out) {
                "GPU memory", time_text(result.kv_transfer_s));
   }
   for (const PoolResult& pool : result.pools) {
+    if (pool.prefix_share > 0)
+      fmt::print(out, "pool {}: {:.1f} % of the prompts' tokens were found in its cache\n", pool.name, 100 * pool.prefix_share);
     if (pool.swapped_bytes > 0)
       fmt::print(out, "pool {}: {} of caches went to the hosts' memory and back, {:.1f} % of the time that passes took\n", pool.name,
                  config::human_quantity(pool.swapped_bytes, config::Dimension::bytes), 100 * pool.swap_share);

@@ -36,7 +36,8 @@ Json pool_json(const PoolResult& pool) {
           {"preemptions", pool.preemptions},
           {"recomputed_tokens", pool.recomputed_tokens},
           {"swapped_bytes", pool.swapped_bytes},
-          {"swap_share", pool.swap_share}};
+          {"swap_share", pool.swap_share},
+          {"prefix_share", pool.prefix_share}};
 }
 
 Json result_json(const ServingResult& result) {

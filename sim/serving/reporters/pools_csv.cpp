@@ -15,11 +15,12 @@ class PoolsCsv final : public Reporter {
   }
   void write(const Report& report, std::ostream& out) const override {
     out << "method,pool,instances,gpus,busy,batch,pass_s,cache_tokens,cache_taken,cache_taken_at_most,preemptions,recomputed_tokens,"
-           "swapped_bytes,swap_share\n";
+           "swapped_bytes,swap_share,prefix_share\n";
     for (const ServingResult& result : report.get<ServingReport>().results) {
       for (const PoolResult& pool : result.pools) {
         csv_row(out, result.method, pool.name, pool.instances, pool.gpus, pool.busy, pool.batch, pool.pass_s, pool.cache_tokens,
-                pool.pages_share, pool.most_pages_share, pool.preemptions, pool.recomputed_tokens, pool.swapped_bytes, pool.swap_share);
+                pool.pages_share, pool.most_pages_share, pool.preemptions, pool.recomputed_tokens, pool.swapped_bytes, pool.swap_share,
+                pool.prefix_share);
       }
     }
   }

@@ -14,7 +14,8 @@ class RequestsCsv final : public Reporter {
     return serving != nullptr && serving->run != nullptr;
   }
   void write(const Report& report, std::ostream& out) const override {
-    out << "request,input_tokens,output_tokens,arrival_s,first_token_s,last_token_s,state,preemptions,retries,kv_bytes";
+    out << "request,input_tokens,output_tokens,arrival_s,first_token_s,last_token_s,state,preemptions,retries,kv_bytes,found_tokens,found_"
+           "there_tokens";
     for (std::size_t stage = 0; stage < timed_stages; ++stage) out << ',' << name_of(static_cast<Stage>(stage)) << "_s";
     out << '\n';
     int number = 0;
@@ -25,7 +26,8 @@ class RequestsCsv final : public Reporter {
   static void write_row(int number, const RequestState& request, std::ostream& out) {
     out << number << ',' << request.tokens.input << ',' << request.tokens.output << ',' << csv_cell(request.arrival_s) << ',';
     out << (request.first_s < 0 ? "" : csv_cell(request.first_s)) << ',' << (request.last_s < 0 ? "" : csv_cell(request.last_s)) << ',';
-    out << name_of(request.stage) << ',' << request.preemptions << ',' << request.retries << ',' << csv_cell(request.transfer_bytes);
+    out << name_of(request.stage) << ',' << request.preemptions << ',' << request.retries << ',' << csv_cell(request.transfer_bytes) << ','
+        << request.reused << ',' << request.there;
     for (const double seconds : request.spent_s) out << ',' << csv_cell(seconds);
     out << '\n';
   }

@@ -6,7 +6,7 @@ namespace {
 
 class Random final : public RequestRouter {
  public:
-  [[nodiscard]] std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, double) const override {
+  [[nodiscard]] std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, RequestId, double) const override {
     return static_cast<std::size_t>(memory.random.uniform() * static_cast<double>(instances.size()));
   }
 };
