@@ -78,7 +78,7 @@ std::string describe(const Shape& shape) {
     case Shape::Kind::truth:
       return "true | false";
     case Shape::Kind::text:
-      return "text";
+      return shape.choices.empty() ? "text" : fmt::format("{} ...", fmt::join(shape.choices, " ... | "));
     case Shape::Kind::choice:
       return fmt::format("{}", fmt::join(shape.choices, " | "));
     case Shape::Kind::quantity:

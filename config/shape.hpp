@@ -28,9 +28,9 @@ struct Shape {
   Kind kind = Kind::anything;
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();  // inclusive; quantities: in SI
   Dimension dimension = Dimension::time;                                                                  // quantity
-  std::vector<std::string> choices = {};                                                                  // choice
-  std::vector<Shape> parts = {};     // list: of each item; either: the alternatives
-  std::vector<Parameter> keys = {};  // mapping; a name of "*" stands for any key
+  std::vector<std::string> choices = {};  // choice; text: the words that it begins with, where only some are possible
+  std::vector<Shape> parts = {};          // list: of each item; either: the alternatives
+  std::vector<Parameter> keys = {};       // mapping; a name of "*" stands for any key
 };
 
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<Parameter>& keys);

@@ -66,7 +66,9 @@ Json json_schema(const Shape& shape) {
     }
     case Shape::Kind::truth:
       return {{"type", "boolean"}};
-    case Shape::Kind::text:  // which YAML may take for a number
+    case Shape::Kind::text:
+      if (!shape.choices.empty()) return {{"type", "string"}, {"pattern", fmt::format("^\\s*({})(\\s|$)", fmt::join(shape.choices, "|"))}};
+      // YAML may take it for a number.
       return {{"type", Json::array({"string", "number", "boolean"})}};
     case Shape::Kind::choice:
       return {{"enum", shape.choices}};

@@ -18,6 +18,11 @@ bool begins_a_time(const std::string& word) { return word == "from" || word == "
 
 }  // namespace
 
+config::Shape item_shape() {
+  return {.kind = config::Shape::Kind::text,
+          .choices = {"gpu", "nic", "node", "rail", "spine", "job", "gpus", "nics", "nodes", "scenario"}};
+}
+
 const char* const ItemWords::step_examples =
     "for example 'gpu 5 at 3.2 s', 'gpu 5 slow 1.3', 'nic 5 slow 2', 'node 1 at 2 s', 'rail 0 down from 1 s for 20 ms', 'spine lost', "
     "'gpus 1 % slow 1.1 to 1.5', 'scenario at 36 h'";

@@ -9,8 +9,12 @@
 #include <vector>
 
 #include "config/node.hpp"
+#include "config/shape.hpp"
 
 namespace rehearse::sim {
+
+// What the list is of: the words that read_step_faults() and draw_items() know an item by.
+[[nodiscard]] config::Shape item_shape();
 
 class ItemWords {
  public:

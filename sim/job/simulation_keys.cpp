@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/faults/item_words.hpp"
 #include "sim/job/limits.hpp"
 #include "sim/job/names.hpp"
 #include "workloads/collective.hpp"
@@ -58,7 +59,7 @@ const Keys<SimulationOptions>& simulation_keys() {
       K("steps", &Options::steps, config::whole(1, most_steps), "Simulated steps; with uneven routing each is routed anew."),
       K("seed", &Options::seed, config::whole<std::uint64_t>(0, largest_seed), "Of what is drawn at random."),
       K(
-          "faults", {.kind = Shape::Kind::list, .parts = {{.kind = Shape::Kind::text}}}, [](const Node&, Options&) {}, {},
+          "faults", {.kind = Shape::Kind::list, .parts = {item_shape()}}, [](const Node&, Options&) {}, {},
           "What goes wrong in the simulated step: [gpu 5 at 3.2 s, gpu 9 slow 1.3] (fault-format.md).")
           .otherwise("[]"),
       K("timeout", &Options::timeout_s, timeout_form(), "After that a communication that hangs is noticed; at most a day.").written({}),

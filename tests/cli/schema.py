@@ -53,6 +53,9 @@ def main(schema_path, root):
     for source in [{"rat": "1 /day"}, {"rate": "1 day"}, {"kind": "slower"}, {"faults": [{"att": "3 h"}]}, {"faults": [{"at": "3 h", "node": "a"}]}]:
         if validator.is_valid({**first, "faults": {"some": {"source": "poisson", **source}}}):
             wrong.append(f"{source} keeps to the schema")
+    for items, fine in [(["gpu 5 at 3.2 s", "gpus 1 % slow 1.1 to 1.5", "spine lost"], True), (["disk 5 at 3 s"], False), (["5"], False)]:
+        if validator.is_valid({**first, "simulation": {"faults": items}}) != fine:
+            wrong.append(f"simulation.faults: {items} {'does not keep' if fine else 'keeps'} to the schema")
     seen = 0
     for topic in ["keys", "numbers", "choices"]:
         for name, job in malformed(root / f"tests/job/malformed/{topic}.txt"):
