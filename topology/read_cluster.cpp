@@ -17,20 +17,7 @@ constexpr int most_gpus_per_supernode = 1 << 16;
 const config::Names<IntraNode> intra_kinds{
     {"nvswitch", IntraNode::nvswitch}, {"full_mesh", IntraNode::full_mesh}, {"pcie", IntraNode::pcie}, {"none", IntraNode::none}};
 
-const config::Form<std::string>& reducer() {
-  static const config::Form<std::string> form = config::word({"nvls"});
-  return form;
-}
-
-const More& in_network_keys() {
-  static const More keys{{"kind", reducer().shape, true, "", "NVLink SHARP."}};
-  return keys;
-}
-
-const config::Parameter& in_network() {
-  static const config::Parameter key{"in_network", service_shape(in_network_keys()), false, "", "The switch reduces and multicasts."};
-  return key;
-}
+const InNetwork nvls{"nvls", "NVLink SHARP.", "The switch reduces and multicasts."};
 
 // Inside a scale-up domain GPUs read one another's memory.
 const config::Parameter& reads() {
@@ -44,7 +31,8 @@ void read_reads(const config::Node& node, LinkSpec& link) {
 }
 
 const More& intra_keys() {
-  static const More keys{{"kind", choice(intra_kinds).shape, true, "", "How the GPUs of a node are linked."}, in_network(), reads()};
+  static const More keys{
+      {"kind", choice(intra_kinds).shape, true, "", "How the GPUs of a node are linked."}, in_network_key(nvls), reads()};
   return keys;
 }
 
@@ -58,7 +46,7 @@ config::Shape intra_shape() {
 const More& supernode_keys() {
   static const More keys{{"gpus", config::whole(1, most_gpus_per_supernode).shape, true, "", "In one domain of several nodes."},
                          {"spare", config::whole(0, most_gpus_per_supernode).shape, false, "0", "Of them left idle."},
-                         in_network(),
+                         in_network_key(nvls),
                          reads()};
   return keys;
 }
@@ -77,12 +65,11 @@ const More& host_keys() {
 }
 
 // NVLink SHARP, by the switch of the whole scale-up domain.
-void read_in_network(const config::Node& link, const LinkSpec& port, ClusterSpec& cluster) {
+void read_in_switch(const config::Node& link, const LinkSpec& port, ClusterSpec& cluster) {
   const auto node = link.find("in_network");
   if (!node) return;
   if (cluster.intra_kind != IntraNode::nvswitch) node->fail_at_key("only the switch of a scale-up domain reduces", "kind: nvswitch");
-  cluster.in_switch = read_service(*node, port, in_network_keys());
-  static_cast<void>(reducer().read(node->at("kind")));
+  cluster.in_switch = read_in_network(*node, port, nvls);
 }
 
 void read_intra(const config::Node& node, ClusterSpec& cluster) {
@@ -92,7 +79,7 @@ void read_intra(const config::Node& node, ClusterSpec& cluster) {
   } else {
     cluster.intra = read_link(node, intra_keys());
     read_reads(node, cluster.intra);
-    read_in_network(node, cluster.intra, cluster);
+    read_in_switch(node, cluster.intra, cluster);
   }
 }
 
@@ -109,7 +96,7 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   if (cluster.in_switch.bandwidth_bytes_per_s > 0) node.fail_at_key("in_network belongs to the whole supernode", "supernode.in_network");
   cluster.supernode = read_link(node, supernode_keys());
   read_reads(node, cluster.supernode);
-  read_in_network(node, cluster.supernode, cluster);
+  read_in_switch(node, cluster.supernode, cluster);
   const int gpus = read_whole_nodes(node.at("gpus"), 1, most_gpus_per_supernode, cluster, "a supernode");
   if (const auto spare = node.find("spare")) {
     cluster.supernode_spare_gpus = read_whole_nodes(*spare, 0, gpus - cluster.gpus_per_node, cluster, "a spare part");

@@ -74,13 +74,17 @@ LinkSpec read_cable(const config::Node& node, const LinkSpec& fallback, const Mo
   return cable;
 }
 
-config::Shape service_shape(const More& more) { return with(more, {efficiency("as the port's"), latency(false, "as the port's")}); }
+config::Parameter in_network_key(const InNetwork& what) {
+  const More kind{{"kind", config::word({what.kind}).shape, true, "", what.product}};
+  return {"in_network", with(kind, {efficiency("as the port's"), latency(false, "as the port's")}), false, "", what.means};
+}
 
-LinkSpec read_service(const config::Node& node, const LinkSpec& port, const More& more) {
-  node.allow_keys(names_of(service_shape(more).keys));
+LinkSpec read_in_network(const config::Node& node, const LinkSpec& port, const InNetwork& what) {
+  node.allow_keys(names_of(in_network_key(what).shape.keys));
   LinkSpec service = port;
   if (const auto efficiency = node.find("efficiency")) service.efficiency = read_efficiency(*efficiency);
   if (const auto latency = node.find("latency")) service.latency_s = read_latency(*latency);
+  static_cast<void>(config::word({what.kind}).read(node.at("kind")));
   return service;
 }
 

@@ -27,9 +27,12 @@ using More = std::vector<config::Parameter>;
 [[nodiscard]] LinkSpec read_cable(const config::Node& node, const LinkSpec& fallback, const More& more = {});
 [[nodiscard]] config::Shape cable_shape(const More& more = {});
 
-// {efficiency, latency} of a service over the ports of `port`, whose values are the defaults; the caller reads the keys of `more`.
-[[nodiscard]] LinkSpec read_service(const config::Node& node, const LinkSpec& port, const More& more = {});
-[[nodiscard]] config::Shape service_shape(const More& more = {});
+// `in_network`: switches that reduce and multicast what passes their ports, {kind, efficiency, latency}; defaults are those of the port.
+struct InNetwork {
+  std::string kind, product, means;  // "nvls", "NVLink SHARP.", what the key says
+};
+[[nodiscard]] config::Parameter in_network_key(const InNetwork& what);
+[[nodiscard]] LinkSpec read_in_network(const config::Node& node, const LinkSpec& port, const InNetwork& what);
 
 [[nodiscard]] int read_count(const config::Node& node, int low, int high);
 

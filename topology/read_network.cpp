@@ -18,15 +18,7 @@ const config::Names<Network> kinds{{"single_switch", Network::single_switch},
                                    {"dragonfly", Network::dragonfly},
                                    {"graph", Network::graph}};
 
-const config::Form<std::string>& reducing() {
-  static const config::Form<std::string> form = config::word({"sharp"});
-  return form;
-}
-
-const More& reducing_keys() {
-  static const More keys{{"kind", reducing().shape, true, "", "InfiniBand's SHARP."}};
-  return keys;
-}
+const InNetwork sharp{"sharp", "InfiniBand's SHARP.", "The switches reduce and multicast."};
 
 // What a network of this kind says beside its kind.
 More keys_of(Network kind) {
@@ -40,7 +32,7 @@ More keys_of(Network kind) {
                           oversubscription = ratio("oversubscription", "Of a leaf: capacity down over capacity up."),
                           spines = count("spines", most_switches, "as the uplinks need", "Spines, per plane."),
                           trunk{"trunk", cable_shape(), false, "as the NICs'", "A cable between switches."},
-                          in_network{"in_network", service_shape(reducing_keys()), false, "", "The switches reduce and multicast."};
+                          in_network = in_network_key(sharp);
   switch (kind) {
     case Network::single_switch:
       return {in_network};
@@ -183,10 +175,7 @@ NetworkSpec read_network(const config::Node& node, const ClusterSpec& cluster) {
   net.trunk = cluster.nic;
   const auto trunk = node.find("trunk");
   if (trunk && !(net.kind == Network::torus && trunk->is_sequence())) net.trunk = read_cable(*trunk, cluster.nic);
-  if (const auto in_network = node.find("in_network")) {
-    net.in_switch = read_service(*in_network, cluster.nic, reducing_keys());
-    static_cast<void>(reducing().read(in_network->at("kind")));
-  }
+  if (const auto in_network = node.find("in_network")) net.in_switch = read_in_network(*in_network, cluster.nic, sharp);
   switch (net.kind) {
     case Network::none:
     case Network::single_switch:
