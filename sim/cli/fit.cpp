@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include "sim/memory/allocator_peaks.hpp"
 #include "sim/memory/predicted.hpp"
 #include "sim/report/memory_table.hpp"
 
@@ -10,19 +9,24 @@ namespace rehearse::cli {
 
 namespace {
 
-sim::StepResult memory_by_formula(const sim::Job& job) {
+sim::StepResult memory_by_formula(const sim::Job& job, sim::AllocatorTrainings& trainings) {
   sim::StepResult formula;
   formula.method = "analytic";
   formula.memory = sim::predicted_memory(job);
-  sim::add_allocator(job, {&formula.memory});
+  trainings.add_to(formula.memory);
   return formula;
 }
 
 }  // namespace
 
-void warn_of_shortage(const sim::Job& job) {
-  const sim::StepResult formula = memory_by_formula(job);
+void warn_of_shortage(const sim::Job& job, sim::AllocatorTrainings& trainings) {
+  const sim::StepResult formula = memory_by_formula(job, trainings);
   if (!formula.memory.fits()) spdlog::warn("{}", sim::shortage(formula));
+}
+
+void warn_of_shortage(const sim::Job& job) {
+  sim::AllocatorTrainings trainings(job);
+  warn_of_shortage(job, trainings);
 }
 
 Exit fit_verdict(std::initializer_list<const sim::StepResult*> results) {
@@ -36,7 +40,8 @@ Exit fit_verdict(std::initializer_list<const sim::StepResult*> results) {
 }
 
 Exit fit_verdict(const sim::Job& job) {
-  const sim::StepResult formula = memory_by_formula(job);
+  sim::AllocatorTrainings trainings(job);
+  const sim::StepResult formula = memory_by_formula(job, trainings);
   return fit_verdict({&formula});
 }
 

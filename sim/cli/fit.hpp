@@ -5,11 +5,13 @@
 
 #include "sim/cli/command.hpp"
 #include "sim/job/job.hpp"
+#include "sim/memory/allocator_peaks.hpp"
 #include "sim/result.hpp"
 
 namespace rehearse::cli {
 
-// Says before a long simulation that its answer will be no.
+// Says before a long simulation that its answer will be no. The job's trainings may be used again.
+void warn_of_shortage(const sim::Job& job, sim::AllocatorTrainings& trainings);
 void warn_of_shortage(const sim::Job& job);
 
 // answer_is_no, with a message for each result that does not fit.

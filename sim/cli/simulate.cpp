@@ -19,7 +19,8 @@ namespace {
 Exit simulate(JobOptions& options, TraceOptions& traces) {
   traces.check();
   const sim::Job job = options.load();
-  warn_of_shortage(job);
+  sim::AllocatorTrainings trainings(job);
+  warn_of_shortage(job, trainings);
   const bool timeline = options.writes_files() || traces.per_rank();
   sim::Simulation simulation = [&] {
     ProgressBar bar("simulating");
@@ -34,7 +35,7 @@ Exit simulate(JobOptions& options, TraceOptions& traces) {
     options.deliver(std::move(report.add(&*simulation.aftermath)));
     return Exit::fine;
   }
-  sim::add_allocator(job, {&simulation.result.memory});
+  trainings.add_to(simulation.result.memory);
   options.deliver(std::move(report.own(sim::expected_bands(job)).own(sim::training_cost(job)).own(sim::StepResults{{&simulation.result}})));
   return fit_verdict({&simulation.result});
 }

@@ -33,52 +33,62 @@ AllocatorPeaks fullest(const Job& job, const workloads::Compiled& compiled, int 
 // No GPU is that large.
 constexpr double unlimited = 1e15;
 
-// The trainings of a job's stages, each run when it is first asked for.
-class Trainings {
- public:
-  // Both must outlive it.
-  Trainings(const Job& job, const workloads::Compiled& compiled) : job_(job), compiled_(compiled) {}
-
-  const AllocatorPeaks& peaks(int stage, double device_bytes) {
-    const auto [entry, is_new] = known_.try_emplace({stage, device_bytes});
-    if (is_new) entry->second = fullest(job_, compiled_, stage, device_bytes);
-    return entry->second;
-  }
-
- private:
-  const Job& job_;
-  const workloads::Compiled& compiled_;
-  std::map<std::pair<int, double>, AllocatorPeaks> known_;
-};
-
-// formula_decides: the stack's own figures, which verdicts were fitted to, say what is needed.
-void add_allocator(Trainings& trainings, bool formula_decides, RankMemory& rank) {
-  rank.cached_bytes = trainings.peaks(rank.stage, unlimited).reserved - rank.tensor_bytes();
-  rank.stuck_bytes = formula_decides ? 0 : std::max(0.0, rank.cached_bytes);
-  if (rank.fits() || rank.peak_bytes() > rank.capacity_bytes) return;
-  const double left = rank.capacity_bytes - rank.at_peak[MemoryUse::framework];
-  if (!trainings.peaks(rank.stage, left).out_of_memory) rank.stuck_bytes = rank.capacity_bytes - rank.peak_bytes();
-}
-
 }  // namespace
 
 std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double device_bytes) {
   if (!knows_tensors(job.workload, job.system.software.memory.habits)) return std::nullopt;
-  const workloads::Compiled compiled = workloads::compile(job.workload);
-  return Trainings(job, compiled).peaks(stage, device_bytes);
+  return fullest(job, workloads::compile(job.workload), stage, device_bytes);
+}
+
+struct AllocatorTrainings::Impl {
+  Impl(const Job& its_job, const workloads::Compiled& its_compiled) : job(its_job), compiled(its_compiled) {}
+
+  // Each run when it is first asked for.
+  const AllocatorPeaks& peaks(int stage, double device_bytes) {
+    const auto [entry, is_new] = known.try_emplace({stage, device_bytes});
+    if (is_new) entry->second = fullest(job, compiled, stage, device_bytes);
+    return entry->second;
+  }
+
+  void add_to(RankMemory& rank) {
+    // The stack's own figures, which verdicts were fitted to, say what is needed.
+    const bool formula_decides = job.system.software.memory.habits.order == workloads::TensorOrder::nanotron;
+    rank.cached_bytes = peaks(rank.stage, unlimited).reserved - rank.tensor_bytes();
+    rank.stuck_bytes = formula_decides ? 0 : std::max(0.0, rank.cached_bytes);
+    if (rank.fits() || rank.peak_bytes() > rank.capacity_bytes) return;
+    const double left = rank.capacity_bytes - rank.at_peak[MemoryUse::framework];
+    if (!peaks(rank.stage, left).out_of_memory) rank.stuck_bytes = rank.capacity_bytes - rank.peak_bytes();
+  }
+
+  const Job& job;
+  const workloads::Compiled& compiled;
+  std::map<std::pair<int, double>, AllocatorPeaks> known;
+};
+
+AllocatorTrainings::AllocatorTrainings(const Job& job) {
+  if (!knows_tensors(job.workload, job.system.software.memory.habits)) return;
+  own_ = std::make_unique<const workloads::Compiled>(workloads::compile(job.workload));
+  impl_ = std::make_unique<Impl>(job, *own_);
+}
+
+AllocatorTrainings::AllocatorTrainings(const Job& job, const workloads::Compiled& compiled)
+    : impl_(knows_tensors(job.workload, job.system.software.memory.habits) ? std::make_unique<Impl>(job, compiled) : nullptr) {}
+
+AllocatorTrainings::~AllocatorTrainings() = default;
+
+void AllocatorTrainings::add_to(MemoryResult& memory) {
+  if (!impl_) return;
+  for (RankMemory& rank : memory.ranks) impl_->add_to(rank);
 }
 
 void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories) {
-  if (knows_tensors(job.workload, job.system.software.memory.habits)) add_allocator(job, workloads::compile(job.workload), memories);
+  AllocatorTrainings trainings(job);
+  for (MemoryResult* memory : memories) trainings.add_to(*memory);
 }
 
 void add_allocator(const Job& job, const workloads::Compiled& compiled, std::initializer_list<MemoryResult*> memories) {
-  if (!knows_tensors(job.workload, job.system.software.memory.habits)) return;
-  Trainings trainings(job, compiled);
-  const bool formula_decides = job.system.software.memory.habits.order == workloads::TensorOrder::nanotron;
-  for (MemoryResult* memory : memories) {
-    for (RankMemory& rank : memory->ranks) add_allocator(trainings, formula_decides, rank);
-  }
+  AllocatorTrainings trainings(job, compiled);
+  for (MemoryResult* memory : memories) trainings.add_to(*memory);
 }
 
 }  // namespace rehearse::sim

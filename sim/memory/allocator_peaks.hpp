@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 
 #include "sim/job/job.hpp"
@@ -29,5 +30,23 @@ struct AllocatorPeaks {
 // the GPU's memory is one; in several results of the same job. Some trainings of a few steps per stage: not for searches.
 void add_allocator(const Job& job, const workloads::Compiled& compiled, std::initializer_list<MemoryResult*> memories);
 void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories);
+
+// The same of results that are there one after another: each stage is trained once for all of them.
+class AllocatorTrainings {
+ public:
+  // What it is given must outlive it.
+  explicit AllocatorTrainings(const Job& job);
+  AllocatorTrainings(const Job& job, const workloads::Compiled& compiled);
+  ~AllocatorTrainings();
+  AllocatorTrainings(const AllocatorTrainings&) = delete;
+  AllocatorTrainings& operator=(const AllocatorTrainings&) = delete;
+
+  void add_to(MemoryResult& memory);
+
+ private:
+  struct Impl;
+  std::unique_ptr<const workloads::Compiled> own_;
+  std::unique_ptr<Impl> impl_;  // none where the order of tensors is not known
+};
 
 }  // namespace rehearse::sim

@@ -103,6 +103,23 @@ TEST(AllocatorPeaks, AreWhatAGpuMustHave) {
   }
 }
 
+TEST(AllocatorPeaks, AreTheSameForResultsOneAfterAnother) {
+  for (const sim::Job& job : jobs_of_known_order(7, 5)) {
+    const sim::MemoryResult formula = sim::predicted_memory(job);
+    sim::MemoryResult alone = formula;
+    sim::add_allocator(job, {&alone});
+    sim::AllocatorTrainings trainings(job);
+    for (sim::MemoryResult each : {formula, formula}) {
+      trainings.add_to(each);
+      for (std::size_t i = 0; i < alone.ranks.size(); ++i) {
+        EXPECT_EQ(each.ranks[i].cached_bytes, alone.ranks[i].cached_bytes);
+        EXPECT_EQ(each.ranks[i].stuck_bytes, alone.ranks[i].stuck_bytes);
+        EXPECT_NE(each.ranks[i].cached_bytes, formula.ranks[i].cached_bytes);
+      }
+    }
+  }
+}
+
 // Ranks whose parts of the optimizer are alike are trained once; the stage's rank that reserves most is the one of all.
 TEST(AllocatorPeaks, AreThoseOfTheFullestShard) {
   const std::vector<sim::Job> jobs = jobs_of_known_order(9, 60);
