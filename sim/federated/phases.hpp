@@ -10,9 +10,19 @@ namespace rehearse::federated {
 enum class Phase : std::uint8_t { forward, uplink, server, downlink, backward, model, latency, waiting, aggregation };
 inline constexpr std::size_t phase_count = 9;
 
+struct PhaseNames {
+  std::string_view name, key;  // key: in JSON and CSV
+};
 // model: the model to the device and back; waiting: for the others (barrier); aggregation: the server averages the models.
-inline constexpr std::array<std::string_view, phase_count> phase_names{
-    "device forward", "uplink", "server", "downlink", "device backward", "model exchange", "latency", "waiting", "aggregation"};
+inline constexpr std::array<PhaseNames, phase_count> phase_names{{{"device forward", "device_forward"},
+                                                                  {"uplink", "uplink"},
+                                                                  {"server", "server"},
+                                                                  {"downlink", "downlink"},
+                                                                  {"device backward", "device_backward"},
+                                                                  {"model exchange", "model_exchange"},
+                                                                  {"latency", "latency"},
+                                                                  {"waiting", "waiting"},
+                                                                  {"aggregation", "aggregation"}}};
 
 // Seconds by phase.
 struct Phases {

@@ -1,7 +1,9 @@
 // One round as a method says that it goes.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/federated/phases.hpp"
@@ -10,6 +12,8 @@
 namespace rehearse::federated {
 
 enum class Fate : std::uint8_t { finished, late, dropped };
+inline constexpr std::array<std::string_view, 3> fate_names{"finished", "late", "dropped"};  // in JSON and CSV
+[[nodiscard]] constexpr std::string_view name_of(Fate fate) { return fate_names[static_cast<std::size_t>(fate)]; }
 
 struct DeviceRound {
   double end_s = 0;  // when it had finished, was cut off or left

@@ -55,8 +55,6 @@ void print_uses(const RoundSection& section, std::ostream& out) {
   table.print(out);
 }
 
-constexpr std::array fates{"", "late", "dropped"};
-
 // The slowest first: those that were longest at work.
 std::vector<std::size_t> slowest(const RoundResult& round, std::size_t count) {
   std::vector<std::size_t> order(round.devices.size());
@@ -75,7 +73,7 @@ std::vector<std::string> device_row(const RoundSection& section, std::size_t n) 
   std::vector<std::string> row{section.job->device_name(n), section.job->cuts[cut].name, fmt::format("{:.3f}", section.job->leakage[cut])};
   for (const double seconds : device.phases.seconds) row.push_back(phase_text(seconds, shown_round(section)));
   row.push_back(section.plan.blame.empty() ? "-" : fmt::format("{:.3f}", section.plan.blame[n]));
-  row.emplace_back(fates[static_cast<std::size_t>(device.fate)]);
+  row.emplace_back(device.fate == Fate::finished ? "" : name_of(device.fate));
   return row;
 }
 
@@ -96,7 +94,7 @@ void print_devices(const RoundSection& section, std::ostream& out) {
   if (round.devices.empty()) return;
   constexpr std::size_t shown = 12;
   Table table{.columns = {{"device", Align::left}, {"cut", Align::left}, {"leakage"}}};
-  for (const std::string_view phase : phase_names) table.columns.push_back({std::string(phase)});
+  for (const PhaseNames& phase : phase_names) table.columns.push_back({std::string(phase.name)});
   table.columns.push_back({"blame"});
   table.columns.push_back({"", Align::left});
   for (const std::size_t n : slowest(round, shown)) table.rows.push_back(device_row(section, n));

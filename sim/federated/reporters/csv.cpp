@@ -14,7 +14,6 @@ using sim::csv_cell;
 using sim::csv_row;
 using sim::Report;
 
-constexpr std::array csv_fates{"finished", "late", "dropped"};
 constexpr const char* shares_file = "tuned-shares.csv";
 
 class DevicesCsv final : public sim::Reporter {
@@ -26,17 +25,12 @@ class DevicesCsv final : public sim::Reporter {
     const RoundResult& round = shown_round(section);
     out << "name,cut,leakage,limit,leakage_measure,uplink_share,downlink_share,server_share,latency_s,blame,bytes_up,bytes_down,end_s,fate,"
            "joules";
-    for (const std::string_view phase : phase_names) out << ',' << key_of(phase);
+    for (const PhaseNames& phase : phase_names) out << ',' << phase.key << "_s";
     out << '\n';
     for (std::size_t n = 0; n < section.plan.cuts.size(); ++n) write_device(section, round, n, out);
   }
 
  private:
-  static std::string key_of(std::string_view phase) {
-    std::string key(phase);
-    std::ranges::replace(key, ' ', '_');
-    return key + "_s";
-  }
   static void write_device(const RoundSection& section, const RoundResult& round, std::size_t n, std::ostream& out) {
     const Job& job = *section.job;
     const Plan& plan = section.plan;
@@ -48,7 +42,7 @@ class DevicesCsv final : public sim::Reporter {
         << csv_cell(plan.share[n].downlink) << ',' << csv_cell(plan.share[n].server) << ',' << csv_cell(plan.latency_s[n]) << ','
         << (plan.blame.empty() ? "" : csv_cell(plan.blame[n])) << ',' << csv_cell(load.smashed_up_bytes + load.model_bytes) << ','
         << csv_cell(load.smashed_down_bytes + load.model_bytes) << ',' << csv_cell(device.end_s) << ','
-        << (round.devices.empty() ? "" : csv_fates[static_cast<std::size_t>(device.fate)]) << ',' << (spent ? csv_cell(*spent) : "");
+        << (round.devices.empty() ? "" : name_of(device.fate)) << ',' << (spent ? csv_cell(*spent) : "");
     for (const double seconds : device.phases.seconds) out << ',' << csv_cell(seconds);
     out << '\n';
   }

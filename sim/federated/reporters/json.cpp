@@ -12,17 +12,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array fate_names{"finished", "late", "dropped"};
-
 Json links_json(const LinkShares& of) { return {{"uplink", of.uplink}, {"downlink", of.downlink}, {"server", of.server}}; }
 
 Json phases_json(const Phases& phases) {
   Json json;
-  for (std::size_t i = 0; i < phase_count; ++i) {
-    std::string key(phase_names[i]);
-    std::ranges::replace(key, ' ', '_');
-    json[key] = phases.seconds[i];
-  }
+  for (std::size_t i = 0; i < phase_count; ++i) json[std::string(phase_names[i].key)] = phases.seconds[i];
   return json;
 }
 
@@ -45,7 +39,7 @@ Json device_json(const RoundSection& section, std::size_t n) {
   if (round.devices.empty()) return json;
   const DeviceRound& device = round.devices[n];
   json["end_s"] = device.end_s;
-  json["fate"] = fate_names[static_cast<std::size_t>(device.fate)];
+  json["fate"] = name_of(device.fate);
   json["phases_s"] = phases_json(device.phases);
   if (const auto spent = joules(job, plan, n, device)) json["joules"] = *spent;
   return json;

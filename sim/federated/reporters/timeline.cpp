@@ -38,7 +38,7 @@ class TraceWriter {
          << "},\"traceEvents\":[\n";
     name_tracks();
     for (const Span& span : round_.spans) {
-      if (tracks_.contains(span.device)) event(span.device, phase_names[static_cast<std::size_t>(span.phase)], span.from_s, span.to_s);
+      if (tracks_.contains(span.device)) event(span.device, phase_names[static_cast<std::size_t>(span.phase)].name, span.from_s, span.to_s);
     }
     const double aggregation_s = round_.result.aggregation_s;
     event(server_track(), "aggregation", round_.result.round_s - aggregation_s, round_.result.round_s);
