@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -134,8 +135,8 @@ class GraphRunner::Impl {
   // The first operation of each stream waits for the last of the newest launch that uses the stream and has not ended there.
   void queue_behind(LaunchIndex index) {
     Launch& launch = *launches_[index];
-    for (auto earlier = order_.rbegin(); earlier != order_.rend(); ++earlier) {
-      Launch& before = *launches_[*earlier];
+    for (const LaunchIndex earlier : std::views::reverse(order_)) {
+      Launch& before = *launches_[earlier];
       const std::int64_t shift = std::int64_t{launch.what->first_rank} - before.what->first_rank;
       const StreamEnds &own = ends_of(launch.which), &others = ends_of(before.which);
       own.each_first([&](std::int64_t rank, std::size_t stream, OpId first) {
