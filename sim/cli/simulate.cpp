@@ -32,11 +32,11 @@ Exit simulate(JobOptions& options, TraceOptions& traces) {
   traces.write(report.job, simulation.timeline);
   if (simulation.aftermath) {
     report.family = "failure-";
-    options.deliver(std::move(report.add(&*simulation.aftermath)));
+    options.deliver(report.add(&*simulation.aftermath));
     return Exit::fine;
   }
   trainings.add_to(simulation.result.memory);
-  options.deliver(std::move(report.own(sim::expected_bands(job)).own(sim::training_cost(job)).own(sim::StepResults{{&simulation.result}})));
+  options.deliver(report.own(sim::expected_bands(job)).own(sim::training_cost(job)).own(sim::StepResults{{&simulation.result}}));
   return fit_verdict({&simulation.result});
 }
 

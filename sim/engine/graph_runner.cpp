@@ -4,7 +4,6 @@
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -135,8 +134,8 @@ class GraphRunner::Impl {
   // The first operation of each stream waits for the last of the newest launch that uses the stream and has not ended there.
   void queue_behind(LaunchIndex index) {
     Launch& launch = *launches_[index];
-    for (const LaunchIndex earlier : std::views::reverse(order_)) {
-      Launch& before = *launches_[earlier];
+    for (std::size_t i = order_.size(); i-- > 0;) {
+      Launch& before = *launches_[order_[i]];
       const std::int64_t shift = std::int64_t{launch.what->first_rank} - before.what->first_rank;
       const StreamEnds &own = ends_of(launch.which), &others = ends_of(before.which);
       own.each_first([&](std::int64_t rank, std::size_t stream, OpId first) {

@@ -48,7 +48,7 @@ void add_moves(Json& changes, const std::string& id, const Json& before, const J
     const Json& errors = before["error_pct"];
     if (!errors.contains(metric) || !errors[metric].is_number()) continue;
     if (std::abs(error.get<double>() - errors[metric].get<double>()) <= threshold_pct) continue;
-    changes.push_back({{"what", id + " " + metric}, {"before", errors[metric]}, {"now", error}});
+    changes.push_back({{"what", fmt::format("{} {}", id, metric)}, {"before", errors[metric]}, {"now", error}});
   }
 }
 

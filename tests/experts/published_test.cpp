@@ -73,7 +73,7 @@ TEST(DeepSeekV3, AnOverlappedPairStaysNearItsTrace) {
     }
   }
   ASSERT_EQ(forward.size(), 4U);
-  const double pair_ms = 1e3 * (sim::paired(forward, backward, job.system.gpu.contention_with(workloads::Phase::ep)).seconds + weight);
+  const double pair_ms = 1e3 * (sim::paired(forward, backward, job.system.gpu.contention_with(sim::Phase::ep)).seconds + weight);
   std::printf("overlapped pair: %.1f ms (trace 129.0, without edges 112.2): computation %.1f, exchange %.1f\n", pair_ms,
               1e3 * (computes + weight), 1e3 * exchanges);
   EXPECT_NEAR(pair_ms, 112.2, 0.25 * 112.2);

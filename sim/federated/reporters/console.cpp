@@ -12,7 +12,6 @@ namespace rehearse::federated {
 namespace {
 
 using sim::Align;
-using sim::Column;
 using sim::Table;
 
 void print_head(const sim::JobSummary& job, std::ostream& out) {
