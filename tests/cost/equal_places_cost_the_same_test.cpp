@@ -76,7 +76,7 @@ TEST(PriceBook, EveryStagePaysForItsOwnGroups) {
           return model.price({"", call, kind, 3e7, workloads::Pass::forward}, grid.group(kind, of)).seconds();
         };
         double alone = price_s(rank);
-        const bool first_alone = host || kind == GroupKind::pp || kind == GroupKind::embedding;
+        const bool first_alone = host || kind == GroupKind::pp;
         for (int of = 0; of < grid.size() && !first_alone; ++of)  // the slowest of the stage's groups
           alone = grid.coordinates(of).pp == stage ? std::max(alone, price_s(of)) : alone;
         ASSERT_EQ(book.seconds(call, kind, 3e7, stage), alone) << "grid " << i << ", stage " << stage << ", " << name_of(kind);
