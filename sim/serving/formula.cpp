@@ -50,10 +50,31 @@ PoolResult pool_of(const PoolDeployment& pool, const PoolState& state, const Loa
 
 void put_stage(ServingResult& result, Stage stage, double seconds) { result.stages[std::string(name_of(stage))] = seconds; }
 
-// Of a mean first token of a closed loop: all clients begin at once, and those of them that count wait for half of the others' prompts.
-double begins_together_s(const ServingJob& job, const PoolFormula& pool, const PoolState& state) {
+bool is_closed(const ServingJob& job) { return job.load.arrivals.kind == Arrivals::closed; }
+
+// Mean prompts that one pass holds, of so many that are there.
+double prompts_of_a_pass(const PoolFormula& pool, const LoadMoments& lengths, double there) {
+  return std::clamp(static_cast<double>(pool.pool().rules.tokens) / lengths.input, 1.0, std::max(1.0, there));
+}
+
+// Share of the requests that begin together: the first of a closed loop, or those of a batch that fit.
+double begin_together(const ServingJob& job, double batch, double at_once) {
+  if (!is_closed(job)) return batch / at_once;
   const double counted = job.load.requests - job.load.warmup, first = std::max(0, job.load.arrivals.clients - job.load.warmup);
-  return std::min(1.0, first / counted) * (state.batch - 1) / 2 * pool.prompt_s(0).seconds;
+  return std::min(1.0, first / counted);
+}
+
+// Prompts that begin together are computed before most of them decode: a mean one ends behind half of those of other passes and all of its
+// own, instead of while it decodes. Equal requests of one pass end together, and share a pass again.
+void begin(const ServingJob& job, const LoadMoments& lengths, const PoolFormula& pool, double at_once, PoolState& state) {
+  const double fit = prompts_of_a_pass(pool, lengths, state.batch), share = begin_together(job, state.batch, at_once);
+  const bool equal = lengths.input_variation <= 0 && lengths.steps.size() <= 1 && pool.pool().rules.speculation.tokens == 0;
+  const double queued = share * std::max(0.0, state.batch - fit) / 2, beside = (equal ? 1 : share) * (fit - 1);
+  const double prompt_s = pool.prompt_s(0).seconds;
+  state.queue_s += queued * prompt_s;
+  state.prefill_s += beside * prompt_s;
+  if (lengths.output > 1)
+    state.tpot_s -= (queued + beside) * pool.prompt_s(state.batch - 1).more_s * pool.passes_a_token() / pool.passes(lengths.output - 1);
 }
 
 // One side alone, or instances of both, with so many requests on each at once.
@@ -62,14 +83,14 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
   const Role role = pool.pool().rules.role;
   if (role == Role::prefill) {
     // Full passes, one after another.
-    const double fit = std::max(1.0, std::floor(static_cast<double>(pool.pool().rules.tokens) / lengths.input));
+    const double fit = std::floor(prompts_of_a_pass(pool, lengths, at_once));
     PassShape shape;
     shape.chunks = shape.finished = fit;
     shape.prompt_tokens = fit * lengths.input;
     shape.prompt_pairs = fit * lengths.input * (lengths.input + 1) / 2;
     state.prefill_s = pool.pool().price->seconds(shape);
     state.requests_per_s = fit / state.prefill_s;
-    state.queue_s = at_once / 2 / state.requests_per_s;
+    state.queue_s = std::max(0.0, at_once - fit) / state.requests_per_s * (is_closed(job) ? 1 : 0.5);
     state.ttft_s = state.queue_s + state.prefill_s;
     state.busy = 1;
     return state;
@@ -85,7 +106,8 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
   }
   if (pool.pool().rules.batching == Batching::fixed) return in_batches(pool, lengths, at_once);
   state = closed_loop(pool, lengths, at_once);
-  if (job.load.arrivals.kind == Arrivals::closed) state.prefill_s += begins_together_s(job, pool, state);
+  if (!is_closed(job)) state.queue_s -= std::max(0.0, at_once - state.batch) / state.requests_per_s / 2;  // a mean one of those that wait
+  begin(job, lengths, pool, at_once, state);
   state.ttft_s = state.queue_s + state.prefill_s;
   return state;
 }
@@ -93,9 +115,9 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
 SideState one_side(const ServingJob& job, const SideFormula& side, const LoadMoments& lengths) {
   const Role role = job.pools.front().role;
   if (lengths.rate_per_s <= 0) {
-    const double at_once = job.load.arrivals.kind == Arrivals::closed ? job.load.arrivals.clients : job.load.requests;
+    const double at_once = is_closed(job) ? job.load.arrivals.clients : job.load.requests;
     const auto at = [&](const PoolFormula& pool, double each) { return clients_of(job, lengths, pool, each); };
-    return job.load.arrivals.kind == Arrivals::closed ? side.of_clients(at_once, at) : side.at_once(at_once, at);
+    return is_closed(job) ? side.of_clients(at_once, at) : side.at_once(at_once, at);
   }
   if (role == Role::prefill) return side.prompts(lengths.rate_per_s);
   if (role == Role::both) return side.together(lengths.rate_per_s);
@@ -150,7 +172,7 @@ class TwoSides {
   // The load's rate; of a closed loop the one at which clients divided by a round lead back to it.
   [[nodiscard]] State state() const {
     if (lengths_.rate_per_s > 0) return at(lengths_.rate_per_s);
-    const double clients = job_.load.arrivals.kind == Arrivals::closed ? job_.load.arrivals.clients : job_.load.requests;
+    const double clients = is_closed(job_) ? job_.load.arrivals.clients : job_.load.requests;
     double low = 0, high = std::min(prompts_.prompts_per_s(), clients / prompts_.pools().front().prompt_s(0).seconds);
     for (int round = 0; round < rounds; ++round) {
       const double rate = (low + high) / 2;
@@ -159,7 +181,11 @@ class TwoSides {
                              lengths_.output * state.decoding.tpot_s + (state.decoding.pass_s - state.decoding.tpot_s);
       (rate * round_s < clients ? low : high) = rate;
     }
-    return at(low);
+    State state = at(low);
+    if (is_closed(job_)) return state;
+    const auto at_once = [&](const PoolFormula& pool, double each) { return clients_of(job_, lengths_, pool, each); };
+    state.prompts = prompts_.at_once(clients, at_once);
+    return state;
   }
   [[nodiscard]] double prompts_front_s() const { return prompts_.request_s(); }
 
@@ -191,9 +217,9 @@ void put_pool(ServingPrediction& out, const PoolDeployment& pool, const PoolStat
     out.overloaded = overload(*pool.pool, rate_per_s, state, per_pool);
 }
 
-void put_latencies(ServingResult& result, double ttft_s, double tpot_s, double answer_s) {
+void put_latencies(ServingResult& result, const LoadMoments& lengths, double ttft_s, double tpot_s, double answer_s) {
   result.ttft.mean_s = ttft_s;
-  result.tpot.mean_s = result.itl.mean_s = tpot_s > 0 ? tpot_s : -1;  // answers of one token have none
+  result.tpot.mean_s = result.itl.mean_s = tpot_s > 0 && lengths.output > 1 ? tpot_s : -1;  // answers of one token have none
   result.e2e.mean_s = ttft_s + answer_s;
 }
 
@@ -203,7 +229,7 @@ ServingPrediction predict_one_side(const ServingJob& job, const Deployment& depl
   const bool open = lengths.rate_per_s > 0, per_pool = role == Role::prefill && open;
   const SideFormula side(deployment.pools, lengths, role == Role::decode ? job.decode_router : job.prompt_router);
   const SideState state = one_side(job, side, lengths);
-  const bool once = !open && job.load.arrivals.kind != Arrivals::closed;
+  const bool once = !open && !is_closed(job);
   double answer_s = 0, requests_per_s = once ? INFINITY : 0;
   for (std::size_t i = 0; i < job.pools.size(); ++i) {
     const PoolState& pool = state.pools[i];
@@ -217,9 +243,11 @@ ServingPrediction predict_one_side(const ServingJob& job, const Deployment& depl
   if (!out.overloaded.empty()) return out;
   const double front_s = side.request_s();
   put_stage(out.result, Stage::prefilling, state.prefill_s);
-  put_stage(out.result, Stage::queued, state.queue_s + front_s);
+  const bool decodes_alone = role == Role::decode;
+  put_stage(out.result, Stage::queued, front_s + (decodes_alone ? 0 : state.queue_s));
+  put_stage(out.result, Stage::decode_queued, decodes_alone ? state.queue_s : 0);
   put_stage(out.result, Stage::decoding, answer_s);
-  put_latencies(out.result, state.ttft_s + front_s, state.tpot_s, answer_s);
+  put_latencies(out.result, lengths, state.ttft_s + front_s, state.tpot_s, answer_s);
   put_rates(out.result, job, lengths, open ? lengths.rate_per_s : requests_per_s);
   return out;
 }
@@ -253,7 +281,7 @@ ServingPrediction predict_with(const ServingJob& job, const Deployment& deployme
     decoding_s += state.decoding.pass_s;
   }
   put_stage(result, Stage::decoding, decoding_s);
-  put_latencies(result, ttft_s, tpot_s, steps * tpot_s);
+  put_latencies(result, lengths, ttft_s, tpot_s, steps * tpot_s);
   put_rates(result, job, lengths, state.rate_per_s);
   return out;
 }

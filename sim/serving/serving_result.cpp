@@ -44,7 +44,8 @@ double mean_of(const std::vector<double>& values) {
 void count_latencies(ServingResult& result, const ServingJob& job, const ServingRun& run) {
   result.ttft = spread_of(values_of(job, run, [](const RequestState& r) { return r.ttft_s(); }));
   std::vector<double> tpot;
-  for (std::size_t i = 0; i < run.requests.size(); ++i) {
+  const bool decodes = job.pools.back().role != Role::prefill;  // with prompts isolated nobody does
+  for (std::size_t i = 0; decodes && i < run.requests.size(); ++i) {
     const RequestState& request = run.requests[i];
     if (counts(job, i) && request.stage == Stage::done && request.tokens.output > 1) tpot.push_back(request.tpot_s());
   }

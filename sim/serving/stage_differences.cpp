@@ -80,6 +80,10 @@ const std::vector<Cause>& causes() {
        }},
       {Stage::queued, [](const Facts& f) { return f.more_s < 0 && f.job.load.arrivals.kind == Arrivals::closed; },
        [](const Facts&) { return std::string("clients of a closed loop come apart: who waits is not behind independent arrivals"); }},
+      {Stage::queued, [](const Facts& f) { return f.more_s > 0 && f.job.load.arrivals.kind == Arrivals::closed; },
+       [](const Facts&) {
+         return std::string("clients of a closed loop that began together come back together, and queue behind one another");
+       }},
       {Stage::queued,
        [](const Facts& f) { return f.more_s > 0 && f.job.several(f.job.pools.front().role) && f.job.prompt_router != "shortest-wait"; },
        [](const Facts& f) {

@@ -57,6 +57,53 @@ TEST(FormulaAndSimulationAgree, on_a_pool_whose_instances_take_turns) {
   EXPECT_NEAR(eight.simulated.pools.front().batch / both(pool(1, 4, 8'000)).simulated.pools.front().batch, 1, 0.1);
 }
 
+std::string loaded(const std::string& pool, const std::string& load, const std::string& more = "") {
+  return fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {{{}}}\n{}  load: {{{}}}\n", pool,
+                     more, load);
+}
+
+// A batch of n prompts shares passes of k: a mean one ends with prompt (n + k) / 2, and of those that do not fit a mean one waits for half
+// of the time that all take. 10 %: passes with prompts and decoding, in which order does not count.
+TEST(FormulaAndSimulationAgree, on_requests_that_come_at_once) {
+  for (const char* pools : {"all: {role: both}", "all: {role: both, limits: {sequences: 1}}", "all: {role: both, limits: {sequences: 20}}",
+                            "p: {role: prefill}, d: {role: decode, instances: 2}"}) {
+    for (const int requests : {12, 50, 400}) {
+      const Both found = both(loaded(pools, fmt::format("arrivals: at-once, input: 1000, output: 200, requests: {}", requests)));
+      const std::string what = fmt::format("{}, {} requests: {} s by formula, {} s simulated", pools, requests, found.formula.ttft.mean_s,
+                                           found.simulated.ttft.mean_s);
+      EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.2) << what;
+      EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.2) << what;
+    }
+  }
+}
+
+// Prompts alone: a client waits for all others, a request of a batch for half of them. Nobody writes answers.
+TEST(FormulaAndSimulationAgree, on_prompts_alone_of_clients_and_batches) {
+  for (const char* arrivals : {"{closed: 64}", "at-once"}) {
+    const Both found = both(loaded("p: {role: prefill, instances: 3}, d: {role: decode}",
+                                   fmt::format("arrivals: {}, input: 1000, output: 200, requests: 600", arrivals), "  isolate: prefill\n"));
+    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << arrivals;
+    EXPECT_LT(found.formula.tpot.mean_s, 0);
+    EXPECT_LT(found.simulated.tpot.mean_s, 0);
+  }
+}
+
+// A cache that comes at any time waits for half of a pass, at an engine of its own too.
+TEST(FormulaAndSimulationAgree, on_where_isolated_decoding_waits) {
+  const Both found = both(loaded("p: {role: prefill}, d: {role: decode}",
+                                 "arrivals: {poisson: 20 /s}, input: 1000, output: 200, requests: 3000", "  isolate: decode\n"));
+  for (const char* stage : {"queued", "decode_queued"})
+    EXPECT_NEAR(found.formula.stages.at(stage) / found.simulated.stages.at(stage), 1, 0.05) << stage;
+}
+
+TEST(FormulaAndSimulationAgree, that_answers_of_one_token_have_no_time_per_token) {
+  for (const char* pools : {"all: {role: both}", "p: {role: prefill}, d: {role: decode}"}) {
+    const Both found = both(loaded(pools, "arrivals: {poisson: 4 /s}, input: 1000, output: 1, requests: 100"));
+    EXPECT_LT(found.formula.tpot.mean_s, 0) << pools;
+    EXPECT_LT(found.simulated.tpot.mean_s, 0) << pools;
+  }
+}
+
 // Short answers suffer more from the prompts that came with them; lengths drawn as Azure's. First tokens beside prompts of 14,000 tokens
 // are known less well.
 TEST(FormulaAndSimulationAgree, on_lengths_that_vary) {
