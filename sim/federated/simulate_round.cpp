@@ -134,7 +134,7 @@ class Round {
       spans_.push_back({static_cast<std::uint32_t>(alike_.representative[c]), operation.phase, state.since_s, now_s});
     if (Medium* medium = medium_of(operation.where)) {
       medium->leave(c);
-      used(operation.where).busy_s += operation.seconds * members(c);
+      if (operation.where == Where::server || !has_own_link(c)) used(operation.where).busy_s += operation.seconds * members(c);
       queue_s_ += waited(c, operation);
     }
     if (options_.progress && ++booked_ % 65536 == 0) options_.progress(static_cast<double>(booked_) / static_cast<double>(operations_));
@@ -145,6 +145,10 @@ class Round {
                            ? job_.settings.server.mode == ServerMode::sequential || job_.settings.server.sharing == Sharing::fifo
                            : job_.settings.radio.sharing == Sharing::fifo;
     return queue ? std::max(0.0, machine_.now() - state_[c].since_s - operation.seconds) : 0;
+  }
+
+  [[nodiscard]] bool has_own_link(std::size_t c) const {
+    return job_.settings.entries[job_.devices[alike_.representative[c]].entry].dedicated;
   }
 
   void go_on(std::size_t c) {
@@ -168,7 +172,7 @@ class Round {
     const bool link = operation.where != Where::server;
     const bool weighted = (link ? job_.settings.radio.sharing : job_.settings.server.sharing) == Sharing::weighted;
     Medium::Use use{.host = static_cast<sim::HostIndex>(c), .seconds = operation.seconds, .share = operation.share, .token = c};
-    use.alone = link && job_.settings.entries[device.entry].dedicated;
+    use.alone = link && has_own_link(c);
     if (operation.where == Where::uplink) use.share = uplink_part(job_, device, operation.share);
     if (weighted && !use.alone) {
       use.seconds *= members(c);

@@ -250,7 +250,11 @@ TEST(TunedJob, simulates_to_the_same_round) {
   const Plan again = make_plan(tuned);
   EXPECT_NEAR(again.round_s, plan.round_s, 1e-12 * plan.round_s);
   const double expected_s = round_by_formula(job, plan).round_s;
-  EXPECT_NEAR(simulate_round(tuned, again).result.round_s, expected_s, 1e-9 * expected_s);
+  const RoundResult simulated = simulate_round(tuned, again).result;
+  EXPECT_NEAR(simulated.round_s, expected_s, 1e-9 * expected_s);
+  // Links of a device's own are no part of the band.
+  EXPECT_NEAR(simulated.uplink.busy_s, round_by_formula(job, plan).uplink.busy_s, 1e-9 * expected_s);
+  EXPECT_NEAR(simulated.downlink.busy_s, round_by_formula(job, plan).downlink.busy_s, 1e-9 * expected_s);
 }
 
 // Rates that change between rounds: a round has those of its beginning, and tuning for every round is worth its negotiation.
