@@ -83,6 +83,13 @@ std::shared_ptr<CollectiveOptions> CollectiveOptions::declare(CLI::App& app) {
   return options;
 }
 
+// In a step an algorithm runs wherever it serves the group; of one call somebody wants to see that one.
+void CollectiveOptions::refuse_another(const sim::LoneCollective& one) const {
+  if (algorithm_.empty() || algorithm_ == "auto" || one.algorithm == algorithm_ || one.gpus == 1) return;
+  throw config::InputError(fmt::format("--algorithm {} does not serve {} among {} GPUs of this cluster", algorithm_, kind_, one.gpus),
+                           fmt::format("without it {} runs", one.algorithm));
+}
+
 sim::Job CollectiveOptions::load(JobOptions& options) const {
   const int gpus = gpus_.empty() ? 0 : parse_count("--gpus", gpus_, 1, sim::most_gpus);
   sim::Job job = options.names_cluster() ? options.load_cluster(gpus) : options.load();
@@ -97,7 +104,10 @@ sim::Job CollectiveOptions::load(JobOptions& options) const {
 std::vector<sim::LoneCollective> CollectiveOptions::run(const sim::Job& job) const {
   const CollectiveKind kind = kind_of(kind_);
   std::vector<sim::LoneCollective> results;
-  for (const double bytes : parse_sizes(size_.empty() ? default_size : size_)) results.push_back(run_alone(job, kind, bytes));
+  for (const double bytes : parse_sizes(size_.empty() ? default_size : size_)) {
+    results.push_back(run_alone(job, kind, bytes));
+    refuse_another(results.back());
+  }
   return results;
 }
 

@@ -21,6 +21,7 @@ class CollectiveOptions {
   [[nodiscard]] std::vector<sim::LoneCollective> run(const sim::Job& job) const;
 
  private:
+  void refuse_another(const sim::LoneCollective& one) const;
   std::string kind_, size_, gpus_, algorithm_;
 };
 

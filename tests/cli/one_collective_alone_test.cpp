@@ -94,6 +94,8 @@ TEST(OneCollectiveAlone, WrongInputIsRefused) {
   EXPECT_NE(refused("--collective all-reduce --size 2GiB..1GiB").find("from the larger to the smaller"), std::string::npos);
   EXPECT_NE(refused("--collective all-reduce --gpus 0").find("--gpus takes a whole number from 1"), std::string::npos);
   EXPECT_NE(refused("--collective all-reduce --algorithm rings").find("did you mean 'ring'"), std::string::npos);
+  EXPECT_NE(refused("--collective all-reduce --gpus 16 --algorithm torus-rings").find("--algorithm torus-rings does not serve all-reduce"),
+            std::string::npos);
   EXPECT_NE(refused("--size 1GiB").find("--collective"), std::string::npos);
 }
 
