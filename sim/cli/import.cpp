@@ -10,10 +10,12 @@
 
 #include "config/input_error.hpp"
 #include "sim/cli/command.hpp"
+#include "sim/cli/number.hpp"
 #include "sim/cli/set_option.hpp"
 #include "sim/cli/terminal.hpp"
 #include "sim/import/finish.hpp"
 #include "sim/import/importer.hpp"
+#include "sim/job/limits.hpp"
 #include "sim/report/whole_file.hpp"
 
 namespace rehearse::cli {
@@ -42,6 +44,7 @@ sim::ImportRequest request_of(const ImportOptions& options, const sim::Importer&
     throw config::InputError(fmt::format("--part: a file of {} has no parts", options.format));
   if (!options.variables.empty() && !importer.has_variables())
     throw config::InputError(fmt::format("--variable: a file of {} reads no variables", options.format));
+  if (!options.gpus.empty()) request.gpus = parse_count("--gpus", options.gpus, 1, sim::most_gpus);
   for (const std::string& text : options.variables) {
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);

@@ -11,15 +11,12 @@ using config::Node;
 
 constexpr std::int64_t most_in_deepspeed = 10'000'000;
 
+bool is_auto(const std::optional<Node>& value) { return value && value->is_scalar() && value->as_string() == "auto"; }
+
 // HuggingFace's Trainer fills "auto" in.
 std::optional<Node> said(Fields& fields, std::string_view path) {
   auto value = fields.take(path);
-  return value && value->is_scalar() && value->as_string() == "auto" ? std::nullopt : value;
-}
-
-bool enabled(Fields& fields, const std::string& section) {
-  const auto value = said(fields, section + ".enabled");
-  return value && value->as_bool();
+  return is_auto(value) ? std::nullopt : value;
 }
 
 // global = micro x accumulation x replicas: of four numbers any three, and they must agree.
@@ -73,8 +70,12 @@ void read_zero(Fields& fields, Draft& draft) {
 }
 
 void read_deepspeed_precision(Fields& fields, Draft& draft) {
-  const bool bf16 = enabled(fields, "bf16") || enabled(fields, "bfloat16"), fp16 = enabled(fields, "fp16");
-  if (bf16 && fp16) fields.take("fp16.enabled")->fail("bf16 and fp16 are both switched on");
+  const auto by_name = fields.take("bf16.enabled"), older = fields.take("bfloat16.enabled"), half = fields.take("fp16.enabled");
+  const auto on = [](const std::optional<Node>& value) { return value && !is_auto(value) && value->as_bool(); };
+  const bool bf16 = on(by_name) || on(older), fp16 = on(half);
+  if (!bf16 && !fp16 && (is_auto(by_name) || is_auto(older) || is_auto(half)))
+    return draft.need("precision", "bf16 and fp16 are 'auto', which HuggingFace's Trainer decides");
+  if (bf16 && fp16) half->fail("bf16 and fp16 are both switched on");
   const std::string type = bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
   draft.set("precision", type);
   if (!bf16 && !fp16) draft.infer("precision: fp32, since neither bf16 nor fp16 is switched on");

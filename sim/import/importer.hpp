@@ -1,6 +1,7 @@
 // A format of another program that `rehearse import` reads. One format, one .cpp with its registration.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ struct ImportRequest {
   std::string path;
   std::string part;                                   // of a file with several jobs: which; "" where there is one
   std::map<std::string, std::string> variables = {};  // of the environment that a script or ${NAME} in a file reads
+  std::int64_t gpus = 0;                              // that --gpus says; 0: nothing
 };
 
 class Importer {

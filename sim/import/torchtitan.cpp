@@ -109,7 +109,7 @@ void read_schedule(Fields& fields, const TitanDegrees& degrees, Draft& draft) {
   draft.set("schedule", schedule == "GPipe" ? "gpipe" : schedule == "ZBVZeroBubble" ? "zb-v" : interleaved ? "interleaved-1f1b" : "1f1b");
 }
 
-void read_titan_batch(Fields& fields, const TitanDegrees& degrees, Draft& draft) {
+void read_titan_batch(Fields& fields, const TitanDegrees& degrees, std::int64_t gpus, Draft& draft) {
   const auto local = fields.take_any({"training.local_batch_size", "training.batch_size"});
   const auto global = fields.take("training.global_batch_size"), sequence = fields.take("training.seq_len");
   const auto micro = fields.take_any({"parallelism.pipeline_parallel_microbatch_size", "experimental.pipeline_parallel_microbatch_size"});
@@ -123,9 +123,11 @@ void read_titan_batch(Fields& fields, const TitanDegrees& degrees, Draft& draft)
   }
   const bool of_world = !global || (global->is_scalar() && global->as_string() == "-1");
   if (!of_world) return draft.set("batch.global", *global);
-  if (degrees.shard < 0)
+  const bool divides = gpus > 0 && gpus % (degrees.model_ranks() * degrees.replicate) == 0;
+  if (degrees.shard < 0 && !divides)
     return draft.need("batch.global", fmt::format("{} sequences for each replica of a world of no given size", local->as_string()));
-  const std::int64_t all = local->as_int(1, most_in_titan) * degrees.shard * degrees.replicate;
+  const std::int64_t all =
+      local->as_int(1, most_in_titan) * (degrees.shard < 0 ? gpus / degrees.model_ranks() : degrees.shard * degrees.replicate);
   draft.set("batch.global", all);
   draft.infer(fmt::format("batch.global: {}, {} for each replica", all, local->as_string()));
 }
@@ -188,7 +190,7 @@ class Torchtitan final : public Importer {
     read_replicas(degrees, draft);
     read_sharding(fields, degrees, draft);
     read_schedule(fields, degrees, draft);
-    read_titan_batch(fields, degrees, draft);
+    read_titan_batch(fields, degrees, request.gpus, draft);
     read_titan_precision(fields, draft);
     read_recompute(fields, degrees, draft);
     read_compile(fields, draft);

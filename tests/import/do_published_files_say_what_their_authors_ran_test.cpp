@@ -258,6 +258,14 @@ TEST(Torchtitan, Llama3) {
                 {"software.compiled", "false"}});
 }
 
+// 64 GPUs by tp 8 are 8 replicas of 8 sequences.
+TEST(Torchtitan, TheGlobalBatchFollowsFromTheWorld) {
+  const std::string path = std::string(REHEARSE_SOURCE_DIR) + "/tests/import/published/llama3-70b.toml";
+  const auto global = ImporterRegistry::get("torchtitan").read({path, "", {}, 64}).document().find_path("batch.global");
+  ASSERT_TRUE(global);
+  EXPECT_EQ(global->as_string(), "64");
+}
+
 TEST(Torchtitan, APresetOf2024WithDegreesUnderTraining) {
   const ImportedFile file =
       import_published("torchtitan", "llama3-8b-a100.toml", {{"cluster", "dgx-a100-80g-hdr200"}, {"gpus", "64"}, {"batch.global", "64"}});
