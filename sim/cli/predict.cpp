@@ -34,7 +34,7 @@ class Predict final : public Command {
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto options = JobOptions::declare(app);
     auto price = std::make_shared<double>(0);
-    app.add_option("--price", *price, "Of a GPU for an hour, in any currency: what training.tokens or training.steps cost")
+    app.add_option("--price", *price, "Of a GPU for an hour, in any currency: what training.tokens, .steps or .time cost")
         ->check(CLI::Range(0.0, 1e6));
     return [options, price] { return predict(*options, *price); };
   }

@@ -36,9 +36,9 @@ void print_cost(const StepResult& result, const TrainingCost* cost, std::ostream
   if (cost == nullptr) return;
   fmt::print(out, "with causal attention counted half: {:.1f} TFLOP/s/GPU, MFU {}\n",
              cost->causal_share * result.model_flops_per_gpu_per_s / tera, percent(cost->causal_share * result.mfu));
-  if (!cost->steps) return;
+  if (!cost->known()) return;
   constexpr double day_s = 86400;
-  fmt::print(out, "training: {:.0f} steps, {:.1f} days, {:.0f} GPU-hours", *cost->steps, cost->seconds(result) / day_s,
+  fmt::print(out, "training: {:.0f} steps, {:.1f} days, {:.0f} GPU-hours", cost->steps_of(result), cost->seconds(result) / day_s,
              cost->gpu_hours(result));
   if (cost->price_per_gpu_hour > 0)
     fmt::print(out, ", {:.0f} at {} an hour", cost->gpu_hours(result) * cost->price_per_gpu_hour, cost->price_per_gpu_hour);

@@ -185,8 +185,8 @@ Json bands_json(const ExpectedBands& bands, const StepResult& result) {
 
 Json cost_json(const TrainingCost& cost, const StepResult& result) {
   Json json{{"mfu_causal", cost.causal_share * result.mfu}};
-  if (!cost.steps) return json;
-  json["training"] = {{"steps", *cost.steps}, {"seconds", cost.seconds(result)}, {"gpu_hours", cost.gpu_hours(result)}};
+  if (!cost.known()) return json;
+  json["training"] = {{"steps", cost.steps_of(result)}, {"seconds", cost.seconds(result)}, {"gpu_hours", cost.gpu_hours(result)}};
   if (cost.price_per_gpu_hour > 0) json["training"]["price"] = cost.gpu_hours(result) * cost.price_per_gpu_hour;
   return json;
 }

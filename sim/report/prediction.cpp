@@ -10,7 +10,7 @@ namespace rehearse::sim {
 
 Report prediction(const Job& job, double price_per_gpu_hour) {
   const TrainingCost cost = training_cost(job, price_per_gpu_hour);
-  if (price_per_gpu_hour > 0 && !cost.steps)
+  if (price_per_gpu_hour > 0 && !cost.known())
     throw config::InputError("--price: the job does not say how long it trains", "--set training.tokens=15e12");
   const workloads::Compiled compiled = workloads::compile(job.workload);
   const auto result = std::make_shared<StepResult>(predict(job, compiled));

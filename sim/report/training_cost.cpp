@@ -15,6 +15,7 @@ TrainingCost training_cost(const Job& job, double price_per_gpu_hour) {
   const double tokens_per_step = static_cast<double>(workload.batch.global) * workload.batch.sequence;
   if (training.steps > 0) cost.steps = static_cast<double>(training.steps);
   if (training.tokens > 0) cost.steps = std::ceil(training.tokens / tokens_per_step);
+  if (!cost.steps) cost.time_s = training.time_s;
   return cost;
 }
 

@@ -32,6 +32,13 @@ TEST(WhatDoesTrainingCost, follows_from_the_step) {
   EXPECT_FALSE(predicted("").contains("training"));
 }
 
+TEST(WhatDoesTrainingCost, follows_from_time_by_the_clock) {
+  const json result = predicted("--set training.time='10 days' --price 2.5"), training = result.at("training");
+  EXPECT_EQ(training.at("seconds").get<double>(), 864000);
+  EXPECT_EQ(training.at("steps").get<double>(), std::floor(864000 / result.at("step_s").get<double>()));
+  EXPECT_DOUBLE_EQ(training.at("price").get<double>(), 2.5 * 240 * 128);
+}
+
 TEST(WhatDoesTrainingCost, is_not_said_of_a_job_without_an_end) {
   const Outcome outcome = run_program("predict " + job + " --price 2.5");
   EXPECT_EQ(outcome.code, 2);
