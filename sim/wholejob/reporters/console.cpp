@@ -25,7 +25,7 @@ std::string text_of(Quantity::Unit unit, double value) {
     case Quantity::Unit::share:
       return share_text(value);
     case Quantity::Unit::seconds:
-      return time_text(value);
+      return value > 0 ? time_text(value) : "";  // between failures, and there were none
     case Quantity::Unit::tokens_per_s:
       return fmt::format("{:.0f}", value);
     case Quantity::Unit::count:
