@@ -16,7 +16,7 @@ struct Cache {
 
 // Tokens of a prompt that are found, and kept from now on.
 double pass_through(Cache& cache, RequestId id, PromptPrefix prompt, int tokens, int block) {
-  const std::int64_t found = cache.blocks.found(prompt) * block, most = (tokens - 1) / cache.page * cache.page;
+  const std::int64_t found = cache.blocks.found(prompt) * block, most = std::int64_t{tokens - 1} / cache.page * cache.page;
   static_cast<void>(cache.blocks.hold(id, prompt));
   cache.blocks.keep_within(std::max<std::int64_t>(0, cache.pages - (tokens - 1) / cache.page - 1));
   static_cast<void>(cache.blocks.add(id, prompt, static_cast<std::int64_t>(prompt.size())));
@@ -40,8 +40,7 @@ LoadMoments with_found(const LoadMoments& load, const ServingJob& job, const Dep
       caches.push_back({PrefixCache(blocks.tokens() / rules.page), pages, rules.page, rules.blocks != nullptr});
   }
   if ((of_prompts ? job.prompt_router : job.decode_router) == "prefix") {
-    const auto kept = std::ranges::stable_partition(caches, &Cache::keeps);  // at least one does
-    caches.erase(kept.begin(), kept.end());
+    std::erase_if(caches, [](const Cache& cache) { return !cache.keeps; });  // at least one does
     for (std::size_t i = 1; i < caches.size(); ++i) caches.front().pages += caches[i].pages;
     caches.resize(1, caches.front());
   }

@@ -53,12 +53,12 @@ std::unique_ptr<RequestReader> reader_of(const config::Node& path) {
 void add_blocks(const RequestReader& reader, const workloads::Request& request, workloads::PromptBlocks& blocks) {
   const int tokens = blocks.tokens();
   const std::vector<std::uint64_t> hashes = reader.hashes();
-  const std::size_t wanted = static_cast<std::size_t>((request.tokens.input - 1) / tokens + 1);
+  const auto input = static_cast<std::size_t>(request.tokens.input), wanted = (input - 1) / static_cast<std::size_t>(tokens) + 1;
   if (hashes.size() != wanted) {
     reader.fail(fmt::format("block hashes: {}, and a prompt of {} tokens has {}, of {} tokens each", hashes.size(), request.tokens.input,
                             wanted, tokens));
   }
-  blocks.add(std::span(hashes).first(static_cast<std::size_t>(request.tokens.input / tokens)));
+  blocks.add(std::span(hashes).first(input / static_cast<std::size_t>(tokens)));
 }
 
 }  // namespace
