@@ -7,6 +7,7 @@
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
+#include "sim/serving/transfer_lane.hpp"
 #include "workloads/names.hpp"
 
 namespace rehearse::sim {
@@ -143,6 +144,11 @@ class Changes {
       if (mode != transfer_mode_names().of(now.mode)) with_transfer("mode", mode.c_str());
     }
     with_transfer("path", now.path == TransferPath::gpu_direct ? "host-staged" : "gpu-direct");
+    const auto takes_kernels = [](const KvAlignmentWork& work) { return work.sender_bytes_per_token + work.receiver_bytes_per_token > 0; };
+    const bool aligned = std::ranges::any_of(transfer_lane(job_, 0, job_.pools.size() - 1).alignment, takes_kernels);
+    for (const std::string& at : align_names().words()) {
+      if (aligned && at != align_names().of(now.align) && at != "host") with_transfer("align", at.c_str());
+    }
     with_transfer("reserve", now.reserves_first ? "on-pull" : "before-prefill");
     with_transfer("first_token", now.prefill_answers_first ? "decode" : "prefill");
   }

@@ -135,6 +135,8 @@ const Keys<TransferSpec>& transfer_keys() {
       K("mode", &TransferSpec::mode, choice(transfer_mode_names()),
         "When the cache is sent: behind the whole prompt, every chunk when it is computed, or every layer of a chunk."),
       K("path", &TransferSpec::path, choice(paths), "From GPU to GPU, or through the memory of both hosts."),
+      K("align", &TransferSpec::align, choice(align_names()),
+        "Where a cache is made to fit, as far as it can be done there: where it takes the least time, or on one side."),
       K("reserve", &TransferSpec::reserves_first, config::either_word("on-pull", "before-prefill"),
         "When pages are taken on the decoding side."),
       K("first_token", &TransferSpec::prefill_answers_first, config::either_word("decode", "prefill"), "Who shows it to the client."),

@@ -316,6 +316,20 @@ void check_path(const ServingJob& job, const Node& path) {
   }
 }
 
+// In the memory of a host, of what crosses it.
+void check_align(const ServingJob& job, const Node& align) {
+  if (job.transfer.align != AlignAt::host || job.isolate) return;
+  for (const Pool& pool : job.pools) {
+    const ClusterPart& part = job.parts[pool.part];
+    if (part.gpu.vendor == job.parts[job.pools.front().part].gpu.vendor && job.transfer.path != TransferPath::host_staged &&
+        pool.role == Role::decode)
+      align.fail("caches do not go through the hosts' memory", "write path: host-staged");
+    if (pool.role == Role::decode && part.cluster.host_memory.bytes_per_s <= 0)
+      align.fail(fmt::format("the file of cluster {} does not say how fast its hosts' memory is", part.cluster.name),
+                 "write host_memory: {bandwidth: 400 GB/s} there");
+  }
+}
+
 void read_serving(Reading& reading, const Node& document) {
   const Node serving = document.at("serving");
   serving.allow_keys({"pools", "transfer", "router", "load", "slo", "isolate", "recovery"});
@@ -328,6 +342,7 @@ void read_serving(Reading& reading, const Node& document) {
     if (job.pools.front().role == Role::both) transfer->fail_at_key("nothing is transferred where the same instances do both");
     job.transfer = mapping(transfer_keys()).read(*transfer);
     if (const auto path = transfer->find("path")) check_path(job, *path);
+    if (const auto align = transfer->find("align")) check_align(job, *align);
   }
   if (const auto router = serving.find("router")) read_routers(job, *router);
   job.load = read_load(serving.at("load"), std::ranges::any_of(job.pools, &Pool::prefix_cache));

@@ -12,6 +12,7 @@
 #include "sim/faults/scenario.hpp"
 #include "sim/job/parts.hpp"
 #include "sim/serving/instance.hpp"
+#include "sim/serving/kv_alignment.hpp"
 #include "sim/serving/service_fault.hpp"
 #include "sim/serving/speculation.hpp"
 #include "topology/cluster.hpp"
@@ -29,6 +30,7 @@ enum class TransferMode { after_prefill, chunkwise, layerwise };
 struct TransferSpec {
   TransferMode mode = TransferMode::after_prefill;
   TransferPath path = TransferPath::gpu_direct;
+  AlignAt align = AlignAt::cheapest;
   bool reserves_first = false;         // reserve: before-prefill, else on-pull
   bool prefill_answers_first = false;  // first_token: prefill, else decode
   double timeout_s = 30;               // of a hand-over, where something fails

@@ -11,8 +11,12 @@ namespace {
 // Through the hosts' memory a cache goes in pieces, so that its three copies overlap (assumption: as Mooncake's slices, tens of pages).
 constexpr double staging_bytes = 4.0 * 1024 * 1024;
 
-KvSide side_of(const ServingJob& job, const Pool& pool) {
-  return {&pool.plan, &pool.habits, &job.parts[pool.part].gpu, workloads::kv_bytes_per_token(pool.plan).per_gpu};
+// Of the host's memory those have a share that stand there with it.
+KvSide side_of(const ServingJob& job, const Pool& pool, bool staged) {
+  const topology::ClusterSpec& cluster = job.parts[pool.part].cluster;
+  const double host_bytes_per_s =
+      staged ? cluster.host_memory.bytes_per_s / std::min(pool.plan.tp * pool.plan.pp, cluster.gpus_per_node) : 0;
+  return {&pool.plan, &pool.habits, &job.parts[pool.part].gpu, workloads::kv_bytes_per_token(pool.plan).per_gpu, host_bytes_per_s};
 }
 
 }  // namespace
@@ -32,7 +36,7 @@ double TransferLane::piece_tokens(const CacheFront& sent, const CacheFront& read
 
 TransferLane transfer_lane(const ServingJob& job, std::size_t from_pool, std::size_t to_pool) {
   const Pool &from = job.pools[from_pool], &to = job.pools[to_pool];
-  const KvSide sender = side_of(job, from), receiver = side_of(job, to);
+  const auto align = [&](bool staged) { return alignment_of(side_of(job, from, staged), side_of(job, to, staged), job.transfer.align); };
   TransferLane lane;
   lane.from_pool = from_pool;
   lane.to_pool = to_pool;
@@ -41,14 +45,18 @@ TransferLane transfer_lane(const ServingJob& job, std::size_t from_pool, std::si
   lane.layers = job.model.layers;
   lane.page = from.habits.page;
   lane.pairs = workloads::kv_pairs(from.plan, to.plan);
-  lane.alignment = alignment_of(sender, receiver);
   lane.staged = job.transfer.path == TransferPath::host_staged;
-  for (const KvAlignmentWork& work : lane.alignment) {
-    if (work.sender_bytes_per_token > 0) lane.sender_s_per_token += sender.moving_s(work.sender_bytes_per_token);
-    if (work.receiver_bytes_per_token > 0) lane.receiver_s_per_token += receiver.moving_s(work.receiver_bytes_per_token);
-    lane.staged = lane.staged || work.staged;
+  lane.alignment = align(lane.staged);
+  if (!lane.staged && std::ranges::any_of(lane.alignment, &KvAlignmentWork::staged)) {
+    lane.staged = true;
+    lane.alignment = align(true);
   }
-  lane.wire_share = std::min(1.0, bytes_of(to.plan.precision.kv) / bytes_of(from.plan.precision.kv));
+  const KvSide sender = side_of(job, from, lane.staged), receiver = side_of(job, to, lane.staged);
+  for (const KvAlignmentWork& work : lane.alignment) {
+    lane.sender_s_per_token += sender.moving_s(work.sender_bytes_per_token);
+    lane.receiver_s_per_token += alignment_s(work, sender, receiver) - sender.moving_s(work.sender_bytes_per_token);
+    lane.wire_share *= work.wire_share;
+  }
   lane.line_share = std::min(from.habits.transfer_share, to.habits.transfer_share);
   lane.engine_s = from.habits.transfer_start_s;
   if (!lane.staged) return lane;

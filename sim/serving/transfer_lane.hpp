@@ -19,7 +19,7 @@ struct TransferLane {
   int page = 1;    // of the sender; whole pages are sent
   std::vector<workloads::KvPair> pairs;
   std::vector<KvAlignmentWork> alignment;
-  double sender_s_per_token = 0, receiver_s_per_token = 0;  // of kernels
+  double sender_s_per_token = 0, receiver_s_per_token = 0;  // of kernels, before and behind the flows
   double engine_s = 0;                                      // before anything moves: the engines, the first piece to the host and from it
   double wire_share = 1;                                    // bytes on the wire of a sender's byte, by its number format
   double line_share = 1;                                    // of the line rate that engines reach

@@ -9,11 +9,11 @@ namespace {
 
 class Layout final : public KvAlignment {
  public:
-  [[nodiscard]] std::optional<KvAlignmentWork> work(const KvSide& sender, const KvSide& receiver) const override {
-    if (sender.plan->model.mla || sender.habits->layout == receiver.habits->layout) return std::nullopt;
-    return rewrite(sender, receiver,
-                   fmt::format("pages of {} are made pages of {}", layout_names().of(sender.habits->layout),
-                               layout_names().of(receiver.habits->layout)));
+  [[nodiscard]] std::vector<KvAlignmentWork> ways(const KvSide& sender, const KvSide& receiver) const override {
+    if (sender.plan->model.mla || sender.habits->layout == receiver.habits->layout) return {};
+    return rewrites(sender, receiver,
+                    fmt::format("pages of {} are made pages of {}", layout_names().of(sender.habits->layout),
+                                layout_names().of(receiver.habits->layout)));
   }
 };
 

@@ -10,12 +10,14 @@ namespace {
 
 class Page final : public KvAlignment {
  public:
-  [[nodiscard]] std::optional<KvAlignmentWork> work(const KvSide& sender, const KvSide& receiver) const override {
+  [[nodiscard]] std::vector<KvAlignmentWork> ways(const KvSide& sender, const KvSide& receiver) const override {
     const int from = sender.habits->page, to = receiver.habits->page;
-    if (from == to) return std::nullopt;
+    if (from == to) return {};
     const bool multiple = from % to == 0 || to % from == 0;
-    if (multiple && sender.habits->layout == KvLayout::token_major) return std::nullopt;
-    return KvAlignmentWork{0, 2 * receiver.bytes_per_token, fmt::format("pages of {} tokens are made pages of {}", from, to)};
+    if (multiple && sender.habits->layout == KvLayout::token_major) return {};
+    std::vector<KvAlignmentWork> ways = rewrites(sender, receiver, fmt::format("pages of {} tokens are made pages of {}", from, to));
+    std::erase_if(ways, [](const KvAlignmentWork& way) { return way.sender_bytes_per_token > 0; });
+    return ways;
   }
 };
 

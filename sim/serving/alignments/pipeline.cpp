@@ -8,9 +8,9 @@ namespace {
 
 class Pipeline final : public KvAlignment {
  public:
-  [[nodiscard]] std::optional<KvAlignmentWork> work(const KvSide& sender, const KvSide& receiver) const override {
-    if (sender.plan->pp == receiver.plan->pp) return std::nullopt;
-    return KvAlignmentWork{.reason = fmt::format("layers of pp {} go to the stages of pp {}", sender.plan->pp, receiver.plan->pp)};
+  [[nodiscard]] std::vector<KvAlignmentWork> ways(const KvSide& sender, const KvSide& receiver) const override {
+    if (sender.plan->pp == receiver.plan->pp) return {};
+    return {{.reason = fmt::format("layers of pp {} go to the stages of pp {}", sender.plan->pp, receiver.plan->pp)}};
   }
 };
 

@@ -11,12 +11,11 @@ namespace {
 
 class Replication final : public KvAlignment {
  public:
-  [[nodiscard]] std::optional<KvAlignmentWork> work(const KvSide& sender, const KvSide& receiver) const override {
+  [[nodiscard]] std::vector<KvAlignmentWork> ways(const KvSide& sender, const KvSide& receiver) const override {
     const int from = copies(*sender.plan), to = copies(*receiver.plan);
-    if (from == to) return std::nullopt;
-    return KvAlignmentWork{.reason =
-                               fmt::format("{} held by {} ranks of the sender and by {} of the receiver: each of these is sent its own",
-                                           sender.plan->model.mla ? "the latent state is" : "a head is", from, to)};
+    if (from == to) return {};
+    return {{.reason = fmt::format("{} held by {} ranks of the sender and by {} of the receiver: each of these is sent its own",
+                                   sender.plan->model.mla ? "the latent state is" : "a head is", from, to)}};
   }
 
  private:

@@ -10,10 +10,9 @@ namespace {
 
 class TensorParallel final : public KvAlignment {
  public:
-  [[nodiscard]] std::optional<KvAlignmentWork> work(const KvSide& sender, const KvSide& receiver) const override {
-    if (workloads::cut_alike(*sender.plan, *receiver.plan) || sender.habits->layout == KvLayout::head_major) return std::nullopt;
-    return KvAlignmentWork{2 * sender.bytes_per_token, 0,
-                           fmt::format("heads of tp {} are packed for tp {}", sender.plan->tp, receiver.plan->tp)};
+  [[nodiscard]] std::vector<KvAlignmentWork> ways(const KvSide& sender, const KvSide& receiver) const override {
+    if (workloads::cut_alike(*sender.plan, *receiver.plan) || sender.habits->layout == KvLayout::head_major) return {};
+    return rewrites(sender, receiver, fmt::format("heads of tp {} are packed for tp {}", sender.plan->tp, receiver.plan->tp));
   }
 };
 

@@ -9,11 +9,10 @@ namespace {
 
 class Vendor final : public KvAlignment {
  public:
-  [[nodiscard]] std::optional<KvAlignmentWork> work(const KvSide& sender, const KvSide& receiver) const override {
-    if (sender.gpu->vendor == receiver.gpu->vendor) return std::nullopt;
-    return KvAlignmentWork{
-        .reason = fmt::format("from {} to {} it goes through the memory of both hosts", sender.gpu->vendor, receiver.gpu->vendor),
-        .staged = true};
+  [[nodiscard]] std::vector<KvAlignmentWork> ways(const KvSide& sender, const KvSide& receiver) const override {
+    if (sender.gpu->vendor == receiver.gpu->vendor) return {};
+    return {{.reason = fmt::format("from {} to {} it goes through the memory of both hosts", sender.gpu->vendor, receiver.gpu->vendor),
+             .staged = true}};
   }
 };
 
