@@ -40,14 +40,14 @@ StepResult result_of(const Job& job, const workloads::Compiled& compiled, const 
 
 }  // namespace
 
-StepResult predict(const Job& job, const workloads::Compiled& compiled) {
+StepResult predict(const Job& job, const workloads::Compiled& compiled, bool stages_share) {
   Priced priced(job, compiled);
   Workspace workspace;
   std::vector<StepResult> steps;
   for (int step = 0; step < job.distinct_steps(); ++step) {
     const PlanCost plan = priced.cost(job, step);
-    steps.push_back(
-        result_of(job, compiled, step_terms(job.system, job.workload, compiled, compiled.sync, plan, priced.prices, workspace)));
+    steps.push_back(result_of(
+        job, compiled, step_terms(job.system, job.workload, compiled, compiled.sync, plan, priced.prices, workspace, true, stages_share)));
   }
   StepResult result = mean_step(job, std::move(steps));
   result.memory = predicted_memory(job, compiled);

@@ -7,8 +7,8 @@
 
 namespace rehearse::sim {
 
-// `compiled`: the job's, of granularity layer.
-[[nodiscard]] StepResult predict(const Job& job, const workloads::Compiled& compiled);
+// `compiled`: the job's, of granularity layer. stages_share: as in step_terms().
+[[nodiscard]] StepResult predict(const Job& job, const workloads::Compiled& compiled, bool stages_share = true);
 [[nodiscard]] StepResult predict(const Job& job);
 
 // One micro-batch through the whole model on its way forth and back (with what is recomputed), without the optimizer.

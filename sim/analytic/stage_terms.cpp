@@ -9,19 +9,22 @@ using workloads::CollectiveKind;
 using workloads::GroupKind;
 using workloads::Slot;
 
-double seconds(PriceBook& prices, const workloads::ReplicaCalls& calls, int stage) {
+double seconds(PriceBook& prices, const workloads::ReplicaCalls& calls, int stage, bool alone) {
   double sum = 0;
-  for (const workloads::ReplicaCall& call : calls) sum += prices.seconds(call.kind, call.group, call.bytes, stage);
+  for (const auto& [kind, group, bytes] : calls) {
+    sum += alone ? prices.alone_s(kind, group, bytes, stage) : prices.seconds(kind, group, bytes, stage);
+  }
   return sum;
 }
 
-double gather_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage) {
+// alone: while other stages leave the NICs to it.
+double gather_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage, bool alone = false) {
   if (!sync.shards_parameters && !sync.gathers_weights) return 0;
-  return sync.calls_per_unit * seconds(prices, sync.gather_calls(parameters.all, parameters.experts), stage);
+  return sync.calls_per_unit * seconds(prices, sync.gather_calls(parameters.all, parameters.experts), stage, alone);
 }
 
-double reduce_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage) {
-  return sync.calls_per_unit * seconds(prices, sync.reduction_calls(parameters.all, parameters.experts), stage);
+double reduce_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage, bool alone = false) {
+  return sync.calls_per_unit * seconds(prices, sync.reduction_calls(parameters.all, parameters.experts), stage, alone);
 }
 
 UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const ReplicaRules& rules, PriceBook& prices, int stage) {
@@ -52,6 +55,20 @@ double update_s(const System& system, const workloads::Workload& workload, doubl
   const auto copy = [&](GroupKind way, double bytes) { return prices.seconds(CollectiveKind::send_recv, way, bytes, stage); };
   sum += copy(GroupKind::to_host, host.gradients) + copy(GroupKind::host_memory, host.moved) + copy(GroupKind::from_host, host.weights);
   return sum;
+}
+
+// What stages do one after another on NICs and in host memories that they share.
+void fill_shared(const workloads::Workload& workload, const ReplicaRules& rules, const Parameters& own, double updated, PriceBook& prices,
+                 int at, StageTerms& stage) {
+  if (!prices.stage_users(GroupKind::dp_cp).empty()) {
+    stage.gather_alone_s = gather_s(rules.sync, own, prices, at, true);
+    stage.reduce_alone_s = reduce_s(rules.sync, own, prices, at, true);
+  }
+  if (!workload.optimizer.on_cpu || prices.stage_users(GroupKind::host_memory).empty()) return;
+  const workloads::HostUpdate host = workloads::optimizer_program(workload, updated).on_host;
+  stage.in_memory_s = prices.seconds(CollectiveKind::send_recv, GroupKind::host_memory, host.moved, at);
+  stage.in_memory_alone_s = prices.alone_s(CollectiveKind::send_recv, GroupKind::host_memory, host.moved, at);
+  stage.from_host_s = prices.seconds(CollectiveKind::send_recv, GroupKind::from_host, host.weights, at);
 }
 
 }  // namespace
@@ -91,6 +108,7 @@ void fill_stages(const System& system, const workloads::Workload& workload, cons
     stage.tied_s = plan.tied_s[s];
     const double updated = workload.optimizer.zero_stage > 0 ? rules.sync.shard(own.all, own.experts) : own.all;
     stage.update_s = prices.update_s(updated, at, [&] { return update_s(system, workload, updated, prices, at); });
+    fill_shared(workload, rules, own, updated, prices, at, stage);
   }
 }
 

@@ -14,7 +14,7 @@ using workloads::Slot;
 class Formula {
  public:
   Formula(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, const PlanCost& plan,
-          const ReplicaRules& rules, Workspace& space)
+          const ReplicaRules& rules, PriceBook& prices, Workspace& space, bool stages_share)
       : system_(system),
         workload_(workload),
         schedule_(*compiled.schedule),
@@ -22,7 +22,11 @@ class Formula {
         plan_(plan),
         rules_(rules),
         space_(space),
-        formula_(space.formula(workload, compiled)) {}
+        formula_(space.formula(workload, compiled)) {
+    if (!stages_share) return;
+    if (system.simulation.collectives != Fidelity::closed) nic_users_ = prices.stage_users(workloads::GroupKind::dp_cp);
+    if (space.stages.front().in_memory_s > 0) memory_users_ = prices.stage_users(workloads::GroupKind::host_memory);
+  }
 
   // The pipeline and what follows it, by closed form where that is right.
   StepTerms terms(bool by_phase) {
@@ -173,13 +177,16 @@ class Formula {
   // (13): reduction, update, all-gather; later stages begin earlier. The last backward goes through all stages too, stretched by the
   // reductions that it hides; stage 0's own is part of its exposed reduction.
   [[nodiscard]] double end_s() const {
-    double longest = 0;
+    space_.ends.clear();
     for (int s = 0; s < stages(); ++s) {
       const bool meets_first = stage(s).tied_s > 0;  // the tied embedding's gradients meet: the last stage waits for the first
       const double head_start = meets_first || mirrors() ? 0 : offset_s(space_.times.backward_s, s);
-      longest = std::max(longest, exchange_s(s) + stage(s).update_s - head_start);
+      space_.ends.push_back(-head_start + (reduces_in_line() ? 0 : replicas(s).reduce_at_end_s()));
     }
-    return stretch_s() + longest;
+    const auto tie = [&] {
+      for (int s = 0; s < stages(); ++s) space_.ends[s] += stage(s).tied_s;
+    };
+    return stretch_s() + updated_s([](int) { return 0.0; }, tie);
   }
   [[nodiscard]] double stretch_s() const {
     double sum = 0;
@@ -190,29 +197,78 @@ class Formula {
   // The same where each stage's own end is known. Replicas, and the two ends of the model where they share the embedding, wait for one
   // another.
   [[nodiscard]] double walked_s(const StageSpans& spans) const {
-    double tied = 0;
-    space_.reduced.clear();
-    for (int s = 0; s < stages(); ++s) {
-      space_.reduced.push_back(reduced_s(spans, s));
-      if (stage(s).tied_s > 0) tied = std::max(tied, space_.reduced.back() + stage(s).tied_s);
-    }
-    double longest = 0;
-    for (int s = 0; s < stages(); ++s) {
-      const double ready = stage(s).tied_s > 0 ? tied : space_.reduced[s];
-      longest = std::max(longest, ready + stage(s).update_s + replicas(s).gather_at_end_s());
-    }
-    return stretch_s() + longest;
+    std::vector<double>& ends = space_.ends;
+    ends.clear();
+    for (int s = 0; s < stages(); ++s) ends.push_back(reduced_s(spans, s));
+    const auto start = [&](int s) { return schedule_.staggers_steps() ? spans.start_s[s] : 0; };
+    const auto tie = [&] {
+      double tied = 0;
+      for (int s = 0; s < stages(); ++s) {
+        if (stage(s).tied_s > 0) tied = std::max(tied, ends[s] - start(s) + stage(s).tied_s);
+      }
+      for (int s = 0; s < stages(); ++s) ends[s] = stage(s).tied_s > 0 ? start(s) + tied : ends[s];
+    };
+    return stretch_s() + updated_s(start, tie);
   }
 
-  // The chunks of the mirrored stage are this one's the other way round.
+  // What follows the last backwards (or the reductions beside them), which ended at space_.ends: the longest of the stages' steps, each
+  // from its own start.
+  template <class Start, class Tie>
+  [[nodiscard]] double updated_s(const Start& start, const Tie& tie) const {
+    std::vector<double>& ends = space_.ends;
+    const bool tied = std::ranges::any_of(space_.stages, [](const StageTerms& terms) { return terms.tied_s > 0; });
+    if (!nic_users_.empty() && memory_users_.empty() && !tied && !mirrors()) {
+      space_.works.clear();
+      for (int s = 0; s < stages(); ++s) {
+        const StageTerms& own = stage(s);
+        StageWork& work = space_.works.emplace_back(StageWork{.begin_s = ends[s], .pause_s = own.update_s});
+        if (reduces_in_line()) work.turns[0] = {own.reduce_alone_s, own.reduce_s};
+        if (gathers_in_line()) work.turns[1] = {own.gather_alone_s, own.gather_s};
+      }
+      share_among_stages(space_.works, nic_users_, ends);
+    } else {
+      if (reduces_in_line()) let_share(nic_users_, &StageTerms::reduce_alone_s, &StageTerms::reduce_s);
+      tie();
+      for (int s = 0; s < stages(); ++s) ends[s] += stage(s).update_s - stage(s).in_memory_s - stage(s).from_host_s;
+      let_share(memory_users_, &StageTerms::in_memory_alone_s, &StageTerms::in_memory_s);
+      for (int s = 0; s < stages(); ++s) ends[s] += stage(s).from_host_s;
+      if (gathers_in_line()) let_share(nic_users_, &StageTerms::gather_alone_s, &StageTerms::gather_s);
+    }
+    double longest = 0;
+    for (int s = 0; s < stages(); ++s) longest = std::max(longest, ends[s] - start(s));
+    return longest;
+  }
+
+  // All stages go on from where they are: what they do together takes each as long as the others leave it of what they share.
+  void let_share(std::span<const double> users, double StageTerms::*alone, double StageTerms::*shared) const {
+    std::vector<double>& ends = space_.ends;
+    if (users.empty() || mirrors()) {
+      for (int s = 0; s < stages(); ++s) ends[s] += stage(s).*shared;
+      return;
+    }
+    space_.works.clear();
+    for (int s = 0; s < stages(); ++s)
+      space_.works.push_back({.begin_s = ends[s], .turns = {StageWork::Turn{stage(s).*alone, stage(s).*shared}}});
+    share_among_stages(space_.works, users, ends);
+  }
+
+  // New weights all at once, after the update.
+  [[nodiscard]] bool gathers_in_line() const { return rules_.sync.gathers_weights && !rules_.sync.overlap_parameters; }
+  // All gradients at once, when a stage's last backward has ended.
+  [[nodiscard]] bool reduces_in_line() const {
+    return rules_.sync.replicated() && !rules_.sync.overlap_gradients && !rules_.sync.reduce_each_microbatch;
+  }
+
+  // When its gradients are, unless they are reduced in line. The chunks of the mirrored stage are this one's the other way round.
   [[nodiscard]] double reduced_s(const StageSpans& spans, int s) const {
     const int mirror = mirrors() ? stages() - 1 - s : s;
-    const double start = schedule_.staggers_steps() ? spans.start_s[s] : 0, end = std::max(spans.end_s[s], spans.end_s[mirror]);
+    const double end = std::max(spans.end_s[s], spans.end_s[mirror]);
+    if (reduces_in_line()) return end;
     completed(spans, s, space_.completed);
     space_.mirrored.clear();
     if (mirrors()) completed(spans, mirror, space_.mirrored);
     std::ranges::reverse(space_.mirrored);
-    return (walks_exchange() ? end : replicas(s).reduced_s(space_.completed, space_.mirrored, end, space_.ready)) - start;
+    return walks_exchange() ? end : replicas(s).reduced_s(space_.completed, space_.mirrored, end, space_.ready);
   }
 
   // Of all splitting schedules the mirrored ones alone have backwards in one slot.
@@ -227,8 +283,6 @@ class Formula {
         chunks[slot.chunk].whole = slot.kind == Slot::Kind::backward;
     }
   }
-
-  [[nodiscard]] double exchange_s(int s) const { return replicas(s).reduce_at_end_s() + stage(s).tied_s + replicas(s).gather_at_end_s(); }
 
   [[nodiscard]] PhaseTimes phases(int s, double exposed_pp, double start, double step_s) const {
     PhaseTimes phases;
@@ -296,6 +350,7 @@ class Formula {
   const ReplicaRules& rules_;
   Workspace& space_;
   const PipelineFormula& formula_;
+  std::span<const double> nic_users_, memory_users_;  // as in share_among_stages()
 };
 
 }  // namespace
@@ -320,10 +375,11 @@ const PipelineFormula& Workspace::formula(const workloads::Workload& workload, c
 }
 
 StepTerms step_terms(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
-                     const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace, bool by_phase) {
+                     const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace, bool by_phase,
+                     bool stages_share) {
   const ReplicaRules rules = replica_rules(system, workload, sync, plan.contentions.dp);
   fill_stages(system, workload, rules, plan, prices, workspace);
-  return Formula(system, workload, compiled, plan, rules, workspace).terms(by_phase);
+  return Formula(system, workload, compiled, plan, rules, prices, workspace, stages_share).terms(by_phase);
 }
 
 }  // namespace rehearse::sim

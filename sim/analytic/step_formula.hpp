@@ -11,6 +11,7 @@
 #include "sim/analytic/plan_cost.hpp"
 #include "sim/analytic/replica_cost.hpp"
 #include "sim/analytic/slot_walk.hpp"
+#include "sim/analytic/stage_sharing.hpp"
 #include "sim/analytic/unit_walk.hpp"
 
 namespace rehearse::sim {
@@ -28,7 +29,8 @@ struct Workspace {
   UnitSpans units_walked;
   std::vector<Pieces> forward, backward;
   PipelineTimes times;
-  std::vector<double> no_hops, reduced;
+  std::vector<double> no_hops, ends;
+  std::vector<StageWork> works;
   std::vector<Completed> completed, mirrored;
   SlotWalk walk;
   std::vector<std::pair<double, double>> ready;
@@ -49,9 +51,10 @@ struct StepTerms {
 };
 
 // `workload` may differ from the one that was compiled and priced in optimizer.zero_stage, batch.global and overlap.{pp, dp_gradients,
-// dp_parameters}; `sync` is its own.
+// dp_parameters}; `sync` is its own. stages_share: they leave NICs and host memories to one another when their steps end at different
+// times; otherwise each has its share of all at once.
 [[nodiscard]] StepTerms step_terms(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
                                    const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace,
-                                   bool by_phase = true);
+                                   bool by_phase = true, bool stages_share = true);
 
 }  // namespace rehearse::sim

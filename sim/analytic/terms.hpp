@@ -46,8 +46,11 @@ struct StageTerms {
   std::span<const ChunkTerms> chunks;
   double gather_s = 0;  // all of the stage's parameters at once
   double reduce_s = 0;
-  double tied_s = 0;    // all-reduce of the tied embedding's gradient
-  double update_s = 0;  // optimizer
+  double gather_alone_s = 0, reduce_alone_s = 0;  // of both, while other stages leave shared NICs to them
+  double tied_s = 0;                              // all-reduce of the tied embedding's gradient
+  double update_s = 0;                            // optimizer
+  double in_memory_s = 0, in_memory_alone_s = 0;  // that part of it in the host's memory, which stages may share
+  double from_host_s = 0;                         // and the way back after it
 };
 
 }  // namespace rehearse::sim

@@ -19,7 +19,7 @@ Comparison compare(const Job& job, const Progress& progress) {
   c.analytic = predict(job, plan);
   Job alone = job;
   alone.system.gpu.contention.clear();
-  c.analytic_alone_s = predict(alone, plan).step_s;
+  c.analytic_alone_s = predict(alone, plan, false).step_s;
   SimulationBesideLongestPath both = simulate_beside_longest_path(job, compiled, progress);
   c.critical = std::move(both.longest);
   c.simulated = std::move(both.simulated.result);

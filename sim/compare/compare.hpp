@@ -18,8 +18,9 @@ struct PhaseDifference {
 
 struct Comparison {
   StepResult analytic, simulated, critical;
-  double analytic_alone_s = 0;          // the analytic step with all contention coefficients at 1, as the critical path has them
-  Timeline timeline;                    // of the simulation
+  double analytic_alone_s =
+      0;              // the analytic step with all contention coefficients at 1 and nothing left to others, as the critical path has it
+  Timeline timeline;  // of the simulation
   std::vector<PhaseDifference> phases;  // mean over ranks; adds up to the difference of the steps
   double difference = 0;                // simulated / analytic - 1
   std::vector<std::string> reasons;     // for the step as a whole, most important first

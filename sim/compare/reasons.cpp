@@ -94,7 +94,7 @@ class Explainer {
   }
 
   [[nodiscard]] std::string in_rounds() const {
-    return rounds_ ? ", and adds up the latencies of a ring's rounds, of which those inside nodes hide behind the NICs" : "";
+    return rounds_ ? ", and adds up the latencies of rounds that partly hide behind bytes" : "";
   }
 
   // How much longer than alone the calls of a group took in the simulated step.

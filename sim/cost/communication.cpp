@@ -34,7 +34,7 @@ int count_distinct(std::span<const int> members, int block) {
     if (blocks.empty() || blocks.back() != rank / block) blocks.push_back(rank / block);
   }
   std::ranges::sort(blocks);
-  return static_cast<int>(std::ranges::unique(blocks).begin() - blocks.begin());
+  return static_cast<int>(std::unique(blocks.begin(), blocks.end()) - blocks.begin());
 }
 
 // Mostly the last. Adds what is not there.
@@ -82,6 +82,13 @@ double CallPrice::transfer_s() const {
   return sequential ? intra + std::max(inter, passing) : std::max(intra + passing, inter);
 }
 
+CallPrice CallPrice::alone() const {
+  CallPrice price = *this;
+  if (inter_alone_bytes_per_s > 0) price.inter_bytes_per_s = inter_alone_bytes_per_s;
+  if (host_alone_bytes_per_s > 0) price.host_bytes_per_s = host_alone_bytes_per_s;
+  return price;
+}
+
 CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm,
                                        std::vector<std::string> library, bool by_rounds)
     : cluster_(cluster),
@@ -90,6 +97,7 @@ CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, con
       algorithm_(std::move(algorithm)),
       library_(std::move(library)),
       by_rounds_(by_rounds),
+      stages_(workload.parallel.pp),
       cables_(Cables::of(cluster, grid_.size())) {
   const topology::NetworkSpec& network = cluster_.network;
   if (network.nodes_per_leaf > 0 && network.oversubscription > 1) levels_.push_back({network.nodes_per_leaf, network.oversubscription});
@@ -114,7 +122,8 @@ void CommunicationModel::list_shares(const workloads::Workload& workload) {
   struct Known {
     std::vector<double> place;
     std::vector<std::string> order;
-    std::vector<double> nic_users, trunk_factor, reduced_factor;
+    std::vector<Busiest> nic_users;
+    std::vector<double> trunk_factor, reduced_factor;
   };
   thread_local Known known;
   if (known.place != place || known.order != p.order) {
@@ -166,23 +175,6 @@ const LinkSpec& CommunicationModel::scale_up(std::span<const int> members) const
   return cluster_.intra;
 }
 
-double CommunicationModel::nic_alone(GroupKind kind) const {
-  return cluster_.rail_bytes_per_s() / nic_users_[static_cast<std::size_t>(kind)];
-}
-
-double CommunicationModel::nic_share(GroupKind kind) const {
-  return cluster_.pcie_bytes_per_s > 0 ? std::min(nic_alone(kind), cluster_.pcie_bytes_per_s) : nic_alone(kind);
-}
-
-double CommunicationModel::network_share(GroupKind kind, const std::vector<double>& factors) const {
-  const double of_all = cluster_.rail_bytes_per_s() * cluster_.rails_per_node() / cluster_.gpus_per_node;
-  return std::min(nic_share(kind), of_all * factors[static_cast<std::size_t>(kind)]);
-}
-
-double CommunicationModel::left_of_nic(GroupKind kind, double slowdown) const {
-  return std::min(1.0, nic_alone(kind) / slowdown / nic_share(kind));
-}
-
 bool CommunicationModel::sit_alike(int one, int other) const {
   const auto sharers = [&](int rank) {
     return std::pair(host_sharers(GroupKind::to_host, rank), host_sharers(GroupKind::host_memory, rank));
@@ -199,37 +191,6 @@ double CommunicationModel::latency_s(int from, int to, bool reads) const {
   if (from == to) return 0;
   if (node_of(from) == node_of(to)) return cluster_.intra.round_s(reads);
   return domain_of(from) == domain_of(to) ? cluster_.supernode.round_s(reads) : cluster_.nic.latency_s;
-}
-
-// GPUs that use the busiest NIC when all groups of this kind communicate at once: those of the job whose group spans domains, and of each
-// group as many per domain as have a channel of a ring or tree (experts: all). Of a pipeline those with a neighbour in another domain: its
-// activations go one way while gradients go the other.
-double CommunicationModel::busiest_nic(GroupKind kind) const {
-  const int gpus = cluster_.gpus_per_node, rails = cluster_.rails_per_node();
-  if (rails == 0 || rails == gpus) return 1;
-  std::map<int, int> users;
-  const auto port = [&](int rank) { return node_of(rank) * rails + rank % gpus * rails / gpus; };
-  if (kind == GroupKind::pp) {
-    for (int rank = 0; rank < grid_.size(); ++rank) {
-      const int here = domain_of(rank);
-      if (domain_of(grid_.next_stage(rank)) != here || domain_of(grid_.previous_stage(rank)) != here) ++users[port(rank)];
-    }
-  } else {
-    each_group(kind, [&](const std::vector<int>& members) {
-      std::map<int, int> of_domain;
-      for (const int rank : members) ++of_domain[domain_of(rank)];
-      if (of_domain.size() < 2) return;
-      int channels = static_cast<int>(members.size());
-      for (const auto& [domain, size] : of_domain) channels = kind == GroupKind::ep ? channels : std::min(channels, size);
-      for (auto& [domain, left] : of_domain) left = channels;
-      for (const int rank : members) {
-        if (of_domain[domain_of(rank)]-- > 0) ++users[port(rank)];
-      }
-    });
-  }
-  int most = 0;
-  for (const auto& [nic, number] : users) most = std::max(most, number);
-  return most > 0 ? most : static_cast<double>(gpus) / rails;
 }
 
 // The axes of a torus that members in order of their nodes fill, each a ring; none when there is more or less than one box of them.
@@ -299,7 +260,11 @@ CallPrice CommunicationModel::price_copy(const Communication& what, int rank) co
   price.algorithm = "copy";
   if (what.group == GroupKind::host_memory) {
     price.host_bytes = what.bytes;
-    price.host_bytes_per_s = cluster_.host_memory.bytes_per_s / host_sharers(what.group, rank);
+    const int first = first_host_sharer(what.group, rank), all = host_sharers(what.group, rank);
+    int own = 0;
+    for (int other = first; other < first + all; ++other) own += grid_.coordinates(other).pp == grid_.coordinates(rank).pp ? 1 : 0;
+    price.host_bytes_per_s = cluster_.host_memory.bytes_per_s / all;
+    price.host_alone_bytes_per_s = cluster_.host_memory.bytes_per_s / own;
     return price;
   }
   price.alpha_s = cluster_.host.latency_s;
@@ -312,7 +277,7 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
   CallPrice price;
   price.algorithm = "send";
   price.intra_bytes_per_s = scale_up(members).effective_bytes_per_s();
-  price.inter_bytes_per_s = network_share(what.group, trunk_factor_);
+  set_network_share(price, what.group, trunk_factor_);
   const std::size_t hops = members.size() == 2 && what.group == GroupKind::pp ? 1 : members.size();
   for (std::size_t i = 0; i < hops; ++i) {
     const int from = members[i];
@@ -321,7 +286,7 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
     (domain_of(from) == domain_of(to) ? price.intra_bytes : price.inter_bytes) = what.bytes;
   }
   let_cables_limit(price, what, members);
-  if (one_port()) price.inter_bytes_per_s = std::min(price.inter_bytes_per_s, price.intra_bytes_per_s);  // a message is one or the other
+  if (one_port()) price.limit_network(price.intra_bytes_per_s);  // a message is one or the other
   return price;
 }
 
@@ -339,7 +304,7 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   price.intra_bytes = loads.most_intra();
   price.inter_bytes = loads.most_inter();
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
-  price.inter_bytes_per_s = network_share(what.group, trunk_factor_);
+  set_network_share(price, what.group, trunk_factor_);
   let_cables_limit(price, what, members);
   for (std::size_t i = 0; one_port() && i < members.size(); ++i) {
     const double out = loads.intra_out[i] + loads.inter_out[i], in = loads.intra_in[i] + loads.inter_in[i];
@@ -363,20 +328,20 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   price.intra_bytes = form.intra_bytes * price.switch_overhead;
   price.inter_bytes = form.inter_bytes;
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
-  price.inter_bytes_per_s = network_share(what.group, trunk_factor_);
+  set_network_share(price, what.group, trunk_factor_);
   if (form.rounds_network > 0) {
     const LinkSpec& in_network = cluster_.network.in_switch;
     price.alpha_s += form.rounds_network * in_network.latency_s;
     price.network_overhead = cluster_.nic.effective_bytes_per_s() / in_network.effective_bytes_per_s();
     price.inter_bytes *= price.network_overhead;
-    price.inter_bytes_per_s = network_share(what.group, reduced_factor_);
+    set_network_share(price, what.group, reduced_factor_);
   }
   if (one_port()) price.passing_bytes = std::clamp(most_sent(algorithm, what, group) - form.intra_bytes, 0.0, price.inter_bytes);
   let_cables_limit(price, what, members);
   const std::vector<std::size_t> axes = form.axis_bytes.empty() ? std::vector<std::size_t>{} : axes_of(members);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const double axis_s = form.axis_bytes[i] / cluster_.network.axes[axes[i]].effective_bytes_per_s();
-    if (axis_s > 0) price.inter_bytes_per_s = std::min(price.inter_bytes_per_s, price.inter_bytes / axis_s);
+    if (axis_s > 0) price.limit_network(price.inter_bytes / axis_s);
   }
   price.sequential = form.sequential;
   if (by_rounds_ && form.hops_inside > 0) {

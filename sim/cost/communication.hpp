@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/cost/cables.hpp"
@@ -26,14 +28,22 @@ struct CallPrice {
   double passing_bytes = 0;      // of inter_bytes, those that pass the scale-up port too: all of them in a PCIe box, which has no other
   double intra_bytes_per_s = 0;  // rate of that port; 0 when unused
   double inter_bytes_per_s = 0;  // rate of that share when all groups of the kind send at once, reduced where trunks are oversubscribed
-  double switch_overhead = 1;    // what a byte counts for that a switch reduces or multicasts; in intra_bytes already
-  double network_overhead = 1;   // the same of the switches between domains; in inter_bytes already
-  double host_bytes = 0;         // over the link to the host, or through the host's memory
-  double host_bytes_per_s = 0;   // rate of that link or memory when all GPUs that share it use it at once
-  bool sequential = false;       // the two parts follow one another instead of running together
+  double inter_alone_bytes_per_s = 0;  // the same when those of other pipeline stages do not
+  double switch_overhead = 1;          // what a byte counts for that a switch reduces or multicasts; in intra_bytes already
+  double network_overhead = 1;         // the same of the switches between domains; in inter_bytes already
+  double host_bytes = 0;               // over the link to the host, or through the host's memory
+  double host_bytes_per_s = 0;         // rate of that link or memory when all GPUs that share it use it at once
+  double host_alone_bytes_per_s = 0;   // the same when those of other pipeline stages do not
+  bool sequential = false;             // the two parts follow one another instead of running together
 
   [[nodiscard]] double transfer_s() const;
   [[nodiscard]] double seconds() const { return alpha_s + transfer_s(); }
+  void limit_network(double bytes_per_s) {
+    inter_bytes_per_s = std::min(inter_bytes_per_s, bytes_per_s);
+    inter_alone_bytes_per_s = std::min(inter_alone_bytes_per_s, bytes_per_s);
+  }
+  // While other pipeline stages leave NICs and host memories to it.
+  [[nodiscard]] CallPrice alone() const;
 };
 
 class CommunicationModel {
@@ -53,6 +63,9 @@ class CommunicationModel {
   [[nodiscard]] workloads::PortLoads loads(const workloads::Communication& what, std::span<const int> members) const;
   // The share of its rate to the network that a GPU keeps when its NIC takes `slowdown` times as long: all, where PCIe is narrower still.
   [[nodiscard]] double left_of_nic(workloads::GroupKind kind, double slowdown) const;
+  // [stage * stages + other] how many GPUs of the other pipeline stage send through the NIC of the stage's first GPU when all groups of
+  // the kind communicate (host_memory: are on its host); nothing where no two stages share one.
+  [[nodiscard]] std::vector<double> stage_users(workloads::GroupKind kind) const;
   // Whether two ranks have the same place in their domains, and as many GPUs with whom they share a host.
   [[nodiscard]] bool sit_alike(int one, int other) const;
   // Whether all groups of a kind lie alike in nodes and domains: each dimension's block of ranks divides them or is made of whole ones.
@@ -86,10 +99,17 @@ class CommunicationModel {
       visit(members);
     }
   }
-  [[nodiscard]] double nic_alone(workloads::GroupKind kind) const;
-  [[nodiscard]] double nic_share(workloads::GroupKind kind) const;                                          // what PCIe lets through of it
-  [[nodiscard]] double network_share(workloads::GroupKind kind, const std::vector<double>& factors) const;  // and the trunks
-  [[nodiscard]] double busiest_nic(workloads::GroupKind kind) const;
+  using NicUsers = std::map<std::pair<int, int>, int>;  // {NIC, pipeline stage}: GPUs that send
+  [[nodiscard]] double nic_alone(double users) const;
+  [[nodiscard]] double nic_share(double users) const;  // what PCIe lets through of it
+  [[nodiscard]] double network_share(workloads::GroupKind kind, double users, const std::vector<double>& factors) const;  // and the trunks
+  [[nodiscard]] int nic_of(int rank) const;
+  [[nodiscard]] NicUsers users_of_nics(workloads::GroupKind kind) const;
+  struct Busiest {
+    double all = 1, of_a_stage = 1;  // GPUs
+  };
+  [[nodiscard]] Busiest busiest_nic(workloads::GroupKind kind) const;
+  void set_network_share(CallPrice& price, workloads::GroupKind kind, const std::vector<double>& factors) const;
   [[nodiscard]] double trunk_factor(workloads::GroupKind kind, bool reduced) const;
   [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level, bool reduced) const;
   [[nodiscard]] std::vector<std::size_t> axes_of(std::span<const int> members) const;
@@ -110,11 +130,12 @@ class CommunicationModel {
   std::string algorithm_;
   std::vector<std::string> library_;
   bool by_rounds_ = false;
+  int stages_ = 1;
   std::shared_ptr<Cables> cables_;  // null: a tree
   std::string place_;               // with cables: how ranks lie, as text
   bool pipeline_wraps_ = false;     // with cables: the last stage sends to the first
   std::vector<Level> levels_;
-  std::vector<double> nic_users_;       // [GroupKind] GPUs that send through one NIC at once
+  std::vector<Busiest> nic_users_;      // [GroupKind] GPUs that send through one NIC at once
   std::vector<double> trunk_factor_;    // [GroupKind] times a GPU's share of its node's NICs that the trunks leave to each flow
   std::vector<double> reduced_factor_;  // the same where switches add flows up; empty when they do not
 };

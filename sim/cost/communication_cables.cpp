@@ -30,6 +30,7 @@ std::vector<Transfer> everybody_to_everybody(int n) {
 
 std::vector<Transfer> to_the_next(int n) {
   std::vector<Transfer> all;
+  all.reserve(static_cast<std::size_t>(n));
   for (int from = 0; from < n; ++from) all.push_back({.from = from, .to = (from + 1) % n, .bytes = 1});
   return all;
 }
@@ -116,7 +117,7 @@ void CommunicationModel::let_cables_limit(CallPrice& price, const Communication&
     const auto others = std::ranges::count_if(group.domain, [&](int domain) { return domain != group.domain.front(); });
     bytes = price.inter_bytes / static_cast<double>(others);
   }
-  if (per_byte_s > 0) price.inter_bytes_per_s = std::min(price.inter_bytes_per_s, price.inter_bytes / (bytes * per_byte_s));
+  if (per_byte_s > 0) price.limit_network(price.inter_bytes / (bytes * per_byte_s));
 }
 
 }  // namespace rehearse::sim

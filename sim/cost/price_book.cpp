@@ -25,8 +25,9 @@ PriceBook::PriceBook(const CommunicationModel& model, const workloads::RankGrid&
 
 std::size_t PriceBook::Hash::operator()(const Call& call) const {
   constexpr std::uint64_t odd = 0x9e3779b97f4a7c15;  // 2^64 / the golden ratio: Knuth's multiplicative hash
-  const std::uint64_t which = (static_cast<std::uint64_t>(call.place) << 17) | (static_cast<std::uint64_t>(call.to_next) << 16) |
-                              (static_cast<std::uint64_t>(call.kind) << 8) | static_cast<std::uint64_t>(call.group);
+  const std::uint64_t which = (static_cast<std::uint64_t>(call.place) << 18) | (static_cast<std::uint64_t>(call.alone) << 17) |
+                              (static_cast<std::uint64_t>(call.to_next) << 16) | (static_cast<std::uint64_t>(call.kind) << 8) |
+                              static_cast<std::uint64_t>(call.group);
   const std::uint64_t mixed = (std::bit_cast<std::uint64_t>(call.bytes) ^ (which * odd)) * odd;
   return mixed ^ (mixed >> 32);
 }
@@ -40,10 +41,24 @@ double PriceBook::seconds(CollectiveKind kind, GroupKind group, double bytes, in
   return it->second;
 }
 
-double PriceBook::slowest_s(const Communication& what, int stage) {
+double PriceBook::alone_s(CollectiveKind kind, GroupKind group, double bytes, int stage) {
+  const auto [it, added] = known_.try_emplace({kind, group, place(stage), false, bytes, true}, 0.0);
+  if (added) it->second = slowest_s({"", kind, group, bytes, workloads::Pass::forward}, stage, true);
+  return it->second;
+}
+
+const std::vector<double>& PriceBook::stage_users(GroupKind kind) {
+  const auto [it, added] = stage_users_.try_emplace(kind);
+  if (added) it->second = model_.stage_users(kind);
+  return it->second;
+}
+
+double PriceBook::slowest_s(const Communication& what, int stage, bool alone) {
   double slowest = 0;
-  for (const int leader : leaders(what.group, stage))
-    slowest = std::max(slowest, model_.price(what, grid_.group(what.group, leader)).seconds());
+  for (const int leader : leaders(what.group, stage)) {
+    const CallPrice price = model_.price(what, grid_.group(what.group, leader));
+    slowest = std::max(slowest, alone ? price.alone().seconds() : price.seconds());
+  }
   return slowest;
 }
 

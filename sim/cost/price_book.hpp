@@ -19,6 +19,7 @@ class PriceBook {
     int place;
     bool to_next;  // a hop of the pipeline from there
     double bytes;
+    bool alone = false;
     bool operator==(const Call&) const = default;
   };
   struct Hash {
@@ -39,6 +40,10 @@ class PriceBook {
   // Seconds of a call alone.
   [[nodiscard]] double seconds(const workloads::Communication& what, int stage);
   [[nodiscard]] double seconds(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage);
+  // The same while other stages leave NICs and host memories to it.
+  [[nodiscard]] double alone_s(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage);
+  // As CommunicationModel::stage_users().
+  [[nodiscard]] const std::vector<double>& stage_users(workloads::GroupKind kind);
   // A message to the next stage (of the last: to the first): the slowest of the replicas' hops, of which some may stay in a node.
   [[nodiscard]] double hop_s(double bytes, int stage);
   // What `make` says of an optimizer that updates so many parameters on a GPU of the stage; asked once.
@@ -51,7 +56,7 @@ class PriceBook {
 
  private:
   [[nodiscard]] int first_rank(int stage) const { return grid_.rank({0, 0, 0, stage}); }
-  [[nodiscard]] double slowest_s(const workloads::Communication& what, int stage);
+  [[nodiscard]] double slowest_s(const workloads::Communication& what, int stage, bool alone = false);
   [[nodiscard]] double slowest_hop_s(double bytes, int stage) const;
   // The first ranks of groups of this kind that lie differently, one of each.
   [[nodiscard]] const std::vector<int>& leaders(workloads::GroupKind group, int stage);
@@ -63,6 +68,7 @@ class PriceBook {
   Calls own_;
   Calls& known_;
   std::map<std::pair<int, double>, double> updates_;
+  std::map<workloads::GroupKind, std::vector<double>> stage_users_;
 };
 
 }  // namespace rehearse::sim

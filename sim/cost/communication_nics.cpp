@@ -1,0 +1,98 @@
+// Who sends through which NIC, and what that leaves to each.
+#include <algorithm>
+#include <map>
+
+#include "sim/cost/communication.hpp"
+
+namespace rehearse::sim {
+
+using workloads::GroupKind;
+
+double CommunicationModel::nic_alone(double users) const { return cluster_.rail_bytes_per_s() / users; }
+
+double CommunicationModel::nic_share(double users) const {
+  return cluster_.pcie_bytes_per_s > 0 ? std::min(nic_alone(users), cluster_.pcie_bytes_per_s) : nic_alone(users);
+}
+
+double CommunicationModel::network_share(GroupKind kind, double users, const std::vector<double>& factors) const {
+  const double of_all = cluster_.rail_bytes_per_s() * cluster_.rails_per_node() / cluster_.gpus_per_node;
+  return std::min(nic_share(users), of_all * factors[static_cast<std::size_t>(kind)]);
+}
+
+void CommunicationModel::set_network_share(CallPrice& price, GroupKind kind, const std::vector<double>& factors) const {
+  const Busiest& users = nic_users_[static_cast<std::size_t>(kind)];
+  price.inter_bytes_per_s = network_share(kind, users.all, factors);
+  price.inter_alone_bytes_per_s = network_share(kind, users.of_a_stage, factors);
+}
+
+double CommunicationModel::left_of_nic(GroupKind kind, double slowdown) const {
+  const double users = nic_users_[static_cast<std::size_t>(kind)].all;
+  return std::min(1.0, nic_alone(users) / slowdown / nic_share(users));
+}
+
+int CommunicationModel::nic_of(int rank) const {
+  const int gpus = cluster_.gpus_per_node, rails = cluster_.rails_per_node();
+  return node_of(rank) * rails + rank % gpus * rails / gpus;
+}
+
+// When all groups of this kind communicate at once: GPUs of the job whose group spans domains, and of each group as many per domain as have
+// a channel of a ring or tree (experts: all). Of a pipeline those with a neighbour in another domain: its activations go one way while
+// gradients go the other.
+CommunicationModel::NicUsers CommunicationModel::users_of_nics(GroupKind kind) const {
+  NicUsers users;
+  const auto add = [&](int rank) { ++users[{nic_of(rank), grid_.coordinates(rank).pp}]; };
+  if (kind == GroupKind::pp) {
+    for (int rank = 0; rank < grid_.size(); ++rank) {
+      const int here = domain_of(rank);
+      if (domain_of(grid_.next_stage(rank)) != here || domain_of(grid_.previous_stage(rank)) != here) add(rank);
+    }
+    return users;
+  }
+  each_group(kind, [&](const std::vector<int>& members) {
+    std::map<int, int> of_domain;
+    for (const int rank : members) ++of_domain[domain_of(rank)];
+    if (of_domain.size() < 2) return;
+    int channels = static_cast<int>(members.size());
+    for (const auto& [domain, size] : of_domain) channels = kind == GroupKind::ep ? channels : std::min(channels, size);
+    for (auto& [domain, left] : of_domain) left = channels;
+    for (const int rank : members) {
+      if (of_domain[domain_of(rank)]-- > 0) add(rank);
+    }
+  });
+  return users;
+}
+
+CommunicationModel::Busiest CommunicationModel::busiest_nic(GroupKind kind) const {
+  const int gpus = cluster_.gpus_per_node, rails = cluster_.rails_per_node();
+  if (rails == 0 || rails == gpus) return {};
+  std::map<int, int> of_nic;
+  Busiest most{0, 0};
+  for (const auto& [place, number] : users_of_nics(kind)) {
+    most.all = std::max<double>(most.all, of_nic[place.first] += number);
+    most.of_a_stage = std::max<double>(most.of_a_stage, number);
+  }
+  const double even = static_cast<double>(gpus) / rails;
+  return most.all > 0 ? most : Busiest{even, even};
+}
+
+std::vector<double> CommunicationModel::stage_users(GroupKind kind) const {
+  const int gpus = cluster_.gpus_per_node, rails = cluster_.rails_per_node(), stages = stages_;
+  const bool host = kind == GroupKind::host_memory;
+  if (stages == 1 || (!host && (rails == 0 || rails == gpus))) return {};
+  NicUsers users;
+  for (int rank = 0; host && rank < grid_.size(); ++rank) ++users[{node_of(rank), grid_.coordinates(rank).pp}];
+  if (!host) users = users_of_nics(kind);
+  std::vector<double> all;
+  bool share = false;
+  for (int stage = 0; stage < stages; ++stage) {
+    const int first = grid_.rank({0, 0, 0, stage}), place = host ? node_of(first) : nic_of(first);
+    for (int other = 0; other < stages; ++other) {
+      const auto found = users.find({place, other});
+      all.push_back(found == users.end() ? 0 : found->second);
+      share = share || (other != stage && all.back() > 0);
+    }
+  }
+  return share ? all : std::vector<double>{};
+}
+
+}  // namespace rehearse::sim
