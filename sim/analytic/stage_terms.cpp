@@ -60,11 +60,11 @@ double update_s(const System& system, const workloads::Workload& workload, doubl
 // What stages do one after another on NICs and in host memories that they share.
 void fill_shared(const workloads::Workload& workload, const ReplicaRules& rules, const Parameters& own, double updated, PriceBook& prices,
                  int at, StageTerms& stage) {
-  if (!prices.stage_users(GroupKind::dp_cp).empty()) {
+  if (!prices.stages_at_nics().empty()) {
     stage.gather_alone_s = gather_s(rules.sync, own, prices, at, true);
     stage.reduce_alone_s = reduce_s(rules.sync, own, prices, at, true);
   }
-  if (!workload.optimizer.on_cpu || prices.stage_users(GroupKind::host_memory).empty()) return;
+  if (!workload.optimizer.on_cpu || prices.stages_at_hosts().empty()) return;
   const workloads::HostUpdate host = workloads::optimizer_program(workload, updated).on_host;
   stage.in_memory_s = prices.seconds(CollectiveKind::send_recv, GroupKind::host_memory, host.moved, at);
   stage.in_memory_alone_s = prices.alone_s(CollectiveKind::send_recv, GroupKind::host_memory, host.moved, at);

@@ -24,8 +24,8 @@ class Formula {
         space_(space),
         formula_(space.formula(workload, compiled)) {
     if (!stages_share) return;
-    if (system.simulation.collectives != Fidelity::closed) nic_users_ = prices.stage_users(workloads::GroupKind::dp_cp);
-    if (space.stages.front().in_memory_s > 0) memory_users_ = prices.stage_users(workloads::GroupKind::host_memory);
+    if (system.simulation.collectives != Fidelity::closed) nic_users_ = prices.stages_at_nics();
+    if (space.stages.front().in_memory_s > 0) memory_users_ = prices.stages_at_hosts();
   }
 
   // The pipeline and what follows it, by closed form where that is right.

@@ -123,11 +123,11 @@ void CommunicationModel::list_shares(const workloads::Workload& workload) {
     std::vector<double> place;
     std::vector<std::string> order;
     std::vector<Busiest> nic_users;
-    std::vector<double> trunk_factor, reduced_factor;
+    std::vector<double> stages_at_nics, trunk_factor, reduced_factor;
   };
   thread_local Known known;
   if (known.place != place || known.order != p.order) {
-    known = {place, p.order, {}, {}, {}};
+    known = {place, p.order, {}, users_by_stage(false), {}, {}};
     for (int number = 0; number < workloads::network_group_kinds; ++number) {
       const auto kind = static_cast<GroupKind>(number);
       known.nic_users.push_back(busiest_nic(kind));
@@ -142,6 +142,7 @@ void CommunicationModel::list_shares(const workloads::Workload& workload) {
     place_ = fmt::format("{} {} {}", place, p.order, pipeline_wraps_);
   }
   nic_users_ = known.nic_users;
+  stages_at_nics_ = known.stages_at_nics;
   trunk_factor_ = known.trunk_factor;
   reduced_factor_ = known.reduced_factor;
 }

@@ -63,9 +63,10 @@ class CommunicationModel {
   [[nodiscard]] workloads::PortLoads loads(const workloads::Communication& what, std::span<const int> members) const;
   // The share of its rate to the network that a GPU keeps when its NIC takes `slowdown` times as long: all, where PCIe is narrower still.
   [[nodiscard]] double left_of_nic(workloads::GroupKind kind, double slowdown) const;
-  // [stage * stages + other] how many GPUs of the other pipeline stage send through the NIC of the stage's first GPU when all groups of
-  // the kind communicate (host_memory: are on its host); nothing where no two stages share one.
-  [[nodiscard]] std::vector<double> stage_users(workloads::GroupKind kind) const;
+  // [stage * stages + other] how many GPUs of the other pipeline stage send through the NIC of the stage's first GPU when all replicas
+  // communicate, or are on its host; nothing where no two stages share one.
+  [[nodiscard]] const std::vector<double>& stages_at_nics() const { return stages_at_nics_; }
+  [[nodiscard]] std::vector<double> stages_at_hosts() const { return users_by_stage(true); }
   // Whether two ranks have the same place in their domains, and as many GPUs with whom they share a host.
   [[nodiscard]] bool sit_alike(int one, int other) const;
   // Whether all groups of a kind lie alike in nodes and domains: each dimension's block of ranks divides them or is made of whole ones.
@@ -105,6 +106,7 @@ class CommunicationModel {
   [[nodiscard]] double network_share(workloads::GroupKind kind, double users, const std::vector<double>& factors) const;  // and the trunks
   [[nodiscard]] int nic_of(int rank) const;
   [[nodiscard]] NicUsers users_of_nics(workloads::GroupKind kind) const;
+  [[nodiscard]] std::vector<double> users_by_stage(bool host) const;
   struct Busiest {
     double all = 1, of_a_stage = 1;  // GPUs
   };
@@ -135,7 +137,8 @@ class CommunicationModel {
   std::string place_;               // with cables: how ranks lie, as text
   bool pipeline_wraps_ = false;     // with cables: the last stage sends to the first
   std::vector<Level> levels_;
-  std::vector<Busiest> nic_users_;      // [GroupKind] GPUs that send through one NIC at once
+  std::vector<Busiest> nic_users_;  // [GroupKind] GPUs that send through one NIC at once
+  std::vector<double> stages_at_nics_;
   std::vector<double> trunk_factor_;    // [GroupKind] times a GPU's share of its node's NICs that the trunks leave to each flow
   std::vector<double> reduced_factor_;  // the same where switches add flows up; empty when they do not
 };

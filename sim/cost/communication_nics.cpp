@@ -75,13 +75,12 @@ CommunicationModel::Busiest CommunicationModel::busiest_nic(GroupKind kind) cons
   return most.all > 0 ? most : Busiest{even, even};
 }
 
-std::vector<double> CommunicationModel::stage_users(GroupKind kind) const {
+std::vector<double> CommunicationModel::users_by_stage(bool host) const {
   const int gpus = cluster_.gpus_per_node, rails = cluster_.rails_per_node(), stages = stages_;
-  const bool host = kind == GroupKind::host_memory;
   if (stages == 1 || (!host && (rails == 0 || rails == gpus))) return {};
   NicUsers users;
   for (int rank = 0; host && rank < grid_.size(); ++rank) ++users[{node_of(rank), grid_.coordinates(rank).pp}];
-  if (!host) users = users_of_nics(kind);
+  if (!host) users = users_of_nics(GroupKind::dp_cp);
   std::vector<double> all;
   bool share = false;
   for (int stage = 0; stage < stages; ++stage) {

@@ -47,10 +47,9 @@ double PriceBook::alone_s(CollectiveKind kind, GroupKind group, double bytes, in
   return it->second;
 }
 
-const std::vector<double>& PriceBook::stage_users(GroupKind kind) {
-  const auto [it, added] = stage_users_.try_emplace(kind);
-  if (added) it->second = model_.stage_users(kind);
-  return it->second;
+const std::vector<double>& PriceBook::stages_at_hosts() {
+  if (!stages_at_hosts_) stages_at_hosts_ = model_.stages_at_hosts();
+  return *stages_at_hosts_;
 }
 
 double PriceBook::slowest_s(const Communication& what, int stage, bool alone) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -42,8 +43,9 @@ class PriceBook {
   [[nodiscard]] double seconds(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage);
   // The same while other stages leave NICs and host memories to it.
   [[nodiscard]] double alone_s(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage);
-  // As CommunicationModel::stage_users().
-  [[nodiscard]] const std::vector<double>& stage_users(workloads::GroupKind kind);
+  // As the model's.
+  [[nodiscard]] const std::vector<double>& stages_at_nics() const { return model_.stages_at_nics(); }
+  [[nodiscard]] const std::vector<double>& stages_at_hosts();
   // A message to the next stage (of the last: to the first): the slowest of the replicas' hops, of which some may stay in a node.
   [[nodiscard]] double hop_s(double bytes, int stage);
   // What `make` says of an optimizer that updates so many parameters on a GPU of the stage; asked once.
@@ -68,7 +70,7 @@ class PriceBook {
   Calls own_;
   Calls& known_;
   std::map<std::pair<int, double>, double> updates_;
-  std::map<workloads::GroupKind, std::vector<double>> stage_users_;
+  std::optional<std::vector<double>> stages_at_hosts_;
 };
 
 }  // namespace rehearse::sim

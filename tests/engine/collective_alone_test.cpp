@@ -49,6 +49,7 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
            const sim::Prices prices = sim::price_graph(job, model, graph);
            sim::Machine machine;
            std::vector<sim::HostIndex> hosts;
+           hosts.reserve(static_cast<std::size_t>(n));
            for (int i = 0; i < n; ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
            sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
            const sim::CommPlans plans = planner.plans();
@@ -59,8 +60,8 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
 }
 
 double closed_form_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
-  std::vector<int> members;
-  for (int i = 0; i < n; ++i) members.push_back(i);
+  std::vector<int> members(static_cast<std::size_t>(n));
+  std::iota(members.begin(), members.end(), 0);
   return sim::CommunicationModel(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
                                  job.system.simulation.collectives == sim::Fidelity::step)
       .price({"x", kind, workloads::GroupKind::dp_cp, bytes, workloads::Pass::update}, members)
@@ -306,8 +307,8 @@ TEST(CollectiveAloneOnATorus, TakesItsClosedForm) {
 double busiest_link_s(const sim::Job& job, CollectiveKind kind, double bytes) {
   const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
   const workloads::Collective& algorithm = workloads::CollectiveRegistry::get(job.system.simulation.algorithm);
-  std::vector<int> members;
-  for (int rank = 0; rank < job.system.gpus; ++rank) members.push_back(rank);
+  std::vector<int> members(static_cast<std::size_t>(job.system.gpus));
+  std::iota(members.begin(), members.end(), 0);
   const workloads::GroupShape group = model.shape(members);
   const bool follow = algorithm.pace(kind, group) == workloads::Pace::rounds;
   topology::Fabric fabric = topology::Fabric::build(job.system.cluster, job.system.gpus);
