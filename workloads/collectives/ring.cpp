@@ -45,8 +45,9 @@ std::vector<RingWalk> rings_over_mesh(const Layout& layout, double bytes) {
     RingWalk& ring = rings.emplace_back();
     ring.part_bytes = bytes / static_cast<double>(cycles.size()) / layout.members();
     ring.channel = static_cast<int>(rings.size()) - 1;
-    ring.stops.reserve(cycle.size());
-    for (const int position : cycle) ring.stops.push_back({.member = layout.member(position), .first_block = position});
+    ring.stops.resize(cycle.size());
+    std::ranges::transform(cycle, ring.stops.begin(),
+                           [&](int position) { return Stop{.member = layout.member(position), .first_block = position}; });
   }
   return rings;
 }
