@@ -55,6 +55,7 @@ std::vector<RingWalk> rings_over_mesh(const Layout& layout, double bytes) {
 std::vector<RingWalk> rings_of(const Layout& layout, double bytes) {
   if (layout.domains() == 1 && layout.mesh()) return rings_over_mesh(layout, bytes);
   std::vector<RingWalk> rings;
+  rings.reserve(static_cast<std::size_t>(channels_of(layout)));
   for (int channel = 0; channel < channels_of(layout); ++channel) rings.push_back(ring_over_domains(layout, channel, bytes));
   return rings;
 }
