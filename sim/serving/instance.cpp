@@ -35,7 +35,8 @@ bool Instance::can_hold(const workloads::Lengths& tokens) const {
   return pages_.pages_for(all) <= pages_.pages();
 }
 
-void Instance::submit(RequestId id) {
+void Instance::submit(RequestId id, double now_s) {
+  keep_blocks(now_s);
   queue_.push_back(id);
   ++here_;
   enqueue(id);

@@ -72,7 +72,7 @@ class Instance {
 
   // Whether a request can ever be served here.
   [[nodiscard]] bool can_hold(const workloads::Lengths& tokens) const;
-  void submit(RequestId id);  // its prompt is to be computed
+  void submit(RequestId id, double now_s);  // its prompt is to be computed
   // Room for a cache that comes from elsewhere: false when there is none now.
   [[nodiscard]] bool reserve(RequestId id, double now_s);
   // The cache for which room was made is here. Whether those that wait for room may need less of it now.

@@ -113,7 +113,7 @@ void ServiceSimulation::place_prompt(RequestId id) {
   const auto instance = choose(sides_.front(), setup_.prompt_router, id, left);
   if (!instance) return stranded_.push_back(id);
   if (apart()) ways_[id].from = *instance;
-  instances_[*instance]->submit(id);
+  instances_[*instance]->submit(id, now());
   touched_.push_back(*instance);
 }
 
