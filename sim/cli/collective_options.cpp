@@ -62,8 +62,8 @@ std::vector<double> parse_sizes(const std::string& text) {
   if (at == std::string::npos) return {parse_size(text)};
   const double first = parse_size(text.substr(0, at)), last = parse_size(text.substr(at + to.size()));
   if (first > last) throw config::InputError(fmt::format("--size '{}' goes from the larger to the smaller size", text));
-  std::vector<double> sizes;
-  for (double bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
+  std::vector<double> sizes{first};
+  while (sizes.back() * 2 <= last) sizes.push_back(sizes.back() * 2);
   return sizes;
 }
 
