@@ -68,6 +68,7 @@ struct Optimizer {
   // Habits of the stack. ZeRO-3: one collective per parameter tensor, beside nothing; the same of gradients and weights without ZeRO-3;
   // ZeRO-1 and 2: every rank gets the whole sum of the gradients.
   bool by_tensor = false, exchange_by_tensor = false, all_reduces = false;
+  bool copies = false;  // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
 };
 
 struct Overlap {

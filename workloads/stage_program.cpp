@@ -9,14 +9,41 @@
 namespace rehearse::workloads {
 namespace {
 
+Operator copy_of(const std::string& name, double bytes, Pass pass) {
+  Operator op;
+  op.name = name;
+  op.cls = OperatorClass::memory_bound;
+  op.pass = pass;
+  op.bytes = bytes;
+  return op;
+}
+
+// FSDP2 (torch/distributed/fsdp/_fully_shard): what a gather brought lies rank by rank and is copied into the parameters, before forward
+// and again before backward; gradients are copied, and cast, into what is reduced. All on the stream that computes.
+BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, BlockProgram program) {
+  if (!workload.optimizer.copies) return program;
+  const double dense = sync.ranks > 1 ? program.parameters - program.expert_parameters : 0;
+  const double moved = dense + (sync.expert_ranks > 1 ? program.expert_parameters : 0);
+  if (moved == 0) return program;
+  const double read = moved * bytes_of(workload.precision.weights);
+  if (sync.shards_parameters) {
+    program.forward.insert(program.forward.begin(), copy_of("parameter copy", 2 * read, Pass::forward));
+    program.backward.insert(program.backward.begin(), copy_of("parameter copy", 2 * read, Pass::backward_input));
+  }
+  if (sync.reduce_each_microbatch)
+    program.backward.emplace_back(copy_of("gradient copy", read + moved * sync.gradient_bytes, Pass::backward_input));
+  return program;
+}
+
 // Cuts each distinct layer once.
 class LayerPrograms {
  public:
-  LayerPrograms(const Workload& workload, const Cutter& cutter) : workload_(workload), cutter_(cutter) {}
+  LayerPrograms(const Workload& workload, const ReplicaSync& sync, const Cutter& cutter)
+      : workload_(workload), sync_(sync), cutter_(cutter) {}
   std::shared_ptr<const UnitProgram> get(bool recomputed, LayerKind kind, Reach reach) {
     auto& program = programs_[{recomputed, kind, reach}];
     if (program) return program;
-    UnitProgram made = cutter_.unit(layer_program(workload_, recomputed, kind, reach));
+    UnitProgram made = cutter_.unit(with_copies(workload_, sync_, layer_program(workload_, recomputed, kind, reach)));
     if (workload_.offload_activations) {
       made.offloaded_bytes = layer_activation_bytes(workload_, recomputed, kind);
       if (kind == LayerKind::experts) made.offloaded_per_pair = received_activation_bytes(workload_, recomputed);
@@ -27,6 +54,7 @@ class LayerPrograms {
 
  private:
   const Workload& workload_;
+  const ReplicaSync& sync_;
   const Cutter& cutter_;
   std::map<std::tuple<bool, LayerKind, Reach>, std::shared_ptr<const UnitProgram>> programs_;
 };
@@ -81,11 +109,11 @@ void add_up_parameters(StageProgram& stage) {
 std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
   const Cutter cutter(workload, cut);
   const ReplicaSync sync = replica_sync(workload);
-  LayerPrograms layers(workload, cutter);
+  LayerPrograms layers(workload, sync, cutter);
   std::shared_ptr<const UnitProgram> embedding, head;
   if (workload.model.vocab > 0) {
-    embedding = std::make_shared<const UnitProgram>(cutter.unit(embedding_program(workload)));
-    head = std::make_shared<const UnitProgram>(cutter.unit(head_program(workload)));
+    embedding = std::make_shared<const UnitProgram>(cutter.unit(with_copies(workload, sync, embedding_program(workload))));
+    head = std::make_shared<const UnitProgram>(cutter.unit(with_copies(workload, sync, head_program(workload))));
   }
   std::vector<StageProgram> stages;
   for (const std::vector<Chunk>& chunks : split_layers(workload)) {

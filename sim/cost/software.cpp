@@ -156,6 +156,8 @@ const Keys<Software>& software_keys() {
       K("early_stop", &Software::early_stop, truth(), "Recomputation ends with the last tensor that backward reads."),
       K("zero3_by_tensor", &Software::zero3_by_tensor, truth(),
         "ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing."),
+      K("copies_exchanged", &Software::copies_exchanged, truth(),
+        "ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced."),
       K("exchange_by_tensor", &Software::exchange_by_tensor, truth(),
         "Gradients are reduced, and with ZeRO-1 and 2 weights gathered, tensor by tensor."),
       K("all_reduces_gradients", &Software::all_reduces_gradients, truth(),
