@@ -199,6 +199,30 @@ TEST(OperatorCommunication, ZeroThreeByTensorMakesACallPerTensorAndHidesNone) {
   EXPECT_FALSE(sync.overlap_gradients || sync.overlap_parameters);
 }
 
+// FSDP2 copies every weight before forward and before backward, 16 bits read and written, and every gradient: 16 bits read, 32 written.
+TEST(OperatorCommunication, CopiesOfWhatIsExchangedMoveEveryParameter) {
+  Workload workload = parallel(1, false);
+  workload.parallel.dp = 8;
+  workload.optimizer = {.kind = "adam", .zero_stage = 3};
+  const auto bytes_of_copies = [&] {
+    double bytes = 0;
+    const auto stages = stage_programs(workload, Granularity::op);
+    const auto add = [&](const std::vector<Segment>& segments) {
+      for (const Segment& segment : segments) {
+        const auto* compute = std::get_if<ComputeSegment>(&segment);
+        if (compute == nullptr) continue;
+        for (const Operator& op : compute->operators) bytes += op.name.ends_with(" copy") ? op.bytes : 0;
+      }
+    };
+    add(stages[0].chunks[0][1].program->forward);
+    add(stages[0].chunks[0][1].program->backward);
+    return bytes / stages[0].chunks[0][1].program->parameters;
+  };
+  EXPECT_EQ(bytes_of_copies(), 0);
+  workload.optimizer.copies = true;
+  EXPECT_NEAR(bytes_of_copies(), 4 + 4 + 6, 1e-9);
+}
+
 TEST(OperatorCommunication, EmbeddingIsReducedAndItsGradientGathered) {
   EXPECT_EQ(skeleton(embedding_program(parallel(4, false)).forward), (Names{"embedding", "embedding all-reduce"}));
   EXPECT_EQ(skeleton(embedding_program(parallel(4, true)).forward), (Names{"embedding", "embedding reduce-scatter"}));
