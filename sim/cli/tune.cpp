@@ -21,7 +21,7 @@ namespace {
 struct TuneOptions {
   std::shared_ptr<JobOptions> job;
   std::vector<std::string> space;
-  std::string goal, keep, confirm, price, memory, jobs, shard, merge, resume;
+  std::string goal, keep, confirm, price, memory, fits, jobs, shard, merge, resume;
   bool exhaustive = false, all = false;
 };
 
@@ -61,6 +61,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const TuneOptions& 
   set(options.keep, "tune.keep", options.keep);
   set(options.confirm, "tune.confirm", options.confirm);
   set(options.memory, "tune.memory", options.memory);
+  set(options.fits, "tune.fits", options.fits);
   set(options.price, "tune.price", "{gpu_hour: " + options.price + "}");
   return all;
 }
@@ -220,6 +221,8 @@ class Tune final : public Command {
     app.add_option("--confirm", options->confirm, "Simulate so many of them; 0: none")->type_name("N");
     app.add_option("--price", options->price, "Of a GPU for an hour, for --goal cost")->type_name("X");
     app.add_option("--memory", options->memory, "Share of a GPU's memory that a plan may need, e.g. 0.95")->type_name("SHARE");
+    app.add_option("--fits", options->fits, "Plans that surely fit (default), or likely: by the formula alone, without a margin")
+        ->type_name("surely|likely");
     app.add_option("--jobs", options->jobs, "Threads; default: as many as there are processors")->type_name("N");
     app.add_flag("--exhaustive", options->exhaustive, "Evaluate every plan, also those that cannot be among the best");
     app.add_flag("--all", options->all, "Write every plan that was evaluated into tune.csv, not only the best");

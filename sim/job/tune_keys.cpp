@@ -72,6 +72,11 @@ void read_space(const Node& node, TuneSpec& spec) {
   spec.space = node;
 }
 
+const config::Names<Fits>& fits_words() {
+  static const config::Names<Fits> names{{"surely", Fits::surely}, {"likely", Fits::likely}};
+  return names;
+}
+
 const Keys<TuneSpec>& price_keys() {
   using K = Key<TuneSpec>;
   static const Keys<TuneSpec> keys{
@@ -105,6 +110,9 @@ const Keys<TuneSpec>& tune_keys() {
           .otherwise("default"),
       K("together", &TuneSpec::together, together_form(), "Keys that follow another: pairs of a key and another, or a condition on it."),
       K("memory", &TuneSpec::memory, config::number(0.01, 1), "Share of a GPU's memory that a plan may need."),
+      K("fits", &TuneSpec::fits, config::choice(fits_words()),
+        "Which plans count as fitting: those that also fit with the most that measured runs needed beyond the formula, or all that fit by "
+        "it."),
       K(
           "price", price_keys().shape(), [](const Node& node, TuneSpec& spec) { price_keys().read(node, spec); },
           [](const TuneSpec&) { return Node(); }, "What goal: cost counts with."),

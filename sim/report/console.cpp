@@ -25,10 +25,10 @@ void print_bands(const StepResult& result, const ExpectedBands* bands, std::ostr
     fmt::print(out, "expected: {} to {} ms {:.0f} times in 10 ({})\n", unit(bands->step->low * result.step_s),
                unit(bands->step->high * result.step_s), 10 * bands->share, bands->step_basis);
   }
-  if (const RankMemory* fullest = result.memory.fullest(); bands->peak && fullest != nullptr) {
-    const double needed = fullest->needed_bytes() / gib;  // as the line of memory above
-    fmt::print(out, "expected memory: {:.1f} to {:.1f} GiB ({})\n", bands->peak->low * needed, bands->peak->high * needed,
-               bands->peak_basis);
+  if (bands->peak && !result.memory.ranks.empty()) {
+    const double counted = counted_bytes(result.memory, bands->counter) / gib;
+    fmt::print(out, "expected memory, {}: {:.1f} to {:.1f} GiB ({})\n", memory_counters().of(bands->counter), bands->peak->low * counted,
+               bands->peak->high * counted, bands->peak_basis);
   }
 }
 

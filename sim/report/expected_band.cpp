@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "config/data_dir.hpp"
@@ -18,17 +19,20 @@ struct Row {
   std::optional<std::string> gpu, software;
   std::optional<bool> experts;
   int cases = 0, most_gpus = 0;
+  MemoryCounter counter = MemoryCounter::allocated;
   ErrorBand band;
 
-  [[nodiscard]] bool matches(const Job& job) const {
-    return (!gpu || *gpu == job.system.gpu.name) && (!software || *software == job.system.software.name) &&
+  [[nodiscard]] bool matches(const Job& job, const std::string& its_software) const {
+    return (!gpu || *gpu == job.system.gpu.name) && (!software || *software == its_software) &&
            (!experts || *experts == job.workload.model.moe.has_value());
   }
   [[nodiscard]] std::string basis(const Job& job) const {
-    std::string text = gpu || software ? fmt::format("{} with {}", gpu.value_or("other GPUs"), software.value_or("other stacks"))
-                                       : "other GPUs and stacks";
-    text += fmt::format(": {} runs on up to {} GPUs", cases, most_gpus);
-    return beyond(job) ? text + ", this scale not" : text;
+    const std::string of = gpu || software ? fmt::format("{} with {}", gpu.value_or("other GPUs"), software.value_or("other stacks"))
+                                           : "other GPUs and stacks";
+    return of + runs(job);
+  }
+  [[nodiscard]] std::string runs(const Job& job) const {
+    return fmt::format(": {} runs on up to {} GPUs{}", cases, most_gpus, beyond(job) ? ", this scale not" : "");
   }
   [[nodiscard]] bool beyond(const Job& job) const { return job.system.gpus > known_scale * most_gpus; }
   [[nodiscard]] ErrorBand band_of(const Job& job) const {
@@ -38,39 +42,60 @@ struct Row {
 };
 
 Row read_row(const Node& node) {
-  node.allow_keys({"gpu", "software", "experts", "cases", "most_gpus", "low", "high"});
+  node.allow_keys({"gpu", "software", "experts", "counter", "cases", "most_gpus", "low", "high"});
   Row row;
   if (const auto gpu = node.find("gpu")) row.gpu = gpu->as_string();
   if (const auto software = node.find("software")) row.software = software->as_string();
   if (const auto experts = node.find("experts")) row.experts = experts->as_bool();
   row.cases = static_cast<int>(node.at("cases").as_number(1, 1e9));
   row.most_gpus = static_cast<int>(node.at("most_gpus").as_number(1, 1e9));
-  row.band = {node.at("low").as_number(1e-3, 1e3), node.at("high").as_number(1e-3, 1e3)};
+  if (const auto counter = node.find("counter")) row.counter = memory_counters().read(*counter);
+  const auto low = node.find("low");
+  row.band = {low ? low->as_number(1e-3, 1e3) : 1, node.at("high").as_number(1e-3, 1e3)};
   return row;
 }
 
-void look_up(const Node& rows, const Job& job, std::optional<ErrorBand>& band, std::string& basis) {
+std::optional<Row> first_row(const Node& rows, const Job& job, const std::string& software) {
   for (const Node& node : rows.items()) {
-    const Row row = read_row(node);
-    if (!row.matches(job)) continue;
-    band = row.band_of(job);
-    basis = row.basis(job);
-    return;
+    if (Row row = read_row(node); row.matches(job, software)) return row;
   }
+  return std::nullopt;
 }
+
+// "nanotron (changed)" keeps nanotron's tensors.
+std::string unchanged(const std::string& software) { return software.substr(0, software.find(" (")); }
 
 }  // namespace
 
-ExpectedBands expected_bands(const Job& job) {
-  ExpectedBands bands;
+MeasuredErrors::MeasuredErrors() {
   const std::string path = config::data_file("platforms", "accuracy");
-  if (path.empty()) return bands;
-  const Node document = Node::load_file(path);
-  document.allow_keys({"share", "step", "peak"});
-  bands.share = document.at("share").as_number(0, 1);
-  look_up(document.at("step"), job, bands.step, bands.step_basis);
-  look_up(document.at("peak"), job, bands.peak, bands.peak_basis);
+  if (path.empty()) return;
+  document_ = Node::load_file(path);
+  document_.allow_keys({"share", "step", "peak", "need"});
+}
+
+ExpectedBands MeasuredErrors::bands(const Job& job) const {
+  ExpectedBands bands;
+  if (!document_) return bands;
+  bands.share = document_.at("share").as_number(0, 1);
+  const std::string& software = job.system.software.name;
+  if (const auto row = first_row(document_.at("step"), job, software)) {
+    bands.step = row->band_of(job);
+    bands.step_basis = row->basis(job);
+  }
+  if (const auto row = first_row(document_.at("peak"), job, unchanged(software))) {
+    bands.peak = row->band_of(job);
+    bands.peak_basis = row->basis(job);
+    bands.counter = row->counter;
+  }
   return bands;
+}
+
+MostNeed MeasuredErrors::most_need(const Job& job) const {
+  if (!document_) return {};
+  const auto row = first_row(document_.at("need"), job, unchanged(job.system.software.name));
+  if (!row) return {};
+  return {std::max(1.0, row->band_of(job).high), row->software.value_or("other stacks") + row->runs(job)};
 }
 
 }  // namespace rehearse::sim

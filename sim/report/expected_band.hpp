@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/job/job.hpp"
+#include "sim/memory_counter.hpp"
 
 namespace rehearse::sim {
 
@@ -18,11 +19,28 @@ struct ExpectedBands {
   std::optional<ErrorBand> step, peak;
   std::string step_basis,
       peak_basis;  // which measured runs they come from: "h100-sxm5-80g with megatron-core: 74 runs on up to 10752 GPUs"
+  MemoryCounter counter = MemoryCounter::allocated;  // what was measured of the peak
 };
 
-// Out of platforms/accuracy.yaml (scripts/accuracy writes it): the first row for each metric that the job matches, of which the later ones
+// What a plan may need of a GPU's memory, as a factor, at least 1, of what the formula says it needs.
+struct MostNeed {
+  double factor = 1;
+  std::string basis;  // which runs say so; empty: none
+};
+
+// platforms/accuracy.yaml (scripts/accuracy writes it), read once: of each kind the first row that a job matches, of which the later ones
 // say less about GPU and stack and are wider. On more GPUs than twice what was measured a band is widened by a quarter (assumption).
-// Nothing where the file has no row.
-[[nodiscard]] ExpectedBands expected_bands(const Job& job);
+// Nothing where there is no file or no row. A stack that the job changes is the stack that it is like where memory is concerned.
+class MeasuredErrors {
+ public:
+  MeasuredErrors();
+  [[nodiscard]] ExpectedBands bands(const Job& job) const;
+  [[nodiscard]] MostNeed most_need(const Job& job) const;
+
+ private:
+  config::Node document_;  // absent: no file
+};
+
+[[nodiscard]] inline ExpectedBands expected_bands(const Job& job) { return MeasuredErrors().bands(job); }
 
 }  // namespace rehearse::sim

@@ -171,16 +171,12 @@ Json band_json(const std::optional<ErrorBand>& band, double answer, const std::s
   return {{"low", band->low * answer}, {"high", band->high * answer}, {"basis", basis}};
 }
 
-// In the units of step_s, peak_bytes and needed_bytes of that result. The sources count one or the other, so both have the same factors.
+// Memory: around what was counted where the band was measured.
 Json bands_json(const ExpectedBands& bands, const StepResult& result) {
-  const RankMemory* fullest = result.memory.fullest();
-  const auto memory = [&](double (RankMemory::*bytes)() const) {
-    return fullest == nullptr ? Json(nullptr) : band_json(bands.peak, (fullest->*bytes)(), bands.peak_basis);
-  };
-  return {{"share", bands.share},
-          {"step_s", band_json(bands.step, result.step_s, bands.step_basis)},
-          {"peak_bytes", memory(&RankMemory::peak_bytes)},
-          {"needed_bytes", memory(&RankMemory::needed_bytes)}};
+  Json memory = nullptr;
+  if (!result.memory.ranks.empty()) memory = band_json(bands.peak, counted_bytes(result.memory, bands.counter), bands.peak_basis);
+  if (!memory.is_null()) memory["counter"] = memory_counters().of(bands.counter);
+  return {{"share", bands.share}, {"step_s", band_json(bands.step, result.step_s, bands.step_basis)}, {"memory_bytes", memory}};
 }
 
 Json cost_json(const TrainingCost& cost, const StepResult& result) {

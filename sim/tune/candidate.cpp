@@ -31,6 +31,11 @@ bool InFront::operator()(const Candidate& one, const Candidate& other) const {
 
 }  // namespace
 
+std::string_view name_of(Fit fit) {
+  constexpr std::array<std::string_view, 3> names{"fits", "may run out", "does not fit"};
+  return names[static_cast<std::size_t>(fit)];
+}
+
 std::array<int, 7> layout_of(const workloads::Workload& workload, int gpus) {
   const workloads::Parallel& p = workload.parallel;
   return {gpus, p.tp, p.cp, p.pp, p.vpp, p.ep, -workload.batch.micro};

@@ -3,12 +3,17 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "sim/tune/goal_values.hpp"
 #include "workloads/plan.hpp"
 
 namespace rehearse::sim {
+
+// Whether a plan's memory suffices; may_run_out: by the formula, but not where it needs the most that measured runs needed beyond it.
+enum class Fit : std::uint8_t { yes, may_run_out, no };
+[[nodiscard]] std::string_view name_of(Fit fit);
 
 struct Candidate {
   std::uint64_t point = 0;

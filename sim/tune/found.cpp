@@ -21,7 +21,7 @@ std::string Refusals::key(std::size_t which) {
 }
 
 std::string_view name_of(Cut cut) {
-  constexpr std::array names{"weights and optimizer states alone do not fit", "a smaller micro-batch did not fit",
+  constexpr std::array names{"weights and optimizer states alone are too much", "a smaller micro-batch was too much",
                              "computation alone takes too long"};
   return names[static_cast<std::size_t>(cut)];
 }
@@ -42,7 +42,7 @@ void Found::refuse(std::size_t which, std::uint64_t point, std::uint64_t count) 
 }
 
 void Found::add(const Space& space, const Candidate& candidate) {
-  if (keeps_every) every.push_back({candidate, true});
+  if (keeps_every) every.push_back({candidate, Fit::yes});
   best.add(candidate);
   front.add(candidate);
   pairs.add(space, candidate.point, candidate.goals[0]);
@@ -52,9 +52,10 @@ void Found::add(const Space& space, const Candidate& candidate) {
   }
 }
 
-void Found::add_unfit(const Candidate& candidate) {
+void Found::add_unfit(const Candidate& candidate, Fit fit) {
   ++unfit;
-  if (keeps_every) every.push_back({candidate, false});
+  if (fit == Fit::may_run_out) ++may_run_out;
+  if (keeps_every) every.push_back({candidate, fit});
   if (!nearest || nearer(candidate, *nearest)) nearest = candidate;
 }
 
@@ -62,6 +63,7 @@ void Found::merge(const Found& other) {
   points += other.points;
   evaluated += other.evaluated;
   unfit += other.unfit;
+  may_run_out += other.may_run_out;
   for (std::size_t i = 0; i < refused.size(); ++i) {
     if (other.refused[i] > 0) refuse(i, other.first_refused[i], other.refused[i]);
   }

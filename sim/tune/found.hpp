@@ -33,16 +33,16 @@ inline constexpr std::size_t cut_count = static_cast<std::size_t>(Cut::count);
 
 struct Evaluated {
   Candidate candidate;  // without goals where it does not fit
-  bool fits = true;
+  Fit fit = Fit::yes;
 };
 
 struct Found {
   // `keep_every`: all plans that were evaluated are kept, not only the best.
   Found(const Space& space, std::size_t keep, std::size_t goals, bool keep_every = false);
 
-  std::uint64_t points = 0, evaluated = 0, unfit = 0;
-  std::vector<std::uint64_t> refused;        // [Refusals]
-  std::vector<std::uint64_t> first_refused;  // [Refusals] the first such point; none where refused is 0
+  std::uint64_t points = 0, evaluated = 0, unfit = 0, may_run_out = 0;  // may_run_out: of the unfit
+  std::vector<std::uint64_t> refused;                                   // [Refusals]
+  std::vector<std::uint64_t> first_refused;                             // [Refusals] the first such point; none where refused is 0
   std::array<std::uint64_t, cut_count> cut{};
   BestList best;
   Front front;
@@ -56,7 +56,7 @@ struct Found {
   void refuse(std::size_t which, std::uint64_t point, std::uint64_t count = 1);
   // A plan that fits.
   void add(const Space& space, const Candidate& candidate);
-  void add_unfit(const Candidate& candidate);
+  void add_unfit(const Candidate& candidate, Fit fit);
   void merge(const Found& other);
 };
 

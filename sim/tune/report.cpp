@@ -154,7 +154,7 @@ void each_evaluated(const Space& space, const Found& found, const TakePlan& take
       cursor.emplace(space, space.base_of(point), point, space.size());
     }
     cursor->jump(point);
-    take(plan_of(space, one->candidate, cursor->workload()), one->fits);
+    take(plan_of(space, one->candidate, cursor->workload()), one->fit);
   }
 }
 
@@ -166,8 +166,8 @@ std::string search_hash(const Space& space, const TuneSpec& spec, const Search& 
     text += space.base_of(base).resolved.to_yaml();
   for (const Goal goal : search.goals().goals()) text += fmt::format("goal {}\n", goals().of(goal));
   const Bounds& bounds = search.bounds();
-  text += fmt::format("memory {} price {} keep {} bounds {}{}{}\n", spec.memory, spec.gpu_hour.value_or(0), spec.keep, bounds.by_memory,
-                      bounds.by_row, bounds.by_floor);
+  text += fmt::format("memory {} {} price {} keep {} bounds {}{}{}\n", spec.memory, spec.fits == Fits::surely ? "surely" : "likely",
+                      spec.gpu_hour.value_or(0), spec.keep, bounds.by_memory, bounds.by_row, bounds.by_floor);
   if (search.every()) text += "every plan\n";
   return config::fnv1a(text);
 }
@@ -184,6 +184,7 @@ TuneReport report_of(const Space& space, const TuneSpec& spec, const Search& sea
   report.decided = found.points;
   report.evaluated = found.evaluated;
   report.unfit = found.unfit;
+  report.may_run_out = found.may_run_out;
   report.cut = found.cut;
   report.refused = refused_points(space, found);
   report.sensitivity = sensitivity_of(space, search, found);
@@ -203,6 +204,7 @@ TuneReport report_of(const Space& space, const TuneSpec& spec, const Search& sea
     report.nearest = plan_of(space, *found.nearest);
     job = space.job_of(found.nearest->point, found.nearest->dp);
   }
+  if (job && search.errors() != nullptr) report.most_need = search.errors()->most_need(*job);
   return report;
 }
 

@@ -56,7 +56,7 @@ struct KeyMap {
 };
 
 // A plan that was evaluated, and whether it fits.
-using TakePlan = std::function<void(const TunedPlan&, bool)>;
+using TakePlan = std::function<void(const TunedPlan&, Fit)>;
 
 struct TuneReport {
   std::string hash;  // of the job, the space and what is searched for
@@ -64,8 +64,9 @@ struct TuneReport {
   std::vector<Axis> axes;
   double memory_share = 1, within = 0;
   bool exhaustive = false;
-  std::uint64_t points = 0, decided = 0;  // fewer where the search was ended
-  std::uint64_t evaluated = 0, unfit = 0;
+  std::uint64_t points = 0, decided = 0;                    // fewer where the search was ended
+  std::uint64_t evaluated = 0, unfit = 0, may_run_out = 0;  // may_run_out: of the unfit
+  MostNeed most_need;                                       // that plans like the best keep clear of
   std::array<std::uint64_t, cut_count> cut{};
   std::vector<RefusedPoints> refused;
   std::vector<TunedPlan> best, front;  // front: of several goals

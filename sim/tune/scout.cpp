@@ -14,11 +14,11 @@ constexpr std::size_t starts = 3, most_bases = 64;  // a job is some hundred kil
 
 class Scout {
  public:
-  Scout(const Space& space, const TuneSpec& spec, const GoalValues& goals)
+  Scout(const Space& space, const TuneSpec& spec, const GoalValues& goals, const MeasuredErrors* errors)
       : space_(space),
         spec_(spec),
         goals_(goals),
-        bases_(space, most_bases),
+        bases_(space, most_bases, errors),
         best_(static_cast<std::size_t>(spec.keep)),
         front_(goals.count()) {}
 
@@ -40,8 +40,8 @@ class Scout {
  private:
   // What fits before what does not.
   static bool before(const Worth& one, const Worth& other) {
-    if (one.fits != other.fits) return one.fits;
-    if (one.fits) return better(one.candidate, other.candidate);
+    if (one.fits() != other.fits()) return one.fits();
+    if (one.fits()) return better(one.candidate, other.candidate);
     if (one.candidate.lacks_bytes != other.candidate.lacks_bytes) return one.candidate.lacks_bytes < other.candidate.lacks_bytes;
     return one.candidate.point < other.candidate.point;
   }
@@ -54,7 +54,7 @@ class Scout {
     ++evaluations_;
     const Worth worth = base.worth(cursor, goals_, spec_.memory);
     if (worth.too_long) return std::nullopt;
-    if (worth.fits) {
+    if (worth.fits()) {
       best_.add(worth.candidate);
       front_.add(worth.candidate);
     }
@@ -119,6 +119,8 @@ class Scout {
 
 }  // namespace
 
-Threshold scouted(const Space& space, const TuneSpec& spec, const GoalValues& goals) { return Scout(space, spec, goals).look(); }
+Threshold scouted(const Space& space, const TuneSpec& spec, const GoalValues& goals, const MeasuredErrors* errors) {
+  return Scout(space, spec, goals, errors).look();
+}
 
 }  // namespace rehearse::sim

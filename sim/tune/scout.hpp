@@ -8,7 +8,7 @@
 
 namespace rehearse::sim {
 
-// Depends on the space and the goals alone.
-[[nodiscard]] Threshold scouted(const Space& space, const TuneSpec& spec, const GoalValues& goals);
+// Depends on the space, the goals and what is taken to fit alone. errors: as Base has them.
+[[nodiscard]] Threshold scouted(const Space& space, const TuneSpec& spec, const GoalValues& goals, const MeasuredErrors* errors);
 
 }  // namespace rehearse::sim

@@ -103,8 +103,8 @@ class Block {
     const Worth worth = base_.worth(cursor, search_.goals(), spec_.memory);
     if (worth.too_long) return found_.refuse(Refusals::length(), cursor.point());
     ++found_.evaluated;
-    if (worth.fits) return found_.add(space_, worth.candidate);
-    found_.add_unfit(worth.candidate);
+    if (worth.fits()) return found_.add(space_, worth.candidate);
+    found_.add_unfit(worth.candidate, worth.fit);
     if (search_.bounds().by_row && worth.candidate.lacks_bytes > 0) rows_.did_not_fit(cursor);
   }
 
@@ -113,14 +113,14 @@ class Block {
     if (bounds.by_row && rows_.overflows(cursor)) return Cut::row;
     const bool memory_counts = bounds.by_floor && std::ranges::find(search_.goals().goals(), Goal::memory) != search_.goals().goals().end();
     const double needed_bytes = bounds.by_memory || memory_counts ? base_.floors.needed_bytes(cursor.workload()) : 0;
-    if (bounds.by_memory && overflows(cursor, not_above(needed_bytes))) return Cut::memory;
+    if (bounds.by_memory && overflows(not_above(needed_bytes))) return Cut::memory;
     if (bounds.by_floor && search_.threshold().found && too_bad(cursor, memory_counts ? needed_bytes : 0)) return Cut::floor;
     return std::nullopt;
   }
 
   // Where nothing is known to fit, the plan that comes nearest is asked for: only what lacks more than another is left out.
-  [[nodiscard]] bool overflows(const Cursor& cursor, double needed_bytes) const {
-    const double lacks = needed_bytes - spec_.memory * usable_bytes(cursor.job().system.gpu);
+  [[nodiscard]] bool overflows(double needed_bytes) const {
+    const double lacks = needed_bytes - base_.most_bytes(spec_.memory);
     if (lacks <= 0) return false;
     return search_.threshold().found || (found_.nearest && found_.nearest->lacks_bytes < lacks);
   }
@@ -159,7 +159,8 @@ double Threshold::of_value() const { return best + std::abs(best) / 4; }
 
 Search::Search(const Space& space, const TuneSpec& spec, const Bounds& bounds, bool every)
     : space_(space), spec_(spec), bounds_(bounds), goals_(spec, space.base_of(0)), block_points_(block_size(space)), every_(every) {
-  if (space.size() >= bounds.look_from) threshold_ = scouted(space, spec, goals_);
+  if (spec.fits == Fits::surely) errors_.emplace();
+  if (space.size() >= bounds.look_from) threshold_ = scouted(space, spec, goals_, errors());
 }
 
 void Search::run(int threads, const std::function<bool(std::uint64_t)>& mine, const std::function<void(std::uint64_t, const Found&)>& done,
@@ -169,7 +170,7 @@ void Search::run(int threads, const std::function<bool(std::uint64_t)>& mine, co
   std::mutex one_at_a_time;
   std::exception_ptr error;
   const auto work = [&] {
-    Bases bases(space_, 2);  // blocks come in the order of their bases
+    Bases bases(space_, 2, errors());  // blocks come in the order of their bases
     for (std::uint64_t block = next++; block < blocks() && !stop && !failed; block = next++) {
       if (!mine(block)) continue;
       const std::uint64_t first = block * block_points_, end = std::min(space_.size(), first + block_points_);

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "sim/report/expected_band.hpp"
 #include "sim/tune/found.hpp"
 #include "sim/tune/goal_values.hpp"
 #include "sim/tune/space.hpp"
@@ -47,6 +49,8 @@ class Search {
   [[nodiscard]] const Bounds& bounds() const { return bounds_; }
   [[nodiscard]] const Threshold& threshold() const { return threshold_; }
   [[nodiscard]] bool every() const { return every_; }
+  // Of which plans keep clear; null: the formula is taken at its word.
+  [[nodiscard]] const MeasuredErrors* errors() const { return errors_ ? &*errors_ : nullptr; }
   [[nodiscard]] Found nothing() const { return {space_, static_cast<std::size_t>(spec_.keep), goals_.count(), every_}; }
 
   // The blocks for which `mine` holds, on so many threads, in any order. `done` is called with what each block holds, one at a time; when
@@ -64,6 +68,7 @@ class Search {
   GoalValues goals_;
   std::uint64_t block_points_ = 1;
   bool every_;
+  std::optional<MeasuredErrors> errors_;
   Threshold threshold_;
 };
 

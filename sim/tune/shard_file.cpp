@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr const char* format = "rehearse tune shard 3";
+constexpr const char* format = "rehearse tune shard 4";
 
 Json json_of(const Candidate& c) { return {c.point, c.goals, c.step_s, c.peak_bytes, c.needed_bytes, c.lacks_bytes, c.layout, c.dp}; }
 
@@ -48,10 +48,11 @@ Json json_of(const Found& found) {
   Json pairs = Json::array();  // null: no plan is known
   for (const double best : found.pairs.all()) pairs.push_back(std::isfinite(best) ? Json(best) : Json());
   Json every = Json::array();
-  for (const Evaluated& one : found.every) every.push_back({json_of(one.candidate), one.fits});
+  for (const Evaluated& one : found.every) every.push_back({json_of(one.candidate), static_cast<int>(one.fit)});
   return {{"points", found.points},
           {"evaluated", found.evaluated},
           {"do_not_fit", found.unfit},
+          {"may_run_out", found.may_run_out},
           {"refused", found.refused},
           {"first_refused", found.first_refused},
           {"left_out", found.cut},
@@ -68,6 +69,7 @@ void read_found(const Json& json, Found& found) {
   found.points = json.at("points").get<std::uint64_t>();
   found.evaluated = json.at("evaluated").get<std::uint64_t>();
   found.unfit = json.at("do_not_fit").get<std::uint64_t>();
+  found.may_run_out = json.at("may_run_out").get<std::uint64_t>();
   const auto refused = json.at("refused").get<std::vector<std::uint64_t>>(),
              first = json.at("first_refused").get<std::vector<std::uint64_t>>();
   for (std::size_t i = 0; i < found.refused.size(); ++i) {
@@ -85,7 +87,7 @@ void read_found(const Json& json, Found& found) {
   std::vector<double> pairs;
   for (const Json& one : json.at("pairs")) pairs.push_back(one.is_null() ? std::numeric_limits<double>::infinity() : one.get<double>());
   found.pairs.set(pairs);
-  for (const Json& one : json.at("every")) found.every.push_back({candidate_of(one.at(0)), one.at(1).get<bool>()});
+  for (const Json& one : json.at("every")) found.every.push_back({candidate_of(one.at(0)), static_cast<Fit>(one.at(1).get<int>())});
   if (!json.at("nearest").is_null()) found.nearest = candidate_of(json.at("nearest"));
 }
 

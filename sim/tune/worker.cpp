@@ -35,9 +35,10 @@ Worth Base::worth(const Cursor& cursor, const GoalValues& goals, double memory_s
   candidate.needed_bytes = evaluation.needed_bytes;
   candidate.layout = layout_of(at.workload, at.system.gpus);
   candidate.dp = at.workload.parallel.dp;
-  candidate.lacks_bytes = std::max(0.0, evaluation.needed_bytes - memory_share * usable_bytes(at.system.gpu));
-  worth.fits = evaluation.fits && candidate.lacks_bytes == 0;
-  if (!worth.fits) return worth;
+  candidate.lacks_bytes = std::max(0.0, evaluation.needed_bytes - most_bytes(memory_share));
+  if (evaluation.fits && evaluation.needed_bytes <= memory_share * usable_bytes(job.system.gpu))
+    worth.fit = candidate.lacks_bytes == 0 ? Fit::yes : Fit::may_run_out;
+  if (!worth.fits()) return worth;
   try {
     candidate.goals = goals.of(at, evaluation.step_s, evaluation.needed_bytes);
   } catch (const config::InputError&) {
@@ -46,12 +47,14 @@ Worth Base::worth(const Cursor& cursor, const GoalValues& goals, double memory_s
   return worth;
 }
 
+double Base::most_bytes(double memory_share) const { return memory_share * usable_bytes(job.system.gpu) / margin_; }
+
 Base& Bases::of(std::uint64_t point) {
   const std::uint64_t base = point / space_.points_below(space_.base_axes());
   const auto known = known_.find(base);
   if (known != known_.end()) return *known->second;
   if (known_.size() == most_) known_.clear();
-  return *known_.emplace(base, std::make_unique<Base>(space_, point)).first->second;
+  return *known_.emplace(base, std::make_unique<Base>(space_, point, errors_)).first->second;
 }
 
 }  // namespace rehearse::sim

@@ -43,12 +43,6 @@ std::optional<bool> read_fits(const Node& node, const Metrics& measured) {
   return fits;
 }
 
-MemoryCounter read_counter(const Node& node) {
-  const std::string name = node.as_choice({"allocated", "reserved", "nvidia-smi"});
-  if (name == "reserved") return MemoryCounter::reserved;
-  return name == "allocated" ? MemoryCounter::allocated : MemoryCounter::nvidia_smi;
-}
-
 MeasuredCase read_case(const Node& node, const Node& models) {
   node.allow_keys({"id", "source", "group", "job", "measured", "memory", "inferred", "sweep", "notes"});
   MeasuredCase measured_case;
@@ -61,7 +55,7 @@ MeasuredCase read_case(const Node& node, const Node& models) {
   measured_case.measured = read_measured(node.at("measured"));
   measured_case.fits = read_fits(node.at("measured"), measured_case.measured);
   if (const auto sweep = node.find("sweep")) measured_case.sweep = sweep->as_string();
-  if (const auto memory = node.find("memory")) measured_case.memory = read_counter(*memory);
+  if (const auto memory = node.find("memory")) measured_case.memory = memory_counters().read(*memory);
   if (const auto inferred = node.find("inferred")) {
     for (const Node& field : inferred->items()) measured_case.inferred.push_back(field.as_string());
   }

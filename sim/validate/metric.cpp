@@ -69,11 +69,6 @@ RankMemory without_optimizer(RankMemory memory) {
 
 }  // namespace
 
-double counted_bytes(const RankMemory& memory, MemoryCounter counter) {
-  if (counter == MemoryCounter::nvidia_smi) return memory.device_bytes();
-  return memory.tensor_bytes() + (counter == MemoryCounter::reserved ? memory.cached_bytes : 0);
-}
-
 std::string_view name_of(Metric metric) { return std::ranges::find(names, metric, &std::pair<Metric, std::string_view>::first)->second; }
 
 std::vector<Metric> all_metrics() {
@@ -138,6 +133,12 @@ bool Predicted::fits() {
   const bool is_close = std::ranges::any_of(
       memory().ranks, [](const RankMemory& rank) { return std::abs(rank.peak_bytes() / rank.capacity_bytes - 1) < close; });
   return (is_close ? with_allocator() : memory()).fits();
+}
+
+double Predicted::needed_share() {
+  double most = 0;
+  for (const RankMemory& rank : memory().ranks) most = std::max(most, rank.needed_bytes() / rank.capacity_bytes);
+  return most;
 }
 
 double relative_error(double predicted, double measured) { return predicted / measured - 1; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/job/job.hpp"
+#include "sim/memory_counter.hpp"
 #include "sim/result.hpp"
 #include "workloads/compiled.hpp"
 
@@ -54,11 +55,6 @@ enum class Metric {
 
 using Metrics = std::map<Metric, double>;
 
-// What a source's peak of memory counts: live tensors (torch.cuda.max_memory_allocated), what the allocator holds
-// (max_memory_reserved), or all of the device that is taken (nvidia-smi).
-enum class MemoryCounter { allocated, reserved, nvidia_smi };
-[[nodiscard]] double counted_bytes(const RankMemory& memory, MemoryCounter counter);
-
 // What follows from the time of a step.
 [[nodiscard]] Metrics metrics_of_step(const Job& job, double step_s);
 
@@ -73,6 +69,8 @@ class Predicted {
   [[nodiscard]] Metrics metrics(const Metrics& wanted, MemoryCounter counter = MemoryCounter::allocated);
   // Whether the job fits; where that is close, the allocator is run as well (sim/memory/allocator_peaks).
   [[nodiscard]] bool fits();
+  // What the fullest GPU needs over what it has, by formula alone: what a search decides by.
+  [[nodiscard]] double needed_share();
 
  private:
   [[nodiscard]] const workloads::Compiled& compiled();

@@ -9,6 +9,7 @@
 #include "sim/job/override.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/memory/tune_chunks.hpp"
+#include "sim/report/expected_band.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -90,7 +91,12 @@ void run(const MeasuredCase& measured_case, const ValidationOptions& options, Ou
   Predicted predicted(job);
   if (!measured_case.sweep.empty()) add_throughput(measured_case, job, predicted.step().step_s, outcome);
   outcome.predicted = predicted.metrics(measured_case.measured, measured_case.memory);
-  if (measured_case.fits) outcome.said_to_fit = predicted.fits();
+  if (measured_case.fits) {
+    outcome.said_to_fit = predicted.fits();
+    outcome.needed_share = predicted.needed_share();
+    if (!measured_case.sweep.empty())
+      outcome.surely_fits = *outcome.said_to_fit && outcome.needed_share * MeasuredErrors().most_need(job).factor <= 1;
+  }
   refuse_nonsense(outcome.predicted);
   if (options.simulate) outcome.simulated = simulated_metrics(job, measured_case.measured);
 }
@@ -105,6 +111,7 @@ Outcome run_case(const MeasuredCase& measured_case, const ValidationOptions& opt
   outcome.inferred = measured_case.inferred;
   outcome.measured = measured_case.measured;
   outcome.ran = measured_case.fits;
+  outcome.counter = measured_case.memory;
   try {
     run(measured_case, options, outcome);
   } catch (const config::InputError& error) {

@@ -23,14 +23,17 @@ SweepRegret regret_of(const std::string& sweep, const std::vector<const Outcome*
   SweepRegret regret;
   regret.sweep = sweep;
   regret.cases = static_cast<int>(cases.size());
-  std::vector<const Outcome*> order;
+  std::vector<const Outcome*> order, likely;
   const Outcome* best = nullptr;
   for (const Outcome* one : cases) {
     regret.ran += measured_rate(*one) > 0 ? 1 : 0;
     if (measured_rate(*one) > 0 && (best == nullptr || measured_rate(*one) > measured_rate(*best))) best = one;
-    if (one->said_to_fit.value_or(true)) order.push_back(one);
+    if (one->surely_fits.value_or(true)) order.push_back(one);
+    if (one->said_to_fit.value_or(true)) likely.push_back(one);
   }
   std::ranges::stable_sort(order, std::greater<>{}, &Outcome::predicted_tokens_per_s);
+  std::ranges::stable_sort(likely, {}, &Outcome::needed_share);
+  if (order.empty()) order = likely;
   if (best == nullptr) return regret;
   regret.best = best->id;
   if (order.empty()) return regret;

@@ -35,6 +35,8 @@ Json case_json(const Outcome& outcome) {
             {"simulated_error_pct", errors_json(outcome, outcome.simulated)},
             {"ran", optional_json(outcome.ran)},
             {"said_to_fit", optional_json(outcome.said_to_fit)},
+            {"counter", memory_counters().of(outcome.counter)},
+            {"needed_share", outcome.ran ? Json(outcome.needed_share) : Json(nullptr)},
             {"failed", nullptr}};
   if (!outcome.failed.empty()) json["failed"] = outcome.failed;
   return json;

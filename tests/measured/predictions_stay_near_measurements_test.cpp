@@ -162,6 +162,40 @@ TEST(Measured, BandsCoverTheLeftOutHalf) {
   EXPECT_NEAR(static_cast<double>(inside) / all, 0.8, 0.05);
 }
 
+// The band of a peak likewise, around what was counted.
+TEST(Measured, BandsOfMemoryCoverTheLeftOutHalf) {
+  int inside = 0, all = 0;
+  const MeasuredErrors errors;
+  const std::vector<MeasuredCase> cases = read_cases(case_files());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Outcome& outcome = validation().outcomes[i];
+    const auto measured = outcome.measured.find(Metric::peak_memory_gib);
+    if (!outcome.failed.empty() || measured == outcome.measured.end() || !is_left_out(outcome.id)) continue;
+    const ExpectedBands bands = errors.bands(read_job(cases[i].job, cases[i].id, cases[i].models));
+    ASSERT_TRUE(bands.peak) << outcome.id;
+    const double factor = measured->second / outcome.predicted.at(Metric::peak_memory_gib);
+    inside += bands.peak->low <= factor && factor <= bands.peak->high ? 1 : 0;
+    ++all;
+  }
+  EXPECT_GT(all, 300);
+  EXPECT_NEAR(static_cast<double>(inside) / all, 0.8, 0.05);
+}
+
+// What a search takes runs: of the left-out runs that surely fit none in twenty ran out of memory, and the margin costs few that ran.
+TEST(Measured, WhatSurelyFitsRan) {
+  int surely = 0, ran_out = 0, ran = 0, lost = 0;
+  for (const Outcome& outcome : validation().outcomes) {
+    if (!outcome.failed.empty() || !outcome.surely_fits || !is_left_out(outcome.id)) continue;
+    surely += *outcome.surely_fits ? 1 : 0;
+    ran_out += *outcome.surely_fits && !*outcome.ran ? 1 : 0;
+    ran += *outcome.ran && *outcome.said_to_fit ? 1 : 0;
+    lost += *outcome.ran && *outcome.said_to_fit && !*outcome.surely_fits ? 1 : 0;
+  }
+  EXPECT_GT(surely, 300);
+  EXPECT_LE(ran_out, surely / 20);
+  EXPECT_LE(lost, ran / 10);
+}
+
 TEST(Measured, SummaryIsPrinted) {
   Report report;
   report.add(&validation()).own(SummaryAlone{});

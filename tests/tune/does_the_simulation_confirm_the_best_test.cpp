@@ -115,7 +115,7 @@ TEST(Confirmation, SaysThatAPlanDoesNotFit) {
   const std::string job =
       "llama2-70b-128-a100 --set 'parallel={tp: 8, pp: 2, sp: true, vpp: 8}' --set schedule=interleaved-1f1b "
       "--set 'overlap={tp: true, pp: true, dp_gradients: true, dp_parameters: true}'";
-  const std::string search = job + " --set 'tune.space={batch.micro: [4, 2]}' --confirm 2";
+  const std::string search = job + " --set 'tune.space={batch.micro: [4, 2]}' --fits likely --confirm 2";
   const json tune = tuned(search);
   ASSERT_EQ(tune.at("best").size(), 2U);
   int lacking = 0;

@@ -50,7 +50,7 @@ class RandomSpaces {
     if (text.find("\ntraining:") == std::string::npos)
       text +=
           "training: {steps: 100000}\ncheckpoint: {save_time: 20 s, load_time: 30 s}\nfaults: {all: {source: poisson, rate: 0.5 /day}}\n";
-    text += "tune:\n  memory: " + pick({"1", "1", "0.05", "0.03", "0.02", "0.01"}) +
+    text += "tune:\n  memory: " + pick({"1", "1", "0.05", "0.03", "0.02", "0.01"}) + "\n  fits: " + pick({"surely", "likely"}) +
             "\n  price: {gpu_hour: 2}\n  keep: " + pick({"1", "3", "10"}) + "\n  goal: [" + some_goals(goals) + "]\n  space:\n";
     std::vector<std::pair<std::string, std::vector<std::string>>> axes{
         {"parallel.tp", {"[1, 2, 4]", "divisors", "[2, 1]"}},
@@ -139,7 +139,8 @@ inline std::optional<Answer> answer_at(const Tuned& tuned, std::uint64_t point) 
     answer.candidate.peak_bytes = step.memory.fullest()->peak_bytes();
     answer.candidate.needed_bytes = step.memory.fullest()->needed_bytes();
     answer.candidate.layout = sim::layout_of(job.workload, job.system.gpus);
-    const double most = tuned.spec.memory * sim::usable_bytes(job.system.gpu);
+    const double margin = tuned.spec.fits == sim::Fits::surely ? sim::MeasuredErrors().most_need(job).factor : 1;
+    const double most = tuned.spec.memory * sim::usable_bytes(job.system.gpu) / margin;
     answer.candidate.lacks_bytes = std::max(0.0, step.memory.fullest()->needed_bytes() - most);
     answer.fits = step.memory.fits() && answer.candidate.lacks_bytes == 0;
     for (std::size_t i = 0; i < tuned.spec.goals.size(); ++i) answer.candidate.goals[i] = goal_of(tuned.spec.goals[i], job, step);

@@ -17,7 +17,7 @@ Outcome pick_outcome(const std::string& id, const std::string& sweep, double mea
   one.measured_tokens_per_s = measured;
   one.predicted_tokens_per_s = predicted;
   one.ran = ran;
-  one.said_to_fit = said_to_fit;
+  one.said_to_fit = one.surely_fits = said_to_fit;
   return one;
 }
 
@@ -66,6 +66,28 @@ TEST(Regret, IsPrintedByItsSweepAndOnTheWhole) {
   ReporterRegistry::get("validation-regret").write(report, out);
   EXPECT_NE(out.str().find("2 sweeps: mean regret 10.0 %, of the best of five 0.0 %; 0 picked plans ran out of memory"), std::string::npos)
       << out.str();
+}
+
+TEST(Regret, TakesNoPlanThatMayRunOutWhereAnotherSurelyFits) {
+  Outcome fast = pick_outcome("fast", "s", 0, 200, false, true), safe = pick_outcome("safe", "s", 90, 95),
+          best = pick_outcome("best", "s", 100, 80);
+  fast.surely_fits = false;
+  const auto regrets = regrets_of({fast, safe, best});
+  ASSERT_EQ(regrets.size(), 1U);
+  EXPECT_EQ(regrets[0].picked, "safe");
+  EXPECT_FALSE(regrets[0].out_of_memory);
+}
+
+TEST(Regret, TakesThePlanOfLeastNeedWhereNoneSurelyFits) {
+  Outcome fast = pick_outcome("fast", "s", 0, 200, false, true), small = pick_outcome("small", "s", 90, 95),
+          ran = pick_outcome("ran", "s", 100, 80);
+  fast.surely_fits = small.surely_fits = ran.surely_fits = false;
+  fast.needed_share = 0.99;
+  small.needed_share = 0.9;
+  ran.needed_share = 0.95;
+  const auto regrets = regrets_of({fast, small, ran});
+  ASSERT_EQ(regrets.size(), 1U);
+  EXPECT_EQ(regrets[0].picked, "small");
 }
 
 }  // namespace

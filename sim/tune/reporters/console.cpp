@@ -123,13 +123,20 @@ Table sensitivity_table(const TuneReport& report) {
   return table;
 }
 
+std::string may_run_out_text(const MostNeed& most) {
+  return fmt::format(
+      "evaluated, may run out of memory: they fit, but not if they need {:.0f} % more, as runs did ({}); --fits likely takes them",
+      100 * (most.factor - 1), most.basis);
+}
+
 Table count_table(const TuneReport& report) {
   Table table{.columns = {{"points"}, {"what became of them", Align::left}}};
   const auto add = [&](std::uint64_t points, std::string what) {
     if (points > 0) table.rows.push_back({fmt::format("{}", points), std::move(what)});
   };
   add(report.evaluated - report.unfit, "evaluated, fit");
-  add(report.unfit, "evaluated, do not fit");
+  add(report.may_run_out, may_run_out_text(report.most_need));
+  add(report.unfit - report.may_run_out, "evaluated, do not fit");
   for (std::size_t i = 0; i < cut_count; ++i) add(report.cut[i], fmt::format("left out: {}", name_of(static_cast<Cut>(i))));
   for (const RefusedPoints& rule : report.refused) add(rule.points, fmt::format("refused: {}, e.g. {}", rule.key, rule.example));
   add(report.points - report.decided, "not decided: the search was ended");
@@ -140,6 +147,8 @@ Table count_table(const TuneReport& report) {
 void print_nearest(const TuneReport& report, std::ostream& out) {
   if (!report.nearest) return fmt::print(out, "\nno plan fits: every point is refused\n");
   const Candidate& nearest = report.nearest->candidate;
+  if (report.may_run_out > 0)
+    fmt::print(out, "\nno plan surely fits; --fits likely takes the {} that may run out of memory\n", report.may_run_out);
   if (nearest.lacks_bytes > 0)
     return fmt::print(out, "\nno plan fits: the nearest lacks {} ({})\n", bytes_text(nearest.lacks_bytes), report.nearest->text);
   fmt::print(out, "\nno plan fits: the nearest ({}) needs more memory than its hosts have\n", report.nearest->text);

@@ -50,7 +50,7 @@ class TuneCsv final : public Reporter {
     write_rows(tune, "best", tune.best, out);
     write_rows(tune, "front", tune.front, out);
     if (!tune.each_evaluated) return;
-    tune.each_evaluated([&](const TunedPlan& plan, bool fits) { write_row(tune, fits ? "fits" : "does not fit", "", plan, fits, out); });
+    tune.each_evaluated([&](const TunedPlan& plan, Fit fit) { write_row(tune, name_of(fit), "", plan, fit == Fit::yes, out); });
   }
 };
 

@@ -74,8 +74,13 @@ Json counts_json(const TuneReport& report) {
   for (std::size_t i = 0; i < cut_count; ++i) cut[std::string(name_of(static_cast<Cut>(i)))] = report.cut[i];
   for (const RefusedPoints& rule : report.refused)
     refused.push_back({{"key", rule.key}, {"points", rule.points}, {"example", rule.example}});
-  return {{"points", report.points},    {"decided", report.decided}, {"evaluated", report.evaluated},
-          {"do_not_fit", report.unfit}, {"left_out", cut},           {"refused", refused}};
+  return {{"points", report.points},
+          {"decided", report.decided},
+          {"evaluated", report.evaluated},
+          {"may_run_out", report.may_run_out},
+          {"do_not_fit", report.unfit - report.may_run_out},
+          {"left_out", cut},
+          {"refused", refused}};
 }
 
 Json sensitivity_json(const TuneReport& report) {
@@ -117,6 +122,7 @@ class TuneJson final : public Reporter {
                     {"space", space_json(tune)},
                     {"exhaustive", tune.exhaustive},
                     {"counts", counts_json(tune)},
+                    {"most_need", {{"factor", tune.most_need.factor}, {"basis", tune.most_need.basis}}},
                     {"best", plans_json(tune, tune.best)},
                     {"front", plans_json(tune, tune.front)},
                     {"nearest", tune.nearest ? plan_json(tune, *tune.nearest) : Json()},

@@ -17,6 +17,7 @@ class TunePoints final : public Section {
       if (input.at(at + pointer) != 0) rows.push_back({number(input.result, at + pointer, Unit::count), what, why});
     };
     add("evaluated", "evaluated", "");
+    add("may_run_out", "of them may run out of memory", "they fit, but not with the most that measured runs needed beyond the formula");
     add("do_not_fit", "of them do not fit", "");
     for (const auto& [bound, unused] : counts.at("left_out").items()) add("left_out/" + pointer_part(bound), "left out", escaped(bound));
     for (std::size_t i = 0; i < counts.at("refused").size(); ++i) {

@@ -1,0 +1,19 @@
+// What a source counts that says how much of a GPU's memory a training takes.
+#pragma once
+
+#include <cstdint>
+
+#include "config/keys.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::sim {
+
+// Live tensors (torch.cuda.max_memory_allocated), what the allocator holds (max_memory_reserved), or all of the device that is taken.
+enum class MemoryCounter : std::uint8_t { allocated, reserved, nvidia_smi };
+[[nodiscard]] const config::Names<MemoryCounter>& memory_counters();
+
+[[nodiscard]] double counted_bytes(const RankMemory& memory, MemoryCounter counter);
+// Of the GPU with most of it; 0 without ranks.
+[[nodiscard]] double counted_bytes(const MemoryResult& memory, MemoryCounter counter);
+
+}  // namespace rehearse::sim

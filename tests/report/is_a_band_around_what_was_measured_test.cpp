@@ -1,0 +1,53 @@
+// Expected memory is around the number that was counted where the band was measured.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/report/expected_band.hpp"
+#include "sim/report/prediction.hpp"
+#include "tests/report/hand_made.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+Job banded_job(const std::string& software) {
+  return read_job(config::Node::load_text(
+                      "model: llama2-7b\ncluster: dgx-h100-ndr400\ngpus: 8\nparallel: {tp: 2, sp: true}\nbatch: {global: 8, micro: 1, "
+                      "sequence: 4096}\nsoftware: " +
+                          software + "\n",
+                      "job.yaml"),
+                  "job");
+}
+
+TEST(BandOfMemory, IsAroundWhatWasCounted) {
+  for (const std::string software : {"nanotron", "megatron-core"}) {
+    const Job job = banded_job(software);
+    const ExpectedBands bands = expected_bands(job);
+    ASSERT_TRUE(bands.peak) << software;
+    EXPECT_EQ(bands.counter, software == "nanotron" ? MemoryCounter::reserved : MemoryCounter::allocated);
+    const Report report = prediction(job, 0);
+    double most = 0;
+    for (const RankMemory& rank : steps_of(report).front()->memory.ranks)
+      most = std::max(most, rank.tensor_bytes() + (software == "nanotron" ? rank.cached_bytes : 0));
+    const nlohmann::json result = nlohmann::json::parse(written("json", report)).at("results").at("analytic");
+    const nlohmann::json& expected = result.at("expected").at("memory_bytes");
+    EXPECT_EQ(expected.at("counter"), memory_counters().of(bands.counter));
+    EXPECT_NEAR(expected.at("low").get<double>(), bands.peak->low * most, 1e-9 * most);
+    EXPECT_NEAR(expected.at("high").get<double>(), bands.peak->high * most, 1e-9 * most);
+  }
+}
+
+// What the job changes of a stack is not what it keeps: the same rows. A stack that nobody measured needs as much as any.
+TEST(BandOfMemory, OfAChangedStackAndOfAnUnknownOne) {
+  const MeasuredErrors errors;
+  const MostNeed nanotron = errors.most_need(banded_job("nanotron"));
+  EXPECT_GT(nanotron.factor, 1);
+  EXPECT_NE(nanotron.basis.find("nanotron"), std::string::npos) << nanotron.basis;
+  EXPECT_EQ(errors.most_need(banded_job("{like: nanotron, flash: 2}")).factor, nanotron.factor);
+  const MostNeed unknown = errors.most_need(banded_job("torch-fsdp"));
+  EXPECT_GE(unknown.factor, nanotron.factor);
+  EXPECT_NE(unknown.basis.find("other stacks"), std::string::npos) << unknown.basis;
+}
+
+}  // namespace
+}  // namespace rehearse::sim
