@@ -242,6 +242,28 @@ double CommunicationModel::trunk_factor(GroupKind kind, bool reduced) const {
   return factor;
 }
 
+// Of an exchange: what a port of the fullest leaf (or pod) has to carry on the average, for each byte of the busiest port of all.
+double CommunicationModel::part_in_trunks(const workloads::PortLoads& loads, std::span<const int> members) const {
+  const double most = loads.most_inter();
+  if (levels_.empty() || most <= 0) return 1;
+  double part = 0;
+  for (const Level& level : levels_) {
+    struct Leaf {
+      double out = 0, in = 0;
+      int ports = 0;
+    };
+    std::map<int, Leaf> leaves;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      Leaf& leaf = leaves[members[i] / (level.nodes * cluster_.gpus_per_node)];
+      leaf.out += loads.inter_out[i];
+      leaf.in += loads.inter_in[i];
+      ++leaf.ports;
+    }
+    for (const auto& [at, leaf] : leaves) part = std::max(part, std::max(leaf.out, leaf.in) / leaf.ports / most);
+  }
+  return part;
+}
+
 int CommunicationModel::gpus_at_host(GroupKind kind) const {
   return kind == GroupKind::host_memory ? cluster_.gpus_per_node : cluster_.gpus_per_host_link;
 }
@@ -278,7 +300,7 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
   CallPrice price;
   price.algorithm = "send";
   price.intra_bytes_per_s = scale_up(members).effective_bytes_per_s();
-  set_network_share(price, what.group, trunk_factor_);
+  set_network_share(price, what.group, trunk_factor_[static_cast<std::size_t>(what.group)]);
   const std::size_t hops = members.size() == 2 && what.group == GroupKind::pp ? 1 : members.size();
   for (std::size_t i = 0; i < hops; ++i) {
     const int from = members[i];
@@ -305,7 +327,8 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   price.intra_bytes = loads.most_intra();
   price.inter_bytes = loads.most_inter();
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
-  set_network_share(price, what.group, trunk_factor_);
+  const double part = part_in_trunks(loads, members);
+  set_network_share(price, what.group, trunk_factor_[static_cast<std::size_t>(what.group)] / part);
   let_cables_limit(price, what, members);
   for (std::size_t i = 0; one_port() && i < members.size(); ++i) {
     const double out = loads.intra_out[i] + loads.inter_out[i], in = loads.intra_in[i] + loads.inter_in[i];
@@ -329,13 +352,13 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   price.intra_bytes = form.intra_bytes * price.switch_overhead;
   price.inter_bytes = form.inter_bytes;
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
-  set_network_share(price, what.group, trunk_factor_);
+  set_network_share(price, what.group, trunk_factor_[static_cast<std::size_t>(what.group)]);
   if (form.rounds_network > 0) {
     const LinkSpec& in_network = cluster_.network.in_switch;
     price.alpha_s += form.rounds_network * in_network.latency_s;
     price.network_overhead = cluster_.nic.effective_bytes_per_s() / in_network.effective_bytes_per_s();
     price.inter_bytes *= price.network_overhead;
-    set_network_share(price, what.group, reduced_factor_);
+    set_network_share(price, what.group, reduced_factor_[static_cast<std::size_t>(what.group)]);
   }
   if (one_port()) price.passing_bytes = std::clamp(most_sent(algorithm, what, group) - form.intra_bytes, 0.0, price.inter_bytes);
   let_cables_limit(price, what, members);

@@ -102,8 +102,8 @@ class CommunicationModel {
   }
   using NicUsers = std::map<std::pair<int, int>, int>;  // {NIC, pipeline stage}: GPUs that send
   [[nodiscard]] double nic_alone(double users) const;
-  [[nodiscard]] double nic_share(double users) const;  // what PCIe lets through of it
-  [[nodiscard]] double network_share(workloads::GroupKind kind, double users, const std::vector<double>& factors) const;  // and the trunks
+  [[nodiscard]] double nic_share(double users) const;                     // what PCIe lets through of it
+  [[nodiscard]] double network_share(double users, double factor) const;  // and the trunks
   [[nodiscard]] int nic_of(int rank) const;
   [[nodiscard]] NicUsers users_of_nics(workloads::GroupKind kind) const;
   [[nodiscard]] std::vector<double> users_by_stage(bool host) const;
@@ -111,7 +111,8 @@ class CommunicationModel {
     double all = 1, of_a_stage = 1;  // GPUs
   };
   [[nodiscard]] Busiest busiest_nic(workloads::GroupKind kind) const;
-  void set_network_share(CallPrice& price, workloads::GroupKind kind, const std::vector<double>& factors) const;
+  void set_network_share(CallPrice& price, workloads::GroupKind kind, double factor) const;
+  [[nodiscard]] double part_in_trunks(const workloads::PortLoads& loads, std::span<const int> members) const;
   [[nodiscard]] double trunk_factor(workloads::GroupKind kind, bool reduced) const;
   [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level, bool reduced) const;
   [[nodiscard]] std::vector<std::size_t> axes_of(std::span<const int> members) const;

@@ -14,15 +14,15 @@ double CommunicationModel::nic_share(double users) const {
   return cluster_.pcie_bytes_per_s > 0 ? std::min(nic_alone(users), cluster_.pcie_bytes_per_s) : nic_alone(users);
 }
 
-double CommunicationModel::network_share(GroupKind kind, double users, const std::vector<double>& factors) const {
+double CommunicationModel::network_share(double users, double factor) const {
   const double of_all = cluster_.rail_bytes_per_s() * cluster_.rails_per_node() / cluster_.gpus_per_node;
-  return std::min(nic_share(users), of_all * factors[static_cast<std::size_t>(kind)]);
+  return std::min(nic_share(users), of_all * factor);
 }
 
-void CommunicationModel::set_network_share(CallPrice& price, GroupKind kind, const std::vector<double>& factors) const {
+void CommunicationModel::set_network_share(CallPrice& price, GroupKind kind, double factor) const {
   const Busiest& users = nic_users_[static_cast<std::size_t>(kind)];
-  price.inter_bytes_per_s = network_share(kind, users.all, factors);
-  price.inter_alone_bytes_per_s = network_share(kind, users.of_a_stage, factors);
+  price.inter_bytes_per_s = network_share(users.all, factor);
+  price.inter_alone_bytes_per_s = network_share(users.of_a_stage, factor);
 }
 
 double CommunicationModel::left_of_nic(GroupKind kind, double slowdown) const {

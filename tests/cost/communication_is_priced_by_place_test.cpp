@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
 #include <thread>
 
@@ -90,6 +92,29 @@ TEST(CommunicationPrice, PcieLimitsTheNic) {
   c.pcie_bytes_per_s = 10e9;
   const CallPrice price = CommunicationModel(c, plan(8, 4, 1), "ring").price(all_gather(GroupKind::dp_cp, 4e8), ranks(4, 8));
   EXPECT_DOUBLE_EQ(price.transfer_s(), 3e8 / 10e9);
+}
+
+// A node to a leaf, uplinks oversubscribed 4:1. The first of 16 ranks sends three pairs to each where the others send one: 24 leave its
+// port, but of the leaf's eight ports together 24 + 7 x 8, which the uplinks carry at a quarter of the ports' rate.
+TEST(CommunicationPrice, TrunksCarryWhatALeafSendsNotEightTimesItsBusiestPort) {
+  topology::ClusterSpec c = cluster();
+  c.network.nodes_per_leaf = 1;
+  c.network.oversubscription = 4;
+  workloads::Workload w = plan(1, 16, 1);
+  w.parallel.ep = 16;
+  std::vector<double> pairs(16 * 16, 1);
+  std::fill_n(pairs.begin(), 16, 3);
+  auto exchange = std::make_shared<workloads::Exchange>();
+  exchange->by_sender = std::make_shared<const std::vector<double>>(pairs);
+  exchange->bytes_per_pair = 1e6;
+  workloads::Communication what{"x", CollectiveKind::all_to_all, GroupKind::ep, 0, workloads::Pass::forward};
+  what.exchange = exchange;
+  const double nic = 25e9 * 0.9;
+  const CallPrice over = CommunicationModel(c, w, "auto").price(what, ranks(16));
+  EXPECT_DOUBLE_EQ(over.inter_bytes / over.inter_bytes_per_s, (24e6 + 7 * 8e6) / 8 * 4 / nic);
+  c.network.oversubscription = 2;  // the busiest port takes longer than the uplinks
+  const CallPrice port = CommunicationModel(c, w, "auto").price(what, ranks(16));
+  EXPECT_DOUBLE_EQ(port.inter_bytes / port.inter_bytes_per_s, 24e6 / nic);
 }
 
 // Two nodes to a leaf, uplinks oversubscribed 4:1. A ring of one rank per node leaves each leaf once, with one flow per local GPU: 8 flows
