@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "config/data_dir.hpp"
+#include "places.hpp"
 #include "sim/import/importer.hpp"
 #include "sim/import/torchtitan_flavours.hpp"
 #include "sim/job/job.hpp"
