@@ -22,9 +22,10 @@
 namespace rehearse::cli {
 namespace {
 
-sim::Comparison run_comparison(const sim::Job& job) {
+sim::Comparison run_comparison(const sim::Job& job, sim::AllocatorTrainings& trainings) {
   ProgressBar bar("comparing");
-  return sim::compare(job, [&](double share) { bar.update(share); });
+  return sim::compare(
+      job, [&](double share) { bar.update(share); }, &trainings);
 }
 
 Exit within_tolerance(double difference, double tolerance) {
@@ -77,10 +78,11 @@ Exit compare(CompareOptions& all) {
         "'" + job.system.simulation.faults.failures.front().text + "': the formula knows no step in which something fails",
         "rehearse simulate shows it");
   }
-  warn_of_shortage(job);
+  sim::AllocatorTrainings trainings(job);
+  warn_of_shortage(job, trainings);
   sim::FeatureEffects effects;
   if (all.features) effects = run_features(job);
-  const sim::Comparison comparison = run_comparison(job);
+  const sim::Comparison comparison = run_comparison(job, trainings);
   all.traces->write(sim::summary_of(job), comparison.timeline);
   options.deliver(sim::Report(sim::summary_of(job))
                       .own(sim::expected_bands(job))

@@ -24,11 +24,6 @@ void warn_of_shortage(const sim::Job& job, sim::AllocatorTrainings& trainings) {
   if (!formula.memory.fits()) spdlog::warn("{}", sim::shortage(formula));
 }
 
-void warn_of_shortage(const sim::Job& job) {
-  sim::AllocatorTrainings trainings(job);
-  warn_of_shortage(job, trainings);
-}
-
 Exit fit_verdict(std::initializer_list<const sim::StepResult*> results) {
   Exit exit = Exit::fine;
   for (const sim::StepResult* result : results) {

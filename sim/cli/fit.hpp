@@ -12,7 +12,6 @@ namespace rehearse::cli {
 
 // Says before a long simulation that its answer will be no. The job's trainings may be used again.
 void warn_of_shortage(const sim::Job& job, sim::AllocatorTrainings& trainings);
-void warn_of_shortage(const sim::Job& job);
 
 // answer_is_no, with a message for each result that does not fit.
 [[nodiscard]] Exit fit_verdict(std::initializer_list<const sim::StepResult*> results);

@@ -5,11 +5,10 @@
 #include "sim/analytic/predict.hpp"
 #include "sim/compare/reasons.hpp"
 #include "sim/engine/prepared_step.hpp"
-#include "sim/memory/allocator_peaks.hpp"
 
 namespace rehearse::sim {
 
-Comparison compare(const Job& job, const Progress& progress) {
+Comparison compare(const Job& job, const Progress& progress, AllocatorTrainings* trainings) {
   Comparison c;
   const workloads::Compiled compiled = compiled_for_simulation(job);
   // The formula's programs are cut into layers.
@@ -24,7 +23,9 @@ Comparison compare(const Job& job, const Progress& progress) {
   c.critical = std::move(both.longest);
   c.simulated = std::move(both.simulated.result);
   c.timeline = std::move(both.simulated.timeline);
-  add_allocator(job, plan, {&c.analytic.memory, &c.simulated.memory});
+  std::optional<AllocatorTrainings> own;
+  if (!trainings) trainings = &own.emplace(job, plan);
+  for (StepResult* result : {&c.analytic, &c.simulated}) trainings->add_to(result->memory);
   c.difference = c.simulated.step_s / c.analytic.step_s - 1;
   for (std::size_t i = 0; i < phase_count; ++i) {
     const auto phase = static_cast<Phase>(i);

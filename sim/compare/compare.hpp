@@ -6,6 +6,7 @@
 
 #include "sim/engine/simulate.hpp"
 #include "sim/job/job.hpp"
+#include "sim/memory/allocator_peaks.hpp"
 #include "sim/result.hpp"
 
 namespace rehearse::sim {
@@ -26,6 +27,7 @@ struct Comparison {
   std::vector<std::string> reasons;     // for the step as a whole, most important first
 };
 
-[[nodiscard]] Comparison compare(const Job& job, const Progress& progress = {});
+// `trainings`: the job's, where they are used for other results too.
+[[nodiscard]] Comparison compare(const Job& job, const Progress& progress = {}, AllocatorTrainings* trainings = nullptr);
 
 }  // namespace rehearse::sim
