@@ -11,9 +11,7 @@ using workloads::Slot;
 
 double seconds(PriceBook& prices, const workloads::ReplicaCalls& calls, int stage, bool alone) {
   double sum = 0;
-  for (const auto& [kind, group, bytes] : calls) {
-    sum += alone ? prices.alone_s(kind, group, bytes, stage) : prices.seconds(kind, group, bytes, stage);
-  }
+  for (const auto& [kind, group, bytes] : calls) sum += prices.seconds(kind, group, bytes, stage, alone);
   return sum;
 }
 
@@ -67,7 +65,7 @@ void fill_shared(const workloads::Workload& workload, const ReplicaRules& rules,
   if (!workload.optimizer.on_cpu || prices.stages_at_hosts().empty()) return;
   const workloads::HostUpdate host = workloads::optimizer_program(workload, updated).on_host;
   stage.in_memory_s = prices.seconds(CollectiveKind::send_recv, GroupKind::host_memory, host.moved, at);
-  stage.in_memory_alone_s = prices.alone_s(CollectiveKind::send_recv, GroupKind::host_memory, host.moved, at);
+  stage.in_memory_alone_s = prices.seconds(CollectiveKind::send_recv, GroupKind::host_memory, host.moved, at, true);
   stage.from_host_s = prices.seconds(CollectiveKind::send_recv, GroupKind::from_host, host.weights, at);
 }
 

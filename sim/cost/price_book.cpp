@@ -32,18 +32,12 @@ std::size_t PriceBook::Hash::operator()(const Call& call) const {
   return mixed ^ (mixed >> 32);
 }
 
-double PriceBook::seconds(CollectiveKind kind, GroupKind group, double bytes, int stage) {
-  const auto [it, added] = known_.try_emplace({kind, group, place(stage), false, bytes}, 0.0);
+double PriceBook::seconds(CollectiveKind kind, GroupKind group, double bytes, int stage, bool alone) {
+  const auto [it, added] = known_.try_emplace({kind, group, place(stage), false, bytes, alone}, 0.0);
   if (added) {
     const Communication what{"", kind, group, bytes, workloads::Pass::forward};
-    it->second = slowest_s(what, stage);
+    it->second = slowest_s(what, stage, alone);
   }
-  return it->second;
-}
-
-double PriceBook::alone_s(CollectiveKind kind, GroupKind group, double bytes, int stage) {
-  const auto [it, added] = known_.try_emplace({kind, group, place(stage), false, bytes, true}, 0.0);
-  if (added) it->second = slowest_s({"", kind, group, bytes, workloads::Pass::forward}, stage, true);
   return it->second;
 }
 

@@ -40,9 +40,8 @@ class PriceBook {
 
   // Seconds of a call alone.
   [[nodiscard]] double seconds(const workloads::Communication& what, int stage);
-  [[nodiscard]] double seconds(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage);
-  // The same while other stages leave NICs and host memories to it.
-  [[nodiscard]] double alone_s(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage);
+  // alone: while other stages leave NICs and host memories to it.
+  [[nodiscard]] double seconds(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage, bool alone = false);
   // As the model's.
   [[nodiscard]] const std::vector<double>& stages_at_nics() const { return model_.stages_at_nics(); }
   [[nodiscard]] const std::vector<double>& stages_at_hosts();
