@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 #include <numeric>
+#include <optional>
 
 #include "places.hpp"
 #include "sim/report/expected_band.hpp"
@@ -144,20 +145,26 @@ bool is_left_out(const std::string& id) {
   return digest[0] >> 28 >= 8;
 }
 
-// The band beside every answer holds what it promises where nothing was fitted: four in five, of several hundred steps within 5 points.
-TEST(Measured, BandsCoverTheLeftOutHalf) {
-  int inside = 0, all = 0;
+// How many of a metric's left-out measurements lie inside the band beside their prediction.
+void count_inside(Metric metric, std::optional<ErrorBand> ExpectedBands::*band, int& inside, int& all) {
+  const MeasuredErrors errors;
   const std::vector<MeasuredCase> cases = read_cases(case_files());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Outcome& outcome = validation().outcomes[i];
-    const auto measured = outcome.measured.find(Metric::step_s);
+    const auto measured = outcome.measured.find(metric);
     if (!outcome.failed.empty() || measured == outcome.measured.end() || !is_left_out(outcome.id)) continue;
-    const ExpectedBands bands = expected_bands(read_job(cases[i].job, cases[i].id, cases[i].models));
-    ASSERT_TRUE(bands.step) << outcome.id;
-    const double factor = measured->second / outcome.predicted.at(Metric::step_s);
-    inside += bands.step->low <= factor && factor <= bands.step->high ? 1 : 0;
+    const ExpectedBands bands = errors.bands(read_job(cases[i].job, cases[i].id, cases[i].models));
+    ASSERT_TRUE(bands.*band) << outcome.id;
+    const double factor = measured->second / outcome.predicted.at(metric);
+    inside += (bands.*band)->low <= factor && factor <= (bands.*band)->high ? 1 : 0;
     ++all;
   }
+}
+
+// The band beside every answer holds what it promises where nothing was fitted: four in five, of several hundred steps within 5 points.
+TEST(Measured, BandsCoverTheLeftOutHalf) {
+  int inside = 0, all = 0;
+  ASSERT_NO_FATAL_FAILURE(count_inside(Metric::step_s, &ExpectedBands::step, inside, all));
   EXPECT_GT(all, 500);
   EXPECT_NEAR(static_cast<double>(inside) / all, 0.8, 0.05);
 }
@@ -165,18 +172,7 @@ TEST(Measured, BandsCoverTheLeftOutHalf) {
 // The band of a peak likewise, around what was counted.
 TEST(Measured, BandsOfMemoryCoverTheLeftOutHalf) {
   int inside = 0, all = 0;
-  const MeasuredErrors errors;
-  const std::vector<MeasuredCase> cases = read_cases(case_files());
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const Outcome& outcome = validation().outcomes[i];
-    const auto measured = outcome.measured.find(Metric::peak_memory_gib);
-    if (!outcome.failed.empty() || measured == outcome.measured.end() || !is_left_out(outcome.id)) continue;
-    const ExpectedBands bands = errors.bands(read_job(cases[i].job, cases[i].id, cases[i].models));
-    ASSERT_TRUE(bands.peak) << outcome.id;
-    const double factor = measured->second / outcome.predicted.at(Metric::peak_memory_gib);
-    inside += bands.peak->low <= factor && factor <= bands.peak->high ? 1 : 0;
-    ++all;
-  }
+  ASSERT_NO_FATAL_FAILURE(count_inside(Metric::peak_memory_gib, &ExpectedBands::peak, inside, all));
   EXPECT_GT(all, 300);
   EXPECT_NEAR(static_cast<double>(inside) / all, 0.8, 0.05);
 }
