@@ -1,6 +1,6 @@
 // What the allocator gives back to the device, when it wants to keep less or cannot get more.
 #include <algorithm>
-#include <ranges>
+#include <vector>
 
 #include "sim/memory/allocator_request.hpp"
 
@@ -73,8 +73,9 @@ bool CachingAllocator::release_oversize(const Request& request) {
     return true;
   }
   std::uint64_t released = 0;
-  for (Block* block : pool.free.all() | std::views::reverse) {
-    if (released >= wanted) break;
+  const std::vector<Block*> all = pool.free.all();
+  for (auto it = all.rbegin(); it != all.rend() && released < wanted; ++it) {
+    Block* const block = *it;
     const bool oversize = block->bytes >= settings_.max_split_bytes && block->bytes < wanted;
     if (!oversize || block->stream != request.stream || block->segment != nullptr) continue;
     released += block->bytes;
