@@ -4,19 +4,29 @@
 #include <cmath>
 
 namespace rehearse::sim {
+namespace {
 
-double interrupted_per_effective(const FormulaInput& input) {
-  const double per_failure_s = input.repair_s + input.interval_steps / 2 * input.step_s;
-  return input.failures_per_s * per_failure_s + input.save_s / (input.interval_steps * input.step_s);
+// T_int without T_init per second of training: of failures, of checkpoints.
+double failing_per_effective(const FormulaInput& input) {
+  return input.failures_per_s * (input.repair_s + input.interval_steps / 2 * input.step_s);
+}
+double saving_per_effective(const FormulaInput& input) { return input.save_s / (input.interval_steps * input.step_s); }
+
+}  // namespace
+
+double steps_in(double seconds, const FormulaInput& input) {
+  const double left = std::max(0.0, seconds - input.init_s) / input.step_s;
+  const double unsaved = left / (1 + failing_per_effective(input));
+  return unsaved < input.interval_steps ? unsaved : left / (1 + failing_per_effective(input) + saving_per_effective(input));
 }
 
 FormulaResult formula(const FormulaInput& input) {
   FormulaResult result;
   result.effective_s = input.steps * input.step_s;
   result.failures = input.failures_per_s * result.effective_s;
-  result.interrupted_s = input.init_s + result.effective_s * interrupted_per_effective(input);
+  result.interrupted_s = input.init_s + result.effective_s * failing_per_effective(input) + input.saves() * input.save_s;
   result.ettr = result.effective_s / result.total_s();
-  result.mttf_s = input.failures_per_s > 0 ? 1 / input.failures_per_s : 0;
+  if (input.failures_per_s > 0) result.mttf_s = 1 / input.failures_per_s;
   return result;
 }
 
@@ -29,7 +39,7 @@ std::int64_t optimum_interval_steps(const FormulaInput& input) {
   const auto loss = [&](double interval) {
     FormulaInput with = input;
     with.interval_steps = interval;
-    return interrupted_per_effective(with);
+    return failing_per_effective(with) + saving_per_effective(with);
   };
   const double below = std::clamp(std::floor(best), 1.0, most), above = std::clamp(std::ceil(best), 1.0, most);
   return std::llround(loss(below) <= loss(above) ? below : above);

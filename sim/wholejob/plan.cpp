@@ -29,11 +29,6 @@ void add_failures(const WholeJobPlan& plan, double horizon_s, FormulaInput& inpu
   input.repair_s = sum_s / input.failures_per_s + whole.recovery.detection.mean_s() + plan.checkpoint.load_s + whole.data_s;
 }
 
-// Steps that the time is enough for, by the formula.
-double steps_in(double seconds, const FormulaInput& input) {
-  return std::max(0.0, seconds - input.init_s) / (1 + interrupted_per_effective(input)) / input.step_s;
-}
-
 std::int64_t settle_interval(const CheckpointInterval& interval, const FormulaInput& input) {
   if (interval.steps > 0) return interval.steps;
   if (interval.time_s > 0) return std::max<std::int64_t>(1, std::llround(interval.time_s / input.step_s));
@@ -51,7 +46,7 @@ FormulaInput formula_input(const WholeJobPlan& plan) {
   const WholeJob& whole = plan.job->whole;
   const double limit_s = whole.training.time_s;
   const double training_s = limit_s > 0 ? limit_s : static_cast<double>(plan.training.steps) * plan.step_s;
-  FormulaInput input{.step_s = plan.step_s, .save_s = plan.checkpoint.blocking_s, .init_s = whole.init_s};
+  FormulaInput input{.step_s = plan.step_s, .save_s = plan.checkpoint.blocking_s, .init_s = whole.init_s, .limited_by_time = limit_s > 0};
   add_failures(plan, training_s, input);
   input.steps = training_s / plan.step_s;
   input.interval_steps = static_cast<double>(settle_interval(whole.checkpoint.interval, input));
@@ -74,7 +69,7 @@ Ns hopeless(const WholeJobPlan& plan) {
   if (plan.limit != never) return never;
   constexpr double times = 20;
   const FormulaInput& input = plan.formula_input;
-  const double undisturbed_s = input.init_s + input.steps * (input.step_s + input.save_s / input.interval_steps);
+  const double undisturbed_s = input.init_s + input.steps * input.step_s + input.saves() * input.save_s;
   return to_ns(std::min(longest_job_s, times * undisturbed_s + seconds_per_day));
 }
 

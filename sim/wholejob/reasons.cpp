@@ -42,7 +42,7 @@ class Explainer {
 
   std::vector<Difference> all() {
     const double total_s = formula_.total_s();
-    const double saving_s = input_.steps / input_.interval_steps * input_.save_s;
+    const double saving_s = input_.saves() * input_.save_s;
     const double recovery_s = formula_.failures * input_.repair_s;
     const double rollback_s = formula_.failures * input_.interval_steps * input_.step_s / 2;
     add("saving", means_.share(Cause::saving) - saving_s / total_s, saving());
@@ -88,7 +88,7 @@ class Explainer {
                       time_text(plan_.checkpoint.background_s), time_text(interval_s)));
     }
     const double saves = means_.of([](const RunResult& run) { return run.saves; });
-    const double planned = input_.steps / input_.interval_steps;
+    const double planned = input_.saves();
     if (std::abs(saves - planned) >= 1) {
       reasons.push_back(
           fmt::format("{:.1f} checkpoints are taken, some of them again after a rollback, the formula counts {:.1f}", saves, planned));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "sim/faults/fault.hpp"
@@ -26,7 +27,10 @@ struct RunResult {
   // (36), with the time of the steps that count at the healthy job's step time.
   [[nodiscard]] double ettr() const { return wall > 0 ? to_s(account[Cause::trained]) / to_s(wall) : 0; }
   [[nodiscard]] std::int64_t all_failures() const { return failures[0] + failures[1] + failures[2]; }
-  [[nodiscard]] double mttf_s() const { return all_failures() > 0 ? to_s(wall) / static_cast<double>(all_failures()) : 0; }
+  // None without failures.
+  [[nodiscard]] std::optional<double> mttf_s() const {
+    return all_failures() > 0 ? std::optional(to_s(wall) / static_cast<double>(all_failures())) : std::nullopt;
+  }
 };
 
 // As numbers that can go through a pipe, and back.

@@ -2,6 +2,7 @@
 // the formula's ETTR.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -58,7 +59,7 @@ TEST(IntervalsOfTheMean, EndWhereTheQuantityDoes) {
   ASSERT_GT(statistics_over(report.runs, [](const RunResult& run) { return run.ettr(); }).high, 1);
   int cut = 0;
   for (const Quantity& quantity : quantities_of(report)) {
-    const Statistics all = statistics_of(quantity, report.runs);
+    const Statistics all = statistics_of(quantity, report.runs).value();
     EXPECT_GE(all.low, 0) << quantity.name;
     EXPECT_LE(all.low, all.mean) << quantity.name;
     EXPECT_GE(all.high, all.mean) << quantity.name;
@@ -66,6 +67,37 @@ TEST(IntervalsOfTheMean, EndWhereTheQuantityDoes) {
     cut += all.low == 0 && all.mean > 0 ? 1 : 0;
   }
   EXPECT_GT(cut, 0);
+}
+
+// Nothing fails in half of the runs: they have no time between failures, and it is no 0 in the mean of the others. Where nothing fails in
+// any, none has.
+TEST(TimeBetweenFailures, IsOfTheRunsThatHadAny) {
+  const tests::TenSecondJob ten(sections(3000, 100, 5, 0.25));
+  WholeJobReport report;
+  report.plan = ten.plan;
+  report.runs = simulate_runs(ten.plan, 1, 20, 1);
+  const std::vector<Quantity> quantities = quantities_of(report);
+  const auto& mttf = *std::ranges::find(quantities, "mttf_s", &Quantity::key);
+  const auto without = std::ranges::partition(report.runs, [](const RunResult& run) { return run.all_failures() > 0; });
+  ASSERT_GT(without.size(), 3);
+  ASSERT_LT(without.size(), 17);
+  const std::vector<RunResult> quiet(without.begin(), without.end());
+  EXPECT_FALSE(statistics_of(mttf, quiet).has_value());
+  const double mixed_s = statistics_of(mttf, report.runs).value().mean;
+  report.runs.erase(without.begin(), without.end());
+  EXPECT_EQ(mixed_s, statistics_of(mttf, report.runs).value().mean);
+}
+
+// A job of so much time saves nothing after its last step: where nothing fails and the interval is as long as the job, nothing at all.
+TEST(CheckpointsByFormula, AreThoseTaken) {
+  for (const auto& [length, saves] : {std::pair("time: 10 h", 0.0), {"steps: 3600", 1.0}}) {
+    const tests::TenSecondJob ten(
+        fmt::format("training: {{{}, init: 100 s}}\ncheckpoint: {{interval: auto, save_time: 5 s, load_time: 0 s}}\n", length));
+    const RunResult run = tests::run_alone(ten.plan, 1);
+    EXPECT_EQ(run.saves, saves) << length;
+    EXPECT_EQ(ten.plan.formula_input.saves(), saves) << length;
+    EXPECT_NEAR(run.ettr(), formula(ten.plan.formula_input).ettr, ten.plan.step_s / to_s(run.wall)) << length;
+  }
 }
 
 // The spans of a run are SimGrid activities one after another: its clock ends where the exact account does, up to the rounding of one

@@ -25,7 +25,7 @@ std::string text_of(Quantity::Unit unit, double value) {
     case Quantity::Unit::share:
       return share_text(value);
     case Quantity::Unit::seconds:
-      return value > 0 ? time_text(value) : "";  // between failures, and there were none
+      return time_text(value);
     case Quantity::Unit::tokens_per_s:
       return fmt::format("{:.0f}", value);
     case Quantity::Unit::count:
@@ -43,19 +43,20 @@ void print(Table table, bool colour, std::ostream& out) {
 void print_plan(const WholeJobPlan& plan, std::ostream& out) {
   constexpr std::string_view stores[] = {"", "local disks", "shared storage", "memory"};
   const CheckpointTimes& checkpoint = plan.checkpoint;
-  fmt::print(out, "\nstep {} ({}); a checkpoint of {} to {} every {} steps ({}), the optimum by formula is {}\n", time_text(plan.step_s),
-             plan.step_method, human_quantity(checkpoint.bytes, Dimension::bytes), stores[static_cast<std::size_t>(checkpoint.store)],
-             plan.training.interval, time_text(static_cast<double>(plan.training.interval) * plan.step_s),
-             optimum_interval_steps(plan.formula_input));
+  const bool fails = plan.formula_input.failures_per_s > 0;
+  fmt::print(out, "\nstep {} ({}); a checkpoint of {} to {} every {} steps ({}){}\n", time_text(plan.step_s), plan.step_method,
+             human_quantity(checkpoint.bytes, Dimension::bytes), stores[static_cast<std::size_t>(checkpoint.store)], plan.training.interval,
+             time_text(static_cast<double>(plan.training.interval) * plan.step_s),
+             fails ? fmt::format(", the optimum by formula is {}", optimum_interval_steps(plan.formula_input)) : "");
   fmt::print(out, "saving holds training up for {}, loading takes {}\n", time_text(checkpoint.blocking_s), time_text(checkpoint.load_s));
-  if (plan.formula_input.failures_per_s <= 0) return;
+  if (!fails) return;
   fmt::print(out, "{:.3g} failures a day, one every {}; {} to recover from one\n", plan.formula_input.failures_per_s * seconds_per_day,
              time_text(1 / plan.formula_input.failures_per_s), time_text(plan.formula_input.repair_s));
 }
 
 bool ever(const std::vector<RunResult>& runs, const Quantity& quantity) {
   for (const RunResult& run : runs) {
-    if (quantity.of_run(run) != 0) return true;
+    if (quantity.of_run(run).value_or(0) != 0) return true;
   }
   return quantity.by_formula.has_value();
 }
@@ -69,12 +70,15 @@ Table quantity_table(const WholeJobReport& report) {
   table.columns.push_back({"formula"});
   for (const Quantity& quantity : quantities_of(report)) {
     if (!ever(report.runs, quantity)) continue;
-    const Statistics all = statistics_of(quantity, report.runs);
-    std::vector<std::string> row{std::string(quantity.name), text_of(quantity.unit, all.mean)};
-    if (many) {
-      for (const double value : {all.low, all.high, all.p5, all.p50, all.p95}) row.push_back(text_of(quantity.unit, value));
+    std::vector<std::string> row{std::string(quantity.name)};
+    if (const auto all = statistics_of(quantity, report.runs)) {
+      row.push_back(text_of(quantity.unit, all->mean));
+      if (many) {
+        for (const double value : {all->low, all->high, all->p5, all->p50, all->p95}) row.push_back(text_of(quantity.unit, value));
+      }
     }
-    row.push_back(quantity.by_formula ? text_of(quantity.unit, *quantity.by_formula) : "");
+    row.resize(table.columns.size());
+    if (quantity.by_formula) row.back() = text_of(quantity.unit, *quantity.by_formula);
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -59,14 +59,19 @@ Json plan_json(const WholeJobPlan& plan) {
 }
 
 Json formula_json(const FormulaResult& formula) {
-  return {{"ettr", formula.ettr},         {"effective_s", formula.effective_s}, {"interrupted_s", formula.interrupted_s},
-          {"total_s", formula.total_s()}, {"failures", formula.failures},       {"mttf_s", formula.mttf_s}};
+  return {{"ettr", formula.ettr},
+          {"effective_s", formula.effective_s},
+          {"interrupted_s", formula.interrupted_s},
+          {"total_s", formula.total_s()},
+          {"failures", formula.failures},
+          {"mttf_s", formula.mttf_s ? Json(*formula.mttf_s) : Json(nullptr)}};
 }
 
 Json statistics_of_runs(const WholeJobReport& report) {
   Json json;
   for (const Quantity& quantity : quantities_of(report)) {
-    json[std::string(quantity.key)] = statistics_json(statistics_of(quantity, report.runs));
+    const auto all = statistics_of(quantity, report.runs);
+    json[std::string(quantity.key)] = all ? statistics_json(*all) : Json(nullptr);
   }
   return json;
 }

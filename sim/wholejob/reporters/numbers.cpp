@@ -12,7 +12,6 @@ std::vector<Quantity> quantities_of(const WholeJobReport& report) {
   const double tokens = report.plan.tokens_per_step;
   const double steps_by_formula = report.plan.formula_input.steps;
   const auto per_s = [](double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; };
-  const auto mttf = formula.mttf_s > 0 ? std::optional(formula.mttf_s) : std::nullopt;
   return {
       {"ettr", "ETTR", Unit::share, [](const RunResult& run) { return run.ettr(); }, formula.ettr},
       {"total_s", "total time", Unit::seconds, [](const RunResult& run) { return to_s(run.wall); }, formula.total_s()},
@@ -22,9 +21,9 @@ std::vector<Quantity> quantities_of(const WholeJobReport& report) {
       {"steps", "steps", Unit::count, [](const RunResult& run) { return static_cast<double>(run.steps); }, steps_by_formula},
       {"lost_steps", "steps rolled back", Unit::count, [](const RunResult& run) { return static_cast<double>(run.lost_steps); }, {}},
       {"saves", "checkpoints", Unit::count, [](const RunResult& run) { return static_cast<double>(run.saves); },
-       steps_by_formula / report.plan.formula_input.interval_steps},
+       report.plan.formula_input.saves()},
       {"failures", "failures", Unit::count, [](const RunResult& run) { return static_cast<double>(run.all_failures()); }, formula.failures},
-      {"mttf_s", "time between failures", Unit::seconds, [](const RunResult& run) { return run.mttf_s(); }, mttf},
+      {"mttf_s", "time between failures", Unit::seconds, [](const RunResult& run) { return run.mttf_s(); }, formula.mttf_s},
       {"slow", "times something was slow", Unit::count, [](const RunResult& run) { return static_cast<double>(run.slow); }, {}},
       {"waits", "waits for nodes", Unit::count, [](const RunResult& run) { return static_cast<double>(run.waits); }, {}},
       {"resized", "changes of dp", Unit::count, [](const RunResult& run) { return static_cast<double>(run.resized); }, {}},
@@ -32,8 +31,13 @@ std::vector<Quantity> quantities_of(const WholeJobReport& report) {
       {"not_felt", "failures of idle nodes", Unit::count, [](const RunResult& run) { return static_cast<double>(run.not_felt); }, {}}};
 }
 
-Statistics statistics_of(const Quantity& quantity, const std::vector<RunResult>& runs) {
-  return within(statistics_over(runs, quantity.of_run), 0, quantity.unit == Quantity::Unit::share ? 1 : INFINITY);
+std::optional<Statistics> statistics_of(const Quantity& quantity, const std::vector<RunResult>& runs) {
+  std::vector<double> values;
+  for (const RunResult& run : runs) {
+    if (const auto value = quantity.of_run(run)) values.push_back(*value);
+  }
+  if (values.empty()) return std::nullopt;
+  return within(statistics_of(std::move(values)), 0, quantity.unit == Quantity::Unit::share ? 1 : INFINITY);
 }
 
 std::string clock_text(Ns at) {

@@ -13,14 +13,14 @@ namespace rehearse::sim {
 struct Quantity {
   std::string_view key, name;
   enum class Unit { share, seconds, count, tokens_per_s } unit = Unit::count;
-  std::function<double(const RunResult&)> of_run;
+  std::function<std::optional<double>(const RunResult&)> of_run;  // none where a run has no such thing
   std::optional<double> by_formula;
 };
 
 [[nodiscard]] std::vector<Quantity> quantities_of(const WholeJobReport& report);
 
-// Over the runs; none of the quantities is below 0, a share is 1 at most.
-[[nodiscard]] Statistics statistics_of(const Quantity& quantity, const std::vector<RunResult>& runs);
+// Over the runs that have it, if any; none of the quantities is below 0, a share is 1 at most.
+[[nodiscard]] std::optional<Statistics> statistics_of(const Quantity& quantity, const std::vector<RunResult>& runs);
 
 // "12 d 03:04:05".
 [[nodiscard]] std::string clock_text(Ns at);

@@ -23,7 +23,10 @@ class RunsCsv final : public Reporter {
     out << '\n';
     for (const RunResult& run : report.get<WholeJobReport>().runs) {
       out << run.seed;
-      for (const Quantity& quantity : quantities) out << ',' << csv_cell(quantity.of_run(run));
+      for (const Quantity& quantity : quantities) {
+        const auto value = quantity.of_run(run);
+        out << ',' << (value ? csv_cell(*value) : "");
+      }
       for (const Ns ns : run.account.ns) out << ',' << csv_cell(to_s(ns));
       out << '\n';
     }
