@@ -1,5 +1,7 @@
 #include "sim/federated/explain.hpp"
 
+#include "sim/federated/faults.hpp"
+
 namespace rehearse::federated {
 namespace {
 
@@ -33,7 +35,7 @@ Effect effect_of(const std::string& name, const config::Node& document, const st
     const Job job = read_job(name, changed, seed);
     const Plan plan = make_plan(job);
     effect.formula_s = round_by_formula(job, plan).round_s;
-    effect.simulated_s = simulate_round(job, plan).result.round_s;
+    effect.simulated_s = simulate_round(job, plan, conditions_of(job, {})).result.round_s;
   } catch (const config::InputError& error) {
     effect.refused = error.message();
   }

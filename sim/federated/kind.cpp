@@ -35,14 +35,15 @@ KindAnswer predict(const KindRequest& request) {
   const JobPointer job = read(request);
   RoundSection section{.job = job, .plan = make_plan(*job), .formula = {}, .simulated = {}, .reasons = {}};
   section.formula = round_by_formula(*job, section.plan);
-  return {report_of(*job).own(std::move(section))};
+  const bool yes = section.formula->anybody_finished();
+  return {report_of(*job).own(std::move(section)), yes};
 }
 
 KindAnswer simulate(const KindRequest& request) {
   const JobPointer job = read(request);
   RoundSection section{.job = job, .plan = make_plan(*job), .formula = {}, .simulated = {}, .reasons = {}};
   section.simulated = simulated(*job, section.plan, request);
-  const bool yes = !section.simulated->lost;
+  const bool yes = section.simulated->counts();
   return {report_of(*job).own(std::move(section)), yes};
 }
 
@@ -67,12 +68,13 @@ KindAnswer compare(const KindRequest& request) {
   section.formula = round_by_formula(*job, section.plan);
   section.simulated = simulated(*job, section.plan, request);
   section.reasons = reasons_of(section);
+  const bool yes = section.simulated->counts();
   sim::Report report = report_of(*job);
   if (const std::string* methods = request.option("methods")) {
     const std::vector<std::string> names = *methods == "all" ? std::vector<std::string>{} : split_at_commas(*methods);
     report.own(MethodRows(compare_methods(*job, names, {.runs = whole_option(request, "runs", 10, 10'000)})));
   }
-  return {std::move(report.own(std::move(section)))};
+  return {std::move(report.own(std::move(section))), yes};
 }
 
 CutSearch search_of(const KindRequest& request) {
@@ -113,7 +115,7 @@ KindAnswer explain(const KindRequest& request) {
   const JobPointer job = read(request);
   RoundSection section{.job = job, .plan = make_plan(*job), .formula = {}, .simulated = {}, .reasons = {}};
   section.formula = round_by_formula(*job, section.plan);
-  section.simulated = simulate_round(*job, section.plan);
+  section.simulated = simulate_round(*job, section.plan, conditions_of(*job, {}));
   section.reasons = reasons_of(section);
   Effects effects = effects_of(request.name, request.document, request.seed, request.progress);
   return {std::move(report_of(*job).own(std::move(section)).own(std::move(effects)))};

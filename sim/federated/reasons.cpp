@@ -33,6 +33,13 @@ void say_last(const RoundSection& section, std::vector<std::string>& out) {
     out.push_back(fmt::format("barrier: device {} is last by {:.4g} s", section.job->device_name(order[0]), by_s));
 }
 
+void say_late(const RoundSection& section, std::vector<std::string>& out) {
+  const auto late = [](const RoundResult& round) { return std::ranges::count(round.devices, Fate::late, &DeviceRound::fate); };
+  const auto by_formula = late(*section.formula), simulated = late(section.simulated->result);
+  if (by_formula + simulated > 0)
+    out.push_back(fmt::format("deadline: {} devices are late by formula, {} simulated", by_formula, simulated));
+}
+
 }  // namespace
 
 std::vector<std::string> reasons_of(const RoundSection& section) {
@@ -44,6 +51,7 @@ std::vector<std::string> reasons_of(const RoundSection& section) {
     out.push_back(fmt::format("queues: {:.4g} device seconds were spent in them", section.simulated->queue_s));
   say_idle(section, out);
   say_last(section, out);
+  say_late(section, out);
   if (settings.radio.fading != Fading::none)
     out.push_back("fading: formula and simulation of one round take the mean gain; `run` draws it");
   for (std::size_t n = 0; n < section.plan.blame.size(); ++n) {

@@ -34,10 +34,13 @@ struct RoundResult {
   std::vector<DeviceRound> devices;      // [device]; empty where a method only bounds the round
   ResourceUse uplink, downlink, server;  // with one band uplink has both directions
   std::size_t simulated = 0;             // devices; the others are as one of these
+
+  // Whether somebody did, for all that is known: a round in which nobody did trains nothing.
+  [[nodiscard]] bool anybody_finished() const;
 };
 
-// Formula (1) to (7) of the plan's shares. Where something is served first come first served there is no closed form: the round is then the
-// bound (14), and there are no devices.
+// Formula (1) to (7) of the plan's shares, up to the job's deadline: who is late is cut off, every phase in proportion. Where something is
+// served first come first served there is no closed form: the round is then the bound (14), and there are no devices.
 [[nodiscard]] RoundResult round_by_formula(const Job& job, const Plan& plan);
 [[nodiscard]] bool has_closed_form(const Job& job);
 

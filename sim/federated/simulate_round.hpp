@@ -41,6 +41,9 @@ struct SimulatedRound {
   bool lost = false;                    // the server failed
   std::vector<Span> spans;              // if asked for; of one device of each class that is alike
   std::vector<std::size_t> stands_for;  // [device] the simulated device that it is as
+
+  // Whether anything is trained.
+  [[nodiscard]] bool counts() const { return !lost && result.anybody_finished(); }
 };
 
 struct SimulateOptions {

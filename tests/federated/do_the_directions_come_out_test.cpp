@@ -1,6 +1,7 @@
 // What must follow from the model without having been put in: which way the optimum moves when something changes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <numeric>
@@ -229,6 +230,25 @@ TEST(Faults, who_is_slow_who_leaves_who_is_late) {
   EXPECT_NEAR(late.round_s, 10, 1e-6);
   EXPECT_EQ(late.devices[0].fate, Fate::late);
   EXPECT_NEAR(late.devices[0].phases.sum(), late.round_s, 1e-9 * late.round_s);
+}
+
+// With reserved shares, who is late by formula is late when simulated, and at the same time.
+TEST(Deadline, holds_in_the_formula_too) {
+  const Job free = job_from(job_text(100));
+  const Plan plan = plan_with_shares(free, make_plan(free).cuts, equal_shares(free, make_plan(free).cuts));
+  const auto [first_s, last_s] = std::ranges::minmax(plan.latency_s);
+  ASSERT_LT(first_s, 0.99 * last_s);
+  for (const double deadline_s : {0.5 * first_s, (first_s + last_s) / 2, 2 * last_s}) {
+    const Job job = job_from(job_text(100) + fmt::format("  deadline: {} s\n", deadline_s));
+    const RoundResult formula = round_by_formula(job, plan), simulated = simulate_round(job, plan, conditions_of(job, {})).result;
+    EXPECT_NEAR(formula.round_s, simulated.round_s, 1e-9 * simulated.round_s);
+    EXPECT_EQ(formula.anybody_finished(), deadline_s > first_s);
+    for (std::size_t n = 0; n < formula.devices.size(); ++n) {
+      EXPECT_EQ(formula.devices[n].fate, simulated.devices[n].fate);
+      EXPECT_NEAR(formula.devices[n].end_s, simulated.devices[n].end_s, 1e-9 * deadline_s);
+      EXPECT_NEAR(formula.devices[n].phases.sum(), formula.round_s, 1e-9 * formula.round_s);
+    }
+  }
 }
 
 // The file that tune writes simulates to the round that it promises.

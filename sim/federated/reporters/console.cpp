@@ -24,13 +24,14 @@ void print_round(const RoundSection& section, std::ostream& out) {
   const Plan& plan = section.plan;
   const double aggregation_s = shown_round(section).aggregation_s;
   out << '\n';
+  const auto lost = [](const RoundResult& round) { return round.anybody_finished() ? "" : "  LOST: no device finished"; };
   if (section.formula) {
-    fmt::print(out, "{:<42}{}\n", has_closed_form(*section.job) ? "round by formula" : "bound in place of a formula",
-               seconds_text(section.formula->round_s));
+    fmt::print(out, "{:<42}{}{}\n", has_closed_form(*section.job) ? "round by formula" : "bound in place of a formula",
+               seconds_text(section.formula->round_s), lost(*section.formula));
   }
   if (section.simulated) {
     fmt::print(out, "{:<42}{}{}\n", "round simulated", seconds_text(section.simulated->result.round_s),
-               section.simulated->lost ? "  LOST: the server failed" : "");
+               section.simulated->lost ? "  LOST: the server failed" : lost(section.simulated->result));
   }
   fmt::print(out, "no schedule of these cuts is faster than  {}\n", seconds_text(plan.any_schedule_s + aggregation_s));
   fmt::print(out, "{:<42}{}\n", "of it aggregation of the models", seconds_text(aggregation_s));

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 
+#include "sim/federated/faults.hpp"
 #include "sim/federated/plan.hpp"
 #include "sim/federated/round_result.hpp"
 #include "sim/federated/simulate_round.hpp"
@@ -16,7 +18,8 @@ class Federated final : public Target {
     const federated::Plan plan = federated::make_plan(job);
     const double formula_s = federated::round_by_formula(job, plan).round_s;
     if (!(formula_s > 0) || !std::isfinite(formula_s)) throw Nonsense("a round takes no time");
-    if (formula_s < plan.any_schedule_s * (1 - 1e-9)) throw Nonsense("a round below what any schedule takes");
+    if (formula_s < std::min(plan.any_schedule_s, federated::deadline_s(job)) * (1 - 1e-9))
+      throw Nonsense("a round below what any schedule takes");
   }
 };
 
