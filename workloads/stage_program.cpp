@@ -121,7 +121,8 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
     int full_left = workload.recompute.full_layers < 0 ? workload.model.layers : workload.recompute.full_layers;
     for (const Chunk& chunk : chunks) {
       std::vector<Unit>& units = stage.chunks.emplace_back();
-      units.reserve(static_cast<std::size_t>(chunk.layers + (chunk.embedding ? 1 : 0) + (chunk.head ? 1 + 2 * workload.model.mtp : 0)));
+      const int of_ends = (chunk.embedding ? 1 : 0) + (chunk.head ? 1 + 2 * workload.model.mtp : 0);
+      units.reserve(static_cast<std::size_t>(chunk.layers) + static_cast<std::size_t>(of_ends));
       if (chunk.embedding && embedding) units.push_back({embedding, "embedding", -1, UnitKind::embedding});
       add_layers(workload, chunk, full_left, layers, units);
       if (chunk.head && head) {
