@@ -101,6 +101,7 @@ void read_norms_and_biases(MegatronArguments& arguments, Draft& draft) {
   if (!all && qkv) draft.set("model.attention_biases", "qkv");
   const bool over_heads = arguments.flag("qk-layernorm");
   if (over_heads && !arguments.has("multi-latent-attention")) draft.set("model.qk_norm", "true");
+  if (!arguments.has("hidden-dropout")) draft.infer("model.dropout: 0.1, Megatron's default");
   const std::string hidden = arguments.word("hidden-dropout", "0.1"), attention = arguments.word("attention-dropout", "0.1");
   draft.set("model.dropout", hidden);
   if (hidden != attention) draft.infer(fmt::format("attention-dropout {} counts as hidden-dropout {}", attention, hidden));

@@ -24,5 +24,10 @@ struct ImportedFile {
 
 // A value of the document on one line, "" where there is none.
 [[nodiscard]] std::string value_of(const ImportedFile& file, const std::string& key);
+// Fails the test where a key has another value.
+void expect(const ImportedFile& file, const Settings& values);
+
+// Whether a line holds the text.
+[[nodiscard]] bool says(const std::vector<std::string>& lines, const std::string& text);
 
 }  // namespace rehearse::sim::testing
