@@ -1,4 +1,4 @@
-// What a step costs, whoever computed it, and its timeline. The only thing reporters see.
+// What a step costs, whoever computed it. With the timeline (sim/timeline.hpp) the only thing reporters see of it.
 #pragma once
 
 #include <array>
@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/name_store.hpp"
 #include "workloads/memory_use.hpp"
 #include "workloads/phase.hpp"
 
@@ -172,62 +171,6 @@ struct Aftermath {
   std::vector<RankAftermath> ranks;  // as the timeline's
   std::uint64_t seed = 0;
   std::string input_hash;
-};
-
-// One bar of the timeline.
-struct TimelineEvent {
-  std::string_view name;    // "F0.3 layer 12", "ncclDevKernel_AllGather_RING_LL(...)"; owned by the Timeline
-  std::uint32_t rank = 0;   // index into Timeline::ranks
-  std::uint8_t stream = 0;  // index into Timeline::streams
-  Phase phase = Phase::compute;
-  double start_s = 0, end_s = 0;
-  std::int32_t microbatch = -1, chunk = -1, layer = -1;
-  std::int32_t collective = -1;                                         // index into Timeline::collectives (copies too), or -1
-  enum class End : std::uint8_t { ended, hung, cut } end = End::ended;  // hung: waits until detection; cut: stopped by the failure
-};
-
-struct TimelineInstant {  // something that happens at one time
-  std::string name;
-  std::vector<std::uint32_t> ranks;  // indices into Timeline::ranks
-  double at_s = 0;
-};
-
-struct TimelineFlow {              // an arrow: the end of one event to the start of another (pipeline sends)
-  std::uint32_t from = 0, to = 0;  // indices into events
-};
-
-struct TimelineRank {
-  int rank = 0, stage = 0, ranks = 1;
-  int node = 0, gpu_in_node = 0;
-  double dead_s = -1;  // since when its GPU is dead; < 0: it is not
-};
-
-struct TimelineCollective {  // what Kineto puts into the args of a NCCL kernel, or of a copy
-  std::string name;          // "allreduce", "_allgather_base", "reduce_scatter", "send", "recv", "Memcpy DtoH (Device -> Pinned)"
-  std::string group;         // "tp"
-  std::string dtype;         // "BFloat16"
-  double bytes = 0;          // In msg size x element size
-  int group_size = 0;
-  std::vector<int> group_ranks;
-  std::string algorithm = {};  // "ring", "tree", ...: what it was priced with
-};
-
-struct MemorySample {
-  double at_s = 0;
-  MemoryBytes held;  // from then on
-};
-
-struct Timeline {
-  std::vector<std::string> streams;  // "compute", "tp", ...
-  std::vector<double> steps_s;       // when each simulated step begins, and when the last one ends
-  double issue_s = 0, launch_s = 0;  // of one kernel on the host: the framework's time, then the driver's
-  std::vector<TimelineRank> ranks;
-  std::vector<TimelineCollective> collectives;
-  std::vector<TimelineEvent> events;  // by start time, then rank, then stream
-  std::vector<TimelineFlow> flows;
-  std::vector<TimelineInstant> instants;
-  std::vector<std::vector<MemorySample>> memory;  // [rank] in order of time; the first at 0
-  NameStore names;                                // of the events
 };
 
 // Fills mean, throughput, MFU and bubble share from step_s and ranks.

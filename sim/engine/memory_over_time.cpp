@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "sim/memory/framework.hpp"
-#include "workloads/allocations.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -58,12 +57,12 @@ void add_samples(std::vector<MemorySample>& samples, MemoryBytes& held, const st
   }
 }
 
+}  // namespace
+
 workloads::StepAllocations allocations_of(const PreparedStep& prepared) {
   const Job& job = prepared.job;
   return {job.workload, prepared.compiled, job.system.software.memory.habits, prepared.graph, prepared.step};
 }
-
-}  // namespace
 
 MemoryResult memory_of(const PreparedStep& prepared, const std::vector<Execution>& executions) {
   workloads::StepAllocations all = allocations_of(prepared);
@@ -76,20 +75,12 @@ MemoryResult memory_of(const PreparedStep& prepared, const std::vector<Execution
   return result;
 }
 
-std::vector<std::vector<MemorySample>> memory_over_time(const PreparedStep& prepared, const std::vector<Execution>& executions) {
-  workloads::StepAllocations all = allocations_of(prepared);
-  std::vector<std::vector<MemorySample>> series;
-  for (std::size_t i = 0; i < prepared.graph.ranks.size(); ++i) {
-    const RankAllocations rank = all.of(i);
-    MemoryBytes held = held_all_the_time(prepared.job, rank.held);
-    std::vector<MemorySample>& samples = series.emplace_back(1, MemorySample{0, held});
-    double offset_s = 0;
-    for (const Execution& run : executions) {
-      add_samples(samples, held, rank.events, run, offset_s);
-      offset_s += *std::ranges::max_element(run.end_s);
-    }
-  }
-  return series;
+void add_memory_over_time(const PreparedStep& prepared, const workloads::RankAllocations& rank, const std::vector<Execution>& executions,
+                          const std::vector<double>& begins_s, std::vector<MemorySample>& samples) {
+  MemoryBytes held = held_all_the_time(prepared.job, rank.held);
+  if (samples.empty() || samples.back().at_s < begins_s.front()) samples.push_back({begins_s.front(), held});
+  samples.back().held = held;
+  for (std::size_t i = 0; i < executions.size(); ++i) add_samples(samples, held, rank.events, executions[i], begins_s[i]);
 }
 
 }  // namespace rehearse::sim

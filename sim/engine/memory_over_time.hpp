@@ -5,15 +5,19 @@
 
 #include "sim/engine/execution.hpp"
 #include "sim/engine/prepared_step.hpp"
-#include "sim/result.hpp"
+#include "sim/timeline.hpp"
+#include "workloads/allocations.hpp"
 
 namespace rehearse::sim {
 
 // Peak of each simulated rank in the last of the executions.
 [[nodiscard]] MemoryResult memory_of(const PreparedStep& prepared, const std::vector<Execution>& executions);
 
-// [simulated rank] what it holds from when on, over all executions: one sample for each time at which that changes.
-[[nodiscard]] std::vector<std::vector<MemorySample>> memory_over_time(const PreparedStep& prepared,
-                                                                      const std::vector<Execution>& executions);
+[[nodiscard]] workloads::StepAllocations allocations_of(const PreparedStep& prepared);
+
+// What a simulated rank holds from when on, one sample for each time at which that changes, behind the samples there. The executions begin
+// at begins_s.
+void add_memory_over_time(const PreparedStep& prepared, const workloads::RankAllocations& rank, const std::vector<Execution>& executions,
+                          const std::vector<double>& begins_s, std::vector<MemorySample>& samples);
 
 }  // namespace rehearse::sim

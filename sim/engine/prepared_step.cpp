@@ -12,10 +12,9 @@ topology::ClusterSpec with_slow_trunks(const Job& job) {
   return cluster;
 }
 
-std::optional<workloads::Compiled> compiled_anew(const Job& job, const workloads::Compiled& plan, const workloads::Folding& ranks) {
+workloads::Compiled as_ranks_fold(const Job& job, const workloads::Compiled& plan, const workloads::Folding& ranks) {
   const workloads::Cut cut = cut_of(job, plan.sync, ranks);
-  if (cut == plan.cut) return {};
-  return workloads::compile(job.workload, cut);
+  return cut == plan.cut ? plan : workloads::compile(job.workload, cut);
 }
 
 }  // namespace
@@ -26,8 +25,7 @@ PreparedStep::PreparedStep(const Job& its_job, const workloads::Compiled& plan, 
       model(with_slow_trunks(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives,
             job.system.simulation.collectives == Fidelity::step),
       fold(job.system.simulation.all_ranks ? unfolded(job) : sim::fold(job, plan, model)),
-      own_(compiled_anew(job, plan, fold.ranks)),
-      compiled(own_ ? *own_ : plan),
+      compiled(as_ranks_fold(job, plan, fold.ranks)),
       graph(workloads::build_step(job.workload, compiled, fold.ranks, step)),
       prices(price_graph(job, model, graph)) {}
 

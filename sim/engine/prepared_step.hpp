@@ -2,8 +2,6 @@
 // and drawn by whoever is asked to.
 #pragma once
 
-#include <optional>
-
 #include "sim/engine/folding.hpp"
 #include "sim/engine/prices.hpp"
 #include "workloads/compiled.hpp"
@@ -12,21 +10,16 @@ namespace rehearse::sim {
 
 struct PreparedStep {
   // `plan`: the job's workload compiled at its granularity; used where the order within units counts, else compiled anew. `which`: of the
-  // steps of the routing. All must outlive it.
+  // steps of the routing. It keeps what it needs of both.
   PreparedStep(const Job& its_job, const workloads::Compiled& plan, int which = 0);
   PreparedStep(const PreparedStep&) = delete;
   PreparedStep& operator=(const PreparedStep&) = delete;
 
-  const Job& job;
-  int step;
+  const Job job;
+  const int step;
   CommunicationModel model;
   Fold fold;
-
- private:
-  std::optional<workloads::Compiled> own_;
-
- public:
-  const workloads::Compiled& compiled;
+  const workloads::Compiled compiled;
   workloads::StepGraph graph;
   Prices prices;
 };

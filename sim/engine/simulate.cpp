@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 
@@ -136,25 +137,31 @@ std::vector<Simulation> each_step(const Job& whole, const workloads::Compiled& c
   job.system.simulation.steps = 1;
   std::vector<Simulation> all(methods.size());
   std::vector<std::vector<StepResult>> results(methods.size());
-  std::vector<double> end_s(methods.size());
+  std::vector<TimelineMaker> timelines(methods.size());
   for (int step = 0; step < whole.distinct_steps(); ++step) {
     if (progress) progress(static_cast<double>(step) / whole.distinct_steps());
-    const PreparedStep prepared(job, compiled, step);
+    const auto prepared = std::make_shared<const PreparedStep>(job, compiled, step);
     for (std::size_t i = 0; i < methods.size(); ++i) {
-      const std::vector<Execution> run = methods[i].executed(prepared);
-      results[i].push_back(summarise(prepared, run, methods[i].name));
-      if (methods[i].timeline && step == 0) all[i].timeline = make_timeline(prepared, run);
-      if (methods[i].timeline && step > 0) append(all[i].timeline, end_s[i], make_timeline(prepared, run));
-      end_s[i] += *std::ranges::max_element(run.back().end_s);
+      std::vector<Execution> run = methods[i].executed(*prepared);
+      results[i].push_back(summarise(*prepared, run, methods[i].name));
+      if (methods[i].timeline) timelines[i].add(prepared, std::move(run));
     }
   }
-  for (std::size_t i = 0; i < methods.size(); ++i) all[i].result = mean_step(whole, std::move(results[i]));
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    all[i].result = mean_step(whole, std::move(results[i]));
+    if (methods[i].timeline) all[i].timeline = std::move(timelines[i]).timeline();
+  }
   return all;
 }
 
-Simulation of_one_step(const PreparedStep& prepared, const std::vector<Execution>& run, const Method& method) {
-  Simulation one{summarise(prepared, run, method.name), {}, {}};
-  if (method.timeline) one.timeline = make_timeline(prepared, run);
+using SharedStep = std::shared_ptr<const PreparedStep>;
+
+Simulation of_one_step(const SharedStep& prepared, std::vector<Execution> run, const Method& method) {
+  Simulation one{summarise(*prepared, run, method.name), {}, {}};
+  if (!method.timeline) return one;
+  TimelineMaker timeline;
+  timeline.add(prepared, std::move(run));
+  one.timeline = std::move(timeline).timeline();
   return one;
 }
 
@@ -164,8 +171,8 @@ std::vector<Simulation> answers(const Job& job, const workloads::Compiled& compi
   if (job.distinct_steps() > 1) {
     all = each_step(job, compiled, methods, progress);
   } else {
-    const PreparedStep prepared(job, compiled);
-    for (const Method& method : methods) all.push_back(of_one_step(prepared, method.executed(prepared), method));
+    const auto prepared = std::make_shared<const PreparedStep>(job, compiled);
+    for (const Method& method : methods) all.push_back(of_one_step(prepared, method.executed(*prepared), method));
   }
   for (Simulation& one : all) finish_for(job, one.result);
   return all;
@@ -178,12 +185,13 @@ Method simulation_of(const Job& job, const Progress& progress, bool timeline) {
   return by_simulation(many ? Progress{} : progress, timeline);
 }
 
-Simulation failed_step(const PreparedStep& prepared, const std::vector<RankFailure>& failures, const Execution& run) {
-  const Job& job = prepared.job;
-  FailedStep failed = after_failure(job, prepared.graph, failures, run);
+Simulation failed_step(const SharedStep& prepared, const std::vector<RankFailure>& failures, const Execution& run) {
+  const Job& job = prepared->job;
+  FailedStep failed = after_failure(job, prepared->graph, failures, run);
   failed.aftermath.seed = job.system.simulation.seed;
   failed.aftermath.input_hash = input_hash(job);
-  return {{}, make_timeline(prepared, failed, failures), failed.aftermath};
+  const Aftermath aftermath = failed.aftermath;
+  return {{}, timeline_of(prepared, std::move(failed), failures), aftermath};
 }
 
 }  // namespace
@@ -195,12 +203,12 @@ Simulation simulate(const Job& job, const Progress& progress, bool timeline) {
   if (job.distinct_steps() > 1) {
     all = std::move(answers(job, compiled, {&method, 1}, progress).front());
   } else {
-    const PreparedStep prepared(job, compiled);
-    const std::vector<Execution> steps = method.executed(prepared);
+    const auto prepared = std::make_shared<const PreparedStep>(job, compiled);
+    std::vector<Execution> steps = method.executed(*prepared);
     check_drawn(job, steps.front());
-    const std::vector<RankFailure> failures = failures_of(prepared);
+    const std::vector<RankFailure> failures = failures_of(*prepared);
     if (!failures.empty() && strikes(job, steps.front())) return failed_step(prepared, failures, steps.front());
-    all = of_one_step(prepared, steps, method);
+    all = of_one_step(prepared, std::move(steps), method);
     finish_for(job, all.result);
   }
   all.result.solver = solvers.of(job.system.simulation.solver);

@@ -5,14 +5,14 @@
 #include <optional>
 
 #include "sim/job/job.hpp"
-#include "sim/result.hpp"
+#include "sim/timeline.hpp"
 #include "workloads/compiled.hpp"
 
 namespace rehearse::sim {
 
 struct Simulation {
-  StepResult result;  // empty when something failed in the step
-  Timeline timeline;
+  StepResult result;                   // empty when something failed in the step
+  Timeline timeline;                   // refers to nothing outside
   std::optional<Aftermath> aftermath;  // when something failed in the step
 };
 

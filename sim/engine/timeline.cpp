@@ -1,24 +1,14 @@
 #include "sim/engine/timeline.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
 #include <string>
-#include <tuple>
-#include <unordered_map>
 #include <utility>
 
-#include "sim/engine/memory_over_time.hpp"
+#include "sim/engine/step_events.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using workloads::CollectiveKind;
-using workloads::Op;
-using workloads::OpId;
-using workloads::OpKind;
-using workloads::StepGraph;
 
 // PyTorch's names of collectives in Kineto traces, and CUPTI's of copies; what the host's processors do for themselves has none.
 std::string_view kineto_name(const workloads::Communication& what) {
@@ -58,199 +48,87 @@ std::string_view torch_name(workloads::DType type) {
   return "";
 }
 
-class Maker {
- public:
-  Maker(const Job& job, const StepGraph& graph, const Prices& prices) : job_(job), graph_(graph) {
-    const Software& software = job.system.software;
-    timeline_.issue_s = software.replays_graphs ? 0 : software.issue_s;
-    timeline_.launch_s = software.replays_graphs ? 0 : job.system.gpu.launch_s;
-    timeline_.streams.assign(workloads::stream_names.begin(), workloads::stream_names.end());
-    for (const workloads::SimulatedRank& rank : graph.ranks) {
-      const int per_node = job.system.cluster.gpus_per_node;
-      timeline_.ranks.push_back({rank.rank, rank.stage, rank.multiplicity, rank.rank / per_node, rank.rank % per_node});
-    }
-    for (const std::string& label : graph.labels) timeline_.names.add(label);
-    for (std::size_t i = 0; i < graph.calls.size(); ++i) timeline_.collectives.push_back(collective(graph.calls[i], prices.calls[i]));
+TimelineCollective collective_of(const PreparedStep& prepared, std::size_t index) {
+  const workloads::Call& call = prepared.graph.calls[index];
+  const workloads::Group& group = prepared.graph.groups[call.group];
+  const workloads::Precision& precision = prepared.job.workload.precision;
+  const bool gradients = call.what.kind == CollectiveKind::reduce_scatter || call.what.kind == CollectiveKind::all_reduce;
+  const bool update = call.what.pass == workloads::Pass::update && gradients;
+  // What goes in: of an all-gather a rank's own part.
+  const double parts = call.what.kind == CollectiveKind::all_gather ? static_cast<double>(group.members.size()) : 1;
+  return {.name = std::string(kineto_name(call.what)),
+          .group = std::string(workloads::name_of(group.kind)),
+          .dtype = std::string(torch_name(update ? precision.gradients : precision.weights)),
+          .bytes = call.what.bytes * call.repeat / parts,
+          .group_size = static_cast<int>(group.members.size()),
+          .group_ranks = group.members,
+          .algorithm = prepared.prices.calls[index].algorithm};
+}
+
+void add_collectives(const PreparedStep& prepared, Timeline& timeline) {
+  for (std::size_t i = 0; i < prepared.graph.calls.size(); ++i) timeline.collectives.push_back(collective_of(prepared, i));
+}
+
+// All but what happens.
+Timeline scene_of(const PreparedStep& prepared) {
+  const Job& job = prepared.job;
+  const Software& software = job.system.software;
+  Timeline timeline;
+  timeline.issue_s = software.replays_graphs ? 0 : software.issue_s;
+  timeline.launch_s = software.replays_graphs ? 0 : job.system.gpu.launch_s;
+  timeline.streams.assign(workloads::stream_names.begin(), workloads::stream_names.end());
+  for (const workloads::SimulatedRank& rank : prepared.graph.ranks) {
+    const int per_node = job.system.cluster.gpus_per_node;
+    timeline.ranks.push_back({rank.rank, rank.stage, rank.multiplicity, rank.rank / per_node, rank.rank % per_node});
   }
-
-  Timeline make(const std::vector<Execution>& steps) {
-    double offset = 0;
-    for (const Execution& step : steps) {
-      timeline_.steps_s.push_back(offset);
-      add_step(step, offset);
-      offset += *std::ranges::max_element(step.end_s);
-    }
-    timeline_.steps_s.push_back(offset);
-    sort();
-    return std::move(timeline_);
-  }
-
-  Timeline make(const FailedStep& step, const std::vector<RankFailure>& failures) {
-    failed_ = &step;
-    add_step(step.drawn, 0);
-    for (const HungReceive& receive : step.receives) add_receive(receive);
-    for (std::size_t i = 0; i < failures.size(); ++i) {
-      timeline_.instants.push_back({"failure: " + step.aftermath.failures[i].what, failures[i].ranks, failures[i].at_s});
-      if (failures[i].ports) continue;
-      for (const std::uint32_t rank : failures[i].ranks) {
-        if (timeline_.ranks[rank].dead_s < 0) timeline_.ranks[rank].dead_s = failures[i].at_s;
-      }
-    }
-    if (step.aftermath.detected) timeline_.instants.push_back({"failure detected", living(), step.aftermath.detected_s});
-    timeline_.steps_s = {0, last_end_s()};
-    sort();
-    return std::move(timeline_);
-  }
-
- private:
-  [[nodiscard]] double last_end_s() const {
-    double last_s = 0;
-    for (const TimelineEvent& event : timeline_.events) last_s = std::max(last_s, event.end_s);
-    return last_s;
-  }
-
-  [[nodiscard]] std::vector<std::uint32_t> living() const {
-    std::vector<std::uint32_t> ranks;
-    for (std::uint32_t i = 0; i < timeline_.ranks.size(); ++i) {
-      if (timeline_.ranks[i].dead_s < 0) ranks.push_back(i);
-    }
-    return ranks;
-  }
-
-  void add_receive(const HungReceive& receive) {
-    const Op op = graph_.op(receive.message);
-    TimelineEvent event;
-    event.name = timeline_.names.add(fmt::format("recv {}", timeline_.names[op.label]));
-    event.rank = receive.rank;
-    event.stream = static_cast<std::uint8_t>(op.stream);
-    event.phase = op.phase;
-    event.start_s = receive.since_s;
-    event.end_s = failed_->aftermath.detected_s;
-    event.microbatch = op.microbatch;
-    event.chunk = op.chunk;
-    event.end = TimelineEvent::End::hung;
-    timeline_.events.push_back(event);
-  }
-
-  [[nodiscard]] TimelineCollective collective(const workloads::Call& call, const CallPrice& price) const {
-    const workloads::Group& group = graph_.groups[call.group];
-    const bool gradients = call.what.kind == CollectiveKind::reduce_scatter || call.what.kind == CollectiveKind::all_reduce;
-    const bool update = call.what.pass == workloads::Pass::update && gradients;
-    const workloads::DType type = update ? job_.workload.precision.gradients : job_.workload.precision.weights;
-    // What goes in: of an all-gather a rank's own part.
-    const double parts = call.what.kind == CollectiveKind::all_gather ? static_cast<double>(group.members.size()) : 1;
-    return {.name = std::string(kineto_name(call.what)),
-            .group = std::string(workloads::name_of(group.kind)),
-            .dtype = std::string(torch_name(type)),
-            .bytes = call.what.bytes * call.repeat / parts,
-            .group_size = static_cast<int>(group.members.size()),
-            .group_ranks = group.members,
-            .algorithm = price.algorithm};
-  }
-
-  void add_step(const Execution& step, double offset) {
-    std::vector<std::uint32_t> event_of(graph_.size(), no_event);
-    const auto lasts = [&](OpId id) { return step.end_s[id] > step.start_s[id]; };
-    std::size_t events = timeline_.events.size();
-    for (OpId id = 0; id < graph_.size(); ++id) events += lasts(id) ? 1 : 0;
-    timeline_.events.reserve(events);
-    for (OpId id = 0; id < graph_.size(); ++id) {
-      if (!lasts(id)) continue;
-      const Op op = graph_.op(id);
-      event_of[id] = static_cast<std::uint32_t>(timeline_.events.size());
-      TimelineEvent event;
-      event.name = timeline_.names[op.label];
-      event.rank = op.rank;
-      event.stream = static_cast<std::uint8_t>(op.stream);
-      event.phase = op.phase;
-      event.start_s = offset + step.start_s[id];
-      event.end_s = offset + step.end_s[id];
-      event.microbatch = op.microbatch;
-      event.chunk = op.chunk;
-      event.layer = op.layer;
-      if (op.kind != OpKind::compute) event.collective = static_cast<std::int32_t>(op.item);
-      if (failed_ != nullptr && failed_->hung[id]) event.end = TimelineEvent::End::hung;
-      if (failed_ != nullptr && failed_->cut[id]) event.end = TimelineEvent::End::cut;
-      timeline_.events.push_back(event);
-    }
-    for (OpId id = 0; id < graph_.size(); ++id) add_arrows(id, event_of);
-  }
-
-  // From a pipeline message to what it releases on the receiving rank.
-  void add_arrows(OpId id, const std::vector<std::uint32_t>& event_of) {
-    if (graph_.op(id).kind != OpKind::p2p || event_of[id] == no_event) return;
-    for (const OpId next : graph_.successors_of(id)) {
-      if (graph_.op(next).rank != graph_.op(id).rank && event_of[next] != no_event)
-        timeline_.flows.push_back({event_of[id], event_of[next]});
-    }
-  }
-
-  void sort() {
-    std::vector<std::uint32_t> order(timeline_.events.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    const auto key = [&](std::uint32_t i) {
-      const TimelineEvent& e = timeline_.events[i];
-      return std::tuple(e.start_s, e.rank, e.stream, i);
-    };
-    std::ranges::sort(order, {}, key);
-    std::vector<std::uint32_t> position(order.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
-    for (TimelineFlow& flow : timeline_.flows) flow = {position[flow.from], position[flow.to]};
-    // In place: the events of a large step are most of what it holds.
-    for (std::uint32_t i = 0; i < position.size(); ++i) {
-      while (position[i] != i) {
-        const std::uint32_t to = position[i];
-        std::swap(timeline_.events[i], timeline_.events[to]);
-        std::swap(position[i], position[to]);
-      }
-    }
-  }
-
-  static constexpr std::uint32_t no_event = ~std::uint32_t{0};
-  const Job& job_;
-  const StepGraph& graph_;
-  const FailedStep* failed_ = nullptr;
-  Timeline timeline_;
-};
-
-}  // namespace
-
-Timeline make_timeline(const PreparedStep& prepared, const std::vector<Execution>& executions) {
-  Timeline timeline = Maker(prepared.job, prepared.graph, prepared.prices).make(executions);
-  timeline.memory = memory_over_time(prepared, executions);
   return timeline;
 }
 
-void append(Timeline& timeline, double end_s, const Timeline& next) {
-  timeline.steps_s.back() = end_s;
-  for (std::size_t i = 1; i < next.steps_s.size(); ++i) timeline.steps_s.push_back(end_s + next.steps_s[i]);
-  const auto events = static_cast<std::uint32_t>(timeline.events.size());
-  const auto collectives = static_cast<std::int32_t>(timeline.collectives.size());
-  std::unordered_map<std::string_view, std::string_view> stored;
-  for (const std::string& name : timeline.names) stored.emplace(name, name);
-  for (TimelineEvent event : next.events) {
-    const auto [it, added] = stored.try_emplace(event.name);
-    if (added) it->second = timeline.names.add(event.name);
-    event.name = it->second;
-    event.start_s += end_s;
-    event.end_s += end_s;
-    if (event.collective >= 0) event.collective += collectives;
-    timeline.events.push_back(event);
+std::vector<std::uint32_t> living(const Timeline& timeline) {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t i = 0; i < timeline.ranks.size(); ++i) {
+    if (timeline.ranks[i].dead_s < 0) ranks.push_back(i);
   }
-  for (const TimelineFlow& flow : next.flows) timeline.flows.push_back({flow.from + events, flow.to + events});
-  timeline.collectives.insert(timeline.collectives.end(), next.collectives.begin(), next.collectives.end());
-  for (std::size_t rank = 0; rank < next.memory.size(); ++rank) {
-    for (MemorySample sample : next.memory[rank]) {
-      sample.at_s += end_s;
-      std::vector<MemorySample>& samples = timeline.memory[rank];
-      if (samples.back().at_s < sample.at_s) samples.push_back(sample);
-      samples.back().held = sample.held;
-    }
-  }
+  return ranks;
 }
 
-Timeline make_timeline(const PreparedStep& prepared, const FailedStep& step, const std::vector<RankFailure>& failures) {
-  return Maker(prepared.job, prepared.graph, prepared.prices).make(step, failures);
+}  // namespace
+
+TimelineMaker::TimelineMaker() : events_(std::make_shared<StepEvents>()) {}
+TimelineMaker::~TimelineMaker() = default;
+TimelineMaker::TimelineMaker(TimelineMaker&&) noexcept = default;
+
+void TimelineMaker::add(std::shared_ptr<const PreparedStep> prepared, std::vector<Execution> executions) {
+  if (timeline_.steps_s.empty()) timeline_ = scene_of(*prepared);
+  const auto first_collective = static_cast<std::int32_t>(timeline_.collectives.size());
+  add_collectives(*prepared, timeline_);
+  const std::vector<double> steps_s = events_->add(std::move(prepared), std::move(executions), first_collective);
+  if (!timeline_.steps_s.empty()) timeline_.steps_s.pop_back();
+  timeline_.steps_s.insert(timeline_.steps_s.end(), steps_s.begin(), steps_s.end());
+}
+
+Timeline TimelineMaker::timeline() && {
+  timeline_.knows_memory = true;
+  timeline_.events = std::move(events_);
+  return std::move(timeline_);
+}
+
+Timeline timeline_of(std::shared_ptr<const PreparedStep> prepared, FailedStep step, const std::vector<RankFailure>& failures) {
+  Timeline timeline = scene_of(*prepared);
+  add_collectives(*prepared, timeline);
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    timeline.instants.push_back({"failure: " + step.aftermath.failures[i].what, failures[i].ranks, failures[i].at_s});
+    if (failures[i].ports) continue;
+    for (const std::uint32_t rank : failures[i].ranks) {
+      if (timeline.ranks[rank].dead_s < 0) timeline.ranks[rank].dead_s = failures[i].at_s;
+    }
+  }
+  if (step.aftermath.detected) timeline.instants.push_back({"failure detected", living(timeline), step.aftermath.detected_s});
+  const auto events = std::make_shared<StepEvents>();
+  events->add(std::move(prepared), std::move(step));
+  timeline.steps_s = {0, events->last_end_s()};
+  timeline.events = events;
+  return timeline;
 }
 
 }  // namespace rehearse::sim

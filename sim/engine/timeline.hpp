@@ -1,21 +1,35 @@
 // Executions as a timeline for people and trace tools.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "sim/engine/aftermath.hpp"
 #include "sim/engine/execution.hpp"
 #include "sim/engine/prepared_step.hpp"
+#include "sim/timeline.hpp"
 
 namespace rehearse::sim {
 
-// Executions follow one another in time. Operations without duration are left out.
-[[nodiscard]] Timeline make_timeline(const PreparedStep& prepared, const std::vector<Execution>& executions);
+class StepEvents;
 
-// Puts the timeline of another step on the same ranks behind one that lasts until end_s.
-void append(Timeline& timeline, double end_s, const Timeline& next);
+// Of executions that follow one another in time, on the same ranks. Operations without duration are left out.
+class TimelineMaker {
+ public:
+  TimelineMaker();
+  ~TimelineMaker();
+  TimelineMaker(TimelineMaker&&) noexcept;
+
+  // Behind those that were added before.
+  void add(std::shared_ptr<const PreparedStep> prepared, std::vector<Execution> executions);
+  [[nodiscard]] Timeline timeline() &&;
+
+ private:
+  Timeline timeline_;
+  std::shared_ptr<StepEvents> events_;
+};
 
 // The same of a step in which something failed.
-[[nodiscard]] Timeline make_timeline(const PreparedStep& prepared, const FailedStep& step, const std::vector<RankFailure>& failures);
+[[nodiscard]] Timeline timeline_of(std::shared_ptr<const PreparedStep> prepared, FailedStep step, const std::vector<RankFailure>& failures);
 
 }  // namespace rehearse::sim

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/result.hpp"
+#include "sim/timeline.hpp"
 
 namespace rehearse::sim {
 

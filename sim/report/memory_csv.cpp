@@ -1,8 +1,10 @@
 // memory.csv: what every simulated rank holds from when on, by use (docs/output-formats.md).
 #include <cmath>
+#include <cstdint>
 
 #include "sim/report/csv.hpp"
 #include "sim/report/reporter.hpp"
+#include "sim/timeline.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -25,13 +27,13 @@ class MemoryCsv final : public Reporter {
   [[nodiscard]] std::string_view file_name() const override { return "memory.csv"; }
   [[nodiscard]] bool applies(const Report& report) const override {
     const auto* timeline = report.find<Timeline>();
-    return timeline != nullptr && !timeline->memory.empty();
+    return timeline != nullptr && timeline->knows_memory;
   }
   void write(const Report& report, std::ostream& out) const override {
     write_header(out);
     const Timeline& timeline = report.get<Timeline>();
-    for (std::size_t rank = 0; rank < timeline.memory.size(); ++rank) {
-      for (const MemorySample& sample : timeline.memory[rank]) write_sample(timeline.ranks.at(rank), sample, out);
+    for (std::uint32_t rank = 0; rank < timeline.ranks.size(); ++rank) {
+      for (const MemorySample& sample : timeline.events->memory_of(rank)) write_sample(timeline.ranks[rank], sample, out);
     }
   }
 };

@@ -14,33 +14,11 @@ constexpr int host_tid = 1;
 
 using Steps = std::vector<RankTraces::Step>;
 
-Steps steps_of_nothing(const Timeline& timeline) { return Steps(std::max<std::size_t>(timeline.steps_s.size(), 1) - 1); }
-
-std::vector<Steps> steps_of(const Timeline& timeline) {
-  std::vector<Steps> steps(timeline.ranks.size(), steps_of_nothing(timeline));
-  for (std::uint32_t i = 0; i < timeline.events.size(); ++i) {
-    const TimelineEvent& event = timeline.events[i];
-    const auto next = std::upper_bound(timeline.steps_s.begin() + 1, timeline.steps_s.end() - 1, event.start_s);
-    RankTraces::Step& step = steps[event.rank][static_cast<std::size_t>(next - timeline.steps_s.begin()) - 1];
-    (on_gpu(timeline, event) ? step.on_gpu : step.on_host).push_back(i);
-  }
-  const long long each_ns = nanoseconds(timeline.issue_s + timeline.launch_s);
-  for (Steps& rank : steps) {
-    for (std::size_t i = 0; i < rank.size(); ++i) {
-      std::vector<long long> starts_ns;
-      for (const std::uint32_t event : rank[i].on_gpu) starts_ns.push_back(nanoseconds(timeline.events[event].start_s));
-      rank[i].launches = host_launches(starts_ns, each_ns, nanoseconds(timeline.steps_s[i]), nanoseconds(timeline.steps_s[i + 1]));
-    }
-  }
-  return steps;
-}
-
-long long lead_ns(const std::vector<Steps>& ranks) {
-  long long lead = 0;
-  for (const Steps& steps : ranks) {
-    for (const RankTraces::Step& step : steps) lead = std::max(lead, step.launches.lead_ns);
-  }
-  return lead;
+std::vector<std::vector<std::uint32_t>> places_by_rank(const Timeline& timeline) {
+  std::vector<std::vector<std::uint32_t>> places(timeline.ranks.size());
+  std::uint32_t place = 0;
+  timeline.events->each([&](const TimelineEvent& event) { places[event.rank].push_back(place++); });
+  return places;
 }
 
 // One rank's file.
@@ -65,8 +43,8 @@ class RankTrace {
   void write_tracks(std::size_t rank, const Steps& steps) {
     std::vector<bool> used(timeline_.streams.size());
     for (const RankTraces::Step& step : steps) {
-      for (const auto* events : {&step.on_gpu, &step.on_host}) {
-        for (const std::uint32_t event : *events) used[timeline_.events[event].stream] = true;
+      for (const auto* operations : {&step.on_gpu, &step.on_host}) {
+        for (const RankTraces::Operation& operation : *operations) used[operation.event.stream] = true;
       }
     }
     used[0] = true;  // the steps are written there
@@ -85,7 +63,7 @@ class RankTrace {
     write_slice("gpu_user_annotation", name, pid_, thread_of(0), trace_span(events_.shift_ns() + from_ns, events_.shift_ns() + to_ns))
         << "}";
     for (std::size_t i = 0; i < step.on_gpu.size(); ++i) write_launched(step.on_gpu[i], step.launches.starts_ns[i], step.launches.each_ns);
-    for (const std::uint32_t event : step.on_host) events_.write_operation(text_, event);
+    for (const RankTraces::Operation& operation : step.on_host) events_.write_operation(text_, operation.event, operation.place);
   }
 
   TraceText& write_slice(std::string_view category, std::string_view name, int pid, int tid, const TraceSpan& span) {
@@ -96,9 +74,9 @@ class RankTrace {
   }
 
   // The framework's operation, in it at its end the driver's call, the arrow to what it launches, and that.
-  void write_launched(std::uint32_t index, long long start_ns, long long each_ns) {
-    const TimelineEvent& event = timeline_.events[index];
-    const long long id = static_cast<long long>(index) + 1;
+  void write_launched(const RankTraces::Operation& operation, long long start_ns, long long each_ns) {
+    const TimelineEvent& event = operation.event;
+    const long long id = static_cast<long long>(operation.place) + 1;
     const long long end_ns = start_ns + each_ns;
     const TraceSpan call = trace_span(end_ns - std::llround(static_cast<double>(each_ns) * driver_share_), end_ns, 2);
     write_slice("cpu_op", json_text(event.name), host(), host_tid, trace_span(start_ns, end_ns, 1))
@@ -107,7 +85,7 @@ class RankTrace {
         << R"(,"args":{"External id":)" << id << R"(,"correlation":)" << id << "}}";
     write_arrow_end("s", id, host(), host_tid, call.start_ns, "");
     write_arrow_end("f", id, pid_, thread_of(event.stream), events_.span_of(event).start_ns, R"(,"bp":"e")");
-    events_.write_operation(text_, index, fmt::format(R"(,"External id":{}{})", id, seq_of(event)));
+    events_.write_operation(text_, event, operation.place, fmt::format(R"(,"External id":{}{})", id, seq_of(event)));
   }
 
   void write_arrow_end(std::string_view ph, long long id, int pid, int tid, long long ns, std::string_view more) {
@@ -135,7 +113,33 @@ class RankTrace {
 }  // namespace
 
 RankTraces::RankTraces(const JobSummary& job, const Timeline& timeline)
-    : timeline_(timeline), steps_(steps_of(timeline)), events_(job, timeline, lead_ns(steps_), true, 1) {}
+    : timeline_(timeline), places_(places_by_rank(timeline)), events_(job, timeline, lead_ns(), true, 1) {}
+
+std::vector<RankTraces::Step> RankTraces::steps_of(std::uint32_t rank) const {
+  const std::vector<double>& begins_s = timeline_.steps_s;
+  std::vector<Step> steps(std::max<std::size_t>(begins_s.size(), 1) - 1);
+  auto place = places_[rank].begin();
+  timeline_.events->each_of(rank, [&](const TimelineEvent& event) {
+    const auto next = std::upper_bound(begins_s.begin() + 1, begins_s.end() - 1, event.start_s);
+    Step& step = steps[static_cast<std::size_t>(next - begins_s.begin()) - 1];
+    (on_gpu(timeline_, event) ? step.on_gpu : step.on_host).push_back({event, *place++});
+  });
+  const long long each_ns = nanoseconds(timeline_.issue_s + timeline_.launch_s);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::vector<long long> starts_ns;
+    for (const Operation& operation : steps[i].on_gpu) starts_ns.push_back(nanoseconds(operation.event.start_s));
+    steps[i].launches = host_launches(starts_ns, each_ns, nanoseconds(begins_s[i]), nanoseconds(begins_s[i + 1]));
+  }
+  return steps;
+}
+
+long long RankTraces::lead_ns() const {
+  long long lead = 0;
+  for (std::uint32_t rank = 0; rank < timeline_.ranks.size(); ++rank) {
+    for (const Step& step : steps_of(rank)) lead = std::max(lead, step.launches.lead_ns);
+  }
+  return lead;
+}
 
 std::vector<OutputFolder::File> RankTraces::files(bool packed) const {
   std::vector<OutputFolder::File> files;
@@ -151,6 +155,8 @@ std::vector<OutputFolder::File> RankTraces::files(bool packed) const {
   return files;
 }
 
-void RankTraces::write(std::size_t rank, std::ostream& out) const { RankTrace(timeline_, events_, rank, steps_[rank], out); }
+void RankTraces::write(std::size_t rank, std::ostream& out) const {
+  RankTrace(timeline_, events_, rank, steps_of(static_cast<std::uint32_t>(rank)), out);
+}
 
 }  // namespace rehearse::sim

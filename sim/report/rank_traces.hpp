@@ -21,15 +21,22 @@ class RankTraces {
 
   void write(std::size_t rank, std::ostream& out) const;
 
-  // What one rank does in one step: places in the timeline's events, by their start.
+  // What one rank does in one step, by its start.
+  struct Operation {
+    TimelineEvent event;
+    std::uint32_t place = 0;  // among the timeline's events
+  };
   struct Step {
-    std::vector<std::uint32_t> on_gpu, on_host;
+    std::vector<Operation> on_gpu, on_host;
     HostLaunches launches;  // of those on the GPU
   };
 
  private:
+  [[nodiscard]] std::vector<Step> steps_of(std::uint32_t rank) const;
+  [[nodiscard]] long long lead_ns() const;
+
   const Timeline& timeline_;
-  std::vector<std::vector<Step>> steps_;  // [rank][step]
+  std::vector<std::vector<std::uint32_t>> places_;  // [rank] of its operations
   TraceEvents events_;  // the GPUs' operations are in all files later than on the timeline, so that the host can launch the first ones
 };
 

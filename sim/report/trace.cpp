@@ -1,6 +1,7 @@
 // timeline.json: the simulated step in the Chrome trace event format as PyTorch's profiler writes it, all ranks in one file for viewers
-// (docs/output-formats.md). Written as a stream: a step of hundreds of pipeline stages has some 10^6 events.
+// (docs/output-formats.md). Written as the events come: a large step has 10^8.
 #include <algorithm>
+#include <cstdint>
 #include <ostream>
 
 #include "sim/report/reporter.hpp"
@@ -17,7 +18,8 @@ class JointTrace {
         text_(out) {
     events_.write_head(text_, "timeline.json", -1);
     write_tracks();
-    for (std::size_t i = 0; i < timeline_.events.size(); ++i) events_.write_operation(text_, i);
+    std::size_t place = 0;
+    timeline_.events->each([&](const TimelineEvent& event) { events_.write_operation(text_, event, place++); });
     write_flows();
     for (std::size_t rank = 0; rank < timeline_.ranks.size(); ++rank) {
       events_.write_memory(text_, rank);
@@ -28,25 +30,26 @@ class JointTrace {
 
  private:
   void write_tracks() {
-    std::vector<std::vector<bool>> used(timeline_.ranks.size(), std::vector<bool>(timeline_.streams.size()));
-    for (const TimelineEvent& event : timeline_.events) used.at(event.rank).at(event.stream) = true;
-    for (std::size_t rank = 0; rank < used.size(); ++rank) events_.write_tracks(text_, rank, used[rank]);
-  }
-
-  void write_flows() {
-    for (std::size_t i = 0; i < timeline_.flows.size(); ++i) {
-      const TimelineEvent& from = timeline_.events.at(timeline_.flows[i].from);
-      const TimelineEvent& to = timeline_.events.at(timeline_.flows[i].to);
-      // An arrow belongs to the slice open at its time; at the very end of a slice none is open any more.
-      const TraceSpan sent = events_.span_of(from);
-      const long long leaves = std::max(sent.start_ns, sent.end_ns() - 1);
-      write_arrow_end("s", i, from, leaves, "");
-      write_arrow_end("f", i, to, std::max(events_.span_of(to).start_ns, leaves), R"(,"bp":"e")");
+    for (std::uint32_t rank = 0; rank < timeline_.ranks.size(); ++rank) {
+      std::vector<bool> used(timeline_.streams.size());
+      timeline_.events->each_of(rank, [&](const TimelineEvent& event) { used.at(event.stream) = true; });
+      events_.write_tracks(text_, rank, used);
     }
   }
 
+  void write_flows() {
+    std::size_t id = 0;
+    timeline_.events->each_arrow([&](const TimelineEvent& from, const TimelineEvent& to) {
+      // An arrow belongs to the slice open at its time; at the very end of a slice none is open any more.
+      const TraceSpan sent = events_.span_of(from);
+      const long long leaves = std::max(sent.start_ns, sent.end_ns() - 1);
+      write_arrow_end("s", ++id, from, leaves, "");
+      write_arrow_end("f", id, to, std::max(events_.span_of(to).start_ns, leaves), R"(,"bp":"e")");
+    });
+  }
+
   void write_arrow_end(std::string_view ph, std::size_t id, const TimelineEvent& event, long long ns, std::string_view more) {
-    text_.next_event() << R"({"ph":")" << ph << R"(","cat":"pp","name":"send","id":)" << static_cast<long long>(id + 1) << R"(,"pid":)"
+    text_.next_event() << R"({"ph":")" << ph << R"(","cat":"pp","name":"send","id":)" << static_cast<long long>(id) << R"(,"pid":)"
                        << events_.pid_of(event) << R"(,"tid":)" << thread_of(event.stream) << R"(,"ts":)";
     text_.microseconds(ns) << more << "}";
   }

@@ -63,8 +63,7 @@ void TraceEvents::write_tracks(TraceText& text, std::size_t rank, const std::vec
   }
 }
 
-void TraceEvents::write_operation(TraceText& text, std::size_t index, const std::string& more) const {
-  const TimelineEvent& event = timeline_.events[index];
+void TraceEvents::write_operation(TraceText& text, const TimelineEvent& event, std::size_t place, const std::string& more) const {
   const Kernel* kernel = event.collective >= 0 ? &kernels_[static_cast<std::size_t>(event.collective)] : nullptr;
   const TraceSpan span = span_of(event);
   text.next_event() << R"({"ph":"X","cat":")" << categories_[event.stream] << R"(","name":)"
@@ -73,7 +72,7 @@ void TraceEvents::write_operation(TraceText& text, std::size_t index, const std:
   text.microseconds(span.start_ns) << R"(,"dur":)";
   text.microseconds(span.duration_ns);
   if (with_args_) {
-    write_args(text, event, span, index + 1);
+    write_args(text, event, span, place + 1);
     text << more << "}";
   }
   text << "}";
@@ -98,8 +97,8 @@ void TraceEvents::write_args(TraceText& text, const TimelineEvent& event, const 
 }
 
 void TraceEvents::write_memory(TraceText& text, std::size_t rank) const {
-  if (rank >= timeline_.memory.size()) return;  // of a step in which something failed there is none
-  for (const MemorySample& sample : timeline_.memory[rank]) write_sample(text, timeline_.ranks[rank].rank, sample);
+  for (const MemorySample& sample : timeline_.events->memory_of(static_cast<std::uint32_t>(rank)))
+    write_sample(text, timeline_.ranks[rank].rank, sample);
 }
 
 void TraceEvents::write_sample(TraceText& text, int pid, const MemorySample& sample) const {

@@ -8,6 +8,7 @@
 #include "sim/report/kineto.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/trace_text.hpp"
+#include "sim/timeline.hpp"
 
 namespace rehearse::sim {
 
@@ -37,8 +38,8 @@ class TraceEvents {
 
   // Labels of a rank's process and of those of its streams that have events.
   void write_tracks(TraceText& text, std::size_t rank, const std::vector<bool>& used_streams) const;
-  // more: further members of args, each with a comma before it.
-  void write_operation(TraceText& text, std::size_t event, const std::string& more = "") const;
+  // place: among the timeline's events, from 0. more: further members of args, each with a comma before it.
+  void write_operation(TraceText& text, const TimelineEvent& event, std::size_t place, const std::string& more = "") const;
   // A counter track: bytes by use.
   void write_memory(TraceText& text, std::size_t rank) const;
   void write_instants(TraceText& text, std::size_t rank) const;

@@ -72,13 +72,15 @@ TEST(Engine, TimelineHasNoOverlapInAStreamAndEndsWithTheStep) {
     const sim::Simulation s = sim::simulate(mixed_job());
     double latest = 0, overlaps = 0;
     std::map<std::pair<std::uint32_t, int>, double> end;
-    for (const sim::TimelineEvent& event : s.timeline.events) {
+    s.timeline.events->each([&](const sim::TimelineEvent& event) {
       double& last = end[{event.rank, event.stream}];
       overlaps += event.start_s < last - 1e-12 ? 1 : 0;
       last = event.end_s;
       latest = std::max(latest, event.end_s);
-    }
-    return std::vector<double>{latest / s.result.step_s, overlaps, static_cast<double>(s.timeline.flows.size())};
+    });
+    double arrows = 0;
+    s.timeline.events->each_arrow([&](const sim::TimelineEvent&, const sim::TimelineEvent&) { ++arrows; });
+    return std::vector<double>{latest / s.result.step_s, overlaps, arrows};
   });
   EXPECT_NEAR(numbers[0], 1, 1e-12);
   EXPECT_EQ(numbers[1], 0);

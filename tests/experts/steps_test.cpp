@@ -145,22 +145,36 @@ TEST(Shortage, NamesRankTimeOperationLayerMicrobatchAndStep) {
   EXPECT_NE(sim::shortage(sim::predict(job)).find("micro-batch 2, step 1;"), std::string::npos) << sim::shortage(sim::predict(job));
 }
 
+std::vector<sim::TimelineEvent> events_of(const sim::Timeline& timeline) {
+  std::vector<sim::TimelineEvent> events;
+  timeline.events->each([&](const sim::TimelineEvent& event) { events.push_back(event); });
+  return events;
+}
+
+int arrows_of(const sim::Timeline& timeline) {
+  int arrows = 0;
+  timeline.events->each_arrow([&](const sim::TimelineEvent&, const sim::TimelineEvent&) { ++arrows; });
+  return arrows;
+}
+
 // One timeline of all steps, one behind the other.
 TEST(Steps, StandOneBehindTheOtherOnTheTimeline) {
   const sim::Simulation all = sim::critical_path(job_of("{zipf: 0.8}", 3)), first = sim::critical_path(job_of("{zipf: 0.8}", 1));
-  ASSERT_EQ(all.timeline.events.size(), 3 * first.timeline.events.size());
-  EXPECT_EQ(all.timeline.flows.size(), 3 * first.timeline.flows.size());
-  EXPECT_TRUE(std::ranges::is_sorted(all.timeline.events, {}, &sim::TimelineEvent::start_s));
+  const std::vector<sim::TimelineEvent> events = events_of(all.timeline), events_of_first = events_of(first.timeline);
+  ASSERT_EQ(events.size(), 3 * events_of_first.size());
+  EXPECT_EQ(arrows_of(all.timeline), 3 * arrows_of(first.timeline));
+  EXPECT_TRUE(std::ranges::is_sorted(events, {}, &sim::TimelineEvent::start_s));
   double end = 0;
-  for (const sim::TimelineEvent& event : all.timeline.events) {
+  for (const sim::TimelineEvent& event : events) {
     end = std::max(end, event.end_s);
     if (event.collective >= 0) {
       EXPECT_LT(event.collective, static_cast<int>(all.timeline.collectives.size()));
     }
   }
   EXPECT_NEAR(end, std::accumulate(all.result.step_seconds.begin(), all.result.step_seconds.end(), 0.0), 1e-9 * end);
-  for (std::size_t i = 0; i < first.timeline.events.size(); ++i) EXPECT_EQ(all.timeline.events[i].name, first.timeline.events[i].name);
-  for (const auto& samples : all.timeline.memory) EXPECT_TRUE(std::ranges::is_sorted(samples, {}, &sim::MemorySample::at_s));
+  for (std::size_t i = 0; i < events_of_first.size(); ++i) EXPECT_EQ(events[i].name, events_of_first[i].name);
+  for (std::uint32_t rank = 0; rank < all.timeline.ranks.size(); ++rank)
+    EXPECT_TRUE(std::ranges::is_sorted(all.timeline.events->memory_of(rank), {}, &sim::MemorySample::at_s));
 }
 
 }  // namespace

@@ -133,9 +133,10 @@ TEST(TimelineEqualsFormula, AndBothTheAlgebraOfAUniformPipeline) {
 TEST(TimelineEqualsFormula, AndOnlyStaticMemoryRemainsAfterTheStep) {
   const sim::Job job =
       small_job(16, "{tp: 2, pp: 4, sp: true}", "{global: 16, micro: 1, sequence: 1024}", "optimizer: {sharding: zero3}\n");
-  const std::vector<std::vector<sim::MemorySample>> series = sim::critical_path(job).timeline.memory;
-  ASSERT_FALSE(series.empty());
-  for (const std::vector<sim::MemorySample>& samples : series) {
+  const sim::Timeline timeline = sim::critical_path(job).timeline;
+  ASSERT_FALSE(timeline.ranks.empty());
+  for (std::uint32_t rank = 0; rank < timeline.ranks.size(); ++rank) {
+    const std::vector<sim::MemorySample> samples = timeline.events->memory_of(rank);
     ASSERT_GT(samples.size(), 10U);
     for (std::size_t use = 0; use < sim::memory_use_count; ++use) {
       double largest = 0;

@@ -97,12 +97,12 @@ TEST(RankTrace, StepsAreOnTheHostAndOnTheGpu) {
 }
 
 TEST(RankTrace, CollectivesOfAGroupAreCounted) {
-  Timeline timeline = hand_made_timeline();
-  timeline.events.push_back(timeline.events[3]);
-  timeline.events.back().start_s = 2e-3;
-  timeline.events.back().end_s = 2.1e-3;
+  const auto events = hand_made_events();
+  events->list.push_back(events->list[3]);
+  events->list.back().start_s = 2e-3;
+  events->list.back().end_s = 2.1e-3;
   std::vector<int> turns;
-  for (const json& kernel : slices(rank_trace(timeline, 1), "kernel")) {
+  for (const json& kernel : slices(rank_trace(hand_made_timeline(events), 1), "kernel")) {
     if (kernel.at("args").contains("Seq")) turns.push_back(kernel.at("args").at("Seq"));
   }
   EXPECT_EQ(turns, (std::vector<int>{1, 2}));

@@ -75,7 +75,21 @@ Comparison hand_made_comparison() {
   return made;
 }
 
-Timeline hand_made_timeline() {
+std::shared_ptr<ListedEvents> hand_made_events() {
+  auto made = std::make_shared<ListedEvents>();
+  made->list = {event("F0", 0, 0, Phase::compute, 0, 1e-3), event("send F0", 0, 2, Phase::pp, 1e-3, 1.25e-3),
+                event("offload \"F0\"", 0, 3, Phase::offload, 1e-3, 2e-3), event("attention all-gather", 1, 1, Phase::tp, 1.25e-3, 1.5e-3),
+                event("F0", 1, 0, Phase::compute, 1.5e-3, 2.5000004e-3)};
+  made->list[0].microbatch = 0;
+  made->list[0].layer = 3;
+  made->list[1].collective = 1;
+  made->list[2].collective = 2;
+  made->list[3].collective = 0;
+  made->arrows = {{1, 3}};
+  return made;
+}
+
+Timeline hand_made_timeline(std::shared_ptr<const TimelineEvents> events) {
   Timeline made;
   made.streams = {"compute", "tp", "pp send", "d2h"};
   made.ranks = {{.rank = 0, .stage = 0, .ranks = 2, .node = 0, .gpu_in_node = 0},
@@ -86,16 +100,7 @@ Timeline hand_made_timeline() {
   made.steps_s = {0, 2.5000004e-3};
   made.issue_s = 6e-6;
   made.launch_s = 2e-6;
-  for (const char* name : {"F0", "attention all-gather", "send F0", "offload \"F0\""}) made.names.add(name);
-  made.events = {event(made.names[0], 0, 0, Phase::compute, 0, 1e-3), event(made.names[2], 0, 2, Phase::pp, 1e-3, 1.25e-3),
-                 event(made.names[3], 0, 3, Phase::offload, 1e-3, 2e-3), event(made.names[1], 1, 1, Phase::tp, 1.25e-3, 1.5e-3),
-                 event(made.names[0], 1, 0, Phase::compute, 1.5e-3, 2.5000004e-3)};
-  made.events[0].microbatch = 0;
-  made.events[0].layer = 3;
-  made.events[1].collective = 1;
-  made.events[2].collective = 2;
-  made.events[3].collective = 0;
-  made.flows = {{1, 3}};
+  made.events = std::move(events);
   return made;
 }
 

@@ -129,14 +129,15 @@ Timeline back_to_back(int count) {
   Timeline timeline;
   timeline.streams = {"compute"};
   timeline.ranks = {{}};
-  timeline.names.add("op");
+  const auto events = std::make_shared<ListedEvents>();
   for (int i = 0; i < count; ++i) {
     TimelineEvent event;
-    event.name = timeline.names[0];
+    event.name = "op";
     event.start_s = i * 1e-6 / 3;
     event.end_s = (i + 1) * 1e-6 / 3;
-    timeline.events.push_back(event);
+    events->list.push_back(event);
   }
+  timeline.events = events;
   return timeline;
 }
 

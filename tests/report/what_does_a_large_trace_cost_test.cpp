@@ -1,4 +1,4 @@
-// A million operations of every kind as a trace: seconds of the processor, and no memory but the timeline's.
+// A million operations of every kind as a trace: seconds of the processor, and no memory.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -30,21 +30,29 @@ class Watcher final : public std::streambuf {
   }
 };
 
-// The hand-made step again and again, one after the other.
-Timeline long_timeline(int operations) {
-  Timeline timeline = hand_made_timeline();
-  const std::vector<TimelineEvent> step = timeline.events;
-  const double step_s = timeline.steps_s.back();
-  timeline.events.reserve(static_cast<std::size_t>(operations));
-  for (int i = 1; static_cast<int>(timeline.events.size()) < operations; ++i) {
-    for (TimelineEvent event : step) {
-      event.start_s += i * step_s;
-      event.end_s += i * step_s;
-      timeline.events.push_back(event);
+// The hand-made step again and again, one after the other, until there are so many operations.
+class Repeated final : public TimelineEvents {
+ public:
+  explicit Repeated(int operations) : operations_(operations) {}
+  void each(const Visit& visit) const override {
+    const Timeline timeline = hand_made_timeline();
+    int visited = 0;
+    for (int i = 0; visited < operations_; ++i) {
+      timeline.events->each([&](TimelineEvent event) {
+        event.start_s += i * timeline.steps_s.back();
+        event.end_s += i * timeline.steps_s.back();
+        visit(event);
+        ++visited;
+      });
     }
   }
-  return timeline;
-}
+  void each_of(std::uint32_t rank, const Visit& visit) const override { hand_made_events()->each_of(rank, visit); }
+  void each_arrow(const VisitArrow& visit) const override { hand_made_events()->each_arrow(visit); }
+  [[nodiscard]] std::vector<MemorySample> memory_of(std::uint32_t /*rank*/) const override { return {}; }
+
+ private:
+  int operations_;
+};
 
 struct Cost {
   double seconds = 0;
@@ -52,7 +60,7 @@ struct Cost {
 };
 
 Cost cost_of(int operations) {
-  const Timeline timeline = long_timeline(operations);
+  const Timeline timeline = hand_made_timeline(std::make_shared<Repeated>(operations));
   Report report(hand_made_job());
   report.add(&timeline);
   const auto before = ::mallinfo2();

@@ -28,7 +28,9 @@ int TimelineSketch::phase_number(std::string_view phase) {
 }
 
 void TimelineSketch::add(int rank, int stream, std::string_view phase, long long start_ns, long long end_ns, std::string_view name) {
-  rows_[{rank, stream}].push_back({start_ns, end_ns, phase_number(phase)});
+  ranks_.insert(rank);
+  const int number = phase_number(phase);
+  if (!expected_ || expected_->contains(rank)) rows_[{rank, stream}].push_back({start_ns, end_ns, number});
   end_ns_ = std::max(end_ns_, end_ns);
   ++operations_;
   // The longest first; of equally long ones the earlier, on the lower rank and stream.
@@ -48,13 +50,11 @@ void TimelineSketch::add(int rank, int stream, std::string_view phase, long long
 }
 
 // All, or as many as there is room for, evenly out of them.
-std::vector<int> TimelineSketch::shown_ranks() const {
-  std::set<int> all;
-  for (const auto& [row, bars] : rows_) all.insert(row.first);
+std::set<int> TimelineSketch::shown_of(const std::set<int>& all) {
+  if (all.size() <= most_ranks) return all;
   const std::vector<int> ranks(all.begin(), all.end());
-  if (ranks.size() <= most_ranks) return ranks;
-  std::vector<int> shown;
-  for (std::size_t i = 0; i < most_ranks; ++i) shown.push_back(ranks[i * (ranks.size() - 1) / (most_ranks - 1)]);
+  std::set<int> shown;
+  for (std::size_t i = 0; i < most_ranks; ++i) shown.insert(ranks[i * (ranks.size() - 1) / (most_ranks - 1)]);
   return shown;
 }
 
@@ -96,15 +96,13 @@ TimelineView TimelineSketch::view() const {
   TimelineView view;
   view.end_s = static_cast<double>(end_ns_) * 1e-9;
   view.operations = operations_;
-  std::set<int> all;
-  for (const auto& [row, bars] : rows_) all.insert(row.first);
-  view.ranks = all.size();
-  const std::vector<int> shown = shown_ranks();
+  view.ranks = ranks_.size();
+  const std::set<int> shown = shown_of(ranks_);
   view.ranks_shown = shown.size();
   const double near_ns = near / chart_width * static_cast<double>(end_ns_);
   std::map<std::pair<int, int>, std::size_t> row_of;
   for (const auto& [row, bars] : rows_) {
-    if (!std::ranges::binary_search(shown, row.first)) continue;
+    if (!shown.contains(row.first)) continue;
     row_of[row] = view.rows.size();
     const auto rank_name = rank_names_.find(row.first);
     const auto stream_name = stream_names_.find(row);
@@ -128,14 +126,19 @@ TimelineView TimelineSketch::view() const {
 TimelineView view_of(const Timeline& timeline) {
   TimelineSketch sketch;
   std::set<std::pair<int, int>> named;
-  for (const TimelineRank& rank : timeline.ranks) sketch.name_rank(rank.rank, rank_name(rank));
-  for (const TimelineEvent& event : timeline.events) {
+  std::set<int> ranks;
+  for (std::uint32_t i = 0; i < timeline.ranks.size(); ++i) {
+    sketch.name_rank(timeline.ranks[i].rank, rank_name(timeline.ranks[i]));
+    timeline.events->each_of(i, [&](const TimelineEvent&) { ranks.insert(timeline.ranks[i].rank); });
+  }
+  sketch.expect(ranks);
+  timeline.events->each([&](const TimelineEvent& event) {
     const int rank = timeline.ranks[event.rank].rank;
     const int stream = thread_of(event.stream);
     if (named.emplace(rank, stream).second) sketch.name_stream(rank, stream, timeline.streams[event.stream]);
     const TraceSpan span = trace_span(nanoseconds(event.start_s), nanoseconds(event.end_s));
     sketch.add(rank, stream, name_of(event.phase), span.start_ns, span.end_ns(), event.name);
-  }
+  });
   return sketch.view();
 }
 

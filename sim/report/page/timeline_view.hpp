@@ -3,12 +3,14 @@
 
 #include <iosfwd>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "sim/result.hpp"
+#include "sim/timeline.hpp"
 
 namespace rehearse::sim::page {
 
@@ -38,6 +40,8 @@ struct TimelineView {
 // Operations are added one by one, in any order; then the view is made.
 class TimelineSketch {
  public:
+  // Ranks whose operations will be added, where they are known before: of those that will not be shown less is kept.
+  void expect(const std::set<int>& ranks) { expected_ = shown_of(ranks); }
   void name_rank(int rank, const std::string& name) { rank_names_[rank] = name; }
   void name_stream(int rank, int stream, const std::string& name) { stream_names_[{rank, stream}] = name; }
   void add(int rank, int stream, std::string_view phase, long long start_ns, long long end_ns, std::string_view name);
@@ -53,13 +57,15 @@ class TimelineSketch {
     int rank = 0, stream = 0;
     std::string name;
   };
-  [[nodiscard]] std::vector<int> shown_ranks() const;
+  [[nodiscard]] static std::set<int> shown_of(const std::set<int>& ranks);
   [[nodiscard]] std::vector<TimelineView::Bar> merged(std::vector<Bar> bars, double near_ns) const;
   [[nodiscard]] int phase_number(std::string_view phase);
 
+  std::optional<std::set<int>> expected_;  // those of them that will be shown
+  std::set<int> ranks_;                    // that have operations
   std::map<int, std::string> rank_names_;
   std::map<std::pair<int, int>, std::string> stream_names_;
-  std::map<std::pair<int, int>, std::vector<Bar>> rows_;  // [rank, stream]
+  std::map<std::pair<int, int>, std::vector<Bar>> rows_;  // [rank, stream] of those that may be shown
   std::vector<std::string> phases_;
   std::vector<Long> longest_;  // a heap, the shortest of them on top
   std::size_t operations_ = 0;
