@@ -236,7 +236,15 @@ int OperatorPassPrice::padded(int sequences) const {
   return std::min(habits_.captured, (sequences + step - 1) / step * step);
 }
 
-// Of a group's share where stages hold several groups in flight: each sees the whole depth.
+// The layers' time of so many rounds of the slowest stage, over that of all stages; at least 1, which is a group alone on its way.
+double OperatorPassPrice::slowest_stage_times(double groups) const {
+  if (groups < plan_.pp) return 1;
+  return static_cast<double>((plan_.model.layers + plan_.pp - 1) / plan_.pp * plan_.pp) / plan_.model.layers;
+}
+
+// Of a group's share where stages hold several groups in flight: each sees the whole depth. A full pipeline goes at the pace of the last
+// stage, which has the head, and the host's work stands between its groups: engines do not work ahead over several stages (TensorRT-LLM
+// and SGLang switch it off there).
 PassParts OperatorPassPrice::parts(const PassShape& whole) const {
   const double groups = std::clamp(whole.chunks + whole.decodes, 1.0, static_cast<double>(plan_.pp));
   const double parts = groups * plan_.dp;
@@ -255,12 +263,14 @@ PassParts OperatorPassPrice::parts(const PassShape& whole) const {
     hop.bytes = tokens * operators_.hidden_bytes;
     out.communication_s += (plan_.pp - 1) * communication_.price(hop, std::vector<int>{0, next}).seconds();
   }
+  const double layers = out.linear_s + out.attention_s + out.experts_s, full = groups < plan_.pp ? 0 : groups - 1;
+  out.stages_s = (slowest_stage_times(groups) - 1) * layers + full * out.head_s;
   out.draft_s = draft_s(whole);
   const double device = out.seconds();
-  const double host = habits_.pass_s + habits_.sequence_s * (shape.decodes + shape.chunks) * groups;
+  const double host = groups * (habits_.pass_s + habits_.sequence_s * (shape.decodes + shape.chunks));
   const double gaps = shape.prompt_tokens > 0 ? kernels_ * habits_.prompt_kernel_s : 0;
   const double issued = std::max(device + gaps, replayed ? 0 : kernels_ * (gpu_.launch_s + software_.issue_s));
-  out.host_s = (habits_.ahead ? std::max(issued, host) : issued + host) - device;
+  out.host_s = (ahead() ? std::max(issued, host) : issued + host) - device;
   return out;
 }
 
@@ -309,13 +319,13 @@ DecodeLine OperatorPassPrice::price_decode(int sequences) const {
   const double groups = std::min(plan_.pp, sequences);
   DecodeLine line;
   line.base_s = none.seconds() - none.host_s;
-  line.per_token_s = full_layers_ * cache_s_per_token_ / (groups * plan_.dp);
+  line.per_token_s = slowest_stage_times(groups) * full_layers_ * cache_s_per_token_ / (groups * plan_.dp);
   if (draft_) line.per_token_s += tried_ * draft_->decode(sequences).per_token_s;
   const double per_replica = std::ceil(sequences / (groups * plan_.dp));
   const double issued = per_replica <= habits_.captured ? 0 : kernels_ * (gpu_.launch_s + software_.issue_s);
-  const double host = habits_.pass_s + habits_.sequence_s * per_replica * groups;
-  line.floor_s = habits_.ahead ? std::max(issued, host) : issued;
-  line.after_s = habits_.ahead ? 0 : host;
+  const double host = groups * (habits_.pass_s + habits_.sequence_s * per_replica);
+  line.floor_s = ahead() ? std::max(issued, host) : issued;
+  line.after_s = ahead() ? 0 : host;
   return line;
 }
 

@@ -28,9 +28,12 @@ struct PassShape {
 // Seconds of a pass by what they are spent on.
 struct PassParts {
   double linear_s = 0, attention_s = 0, experts_s = 0, communication_s = 0, head_s = 0;
-  double draft_s = 0;  // passes of a model that proposes tokens
-  double host_s = 0;   // what the GPUs wait for it
-  [[nodiscard]] double seconds() const { return linear_s + attention_s + experts_s + communication_s + head_s + draft_s + host_s; }
+  double stages_s = 0;  // that stages of a pipeline wait for the slowest one
+  double draft_s = 0;   // passes of a model that proposes tokens
+  double host_s = 0;    // what the GPUs wait for it
+  [[nodiscard]] double seconds() const {
+    return linear_s + attention_s + experts_s + communication_s + head_s + stages_s + draft_s + host_s;
+  }
 };
 
 // Decode passes of so many sequences, as a line over the tokens in their caches: max(floor, base + slope * context) + after.
@@ -84,6 +87,8 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double cache_fixed_s(double decodes) const;
   [[nodiscard]] DecodeLine price_decode(int sequences) const;
   [[nodiscard]] int padded(int sequences) const;
+  [[nodiscard]] double slowest_stage_times(double groups) const;
+  [[nodiscard]] bool ahead() const { return habits_.ahead && plan_.pp == 1; }
   [[nodiscard]] double kernel_s(const workloads::Operator& op) const;
 
   const workloads::InstancePlan& plan_;

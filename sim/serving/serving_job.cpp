@@ -402,8 +402,8 @@ std::optional<PlanRefusal> plan_refusal(const ServingJob& job, const Pool& pool)
         fmt::format("write ep: {}", plan.stage_ranks())};
   }
   const topology::ClusterSpec& cluster = job.parts[pool.part].cluster;
-  if (plan.tp > cluster.domain_gpus())
-    return PlanRefusal{fmt::format("tp {} does not fit into a domain of {} GPUs", plan.tp, cluster.domain_gpus())};
+  if (plan.tp > cluster.domain_gpus() && plan.tp % cluster.domain_gpus() != 0)
+    return PlanRefusal{fmt::format("tp {} is more than a domain of {} GPUs, and not whole ones", plan.tp, cluster.domain_gpus())};
   try {
     static_cast<void>(pass_operators(plan, kernel_fusions(*pool.software)));
   } catch (const config::InputError& error) {

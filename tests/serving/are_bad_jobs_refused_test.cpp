@@ -45,7 +45,7 @@ TEST(BadServingJobsAreRefused, about_keys_of_other_kinds) {
 TEST(BadServingJobsAreRefused, about_pools) {
   expect_refused(with("role: both", "role: prefill"), "job.yaml:5:", "a pool of role prefill needs its other side");
   expect_refused(with("{tp: 1}", "{tp: 3}"), "job.yaml:6:", "32 attention heads cannot be divided evenly over tp 3");
-  expect_refused(with("{tp: 1}", "{tp: 16}"), "job.yaml:6:", "tp 16 does not fit into a domain of 8 GPUs");
+  expect_refused(with("{tp: 1}", "{tp: 12}"), "job.yaml:6:", "tp 12 is more than a domain of 8 GPUs, and not whole ones");
   expect_refused(with("{tp: 1}", "{tp: 1, ep: 2}"), "job.yaml:6:", "ep is for models with experts");
   expect_refused(with("software: vllm", "software: megatron-core"), "job.yaml:3:11", "software 'megatron-core' does not serve");
   expect_refused(with("role: both", "role: both, part: rich"), "job.yaml:6:", "no part 'rich' in the cluster");

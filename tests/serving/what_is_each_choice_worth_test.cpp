@@ -104,11 +104,11 @@ TEST(EachChoice, keeps_the_gpus) {
 
 TEST(EachChoice, that_cannot_be_says_why) {
   std::string text = two_sides;
-  text.replace(text.find("instances: 2, parallel: {tp: 2}"), 31, "instances: 2, parallel: {tp: 8}");
+  text.replace(text.find("instances: 2, parallel: {tp: 2}"), 31, "instances: 2, parallel: {tp: 32}");
   const auto effects = effects_of(text);
-  const ServingEffect& one = effect(effects, "prefill.parallel.tp", "16 (1 instances)");
+  const ServingEffect& one = effect(effects, "prefill.parallel.tp", "64 (1 instances)");
   EXPECT_FALSE(one.simulated);
-  EXPECT_NE(one.refused.find("tp 16 does not fit into a domain of 8 GPUs"), std::string::npos) << one.refused;
+  EXPECT_NE(one.refused.find("32 attention heads cannot be divided evenly over tp 64"), std::string::npos) << one.refused;
 }
 
 }  // namespace
