@@ -95,6 +95,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "trtllm-static",
                                              "vllm",
                                              "vllm-2023",
+                                             "vllm-2024",
                                              "vllm-2025"}));
   for (const std::string& name : names) {
     const Software software = load_software(name);

@@ -66,6 +66,8 @@ const std::map<std::string, Facts>& published() {
                                                   {"pcie-box-4", {"a100-pcie-40g", 4, 31.5, 0, 4, 1}},
                                                   {"a100-pcie-8", {"a100-pcie-80g", 8, 32, 0, 8, 1}},
                                                   {"l40s-pcie-8", {"l40s", 8, 32, 0, 8, 1}},
+                                                  {"mi300x-8", {"mi300x", 8, 64, 0, 8, 1}},
+                                                  {"gaudi3-8", {"gaudi3", 8, 75, 0, 8, 1}},
                                                   {"rtx-pro-6000-pcie-8", {"rtx-pro-6000-server", 8, 63, 0, 8, 1}},
                                                   {"rtx-4090-pcie-1", {"rtx-4090", 1, 31.5, 0, 1, 1}},
                                                   {"h800-roce-8x200", {"h800-sxm", 8, 200, 1600, 8, 0}},
