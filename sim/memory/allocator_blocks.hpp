@@ -1,44 +1,20 @@
-// Blocks, pools and segments of the caching allocator (caching_allocator.hpp), and the device they come from.
+// Pools and segments of the caching allocator (caching_allocator.hpp), and the device they come from.
 #pragma once
 
 #include <cstdint>
 #include <set>
 #include <tuple>
-#include <vector>
 
 #include "sim/memory/free_blocks.hpp"
 
 namespace rehearse::sim::allocator {
 
-// c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kMinLargeAlloc, kLargeBuffer, kRoundLarge.
-constexpr std::uint64_t smallest_block = 512;
+// c10/cuda/CUDACachingAllocator.cpp: kSmallSize, kSmallBuffer, kMinLargeAlloc, kLargeBuffer, kRoundLarge.
 constexpr std::uint64_t largest_small = 1u << 20u;
 constexpr std::uint64_t small_segment = 2u << 20u;
 constexpr std::uint64_t least_own_segment = 10u << 20u;
 constexpr std::uint64_t large_segment = 20u << 20u;
 constexpr std::uint64_t large_step = 2u << 20u;
-
-struct ExpandableSegment;
-struct Pool;
-
-// A piece of a segment: in use, free, or (in expandable segments) address space without memory.
-struct Block {
-  int stream = 0;
-  std::uint64_t bytes = 0, address = 0;
-  Pool* pool = nullptr;
-  ExpandableSegment* segment = nullptr;       // null: from cudaMalloc
-  Block *before = nullptr, *after = nullptr;  // its neighbours in the segment
-  std::uint64_t asked = 0;                    // of `bytes`
-  bool allocated = false, mapped = true;      // mapped: there is memory behind its addresses
-  std::vector<int> used_by;                   // other streams, while allocated
-  int waits_for = 0;                          // of them, once freed
-  std::uint64_t free_since = 0;               // searches of its pool before it became free
-  SizeList* listed = nullptr;                 // while free
-
-  [[nodiscard]] bool is_split() const { return before != nullptr || after != nullptr; }
-  // Free for whoever comes on its stream; also address space without memory.
-  [[nodiscard]] bool idle() const { return !allocated && waits_for == 0 && used_by.empty(); }
-};
 
 struct ByAddress {
   bool operator()(const Block* a, const Block* b) const { return std::tie(a->stream, a->address) < std::tie(b->stream, b->address); }

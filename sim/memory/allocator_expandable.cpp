@@ -1,7 +1,7 @@
 // Expandable segments: one range of addresses per pool and stream, which gets and loses memory by pages.
 #include <algorithm>
 
-#include "sim/memory/allocator_request.hpp"
+#include "sim/memory/caching_allocator.hpp"
 
 namespace rehearse::sim {
 
@@ -14,13 +14,13 @@ CachingAllocator::Block* CachingAllocator::expand(const Request& request) {
   Pool& pool = *request.pool;
   const auto room = [&](const Block* block) {
     std::uint64_t bytes = 0;
-    for (; bytes < request.bytes && block != nullptr && block->idle(); block = block->after) bytes += block->bytes;
+    for (; bytes < request.bytes && block != nullptr && !block->busy; block = block->after) bytes += block->bytes;
     return bytes >= request.bytes;
   };
   Block key = request.key();
   for (auto at = pool.unmapped.lower_bound(&key); at != pool.unmapped.end() && (*at)->stream == request.stream; ++at) {
     Block* block = *at;
-    if (block->before != nullptr && block->before->idle()) block = block->before;
+    if (block->before != nullptr && !block->before->busy) block = block->before;
     if (room(block)) return block;
   }
   const std::uint64_t page = pool.small ? allocator::small_segment : allocator::large_segment;
@@ -28,9 +28,12 @@ CachingAllocator::Block* CachingAllocator::expand(const Request& request) {
   const std::uint64_t pages = (device_.bytes + device_.bytes / 8 + page - 1) / page;
   expandable_.push_back(std::make_unique<ExpandableSegment>(ExpandableSegment{device_.addresses(page * pages), page, pages}));
   ExpandableSegment* segment = expandable_.back().get();
-  Block* block = make(request.stream, segment->bytes(), segment->address, &pool);
-  block->segment = segment;
-  block->mapped = false;
+  Block* block = make({.bytes = segment->bytes(),
+                       .address = segment->address,
+                       .pool = &pool,
+                       .segment = segment,
+                       .stream = request.stream,
+                       .mapped = false});
   pool.unmapped.insert(block);
   return block;
 }
@@ -61,8 +64,8 @@ bool CachingAllocator::map(Block* block, std::uint64_t bytes) {
     block->bytes = mapped;
   }
   block->mapped = true;
-  merge(block, block->before);
-  merge(block, block->after);
+  if (merges(*block, block->before)) merge(block, block->before);
+  if (merges(*block, block->after)) merge(block, block->after);
   pool.insert(block);
   state_.reserved += mapped;
   return true;
@@ -83,8 +86,8 @@ void CachingAllocator::unmap(Block* block) {
   block->mapped = false;
   device_.taken -= block->bytes;
   state_.reserved -= block->bytes;
-  merge(block, block->before);
-  merge(block, block->after);
+  if (merges(*block, block->before)) merge(block, block->before);
+  if (merges(*block, block->after)) merge(block, block->after);
   pool.unmapped.insert(block);
   if (block->is_split()) return;
   pool.unmapped.erase(block);  // nothing of the segment is left

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "sim/memory/allocator_request.hpp"
+#include "sim/memory/caching_allocator.hpp"
 
 namespace rehearse::sim {
 
@@ -19,7 +19,7 @@ void CachingAllocator::release(Block* block) {
 void CachingAllocator::empty_cache() { release_cached(); }
 
 void CachingAllocator::release_cached() {
-  for (auto& [stream, uses] : streams_) finish(stream);
+  for (const StreamUses& uses : streams_) finish(uses.stream);
   free_what_streams_finished();
   release(large_);
   release(small_);

@@ -1,15 +1,20 @@
+// What the caching allocator is asked for (caching_allocator.hpp).
 #pragma once
 
-#include "sim/memory/caching_allocator.hpp"
+#include <cstdint>
 
-namespace rehearse::sim {
+#include "sim/memory/allocator_blocks.hpp"
 
-struct CachingAllocator::Request {
-  std::uint64_t bytes;  // rounded
+namespace rehearse::sim::allocator {
+
+struct Request {
+  std::uint64_t asked, bytes;  // as asked for; rounded
   int stream;
-  allocator::Pool* pool;
+  Pool* pool;
+  SizeList* list;         // of the pool, for blocks of these bytes
+  std::uint64_t used_by;  // other streams: a bit each
 
-  // What to look for among blocks: of this size or larger.
+  // What to look for among address space: of this size or larger.
   [[nodiscard]] Block key() const {
     Block block;
     block.stream = stream;
@@ -19,10 +24,10 @@ struct CachingAllocator::Request {
   }
   // get_allocation_size
   [[nodiscard]] std::uint64_t segment_bytes() const {
-    if (bytes <= allocator::largest_small) return allocator::small_segment;
-    if (bytes < allocator::least_own_segment) return allocator::large_segment;
-    return (bytes + allocator::large_step - 1) / allocator::large_step * allocator::large_step;
+    if (bytes <= largest_small) return small_segment;
+    if (bytes < least_own_segment) return large_segment;
+    return (bytes + large_step - 1) / large_step * large_step;
   }
 };
 
-}  // namespace rehearse::sim
+}  // namespace rehearse::sim::allocator

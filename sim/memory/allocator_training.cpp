@@ -1,7 +1,8 @@
 #include "sim/memory/allocator_training.hpp"
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <optional>
 #include <utility>
 
 #include "sim/memory/caching_allocator.hpp"
@@ -26,26 +27,31 @@ struct OutOfMemory {};
 // The allocator with its peaks.
 class Device {
  public:
+  using Request = std::optional<CachingAllocator::Request>;  // none: nothing to take
+
   explicit Device(double bytes) : allocator_(static_cast<std::uint64_t>(std::max(0.0, bytes))) {}
 
-  Block* take(double bytes) {
-    if (bytes < 1) return nullptr;
-    Block* block = allocator_.allocate(static_cast<std::uint64_t>(bytes));
-    const AllocatorState& now = allocator_.state();
-    allocated_ = std::max(allocated_, now.allocated);
-    reserved_ = std::max(reserved_, now.reserved);
+  Request request(double bytes, bool communicated = false) {
+    if (bytes < 1) return std::nullopt;
+    CachingAllocator::Request made = allocator_.request(static_cast<std::uint64_t>(bytes));
+    if (communicated) allocator_.use(made, nccl_stream);
+    return made;
+  }
+  Block* take(double bytes) { return take(request(bytes)); }
+  Block* take(const Request& request) {
+    if (!request) return nullptr;
+    Block* block = allocator_.allocate(*request);
+    allocated_ = std::max(allocated_, allocator_.allocated());
+    reserved_ = std::max(reserved_, allocator_.reserved());
     if (block == nullptr) throw OutOfMemory{};
     return block;
   }
   void give(Block*& block) {
     if (block != nullptr) allocator_.free(std::exchange(block, nullptr));
   }
-  void communicate(Block* block) {
-    if (block != nullptr) allocator_.use(block, nccl_stream);
-  }
   void catch_up() { allocator_.finish(nccl_stream); }
   [[nodiscard]] AllocatorPeaks peaks() const {
-    const AllocatorState& now = allocator_.state();
+    const AllocatorState now = allocator_.state();
     return {static_cast<double>(allocated_), static_cast<double>(reserved_), now.retries, now.out_of_memory > 0};
   }
 
@@ -54,9 +60,35 @@ class Device {
   std::uint64_t allocated_ = 0, reserved_ = 0;
 };
 
+// A unit's steps as its device is asked for them.
+struct Action {
+  TensorStep::Kind kind;
+  int tensor;
+  Device::Request request;
+};
+struct UnitActions {
+  UnitActions(const UnitTensors& unit, Device& device)
+      : forward(actions(unit.forward, device)), backward(actions(unit.backward, device)), tensors(static_cast<std::size_t>(unit.tensors)) {}
+
+  std::vector<Action> forward, backward;
+  std::size_t tensors;
+
+ private:
+  static std::vector<Action> actions(const std::vector<TensorStep>& steps, Device& device) {
+    std::vector<Action> made;
+    made.reserve(steps.size());
+    for (const TensorStep& step : steps) made.push_back({step.kind, step.tensor, device.request(step.bytes, step.communicated)});
+    return made;
+  }
+};
+
 class Training {
  public:
-  Training(const TrainedStage& stage, const std::vector<double>& own, double bytes) : stage_(stage), own_(own), device_(bytes) {}
+  Training(const TrainedStage& stage, const std::vector<double>& own, double bytes)
+      : stage_(stage), own_(own), device_(bytes), hidden_(device_.request(stage.hidden)), live_(stage.kind_of.size()) {
+    for (const UnitTensors& kind : stage.kinds) kinds_.emplace_back(kind, device_);
+    for (std::vector<Live>& of_chunk : live_) of_chunk.resize(static_cast<std::size_t>(stage.microbatches));
+  }
 
   AllocatorPeaks run() {
     try {
@@ -72,7 +104,7 @@ class Training {
   }
 
  private:
-  using Key = std::pair<int, int>;  // micro-batch, chunk
+  using Live = std::vector<Block*>;  // of a micro-batch and chunk: the tensors of its units, one unit after the other
 
   // Weights; with the distributed optimizer they then move into one buffer. Gradients are one buffer, master weights a tensor each.
   void build() {
@@ -126,28 +158,36 @@ class Training {
     }
   }
 
+  [[nodiscard]] Live& live(const Slot& slot) {
+    return live_[static_cast<std::size_t>(slot.chunk)][static_cast<std::size_t>(slot.microbatch)];
+  }
+
   void forward(const Slot& slot) {
-    const auto& units = stage_.tensors[static_cast<std::size_t>(slot.chunk)];
-    std::vector<std::vector<Block*>>& live = live_[{slot.microbatch, slot.chunk}];
-    Block* hidden = starts(slot.chunk) ? nullptr : device_.take(stage_.hidden);
-    for (const UnitTensors& unit : units) {
-      std::vector<Block*>& blocks = live.emplace_back(static_cast<std::size_t>(unit.tensors), nullptr);
-      blocks[UnitTensors::input] = hidden;
-      act(unit.forward, blocks);
-      hidden = std::exchange(blocks[UnitTensors::output], nullptr);
+    Live& blocks = live(slot);
+    blocks.clear();
+    Block* hidden = starts(slot.chunk) ? nullptr : device_.take(hidden_);
+    for (const std::size_t kind : stage_.kind_of[static_cast<std::size_t>(slot.chunk)]) {
+      const UnitActions& unit = kinds_[kind];
+      blocks.resize(blocks.size() + unit.tensors, nullptr);
+      Block** own = &blocks.back() + 1 - unit.tensors;
+      own[UnitTensors::input] = hidden;
+      act(unit.forward, own);
+      hidden = std::exchange(own[UnitTensors::output], nullptr);
     }
     device_.give(hidden);  // sent
   }
 
   void backward(const Slot& slot) {
-    const auto& units = stage_.tensors[static_cast<std::size_t>(slot.chunk)];
-    auto live = live_.extract({slot.microbatch, slot.chunk});
-    Block* gradient = ends(slot.chunk) ? nullptr : device_.take(stage_.hidden);
-    for (std::size_t u = units.size(); u-- > 0;) {
-      std::vector<Block*>& blocks = live.mapped()[u];
-      blocks[UnitTensors::output_gradient] = gradient;
-      act(units[u].backward, blocks);
-      gradient = std::exchange(blocks[UnitTensors::input_gradient], nullptr);
+    Live& blocks = live(slot);
+    Block* gradient = ends(slot.chunk) ? nullptr : device_.take(hidden_);
+    Block** own = blocks.data() + blocks.size();
+    const std::vector<std::size_t>& kinds = stage_.kind_of[static_cast<std::size_t>(slot.chunk)];
+    for (std::size_t u = kinds.size(); u-- > 0;) {
+      const UnitActions& unit = kinds_[kinds[u]];
+      own -= unit.tensors;
+      own[UnitTensors::output_gradient] = gradient;
+      act(unit.backward, own);
+      gradient = std::exchange(own[UnitTensors::input_gradient], nullptr);
     }
     device_.give(gradient);
   }
@@ -162,19 +202,16 @@ class Training {
     return !units.empty() && units.back().kind == workloads::UnitKind::head;
   }
 
-  void act(const std::vector<TensorStep>& tensor_steps, std::vector<Block*>& blocks) {
+  void act(const std::vector<Action>& actions, Block** blocks) {
     if (++units_ % units_ahead == 0) device_.catch_up();
-    for (const TensorStep& step : tensor_steps) {
-      if (step.kind == TensorStep::Kind::hold) {
-        if (!held_.contains(step.tensor)) held_[step.tensor] = device_.take(step.bytes);
-        continue;
-      }
-      Block*& block = blocks[static_cast<std::size_t>(step.tensor)];
-      if (step.kind == TensorStep::Kind::take) {
-        block = device_.take(step.bytes);
-        if (step.communicated) device_.communicate(block);
+    for (const Action& action : actions) {
+      if (action.kind == TensorStep::Kind::give) {
+        device_.give(blocks[action.tensor]);
+      } else if (action.kind == TensorStep::Kind::take) {
+        blocks[action.tensor] = device_.take(action.request);
       } else {
-        device_.give(block);
+        Block*& held = held_[static_cast<std::size_t>(action.tensor)];
+        if (held == nullptr) held = device_.take(action.request);
       }
     }
   }
@@ -182,9 +219,11 @@ class Training {
   const TrainedStage& stage_;
   const std::vector<double>& own_;
   Device device_;
-  int units_ = 0;
-  std::map<Key, std::vector<std::vector<Block*>>> live_;
-  std::map<int, Block*> held_;
+  Device::Request hidden_;
+  std::vector<UnitActions> kinds_;
+  unsigned units_ = 0;
+  std::vector<std::vector<Live>> live_;  // [chunk][micro-batch]
+  std::array<Block*, TensorStep::most_held> held_{};
 };
 
 }  // namespace
@@ -192,16 +231,21 @@ class Training {
 TrainedStage::TrainedStage(const workloads::Workload& of, const workloads::MemoryHabits& habits_of, int stage,
                            const workloads::StageProgram& its)
     : workload(of), habits(habits_of), program(its) {
+  const workloads::Unit* last = nullptr;
   for (const auto& chunk : program.chunks) {
-    auto& made = tensors.emplace_back();
+    auto& kinds_of_chunk = kind_of.emplace_back();
     for (const workloads::Unit& unit : chunk) {
-      made.push_back(tensors_of(workload, habits, unit));
+      if (last == nullptr || unit.kind != last->kind || unit.recomputed != last->recomputed) {
+        kinds.push_back(tensors_of(workload, habits, unit));
+      }
+      last = &unit;
+      kinds_of_chunk.push_back(kinds.size() - 1);
       const std::vector<double> sizes = parameters_of(workload, unit);
       parameters.insert(parameters.end(), sizes.begin(), sizes.end());
     }
   }
   workloads::PipelineShape shape = workloads::pipeline_shape(workload);
-  shape.microbatches = std::min(shape.microbatches, 2 * shape.stages);
+  microbatches = shape.microbatches = std::min(shape.microbatches, 2 * shape.stages);
   order = workloads::ScheduleRegistry::get(workload.schedule).order(shape, stage);
   const workloads::Shard shard = workloads::shard_of(workload);
   hidden = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;

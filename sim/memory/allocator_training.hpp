@@ -20,9 +20,11 @@ struct TrainedStage {
   const workloads::Workload& workload;
   const workloads::MemoryHabits& habits;
   const workloads::StageProgram& program;
-  std::vector<std::vector<UnitTensors>> tensors;  // [chunk][unit]
+  std::vector<UnitTensors> kinds;                 // distinct ones
+  std::vector<std::vector<std::size_t>> kind_of;  // [chunk][unit]
   std::vector<double> parameters;                 // of each tensor, in the order in which they are made
-  std::vector<workloads::Slot> order;             // of at most 2 pp micro-batches: what follows repeats the same tensors
+  int microbatches = 0;                           // at most 2 pp: what follows repeats the same tensors
+  std::vector<workloads::Slot> order;             // of these
   double hidden = 0;                              // bytes of the hidden states between two stages
 };
 

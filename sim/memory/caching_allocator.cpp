@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
-#include <utility>
-
-#include "sim/memory/allocator_request.hpp"
 
 namespace rehearse::sim {
 
 using namespace allocator;
 
 CachingAllocator::CachingAllocator(std::uint64_t device_bytes, AllocatorSettings settings, std::optional<double> allowed_share)
-    : device_{device_bytes}, settings_(settings) {
-  if (allowed_share) allowed_ = static_cast<std::uint64_t>(*allowed_share * static_cast<double>(device_bytes));
-}
+    : device_{device_bytes},
+      settings_(settings),
+      allowed_(allowed_share ? std::optional(static_cast<std::uint64_t>(*allowed_share * static_cast<double>(device_bytes)))
+                             : std::nullopt),
+      collects_garbage_(allowed_ && settings_.garbage_collection_threshold > 0) {}
 
 CachingAllocator::~CachingAllocator() = default;
 
@@ -30,56 +28,64 @@ std::uint64_t CachingAllocator::rounded(std::uint64_t bytes) const {
 
 Pool& CachingAllocator::pool_of(std::uint64_t bytes) { return bytes <= largest_small ? small_ : large_; }
 
-bool CachingAllocator::splits(const Block& block, std::uint64_t bytes) const {
+inline bool CachingAllocator::splits(const Block& block, std::uint64_t bytes) const {
   const std::uint64_t left = block.bytes - bytes;
   if (block.pool->small || settings_.expandable_segments) return left >= smallest_block;
   return bytes < settings_.max_split_bytes && left > largest_small;
 }
 
-CachingAllocator::Block* CachingAllocator::make(int stream, std::uint64_t bytes, std::uint64_t address, Pool* pool) {
-  Block* block = nullptr;
-  if (spare_.empty()) {
-    block = &blocks_.emplace_back();
-  } else {
-    block = spare_.back();
-    spare_.pop_back();
-    std::vector<int> room = std::move(block->used_by);  // empty, with its memory
-    *block = Block{};
-    block->used_by = std::move(room);
-  }
-  block->stream = stream;
-  block->bytes = bytes;
-  block->address = address;
-  block->pool = pool;
+CachingAllocator::Block* CachingAllocator::make(const Block& as) {
+  Block* block = spare_;
+  if (block == nullptr) return &blocks_.emplace_back(as);
+  spare_ = block->higher;
+  *block = as;
   return block;
 }
 
-void CachingAllocator::discard(Block* block) { spare_.push_back(block); }
-
-CachingAllocator::Block* CachingAllocator::allocate(std::uint64_t bytes, int stream) {
-  free_what_streams_finished();
-  const std::uint64_t size = rounded(bytes);
-  const Request request{size, stream, &pool_of(size)};
-  Block* block = cached(request);
-  if (block == nullptr) {
-    if (collects_garbage()) collect_garbage();
-    block = from_device(request);
-    if (block == nullptr && release_oversize(request)) block = from_device(request);
-    if (block == nullptr) {
-      release_cached();
-      ++state_.retries;
-      block = from_device(request);
-    }
-  }
-  if (block != nullptr) return hand_out(block, request, bytes);
-  ++state_.out_of_memory;
-  return nullptr;
+void CachingAllocator::discard(Block* block) {
+  block->higher = spare_;
+  spare_ = block;
 }
 
-CachingAllocator::Block* CachingAllocator::cached(const Request& request) {
+AllocatorState CachingAllocator::state() const {
+  AllocatorState state = state_;
+  for (const Block& block : blocks_) state.requested += block.busy ? block.asked : 0;
+  for (const Pool* pool : {&small_, &large_}) {
+    for (const Block* block : pool->free.all()) state.inactive_split += block->segment == nullptr && block->is_split() ? block->bytes : 0;
+  }
+  return state;
+}
+
+CachingAllocator::Request CachingAllocator::request(std::uint64_t bytes, int stream) {
+  const std::uint64_t size = rounded(bytes);
+  Pool& pool = pool_of(size);
+  return {bytes, size, stream, &pool, &pool.free.list(stream, size), 0};
+}
+
+CachingAllocator::Block* CachingAllocator::allocate(const Request& request) {
+  if (any_finished_) free_what_streams_finished();
+  Block* block = cached(request);
+  if (block == nullptr) block = not_cached(request);
+  return block != nullptr ? hand_out(block, request) : nullptr;
+}
+
+CachingAllocator::Block* CachingAllocator::not_cached(const Request& request) {
+  if (collects_garbage_) collect_garbage();
+  Block* block = from_device(request);
+  if (block == nullptr && release_oversize(request)) block = from_device(request);
+  if (block == nullptr) {
+    release_cached();
+    ++state_.retries;
+    block = from_device(request);
+  }
+  if (block == nullptr) ++state_.out_of_memory;
+  return block;
+}
+
+inline CachingAllocator::Block* CachingAllocator::cached(const Request& request) {
   Pool& pool = *request.pool;
-  if (collects_garbage()) ++pool.searches;
-  Block* block = pool.free.first(request.stream, request.bytes);
+  if (collects_garbage_) ++pool.searches;
+  Block* block = pool.free.first(*request.list);
   if (block == nullptr) return nullptr;
   // A block that can grow is as large as it can become.
   const auto reach = [](const Block* b) { return b->bytes + (b->after != nullptr && !b->after->mapped ? b->after->bytes : 0); };
@@ -104,54 +110,40 @@ CachingAllocator::Block* CachingAllocator::from_device(const Request& request) {
   if (!device_.take(bytes)) return nullptr;
   state_.reserved += bytes;
   ++state_.segments;
-  return make(request.stream, bytes, device_.addresses(bytes), request.pool);
+  return make({.bytes = bytes, .address = device_.addresses(bytes), .pool = request.pool, .stream = request.stream});
 }
 
-CachingAllocator::Block* CachingAllocator::hand_out(Block* block, const Request& request, std::uint64_t asked) {
-  const bool was_split = block->is_split();
-  if (splits(*block, request.bytes)) {
-    block = split(block, request, was_split);
-  } else if (was_split && block->segment == nullptr) {
-    state_.inactive_split -= block->bytes;
-  }
-  block->allocated = true;
-  block->asked = asked;
+inline CachingAllocator::Block* CachingAllocator::hand_out(Block* block, const Request& request) {
+  if (splits(*block, request.bytes)) block = split(block, request);
+  block->busy = true;
+  block->asked = request.asked;
+  block->used_by = request.used_by;
   state_.allocated += block->bytes;
-  state_.requested += asked;
   return block;
 }
 
 // The front of the block; the rest stays free.
-CachingAllocator::Block* CachingAllocator::split(Block* block, const Request& request, bool was_split) {
-  Block* rest = block;
-  Block* front = cut(*rest, rest->address, request.bytes, rest->before, rest);
-  rest->address += request.bytes;
-  rest->bytes -= request.bytes;
-  rest->pool->insert(rest);
-  if (rest->segment != nullptr) return front;
-  if (was_split) {
-    state_.inactive_split -= front->bytes;
-  } else {
-    state_.inactive_split += rest->bytes;
-  }
+inline CachingAllocator::Block* CachingAllocator::split(Block* block, const Request& request) {
+  Block* front = cut(*block, block->address, request.bytes, block->before, block);
+  front->list = request.list;
+  block->address += request.bytes;
+  block->bytes -= request.bytes;
+  block->pool->insert(block);
   return front;
 }
 
 // A free block of the same segment between two others.
 CachingAllocator::Block* CachingAllocator::cut(const Block& of, std::uint64_t address, std::uint64_t bytes, Block* before, Block* after) {
-  Block* made = make(of.stream, bytes, address, of.pool);
-  made->segment = of.segment;
-  made->before = before;
-  made->after = after;
+  Block* made = make(
+      {.bytes = bytes, .address = address, .before = before, .after = after, .pool = of.pool, .segment = of.segment, .stream = of.stream});
   if (before != nullptr) before->after = made;
   if (after != nullptr) after->before = made;
   return made;
 }
 
 void CachingAllocator::free(Block* block) {
-  block->allocated = false;
   state_.allocated -= block->bytes;
-  if (block->used_by.empty()) {
+  if (block->used_by == 0) {
     put_back(block);
   } else {
     wait_for_streams(block);
@@ -159,20 +151,14 @@ void CachingAllocator::free(Block* block) {
 }
 
 void CachingAllocator::put_back(Block* block) {
-  state_.requested -= block->asked;
-  const bool counted = block->segment == nullptr;
-  for (Block* neighbour : {block->before, block->after}) {
-    if (neighbour == nullptr || !neighbour->idle()) continue;
-    const std::uint64_t merged = merge(block, neighbour);
-    if (counted) state_.inactive_split -= merged;
-  }
+  block->busy = false;
+  if (merges(*block, block->before)) merge(block, block->before);
+  if (merges(*block, block->after)) merge(block, block->after);
   block->pool->insert(block);
-  if (counted && block->is_split()) state_.inactive_split += block->bytes;
 }
 
-// Bytes of the neighbour, which is no more; 0 where it stays.
-std::uint64_t CachingAllocator::merge(Block* block, Block* neighbour) {
-  if (neighbour == nullptr || !neighbour->idle() || neighbour->mapped != block->mapped) return 0;
+// The neighbour is no more.
+void CachingAllocator::merge(Block* block, Block* neighbour) {
   if (block->before == neighbour) {
     block->address = neighbour->address;
     block->before = neighbour->before;
@@ -181,15 +167,13 @@ std::uint64_t CachingAllocator::merge(Block* block, Block* neighbour) {
     block->after = neighbour->after;
     if (block->after != nullptr) block->after->before = block;
   }
-  const std::uint64_t merged = neighbour->bytes;
   if (neighbour->mapped) {
     block->pool->free.erase(neighbour);
   } else {
     block->pool->unmapped.erase(neighbour);
   }
-  block->bytes += merged;
+  block->bytes += neighbour->bytes;
   discard(neighbour);
-  return merged;
 }
 
 }  // namespace rehearse::sim

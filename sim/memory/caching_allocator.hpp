@@ -5,10 +5,11 @@
 //   round_size                       512 B, or the next of `roundup_power2_divisions` between two powers of two
 //   get_pool, get_allocation_size    up to 1 MiB from segments of 2 MiB, below 10 MiB from segments of 20 MiB, larger in multiples of 2 MiB
 //   get_free_block                   best fit in a pool and stream: the smallest block, among equal ones the lowest address
-//   should_split, try_merge_blocks   a large block is split where more than 1 MiB is left, a small one where 512 B are; free neighbours
-//   merge record_stream, process_events    a block that other streams used is free once they have come past its free malloc what to do when
-//   the device is full: free whole segments, then try again (garbage_collect_cached_blocks,
-//                                    release_available_cached_blocks, release_cached_blocks)
+//   should_split, try_merge_blocks   a large block is split where more than 1 MiB is left, a small one where 512 B are; neighbours that are
+//                                    free become one
+//   record_stream, process_events    a block that other streams used is free once they have come past its free
+//   malloc                           where the device is full, free whole segments are given back and it is tried again
+//                                    (garbage_collect_cached_blocks, release_available_cached_blocks, release_cached_blocks)
 //   find_expandable_block, map_block, unmap_block    expandable segments, in pages of 2 MiB and 20 MiB
 // Tests hold it to that allocator itself (tests/memory/data/README.md). Left out: pools of CUDA graphs and of users, sharing between
 // processes.
@@ -19,12 +20,12 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "sim/memory/allocator_blocks.hpp"
+#include "sim/memory/allocator_request.hpp"
 
 namespace rehearse::sim {
 
@@ -52,6 +53,8 @@ struct AllocatorState {
 class CachingAllocator {
  public:
   using Block = allocator::Block;
+  using Request = allocator::Request;
+  static constexpr std::size_t most_streams = 64;
 
   // allowed_share: set_per_process_memory_fraction.
   explicit CachingAllocator(std::uint64_t device_bytes, AllocatorSettings settings = {}, std::optional<double> allowed_share = {});
@@ -60,36 +63,45 @@ class CachingAllocator {
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
   // bytes > 0. The block is valid until it is freed; null: out of memory, which changes nothing but what was free.
-  Block* allocate(std::uint64_t bytes, int stream = 0);
+  Block* allocate(std::uint64_t bytes, int stream = 0) { return allocate(request(bytes, stream)); }
+  // The same for what is asked for again and again; a request is good for this allocator alone.
+  [[nodiscard]] Request request(std::uint64_t bytes, int stream = 0);
+  Block* allocate(const Request& request);
   void free(Block* block);
-  // The block is used by another stream than its own as well (record_stream).
+  // The block is used by another stream than its own as well (record_stream). Of at most most_streams in all; std::length_error.
   void use(Block* block, int stream);
+  // Each block that the request is given from now on.
+  void use(Request& request, int stream);
   // All that the stream was given so far is done.
   void finish(int stream);
   // Gives free segments back (empty_cache).
   void empty_cache();
 
-  [[nodiscard]] const AllocatorState& state() const { return state_; }
+  [[nodiscard]] std::uint64_t allocated() const { return state_.allocated; }
+  [[nodiscard]] std::uint64_t reserved() const { return state_.reserved; }
+  // Adds up over all blocks.
+  [[nodiscard]] AllocatorState state() const;
 
  private:
-  struct Request;
-
   [[nodiscard]] std::uint64_t rounded(std::uint64_t bytes) const;
-  [[nodiscard]] bool collects_garbage() const { return allowed_ && settings_.garbage_collection_threshold > 0; }
   [[nodiscard]] bool splits(const Block& block, std::uint64_t bytes) const;
   [[nodiscard]] allocator::Pool& pool_of(std::uint64_t bytes);
 
   Block* cached(const Request& request);
+  Block* not_cached(const Request& request);
   Block* from_device(const Request& request);
-  Block* hand_out(Block* block, const Request& request, std::uint64_t asked);
-  Block* split(Block* block, const Request& request, bool was_split);
+  Block* hand_out(Block* block, const Request& request);
+  Block* split(Block* block, const Request& request);
   void put_back(Block* block);
-  std::uint64_t merge(Block* block, Block* neighbour);
+  [[nodiscard]] static bool merges(const Block& block, const Block* neighbour) {
+    return neighbour != nullptr && !neighbour->busy && neighbour->mapped == block.mapped;
+  }
+  void merge(Block* block, Block* neighbour);
 
   // Blocks that other streams still use.
+  [[nodiscard]] std::size_t index_of(int stream);
   void wait_for_streams(Block* block);
   void free_what_streams_finished();
-  void count_finished_use(Block* block);
 
   // Memory given back to the device.
   void collect_garbage();
@@ -105,28 +117,26 @@ class CachingAllocator {
   void unmap(Block* block);
   [[nodiscard]] Block* cut(const Block& of, std::uint64_t address, std::uint64_t bytes, Block* before, Block* after);
 
-  Block* make(int stream, std::uint64_t bytes, std::uint64_t address, allocator::Pool* pool);
+  Block* make(const Block& as);
   void discard(Block* block);
 
   allocator::Device device_;
   AllocatorSettings settings_;
   std::optional<std::uint64_t> allowed_;
-  AllocatorState state_;
+  AllocatorState state_;  // without what is added up
   allocator::Pool small_{true}, large_{false};
   std::vector<std::unique_ptr<allocator::ExpandableSegment>> expandable_;
   std::deque<Block> blocks_;
-  std::vector<Block*> spare_;
+  Block* spare_ = nullptr;  // those that are no more, by `higher`
 
-  struct StreamUse {
-    std::uint64_t number;
-    Block* block;
-  };
   struct StreamUses {
-    std::uint64_t recorded = 0, finished = 0;
-    std::deque<StreamUse> waiting;
+    int stream;
+    std::size_t finished = 0;     // of those that wait
+    std::vector<Block*> waiting;  // freed, in this order
   };
-  std::map<int, StreamUses> streams_;
+  std::vector<StreamUses> streams_;
   bool any_finished_ = false;  // since the last look
+  bool collects_garbage_;
 };
 
 }  // namespace rehearse::sim

@@ -2,44 +2,91 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "sim/memory/allocator_block.hpp"
+
 namespace rehearse::sim::allocator {
 
-struct Block;
+// c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize.
+constexpr std::uint64_t smallest_block = 512;
 
-// Free blocks of one stream and size. Their sizes are few and come again and again, so a block is found by its size's list and the bitmap
-// of lists that are not empty.
+// Free blocks of one stream and size, by address. Their sizes are few and come again and again, so a block is found by its size's list and
+// the bitmap of lists that are not empty. Lists are short, and what is freed last lies lowest more often than not.
 struct SizeList {
-  struct Entry {
-    std::uint64_t address;
-    Block* block;
-  };
   int stream;
   std::uint64_t bytes;
-  std::size_t rank;            // among the lists
-  std::vector<Entry> entries;  // the lowest address last
+  std::size_t rank;  // among the lists
+  Block* lowest = nullptr;
+
+  void insert(Block* block) {
+    Block *lower = nullptr, *higher = lowest;
+    for (; higher != nullptr && higher->address < block->address; higher = higher->higher) lower = higher;
+    block->lower = lower;
+    block->higher = higher;
+    (lower != nullptr ? lower->higher : lowest) = block;
+    if (higher != nullptr) higher->lower = block;
+  }
+  void erase(Block* block) {
+    (block->lower != nullptr ? block->lower->higher : lowest) = block->higher;
+    if (block->higher != nullptr) block->higher->lower = block->lower;
+  }
 };
 
 class FreeBlocks {
  public:
   // By the block's stream, bytes and address, which stay until it is erased.
-  void insert(Block* block);
+  void insert(Block* block) {
+    if (block->list == nullptr || block->list->bytes != block->bytes) block->list = &list(block->stream, block->bytes);
+    SizeList& of = *block->list;
+    if (of.lowest == nullptr) filled_[of.rank / word_bits] |= bit_of(of.rank);
+    of.insert(block);
+  }
   // A block that was inserted.
-  void erase(Block* block);
-  // The smallest block of the stream with at least so many bytes, among equal ones the lowest; null: none.
-  [[nodiscard]] Block* first(int stream, std::uint64_t bytes);
+  void erase(Block* block) {
+    SizeList& of = *block->list;
+    of.erase(block);
+    if (of.lowest == nullptr) filled_[of.rank / word_bits] &= ~bit_of(of.rank);
+  }
+
+  // The list of the size, which stays where it is.
+  [[nodiscard]] SizeList& list(int stream, std::uint64_t bytes) {
+    // Fibonacci hashing; sizes are multiples of 512.
+    SizeList*& recent = recent_[(bytes / smallest_block + static_cast<std::uint64_t>(stream)) * 0x9E3779B97F4A7C15U >> 56U];
+    if (recent == nullptr || recent->bytes != bytes || recent->stream != stream) recent = &found_or_made(stream, bytes);
+    return *recent;
+  }
+  // The smallest block of the list's stream with at least its size, among equal ones the lowest; null: none.
+  [[nodiscard]] Block* first(const SizeList& at_least) const {
+    return at_least.lowest != nullptr ? at_least.lowest : lowest(at_least.rank + 1, at_least.stream);
+  }
+  [[nodiscard]] Block* first(int stream, std::uint64_t bytes) { return first(list(stream, bytes)); }
   // The next one of the same stream in order; null: none.
-  [[nodiscard]] Block* after(const Block* block) const;
+  [[nodiscard]] Block* after(const Block* block) const {
+    return block->higher != nullptr ? block->higher : lowest(block->list->rank + 1, block->stream);
+  }
   // All in order.
   [[nodiscard]] std::vector<Block*> all() const;
 
  private:
-  [[nodiscard]] SizeList& list(int stream, std::uint64_t bytes);
+  static constexpr std::size_t word_bits = 64;
+  static std::uint64_t bit_of(std::size_t rank) { return std::uint64_t{1} << (rank % word_bits); }
+
   [[nodiscard]] SizeList& found_or_made(int stream, std::uint64_t bytes);
-  [[nodiscard]] Block* lowest(std::size_t from_rank, int stream) const;
+  [[nodiscard]] Block* lowest(std::size_t from_rank, int stream) const {
+    std::size_t word = from_rank / word_bits;
+    if (word >= filled_.size()) return nullptr;
+    std::uint64_t bits = filled_[word] & ~(bit_of(from_rank) - 1);
+    while (bits == 0) {
+      if (++word == filled_.size()) return nullptr;
+      bits = filled_[word];
+    }
+    const SizeList& found = *lists_[word * word_bits + static_cast<std::size_t>(std::countr_zero(bits))];
+    return found.stream == stream ? found.lowest : nullptr;
+  }
 
   std::vector<std::unique_ptr<SizeList>> lists_;  // by stream and bytes; they stay when empty
   std::vector<std::uint64_t> filled_;             // a bit per list

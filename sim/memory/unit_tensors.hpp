@@ -4,6 +4,7 @@
 // allocator keeps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -14,8 +15,9 @@ namespace rehearse::sim {
 
 struct TensorStep {
   enum class Kind : std::uint8_t { take, give, hold };  // hold: taken when it is first met in the training, never given back
+  static constexpr std::size_t most_held = 6;
   Kind kind = Kind::take;
-  int tensor = 0;  // of the unit and micro-batch; hold: of the rank
+  int tensor = 0;  // of the unit and micro-batch; hold: of the rank, below most_held
   double bytes = 0;
   bool communicated = false;  // take: NCCL's stream uses it too
 };

@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -170,6 +171,20 @@ TEST(CachingAllocator, keeps_a_block_that_another_stream_uses) {
   allocator.finish(1);
   allocator.allocate(20 * mib);
   EXPECT_EQ(allocator.state().reserved, 40 * mib);
+}
+
+TEST(CachingAllocator, waits_for_as_many_streams_as_it_knows) {
+  CachingAllocator allocator(10000 * mib);
+  Block* block = allocator.allocate(20 * mib);
+  constexpr int most = CachingAllocator::most_streams;
+  for (int stream = 1; stream <= most; ++stream) allocator.use(block, stream);
+  EXPECT_THROW(allocator.use(block, most + 1), std::length_error);
+  allocator.free(block);
+  for (int stream = 1; stream <= most; ++stream) {
+    EXPECT_NE(allocator.allocate(20 * mib), block);
+    allocator.finish(stream);
+  }
+  EXPECT_EQ(allocator.allocate(20 * mib), block);
 }
 
 AllocatorSettings random_settings(std::mt19937_64& draw) {
