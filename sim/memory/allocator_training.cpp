@@ -50,6 +50,7 @@ class Device {
     if (block != nullptr) allocator_.free(std::exchange(block, nullptr));
   }
   void catch_up() { allocator_.finish(nccl_stream); }
+  [[nodiscard]] std::vector<std::uint64_t> snapshot() const { return allocator_.snapshot(); }
   [[nodiscard]] AllocatorPeaks peaks() const {
     const AllocatorState now = allocator_.state();
     return {static_cast<double>(allocated_), static_cast<double>(reserved_), now.retries, now.out_of_memory > 0};
@@ -94,7 +95,7 @@ class Training {
     try {
       build();
       for (int step = 0; step < steps; ++step) {
-        for (const Slot& slot : stage_.order) slot.kind == Slot::Kind::forward ? forward(slot) : backward(slot);
+        run_rounds();
         device_.catch_up();  // the loss is read
         if (step == 0) moments();
       }
@@ -155,6 +156,20 @@ class Training {
     for (const double size : own_) {
       device_.take(size * state);
       device_.take(size * state);
+    }
+  }
+
+  // A round that leaves the allocator as it found it is the same ever after.
+  void run_rounds() {
+    std::vector<std::uint64_t> before;
+    bool changed = true;
+    for (const TrainedRound& round : stage_.rounds) {
+      if (round.as_before && !changed) continue;
+      for (const Slot& slot : round.slots) slot.kind == Slot::Kind::forward ? forward(slot) : backward(slot);
+      std::vector<std::uint64_t> after = device_.snapshot();
+      after.push_back(units_ % units_ahead);
+      changed = before != after;
+      before = std::move(after);
     }
   }
 
@@ -226,6 +241,25 @@ class Training {
   std::array<Block*, TensorStep::most_held> held_{};
 };
 
+bool alike(const TrainedRound& a, const TrainedRound& b) {
+  const int later = b.slots.front().microbatch - a.slots.front().microbatch;
+  return std::ranges::equal(a.slots, b.slots, [&](const Slot& x, const Slot& y) {
+    return x.kind == y.kind && x.chunk == y.chunk && x.microbatch + later == y.microbatch;
+  });
+}
+
+std::vector<TrainedRound> rounds_of(const std::vector<Slot>& order) {
+  std::vector<TrainedRound> rounds(1);
+  int live = 0;
+  for (const Slot& slot : order) {
+    if (live == 0 && !rounds.back().slots.empty()) rounds.emplace_back();
+    rounds.back().slots.push_back(slot);
+    live += slot.kind == Slot::Kind::forward ? 1 : -1;
+  }
+  for (std::size_t r = 1; r < rounds.size(); ++r) rounds[r].as_before = alike(rounds[r - 1], rounds[r]);
+  return rounds;
+}
+
 }  // namespace
 
 TrainedStage::TrainedStage(const workloads::Workload& of, const workloads::MemoryHabits& habits_of, int stage,
@@ -246,7 +280,7 @@ TrainedStage::TrainedStage(const workloads::Workload& of, const workloads::Memor
   }
   workloads::PipelineShape shape = workloads::pipeline_shape(workload);
   microbatches = shape.microbatches = std::min(shape.microbatches, 2 * shape.stages);
-  order = workloads::ScheduleRegistry::get(workload.schedule).order(shape, stage);
+  rounds = rounds_of(workloads::ScheduleRegistry::get(workload.schedule).order(shape, stage));
   const workloads::Shard shard = workloads::shard_of(workload);
   hidden = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
 }

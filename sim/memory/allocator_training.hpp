@@ -9,6 +9,12 @@
 
 namespace rehearse::sim {
 
+// Slots of a stage from one moment at which it holds no activations to the next.
+struct TrainedRound {
+  std::vector<workloads::Slot> slots;
+  bool as_before = false;  // as the round before it, of later micro-batches
+};
+
 // What is the same for every rank of a stage. Workload, habits and program must outlive it.
 struct TrainedStage {
   TrainedStage(const workloads::Workload& workload, const workloads::MemoryHabits& habits, int stage,
@@ -24,7 +30,7 @@ struct TrainedStage {
   std::vector<std::vector<std::size_t>> kind_of;  // [chunk][unit]
   std::vector<double> parameters;                 // of each tensor, in the order in which they are made
   int microbatches = 0;                           // at most 2 pp: what follows repeats the same tensors
-  std::vector<workloads::Slot> order;             // of these
+  std::vector<TrainedRound> rounds;               // of these
   double hidden = 0;                              // bytes of the hidden states between two stages
 };
 

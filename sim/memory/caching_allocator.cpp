@@ -56,6 +56,22 @@ AllocatorState CachingAllocator::state() const {
   return state;
 }
 
+std::vector<std::uint64_t> CachingAllocator::snapshot() const {
+  std::vector<std::uint64_t> numbers{state_.allocated,     state_.reserved, state_.retries,
+                                     state_.out_of_memory, device_.taken,   device_.next_address};
+  const auto add = [&](const Block* block) { numbers.insert(numbers.end(), {block->address, block->bytes}); };
+  for (const Pool* pool : {&small_, &large_}) {
+    numbers.insert(numbers.end(), {pool->searches, pool->unmapped.size()});
+    for (const Block* block : pool->unmapped) add(block);
+    for (const Block* block : pool->free.all()) add(block);
+  }
+  for (const StreamUses& uses : streams_) {
+    numbers.insert(numbers.end(), {uses.waiting.size(), uses.finished});
+    for (const Block* block : uses.waiting) numbers.push_back(block->address);
+  }
+  return numbers;
+}
+
 CachingAllocator::Request CachingAllocator::request(std::uint64_t bytes, int stream) {
   const std::uint64_t size = rounded(bytes);
   Pool& pool = pool_of(size);

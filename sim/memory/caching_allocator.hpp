@@ -81,6 +81,9 @@ class CachingAllocator {
   [[nodiscard]] std::uint64_t reserved() const { return state_.reserved; }
   // Adds up over all blocks.
   [[nodiscard]] AllocatorState state() const;
+  // Whatever decides what is handed out next and what it adds to, in numbers: where two are equal and the same blocks are in use, the
+  // allocator does the same from then on.
+  [[nodiscard]] std::vector<std::uint64_t> snapshot() const;
 
  private:
   [[nodiscard]] std::uint64_t rounded(std::uint64_t bytes) const;
