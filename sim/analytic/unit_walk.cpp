@@ -1,8 +1,7 @@
 #include "sim/analytic/unit_walk.hpp"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <vector>
 
 #include "sim/analytic/two_streams.hpp"
 #include "workloads/offload.hpp"
@@ -63,11 +62,16 @@ class WalkedStage {
     end_s_.resize(turns_.size());
     left_s_.resize(turns_.size());
     back_s_.assign(turns_.size(), -1);
-    std::map<std::tuple<int, int, int>, std::size_t> forward;
+    std::vector<std::size_t> first_unit{0};  // [chunk] of the stage
+    for (const auto& chunk : program.chunks) first_unit.push_back(first_unit.back() + chunk.size());
+    const std::size_t units = first_unit.back();
+    std::vector<std::size_t> forward;  // [micro-batch, unit of the stage]
     for (std::size_t i = 0; i < turns_.size(); ++i) {
       const auto& [slot, unit] = turns_[i];
-      if (slot.kind == Slot::Kind::forward) forward[{slot.chunk, slot.microbatch, unit}] = i;
-      if (moves_.come_back[i]) forward_[i] = forward.at({slot.chunk, slot.microbatch, unit});
+      const std::size_t place = static_cast<std::size_t>(slot.microbatch) * units + first_unit[slot.chunk] + static_cast<std::size_t>(unit);
+      if (place >= forward.size()) forward.resize(place + 1);
+      if (slot.kind == Slot::Kind::forward) forward[place] = i;
+      if (moves_.come_back[i]) forward_[i] = forward[place];
     }
   }
 
