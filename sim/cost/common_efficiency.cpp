@@ -15,7 +15,8 @@ using workloads::DType;
 // Straight lines through what A100 SXM, H100 and B200 reach of their peaks in 16 bits against what the peak asks of each watt
 // (0.78, 1.41 and 2.25 TFLOP/s per W): products 0.81, 0.679 and 0.439, attention at head dimension 128 0.69, 0.595 and 0.504. A chip that
 // promises more than its power limit feeds falls short by as much. Products in 8 bits, whose operations cost half the energy, reach 0.54 on
-// Hopper and Blackwell. Left out one at a time, the products of the three are 6, 4 and 15 % off.
+// Hopper and Blackwell, and as much as the line says of a chip whose 8-bit peak asks no more of a watt than theirs in 16 bits (Gaudi 2).
+// Left out one at a time, the products of the three are 6, 4 and 15 % off.
 struct Line {
   double at_rest, per_flops_per_joule;
   [[nodiscard]] double at(double tera_flops_per_joule) const {
@@ -49,7 +50,8 @@ double per_watt(const Gpu& gpu) {
 
 double product_share(const Gpu& gpu, DType type, double peak_flops_per_s) {
   if (is_tpu(gpu)) return std::clamp(tpu_at_rest + tpu_per_flops_per_byte * peak_flops_per_s / gpu.memory_bytes_per_s, 0.35, 0.9);
-  return is_narrow(type) ? narrow_products : products.at(per_watt(gpu));
+  if (is_narrow(type)) return std::max(narrow_products, products.at(peak_flops_per_s / gpu.power_limit_w / 1e12));
+  return products.at(per_watt(gpu));
 }
 double attention_share(const Gpu& gpu) { return is_tpu(gpu) ? tpu_attention : attention.at(per_watt(gpu)); }
 
