@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "config/data_dir.hpp"
 
@@ -17,10 +18,12 @@ constexpr double unknown_scale = 1.25;  // of the band's width beyond
 
 struct Row {
   std::optional<std::string> gpu, software;
+  std::string as;  // the stack that was measured, where that is another
   std::optional<bool> experts;
   int cases = 0, most_gpus = 0;
   MemoryCounter counter = MemoryCounter::allocated;
   ErrorBand band;
+  double half = 1;
 
   [[nodiscard]] bool matches(const Job& job, const std::string& its_software) const {
     return (!gpu || *gpu == job.system.gpu.name) && (!software || *software == its_software) &&
@@ -42,15 +45,17 @@ struct Row {
 };
 
 Row read_row(const Node& node) {
-  node.allow_keys({"gpu", "software", "experts", "counter", "cases", "most_gpus", "low", "high"});
+  node.allow_keys({"gpu", "software", "experts", "counter", "cases", "most_gpus", "low", "half", "high", "as"});
   Row row;
   if (const auto gpu = node.find("gpu")) row.gpu = gpu->as_string();
   if (const auto software = node.find("software")) row.software = software->as_string();
+  row.as = node.find("as") ? node.at("as").as_string() : row.software.value_or("other stacks");
   if (const auto experts = node.find("experts")) row.experts = experts->as_bool();
   row.cases = static_cast<int>(node.at("cases").as_number(1, 1e9));
   row.most_gpus = static_cast<int>(node.at("most_gpus").as_number(1, 1e9));
   if (const auto counter = node.find("counter")) row.counter = memory_counters().read(*counter);
-  const auto low = node.find("low");
+  const auto low = node.find("low"), half = node.find("half");
+  if (half) row.half = half->as_number(1e-3, 1e3);
   row.band = {low ? low->as_number(1e-3, 1e3) : 1, node.at("high").as_number(1e-3, 1e3)};
   return row;
 }
@@ -91,11 +96,18 @@ ExpectedBands MeasuredErrors::bands(const Job& job) const {
   return bands;
 }
 
+double MostNeed::chance(double needed_share) const {
+  constexpr double nine_tenths = 1.2816;  // of the normal distribution
+  const double width = std::log(factor / half) / nine_tenths;
+  if (width <= 0) return needed_share * factor <= 1 ? 1 : 0;
+  return std::erfc((std::log(needed_share * half) / width) / std::numbers::sqrt2) / 2;
+}
+
 MostNeed MeasuredErrors::most_need(const Job& job) const {
   if (!document_) return {};
   const auto row = first_row(document_.at("need"), job, unchanged(job.system.software.name));
   if (!row) return {};
-  return {std::max(1.0, row->band_of(job).high), row->software.value_or("other stacks") + row->runs(job)};
+  return {std::max(1.0, row->band_of(job).high), row->half, row->as + row->runs(job)};
 }
 
 }  // namespace rehearse::sim

@@ -25,7 +25,11 @@ struct ExpectedBands {
 // What a plan may need of a GPU's memory, as a factor, at least 1, of what the formula says it needs.
 struct MostNeed {
   double factor = 1;
+  double half = 1;    // what half of the runs needed; below `factor`, or 1 as that
   std::string basis;  // which runs say so; empty: none
+  // That a plan fits which needs this share of a GPU's memory by the formula: what is needed beyond it is log-normal, with the nine tenths
+  // and the half above.
+  [[nodiscard]] double chance(double needed_share) const;
 };
 
 // platforms/accuracy.yaml (scripts/accuracy writes it), read once: of each kind the first row that a job matches, of which the later ones

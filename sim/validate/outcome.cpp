@@ -94,8 +94,11 @@ void run(const MeasuredCase& measured_case, const ValidationOptions& options, Ou
   if (measured_case.fits) {
     outcome.said_to_fit = predicted.fits();
     outcome.needed_share = predicted.needed_share();
-    if (!measured_case.sweep.empty())
-      outcome.surely_fits = *outcome.said_to_fit && outcome.needed_share * MeasuredErrors().most_need(job).factor <= 1;
+    if (!measured_case.sweep.empty()) {
+      const MostNeed most = MeasuredErrors().most_need(job);
+      outcome.surely_fits = *outcome.said_to_fit && outcome.needed_share * most.factor <= 1;
+      outcome.chance = most.chance(outcome.needed_share);
+    }
   }
   refuse_nonsense(outcome.predicted);
   if (options.simulate) outcome.simulated = simulated_metrics(job, measured_case.measured);

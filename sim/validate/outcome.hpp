@@ -21,6 +21,7 @@ struct Outcome {
   std::optional<bool> ran, said_to_fit;              // whether memory sufficed: as measured, and by formula
   double needed_share = 0;                           // of the fullest GPU's memory, by formula; of cases that have `ran`
   std::optional<bool> surely_fits;                   // as a search has it (docs/tuning.md, `fits: surely`); of cases that share a sweep
+  double chance = 0;                                 // that it fits, likewise
   MemoryCounter counter = MemoryCounter::allocated;  // of the peak
   std::string failed;                                // the reason; empty when the case ran
   // Of a case that shares a sweep with others: all GPUs', as measured (0: it was not) and by formula.

@@ -32,7 +32,7 @@ SweepRegret regret_of(const std::string& sweep, const std::vector<const Outcome*
     if (one->said_to_fit.value_or(true)) likely.push_back(one);
   }
   std::ranges::stable_sort(order, std::greater<>{}, &Outcome::predicted_tokens_per_s);
-  std::ranges::stable_sort(likely, {}, &Outcome::needed_share);
+  std::ranges::stable_sort(likely, std::greater<>{}, [](const Outcome* one) { return one->predicted_tokens_per_s * one->chance; });
   if (order.empty()) order = likely;
   if (best == nullptr) return regret;
   regret.best = best->id;

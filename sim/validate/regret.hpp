@@ -12,8 +12,8 @@ namespace rehearse::sim {
 struct SweepRegret {
   std::string sweep;
   int cases = 0, ran = 0;
-  // Ids: the fastest by formula of those that surely fit, where none does the one that needs least of those that are said to fit; the
-  // fastest as measured. "": none
+  // Ids: the fastest by formula of those that surely fit, where none does the one of those said to fit whose throughput is largest when
+  // multiplied by its chance to fit; the fastest as measured. "": none
   std::string picked, best;
   // 1 - measured throughput of the picked case / of the best one; of the best of the five that we would have tried. 1 where that ran out of
   // memory, and where no case that ran is said to fit.

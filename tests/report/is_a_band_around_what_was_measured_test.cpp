@@ -49,5 +49,26 @@ TEST(BandOfMemory, OfAChangedStackAndOfAnUnknownOne) {
   EXPECT_NE(unknown.basis.find("other stacks"), std::string::npos) << unknown.basis;
 }
 
+// A stack without measurements that a measured one is like keeps what that one keeps.
+TEST(BandOfMemory, OfAStackLikeAMeasuredOne) {
+  const MeasuredErrors errors;
+  const MostNeed measured = errors.most_need(banded_job("deepspeed-3d")), like = errors.most_need(banded_job("megatron-deepspeed-2022"));
+  EXPECT_EQ(like.factor, measured.factor);
+  EXPECT_EQ(like.half, measured.half);
+  EXPECT_EQ(like.basis, measured.basis);
+}
+
+// Log-normal: a half where half of the runs needed all of the memory, nine tenths where nine in ten did, and as far on the other side a
+// tenth.
+TEST(BandOfMemory, TheChanceToFitFollowsFromIt) {
+  const MostNeed most{1.2, 1.05, ""};
+  EXPECT_NEAR(most.chance(1 / 1.05), 0.5, 1e-12);
+  EXPECT_NEAR(most.chance(1 / 1.2), 0.9, 1e-4);
+  EXPECT_NEAR(most.chance(1.2 / (1.05 * 1.05)), 0.1, 1e-4);
+  const MostNeed nobody_knows;
+  EXPECT_EQ(nobody_knows.chance(1), 1);
+  EXPECT_EQ(nobody_knows.chance(1.01), 0);
+}
+
 }  // namespace
 }  // namespace rehearse::sim

@@ -78,16 +78,17 @@ TEST(Regret, TakesNoPlanThatMayRunOutWhereAnotherSurelyFits) {
   EXPECT_FALSE(regrets[0].out_of_memory);
 }
 
-TEST(Regret, TakesThePlanOfLeastNeedWhereNoneSurelyFits) {
-  Outcome fast = pick_outcome("fast", "s", 0, 200, false, true), small = pick_outcome("small", "s", 90, 95),
+// Expected: 200 x 0.2 = 40, 50 x 0.85 = 42.5, 80 x 0.6 = 48.
+TEST(Regret, TakesTheLargestExpectedThroughputWhereNoneSurelyFits) {
+  Outcome fast = pick_outcome("fast", "s", 0, 200, false, true), small = pick_outcome("small", "s", 60, 50),
           ran = pick_outcome("ran", "s", 100, 80);
   fast.surely_fits = small.surely_fits = ran.surely_fits = false;
-  fast.needed_share = 0.99;
-  small.needed_share = 0.9;
-  ran.needed_share = 0.95;
+  fast.chance = 0.2;
+  small.chance = 0.85;
+  ran.chance = 0.6;
   const auto regrets = regrets_of({fast, small, ran});
   ASSERT_EQ(regrets.size(), 1U);
-  EXPECT_EQ(regrets[0].picked, "small");
+  EXPECT_EQ(regrets[0].picked, "ran");
 }
 
 }  // namespace
