@@ -15,16 +15,18 @@ double saving_per_effective(const FormulaInput& input) { return input.save_s / (
 }  // namespace
 
 double steps_in(double seconds, const FormulaInput& input) {
-  const double left = std::max(0.0, seconds - input.init_s) / input.step_s;
-  const double unsaved = left / (1 + failing_per_effective(input));
-  return unsaved < input.interval_steps ? unsaved : left / (1 + failing_per_effective(input) + saving_per_effective(input));
+  const double left_s = std::max(0.0, seconds - input.init_s);
+  const double unsaved = left_s / (1 + failing_per_effective(input)) / input.step_s;
+  if (unsaved < input.interval_steps) return unsaved;
+  return left_s / (1 + (failing_per_effective(input) + saving_per_effective(input))) / input.step_s;
 }
 
 FormulaResult formula(const FormulaInput& input) {
   FormulaResult result;
   result.effective_s = input.steps * input.step_s;
   result.failures = input.failures_per_s * result.effective_s;
-  result.interrupted_s = input.init_s + result.effective_s * failing_per_effective(input) + input.saves() * input.save_s;
+  const double saving = input.saves() > 0 ? saving_per_effective(input) : 0;
+  result.interrupted_s = input.init_s + result.effective_s * (failing_per_effective(input) + saving);
   result.ettr = result.effective_s / result.total_s();
   if (input.failures_per_s > 0) result.mttf_s = 1 / input.failures_per_s;
   return result;
