@@ -9,6 +9,7 @@
 #include "config/quantity.hpp"
 #include "sim/engine/lone_collective.hpp"
 #include "sim/report/csv.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
 
@@ -55,7 +56,7 @@ class CollectiveJson final : public Reporter {
                                      {"algbw_bytes_per_s", result.algbw_bytes_per_s},
                                      {"busbw_bytes_per_s", result.busbw_bytes_per_s}});
     }
-    out << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+    print_json(json, out);
   }
 };
 

@@ -8,6 +8,7 @@
 #include "sim/compare/difference.hpp"
 #include "sim/report/console_tables.hpp"
 #include "sim/report/diff.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/version.hpp"
@@ -149,7 +150,7 @@ class DiffJson final : public Reporter {
     }
     json["parts_alone"] = Json::array();
     for (const PartAlone& part : difference.parts) json["parts_alone"].push_back(part_json(part));
-    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    print_json(json, out);
   }
 };
 

@@ -9,6 +9,7 @@
 #include "config/quantity.hpp"
 #include "sim/compare/kind_difference.hpp"
 #include "sim/report/diff.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/version.hpp"
@@ -77,7 +78,7 @@ class DiffKindsJson final : public Reporter {
     json["metrics"] = Json::array();
     for (const MetricPair& metric : difference.metrics)
       json["metrics"].push_back({{"name", metric.name}, {"a", metric.a}, {"b", metric.b}});
-    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    print_json(json, out);
   }
 };
 

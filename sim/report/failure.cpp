@@ -8,6 +8,7 @@
 
 #include "config/quantity.hpp"
 #include "sim/report/job_head.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
 
@@ -88,7 +89,7 @@ class FailureJson final : public Reporter {
   void write(const Report& report, std::ostream& out) const override {
     Json json = head_json(report.job);
     json["failure"] = failure_json(report.get<Aftermath>());
-    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    print_json(json, out);
   }
 };
 

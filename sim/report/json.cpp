@@ -4,6 +4,7 @@
 
 #include "sim/report/expected_band.hpp"
 #include "sim/report/job_head.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/training_cost.hpp"
 
@@ -205,9 +206,7 @@ class ResultJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "result.json"; }
   [[nodiscard]] bool applies(const Report& report) const override { return !steps_of(report).empty(); }
-  void write(const Report& report, std::ostream& out) const override {
-    out << report_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-  }
+  void write(const Report& report, std::ostream& out) const override { print_json(report_json(report), out); }
 };
 
 const ReporterRegistry::Registration<ResultJson> result_json_registration("json");

@@ -8,6 +8,7 @@
 #include "sim/compare/methods.hpp"
 #include "sim/report/console_tables.hpp"
 #include "sim/report/job_head.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/memory_table.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
@@ -112,7 +113,7 @@ class MethodsJson final : public Reporter {
   void write(const Report& report, std::ostream& out) const override {
     Json json = {{"format", 1}, {"version", version()}, {"job", report.job.name}, {"seed", report.job.seed}, {"methods", Json::array()}};
     for (const MethodResult& method : report.get<MethodResults>()) json["methods"].push_back(method_json(method));
-    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    print_json(json, out);
   }
 };
 

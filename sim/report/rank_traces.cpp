@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/report/gzip.hpp"
+#include "sim/report/json_text.hpp"
 
 namespace rehearse::sim {
 namespace {

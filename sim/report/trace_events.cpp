@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/report/json_text.hpp"
+
 namespace rehearse::sim {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 namespace rehearse::sim {
@@ -15,10 +14,6 @@ constexpr std::size_t flush_bytes = 1 << 20;
 long long nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
 TraceSpan trace_span(long long start_ns, long long end_ns, int around) { return {start_ns, std::max(0LL, end_ns - start_ns - 1 - around)}; }
-
-std::string json_text(std::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 TraceText& TraceText::microseconds(long long ns) {
   *this << ns / 1000;

@@ -24,8 +24,6 @@ struct TraceSpan {
 // the same reason one that ends together with events `around` it is a nanosecond shorter than the innermost of them.
 [[nodiscard]] TraceSpan trace_span(long long start_ns, long long end_ns, int around = 0);
 
-[[nodiscard]] std::string json_text(std::string_view text);  // in quotes; what is not UTF-8 is replaced
-
 class TraceText {
  public:
   explicit TraceText(std::ostream& out) : out_(out) {}

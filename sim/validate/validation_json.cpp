@@ -1,3 +1,4 @@
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/validate/validation_report.hpp"
 
@@ -83,7 +84,7 @@ class ValidationJson final : public Reporter {
   void write(const Report& report, std::ostream& out) const override {
     Json json = validation_json(report.get<Validation>());
     if (const auto* changes = report.find<ValidationChanges>()) json["changes"] = {{"cases", changes->cases}, {"groups", changes->groups}};
-    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    print_json(json, out);
   }
 };
 

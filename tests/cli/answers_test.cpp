@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "places.hpp"
 #include "tests/cli/program.hpp"
 
 namespace rehearse::cli {
@@ -64,6 +65,18 @@ TEST(Answers, PredictPrintsTheStepInBothForms) {
   EXPECT_NE(table.out.find("\nanalytic: step "), std::string::npos);
   const json result = json::parse(run_program("predict llama3-8b-8-h100 --json").out);
   EXPECT_GT(result.at("results").at("analytic").at("step_s").get<double>(), 0);
+}
+
+// Jobs of every kind in files whose names are no UTF-8.
+TEST(Answers, AreJsonWhateverTheFileIsCalled) {
+  const TemporaryFolder folder;
+  for (const std::string job : {"llama3-8b-8-h100", "serving/serve-llama3-70b-together", "federated/raspberry-pis-4"}) {
+    const Outcome outcome = run_shell("cp '" + std::string(REHEARSE_SOURCE_DIR) + "/workloads/jobs/" + job +
+                                          ".yaml' $'job\\377.yaml'\n\"$rehearse\" predict $'job\\377.yaml' --json",
+                                      folder.path());
+    ASSERT_EQ(outcome.code, 0) << job << ": " << outcome.err;
+    EXPECT_EQ(json::parse(outcome.out).at("job").at("name"), "job\xEF\xBF\xBD") << job;
+  }
 }
 
 TEST(Answers, TheSeedOfTheCommandLineReachesTheResult) {

@@ -5,6 +5,7 @@
 #include "sim/federated/energy.hpp"
 #include "sim/federated/reporters/text.hpp"
 #include "sim/report/job_head.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 
 namespace rehearse::federated {
@@ -171,7 +172,7 @@ class ResultJson final : public sim::Reporter {
     if (const auto* rows = report.find<MethodRows>()) json["methods"] = methods_json(*rows);
     if (const auto* tuning = report.find<TuneSection>()) json["tuning"] = tuning_json(report.get<RoundSection>(), *tuning);
     if (const auto* effects = report.find<Effects>()) json["effects"] = effects_json(*effects);
-    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    sim::print_json(json, out);
   }
 };
 const sim::ReporterRegistry::Registration<ResultJson> result_json_registration("federated-json");

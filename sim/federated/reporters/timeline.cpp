@@ -3,39 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <ostream>
 #include <set>
 
 #include "sim/federated/reporters/text.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
+#include "sim/report/trace_text.hpp"
 
 namespace rehearse::federated {
 namespace {
 
 constexpr std::size_t most_tracks = 200, slowest_shown = 100, every = 100;
 
-std::string json_text(std::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string microseconds(double seconds) {
-  const long long ns = std::llround(seconds * 1e9);
-  return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
-}
+using sim::json_text;
 
 class TraceWriter {
  public:
-  TraceWriter(const RoundSection& section, std::ostream& out) : section_(section), round_(*section.simulated), out_(out) {
+  TraceWriter(const RoundSection& section, std::ostream& out) : section_(section), round_(*section.simulated), text_(out) {
     choose_tracks();
   }
 
   void write() {
-    out_ << "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"tracks\":" << json_text(tracks_text()) << ",\"note\":" << json_text(not_simulated)
-         << "},\"traceEvents\":[\n";
+    text_.append(R"({{"displayTimeUnit":"ms","otherData":{{"tracks":{},"note":{}}},"traceEvents":[)", json_text(tracks_text()),
+                 json_text(not_simulated));
     name_tracks();
     for (const Span& span : round_.spans) {
       if (tracks_.contains(span.device)) event(span.device, phase_names[static_cast<std::size_t>(span.phase)].name, span.from_s, span.to_s);
@@ -43,11 +36,13 @@ class TraceWriter {
     const double aggregation_s = round_.result.aggregation_s;
     event(server_track(), "aggregation", round_.result.round_s - aggregation_s, round_.result.round_s);
     for (const auto& [name, phases] : media()) count(name, phases);
-    out_ << "\n]}\n";
+    text_ << "\n]}\n";
+    text_.flush();
   }
 
  private:
   [[nodiscard]] std::size_t server_track() const { return section_.job->devices.size(); }
+  static int thread_of(std::size_t track) { return static_cast<int>(track) + 1; }
 
   // Of the simulated devices: all, or the slowest and some of the rest.
   void choose_tracks() {
@@ -70,15 +65,9 @@ class TraceWriter {
     return fmt::format("the {} slowest and every {}th of {} devices", slowest_shown, every, devices);
   }
 
-  void separate() {
-    if (!first_) out_ << ",\n";
-    first_ = false;
-  }
-
   void name_tracks() {
     const auto name = [&](std::size_t track, const std::string& text) {
-      separate();
-      out_ << fmt::format(R"({{"ph":"M","pid":1,"tid":{},"name":"thread_name","args":{{"name":{}}}}})", track + 1, json_text(text));
+      text_.label("thread_name", 1, thread_of(track), "name", json_text(text));
     };
     for (const std::size_t n : tracks_) {
       const std::size_t copies = copies_.at(n);
@@ -89,9 +78,10 @@ class TraceWriter {
   }
 
   void event(std::size_t track, std::string_view name, double from_s, double to_s) {
-    separate();
-    out_ << fmt::format(R"({{"ph":"X","pid":1,"tid":{},"name":"{}","ts":{},"dur":{}}})", track + 1, name, microseconds(from_s),
-                        microseconds(to_s - from_s));
+    const sim::TraceSpan span = sim::trace_span(sim::nanoseconds(from_s), sim::nanoseconds(to_s));
+    text_.next_event().append(R"({{"ph":"X","pid":1,"tid":{},"name":"{}","ts":)", thread_of(track), name);
+    text_.microseconds(span.start_ns) << R"(,"dur":)";
+    text_.microseconds(span.duration_ns) << "}";
   }
 
   [[nodiscard]] std::map<std::string, std::vector<Phase>> media() const {
@@ -115,17 +105,16 @@ class TraceWriter {
     for (const auto& [at_s, by] : change) {
       now += by;
       if (by == 0) continue;
-      separate();
-      out_ << fmt::format(R"({{"ph":"C","pid":1,"name":{},"ts":{},"args":{{"devices":{}}}}})", json_text(name), microseconds(at_s), now);
+      text_.next_event().append(R"({{"ph":"C","pid":1,"name":{},"ts":)", json_text(name));
+      text_.microseconds(sim::nanoseconds(at_s)).append(R"(,"args":{{"devices":{}}}}})", now);
     }
   }
 
   const RoundSection& section_;
   const SimulatedRound& round_;
-  std::ostream& out_;
+  sim::TraceText text_;
   std::set<std::size_t> tracks_;
   std::map<std::size_t, std::size_t> copies_;
-  bool first_ = true;
 };
 
 class Timeline final : public sim::Reporter {

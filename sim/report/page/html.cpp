@@ -5,16 +5,14 @@
 #include <cmath>
 
 #include "config/quantity.hpp"
+#include "sim/report/json_text.hpp"
 
 namespace rehearse::sim::page {
 namespace {
 
 constexpr std::size_t sortable_rows = 5;
 
-std::string valid_utf8(std::string_view text) {
-  const std::string quoted = nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return nlohmann::json::parse(quoted).get<std::string>();
-}
+std::string valid_utf8(std::string_view text) { return nlohmann::json::parse(json_text(text)).get<std::string>(); }
 
 std::string entity(char c) {
   switch (c) {

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "sim/report/job_head.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/serving_report.hpp"
@@ -181,7 +182,7 @@ class ServingJson final : public Reporter {
     if (!serving.effects.empty()) json["effects"] = effects_json(serving.effects);
     if (serving.days) json["run"] = days_json(*serving.days);
     json["verdicts"] = serving.verdicts;
-    out << json.dump(2) << '\n';
+    print_json(json, out);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/trace_events.hpp"
 #include "sim/report/trace_text.hpp"

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "sim/report/job_head.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/tune/report.hpp"
 
@@ -129,7 +130,7 @@ class TuneJson final : public Reporter {
                     {"sensitivity", sensitivity_json(tune)},
                     {"map", map_json(tune)},
                     {"order_changes", tune.order_changes}};
-    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    print_json(json, out);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "sim/report/job_head.hpp"
+#include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/wholejob/reasons.hpp"
 #include "sim/wholejob/reporters/numbers.hpp"
@@ -124,9 +125,7 @@ class WholeJobJson final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return "result.json"; }
   [[nodiscard]] bool applies(const Report& report) const override { return report.has<WholeJobReport>(); }
-  void write(const Report& report, std::ostream& out) const override {
-    out << report_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-  }
+  void write(const Report& report, std::ostream& out) const override { print_json(report_json(report), out); }
 };
 
 const ReporterRegistry::Registration<WholeJobJson> whole_job_json_registration("whole-job-json");
