@@ -249,6 +249,7 @@ class ServingKind final : public JobKind {
  private:
   static KindAnswer tune(const KindRequest& request) {
     const ServingJob job = read(request);
+    check_tunable(job, request.document.at("serving"));
     ServingReport report;
     report.notes = job.notes;
     auto tuning = std::make_shared<ServingTuning>(tune_serving(job, request.progress));

@@ -185,15 +185,21 @@ ServingJob with_pools(const ServingJob& job, const TunedDeployment& deployment) 
   return out;
 }
 
-ServingTuning tune_serving(const ServingJob& job, const std::function<void(double)>& progress) {
+void check_tunable(const ServingJob& job, const config::Node& serving) {
   if (job.promise.ttft_s <= 0 && job.promise.tpot_s <= 0)
-    throw config::InputError("tune needs a promise to keep", "write serving.slo: {ttft: 1 s, tpot: 50 ms}");
-  if (std::ranges::any_of(job.pools, &Pool::prefix_cache))
-    throw config::InputError("tune knows no prefix caches: what is found depends on the number of instances", "leave prefix_cache out");
-  if (job.isolate) throw config::InputError("tune chooses both sides: isolate leaves one out");
+    serving.fail_at_key("tune needs a promise to keep", "write serving.slo: {ttft: 1 s, tpot: 50 ms}");
+  for (const Pool& pool : job.pools) {
+    if (!pool.prefix_cache) continue;
+    serving.at("pools")
+        .at(pool.name)
+        .at("prefix_cache")
+        .fail("tune knows no prefix caches: what is found depends on the number of instances", "leave prefix_cache out");
+  }
+  if (job.isolate) serving.at("isolate").fail("tune chooses both sides: isolate leaves one out");
   if (moments_of(job.load, job.seed).rate_per_s <= 0)
-    throw config::InputError("tune needs requests that come at a rate", "write for example arrivals: {poisson: 6 /s}");
-  return Tuning(job).run(progress);
+    serving.at("load").at("arrivals").fail("tune needs requests that come at a rate", "write for example arrivals: {poisson: 6 /s}");
 }
+
+ServingTuning tune_serving(const ServingJob& job, const std::function<void(double)>& progress) { return Tuning(job).run(progress); }
 
 }  // namespace rehearse::sim

@@ -33,8 +33,12 @@ struct ServingTuning {
   int plans = 0, refused = 0, unfit = 0;
 };
 
+// Throws config::InputError, with the position in the section `serving`, where the job has no promise or no rate, leaves a side out or has
+// prefix caches.
+void check_tunable(const ServingJob& job, const config::Node& serving);
+
 // Exact over all pairs of plans under the formula, for a promise of each of the two times; both in the same request is taken as each at the
-// share whose square it is. Throws config::InputError where the job has no promise, or no rate.
+// share whose square it is. Of a job that check_tunable() lets pass.
 [[nodiscard]] ServingTuning tune_serving(const ServingJob& job, const std::function<void(double)>& progress);
 
 // The job with those pools.

@@ -198,6 +198,32 @@ TEST(Prices, that_nobody_gave_are_said) {
   EXPECT_TRUE(notes(text + "tune: {price: 2 /h}\n").empty());
 }
 
+// What tune cannot answer is refused where the job says it.
+TEST(WhatTuneCannotAnswer, is_refused_at_its_place) {
+  const auto refusal = [](const std::string& pool, const std::string& load, const std::string& more) {
+    const std::string text =
+        "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {all: {role: both, instances: 2" + pool +
+        "}}\n  load: {arrivals: " + load + "}\n" + more;
+    const config::Node document = config::Node::load_text(text, "job.yaml");
+    try {
+      check_tunable(sim::read_serving_job(document, "job"), document.at("serving"));
+    } catch (const config::InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string slo = "  slo: {ttft: 2 s}\n", load = "{poisson: 2 /s}, input: 500, output: 50, requests: 100";
+  EXPECT_EQ(refusal("", load, slo), "");
+  EXPECT_EQ(refusal("", load, "").substr(0, 47), "job.yaml:4:1: error: tune needs a promise to ke") << refusal("", load, "");
+  EXPECT_NE(refusal("", "{closed: 4}, input: 500, output: 50, requests: 100", slo).find("job.yaml:6:20: error: tune needs requests"),
+            std::string::npos)
+      << refusal("", "{closed: 4}, input: 500, output: 50, requests: 100", slo);
+  EXPECT_NE(refusal(", prefix_cache: true", "{trace: mooncake-conversation-prefixes}", slo)
+                .find("job.yaml:5:57: error: tune knows no prefix caches"),
+            std::string::npos)
+      << refusal(", prefix_cache: true", "{trace: mooncake-conversation-prefixes}", slo);
+}
+
 TEST(TheHighestRate, is_where_the_inventory_ends) {
   const sim::ServingTuning most = tuned({.more = ", goal: goodput"});
   ASSERT_FALSE(most.best.empty());
