@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 
+#include "sim/serving/equal_clients.hpp"
 #include "sim/serving/exposed_hand_over.hpp"
 #include "sim/serving/found_prefixes.hpp"
 #include "sim/serving/side_formula.hpp"
@@ -52,9 +53,9 @@ void put_stage(ServingResult& result, Stage stage, double seconds) { result.stag
 
 bool is_closed(const ServingJob& job) { return job.load.arrivals.kind == Arrivals::closed; }
 
-// Mean prompts that one pass holds, of so many that are there.
-double prompts_of_a_pass(const PoolFormula& pool, const LoadMoments& lengths, double there) {
-  return std::clamp(static_cast<double>(pool.pool().rules.tokens) / lengths.input, 1.0, std::max(1.0, there));
+// All requests are, and take as many passes.
+bool alike(const LoadMoments& lengths, const PoolFormula& pool) {
+  return lengths.input_variation <= 0 && lengths.steps.size() <= 1 && pool.pool().rules.speculation.tokens == 0;
 }
 
 // Share of the requests that begin together: the first of a closed loop, or those of a batch that fit.
@@ -67,12 +68,11 @@ double begin_together(const ServingJob& job, double batch, double at_once) {
 // Prompts that begin together are computed before most of them decode: a mean one ends behind half of those of other passes and all of its
 // own, instead of while it decodes. Equal requests of one pass end together, and share a pass again.
 void begin(const ServingJob& job, const LoadMoments& lengths, const PoolFormula& pool, double at_once, PoolState& state) {
-  const double fit = prompts_of_a_pass(pool, lengths, state.batch), share = begin_together(job, state.batch, at_once);
-  const bool equal = lengths.input_variation <= 0 && lengths.steps.size() <= 1 && pool.pool().rules.speculation.tokens == 0;
-  const double queued = share * std::max(0.0, state.batch - fit) / 2, beside = (equal ? 1 : share) * (fit - 1);
-  const double prompt_s = pool.prompt_s(0).seconds;
-  state.queue_s += queued * prompt_s;
-  state.prefill_s += beside * prompt_s;
+  const double fit = pool.prompts_of_a_pass(state.batch, 0), share = begin_together(job, state.batch, at_once);
+  const double queued = share * std::max(0.0, state.batch - fit) / 2, beside = (alike(lengths, pool) ? 1 : share) * (fit - 1);
+  const double alone_s = pool.prompt_s(0).seconds, each_s = fit > 1 ? pool.together_s(fit, 0) / fit : alone_s;
+  state.queue_s += queued * each_s;
+  state.prefill_s += beside > 0 ? beside / (fit - 1) * (fit * each_s - alone_s) : 0;
   if (lengths.output > 1)
     state.tpot_s -= (queued + beside) * pool.prompt_s(state.batch - 1).more_s * pool.passes_a_token() / pool.passes(lengths.output - 1);
 }
@@ -83,7 +83,7 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
   const Role role = pool.pool().rules.role;
   if (role == Role::prefill) {
     // Full passes, one after another.
-    const double fit = std::floor(prompts_of_a_pass(pool, lengths, at_once));
+    const double fit = std::floor(pool.prompts_of_a_pass(at_once, 0));
     PassShape shape;
     shape.chunks = shape.finished = fit;
     shape.prompt_tokens = fit * lengths.input;
@@ -104,7 +104,10 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
     state.busy = 1;
     return state;
   }
-  if (pool.pool().rules.batching == Batching::fixed) return in_batches(pool, lengths, at_once);
+  if (pool.pool().rules.batching == Batching::fixed)
+    return in_batches(pool, lengths, at_once, is_closed(job) ? pool.pool().pool->habits.request_s : -1);
+  if (is_closed(job) && alike(lengths, pool) && lengths.output > 1)
+    return equal_clients(pool, lengths, at_once, pool.pool().pool->habits.request_s, begin_together(job, 0, at_once));
   state = closed_loop(pool, lengths, at_once);
   if (!is_closed(job)) state.queue_s -= std::max(0.0, at_once - state.batch) / state.requests_per_s / 2;  // a mean one of those that wait
   begin(job, lengths, pool, at_once, state);

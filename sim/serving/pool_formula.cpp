@@ -76,6 +76,24 @@ PoolFormula::Prompt PoolFormula::prompt_s(double sequences) const {
   return out;
 }
 
+double PoolFormula::prompts_of_a_pass(double there, double sequences) const {
+  const double room = static_cast<double>(pool_.rules.tokens) - std::floor(sequences) * (1 + pool_.rules.speculation.tokens);
+  const double fit = room / (load_.input - load_.found);
+  return std::clamp(pool_.rules.chunked_prefill ? fit : std::floor(fit), 1.0, std::max(1.0, there));
+}
+
+double PoolFormula::together_s(double prompts, double sequences) const {
+  PassShape shape;
+  const double tokens = load_.input - load_.found;
+  shape.chunks = shape.finished = prompts;
+  shape.prompt_tokens = prompts * tokens;
+  shape.prompt_pairs = prompts * (tokens * load_.found + tokens * (tokens + 1) / 2) * load_.pair_factor;
+  shape.cached = prompts * load_.found;
+  shape.decodes = mixes() ? std::floor(sequences) : 0;
+  shape.context = shape.decodes * load_.context;
+  return price_.seconds(shape);
+}
+
 // A closed loop of so many clients an instance, or so many at once, of whom those wait that do not fit: while a sequence decodes, every
 // other one brings one prompt.
 PoolState closed_loop(const PoolFormula& pool, const LoadMoments& load, double clients) {
@@ -97,20 +115,54 @@ PoolState closed_loop(const PoolFormula& pool, const LoadMoments& load, double c
   return out;
 }
 
-// Batches one after another: all prompts, then all tokens.
-PoolState in_batches(const PoolFormula& pool, const LoadMoments& load, double requests) {
+namespace {
+
+// One of so many: prompts in full passes, of which a mean one ends `first_s` after the first begins, then all tokens.
+struct FixedBatch {
+  double prompts_s = 0, first_s = 0, line_s = 0;
+  [[nodiscard]] double seconds() const { return prompts_s + line_s; }
+};
+
+FixedBatch fixed_batch(const PoolFormula& pool, const LoadMoments& load, double requests) {
+  FixedBatch out;
+  const double fit = pool.prompts_of_a_pass(requests, 0);
+  for (double left = requests; left > 1e-9; left -= fit) {
+    const double prompts = std::min(left, fit);
+    out.prompts_s += fit > 1 ? pool.together_s(prompts, 0) : prompts * pool.prompt_s(0).seconds;
+    out.first_s += prompts / requests * out.prompts_s;
+  }
+  out.line_s = pool.pool()
+                   .price->decode(static_cast<int>(std::ceil(requests)))
+                   .seconds(requests * (load.input + 1), requests, std::max(0.0, load.output - 1));
+  return out;
+}
+
+}  // namespace
+
+// Batches one after another: all prompts, then all tokens; the last one holds the rest. In a closed loop of more clients than fit they go
+// on for ever, and who is answered waits for all others.
+PoolState in_batches(const PoolFormula& pool, const LoadMoments& load, double requests, double again_after_s) {
   PoolState out;
   out.batch = std::min(requests, pool.most_sequences());
-  const double prompts_s = out.batch * pool.prompt_s(0).seconds;
-  const double line_s =
-      pool.pool().price->decode(static_cast<int>(out.batch)).seconds(out.batch * (load.input + 1), out.batch, load.output - 1);
-  const double batches = std::ceil(requests / out.batch);
-  out.prefill_s = prompts_s;
-  out.tpot_s = load.output > 1 ? line_s / (load.output - 1) : 0;
-  out.queue_s = (batches - 1) / 2 * (prompts_s + line_s);
-  out.ttft_s = out.queue_s + prompts_s;
-  out.requests_per_s = out.batch / (prompts_s + line_s);
+  const FixedBatch full = fixed_batch(pool, load, out.batch);
+  const double steps = std::max(1.0, load.output - 1);
+  out.prefill_s = full.first_s;
+  out.tpot_s = load.output > 1 ? (full.seconds() - full.first_s) / steps : 0;
   out.busy = 1;
+  const double whole = std::floor(requests / out.batch), rest = requests - whole * out.batch;
+  if (again_after_s >= 0) {
+    const double between_s = requests > out.batch ? 0 : again_after_s;
+    out.requests_per_s = out.batch / (full.seconds() + between_s);
+    out.queue_s = (requests - out.batch) / out.requests_per_s;
+  } else {
+    const FixedBatch last = rest > 0 ? fixed_batch(pool, load, rest) : FixedBatch{};
+    const double share = rest / requests;
+    out.queue_s = ((1 - share) * (whole - 1) / 2 + share * whole) * full.seconds();
+    out.prefill_s += share * (last.first_s - full.first_s);
+    if (load.output > 1 && rest > 0) out.tpot_s += share * ((last.seconds() - last.first_s) / steps - out.tpot_s);
+    out.requests_per_s = requests / (whole * full.seconds() + last.seconds());
+  }
+  out.ttft_s = out.queue_s + out.prefill_s;
   return out;
 }
 

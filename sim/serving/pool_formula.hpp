@@ -30,6 +30,9 @@ class PoolFormula {
     double seconds = 0, more_s = 0, passes = 1;
   };
   [[nodiscard]] Prompt prompt_s(double sequences) const;
+  // So many prompts in one pass beside them; and how many there can be of so many that are there, at least 1.
+  [[nodiscard]] double together_s(double prompts, double sequences) const;
+  [[nodiscard]] double prompts_of_a_pass(double there, double sequences) const;
   // The passes of a prompt of so many tokens beside them.
   struct Chunk {
     double tokens = 0, seconds = 0;
@@ -68,8 +71,9 @@ struct PoolState {
 
 // A closed loop of so many clients an instance, or so many at once, of whom those wait that do not fit.
 [[nodiscard]] PoolState closed_loop(const PoolFormula& pool, const LoadMoments& load, double clients);
-// Batches one after another: all prompts, then all tokens.
-[[nodiscard]] PoolState in_batches(const PoolFormula& pool, const LoadMoments& load, double requests);
+// Batches one after another, of so many at once; or of so many clients, who come again so long after they were answered: all prompts,
+// then all tokens.
+[[nodiscard]] PoolState in_batches(const PoolFormula& pool, const LoadMoments& load, double requests, double again_after_s = -1);
 // Prompts and decoding at a rate of arrivals an instance. TTFT infinite: beyond its capacity, which is `requests_per_s`.
 [[nodiscard]] PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s);
 // Prompts alone, at a rate of all n instances.

@@ -125,7 +125,19 @@ void ServiceSimulation::arrive(RequestId id) {
     if (!can_serve(side, request.tokens)) return drop(id, Stage::rejected);
   }
   const double request_s = sides_.front().request_s;
-  request_s > 0 ? machine_.after(request_s, token_of(ServiceEvent::placed, id)) : accept(id);
+  if (request_s <= 0) return accept(id);
+  on_their_way_.push_back(id);
+  machine_.after(request_s, token_of(ServiceEvent::placed, id));
+}
+
+// With those that were sent at the same instant: an idle instance begins with all of them.
+void ServiceSimulation::accept_sent_with(RequestId id) {
+  const double sent_s = requests_[id].arrival_s;
+  while (!on_their_way_.empty() && requests_[on_their_way_.front()].arrival_s <= sent_s) {
+    const RequestId next = on_their_way_.front();
+    on_their_way_.pop_front();
+    accept(next);
+  }
 }
 
 void ServiceSimulation::accept(RequestId id) {
@@ -257,7 +269,7 @@ void ServiceSimulation::on(Token token) {
       index < requests_.size() ? arrive(id) : arrive_next();
       break;
     case ServiceEvent::placed:
-      accept(id);
+      accept_sent_with(id);
       break;
     case ServiceEvent::asked:
       ask(id);

@@ -58,6 +58,7 @@ class ServiceSimulation {
   void arrive_next();
   void await_next();
   void arrive(RequestId id);
+  void accept_sent_with(RequestId id);
   void accept(RequestId id);
   void place_prompt(RequestId id);
   void try_decode_room();
@@ -133,6 +134,7 @@ class ServiceSimulation {
   [[nodiscard]] HandOver hand_over_of(const Piece& piece) const;
   std::vector<Piece> pieces_;
   std::vector<std::size_t> free_pieces_;
+  std::deque<RequestId> on_their_way_;  // to the queues, in the order in which they were sent
   std::deque<RequestId> wanting_room_;  // on the decoding side, first come first served
   std::deque<RequestId> stranded_;      // no instance works that could compute their prompts
   std::vector<int> down_;               // [instance] faults that keep it from working

@@ -63,7 +63,7 @@ std::string loaded(const std::string& pool, const std::string& load, const std::
 }
 
 // A batch of n prompts shares passes of k: a mean one ends with prompt (n + k) / 2, and of those that do not fit a mean one waits for half
-// of the time that all take. 10 %: passes with prompts and decoding, in which order does not count.
+// of the time that all take. 20 %: passes with prompts and decoding, in which order does not count.
 TEST(FormulaAndSimulationAgree, on_requests_that_come_at_once) {
   for (const char* pools : {"all: {role: both}", "all: {role: both, limits: {sequences: 1}}", "all: {role: both, limits: {sequences: 20}}",
                             "p: {role: prefill}, d: {role: decode, instances: 2}"}) {
@@ -73,6 +73,38 @@ TEST(FormulaAndSimulationAgree, on_requests_that_come_at_once) {
                                            found.simulated.ttft.mean_s);
       EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.2) << what;
       EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.2) << what;
+    }
+  }
+}
+
+// Equal requests whose prompts shared a pass end together and come again together. 8 %: where a wave meets what is left of another one.
+TEST(FormulaAndSimulationAgree, on_clients_whose_requests_are_alike) {
+  for (const char* pools : {"all: {role: both}", "all: {role: both, batching: prefill-first}",
+                            "all: {role: both, batching: static, limits: {sequences: 16}}", "all: {role: both, instances: 2}"}) {
+    for (const char* load : {"arrivals: {closed: 16}, input: 1000, output: 200, requests: 320",
+                             "arrivals: {closed: 64}, input: 128, "
+                             "output: 128, requests: 1280",
+                             "arrivals: {closed: 64}, input: 1000, output: 200, requests: 1280"}) {
+      const Both found = both(loaded(pools, load));
+      const std::string what =
+          fmt::format("{}, {}: {} s by formula, {} s simulated", pools, load, found.formula.ttft.mean_s, found.simulated.ttft.mean_s);
+      EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.08) << what;
+      EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.03) << what;
+      EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.02) << what;
+      EXPECT_NEAR(found.formula.requests_per_s / found.simulated.requests_per_s, 1, 0.05) << what;
+    }
+  }
+}
+
+// A batch computes its prompts in full passes, then all of its answers; the last one holds the rest.
+TEST(FormulaAndSimulationAgree, on_static_batches_at_once) {
+  for (const int sequences : {16, 64}) {
+    for (const int requests : {12, 64, 400}) {
+      const Both found = both(loaded(fmt::format("all: {{role: both, batching: static, limits: {{sequences: {}}}}}", sequences),
+                                     fmt::format("arrivals: at-once, input: 1000, output: 200, requests: {}", requests)));
+      EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.02) << sequences << ' ' << requests;
+      EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.01) << sequences << ' ' << requests;
+      EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.001) << sequences << ' ' << requests;
     }
   }
 }
