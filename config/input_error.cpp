@@ -96,8 +96,13 @@ std::string shown(std::string_view text) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t least_begun = 4;  // letters: fewer begin too much
   std::size_t best = 1 + word.size() / 3;
   std::string found;
+  if (word.size() >= least_begun) {
+    const auto begun = std::ranges::find_if(candidates, [&](const std::string& candidate) { return candidate.starts_with(word); });
+    if (begun != candidates.end()) found = *begun, best = 2;
+  }
   for (const std::string& candidate : candidates) {
     const std::size_t gap = std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size());
     if (gap > best) continue;  // the distance is at least the difference of the lengths; spares junk input the full table

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
+#include "config/open_file.hpp"
 #include "config/tree.hpp"
 
 namespace rehearse::config {
@@ -13,25 +13,17 @@ namespace {
 
 constexpr std::size_t largest_file = std::size_t{4} << 20U;  // bytes; ready-made and measured files stay below one MiB
 
-[[noreturn]] void cannot_read(const std::string& path, int reason) {
-  throw InputError(fmt::format("cannot read '{}': {}", path, std::strerror(reason)));
-}
-
 }  // namespace
 
 std::string read_file_text(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) cannot_read(path, EISDIR);
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) cannot_read(path, errno != 0 ? errno : EIO);
+  std::ifstream in = open_file(path);
   std::string text;
   std::array<char, std::size_t{1} << 16U> part{};
   while (in && text.size() <= largest_file) {
     in.read(part.data(), part.size());
     text.append(part.data(), static_cast<std::size_t>(in.gcount()));
   }
-  if (in.bad()) cannot_read(path, EIO);
+  if (in.bad()) throw InputError(fmt::format("cannot read '{}': {}", path, std::strerror(EIO)));
   if (text.size() > largest_file) throw InputError(fmt::format("cannot read '{}': larger than {} MiB", path, largest_file >> 20U));
   return text;
 }

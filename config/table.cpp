@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
+#include "config/open_file.hpp"
 #include "config/reference.hpp"
 
 namespace rehearse::config {
@@ -19,11 +18,11 @@ namespace {
 constexpr std::size_t longest_line = 100'000;
 
 std::unique_ptr<std::istream> opened(const Node& reference) {
-  const std::string path = referenced_path(reference);
-  auto file = std::make_unique<std::ifstream>(path);
-  std::error_code ignored;
-  if (!*file || std::filesystem::is_directory(path, ignored)) reference.fail(fmt::format("cannot read '{}'", path));
-  return file;
+  try {
+    return std::make_unique<std::ifstream>(open_file(referenced_path(reference)));
+  } catch (const InputError& problem) {
+    reference.fail(problem.message(), problem.hint());
+  }
 }
 
 constexpr std::string_view blanks = " \t\r";

@@ -1,10 +1,7 @@
 #include "sim/faults/scenario.hpp"
 
-#include <filesystem>
-
 #include "config/data_dir.hpp"
 #include "config/reference.hpp"
-#include "config/yaml_text.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -14,11 +11,11 @@ using config::Node;
 constexpr std::string_view folder = "workloads/faults";
 
 // A trace given as the whole of `faults`.
-Node trace_alone(const std::string& path) {
+Node trace_alone(const Node& file) {
   Node sources;
   Node trace;
   trace.set("source", "trace");
-  trace.set("file", config::yaml_text(path));
+  trace.set_child("file", file);
   sources.set_child("trace", trace);
   return sources;
 }
@@ -26,7 +23,7 @@ Node trace_alone(const std::string& path) {
 Node find_sources(const Node& node) {
   if (!node.is_scalar()) return node;
   const std::string name = node.as_string();
-  if (name.ends_with(".csv")) return trace_alone(config::referenced_path(node));
+  if (name.ends_with(".csv")) return trace_alone(node);
   if (name.find('/') != std::string::npos || name.ends_with(".yaml")) return config::load_referenced(node);
   const std::string path = config::data_file(folder, name);
   if (path.empty()) node.fail("unknown fault scenario " + config::shown(name), config::suggestion(name, config::data_names(folder)));

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 
+#include "config/open_file.hpp"
 #include "sim/validate/validation_report.hpp"
 
 namespace rehearse::sim {
@@ -88,8 +89,7 @@ Json group_changes(const Json& before, const Json& now, double threshold_pct) {
 }  // namespace
 
 Json read_stored_validation(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw config::InputError("cannot read " + config::shown(path));
+  std::ifstream file = config::open_file(path);
   Json stored = Json::parse(file, nullptr, false);
   if (!is_list_of(stored, "cases", is_case) || !is_list_of(stored, "groups", is_group)) {
     throw config::InputError(config::shown(path) + " holds no validation", "store one with rehearse validate FILE... --json > before.json");

@@ -88,7 +88,7 @@ TEST(IsATableRead, from_the_file_that_a_scalar_names) {
   Table table(named("here.csv"));
   EXPECT_TRUE(table.next());
   EXPECT_EQ(refusal([&] { static_cast<void>(Table(named("nowhere.csv"))); }),
-            folder + "job.yaml:1:7: error: cannot read '" + folder + "nowhere.csv'");
+            folder + "job.yaml:1:7: error: cannot read '" + folder + "nowhere.csv': No such file or directory");
   EXPECT_EQ(refusal([&] { static_cast<void>(Table(named("."))); }).substr(0, folder.size() + 25), folder + "job.yaml:1:7: error: cann");
 }
 

@@ -14,6 +14,15 @@ TEST(IsTheNearestNameSuggested, one_edit_away) {
   EXPECT_EQ(nearest("aprallel", keys), "parallel");   // two swapped
 }
 
+// A name begun is nearer than one with more than one letter changed.
+TEST(IsTheNearestNameSuggested, what_the_word_begins) {
+  const std::vector<std::string> clusters{"aws-p4d", "dgx-h100-ndr400", "dgx-h200", "hgx-b200"};
+  EXPECT_EQ(nearest("dgx-h100", clusters), "dgx-h200");
+  EXPECT_EQ(nearest("dgx-h100-ndr", clusters), "dgx-h100-ndr400");
+  EXPECT_EQ(nearest("dgx-h10", clusters), "dgx-h100-ndr400");
+  EXPECT_EQ(nearest("aws", clusters), "");
+}
+
 // The limit is 1 + length/3 edits: 3 for "schedule", 1 for "xy".
 TEST(IsTheNearestNameSuggested, nothing_when_none_is_near) {
   EXPECT_EQ(nearest("shedul", keys), "schedule");

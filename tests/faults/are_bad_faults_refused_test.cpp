@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"{a: {source: flapping, component: link, slowdown: 2, period: 5 s, down: 5 s}}",
                         "1:62: the period must be longer than the time down"},
                     Bad{"{a: {source: script, faults: [{at: 5 s}, {at: 4 s}]}}", "1:47: earlier than the fault before it"},
-                    Bad{"{a: {source: trace, file: none.csv}}", "1:27: cannot read 'none.csv'"},
+                    Bad{"{a: {source: trace, file: none.csv}}", "1:27: cannot read 'none.csv': No such file or directory"},
                     Bad{"nowhere", "1:1: unknown fault scenario 'nowhere'"}));
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "config/input_error.hpp"
+#include "config/open_file.hpp"
 #include "sim/report/json_file.hpp"
 #include "sim/report/page/page.hpp"
 #include "sim/report/reporter.hpp"
@@ -30,10 +31,9 @@ void take_result(Input& input, const std::string& folder) {
 }
 
 std::string content_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in = config::open_file(path.string());
   std::ostringstream text;
   text << in.rdbuf();
-  if (!in) throw config::InputError(fmt::format("cannot read '{}'", path.string()));
   return text.str();
 }
 
