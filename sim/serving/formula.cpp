@@ -21,7 +21,8 @@ constexpr int rounds = 200;  // of a bisection
 void put_rates(ServingResult& result, const ServingJob& job, const LoadMoments& lengths, double requests_per_s) {
   result.requests_per_s = requests_per_s;
   result.input_tokens_per_s = requests_per_s * lengths.input;
-  result.output_tokens_per_s = requests_per_s * lengths.output;
+  // With prompts isolated answers end with their first token.
+  result.output_tokens_per_s = requests_per_s * (job.pools.back().role == Role::prefill ? 1 : lengths.output);
   result.output_tokens_per_s_per_gpu = result.output_tokens_per_s / job.gpus();
   int prompt_gpus = 0, decode_gpus = 0;
   for (const Pool& pool : job.pools) {

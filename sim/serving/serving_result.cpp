@@ -35,6 +35,9 @@ std::vector<double> values_of(const ServingJob& job, const ServingRun& run, Valu
   return out;
 }
 
+// With prompts isolated nobody does.
+bool decodes(const ServingJob& job) { return job.pools.back().role != Role::prefill; }
+
 double mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
@@ -44,8 +47,7 @@ double mean_of(const std::vector<double>& values) {
 void count_latencies(ServingResult& result, const ServingJob& job, const ServingRun& run) {
   result.ttft = spread_of(values_of(job, run, [](const RequestState& r) { return r.ttft_s(); }));
   std::vector<double> tpot;
-  const bool decodes = job.pools.back().role != Role::prefill;  // with prompts isolated nobody does
-  for (std::size_t i = 0; decodes && i < run.requests.size(); ++i) {
+  for (std::size_t i = 0; decodes(job) && i < run.requests.size(); ++i) {
     const RequestState& request = run.requests[i];
     if (counts(job, i) && request.stage == Stage::done && request.tokens.output > 1) tpot.push_back(request.tpot_s());
   }
@@ -77,7 +79,7 @@ int gpus_of(const ServingJob& job, Role without) {
   return sum;
 }
 
-// Between the first arrival that counts and the last answer: tokens of what counts.
+// Between the first arrival that counts and the last answer: tokens of what counts. With prompts isolated answers end with their first.
 void count_rates(ServingResult& result, const ServingJob& job, const ServingRun& run) {
   double first_s = INFINITY, last_s = 0, input = 0, output = 0;
   for (std::size_t i = 0; i < run.requests.size(); ++i) {
@@ -86,7 +88,7 @@ void count_rates(ServingResult& result, const ServingJob& job, const ServingRun&
     first_s = std::min(first_s, request.arrival_s);
     last_s = std::max(last_s, request.last_s);
     input += request.tokens.input;
-    output += request.tokens.output;
+    output += static_cast<double>(decodes(job) ? request.tokens.output : 1);
   }
   if (!(last_s > first_s)) return;
   const double seconds = last_s - first_s;

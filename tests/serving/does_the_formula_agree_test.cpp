@@ -117,6 +117,8 @@ TEST(FormulaAndSimulationAgree, on_prompts_alone_of_clients_and_batches) {
     EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << arrivals;
     EXPECT_LT(found.formula.tpot.mean_s, 0);
     EXPECT_LT(found.simulated.tpot.mean_s, 0);
+    for (const sim::ServingResult& one : {found.formula, found.simulated})
+      EXPECT_DOUBLE_EQ(one.output_tokens_per_s, one.requests_per_s) << "first tokens alone: " << arrivals;
   }
 }
 
