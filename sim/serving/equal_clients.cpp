@@ -65,14 +65,19 @@ PoolState equal_clients(const PoolFormula& pool, const LoadMoments& load, double
   const double beside = pool.mixes() ? std::max(0.0, out.batch - alone.prompts.front()) : 0;
   const Train train = train_of(pool, load, out.batch, beside);
   const Round round = round_of(train, pool.mixes(), steps, queue ? 0 : request_s);
-  double first_s = 0;  // of the clients' first requests
   for (std::size_t j = 0; j < train.pass_s.size(); ++j) {
     const double share = train.prompts[j] / out.batch;
-    first_s += alone.pass_s[j];
     const double came_s = round.end_s[j] + (queue ? 0 : request_s);
-    out.queue_s += share * ((1 - first_share) * (round.start_s[j] - came_s) + first_share * (first_s - alone.pass_s[j]));
-    out.prefill_s += share * ((1 - first_share) * train.pass_s[j] + first_share * alone.pass_s[j]);
+    out.queue_s += share * (1 - first_share) * (round.start_s[j] - came_s);
+    out.prefill_s += share * (1 - first_share) * train.pass_s[j];
     out.tpot_s += share * (round.seconds + round.end_s[j] - round.first_s[j]);
+  }
+  double began_s = 0;  // the clients' first requests come at once, when nothing decodes yet: in fewer waves, since more of them fit into a pass
+  for (std::size_t j = 0; j < alone.pass_s.size(); ++j) {
+    const double share = alone.prompts[j] / out.batch;
+    out.queue_s += share * first_share * began_s;
+    out.prefill_s += share * first_share * alone.pass_s[j];
+    began_s += alone.pass_s[j];
   }
   out.tpot_s = steps > 0 ? out.tpot_s / steps : 0;
   out.requests_per_s = out.batch / round.seconds;

@@ -278,7 +278,8 @@ TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
             "s.yaml:7:11: error: unknown key 'routing' in experts\n"
             "    7 | experts: {routing: {forward: 3, backward: 1}}\n"
             "      |           ^\n"
-            "  known: grouped_gemm, low_precision_dispatch, routing_kernels, permutation_kernels, pairing_kernels");
+            "  did you mean 'routing_kernels'? known: grouped_gemm, low_precision_dispatch, routing_kernels, permutation_kernels, "
+            "pairing_kernels");
 }
 
 const std::string good_memory =
