@@ -72,7 +72,8 @@ PoolState equal_clients(const PoolFormula& pool, const LoadMoments& load, double
     out.prefill_s += share * (1 - first_share) * train.pass_s[j];
     out.tpot_s += share * (round.seconds + round.end_s[j] - round.first_s[j]);
   }
-  double began_s = 0;  // the clients' first requests come at once, when nothing decodes yet: in fewer waves, since more of them fit into a pass
+  double began_s =
+      0;  // the clients' first requests come at once, when nothing decodes yet: in fewer waves, since more of them fit into a pass
   for (std::size_t j = 0; j < alone.pass_s.size(); ++j) {
     const double share = alone.prompts[j] / out.batch;
     out.queue_s += share * first_share * began_s;
