@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 namespace rehearse::sim {
 namespace {
@@ -14,7 +13,6 @@ using End = SlotOrder::End;
 // One slot after another, or two beside each other.
 class Walk {
  public:
-  static constexpr std::size_t lanes = 1;
   Walk(const SlotOrder& order, const PipelineTimes& times, const std::vector<double>& hop_s, StageSpans& spans)
       : times_(times),
         hop_s_(hop_s),
@@ -45,11 +43,11 @@ class Walk {
     for (const std::uint32_t stream : order.streams()) at.push_back(free_s_[stream]);
     for (const std::uint32_t message : order.under_way()) at.push_back(arrived_s_[message]);
   }
-  void postpone(const std::array<double, 1>& by) {
+  void postpone(double by) {
     for (std::vector<double>* all : {&spans_.end_s, &free_s_, &spans_.completed_s.all()}) {
-      for (double& at : *all) at += by[0];
+      for (double& at : *all) at += by;
     }
-    for (std::size_t i = 1; i < arrived_s_.size(); ++i) arrived_s_[i] += by[0];
+    for (std::size_t i = 1; i < arrived_s_.size(); ++i) arrived_s_[i] += by;
   }
 
  private:
@@ -101,99 +99,70 @@ class Walk {
   std::size_t chunks_;
 };
 
-// For each lane, without a loop.
-template <std::size_t lanes, class Work>
-void each(const Work& work) {
-  [&]<std::size_t... k>(std::index_sequence<k...>) { (work(k), ...); }
-  (std::make_index_sequence<lanes>());
-}
-
-// The same where slots run one at a time and each sends at its end: with messages, and without them at the same time.
-template <std::size_t count>
+// The same where slots run one at a time and each sends at its end.
 class WalkAlone {
  public:
-  static constexpr std::size_t lanes = count;
-  using Times = std::array<double, lanes>;
-
-  WalkAlone(const SlotOrder& order, const PipelineTimes& times, std::array<StageSpans, 2>& spans, WalkRoom<lanes>& room)
-      : times_(times),
+  WalkAlone(const SlotOrder& order, const PipelineTimes& times, const std::vector<double>& hop_s, StageSpans& spans, WalkRoom& room)
+      : hop_s_(hop_s),
+        blocking_(times.blocking),
         spans_(spans),
         chunks_(static_cast<std::size_t>(order.shape().chunks)),
         arrived_s_(room.arrived_s),
         free_s_(room.free_s),
-        now_s_(room.now_s),
+        completed_(spans.completed_s.all().data()),
         seconds_{times.forward_s.all().data(), times.whole_s.all().data(), times.backward_s.all().data(), times.weight_s.all().data()} {
     arrived_s_.resize(order.messages());
-    arrived_s_[0] = {};
-    free_s_.assign(2UL * order.shape().stages, {});
-    now_s_.assign(static_cast<std::size_t>(order.shape().stages), {});
-    each<lanes>([&](std::size_t k) { completed_[k] = spans_[k].completed_s.all().data(); });
+    arrived_s_[0] = 0;
+    free_s_.assign(2UL * order.shape().stages, 0.0);
   }
 
   void step(const SlotOrder::Step& step) {
     const End& slot = step.slot;
     const std::size_t cell = step.stage * chunks_ + slot.chunk;
-    const double own = seconds_[static_cast<std::size_t>(slot.kind)][cell];
-    Times now = now_s_[step.stage];
-    const Times& ready = arrived_s_[slot.in];
-    each<lanes>([&](std::size_t k) { now[k] = std::max(now[k], ready[k]); });
-    if (step.starts) each<lanes>([&](std::size_t k) { spans_[k].start_s[step.stage] = now[k]; });
-    each<lanes>([&](std::size_t k) { now[k] += own; });
+    double now = std::max(spans_.end_s[step.stage], arrived_s_[slot.in]);
+    if (step.starts) spans_.start_s[step.stage] = now;
+    now += seconds_[static_cast<std::size_t>(slot.kind)][cell];
     if (slot.out != 0) {
-      Times free = free_s_[step.stream(slot)];
-      each<lanes>([&](std::size_t k) { free[k] = std::max(free[k], now[k]); });
-      free[0] += times_.hop_s[slot.hop];
-      free_s_[step.stream(slot)] = free;
+      double& free = free_s_[step.stream(slot)];
+      free = std::max(free, now) + hop_s_[slot.hop];
       arrived_s_[slot.out] = free;
-      if (times_.blocking) each<lanes>([&](std::size_t k) { now[k] = std::max(now[k], free[k]); });
+      if (blocking_) now = std::max(now, free);
     }
-    now_s_[step.stage] = now;
-    if (slot.completes()) each<lanes>([&](std::size_t k) { completed_[k][cell] = now[k]; });
+    spans_.end_s[step.stage] = now;
+    if (slot.completes()) completed_[cell] = now;
   }
 
   void renumber(std::size_t messages) {
     std::copy(arrived_s_.begin() + 1 + static_cast<std::ptrdiff_t>(messages), arrived_s_.end(), arrived_s_.begin() + 1);
   }
   void look(const SlotOrder& order, std::vector<double>& at) const {
-    at.clear();
-    const auto add = [&](const Times& all) { at.insert(at.end(), all.begin(), all.end()); };
-    for (const Times& stage : now_s_) add(stage);
-    for (const std::uint32_t stream : order.streams()) add(free_s_[stream]);
-    for (const std::uint32_t message : order.under_way()) add(arrived_s_[message]);
+    at = spans_.end_s;
+    for (const std::uint32_t stream : order.streams()) at.push_back(free_s_[stream]);
+    for (const std::uint32_t message : order.under_way()) at.push_back(arrived_s_[message]);
   }
-  void postpone(const Times& by) {
-    const auto add = [&](Times& all) {
-      for (std::size_t k = 0; k < lanes; ++k) all[k] += by[k];
-    };
-    std::ranges::for_each(now_s_, add);
-    std::ranges::for_each(free_s_, add);
-    std::for_each(arrived_s_.begin() + 1, arrived_s_.end(), add);
-    for (std::size_t k = 0; k < lanes; ++k) {
-      for (double& at : spans_[k].completed_s.all()) at += by[k];
+  void postpone(double by) {
+    for (std::vector<double>* all : {&spans_.end_s, &free_s_, &spans_.completed_s.all()}) {
+      for (double& at : *all) at += by;
     }
-  }
-  void end() {
-    for (std::size_t s = 0; s < now_s_.size(); ++s) {
-      for (std::size_t k = 0; k < lanes; ++k) spans_[k].end_s[s] = now_s_[s][k];
-    }
+    std::for_each(arrived_s_.begin() + 1, arrived_s_.end(), [by](double& at) { at += by; });
   }
 
  private:
-  const PipelineTimes& times_;
-  std::array<StageSpans, 2>& spans_;
+  const std::vector<double>& hop_s_;
+  bool blocking_;
+  StageSpans& spans_;
   std::size_t chunks_;
-  std::vector<Times>&arrived_s_, &free_s_, &now_s_;
+  std::vector<double>&arrived_s_, &free_s_;
+  double* completed_;
   std::array<const double*, 4> seconds_;  // [Slot::Kind]
-  std::array<double*, lanes> completed_{};
 };
 
 // Whether a walk has come into step: everything is as some rounds ago, but later by the same time.
-template <std::size_t lanes>
 class Rhythm {
  public:
   struct Beat {
     int rounds = 1;
-    std::array<double, lanes> s{};
+    double s = 0;
   };
   // After each round.
   template <class Walker>
@@ -216,13 +185,11 @@ class Rhythm {
  private:
   [[nodiscard]] std::optional<Beat> since(const std::vector<double>& before, int rounds) const {
     constexpr double rounding = 1e-11;
-    Beat beat{.rounds = rounds};
-    for (std::size_t k = 0; k < lanes; ++k) beat.s[k] = now_[k] - before[k];
+    const double later = now_[0] - before[0];
     for (std::size_t i = 0; i < now_.size(); ++i) {
-      const double expected = beat.s[i % lanes];
-      if (std::abs(now_[i] - before[i] - expected) > rounding * expected) return std::nullopt;
+      if (std::abs(now_[i] - before[i] - later) > rounding * later) return std::nullopt;
     }
-    return beat;
+    return Beat{rounds, later};
   }
 
   static constexpr std::size_t longest = 64;
@@ -234,7 +201,7 @@ class Rhythm {
 template <class Walker>
 void follow(const SlotOrder& order, Walker& walker) {
   for (const SlotOrder::Step& step : order.before()) walker.step(step);
-  Rhythm<Walker::lanes> rhythm;
+  Rhythm rhythm;
   bool in_step = false;
   for (int left = order.rounds(); left > 0;) {
     for (const SlotOrder::Step& step : order.round()) walker.step(step);
@@ -245,19 +212,10 @@ void follow(const SlotOrder& order, Walker& walker) {
     if (!beat) continue;
     in_step = true;
     const int beats = (left - 1) / beat->rounds;  // the last round is walked
-    std::array<double, Walker::lanes> later = beat->s;
-    for (double& by : later) by *= beats;
-    walker.postpone(later);
+    walker.postpone(beat->s * beats);
     left -= beats * beat->rounds;
   }
   for (const SlotOrder::Step& step : order.after()) walker.step(step);
-}
-
-template <std::size_t lanes>
-void follow_alone(const SlotOrder& order, const PipelineTimes& times, std::array<StageSpans, 2>& spans, WalkRoom<lanes>& room) {
-  WalkAlone<lanes> walk(order, times, spans, room);
-  follow(order, walk);
-  walk.end();
 }
 
 }  // namespace
@@ -286,15 +244,18 @@ void SlotWalk::walk(Walked& walked) {
     spans.end_s.assign(stages, 0.0);
     spans.completed_s.lay_out(stages, chunks);
   }
-  const bool both = walked.what == What::both;
-  if (!order.has_pairs() && times.lead_forward_s.empty() && !times.whole_s.empty())
-    return both ? follow_alone(order, times, walked.spans, two_) : follow_alone(order, times, walked.spans, one_);
-  Walk walk(order, times, times.hop_s, walked.spans[0]);
-  follow(order, walk);
-  if (!both) return;
-  const std::vector<double> no_hops(stages, 0.0);
-  Walk without(order, times, no_hops, walked.spans[1]);
-  follow(order, without);
+  const bool alone = !order.has_pairs() && times.lead_forward_s.empty() && !times.whole_s.empty();
+  const auto follow_with = [&](const std::vector<double>& hop_s, StageSpans& spans) {
+    if (alone) {
+      WalkAlone walk(order, times, hop_s, spans, room_);
+      follow(order, walk);
+    } else {
+      Walk walk(order, times, hop_s, spans);
+      follow(order, walk);
+    }
+  };
+  follow_with(times.hop_s, walked.spans[0]);
+  if (walked.what == What::both) follow_with(std::vector<double>(stages, 0.0), walked.spans[1]);
 }
 
 StageSpans walk_slots(const workloads::Workload& workload, const PipelineTimes& times) {

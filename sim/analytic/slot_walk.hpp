@@ -13,9 +13,8 @@
 namespace rehearse::sim {
 
 // What walks write into, once and again.
-template <std::size_t lanes>
 struct WalkRoom {
-  std::vector<std::array<double, lanes>> arrived_s, free_s, now_s;  // [message], [stream], [stage]
+  std::vector<double> arrived_s, free_s;  // [message], [stream]
 };
 
 // When stages are at work, in seconds from the start of the pipeline.
@@ -27,7 +26,8 @@ struct StageSpans {
 // Walks one pipeline after another, each with its messages and, where that is asked for, with messages that take no time.
 // A slot starts when the one before it on its stage has ended and its message is there; paired slots start as one. Once every stage is a
 // round later by the same time (to a part in 10^11 of it), so it stays: rounds that are left then only add that time, since a later
-// start of everything is a later end of everything, and no single one's by more.
+// start of everything is a later end of everything, and no single one's by more. The walk without messages keeps a time of its own: whether
+// it is asked for changes no bit of the other.
 class SlotWalk {
  public:
   enum class What : std::uint8_t { with_messages, both };
@@ -47,8 +47,7 @@ class SlotWalk {
 
   std::array<Walked, 4> known_;  // the last ones
   std::size_t newest_ = 0;
-  WalkRoom<1> one_;
-  WalkRoom<2> two_;
+  WalkRoom room_;
 };
 
 [[nodiscard]] StageSpans walk_slots(const workloads::Workload& workload, const PipelineTimes& times);

@@ -110,6 +110,28 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Rounds,
                                          Case{"1f1b", false, true}, Case{"interleaved-1f1b", true, true},
                                          Case{"gpipe", false, false, false}, Case{"dualpipe", false, false, false}));
 
+// A search asks for the walk with messages alone, predict() for both: the step is the same to the last bit.
+TEST_P(Rounds, AreTheSameWhateverElseIsAskedFor) {
+  const Case& one = GetParam();
+  RandomTimes random(8);
+  for (int i = 0; i < 200; ++i) {
+    const int p = 2 * (1 + random.below(4)), v = one.interleaves ? 3 : one.schedule == std::string("zb-v") ? 2 : 1;
+    const workloads::Workload workload = pipeline_of(one.schedule, p, v, p * (1 + random.below(20)), one.pairs);
+    const workloads::PipelineShape shape = workloads::pipeline_shape(workload);
+    if (!workloads::ScheduleRegistry::get(one.schedule).refusal(shape).empty()) continue;
+    const sim::PipelineTimes times = random.next(shape, one.pairs);
+    const sim::SlotOrder order(workload);
+    sim::SlotWalk alone, both;
+    alone.walk(order, times, sim::SlotWalk::What::with_messages);
+    both.walk(order, times, sim::SlotWalk::What::both);
+    ASSERT_EQ(alone.spans().end_s, both.spans().end_s) << one.schedule << " p " << p << " v " << v << " m " << shape.microbatches;
+    sim::PipelineTimes no_messages = times;
+    no_messages.hop_s.assign(times.hop_s.size(), 0.0);
+    alone.walk(order, no_messages, sim::SlotWalk::What::with_messages);
+    ASSERT_EQ(alone.spans().end_s, both.without_messages().end_s) << one.schedule;
+  }
+}
+
 // What is at its peak in a round is so in all of them: an order with more of them is the same steps.
 TEST(Rounds, AreSharedByAnyNumberOfMicrobatches) {
   for (const int m : {40, 44, 64, 400}) {

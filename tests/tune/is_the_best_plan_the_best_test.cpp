@@ -81,6 +81,21 @@ void expect_best(const Tuned& tuned, const BruteForce& truth, const sim::Found& 
   }
 }
 
+// Every plan that was evaluated, not only those that are kept.
+void expect_every(const BruteForce& truth, const sim::Found& found, std::size_t goals, const std::string& text) {
+  std::map<std::uint64_t, const Candidate*> evaluated;
+  for (const sim::Evaluated& one : found.every) {
+    if (one.fit == sim::Fit::yes) evaluated.emplace(one.candidate.point, &one.candidate);
+  }
+  ASSERT_EQ(evaluated.size(), truth.fit.size()) << text;
+  for (const Candidate& expected : truth.fit) {
+    const auto at = evaluated.find(expected.point);
+    ASSERT_NE(at, evaluated.end()) << text;
+    expect_same(*at->second, expected, goals, text);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
 // The best with each value of a key, and with each two of two keys, as far as the bounds promise it: up to a quarter worse than a good
 // plan.
 void expect_values(const Tuned& tuned, const BruteForce& truth, const sim::Search& search, const sim::Found& found,
@@ -137,9 +152,10 @@ void search_spaces(int seed, int spaces, int most_points) {
     points += tuned.space.size();
     most = std::max(most, tuned.space.size());
     plans += truth.fit.size() + truth.unfit;
-    const sim::Search exhaustive(tuned.space, tuned.spec, sim::Bounds::none());
+    const sim::Search exhaustive(tuned.space, tuned.spec, sim::Bounds::none(), true);
     const sim::Found all = exhaustive.run(1);
     expect_best(tuned, truth, all, text);
+    expect_every(truth, all, tuned.spec.goals.size(), text);
     expect_values(tuned, truth, exhaustive, all, text);
     ASSERT_EQ(all.evaluated + truth.refused, tuned.space.size()) << text;
     for (const sim::Bounds& bounds : {sim::Bounds{true, true, true, 0}, sim::Bounds{true, false, false, 0}, sim::Bounds{true, false, false},
