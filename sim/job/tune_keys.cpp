@@ -30,6 +30,11 @@ Form<std::vector<Goal>> goals_form() {
   return {config::either({one.shape, several.shape}), read};
 }
 
+void read_goals(const Node& node, TuneSpec& spec) {
+  spec.goals = goals_form().read(node);
+  spec.goal = node;
+}
+
 // "2 %" or 0.02.
 Form<double> share_form() {
   const auto read = [](const Node& node) {
@@ -102,7 +107,9 @@ const config::Names<Goal>& goals() {
 const Keys<TuneSpec>& tune_keys() {
   using K = Key<TuneSpec>;
   static const Keys<TuneSpec> keys{
-      K("goal", &TuneSpec::goals, goals_form(), "What is to be best; of several, all plans that no other beats in every one are kept.")
+      K(
+          "goal", goals_form().shape, read_goals, [](const TuneSpec& spec) { return spec.goal; },
+          "What is to be best; of several, all plans that no other beats in every one are kept.")
           .otherwise("step; time where training is given"),
       K(
           "space", space_shape(), read_space, [](const TuneSpec& spec) { return spec.space; },

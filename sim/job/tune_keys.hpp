@@ -23,6 +23,7 @@ struct Together {
 
 struct TuneSpec {
   std::vector<Goal> goals;         // none: time where the job has a length, else step
+  config::Node goal;               // as the file has them, for complaints; absent where none is named
   config::Node space;              // as the file has it: a word, or keys with values; absent: `default`
   std::vector<Together> together;  // besides those of a space that a word names
   double memory = 1;               // share of a GPU's memory that a plan may need

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "config/quantity.hpp"
-#include "sim/job/refusal.hpp"
 #include "sim/wholejob/plan.hpp"
 
 namespace rehearse::sim {
@@ -46,18 +45,14 @@ bool grows(Goal goal, const Job& job, bool whole) {
 
 GoalValues::GoalValues(const TuneSpec& spec, const Job& open) : goals_(spec.goals), whole_(open.whole.training.given()) {
   if (goals_.empty()) goals_ = {whole_ && !(open.whole.training.time_s > 0) ? Goal::time : Goal::step};
-  const auto refuse_goal = [&](const std::string& message, const std::string& hint) {
-    if (open.given.find_path("tune.goal")) refuse(open.given, "tune.goal", message, hint);
-    throw config::InputError(message, hint);
-  };
-  for (const Goal goal : goals_) {
-    const std::string name(sim::goals().of(goal));
+  for (std::size_t i = 0; i < goals_.size(); ++i) {
+    const Goal goal = goals_[i];
+    const config::Node where = spec.goal && spec.goal.is_sequence() ? spec.goal.items()[i] : spec.goal;
     if (of_whole_job(goal) && !whole_)
-      refuse_goal(fmt::format("goal {} needs the length of the training", name), "add training: {tokens: 15e12}");
+      where.fail(fmt::format("goal {} needs the length of the training", sim::goals().of(goal)), "add training: {tokens: 15e12}");
     if (goal == Goal::time && open.whole.training.time_s > 0)
-      refuse_goal("goal time of a training that is limited by time", "give training.steps or training.tokens");
-    if (goal == Goal::cost && !spec.gpu_hour)
-      refuse_goal("goal cost needs a price", "add price: {gpu_hour: 2.50} to tune, or --price 2.50");
+      where.fail("goal time of a training that is limited by time", "give training.steps or training.tokens");
+    if (goal == Goal::cost && !spec.gpu_hour) where.fail("goal cost needs a price", "add price: {gpu_hour: 2.50} to tune, or --price 2.50");
   }
   gpu_hour_ = spec.gpu_hour.value_or(0);
 }

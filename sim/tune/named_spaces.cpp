@@ -48,7 +48,7 @@ constexpr Row mofa[] = {
 }  // namespace
 
 NamedSpace named_space(const std::string& name, const Job& open) {
-  const std::string where = "space " + name;
+  const std::string where = std::string(named_space_prefix) + name;
   NamedSpace space;
   for (const Row& row : name == "mofa" ? std::span<const Row>(mofa) : std::span<const Row>(megatron_core)) {
     if (row.experts && !open.workload.model.moe) continue;

@@ -84,7 +84,7 @@ void with_own_values(NamedSpace& space, const Job& open) {
     std::vector<Node> values = axis.values.is_sequence() ? axis.values.items() : std::vector<Node>{axis.values};
     const auto has = [&](const SpaceValue& value) { return value.text == own; };
     if (own.empty() || std::ranges::any_of(values_of(axis.key, axis.values, open, open.system.gpus), has)) continue;
-    values.push_back(Node::load_text(own, "space of the job"));
+    values.push_back(Node::load_text(own, std::string(named_space_prefix) + "of the job"));
     axis.values = Node::list(values);
   }
 }
@@ -238,7 +238,8 @@ void Space::settle_base(const Job& open) {
 void Space::read_plan_values(const Job& open) {
   const JobDocument document{.job = open, .parts = *open.parts};
   for (std::size_t i = 0; i < axes_.size(); ++i) {
-    for (Axis::Value& value : axes_[i].values) {
+    for (std::size_t v = 0; v < axes_[i].values.size(); ++v) {
+      Axis::Value& value = axes_[i].values[v];
       Settings all{{axes_[i].key, value.text}};
       all.insert(all.end(), value.followers.begin(), value.followers.end());
       JobDocument read = document;
@@ -247,7 +248,8 @@ void Space::read_plan_values(const Job& open) {
           if (axes_[i].of_plan()) job_keys().read_at(key, Node::load_text(text, "tune.space." + key), read);
         }
       } catch (const InputError& error) {
-        refuse_value(where_[i], axes_[i].key, error);
+        const bool listed = where_[i].is_sequence() && where_[i].items().size() == axes_[i].values.size();
+        refuse_value(listed ? where_[i].items()[v] : where_[i], axes_[i].key, error);
       }
       if (axes_[i].of_plan()) value.read = std::make_shared<const workloads::Workload>(std::move(read.job.workload));
     }
@@ -260,15 +262,29 @@ void Space::add_up() {
   if (points > most_points) {
     std::vector<std::string> sizes;
     for (const Axis& axis : axes_) sizes.push_back(fmt::format("{} {}", axis.key, axis.values.size()));
-    throw InputError(fmt::format("the space has {:.3g} points, more than {:.0e} ({})", points, most_points, fmt::join(sizes, ", ")),
-                     "give fewer values, or cut it by a key of which each search takes one value");
+    refuse_size(fmt::format("the space has {:.3g} points, more than {:.0e} ({})", points, most_points, fmt::join(sizes, ", ")),
+                axes_.size());
   }
   stride_.assign(axes_.size() + 1, 1);
   for (std::size_t i = axes_.size(); i > 0; --i) stride_[i - 1] = stride_[i] * axes_[i - 1].values.size();
   const std::uint64_t bases = stride_.front() / stride_[base_axes_];
   if (bases > most_space_bases)
-    throw InputError(fmt::format("the keys that are none of the plan's make {} jobs, more than {}", bases, most_space_bases));
+    refuse_size(fmt::format("the keys that are none of the plan's make {} jobs, more than {}", bases, most_space_bases), base_axes_);
   for (std::uint64_t base = 0; base < bases; ++base) static_cast<void>(base_of(base * stride_[base_axes_]));
+}
+
+// Where the most values were given, of the first so many axes; those of a space that a word names were not.
+void Space::refuse_size(const std::string& message, std::size_t axes) const {
+  const Node* widest = nullptr;
+  std::size_t values = 0;
+  for (std::size_t i = 0; i < axes; ++i) {
+    if (axes_[i].values.size() <= values || where_[i].where().file.starts_with(named_space_prefix)) continue;
+    widest = &where_[i];
+    values = axes_[i].values.size();
+  }
+  const char* const hint = "give fewer values, or cut it by a key of which each search takes one value";
+  if (widest == nullptr) throw InputError(message, hint);
+  widest->fail(message, hint);
 }
 
 Job Space::base_of(std::uint64_t point) const {

@@ -66,6 +66,7 @@ class Space {
   void settle_base(const Job& open);
   void read_plan_values(const Job& open);
   void add_up();
+  [[noreturn]] void refuse_size(const std::string& message, std::size_t axes) const;
 
   config::Node given_, base_;  // the user's document; the same without what a search settles by itself
   std::string name_;
@@ -87,6 +88,7 @@ struct NamedSpace {
   std::vector<GivenValues> axes;
   std::vector<Together> together;
 };
+inline constexpr std::string_view named_space_prefix = "space ";  // of the names that their positions have instead of a file's
 [[nodiscard]] NamedSpace named_space(const std::string& name, const Job& open);
 
 }  // namespace rehearse::sim

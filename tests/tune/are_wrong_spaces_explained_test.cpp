@@ -30,14 +30,14 @@ TEST_P(WrongSpaces, AreRefusedWithTheirPlace) {
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   EXPECT_EQ(outcome.out, "");
   EXPECT_NE(outcome.err.find(GetParam().message), std::string::npos) << outcome.err;
-  EXPECT_TRUE(outcome.err.starts_with("job.yaml:") || outcome.err.starts_with("error:")) << outcome.err;
+  EXPECT_TRUE(outcome.err.starts_with("job.yaml:6:") || outcome.err.starts_with("job.yaml:7:")) << outcome.err;
 }
 
 const Wrong wrong_spaces[] = {
     {"unknown_key", "  space: {parallel.tpp: [1, 2]}\n", "job.yaml:6:11: error: unknown key 'parallel.tpp'"},
     {"empty_list", "  space: {parallel.tp: []}\n", "parallel.tp: the list of values is empty"},
     {"missing_value", "  space: {parallel.tp: }\n", "parallel.tp: a value is missing"},
-    {"value_of_another_kind", "  space: {parallel.tp: [1, two]}\n", "parallel.tp"},
+    {"value_of_another_kind", "  space: {parallel.tp: [1, two]}\n", "job.yaml:6:28: error: parallel.tp"},
     {"value_out_of_range", "  space: {parallel.tp: [0, 1]}\n", "must be between 1 and 1000000"},
     {"named_twice", "  space: {parallel.tp: [1, 2, 1]}\n", "parallel.tp: 1 is given twice"},
     {"divisors_of_nothing", "  space: {simulation.steps: divisors}\n", "nothing to divide"},
@@ -53,12 +53,13 @@ const Wrong wrong_spaces[] = {
      "neither is a key nor a condition"},
     {"unknown_goal", "  goal: speed\n", "job.yaml:6:9: error:"},
     {"same_goal_twice", "  goal: [step, step]\n", "named twice in tune.goal"},
-    {"time_without_length", "  goal: time\n", "needs the length of the training"},
-    {"cost_without_price", "  goal: cost\n", "needs a price"},
+    {"time_without_length", "  goal: time\n", "job.yaml:6:9: error: goal time needs the length of the training"},
+    {"cost_without_price", "  goal: [step, cost]\n", "job.yaml:6:16: error: goal cost needs a price"},
     {"too_many_points",
      "  space: {parallel.tp: {from: 1, to: 1000}, parallel.pp: {from: 1, to: 1000}, parallel.cp: {from: 1, to: 1000}, batch.micro: {from: "
      "1, to: 1000}}\n",
      "the space has 1e+12 points"},
+    {"too_many_jobs", "  space: {training.steps: {from: 1, to: 20000}}\n", "make 20000 jobs, more than 10000"},
     {"none_kept", "  keep: 0\n", "tune.keep"},
     {"memory_beyond_all", "  memory: 1.5\n", "tune.memory"},
     {"within_what", "  within: far\n", "takes a share from 0 % to 100 %"},
