@@ -1,7 +1,10 @@
 #include "sim/tune/candidate.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <limits>
+
+#include "sim/tune/space.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -12,13 +15,22 @@ struct InFront {
   bool operator()(const Candidate& one, const Candidate& other) const;
 };
 
-// The order of equally good plans.
-bool decides(const Candidate& one, const Candidate& other) {
-  if (one.layout[0] != other.layout[0]) return one.layout[0] < other.layout[0];
+// The order of equally good plans, but for their places in the space.
+std::weak_ordering by_size(const Candidate& one, const Candidate& other) {
+  if (one.layout[0] != other.layout[0]) return one.layout[0] <=> other.layout[0];
   const double needed = rounded(one.needed_bytes), other_needed = rounded(other.needed_bytes);
-  if (needed != other_needed) return needed < other_needed;
-  if (one.layout != other.layout) return one.layout < other.layout;
-  return one.point < other.point;
+  if (needed != other_needed) return needed < other_needed ? std::weak_ordering::less : std::weak_ordering::greater;
+  return one.layout <=> other.layout;
+}
+bool decides(const Candidate& one, const Candidate& other) {
+  const std::weak_ordering order = by_size(one, other);
+  return order != 0 ? order < 0 : one.point < other.point;
+}
+
+// better(), but for the places in the space.
+bool better_by_worth(const Candidate& one, const Candidate& other) {
+  const double value = rounded(one.goals[0]), other_value = rounded(other.goals[0]);
+  return value != other_value ? value < other_value : by_size(one, other) < 0;
 }
 
 bool InFront::operator()(const Candidate& one, const Candidate& other) const {
@@ -56,7 +68,34 @@ bool dominates(const Candidate& one, const Candidate& other, std::size_t goals) 
   return less || decides(one, other);
 }
 
+bool are_twins(const Candidate& one, const Candidate& other) {
+  const auto same = [](double a, double b) { return rounded(a) == rounded(b); };
+  return one.layout == other.layout && one.dp == other.dp && std::ranges::equal(one.goals, other.goals, same) &&
+         same(one.step_s, other.step_s) && same(one.needed_bytes, other.needed_bytes) && same(one.peak_bytes, other.peak_bytes);
+}
+
+std::uint64_t BestList::axes_apart(std::uint64_t one, std::uint64_t other) const {
+  std::uint64_t apart = 0, bit = 1;
+  for (std::size_t axis = 0; axis < space_->axes().size(); ++axis) {
+    if (space_->axes()[axis].values.size() < 2) continue;
+    if (space_->digit(one, axis) != space_->digit(other, axis)) apart |= bit;
+    bit <<= 1U;
+  }
+  return apart;
+}
+
 void BestList::add(const Candidate& candidate) {
+  if (all_.size() == most_ && better_by_worth(all_.back(), candidate)) return;
+  const auto [first, end] = std::equal_range(all_.begin(), all_.end(), candidate, better_by_worth);
+  const auto twin = std::find_if(first, end, [&](const Candidate& one) { return are_twins(one, candidate); });
+  if (twin != end) {
+    Candidate both = candidate.point < twin->point ? candidate : *twin;
+    both.free_axes = twin->free_axes | candidate.free_axes | axes_apart(twin->point, candidate.point);
+    both.twins = twin->twins + candidate.twins + 1;
+    all_.erase(twin);
+    all_.insert(std::upper_bound(all_.begin(), all_.end(), both, better), both);
+    return;
+  }
   if (all_.size() == most_ && !better(candidate, all_.back())) return;
   all_.insert(std::upper_bound(all_.begin(), all_.end(), candidate, better), candidate);
   if (all_.size() > most_) all_.pop_back();

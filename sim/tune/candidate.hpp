@@ -11,6 +11,8 @@
 
 namespace rehearse::sim {
 
+class Space;
+
 // Whether a plan's memory suffices; may_run_out: by the formula, but not where it needs the most that measured runs needed beyond it.
 enum class Fit : std::uint8_t { yes, may_run_out, no };
 [[nodiscard]] std::string_view name_of(Fit fit);
@@ -24,6 +26,9 @@ struct Candidate {
   // What decides between plans that are equally good, all to be small: GPUs, tp, cp, pp, vpp, ep, and the negative micro-batch.
   std::array<int, 7> layout{};
   int dp = 1;
+  // Of one of the best: how many other plans are its twins, and in which axes any of them has another value: bit i is of the i-th axis with
+  // several values.
+  std::uint64_t twins = 0, free_axes = 0;
 };
 
 [[nodiscard]] std::array<int, 7> layout_of(const workloads::Workload& workload, int gpus);
@@ -37,17 +42,24 @@ struct Candidate {
 // Better in one goal than whatever is no better than these values, and no worse in the others.
 [[nodiscard]] bool beats(const Candidate& one, const GoalArray& values, std::size_t goals);
 
-// The best so many, best first.
+// Whether nothing tells them apart but keys without effect: all goals, the step, the memory and the layout are the same (rounded()).
+[[nodiscard]] bool are_twins(const Candidate& one, const Candidate& other);
+
+// The best so many, best first. Of twins the first in the order of the space stands for all.
 class BestList {
  public:
-  explicit BestList(std::size_t most) : most_(most) {}
+  // `space` must outlive it.
+  BestList(std::size_t most, const Space& space) : most_(most), space_(&space) {}
   void add(const Candidate& candidate);
   [[nodiscard]] const std::vector<Candidate>& all() const { return all_; }
   // What a plan must not exceed in the first goal to be among them; infinite while there is room.
   [[nodiscard]] double worst() const;
 
  private:
+  [[nodiscard]] std::uint64_t axes_apart(std::uint64_t one, std::uint64_t other) const;
+
   std::size_t most_;
+  const Space* space_;
   std::vector<Candidate> all_;
 };
 

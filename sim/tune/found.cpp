@@ -29,7 +29,7 @@ std::string_view name_of(Cut cut) {
 Found::Found(const Space& space, std::size_t keep, std::size_t goals, bool keep_every)
     : refused(Refusals::number(), 0),
       first_refused(Refusals::number(), 0),
-      best(keep),
+      best(keep, space),
       front(goals),
       pairs(space),
       keeps_every(keep_every) {

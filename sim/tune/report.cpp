@@ -57,8 +57,20 @@ TunedPlan plan_of(const Space& space, const Candidate& candidate) {
   return plan_of(space, candidate, Cursor(space, base, candidate.point, candidate.point + 1).workload());
 }
 
+std::vector<std::string> free_keys_of(const Space& space, const Candidate& candidate) {
+  std::vector<std::string> keys;
+  std::uint64_t bit = 1;
+  for (const Axis& axis : space.axes()) {
+    if (axis.values.size() < 2) continue;
+    if ((candidate.free_axes & bit) != 0) keys.push_back(axis.key);
+    bit <<= 1U;
+  }
+  return keys;
+}
+
 TunedPlan predicted_plan(const Space& space, const Candidate& candidate, const Job& job) {
   TunedPlan plan = plan_of(space, candidate, job.workload);
+  plan.free_keys = free_keys_of(space, candidate);
   plan.predicted = predict(job);
   plan.held_back = held_back_by(*plan.predicted);
   if (job.whole.training.given())

@@ -19,7 +19,7 @@ class Scout {
         spec_(spec),
         goals_(goals),
         bases_(space, most_bases, errors),
-        best_(static_cast<std::size_t>(spec.keep)),
+        best_(static_cast<std::size_t>(spec.keep), space),
         front_(goals.count()) {}
 
   Threshold look() {

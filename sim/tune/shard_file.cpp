@@ -16,9 +16,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr const char* format = "rehearse tune shard 4";
+constexpr const char* format = "rehearse tune shard 5";
 
-Json json_of(const Candidate& c) { return {c.point, c.goals, c.step_s, c.peak_bytes, c.needed_bytes, c.lacks_bytes, c.layout, c.dp}; }
+Json json_of(const Candidate& c) {
+  return {c.point, c.goals, c.step_s, c.peak_bytes, c.needed_bytes, c.lacks_bytes, c.layout, c.dp, c.twins, c.free_axes};
+}
 
 Candidate candidate_of(const Json& json) {
   Candidate c;
@@ -30,6 +32,8 @@ Candidate candidate_of(const Json& json) {
   c.lacks_bytes = json.at(5).get<double>();
   c.layout = json.at(6).get<std::array<int, 7>>();
   c.dp = json.at(7).get<int>();
+  c.twins = json.at(8).get<std::uint64_t>();
+  c.free_axes = json.at(9).get<std::uint64_t>();
   return c;
 }
 

@@ -13,8 +13,36 @@ namespace {
 
 using sim::Candidate;
 
+struct Alone {
+  Candidate plan;
+  std::uint64_t twins = 0;
+  std::vector<bool> differs;  // [axis] whether any twin has another value
+};
+
+// Twins are the same in every number that anybody sees: the first of the space stands for all. By comparing all with all.
+std::vector<Alone> without_twins(const Tuned& tuned, const std::vector<Candidate>& best_first) {
+  std::vector<Alone> alone;
+  const auto same = [](double a, double b) { return sim::rounded(a) == sim::rounded(b); };
+  for (const Candidate& plan : best_first) {
+    const auto twin = std::ranges::find_if(alone, [&](const Alone& other) {
+      return std::ranges::equal(plan.goals, other.plan.goals, same) && same(plan.step_s, other.plan.step_s) &&
+             same(plan.peak_bytes, other.plan.peak_bytes) && same(plan.needed_bytes, other.plan.needed_bytes) &&
+             plan.layout == other.plan.layout;
+    });
+    if (twin == alone.end()) {
+      alone.push_back({plan, 0, std::vector<bool>(tuned.space.axes().size())});
+      continue;
+    }
+    ++twin->twins;
+    for (std::size_t axis = 0; axis < twin->differs.size(); ++axis)
+      twin->differs[axis] = twin->differs[axis] || tuned.space.digit(plan.point, axis) != tuned.space.digit(twin->plan.point, axis);
+  }
+  return alone;
+}
+
 struct BruteForce {
   std::vector<Candidate> fit;
+  std::vector<Alone> alone;  // of which no two are twins
   std::uint64_t refused = 0, unfit = 0;
   double least_lack = std::numeric_limits<double>::infinity();
 
@@ -31,6 +59,7 @@ struct BruteForce {
       }
     }
     std::ranges::sort(fit, sim::better);
+    alone = without_twins(tuned, fit);
   }
 
   // Plans that no other is better than in one goal and no worse in the others: by comparing all with all.
@@ -55,6 +84,16 @@ struct BruteForce {
   }
 };
 
+void expect_twins(const Tuned& tuned, const Candidate& found, const Alone& expected, const std::string& text) {
+  ASSERT_EQ(found.twins, expected.twins) << text;
+  std::uint64_t bit = 1;
+  for (std::size_t axis = 0; axis < expected.differs.size(); ++axis) {
+    if (tuned.space.axes()[axis].values.size() < 2) continue;
+    ASSERT_EQ((found.free_axes & bit) != 0, expected.differs[axis]) << text << tuned.space.axes()[axis].key;
+    bit <<= 1U;
+  }
+}
+
 void expect_same(const Candidate& found, const Candidate& expected, std::size_t goals, const std::string& text) {
   ASSERT_EQ(found.point, expected.point) << text;
   ASSERT_EQ(found.step_s, expected.step_s) << text;
@@ -69,8 +108,11 @@ void expect_best(const Tuned& tuned, const BruteForce& truth, const sim::Found& 
   std::uint64_t refused = 0;
   for (const std::uint64_t count : found.refused) refused += count;
   ASSERT_EQ(refused, truth.refused) << text;
-  ASSERT_EQ(found.best.all().size(), std::min(truth.fit.size(), static_cast<std::size_t>(tuned.spec.keep))) << text;
-  for (std::size_t i = 0; i < found.best.all().size(); ++i) expect_same(found.best.all()[i], truth.fit[i], goals, text);
+  ASSERT_EQ(found.best.all().size(), std::min(truth.alone.size(), static_cast<std::size_t>(tuned.spec.keep))) << text;
+  for (std::size_t i = 0; i < found.best.all().size(); ++i) {
+    expect_same(found.best.all()[i], truth.alone[i].plan, goals, text);
+    expect_twins(tuned, found.best.all()[i], truth.alone[i], text);
+  }
   std::vector<std::uint64_t> front;
   for (const Candidate& one : found.front.all()) front.push_back(one.point);
   std::ranges::sort(front);

@@ -38,6 +38,15 @@ std::string confirmed_text(const TunedPlan& plan) {
   return plan.confirmed->shortage.empty() ? GoalValues::text(Goal::step, plan.confirmed->step_s) : "does not fit";
 }
 
+// "3: overlap.tp, cuda_graphs"
+std::string twins_text(const TunedPlan& plan) {
+  return plan.free_keys.empty() ? "" : fmt::format("{}: {}", plan.candidate.twins, fmt::join(plan.free_keys, ", "));
+}
+
+bool any_twins(const TuneReport& report) {
+  return std::ranges::any_of(report.best, [](const TunedPlan& plan) { return plan.candidate.twins > 0; });
+}
+
 // What the simulation has against plans of the table.
 void print_objections(const TuneReport& report, std::ostream& out) {
   for (std::size_t i = 0; i < report.best.size(); ++i) {
@@ -57,12 +66,13 @@ Table best_table(const TuneReport& report) {
   for (const Goal goal : report.goals) table.columns.push_back({std::string(goals().of(goal))});
   table.columns.push_back({"change"});
   const bool step = std::ranges::find(report.goals, Goal::step) != report.goals.end(),
-             simulated = report.best.front().confirmed.has_value();
+             simulated = report.best.front().confirmed.has_value(), twins = any_twins(report);
   const bool whole = report.best.front().interval_steps > 0;
   if (!step) table.columns.push_back({"step"});
   if (simulated) table.columns.insert(table.columns.end(), {{"simulated"}, {"rank"}});
   if (whole) table.columns.push_back({"checkpoint every"});
   table.columns.insert(table.columns.end(), {{"memory"}, {"plan", Align::left}, {"held back by", Align::left}});
+  if (twins) table.columns.push_back({"twins", Align::left});
   for (std::size_t i = 0; i < report.best.size(); ++i) {
     const TunedPlan& plan = report.best[i];
     std::vector<std::string> row{fmt::format("{}", i + 1)};
@@ -73,6 +83,7 @@ Table best_table(const TuneReport& report) {
     if (simulated) row.push_back(plan.confirmed && plan.confirmed->rank > 0 ? fmt::format("{}", plan.confirmed->rank) : "");
     if (whole) row.push_back(fmt::format("{:.0f} steps", plan.interval_steps));
     row.insert(row.end(), {bytes_text(plan.candidate.needed_bytes), plan.text, plan.held_back});
+    if (twins) row.push_back(twins_text(plan));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -173,6 +184,9 @@ class TuneConsole final : public Reporter {
       print_nearest(tune, out);
     } else {
       print(best_table(tune), report.colour, out);
+      if (any_twins(tune))
+        fmt::print(
+            out, "\ntwins: how many more plans are the same in every number; they differ in the keys named, which have no effect there\n");
       print_settings(tune.best.front(), out);
       print_objections(tune, out);
       for (const std::string& line : tune.order_changes) fmt::print(out, "\nthe simulation puts them in another order: {}\n", line);

@@ -20,6 +20,8 @@ void write_row(const TuneReport& report, std::string_view list, std::string_view
   if (plan.confirmed && plan.confirmed->refused.empty()) out << csv_cell(plan.confirmed->step_s);
   out << ',';
   if (plan.confirmed && plan.confirmed->rank > 0) out << plan.confirmed->rank;
+  out << ',';
+  if (list == "best") out << candidate.twins;
   for (const auto& [key, value] : plan.settings) out << ',' << csv_field(value);
   out << ',' << csv_field(plan.text) << '\n';
 }
@@ -44,7 +46,7 @@ class TuneCsv final : public Reporter {
     const TuneReport& tune = report.get<TuneReport>();
     out << "list,rank";
     for (const Goal goal : tune.goals) out << ',' << (goal == Goal::step ? "goal_step" : goals().of(goal));
-    out << ",step_s,peak_bytes,needed_bytes,simulated_step_s,simulated_rank";
+    out << ",step_s,peak_bytes,needed_bytes,simulated_step_s,simulated_rank,twins";
     for (const auto& [key, value] : settings_of(tune)) out << ',' << csv_field(key);
     out << ",plan\n";
     write_rows(tune, "best", tune.best, out);

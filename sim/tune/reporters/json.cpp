@@ -42,6 +42,10 @@ Json plan_json(const TuneReport& report, const TunedPlan& plan) {
             {"needed_bytes", plan.candidate.needed_bytes}};
   if (plan.candidate.lacks_bytes > 0) json["lacks_bytes"] = plan.candidate.lacks_bytes;
   if (plan.interval_steps > 0) json["checkpoint_interval_steps"] = plan.interval_steps;
+  if (plan.candidate.twins > 0) {
+    json["twins"] = plan.candidate.twins;
+    json["without_effect"] = plan.free_keys;
+  }
   if (plan.confirmed) add_confirmation(*plan.confirmed, json);
   if (!plan.predicted) return json;
   json["held_back_by"] = plan.held_back;

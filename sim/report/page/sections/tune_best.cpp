@@ -59,6 +59,13 @@ std::string simulated(const Input& input, std::size_t i) {
   return number(input.result, plan_at(i) + "/simulated_step_s", Unit::milliseconds);
 }
 
+// "3: overlap.tp, cuda_graphs"
+std::string twins_of(const Json& plan) {
+  if (!plan.contains("twins")) return "";
+  const auto keys = plan.at("without_effect").get<std::vector<std::string>>();
+  return escaped(fmt::format("{}: {}", plan.at("twins").get<std::uint64_t>(), fmt::join(keys, ", ")));
+}
+
 std::string table_of_plans(const Input& input) {
   const Json& plans = input.at("/tune/best");
   const std::vector<std::string> goals = goals_of(input);
@@ -72,6 +79,8 @@ std::string table_of_plans(const Input& input) {
   if (whole) columns.push_back({"checkpoint every (steps)"});
   if (!has(goals, "memory")) columns.push_back({"memory"});
   columns.insert(columns.end(), {{"what it is", true}, {"held back by", true}});
+  const bool twins = any_has(plans, "twins");
+  if (twins) columns.push_back({"twins: the same but for keys without effect", true});
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     std::vector<std::string> row{fmt::format("{}", i + 1)};
@@ -83,6 +92,7 @@ std::string table_of_plans(const Input& input) {
     if (!has(goals, "memory")) row.push_back(number(input.result, plan_at(i) + "/needed_bytes", Unit::bytes));
     row.push_back(escaped(plans[i].at("plan").get<std::string>()));
     row.push_back(escaped(plans[i].at("held_back_by").get<std::string>()));
+    if (twins) row.push_back(twins_of(plans[i]));
     rows.push_back(std::move(row));
   }
   return table("The best plans, best first", columns, rows);
