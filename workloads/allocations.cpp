@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "workloads/held_memory.hpp"
+#include "workloads/whole_gradients.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -163,8 +164,9 @@ RankAllocations StepAllocations::make(const RankBlock& block) {
     own = std::make_shared<const Program>(Program{held, PlacedTasks(graph_.program(block), held)});
   }
   const RankMemories units(workload_, habits_, stage, loads_ ? &*loads_ : nullptr, compiled_.grid.expert_rank(rank.rank));
-  return {static_memory(workload_, habits_, stage.parameters, stage.expert_parameters),
-          allocations_of(own->held.on_gpu(units), own->placed), allocations_of(own->held.on_host(units), own->placed)};
+  StaticMemory always = static_memory(workload_, habits_, stage.parameters, stage.expert_parameters);
+  if (makes_gradients_anew(workload_, habits_)) always.gradients = 0;
+  return {always, allocations_of(own->held.on_gpu(units), own->placed), allocations_of(own->held.on_host(units), own->placed)};
 }
 
 RankAllocations StepAllocations::of(std::size_t simulated_rank) {

@@ -137,6 +137,7 @@ std::vector<Held> HeldMemory::on_gpu(const RankMemories& units) const {
   }
   if (workload_.overlap.pp) add_messages(held);
   add_whole_gradients(held);
+  if (makes_gradients_anew(workload_, habits_)) add_new_gradients(held);
   std::erase_if(held, [](const Held& one) { return one.bytes <= 0; });
   return held;
 }
@@ -185,6 +186,19 @@ void HeldMemory::add_whole_gradients(std::vector<Held>& held) const {
     if (!first) continue;
     held.push_back(
         {MemoryUse::gradients, bytes[c], at(Edge::turn_begins, rounds_[*first].first), at(Edge::turn_ends, rounds_[*last].last)});
+  }
+}
+
+// Those of the last turn's unit are there in it: nothing comes after it that they could be seen in.
+void HeldMemory::add_new_gradients(std::vector<Held>& held) const {
+  for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
+    const HeldTask& task = tasks_[i];
+    if (!makes_weight_gradient(task.slot.kind)) continue;
+    const UnitProgram& unit = *program_.chunks[task.slot.chunk][task.unit].program;
+    const double bytes = kept_gradients(workload_, habits_, compiled_.sync, unit.parameters, unit.expert_parameters);
+    const bool last = task.turn + 1 == turns();
+    const std::uint32_t begin = last ? i : turns_[task.turn + 1];
+    held.push_back({MemoryUse::gradients, bytes, at(Edge::turn_begins, begin), at(Edge::turn_ends, turns_.back() - 1)});
   }
 }
 

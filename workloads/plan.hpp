@@ -135,6 +135,8 @@ struct KernelFusions {
   bool whole_logits = false;            // gathered over tp: every rank computes the loss of the whole vocabulary
   bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
   bool keeps_gathered = false;          // sequence parallelism: what is gathered for products stays until their backward
+  bool autocast = false;                // without ZeRO-3 weights and hidden states are fp32, and products read copies in 16 bits
+  bool compiled = false;                // chains of pointwise operators are one kernel
   bool grouped_gemm = true;             // one kernel for all of a rank's experts; otherwise each expert has its own
   bool low_precision_dispatch = false;  // 8-bit layers: tokens travel to their experts in 8 bits
   // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; more for each

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "workloads/operators/shard.hpp"
 #include "workloads/schedule.hpp"
 
 namespace rehearse::workloads {
@@ -22,7 +23,7 @@ Operator copy_of(const std::string& name, double bytes, Pass pass) {
 // and again before backward; gradients are copied, and cast, into what is reduced. All on the stream that computes.
 BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, BlockProgram program) {
   if (!workload.optimizer.copies) return program;
-  const double dense = sync.ranks > 1 ? program.parameters - program.expert_parameters : 0;
+  const double dense = sync.ranks > 1 || sync.copied ? program.parameters - program.expert_parameters : 0;
   const double moved = dense + (sync.expert_ranks > 1 ? program.expert_parameters : 0);
   if (moved == 0) return program;
   const double read = moved * bytes_of(workload.precision.weights);
@@ -35,6 +36,16 @@ BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, Bloc
   return program;
 }
 
+// Autocast: weights are cast before the products that read them, once more where forward is computed again; gradients are cast back.
+BlockProgram with_casts(const Workload& workload, bool recomputed, BlockProgram program) {
+  if (!autocasts(workload)) return program;
+  const double bytes = program.parameters * (bytes_of(workload.precision.optimizer) + bytes_of(workload.precision.weights));
+  program.forward.insert(program.forward.begin(), copy_of("weight cast", bytes, Pass::forward));
+  if (recomputed) program.backward.insert(program.backward.begin(), copy_of("weight cast", bytes, Pass::backward_input));
+  program.backward.emplace_back(copy_of("gradient cast", bytes, Pass::backward_input));
+  return program;
+}
+
 // Cuts each distinct layer once.
 class LayerPrograms {
  public:
@@ -43,7 +54,9 @@ class LayerPrograms {
   std::shared_ptr<const UnitProgram> get(bool recomputed, LayerKind kind, Reach reach) {
     auto& program = programs_[{recomputed, kind, reach}];
     if (program) return program;
-    UnitProgram made = cutter_.unit(with_copies(workload_, sync_, layer_program(workload_, recomputed, kind, reach)));
+    const bool casts_again = recomputed || workload_.recompute.every_second_product();
+    UnitProgram made =
+        cutter_.unit(with_copies(workload_, sync_, with_casts(workload_, casts_again, layer_program(workload_, recomputed, kind, reach))));
     if (workload_.offload_activations) {
       made.offloaded_bytes = layer_activation_bytes(workload_, recomputed, kind);
       if (kind == LayerKind::experts) made.offloaded_per_pair = received_activation_bytes(workload_, recomputed);
@@ -113,7 +126,8 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
   std::shared_ptr<const UnitProgram> embedding, head;
   if (workload.model.vocab > 0) {
     embedding = std::make_shared<const UnitProgram>(cutter.unit(with_copies(workload, sync, embedding_program(workload))));
-    head = std::make_shared<const UnitProgram>(cutter.unit(with_copies(workload, sync, head_program(workload))));
+    head =
+        std::make_shared<const UnitProgram>(cutter.unit(with_copies(workload, sync, with_casts(workload, false, head_program(workload)))));
   }
   std::vector<StageProgram> stages;
   for (const std::vector<Chunk>& chunks : split_layers(workload)) {
@@ -194,6 +208,7 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   if (workload.model.moe) sync.expert_ranks = parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep) * copies;
   sync.shards_parameters = zero == 3;
   sync.reduce_each_microbatch = zero == 3 || (zero == 2 && workload.parallel.pp == 1);
+  sync.copied = zero == 3 && workload.optimizer.copies;
   sync.overlap_gradients = workload.overlap.dp_gradients;
   sync.overlap_parameters = workload.overlap.dp_parameters;
   sync.shard_ranks = zero > 0 && workload.optimizer.shard_group > 0 ? workload.optimizer.shard_group : sync.ranks;

@@ -61,6 +61,7 @@ struct ReplicaSync {
   bool shards_parameters = false;       // ZeRO-3: gather before forward and before backward of each unit
   bool reduce_each_microbatch = false;  // ZeRO-3; ZeRO-2 without pipeline (sharded gradients cannot wait for the last micro-batch)
   bool overlap_gradients = false, overlap_parameters = false;
+  bool copied = false;                          // ZeRO-3 gathers into, and reduces from, buffers of its own: on one rank too
   bool all_reduces = false;                     // although the optimizer is sharded
   bool gathers_weights = false;                 // ZeRO-1 and 2: all-gather of the updated weights
   double gradient_bytes = 4, weight_bytes = 2;  // per parameter

@@ -34,9 +34,13 @@ class Sizes {
     const double kept = layer_activation_bytes(workload_, recomputed, kind);
     const double dropped = layer_activation_bytes(nothing_dropped, false, kind) - kept;
     UnitMemory memory;
-    memory.activations = kept + (workload_.microbatches() > 1 ? habits_.kept_gathers * gathered_states() : 0);
-    memory.forward_temporary = dropped;
-    memory.backward_temporary = dropped + layer_gradients(kind);
+    // The copies of its weights that autocast makes are kept with the products that read them.
+    const double copies = autocasts(workload_) ? unit.program->parameters * weight_ : 0;
+    const bool computed_again = recomputed || workload_.recompute.every_second_product();
+    memory.activations =
+        kept + (workload_.microbatches() > 1 ? habits_.kept_gathers * gathered_states() : 0) + (computed_again ? 0 : copies);
+    memory.forward_temporary = dropped + (computed_again ? copies : 0);
+    memory.backward_temporary = dropped + layer_gradients(kind) + (computed_again ? copies : 0);
     memory.weight_temporary = accumulates() ? 0 : static_cast<double>(shard_.hidden) * largest_width(kind) * weight_;
     memory.forward_communication = gathered_states() + context_buffers();
     const double with_gradients = workload_.parallel.cp_comm == ContextComm::all_to_all ? 1 : 2;
@@ -66,7 +70,8 @@ class Sizes {
     const double logits = static_cast<double>(shard_.tokens * shard_.loss_vocab);
     const bool fused = workload_.fusions.cross_entropy;
     UnitMemory memory;
-    memory.activations = states() + spread_elements() * unfused_norm_bytes(workload_, shard_) +
+    memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + (autocasts(workload_) ? table() : 0) +
+                         spread_elements() * unfused_norm_bytes(workload_, shard_) +
                          (shard_.sp && workload_.fusions.keeps_gathered ? gathered_states() : states()) +
                          logits * (fused ? shard_.element : fp32);
     memory.forward_temporary = fused ? 0 : logits * (shard_.element + fp32);
@@ -76,6 +81,12 @@ class Sizes {
       memory.backward_temporary = 2 * states() + logits * std::max(0.0, habits_.loss_bytes - (fused ? shard_.element : fp32));
     }
     if (habits_.gradient_placeholders || !accumulates()) memory.weight_temporary = table();
+    // When the product makes the gradient of the table, of the loss's tensors only the gradient of the logits is left.
+    if (habits_.gradients_freed && habits_.loss_bytes > 0) {
+      const double gone = logits * std::max(0.0, habits_.loss_bytes - shard_.element);
+      memory.gone_before_gradients = std::max(0.0, gone - memory.weight_temporary);
+      memory.weight_temporary = std::max(0.0, memory.weight_temporary - gone);
+    }
     // Gathered logits lie in parts before they are joined.
     memory.forward_communication = (shard_.sp ? gathered_states() : 0) + (shard_.gathers_logits() ? logits * shard_.element : 0);
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states();
@@ -209,9 +220,11 @@ UnitMemory UnitMemory::with_tokens(double pairs) const {
 
 UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, double parameters) const {
   UnitMemory all = *this;
-  if (!sync.replicated()) return all;
+  if (!sync.replicated() && !sync.copied) return all;
   if (sync.shards_parameters) all.gathered = parameters * sync.weight_bytes;
-  if (sync.reduce_each_microbatch) all.bucket = parameters * sync.weight_bytes;  // as autograd makes them
+  if (sync.reduce_each_microbatch) {  // as autograd makes them, and copied to what is reduced
+    all.bucket = std::max(0.0, parameters * (sync.weight_bytes + (sync.copied ? sync.gradient_bytes : 0)) - gone_before_gradients);
+  }
   return all;
 }
 
@@ -227,11 +240,11 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
                            double parameters, double expert_parameters) {
   const int zero = workload.optimizer.zero_stage;
   const double shard = sync.shard(parameters, expert_parameters);
-  const bool no_copy = zero == 3 && habits.sharded_master && bytes_of(workload.precision.weights) < bytes_of(workload.precision.optimizer);
+  const bool no_copy = autocasts(workload) || (zero == 3 && habits.sharded_master &&
+                                               bytes_of(workload.precision.weights) < bytes_of(workload.precision.optimizer));
   StaticMemory memory;
   memory.weights = no_copy ? 0 : (zero == 3 ? shard : parameters) * bytes_of(workload.precision.weights);
-  const bool sharded = sync.reduce_each_microbatch || shards_gradients_at_the_end(workload, sync);
-  memory.gradients = (sharded ? shard : parameters) * gradient_bytes(workload, habits);
+  memory.gradients = kept_gradients(workload, habits, sync, parameters, expert_parameters);
   const double updated = zero > 0 ? shard : parameters;
   const bool whole_master = habits.whole_master && (zero == 1 || zero == 2);
   if (whole_master) memory.optimizer = parameters * bytes_of(workload.precision.optimizer) + shard * bytes_of(workload.precision.weights);

@@ -32,6 +32,8 @@ struct MemoryHabits {
   bool whole_master =
       false;  // ZeRO-1 and 2: every rank keeps all weights in the optimizer's type too, and sharded gradients in the weights'
   TensorOrder order = TensorOrder::megatron_core;
+  // Gradients are given back after the update and made anew by the next backward (zero_grad(set_to_none=True)).
+  bool gradients_freed = false;
   bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other
 };
 
@@ -58,8 +60,9 @@ struct UnitMemory {
   double weight_temporary = 0;  // while its weight gradient is made: with backward, or in its own slot when the schedule splits backward
   // While forward or backward runs: what tensor and context parallelism gather, reduce or pass on.
   double forward_communication = 0, backward_communication = 0;
-  double gathered = 0;  // ZeRO-3: its weights, gathered
-  double bucket = 0;    // ZeRO-2 and 3: its gradients before they are reduced and sharded
+  double gathered = 0;               // ZeRO-3: its weights, gathered
+  double bucket = 0;                 // ZeRO-2 and 3: its gradients before they are reduced and sharded
+  double gone_before_gradients = 0;  // of backward_temporary: given back before the unit makes its weights' gradients
   // Of a layer's experts, for every (token, expert) pair that they get: added to the first three by with_tokens.
   double received_activations = 0, received_forward = 0, received_backward = 0;
 

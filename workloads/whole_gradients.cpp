@@ -43,6 +43,16 @@ double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {
   return bytes_of(weights) + (weights == DType::fp16 ? 0 : added_up);
 }
 
+bool makes_gradients_anew(const Workload& workload, const MemoryHabits& habits) {
+  return habits.gradients_freed && workload.microbatches() == 1;
+}
+
+double kept_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
+                      double expert_parameters) {
+  const bool sharded = sync.reduce_each_microbatch || shards_gradients_at_the_end(workload, sync);
+  return (sharded ? sync.shard(parameters, expert_parameters) : parameters) * gradient_bytes(workload, habits);
+}
+
 double beside_the_shard(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
                         double expert_parameters) {
   return (parameters - sync.shard(parameters, expert_parameters)) * gradient_bytes(workload, habits);

@@ -33,6 +33,13 @@ enum class ChunkGradients : std::uint8_t {
 // Bytes per parameter of the gradients that a rank adds up.
 [[nodiscard]] double gradient_bytes(const Workload& workload, const MemoryHabits& habits);
 
+// Whether a step's one backward makes each unit's gradients, which are given back after the update. With more micro-batches the later ones
+// find those of the first.
+[[nodiscard]] bool makes_gradients_anew(const Workload& workload, const MemoryHabits& habits);
+// Of `parameters`: what of their gradients a rank keeps until the update.
+[[nodiscard]] double kept_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
+                                    double expert_parameters);
+
 // What a chunk's gradients take beside their shard while they lie whole.
 [[nodiscard]] double beside_the_shard(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
                                       double expert_parameters);

@@ -57,9 +57,9 @@ std::uint64_t hash_of(const Workload& w) {
 }
 
 // What Plan does not hold in numbers goes through predict().
-bool needs_predict(const Workload& w) {
+bool needs_predict(const Workload& w, const workloads::MemoryHabits& habits) {
   const bool uneven = w.model.moe && !workloads::RoutingRegistry::get(w.experts.routing).even();
-  return uneven || w.offload_activations || w.overlap.ep || w.optimizer.on_cpu;
+  return uneven || w.offload_activations || w.overlap.ep || w.optimizer.on_cpu || workloads::makes_gradients_anew(w, habits);
 }
 
 // As finish() weighs ranks.
@@ -217,7 +217,7 @@ Evaluation Evaluator::operator()(const Workload& workload) { return evaluate(wor
 Evaluation Evaluator::without_phases(const Workload& workload) { return evaluate(workload, false); }
 
 Evaluation Evaluator::evaluate(const Workload& workload, bool by_phase) {
-  if (needs_predict(workload)) return by_predict(workload);
+  if (needs_predict(workload, job_.system.software.memory.habits)) return by_predict(workload);
   Plan& plan = plan_of(workload);
   if (!plan.walked_by_slots) return by_predict(workload);
   const workloads::ReplicaSync sync = workloads::replica_sync(workload, plan.compiled.schedule->mirrors());

@@ -74,6 +74,7 @@ struct Software {
   bool whole_logits = false;           // the head's logits are gathered over tp: every rank computes the loss of the whole vocabulary
   bool packed_qkv = false;             // the product of queries, keys and values stays beside what is rotated and made contiguous of it
   bool keeps_gathered = false;         // sequence parallelism: what is gathered for products stays until their backward, not gathered again
+  bool autocast = false;               // without ZeRO-3 weights and hidden states are fp32, and products read copies in 16 bits
   bool compiled = false;               // a compiler fuses chains of pointwise operators
   bool early_stop = false;             // recomputation ends with the last tensor that backward reads
   std::vector<std::string> collectives = workloads::rings_and_trees();  // algorithms that its communication library has

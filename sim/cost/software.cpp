@@ -124,6 +124,8 @@ const Keys<MemoryOverhead>& memory_keys() {
       K("whole_master", habit(&Habits::whole_master), truth(),
         "ZeRO-1 and 2: every rank keeps all weights in the optimizer's type too, and sharded gradients in the weights'."),
       K("order", habit(&Habits::order), config::choice(tensor_orders()), "Whose tensors, in whose order, the allocator is asked for."),
+      K("gradients_freed", habit(&Habits::gradients_freed), truth(),
+        "Gradients are given back after the update, and made anew, unit by unit, by the next backward."),
       K("sharded_master", habit(&Habits::sharded_master), truth(), "ZeRO-3: the shard of the weights is their master copy.").required(),
   };
   return keys;
@@ -171,6 +173,8 @@ const Keys<Software>& software_keys() {
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
       K("keeps_gathered", &Software::keeps_gathered, truth(),
         "Sequence parallelism: what is gathered for a layer's products stays until their backward, not gathered again."),
+      K("autocast", &Software::autocast, truth(),
+        "Without ZeRO-3 weights and hidden states are in fp32, and products read copies in 16 bits (torch.autocast)."),
       K("compiled", &Software::compiled, truth(), "A compiler fuses chains of pointwise operators: norm, activation, dropout_add, rope."),
       K("memory", &Software::memory, mapping(memory_keys()), "Device memory beside the model's tensors."),
       K(
@@ -201,6 +205,8 @@ KernelFusions kernel_fusions(const Software& software) {
   fusions.whole_logits = software.whole_logits;
   fusions.packed_qkv = software.packed_qkv;
   fusions.keeps_gathered = software.keeps_gathered;
+  fusions.autocast = software.autocast;
+  fusions.compiled = software.compiled;
   std::ranges::for_each(expert_habits, take);
   fusions.routing_kernels = software.routing_kernels;
   fusions.permutation_kernels = software.permutation_kernels;

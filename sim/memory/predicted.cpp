@@ -113,9 +113,15 @@ class Stage {
     });
   }
 
+  // What is there all the time, of what is there when the update runs.
+  [[nodiscard]] MemoryBytes always_of(MemoryBytes at_update) const {
+    if (workloads::makes_gradients_anew(workload_, habits_)) at_update[MemoryUse::gradients] = 0;
+    return at_update;
+  }
+
   // Raises `memory` to the largest sum of what is kept and what the turn at hand needs.
   void find_peak(int expert_rank, RankMemory& memory) const {
-    const MemoryBytes always = memory.at_peak;
+    const MemoryBytes always = always_of(memory.at_peak);
     walk(held_.on_gpu(units(expert_rank)), always, [&](std::uint32_t turn, const MemoryBytes& now) {
       if (now.total() <= memory.peak_bytes()) return;
       const workloads::HeldTask& task = held_.of_turn(turn).back();  // of a pair the forward
@@ -159,7 +165,8 @@ struct UnitsAlike {
   UnitsAlike(const Job& job, const workloads::Compiled& compiled, const workloads::StageProgram& program,
              const workloads::RankMemories& ranks, const workloads::ExpertLoads* loads) {
     const Workload& workload = job.workload;
-    answers = !workload.offload_activations && !workload.overlap.ep && (loads == nullptr || loads->even());
+    answers = !workload.offload_activations && !workload.overlap.ep && (loads == nullptr || loads->even()) &&
+              !workloads::makes_gradients_anew(workload, job.system.software.memory.habits);
     if (!answers) return;
     std::vector<std::uint32_t> holding;
     const workloads::Unit* last = nullptr;
@@ -265,7 +272,7 @@ std::vector<bool> expert_layers_that_fit(const Job& job, int step) {
     const MemoryBytes always = held_all_the_time(job, tensors);
     std::map<int, MemoryBytes> highest;
     const Stage stage(job, compiled, s, &loads);
-    for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part) stage.raise_layers(part, always, highest);
+    for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part) stage.raise_layers(part, stage.always_of(always), highest);
     for (const auto& [layer, bytes] : highest) {
       RankMemory memory{compiled.grid.rank({0, 0, 0, s}), s, 1, bytes, usable_bytes(job.system.gpu), 0, ""};
       add_cache(job, memory);

@@ -259,7 +259,7 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
       "      | ^\n"
       "  did you mean 'issue'? known: source, trains, fusions, experts, launch, issue, network_wait, step, collectives, flash, early_stop, "
       "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, whole_messages, selective_by_product, whole_logits, "
-      "packed_qkv, keeps_gathered, compiled, "
+      "packed_qkv, keeps_gathered, autocast, compiled, "
       "memory, serving");
 }
 

@@ -71,12 +71,35 @@ Software load_software(const std::string& name) { return read_software(ready_mad
 
 TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
   const auto names = config::data_names("platforms/software");
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "aleph-alpha-scaling", "automodel",   "custom",         "deepspeed-3d",  "deepspeed-zero", "fms",
-                       "internevo",           "llm-foundry", "maxtext",        "megatron-2021", "megatron-core",  "megatron-deepspeed-2022",
-                       "mindspeed",           "nanotron",    "nanotron-rings", "nemo-2024",     "sglang",         "torch-3d",
-                       "torch-fsdp",          "torchtitan",  "trtllm",         "trtllm-2024",   "trtllm-static",  "vllm",
-                       "vllm-2023",           "vllm-2024",   "vllm-2025"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"aleph-alpha-scaling",
+                                             "automodel",
+                                             "custom",
+                                             "deepspeed-3d",
+                                             "deepspeed-zero",
+                                             "fms",
+                                             "internevo",
+                                             "llm-foundry",
+                                             "maxtext",
+                                             "megatron-2021",
+                                             "megatron-core",
+                                             "megatron-deepspeed-2022",
+                                             "mindspeed",
+                                             "nanotron",
+                                             "nanotron-rings",
+                                             "nemo-2024",
+                                             "pytorch",
+                                             "pytorch-compile",
+                                             "sglang",
+                                             "torch-3d",
+                                             "torch-fsdp",
+                                             "torchtitan",
+                                             "trtllm",
+                                             "trtllm-2024",
+                                             "trtllm-static",
+                                             "vllm",
+                                             "vllm-2023",
+                                             "vllm-2024",
+                                             "vllm-2025"}));
   for (const std::string& name : names) {
     const Software software = load_software(name);
     EXPECT_GE(software.fusions.size(), 8U) << name;  // and habits with experts, where it has any

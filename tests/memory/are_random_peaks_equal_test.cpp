@@ -2,6 +2,9 @@
 // context parallelism and experts.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <random>
+
 #include "sim/engine/simulate.hpp"
 #include "sim/memory/predicted.hpp"
 #include "tests/engine/random_jobs.hpp"
@@ -21,18 +24,39 @@ std::vector<double> fullest_of_stages(const sim::MemoryResult& memory, int stage
   return fullest;
 }
 
+void expect_equal_peaks(const std::string& text) {
+  const sim::Job job = job_of(text);
+  const int stages = job.workload.parallel.pp;
+  const std::vector<double> formula = fullest_of_stages(sim::predicted_memory(job), stages);
+  const std::vector<double> timeline = fullest_of_stages(sim::critical_path(job).result.memory, stages);
+  for (std::size_t s = 0; s < formula.size(); ++s) {
+    EXPECT_NEAR(timeline[s], formula[s], peak_rounding * formula[s]) << "stage " << s << " of " << text;
+  }
+}
+
 TEST(RandomPeaks, AreEqualByFormulaAndOnTheTimeline) {
   RandomJobs jobs(17);
   for (int i = 0; i < 300; ++i) {
     const std::string text = jobs.next();
     const char* granularities[] = {"stage", "layer", "operator"};
-    const sim::Job job = job_of(fmt::format("{}, granularity: {}}}\n", text, granularities[i % 3]));
-    const int stages = job.workload.parallel.pp;
-    const std::vector<double> formula = fullest_of_stages(sim::predicted_memory(job), stages);
-    const std::vector<double> timeline = fullest_of_stages(sim::critical_path(job).result.memory, stages);
-    for (std::size_t s = 0; s < formula.size(); ++s) {
-      EXPECT_NEAR(timeline[s], formula[s], peak_rounding * formula[s]) << "stage " << s << " of " << text;
-    }
+    expect_equal_peaks(fmt::format("{}, granularity: {}}}\n", text, granularities[i % 3]));
+  }
+}
+
+// Where one micro-batch makes its gradients anew, under autocast and with FSDP2's buffers, also on one GPU.
+TEST(RandomPeaks, AreEqualWithGradientsMadeAnew) {
+  std::mt19937 random(5);
+  const auto pick = [&random](auto... from) { return std::array{from...}[random() % sizeof...(from)]; };
+  for (int i = 0; i < 60; ++i) {
+    const int pp = pick(1, 1, 2), dp = pick(1, 2, 4), microbatches = pick(1, 1, 2);
+    const bool moe = pick(false, false, true);
+    expect_equal_peaks(fmt::format(
+        "model: {{layers: 4, hidden: 1024, heads: 16, kv_heads: 4, ffn: 4096, activation: swiglu, vocab: {}, positions: rope{}}}\n"
+        "cluster: dgx-h100-ndr400\ngpus: {}\nparallel: {{tp: 1, pp: {}, dp: {}}}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n"
+        "precision: bf16\nrecompute: {}\noptimizer: {{sharding: {}}}\nsoftware: {}\nsimulation: {{granularity: {}}}\n",
+        pick(0, 32000, 128000), moe ? ", moe: {experts: 8, top_k: 2, ffn: 512}" : "", pp * dp, pp, dp, microbatches * dp, pick(1024, 4096),
+        pick("none", "full", "selective"), pick("none", "zero1", "zero2", "zero3"), pick("pytorch", "pytorch-compile", "torch-fsdp"),
+        pick("stage", "layer", "operator")));
   }
 }
 

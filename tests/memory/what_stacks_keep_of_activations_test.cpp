@@ -53,5 +53,19 @@ TEST(WhatStacksKeepOfActivations, GatheredInputsThatAreKept) {
   EXPECT_EQ(workloads::layer_activation_bytes(w, false), workloads::layer_activation_bytes(plain, false));
 }
 
+// torch.autocast over fp32 hidden states: both norms' inputs in 4 bytes, and each of the three and two products that read a normed input
+// casts it anew. A compiler keeps one copy, and one of the two inputs in 16 bits.
+TEST(WhatStacksKeepOfActivations, AutocastCastsForEveryProduct) {
+  Workload w = kept_by(false);
+  w.parallel.tp = 1;
+  const double plain = workloads::layer_activation_bytes(w, false);
+  w.fusions.autocast = true;
+  EXPECT_EQ(workloads::layer_activation_bytes(w, false) - plain, (2 * 2 + 2 * (2 + 1)) * states);
+  w.fusions.compiled = true;
+  EXPECT_EQ(workloads::layer_activation_bytes(w, false) - plain, 2 * states);
+  w.optimizer.zero_stage = 3;  // FSDP sets the types, not autocast
+  EXPECT_EQ(workloads::layer_activation_bytes(w, false), plain);
+}
+
 }  // namespace
 }  // namespace rehearse::tests

@@ -16,13 +16,25 @@ std::int64_t kept_inputs(const Workload& workload, const Shard& shard) {
   return workload.fusions.keeps_gathered ? shard.tokens : shard.spread_tokens;
 }
 
+// Under autocast the norm's input is a hidden state in fp32. A compiler has all but the layer's own input in 16 bits: half of a layer's
+// two.
+double in_fp32(const Workload& workload, const Shard& shard) {
+  if (!autocasts(workload)) return 0;
+  return (fp32_bytes - shard.element) * (workload.fusions.compiled ? 0.5 : 1);
+}
+
+// Eager autocast casts a normed input for each product that reads it: for queries, keys and values, and both halves of a gated MLP.
+double copies_of_input(const Workload& workload, double products) {
+  return autocasts(workload) && !workload.fusions.compiled && workload.model.gated() ? products : 1;
+}
+
 // Input of the norm and what else it keeps, input of the column-parallel layer, mask of the dropout: the 10 of equation 2 for both halves
-// of a layer.
-double outside_tensor_parallel(const Workload& workload, const Shard& shard) {
+// of a layer. `copies`: of that input.
+double outside_tensor_parallel(const Workload& workload, const Shard& shard, double copies) {
   const bool kept = !workload.recompute.drops(RecomputeModule::layernorm);
   const double of_norm = kept ? unfused_norm_bytes(workload, shard) : 0;
-  const double per_element = shard.element + of_norm + (shard.dropout ? mask_byte : 0);
-  const double inputs = kept ? static_cast<double>(kept_inputs(workload, shard)) * saved_input(shard) : 0;
+  const double per_element = shard.element + of_norm + (shard.dropout ? mask_byte : 0) + in_fp32(workload, shard);
+  const double inputs = kept ? static_cast<double>(kept_inputs(workload, shard)) * saved_input(shard) * copies : 0;
   return (static_cast<double>(shard.spread_tokens) * per_element + inputs) * static_cast<double>(shard.hidden);
 }
 
@@ -75,8 +87,9 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   // an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
   const bool exchanged = workload.attention == Attention::flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
   const double own_output = shard.low_precision() || exchanged ? widths.out * shard.element : 0;
-  return outside_tensor_parallel(workload, shard) + latent_bytes(workload, shard) + head_norm_bytes(workload, shard) +
-         static_cast<double>(shard.tokens) * (projections + context + packed + own_output) + core_attention_bytes(workload, shard);
+  return outside_tensor_parallel(workload, shard, copies_of_input(workload, 3)) + latent_bytes(workload, shard) +
+         head_norm_bytes(workload, shard) + static_cast<double>(shard.tokens) * (projections + context + packed + own_output) +
+         core_attention_bytes(workload, shard);
 }
 
 // Intermediate tensors of one token in an MLP of this width: before the activation function (twice as wide with a gate) and after it.
@@ -86,8 +99,8 @@ double intermediate_bytes(const Workload& workload, const Shard& shard, double f
 }
 
 double mlp_bytes(const Workload& workload, const Shard& shard) {
-  if (workload.recompute.drops(RecomputeModule::mlp)) return outside_tensor_parallel(workload, shard);
-  return outside_tensor_parallel(workload, shard) +
+  if (workload.recompute.drops(RecomputeModule::mlp)) return outside_tensor_parallel(workload, shard, copies_of_input(workload, 2));
+  return outside_tensor_parallel(workload, shard, copies_of_input(workload, 2)) +
          static_cast<double>(shard.tokens) * intermediate_bytes(workload, shard, static_cast<double>(shard.ffn));
 }
 
@@ -95,23 +108,30 @@ double mlp_bytes(const Workload& workload, const Shard& shard) {
 double experts_bytes(const Workload& workload, const Shard& shard) {
   const MoeSpec& moe = *workload.model.moe;
   const double router = static_cast<double>(shard.spread_tokens) * moe.experts * (2 * sizeof(float) + mask_byte);
-  if (workload.recompute.drops(RecomputeModule::shared_experts)) return outside_tensor_parallel(workload, shard) + router;
+  if (workload.recompute.drops(RecomputeModule::shared_experts))
+    return outside_tensor_parallel(workload, shard, copies_of_input(workload, 2)) + router;
   const double shared = static_cast<double>(shard.tokens) *
                         intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp));
-  return outside_tensor_parallel(workload, shard) + router + shared;
+  return outside_tensor_parallel(workload, shard, copies_of_input(workload, 2)) + router + shared;
 }
 
 // Attention and every second product in 16 bits (queries, values, one of two halves of fc1, fc2), and the layer's input.
-double every_second_product_bytes(const Shard& shard) {
+double every_second_product_bytes(const Workload& workload, const Shard& shard) {
   const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
+  const double input = autocasts(workload) ? states * fp32_bytes / shard.element : states;
   const auto tokens = static_cast<double>(shard.tokens);
   const double attention =
       tokens * (static_cast<double>(shard.query_width) * shard.element + static_cast<double>(shard.heads) * statistic_bytes);
-  if (shard.low_precision()) return states + attention;
-  return 2 * states + attention + tokens * static_cast<double>(shard.query_width + shard.kv_width + shard.ffn) * shard.element;
+  if (shard.low_precision()) return input + attention;
+  return input + states + attention + tokens * static_cast<double>(shard.query_width + shard.kv_width + shard.ffn) * shard.element;
 }
 
 }  // namespace
+
+bool autocasts(const Workload& workload) {
+  return workload.fusions.autocast && workload.optimizer.zero_stage < 3 && bytes_of(workload.precision.weights) == 2 &&
+         bytes_of(workload.precision.optimizer) == fp32_bytes;
+}
 
 double unfused_norm_bytes(const Workload& workload, const Shard& shard) {
   if (workload.fusions.norm || workload.model.norm == Norm::layernorm) return 0;
@@ -128,8 +148,8 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
 
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
   const Shard shard = shard_of(workload);
-  if (recomputed) return static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
-  if (workload.recompute.every_second_product() && kind == LayerKind::dense) return every_second_product_bytes(shard);
+  if (recomputed) return static_cast<double>(shard.spread_tokens * shard.hidden) * (autocasts(workload) ? fp32_bytes : shard.element);
+  if (workload.recompute.every_second_product() && kind == LayerKind::dense) return every_second_product_bytes(workload, shard);
   const double attention = shard.heads > 0 ? attention_bytes(workload, shard) + post_norm_bytes(workload, shard) : 0;
   return (kind == LayerKind::experts ? experts_bytes(workload, shard) : mlp_bytes(workload, shard)) + post_norm_bytes(workload, shard) +
          attention;

@@ -34,6 +34,8 @@ struct Shard {
 // Per element, what a norm of PyTorch's operators keeps beside its input: RMSNorm's copy of it in fp32, and the normed input before the
 // weight.
 [[nodiscard]] double unfused_norm_bytes(const Workload& workload, const Shard& shard);
+// Whether the stack's mixed precision is torch.autocast here: a habit, of 16-bit weights with fp32 masters that ZeRO-3 does not gather.
+[[nodiscard]] bool autocasts(const Workload& workload);
 
 // Throws InputError when heads, intermediate size or sequence cannot be divided as the plan asks.
 [[nodiscard]] Shard shard_of(const Workload& workload);
