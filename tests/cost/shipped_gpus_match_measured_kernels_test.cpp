@@ -82,6 +82,13 @@ TEST(MeasuredGemm, OnHopperInEightBits) {
   EXPECT_LT(deviation.mean(), 0.09);
 }
 
+// Alone and in short bursts products are a sixth faster than in training steps, which the file is fitted to.
+TEST(MeasuredGemm, AloneOnH100) {
+  const Deviation deviation = gemm_deviation("h100-sxm5-80g", "h100-80g-pytorch", 1024, 1.17);
+  EXPECT_EQ(deviation.count, 330);
+  EXPECT_LT(deviation.mean(), 0.095);
+}
+
 TEST(MeasuredGemm, OnB200) {
   // The rate is fitted to training steps, which keep the chip at its power limit; its share of 0.439 is 0.492 for products alone.
   const Deviation deviation = gemm_deviation("b200-sxm", "b200-sxm", 0, 0.492 / 0.439);
@@ -156,6 +163,14 @@ TEST(MeasuredAttention, CudnnOnH100) {
   const Deviation deviation = attention_deviation("h100-sxm5-80g", chosen, never);
   EXPECT_EQ(deviation.count, 23);
   EXPECT_LT(deviation.mean(), 0.10);
+}
+
+// As PyTorch calls it, also with grouped queries.
+TEST(MeasuredAttention, CudnnAloneOnH100) {
+  const auto chosen = [](const Node& row) { return is(row, "gpu", "h100-80g-pytorch") && is(row, "kernel", "cudnn"); };
+  const Deviation deviation = attention_deviation("h100-sxm5-80g", chosen, never);
+  EXPECT_EQ(deviation.count, 68);
+  EXPECT_LT(deviation.mean(), 0.156);
 }
 
 TEST(MeasuredAttention, TransformerEngineOnB200) {
