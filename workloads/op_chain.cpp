@@ -4,12 +4,12 @@ namespace rehearse::workloads {
 namespace {
 
 // What communication of a group is for, and the stream it runs on.
-struct Traffic {
+struct PhaseAndStream {
   Phase phase;
   Stream stream;
 };
 
-Traffic traffic_of(GroupKind kind) {
+PhaseAndStream phase_and_stream_of(GroupKind kind) {
   switch (kind) {
     case GroupKind::tp:
       return {Phase::tp, Stream::tp};
@@ -100,8 +100,8 @@ std::uint32_t OpChain::group(GroupKind kind) {
 }
 
 Op OpChain::collective_op(const Communication& what, int repeat) {
-  const Traffic traffic = traffic_of(what.group);
-  Op op = placed(OpKind::collective, traffic.stream, traffic.phase);
+  const PhaseAndStream where = phase_and_stream_of(what.group);
+  Op op = placed(OpKind::collective, where.stream, where.phase);
   op.item = build_.graph.add_call(what, repeat, group(what.group));
   return op;
 }
@@ -115,7 +115,7 @@ OpId OpChain::beside(const Communication& what, int repeat, const std::vector<Op
 }
 
 Op OpChain::copy_op(const std::string& name, GroupKind way, double bytes, Phase phase) {
-  Op op = placed(OpKind::copy, traffic_of(way).stream, phase);
+  Op op = placed(OpKind::copy, phase_and_stream_of(way).stream, phase);
   op.item = build_.graph.add_call({name, CollectiveKind::send_recv, way, bytes, at_.pass}, 1, group(way));
   return op;
 }
