@@ -176,15 +176,15 @@ class StepGraph {
   // Ranks whose operations differ in groups alone have the same program. [simulated rank] where graphs are built rank by rank, else one.
   [[nodiscard]] std::span<const RankBlock> blocks() const { return std::span(blocks_).first(blocks_.size() - 1); }
   [[nodiscard]] const RankProgram& program(const RankBlock& block) const { return programs_[block.program]; }
-
- private:
-  friend class StepGraphBuilder;
-  static constexpr int chunk_bits = 8;
   [[nodiscard]] const RankBlock& block_of(OpId id) const {
     const RankBlock* block = &blocks_[block_at_[id >> chunk_bits]];
     while (block[1].first <= id) ++block;
     return *block;
   }
+
+ private:
+  friend class StepGraphBuilder;
+  static constexpr int chunk_bits = 8;
 
   std::size_t size_ = 0;
   std::vector<RankProgram> programs_;

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "sim/engine/execution.hpp"
 
@@ -14,6 +17,33 @@ using workloads::StepGraph;
 using workloads::Stream;
 
 constexpr OpId none = std::numeric_limits<OpId>::max();
+
+// What each operation of a program waits for on its own rank: the places of operation i's are before[first[i] .. first[i + 1]).
+struct OwnBefore {
+  std::vector<std::uint32_t> first, before;
+
+  explicit OwnBefore(const workloads::RankProgram& program) : first(program.ops.size() + 1, 0) {
+    each(program, [&](std::uint32_t, std::uint32_t after) { ++first[after + 1]; });
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    before.resize(first.back());
+    std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+    each(program, [&](std::uint32_t at, std::uint32_t after) { before[next[after]++] = at; });
+  }
+
+  [[nodiscard]] std::span<const std::uint32_t> of(std::uint32_t place) const {
+    return std::span(before).subspan(first[place], first[place + 1] - first[place]);
+  }
+
+ private:
+  template <class Visit>
+  static void each(const workloads::RankProgram& program, Visit visit) {
+    for (std::uint32_t at = 0; at < program.ops.size(); ++at) {
+      for (std::uint32_t i = program.first_successor[at]; i < program.first_successor[at + 1]; ++i) {
+        if (program.ops[program.successors[i]].rank == program.ops[at].rank) visit(at, program.successors[i]);
+      }
+    }
+  }
+};
 
 class Accounting {
  public:
@@ -42,23 +72,20 @@ class Accounting {
   }
 
  private:
-  // For each operation the dependency that ended last, and the one of its own rank that did.
+  void keep_later(OpId& best, OpId candidate) const {
+    if (best == none || run_.end_s[candidate] > run_.end_s[best]) best = candidate;
+  }
+
+  // For each operation the dependency that ended last.
   void find_releases() {
     released_by_.assign(graph_.size(), none);
-    own_before_.assign(graph_.size(), none);
-    const auto keep_later = [&](OpId& best, OpId candidate) {
-      if (best == none || run_.end_s[candidate] > run_.end_s[best]) best = candidate;
-    };
     for (const workloads::RankBlock& block : graph_.blocks()) {
       const workloads::RankProgram& program = graph_.program(block);
-      for (OpId at = 0; at < program.ops.size(); ++at) {
-        const OpId before = block.first + at;
-        for (const OpId after : graph_.successors_of(before)) {
-          keep_later(released_by_[after], before);
-          const OpId place = after - block.first;
-          if (place < program.ops.size() && program.ops[place].rank == program.ops[at].rank) keep_later(own_before_[after], before);
-        }
+      for (OpId before = block.first; before < block.first + program.ops.size(); ++before) {
+        for (const OpId after : graph_.successors_of(before)) keep_later(released_by_[after], before);
       }
+      for (std::size_t known = own_before_.size(); known <= block.program; ++known) own_before_.emplace_back();
+      if (!own_before_[block.program]) own_before_[block.program].emplace(program);
     }
     if (graph_.blocks().size() == graph_.ranks.size()) {
       for (const workloads::RankBlock& block : graph_.blocks()) first_of_.push_back(block.first);
@@ -85,10 +112,50 @@ class Accounting {
   void own_chain(std::uint32_t rank, double from, double to, OpId op) {
     const double arrived = std::clamp(run_.arrive_s[op], from, to);
     book(rank, Phase::waiting, arrived, to);
-    const OpId before = own_before_[op];
+    const auto [before, inside] = last_own_before(op, from);
     const double own_end = before == none ? from : std::clamp(run_.end_s[before], from, arrived);
     if (arrived > own_end) others(rank, own_end, arrived, released_by_[op]);
-    if (own_end > from) own_operation(rank, from, own_end, before);
+    if (own_end <= from) return;
+    if (inside == before || inside == none) return own_operation(rank, from, own_end, before);
+    const double inside_end = std::clamp(run_.end_s[inside], from, own_end);
+    book(rank, graph_.op(before).phase, inside_end, own_end);
+    if (inside_end > from) own_operation(rank, from, inside_end, inside);
+  }
+
+  // Of what an operation waits for on its own rank the one that ended last, and the one that did among those whose chain of own operations
+  // began after `from`, when computation had ended. What began before, such as a gather of parameters, or waited for such, is exposed only
+  // where nothing of that other chain goes on: so it is where computation stands between the parts of the chain, and the cut of the step
+  // into operations changes nothing.
+  [[nodiscard]] std::pair<OpId, OpId> last_own_before(OpId op, double from) const {
+    std::pair<OpId, OpId> last{none, none};
+    int candidates = 0;
+    each_own_before(op, [&](OpId before) {
+      keep_later(last.first, before);
+      if (run_.end_s[before] > from) ++candidates;
+    });
+    if (candidates < 2) return {last.first, last.first};
+    each_own_before(op, [&](OpId before) {
+      if (run_.end_s[before] > from && began_after(before, from)) keep_later(last.second, before);
+    });
+    return last;
+  }
+
+  // Whether the chain of own operations that led to `op` began at or after `from`.
+  [[nodiscard]] bool began_after(OpId op, double from) const {
+    constexpr double rounding = 1e-12;  // `from` is a sum of lengths
+    while (op != none && run_.end_s[op] > from) {
+      if (run_.start_s[op] < from * (1 - rounding)) return false;
+      OpId last = none;
+      each_own_before(op, [&](OpId before) { keep_later(last, before); });
+      op = last;
+    }
+    return true;
+  }
+
+  template <class Visit>
+  void each_own_before(OpId op, Visit visit) const {
+    const workloads::RankBlock& block = graph_.block_of(op);
+    for (const std::uint32_t place : own_before_[block.program]->of(op - block.first)) visit(block.first + place);
   }
 
   void own_operation(std::uint32_t rank, double from, double to, OpId op) {
@@ -134,7 +201,8 @@ class Accounting {
 
   const StepGraph& graph_;
   const Execution& run_;
-  std::vector<OpId> released_by_, own_before_;
+  std::vector<OpId> released_by_;
+  std::vector<std::optional<OwnBefore>> own_before_;  // [program]
   std::vector<OpId> first_of_;  // [rank] its first operation, where graphs are built rank by rank; one behind the last
   std::vector<OpId> latest_;    // [joint] the first of those that arrived last, once asked for
   std::vector<PhaseTimes> phases_;

@@ -41,6 +41,30 @@ TEST(Granularity, DoesNotChangeTheStepOfRandomJobs) {
   for (int compared = 0; compared < 40; ++compared) expect_equal_cuts(jobs.next());
 }
 
+// Gathers of parameters that go on beside whole units are exposed where the units' own communication has ended, as they are between single
+// operators: booked from their own beginning, they took up to half of it from tensor and context parallelism.
+TEST(Granularity, ExposesTheSameCommunication) {
+  const std::string job = fmt::format(R"(
+model: llama2-7b
+cluster:{}
+gpus: 64
+parallel: {{tp: 2, cp: 2, sp: true, cp_comm: all-gather}}
+batch: {{global: 64, micro: 1, sequence: 2048}}
+optimizer: {{sharding: zero3}}
+overlap: {{dp_gradients: true, dp_parameters: true}}
+simulation: {{collectives: closed)",
+                                      small_cluster(8, "{tp: {alpha: 1, beta: 1}}", "{size: 2 TiB, bandwidth: 200 GB/s}"));
+  const auto phases = [&](const char* granularity) {
+    return sim::simulate_in_child(job_of(fmt::format("{}, granularity: {}}}\n", job, granularity))).mean;
+  };
+  const sim::PhaseTimes op = phases("operator"), layer = phases("layer"), stage = phases("stage");
+  for (const workloads::Phase phase : {workloads::Phase::tp, workloads::Phase::cp, workloads::Phase::dp}) {
+    EXPECT_GT(op[phase], 0);
+    EXPECT_NEAR(layer[phase], op[phase], rounding * op.total());
+    EXPECT_NEAR(stage[phase], op[phase], rounding * op.total());
+  }
+}
+
 // A stack that calls once per tensor makes as many calls, however its layers are cut: 0.83 s, not 0.53 s.
 TEST(Granularity, KeepsOneCallPerTensor) {
   expect_equal_cuts(R"(

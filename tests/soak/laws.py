@@ -8,7 +8,7 @@ from jobs import draw_failure, draw_slow_part, is_uneven
 
 EXACT = 1e-9  # of the step: the same arithmetic in another order
 OPINIONS = 1e-6  # of the step: SimGrid counts payloads in 2^-16 bytes and takes times closer than 1e-9 s for one
-SHARES = 0.02  # of the step: what is exposed of two communications at once, recomputation and its backward in one slowed operation
+SHARES = 0.01  # of the step: recomputation and its backward in one slowed operation, a wait for messages and for other stages
 SPREAD = 3  # times what a change of 1e-12 makes of a step, two runs may differ
 METHODS = ("analytic", "simulated", "critical path")
 
