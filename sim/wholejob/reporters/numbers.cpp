@@ -5,6 +5,23 @@
 #include <cmath>
 
 namespace rehearse::sim {
+namespace {
+
+// What each run makes of the ratio r of the sums, to first order: r + (amount - r count) / mean count. Their mean is r.
+std::vector<double> linearised(const Quantity::Ratio& ratio, const std::vector<RunResult>& runs) {
+  double amount = 0, count = 0;
+  for (const RunResult& run : runs) {
+    amount += ratio.amount(run);
+    count += ratio.count(run);
+  }
+  const double r = amount / count, mean_count = count / static_cast<double>(runs.size());
+  std::vector<double> values;
+  values.reserve(runs.size());
+  for (const RunResult& run : runs) values.push_back(r + (ratio.amount(run) - r * ratio.count(run)) / mean_count);
+  return values;
+}
+
+}  // namespace
 
 std::vector<Quantity> quantities_of(const WholeJobReport& report) {
   using Unit = Quantity::Unit;
@@ -23,7 +40,9 @@ std::vector<Quantity> quantities_of(const WholeJobReport& report) {
       {"saves", "checkpoints", Unit::count, [](const RunResult& run) { return static_cast<double>(run.saves); },
        report.plan.formula_input.saves()},
       {"failures", "failures", Unit::count, [](const RunResult& run) { return static_cast<double>(run.all_failures()); }, formula.failures},
-      {"mttf_s", "time between failures", Unit::seconds, [](const RunResult& run) { return run.mttf_s(); }, formula.mttf_s},
+      {"mttf_s", "time between failures", Unit::seconds, [](const RunResult& run) { return run.mttf_s(); }, formula.mttf_s,
+       Quantity::Ratio{[](const RunResult& run) { return to_s(run.wall); },
+                       [](const RunResult& run) { return static_cast<double>(run.all_failures()); }}},
       {"slow", "times something was slow", Unit::count, [](const RunResult& run) { return static_cast<double>(run.slow); }, {}},
       {"waits", "waits for nodes", Unit::count, [](const RunResult& run) { return static_cast<double>(run.waits); }, {}},
       {"resized", "changes of dp", Unit::count, [](const RunResult& run) { return static_cast<double>(run.resized); }, {}},
@@ -37,7 +56,14 @@ std::optional<Statistics> statistics_of(const Quantity& quantity, const std::vec
     if (const auto value = quantity.of_run(run)) values.push_back(*value);
   }
   if (values.empty()) return std::nullopt;
-  return within(statistics_of(std::move(values)), 0, quantity.unit == Quantity::Unit::share ? 1 : INFINITY);
+  Statistics all = statistics_of(std::move(values));
+  if (quantity.ratio) {
+    const Statistics sums = statistics_of(linearised(*quantity.ratio, runs));
+    all.mean = sums.mean;
+    all.low = sums.low;
+    all.high = sums.high;
+  }
+  return within(all, 0, quantity.unit == Quantity::Unit::share ? 1 : INFINITY);
 }
 
 std::string clock_text(Ns at) {

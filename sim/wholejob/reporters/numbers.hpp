@@ -15,11 +15,17 @@ struct Quantity {
   enum class Unit { share, seconds, count, tokens_per_s } unit = Unit::count;
   std::function<std::optional<double>(const RunResult&)> of_run;  // none where a run has no such thing
   std::optional<double> by_formula;
+  // Of a quantity that is so much per so many: over all runs their sums count, also of a run that had none.
+  struct Ratio {
+    double (*amount)(const RunResult&) = nullptr;
+    double (*count)(const RunResult&) = nullptr;
+  };
+  std::optional<Ratio> ratio = std::nullopt;
 };
 
 [[nodiscard]] std::vector<Quantity> quantities_of(const WholeJobReport& report);
 
-// Over the runs that have it, if any; none of the quantities is below 0, a share is 1 at most.
+// Over the runs that have it, if any (mean and interval of a ratio: over all); none of the quantities is below 0, a share is 1 at most.
 [[nodiscard]] std::optional<Statistics> statistics_of(const Quantity& quantity, const std::vector<RunResult>& runs);
 
 // "12 d 03:04:05".
