@@ -46,7 +46,10 @@ FormulaInput formula_input(const WholeJobPlan& plan) {
   const WholeJob& whole = plan.job->whole;
   const double limit_s = whole.training.time_s;
   const double training_s = limit_s > 0 ? limit_s : static_cast<double>(plan.training.steps) * plan.step_s;
-  FormulaInput input{.step_s = plan.step_s, .save_s = plan.checkpoint.blocking_s, .init_s = whole.init_s, .limited_by_time = limit_s > 0};
+  FormulaInput input{.step_s = plan.step_s,
+                     .save_s = plan.checkpoint.blocking_s,
+                     .init_s = limit_s > 0 ? std::min(whole.init_s, limit_s) : whole.init_s,
+                     .limited_by_time = limit_s > 0};
   add_failures(plan, training_s, input);
   input.steps = training_s / plan.step_s;
   input.interval_steps = static_cast<double>(settle_interval(whole.checkpoint.interval, input));
