@@ -14,6 +14,8 @@ namespace {
 
 constexpr double negligible = 1e-3;  // of the step
 constexpr double noticeable = 1.01;  // of a call's time alone
+constexpr const char* stretches_computation =
+    "computation beside it is stretched by alpha: the formula books that here, the timeline as computation";
 
 std::string seconds(double s) { return config::human_quantity(s, config::Dimension::time); }
 std::string signed_seconds(double s) { return fmt::format("{}{}", s < 0 ? "-" : "+", seconds(std::abs(s))); }
@@ -37,9 +39,9 @@ class Explainer {
         if (difference < 0 && hot()) return "the formula counts the hottest rank's experts for all; on the timeline the others wait for it";
         return "computation is stretched by alpha while communication overlaps it; the formula books that under the communication";
       case Phase::tp:
-        return shared("tp");
       case Phase::cp:
-        return shared("cp");
+        if (booked_as_computation(difference)) return stretches_computation;
+        return shared(workloads::names_of(d.phase).contention);
       case Phase::pp:
         return pp(difference);
       case Phase::dp:
@@ -51,6 +53,7 @@ class Explainer {
       case Phase::ep:
         if (hot())
           return "the formula counts the exchange of the hottest rank in every micro-batch; on the timeline others hide or wait for it";
+        if (booked_as_computation(difference)) return stretches_computation;
         return shared("ep");
       case Phase::offload:
         return causes_or("copies share the way to the host and its memory with those of other GPUs");
@@ -140,6 +143,10 @@ class Explainer {
   }
 
   [[nodiscard]] double of(Phase phase) const { return c_.simulated.mean[phase] - c_.analytic.mean[phase]; }
+  // Whether most of what a communication lacks on the timeline is computation there.
+  [[nodiscard]] bool booked_as_computation(double difference) const {
+    return difference < 0 && of(Phase::compute) + of(Phase::recompute) > -difference / 2;
+  }
   // What one of the two phases has too much, the other has too little.
   [[nodiscard]] bool traded() const { return of(Phase::pp) * of(Phase::bubble) < 0; }
 

@@ -41,6 +41,24 @@ TEST(Answers, EveryCommandHasHelpWithExamples) {
   }
 }
 
+// Products in pieces beside their collectives (overlap.tp): what the formula has more of exposed tp, the timeline has more of compute.
+TEST(Answers, AReasonSaysWhereTimeIsBookedThatOverlapTakes) {
+  const Outcome outcome = run_program("compare llama2-70b-128-a100 --set overlap.tp=true --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json phases = json::parse(outcome.out).at("comparison").at("phases");
+  const json& tp = *std::ranges::find_if(phases, [](const json& phase) { return phase.at("phase") == "exposed_tp"; });
+  EXPECT_LT(tp.at("difference_s"), 0);
+  EXPECT_NE(tp.at("reason").get<std::string>().find("stretched by alpha"), std::string::npos) << tp;
+}
+
+TEST(Answers, OneFailsAndSeveralFail) {
+  const std::string one = run_program("simulate llama3-8b-8-h100 --fault 'gpu 5 at 3.2 s'").out;
+  EXPECT_NE(one.find(": rank 5 fails\n"), std::string::npos) << one;
+  const std::string several = run_program("simulate llama3-8b-64-h100 --fault 'node 1 at 2 s'").out;
+  EXPECT_NE(several.find(": ranks 8, 9, 10, 11, 12, 13, 14, 15 fail\n"), std::string::npos) << several;
+  EXPECT_NE(several.find(" 1 communication hangs\n"), std::string::npos) << several;
+}
+
 TEST(Answers, ListsAreSortedAndNotEmpty) {
   for (const std::string what : {"models", "jobs", "clusters", "gpus", "software", "schedules", "collectives"}) {
     const Outcome outcome = run_program("list " + what + " --json");
