@@ -52,14 +52,16 @@ class FailureConsole final : public Reporter {
     const Aftermath& after = report.get<Aftermath>();
     print_job(report.job, out);
     out << '\n';
-    for (const Aftermath::Failure& failure : after.failures) out << fmt::format("{}: {} fails\n", failure.what, ranks_text(failure.ranks));
+    for (const Aftermath::Failure& failure : after.failures)
+      out << fmt::format("{}: {} {}\n", failure.what, ranks_text(failure.ranks), failure.ranks.size() == 1 ? "fails" : "fail");
     const bool nobody = std::ranges::all_of(after.ranks, [](const RankAftermath& rank) { return rank.end == RankAftermath::End::dead; });
     out << (nobody ? std::string("no rank is left that could notice\n") : "");
     if (!nobody)
       out << (after.detected
                   ? fmt::format("detected after {}: a communication has timed out; all of that is lost\n", time_text(after.detected_s))
                   : std::string("nothing in this step waits for what failed: the next step would\n"));
-    out << fmt::format("{} of {} operations ended, {} communications hang\n\n", after.ended, after.operations, after.hung.size());
+    out << fmt::format("{} of {} operations ended, {} {}\n\n", after.ended, after.operations, after.hung.size(),
+                       after.hung.size() == 1 ? "communication hangs" : "communications hang");
     Table table = rank_table(after);
     table.bold_header = report.colour;
     table.print(out);
