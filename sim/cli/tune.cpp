@@ -94,7 +94,7 @@ class Tuning {
         given_(sim::given_document(request_)),
         spec_(read_spec(given_)),
         space_(given_, sim::name_of(request_), spec_, more_axes(options)),
-        search_(space_, spec_, options.exhaustive ? sim::Bounds::none() : sim::Bounds{}, options.all),
+        search_(space_, spec_, options.exhaustive ? sim::Bounds::none() : sim::Bounds{}, options.all, &asked_to_end()),
         hash_(sim::search_hash(space_, spec_, search_)),
         state_(search_) {
     if (!options.shard.empty()) shard_ = sim::parse_shard(options.shard);

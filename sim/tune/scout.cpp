@@ -14,10 +14,11 @@ constexpr std::size_t starts = 3, most_bases = 64;  // a job is some hundred kil
 
 class Scout {
  public:
-  Scout(const Space& space, const TuneSpec& spec, const GoalValues& goals, const MeasuredErrors* errors)
+  Scout(const Space& space, const TuneSpec& spec, const GoalValues& goals, const MeasuredErrors* errors, const std::atomic<bool>* stop)
       : space_(space),
         spec_(spec),
         goals_(goals),
+        stop_(stop),
         bases_(space, most_bases, errors),
         best_(static_cast<std::size_t>(spec.keep), space),
         front_(goals.count()) {}
@@ -47,7 +48,7 @@ class Scout {
   }
 
   std::optional<Worth> at(std::uint64_t point) {
-    if (evaluations_ >= most_evaluations || !seen_.insert(point).second) return std::nullopt;
+    if (evaluations_ >= most_evaluations || (stop_ != nullptr && *stop_) || !seen_.insert(point).second) return std::nullopt;
     Base& base = bases_.of(point);
     const Cursor cursor(space_, base.job, point, point + 1);
     if (cursor.refused()) return std::nullopt;
@@ -109,6 +110,7 @@ class Scout {
   const Space& space_;
   const TuneSpec& spec_;
   const GoalValues& goals_;
+  const std::atomic<bool>* stop_;
   Bases bases_;
   BestList best_;
   Front front_;
@@ -119,8 +121,9 @@ class Scout {
 
 }  // namespace
 
-Threshold scouted(const Space& space, const TuneSpec& spec, const GoalValues& goals, const MeasuredErrors* errors) {
-  return Scout(space, spec, goals, errors).look();
+Threshold scouted(const Space& space, const TuneSpec& spec, const GoalValues& goals, const MeasuredErrors* errors,
+                  const std::atomic<bool>* stop) {
+  return Scout(space, spec, goals, errors, stop).look();
 }
 
 }  // namespace rehearse::sim

@@ -8,7 +8,9 @@
 
 namespace rehearse::sim {
 
-// Depends on the space, the goals and what is taken to fit alone. errors: as Base has them.
-[[nodiscard]] Threshold scouted(const Space& space, const TuneSpec& spec, const GoalValues& goals, const MeasuredErrors* errors);
+// Depends on the space, the goals and what is taken to fit alone. errors: as Base has them. When `stop` (may be null) becomes true it looks
+// no further, and what it returns is of no use.
+[[nodiscard]] Threshold scouted(const Space& space, const TuneSpec& spec, const GoalValues& goals, const MeasuredErrors* errors,
+                                const std::atomic<bool>* stop);
 
 }  // namespace rehearse::sim

@@ -157,10 +157,10 @@ class Block {
 
 double Threshold::of_value() const { return best + std::abs(best) / 4; }
 
-Search::Search(const Space& space, const TuneSpec& spec, const Bounds& bounds, bool every)
+Search::Search(const Space& space, const TuneSpec& spec, const Bounds& bounds, bool every, const std::atomic<bool>* stop)
     : space_(space), spec_(spec), bounds_(bounds), goals_(spec, space.base_of(0)), block_points_(block_size(space)), every_(every) {
   if (spec.fits == Fits::surely) errors_.emplace();
-  if (space.size() >= bounds.look_from) threshold_ = scouted(space, spec, goals_, errors());
+  if (space.size() >= bounds.look_from) threshold_ = scouted(space, spec, goals_, errors(), stop);
 }
 
 void Search::run(int threads, const std::function<bool(std::uint64_t)>& mine, const std::function<void(std::uint64_t, const Found&)>& done,

@@ -39,8 +39,8 @@ struct Threshold {
 class Search {
  public:
   // `space` and `spec` must outlive it. Takes a first look at the space where there are bounds. `every`: also what is not among the best is
-  // found.
-  Search(const Space& space, const TuneSpec& spec, const Bounds& bounds, bool every = false);
+  // found. `stop`: as run has it; once it is true, the search can only be run with it.
+  Search(const Space& space, const TuneSpec& spec, const Bounds& bounds, bool every = false, const std::atomic<bool>* stop = nullptr);
 
   // Contiguous parts of the space, each of one base.
   [[nodiscard]] std::uint64_t blocks() const { return (space_.size() + block_points_ - 1) / block_points_; }

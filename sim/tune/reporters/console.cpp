@@ -156,13 +156,16 @@ Table count_table(const TuneReport& report) {
 }
 
 void print_nearest(const TuneReport& report, std::ostream& out) {
-  if (!report.nearest) return fmt::print(out, "\nno plan fits: every point is refused\n");
+  const bool ended = report.decided < report.points;
+  if (ended) fmt::print(out, "\nno plan that fits was found before the search was ended\n");
+  if (!report.nearest) return ended ? void() : fmt::print(out, "\nno plan fits: every point is refused\n");
   const Candidate& nearest = report.nearest->candidate;
   if (report.may_run_out > 0)
     fmt::print(out, "\nno plan surely fits; --fits likely takes the {} that may run out of memory\n", report.may_run_out);
   if (nearest.lacks_bytes > 0)
-    return fmt::print(out, "\nno plan fits: the nearest lacks {} ({})\n", bytes_text(nearest.lacks_bytes), report.nearest->text);
-  fmt::print(out, "\nno plan fits: the nearest ({}) needs more memory than its hosts have\n", report.nearest->text);
+    return fmt::print(out, "\n{} nearest lacks {} ({})\n", ended ? "the" : "no plan fits: the", bytes_text(nearest.lacks_bytes),
+                      report.nearest->text);
+  fmt::print(out, "\n{} nearest ({}) needs more memory than its hosts have\n", ended ? "the" : "no plan fits: the", report.nearest->text);
 }
 
 void print_settings(const TunedPlan& plan, std::ostream& out) {

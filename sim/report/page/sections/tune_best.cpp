@@ -121,6 +121,9 @@ std::string settings(const Input& input) {
 }
 
 std::string nearest(const Input& input) {
+  const Json& counts = input.at("/tune/counts");
+  if (counts.at("decided") < counts.at("points"))
+    return "<p><span class=\"bad\">No plan that fits</span> was found before the search was ended.</p>\n";
   if (!input.has("/tune/nearest/plan")) return "<p><span class=\"bad\">No plan fits</span>: every point is refused.</p>\n";
   const std::string plan = escaped(input.at("/tune/nearest/plan").get<std::string>());
   if (!input.has("/tune/nearest/lacks_bytes"))
