@@ -153,6 +153,9 @@ class TwoSides {
     const std::size_t receivers = decoding_.pools().size();
     for (std::size_t lane = 0; lane < from.size() * receivers; ++lane) {
       hand_overs_.push_back(exposed_hand_over(from[lane / receivers], *deployment.transfers, tokens, decoding_.request_s(), lane, there));
+      busiest_.push_back(deployment.transfers->busiest(tokens, lane, there));
+      links_s_.push_back(
+          deployment.transfers->alone({static_cast<std::int64_t>(there)}, {static_cast<std::int64_t>(std::ceil(tokens))}, lane).links_s);
       bytes_.push_back(deployment.transfers->wire_bytes(tokens, lane) - deployment.transfers->wire_bytes(there, lane));
     }
   }
@@ -161,14 +164,25 @@ class TwoSides {
     double rate_per_s = 0;
     SideState prompts, decoding;
     double waiting_s = 0, transfer_s = 0, bytes = 0;
+    double links_busy = 0;  // share of the time of the busiest link
   };
   [[nodiscard]] State at(double rate_per_s) const {
     State state{.rate_per_s = rate_per_s, .prompts = prompts_.prompts(rate_per_s), .decoding = decoding_.decoding(rate_per_s)};
     const std::size_t receivers = decoding_.pools().size();
+    const auto share_of = [&](std::size_t lane) {
+      return state.prompts.shares[lane / receivers] * state.decoding.shares[lane % receivers];
+    };
+    double others = 0;
     for (std::size_t lane = 0; lane < hand_overs_.size(); ++lane) {
-      const double share = state.prompts.shares[lane / receivers] * state.decoding.shares[lane % receivers];
+      state.links_busy += rate_per_s * share_of(lane) * busiest_[lane].seconds;
+      others += rate_per_s * share_of(lane) * busiest_[lane].of_others_s;
+    }
+    // Links are shared with those whose caches leave at any time, which are other senders': as long as alone, over what they leave.
+    const double shared = others < 1 ? others / (1 - others) : INFINITY;
+    for (std::size_t lane = 0; lane < hand_overs_.size(); ++lane) {
+      const double share = share_of(lane);
       state.waiting_s += share * hand_overs_[lane].waiting_s;
-      state.transfer_s += share * hand_overs_[lane].transfer_s;
+      state.transfer_s += share * (hand_overs_[lane].transfer_s + (links_s_[lane] > 0 ? links_s_[lane] * shared : 0));
       state.bytes += share * bytes_[lane];
     }
     return state;
@@ -200,8 +214,9 @@ class TwoSides {
   const ServingJob& job_;
   const LoadMoments& lengths_;
   SideFormula prompts_, decoding_;
-  std::vector<ExposedHandOver> hand_overs_;  // [lane]
-  std::vector<double> bytes_;
+  std::vector<ExposedHandOver> hand_overs_;         // [lane]
+  std::vector<double> bytes_, links_s_;             // [lane] of a request: on the wire; of links that nobody shares
+  std::vector<NetworkTransfers::Busiest> busiest_;  // [lane]
 };
 
 ServingPrediction begun_prediction(const ServingJob& job) {
@@ -269,6 +284,9 @@ ServingPrediction predict_with(const ServingJob& job, const Deployment& deployme
     put_pool(out, deployment.pools[i], side.pools[at], lengths, state.rate_per_s * side.shares[at],
              i < senders ? 1 : job.pools[i].instances, i < senders ? lengths.found : there);
   }
+  if (out.overloaded.empty() && state.links_busy >= 1)
+    out.overloaded = fmt::format("the links between the pools are beyond their capacity: {:.4g} requests/s come, and they carry {:.4g}",
+                                 state.rate_per_s, state.rate_per_s / state.links_busy);
   if (!out.overloaded.empty()) return out;
   ServingResult& result = out.result;
   const double front_s = sides.prompts_front_s(), tpot_s = state.decoding.tpot_s, steps = std::max(0.0, lengths.output - 1);
@@ -278,14 +296,17 @@ ServingPrediction predict_with(const ServingJob& job, const Deployment& deployme
   put_stage(result, Stage::decode_queued, state.decoding.queue_s);
   result.kv_transfer_s = state.transfer_s;
   result.kv_transfer_bytes = state.bytes;
-  double ttft_s = state.prompts.ttft_s + front_s, decoding_s = steps * tpot_s;
-  if (!job.transfer.prefill_answers_first) {
-    put_stage(result, Stage::waiting, state.waiting_s);
-    ttft_s += state.waiting_s + state.transfer_s + state.decoding.queue_s + state.decoding.pass_s;
-    decoding_s += state.decoding.pass_s;
+  const double ttft_s = state.prompts.ttft_s + front_s;
+  // What lies between the sides is before the first token, or before the second.
+  const double between_s = state.waiting_s + state.transfer_s + state.decoding.queue_s, answer_s = steps * tpot_s;
+  put_stage(result, Stage::waiting, state.waiting_s);
+  if (job.transfer.prefill_answers_first) {
+    put_stage(result, Stage::decoding, answer_s);
+    put_latencies(result, lengths, ttft_s, tpot_s + lengths.step_share_of_one() * between_s, answer_s + lengths.step_share * between_s);
+  } else {
+    put_stage(result, Stage::decoding, answer_s + state.decoding.pass_s);
+    put_latencies(result, lengths, ttft_s + between_s + state.decoding.pass_s, tpot_s, answer_s);
   }
-  put_stage(result, Stage::decoding, decoding_s);
-  put_latencies(result, lengths, ttft_s, tpot_s, steps * tpot_s);
   put_rates(result, job, lengths, state.rate_per_s);
   return out;
 }

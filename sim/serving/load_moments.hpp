@@ -18,6 +18,12 @@ struct LoadMoments {
   // Tokens behind the first of answers that have any: at equal shares of them, from the shortest to the longest; of equal answers one.
   std::vector<double> steps;
   double step_share = 1;  // of the answers, that have any
+  // Of what lies before the second token, the share that it has of the time per token: a mean over answers that have one.
+  [[nodiscard]] double step_share_of_one() const {
+    double sum = 0;
+    for (const double number : steps) sum += 1 / number;
+    return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
+  }
   double percentile = 0;  // of the requests, for which PoolState's high times are; 0: none
   std::vector<double> inputs_in_order;
   std::vector<double> inputs;                         // prompts, sorted: a share of them is no longer than that place says

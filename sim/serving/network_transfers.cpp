@@ -16,6 +16,8 @@ using topology::Fabric;
 using topology::LinkId;
 using topology::LinkKind;
 
+constexpr std::size_t most_instances = 8;  // of a pool, whose ways are looked at
+
 }  // namespace
 
 std::shared_ptr<const topology::Fabric> fabric_for(topology::ClusterSpec cluster, int gpus) {
@@ -34,13 +36,19 @@ struct NetworkTransfers::Impl {
   std::vector<std::vector<LinkIndex>> links;  // [part][fabric link]
   using Parts = std::pair<std::size_t, std::size_t>;
   std::map<Parts, LinkIndex> between;  // where caches cross from part to part
-  // Of a lane, from its first instance to the first one: [pair] links by their places in `loads` with seconds of a token.
-  struct FirstWays {
+  // Of a lane, from one instance to another: [pair] links by their places in `loads` with seconds of a token.
+  struct Ways {
     std::vector<std::vector<std::pair<std::size_t, double>>> of_pair;
     double latency_s = 0;
+  };
+  struct LaneWays {
+    std::vector<Ways> between;  // instances; of many pools the first ones
+    std::size_t sources = 1;
+    double share = 1;  // of a pool's instances on its fuller side
+    std::map<std::pair<std::size_t, LinkId>, std::size_t> known;
     mutable std::vector<double> loads;
   };
-  std::vector<FirstWays> first_ways;  // [lane]
+  std::vector<LaneWays> lane_ways;
 
   explicit Impl(const ServingJob& serving) : job(serving), places(places_of(serving)) {}
   [[nodiscard]] const TransferLane& lane(std::size_t sender, std::size_t receiver) const {
@@ -50,7 +58,9 @@ struct NetworkTransfers::Impl {
   void build_fabrics();
   void separate();
   void plan();
-  [[nodiscard]] FirstWays ways_of(const TransferLane& lane) const;
+  [[nodiscard]] LaneWays ways_of(const TransferLane& lane, std::size_t most) const;
+  [[nodiscard]] Ways ways_between(const TransferLane& lane, std::size_t source, std::size_t target, LaneWays& all) const;
+  double load(const LaneWays& all, const Ways& ways, const TransferLane& lane, const CacheFront& sent, const CacheFront& ready) const;
   // Of the instances of this pool and those behind it, the pool and the place in it.
   [[nodiscard]] std::pair<std::size_t, std::size_t> place_in(std::size_t first_pool, std::size_t instance) const;
   using Links = std::vector<std::pair<std::size_t, LinkId>>;
@@ -145,14 +155,14 @@ NetworkTransfers::NetworkTransfers(const ServingJob& job) : impl_(std::make_uniq
                                            job.pools[lane.from_pool].name, job.pools[lane.to_pool].name));
     }
   }
-  for (const TransferLane& lane : impl_->lanes) impl_->first_ways.push_back(impl_->ways_of(lane));
+  for (const TransferLane& lane : impl_->lanes) impl_->lane_ways.push_back(impl_->ways_of(lane, most_instances));
 }
 
 NetworkTransfers::NetworkTransfers(const ServingJob& job, Fabrics fabrics) : impl_(std::make_unique<Impl>(job)) {
   impl_->fabrics = std::move(fabrics);
   impl_->separate();
   impl_->plan();
-  for (const TransferLane& lane : impl_->lanes) impl_->first_ways.push_back(impl_->ways_of(lane));
+  for (const TransferLane& lane : impl_->lanes) impl_->lane_ways.push_back(impl_->ways_of(lane, 1));
 }
 
 void NetworkTransfers::Impl::plan() {
@@ -165,22 +175,44 @@ void NetworkTransfers::Impl::plan() {
   }
 }
 
-NetworkTransfers::Impl::FirstWays NetworkTransfers::Impl::ways_of(const TransferLane& lane) const {
-  FirstWays out;
-  std::map<std::pair<std::size_t, LinkId>, std::size_t> known;
+NetworkTransfers::Impl::LaneWays NetworkTransfers::Impl::ways_of(const TransferLane& lane, std::size_t most) const {
+  LaneWays out;
+  const std::size_t sources = std::min(most, places[lane.from_pool].size()), targets = std::min(most, places[lane.to_pool].size());
+  for (std::size_t source = 0; source < sources; ++source) {
+    for (std::size_t target = 0; target < targets; ++target) out.between.push_back(ways_between(lane, source, target, out));
+  }
+  out.sources = sources;
+  out.share = std::max(static_cast<double>(sources) / static_cast<double>(places[lane.from_pool].size()),
+                       static_cast<double>(targets) / static_cast<double>(places[lane.to_pool].size()));
+  out.loads.resize(out.known.size());
+  return out;
+}
+
+NetworkTransfers::Impl::Ways NetworkTransfers::Impl::ways_between(const TransferLane& lane, std::size_t source, std::size_t target,
+                                                                  LaneWays& all) const {
+  Ways out;
   const std::pair<std::size_t, LinkId> no_link{job.parts.size(), 0};  // between the parts
+  const auto place = [&](const std::pair<std::size_t, LinkId>& link) { return all.known.emplace(link, all.known.size()).first->second; };
   for (const workloads::KvPair& pair : lane.pairs) {
     const double bytes = pair.bytes_per_token * lane.wire_share / lane.line_share;
     auto& links_of_pair = out.of_pair.emplace_back();
-    const int from = rank_gpu(lane.from_pool, 0, 0, pair.from), to = rank_gpu(lane.to_pool, 0, 0, pair.to);
-    for (const auto& link : way(lane, from, to, out.latency_s))
-      links_of_pair.emplace_back(known.emplace(link, known.size()).first->second, bytes / rate(link));
-    if (!lane.one_part())
-      links_of_pair.emplace_back(known.emplace(no_link, known.size()).first->second,
-                                 bytes / between_bytes_per_s({lane.from_part, lane.to_part}));
+    const int from = rank_gpu(lane.from_pool, source, 0, pair.from), to = rank_gpu(lane.to_pool, target, 0, pair.to);
+    for (const auto& link : way(lane, from, to, out.latency_s)) links_of_pair.emplace_back(place(link), bytes / rate(link));
+    if (!lane.one_part()) links_of_pair.emplace_back(place(no_link), bytes / between_bytes_per_s({lane.from_part, lane.to_part}));
   }
-  out.loads.resize(known.size());
   return out;
+}
+
+// Adds a hand-over's seconds to those of each link; the slowest link's.
+double NetworkTransfers::Impl::load(const LaneWays& all, const Ways& ways, const TransferLane& lane, const CacheFront& sent,
+                                    const CacheFront& ready) const {
+  double slowest_s = 0;
+  for (std::size_t i = 0; i < lane.pairs.size(); ++i) {
+    const workloads::KvPair& pair = lane.pairs[i];
+    const double tokens = lane.piece_tokens(sent, ready, pair.first_layer, pair.last_layer);
+    for (const auto& [link, seconds] : ways.of_pair[i]) slowest_s = std::max(slowest_s, all.loads[link] += seconds * tokens);
+  }
+  return slowest_s;
 }
 
 NetworkTransfers::~NetworkTransfers() = default;
@@ -279,19 +311,42 @@ double NetworkTransfers::carried_per_s(double prompt) const {
   return impl_->between_bytes_per_s({lane.from_part, lane.to_part}) * lane.line_share / wire_bytes(prompt);
 }
 
-// The slowest link, loaded by all flows that cross it.
+// The slowest link, loaded by all flows that cross it; mean over pairs of instances.
 NetworkTransfers::Alone NetworkTransfers::alone(const CacheFront& sent, const CacheFront& ready, std::size_t lane) const {
   const TransferLane& plan = impl_->lanes[lane];
-  const Impl::FirstWays& ways = impl_->first_ways[lane];
-  std::fill(ways.loads.begin(), ways.loads.end(), 0);
-  double slowest_s = 0;
-  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
-    const workloads::KvPair& pair = plan.pairs[i];
-    const double tokens = plan.piece_tokens(sent, ready, pair.first_layer, pair.last_layer);
-    for (const auto& [link, seconds] : ways.of_pair[i]) slowest_s = std::max(slowest_s, ways.loads[link] += seconds * tokens);
-  }
+  const Impl::LaneWays& all = impl_->lane_ways[lane];
   const double tokens = plan.piece_tokens(sent, ready, 0, plan.layers);
-  return {plan.start_s(tokens, ways.latency_s), slowest_s, plan.receiver_s_per_token * tokens};
+  Alone out{.before_s = 0, .links_s = 0, .after_s = plan.receiver_s_per_token * tokens};
+  const auto share = 1 / static_cast<double>(all.between.size());
+  for (const Impl::Ways& ways : all.between) {
+    std::fill(all.loads.begin(), all.loads.end(), 0);
+    out.links_s += share * impl_->load(all, ways, plan, sent, ready);
+    out.before_s += share * plan.start_s(tokens, ways.latency_s);
+  }
+  return out;
+}
+
+NetworkTransfers::Busiest NetworkTransfers::busiest(double prompt, std::size_t lane, double there) const {
+  const TransferLane& plan = impl_->lanes[lane];
+  const Impl::LaneWays& all = impl_->lane_ways[lane];
+  const CacheFront sent{static_cast<std::int64_t>(there)}, ready{static_cast<std::int64_t>(std::ceil(prompt))};
+  const std::size_t targets = all.between.size() / all.sources;
+  std::vector<double> sum_s(all.loads.size(), 0), senders(all.loads.size(), 0);
+  for (std::size_t source = 0; source < all.sources; ++source) {
+    std::fill(all.loads.begin(), all.loads.end(), 0);
+    for (std::size_t target = 0; target < targets; ++target) impl_->load(all, all.between[source * targets + target], plan, sent, ready);
+    for (std::size_t link = 0; link < sum_s.size(); ++link) {
+      sum_s[link] += all.loads[link];
+      senders[link] += all.loads[link] > 0 ? 1 : 0;
+    }
+  }
+  Busiest out;
+  const double share = all.share / static_cast<double>(all.between.size());
+  for (std::size_t link = 0; link < sum_s.size(); ++link) {
+    out.seconds = std::max(out.seconds, share * sum_s[link]);
+    if (senders[link] > 1) out.of_others_s = std::max(out.of_others_s, share * sum_s[link] * (1 - 1 / senders[link]));
+  }
+  return out;
 }
 
 double NetworkTransfers::alone_s(double prompt, std::size_t lane, double there) const {

@@ -38,12 +38,18 @@ class NetworkTransfers final : public TransferPlan {
   [[nodiscard]] bool whole() const;  // caches leave behind their prompts
   // From a pool that computes prompts to one that decodes, all of the first one first.
   [[nodiscard]] const std::vector<TransferLane>& lanes() const;
-  // Of a hand-over from the first instance of a lane to the first one, which shares nothing.
+  // Of a hand-over that shares nothing, mean over the first instances of both pools of a lane.
   struct Alone {
     double before_s = 0, links_s = 0, after_s = 0;
   };
   [[nodiscard]] Alone alone(const CacheFront& sent, const CacheFront& ready, std::size_t lane = 0) const;
   [[nodiscard]] double alone_s(double tokens, std::size_t lane = 0, double there = 0) const;
+  // Seconds that a hand-over takes of the lane's busiest link, where all instances hand over as often; and of the link that instances
+  // share most, those of other senders.
+  struct Busiest {
+    double seconds = 0, of_others_s = 0;
+  };
+  [[nodiscard]] Busiest busiest(double tokens, std::size_t lane = 0, double there = 0) const;
   [[nodiscard]] double wire_bytes(double tokens, std::size_t lane = 0) const;
   // Requests of so many tokens that the network between the parts of the first lane carries in a second; infinite within one.
   [[nodiscard]] double carried_per_s(double tokens) const;

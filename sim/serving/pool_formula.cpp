@@ -44,7 +44,7 @@ PoolFormula::PoolFormula(const PoolDeployment& pool, const LoadMoments& load)
 
 std::vector<PoolFormula::Chunk> PoolFormula::chunks(double tokens, double sequences) const {
   const double beside = mixes() ? std::floor(sequences) : 0;
-  const double room = std::max(1.0, static_cast<double>(pool_.rules.tokens) - beside * (1 + pool_.rules.speculation.tokens));
+  const double room = room_of_a_pass(sequences);
   const double chunk = pool_.rules.chunked_prefill ? room : tokens;
   std::vector<Chunk> out;
   double done = found(tokens);
@@ -307,22 +307,25 @@ PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, doubl
 }  // namespace
 
 // Decoding alone at a rate an instance, by Little.
-PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
+PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
   if (pool.pool().rules.batching == Batching::fixed) return static_batches(pool, load, rate_per_s);
   PoolState out;
   const double passes = pool.passes(load.output);
-  double batch = 0;
+  double batch = 0, decodes = 0, met = 0;
   for (int round = 0; round < fixed_point_rounds; ++round) {
-    out.pass_s = pool.decode_s(1 + batch);  // itself, and the mean of the others
+    const Company others(batch, turns);
+    out.pass_s = pool.decode_s(others);
+    decodes = 1 - others.nobody();
+    met = others.mean([](double number) { return std::min(1.0, number); });
     const double next = rate_per_s * passes * out.pass_s;
     if (next > pool.most_sequences()) return {.ttft_s = INFINITY, .requests_per_s = pool.most_sequences() / (passes * out.pass_s)};
     if (std::abs(next - batch) < 1e-9 * (1 + next)) break;
     batch = next;
   }
   out.batch = batch;
-  out.busy = std::min(1.0, batch);
+  out.busy = decodes;
   out.tpot_s = out.pass_s * pool.passes_a_token();
-  out.queue_s = std::min(1.0, batch) * out.pass_s / 2;
+  out.queue_s = met * out.pass_s / 2;
   out.requests_per_s = rate_per_s;
   if (load.percentile > 0)
     out.tpot_high_s = pool.passes_a_token() * pool.decode_s(1 + std::max(0.0, batch + normal_quantile(load.percentile) * std::sqrt(batch)));

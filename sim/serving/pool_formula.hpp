@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "sim/serving/company.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/load_moments.hpp"
 
@@ -33,6 +34,11 @@ class PoolFormula {
   // So many prompts in one pass beside them; and how many there can be of so many that are there, at least 1.
   [[nodiscard]] double together_s(double prompts, double sequences) const;
   [[nodiscard]] double prompts_of_a_pass(double there, double sequences) const;
+  [[nodiscard]] double tokens_of_a_prompt() const { return load_.input - load_.found; }  // that are computed
+  [[nodiscard]] double room_of_a_pass(double sequences) const {                          // for prompts, in tokens
+    const double beside = mixes() ? std::floor(sequences) : 0;
+    return std::max(1.0, static_cast<double>(pool_.rules.tokens) - beside * (1 + pool_.rules.speculation.tokens));
+  }
   // The passes of a prompt of so many tokens beside them.
   struct Chunk {
     double tokens = 0, seconds = 0;
@@ -40,6 +46,10 @@ class PoolFormula {
   [[nodiscard]] double found(double tokens) const { return load_.found * tokens / load_.input; }  // of them, in the cache
   [[nodiscard]] std::vector<Chunk> chunks(double tokens, double sequences) const;
 
+  // Mean of a decode pass over those that decode beside a sequence.
+  [[nodiscard]] double decode_s(const Company& others) const {
+    return others.mean([&](double beside) { return decode_s(1 + beside); });
+  }
   [[nodiscard]] bool mixes() const { return pool_.rules.batching == Batching::continuous; }
   // Sequences that an instance holds at once, by slots and by its cache.
   [[nodiscard]] double most_sequences() const {
@@ -78,8 +88,8 @@ struct PoolState {
 [[nodiscard]] PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s);
 // Prompts alone, at a rate of all n instances.
 [[nodiscard]] PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances);
-// Decoding alone, at a rate an instance.
-[[nodiscard]] PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s);
+// Decoding alone, at a rate an instance, one of `turns` that share their requests evenly (company.hpp).
+[[nodiscard]] PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns = 1);
 
 // Erlang's C: the chance to wait at so many servers that are offered a load.
 [[nodiscard]] double chance_to_wait(int servers, double offered);

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/serving/formula_by_passes.hpp"
 #include "sim/serving/unlike_servers.hpp"
 
 namespace rehearse::sim {
@@ -63,7 +64,7 @@ SideState SideFormula::state_of(std::vector<PoolState> pools, std::vector<double
 // have of Erlang's (Allen and Cunneen).
 SideState SideFormula::prompts(double rate_per_s) const {
   std::vector<double> shares = equal_shares();
-  const bool one_queue = pools_.size() > 1 && looks();
+  const bool one_queue = looks() && !alike();
   ServerQueue queue;
   if (one_queue) {
     std::vector<ServerKind> kinds;
@@ -72,8 +73,7 @@ SideState SideFormula::prompts(double rate_per_s) const {
     shares = queue.shares;
   }
   std::vector<PoolState> states;
-  for (std::size_t i = 0; i < pools_.size(); ++i)
-    states.push_back(prompts_alone(pools_[i], load_, rate_per_s * shares[i], static_cast<int>(instances(i))));
+  for (std::size_t i = 0; i < pools_.size(); ++i) states.push_back(prompts_of(i, rate_per_s * shares[i], one_queue));
   if (one_queue && std::isfinite(queue.wait_s)) {
     for (PoolState& state : states) {
       state.queue_s = (load_.arrival_variation + load_.input_variation) / 2 * queue.wait_s;
@@ -81,6 +81,32 @@ SideState SideFormula::prompts(double rate_per_s) const {
     }
   }
   return state_of(std::move(states), std::move(shares));
+}
+
+// A router that does not look makes a queue at each instance. Equal prompts that come at random to instances in turn are exactly one queue.
+PoolState SideFormula::prompts_of(std::size_t pool, double rate_per_s, bool one_queue) const {
+  const double number = instances(pool), each = rate_per_s / number;
+  const bool by_passes = !one_queue && queues_by_passes(pools_[pool], load_);
+  if (!by_passes && (looks() || one_queue)) return prompts_alone(pools_[pool], load_, rate_per_s, static_cast<int>(number));
+  LoadMoments one = load_;
+  one.arrival_variation /= turns();
+  PoolState state = by_passes ? prompts_by_passes(pools_[pool], each, turns()) : prompts_alone(pools_[pool], one, each, 1);
+  state.requests_per_s *= number;
+  return state;
+}
+
+bool SideFormula::alike() const {
+  constexpr double near = 1e-9;
+  const double first_s = pools_.front().prompt_s(0).seconds;
+  return std::ranges::all_of(pools_,
+                             [&](const PoolFormula& pool) { return std::abs(pool.prompt_s(0).seconds - first_s) < near * first_s; });
+}
+
+int SideFormula::turns() const {
+  if (router_ == "random") return 1;
+  double sum = 0;
+  for (std::size_t i = 0; i < pools_.size(); ++i) sum += instances(i);
+  return static_cast<int>(sum);
 }
 
 double SideFormula::pages(std::size_t pool) const {
@@ -100,7 +126,8 @@ SideState SideFormula::decoding(double rate_per_s) const {
                             rate_per_s * shares[i] / instances(i) * pools_[i].passes(load_.output) * pools_[i].decode_s(1 + batches[i]));
   }
   std::vector<PoolState> states;
-  for (std::size_t i = 0; i < pools_.size(); ++i) states.push_back(decoding_alone(pools_[i], load_, rate_per_s * shares[i] / instances(i)));
+  for (std::size_t i = 0; i < pools_.size(); ++i)
+    states.push_back(decoding_alone(pools_[i], load_, rate_per_s * shares[i] / instances(i), turns()));
   return state_of(std::move(states), std::move(shares));
 }
 
@@ -140,7 +167,12 @@ std::vector<double> SideFormula::shares_together(double rate_per_s) const {
 SideState SideFormula::together(double rate_per_s) const {
   std::vector<double> shares = shares_together(rate_per_s);
   std::vector<PoolState> states;
-  for (std::size_t i = 0; i < pools_.size(); ++i) states.push_back(sim::together(pools_[i], load_, rate_per_s * shares[i] / instances(i)));
+  // By their caches alone all that come during a pass go to one instance.
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    const double each = rate_per_s * shares[i] / instances(i);
+    states.push_back(queues_by_passes(pools_[i], load_) ? together_by_passes(pools_[i], load_, each, router_ == "least-kv" ? 1 : turns())
+                                                        : sim::together(pools_[i], load_, each));
+  }
   return state_of(std::move(states), std::move(shares));
 }
 

@@ -46,6 +46,10 @@ class SideFormula {
   void gather(double clients, const AtClients& at, std::vector<double>& each) const;
   [[nodiscard]] std::vector<double> shares_together(double rate_per_s) const;
   [[nodiscard]] double pages(std::size_t pool) const;
+  [[nodiscard]] PoolState prompts_of(std::size_t pool, double rate_per_s, bool one_queue) const;
+  [[nodiscard]] bool alike() const;  // prompts take as long in all pools
+  // Instances among which requests are spread evenly.
+  [[nodiscard]] int turns() const;
   [[nodiscard]] bool looks() const { return router_ != "random" && router_ != "round-robin"; }
   [[nodiscard]] double instances(std::size_t pool) const { return pools_[pool].pool().pool->instances; }
 

@@ -61,6 +61,9 @@ std::string preempted_words(const Facts& f) { return fmt::format("pages ran out 
 std::string short_words(const Facts& f) {
   return fmt::format("the load lasts as long as {:.1f} answers: it begins and ends with idle instances", f.answers_of_time());
 }
+bool sees_no_queue(const Facts& f) {
+  return f.job.prompt_router == "least-kv" && (f.job.pools.front().instances > 1 || f.job.several(f.job.pools.front().role));
+}
 bool is_short(const Facts& f) { return f.answers_of_time() < some_answers; }
 
 const std::vector<Cause>& causes() {
@@ -88,6 +91,10 @@ const std::vector<Cause>& causes() {
        [](const Facts& f) { return f.more_s > 0 && f.job.several(f.job.pools.front().role) && f.job.prompt_router != "shortest-wait"; },
        [](const Facts& f) {
          return fmt::format("{} knows no speeds: who queues where prompts are slow would find others free", f.job.prompt_router);
+       }},
+      {Stage::queued, [](const Facts& f) { return f.more_s > 0 && sees_no_queue(f); },
+       [](const Facts&) {
+         return std::string("least-kv does not see who queues: all that come during a pass go to the instance whose cache is emptiest");
        }},
       {Stage::queued, is_short, short_words},
       {Stage::queued, [](const Facts&) { return true; },
@@ -118,8 +125,7 @@ const std::vector<Cause>& causes() {
       {Stage::transferring, [](const Facts&) { return true; },
        [](const Facts& f) {
          return f.job.transfer.mode == TransferMode::after_prefill
-                    ? std::string(
-                          "prompts shorter than the mean, or ways within a node, cost less than the mean's between the first two instances")
+                    ? std::string("prompts shorter than the mean, or ways within a node, cost less than the mean of all ways")
                     : std::string("passes that several prompts share hide more of it");
        }},
 

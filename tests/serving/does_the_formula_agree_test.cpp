@@ -182,5 +182,51 @@ TEST(FormulaAndSimulationAgree, on_both_sides_apart) {
   }
 }
 
+// Out of 200 drawn at random: what each showed stands beside it. Poisson arrivals, fixed lengths, loads of 0.5 to 0.65.
+TEST(FormulaAndSimulationAgree, on_deployments_drawn_at_random) {
+  struct Drawn {
+    const char *why, *job;
+  };
+  for (const auto& [why, job] :
+       {Drawn{
+            "each instance has a queue of its own behind a router that does not look",
+            "model: qwen3-8b\ncluster: dgx-h100-ndr400\nsoftware: sglang\nserving:\n  pools: {p: {role: prefill, instances: 3}, d: {role: "
+            "decode, instances: 2}}\n  router: {prefill: random}\n  load: {arrivals: {poisson: 70 /s}, input: 819, output: 30, "
+            "requests: 12000}\n"},
+        Drawn{"several short prompts share a pass, which is hardly longer",
+              "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: sglang\nserving:\n  pools: {p: {role: prefill}, d: {role: decode, "
+              "parallel: {tp: 2}}}\n  load: {arrivals: {poisson: 90 /s}, input: 133, output: 12, requests: 12000}\n"},
+        Drawn{"a prompt of several passes waits for those before it",
+              "model: qwen3-8b\ncluster: dgx-h100-ndr400\nsoftware: sglang\nserving:\n  pools: {all: {role: both, limits: {tokens: "
+              "1024}}}\n  load: {arrivals: {poisson: 2.5 /s}, input: 6030, output: 22, requests: 8000}\n"},
+        Drawn{"instances that share requests evenly hold fewer at once beside one another",
+              "model: qwen3-30b-a3b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {all: {role: both, instances: 4}}\n  "
+              "load: {arrivals: {poisson: 4 /s}, input: 900, output: 64, requests: 8000}\n"},
+        Drawn{"behind the first token come the hand-over and the other engine",
+              "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {p: {role: prefill}, d: {role: "
+              "decode}}\n  transfer: {first_token: prefill}\n  load: {arrivals: {poisson: 8 /s}, input: 1000, output: 37, requests: "
+              "8000}\n"},
+        Drawn{"some ways lead to another node",
+              "model: llama2-7b\ncluster: dgx-h100-ndr400\nsoftware: trtllm\nserving:\n  pools: {p: {role: prefill, instances: 3}, d: "
+              "{role: decode, instances: 3, parallel: {tp: 4}}}\n  load: {arrivals: {poisson: 60 /s}, input: 608, output: 160, requests: "
+              "12000}\n"}}) {
+    const Both found = both(job);
+    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << why << ": " << found.simulated.ttft.mean_s << " s";
+    EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02) << why << ": " << found.simulated.tpot.mean_s << " s";
+    EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.02) << why << ": " << found.simulated.e2e.mean_s << " s";
+  }
+}
+
+// Caches that need more of a link than it has are an answer, not a number.
+TEST(FormulaAndSimulationAgree, that_links_may_be_too_narrow) {
+  const std::string text =
+      "model: llama2-7b\ncluster: a100-pcie-8\nsoftware: sglang\nserving:\n  pools: {p: {role: prefill, instances: 5}, d: {role: "
+      "decode}}\n  load: {arrivals: {poisson: 75 /s}, input: 700, output: 4, requests: 1000}\n";
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+  const sim::Deployment deployment = deploy(job);
+  EXPECT_NE(predict_serving(job, deployment, job.load.input.low).overloaded.find("the links between the pools"), std::string::npos)
+      << predict_serving(job, deployment, job.load.input.low).overloaded;
+}
+
 }  // namespace
 }  // namespace rehearse::tests

@@ -1,0 +1,140 @@
+#include "sim/serving/formula_by_passes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/serving/pass_queue.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr int settling_rounds = 60;
+constexpr int most_turns = 8;  // more are hardly more even
+constexpr int quarters_of_a_prompt = 4;
+constexpr double few_passes = 3;  // of a prompt: more are cut into halves
+constexpr double cut_finely = 4;  // where fewer prompts fit into a pass, what is left of one goes into it too
+constexpr double highest_load = 0.999;
+
+// Between whole numbers of sequences.
+template <class F>
+double between_whole(double sequences, F at) {
+  const double low = std::floor(sequences), share = sequences - low;
+  return share > 0 ? at(low) + share * (at(low + 1) - at(low)) : at(low);
+}
+
+// What a pass takes of prompts, beside so many sequences.
+struct PassUnits {
+  int units = 1, most = 1;
+  double weight = 1;  // of pieces, so that those of a prompt alone take as long as its passes
+  PassUnits(const PoolFormula& pool, double sequences) {
+    constexpr double any = 1e6;
+    const PoolFormula::Prompt alone = pool.prompt_s(sequences);
+    if (alone.passes > 1) {
+      const double passes = pool.tokens_of_a_prompt() / pool.room_of_a_pass(sequences);
+      most = passes > few_passes ? 2 : quarters_of_a_prompt;
+      units = std::max(most + 1, static_cast<int>(std::lround(most * passes)));
+      double pieces_s = 0;
+      for (int left = units; left > 0; left -= most) pieces_s += seconds(pool, std::min(left, most), sequences);
+      weight = alone.seconds / pieces_s;
+      return;
+    }
+    const double fit = std::min(256.0, pool.prompts_of_a_pass(any, sequences));
+    units = pool.pool().rules.chunked_prefill && fit < cut_finely ? quarters_of_a_prompt : 1;
+    most = std::max(units, static_cast<int>(fit * units));
+  }
+  // With u units of prompts.
+  [[nodiscard]] double seconds(const PoolFormula& pool, int u, double sequences) const {
+    return weight * between_whole(sequences, [&](double beside) {
+             return u == units ? pool.prompt_s(beside).seconds : pool.together_s(static_cast<double>(u) / units, beside);
+           });
+  }
+};
+
+PassQueue queue_of(const PoolFormula& pool, const PassUnits& cut, double rate_per_s, int turns, double sequences) {
+  PassQueue queue;
+  queue.rate_per_s = rate_per_s;
+  queue.turns = std::min(turns, most_turns);
+  queue.units = cut.units;
+  queue.most = cut.most;
+  queue.mixes = pool.mixes();
+  queue.pass_s.push_back(0);
+  for (int u = 1; u <= cut.most; ++u) queue.pass_s.push_back(cut.seconds(pool, u, sequences));
+  queue.beside_s = queue.pass_s;
+  return queue;
+}
+
+PoolState beyond(double capacity_per_s) {
+  PoolState out;
+  out.ttft_s = INFINITY;
+  out.requests_per_s = capacity_per_s;
+  return out;
+}
+
+}  // namespace
+
+bool queues_by_passes(const PoolFormula& pool, const LoadMoments& load) {
+  return load.percentile <= 0 && load.input_variation <= 0 && load.arrival_variation == 1 && load.rate_per_s > 0 &&
+         pool.pool().rules.batching != Batching::fixed;
+}
+
+PoolState prompts_by_passes(const PoolFormula& pool, double rate_per_s, int turns) {
+  const PassUnits cut(pool, 0);
+  const PassQueue queue = queue_of(pool, cut, rate_per_s, turns, 0);
+  const double capacity = static_cast<double>(cut.most) / cut.units / queue.pass_s.back();
+  if (rate_per_s >= highest_load * capacity) return beyond(capacity);
+  const QueuedPasses passes(queue);
+  PoolState out;
+  out.queue_s = passes.queue_s();
+  out.prefill_s = passes.prefill_s();
+  out.busy = passes.busy();
+  out.ttft_s = out.queue_s + out.prefill_s;
+  out.requests_per_s = rate_per_s;
+  return out;
+}
+
+PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
+  PoolState out;
+  double batch = 0, idle_each_s = 1 / rate_per_s;
+  for (int round = 0; round < settling_rounds; ++round) {
+    const Company others(batch, turns);
+    const double beside = 1 + others.mean([](double number) { return number; });
+    const PassUnits cut(pool, batch);
+    PassQueue queue = queue_of(pool, cut, rate_per_s, turns, batch);
+    const double nobody = std::min(others.nobody(), 1 - 1e-9);
+    queue.pass_s[0] = pool.decode_s(std::max(1.0, batch / (1 - nobody)));
+    // Of the time without prompts nobody decodes for that share.
+    queue.idle = nobody * queue.pass_s[0] / (nobody * queue.pass_s[0] + (1 - nobody) * idle_each_s);
+    queue.beside_s[0] = pool.decode_s(others);
+    for (int u = 1; u <= cut.most; ++u) {
+      double& seconds = queue.beside_s[static_cast<std::size_t>(u)];
+      if (!pool.mixes()) continue;
+      seconds = std::max(cut.seconds(pool, u, beside), queue.beside_s[0]);
+    }
+    const double more_s = queue.beside_s.back() - (pool.mixes() ? queue.beside_s[0] : 0);
+    if (rate_per_s * more_s * cut.units / cut.most >= highest_load) return beyond(0);
+    const QueuedPasses passes(queue);
+    out.queue_s = passes.queue_s();
+    out.prefill_s = passes.prefill_s();
+    out.busy = passes.busy();
+    if (passes.idle_each_s() > 0) idle_each_s = passes.idle_each_s();
+    double decoding_s = 0;
+    out.tpot_s = 0;
+    for (std::size_t i = 0; i < load.steps.size(); ++i) {
+      const double seconds = passes.tokens_s(pool.step_passes()[i]);
+      decoding_s += seconds / static_cast<double>(load.steps.size());
+      out.tpot_s += seconds / load.steps[i] / static_cast<double>(load.steps.size());
+    }
+    out.answer_s = load.step_share * decoding_s;
+    const double next = rate_per_s * out.answer_s;
+    if (next > pool.most_sequences()) return beyond(pool.most_sequences() / out.answer_s);
+    if (std::abs(next - batch) < 1e-6 * (1 + next)) break;
+    batch = next;
+  }
+  out.batch = batch;
+  if (pool.pool().rules.speculation.tokens > 0 && !load.steps.empty()) out.pass_s = out.tpot_s / pool.passes_a_token();
+  out.ttft_s = out.queue_s + out.prefill_s;
+  out.requests_per_s = rate_per_s;
+  return out;
+}
+
+}  // namespace rehearse::sim

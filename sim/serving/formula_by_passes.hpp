@@ -1,0 +1,16 @@
+// Pools under Poisson arrivals of equal prompts by formula, pass by pass (pass_queue.hpp): what shares a pass with whom.
+#pragma once
+
+#include "sim/serving/pool_formula.hpp"
+
+namespace rehearse::sim {
+
+// Equal prompts at random, no static batches, means alone. Others go by the moments of the load (pool_formula.hpp).
+[[nodiscard]] bool queues_by_passes(const PoolFormula& pool, const LoadMoments& load);
+
+// At a rate of arrivals an instance, one of `turns` that share their requests evenly. TTFT infinite: beyond its capacity, which is
+// `requests_per_s`.
+[[nodiscard]] PoolState prompts_by_passes(const PoolFormula& pool, double rate_per_s, int turns);
+[[nodiscard]] PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,55 @@
+// Equal prompts at one instance by formula: who waits at the beginning of a pass is a Markov chain, since a pass takes as many as fit and
+// is as long as what it takes says. Passes without prompts decode, or nobody decodes and the instance idles until the next prompt.
+#pragma once
+
+#include <vector>
+
+namespace rehearse::sim {
+
+struct PassQueue {
+  double rate_per_s = 0;  // of arrivals here
+  int turns = 1;          // this instance gets every so manieth of arrivals at random
+  int units = 1;          // that a prompt is cut into
+  int most = 1;           // of them in a pass
+  double idle = 1;        // chance that nobody decodes when a pass has ended and no prompt is there
+  bool mixes = true;      // sequences decode in passes with prompts too
+  // A pass with so many units, 0 to `most`: as prompts meet it, and as a sequence does that decodes.
+  std::vector<double> pass_s, beside_s;
+};
+
+// What prompts meet, and sequences behind them.
+class QueuedPasses {
+ public:
+  explicit QueuedPasses(const PassQueue& queue);
+
+  [[nodiscard]] double queue_s() const { return queue_s_; }          // until the first pass with the prompt begins
+  [[nodiscard]] double prefill_s() const { return prefill_s_; }      // from there to the end of its last one
+  [[nodiscard]] double busy() const { return busy_; }                // share of the time
+  [[nodiscard]] double idle_each_s() const { return idle_each_s_; }  // a spell without a pass; 0: none
+  // So many further tokens of a sequence, from the end of its prompt on.
+  [[nodiscard]] double tokens_s(double tokens) const;
+
+ private:
+  using Chances = std::vector<double>;  // by state: units that are there, and arrivals since the last one here
+  [[nodiscard]] std::size_t states() const { return static_cast<std::size_t>((last_ + 1) * queue_.turns); }
+  [[nodiscard]] int there(std::size_t state) const { return static_cast<int>(state) / queue_.turns; }
+  [[nodiscard]] int taken(int units) const { return units < queue_.most ? units : queue_.most; }
+  [[nodiscard]] int prompts(int units) const { return (units + queue_.units - 1) / queue_.units; }
+  [[nodiscard]] int begun(int units) const;  // prompts that a pass has something of
+  [[nodiscard]] double came_s(int phase, const Chances& come) const;
+  [[nodiscard]] std::vector<Chances> arrivals(const std::vector<double>& pass_s) const;
+  void pass_on(std::size_t state, double chance, const Chances& come, Chances& next) const;
+  [[nodiscard]] Chances settled(const std::vector<Chances>& come, double idle) const;
+  void meet(const Chances& at, const std::vector<Chances>& come);
+  void follow(Chances at);
+  void drain(const Chances& at, const Chances& always);
+
+  const PassQueue& queue_;
+  int last_ = 0;  // units: more are taken as this many
+  double queue_s_ = 0, prefill_s_ = 0, busy_ = 0, idle_each_s_ = 0;
+  std::vector<double> first_tokens_s_;  // so many, one more each
+  double token_s_ = 0;                  // each behind them
+  std::vector<Chances> beside_arrivals_;
+};
+
+}  // namespace rehearse::sim
