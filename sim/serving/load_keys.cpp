@@ -1,5 +1,6 @@
 // Reading serving.load: how requests come and how long they are.
 #include <algorithm>
+#include <cmath>
 
 #include "config/reference.hpp"
 #include "sim/serving/pool_keys.hpp"
@@ -100,7 +101,8 @@ LengthSpec read_length(const Node& node, bool with_blocks, LoadSpec& load) {
     spec.law = LengthLaw::lognormal;
     spec.median = value.at("median").as_number(1, most_tokens);
     spec.p90 = value.at("p90").as_number(spec.median, most_tokens);
-    spec.high = static_cast<int>(node.at("max").as_int(1, most_tokens));
+    // Below the median most lengths would be cut.
+    spec.high = static_cast<int>(node.at("max").as_int(static_cast<std::int64_t>(std::ceil(spec.median)), most_tokens));
   } else {
     node.allow_keys({"from"});
     spec.law = LengthLaw::table;

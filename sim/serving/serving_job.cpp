@@ -133,6 +133,7 @@ std::size_t part_of(const ServingJob& job, const PoolDocument& given, const Node
     if (job.parts.size() > 1) node.fail("the cluster has parts: a pool needs one of them", "write part: " + job.parts.front().name);
     return 0;
   }
+  if (job.parts.front().name.empty()) node.at("part").fail("the cluster has no parts", "leave part out, or write cluster: {parts: ...}");
   std::vector<std::string> names;
   for (std::size_t i = 0; i < job.parts.size(); ++i) {
     if (job.parts[i].name == given.part) return i;
@@ -230,6 +231,8 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   pool.habits = habits_of(given, engine.habits);
   check_overflow(pool, node);
   pool.kv_tokens = given.kv_tokens;
+  if (pool.kv_tokens > 0 && pool.kv_tokens < pool.habits.page)
+    node.at("kv_tokens").fail(fmt::format("a cache of {} tokens has no page of {}", pool.kv_tokens, pool.habits.page));
   pool.prefix_cache = given.prefix_cache;
   if (pool.prefix_cache) check_prefix_cache(pool, node);
   pool.price_per_s = given.price_per_s;

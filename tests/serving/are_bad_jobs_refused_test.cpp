@@ -48,7 +48,8 @@ TEST(BadServingJobsAreRefused, about_pools) {
   expect_refused(with("{tp: 1}", "{tp: 12}"), "job.yaml:6:", "tp 12 is more than a domain of 8 GPUs, and not whole ones");
   expect_refused(with("{tp: 1}", "{tp: 1, ep: 2}"), "job.yaml:6:", "ep is for models with experts");
   expect_refused(with("software: vllm", "software: megatron-core"), "job.yaml:3:11", "software 'megatron-core' does not serve");
-  expect_refused(with("role: both", "role: both, part: rich"), "job.yaml:6:", "no part 'rich' in the cluster");
+  expect_refused(with("role: both", "role: both, part: rich"), "job.yaml:6:", "the cluster has no parts");
+  expect_refused(with("role: both", "role: both, kv_tokens: 15, kv: {page: 16}"), "job.yaml:6:", "a cache of 15 tokens has no page of 16");
   expect_refused(with("role: both", "role: both, overflow: spill"), "job.yaml:6:", "overflow cannot be 'spill'");
   expect_refused(with("role: both", "role: both, batching: static, overflow: swap"),
                  "job.yaml:6:", "static batches take the room of whole answers");
@@ -93,6 +94,7 @@ TEST(BadServingJobsAreRefused, about_loads) {
   expect_refused(with("{poisson: 2 /s}", "{poisson: 2 /s, closed: 3}"), "job.yaml:7:", "there is 'poisson' already");
   expect_refused(with("output: 100", "output: 0"), "job.yaml:7:", "must be between 1 and");
   expect_refused(with("input: 1000", "input: {uniform: [100, 50]}"), "job.yaml:7:", "must be between 100 and");
+  expect_refused(with("input: 1000", "input: {lognormal: {median: 1000, p90: 2000}, max: 999}"), "job.yaml:7:", "must be between 1000 and");
   expect_refused(with("requests: 200", "requests: 200, warmup: 200"), "job.yaml:7:", "must be between 0 and 199");
   expect_refused(with("{poisson: 2 /s}", "{trace: nowhere.csv}"), "job.yaml:7:", "cannot read 'nowhere.csv'");
 }
