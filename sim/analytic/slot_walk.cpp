@@ -29,7 +29,8 @@ class Walk {
     if (step.starts) spans_.start_s[stage] = start - lead;
     double end = start - lead + pair.seconds;
     const double sent = send(stage, step.slot, end - pair.first_early_s);
-    end = std::max({end, sent, step.paired ? send(stage, step.other, end - pair.second_early_s) : end});
+    const double also_from = apart() ? std::max(end, sent) : end - pair.second_early_s;
+    end = std::max({end, sent, step.paired ? send(stage, step.other, also_from) : end});
     spans_.end_s[stage] = end;
     complete(stage, step.slot, end);
     if (step.paired) complete(stage, step.other, end);
@@ -82,6 +83,9 @@ class Walk {
     if (times_.pairs.empty()) return {.seconds = seconds(stage, forward) + seconds(stage, backward)};
     return times_.pairs[(stage * chunks_ + forward.chunk) * chunks_ + backward.chunk];
   }
+
+  // Paired slots that follow one another also send one after the other, where sending is waited for.
+  [[nodiscard]] bool apart() const { return times_.pairs.empty() && times_.blocking; }
 
   // Sends the output of a slot that ends at `end`; when the stage can go on.
   double send(std::size_t stage, const End& slot, double end) {

@@ -68,10 +68,11 @@ class Formula {
     return {step_s, space_.phases};
   }
 
-  // Mirrored pipelines follow theirs but for messages.
+  // Where backward is split a stage works on weight gradients while messages are under way, until it has none left, or sends in the middle
+  // of them: no closed form is exact for messages.
   [[nodiscard]] bool follows_closed_form() const {
     const bool messages = std::ranges::any_of(space_.times.hop_s, [](double hop) { return hop > 0; });
-    return is_uniform(space_.times) && !(mirrors() && messages);
+    return is_uniform(space_.times) && !(schedule_.splits_backward() && messages);
   }
   [[nodiscard]] UnitSpans walked_units(const std::vector<double>& hop_s) const {
     return walk_units(workload_, compiled_, space_.stages, rules_, plan_.contentions.offload, hop_s);

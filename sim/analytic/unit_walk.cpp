@@ -228,6 +228,7 @@ class UnitWalk {
       double& free = free_s_[step.stream(*slot)];
       arrived_s_[slot->out] = free = std::max(free, end) + hop_s_[slot->hop];
       if (blocking_) stage.wait(free);
+      end = std::max(end, stage.now_s());
     }
   }
 

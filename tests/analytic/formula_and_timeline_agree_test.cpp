@@ -97,21 +97,21 @@ TEST(FormulaAndTimelineAgree, WithTensorParallelOverlapAndZeroBubble) {
   for (const char* schedule : {"1f1b", "zb-h1", "zb-h2"}) {
     for (const bool sp : {false, true}) {
       for (const char* overlap : {"{tp: false}", "{tp: true}", "{tp: true, tp_splits: 8, pp: false}"}) {
-        // A zero-bubble schedule with blocking messages stalls in ways the closed form does not follow (up to 4 % here).
-        if (std::string(overlap).find("pp: false") != std::string::npos && std::string(schedule) != "1f1b") continue;
         const Shape s{8, 1, 4, 1, 1};
         sim::Job job = small_job(32, parallel_text(s, sp), "{global: 24, micro: 1, sequence: 4096}",
                                  fmt::format("schedule: {}\noverlap: {}", schedule, overlap), 8, 16);
         expect_both_agree(job, fmt::format("{} sp {} {}", schedule, sp, overlap));
         job.system.gpu.contention[sim::Phase::tp] = {1.2, 1.1};
-        EXPECT_NEAR(sim::simulate_in_child(job).step_s, sim::predict(job).step_s, bound * sim::predict(job).step_s) << schedule << overlap;
+        // On the timeline beta does not stretch a call's latency, of which eight splits have the most (2.5 %; with a beta of 1 all are
+        // exact).
+        const double predicted = sim::predict(job).step_s;
+        EXPECT_NEAR(sim::simulate_in_child(job).step_s, predicted, 0.026 * predicted) << schedule << overlap;
       }
     }
   }
 }
 
-// Chunks along a V, and two directions at once (where stages i and p-1-i exchange gradients). Blocking messages stall both in ways that the
-// closed form does not follow.
+// Chunks along a V, and two directions at once (where stages i and p-1-i exchange gradients).
 TEST(FormulaAndTimelineAgree, WithZbVAndDualPipe) {
   for (const char* overlap : {"{}", "{dp_gradients: true}"}) {
     for (const int dp : {1, 2}) {
@@ -121,6 +121,24 @@ TEST(FormulaAndTimelineAgree, WithZbVAndDualPipe) {
       };
       expect_both_agree(small_job(16 * dp, parallel_text({4, 1, 4, dp, 2}, true), batch, with("zb-v"), 8, 16), with("zb-v"));
       expect_both_agree(small_job(16 * dp, parallel_text({4, 1, 4, dp, 1}, true), batch, with("dualpipe"), 8, 16), with("dualpipe"));
+    }
+  }
+}
+
+// Where backward is split, messages between nodes that take as long as a chunk's forward (a tenth of the bandwidth), or that the sender
+// waits for: the slots are walked, which is the longest path.
+TEST(FormulaAndTimelineAgree, ExactlyOnSlowMessagesWhereBackwardIsSplit) {
+  for (const char* schedule : {"zb-h1", "zb-h2", "zb-v", "dualpipe"}) {
+    for (const int microbatches : {8, 9, 16, 24}) {
+      if (std::string(schedule) == "dualpipe" && microbatches % 2 != 0) continue;
+      for (const char* overlap : {"{}", "{pp: false}"}) {
+        const Shape s{8, 1, 4, 1, std::string(schedule) == "zb-v" ? 2 : 1};
+        sim::Job job = small_job(32, parallel_text(s, true), fmt::format("{{global: {}, micro: 1, sequence: 4096}}", microbatches),
+                                 fmt::format("schedule: {}\noverlap: {}", schedule, overlap), 8, 16);
+        job.system.cluster.nic.bandwidth_bytes_per_s /= 10;
+        const double analytic = sim::predict(job).step_s, path = sim::critical_path(job).result.step_s;
+        EXPECT_NEAR(path, analytic, 1e-9 * analytic) << schedule << " of " << microbatches << " " << overlap;
+      }
     }
   }
 }
