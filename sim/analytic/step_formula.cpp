@@ -205,9 +205,9 @@ class Formula {
     const auto tie = [&] {
       double tied = 0;
       for (int s = 0; s < stages(); ++s) {
-        if (stage(s).tied_s > 0) tied = std::max(tied, ends[s] - start(s) + stage(s).tied_s);
+        if (stage(s).tied_s > 0) tied = std::max(tied, ends[s] + stage(s).tied_s);
       }
-      for (int s = 0; s < stages(); ++s) ends[s] = stage(s).tied_s > 0 ? start(s) + tied : ends[s];
+      for (int s = 0; s < stages(); ++s) ends[s] = stage(s).tied_s > 0 ? tied : ends[s];
     };
     return stretch_s() + updated_s(start, tie);
   }

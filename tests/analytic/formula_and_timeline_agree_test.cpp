@@ -207,6 +207,20 @@ TEST(FormulaAndTimelineAgree, WhereTiedStagesMeetInsideNodesAndAcross) {
   EXPECT_NEAR(path, analytic, 1e-3 * analytic) << 100 * (path / analytic - 1) << " %";
 }
 
+// Steps of zero-bubble schedules are staggered: the first stage meets the last one's end, not its length.
+TEST(FormulaAndTimelineAgree, WhereTiedStagesOfAStaggeredStepMeet) {
+  for (const char* schedule : {"zb-h1", "zb-h2"}) {
+    for (const int pp : {2, 4}) {
+      sim::Job job = small_job(8 * pp, parallel_text({8, 1, pp, 1, 1}, true), "{global: 16, micro: 1, sequence: 4096}",
+                               fmt::format("schedule: {}", schedule));
+      job.workload.model.vocab = 50257;
+      job.workload.model.tied_embeddings = true;
+      const double analytic = sim::predict(job).step_s, path = sim::critical_path(job).result.step_s;
+      EXPECT_NEAR(path, analytic, 1e-9 * analytic) << schedule << " pp " << pp << ": " << 100 * (path / analytic - 1) << " %";
+    }
+  }
+}
+
 class ShippedJobs : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShippedJobs, AgreeWithinTheBound) {
