@@ -10,7 +10,7 @@ namespace rehearse::topology {
 namespace {
 
 constexpr int most_listed_nodes = 1 << 20;
-constexpr double least_nic_efficiency = 1e-3;
+constexpr int few_nodes = 16, many_nodes = 64;  // where the fall of an unmeasured network begins and ends
 
 int number_of_nodes(const std::string& key, const config::Node& value) {
   int nodes = 0;
@@ -41,6 +41,11 @@ double efficiency_at(const std::map<int, double>& by_nodes, double below, int no
   return before->second * std::pow(above->second / before->second, share);
 }
 
+double said_share(const config::Node& document, const std::string& path, double otherwise) {
+  const auto said = document.find_path(path);
+  return said ? said->as_number(least_nic_efficiency, 1) : otherwise;
+}
+
 }  // namespace
 
 config::Shape by_nodes_shape() {
@@ -50,9 +55,11 @@ config::Shape by_nodes_shape() {
 
 void settle_nics(ClusterSpec& cluster, const config::Node& document, int nodes) {
   const auto listed = document.find_path("nics.by_nodes");
-  if (!listed) return;
-  const auto few = document.find_path("nics.efficiency");
-  cluster.nic.efficiency = efficiency_at(read(*listed), few ? few->as_number(least_nic_efficiency, 1) : 1, nodes);
+  if (!listed && cluster.network.kind != Network::leaf_spine) return;
+  const double few = said_share(document, "nics.efficiency", 1);
+  const std::map<int, double> unmeasured{{few_nodes, few},
+                                         {many_nodes, few * said_share(document, "network.at_scale", unmeasured_at_scale)}};
+  cluster.nic.efficiency = efficiency_at(listed ? read(*listed) : unmeasured, few, nodes);
 }
 
 }  // namespace rehearse::topology

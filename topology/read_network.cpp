@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "topology/nic_scale.hpp"
 #include "topology/read_link.hpp"
 
 namespace rehearse::topology {
@@ -31,13 +32,15 @@ More keys_of(Network kind) {
   const config::Parameter leaf = count("nodes_per_leaf", most_nodes_of_a_leaf, "", "Nodes under a leaf."),
                           oversubscription = ratio("oversubscription", "Of a leaf: capacity down over capacity up."),
                           spines = count("spines", most_switches, "as the uplinks need", "Spines, per plane."),
+                          at_scale{"at_scale", config::number(least_nic_efficiency, 1).shape, false, fmt::format("{}", unmeasured_at_scale),
+                                   "Of the NICs' efficiency, what is left from 64 nodes on; it falls from 16 on. Not with nics.by_nodes."},
                           trunk{"trunk", cable_shape(), false, "as the NICs'", "A cable between switches."},
                           in_network = in_network_key(sharp);
   switch (kind) {
     case Network::single_switch:
       return {in_network};
     case Network::leaf_spine:
-      return {leaf, oversubscription, spines, trunk, in_network};
+      return {leaf, oversubscription, spines, at_scale, trunk, in_network};
     case Network::rail_optimised:
       return {leaf,   oversubscription,
               spines, {"separate_planes", config::truth().shape, false, "false", "Each rail has spines of its own."},

@@ -101,7 +101,8 @@ void add_nics(JobParameters& to, const Cluster& cluster, std::set<int> hosts) {
   if (hosts.empty()) return;
   const topology::ClusterSpec few = cluster.job({}, 1).system.cluster;
   to.parameters.push_back(latency("cluster.nics.latency", few.nic.latency_s));
-  if (hosts.size() == 1 && !cluster.part().node.find_path("nics.by_nodes")) {
+  const double there = cluster.job({}, *hosts.begin() * few.gpus_per_node).system.cluster.nic.efficiency;
+  if (hosts.size() == 1 && there == few.nic.efficiency && !cluster.part().node.find_path("nics.by_nodes")) {
     to.parameters.push_back(share("cluster.nics.efficiency", few.nic.efficiency));
     return;
   }

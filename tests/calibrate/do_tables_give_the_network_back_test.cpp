@@ -67,6 +67,15 @@ TEST_F(Tables, OneNodeSaysNothingOfNics) {
   EXPECT_EQ(fitted("nics.latency"), -1);
 }
 
+// Where the file's own network would have lost rate by then, one table is of its number of nodes alone: 0.9 is more than `at_scale` leaves.
+TEST_F(Tables, OfManyNodesHoldThere) {
+  write(folder_.path() / "many.yaml", "like: vtrain-a100-80g\nnics: {efficiency: 0.9, by_nodes: {64: 0.9}}\n");
+  write(folder_.path() / "64.txt", table(folder_.path() / "many.yaml", 64));
+  ASSERT_EQ(shell("\"$rehearse\" calibrate network 64.txt --from vtrain-a100-80g --cluster my.yaml").code, 0);
+  EXPECT_NEAR(fitted("nics.by_nodes.64") / 0.9, 1, 0.02);
+  EXPECT_EQ(fitted("nics.efficiency"), -1);
+}
+
 TEST_F(Tables, WrongOnesAreRefused) {
   EXPECT_EQ(shell("\"$rehearse\" calibrate network 1.txt").code, 2) << "no cluster to begin with";
   EXPECT_EQ(shell("\"$rehearse\" calibrate network 1.txt --from no-such").code, 2);
