@@ -55,14 +55,15 @@ std::string_view megatron_name(workloads::RecomputeModule module) {
   return names[static_cast<std::size_t>(module)];
 }
 
-void write_recompute(const workloads::Recompute& recompute, Arguments& out) {
+void write_recompute(const workloads::Recompute& recompute, int vpp, Arguments& out) {
   using workloads::RecomputeKind;
   if (recompute.kind == RecomputeKind::none) return;
   const bool full = recompute.kind == RecomputeKind::full;
   out.add("recompute-granularity", full ? "full" : "selective");
   if (full) {
     out.add("recompute-method", recompute.full_layers < 0 ? "uniform" : "block");
-    out.add("recompute-num-layers", recompute.full_layers < 0 ? 1 : recompute.full_layers);
+    out.add("recompute-num-layers",
+            recompute.full_layers < 0 ? 1 : (recompute.full_layers + vpp - 1) / vpp);  // block: of each virtual stage
     return;
   }
   if (recompute.modules.empty()) return;
@@ -115,7 +116,7 @@ void write_megatron_plan(const Job& job, Arguments& out) {
   out.add("global-batch-size", work.batch.global);
   write_precision(work.precision, out);
   out.add("attention-backend", work.attention == workloads::Attention::flash ? "flash" : "unfused");
-  write_recompute(work.recompute, out);
+  write_recompute(work.recompute, work.parallel.vpp, out);
   write_optimizer(work, out);
   write_overlap(work, out);
   write_dispatch(work, out);

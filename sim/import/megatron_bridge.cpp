@@ -135,7 +135,11 @@ void read_rest(Cell& cell, const std::string& precision, Draft& draft) {
   draft.set("overlap.dp_gradients", "true");
   draft.set("overlap.dp_parameters", "true");
   draft.infer("optimizer.sharding and overlaps of dp: as these recipes have them");
-  if (const auto layers = cell.take("recompute_num_layers")) draft.set("recompute.full_layers", *layers);
+  if (const auto layers = cell.take("recompute_num_layers")) {  // of each virtual stage
+    const auto chunks = draft.document().find_path("parallel.vpp");
+    chunks ? draft.set("recompute.full_layers", chunks->as_int(1, 1000) * layers->as_int(1, 10'000))
+           : draft.set("recompute.full_layers", *layers);
+  }
   if (const auto modules = cell.take("recompute_modules")) draft.set("recompute.modules", *modules);
   if (cell.flag("cuda_graphs")) draft.set("cuda_graphs", "true");
   if (cell.flag("moe_a2a_overlap")) draft.set("overlap.ep", "true");

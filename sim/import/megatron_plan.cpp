@@ -138,7 +138,17 @@ void read_modules(MegatronArguments& arguments, Draft& draft) {
   draft.set("recompute.modules", Node::list(all));
 }
 
-void read_recompute(MegatronArguments& arguments, Draft& draft) {
+// The first so many layers of every TransformerBlock, which is a virtual stage.
+void set_full_layers(const std::optional<Node>& layers, const MegatronDegrees& degrees, Draft& draft) {
+  std::int64_t each = layers ? layers->as_int(1, 10'000) : 1;
+  if (degrees.vpp == 1) return layers ? draft.set("recompute.full_layers", *layers) : draft.set("recompute.full_layers", each);
+  const std::int64_t stages = degrees.pp * degrees.vpp;
+  if (degrees.layers > 0) each = std::min(each, (degrees.layers + stages - 1) / stages);
+  draft.set("recompute.full_layers", each * degrees.vpp);
+  draft.infer(fmt::format("recompute.full_layers: {}, {} in each of a GPU's {} virtual stages", each * degrees.vpp, each, degrees.vpp));
+}
+
+void read_recompute(MegatronArguments& arguments, const MegatronDegrees& degrees, Draft& draft) {
   const bool activations = arguments.flag("recompute-activations");
   const auto granularity = arguments.take("recompute-granularity");
   const std::string method = arguments.word("recompute-method", "uniform");
@@ -148,10 +158,7 @@ void read_recompute(MegatronArguments& arguments, Draft& draft) {
     return;
   }
   if (!granularity || granularity->as_choice({"full", "selective"}) == "selective") return read_modules(arguments, draft);
-  if (method == "block") {
-    layers ? draft.set("recompute.full_layers", *layers) : draft.set("recompute.full_layers", 1);
-    return;
-  }
+  if (method == "block") return set_full_layers(layers, degrees, draft);
   draft.set("recompute", "full");
   if (layers && layers->as_int(1, 10'000) > 1) {
     draft.infer(fmt::format("recompute: full keeps the input of every layer, where {} layers at once keep one", layers->as_string()));
@@ -256,7 +263,7 @@ void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft&
   read_megatron_batch(arguments, degrees, world, draft);
   read_megatron_precision(arguments, draft);
   read_attention(arguments, draft);
-  read_recompute(arguments, draft);
+  read_recompute(arguments, degrees, draft);
   read_optimizer(arguments, degrees, world, draft);
   read_overlap(arguments, degrees, draft);
   read_dispatch(arguments, draft);

@@ -45,6 +45,19 @@ bool covers(const std::set<std::string>& keys, const std::string& key) {
   return keys.contains(key) || keys.contains(key.substr(0, key.find('.')));
 }
 
+// 20 layers of a GPU in 5 virtual stages.
+TEST(RecomputedLayers, AreWrittenOfEachVirtualStage) {
+  for (const auto& [layers, each, said] : {std::tuple{10, 2, true}, {7, 2, false}, {20, 4, true}}) {
+    const std::string value = "{full_layers: " + std::to_string(layers) + "}";
+    const Job job = load_job({"llama3-70b-64-h100", {{"recompute", value}}, {}});
+    const std::string text = text_of("megatron", job);
+    EXPECT_NE(text.find("--recompute-num-layers " + std::to_string(each) + " "), std::string::npos) << text;
+    const ReadBack back = read_back(job, "megatron", text);
+    EXPECT_EQ(std::ranges::none_of(back.left_out, [](const LeftOut& one) { return one.key == "recompute.full_layers"; }), said) << value;
+    EXPECT_EQ(imported("megatron", text, back.left_out).workload.recompute.full_layers, layers);
+  }
+}
+
 class EveryShippedJob : public ::testing::TestWithParam<std::string> {
  protected:
   Job job = load_job({GetParam(), {}, {}});
@@ -61,10 +74,10 @@ class EveryShippedJob : public ::testing::TestWithParam<std::string> {
   }
 };
 
-// Without virtual stages Megatron's sends do not run beside the next micro-batch.
+// Without virtual stages Megatron's sends do not run beside the next micro-batch; it recomputes as many layers in each virtual stage.
 TEST_P(EveryShippedJob, GoesToMegatronAndBack) {
   expect_round_trip("megatron", {"overlap.pp", "moe.nodes_per_token", "moe.routing", "moe.routing.dirichlet", "moe.routing.seed",
-                                 "moe.routing.senders", "moe.chunks", "moe.chunk_recompute", "offload"});
+                                 "moe.routing.senders", "moe.chunks", "moe.chunk_recompute", "offload", "recompute.full_layers"});
 }
 // torchtitan always shards by FSDP2 with its overlap and sequence parallelism, has two stages a rank in a looped schedule, and models of
 // its own; by its file it knows nothing of the experts' dispatcher.
