@@ -77,6 +77,21 @@ TEST_F(OutputFiles, ThePageOfAFolderIsThatOfTheCommand) {
   EXPECT_EQ(run("compare llama3-8b-8-h100 --html").code, 2) << "nowhere to write it";
 }
 
+// What a simulation left in the folder is no part of a prediction or of a search that came after it.
+TEST_F(OutputFiles, APageHasNothingOfAnEarlierRun) {
+  run("simulate llama3-8b-8-h100 -o simulated");
+  run("report simulated");
+  ASSERT_NE(content_of(at("simulated/report.html")).find("timeline-title"), std::string::npos);
+  for (const std::string command : {"predict llama3-70b-64-h100", "run llama3-8b-8-h100 --set training.steps=1000 --runs 2"}) {
+    run(command + " -o alone");
+    run("report alone");
+    run(command + " -o simulated");
+    run("report simulated");
+    EXPECT_EQ(content_of(at("simulated/report.html")), content_of(at("alone/report.html"))) << command;
+    fs::remove_all(at("alone"));
+  }
+}
+
 TEST_F(OutputFiles, APageOfWhatIsNoResultIsRefused) {
   EXPECT_EQ(run("report nowhere").code, 2);
   fs::create_directories(at("out"));

@@ -30,6 +30,14 @@ void take_result(Input& input, const std::string& folder) {
   }
 }
 
+// A file that an earlier command left in the folder: what wrote the result writes no such file.
+bool is_of_another_run(const std::string& file, const Input& input) {
+  if (file == "history.jsonl") return input.has("/whole_job/runs") && input.at("/whole_job/runs").size() != 1;
+  if (file != "timeline.json" && file != "memory.csv") return false;
+  const bool of_a_step = input.has("/results/simulated") || input.has("/failure") || input.has("/kind");
+  return !of_a_step && (input.has("/results") || input.has("/whole_job") || input.has("/tune"));
+}
+
 std::string content_of(const fs::path& path) {
   std::ifstream in = config::open_file(path.string());
   std::ostringstream text;
@@ -73,7 +81,8 @@ Input input_of(const fs::path& folder) {
     throw config::InputError(fmt::format("'{}' holds nothing that rehearse has written", folder.string()),
                              "give a folder that -o has written");
   }
-  if (input.has("/kind")) return input;  // its timeline is not of ranks
+  std::erase_if(input.files, [&](const auto& file) { return is_of_another_run(file.first, input); });
+  if (input.has("/kind") || is_of_another_run("timeline.json", input)) return input;  // of a kind: its timeline is not of ranks
   const fs::path timeline = folder / "timeline.json";
   if (std::ifstream in(timeline, std::ios::binary); in) input.timeline = view_of(in, timeline.string());
   return input;
