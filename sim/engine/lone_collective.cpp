@@ -9,6 +9,7 @@
 #include "sim/engine/executor.hpp"
 #include "sim/engine/folding.hpp"
 #include "sim/job/limits.hpp"
+#include "sim/job/override.hpp"
 #include "sim/job/parts.hpp"
 #include "sim/job/simulation_keys.hpp"
 #include "topology/nic_scale.hpp"
@@ -88,7 +89,7 @@ Job one_group(Job job, int gpus) {
 
 Job cluster_alone(const std::string& cluster, int gpus, const std::vector<std::pair<std::string, std::string>>& sets) {
   config::Node document = config::Node::load_text(fmt::format("cluster: {}\n", config::yaml_text(cluster)), "--collective");
-  for (const auto& [key, value] : sets) document.set(key, value);
+  for (const auto& [key, value] : sets) set_in_job(document, key, value, {});
   document.allow_keys({"cluster", "simulation", "software"});
   Part part = find_part(document.at("cluster"), cluster_part);
   const Part gpu = find_part(part.node.at("gpu"), gpu_part);
@@ -98,7 +99,7 @@ Job cluster_alone(const std::string& cluster, int gpus, const std::vector<std::p
   job.system.cluster = topology::read_cluster(part.node, part.name);
   job.system.gpu = read_gpu(gpu.node, gpu.name);
   const auto named = document.find("software");
-  const Part software = named ? find_part(*named, software_part) : ready_made(software_part, "megatron-core");
+  const Part software = named ? find_part(*named, software_part) : ready_made(software_part, default_software(job.system.gpu.vendor));
   job.system.software = read_software(software.node, software.name);
   simulation_keys().read(document.find("simulation"), job.system.simulation);
   if (gpus == 0) gpus = job.system.cluster.max_gpus() > 0 ? job.system.cluster.max_gpus() : job.system.cluster.domain_gpus();

@@ -82,7 +82,7 @@ Leaves leaves_of(const Node& document) {
 std::string whole_part(const Job& job, const PartKind& kind) {
   const auto given = job.given.find(kind.what);
   if (given && given->is_scalar() && !config::data_file(kind.folder, given->as_string()).empty()) return given->as_string();
-  if (!given && kind.what == software_part.what) return default_software;
+  if (!given && kind.what == software_part.what) return default_software(job.system.gpu.vendor);
   return in_flow_style(*job.resolved.document().find(kind.what));
 }
 

@@ -156,7 +156,8 @@ const Keys<JobDocument>& job_keys() {
       K(
           "software", part_shape(software_shape()), [](const Node& node, JobDocument& d) { read_stack(node, d); },
           [](const JobDocument& d) { return named(d.parts.software); }, "The training stack.")
-          .otherwise(default_software, [](JobDocument& d) { take_software(ready_made(software_part, default_software), d); }),
+          .otherwise(default_software_words,
+                     [](JobDocument& d) { take_software(ready_made(software_part, default_software(d.job.system.gpu.vendor)), d); }),
       section(
           "batch", [=](auto& d) -> auto& { return workload(d).batch; }, batch_keys(), "")
           .required(),

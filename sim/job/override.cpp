@@ -22,12 +22,21 @@ void write_out(Node& parent, const PartKind& kind, const Node& models) {
   parent.set_child(kind.what, named(part));
 }
 
+// "" where the job names none, or nothing.
+std::string vendor_of(const Node& job) {
+  const auto field = job.find("cluster");
+  if (!field) return "";
+  Part cluster = find_part(*field, cluster_part);
+  const auto vendor = take_gpu(cluster).node.find("vendor");
+  return vendor ? vendor->as_string() : "";
+}
+
 }  // namespace
 
 void set_in_job(Node& job, std::string_view key, std::string_view value, const Node& models) {
   if (leads_into(key, "model")) write_out(job, model_part, models);
   if (leads_into(key, "software")) {
-    if (!job.find("software")) job.set("software", default_software);
+    if (!job.find("software")) job.set("software", default_software(vendor_of(job)));
     write_out(job, software_part, {});
   }
   if (leads_into(key, "cluster")) write_out(job, cluster_part, {});

@@ -22,7 +22,10 @@ inline constexpr PartKind model_part{"model", "workloads/models"};
 inline constexpr PartKind cluster_part{"cluster", "platforms/clusters"};
 inline constexpr PartKind gpu_part{"gpu", "platforms/gpus"};
 inline constexpr PartKind software_part{"software", "platforms/software"};
-inline constexpr const char* default_software = "megatron-core";  // of jobs that name none
+
+// The stack of jobs that name none, on GPUs of this vendor: XLA's on TPUs, which no other runs on.
+[[nodiscard]] constexpr const char* default_software(std::string_view vendor) { return vendor == "google" ? "maxtext" : "megatron-core"; }
+inline constexpr const char* default_software_words = "megatron-core; maxtext on TPUs";
 
 // The key of a part that names another one, and the only one that is read before the part's own.
 inline constexpr const char* like = "like";

@@ -27,6 +27,23 @@ TEST(OneCollectiveAlone, ARingInANodeTakesItsFormula) {
   EXPECT_EQ(one.at("algorithm"), "ring");
 }
 
+// What runs on TPUs has rings over all axes of a torus, which NCCL has not.
+TEST(OneCollectiveAlone, OnATorusOfTpusIsXlas) {
+  const std::string tpus = "tpu-v5p-512 --gpus 256 --collective all-reduce --size 128MiB";
+  EXPECT_EQ(collectives_of(tpus).at(0).at("algorithm"), "torus-rings");
+  EXPECT_EQ(collectives_of(tpus + " --set software.step='1 ms'").at(0).at("algorithm"), "torus-rings");
+  EXPECT_EQ(collectives_of(tpus + " --set software=megatron-core").at(0).at("algorithm"), "ring");
+  EXPECT_NE(collectives_of("dgx-h100-ndr400 --gpus 64 --collective all-reduce --size 1GiB").at(0).at("algorithm"), "torus-rings");
+}
+
+// --set reaches into a ready-made cluster, as it does in a job: 8 times the rate of a ring whose messages cost nothing.
+TEST(OneCollectiveAlone, IsOfTheClusterAsItIsSet) {
+  const std::string ring =
+      "dgx-h100-ndr400 --gpus 8 --collective all-reduce --size 1GiB --algorithm ring --set cluster.intra_node.latency='0 us' ";
+  const auto seconds = [&](const std::string& more) { return collectives_of(ring + more).at(0).at("formula_s").get<double>(); };
+  EXPECT_NEAR(seconds("") / seconds("--set cluster.intra_node.bandwidth='3600 GB/s'"), 8, 1e-9);
+}
+
 TEST(OneCollectiveAlone, EveryAlgorithmSimulatedFoldedAndWithAllRanksIsItsFormula) {
   for (const std::string algorithm : {"hierarchical", "tree", "nvls-tree", "halving-doubling"}) {
     for (const std::string ranks : {"folded", "all"}) {
