@@ -41,7 +41,7 @@ double ReplicaCost::at_start_s() const {
       forward += unit->forward_s;
       gathers += unit->gather_s;
     }
-    exposed = std::max(exposed, chain_exposed_s(before + forward, left(gathers) - first, first, rules_.pair));
+    exposed = std::max(exposed, chain_exposed_s(before + forward, left(gathers) - first, first, stage_.first_forward));
     before += rules_.turn * forward;
   }
   return exposed;
@@ -65,7 +65,7 @@ double ReplicaCost::reduce_at_end_s() const {
     }
     // The first reduction starts when the first unit's backward has ended.
     const double beside = after + backward - (units.empty() ? 0 : units.back()->last_backward_s());
-    exposed = std::max(exposed, chain_exposed_s(beside, reductions, last, rules_.pair));
+    exposed = std::max(exposed, chain_exposed_s(beside, reductions, last, stage_.last_backward));
     after += rules_.turn * backward;
   }
   return exposed;
@@ -97,7 +97,7 @@ double ReplicaCost::reduced_s(std::span<const Completed> here, std::span<const C
     last = seconds;
   }
   hidden = std::max(0.0, hidden - std::max(last, free - end_s));
-  return std::max(free, end_s + (late > 0 ? 0 : last) + rules_.pair.beta * hidden * (1 - 1 / rules_.pair.alpha)) + late;
+  return std::max(free, end_s + (late > 0 ? 0 : last) + stage_.last_backward.beta * hidden * (1 - 1 / stage_.last_backward.alpha)) + late;
 }
 
 double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
@@ -107,7 +107,7 @@ double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
     for (const UnitTerms* unit : units) gathers += unit->gather_s;
   double compute = 0;
   for (const UnitTerms* unit : stage_.chunks.front()) compute += unit->forward_s;
-  return compute_stretch_s(compute, std::max(0.0, gathers), rules_.pair);
+  return compute_stretch_s(compute, std::max(0.0, gathers), stage_.first_forward);
 }
 
 double ReplicaCost::last_backward_stretch_s() const {
@@ -126,7 +126,7 @@ double ReplicaCost::last_backward_stretch_s() const {
     compute = backward;
   }
   if (stage_.chunks.size() == 1 && !stage_.chunks.front().empty()) compute -= stage_.chunks.front().back()->last_backward_s();
-  return compute_stretch_s(compute, reductions, rules_.pair);
+  return compute_stretch_s(compute, reductions, stage_.last_backward);
 }
 
 double ReplicaCost::gather_at_end_s() const { return sync_.overlap_parameters || !sync_.gathers_weights ? 0 : stage_.gather_s; }

@@ -16,6 +16,7 @@ struct ReplicaRules {
   int microbatches = 1;
   int turn = 1;               // micro-batches that pass through a chunk before the next chunk's turn
   double overhead_s = 0;      // of the stack, before the first forward: gathers of the last update's weights run beside it
+  bool ports_meet = true;     // of a GPU: calls that go over one at once divide it
   bool experts_last = false;  // their gradients, which mirrored stages share, are reduced when all others are
 
   // Seconds that a unit's gather and reduction take in a slot where nothing hides them (ZeRO-3; ZeRO-2 without a pipeline), in addition to

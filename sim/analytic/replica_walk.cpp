@@ -8,6 +8,8 @@ namespace rehearse::sim {
 namespace {
 
 class ReplicaWalk {
+  using Kind = workloads::Slot::Kind;
+
  public:
   ReplicaWalk(const ReplicaRules& rules, ChunkTerms units) : rules_(rules), sync_(rules.sync), units_(units), streams_(rules.pair) {}
 
@@ -59,9 +61,9 @@ class ReplicaWalk {
       const UnitTerms& now = unit(k);
       if (gathers_weights_ && k < n) streams_.wait(weights += now.gather_s);
       if (sync_.shards_parameters) wait_for_parameters(completes && k + 1 == 2 * n);
-      work(k < n ? now.cost->forward : now.cost->backward);
+      work(now, k < n ? Kind::forward : Kind::backward_input);
       if (k >= n) {
-        work(now.cost->weight);
+        work(now, Kind::backward_weight);
         reduce(now, completes);
       }
     }
@@ -76,11 +78,7 @@ class ReplicaWalk {
     streams_.wait(mark);
   }
 
-  void work(const PhaseTimes& times) {
-    const double compute = times[Phase::compute] + times[Phase::recompute];
-    streams_.compute(compute);
-    streams_.pass(times.total() - compute);
-  }
+  void work(const UnitTerms& unit, Kind slot) { streams_.work(unit.pass(slot), unit.exchange, unit.gather_s + unit.reduce_s); }
 
   void reduce(const UnitTerms& unit, bool completes) {
     if (!sync_.reduce_each_microbatch && !(sync_.overlap_gradients && completes)) return;

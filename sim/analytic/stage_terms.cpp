@@ -25,10 +25,29 @@ double reduce_s(const workloads::ReplicaSync& sync, const Parameters& parameters
   return sync.calls_per_unit * seconds(prices, sync.reduction_calls(parameters.all, parameters.experts), stage, alone);
 }
 
+PortTimes ports(const workloads::ReplicaCalls& calls, PriceBook& prices, int stage) {
+  PortTimes sum;
+  for (const auto& [kind, group, bytes] : calls) sum.add(prices.times(kind, group, bytes, stage).ports);
+  return sum;
+}
+
+// What gathers and reductions of a unit put on the ports where something may meet them.
+PortTimes exchange_ports(const ReplicaRules& rules, const Parameters& parameters, PriceBook& prices, int stage) {
+  const workloads::ReplicaSync& sync = rules.sync;
+  PortTimes sum;
+  if (!rules.ports_meet || !sync.replicated() || !(sync.overlap_parameters || sync.overlap_gradients)) return sum;
+  if (sync.shards_parameters || sync.gathers_weights) sum.add(ports(sync.gather_calls(parameters.all, parameters.experts), prices, stage));
+  sum.add(ports(sync.reduction_calls(parameters.all, parameters.experts), prices, stage));
+  PortTimes all;
+  all.add(sum, sync.calls_per_unit);
+  return all;
+}
+
 UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const ReplicaRules& rules, PriceBook& prices, int stage) {
   UnitTerms terms{.cost = &cost, .forward_s = cost.forward.total(), .backward_s = cost.backward.total(), .weight_s = cost.weight.total()};
   terms.gather_s = gather_s(rules.sync, parameters, prices, stage);
   terms.whole_s = cost.whole.total();
+  terms.exchange = exchange_ports(rules, parameters, prices, stage);
   if (rules.experts_last && parameters.experts > 0) {
     terms.reduce_s = reduce_s(rules.sync, {parameters.all - parameters.experts, 0}, prices, stage);
     terms.late_reduce_s = reduce_s(rules.sync, {parameters.experts, parameters.experts}, prices, stage);
@@ -69,10 +88,29 @@ void fill_shared(const workloads::Workload& workload, const ReplicaRules& rules,
   stage.from_host_s = prices.seconds(CollectiveKind::send_recv, GroupKind::from_host, host.weights, at);
 }
 
+// How what replicas exchange meets all of a stage's first forward and last backward.
+void fill_meetings(const ReplicaRules& rules, StageTerms& stage) {
+  PassParts forward, backward;
+  PortTimes exchange;
+  double exchange_s = 0;
+  for (const ChunkTerms& units : stage.chunks) {
+    for (const UnitTerms* unit : units) {
+      forward.add(unit->pass(Slot::Kind::forward));
+      backward.add(unit->pass(unit->weight_s > 0 ? Slot::Kind::backward_weight : Slot::Kind::backward_input));
+      exchange.add(unit->exchange);
+      exchange_s += unit->gather_s + unit->reduce_s;
+    }
+  }
+  stage.first_forward = stage.last_backward = rules.pair;
+  if (exchange.transfer_s <= 0) return;
+  stage.first_forward = of_a_pass(forward, rules.pair, exchange, exchange_s);
+  stage.last_backward = of_a_pass(backward, rules.pair, exchange, exchange_s);
+}
+
 }  // namespace
 
 ReplicaRules replica_rules(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync,
-                           const ContentionPair& pair) {
+                           const ContentionPair& pair, bool ports_meet) {
   const bool by_turns = workload.schedule == "interleaved-1f1b";
   const bool mirrors = workloads::ScheduleRegistry::get(workload.schedule).mirrors();
   return {sync,
@@ -80,6 +118,7 @@ ReplicaRules replica_rules(const System& system, const workloads::Workload& work
           workload.microbatches(),
           by_turns ? std::min(workload.parallel.pp, workload.microbatches()) : 1,
           system.software.step_s,
+          ports_meet && system.simulation.collectives != Fidelity::closed,
           mirrors && !sync.reduce_each_microbatch};
 }
 
@@ -105,6 +144,7 @@ void fill_stages(const System& system, const workloads::Workload& workload, cons
     stage.reduce_s = reduce_s(rules.sync, own, prices, at);
     stage.tied_s = plan.tied_s[s];
     const double updated = workload.optimizer.zero_stage > 0 ? rules.sync.shard(own.all, own.experts) : own.all;
+    fill_meetings(rules, stage);
     stage.update_s = prices.update_s(updated, at, [&] { return update_s(system, workload, updated, prices, at); });
     fill_shared(workload, rules, own, updated, prices, at, stage);
   }

@@ -378,7 +378,7 @@ const PipelineFormula& Workspace::formula(const workloads::Workload& workload, c
 StepTerms step_terms(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
                      const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace, bool by_phase,
                      bool stages_share) {
-  const ReplicaRules rules = replica_rules(system, workload, sync, plan.contentions.dp);
+  const ReplicaRules rules = replica_rules(system, workload, sync, plan.contentions.dp, stages_share);
   fill_stages(system, workload, rules, plan, prices, workspace);
   return Formula(system, workload, compiled, plan, rules, prices, workspace, stages_share).terms(by_phase);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/analytic/plan_cost.hpp"
+#include "sim/analytic/port_sharing.hpp"
 #include "workloads/schedule.hpp"
 
 namespace rehearse::sim {
@@ -17,6 +18,7 @@ struct UnitTerms {
   double forward_s = 0, backward_s = 0, weight_s = 0;  // of its own work, as UnitCost has it by phases
   double gather_s = 0;                                 // all-gather of its parameters over the replicas
   double reduce_s = 0;                                 // reduction of its gradients
+  PortTimes exchange{};                                // of both, while other calls may meet them
   double late_reduce_s = 0;                            // of its experts' where these wait for the end of the step
   double whole_s = 0;                                  // backward in one slot
   std::array<double, 4> exposed_s{};                   // [Kind] of the two in such a slot, in addition to its own work
@@ -36,6 +38,20 @@ struct UnitTerms {
     }
     return weight_s;
   }
+  // Of such a slot without what replicas exchange.
+  [[nodiscard]] PassParts pass(Kind slot) const {
+    switch (slot) {
+      case Kind::forward:
+        return PassParts(cost->forward, cost->forward_ports);
+      case Kind::backward:
+        return PassParts(cost->whole, cost->whole_ports);
+      case Kind::backward_input:
+        return PassParts(cost->backward, cost->backward_ports);
+      case Kind::backward_weight:
+        break;
+    }
+    return PassParts(cost->weight, cost->weight_ports);
+  }
   [[nodiscard]] double exposed(Kind slot) const { return exposed_s[static_cast<std::size_t>(slot)]; }
 };
 
@@ -46,6 +62,7 @@ struct StageTerms {
   std::span<const ChunkTerms> chunks;
   double gather_s = 0;  // all of the stage's parameters at once
   double reduce_s = 0;
+  ContentionPair first_forward, last_backward;    // all of it, and what replicas exchange beside it
   double gather_alone_s = 0, reduce_alone_s = 0;  // of both, while other stages leave shared NICs to them
   double tied_s = 0;                              // all-reduce of the tied embedding's gradient
   double update_s = 0;                            // optimizer

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/cost/gpu.hpp"
+#include "sim/analytic/port_sharing.hpp"
 
 namespace rehearse::sim {
 
@@ -24,17 +24,27 @@ class TwoStreams {
     now_ += mark - sent_;
     sent_ = mark;
   }
-  void compute(double seconds) {
-    const double computes = pair_.alpha * seconds, communicates = pair_.beta * backlog();
-    if (communicates <= computes) {
-      now_ += communicates + seconds - communicates / pair_.alpha;
-      sent_ = queued_;
-    } else {
-      now_ += computes;
-      sent_ += computes / pair_.beta;
+  void compute(double seconds) { beside(seconds, pair_); }
+  // A unit's pass, whose calls lie around two halves of its computation: who waits for the first of them computes nothing meanwhile.
+  // exchanged: what the replicas' calls, of so many seconds, put on the ports.
+  void work(const PassParts& pass, const PortTimes& exchanged, double exchanged_s) {
+    if (pass.calls_s <= 0 || pass.ports.transfer_s <= 0 || exchanged.transfer_s <= 0 || backlog() <= 0) {
+      compute(pass.compute_s);
+      return this->pass(pass.calls_s);
     }
+    const ContentionPair met = where_they_meet(pass.ports, exchanged, exchanged_s);
+    const auto call = [&](double part) {
+      const double sends = std::min(pass.calls_s, pass.ports.transfer_s);
+      this->pass(part * (pass.calls_s - sends));
+      beside(part * sends, met);
+    };
+    call(0.25);
+    compute(0.5 * pass.compute_s);
+    call(0.5);
+    compute(0.5 * pass.compute_s);
+    call(0.25);
   }
-  // Nothing is computed, or what the compute stream waits for is a call of another group.
+  // Nothing is computed.
   void pass(double seconds) {
     now_ += seconds;
     sent_ = std::min(queued_, sent_ + seconds);
@@ -48,6 +58,17 @@ class TwoStreams {
   }
 
  private:
+  void beside(double seconds, const ContentionPair& pair) {
+    const double computes = pair.alpha * seconds, communicates = pair.beta * backlog();
+    if (communicates <= computes) {
+      now_ += communicates + seconds - communicates / pair.alpha;
+      sent_ = queued_;
+    } else {
+      now_ += computes;
+      sent_ += computes / pair.beta;
+    }
+  }
+
   const ContentionPair& pair_;
   double now_ = 0, queued_ = 0, sent_ = 0;
 };

@@ -23,16 +23,21 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   stage_ = stage;
   layer_ = unit.first_layer;
   pieces_ = &cost.forward_pieces;
+  ports_ = &cost.forward_ports;
   in_dense_ = false;
   add(program.forward, Phase::compute, cost.forward);
   pieces_ = &cost.backward_pieces;
+  ports_ = &cost.backward_ports;
   in_dense_ = false;
   add(program.recompute, Phase::recompute, cost.backward);
   const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
   add(split ? program.backward_input : program.backward, Phase::compute, cost.backward);
   pieces_ = nullptr;
+  ports_ = &cost.weight_ports;
   add(program.backward_weight, Phase::compute, cost.weight);
   cost.whole = split ? PhaseTimes{} : cost.backward;
+  cost.whole_ports = split ? PortTimes{} : cost.backward_ports;
+  ports_ = &cost.whole_ports;
   if (split) {
     add(program.recompute, Phase::recompute, cost.whole);
     add(program.backward, Phase::compute, cost.whole);
@@ -40,7 +45,9 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   if (program.offloaded_bytes > 0) {
     const bool own = unit.layer_kind == workloads::LayerKind::experts;
     const double bytes = program.offloaded_bytes + program.offloaded_per_pair * (own ? most_pairs(unit.first_layer) : 0);
-    cost.copy_s = prices_.seconds(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage_);
+    const PriceBook::Times& copy = prices_.times(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage_);
+    cost.copy_s = copy.seconds;
+    if (system_.simulation.collectives != Fidelity::closed) cost.copy_ports = copy.ports;
   }
   return cost;
 }
@@ -68,7 +75,9 @@ void UnitPricer::add(const workloads::Segment& segment, Phase phase, PhaseTimes&
   if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
     to[phase] += seconds(*c);
   } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
-    to[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += seconds(call->what) * call->repeat;
+    const double all = seconds(call->what) * call->repeat;
+    to[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += all;
+    wait_for(call->what, all, all / call->repeat);
   } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
     add_ring(*ring, phase, to);
   } else if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) {
@@ -88,24 +97,29 @@ void UnitPricer::add_split(const workloads::SplitSegment& segment, Phase phase, 
   const double total = collective + overlapped_s(beside * product, beside * collective, contentions_.tp) + product;
   to[phase] += segment.splits * product;
   to[Phase::tp] += total - segment.splits * product;
+  wait_for(segment.collective, total - segment.splits * product, collective);
 }
 
 void UnitPricer::add_beside(const workloads::BesideSegment& segment, Phase phase, PhaseTimes& to) {
   const double product = seconds(segment.product);
   const double collective = seconds(segment.collective);
+  const double waited = overlapped_s(product, collective, contentions_.tp) - product;
   to[phase] += product;
-  to[Phase::tp] += overlapped_s(product, collective, contentions_.tp) - product;
+  to[Phase::tp] += waited;
+  wait_for(segment.collective, waited, collective);
 }
 
 // Equation (21): c - 1 steps beside a transfer, and the last one alone.
 void UnitPricer::add_ring(const workloads::RingSegment& segment, Phase phase, PhaseTimes& to) {
   const int steps = workload_.parallel.cp;
   const double attention = seconds(segment.ring.step);
-  const double transfer = prices_.seconds(CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, stage_);
+  const Communication block{"", CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, workloads::Pass::forward};
+  const double transfer = seconds(block);
   const double together = workload_.overlap.cp ? overlapped_s(attention, transfer, contentions_.cp) : attention + transfer;
   const double total = (steps - 1) * together + attention;
   to[phase] += steps * attention;
   to[Phase::cp] += total - steps * attention;
+  wait_for(block, total - steps * attention, transfer);
 }
 
 double UnitPricer::seconds(const std::vector<workloads::Operator>& operators) const {
@@ -132,10 +146,17 @@ double UnitPricer::most_pairs(int layer) const {
   return sum / microbatches;
 }
 
+void UnitPricer::wait_for(const Communication& what, double waited_s, double all_s) {
+  const Fidelity fidelity = system_.simulation.collectives;
+  if (waited_s <= 0 || fidelity == Fidelity::closed || (fidelity == Fidelity::automatic && what.group == GroupKind::tp)) return;
+  ports_->add(prices_.times(what, stage_).ports, waited_s / all_s);
+}
+
 // Micro-batches and ranks that get different tokens: the ranks of a group wait for the one that takes longest, micro-batches follow one
 // another and count with their mean.
 void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, PhaseTimes& to) {
   const int microbatches = experts_->loads().even() ? 1 : workload_.microbatches();
+  double waited = 0;
   for (int i = 0; i < microbatches; ++i) {
     const ChunkTimes slowest = slowest_chunk(what, i);
     const double total = chunked_s(slowest, contentions_.ep) / microbatches;
@@ -149,6 +170,12 @@ void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, 
     to[Phase::recompute] += again;
     to[phase] += work;
     to[Phase::ep] += total - again - work;
+    waited += total - again - work;
+  }
+  const workloads::ExpertCalls& calls = experts_->calls(what.pass, 0, layer_, 0);
+  const double all = seconds(calls.dispatch) + seconds(calls.combine);
+  for (const std::vector<Communication>* way : {&calls.dispatch, &calls.combine}) {
+    for (const Communication& call : *way) wait_for(call, waited, all);
   }
 }
 

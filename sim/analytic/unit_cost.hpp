@@ -28,6 +28,7 @@ struct UnitCost {
   PhaseTimes whole;              // backward in one slot: the host waits once for both
   std::vector<PieceTimes> forward_pieces, backward_pieces;  // in order, as overlapped pairs interleave them
   double copy_s = 0;                                        // of its activations to the host, or back, where they are offloaded
+  PortTimes forward_ports, backward_ports, weight_ports, whole_ports, copy_ports;  // of the calls in those that are waited for
 };
 
 class UnitPricer {
@@ -52,6 +53,8 @@ class UnitPricer {
   [[nodiscard]] double seconds(const workloads::Communication& what) { return prices_.seconds(what, stage_); }
   [[nodiscard]] double seconds(const std::vector<workloads::Operator>& operators) const;
   [[nodiscard]] double seconds(const std::vector<workloads::Communication>& calls);
+  // Of a call that is waited for so long, of the seconds it takes: what it puts on the ports.
+  void wait_for(const workloads::Communication& what, double waited_s, double all_s);
   // Of one chunk of a layer's experts in a micro-batch: each part on the rank where it takes longest.
   [[nodiscard]] ChunkTimes slowest_chunk(const workloads::RoutedExperts& what, int microbatch);
   [[nodiscard]] double seconds(const workloads::ExpertWork& work);
@@ -66,6 +69,7 @@ class UnitPricer {
   std::map<std::tuple<workloads::Pass, bool, bool>, std::unordered_map<double, double>> expert_work_s_;
   int stage_ = 0, layer_ = -1;                 // of the unit at hand
   std::vector<PieceTimes>* pieces_ = nullptr;  // of the pass at hand
+  PortTimes* ports_ = nullptr;                 // likewise
   bool in_dense_ = false;                      // its last piece is none of experts
 };
 

@@ -98,29 +98,10 @@ class WalkedStage {
 
   // Seconds that it takes alone.
   double work(std::size_t i) {
-    double seconds = 0;
-    const auto pass = [&](const PhaseTimes& times) {
-      const double compute = times[Phase::compute] + times[Phase::recompute], total = times.total();
-      streams_.compute(compute);
-      streams_.pass(total - compute);
-      seconds += total;
-    };
-    const UnitCost& cost = *unit(i).cost;
-    switch (turns_[i].slot.kind) {
-      case Slot::Kind::forward:
-        pass(cost.forward);
-        break;
-      case Slot::Kind::backward:
-        pass(cost.whole);
-        break;
-      case Slot::Kind::backward_input:
-        pass(cost.backward);
-        break;
-      case Slot::Kind::backward_weight:
-        pass(cost.weight);
-        break;
-    }
-    return seconds;
+    const UnitTerms& terms = unit(i);
+    const PassParts pass = terms.pass(turns_[i].slot.kind);
+    streams_.work(pass, terms.exchange, terms.gather_s + terms.reduce_s);
+    return pass.compute_s + pass.calls_s;
   }
 
   // Of the parameters of a turn.
@@ -158,14 +139,22 @@ class WalkedStage {
     if (moves_.leave[i]) left_s_[i] = out_s_ = std::max(out_s_, end_s_[i]) + unit(i).cost->copy_s;
   }
 
+  // Computation of a turn, and its calls where they go over the port of the copies beside it.
+  [[nodiscard]] ContentionPair meets_copies(std::size_t i, const UnitCost& copied) const {
+    if (!rules_.ports_meet || copied.copy_ports.scale_up_s <= 0) return pair_;
+    return of_a_pass(unit(i).pass(turns_[i].slot.kind), pair_, copied.copy_ports, copied.copy_s);
+  }
+
   // Those of its neighbours are under way: they slow the unit down, and it slows them. None goes on beside the unit after it.
   double beside_copies_s(std::size_t i, double start, double own) {
     const bool out = i >= 1 && moves_.leave[i - 1], in = i + 1 < turns_.size() && moves_.come_back[i + 1];
     const double leaves = out ? std::max(0.0, left_s_[i - 1] - start) : 0;
     const double returns = in ? std::clamp(back_s_[i + 1] - start, 0.0, unit(i + 1).cost->copy_s) : 0;
-    const double beside = pair_.beta * std::max(leaves, returns);
-    const double seconds = beside <= pair_.alpha * own ? own + beside * (1 - 1 / pair_.alpha) : pair_.alpha * own;
-    const auto slowed = [&](double copy) { return std::min(copy * (pair_.beta - 1), seconds * (1 - 1 / pair_.beta)); };
+    if (leaves <= 0 && returns <= 0) return own;
+    const ContentionPair pair = meets_copies(i, *unit(leaves > 0 ? i - 1 : i + 1).cost);
+    const double beside = pair.beta * std::max(leaves, returns);
+    const double seconds = beside <= pair.alpha * own ? own + beside * (1 - 1 / pair.alpha) : pair.alpha * own;
+    const auto slowed = [&](double copy) { return std::min(copy * (pair.beta - 1), seconds * (1 - 1 / pair.beta)); };
     if (out) out_s_ = left_s_[i - 1] += slowed(leaves);
     if (in) in_s_ = back_s_[i + 1] += slowed(returns);
     return seconds;

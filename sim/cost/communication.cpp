@@ -72,6 +72,19 @@ double most_sent(const std::string& algorithm, const Communication& what, const 
   return (reduces ? 2 : 1) * what.bytes * (group.size - 1) / group.size;
 }
 
+// Each member sends on as many channels as the smallest domain has members, an even part of the bytes on each; those of a ring are one
+// message to the same neighbour where domains have more than two.
+double messages_at_once(const std::string& algorithm, const Communication& what, const GroupShape& group, const CallPrice& price) {
+  const double lap = algorithm == "tree" ? what.bytes : most_sent(algorithm, what, group);
+  std::map<int, int> sizes;
+  for (const int domain : group.domain) ++sizes[domain];
+  if (sizes.size() < 2 || lap <= 0 || std::isinf(lap)) return 1;
+  int channels = group.size;
+  for (const auto& [domain, size] : sizes) channels = std::min(channels, size);
+  if (algorithm == "ring" && channels > 2) return 1;
+  return std::max(1.0, channels * (price.intra_bytes + price.passing_bytes) / lap);
+}
+
 }  // namespace
 
 double CallPrice::transfer_s() const {
@@ -80,6 +93,12 @@ double CallPrice::transfer_s() const {
   const double inter = inter_bytes > 0 ? inter_bytes / inter_bytes_per_s : 0;
   const double passing = passing_bytes > 0 ? passing_bytes / intra_bytes_per_s : 0;
   return sequential ? intra + std::max(inter, passing) : std::max(intra + passing, inter);
+}
+
+PortTimes CallPrice::ports() const {
+  const double scale_up = intra_bytes + passing_bytes > 0 ? (intra_bytes + passing_bytes) / intra_bytes_per_s : 0;
+  const double nic = inter_bytes > 0 ? inter_bytes / inter_bytes_per_s : 0;
+  return {transfer_s(), scale_up, nic, messages * scale_up, nic_messages * nic};
 }
 
 CallPrice CallPrice::alone() const {
@@ -361,6 +380,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
     set_network_share(price, what.group, reduced_factor_[static_cast<std::size_t>(what.group)]);
   }
   if (one_port()) price.passing_bytes = std::clamp(most_sent(algorithm, what, group) - form.intra_bytes, 0.0, price.inter_bytes);
+  price.messages = messages_at_once(algorithm, what, group, price);
   let_cables_limit(price, what, members);
   const std::vector<std::size_t> axes = form.axis_bytes.empty() ? std::vector<std::size_t>{} : axes_of(members);
   for (std::size_t i = 0; i < axes.size(); ++i) {

@@ -20,6 +20,21 @@
 
 namespace rehearse::sim {
 
+// For how long a call, or several of them, send: and of that, at full rate, through the GPU's scale-up port and through its share of a NIC.
+// Where others want the same port it is divided by messages, of which a tree or a ring between nodes has several at once.
+struct PortTimes {
+  double transfer_s = 0, scale_up_s = 0, nic_s = 0;
+  double scale_up_messages_s = 0, nic_messages_s = 0;  // those times, each times the messages
+
+  void add(const PortTimes& more, double times = 1) {
+    transfer_s += times * more.transfer_s;
+    scale_up_s += times * more.scale_up_s;
+    nic_s += times * more.nic_s;
+    scale_up_messages_s += times * more.scale_up_messages_s;
+    nic_messages_s += times * more.nic_messages_s;
+  }
+};
+
 struct CallPrice {
   std::string algorithm;         // "ring", "tree", ...; "send" for point-to-point
   double alpha_s = 0;            // rounds x latency
@@ -34,10 +49,13 @@ struct CallPrice {
   double host_bytes = 0;               // over the link to the host, or through the host's memory
   double host_bytes_per_s = 0;         // rate of that link or memory when all GPUs that share it use it at once
   double host_alone_bytes_per_s = 0;   // the same when those of other pipeline stages do not
+  double messages = 1;                 // at once through a scale-up port
+  double nic_messages = 1;             // and through a NIC, of all groups of the kind
   bool sequential = false;             // the two parts follow one another instead of running together
 
   [[nodiscard]] double transfer_s() const;
   [[nodiscard]] double seconds() const { return alpha_s + transfer_s(); }
+  [[nodiscard]] PortTimes ports() const;
   void limit_network(double bytes_per_s) {
     inter_bytes_per_s = std::min(inter_bytes_per_s, bytes_per_s);
     inter_alone_bytes_per_s = std::min(inter_alone_bytes_per_s, bytes_per_s);

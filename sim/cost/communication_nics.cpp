@@ -23,6 +23,7 @@ void CommunicationModel::set_network_share(CallPrice& price, GroupKind kind, dou
   const Busiest& users = nic_users_[static_cast<std::size_t>(kind)];
   price.inter_bytes_per_s = network_share(users.all, factor);
   price.inter_alone_bytes_per_s = network_share(users.of_a_stage, factor);
+  price.nic_messages = users.all;
 }
 
 double CommunicationModel::left_of_nic(GroupKind kind, double slowdown) const {

@@ -32,11 +32,11 @@ std::size_t PriceBook::Hash::operator()(const Call& call) const {
   return mixed ^ (mixed >> 32);
 }
 
-double PriceBook::seconds(CollectiveKind kind, GroupKind group, double bytes, int stage, bool alone) {
-  const auto [it, added] = known_.try_emplace({kind, group, place(stage), false, bytes, alone}, 0.0);
+const PriceBook::Times& PriceBook::times(CollectiveKind kind, GroupKind group, double bytes, int stage, bool alone) {
+  const auto [it, added] = known_.try_emplace({kind, group, place(stage), false, bytes, alone});
   if (added) {
     const Communication what{"", kind, group, bytes, workloads::Pass::forward};
-    it->second = slowest_s(what, stage, alone);
+    it->second = slowest(what, stage, alone);
   }
   return it->second;
 }
@@ -46,11 +46,11 @@ const std::vector<double>& PriceBook::stages_at_hosts() {
   return *stages_at_hosts_;
 }
 
-double PriceBook::slowest_s(const Communication& what, int stage, bool alone) {
-  double slowest = 0;
+PriceBook::Times PriceBook::slowest(const Communication& what, int stage, bool alone) {
+  Times slowest;
   for (const int leader : leaders(what.group, stage)) {
-    const CallPrice price = model_.price(what, grid_.group(what.group, leader));
-    slowest = std::max(slowest, alone ? price.alone().seconds() : price.seconds());
+    const CallPrice of_all = model_.price(what, grid_.group(what.group, leader)), price = alone ? of_all.alone() : of_all;
+    if (price.seconds() > slowest.seconds) slowest = {price.seconds(), price.ports()};
   }
   return slowest;
 }
@@ -74,17 +74,17 @@ const std::vector<int>& PriceBook::leaders(GroupKind group, int stage) {
   return found;
 }
 
-double PriceBook::seconds(const Communication& what, int stage) {
-  if (what.exchange) return slowest_s(what, stage);
-  return seconds(what.kind, what.group, what.bytes, stage);
+PriceBook::Times PriceBook::times(const Communication& what, int stage) {
+  if (what.exchange) return slowest(what, stage);
+  return times(what.kind, what.group, what.bytes, stage);
 }
 
 double PriceBook::hop_s(double bytes, int stage) {
   const bool leads_back = stage + 1 == static_cast<int>(places_.size());
   const int from = leads_back ? stage : place(stage);
-  const auto [it, added] = known_.try_emplace({CollectiveKind::send_recv, GroupKind::pp, from, true, bytes}, 0.0);
-  if (added) it->second = slowest_hop_s(bytes, stage);
-  return it->second;
+  const auto [it, added] = known_.try_emplace({CollectiveKind::send_recv, GroupKind::pp, from, true, bytes});
+  if (added) it->second.seconds = slowest_hop_s(bytes, stage);
+  return it->second.seconds;
 }
 
 // Hops over equally many levels of the cluster cost the same.

@@ -28,7 +28,11 @@ class PriceBook {
   };
 
  public:
-  using Calls = std::unordered_map<Call, double, Hash>;  // seconds; never walked through
+  struct Times {
+    double seconds = 0;
+    PortTimes ports;
+  };
+  using Calls = std::unordered_map<Call, Times, Hash>;  // never walked through
 
   // All must outlive it. `shared`: calls that plans with the same model and the same grid have in common.
   PriceBook(const CommunicationModel& model, const workloads::RankGrid& grid, int stages, Calls* shared = nullptr);
@@ -38,10 +42,14 @@ class PriceBook {
   // Stages whose groups lie alike on the cluster pay the same for every call: the first of them stands for all.
   [[nodiscard]] int place(int stage) const { return places_[static_cast<std::size_t>(stage)]; }
 
-  // Seconds of a call alone.
-  [[nodiscard]] double seconds(const workloads::Communication& what, int stage);
+  // Of a call alone.
+  [[nodiscard]] Times times(const workloads::Communication& what, int stage);
+  [[nodiscard]] double seconds(const workloads::Communication& what, int stage) { return times(what, stage).seconds; }
   // alone: while other stages leave NICs and host memories to it.
-  [[nodiscard]] double seconds(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage, bool alone = false);
+  [[nodiscard]] const Times& times(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage, bool alone = false);
+  [[nodiscard]] double seconds(workloads::CollectiveKind kind, workloads::GroupKind group, double bytes, int stage, bool alone = false) {
+    return times(kind, group, bytes, stage, alone).seconds;
+  }
   // As the model's.
   [[nodiscard]] const std::vector<double>& stages_at_nics() const { return model_.stages_at_nics(); }
   [[nodiscard]] const std::vector<double>& stages_at_hosts();
@@ -57,7 +65,7 @@ class PriceBook {
 
  private:
   [[nodiscard]] int first_rank(int stage) const { return grid_.rank({0, 0, 0, stage}); }
-  [[nodiscard]] double slowest_s(const workloads::Communication& what, int stage, bool alone = false);
+  [[nodiscard]] Times slowest(const workloads::Communication& what, int stage, bool alone = false);
   [[nodiscard]] double slowest_hop_s(double bytes, int stage) const;
   // The first ranks of groups of this kind that lie differently, one of each.
   [[nodiscard]] const std::vector<int>& leaders(workloads::GroupKind group, int stage);

@@ -1,0 +1,33 @@
+// Two communications of a GPU that go over its ports at once: what each then leaves to the other.
+#pragma once
+
+#include "sim/cost/communication.hpp"
+#include "sim/cost/gpu.hpp"
+#include "sim/result.hpp"
+
+namespace rehearse::sim {
+
+// What a unit's pass spends in the open, and what its calls do with the GPU's ports meanwhile.
+struct PassParts {
+  PassParts() = default;
+  PassParts(const PhaseTimes& phases, const PortTimes& of_calls)
+      : compute_s(phases[Phase::compute] + phases[Phase::recompute]), calls_s(phases.total() - compute_s), ports(of_calls) {}
+  void add(const PassParts& more) {
+    compute_s += more.compute_s;
+    calls_s += more.calls_s;
+    ports.add(more.ports);
+  }
+
+  double compute_s = 0, calls_s = 0;
+  PortTimes ports;
+};
+
+// By how much calls that send (alpha) and what goes on beside them (beta) take longer. A port that both fill is divided fairly among
+// messages: who wants less than its part has that, and the other the rest. beside_s: of what is beside, latencies included, in which it
+// leaves the ports alone.
+[[nodiscard]] ContentionPair where_they_meet(const PortTimes& calls, const PortTimes& beside, double beside_s);
+
+// The same of a whole pass whose computation and calls alternate, beside something of which `pair` says how it meets the computation.
+[[nodiscard]] ContentionPair of_a_pass(const PassParts& pass, const ContentionPair& pair, const PortTimes& beside, double beside_s);
+
+}  // namespace rehearse::sim
