@@ -9,7 +9,8 @@ namespace rehearse::sim {
 namespace {
 
 constexpr int settling_rounds = 60;
-constexpr int most_turns = 8;  // more are hardly more even
+constexpr double settled_within = 1e-5;  // the batch
+constexpr int most_turns = 8;            // more are hardly more even
 constexpr int quarters_of_a_prompt = 4;
 constexpr double few_passes = 3;  // of a prompt: more are cut into halves
 constexpr double cut_finely = 4;  // where fewer prompts fit into a pass, what is left of one goes into it too
@@ -127,7 +128,7 @@ PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, d
     out.answer_s = load.step_share * decoding_s;
     const double next = rate_per_s * out.answer_s;
     if (next > pool.most_sequences()) return beyond(pool.most_sequences() / out.answer_s);
-    if (std::abs(next - batch) < 1e-6 * (1 + next)) break;
+    if (std::abs(next - batch) < settled_within * (1 + next)) break;
     batch = next;
   }
   out.batch = batch;

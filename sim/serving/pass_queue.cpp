@@ -7,9 +7,10 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr int most_prompts = 30;   // that wait: at a load of 0.75 the chance of more is below 1e-7
+// Of prompts that wait n or more have the chance e^(-2 n (1 - load) / load), about (heavy traffic): of so many, 1e-8.
+constexpr double waiting_at_half_load = 9, waiting_at_least = 4, waiting_at_most = 80;
 constexpr int most_rounds = 2000;  // of the chain, until it settles
-constexpr double settles_within = 1e-7;
+constexpr double settles_within = 1e-6;
 constexpr double rest = 1e-9;  // of a Poisson number
 constexpr int most_first_tokens = 200;
 
@@ -36,7 +37,10 @@ void scale_to_one(std::vector<double>& chances) {
 
 }  // namespace
 
-QueuedPasses::QueuedPasses(const PassQueue& queue) : queue_(queue), last_(std::max(most_prompts * queue.units, 2 * queue.most)) {
+QueuedPasses::QueuedPasses(const PassQueue& queue) : queue_(queue) {
+  const double together = static_cast<double>(queue.most) / queue.units, load = queue.rate_per_s * queue.beside_s.back() / together;
+  const double waiting = std::min(waiting_at_most, waiting_at_least + waiting_at_half_load * load / std::max(1e-3, 1 - load));
+  last_ = static_cast<int>(std::ceil(waiting * std::max(1.0, together))) * queue.units;
   const std::vector<Chances> come = arrivals(queue_.pass_s);
   beside_arrivals_ = arrivals(queue_.beside_s);
   meet(settled(come, queue_.idle), come);

@@ -10,6 +10,7 @@
 #include "sim/job/limits.hpp"
 #include "sim/job/resolved_text.hpp"
 #include "sim/serving/capacity.hpp"
+#include "sim/serving/cluster_parts.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
 #include "sim/serving/service_faults.hpp"
@@ -46,57 +47,6 @@ void read_model_of(Reading& reading, const Node& node, const Node& models) {
   reading.job.model = workloads::read_model(part.node, part.name);
   if (reading.job.model.heads == 0 || reading.job.model.vocab == 0) node.fail("a model that is served has attention and a vocabulary");
   reading.resolved.set_child("model", named({part.name, workloads::model_keys().write(reading.job.model)}));
-}
-
-ClusterPart read_part(const std::string& name, const Node& node, Node& resolved) {
-  Part cluster = find_part(node, cluster_part);
-  const Part gpu = take_gpu(cluster);
-  ClusterPart part{name, topology::read_cluster(cluster.node, cluster.name), read_gpu(gpu.node, gpu.name), {}};
-  part.costs = read_few_token_costs(gpu.node.find("efficiency"), part.gpu);
-  resolved = named(cluster);
-  resolved.set_child("gpu", named(gpu));
-  return part;
-}
-
-void read_between(ServingJob& job, const Node& node) {
-  node.allow_keys({"bandwidth", "efficiency", "latency"});
-  job.between.bandwidth_bytes_per_s = node.at("bandwidth").as_quantity(Dimension::bandwidth, 1e3);
-  if (const auto efficiency = node.find("efficiency")) job.between.efficiency = efficiency->as_number(1e-3, 1);
-  if (const auto latency = node.find("latency")) job.between.latency_s = latency->as_quantity(Dimension::time);
-}
-
-void read_cluster_of(Reading& reading, const Node& node) {
-  Node resolved;
-  const auto parts = node.is_map() ? node.find("parts") : std::nullopt;
-  if (!parts) {
-    reading.job.parts.push_back(read_part("", node, resolved));
-    reading.job.cluster_name = reading.job.parts.front().cluster.name;
-    reading.resolved.set_child("cluster", resolved);
-    return;
-  }
-  node.allow_keys({"parts", "between"});
-  Node all;
-  std::vector<std::string> names;
-  for (const std::string& name : parts->keys()) {
-    const Node entry = parts->at(name);
-    entry.allow_keys({"cluster", "nodes"});
-    Node inner, one;
-    ClusterPart part = read_part(name, entry.at("cluster"), inner);
-    if (const auto nodes = entry.find("nodes")) part.cluster.nodes = static_cast<int>(nodes->as_int(1, most_gpus));
-    one.set_child("cluster", inner);
-    if (const auto nodes = entry.find("nodes")) one.set_child("nodes", *nodes);
-    all.set_child(name, one);
-    names.push_back(part.cluster.name);
-    reading.job.parts.push_back(std::move(part));
-  }
-  if (reading.job.parts.empty()) parts->fail_at_key("a cluster with parts needs at least one");
-  reading.job.cluster_name = fmt::format("{}", fmt::join(names, " + "));
-  resolved.set_child("parts", all);
-  if (const auto between = node.find("between")) {
-    read_between(reading.job, *between);
-    resolved.set_child("between", *between);
-  }
-  reading.resolved.set_child("cluster", resolved);
 }
 
 const Reading::Engine& engine_of(Reading& reading, const Node& node) {
@@ -428,7 +378,7 @@ ServingJob read_serving_job(const Node& document, const std::string& name, const
   Reading reading;
   reading.job.name = document.find("name") ? document.at("name").as_string() : name;
   read_model_of(reading, document.at("model"), models);
-  read_cluster_of(reading, document.at("cluster"));
+  read_parts(reading.job, reading.resolved, document.at("cluster"));
   read_serving(reading, document);
   if (const auto simulation = document.find("simulation")) read_simulation(reading.job, *simulation);
   if (const auto faults = document.find("faults")) {
