@@ -27,6 +27,20 @@ struct PassParts {
 // leaves the ports alone.
 [[nodiscard]] ContentionPair where_they_meet(const PortTimes& calls, const PortTimes& beside, double beside_s);
 
+// A pass beside what its replicas exchange, worked out once for all turns that are alike.
+struct MetPass {
+  MetPass() = default;
+  // exchanged: what the replicas' calls, of so many seconds, put on the ports.
+  MetPass(const PassParts& pass, const PortTimes& exchanged, double exchanged_s)
+      : parts(pass),
+        meets(pass.calls_s > 0 && pass.ports.transfer_s > 0 && exchanged.transfer_s > 0),
+        met(meets ? where_they_meet(pass.ports, exchanged, exchanged_s) : ContentionPair{}) {}
+
+  PassParts parts;
+  bool meets = false;  // its calls and theirs
+  ContentionPair met;
+};
+
 // The same of a whole pass whose computation and calls alternate, beside something of which `pair` says how it meets the computation.
 [[nodiscard]] ContentionPair of_a_pass(const PassParts& pass, const ContentionPair& pair, const PortTimes& beside, double beside_s);
 

@@ -78,7 +78,7 @@ class ReplicaWalk {
     streams_.wait(mark);
   }
 
-  void work(const UnitTerms& unit, Kind slot) { streams_.work(unit.pass(slot), unit.exchange, unit.gather_s + unit.reduce_s); }
+  void work(const UnitTerms& unit, Kind slot) { streams_.work(unit.pass(slot)); }
 
   void reduce(const UnitTerms& unit, bool completes) {
     if (!sync_.reduce_each_microbatch && !(sync_.overlap_gradients && completes)) return;

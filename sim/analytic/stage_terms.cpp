@@ -43,6 +43,20 @@ PortTimes exchange_ports(const ReplicaRules& rules, const Parameters& parameters
   return all;
 }
 
+PassParts pass_of(const UnitCost& cost, Slot::Kind slot) {
+  switch (slot) {
+    case Slot::Kind::forward:
+      return {cost.forward, cost.forward_ports};
+    case Slot::Kind::backward:
+      return {cost.whole, cost.whole_ports};
+    case Slot::Kind::backward_input:
+      return {cost.backward, cost.backward_ports};
+    case Slot::Kind::backward_weight:
+      break;
+  }
+  return {cost.weight, cost.weight_ports};
+}
+
 UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const ReplicaRules& rules, PriceBook& prices, int stage) {
   UnitTerms terms{.cost = &cost, .forward_s = cost.forward.total(), .backward_s = cost.backward.total(), .weight_s = cost.weight.total()};
   terms.gather_s = gather_s(rules.sync, parameters, prices, stage);
@@ -56,6 +70,7 @@ UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const R
   }
   for (const Slot::Kind kind : {Slot::Kind::forward, Slot::Kind::backward, Slot::Kind::backward_input, Slot::Kind::backward_weight}) {
     const auto k = static_cast<std::size_t>(kind);
+    terms.passes[k] = MetPass(pass_of(cost, kind), terms.exchange, terms.gather_s + terms.reduce_s);
     terms.exposed_s[k] = rules.exposed_s(terms, kind);
     terms.slot_s[k] = terms.seconds(kind) + terms.exposed_s[k];
   }
@@ -95,8 +110,8 @@ void fill_meetings(const ReplicaRules& rules, StageTerms& stage) {
   double exchange_s = 0;
   for (const ChunkTerms& units : stage.chunks) {
     for (const UnitTerms* unit : units) {
-      forward.add(unit->pass(Slot::Kind::forward));
-      backward.add(unit->pass(unit->weight_s > 0 ? Slot::Kind::backward_weight : Slot::Kind::backward_input));
+      forward.add(unit->pass(Slot::Kind::forward).parts);
+      backward.add(unit->pass(unit->weight_s > 0 ? Slot::Kind::backward_weight : Slot::Kind::backward_input).parts);
       exchange.add(unit->exchange);
       exchange_s += unit->gather_s + unit->reduce_s;
     }

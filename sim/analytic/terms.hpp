@@ -23,6 +23,7 @@ struct UnitTerms {
   double whole_s = 0;                                  // backward in one slot
   std::array<double, 4> exposed_s{};                   // [Kind] of the two in such a slot, in addition to its own work
   std::array<double, 4> slot_s{};                      // [Kind] both
+  std::array<MetPass, 4> passes{};                     // [Kind] of such a slot without what replicas exchange
 
   [[nodiscard]] double last_backward_s() const { return weight_s > 0 ? weight_s : backward_s; }  // completes the gradients
   [[nodiscard]] double seconds(Kind slot) const {
@@ -38,20 +39,7 @@ struct UnitTerms {
     }
     return weight_s;
   }
-  // Of such a slot without what replicas exchange.
-  [[nodiscard]] PassParts pass(Kind slot) const {
-    switch (slot) {
-      case Kind::forward:
-        return PassParts(cost->forward, cost->forward_ports);
-      case Kind::backward:
-        return PassParts(cost->whole, cost->whole_ports);
-      case Kind::backward_input:
-        return PassParts(cost->backward, cost->backward_ports);
-      case Kind::backward_weight:
-        break;
-    }
-    return PassParts(cost->weight, cost->weight_ports);
-  }
+  [[nodiscard]] const MetPass& pass(Kind slot) const { return passes[static_cast<std::size_t>(slot)]; }
   [[nodiscard]] double exposed(Kind slot) const { return exposed_s[static_cast<std::size_t>(slot)]; }
 };
 

@@ -26,17 +26,16 @@ class TwoStreams {
   }
   void compute(double seconds) { beside(seconds, pair_); }
   // A unit's pass, whose calls lie around two halves of its computation: who waits for the first of them computes nothing meanwhile.
-  // exchanged: what the replicas' calls, of so many seconds, put on the ports.
-  void work(const PassParts& pass, const PortTimes& exchanged, double exchanged_s) {
-    if (pass.calls_s <= 0 || pass.ports.transfer_s <= 0 || exchanged.transfer_s <= 0 || backlog() <= 0) {
+  void work(const MetPass& unit) {
+    const PassParts& pass = unit.parts;
+    if (!unit.meets || backlog() <= 0) {
       compute(pass.compute_s);
       return this->pass(pass.calls_s);
     }
-    const ContentionPair met = where_they_meet(pass.ports, exchanged, exchanged_s);
     const auto call = [&](double part) {
       const double sends = std::min(pass.calls_s, pass.ports.transfer_s);
       this->pass(part * (pass.calls_s - sends));
-      beside(part * sends, met);
+      beside(part * sends, unit.met);
     };
     call(0.25);
     compute(0.5 * pass.compute_s);

@@ -98,10 +98,9 @@ class WalkedStage {
 
   // Seconds that it takes alone.
   double work(std::size_t i) {
-    const UnitTerms& terms = unit(i);
-    const PassParts pass = terms.pass(turns_[i].slot.kind);
-    streams_.work(pass, terms.exchange, terms.gather_s + terms.reduce_s);
-    return pass.compute_s + pass.calls_s;
+    const MetPass& pass = unit(i).pass(turns_[i].slot.kind);
+    streams_.work(pass);
+    return pass.parts.compute_s + pass.parts.calls_s;
   }
 
   // Of the parameters of a turn.
@@ -142,7 +141,7 @@ class WalkedStage {
   // Computation of a turn, and its calls where they go over the port of the copies beside it.
   [[nodiscard]] ContentionPair meets_copies(std::size_t i, const UnitCost& copied) const {
     if (!rules_.ports_meet || copied.copy_ports.scale_up_s <= 0) return pair_;
-    return of_a_pass(unit(i).pass(turns_[i].slot.kind), pair_, copied.copy_ports, copied.copy_s);
+    return of_a_pass(unit(i).pass(turns_[i].slot.kind).parts, pair_, copied.copy_ports, copied.copy_s);
   }
 
   // Those of its neighbours are under way: they slow the unit down, and it slows them. None goes on beside the unit after it.
