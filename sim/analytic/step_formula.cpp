@@ -75,7 +75,8 @@ class Formula {
     return is_uniform(space_.times) && !(schedule_.splits_backward() && messages);
   }
   [[nodiscard]] UnitSpans walked_units(const std::vector<double>& hop_s) const {
-    return walk_units(workload_, compiled_, space_.stages, rules_, plan_.contentions.offload, hop_s);
+    return walk_units(workload_, compiled_, space_.stages, rules_, plan_.contentions.offload, hop_s,
+                      space_.slot_order(workload_, compiled_));
   }
   // What replicas exchange for every micro-batch is in the walk of the units.
   [[nodiscard]] bool walks_exchange() const { return walks_units(workload_, rules_) && rules_.reduces_each(); }

@@ -14,6 +14,8 @@ class TwoStreams {
   explicit TwoStreams(const ContentionPair& pair, double now = 0) : pair_(pair), now_(now) {}
   [[nodiscard]] double now() const { return now_; }
   [[nodiscard]] double backlog() const { return queued_ - sent_; }
+  // Of what is queued before `mark`.
+  [[nodiscard]] double left(double mark) const { return std::max(0.0, mark - sent_); }
   // Until when to wait() for the end of it.
   double queue(double communication_s) {
     queued_ += communication_s;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/analytic/rhythm.hpp"
 #include "sim/analytic/two_streams.hpp"
 #include "workloads/offload.hpp"
 
@@ -47,6 +48,26 @@ class WalkedStage {
     return streams_.now();
   }
   void wait(double until) { streams_.pass_until(until); }
+  // What its next slots depend on but for copies.
+  void look(std::vector<double>& instants) const {
+    const auto sent_s = [&](double mark) { return streams_.now() + streams_.left(mark); };
+    for (const double instant : {streams_.now(), streams_.now() + streams_.backlog(), sent_s(reduced_), sent_s(gathered_[next_ % 2]),
+                                 sent_s(gathered_[(next_ + 1) % 2])})
+      instants.push_back(instant);
+  }
+  struct Done {
+    std::size_t turns = 0;
+    double exchanged_s = 0;
+  };
+  [[nodiscard]] Done done() const { return {next_, exchanged_s_}; }
+  // What it did between two instants so many times more, all of it in so many seconds.
+  void skip(const Done& from, const Done& to, int times, double seconds) {
+    const std::size_t turns = (to.turns - from.turns) * static_cast<std::size_t>(times);
+    streams_.skip(seconds, 0);
+    if (turns % 2 == 1) std::swap(gathered_[0], gathered_[1]);
+    next_ += turns;
+    exchanged_s_ += times * (to.exchanged_s - from.exchanged_s);
+  }
   void end() { wait_for(reduced_); }
   [[nodiscard]] double now_s() const { return streams_.now(); }
   [[nodiscard]] double copies_s() const { return copies_s_; }
@@ -190,7 +211,7 @@ class UnitWalk {
     spans.start_s.assign(stages_.size(), 0.0);
     spans.end_s.assign(stages_.size(), 0.0);
     spans.completed_s.lay_out(stages_.size(), static_cast<std::size_t>(order.shape().chunks));
-    for (const SlotOrder::Step& step : order.round()) this->step(step);
+    follow(order, *this);
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].end();
       spans.end_s[s] = stages_[s].now_s();
@@ -200,7 +221,6 @@ class UnitWalk {
   }
   UnitSpans result() && { return std::move(result_); }
 
- private:
   void step(const SlotOrder::Step& step) {
     WalkedStage& stage = stages_[step.stage];
     StageSpans& spans = result_.spans;
@@ -220,10 +240,35 @@ class UnitWalk {
     }
   }
 
+  void renumber(std::size_t messages) {
+    std::copy(arrived_s_.begin() + 1 + static_cast<std::ptrdiff_t>(messages), arrived_s_.end(), arrived_s_.begin() + 1);
+  }
+  void look(const SlotOrder& order, std::vector<double>& at) {
+    at.clear();
+    std::vector<WalkedStage::Done>& done = done_.emplace_back();
+    for (const WalkedStage& stage : stages_) {
+      stage.look(at);
+      done.push_back(stage.done());
+    }
+    for (const std::uint32_t stream : order.streams()) at.push_back(free_s_[stream]);
+    for (const std::uint32_t message : order.under_way()) at.push_back(arrived_s_[message]);
+  }
+  void skip(const Rhythm::Beat& beat, int beats) {
+    const double by = beat.s * beats;
+    const std::vector<WalkedStage::Done>& before = done_[done_.size() - 1 - static_cast<std::size_t>(beat.rounds)];
+    for (std::size_t s = 0; s < stages_.size(); ++s) stages_[s].skip(before[s], done_.back()[s], beats, by);
+    for (std::vector<double>* all : {&free_s_, &arrived_s_, &result_.spans.completed_s.all()}) {
+      for (double& at : *all) at += by;
+    }
+    arrived_s_.front() = 0;
+  }
+
+ private:
   std::vector<WalkedStage> stages_;
   const std::vector<double>& hop_s_;
   bool blocking_;
-  std::vector<double> arrived_s_, free_s_;  // [message]; [stream]
+  std::vector<double> arrived_s_, free_s_;            // [message]; [stream]
+  std::vector<std::vector<WalkedStage::Done>> done_;  // [round][stage]
   UnitSpans result_;
 };
 
@@ -234,12 +279,12 @@ bool walks_units(const workloads::Workload& workload, const ReplicaRules& rules)
 }
 
 UnitSpans walk_units(const workloads::Workload& workload, const workloads::Compiled& compiled, std::span<const StageTerms> stages,
-                     const ReplicaRules& rules, const ContentionPair& copies, const std::vector<double>& hop_s) {
+                     const ReplicaRules& rules, const ContentionPair& copies, const std::vector<double>& hop_s, const SlotOrder& order) {
   std::vector<WalkedStage> all;
   all.reserve(stages.size());
   for (std::size_t s = 0; s < stages.size(); ++s) all.emplace_back(workload, compiled, stages[s], rules, copies, static_cast<int>(s));
   const bool blocking = stages.size() > 1 && !workload.overlap.pp;
-  return UnitWalk(SlotOrder::in_full(workload), std::move(all), hop_s, blocking).result();
+  return UnitWalk(workload.offload_activations ? SlotOrder::in_full(workload) : order, std::move(all), hop_s, blocking).result();
 }
 
 }  // namespace rehearse::sim

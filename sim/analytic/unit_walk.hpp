@@ -20,9 +20,10 @@ struct UnitSpans {
 [[nodiscard]] bool walks_units(const workloads::Workload& workload, const ReplicaRules& rules);
 
 // A unit waits for its parameters and activations, and for those of the unit before the last to have left; copies of one direction follow
-// one another, and so do gathers and reductions. hop_s: as in PipelineTimes; copies: their contention.
+// one another, and so do gathers and reductions. hop_s: as in PipelineTimes; copies: their contention. order: of the workload's slots; what
+// repeats in it is not walked again, but where there are copies, of which every one of a step is told apart.
 [[nodiscard]] UnitSpans walk_units(const workloads::Workload& workload, const workloads::Compiled& compiled,
                                    std::span<const StageTerms> stages, const ReplicaRules& rules, const ContentionPair& copies,
-                                   const std::vector<double>& hop_s);
+                                   const std::vector<double>& hop_s, const SlotOrder& order);
 
 }  // namespace rehearse::sim

@@ -185,7 +185,7 @@ TEST(FormulaAndTimelineAgree, ExactlyOnReplicasThatShardParametersInAPipeline) {
   for (int i = 0; i < 60; ++i) {
     const std::string schedule = schedules[i % 6];
     const int pp = 2 << random() % 2, dp = 2 << random() % 2, vpp = schedule == "interleaved-1f1b" || schedule == "zb-v" ? 2 : 1;
-    const int microbatches = pp * (2 + static_cast<int>(random() % 3));
+    const int microbatches = pp * (2 + static_cast<int>(random() % 9));  // of many the rounds that repeat are skipped
     const std::string extra = fmt::format(
         "schedule: {}\nrecompute: {}\noptimizer: {{sharding: zero3}}\noverlap: {{pp: {}, dp_gradients: {}, dp_parameters: {}}}{}", schedule,
         flag() ? "full" : "none", flag(), flag(), flag(), flag() ? "\noffload: {activations: true}" : "");
