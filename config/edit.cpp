@@ -35,12 +35,21 @@ Edit make_edit(std::string_view dotted_path, std::string_view value) {
   return edit;
 }
 
+// How a mapping takes the place of what stands at `path` and is none; "" where `rest` lies deeper than one key.
+std::string hint_to_replace(const std::string& path, const std::string& rest, const Edit& edit) {
+  if (path.empty() || edit.removes() || rest.find('.') != std::string::npos) return "";
+  const std::string& written = edit.source->lines.front();
+  return fmt::format("to put a mapping there: --set '{}={{{}: {}}}'", path, rest, written.substr(edit.path.size() + 1));
+}
+
 // A fresh copy of the map at `tree` (an empty one when there is nothing yet), to be changed.
 std::shared_ptr<Node::Impl> editable_map(const Tree& tree, const Edit& edit, const std::string& path) {
   if (tree && tree->kind == Kind::map) return std::make_shared<Node::Impl>(*tree);
   if (tree && tree->kind != Kind::null) {
+    const std::string rest = path.empty() ? edit.path : edit.path.substr(path.size() + 1);
     edit.refuse(fmt::format("cannot set '{}': {} is {}, not a mapping", edit.path, path.empty() ? "the document" : path,
-                            content_of(NodeAccess::make(tree))));
+                            content_of(NodeAccess::make(tree))),
+                hint_to_replace(path, rest, edit));
   }
   auto map = std::make_shared<Node::Impl>();
   map->kind = Kind::map;

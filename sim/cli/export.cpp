@@ -96,11 +96,14 @@ class Export final : public Command {
     auto options = std::make_shared<ExportOptions>();
     app.add_option("FORMAT", options->format, "Whose file to write (below)")->required();
     app.add_option("JOB", options->job, "A job file, or the name of a ready-made job (rehearse list jobs)")->required();
-    app.add_option("-o,--output", options->output, "Write it here; default: standard output")->type_name("FILE");
+    app.add_option("-o,--output", options->output, "Write it here; default, and -: standard output")->type_name("FILE");
     app.add_option("--set", options->sets, "Change a key of the job, e.g. parallel.tp=4; may be given several times")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    return [options] { return export_command(*options); };
+    return [options] {
+      if (options->output == "-") options->output.clear();  // standard output
+      return export_command(*options);
+    };
   }
 };
 

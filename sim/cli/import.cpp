@@ -127,7 +127,7 @@ class Import final : public Command {
     auto options = std::make_shared<ImportOptions>();
     app.add_option("FORMAT", options->format, "Whose file it is (below)")->required();
     app.add_option("FILE", options->file, "The file")->required();
-    app.add_option("-o,--output", options->output, "Write the document here; default: standard output")->type_name("FILE");
+    app.add_option("-o,--output", options->output, "Write the document here; default, and -: standard output")->type_name("FILE");
     app.add_option("--cluster", options->cluster, "Of a job: the cluster, a file or a ready-made name (rehearse list clusters)");
     app.add_option("--gpus", options->gpus, "Of a job: how many")->type_name("N");
     app.add_option("--part", options->part, "Of a file with several jobs: which, e.g. h100/num_gpus_64/bf16")->type_name("PATH");
@@ -138,7 +138,10 @@ class Import final : public Command {
     app.add_option("--set", options->sets, "Give or change a key of the document, e.g. model.vocab=32000; may be given several times")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    return [options] { return import_command(*options); };
+    return [options] {
+      if (options->output == "-") options->output.clear();  // standard output
+      return import_command(*options);
+    };
   }
 };
 

@@ -15,6 +15,7 @@
 #include "sim/cli/program_app.hpp"
 #include "sim/cli/said_option.hpp"
 #include "sim/cli/terminal.hpp"
+#include "sim/job/job_keys.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -26,6 +27,16 @@ void talk_on_standard_error() {
   spdlog::set_default_logger(std::move(logger));
 }
 
+// "--parallel.tp=4" is how some programs take what is a key of our job files; "" where it is none.
+std::string hint_to_set(const CLI::App& command, std::string_view argument) {
+  if (!argument.starts_with("--") || command.get_option_no_throw("--set") == nullptr) return "";
+  const std::string_view key = argument.substr(2, argument.find('=') - 2);
+  for (const config::Place& place : config::all_places(sim::job_shape())) {
+    if (place.path == key) return fmt::format("it is a key of job files: --set {}=VALUE", key);
+  }
+  return "";
+}
+
 // The parser keeps what it does not know, so that we can say what might have been meant.
 void refuse_extras(const CLI::App& command) {
   const std::vector<std::string> extras = command.remaining();
@@ -34,7 +45,8 @@ void refuse_extras(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
-  const std::string hint = extras.front().starts_with('-') ? config::suggestion(extras.front(), known) : "";
+  std::string hint = hint_to_set(command, extras.front());
+  if (hint.empty() && extras.front().starts_with('-')) hint = config::suggestion(extras.front(), known);
   throw config::InputError(fmt::format("unexpected argument '{}'", extras.front()), hint);
 }
 

@@ -46,13 +46,16 @@ std::map<int, Stage> stages_of(const StepResult& result) {
   return stages;
 }
 
+constexpr std::size_t calls_column = 5, longest_column = 7;  // of the table of collectives
+
+// Without the calls.
 std::vector<std::string> collective_row(const CollectiveResult& collective) {
   return {collective.name,
           collective.group,
           collective.algorithm,
           fmt::format("{}", collective.ranks),
           config::human_quantity(collective.bytes, config::Dimension::bytes),
-          fmt::format("{}", collective.calls),
+          "",
           config::human_quantity(collective.seconds, config::Dimension::time),
           collective.longest_s > collective.seconds ? config::human_quantity(collective.longest_s, config::Dimension::time) : "",
           fmt::format("{:.1f}", collective.algbw_bytes_per_s / giga_tokens),
@@ -168,11 +171,22 @@ Table collective_table(const StepResult& result) {
                           {"longest"},
                           {"algbw GB/s"},
                           {"busbw GB/s"}}};
-  for (const CollectiveResult& collective : result.collectives) table.rows.push_back(collective_row(collective));
-  constexpr std::size_t longest = 7;
-  if (std::ranges::all_of(table.rows, [](const auto& row) { return row[longest].empty(); })) {
-    table.columns.erase(table.columns.begin() + longest);
-    for (auto& row : table.rows) row.erase(row.begin() + longest);
+  // Calls that read alike are one row: the first and the last bucket, say, may differ by a norm.
+  std::vector<decltype(CollectiveResult::calls)> calls;
+  for (const CollectiveResult& collective : result.collectives) {
+    std::vector<std::string> row = collective_row(collective);
+    const auto same = std::ranges::find(table.rows, row);
+    const auto at = static_cast<std::size_t>(same - table.rows.begin());
+    if (same == table.rows.end()) {
+      table.rows.push_back(std::move(row));
+      calls.push_back(0);
+    }
+    calls[at] += collective.calls;
+  }
+  for (std::size_t i = 0; i < calls.size(); ++i) table.rows[i][calls_column] = fmt::format("{}", calls[i]);
+  if (std::ranges::all_of(table.rows, [](const auto& row) { return row[longest_column].empty(); })) {
+    table.columns.erase(table.columns.begin() + longest_column);
+    for (auto& row : table.rows) row.erase(row.begin() + longest_column);
   }
   return table;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "places.hpp"
 #include "tests/cli/program.hpp"
@@ -105,6 +107,16 @@ TEST(Answers, TheSeedOfTheCommandLineReachesTheResult) {
 TEST(Answers, TheLastSetWins) {
   const json result = json::parse(run_program("predict llama3-8b-8-h100 --json --set batch.global=64 --set batch.global=256").out);
   EXPECT_EQ(result.at("job").at("batch"), "256 sequences of 8192, micro-batch 1");
+}
+
+// The buckets of the table of words and of the head differ by a norm of 8 KB.
+TEST(Answers, CollectivesThatReadAlikeAreOneRow) {
+  const Outcome outcome = run_program("simulate llama3-8b-8-h100");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::istringstream lines(outcome.out.substr(outcome.out.find("collective  ")));
+  std::set<std::string> seen;
+  for (std::string line; std::getline(lines, line) && !line.empty();) EXPECT_TRUE(seen.insert(line).second) << line;
+  EXPECT_GT(seen.size(), 4U);
 }
 
 TEST(Answers, CompareSaysNoBeyondTheTolerance) {

@@ -57,6 +57,13 @@ TEST_F(OutputFiles, TheResolvedJobGivesTheSameResult) {
   EXPECT_EQ(content_of(at("first/resolved-job.yaml")), content_of(at("second/resolved-job.yaml")));
 }
 
+TEST_F(OutputFiles, ADashIsStandardOutput) {
+  const Outcome dashed = run("export hf llama3-8b-8-h100 -o -"), plain = run("export hf llama3-8b-8-h100");
+  ASSERT_EQ(dashed.code, 0) << dashed.err;
+  EXPECT_EQ(dashed.out, plain.out);
+  EXPECT_FALSE(fs::exists(at("-")));
+}
+
 TEST_F(OutputFiles, ATraceForEachRankIsWrittenBesideThem) {
   const Outcome outcome = run("simulate gpt-oss-120b-64-h100 --trace-per-rank traces");
   ASSERT_EQ(outcome.code, 0) << outcome.err;

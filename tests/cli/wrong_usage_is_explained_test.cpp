@@ -26,6 +26,17 @@ TEST(WrongUsage, AnUnknownOptionGetsASuggestion) {
   expect_refused("--verson predict llama3-8b-8-h100", "unexpected argument '--verson'");
 }
 
+TEST(WrongUsage, AKeyOfJobFilesIsNoOption) {
+  expect_refused("predict llama3-8b-8-h100 --parallel.tp=4",
+                 "unexpected argument '--parallel.tp=4'\n  it is a key of job files: --set parallel.tp=VALUE");
+  expect_refused("run llama3-8b-8-h100 --faults llama3-54-days", "it is a key of job files: --set faults=VALUE");
+  expect_refused("schema --seed", "unexpected argument '--seed'");
+}
+
+TEST(WrongUsage, AFolderIsNotWrittenToStandardOutput) {
+  expect_refused("export chakra llama3-8b-8-h100 -o -", "this format is a folder of files\n  give it: -o FOLDER");
+}
+
 TEST(WrongUsage, ASecondJobIsRefused) { expect_refused("predict llama3-8b-8-h100 another", "unexpected argument 'another'"); }
 
 TEST(WrongUsage, AMissingJobIsNamed) { expect_refused("predict", "JOB is required"); }

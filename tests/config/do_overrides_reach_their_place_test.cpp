@@ -56,7 +56,8 @@ TEST(DoOverridesReachTheirPlace, errors_point_into_the_override) {
 TEST(DoOverridesReachTheirPlace, paths_that_lead_nowhere) {
   EXPECT_EQ(
       refusal_of([] { return with("model.layers", "4"); }),
-      "--set model.layers=4:1:1: error: cannot set 'model.layers': model is 'tiny', not a mapping\n    1 | model.layers=4\n      | ^");
+      "--set model.layers=4:1:1: error: cannot set 'model.layers': model is 'tiny', not a mapping\n    1 | model.layers=4\n      | ^\n"
+      "  to put a mapping there: --set 'model={layers: 4}'");
   EXPECT_NE(refusal_of([] { return with("", "4"); }).find("is not a path of keys"), std::string::npos);
   EXPECT_NE(refusal_of([] { return with("parallel..tp", "4"); }).find("is not a path of keys"), std::string::npos);
   EXPECT_NE(refusal_of([] { return with("parallel.tp", " "); }).find("a value is missing after '='"), std::string::npos);
