@@ -24,8 +24,11 @@ inline constexpr PartKind gpu_part{"gpu", "platforms/gpus"};
 inline constexpr PartKind software_part{"software", "platforms/software"};
 
 // The stack of jobs that name none, on GPUs of this vendor: XLA's on TPUs, which no other runs on.
-[[nodiscard]] constexpr const char* default_software(std::string_view vendor) { return vendor == "google" ? "maxtext" : "megatron-core"; }
-inline constexpr const char* default_software_words = "megatron-core; maxtext on TPUs";
+[[nodiscard]] constexpr const char* default_software(std::string_view vendor) {
+  if (vendor == "google") return "maxtext";
+  return vendor == "huawei" ? "mindspeed" : "megatron-core";
+}
+inline constexpr const char* default_software_words = "megatron-core; maxtext on TPUs, mindspeed on Ascend";
 
 // The key of a part that names another one, and the only one that is read before the part's own.
 inline constexpr const char* like = "like";

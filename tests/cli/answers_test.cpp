@@ -109,6 +109,16 @@ TEST(Answers, TheLastSetWins) {
   EXPECT_EQ(result.at("job").at("batch"), "256 sequences of 8192, micro-batch 1");
 }
 
+TEST(Answers, TheStackOfAJobThatNamesNoneRunsOnItsGpus) {
+  for (const auto& [cluster, stack] :
+       {std::pair{"atlas-900-a2", "mindspeed"}, {"tpu-v5p-512", "maxtext"}, {"dgx-h100-ndr400", "megatron-core"}}) {
+    const std::string job = std::string("predict llama3-8b-8-h100 --json --set cluster=") + cluster;
+    const Outcome unnamed = run_program(job), named = run_program(job + " --set software=" + stack);
+    ASSERT_NE(unnamed.code, 2) << unnamed.err;  // whether it fits or not
+    EXPECT_EQ(json::parse(unnamed.out)["results"], json::parse(named.out)["results"]) << cluster;
+  }
+}
+
 // The buckets of the table of words and of the head differ by a norm of 8 KB.
 TEST(Answers, CollectivesThatReadAlikeAreOneRow) {
   const Outcome outcome = run_program("simulate llama3-8b-8-h100");
