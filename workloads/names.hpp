@@ -28,5 +28,10 @@ inline const Names<RecomputeModule> recompute_modules{
     {"core_attn", RecomputeModule::core_attn},     {"layernorm", RecomputeModule::layernorm},
     {"mla_up_proj", RecomputeModule::mla_up_proj}, {"mlp", RecomputeModule::mlp},
     {"moe_act", RecomputeModule::moe_act},         {"shared_experts", RecomputeModule::shared_experts}};
+inline const Names<LayerOutput> layer_outputs{{"linear_qkv", LayerOutput::linear_qkv},
+                                              {"core_attention", LayerOutput::core_attention},
+                                              {"linear_proj", LayerOutput::linear_proj},
+                                              {"linear_fc1", LayerOutput::linear_fc1},
+                                              {"linear_fc2", LayerOutput::linear_fc2}};
 
 }  // namespace rehearse::workloads

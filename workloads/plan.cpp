@@ -91,4 +91,9 @@ bool has_module(const Model& model, RecomputeModule module) {
   }
 }
 
+bool has_output(const Model& model, LayerOutput output) {
+  const bool of_mlp = output == LayerOutput::linear_fc1 || output == LayerOutput::linear_fc2;
+  return of_mlp ? has_module(model, RecomputeModule::mlp) : model.heads > 0;
+}
+
 }  // namespace rehearse::workloads

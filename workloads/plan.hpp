@@ -45,15 +45,22 @@ enum class RecomputeKind { none, selective, full };
 // What selective recomputation can drop and compute again, by the names of Megatron-Core's --recompute-modules.
 enum class RecomputeModule { core_attn, layernorm, mla_up_proj, mlp, moe_act, shared_experts };
 [[nodiscard]] bool has_module(const Model& model, RecomputeModule module);
+// What a layer that is recomputed in full may keep all the same, by the names of Megatron-Core's modules: queries, keys and values as
+// attention reads them, the output of attention, of its projection, and of the products of a dense MLP (jax.checkpoint's policies,
+// PyTorch's selective checkpointing).
+enum class LayerOutput : std::uint8_t { linear_qkv, core_attention, linear_proj, linear_fc1, linear_fc2 };
+[[nodiscard]] bool has_output(const Model& model, LayerOutput output);
 struct Recompute {
   RecomputeKind kind = RecomputeKind::none;
   std::vector<RecomputeModule> modules = {};  // kind selective; none named: core attention
   int full_layers = -1;                       // kind full: the first N layers of every GPU's share; -1 = all
+  std::vector<LayerOutput> kept = {};         // kind full
   // kind selective without modules: attention and every second product of 16 bits are kept, all else is computed again (a habit of the
   // stack)
   bool by_product = false;
   bool stops_early = false;  // kind full: nothing is computed again after the last tensor that backward reads (a habit of the stack)
   [[nodiscard]] bool every_second_product() const { return by_product && kind == RecomputeKind::selective && modules.empty(); }
+  [[nodiscard]] bool keeps(LayerOutput output) const { return std::find(kept.begin(), kept.end(), output) != kept.end(); }
   [[nodiscard]] bool drops(RecomputeModule module) const {
     if (kind != RecomputeKind::selective || every_second_product()) return false;
     return modules.empty() ? module == RecomputeModule::core_attn : std::find(modules.begin(), modules.end(), module) != modules.end();

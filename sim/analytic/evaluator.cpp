@@ -17,8 +17,8 @@ bool same_parallel(const workloads::Parallel& a, const workloads::Parallel& b) {
 }
 
 bool same_recompute(const workloads::Recompute& a, const workloads::Recompute& b) {
-  return a.kind == b.kind && a.modules == b.modules && a.full_layers == b.full_layers && a.stops_early == b.stops_early &&
-         a.by_product == b.by_product;
+  return a.kind == b.kind && a.modules == b.modules && a.kept == b.kept && a.full_layers == b.full_layers &&
+         a.stops_early == b.stops_early && a.by_product == b.by_product;
 }
 
 bool same_experts(const workloads::ExpertPlan& a, const workloads::ExpertPlan& b) {
@@ -52,6 +52,7 @@ std::uint64_t hash_of(const Workload& w) {
   mix(w.attention);
   mix(w.recompute.kind);
   for (const workloads::RecomputeModule module : w.recompute.modules) mix(module);
+  for (const workloads::LayerOutput output : w.recompute.kept) mix(output);
   for (const char letter : w.schedule) mix(letter);
   return hash;
 }

@@ -85,8 +85,21 @@ const Keys<Recompute>& recompute_keys() {
       K("modules", &Recompute::modules, list_of(choice(workloads::recompute_modules)),
         "Modules of each layer, by the names of Megatron-Core's --recompute-modules.")
           .otherwise(""),
+      K("kept", &Recompute::kept, list_of(choice(workloads::layer_outputs)),
+        "What layers recomputed in full keep beside their input, by the names of Megatron-Core's modules.")
+          .otherwise(""),
   };
   return keys;
+}
+
+// None twice, and one at least.
+template <class Value>
+void check_names(const Node& list, const std::vector<Value>& values, const char* example) {
+  for (auto value = values.begin(); value != values.end(); ++value) {
+    if (std::find(values.begin(), value, *value) == value) continue;
+    list.items()[static_cast<std::size_t>(value - values.begin())].fail(fmt::format("named twice in {}", list.path()));
+  }
+  if (values.empty()) list.fail(fmt::format("{} names nothing", list.path()), example);
 }
 
 Recompute read_recompute(const Node& node) {
@@ -96,26 +109,32 @@ Recompute read_recompute(const Node& node) {
   recompute.kind = workloads::RecomputeKind::full;
   const auto modules = node.find("modules");
   if (!modules) {
-    static_cast<void>(node.at("full_layers"));
+    if (const auto kept = node.find("kept")) {
+      check_names(*kept, recompute.kept, "recompute: full, or for example {kept: [linear_qkv]}");
+    } else {
+      static_cast<void>(node.at("full_layers"));
+    }
     return recompute;
   }
-  if (node.find("full_layers"))
-    node.fail("recompute takes full_layers or modules, not both", "layers recomputed in full keep nothing else");
-  recompute.kind = workloads::RecomputeKind::selective;
-  for (auto module = recompute.modules.begin(); module != recompute.modules.end(); ++module) {
-    if (std::find(recompute.modules.begin(), module, *module) == module) continue;
-    modules->items()[static_cast<std::size_t>(module - recompute.modules.begin())].fail("named twice in recompute.modules");
+  for (const char* other : {"full_layers", "kept"}) {
+    if (node.find(other))
+      node.fail(fmt::format("recompute takes {} or modules, not both", other), "modules are of layers that keep all else");
   }
-  if (recompute.modules.empty()) modules->fail("recompute.modules names nothing", "recompute: none, or for example [core_attn, layernorm]");
+  recompute.kind = workloads::RecomputeKind::selective;
+  check_names(*modules, recompute.modules, "recompute: none, or for example [core_attn, layernorm]");
   return recompute;
 }
 
 Node write_recompute(const Recompute& recompute) {
-  const bool word = recompute.full_layers < 0 && recompute.modules.empty();
+  const bool word = recompute.full_layers < 0 && recompute.modules.empty() && recompute.kept.empty();
   if (word) return Node::scalar(std::string(workloads::recompute_kinds.of(recompute.kind)), true);
   Node out;
-  const std::string key = recompute.full_layers >= 0 ? "full_layers" : "modules";
-  out.set_child(key, recompute_keys().find(key)->write(recompute));
+  const auto write = [&](const char* key, bool said) {
+    if (said) out.set_child(key, recompute_keys().find(key)->write(recompute));
+  };
+  write("full_layers", recompute.full_layers >= 0);
+  write("modules", !recompute.modules.empty());
+  write("kept", !recompute.kept.empty());
   return out;
 }
 

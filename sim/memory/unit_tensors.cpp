@@ -212,7 +212,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const bool exchange = workload.parallel.cp == 1 || workload.parallel.cp_comm == workloads::ContextComm::all_to_all;
   // Only Megatron-Core and Transformer Engine hand out placeholders.
   return habits.gradient_placeholders && workload.fusions.gradient_accumulation && exchange &&
-         workload.recompute.kind != workloads::RecomputeKind::selective;
+         workload.recompute.kind != workloads::RecomputeKind::selective && workload.recompute.kept.empty();
 }
 
 UnitTensors tensors_of(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {

@@ -30,7 +30,10 @@ std::string layout_of(const workloads::Workload& workload) {
   }
   if (workload.recompute.kind == workloads::RecomputeKind::full) {
     const int layers = workload.recompute.full_layers;
-    parts.push_back(layers < 0 ? "full recompute" : fmt::format("full recompute of {} layers per GPU", layers));
+    std::string text = layers < 0 ? "full recompute" : fmt::format("full recompute of {} layers per GPU", layers);
+    for (const auto output : workload.recompute.kept)
+      text += fmt::format("{}{}", output == workload.recompute.kept.front() ? " but " : " ", workloads::layer_outputs.of(output));
+    parts.push_back(std::move(text));
   }
   if (workload.optimizer.zero_stage > 0) parts.push_back(fmt::format("zero{}", workload.optimizer.zero_stage));
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -63,7 +63,9 @@ void Cursor::settle() {
       p.layers_per_stage.clear();
     }
   }
-  w.recompute.stops_early = base_.recompute.stops_early;  // the stack's habit, not the key's
+  // The stack's habits, not the key's.
+  w.recompute.stops_early = base_.recompute.stops_early;
+  w.recompute.by_product = base_.recompute.by_product;
   if (follows.schedule) w.schedule = p.vpp > 1 ? "interleaved-1f1b" : "1f1b";
   if (follows.chunk_recompute) w.experts.chunk_recompute = w.experts.chunks != 1;
   if (follows.shard_group) w.optimizer.shard_group = workloads::replica_sync(w).ranks;

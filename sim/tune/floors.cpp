@@ -77,8 +77,8 @@ bool same_units(const Workload& a, const Workload& b) {
                       w.overlap.tp, w.overlap.tp_splits, w.overlap.ep, w.offload_activations, e.dispatcher, e.chunks, e.chunk_recompute,
                       e.nodes_per_token, e.capacity_factor);
   };
-  return numbers(a) == numbers(b) && a.recompute.modules == b.recompute.modules && a.experts.layer_chunks == b.experts.layer_chunks &&
-         workloads::ends_meet(a) == workloads::ends_meet(b) &&
+  return numbers(a) == numbers(b) && a.recompute.modules == b.recompute.modules && a.recompute.kept == b.recompute.kept &&
+         a.experts.layer_chunks == b.experts.layer_chunks && workloads::ends_meet(a) == workloads::ends_meet(b) &&
          (a.schedule == b.schedule ||
           workloads::ScheduleRegistry::get(a.schedule).splits_backward() == workloads::ScheduleRegistry::get(b.schedule).splits_backward());
 }

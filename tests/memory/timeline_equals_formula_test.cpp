@@ -40,7 +40,8 @@ TEST(TimelineEqualsFormula, WhereTheEmbeddingPassesNoGradientOn) {
 }
 
 TEST(TimelineEqualsFormula, ForEveryRecomputationAndShardingWithAndWithoutSequenceParallelism) {
-  for (const char* recompute : {"none", "selective", "full", "{full_layers: 1}", "{modules: [layernorm]}", "{modules: [core_attn, mlp]}"}) {
+  for (const char* recompute : {"none", "selective", "full", "{full_layers: 1}", "{modules: [layernorm]}",
+                                "{kept: [linear_qkv, linear_fc2]}", "{modules: [core_attn, mlp]}"}) {
     for (const char* sharding : {"none", "zero1", "zero2", "zero3"}) {
       for (const char* sp : {"false", "true"}) {
         for (const char* overlap : {"{}", "{dp_gradients: true, dp_parameters: true}", "{pp: false}"}) {

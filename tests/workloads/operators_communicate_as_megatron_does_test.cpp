@@ -175,6 +175,28 @@ TEST(OperatorCommunication, WhatIsKeptGatheredIsNotGatheredAgain) {
   EXPECT_EQ(gathers(workload), 2);
 }
 
+TEST(OperatorCommunication, KeptOutputsAreNotMadeAgain) {
+  using enum LayerOutput;
+  Workload workload = parallel(8, true);
+  const auto again = [&](std::vector<LayerOutput> outputs, bool early = false) {
+    workload.recompute = {.kind = RecomputeKind::full, .kept = std::move(outputs), .stops_early = early};
+    return skeleton(layer_program(workload, true).recompute);
+  };
+  const Names mlp{"mlp all-gather", "mlp_fc1", "mlp_fc2", "mlp reduce-scatter"};
+  Names expected{"core_attention", "attention_projection", "attention reduce-scatter"};
+  expected.insert(expected.end(), mlp.begin(), mlp.end());
+  EXPECT_EQ(again({linear_qkv}), expected);
+  EXPECT_EQ(again({linear_qkv, core_attention, linear_proj}), mlp);
+  EXPECT_EQ(again({linear_qkv, core_attention, linear_proj, linear_fc1, linear_fc2}), Names{});
+  EXPECT_EQ(again({linear_qkv, core_attention, linear_proj}, true), (Names{"mlp all-gather", "mlp_fc1"}));
+  EXPECT_EQ(again({linear_qkv, core_attention, linear_proj, linear_fc2}, true), (Names{"mlp all-gather", "mlp_fc1"}));
+  // The norms and the activation come again: nothing else is kept.
+  Names all;
+  workload.recompute = {.kind = RecomputeKind::full, .kept = {linear_qkv, core_attention, linear_proj, linear_fc1}, .stops_early = true};
+  for (const Operator& op : operators(layer_program(workload, true).recompute)) all.push_back(op.name);
+  EXPECT_EQ(all, (Names{"input_norm", "attention_residual", "post_norm", "activation"}));
+}
+
 // torch.utils.checkpoint without re-entrance: the output of fc2 is read by nobody, but a dropout's mask behind it is.
 TEST(OperatorCommunication, RecomputationThatStopsEarlyLeavesTheLastProductOut) {
   Workload workload = parallel(8, false);

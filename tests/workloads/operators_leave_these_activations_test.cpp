@@ -53,6 +53,29 @@ TEST(Activations, RecomputedModulesDropTheirTensors) {
   EXPECT_NEAR(kept({RecomputeModule::layernorm, RecomputeModule::mlp, RecomputeModule::core_attn}), 14, 34 * activation_rounding);
 }
 
+// In units of s b h / t: the layer's input and the outputs of the projection and of the MLP 2 each, queries, keys and values 6, the output
+// of core attention 2 beside its scores 5 a s / h, the input of GeLU 8. Nobody reads the MLP's output in backward.
+TEST(Activations, LayersRecomputedInFullKeepTheNamedOutputs) {
+  using enum LayerOutput;
+  const int h = 12288, a = 96, s = 2048;
+  Workload workload = with(gpt(1, h, a, 51200, s, 1), 8, true, RecomputeKind::full);
+  const double unit = static_cast<double>(s) * h / 8, score = 5.0 * a * s / h;
+  const auto kept = [&](std::vector<LayerOutput> outputs) {
+    workload.recompute.kept = std::move(outputs);
+    return layer_activation_bytes(workload, true) / unit;
+  };
+  EXPECT_NEAR(kept({}), 2, activation_rounding);
+  EXPECT_NEAR(kept({linear_qkv}), 2 + 6, 8 * activation_rounding);
+  EXPECT_NEAR(kept({core_attention}), 2 + 2 + score, 100 * activation_rounding);
+  EXPECT_NEAR(kept({linear_proj}), 2 + 2, 4 * activation_rounding);
+  EXPECT_NEAR(kept({linear_fc1}), 2 + 8, 10 * activation_rounding);
+  EXPECT_NEAR(kept({linear_fc2}), 2 + 2, 4 * activation_rounding);
+  EXPECT_NEAR(kept({linear_qkv, linear_proj}), 2 + 8, 10 * activation_rounding);
+  Workload early = llama(1, h, a, a, 4 * h, 51200, s, 1);
+  early.recompute = {.kind = RecomputeKind::full, .kept = {linear_fc2}, .stops_early = true};
+  EXPECT_EQ(layer_activation_bytes(early, true), 2.0 * s * h);
+}
+
 struct PublishedModel {
   int layers, hidden, heads;
 };

@@ -126,6 +126,26 @@ double every_second_product_bytes(const Workload& workload, const Shard& shard) 
   return input + states + attention + tokens * static_cast<double>(shard.query_width + shard.kv_width + shard.ffn) * shard.element;
 }
 
+// What a layer that is recomputed in full keeps beside its input. The MLP's output is read by nobody in backward: a stack that stops early
+// does not hold it.
+double kept_bytes(const Workload& workload, const Shard& shard, LayerKind kind) {
+  const Recompute& recompute = workload.recompute;
+  const CoreWidths widths = core_widths(workload, shard);
+  const auto tokens = static_cast<double>(shard.tokens);
+  const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
+  double bytes = 0;
+  if (shard.heads > 0) {
+    if (recompute.keeps(LayerOutput::linear_qkv)) bytes += tokens * widths.in * shard.element;
+    if (recompute.keeps(LayerOutput::core_attention)) bytes += tokens * widths.out * shard.element + core_attention_bytes(workload, shard);
+    if (recompute.keeps(LayerOutput::linear_proj)) bytes += states;
+  }
+  if (kind == LayerKind::experts) return bytes;
+  if (recompute.keeps(LayerOutput::linear_fc1))
+    bytes += tokens * static_cast<double>(shard.ffn) * (workload.model.gated() ? 2 : 1) * shard.element;
+  if (recompute.keeps(LayerOutput::linear_fc2) && !(recompute.stops_early && !shard.dropout)) bytes += states;
+  return bytes;
+}
+
 }  // namespace
 
 bool autocasts(const Workload& workload) {
@@ -148,7 +168,10 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
 
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
   const Shard shard = shard_of(workload);
-  if (recomputed) return static_cast<double>(shard.spread_tokens * shard.hidden) * (autocasts(workload) ? fp32_bytes : shard.element);
+  if (recomputed) {
+    const double input = static_cast<double>(shard.spread_tokens * shard.hidden) * (autocasts(workload) ? fp32_bytes : shard.element);
+    return input + kept_bytes(workload, shard, kind);
+  }
   if (workload.recompute.every_second_product() && kind == LayerKind::dense) return every_second_product_bytes(workload, shard);
   const double attention = shard.heads > 0 ? attention_bytes(workload, shard) + post_norm_bytes(workload, shard) : 0;
   return (kind == LayerKind::experts ? experts_bytes(workload, shard) : mlp_bytes(workload, shard)) + post_norm_bytes(workload, shard) +

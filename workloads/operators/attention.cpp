@@ -203,7 +203,9 @@ Section rotary(const Workload& workload, const Shard& shard) {
 }  // namespace
 
 Section core_attention(const Workload& workload, const Shard& shard) {
-  const auto core = [](Section section) { return part_of(RecomputeModule::core_attn, std::move(section)); };
+  const auto core = [](Section section) {
+    return makes(LayerOutput::core_attention, part_of(RecomputeModule::core_attn, std::move(section)));
+  };
   const bool is_flash = workload.attention == Attention::flash;
   if (shard.cp > 1 && shard.window > 0 && workload.parallel.cp_comm == ContextComm::ring) {
     throw config::InputError("ring attention has no sliding windows: parallel.cp_comm: all-gather or all-to-all");
@@ -219,11 +221,11 @@ std::vector<Section> attention_sections(const Workload& workload, const Shard& s
   const Linear qkv{"qkv", shard.tokens, shard.query_width + 2 * shard.kv_width, shard.hidden, workload.model.qkv_bias()};
   const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.query_width, bias};
   std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "input_norm")),
-                                column_parallel(workload, shard, qkv, "attention")};
-  if (workload.model.qk_norm) sections.push_back(head_norms(workload, shard));
-  if (workload.model.positions == Positions::rope) sections.push_back(rotary(workload, shard));
+                                makes(LayerOutput::linear_qkv, column_parallel(workload, shard, qkv, "attention"))};
+  if (workload.model.qk_norm) sections.push_back(makes(LayerOutput::linear_qkv, head_norms(workload, shard)));
+  if (workload.model.positions == Positions::rope) sections.push_back(makes(LayerOutput::linear_qkv, rotary(workload, shard)));
   sections.push_back(core_attention(workload, shard));
-  sections.push_back(row_parallel(workload, shard, projection, "attention"));
+  sections.push_back(makes(LayerOutput::linear_proj, row_parallel(workload, shard, projection, "attention")));
   add_residual(sections, workload, shard, "attention", bias);
   return sections;
 }

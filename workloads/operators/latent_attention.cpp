@@ -39,22 +39,23 @@ std::vector<Section> latent_attention_sections(const Workload& workload, const S
   const MlaSpec& mla = *workload.model.mla;
   const std::int64_t query_width = shard.heads * (mla.qk_nope + mla.qk_rope);
   const auto upwards = [](Section section) { return part_of(RecomputeModule::mla_up_proj, std::move(section)); };
+  const auto whole = [&](Section section) { return makes(LayerOutput::linear_qkv, upwards(std::move(section))); };
   std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "input_norm"))};
   if (mla.q_lora > 0) {
     sections.push_back(down(workload, shard, "q_down", mla.q_lora));
     sections.push_back(upwards(low_rank_norm(workload, shard, "q_norm", mla.q_lora)));
-    sections.push_back(upwards(up(workload, shard, "q_up", query_width, mla.q_lora)));
+    sections.push_back(whole(up(workload, shard, "q_up", query_width, mla.q_lora)));
   } else {
-    sections.push_back(upwards(column_parallel(workload, shard, {"q", shard.tokens, query_width, shard.hidden, false}, "attention")));
+    sections.push_back(whole(column_parallel(workload, shard, {"q", shard.tokens, query_width, shard.hidden, false}, "attention")));
   }
   sections.push_back(down(workload, shard, "kv_down", mla.kv_lora + mla.qk_rope));
   sections.push_back(upwards(low_rank_norm(workload, shard, "kv_norm", mla.kv_lora)));
-  sections.push_back(upwards(up(workload, shard, "kv_up", shard.heads * (mla.qk_nope + mla.v), mla.kv_lora)));
-  sections.push_back(upwards(rotary(shard, mla)));
+  sections.push_back(whole(up(workload, shard, "kv_up", shard.heads * (mla.qk_nope + mla.v), mla.kv_lora)));
+  sections.push_back(whole(rotary(shard, mla)));
   sections.push_back(core_attention(workload, shard));
   const bool bias = workload.model.projection_bias();
   const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.heads * mla.v, bias};
-  sections.push_back(row_parallel(workload, shard, projection, "attention"));
+  sections.push_back(makes(LayerOutput::linear_proj, row_parallel(workload, shard, projection, "attention")));
   add_residual(sections, workload, shard, "attention", bias);
   return sections;
 }

@@ -79,11 +79,28 @@ std::vector<Item> other_products(const Shard& shard, std::vector<Item> items) {
   return again;
 }
 
+bool gathers(const Item& item) {
+  const auto* communication = std::get_if<Communication>(&item);
+  return communication != nullptr && communication->kind == CollectiveKind::all_gather;
+}
+
+// All of a layer but what makes the outputs that are kept; with `cut`, which ends before the last product, keeping that one's changes
+// nothing. Gathered inputs of products that are not gathered again for the gradient of the weight come again all the same.
+std::vector<Item> layer_again(const Workload& workload, const std::vector<Section>& sections, bool cut) {
+  std::vector<Item> again;
+  for (const Section& section : sections) {
+    const bool kept = section.output && workload.recompute.keeps(*section.output) && !(cut && section.output == LayerOutput::linear_fc2);
+    if (!kept) again.insert(again.end(), section.forward.begin(), section.forward.end());
+    if (kept && workload.fusions.keeps_gathered) std::ranges::copy_if(section.forward, std::back_inserter(again), gathers);
+  }
+  return as_recompute(cut ? without_last_product(std::move(again)) : std::move(again));
+}
+
 BlockProgram with_recomputation(const Workload& workload, const Shard& shard, const std::vector<Section>& sections, bool recomputed) {
   BlockProgram program = assemble(sections);
   if (recomputed) {
     const bool cut = workload.recompute.stops_early && !shard.dropout;
-    program.recompute = as_recompute(cut ? without_last_product(program.forward) : program.forward);
+    program.recompute = layer_again(workload, sections, cut);
     // Chunks bring back what their own backward needs.
     if (workload.experts.chunk_recompute) std::erase_if(program.recompute, is_routed);
   } else if (workload.recompute.every_second_product() && shard.heads > 0) {

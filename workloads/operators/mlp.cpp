@@ -27,10 +27,11 @@ std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) 
   const bool bias = workload.model.biases;
   const std::int64_t width = shard.ffn * (workload.model.gated() ? 2 : 1);
   const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };
-  std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
-                                mlp(column_parallel(workload, shard, {"mlp_fc1", shard.tokens, width, shard.hidden, bias}, "mlp")),
-                                mlp(activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn))),
-                                mlp(row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp"))};
+  std::vector<Section> sections{
+      part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
+      makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, {"mlp_fc1", shard.tokens, width, shard.hidden, bias}, "mlp"))),
+      mlp(activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn))),
+      makes(LayerOutput::linear_fc2, mlp(row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp")))};
   add_residual(sections, workload, shard, "mlp", bias);
   return sections;
 }

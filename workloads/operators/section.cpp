@@ -33,6 +33,11 @@ Section part_of(RecomputeModule module, Section section) {
   return section;
 }
 
+Section makes(LayerOutput output, Section section) {
+  section.output = output;
+  return section;
+}
+
 Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass cls) {
   Section section;
   const auto add = [&](std::vector<Item>& items, double bytes, Pass pass, int kernels) {

@@ -17,8 +17,10 @@ struct Section {
   double parameters = 0;
   double expert_parameters = 0;                          // of those, what belongs to routed experts
   std::optional<RecomputeModule> module = std::nullopt;  // that it is part of
+  std::optional<LayerOutput> output = std::nullopt;      // that it makes, or a part of it
 };
 [[nodiscard]] Section part_of(RecomputeModule module, Section section);
+[[nodiscard]] Section makes(LayerOutput output, Section section);
 
 // Memory-bound kernels: bytes moved forward and backward, and the launches of each. A section without bytes has no item.
 struct Traffic {

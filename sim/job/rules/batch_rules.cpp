@@ -77,11 +77,21 @@ const Rule modules_to_recompute{
       return Refusal{fmt::format("the model has no {} to recompute", workloads::recompute_modules.of(*lacking(w)))};
     }};
 
+auto lacking_output(const Workload& w) {
+  return std::ranges::find_if(w.recompute.kept, [&](auto output) { return !workloads::has_output(w.model, output); });
+}
+
+const Rule outputs_to_keep{
+    "recompute.kept", [](const Workload& w, const System&) { return lacking_output(w) == w.recompute.kept.end(); },
+    [](const Workload& w, const System&) {
+      return Refusal{fmt::format("the model has no {} to keep: no layer has a dense MLP", workloads::layer_outputs.of(*lacking_output(w)))};
+    }};
+
 }  // namespace
 
 std::vector<Rule> batch_rules() {
-  return {whole_microbatches, few_tokens,          few_microbatches,    one_chunk_scheduled,
-          chunks_scheduled,   layers_to_recompute, modules_to_recompute};
+  return {whole_microbatches, few_tokens,          few_microbatches,     one_chunk_scheduled,
+          chunks_scheduled,   layers_to_recompute, modules_to_recompute, outputs_to_keep};
 }
 
 }  // namespace rehearse::sim
