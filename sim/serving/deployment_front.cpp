@@ -33,10 +33,14 @@ class PairOfSides {
     const bool shared = p_.plan.part == d_.plan.part;
     const int left = problem_.inventory[p_.plan.part] - (shared ? decoders * d_.plan.gpus : 0);
     for (int prompters = 1; prompters <= static_cast<int>(p_.states.size()) && prompters * p_.plan.gpus <= left; ++prompters) {
-      const FrontValues all = values(prompters, decoders, p_.states[static_cast<std::size_t>(prompters) - 1], decode);
-      const double ttft_s = all[static_cast<std::size_t>(FrontGoal::ttft)];
-      if (!std::isfinite(ttft_s) || ttft_s > problem_.within_s) continue;
-      front.add({all, prompt_plan_, decode_plan_, prompters, decoders});
+      FrontValues all = values(prompters, decoders, p_.states[static_cast<std::size_t>(prompters) - 1], decode);
+      double &ttft_s = all[static_cast<std::size_t>(FrontGoal::ttft)], &tpot_s = all[static_cast<std::size_t>(FrontGoal::tpot)];
+      if (!std::isfinite(ttft_s) || ttft_s > problem_.within_s || front.reaches(all)) continue;
+      const FrontTimes times = problem_.times(prompt_plan_, prompters, decode_plan_, decoders);
+      ttft_s = times.ttft_s;
+      tpot_s = times.tpot_s;
+      if (std::isfinite(ttft_s) && ttft_s <= problem_.within_s && tpot_s <= problem_.per_token_s)
+        front.add({all, prompt_plan_, decode_plan_, prompters, decoders});
     }
   }
 

@@ -37,12 +37,13 @@ class DeploymentFront {
 };
 
 // A plan with so many instances, from one up to what the inventory holds: what they take of the time to first token, and the time per
-// token; infinite: so many do not do.
+// token, at least; infinite: so many do not do.
+struct FrontTimes {
+  double ttft_s = 0, tpot_s = 0;
+};
 struct FrontSide {
   SidePlan plan;
-  struct State {
-    double ttft_s = 0, tpot_s = 0;
-  };
+  using State = FrontTimes;
   std::vector<State> states;  // [number - 1]; both fall with the number
 };
 
@@ -50,7 +51,9 @@ struct FrontProblem {
   std::vector<FrontSide> prompts, decodes;
   std::vector<int> inventory;                                                         // GPUs by part
   double within_s = 0, per_token_s = 0;                                               // what is promised; infinite: nothing
-  std::function<double(std::size_t prompt_plan, std::size_t decode_plan)> between_s;  // infinite: they cannot be paired
+  std::function<double(std::size_t prompt_plan, std::size_t decode_plan)> between_s;  // at least; infinite: they cannot be paired
+  // So many of both, which take no less than the above say.
+  std::function<FrontTimes(std::size_t prompt_plan, int prompters, std::size_t decode_plan, int decoders)> times;
 };
 
 // Adds every pair with every number of both that keeps the promise; pairs whose best values are reached already are left out.

@@ -7,8 +7,9 @@
 #include <span>
 
 #include "sim/serving/equal_clients.hpp"
-#include "sim/serving/exposed_hand_over.hpp"
 #include "sim/serving/found_prefixes.hpp"
+#include "sim/serving/hand_over_formula.hpp"
+#include "sim/serving/promised_times.hpp"
 #include "sim/serving/side_formula.hpp"
 
 namespace rehearse::sim {
@@ -128,6 +129,7 @@ SideState one_side(const ServingJob& job, const SideFormula& side, const LoadMom
   SideState state = side.decoding(lengths.rate_per_s);
   for (PoolState& pool : state.pools) pool.ttft_s += pool.queue_s + pool.first_pass_s();
   state.ttft_s += state.queue_s + state.pass_s;
+  state.ttft_high_s += state.queue_s + state.pass_s;
   return state;
 }
 
@@ -148,43 +150,18 @@ class TwoSides {
       : job_(job),
         lengths_(lengths),
         prompts_(std::span(deployment.pools).first(senders(job)), lengths, job.prompt_router),
-        decoding_(std::span(deployment.pools).subspan(senders(job)), lengths, job.decode_router) {
-    const std::vector<PoolFormula>& from = prompts_.pools();
-    const std::size_t receivers = decoding_.pools().size();
-    for (std::size_t lane = 0; lane < from.size() * receivers; ++lane) {
-      hand_overs_.push_back(exposed_hand_over(from[lane / receivers], *deployment.transfers, tokens, decoding_.request_s(), lane, there));
-      busiest_.push_back(deployment.transfers->busiest(tokens, lane, there));
-      links_s_.push_back(
-          deployment.transfers->alone({static_cast<std::int64_t>(there)}, {static_cast<std::int64_t>(std::ceil(tokens))}, lane).links_s);
-      bytes_.push_back(deployment.transfers->wire_bytes(tokens, lane) - deployment.transfers->wire_bytes(there, lane));
-    }
-  }
+        decoding_(std::span(deployment.pools).subspan(senders(job)), lengths, job.decode_router),
+        hand_overs_(prompts_.pools(), *deployment.transfers, tokens, decoding_.request_s(), decoding_.pools().size(), there) {}
 
   struct State {
     double rate_per_s = 0;
     SideState prompts, decoding;
-    double waiting_s = 0, transfer_s = 0, bytes = 0;
-    double links_busy = 0;  // share of the time of the busiest link
+    MeanHandOver between;
   };
   [[nodiscard]] State at(double rate_per_s) const {
-    State state{.rate_per_s = rate_per_s, .prompts = prompts_.prompts(rate_per_s), .decoding = decoding_.decoding(rate_per_s)};
-    const std::size_t receivers = decoding_.pools().size();
-    const auto share_of = [&](std::size_t lane) {
-      return state.prompts.shares[lane / receivers] * state.decoding.shares[lane % receivers];
-    };
-    double others = 0;
-    for (std::size_t lane = 0; lane < hand_overs_.size(); ++lane) {
-      state.links_busy += rate_per_s * share_of(lane) * busiest_[lane].seconds;
-      others += rate_per_s * share_of(lane) * busiest_[lane].of_others_s;
-    }
-    // Links are shared with those whose caches leave at any time, which are other senders': as long as alone, over what they leave.
-    const double shared = others < 1 ? others / (1 - others) : INFINITY;
-    for (std::size_t lane = 0; lane < hand_overs_.size(); ++lane) {
-      const double share = share_of(lane);
-      state.waiting_s += share * hand_overs_[lane].waiting_s;
-      state.transfer_s += share * (hand_overs_[lane].transfer_s + (links_s_[lane] > 0 ? links_s_[lane] * shared : 0));
-      state.bytes += share * bytes_[lane];
-    }
+    State state{
+        .rate_per_s = rate_per_s, .prompts = prompts_.prompts(rate_per_s), .decoding = decoding_.decoding(rate_per_s), .between = {}};
+    state.between = hand_overs_.at(rate_per_s, state.prompts.shares, state.decoding.shares);
     return state;
   }
   // The load's rate; of a closed loop the one at which clients divided by a round lead back to it.
@@ -195,7 +172,7 @@ class TwoSides {
     for (int round = 0; round < rounds; ++round) {
       const double rate = (low + high) / 2;
       const State state = at(rate);
-      const double round_s = state.prompts.ttft_s + state.transfer_s + state.decoding.ttft_s + state.decoding.queue_s +
+      const double round_s = state.prompts.ttft_s + state.between.transfer_s + state.decoding.ttft_s + state.decoding.queue_s +
                              lengths_.output * state.decoding.tpot_s + (state.decoding.pass_s - state.decoding.tpot_s);
       (rate * round_s < clients ? low : high) = rate;
     }
@@ -214,9 +191,7 @@ class TwoSides {
   const ServingJob& job_;
   const LoadMoments& lengths_;
   SideFormula prompts_, decoding_;
-  std::vector<ExposedHandOver> hand_overs_;         // [lane]
-  std::vector<double> bytes_, links_s_;             // [lane] of a request: on the wire; of links that nobody shares
-  std::vector<NetworkTransfers::Busiest> busiest_;  // [lane]
+  HandOverFormula hand_overs_;
 };
 
 ServingPrediction begun_prediction(const ServingJob& job) {
@@ -240,6 +215,14 @@ void put_latencies(ServingResult& result, const LoadMoments& lengths, double ttf
   result.ttft.mean_s = ttft_s;
   result.tpot.mean_s = result.itl.mean_s = tpot_s > 0 && lengths.output > 1 ? tpot_s : -1;  // answers of one token have none
   result.e2e.mean_s = ttft_s + answer_s;
+}
+
+// Of a load that comes at a rate.
+void put_promised(ServingResult& result, const ServingJob& job, const LoadMoments& lengths, const PromisedTimes& times) {
+  if (lengths.percentile <= 0 || lengths.rate_per_s <= 0) return;
+  result.promised_ttft_s = times.ttft_s;
+  result.promised_tpot_s = lengths.output > 1 ? times.tpot_s : -1;
+  result.kept = times.keeps(job.promise);
 }
 
 ServingPrediction predict_one_side(const ServingJob& job, const Deployment& deployment, const LoadMoments& lengths) {
@@ -267,6 +250,7 @@ ServingPrediction predict_one_side(const ServingJob& job, const Deployment& depl
   put_stage(out.result, Stage::decode_queued, decodes_alone ? state.queue_s : 0);
   put_stage(out.result, Stage::decoding, answer_s);
   put_latencies(out.result, lengths, state.ttft_s + front_s, state.tpot_s, answer_s);
+  put_promised(out.result, job, lengths, promised_together(state, front_s));
   put_rates(out.result, job, lengths, open ? lengths.rate_per_s : requests_per_s);
   return out;
 }
@@ -284,22 +268,22 @@ ServingPrediction predict_with(const ServingJob& job, const Deployment& deployme
     put_pool(out, deployment.pools[i], side.pools[at], lengths, state.rate_per_s * side.shares[at],
              i < senders ? 1 : job.pools[i].instances, i < senders ? lengths.found : there);
   }
-  if (out.overloaded.empty() && state.links_busy >= 1)
+  if (out.overloaded.empty() && state.between.links_busy >= 1)
     out.overloaded = fmt::format("the links between the pools are beyond their capacity: {:.4g} requests/s come, and they carry {:.4g}",
-                                 state.rate_per_s, state.rate_per_s / state.links_busy);
+                                 state.rate_per_s, state.rate_per_s / state.between.links_busy);
   if (!out.overloaded.empty()) return out;
   ServingResult& result = out.result;
   const double front_s = sides.prompts_front_s(), tpot_s = state.decoding.tpot_s, steps = std::max(0.0, lengths.output - 1);
   put_stage(result, Stage::queued, state.prompts.queue_s + front_s);
   put_stage(result, Stage::prefilling, state.prompts.prefill_s);
-  put_stage(result, Stage::transferring, state.transfer_s);
+  put_stage(result, Stage::transferring, state.between.transfer_s);
   put_stage(result, Stage::decode_queued, state.decoding.queue_s);
-  result.kv_transfer_s = state.transfer_s;
-  result.kv_transfer_bytes = state.bytes;
+  result.kv_transfer_s = state.between.transfer_s;
+  result.kv_transfer_bytes = state.between.bytes;
   const double ttft_s = state.prompts.ttft_s + front_s;
   // What lies between the sides is before the first token, or before the second.
-  const double between_s = state.waiting_s + state.transfer_s + state.decoding.queue_s, answer_s = steps * tpot_s;
-  put_stage(result, Stage::waiting, state.waiting_s);
+  const double between_s = state.between.waiting_s + state.between.transfer_s + state.decoding.queue_s, answer_s = steps * tpot_s;
+  put_stage(result, Stage::waiting, state.between.waiting_s);
   if (job.transfer.prefill_answers_first) {
     put_stage(result, Stage::decoding, answer_s);
     put_latencies(result, lengths, ttft_s, tpot_s + lengths.step_share_of_one() * between_s, answer_s + lengths.step_share * between_s);
@@ -307,6 +291,7 @@ ServingPrediction predict_with(const ServingJob& job, const Deployment& deployme
     put_stage(result, Stage::decoding, answer_s + state.decoding.pass_s);
     put_latencies(result, lengths, ttft_s + between_s + state.decoding.pass_s, tpot_s, answer_s);
   }
+  put_promised(result, job, lengths, promised_apart(job.transfer, lengths, state.prompts, state.decoding, state.between, front_s));
   put_rates(result, job, lengths, state.rate_per_s);
   return out;
 }
@@ -316,7 +301,7 @@ ServingPrediction predict_with(const ServingJob& job, const Deployment& deployme
 // With caches of prompts: what answers leave of them decides what is found, and that how many answers there are.
 ServingPrediction predict_serving(const ServingJob& job, const Deployment& deployment, double tokens) {
   constexpr int settling_rounds = 4;
-  const LoadMoments lengths = moments_of(job.load, job.seed);
+  const LoadMoments lengths = promised_moments(job);
   if (!keeps_prefixes(job)) return predict_with(job, deployment, tokens, lengths, 0);
   std::vector<double> taken(job.pools.size(), 0);
   ServingPrediction out;
@@ -329,6 +314,12 @@ ServingPrediction predict_serving(const ServingJob& job, const Deployment& deplo
     for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = std::min(1.0, out.result.pools[i].pages_share);
   }
   return out;
+}
+
+PromisedTimes predicted_promise(const ServingJob& job, const Deployment& deployment) {
+  const ServingPrediction prediction = predict_serving(job, deployment, promised_moments(job).input);
+  if (!prediction.overloaded.empty()) return {INFINITY, INFINITY};
+  return {prediction.result.promised_ttft_s, prediction.result.promised_tpot_s};
 }
 
 }  // namespace rehearse::sim

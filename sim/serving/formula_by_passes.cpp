@@ -64,6 +64,24 @@ PassQueue queue_of(const PoolFormula& pool, const PassUnits& cut, double rate_pe
   return queue;
 }
 
+// A fixed point that contracts by about as much each time: of three values in a row where they lead to (Aitken).
+class Accelerated {
+ public:
+  explicit Accelerated(double begin) { last_.push_back(begin); }
+  [[nodiscard]] double after(double next, double most) {
+    last_.push_back(next);
+    if (last_.size() < 3) return next;
+    const double step = last_[1] - last_[0], change = last_[2] - 2 * last_[1] + last_[0], led = last_[0] - step * step / change;
+    const bool contracts = std::abs(last_[2] - last_[1]) < std::abs(step);
+    const double begin = contracts && std::isfinite(led) && led >= 0 && led <= most ? led : next;
+    last_ = {begin};
+    return begin;
+  }
+
+ private:
+  std::vector<double> last_;
+};
+
 PoolState beyond(double capacity_per_s) {
   PoolState out;
   out.ttft_s = INFINITY;
@@ -74,11 +92,10 @@ PoolState beyond(double capacity_per_s) {
 }  // namespace
 
 bool queues_by_passes(const PoolFormula& pool, const LoadMoments& load) {
-  return load.percentile <= 0 && load.input_variation <= 0 && load.arrival_variation == 1 && load.rate_per_s > 0 &&
-         pool.pool().rules.batching != Batching::fixed;
+  return load.input_variation <= 0 && load.arrival_variation == 1 && load.rate_per_s > 0 && pool.pool().rules.batching != Batching::fixed;
 }
 
-PoolState prompts_by_passes(const PoolFormula& pool, double rate_per_s, int turns) {
+PoolState prompts_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
   const PassUnits cut(pool, 0);
   const PassQueue queue = queue_of(pool, cut, rate_per_s, turns, 0);
   const double capacity = static_cast<double>(cut.most) / cut.units / queue.pass_s.back();
@@ -90,12 +107,23 @@ PoolState prompts_by_passes(const PoolFormula& pool, double rate_per_s, int turn
   out.busy = passes.busy();
   out.ttft_s = out.queue_s + out.prefill_s;
   out.requests_per_s = rate_per_s;
+  put_high_prompts(out, load, turns);
   return out;
+}
+
+bool carries_prompts(const PoolFormula& pool, double rate_per_s) {
+  const PassUnits cut(pool, 0);
+  const double decode_s = pool.decode_s(1.0), full_s = cut.seconds(pool, cut.most, pool.mixes() ? 1 : 0);
+  const double more_s = pool.mixes() ? std::max(0.0, full_s - decode_s) : full_s;
+  return rate_per_s * more_s * cut.units / cut.most < highest_load;
 }
 
 PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
   PoolState out;
   double batch = 0, idle_each_s = 1 / rate_per_s;
+  Accelerated faster(batch);
+  PassChances known;
+  int units = 0;
   for (int round = 0; round < settling_rounds; ++round) {
     const Company others(batch, turns);
     const double beside = 1 + others.mean([](double number) { return number; });
@@ -113,7 +141,9 @@ PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, d
     }
     const double more_s = queue.beside_s.back() - (pool.mixes() ? queue.beside_s[0] : 0);
     if (rate_per_s * more_s * cut.units / cut.most >= highest_load) return beyond(0);
-    const QueuedPasses passes(queue);
+    if (cut.units != units) known = {};
+    units = cut.units;
+    const QueuedPasses passes(queue, &known);
     out.queue_s = passes.queue_s();
     out.prefill_s = passes.prefill_s();
     out.busy = passes.busy();
@@ -129,12 +159,13 @@ PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, d
     const double next = rate_per_s * out.answer_s;
     if (next > pool.most_sequences()) return beyond(pool.most_sequences() / out.answer_s);
     if (std::abs(next - batch) < settled_within * (1 + next)) break;
-    batch = next;
+    batch = faster.after(next, pool.most_sequences());
   }
   out.batch = batch;
   if (pool.pool().rules.speculation.tokens > 0 && !load.steps.empty()) out.pass_s = out.tpot_s / pool.passes_a_token();
   out.ttft_s = out.queue_s + out.prefill_s;
   out.requests_per_s = rate_per_s;
+  put_high_together(out, pool, load, rate_per_s);
   return out;
 }
 

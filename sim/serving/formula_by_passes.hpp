@@ -5,12 +5,14 @@
 
 namespace rehearse::sim {
 
-// Equal prompts at random, no static batches, means alone. Others go by the moments of the load (pool_formula.hpp).
+// Equal prompts at random, no static batches. Others go by the moments of the load (pool_formula.hpp).
 [[nodiscard]] bool queues_by_passes(const PoolFormula& pool, const LoadMoments& load);
 
 // At a rate of arrivals an instance, one of `turns` that share their requests evenly. TTFT infinite: beyond its capacity, which is
 // `requests_per_s`.
-[[nodiscard]] PoolState prompts_by_passes(const PoolFormula& pool, double rate_per_s, int turns);
+[[nodiscard]] PoolState prompts_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns);
 [[nodiscard]] PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns);
+// Whether instances of both that decode nothing yet carry the prompts; else together_by_passes() says that they do not.
+[[nodiscard]] bool carries_prompts(const PoolFormula& pool, double rate_per_s);
 
 }  // namespace rehearse::sim

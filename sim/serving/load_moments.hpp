@@ -1,6 +1,7 @@
 // What a formula knows of a load: means over its requests, and what their spread means for a queue.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "workloads/serving/load.hpp"
@@ -23,6 +24,11 @@ struct LoadMoments {
     double sum = 0;
     for (const double number : steps) sum += 1 / number;
     return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
+  }
+  // Of the answers that have any, those of the percentile's short one; `steps` must not be empty.
+  [[nodiscard]] double short_steps() const { return steps[short_place()]; }
+  [[nodiscard]] std::size_t short_place() const {
+    return std::min(static_cast<std::size_t>((1 - percentile) * static_cast<double>(steps.size())), steps.size() - 1);
   }
   double percentile = 0;  // of the requests, for which PoolState's high times are; 0: none
   std::vector<double> inputs_in_order;

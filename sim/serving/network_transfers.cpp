@@ -44,7 +44,8 @@ struct NetworkTransfers::Impl {
   struct LaneWays {
     std::vector<Ways> between;  // instances; of many pools the first ones
     std::size_t sources = 1;
-    double share = 1;  // of a pool's instances on its fuller side
+    double share = 1;        // of a pool's instances on its fuller side
+    double all_sources = 1;  // with those that are not looked at
     std::map<std::pair<std::size_t, LinkId>, std::size_t> known;
     mutable std::vector<double> loads;
   };
@@ -55,14 +56,14 @@ struct NetworkTransfers::Impl {
     return lanes[sender * (job.pools.size() - senders) + receiver];
   }
 
-  void build_fabrics();
-  void separate();
+  [[nodiscard]] static Fabrics fabrics_of(const ServingJob& job);
   void plan();
-  [[nodiscard]] LaneWays ways_of(const TransferLane& lane, std::size_t most) const;
+  [[nodiscard]] LaneWays ways_of(const TransferLane& lane) const;
   [[nodiscard]] Ways ways_between(const TransferLane& lane, std::size_t source, std::size_t target, LaneWays& all) const;
   double load(const LaneWays& all, const Ways& ways, const TransferLane& lane, const CacheFront& sent, const CacheFront& ready) const;
   // Of the instances of this pool and those behind it, the pool and the place in it.
   [[nodiscard]] std::pair<std::size_t, std::size_t> place_in(std::size_t first_pool, std::size_t instance) const;
+  [[nodiscard]] std::pair<std::size_t, LinkId> crossing_link() const { return {job.parts.size(), 0}; }  // between the parts
   using Links = std::vector<std::pair<std::size_t, LinkId>>;
   [[nodiscard]] Links way(const TransferLane& lane, int from, int to, double& latency_s) const;
   [[nodiscard]] Links way_out(std::size_t part, int gpu, bool out, double& latency_s) const;
@@ -73,17 +74,10 @@ struct NetworkTransfers::Impl {
   [[nodiscard]] int rank_gpu(std::size_t pool, std::size_t instance, std::size_t request, int rank) const;
 };
 
-void NetworkTransfers::Impl::build_fabrics() {
-  for (std::size_t part = 0; part < job.parts.size(); ++part) fabrics.push_back(fabric_for(job.parts[part].cluster, gpus_taken(job, part)));
-}
-
-// Where there is a network each of two sides begins a node of its own.
-void NetworkTransfers::Impl::separate() {
-  const Pool &sender = job.pools.front(), &receiver = job.pools.back();
-  const topology::ClusterSpec& cluster = job.parts[sender.part].cluster;
-  if (sender.part != receiver.part || cluster.network.kind == topology::Network::none) return;
-  const int per_node = cluster.gpus_per_node;
-  places.back().front() = (places.front().back() + sender.plan.gpus() + per_node - 1) / per_node * per_node;
+NetworkTransfers::Fabrics NetworkTransfers::Impl::fabrics_of(const ServingJob& job) {
+  Fabrics out;
+  for (std::size_t part = 0; part < job.parts.size(); ++part) out.push_back(fabric_for(job.parts[part].cluster, gpus_taken(job, part)));
+  return out;
 }
 
 // A request belongs to one attention replica on each side, in turn.
@@ -144,8 +138,10 @@ double NetworkTransfers::Impl::between_bytes_per_s(const Parts& parts) const {
   return std::min(side_bytes_per_s(parts.first, Role::prefill), side_bytes_per_s(parts.second, Role::decode));
 }
 
-NetworkTransfers::NetworkTransfers(const ServingJob& job) : impl_(std::make_unique<Impl>(job)) {
-  impl_->build_fabrics();
+NetworkTransfers::NetworkTransfers(const ServingJob& job) : NetworkTransfers(job, Impl::fabrics_of(job)) {}
+
+NetworkTransfers::NetworkTransfers(const ServingJob& job, Fabrics fabrics) : impl_(std::make_unique<Impl>(job)) {
+  impl_->fabrics = std::move(fabrics);
   impl_->plan();
   for (const TransferLane& lane : impl_->lanes) {
     for (const std::size_t end : {lane.from_part, lane.to_part}) {
@@ -155,14 +151,7 @@ NetworkTransfers::NetworkTransfers(const ServingJob& job) : impl_(std::make_uniq
                                            job.pools[lane.from_pool].name, job.pools[lane.to_pool].name));
     }
   }
-  for (const TransferLane& lane : impl_->lanes) impl_->lane_ways.push_back(impl_->ways_of(lane, most_instances));
-}
-
-NetworkTransfers::NetworkTransfers(const ServingJob& job, Fabrics fabrics) : impl_(std::make_unique<Impl>(job)) {
-  impl_->fabrics = std::move(fabrics);
-  impl_->separate();
-  impl_->plan();
-  for (const TransferLane& lane : impl_->lanes) impl_->lane_ways.push_back(impl_->ways_of(lane, 1));
+  for (const TransferLane& lane : impl_->lanes) impl_->lane_ways.push_back(impl_->ways_of(lane));
 }
 
 void NetworkTransfers::Impl::plan() {
@@ -175,15 +164,17 @@ void NetworkTransfers::Impl::plan() {
   }
 }
 
-NetworkTransfers::Impl::LaneWays NetworkTransfers::Impl::ways_of(const TransferLane& lane, std::size_t most) const {
+NetworkTransfers::Impl::LaneWays NetworkTransfers::Impl::ways_of(const TransferLane& lane) const {
   LaneWays out;
-  const std::size_t sources = std::min(most, places[lane.from_pool].size()), targets = std::min(most, places[lane.to_pool].size());
+  const std::size_t sources = std::min(most_instances, places[lane.from_pool].size()),
+                    targets = std::min(most_instances, places[lane.to_pool].size());
   for (std::size_t source = 0; source < sources; ++source) {
     for (std::size_t target = 0; target < targets; ++target) out.between.push_back(ways_between(lane, source, target, out));
   }
   out.sources = sources;
   out.share = std::max(static_cast<double>(sources) / static_cast<double>(places[lane.from_pool].size()),
                        static_cast<double>(targets) / static_cast<double>(places[lane.to_pool].size()));
+  out.all_sources = static_cast<double>(places[lane.from_pool].size());
   out.loads.resize(out.known.size());
   return out;
 }
@@ -191,14 +182,14 @@ NetworkTransfers::Impl::LaneWays NetworkTransfers::Impl::ways_of(const TransferL
 NetworkTransfers::Impl::Ways NetworkTransfers::Impl::ways_between(const TransferLane& lane, std::size_t source, std::size_t target,
                                                                   LaneWays& all) const {
   Ways out;
-  const std::pair<std::size_t, LinkId> no_link{job.parts.size(), 0};  // between the parts
+  const std::pair<std::size_t, LinkId> crossing = crossing_link();
   const auto place = [&](const std::pair<std::size_t, LinkId>& link) { return all.known.emplace(link, all.known.size()).first->second; };
   for (const workloads::KvPair& pair : lane.pairs) {
     const double bytes = pair.bytes_per_token * lane.wire_share / lane.line_share;
     auto& links_of_pair = out.of_pair.emplace_back();
     const int from = rank_gpu(lane.from_pool, source, 0, pair.from), to = rank_gpu(lane.to_pool, target, 0, pair.to);
     for (const auto& link : way(lane, from, to, out.latency_s)) links_of_pair.emplace_back(place(link), bytes / rate(link));
-    if (!lane.one_part()) links_of_pair.emplace_back(place(no_link), bytes / between_bytes_per_s({lane.from_part, lane.to_part}));
+    if (!lane.one_part()) links_of_pair.emplace_back(place(crossing), bytes / between_bytes_per_s({lane.from_part, lane.to_part}));
   }
   return out;
 }
@@ -305,12 +296,6 @@ double NetworkTransfers::wire_bytes(double prompt, std::size_t lane) const {
   return sum;
 }
 
-double NetworkTransfers::carried_per_s(double prompt) const {
-  const TransferLane& lane = impl_->lanes.front();
-  if (lane.one_part()) return INFINITY;
-  return impl_->between_bytes_per_s({lane.from_part, lane.to_part}) * lane.line_share / wire_bytes(prompt);
-}
-
 // The slowest link, loaded by all flows that cross it; mean over pairs of instances.
 NetworkTransfers::Alone NetworkTransfers::alone(const CacheFront& sent, const CacheFront& ready, std::size_t lane) const {
   const TransferLane& plan = impl_->lanes[lane];
@@ -340,11 +325,15 @@ NetworkTransfers::Busiest NetworkTransfers::busiest(double prompt, std::size_t l
       senders[link] += all.loads[link] > 0 ? 1 : 0;
     }
   }
+  // What joins the parts is shared by those too that are not looked at.
+  const auto crossing = all.known.find(impl_->crossing_link());
   Busiest out;
-  const double share = all.share / static_cast<double>(all.between.size());
   for (std::size_t link = 0; link < sum_s.size(); ++link) {
-    out.seconds = std::max(out.seconds, share * sum_s[link]);
-    if (senders[link] > 1) out.of_others_s = std::max(out.of_others_s, share * sum_s[link] * (1 - 1 / senders[link]));
+    const bool of_all = crossing != all.known.end() && crossing->second == link;
+    const double seconds = (of_all ? 1 : all.share) / static_cast<double>(all.between.size()) * sum_s[link];
+    const double sharing = of_all ? all.all_sources : senders[link];
+    out.seconds = std::max(out.seconds, seconds);
+    if (sharing > 1) out.of_others_s = std::max(out.of_others_s, seconds * (1 - 1 / sharing));
   }
   return out;
 }

@@ -17,11 +17,11 @@ namespace rehearse::sim {
 
 class NetworkTransfers final : public TransferPlan {
  public:
-  // The fabric of each part, with room for what stands there, or more.
+  // The fabric of each part.
   using Fabrics = std::vector<std::shared_ptr<const topology::Fabric>>;
   // Throws InputError where no way leads from one pool to the other. The job must outlive it.
   explicit NetworkTransfers(const ServingJob& job);
-  // The same with the two sides on nodes of their own, on fabrics that were built before.
+  // The same on fabrics that were built before, for the GPUs that the job takes of each part.
   NetworkTransfers(const ServingJob& job, Fabrics fabrics);
   ~NetworkTransfers() override;
 
@@ -51,8 +51,6 @@ class NetworkTransfers final : public TransferPlan {
   };
   [[nodiscard]] Busiest busiest(double tokens, std::size_t lane = 0, double there = 0) const;
   [[nodiscard]] double wire_bytes(double tokens, std::size_t lane = 0) const;
-  // Requests of so many tokens that the network between the parts of the first lane carries in a second; infinite within one.
-  [[nodiscard]] double carried_per_s(double tokens) const;
 
  private:
   struct Impl;

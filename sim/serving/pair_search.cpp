@@ -64,23 +64,37 @@ class Search {
     if (best.size() > keep_) best.pop_back();
   }
 
-  // Decoding instances from the least number up, while more of them can still be cheaper.
+  [[nodiscard]] PairChoice choice_of(const Ranked& prompt, int prompters, const Ranked& decode, int decoders) const {
+    const SidePlan &p = problem_.prompts[prompt.plan], &d = problem_.decodes[decode.plan];
+    return {prompt.plan, decode.plan, prompters, decoders, prompters * p.cost + decoders * d.cost, prompters * p.gpus + decoders * d.gpus};
+  }
+  // Than the best of its pair, or than what is kept.
+  [[nodiscard]] bool is_better(const PairChoice& choice, const std::optional<PairChoice>& best) const {
+    if (best) return order_of(choice) < order_of(*best);
+    return answer_.best.size() < keep_ || order_of(choice) < order_of(answer_.best.back());
+  }
+
+  // Decoding instances from the least number up, while more of them can still be cheaper; of the others those that keep the promise.
   [[nodiscard]] std::optional<PairChoice> best_of(const Ranked& prompt, const Ranked& decode) const {
     const SidePlan &p = problem_.prompts[prompt.plan], &d = problem_.decodes[decode.plan];
-    const double between_s = model_.between_s(prompt.plan, decode.plan);
     std::optional<PairChoice> best;
+    if (!is_better(choice_of(prompt, prompt.number, decode, decode.number), best)) return best;
+    const double between_s = model_.between_s(prompt.plan, decode.plan);
     if (!(between_s < problem_.within_s)) return best;
     for (int decoders = decode.number; decoders * d.gpus <= problem_.inventory[d.part]; ++decoders) {
-      if (decoders * d.cost + prompt.cost > (best ? best->cost : worst_kept())) break;
-      const int left = problem_.inventory[p.part] - (p.part == d.part ? decoders * d.gpus : 0);
-      if (left < prompt.number * p.gpus) break;
+      if (!is_better(choice_of(prompt, prompt.number, decode, decoders), best)) break;
+      const int most = (problem_.inventory[p.part] - (p.part == d.part ? decoders * d.gpus : 0)) / p.gpus;
+      if (most < prompt.number) break;
       const double within_s = problem_.within_s - between_s - model_.decoders_take_s(decode.plan, decoders);
-      const int prompters = within_s > 0 ? model_.least_prompters(prompt.plan, within_s) : no_number;
-      if (prompters == no_number || prompters > left / p.gpus) continue;
-      const PairChoice choice{
-          prompt.plan, decode.plan, prompters, decoders, prompters * p.cost + decoders * d.cost, prompters * p.gpus + decoders * d.gpus};
-      if (!best || order_of(choice) < order_of(*best)) best = choice;
-      if (prompters == prompt.number) break;  // it cannot need fewer
+      const int least = within_s > 0 ? model_.least_prompters(prompt.plan, within_s) : no_number;
+      for (int prompters = least; prompters <= most; ++prompters) {
+        const PairChoice choice = choice_of(prompt, prompters, decode, decoders);
+        if (!is_better(choice, best)) break;
+        if (!model_.keeps(prompt.plan, prompters, decode.plan, decoders)) continue;
+        best = choice;
+        break;
+      }
+      if (best && best->prompters == prompt.number) break;  // it cannot need fewer
     }
     return best;
   }

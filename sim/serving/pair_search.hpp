@@ -24,14 +24,16 @@ struct SidePlan {
 class PairModel {
  public:
   virtual ~PairModel() = default;
-  // Of a decoding plan: the least number that keeps the time per token; no_number: none does.
+  // Of a decoding plan: no fewer keep the time per token; no_number: none does.
   [[nodiscard]] virtual int least_decoders(std::size_t plan) const = 0;
   // What so many take of the time to first token; falls with the number.
   [[nodiscard]] virtual double decoders_take_s(std::size_t plan, int number) const = 0;
-  // Seconds between the two; infinite: they cannot be paired.
+  // What lies between the two takes so many seconds at least; infinite: they cannot be paired.
   [[nodiscard]] virtual double between_s(std::size_t prompt_plan, std::size_t decode_plan) const = 0;
   // The least number that computes prompts within a time; falls with the time; no_number: none does.
   [[nodiscard]] virtual int least_prompters(std::size_t plan, double within_s) const = 0;
+  // Whether so many of both keep the promise together. It is only asked where the bounds above do not say no.
+  [[nodiscard]] virtual bool keeps(std::size_t prompt_plan, int prompters, std::size_t decode_plan, int decoders) const = 0;
 };
 
 struct PairProblem {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "sim/serving/banded_chain.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -11,14 +13,17 @@ namespace {
 constexpr double waiting_at_half_load = 9, waiting_at_least = 4, waiting_at_most = 80;
 constexpr int most_rounds = 2000;  // of the chain, until it settles
 constexpr double settles_within = 1e-6;
-constexpr double rest = 1e-9;  // of a Poisson number
+constexpr double rest = 1e-9;        // of a Poisson number
+constexpr double no_chance = 1e-13;  // of a state
 constexpr int most_first_tokens = 200;
 
 // Chances of 0, 1, ... of a Poisson number.
 std::vector<double> poisson_chances(double mean) {
-  std::vector<double> out;
-  double chance = std::exp(-mean), seen = 0;
-  for (int n = 0; seen < 1 - rest && n < 10 * (mean + 10); chance *= mean / ++n) {
+  constexpr double large = 500;  // beyond, those far below the mean have no chance that a number could say
+  const int begin = mean < large ? 0 : static_cast<int>(mean - 10 * std::sqrt(mean));
+  std::vector<double> out(static_cast<std::size_t>(begin), 0);
+  double seen = 0, chance = begin == 0 ? std::exp(-mean) : std::exp(begin * std::log(mean) - mean - std::lgamma(begin + 1.0));
+  for (int n = begin; seen < 1 - rest && n < 10 * (mean + 10); chance *= mean / ++n) {
     out.push_back(chance);
     seen += chance;
   }
@@ -37,13 +42,33 @@ void scale_to_one(std::vector<double>& chances) {
 
 }  // namespace
 
-QueuedPasses::QueuedPasses(const PassQueue& queue) : queue_(queue) {
+QueuedPasses::QueuedPasses(const PassQueue& queue, PassChances* known) : queue_(queue) {
   const double together = static_cast<double>(queue.most) / queue.units, load = queue.rate_per_s * queue.beside_s.back() / together;
   const double waiting = std::min(waiting_at_most, waiting_at_least + waiting_at_half_load * load / std::max(1e-3, 1 - load));
-  last_ = static_cast<int>(std::ceil(waiting * std::max(1.0, together))) * queue.units;
+  rows_ = static_cast<int>(std::ceil(waiting * std::max(1.0, together)));
   const std::vector<Chances> come = arrivals(queue_.pass_s);
   beside_arrivals_ = arrivals(queue_.beside_s);
-  meet(settled(come, queue_.idle), come);
+  Chances nobody(states(), 0);
+  nobody[0] = 1;
+  const bool begins = known == nullptr || known->met.empty();
+  Chances met = settled(come, queue_.idle, begins ? nobody : resized(known->met, known->rows));
+  Chances beside = settled(beside_arrivals_, 0, begins ? met : resized(known->beside, known->rows));
+  if (known != nullptr) *known = {met, beside, rows_};
+  meet(met, come, beside);
+}
+
+// Of a queue that looks at fewer or more waiting prompts, but cuts them alike; those beyond wait as the last ones do.
+QueuedPasses::Chances QueuedPasses::resized(const Chances& known, int rows) const {
+  Chances out(states(), 0);
+  const int per_row = (rows + 1) * queue_.turns;
+  for (int state = 0; state < static_cast<int>(known.size()); ++state) {
+    const int row = std::min(state / per_row, queue_.units - 1), at = state % per_row;
+    const int prompts = std::min(at / queue_.turns, rows_);
+    out[static_cast<std::size_t>(row * row_states() + prompts * queue_.turns + at % queue_.turns)] +=
+        known[static_cast<std::size_t>(state)];
+  }
+  scale_to_one(out);
+  return out;
 }
 
 int QueuedPasses::begun(int units) const {
@@ -57,38 +82,61 @@ std::vector<QueuedPasses::Chances> QueuedPasses::arrivals(const std::vector<doub
   return out;
 }
 
-void QueuedPasses::pass_on(std::size_t state, double chance, const Chances& come, Chances& next) const {
-  const int units = there(state), left = units - taken(units);
-  int phase = static_cast<int>(state) % queue_.turns, at = left;
-  for (const double one : come) {
-    next[static_cast<std::size_t>(std::min(at, last_) * queue_.turns + phase)] += chance * one;
-    if (++phase == queue_.turns) {
-      phase = 0;
-      at += queue_.units;
-    }
-  }
+// Calls at(state, chance) for where a pass leads.
+template <class At>
+void QueuedPasses::after(std::size_t state, const Chances& come, At at) const {
+  const int units = there(state), first = state_of(units - taken(units), phase(state));
+  const int end = (first / row_states() + 1) * row_states(), number = static_cast<int>(come.size()), fit = std::min(number, end - first);
+  for (int n = 0; n < fit; ++n) at(static_cast<std::size_t>(first + n), come[static_cast<std::size_t>(n)]);
+  for (int n = fit; n < number; ++n)
+    at(static_cast<std::size_t>(end - queue_.turns + (first + n - end) % queue_.turns), come[static_cast<std::size_t>(n)]);
 }
 
-// The chances at the beginnings of passes and of spells without any.
-QueuedPasses::Chances QueuedPasses::settled(const std::vector<Chances>& come, double idle) const {
-  Chances now(states(), 0), next;
-  now[0] = 1;
-  for (int round = 0; round < most_rounds; ++round) {
+void QueuedPasses::pass_on(std::size_t state, double chance, const Chances& come, Chances& next) const {
+  after(state, come, [&next, chance](std::size_t to, double one) { next[to] += chance * one; });
+}
+
+// The chances at the beginnings of passes and of spells without any: step by step from where another chain ended, and where that takes
+// longer than to solve it, exactly.
+QueuedPasses::Chances QueuedPasses::settled(const std::vector<Chances>& come, double idle, const Chances& begin) const {
+  Chances now = begin, next;
+  const auto first_prompt = static_cast<std::size_t>(state_of(queue_.units, 0));
+  for (int round = 0; round < queue_.most * queue_.turns; ++round) {
     next.assign(states(), 0);
     for (std::size_t state = 0; state < states(); ++state) {
-      if (now[state] < rest * settles_within) continue;
+      if (now[state] < no_chance) continue;
       const int units = there(state);
       const double idles = units == 0 ? idle : 0;
-      if (idles > 0) next[static_cast<std::size_t>(queue_.units * queue_.turns)] += idles * now[state];
+      if (idles > 0) next[first_prompt] += idles * now[state];
       if (idles < 1) pass_on(state, (1 - idles) * now[state], come[static_cast<std::size_t>(taken(units))], next);
     }
     double change = 0;
     for (std::size_t state = 0; state < states(); ++state) change += std::abs(next[state] - now[state]);
     // Half of each: a chain may alternate.
     for (std::size_t state = 0; state < states(); ++state) now[state] = (now[state] + next[state]) / 2;
-    if (change < settles_within) break;
+    if (change < settles_within) return now;
   }
-  return now;
+  return solved(come, idle);
+}
+
+// By units, and of as many by arrivals.
+QueuedPasses::Chances QueuedPasses::solved(const std::vector<Chances>& come, double idle) const {
+  const auto place = [&](std::size_t state) { return there(state) * queue_.turns + phase(state); };
+  std::size_t longest = 1;
+  for (const Chances& one : come) longest = std::max(longest, one.size());
+  const int prompts = (static_cast<int>(longest) + 2 * queue_.turns) / queue_.turns;
+  BandedChain chain(static_cast<int>(states()), std::max(queue_.most, queue_.units) * queue_.turns, prompts * queue_.units * queue_.turns);
+  for (std::size_t state = 0; state < states(); ++state) {
+    const int units = there(state), from = place(state);
+    const double idles = units == 0 ? idle : 0;
+    if (idles > 0) chain.step(from, queue_.units * queue_.turns) += idles;
+    after(state, come[static_cast<std::size_t>(taken(units))],
+          [&](std::size_t to, double one) { chain.step(from, place(to)) += (1 - idles) * one; });
+  }
+  const Chances by_place = std::move(chain).settled();
+  Chances out(states(), 0);
+  for (std::size_t state = 0; state < states(); ++state) out[state] = by_place[static_cast<std::size_t>(place(state))];
+  return out;
 }
 
 // Seconds that those who come during a pass are there before it ends, together; the last one came `phase` arrivals before it began. Of a
@@ -103,18 +151,18 @@ double QueuedPasses::came_s(int phase, const Chances& come) const {
 }
 
 // By Little: the prompts that are there, and those that have not begun, at any time.
-void QueuedPasses::meet(const Chances& at, const std::vector<Chances>& come) {
+void QueuedPasses::meet(const Chances& at, const std::vector<Chances>& come, const Chances& beside) {
   double time_s = 0, idle_s = 0, spells = 0, there_s = 0, waiting_s = 0;
   Chances behind(states(), 0);
   for (std::size_t state = 0; state < states(); ++state) {
     const int units = there(state);
     const double idles = units == 0 ? queue_.idle : 0, chance = at[state] * (1 - idles);
     const double apart_s = 1 / (queue_.rate_per_s * queue_.turns);
-    idle_s += at[state] * idles * apart_s * (queue_.turns - static_cast<int>(state) % queue_.turns);
+    idle_s += at[state] * idles * apart_s * (queue_.turns - phase(state));
     spells += at[state] * idles;
     if (chance <= 0) continue;
     const double seconds = queue_.pass_s[static_cast<std::size_t>(taken(units))];
-    const double waits_s = came_s(static_cast<int>(state) % queue_.turns, come[static_cast<std::size_t>(taken(units))]);
+    const double waits_s = came_s(phase(state), come[static_cast<std::size_t>(taken(units))]);
     time_s += chance * seconds;
     there_s += chance * (prompts(units) * seconds + waits_s);
     waiting_s += chance * ((prompts(units) - begun(units)) * seconds + waits_s);
@@ -128,16 +176,16 @@ void QueuedPasses::meet(const Chances& at, const std::vector<Chances>& come) {
   if (spells > 0) idle_each_s_ = idle_s / spells;
   scale_to_one(behind);
   if (queue_.mixes)
-    follow(std::move(behind));
+    follow(std::move(behind), beside);
   else
-    drain(behind, settled(beside_arrivals_, 0));
+    drain(behind, beside);
 }
 
 // Every pass brings a token: the first ones are as long as what came with the prompt says.
-void QueuedPasses::follow(Chances at) {
+void QueuedPasses::follow(Chances at, const Chances& always) {
   std::vector<double> pass_s(states());
   for (std::size_t state = 0; state < states(); ++state) pass_s[state] = queue_.beside_s[static_cast<std::size_t>(taken(there(state)))];
-  token_s_ = mean_of(settled(beside_arrivals_, 0), pass_s);
+  token_s_ = mean_of(always, pass_s);
   Chances next;
   double sum_s = 0;
   while (first_tokens_s_.size() < most_first_tokens) {
@@ -146,8 +194,7 @@ void QueuedPasses::follow(Chances at) {
     if (std::abs(seconds - token_s_) < settles_within * token_s_) return;
     next.assign(states(), 0);
     for (std::size_t state = 0; state < states(); ++state) {
-      if (at[state] > rest * settles_within)
-        pass_on(state, at[state], beside_arrivals_[static_cast<std::size_t>(taken(there(state)))], next);
+      if (at[state] > no_chance) pass_on(state, at[state], beside_arrivals_[static_cast<std::size_t>(taken(there(state)))], next);
     }
     at.swap(next);
   }
@@ -158,17 +205,12 @@ void QueuedPasses::drain(const Chances& at, const Chances& always) {
   std::vector<double> drained_s(states(), 0);
   for (int round = 0; round < most_rounds; ++round) {
     double change = 0;
-    for (std::size_t state = static_cast<std::size_t>(queue_.turns); state < states(); ++state) {
-      const int units = there(state), left = units - taken(units);
+    for (std::size_t state = 0; state < states(); ++state) {
+      const int units = there(state);
+      if (units == 0) continue;
       double sum = queue_.beside_s[static_cast<std::size_t>(taken(units))];
-      int phase = static_cast<int>(state) % queue_.turns, to = left;
-      for (const double one : beside_arrivals_[static_cast<std::size_t>(taken(units))]) {
-        sum += one * drained_s[static_cast<std::size_t>(std::min(to, last_) * queue_.turns + phase)];
-        if (++phase == queue_.turns) {
-          phase = 0;
-          to += queue_.units;
-        }
-      }
+      after(state, beside_arrivals_[static_cast<std::size_t>(taken(units))],
+            [&](std::size_t to, double one) { sum += one * drained_s[to]; });
       change = std::max(change, std::abs(sum - drained_s[state]) / sum);
       drained_s[state] = sum;
     }

@@ -17,10 +17,18 @@ struct PassQueue {
   std::vector<double> pass_s, beside_s;
 };
 
+// Chances at the beginnings of passes, of a queue that is much like one to be looked at: where its chain begins.
+struct PassChances {
+  std::vector<double> met, beside;
+  int rows = 0;
+};
+
 // What prompts meet, and sequences behind them.
 class QueuedPasses {
  public:
-  explicit QueuedPasses(const PassQueue& queue);
+  explicit QueuedPasses(const PassQueue& queue) : QueuedPasses(queue, nullptr) {}
+  // From where another one ended; this one's are left there.
+  QueuedPasses(const PassQueue& queue, PassChances* known);
 
   [[nodiscard]] double queue_s() const { return queue_s_; }          // until the first pass with the prompt begins
   [[nodiscard]] double prefill_s() const { return prefill_s_; }      // from there to the end of its last one
@@ -30,22 +38,36 @@ class QueuedPasses {
   [[nodiscard]] double tokens_s(double tokens) const;
 
  private:
-  using Chances = std::vector<double>;  // by state: units that are there, and arrivals since the last one here
-  [[nodiscard]] std::size_t states() const { return static_cast<std::size_t>((last_ + 1) * queue_.turns); }
-  [[nodiscard]] int there(std::size_t state) const { return static_cast<int>(state) / queue_.turns; }
+  // By state: units that are there, and arrivals since the last one here. Those with as much left of a prompt are a row, by prompts and
+  // then by arrivals, so that what comes moves along it.
+  using Chances = std::vector<double>;
+  [[nodiscard]] int row_states() const { return (rows_ + 1) * queue_.turns; }
+  [[nodiscard]] std::size_t states() const { return static_cast<std::size_t>(row_states() * queue_.units); }
+  [[nodiscard]] int there(std::size_t state) const {
+    const int at = static_cast<int>(state), row = at / row_states();
+    return at % row_states() / queue_.turns * queue_.units + row;
+  }
+  [[nodiscard]] int phase(std::size_t state) const { return static_cast<int>(state) % queue_.turns; }
+  [[nodiscard]] int state_of(int units, int phase) const {
+    return units % queue_.units * row_states() + units / queue_.units * queue_.turns + phase;
+  }
+  template <class At>
+  void after(std::size_t state, const Chances& come, At at) const;
   [[nodiscard]] int taken(int units) const { return units < queue_.most ? units : queue_.most; }
   [[nodiscard]] int prompts(int units) const { return (units + queue_.units - 1) / queue_.units; }
   [[nodiscard]] int begun(int units) const;  // prompts that a pass has something of
   [[nodiscard]] double came_s(int phase, const Chances& come) const;
   [[nodiscard]] std::vector<Chances> arrivals(const std::vector<double>& pass_s) const;
   void pass_on(std::size_t state, double chance, const Chances& come, Chances& next) const;
-  [[nodiscard]] Chances settled(const std::vector<Chances>& come, double idle) const;
-  void meet(const Chances& at, const std::vector<Chances>& come);
-  void follow(Chances at);
+  [[nodiscard]] Chances settled(const std::vector<Chances>& come, double idle, const Chances& begin) const;
+  [[nodiscard]] Chances solved(const std::vector<Chances>& come, double idle) const;
+  [[nodiscard]] Chances resized(const Chances& known, int rows) const;
+  void meet(const Chances& at, const std::vector<Chances>& come, const Chances& beside);
+  void follow(Chances at, const Chances& always);
   void drain(const Chances& at, const Chances& always);
 
   const PassQueue& queue_;
-  int last_ = 0;  // units: more are taken as this many
+  int rows_ = 0;  // whole prompts: more are taken as so many
   double queue_s_ = 0, prefill_s_ = 0, busy_ = 0, idle_each_s_ = 0;
   std::vector<double> first_tokens_s_;  // so many, one more each
   double token_s_ = 0;                  // each behind them

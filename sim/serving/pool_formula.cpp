@@ -176,26 +176,36 @@ double steps_s(double steps, double pass_s, double share, double left_s) {
   return steps * pass_s + (left_s - share * pass_s) * (1 - std::pow(share, steps)) / (1 - share);
 }
 
+}  // namespace
+
+double high_number(double mean, const LoadMoments& load) {
+  return std::max(0.0, mean + normal_quantile(load.percentile) * std::sqrt(mean));
+}
+
 // A wait for the rest of a pass is at any time of it alike; so many sequences as the percentile of their Poisson number says, and of the
 // answers the short ones.
-void put_high(PoolState& out, const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
+void put_high_together(PoolState& out, const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
   if (load.percentile <= 0) return;
-  const double batch = out.batch + normal_quantile(load.percentile) * std::sqrt(out.batch);
-  const PoolFormula::Prompt prompt = pool.prompt_s(std::max(0.0, batch));
+  const double batch = high_number(out.batch, load);
+  const PoolFormula::Prompt prompt = pool.prompt_s(batch);
   const double share = rate_per_s * prompt.more_s;
   out.ttft_high_s = 2 * load.percentile * out.queue_s + out.prefill_s + (high_prompt(load) - 1) * prompt.seconds;
   if (share >= 1) {
     out.tpot_high_s = INFINITY;
     return;
   }
-  const double pass_s = pool.decode_s(1 + std::max(0.0, batch)) / (1 - share);
+  const double pass_s = pool.decode_s(1 + batch) / (1 - share);
   if (load.steps.empty()) return;
-  const auto short_one = static_cast<std::size_t>((1 - load.percentile) * static_cast<double>(load.steps.size()));
-  const std::size_t at = std::min(short_one, load.steps.size() - 1);
-  out.tpot_high_s = steps_s(pool.step_passes()[at], pass_s, share, share * out.prefill_s) / load.steps[at];
+  out.tpot_high_s = steps_s(pool.step_passes()[load.short_place()], pass_s, share, share * out.prefill_s) / load.short_steps();
 }
 
-}  // namespace
+// Those who wait do so for an exponential time (heavy traffic; exact for exponential services).
+void put_high_prompts(PoolState& out, const LoadMoments& load, int instances) {
+  if (load.percentile <= 0) return;
+  const double waiting = chance_to_wait(instances, out.busy * instances), spared = 1 - load.percentile;
+  const double wait_s = waiting > spared && out.queue_s > 0 ? out.queue_s / waiting * std::log(waiting / spared) : 0;
+  out.ttft_high_s = wait_s + out.prefill_s * high_prompt(load);
+}
 
 // Prompts and decoding at a rate of arrivals an instance: the share of the time that prompts take lengthens every token, and short answers
 // suffer more from what came with them. Means over requests, not over time.
@@ -231,7 +241,7 @@ PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate
   out.batch = batch;
   out.ttft_s = out.queue_s + out.prefill_s;
   out.requests_per_s = rate_per_s;
-  put_high(out, pool, load, rate_per_s);
+  put_high_together(out, pool, load, rate_per_s);
   return out;
 }
 
@@ -246,12 +256,7 @@ PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double
   out.queue_s =
       (load.arrival_variation + load.input_variation) / 2 * chance_to_wait(instances, offered) * out.prefill_s / (instances * (1 - busy));
   out.ttft_s = out.queue_s + out.prefill_s;
-  if (load.percentile > 0) {
-    // Those who wait do so for an exponential time (heavy traffic; exact for exponential services).
-    const double waiting = chance_to_wait(instances, offered), spared = 1 - load.percentile;
-    const double wait_s = waiting > spared && out.queue_s > 0 ? out.queue_s / waiting * std::log(waiting / spared) : 0;
-    out.ttft_high_s = wait_s + out.prefill_s * high_prompt(load);
-  }
+  put_high_prompts(out, load, instances);
   return out;
 }
 
@@ -327,8 +332,7 @@ PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, doubl
   out.tpot_s = out.pass_s * pool.passes_a_token();
   out.queue_s = met * out.pass_s / 2;
   out.requests_per_s = rate_per_s;
-  if (load.percentile > 0)
-    out.tpot_high_s = pool.passes_a_token() * pool.decode_s(1 + std::max(0.0, batch + normal_quantile(load.percentile) * std::sqrt(batch)));
+  if (load.percentile > 0) out.tpot_high_s = pool.passes_a_token() * pool.decode_s(1 + high_number(batch, load));
   return out;
 }
 

@@ -91,6 +91,13 @@ struct PoolState {
 // Decoding alone, at a rate an instance, one of `turns` that share their requests evenly (company.hpp).
 [[nodiscard]] PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns = 1);
 
+// The high times of a state whose means are known: of prompts and decoding at a rate an instance, and of prompts alone at n instances that
+// are one queue. Nothing where the load has no percentile.
+// So many sequences as the percentile of a Poisson number of that mean says.
+[[nodiscard]] double high_number(double mean, const LoadMoments& load);
+void put_high_together(PoolState& state, const PoolFormula& pool, const LoadMoments& load, double rate_per_s);
+void put_high_prompts(PoolState& state, const LoadMoments& load, int instances);
+
 // Erlang's C: the chance to wait at so many servers that are offered a load.
 [[nodiscard]] double chance_to_wait(int servers, double offered);
 

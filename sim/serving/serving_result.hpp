@@ -48,7 +48,8 @@ struct ServingResult {
   double attained = -1;                     // share of the counted requests within the promise; -1: nothing is promised
   double goodput_per_s = -1;  // requests: the highest rate that keeps the promise; -1: nobody asked; infinite: too few requests to tell
   double attained_ttft = -1, attained_tpot = -1;
-  bool kept = true;  // the promise
+  double promised_ttft_s = -1, promised_tpot_s = -1;  // by formula: what the promised share keeps to; -1: it does not know
+  bool kept = true;                                   // the promise
   double cost_per_s = 0;
   std::vector<PoolResult> pools;
 };

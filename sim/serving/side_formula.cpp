@@ -56,7 +56,12 @@ SideState SideFormula::state_of(std::vector<PoolState> pools, std::vector<double
   state.queue_s = state.mean(&PoolState::queue_s);
   state.prefill_s = state.mean(&PoolState::prefill_s);
   state.tpot_s = state.mean(&PoolState::tpot_s);
-  for (std::size_t i = 0; i < state.pools.size(); ++i) state.pass_s += state.shares[i] * state.pools[i].first_pass_s();
+  for (std::size_t i = 0; i < state.pools.size(); ++i) {
+    state.pass_s += state.shares[i] * state.pools[i].first_pass_s();
+    if (state.shares[i] <= 0) continue;
+    state.ttft_high_s = std::max(state.ttft_high_s, std::isfinite(state.pools[i].ttft_s) ? state.pools[i].ttft_high_s : INFINITY);
+    state.tpot_high_s = std::max(state.tpot_high_s, state.pools[i].tpot_high_s);
+  }
   return state;
 }
 
@@ -78,6 +83,7 @@ SideState SideFormula::prompts(double rate_per_s) const {
     for (PoolState& state : states) {
       state.queue_s = (load_.arrival_variation + load_.input_variation) / 2 * queue.wait_s;
       state.ttft_s = state.queue_s + state.prefill_s;
+      put_high_prompts(state, load_, turns());
     }
   }
   return state_of(std::move(states), std::move(shares));
@@ -90,7 +96,7 @@ PoolState SideFormula::prompts_of(std::size_t pool, double rate_per_s, bool one_
   if (!by_passes && (looks() || one_queue)) return prompts_alone(pools_[pool], load_, rate_per_s, static_cast<int>(number));
   LoadMoments one = load_;
   one.arrival_variation /= turns();
-  PoolState state = by_passes ? prompts_by_passes(pools_[pool], each, turns()) : prompts_alone(pools_[pool], one, each, 1);
+  PoolState state = by_passes ? prompts_by_passes(pools_[pool], load_, each, turns()) : prompts_alone(pools_[pool], one, each, 1);
   state.requests_per_s *= number;
   return state;
 }

@@ -14,6 +14,7 @@ struct SideState {
   std::vector<PoolState> pools;
   std::vector<double> shares;                                             // of the requests
   double ttft_s = 0, queue_s = 0, prefill_s = 0, tpot_s = 0, pass_s = 0;  // means over requests
+  double ttft_high_s = 0, tpot_high_s = 0;                                // at the load's percentile, the longest of the pools
   [[nodiscard]] double mean(double PoolState::*what) const;
 };
 

@@ -2,16 +2,49 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <tuple>
 
 #include "sim/serving/goodput.hpp"
 #include "sim/serving/tune_candidates.hpp"
+#include "sim/serving/tune_formula.hpp"
 #include "sim/serving/tune_front.hpp"
 #include "sim/serving/tune_mixed.hpp"
 
 namespace rehearse::sim {
 namespace {
+
+// The formula's answers to what the search over pairs asks, of the prompts of one part and the decodes of another.
+class FormulaPairs final : public PairModel {
+ public:
+  FormulaPairs(const TuneSides& sides, const TuneFormula& formula, const Candidates& prompts, const Candidates& decodes)
+      : sides_(sides), formula_(formula), prompts_(prompts), decodes_(decodes) {}
+
+  [[nodiscard]] int least_decoders(std::size_t plan) const override {
+    return least_number(sides_.most(decodes_[plan]), [&](int n) { return formula_.keeps(formula_.decodes_take(decodes_[plan], n)); });
+  }
+  [[nodiscard]] double decoders_take_s(std::size_t plan, int number) const override {
+    return formula_.decodes_take(decodes_[plan], number).ttft_s;
+  }
+  [[nodiscard]] double between_s(std::size_t prompt_plan, std::size_t decode_plan) const override {
+    return formula_.between_at_least_s(prompts_[prompt_plan], decodes_[decode_plan]);
+  }
+  [[nodiscard]] int least_prompters(std::size_t plan, double within_s) const override {
+    return least_number(sides_.most(prompts_[plan]), [&](int n) {
+      const double takes_s = formula_.prompts_take_s(prompts_[plan], n);
+      return std::isfinite(takes_s) && takes_s <= within_s;
+    });
+  }
+  [[nodiscard]] bool keeps(std::size_t prompt_plan, int prompters, std::size_t decode_plan, int decoders) const override {
+    return formula_.keeps(formula_.apart(prompts_[prompt_plan], prompters, decodes_[decode_plan], decoders));
+  }
+
+ private:
+  const TuneSides& sides_;
+  const TuneFormula& formula_;
+  const Candidates &prompts_, &decodes_;
+};
 
 class Tuning {
  public:
@@ -31,59 +64,113 @@ class Tuning {
   }
 
  private:
-  void add_pairs(std::size_t prompt_part, std::size_t decode_part, std::vector<TunedDeployment>& into) {
-    const Candidates &prompts = sides_.prompts[prompt_part], &decodes = sides_.decodes[decode_part];
+  [[nodiscard]] PairProblem problem_of(std::size_t prompt_part, std::size_t decode_part) const {
     PairProblem problem;
-    for (const Candidate& candidate : prompts) problem.prompts.push_back(candidate.side);
-    for (const Candidate& candidate : decodes) problem.decodes.push_back(candidate.side);
+    for (const Candidate& candidate : sides_.prompts[prompt_part]) problem.prompts.push_back(candidate.side);
+    for (const Candidate& candidate : sides_.decodes[decode_part]) problem.decodes.push_back(candidate.side);
     problem.inventory = sides_.spec.inventory;
     problem.within_s = sides_.ttft_within_s();
-    const FormulaPairs model(sides_, prompts, decodes);
-    const PairAnswer answer = cheapest_pairs(problem, model, static_cast<std::size_t>(sides_.spec.keep));
+    return problem;
+  }
+
+  void add_pairs(const TuneFormula& formula, std::size_t prompt_part, std::size_t decode_part, std::vector<TunedDeployment>& into) {
+    const Candidates &prompts = sides_.prompts[prompt_part], &decodes = sides_.decodes[decode_part];
+    const FormulaPairs model(sides_, formula, prompts, decodes);
+    const PairAnswer answer = cheapest_pairs(problem_of(prompt_part, decode_part), model, static_cast<std::size_t>(sides_.spec.keep));
     out_.pairs += answer.pairs;
     out_.looked_at += answer.looked_at;
     out_.bound_per_s = std::min(out_.bound_per_s, answer.bound);
-    const double rate = sides_.load.rate_per_s;
     for (const PairChoice& choice : answer.best) {
-      const SideTimes decoding = model.decode_times(choice.decodes, rate / choice.decoders);
+      const Candidate &one = prompts[choice.prompts], &other = decodes[choice.decodes];
+      const PromisedTimes times = formula.apart(one, choice.prompters, other, choice.decoders);
       TunedDeployment& found = into.emplace_back();
-      found.pools = {with_number(prompts[choice.prompts], choice.prompters), with_number(decodes[choice.decodes], choice.decoders)};
+      found.pools = {with_number(one, choice.prompters), with_number(other, choice.decoders)};
       found.cost_per_s = choice.cost;
       found.gpus = choice.gpus;
       found.kind = sides_.kind_of(prompt_part, decode_part);
-      found.ttft_s =
-          model.prompts_take_s(choice.prompts, rate, choice.prompters) + model.between_s(choice.prompts, choice.decodes) + decoding.ttft_s;
-      found.tpot_s = decoding.tpot_s;
+      found.ttft_s = times.ttft_s;
+      found.tpot_s = times.tpot_s;
     }
   }
 
-  void add_together(std::size_t part, std::vector<TunedDeployment>& into) const {
-    for (const Candidate& candidate : sides_.together[part]) {
-      const auto times_of = [&](int n) { return together_times(sides_, candidate, sides_.load.rate_per_s / n); };
-      const int number = least_number(sides_.most(candidate), [&](int n) {
-        const SideTimes times = times_of(n);
-        return std::isfinite(times.ttft_s) && times.ttft_s <= sides_.ttft_within_s() && times.tpot_s <= sides_.tpot_within_s();
-      });
-      if (number == no_number) continue;
-      TunedDeployment& found = into.emplace_back();
-      found.pools = {with_number(candidate, number)};
-      found.cost_per_s = number * candidate.side.cost;
-      found.gpus = number * candidate.side.gpus;
-      found.kind = sides_.kind_of(part);
-      found.ttft_s = times_of(number).ttft_s;
-      found.tpot_s = times_of(number).tpot_s;
+  // A plan with the least number that could do.
+  struct Least {
+    std::size_t plan = 0;
+    int number = 0, gpus = 0;
+    double cost = 0;
+  };
+  [[nodiscard]] std::vector<Least> least_together(const TuneFormula& formula, const Candidates& candidates) const {
+    std::vector<Least> out;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const SidePlan& side = candidates[i].side;
+      const int number =
+          least_number(sides_.most(candidates[i]), [&](int n) { return formula.keeps(formula.together_at_least(candidates[i], n)); });
+      if (number != no_number) out.push_back({i, number, number * side.gpus, number * side.cost});
     }
+    std::ranges::stable_sort(out, {}, [](const Least& one) { return std::tuple(one.cost, one.gpus); });
+    return out;
+  }
+
+  // From the plan on whose bound is the lowest, until no other can be the cheapest, or among those that cost no more than a limit.
+  void add_together(const TuneFormula& formula, std::size_t part, double limit, std::vector<TunedDeployment>& into) const {
+    const Candidates& candidates = sides_.together[part];
+    std::set<std::tuple<double, int, std::size_t>> kept;  // cost, GPUs, plan
+    const auto keep = static_cast<std::size_t>(sides_.spec.keep);
+    std::vector<int> numbers(candidates.size());
+    for (const Least& least : least_together(formula, candidates)) {
+      const Candidate& candidate = candidates[least.plan];
+      const auto is_kept = [&](int n) {
+        if (kept.empty()) return true;
+        const std::tuple all{n * candidate.side.cost, n * candidate.side.gpus, least.plan};
+        if (std::get<double>(all) > limit) return all < *kept.begin();
+        return kept.size() < keep || all < *kept.rbegin();
+      };
+      if (!is_kept(least.number)) continue;
+      int most = sides_.most(candidate);
+      if (!is_kept(most)) most = least_number(most, [&](int n) { return !is_kept(n); }) - 1;
+      const auto does = [&](int n) { return formula.keeps(formula.together(candidate, n)); };
+      const int more = least_number(most - least.number + 1, [&](int n) { return does(least.number - 1 + n); });
+      if (more == no_number) continue;
+      const int number = least.number - 1 + more;
+      numbers[least.plan] = number;
+      kept.emplace(number * candidate.side.cost, number * candidate.side.gpus, least.plan);
+      if (kept.size() > keep) kept.erase(std::prev(kept.end()));
+    }
+    for (const auto& [cost, gpus, plan] : kept) {
+      const int number = numbers[plan];
+      const PromisedTimes times = formula.together(candidates[plan], number);
+      into.push_back({.pools = {with_number(candidates[plan], number)},
+                      .cost_per_s = cost,
+                      .gpus = gpus,
+                      .kind = sides_.kind_of(part),
+                      .ttft_s = times.ttft_s,
+                      .tpot_s = times.tpot_s,
+                      .simulated = {}});
+    }
+  }
+
+  // The most that one of the cheapest so many costs; infinite: there are fewer.
+  [[nodiscard]] double cost_of_kept(const std::vector<TunedDeployment>& all) const {
+    const auto keep = static_cast<std::size_t>(sides_.spec.keep);
+    if (all.size() < keep) return INFINITY;
+    std::vector<double> costs;
+    for (const TunedDeployment& one : all) costs.push_back(one.cost_per_s);
+    std::ranges::nth_element(costs, costs.begin() + static_cast<std::ptrdiff_t>(keep) - 1);
+    return costs[keep - 1];
   }
 
   // At the rate of the load.
   std::vector<TunedDeployment> cheapest() {
     out_.pairs = out_.looked_at = 0;
     out_.bound_per_s = INFINITY;
-    std::vector<TunedDeployment> all;
-    for (std::size_t part = 0; part < job_.parts.size(); ++part) add_together(part, all);
+    const TuneFormula formula(sides_);
+    std::vector<TunedDeployment> all, apart;
     for (std::size_t one = 0; one < job_.parts.size(); ++one) {
-      for (std::size_t other = 0; other < job_.parts.size(); ++other) add_pairs(one, other, all);
+      for (std::size_t other = 0; other < job_.parts.size(); ++other) add_pairs(formula, one, other, apart);
     }
+    const double limit = cost_of_kept(apart);
+    for (std::size_t part = 0; part < job_.parts.size(); ++part) add_together(formula, part, limit, all);
+    std::ranges::move(apart, std::back_inserter(all));
     std::ranges::stable_sort(all, {}, [](const TunedDeployment& one) { return std::tuple(one.cost_per_s, one.gpus); });
     // The cheapest so many, and the cheapest of each kind.
     std::vector<TunedDeployment> kept;
@@ -111,12 +198,28 @@ class Tuning {
     out_.best.assign(out_.front.begin(), out_.front.begin() + static_cast<std::ptrdiff_t>(kept));
   }
 
+  // Whether any deployment carries the load's rate.
+  [[nodiscard]] bool is_carried() const {
+    const TuneFormula formula(sides_);
+    for (std::size_t one = 0; one < job_.parts.size(); ++one) {
+      for (std::size_t other = 0; other < job_.parts.size(); ++other) {
+        const FormulaPairs model(sides_, formula, sides_.prompts[one], sides_.decodes[other]);
+        if (!cheapest_pairs(problem_of(one, other), model, 1).best.empty()) return true;
+      }
+    }
+    const auto carries = [&](const Candidate& candidate) {
+      const int most = sides_.most(candidate);
+      return most > 0 && formula.keeps(formula.together_at_least(candidate, most)) && formula.keeps(formula.together(candidate, most));
+    };
+    return std::ranges::any_of(sides_.together, [&](const Candidates& part) { return std::ranges::any_of(part, carries); });
+  }
+
   // The highest rate for which the inventory holds a deployment, to a thousandth.
   double most_carried() {
     const double asked = sides_.load.rate_per_s;
     const auto carries = [&](double rate) {
       sides_.load.rate_per_s = rate;
-      return !cheapest().empty();
+      return is_carried();
     };
     double low = 0, high = asked;
     for (int doubling = 0; doubling < 40 && carries(high); ++doubling) {
@@ -155,10 +258,7 @@ class Tuning {
 
   // Of the highest rate each is asked for its own, by bisection.
   void simulate(TunedDeployment& one) const {
-    ServingJob job = with_pools(job_, one);
-    const double times = out_.rate_per_s / moments_of(job_.load, job_.seed).rate_per_s;
-    job.load.arrivals.rate_per_s *= times;
-    job.load.arrivals.speed *= times;
+    const ServingJob job = with_pools(job_, one, out_.rate_per_s);
     const Deployment deployment = deploy(job);
     const ServingSetup setup = setup_of(job, deployment);
     one.simulated = result_of(job, setup, simulate_serving(setup));
@@ -178,10 +278,14 @@ class Tuning {
 
 }  // namespace
 
-ServingJob with_pools(const ServingJob& job, const TunedDeployment& deployment) {
+ServingJob with_pools(const ServingJob& job, const TunedDeployment& deployment, double rate_per_s) {
   ServingJob out = job;
   out.pools = deployment.pools;
   out.faults.clear();
+  const double asked_per_s = moments_of(job.load, job.seed).rate_per_s;
+  if (rate_per_s == asked_per_s) return out;
+  out.load.arrivals.rate_per_s *= rate_per_s / asked_per_s;
+  out.load.arrivals.speed *= rate_per_s / asked_per_s;
   return out;
 }
 

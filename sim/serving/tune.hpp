@@ -41,7 +41,7 @@ void check_tunable(const ServingJob& job, const config::Node& serving);
 // share whose square it is. Of a job that check_tunable() lets pass.
 [[nodiscard]] ServingTuning tune_serving(const ServingJob& job, const std::function<void(double)>& progress);
 
-// The job with those pools.
-[[nodiscard]] ServingJob with_pools(const ServingJob& job, const TunedDeployment& deployment);
+// The job with those pools, at that rate of arrivals.
+[[nodiscard]] ServingJob with_pools(const ServingJob& job, const TunedDeployment& deployment, double rate_per_s);
 
 }  // namespace rehearse::sim

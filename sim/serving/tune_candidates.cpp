@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
-#include "sim/serving/exposed_hand_over.hpp"
+#include "sim/serving/promised_times.hpp"
 #include "sim/serving/tune_keys.hpp"
 
 namespace rehearse::sim {
@@ -106,12 +108,14 @@ class Space {
   ServingTuning& counts_;
 };
 
-int most_gpus_of_an_instance(const Candidates& prompts, const Candidates& decodes) {
-  int most = 1;
-  for (const Candidates* side : {&prompts, &decodes}) {
-    for (const Candidate& candidate : *side) most = std::max(most, candidate.side.gpus);
+void find_alike(Candidates& prompts) {
+  std::map<std::tuple<std::string, int, int, int, int, int>, const Candidate*> first;
+  for (Candidate& candidate : prompts) {
+    const Pool& pool = *candidate.pool;
+    const auto [at, fresh] =
+        first.try_emplace({pool.like, pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep, pool.habits.tokens}, &candidate);
+    if (!fresh) candidate.alike = at->second;
   }
-  return most;
 }
 
 // What nobody has given a price costs 1 an hour, and the reader is told.
@@ -133,20 +137,14 @@ void settle_prices(const ServingJob& job, ServingTuneSpec& spec, ServingTuning& 
 }  // namespace
 
 TuneSides::TuneSides(const ServingJob& of_job, ServingTuning& tuning)
-    : job(of_job),
-      spec(of_job.tune ? *of_job.tune : usual_serving_tune(of_job)),
-      promise(of_job.promise),
-      load(moments_of(of_job.load, of_job.seed)) {
+    : job(of_job), spec(of_job.tune ? *of_job.tune : usual_serving_tune(of_job)), promise(of_job.promise), load(promised_moments(of_job)) {
   settle_prices(job, spec, tuning);
-  if (promise.both && promise.ttft_s > 0 && promise.tpot_s > 0) promise.percentile = std::sqrt(promise.percentile);
-  load.percentile = promise.percentile;
   Space space(job, spec, load, tuning);
   for (std::size_t part = 0; part < job.parts.size(); ++part) {
     together.push_back(space.of(Role::both, part));
     prompts.push_back(space.of(Role::prefill, part));
+    find_alike(prompts.back());
     decodes.push_back(space.of(Role::decode, part));
-    const topology::ClusterSpec& cluster = job.parts[part].cluster;
-    fabrics.push_back(fabric_for(cluster, 2 * most_gpus_of_an_instance(prompts[part], decodes[part]) + cluster.gpus_per_node));
   }
 }
 
@@ -168,57 +166,6 @@ Pool with_number(const Candidate& candidate, int instances) {
   Pool pool = *candidate.pool;
   pool.instances = instances;
   return pool;
-}
-
-SideTimes together_times(const TuneSides& sides, const Candidate& candidate, double rate_per_s) {
-  const PoolState state = together(PoolFormula(candidate.deployment, sides.load), sides.load, rate_per_s);
-  if (!std::isfinite(state.ttft_s)) return {};
-  return {state.ttft_high_s + candidate.pool->habits.request_s, state.tpot_high_s};
-}
-
-SideTimes FormulaPairs::decode_times(std::size_t plan, double rate_per_s) const {
-  const Candidate& candidate = decodes_[plan];
-  const PoolState state = decoding_alone(PoolFormula(candidate.deployment, sides_.load), sides_.load, rate_per_s);
-  if (!std::isfinite(state.ttft_s)) return {};
-  const bool seen_before = sides_.job.transfer.prefill_answers_first;
-  return {seen_before ? 0 : candidate.pool->habits.request_s + state.queue_s + state.first_pass_s(), state.tpot_high_s};
-}
-
-double FormulaPairs::prompts_take_s(std::size_t plan, double rate_per_s, int number) const {
-  const Candidate& candidate = prompts_[plan];
-  const PoolState state = prompts_alone(PoolFormula(candidate.deployment, sides_.load), sides_.load, rate_per_s, number);
-  return std::isfinite(state.ttft_s) ? state.ttft_high_s + candidate.pool->habits.request_s : INFINITY;
-}
-
-int FormulaPairs::least_decoders(std::size_t plan) const {
-  return least_number(sides_.most(decodes_[plan]), [&](int n) {
-    const SideTimes times = decode_times(plan, sides_.load.rate_per_s / n);
-    return std::isfinite(times.ttft_s) && times.tpot_s <= sides_.tpot_within_s();
-  });
-}
-
-double FormulaPairs::decoders_take_s(std::size_t plan, int number) const {
-  return decode_times(plan, sides_.load.rate_per_s / number).ttft_s;
-}
-
-double FormulaPairs::between_s(std::size_t prompt_plan, std::size_t decode_plan) const {
-  scratch_.pools = {*prompts_[prompt_plan].pool, *decodes_[decode_plan].pool};
-  const NetworkTransfers transfers(scratch_, sides_.fabrics);
-  const LoadMoments& load = sides_.load;
-  if (load.rate_per_s >= transfers.carried_per_s(load.input)) return INFINITY;
-  if (scratch_.transfer.prefill_answers_first) return 0;
-  // The second engine's front is among what decoders take, though chunks may hide some of it.
-  const PoolFormula prompts(prompts_[prompt_plan].deployment, load);
-  return exposed_hand_over(prompts, transfers, load.input, decodes_[decode_plan].pool->habits.request_s).transfer_s;
-}
-
-int FormulaPairs::least_prompters(std::size_t plan, double within_s) const {
-  const PoolFormula formula(prompts_[plan].deployment, sides_.load);
-  const double left_s = within_s - prompts_[plan].pool->habits.request_s;
-  return least_number(sides_.most(prompts_[plan]), [&](int n) {
-    const PoolState state = prompts_alone(formula, sides_.load, sides_.load.rate_per_s, n);
-    return std::isfinite(state.ttft_s) && state.ttft_high_s <= left_s;
-  });
 }
 
 }  // namespace rehearse::sim

@@ -1,16 +1,13 @@
-// What `tune` of a serving job chooses from: plans of one instance, priced, and what pairs of them come to by formula.
+// What `tune` of a serving job chooses from: plans of one instance, priced.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/load_moments.hpp"
-#include "sim/serving/network_transfers.hpp"
 #include "sim/serving/pair_search.hpp"
-#include "sim/serving/pool_formula.hpp"
 #include "sim/serving/tune.hpp"
 
 namespace rehearse::sim {
@@ -20,6 +17,8 @@ struct Candidate {
   std::unique_ptr<const Pool> pool;
   PoolDeployment deployment;
   SidePlan side;
+  // Another one that computes prompts in the same passes: they differ in how many may decode. nullptr: none is before it.
+  const Candidate* alike = nullptr;
 };
 using Candidates = std::vector<Candidate>;
 
@@ -29,10 +28,9 @@ struct TuneSides {
 
   const ServingJob& job;
   ServingTuneSpec spec;
-  Promise promise;  // of each of the two times
+  Promise promise;
   LoadMoments load;
   std::vector<Candidates> together, prompts, decodes;  // by part
-  NetworkTransfers::Fabrics fabrics;
 
   [[nodiscard]] int most(const Candidate& candidate) const { return spec.inventory[candidate.side.part] / candidate.side.gpus; }
   [[nodiscard]] double ttft_within_s() const;  // infinite: nothing is promised
@@ -54,31 +52,5 @@ int least_number(int most, Does does) {
   }
   return high;
 }
-
-// What a side takes of the time to first token, and the time per token, at the promise's percentile; infinite beyond its capacity.
-struct SideTimes {
-  double ttft_s = std::numeric_limits<double>::infinity(), tpot_s = std::numeric_limits<double>::infinity();
-};
-[[nodiscard]] SideTimes together_times(const TuneSides& sides, const Candidate& candidate, double rate_per_s);  // of an instance
-
-// The formula's answers to what the search over pairs asks, of the prompts of one part and the decodes of another.
-class FormulaPairs final : public PairModel {
- public:
-  FormulaPairs(const TuneSides& sides, const Candidates& prompts, const Candidates& decodes)
-      : sides_(sides), prompts_(prompts), decodes_(decodes), scratch_(sides.job) {}
-
-  [[nodiscard]] int least_decoders(std::size_t plan) const override;
-  [[nodiscard]] double decoders_take_s(std::size_t plan, int number) const override;
-  [[nodiscard]] double between_s(std::size_t prompt_plan, std::size_t decode_plan) const override;
-  [[nodiscard]] int least_prompters(std::size_t plan, double within_s) const override;
-
-  [[nodiscard]] double prompts_take_s(std::size_t plan, double rate_per_s, int number) const;  // at the rate of all
-  [[nodiscard]] SideTimes decode_times(std::size_t plan, double rate_per_s) const;             // at the rate of an instance
-
- private:
-  const TuneSides& sides_;
-  const Candidates &prompts_, &decodes_;
-  mutable ServingJob scratch_;  // whose pools are the two asked about
-};
 
 }  // namespace rehearse::sim

@@ -1,8 +1,7 @@
 #include "sim/serving/tune_front.hpp"
 
-#include <cmath>
-
 #include "sim/serving/deployment_front.hpp"
+#include "sim/serving/tune_formula.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -36,11 +35,8 @@ class Fronts {
         together_(places_of(sides.together)),
         prompts_(places_of(sides.prompts)),
         decodes_(places_of(sides.decodes)),
-        front_(goals_of(sides.spec)) {
-    for (const Candidates& prompts : sides.prompts) {
-      for (const Candidates& decodes : sides.decodes) models_.emplace_back(sides, prompts, decodes);
-    }
-  }
+        front_(goals_of(sides.spec)),
+        formula_(sides) {}
 
   std::vector<TunedDeployment> run() {
     add_together();
@@ -51,7 +47,11 @@ class Fronts {
     problem.within_s = sides_.ttft_within_s();
     problem.per_token_s = sides_.tpot_within_s();
     problem.between_s = [this](std::size_t prompt, std::size_t decode) {
-      return model(prompts_[prompt].part, decodes_[decode].part).between_s(prompts_[prompt].plan, decodes_[decode].plan);
+      return formula_.between_at_least_s(prompts_of(prompt), decodes_of(decode));
+    };
+    problem.times = [this](std::size_t prompt, int prompters, std::size_t decode, int decoders) {
+      const PromisedTimes times = formula_.apart(prompts_of(prompt), prompters, decodes_of(decode), decoders);
+      return FrontTimes{times.ttft_s, times.tpot_s};
     };
     sim::add_pairs(problem, front_);
     std::vector<TunedDeployment> all;
@@ -60,19 +60,21 @@ class Fronts {
   }
 
  private:
-  [[nodiscard]] const FormulaPairs& model(std::size_t prompt_part, std::size_t decode_part) const {
-    return models_[prompt_part * sides_.decodes.size() + decode_part];
-  }
-  [[nodiscard]] double rate_of_one(int number) const { return sides_.load.rate_per_s / number; }
+  [[nodiscard]] const Candidate& prompts_of(std::size_t at) const { return sides_.prompts[prompts_[at].part][prompts_[at].plan]; }
+  [[nodiscard]] const Candidate& decodes_of(std::size_t at) const { return sides_.decodes[decodes_[at].part][decodes_[at].plan]; }
 
+  // Where what they take at least is reached already, the formula is not asked.
   void add_together() {
     for (std::size_t i = 0; i < together_.size(); ++i) {
       const Candidate& candidate = sides_.together[together_[i].part][together_[i].plan];
       for (int n = 1; n <= sides_.most(candidate); ++n) {
-        const SideTimes times = together_times(sides_, candidate, rate_of_one(n));
-        if (!std::isfinite(times.ttft_s) || times.ttft_s > sides_.ttft_within_s() || times.tpot_s > sides_.tpot_within_s()) continue;
-        const FrontValues values{n * candidate.side.cost, static_cast<double>(n * candidate.side.gpus), times.ttft_s, times.tpot_s};
-        front_.add({values, i, nowhere, n, 0});
+        const auto values_of = [&](const PromisedTimes& times) {
+          return FrontValues{n * candidate.side.cost, static_cast<double>(n * candidate.side.gpus), times.ttft_s, times.tpot_s};
+        };
+        const PromisedTimes least = formula_.together_at_least(candidate, n);
+        if (!formula_.keeps(least) || front_.reaches(values_of(least))) continue;
+        const PromisedTimes times = formula_.together(candidate, n);
+        if (formula_.keeps(times)) front_.add({values_of(times), i, nowhere, n, 0});
       }
     }
   }
@@ -80,15 +82,14 @@ class Fronts {
   [[nodiscard]] FrontSide prompt_side(const Place& place) const {
     const Candidate& candidate = sides_.prompts[place.part][place.plan];
     FrontSide side{candidate.side, {}};
-    for (int n = 1; n <= sides_.most(candidate); ++n)
-      side.states.push_back({model(place.part, 0).prompts_take_s(place.plan, sides_.load.rate_per_s, n), 0});
+    for (int n = 1; n <= sides_.most(candidate); ++n) side.states.push_back({formula_.prompts_take_s(candidate, n), 0});
     return side;
   }
   [[nodiscard]] FrontSide decode_side(const Place& place) const {
     const Candidate& candidate = sides_.decodes[place.part][place.plan];
     FrontSide side{candidate.side, {}};
     for (int n = 1; n <= sides_.most(candidate); ++n) {
-      const SideTimes times = model(0, place.part).decode_times(place.plan, rate_of_one(n));
+      const PromisedTimes times = formula_.decodes_take(candidate, n);
       side.states.push_back({times.ttft_s, times.tpot_s});
     }
     return side;
@@ -116,8 +117,8 @@ class Fronts {
 
   const TuneSides& sides_;
   std::vector<Place> together_, prompts_, decodes_;
-  std::vector<FormulaPairs> models_;  // [prompts' part][decodes' part]
   DeploymentFront front_;
+  TuneFormula formula_;
 };
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "sim/serving/pool_cover.hpp"
+#include "sim/serving/tune_formula.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -26,44 +28,56 @@ double rate_of_one(double load_rate_per_s, Does does) {
   return low;
 }
 
+// What one instance takes at a rate, by the moments of the load: what it carries is a guess, and the formula of `predict` has the last
+// word.
+struct InstanceTimes {
+  double ttft_s = INFINITY, tpot_s = INFINITY;
+};
+InstanceTimes instance_times(const TuneSides& sides, const Candidate& candidate, double rate_per_s) {
+  const PoolFormula pool(candidate.deployment, sides.load);
+  const Role role = candidate.pool->role;
+  const PoolState state = role == Role::both      ? together(pool, sides.load, rate_per_s)
+                          : role == Role::prefill ? prompts_alone(pool, sides.load, rate_per_s, 1)
+                                                  : decoding_alone(pool, sides.load, rate_per_s);
+  if (!std::isfinite(state.ttft_s)) return {};
+  const double request_s = candidate.pool->habits.request_s;
+  if (role != Role::decode) return {state.ttft_high_s + request_s, state.tpot_high_s};
+  return {sides.job.transfer.prefill_answers_first ? 0 : request_s + state.queue_s + state.first_pass_s(), state.tpot_high_s};
+}
+
 // Plans of a cover and where they come from.
 struct Program {
+  const TuneSides& sides;
   CoverProblem problem;
   std::vector<const Candidate*> candidates;
-  std::vector<std::size_t> places;  // in their part
 
-  Program(const TuneSides& sides, std::size_t roles) {
+  Program(const TuneSides& all, std::size_t roles) : sides(all) {
     problem.roles = roles;
     problem.inventory = sides.spec.inventory;
     problem.price_per_s = sides.spec.price_per_s;
     problem.rate_per_s = sides.load.rate_per_s;
   }
-  void add(std::size_t role, const Candidate& candidate, std::size_t place, double rate_per_s) {
-    if (rate_per_s <= 0) return;
-    problem.plans.push_back({role, candidate.side.part, candidate.side.gpus, rate_per_s});
-    candidates.push_back(&candidate);
-    places.push_back(place);
+  void add(std::size_t role, const Candidates& plans, double ttft_within_s) {
+    for (const Candidate& candidate : plans) {
+      const double rate = rate_of_one(problem.rate_per_s, [&](double rate_per_s) {
+        const InstanceTimes times = instance_times(sides, candidate, rate_per_s);
+        return std::isfinite(times.ttft_s) && times.ttft_s <= ttft_within_s && times.tpot_s <= sides.tpot_within_s();
+      });
+      if (rate <= 0) continue;
+      problem.plans.push_back({role, candidate.side.part, candidate.side.gpus, rate});
+      candidates.push_back(&candidate);
+    }
   }
-  // Of the rate that comes to a role every instance has the share that it has of what all of the role carry.
-  template <class Times>
-  [[nodiscard]] TunedDeployment deployment(const Cover& cover, std::string kind, Times times) const {
+  [[nodiscard]] TunedDeployment deployment(const Cover& cover, std::string kind) const {
     TunedDeployment out;
     out.cost_per_s = cover.cost_per_s;
     out.gpus = cover.gpus;
     out.kind = std::move(kind);
-    std::array<double, 2> carried_per_s{}, ttft_s{};
-    for (std::size_t i = 0; i < cover.numbers.size(); ++i)
-      carried_per_s[problem.plans[i].role] += cover.numbers[i] * problem.plans[i].rate_per_s;
     for (std::size_t i = 0; i < cover.numbers.size(); ++i) {
       if (cover.numbers[i] == 0) continue;
-      const CoverPlan& plan = problem.plans[i];
-      const SideTimes each = times(plan.role, i, plan.rate_per_s * std::min(1.0, problem.rate_per_s / carried_per_s[plan.role]));
-      ttft_s[plan.role] = std::max(ttft_s[plan.role], each.ttft_s);
-      out.tpot_s = std::max(out.tpot_s, each.tpot_s);
       out.pools.push_back(with_number(*candidates[i], cover.numbers[i]));
       name_apart(out.pools);
     }
-    out.ttft_s = ttft_s[0] + ttft_s[1];
     return out;
   }
 
@@ -79,46 +93,28 @@ struct Program {
 
 std::optional<TunedDeployment> cheapest_together(const TuneSides& sides) {
   Program program(sides, 1);
-  for (const Candidates& part : sides.together) {
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      program.add(0, part[i], i, rate_of_one(sides.load.rate_per_s, [&](double rate) {
-                    const SideTimes times = together_times(sides, part[i], rate);
-                    return std::isfinite(times.ttft_s) && times.ttft_s <= sides.ttft_within_s() && times.tpot_s <= sides.tpot_within_s();
-                  }));
-    }
-  }
+  for (const Candidates& part : sides.together) program.add(0, part, sides.ttft_within_s());
   const auto cover = cheapest_cover(program.problem);
   if (!cover) return {};
-  return program.deployment(*cover, "together, several plans in a role",
-                            [&](std::size_t, std::size_t i, double rate) { return together_times(sides, *program.candidates[i], rate); });
+  return program.deployment(*cover, "together, several plans in a role");
 }
 
 class Apart {
  public:
-  explicit Apart(const TuneSides& sides) : sides_(sides) {
-    for (const Candidates& prompts : sides.prompts) {
-      for (const Candidates& decodes : sides.decodes) models_.emplace_back(sides, prompts, decodes);
-    }
-  }
+  explicit Apart(const TuneSides& sides) : sides_(sides), formula_(sides) {}
 
   // The time between the sides is the longest of those that are used, found by taking longer ones until none is longer.
   [[nodiscard]] std::optional<TunedDeployment> cheapest(double share) const {
     double between_s = 0;
     for (int round = 0; round < between_rounds; ++round) {
-      const Program program = program_of(share, between_s);
+      const double within_s = sides_.ttft_within_s() - between_s;
+      Program program(sides_, 2);
+      for (const Candidates& part : sides_.prompts) program.add(0, part, share * within_s);
+      for (const Candidates& part : sides_.decodes) program.add(1, part, std::isfinite(within_s) ? (1 - share) * within_s : INFINITY);
       const auto cover = cheapest_cover(program.problem);
       if (!cover) return {};
       const double longest_s = longest_between(program, *cover);
-      if (longest_s <= between_s) {
-        TunedDeployment out =
-            program.deployment(*cover, "apart, several plans in a role", [&](std::size_t role, std::size_t i, double rate) {
-              const std::size_t part = program.problem.plans[i].part, place = program.places[i];
-              if (role == 0) return SideTimes{model(part, 0).prompts_take_s(place, rate, 1), 0};
-              return model(0, part).decode_times(place, rate);
-            });
-        out.ttft_s += longest_s;
-        return out;
-      }
+      if (longest_s <= between_s) return program.deployment(*cover, "apart, several plans in a role");
       if (!std::isfinite(longest_s)) return {};
       between_s = longest_s;
     }
@@ -126,45 +122,23 @@ class Apart {
   }
 
  private:
-  [[nodiscard]] const FormulaPairs& model(std::size_t prompt_part, std::size_t decode_part) const {
-    return models_[prompt_part * sides_.decodes.size() + decode_part];
-  }
-
-  [[nodiscard]] Program program_of(double share, double between_s) const {
-    Program program(sides_, 2);
-    const double within_s = sides_.ttft_within_s() - between_s, load_rate = sides_.load.rate_per_s;
-    const double prompts_within_s = share * within_s, decodes_within_s = std::isfinite(within_s) ? (1 - share) * within_s : INFINITY;
-    for (std::size_t part = 0; part < sides_.prompts.size(); ++part) {
-      for (std::size_t i = 0; i < sides_.prompts[part].size(); ++i) {
-        program.add(0, sides_.prompts[part][i], i, rate_of_one(load_rate, [&](double rate) {
-                      const double takes_s = model(part, 0).prompts_take_s(i, rate, 1);
-                      return std::isfinite(takes_s) && takes_s <= prompts_within_s;
-                    }));
-      }
-      for (std::size_t i = 0; i < sides_.decodes[part].size(); ++i) {
-        program.add(1, sides_.decodes[part][i], i, rate_of_one(load_rate, [&](double rate) {
-                      const SideTimes times = model(0, part).decode_times(i, rate);
-                      return std::isfinite(times.ttft_s) && times.ttft_s <= decodes_within_s && times.tpot_s <= sides_.tpot_within_s();
-                    }));
-      }
-    }
-    return program;
-  }
-
   [[nodiscard]] double longest_between(const Program& program, const Cover& cover) const {
     double longest_s = 0;
     for (std::size_t p = 0; p < cover.numbers.size(); ++p) {
       for (std::size_t d = 0; d < cover.numbers.size(); ++d) {
         const CoverPlan &one = program.problem.plans[p], &other = program.problem.plans[d];
         if (cover.numbers[p] == 0 || cover.numbers[d] == 0 || one.role != 0 || other.role != 1) continue;
-        longest_s = std::max(longest_s, model(one.part, other.part).between_s(program.places[p], program.places[d]));
+        const Candidate &prompts = *program.candidates[p], &decodes = *program.candidates[d];
+        if (!std::isfinite(formula_.between_at_least_s(prompts, decodes))) return INFINITY;
+        if (sides_.job.transfer.prefill_answers_first) continue;
+        longest_s = std::max(longest_s, formula_.between(prompts, 1, decodes, 1).transfer_s);
       }
     }
     return longest_s;
   }
 
   const TuneSides& sides_;
-  std::vector<FormulaPairs> models_;  // [prompts' part][decodes' part]
+  TuneFormula formula_;
 };
 
 bool has_several_in_a_role(const TunedDeployment& deployment) {
@@ -186,18 +160,30 @@ double cheapest_of(const std::vector<TunedDeployment>& found, std::size_t pools)
 
 std::vector<TunedDeployment> mixed_deployments(const TuneSides& sides, const std::vector<TunedDeployment>& found) {
   std::vector<TunedDeployment> out;
-  const auto take = [&](std::optional<TunedDeployment> one, double least) {
-    if (one && has_several_in_a_role(*one) && one->cost_per_s < least) out.push_back(std::move(*one));
+  const TuneFormula formula(sides);
+  // The cheapest of the guesses that keeps the promise.
+  const auto take = [&](std::vector<TunedDeployment> guesses, double least) {
+    std::ranges::stable_sort(guesses, {}, [](const TunedDeployment& one) { return std::tuple(one.cost_per_s, one.gpus); });
+    for (TunedDeployment& one : guesses) {
+      if (!has_several_in_a_role(one) || one.cost_per_s >= least) continue;
+      const PromisedTimes times = formula.of(one);
+      if (!formula.keeps(times)) continue;
+      one.ttft_s = times.ttft_s;
+      one.tpot_s = times.tpot_s;
+      out.push_back(std::move(one));
+      return;
+    }
   };
-  take(cheapest_together(sides), cheapest_of(found, 1));
-  std::optional<TunedDeployment> best;
+  std::vector<TunedDeployment> guesses;
+  if (auto one = cheapest_together(sides)) guesses.push_back(std::move(*one));
+  take(std::move(guesses), cheapest_of(found, 1));
+  guesses.clear();
   const Apart apart(sides);
   for (const double share : prompt_shares) {
-    auto one = apart.cheapest(share);
-    if (one && (!best || one->cost_per_s < best->cost_per_s)) best = std::move(one);
+    if (auto one = apart.cheapest(share)) guesses.push_back(std::move(*one));
     if (!std::isfinite(sides.ttft_within_s())) break;
   }
-  take(std::move(best), cheapest_of(found, 2));
+  take(std::move(guesses), cheapest_of(found, 2));
   return out;
 }
 

@@ -9,8 +9,10 @@
 
 #include "sim/kind/job_kind.hpp"
 #include "sim/serving/deployment.hpp"
+#include "sim/serving/formula.hpp"
 #include "sim/serving/serving_report.hpp"
 #include "sim/serving/tune.hpp"
+#include "sim/serving/tune_candidates.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -98,7 +100,7 @@ bool has_several_in_a_role(const sim::TunedDeployment& one) { return one.kind.fi
 // Where one kind of GPU runs out, another one helps in the same role; every instance is counted with what it carries alone, and the
 // simulation says whether they keep the promise together.
 TEST(SeveralKindsInARole, are_taken_where_one_runs_out) {
-  const sim::ServingTuning tuning = tuned({.inventory = "{rich: 6, wide: 64}"});
+  const sim::ServingTuning tuning = tuned({.inventory = "{rich: 3, wide: 24}"});
   int several = 0;
   for (const sim::TunedDeployment& one : tuning.best) {
     if (!has_several_in_a_role(one)) continue;
@@ -118,7 +120,7 @@ TEST(SeveralKindsInARole, are_taken_where_one_runs_out) {
     }
     EXPECT_EQ(names.size(), one.pools.size());
     EXPECT_DOUBLE_EQ(sum, one.cost_per_s);
-    EXPECT_LE(rich, 6);
+    EXPECT_LE(rich, 3);
     EXPECT_LE(one.ttft_s, 1);
     EXPECT_LE(one.tpot_s, 0.04);
     ASSERT_TRUE(one.simulated) << one.kind;
@@ -131,7 +133,7 @@ TEST(SeveralKindsInARole, are_taken_where_one_runs_out) {
 TEST(SeveralKindsInARole, are_written_as_a_job) {
   sim::KindRequest request;
   request.name = "job";
-  request.document = config::Node::load_text(market_job({.inventory = "{rich: 3, wide: 64}"}), "job.yaml");
+  request.document = config::Node::load_text(market_job({.inventory = "{rich: 3, wide: 24}"}), "job.yaml");
   request.progress = [](double) {};
   const sim::KindAnswer answer = sim::JobKindRegistry::get("serving").answer("tune", request);
   const auto& report = answer.report.get<sim::ServingReport>();
@@ -230,6 +232,102 @@ TEST(TheHighestRate, is_where_the_inventory_ends) {
   EXPECT_GT(most.rate_per_s, 100);
   const sim::ServingTuning half = tuned({.more = ", goal: goodput, tp: [8]"});
   EXPECT_LE(half.rate_per_s, most.rate_per_s * 1.002);
+}
+
+// What tune says of a deployment is what predict says of it, to the last bit, and the cheapest is that of asking predict about every one.
+sim::PromisedTimes by_predict(const sim::ServingJob& job, const sim::TunedDeployment& one, double rate_per_s) {
+  const sim::ServingJob plan = with_pools(job, one, rate_per_s);
+  return predicted_promise(plan, deploy(plan));
+}
+
+std::string small_market(const char* load, const char* more, const char* goal) {
+  return fmt::format(
+      "model: llama3-8b\ncluster: {{parts: {{rich: {{cluster: dgx-h100-ndr400, nodes: 1}}, wide: {{cluster: h20-roce-4x400, nodes: 1}}}}, "
+      "between: {{bandwidth: 400 Gbps}}}}\nsoftware: vllm\nserving:\n"
+      "  pools:\n    prefill: {{role: prefill, part: rich}}\n    decode: {{role: decode, part: wide}}\n"
+      "  load: {{{}, requests: 400}}\n  slo: {{ttft: 300 ms, tpot: 12 ms}}\n{}"
+      "tune: {{inventory: {{rich: 4, wide: 6}}, price: {{rich: 3 /h, wide: 1 /h}}, tp: [1, 2], tokens: [1024, 8192], confirm: 0, keep: 4, "
+      "goal: {}}}\n",
+      load, more, goal);
+}
+
+constexpr const char* equal_load = "arrivals: {poisson: 9 /s}, input: 1500, output: 120";
+constexpr const char* unlike_load = "arrivals: {poisson: 9 /s}, input: {uniform: [200, 2000]}, output: {uniform: [20, 300]}";
+constexpr const char* early_tokens = "  transfer: {first_token: prefill}\n";
+
+TEST(WhatTuneSays, is_what_predict_says_of_it) {
+  int compared = 0;
+  for (const char* load : {equal_load, unlike_load}) {
+    for (const char* more : {"", early_tokens, "  transfer: {mode: chunkwise}\n", "  router: {prefill: random, decode: random}\n"}) {
+      for (const char* goal : {"cost", "[cost, ttft, tpot]", "goodput"}) {
+        const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(small_market(load, more, goal), "job.yaml"), "job");
+        const sim::ServingTuning tuning = tune_serving(job, [](double) {});
+        for (const auto* all : {&tuning.best, &tuning.front}) {
+          for (const sim::TunedDeployment& one : *all) {
+            const sim::PromisedTimes times = by_predict(job, one, tuning.rate_per_s);
+            EXPECT_EQ(one.ttft_s, times.ttft_s) << load << more << one.kind;
+            EXPECT_EQ(one.tpot_s, times.tpot_s) << load << more << one.kind;
+            EXPECT_TRUE(times.keeps(job.promise)) << one.kind;
+            ++compared;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 250);
+}
+
+// Every pair and every number of both, as predict has them.
+double cheapest_by_predict(const sim::ServingJob& job) {
+  sim::ServingTuning counts;
+  const sim::TuneSides sides(job, counts);
+  double least = INFINITY;
+  const auto ask = [&](std::vector<sim::Pool> pools, double cost) {
+    if (cost >= least) return;
+    sim::TunedDeployment one;
+    one.pools = std::move(pools);
+    if (by_predict(job, one, sides.load.rate_per_s).keeps(job.promise)) least = cost;
+  };
+  for (std::size_t one = 0; one < job.parts.size(); ++one) {
+    for (const sim::Candidate& plan : sides.together[one]) {
+      for (int n = 1; n <= sides.most(plan); ++n) ask({with_number(plan, n)}, n * plan.side.cost);
+    }
+    for (std::size_t other = 0; other < job.parts.size(); ++other) {
+      for (const sim::Candidate& prompts : sides.prompts[one]) {
+        for (const sim::Candidate& decodes : sides.decodes[other]) {
+          for (int p = 1; p <= sides.most(prompts); ++p) {
+            for (int d = 1; d <= sides.most(decodes); ++d) {
+              if (one == other && p * prompts.side.gpus + d * decodes.side.gpus > sides.spec.inventory[one]) continue;
+              ask({with_number(prompts, p), with_number(decodes, d)}, p * prompts.side.cost + d * decodes.side.cost);
+            }
+          }
+        }
+      }
+    }
+  }
+  return least;
+}
+
+TEST(WhatTuneSays, is_the_cheapest_of_all_by_predict) {
+  int found = 0;
+  for (const char* load : {equal_load, unlike_load}) {
+    for (const double rate : {3.0, 9.0, 30.0, 50.0}) {
+      for (const char* more : {"", early_tokens}) {
+        std::string text = small_market(load, more, "cost");
+        text.replace(text.find("9 /s"), 4, fmt::format("{} /s", rate));
+        const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+        const sim::ServingTuning tuning = tune_serving(job, [](double) {});
+        double least = INFINITY;
+        for (const sim::TunedDeployment& one : tuning.best) {
+          if (!has_several_in_a_role(one)) least = std::min(least, one.cost_per_s);
+        }
+        const double expected = cheapest_by_predict(job);
+        EXPECT_EQ(least, expected) << text;
+        found += std::isfinite(least) ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(found, 8);
 }
 
 }  // namespace

@@ -25,7 +25,19 @@ class Tables final : public PairModel {
     double first_s = 0, queue_s = 0;
   };
   std::vector<Side> prompts, decodes;
-  std::vector<std::vector<double>> between;
+  std::vector<std::vector<double>> between, more;  // what lies between at least, and what it takes more where many hand over
+  double within_s = 0;
+
+  [[nodiscard]] double between_s(std::size_t prompt_plan, int prompters, std::size_t decode_plan, int decoders) const {
+    return between[prompt_plan][decode_plan] + more[prompt_plan][decode_plan] * ((prompters + 2 * decoders) % 3);
+  }
+  [[nodiscard]] bool keeps(std::size_t prompt_plan, int prompters, std::size_t decode_plan, int decoders) const override {
+    const Side& side = prompts[prompt_plan];
+    if (prompters <= side.load || decoders < decodes[decode_plan].least) return false;
+    const double takes_s = side.service_s + side.service_s * side.load / (prompters - side.load);
+    const double budget_s = within_s - between_s(prompt_plan, prompters, decode_plan, decoders) - decoders_take_s(decode_plan, decoders);
+    return takes_s <= budget_s;
+  }
 
   [[nodiscard]] int least_decoders(std::size_t plan) const override { return decodes[plan].least; }
   [[nodiscard]] double decoders_take_s(std::size_t plan, int number) const override {
@@ -64,13 +76,17 @@ Case random_case(std::mt19937& random) {
     }
     return all;
   };
+  out.tables.within_s = out.problem.within_s;
   out.problem.prompts = plans();
   out.problem.decodes = plans();
   for (std::size_t i = 0; i < out.problem.prompts.size(); ++i) {
     out.tables.prompts.push_back({.service_s = real(0.05, 1), .load = real(0.1, 5)});
     out.tables.between.emplace_back();
-    for (std::size_t k = 0; k < out.problem.decodes.size(); ++k)
+    out.tables.more.emplace_back();
+    for (std::size_t k = 0; k < out.problem.decodes.size(); ++k) {
       out.tables.between.back().push_back(whole(0, 9) == 0 ? INFINITY : real(0, 0.5));
+      out.tables.more.back().push_back(whole(0, 1) == 0 ? 0 : real(0, 0.3));
+    }
   }
   for (std::size_t k = 0; k < out.problem.decodes.size(); ++k) {
     out.tables.decodes.push_back(
@@ -89,12 +105,8 @@ std::vector<double> everything(const Case& given, std::size_t keep) {
       for (int np = 1; np * p.gpus <= given.problem.inventory[p.part]; ++np) {
         for (int nd = 1; nd * d.gpus <= given.problem.inventory[d.part]; ++nd) {
           if (p.part == d.part && np * p.gpus + nd * d.gpus > given.problem.inventory[p.part]) continue;
-          if (given.tables.decodes[k].least == sim::no_number || nd < given.tables.decodes[k].least) continue;
-          const Tables::Side& side = given.tables.prompts[i];
-          if (np <= side.load) continue;
-          const double wait_s = side.service_s * side.load / (np - side.load);
-          const double budget_s = given.problem.within_s - given.tables.between[i][k] - given.tables.decoders_take_s(k, nd);
-          if (side.service_s + wait_s <= budget_s) best = std::min(best, np * p.cost + nd * d.cost);
+          if (given.tables.decodes[k].least == sim::no_number) continue;
+          if (given.tables.keeps(i, np, k, nd)) best = std::min(best, np * p.cost + nd * d.cost);
         }
       }
       if (std::isfinite(best)) costs.push_back(best);

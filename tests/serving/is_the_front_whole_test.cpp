@@ -34,7 +34,10 @@ class Draw {
 
 struct FrontCase {
   FrontProblem problem;
-  std::vector<std::vector<double>> between;
+  std::vector<std::vector<double>> between, more;  // what lies between at least, and what it takes more with so many
+  [[nodiscard]] double more_s(std::size_t p, int prompters, std::size_t d, int decoders) const {
+    return more[p][d] * ((prompters + 2 * decoders) % 3);
+  }
 };
 
 // Times in eighths, so that sums are exact and ties are ties.
@@ -64,8 +67,11 @@ FrontCase random_front(Draw& draw) {
   out.problem.decodes = sides();
   for (std::size_t p = 0; p < out.problem.prompts.size(); ++p) {
     out.between.emplace_back();
-    for (std::size_t d = 0; d < out.problem.decodes.size(); ++d)
+    out.more.emplace_back();
+    for (std::size_t d = 0; d < out.problem.decodes.size(); ++d) {
       out.between.back().push_back(draw.whole(0, 7) == 0 ? INFINITY : draw.whole(0, 8) / 8.0);
+      out.more.back().push_back(draw.whole(0, 1) == 0 ? 0 : draw.whole(0, 4) / 8.0);
+    }
   }
   return out;
 }
@@ -81,10 +87,11 @@ std::vector<FrontValues> all_values(const FrontCase& given) {
           const int taken = np * p.plan.gpus + nd * d.plan.gpus;
           if (p.plan.part == d.plan.part && taken > problem.inventory[p.plan.part]) continue;
           const FrontSide::State &prompt = p.states[static_cast<std::size_t>(np) - 1], &decode = d.states[static_cast<std::size_t>(nd) - 1];
-          const double ttft_s = prompt.ttft_s + given.between[i][k] + decode.ttft_s;
-          if (!std::isfinite(ttft_s) || ttft_s > problem.within_s || decode.tpot_s > problem.per_token_s) continue;
+          const double more_s = given.more_s(i, np, k, nd), tpot_s = decode.tpot_s + more_s / 8;
+          const double ttft_s = prompt.ttft_s + given.between[i][k] + decode.ttft_s + more_s;
+          if (!std::isfinite(ttft_s) || ttft_s > problem.within_s || tpot_s > problem.per_token_s) continue;
           if (given.between[i][k] >= problem.within_s) continue;
-          all.push_back({np * p.plan.cost + nd * d.plan.cost, static_cast<double>(taken), ttft_s, decode.tpot_s});
+          all.push_back({np * p.plan.cost + nd * d.plan.cost, static_cast<double>(taken), ttft_s, tpot_s});
         }
       }
     }
@@ -98,6 +105,12 @@ TEST(TheFront, is_that_of_trying_everything) {
   for (int trial = 0; trial < 10'000; ++trial) {
     FrontCase given = random_front(draw);
     given.problem.between_s = [&](std::size_t p, std::size_t d) { return given.between[p][d]; };
+    given.problem.times = [&](std::size_t p, int prompters, std::size_t d, int decoders) {
+      const auto &prompt = given.problem.prompts[p].states[static_cast<std::size_t>(prompters) - 1],
+                 &decode = given.problem.decodes[d].states[static_cast<std::size_t>(decoders) - 1];
+      const double more_s = given.more_s(p, prompters, d, decoders);
+      return sim::FrontTimes{prompt.ttft_s + given.between[p][d] + decode.ttft_s + more_s, decode.tpot_s + more_s / 8};
+    };
     std::vector<FrontGoal> goals{FrontGoal::cost, FrontGoal::gpus, FrontGoal::ttft, FrontGoal::tpot};
     goals.erase(goals.begin() + draw.whole(0, 3));
     if (draw.whole(0, 1) == 0) goals.pop_back();

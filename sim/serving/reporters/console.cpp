@@ -120,6 +120,11 @@ void print_rates(const ServingResult& result, std::ostream& out) {
     fmt::print(out, "promise: {:.1f} % within the first-token time, {:.1f} % within the time per token, {:.1f} % within both: {}\n",
                100 * result.attained_ttft, 100 * result.attained_tpot, 100 * result.attained, result.kept ? "kept" : "not kept");
   }
+  if (result.promised_ttft_s >= 0) {
+    fmt::print(out, "promise: its share of the requests sees the first token within {}", time_text(result.promised_ttft_s));
+    if (result.promised_tpot_s >= 0) fmt::print(out, " and a further one every {}", time_text(result.promised_tpot_s));
+    fmt::print(out, ": {}\n", result.kept ? "kept" : "not kept");
+  }
   if (std::isinf(result.goodput_per_s)) {
     fmt::print(out, "goodput: there are too few requests to find one; the promise is kept when they come at once\n");
   } else if (result.goodput_per_s >= 0) {

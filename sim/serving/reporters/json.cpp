@@ -68,6 +68,8 @@ Json result_json(const ServingResult& result) {
             {"within_promise", or_null(result.attained)},
             {"within_ttft", or_null(result.attained_ttft)},
             {"within_tpot", or_null(result.attained_tpot)},
+            {"promised_ttft_s", or_null(result.promised_ttft_s)},
+            {"promised_tpot_s", or_null(result.promised_tpot_s)},
             {"promise_kept", result.kept},
             {"goodput_requests_per_s", std::isfinite(result.goodput_per_s) ? or_null(result.goodput_per_s) : Json(nullptr)},
             {"cost_per_s", result.cost_per_s}};

@@ -1,0 +1,118 @@
+#include "sim/serving/tune_formula.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "sim/serving/formula.hpp"
+#include "sim/serving/formula_by_passes.hpp"
+#include "sim/serving/placement.hpp"
+
+namespace rehearse::sim {
+
+const SideState& TuneFormula::state_of(const Candidate& plan, int number) const {
+  if (plan.alike != nullptr) return state_of(*plan.alike, number);
+  const auto [at, fresh] = known_.try_emplace({&plan, number});
+  if (!fresh) return at->second;
+  const Pool pool = with_number(plan, number);
+  PoolDeployment deployment = plan.deployment;
+  deployment.pool = &pool;
+  const ServingJob& job = sides_.job;
+  const SideFormula side(std::span(&deployment, 1), sides_.load, pool.role == Role::decode ? job.decode_router : job.prompt_router);
+  const double rate_per_s = sides_.load.rate_per_s;
+  switch (pool.role) {
+    case Role::prefill:
+      at->second = side.prompts(rate_per_s);
+      break;
+    case Role::decode:
+      at->second = side.decoding(rate_per_s);
+      break;
+    case Role::both:
+      at->second = side.together(rate_per_s);
+      break;
+  }
+  return at->second;
+}
+
+PromisedTimes TuneFormula::together(const Candidate& plan, int number) const {
+  return promised_together(state_of(plan, number), plan.pool->habits.request_s);
+}
+
+// A first token takes a prompt alone, and a further one a pass with those who decode where every pass is as short as one sequence's.
+PromisedTimes TuneFormula::together_at_least(const Candidate& plan, int number) const {
+  constexpr double rounding = 1 - 1e-9;
+  const LoadMoments& load = sides_.load;
+  const PoolFormula pool(plan.deployment, load);
+  const double rate_per_s = load.rate_per_s / number;
+  if (queues_by_passes(pool, load) && !carries_prompts(pool, rate_per_s)) return {never_s, never_s};
+  const double ttft_s = (pool.prompt_s(0).seconds + plan.pool->habits.request_s) * rounding;
+  if (load.steps.empty() || plan.deployment.rules.batching == Batching::fixed) return {ttft_s, 0};
+  double passes = 0;
+  for (const double each : pool.step_passes()) passes += each / static_cast<double>(load.steps.size());
+  const double batch = rate_per_s * load.step_share * passes * pool.decode_s(1.0);
+  if (batch > pool.most_sequences()) return {never_s, never_s};
+  return {ttft_s, pool.step_passes()[load.short_place()] / load.short_steps() * pool.decode_s(1 + high_number(batch, load)) * rounding};
+}
+
+double TuneFormula::prompts_take_s(const Candidate& plan, int number) const {
+  const SideState& state = state_of(plan, number);
+  return std::isfinite(state.ttft_s) ? state.ttft_high_s + plan.pool->habits.request_s : never_s;
+}
+
+PromisedTimes TuneFormula::decodes_take(const Candidate& plan, int number) const {
+  const SideState& state = state_of(plan, number);
+  if (!std::isfinite(state.ttft_s)) return {never_s, never_s};
+  return {sides_.job.transfer.prefill_answers_first ? 0 : state.queue_s + state.pass_s, state.tpot_high_s};
+}
+
+void TuneFormula::put_scratch(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const {
+  scratch_.pools = {with_number(prompts, prompters), with_number(decodes, decoders)};
+}
+
+// Of a cache that leaves as a whole what its engines and kernels take, and the network between two parts.
+double TuneFormula::between_at_least_s(const Candidate& prompts, const Candidate& decodes) const {
+  constexpr double rounding = 1 - 1e-9;
+  put_scratch(prompts, 1, decodes, 1);
+  const TransferLane lane = transfer_lane(scratch_, 0, 1);
+  for (const std::size_t end : {lane.from_part, lane.to_part}) {
+    if (!lane.one_part() && scratch_.parts[end].cluster.network.kind == topology::Network::none) return never_s;
+  }
+  const double tokens = lane.in_pages(std::ceil(sides_.load.input));
+  double crossing_s = 0;
+  if (!lane.one_part() && scratch_.between.bandwidth_bytes_per_s > 0) {
+    double bytes = 0;
+    for (const workloads::KvPair& pair : lane.pairs) bytes += pair.bytes_per_token * tokens * lane.wire_share;
+    crossing_s = bytes / (lane.line_share * scratch_.between.effective_bytes_per_s()) * rounding;
+    if (sides_.load.rate_per_s * crossing_s >= 1) return never_s;
+  }
+  if (scratch_.transfer.prefill_answers_first || scratch_.transfer.mode != TransferMode::after_prefill) return 0;
+  return (decodes.pool->habits.request_s + lane.start_s(tokens, 0) + crossing_s + lane.receiver_s_per_token * tokens) * rounding;
+}
+
+MeanHandOver TuneFormula::between(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const {
+  put_scratch(prompts, prompters, decodes, decoders);
+  NetworkTransfers::Fabrics fabrics;
+  for (std::size_t part = 0; part < scratch_.parts.size(); ++part) {
+    const int gpus = gpus_taken(scratch_, part);
+    auto& fabric = fabrics_[{part, gpus}];
+    if (!fabric) fabric = fabric_for(scratch_.parts[part].cluster, gpus);
+    fabrics.push_back(fabric);
+  }
+  const NetworkTransfers transfers(scratch_, std::move(fabrics));
+  const LoadMoments& load = sides_.load;
+  const PoolFormula formula(prompts.deployment, load);
+  const HandOverFormula hand_overs(std::span(&formula, 1), transfers, load.input, decodes.pool->habits.request_s, 1);
+  return hand_overs.at(load.rate_per_s, {1}, {1});
+}
+
+PromisedTimes TuneFormula::apart(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const {
+  return promised_apart(sides_.job.transfer, sides_.load, state_of(prompts, prompters), state_of(decodes, decoders),
+                        between(prompts, prompters, decodes, decoders), prompts.pool->habits.request_s);
+}
+
+PromisedTimes TuneFormula::of(const TunedDeployment& deployment) const {
+  const ServingJob job = with_pools(sides_.job, deployment, sides_.load.rate_per_s);
+  return predicted_promise(job, deploy(job));
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,63 @@
+// Chains whose chances are known: a queue of one server with a last place, and random bands by many steps.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "sim/serving/banded_chain.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+// Up with chance p, down with 1 - p: of n + 1 states the chances are as the powers of p / (1 - p), however large.
+TEST(AChainsChances, of_a_queue_are_powers_of_its_load) {
+  for (const double up : {0.2, 0.45, 0.5, 0.6, 0.9}) {
+    constexpr int states = 900;
+    sim::BandedChain chain(states, 1, 1);
+    for (int i = 0; i < states; ++i) {
+      chain.step(i, std::max(0, i - 1)) += 1 - up;
+      chain.step(i, std::min(states - 1, i + 1)) += up;
+    }
+    const std::vector<double> chances = std::move(chain).settled();
+    const double ratio = up / (1 - up);
+    double sum = 0;
+    for (int i = 0; i < states; ++i) {
+      sum += chances[static_cast<std::size_t>(i)];
+      if (i > 0 && chances[static_cast<std::size_t>(i - 1)] > 1e-200) {
+        EXPECT_NEAR(chances[static_cast<std::size_t>(i)] / chances[static_cast<std::size_t>(i - 1)], ratio, 1e-9 * ratio) << up << ' ' << i;
+      }
+    }
+    EXPECT_NEAR(sum, 1, 1e-12);
+  }
+}
+
+TEST(AChainsChances, stay_as_they_are_when_it_steps) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> real(0, 1);
+  for (int trial = 0; trial < 200; ++trial) {
+    const int states = 2 + static_cast<int>(real(random) * 40), down = 1 + static_cast<int>(real(random) * 6),
+              up = static_cast<int>(real(random) * 9);
+    sim::BandedChain chain(states, down, up);
+    std::vector<std::vector<double>> steps(static_cast<std::size_t>(states), std::vector<double>(static_cast<std::size_t>(states), 0));
+    for (int from = 0; from < states; ++from) {
+      double sum = 0;
+      std::vector<double>& row = steps[static_cast<std::size_t>(from)];
+      for (int to = std::max(0, from - down); to <= std::min(states - 1, from + up); ++to) {
+        const bool must = to == from - 1 || (from == 0 && to == 0);
+        sum += row[static_cast<std::size_t>(to)] = must || real(random) < 0.5 ? real(random) : 0;
+      }
+      for (int to = std::max(0, from - down); to <= std::min(states - 1, from + up); ++to)
+        chain.step(from, to) = row[static_cast<std::size_t>(to)] /= sum;
+    }
+    const std::vector<double> chances = std::move(chain).settled();
+    for (int to = 0; to < states; ++to) {
+      double came = 0;
+      for (int from = 0; from < states; ++from)
+        came += chances[static_cast<std::size_t>(from)] * steps[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
+      EXPECT_NEAR(came, chances[static_cast<std::size_t>(to)], 1e-13) << trial;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::tests
