@@ -8,8 +8,8 @@
 namespace rehearse::sim {
 
 // Requests a second, to a hundredth: the job's requests with all their times stretched or shortened alike. 0: not even at a millionth of
-// the job's rate; infinite: even when they come nearly at once, so that there are too few of them to tell. Throws config::InputError where
-// the job has no promise, or no times of arrival.
+// the job's rate; infinite: even when they come nearly at once, so that there are too few of them to tell. Of a
+// job that has a promise and times of arrival.
 [[nodiscard]] double goodput_of(const ServingJob& job, const Deployment& deployment, const std::function<void(double)>& progress);
 
 }  // namespace rehearse::sim

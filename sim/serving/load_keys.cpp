@@ -74,7 +74,9 @@ ArrivalSpec read_arrivals(const Node& node, bool with_blocks, LoadSpec& load) {
   } else {
     node.allow_keys(form == "gamma" ? std::vector<std::string>{"gamma", "cv"} : std::vector<std::string>{form});
     spec.kind = form == "poisson" ? Arrivals::poisson : form == "gamma" ? Arrivals::gamma : Arrivals::constant;
-    spec.rate_per_s = value.as_quantity(Dimension::rate, least_rate);
+    spec.rate_per_s = value.as_quantity(Dimension::rate);
+    if (spec.rate_per_s < least_rate)
+      value.fail(value.path() + " must be above 0 /s, not '" + value.as_string() + "'", "for requests at once write arrivals: at-once");
     if (form == "gamma") spec.variation = node.at("cv").as_number(0.01, 100);
   }
   return spec;

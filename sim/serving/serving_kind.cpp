@@ -89,16 +89,16 @@ class Finding {
     }
   }
 
-  // records_from_s: where files are wanted, from when on their timeline has slices.
-  void simulate(std::optional<double> records_from_s) {
+  // records_from_s: where files are wanted, from when on their timeline has slices; `from`: as it was written.
+  void simulate(std::optional<double> records_from_s, const std::string& from = "") {
     ServingSetup setup = setup_of(job_, deployment_);
     setup.records = records_from_s.has_value();
     setup.slices_from_s = records_from_s.value_or(0);
     auto run = std::make_shared<ServingRun>(simulate_serving(setup));
     if (setup.slices_from_s > 0 && setup.slices_from_s >= run->end_s) {
-      throw config::InputError(fmt::format("--trace-from {} is behind the end, at {}: timeline.json would be empty",
-                                           config::human_quantity(setup.slices_from_s, config::Dimension::time),
-                                           config::human_quantity(run->end_s, config::Dimension::time)));
+      config::Node::load_text(config::yaml_text(from), "--trace-from")
+          .fail(fmt::format("{} is behind the end, at {}: timeline.json would be empty", from,
+                            config::human_quantity(run->end_s, config::Dimension::time)));
     }
     report_.results.push_back(result_of(job_, setup, *run));
     const ServingResult& result = report_.results.back();
@@ -111,7 +111,11 @@ class Finding {
     if (report_.results.size() == 2) report_.differences = stage_differences(job_, report_.results.front(), report_.results.back());
   }
 
-  void find_goodput(const std::function<void(double)>& progress) {
+  void find_goodput(const config::Node& serving, const std::function<void(double)>& progress) {
+    if (job_.promise.ttft_s <= 0 && job_.promise.tpot_s <= 0)
+      serving.fail_at_key("--goodput needs a promise", "write serving.slo: {ttft: 1 s, tpot: 50 ms}");
+    if (moments_of(job_.load, job_.seed).rate_per_s <= 0)
+      serving.at("load").at("arrivals").fail("--goodput needs requests that come at a rate", "write for example arrivals: {poisson: 6 /s}");
     report_.results.back().goodput_per_s = goodput_of(job_, deployment_, progress);
   }
 
@@ -214,11 +218,12 @@ class ServingKind final : public JobKind {
     const std::optional<double> records = command == "explain" ? std::nullopt : records_from_s(request);
     if (finding.fits()) {
       if (command != "simulate") finding.predict();
-      if (command != "predict") finding.simulate(records);
+      const std::string* from = request.option("trace-from");
+      if (command != "predict") finding.simulate(records, from == nullptr ? "" : *from);
       if (command == "compare") finding.compare();
     }
     if (command == "explain" && finding.fits()) finding.explain(document_of(request), request.progress);
-    if (request.has("goodput") && finding.fits()) finding.find_goodput(request.progress);
+    if (request.has("goodput") && finding.fits()) finding.find_goodput(request.document.at("serving"), request.progress);
     if (request.has("slo")) finding.demand_promise();
     KindAnswer answer = std::move(finding).answer();
     const std::string* args = request.option("trace-args");

@@ -321,11 +321,27 @@ TEST_F(TheFiles, have_a_timeline_from_when_one_likes) {
 
 TEST_F(TheFiles, are_not_written_without_the_slices_that_were_asked_for) {
   for (const auto& [from, why] :
-       {std::pair("1 day", "--trace-from 1.00 days is behind the end, at "), std::pair("x", "--trace-from takes a time"),
+       {std::pair("1 day", "--trace-from:1:1: error: 1 day is behind the end, at "), std::pair("x", "--trace-from takes a time"),
         std::pair("-1 s", "--trace-from takes a time, not '-1 s'")}) {
     try {
       static_cast<void>(answer_of("simulate", apart, {{"trace-from", {from}}}));
       ADD_FAILURE() << from;
+    } catch (const config::InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  }
+}
+
+// The highest rate is asked of loads that have one, and of a promise.
+TEST_F(TheFiles, know_no_highest_rate_without_a_rate) {
+  std::string closed = std::string(apart) + "  slo: {ttft: 1 s}\n";
+  const std::string poisson = "{poisson: 40 /s}";
+  closed.replace(closed.find(poisson), poisson.size(), "{closed: 4}");
+  for (const auto& [job, why] : {std::pair(closed, "job.yaml:8:20: error: --goodput needs requests that come at a rate"),
+                                 std::pair(std::string(apart), "job.yaml:4:1: error: --goodput needs a promise")}) {
+    try {
+      static_cast<void>(answer_of("simulate", job, {{"goodput", {}}}));
+      ADD_FAILURE() << why;
     } catch (const config::InputError& error) {
       EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
     }
