@@ -184,17 +184,6 @@ GroupShape CommunicationModel::shape(std::span<const int> members) const {
   return group;
 }
 
-// Members of one node talk over the node's fabric, members of several nodes of a supernode over the supernode's.
-const LinkSpec& CommunicationModel::scale_up(std::span<const int> members) const {
-  if (cluster_.supernode_gpus == 0) return cluster_.intra;
-  std::map<int, int> node_of_domain;
-  for (const int rank : members) {
-    const auto [it, added] = node_of_domain.try_emplace(domain_of(rank), node_of(rank));
-    if (!added && it->second != node_of(rank)) return cluster_.supernode;
-  }
-  return cluster_.intra;
-}
-
 bool CommunicationModel::sit_alike(int one, int other) const {
   const auto sharers = [&](int rank) {
     return std::pair(host_sharers(GroupKind::to_host, rank), host_sharers(GroupKind::host_memory, rank));

@@ -106,6 +106,11 @@ class CommunicationModel {
   [[nodiscard]] int node_of(int rank) const { return rank / cluster_.gpus_per_node; }
   [[nodiscard]] int gpus_at_host(workloads::GroupKind kind) const;
   [[nodiscard]] const topology::LinkSpec& scale_up(std::span<const int> members) const;
+  // Whether a call of these members uses links of nodes and of their supernode, for each of which a GPU has ports of its own.
+  [[nodiscard]] bool uses_two_fabrics(std::span<const int> members) const;
+  [[nodiscard]] double busiest_scale_up_s(std::span<const workloads::Transfer> transfers, std::span<const int> members) const;
+  void let_both_fabrics_limit(CallPrice& price, const workloads::Communication& what, const workloads::GroupShape& group,
+                              std::span<const int> members) const;
   [[nodiscard]] bool one_port() const { return cluster_.intra_kind == topology::IntraNode::pcie; }
   template <class Visit>
   void each_group(workloads::GroupKind kind, const Visit& visit) const {  // its members; each once
