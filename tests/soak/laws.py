@@ -290,8 +290,13 @@ def peak_bytes(result):
 
 @law
 def more_micro_batches_take_longer(case):
-    """Twice as many take longer, but no more than twice as long: the pipeline is filled once. Nothing shared, no contention."""
+    """Twice as many take longer, but no more than twice as long: the pipeline is filled once. Nothing shared, no contention.
+
+    In DualPipe with ZeRO-3 gradients are reduced in the open: behind the next pass a reduction stands before that pass's gathers while
+    forwards and backwards alternate, but not while the pipeline fills."""
     job = case.strict()
+    if job["schedule"] == "dualpipe" and job["optimizer"].get("sharding") == "zero3":
+        job.setdefault("overlap", {})["dp_gradients"] = False
     double = copy.deepcopy(job)
     double["batch"]["global"] *= 2
     answers = [case.program.ask("compare", each) for each in (job, double)]
