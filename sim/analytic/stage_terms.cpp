@@ -57,16 +57,31 @@ PassParts pass_of(const UnitCost& cost, Slot::Kind slot) {
   return {cost.weight, cost.weight_ports};
 }
 
-UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const ReplicaRules& rules, PriceBook& prices, int stage) {
+double between(double alone_s, double crowded_s, double crowd) { return crowd < 1 ? alone_s + crowd * (crowded_s - alone_s) : crowded_s; }
+
+// Those of a unit for every micro-batch: other stages send now and then only.
+double gather_s(const ReplicaRules& rules, const Parameters& parameters, PriceBook& prices, int stage, double crowd) {
+  const double crowded_s = gather_s(rules.sync, parameters, prices, stage);
+  return crowd < 1 && rules.gathers_each() ? between(gather_s(rules.sync, parameters, prices, stage, true), crowded_s, crowd) : crowded_s;
+}
+
+double reduce_s(const ReplicaRules& rules, const Parameters& parameters, PriceBook& prices, int stage, double crowd) {
+  const double crowded_s = reduce_s(rules.sync, parameters, prices, stage);
+  return crowd < 1 && rules.reduces_each() ? between(reduce_s(rules.sync, parameters, prices, stage, true), crowded_s, crowd) : crowded_s;
+}
+
+UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const ReplicaRules& rules, PriceBook& prices, const Crowd& crowd,
+                     int stage) {
   UnitTerms terms{.cost = &cost, .forward_s = cost.forward.total(), .backward_s = cost.backward.total(), .weight_s = cost.weight.total()};
-  terms.gather_s = gather_s(rules.sync, parameters, prices, stage);
+  terms.gather_s = gather_s(rules, parameters, prices, stage, crowd.exchange);
+  terms.copy_s = between(cost.copy_alone_s, cost.copy_s, crowd.copies);
   terms.whole_s = cost.whole.total();
   terms.exchange = exchange_ports(rules, parameters, prices, stage);
   if (rules.experts_last && parameters.experts > 0) {
     terms.reduce_s = reduce_s(rules.sync, {parameters.all - parameters.experts, 0}, prices, stage);
     terms.late_reduce_s = reduce_s(rules.sync, {parameters.experts, parameters.experts}, prices, stage);
   } else {
-    terms.reduce_s = reduce_s(rules.sync, parameters, prices, stage);
+    terms.reduce_s = reduce_s(rules, parameters, prices, stage, crowd.exchange);
   }
   for (const Slot::Kind kind : {Slot::Kind::forward, Slot::Kind::backward, Slot::Kind::backward_input, Slot::Kind::backward_weight}) {
     const auto k = static_cast<std::size_t>(kind);
@@ -138,11 +153,11 @@ ReplicaRules replica_rules(const System& system, const workloads::Workload& work
 }
 
 void fill_stages(const System& system, const workloads::Workload& workload, const ReplicaRules& rules, const PlanCost& plan,
-                 PriceBook& prices, Workspace& space) {
+                 PriceBook& prices, const Crowd& crowd, Workspace& space) {
   const std::size_t stages = plan.parameters.size();
   space.units.clear();
   for (std::size_t u = 0; u < plan.units.size(); ++u)
-    space.units.push_back(unit_terms(plan.units[u], plan.unit_parameters[u], rules, prices, plan.unit_stage[u]));
+    space.units.push_back(unit_terms(plan.units[u], plan.unit_parameters[u], rules, prices, crowd, plan.unit_stage[u]));
   space.order.clear();
   for (const std::uint32_t unit : plan.order) space.order.push_back(&space.units[unit]);
   space.chunks.clear();

@@ -1,6 +1,7 @@
 // Numbers of a plan's units and stages with what the replicas exchange.
 #pragma once
 
+#include "sim/analytic/crowd.hpp"
 #include "sim/analytic/step_formula.hpp"
 
 namespace rehearse::sim {
@@ -10,6 +11,6 @@ namespace rehearse::sim {
 
 // Fills units, order, chunks and stages of the workspace.
 void fill_stages(const System& system, const workloads::Workload& workload, const ReplicaRules& rules, const PlanCost& plan,
-                 PriceBook& prices, Workspace& workspace);
+                 PriceBook& prices, const Crowd& crowd, Workspace& workspace);
 
 }  // namespace rehearse::sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/analytic/crowd.hpp"
 #include "sim/analytic/replica_walk.hpp"
 #include "sim/analytic/stage_terms.hpp"
 
@@ -380,8 +381,14 @@ StepTerms step_terms(const System& system, const workloads::Workload& workload, 
                      const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace, bool by_phase,
                      bool stages_share) {
   const ReplicaRules rules = replica_rules(system, workload, sync, plan.contentions.dp, stages_share);
-  fill_stages(system, workload, rules, plan, prices, workspace);
-  return Formula(system, workload, compiled, plan, rules, prices, workspace, stages_share).terms(by_phase);
+  fill_stages(system, workload, rules, plan, prices, {}, workspace);
+  const auto formula = [&] { return Formula(system, workload, compiled, plan, rules, prices, workspace, stages_share); };
+  const Meeting meeting = stages_share ? meeting_of(system, rules, workspace.units, prices) : Meeting{};
+  for (int turn = 0; meeting.anywhere() && turn < turns_of_crowd; ++turn) {
+    const Crowd crowd = crowd_of(workload, compiled, rules, meeting, workspace.stages, formula().terms(false).step_s);
+    fill_stages(system, workload, rules, plan, prices, crowd, workspace);
+  }
+  return formula().terms(by_phase);
 }
 
 }  // namespace rehearse::sim

@@ -18,6 +18,7 @@ struct UnitTerms {
   double forward_s = 0, backward_s = 0, weight_s = 0;  // of its own work, as UnitCost has it by phases
   double gather_s = 0;                                 // all-gather of its parameters over the replicas
   double reduce_s = 0;                                 // reduction of its gradients
+  double copy_s = 0;                                   // of its activations to the host, or back
   PortTimes exchange{};                                // of both, while other calls may meet them
   double late_reduce_s = 0;                            // of its experts' where these wait for the end of the step
   double whole_s = 0;                                  // backward in one slot

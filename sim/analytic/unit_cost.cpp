@@ -45,8 +45,9 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   if (program.offloaded_bytes > 0) {
     const bool own = unit.layer_kind == workloads::LayerKind::experts;
     const double bytes = program.offloaded_bytes + program.offloaded_per_pair * (own ? most_pairs(unit.first_layer) : 0);
-    const PriceBook::Times& copy = prices_.times(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage_);
+    const PriceBook::Times copy = prices_.times(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage_);
     cost.copy_s = copy.seconds;
+    cost.copy_alone_s = prices_.seconds(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage_, true);
     if (system_.simulation.collectives != Fidelity::closed) cost.copy_ports = copy.ports;
   }
   return cost;

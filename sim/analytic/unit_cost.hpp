@@ -28,6 +28,7 @@ struct UnitCost {
   PhaseTimes whole;              // backward in one slot: the host waits once for both
   std::vector<PieceTimes> forward_pieces, backward_pieces;  // in order, as overlapped pairs interleave them
   double copy_s = 0;                                        // of its activations to the host, or back, where they are offloaded
+  double copy_alone_s = 0;                                  // the same while other stages leave the link to the host to it
   PortTimes forward_ports, backward_ports, weight_ports, whole_ports, copy_ports;  // of the calls in those that are waited for
 };
 

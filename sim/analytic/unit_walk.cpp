@@ -156,22 +156,22 @@ class WalkedStage {
     streams_.pass(std::max(0.0, beside_copies_s(i, start, own) - own));
     copies_s_ += std::max(0.0, streams_.now() - asked - own);  // nothing, up to rounding, where none is beside
     end_s_[i] = streams_.now();
-    if (moves_.leave[i]) left_s_[i] = out_s_ = std::max(out_s_, end_s_[i]) + unit(i).cost->copy_s;
+    if (moves_.leave[i]) left_s_[i] = out_s_ = std::max(out_s_, end_s_[i]) + unit(i).copy_s;
   }
 
   // Computation of a turn, and its calls where they go over the port of the copies beside it.
-  [[nodiscard]] ContentionPair meets_copies(std::size_t i, const UnitCost& copied) const {
-    if (!rules_.ports_meet || copied.copy_ports.scale_up_s <= 0) return pair_;
-    return of_a_pass(unit(i).pass(turns_[i].slot.kind).parts, pair_, copied.copy_ports, copied.copy_s);
+  [[nodiscard]] ContentionPair meets_copies(std::size_t i, const UnitTerms& copied) const {
+    if (!rules_.ports_meet || copied.cost->copy_ports.scale_up_s <= 0) return pair_;
+    return of_a_pass(unit(i).pass(turns_[i].slot.kind).parts, pair_, copied.cost->copy_ports, copied.copy_s);
   }
 
   // Those of its neighbours are under way: they slow the unit down, and it slows them. None goes on beside the unit after it.
   double beside_copies_s(std::size_t i, double start, double own) {
     const bool out = i >= 1 && moves_.leave[i - 1], in = i + 1 < turns_.size() && moves_.come_back[i + 1];
     const double leaves = out ? std::max(0.0, left_s_[i - 1] - start) : 0;
-    const double returns = in ? std::clamp(back_s_[i + 1] - start, 0.0, unit(i + 1).cost->copy_s) : 0;
+    const double returns = in ? std::clamp(back_s_[i + 1] - start, 0.0, unit(i + 1).copy_s) : 0;
     if (leaves <= 0 && returns <= 0) return own;
-    const ContentionPair pair = meets_copies(i, *unit(leaves > 0 ? i - 1 : i + 1).cost);
+    const ContentionPair pair = meets_copies(i, unit(leaves > 0 ? i - 1 : i + 1));
     const double beside = pair.beta * std::max(leaves, returns);
     const double seconds = beside <= pair.alpha * own ? own + beside * (1 - 1 / pair.alpha) : pair.alpha * own;
     const auto slowed = [&](double copy) { return std::min(copy * (pair.beta - 1), seconds * (1 - 1 / pair.beta)); };
@@ -186,7 +186,7 @@ class WalkedStage {
     double from = std::max(in_s_, left_s_[forward_[i]]);
     if (i >= 2) from = std::max(from, end_s_[i - 2]);
     if (i >= 3 && moves_.leave[i - 3]) from = std::max(from, left_s_[i - 3]);
-    back_s_[i] = in_s_ = from + unit(i).cost->copy_s;
+    back_s_[i] = in_s_ = from + unit(i).copy_s;
   }
 
   const StageTerms& terms_;

@@ -69,11 +69,7 @@ class Explainer {
     const double threshold = negligible * c_.analytic.step_s;
     if (std::abs(sharing_s_) >= threshold) {
       const double timeline_s = c_.simulated.step_s - c_.critical.step_s, formula_s = c_.analytic.step_s - c_.analytic_alone_s;
-      const std::string less =
-          timeline_s < 0
-              ? "; a price counts a GPU's share of NICs, trunks and ports, which others leave to it on the timeline while they wait" +
-                    in_rounds()
-              : "";
+      const std::string less = timeline_s >= 0 ? "" : formula_s < -threshold ? meets_in_the_mean() : leaves();
       parts.emplace_back(sharing_s_, fmt::format("shared links and contention cost {} on the timeline and {} in the formula (each against "
                                                  "itself without them){}",
                                                  seconds(timeline_s), seconds(formula_s), less));
@@ -94,6 +90,15 @@ class Explainer {
   // Whether some rank's experts get more than others'.
   [[nodiscard]] bool hot() const {
     return c_.analytic.experts && c_.analytic.experts->tokens > noticeable * c_.analytic.experts->mean_tokens;
+  }
+
+  [[nodiscard]] std::string leaves() const {
+    return "; a price counts a GPU's share of NICs, trunks and ports, which others leave to it on the timeline while they wait" +
+           in_rounds();
+  }
+  [[nodiscard]] static std::string meets_in_the_mean() {
+    return "; the formula lets stages meet on NICs and links to the host as often as they are at work there in the mean, while on the "
+           "timeline they take turns or keep step";
   }
 
   [[nodiscard]] std::string in_rounds() const {

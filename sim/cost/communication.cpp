@@ -285,22 +285,27 @@ int CommunicationModel::host_sharers(GroupKind kind, int rank) const {
   return std::min(gpus_at_host(kind), gpus - first_host_sharer(kind, rank));
 }
 
+int CommunicationModel::host_sharers_of_stage(GroupKind kind, int rank) const {
+  const int first = first_host_sharer(kind, rank), all = host_sharers(kind, rank);
+  int own = 0;
+  for (int other = first; other < first + all; ++other) own += grid_.coordinates(other).pp == grid_.coordinates(rank).pp ? 1 : 0;
+  return own;
+}
+
 // In a PCIe box copies to and from the host use the GPU's scale-up port.
 CallPrice CommunicationModel::price_copy(const Communication& what, int rank) const {
   CallPrice price;
   price.algorithm = "copy";
   if (what.group == GroupKind::host_memory) {
     price.host_bytes = what.bytes;
-    const int first = first_host_sharer(what.group, rank), all = host_sharers(what.group, rank);
-    int own = 0;
-    for (int other = first; other < first + all; ++other) own += grid_.coordinates(other).pp == grid_.coordinates(rank).pp ? 1 : 0;
-    price.host_bytes_per_s = cluster_.host_memory.bytes_per_s / all;
-    price.host_alone_bytes_per_s = cluster_.host_memory.bytes_per_s / own;
+    price.host_bytes_per_s = cluster_.host_memory.bytes_per_s / host_sharers(what.group, rank);
+    price.host_alone_bytes_per_s = cluster_.host_memory.bytes_per_s / host_sharers_of_stage(what.group, rank);
     return price;
   }
   price.alpha_s = cluster_.host.latency_s;
   (one_port() ? price.intra_bytes : price.host_bytes) = what.bytes;
   (one_port() ? price.intra_bytes_per_s : price.host_bytes_per_s) = cluster_.host.effective_bytes_per_s() / host_sharers(what.group, rank);
+  if (!one_port()) price.host_alone_bytes_per_s = cluster_.host.effective_bytes_per_s() / host_sharers_of_stage(what.group, rank);
   return price;
 }
 
@@ -370,6 +375,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   }
   if (one_port()) price.passing_bytes = std::clamp(most_sent(algorithm, what, group) - form.intra_bytes, 0.0, price.inter_bytes);
   price.messages = messages_at_once(algorithm, what, group, price);
+  if (form.rounds_switch == 0) let_both_fabrics_limit(price, what, group, members);
   let_cables_limit(price, what, members);
   const std::vector<std::size_t> axes = form.axis_bytes.empty() ? std::vector<std::size_t>{} : axes_of(members);
   for (std::size_t i = 0; i < axes.size(); ++i) {

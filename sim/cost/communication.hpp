@@ -105,6 +105,7 @@ class CommunicationModel {
   [[nodiscard]] int domain_of(int rank) const { return rank / cluster_.domain_gpus(); }
   [[nodiscard]] int node_of(int rank) const { return rank / cluster_.gpus_per_node; }
   [[nodiscard]] int gpus_at_host(workloads::GroupKind kind) const;
+  [[nodiscard]] int host_sharers_of_stage(workloads::GroupKind kind, int rank) const;  // those of the rank's pipeline stage
   [[nodiscard]] const topology::LinkSpec& scale_up(std::span<const int> members) const;
   // Whether a call of these members uses links of nodes and of their supernode, for each of which a GPU has ports of its own.
   [[nodiscard]] bool uses_two_fabrics(std::span<const int> members) const;

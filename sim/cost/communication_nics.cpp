@@ -41,11 +41,11 @@ int CommunicationModel::nic_of(int rank) const {
 // gradients go the other.
 CommunicationModel::NicUsers CommunicationModel::users_of_nics(GroupKind kind) const {
   NicUsers users;
-  const auto add = [&](int rank) { ++users[{nic_of(rank), grid_.coordinates(rank).pp}]; };
+  const auto add = [&](int rank, int stage) { ++users[{nic_of(rank), stage}]; };
   if (kind == GroupKind::pp) {
     for (int rank = 0; rank < grid_.size(); ++rank) {
       const int here = domain_of(rank);
-      if (domain_of(grid_.next_stage(rank)) != here || domain_of(grid_.previous_stage(rank)) != here) add(rank);
+      if (domain_of(grid_.next_stage(rank)) != here || domain_of(grid_.previous_stage(rank)) != here) add(rank, grid_.coordinates(rank).pp);
     }
     return users;
   }
@@ -56,8 +56,9 @@ CommunicationModel::NicUsers CommunicationModel::users_of_nics(GroupKind kind) c
     int channels = static_cast<int>(members.size());
     for (const auto& [domain, size] : of_domain) channels = kind == GroupKind::ep ? channels : std::min(channels, size);
     for (auto& [domain, left] : of_domain) left = channels;
+    const int stage = grid_.coordinates(members.front()).pp;  // of mirrored stages, which send at once, one stands for both
     for (const int rank : members) {
-      if (of_domain[domain_of(rank)]-- > 0) add(rank);
+      if (of_domain[domain_of(rank)]-- > 0) add(rank, stage);
     }
   });
   return users;

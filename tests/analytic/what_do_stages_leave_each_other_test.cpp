@@ -1,6 +1,7 @@
 // Stages that share NICs or host memories end at different times: the formula lets each have what the others leave, as the timeline does.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "../engine/jobs.hpp"
@@ -48,6 +49,31 @@ TEST(StagesShare, TheMemoryOfAHost) {
   const sim::Job job = small_job(2, "{tp: 1, pp: 2, dp: 1}", "{global: 2, micro: 1, sequence: 4096}", "optimizer: {device: cpu}");
   const double simulated = sim::simulate_in_child(job).step_s;
   EXPECT_NEAR(sim::predict(job).step_s, simulated, 0.01 * simulated);
+}
+
+// Copies of activations for every micro-batch over a link that two stages share: each is at it for a part of the time only. The formula
+// counts on the mean of that part, and stages that take turns meet less often still.
+TEST(StagesShare, LinksToTheHostForEveryMicrobatch) {
+  for (const double bandwidth : {20e9, 40e9}) {
+    sim::Job job = small_job(2, "{tp: 1, pp: 2, dp: 1}", "{global: 16, micro: 1, sequence: 4096}", "offload: {activations: true}");
+    job.system.cluster.gpus_per_host_link = 2;
+    job.system.cluster.host.bandwidth_bytes_per_s = bandwidth;
+    const double simulated = sim::simulate_in_child(job).step_s, predicted = sim::predict(job).step_s;
+    const double crowded = sim::predict(job, workloads::compile(job.workload), false).step_s;
+    EXPECT_LT(std::abs(predicted - simulated), 0.6 * (crowded - simulated)) << bandwidth;
+  }
+}
+
+// Gathers and reductions of ZeRO-3 over NICs that two stages share.
+TEST(StagesShare, NicsForEveryMicrobatch) {
+  for (const char* overlap :
+       {"{pp: true, dp_gradients: false, dp_parameters: false}", "{pp: true, dp_gradients: true, dp_parameters: true}"}) {
+    const sim::Job job = small_job(32, "{tp: 1, pp: 2, dp: 16, order: pp-tp-cp-ep-dp}", "{global: 128, micro: 1, sequence: 2048}",
+                                   fmt::format("optimizer: {{sharding: zero3}}\noverlap: {}", overlap), 2);
+    const double simulated = sim::simulate_in_child(job).step_s, predicted = sim::predict(job).step_s;
+    const double crowded = sim::predict(job, workloads::compile(job.workload), false).step_s;
+    EXPECT_LT(std::abs(predicted - simulated), 0.8 * (crowded - simulated)) << overlap;
+  }
 }
 
 }  // namespace
