@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "config/quantity.hpp"
 #include "workloads/stage_program.hpp"
@@ -69,7 +71,7 @@ class Explainer {
     const double threshold = negligible * c_.analytic.step_s;
     if (std::abs(sharing_s_) >= threshold) {
       const double timeline_s = c_.simulated.step_s - c_.critical.step_s, formula_s = c_.analytic.step_s - c_.analytic_alone_s;
-      const std::string less = timeline_s >= 0 ? "" : formula_s < -threshold ? meets_in_the_mean() : leaves();
+      const std::string less = timeline_s >= 0 ? stretched() : formula_s < -threshold ? meets_in_the_mean() : leaves();
       parts.emplace_back(sharing_s_, fmt::format("shared links and contention cost {} on the timeline and {} in the formula (each against "
                                                  "itself without them){}",
                                                  seconds(timeline_s), seconds(formula_s), less));
@@ -114,6 +116,18 @@ class Explainer {
       in_step += static_cast<double>(call.calls) * call.in_step_s;
     }
     return alone > 0 ? in_step / alone : 1;
+  }
+
+  // The group whose calls lose most of the step to others on the way.
+  [[nodiscard]] std::string stretched() const {
+    std::map<std::string, double> lost_s;
+    for (const CollectiveResult& call : c_.simulated.collectives)
+      lost_s[call.group] += static_cast<double>(call.calls) * (call.in_step_s - call.seconds);
+    const auto most = std::ranges::max_element(lost_s, {}, [](const auto& group) { return group.second; });
+    if (most == lost_s.end() || stretch(most->first) <= noticeable) return "";
+    return fmt::format(
+        "; calls of {} take {:.2f} times as long as alone, where they meet others on ports, NICs or trunks, or beta slows them",
+        most->first, stretch(most->first));
   }
 
   [[nodiscard]] std::string shared(std::string_view group) const {
