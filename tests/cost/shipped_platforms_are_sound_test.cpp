@@ -127,7 +127,7 @@ TEST(ShippedSoftware, IsLikeAnotherOneButForWhatItStates) {
   EXPECT_TRUE(own.fusions.at("cross_entropy"));
   EXPECT_FALSE(base.fusions.at("cross_entropy"));
   EXPECT_EQ(own.fusions.at("norm"), base.fusions.at("norm"));
-  EXPECT_EQ(own.issue_s, base.issue_s);
+  EXPECT_EQ(own.launch_s, base.launch_s);
   EXPECT_EQ(own.memory.context_bytes, base.memory.context_bytes);
 }
 
