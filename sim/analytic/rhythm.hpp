@@ -52,8 +52,8 @@ class Rhythm {
   std::vector<double> now_;
 };
 
-// Walks an order until it is in step, and skips the rounds that repeat. A walker takes a step, renumbers its messages after a round, looks
-// at all instants that the next rounds depend on, and skips so many beats.
+// Walks an order until it is in step, and skips the rounds that repeat. A walker takes a step, has the arrivals of its messages,
+// looks at all instants that the next rounds depend on, and skips so many beats.
 template <class Walker>
 void follow(const SlotOrder& order, Walker& walker) {
   for (const SlotOrder::Step& step : order.before()) walker.step(step);
@@ -62,7 +62,8 @@ void follow(const SlotOrder& order, Walker& walker) {
   for (int left = order.rounds(); left > 0;) {
     for (const SlotOrder::Step& step : order.round()) walker.step(step);
     if (--left == 0) break;
-    walker.renumber(static_cast<std::size_t>(order.round_microbatches()));
+    std::vector<double>& arrived_s = walker.arrived_s();  // a round's messages are numbered as those before it
+    std::copy(arrived_s.begin() + 1 + order.round_microbatches(), arrived_s.end(), arrived_s.begin() + 1);
     if (in_step) continue;
     const auto beat = rhythm.listen(order, walker);
     if (!beat) continue;

@@ -132,7 +132,7 @@ SlotOrder SlotOrder::in_full(const Workload& workload) {
   held.shape = workloads::pipeline_shape(workload);
   held.steps = Turns(workload).steps();
   held.end = held.steps.size();
-  held.has_pairs = std::ranges::any_of(held.steps, &Step::paired);
+  held.note_work();
   SlotOrder order;
   order.held_ = std::make_shared<const Held>(std::move(held));
   return order;
@@ -185,9 +185,24 @@ std::shared_ptr<const SlotOrder::Held> SlotOrder::folded(const Workload& workloa
   held.begin = begin;
   held.end = end;
   held.period = period;
-  held.has_pairs = std::ranges::any_of(held.steps, &Step::paired);
+  held.note_work();
   held.note_messages();
   return std::make_shared<const Held>(std::move(held));
+}
+
+void SlotOrder::Held::note_work() {
+  has_pairs = std::ranges::any_of(steps, &Step::paired);
+  stages.resize(static_cast<std::size_t>(shape.stages));
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    OfStage& own = stages[step.stage];
+    const auto slots = own.slots.size() + (step.paired ? 2 : 1);
+    if (i < begin) own.begin = slots;
+    if (i < end) own.end = slots;
+    own.slots.push_back({step.slot.kind, step.slot.chunk});
+    if (step.paired) own.slots.push_back({step.other.kind, step.other.chunk});
+  }
+  for (OfStage& own : stages) own.end = std::max(own.begin, own.end);
 }
 
 void SlotOrder::Held::note_messages() {

@@ -40,6 +40,37 @@ class SlotOrder {
   [[nodiscard]] std::span<const Step> before() const { return std::span(held_->steps).first(held_->begin); }
   [[nodiscard]] std::span<const Step> round() const { return std::span(held_->steps).subspan(held_->begin, held_->end - held_->begin); }
   [[nodiscard]] std::span<const Step> after() const { return std::span(held_->steps).subspan(held_->end); }
+  struct Work {
+    workloads::Slot::Kind kind = workloads::Slot::Kind::forward;
+    std::uint16_t chunk = 0;
+  };
+  // A stage's slots among those that are held.
+  struct OfStage {
+    std::vector<Work> slots;
+    std::size_t begin = 0, end = 0;  // of the round
+  };
+  // What a stage does, one slot after another, rounds again and again.
+  class Works {
+   public:
+    Works(const OfStage& stage, int rounds) : stage_(&stage), more_rounds_(rounds - 1) { around(); }
+    [[nodiscard]] const Work* next() const { return at_ < stage_->slots.size() ? &stage_->slots[at_] : nullptr; }  // null after the last
+    void pass() {
+      ++at_;
+      around();
+    }
+    void skip_rounds(int rounds) { more_rounds_ -= rounds; }  // at the end of one
+
+   private:
+    void around() {
+      if (at_ != stage_->end || more_rounds_ <= 0) return;
+      at_ = stage_->begin;
+      --more_rounds_;
+    }
+    const OfStage* stage_;
+    std::size_t at_ = 0;
+    int more_rounds_;
+  };
+  [[nodiscard]] Works works(std::size_t stage) const { return {held_->stages[stage], rounds_}; }
   [[nodiscard]] int rounds() const { return rounds_; }
   [[nodiscard]] int round_microbatches() const { return held_->period; }
   [[nodiscard]] const std::vector<std::uint32_t>& under_way() const { return held_->under_way; }  // messages between rounds
@@ -64,7 +95,9 @@ class SlotOrder {
     int period = 0;
     std::vector<std::uint32_t> under_way, streams;
     bool has_pairs = false;
+    std::vector<OfStage> stages;
     void note_messages();
+    void note_work();
   };
   SlotOrder() = default;
   [[nodiscard]] static std::shared_ptr<const Held> folded(const workloads::Workload& workload, int period, int fewest);

@@ -36,9 +36,7 @@ class Walk {
     if (step.paired) complete(stage, step.other, end);
   }
 
-  void renumber(std::size_t messages) {
-    std::copy(arrived_s_.begin() + 1 + static_cast<std::ptrdiff_t>(messages), arrived_s_.end(), arrived_s_.begin() + 1);
-  }
+  std::vector<double>& arrived_s() { return arrived_s_; }
   void look(const SlotOrder& order, std::vector<double>& at) const {
     at = spans_.end_s;
     for (const std::uint32_t stream : order.streams()) at.push_back(free_s_[stream]);
@@ -137,9 +135,7 @@ class WalkAlone {
     if (slot.completes()) completed_[cell] = now;
   }
 
-  void renumber(std::size_t messages) {
-    std::copy(arrived_s_.begin() + 1 + static_cast<std::ptrdiff_t>(messages), arrived_s_.end(), arrived_s_.begin() + 1);
-  }
+  std::vector<double>& arrived_s() { return arrived_s_; }
   void look(const SlotOrder& order, std::vector<double>& at) const {
     at = spans_.end_s;
     for (const std::uint32_t stream : order.streams()) at.push_back(free_s_[stream]);

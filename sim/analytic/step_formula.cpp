@@ -38,7 +38,11 @@ class Formula {
       const auto what = by_phase ? SlotWalk::What::both : SlotWalk::What::with_messages;
       space_.walk.walk(space_.slot_order(workload_, compiled_), space_.times, what);
     }
-    if (by_units) space_.units_walked = walked_units(space_.times.hop_s);
+    if (by_units) {
+      space_.unit_walks.begin(space_.units, space_.stages, rules_);
+      space_.units_walked = space_.unit_walks.walk(workload_, compiled_, space_.stages, rules_, plan_.contentions.offload,
+                                                   space_.times.hop_s, space_.slot_order(workload_, compiled_));
+    }
     const double core = uniform    ? formula_.seconds(space_.times) + end_s()
                         : by_units ? walked_s(space_.units_walked.spans)
                                    : walked_s(space_.walk.spans());
@@ -47,7 +51,7 @@ class Formula {
     if (!by_phase) return {step_s, {}};
     std::swap(space_.times.hop_s, space_.no_hops);
     const double exposed_pp = core - (uniform    ? formula_.seconds(space_.times) + end_s()
-                                      : by_units ? walked_s(walked_units(space_.times.hop_s).spans)
+                                      : by_units ? walked_s(units_without_messages().spans)
                                                  : walked_s(space_.walk.without_messages()));
     for (int s = 0; s < stages(); ++s) space_.phases[s] = phases(s, exposed_pp, start, step_s);
     return {step_s, space_.phases};
@@ -75,9 +79,9 @@ class Formula {
     const bool messages = std::ranges::any_of(space_.times.hop_s, [](double hop) { return hop > 0; });
     return is_uniform(space_.times) && !(schedule_.splits_backward() && messages);
   }
-  [[nodiscard]] UnitSpans walked_units(const std::vector<double>& hop_s) const {
-    return walk_units(workload_, compiled_, space_.stages, rules_, plan_.contentions.offload, hop_s,
-                      space_.slot_order(workload_, compiled_));
+  [[nodiscard]] const UnitSpans& units_without_messages() const {
+    return space_.unit_walks.without_messages(workload_, compiled_, space_.stages, rules_, plan_.contentions.offload,
+                                              space_.slot_order(workload_, compiled_));
   }
   // What replicas exchange for every micro-batch is in the walk of the units.
   [[nodiscard]] bool walks_exchange() const { return walks_units(workload_, rules_) && rules_.reduces_each(); }

@@ -26,6 +26,7 @@ struct Workspace {
   std::vector<const UnitTerms*> order;
   std::vector<ChunkTerms> chunks;
   std::vector<StageTerms> stages;
+  UnitWalks unit_walks;
   UnitSpans units_walked;
   std::vector<Pieces> forward, backward;
   PipelineTimes times;

@@ -53,6 +53,11 @@ class TwoStreams {
   void pass_until(double time) {
     if (time > now_) pass(time - now_);
   }
+  // Time, and what is sent, count from here.
+  void restart(double backlog) {
+    now_ = sent_ = 0;
+    queued_ = backlog;
+  }
   void skip(double seconds, double more_backlog) {
     now_ += seconds;
     queued_ += more_backlog;

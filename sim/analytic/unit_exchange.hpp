@@ -1,0 +1,103 @@
+// A GPU's units, one turn after another, and what its replicas exchange beside them.
+#pragma once
+
+#include "sim/analytic/replica_cost.hpp"
+#include "sim/analytic/two_streams.hpp"
+
+namespace rehearse::sim {
+
+// ZeRO-3: parameters are gathered two turns ahead where that overlaps, otherwise when the turn comes; gradients are reduced after each
+// backward.
+class UnitExchange {
+ public:
+  using Kind = workloads::Slot::Kind;
+  // Seconds of communication that are left: of all that is queued, and up to where the parameters of this turn and of the next are there,
+  // and the last gradients reduced.
+  struct UnderWay {
+    double all_s = 0, here_s = 0, next_s = 0, reduced_s = 0;
+    bool operator==(const UnderWay&) const = default;
+  };
+
+  // The stack's own time comes before 0, with the gathers of the first two turns beside it.
+  explicit UnitExchange(const ReplicaRules& rules)
+      : rules_(rules),
+        gathers_(rules.gathers_each()),
+        ahead_(gathers_ && rules.sync.overlap_parameters),
+        streams_(rules.pair, -rules.overhead_s) {}
+  void begin(const UnitTerms* first, const UnitTerms* second) {
+    gather_ahead(first);
+    gather_ahead(second);
+    streams_.compute(rules_.overhead_s);
+    streams_.pass_until(0);
+  }
+
+  [[nodiscard]] bool gathers_ahead() const { return ahead_; }
+  [[nodiscard]] double now() const { return streams_.now(); }
+  [[nodiscard]] double exchanged_s() const { return exchanged_s_; }  // for which it waited, or was slowed
+  void pass(double seconds) { streams_.pass(seconds); }
+  void pass_until(double time) { streams_.pass_until(time); }
+
+  // A turn: before it waits for its input, itself, and what follows. next_but_one: the turn after the next.
+  void ask(const UnitTerms& unit) {
+    if (gathers_ && !ahead_) here_ = streams_.queue(unit.gather_s);
+  }
+  // When it begins, with the gather that nothing but the stack's own time runs beside.
+  double work(const UnitTerms& unit, Kind kind) {
+    const double start = now();
+    if (gathers_) streams_.wait(here_);
+    const double begin = now() - lead_s(unit);
+    const MetPass& pass = unit.pass(kind);
+    streams_.work(pass);
+    exchanged_s_ += now() - start - (pass.parts.compute_s + pass.parts.calls_s);
+    return begin;
+  }
+  void follow(const UnitTerms& unit, Kind kind, const UnitTerms* next_but_one) {
+    reduce(unit, kind);
+    if (ahead_) gather_ahead(next_but_one);
+  }
+  void end() { wait_for(reduced_); }
+
+  // Counts time, and what it has waited for, from here; when that is.
+  double restart() {
+    const double now = streams_.now();
+    restart(under_way());
+    return now;
+  }
+  void restart(const UnderWay& from) {
+    streams_.restart(from.all_s);
+    here_ = from.here_s;
+    next_ = from.next_s;
+    reduced_ = from.reduced_s;
+    exchanged_s_ = 0;
+  }
+  [[nodiscard]] UnderWay under_way() const {
+    return {streams_.backlog(), streams_.left(here_), streams_.left(next_), streams_.left(reduced_)};
+  }
+
+ private:
+  [[nodiscard]] double lead_s(const UnitTerms& unit) const {
+    if (!gathers_) return 0;
+    return ahead_ ? std::max(0.0, unit.gather_s - rules_.overhead_s) : unit.gather_s;
+  }
+  void gather_ahead(const UnitTerms* unit) {
+    here_ = next_;
+    if (ahead_ && unit != nullptr) next_ = streams_.queue(unit->gather_s);
+  }
+  void reduce(const UnitTerms& unit, Kind kind) {
+    if (!rules_.reduces_each() || (kind != Kind::backward && kind != Kind::backward_weight)) return;
+    reduced_ = streams_.queue(unit.reduce_s);
+    if (!rules_.sync.overlap_gradients) wait_for(reduced_);
+  }
+  void wait_for(double mark) {
+    const double before = now();
+    streams_.wait(mark);
+    exchanged_s_ += now() - before;
+  }
+
+  const ReplicaRules& rules_;
+  bool gathers_, ahead_;
+  TwoStreams streams_;
+  double here_ = 0, next_ = 0, reduced_ = 0, exchanged_s_ = 0;
+};
+
+}  // namespace rehearse::sim
