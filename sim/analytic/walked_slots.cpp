@@ -16,7 +16,7 @@ bool KnownSlots::begin(std::span<const UnitTerms> units, std::span<const StageTe
                     rules.pair.beta,
                     rules.overhead_s};
   for (const UnitTerms& unit : units) {
-    asked_.numbers.insert(asked_.numbers.end(), {unit.gather_s, unit.reduce_s});
+    asked_.numbers.insert(asked_.numbers.end(), {unit.gather_s, unit.reduce_s, unit.copy_s});
     for (const MetPass& pass : unit.passes) {
       const PassParts& parts = pass.parts;
       asked_.numbers.insert(asked_.numbers.end(),
