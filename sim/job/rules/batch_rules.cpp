@@ -66,26 +66,25 @@ const Rule layers_to_recompute{
       return Refusal{fmt::format("full_layers ({}) is more than any stage has ({})", w.recompute.full_layers, most_layers_of_a_stage(w))};
     }};
 
-// The first module that the model lacks.
-auto lacking(const Workload& w) {
-  return std::ranges::find_if(w.recompute.modules, [&](auto module) { return !workloads::has_module(w.model, module); });
+// The first of those named that the model lacks; null: it has all.
+template <class Named>
+const Named* lacking(const Workload& w, const std::vector<Named>& named, bool (*has)(const workloads::Model&, Named)) {
+  const auto found = std::ranges::find_if(named, [&](Named one) { return !has(w.model, one); });
+  return found == named.end() ? nullptr : &*found;
 }
+const workloads::RecomputeModule* lacking_module(const Workload& w) { return lacking(w, w.recompute.modules, workloads::has_module); }
+const workloads::LayerOutput* lacking_output(const Workload& w) { return lacking(w, w.recompute.kept, workloads::has_output); }
 
 const Rule modules_to_recompute{
-    "recompute.modules", [](const Workload& w, const System&) { return lacking(w) == w.recompute.modules.end(); },
+    "recompute.modules", [](const Workload& w, const System&) { return lacking_module(w) == nullptr; },
     [](const Workload& w, const System&) {
-      return Refusal{fmt::format("the model has no {} to recompute", workloads::recompute_modules.of(*lacking(w)))};
+      return Refusal{fmt::format("the model has no {} to recompute", workloads::recompute_modules.of(*lacking_module(w)))};
     }};
 
-auto lacking_output(const Workload& w) {
-  return std::ranges::find_if(w.recompute.kept, [&](auto output) { return !workloads::has_output(w.model, output); });
-}
-
-const Rule outputs_to_keep{
-    "recompute.kept", [](const Workload& w, const System&) { return lacking_output(w) == w.recompute.kept.end(); },
-    [](const Workload& w, const System&) {
-      return Refusal{fmt::format("the model has no {} to keep: no layer has a dense MLP", workloads::layer_outputs.of(*lacking_output(w)))};
-    }};
+const Rule outputs_to_keep{"recompute.kept", [](const Workload& w, const System&) { return lacking_output(w) == nullptr; },
+                           [](const Workload& w, const System&) {
+                             return Refusal{fmt::format("the model has no {} to keep", workloads::layer_outputs.of(*lacking_output(w)))};
+                           }};
 
 }  // namespace
 
