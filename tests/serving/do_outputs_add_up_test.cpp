@@ -1,26 +1,16 @@
 // What is written over time is what requests went through: integrals of levels, bytes of links, slices of the timeline.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <initializer_list>
 #include <random>
-#include <set>
-#include <sstream>
 
 #include "deployments.hpp"
-#include "sim/kind/job_kind.hpp"
-#include "sim/report/page/page.hpp"
-#include "sim/report/reporter.hpp"
 #include "sim/serving/level_series.hpp"
-#include "sim/serving/serving_report.hpp"
 
 namespace rehearse::tests {
 namespace {
 
-using nlohmann::json;
 using sim::Level;
 using sim::LevelSeries;
 using sim::ServingRun;
