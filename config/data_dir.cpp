@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <system_error>
 
 #include "config/input_error.hpp"
@@ -20,29 +19,28 @@ bool holds_data(const fs::path& folder) {
   return fs::is_directory(folder / "workloads", ignored) && fs::is_directory(folder / "platforms", ignored);
 }
 
-// Of the program in PREFIX/bin; of Python's module in PREFIX/lib/python3/dist-packages.
-fs::path installed_data() {
-  Dl_info holder{};
-  const bool known = dladdr(reinterpret_cast<const void*>(&data_dir), &holder) != 0;
-  const fs::path code = known ? holder.dli_fname : "";
-  if (code.extension() == ".so") return code.parent_path() / ".." / ".." / ".." / "share" / "rehearse";
-  std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
-  return (failed ? fs::path(".") : program.parent_path()) / ".." / "share" / "rehearse";
-}
-
 [[noreturn]] void refuse(const std::string& why) {
   throw InputError(why, "set REHEARSE_DATA to the folder that holds them, workloads/ and platforms/");
 }
 
 }  // namespace
 
+fs::path install_prefix() {
+  Dl_info holder{};
+  const bool known = dladdr(reinterpret_cast<const void*>(&data_dir), &holder) != 0;
+  const fs::path code = known ? holder.dli_fname : "";
+  if (code.extension() == ".so") return code.parent_path() / ".." / ".." / "..";
+  std::error_code failed;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  return (failed ? fs::path(".") : program.parent_path()) / "..";
+}
+
 std::string data_dir() {
   if (const char* chosen = std::getenv("REHEARSE_DATA"); chosen != nullptr && *chosen != '\0') {
     if (!holds_data(chosen)) refuse(fmt::format("REHEARSE_DATA: there are no folders workloads and platforms in '{}'", chosen));
     return chosen;
   }
-  const fs::path installed = installed_data().lexically_normal();
+  const fs::path installed = (install_prefix() / "share" / "rehearse").lexically_normal();
   if (holds_data(installed)) return installed.string();
   for (const char* place : {REHEARSE_SOURCE_DIR, "/usr/local/share/rehearse", "/usr/share/rehearse"}) {
     if (holds_data(place)) return place;

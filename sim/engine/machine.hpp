@@ -14,10 +14,14 @@ using HostIndex = std::uint32_t;
 using LinkIndex = std::uint32_t;
 using Token = std::uint64_t;
 
+// Makes ready what machines of this solver need, once for all children that are forked afterwards; else the first machine does it. Throws
+// InputError when SimGrid is asked for and cannot be loaded.
+void load(Solver solver);
+
 class Machine {
  public:
   // simgrid: one per process, since SimGrid's clock and platform are global; callers that want several fork (sim/engine/child_process.hpp).
-  // Throws std::logic_error when this process has had one before.
+  // Throws std::logic_error when this process has had one before, and as load() does.
   explicit Machine(Solver solver = Solver::automatic);
   ~Machine();
   Machine(const Machine&) = delete;

@@ -21,7 +21,10 @@ struct Machine::Impl {
 };
 
 [[nodiscard]] std::unique_ptr<Machine::Impl> event_machine();
-// Throws std::logic_error when this process has had one before.
+// Throws std::logic_error when this process has had one before, and as load() does.
 [[nodiscard]] std::unique_ptr<Machine::Impl> simgrid_machine();
 
 }  // namespace rehearse::sim
+
+// The machine itself, for the caller to delete: in a module of its own (sim/engine/load_simgrid.cpp says where).
+extern "C" [[nodiscard]] rehearse::sim::Machine::Impl* rehearse_simgrid_machine();

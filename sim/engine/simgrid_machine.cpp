@@ -1,4 +1,4 @@
-// The only file that touches SimGrid.
+// The only file that touches SimGrid, in a module that the program loads when it needs it (sim/engine/load_simgrid.cpp).
 #include <fmt/format.h>
 #include <xbt/log.h>
 
@@ -183,7 +183,6 @@ void SimGridMachine::run(const std::function<void(Token)>& on_done) {
 }
 
 }  // namespace
-
-std::unique_ptr<Machine::Impl> simgrid_machine() { return std::make_unique<SimGridMachine>(); }
-
 }  // namespace rehearse::sim
+
+rehearse::sim::Machine::Impl* rehearse_simgrid_machine() { return std::make_unique<rehearse::sim::SimGridMachine>().release(); }

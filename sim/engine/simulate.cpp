@@ -91,6 +91,7 @@ std::vector<Execution> execute_here(const PreparedStep& prepared, const Progress
 
 // Each in a process of its own. Times of every operation, and then of the step, as one list.
 std::vector<Execution> execute_in_child(const PreparedStep& prepared) {
+  load(prepared.job.system.simulation.solver);
   const std::vector<double> numbers = run_in_child([&] {
     std::vector<double> flat;
     for (const Execution& step : execute_here(prepared, {})) {

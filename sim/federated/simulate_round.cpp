@@ -342,6 +342,7 @@ SimulatedRound simulate_round(const Job& job, const Plan& plan, const Conditions
   refuse_too_many(job, alike_devices(job, plan, conditions));
   if (job.settings.solver == sim::Solver::automatic) return Round(job, plan, conditions, options).run();
   // SimGrid allows one simulation per process.
+  sim::load(job.settings.solver);
   return unpacked(sim::run_in_child([&] { return packed(Round(job, plan, conditions, {}).run()); }), job.devices.size());
 }
 

@@ -106,6 +106,7 @@ std::vector<RunResult> simulate_runs(const WholeJobPlan& plan, std::uint64_t fir
 void simulate_some_runs(const WholeJobPlan& plan, std::uint64_t first_seed, int runs, int processes,
                         const std::function<bool(std::size_t)>& mine, const std::function<void(std::size_t, const RunResult&)>& done,
                         StateCounts* states) {
+  load(Solver::simgrid);
   StepTimes steps = plan.step_times();
   std::size_t met = 0;  // runs whose states are worked out, in their order
   const auto meet_until = [&](std::size_t end) {
