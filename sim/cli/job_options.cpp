@@ -106,6 +106,7 @@ void JobOptions::deliver_as(sim::Report report, const std::string& reporter, con
   if (folder_) {
     if (html_) report.own(sim::PageWanted{});
     for (const std::string& path : folder_->write(report)) spdlog::info("wrote {}", path);
+    for (const std::string& path : folder_->left_over(report)) spdlog::warn("{} is of an earlier command, not of this one", path);
   }
   report.colour = colour_allowed(Stream::out);
   std::ostringstream text;

@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "sim/report/whole_file.hpp"
@@ -65,6 +68,22 @@ OutputFolder::OutputFolder(std::string path) : path_(std::move(path)) {
   if (error) refuse(path_, error.message());
   if (!folder) refuse(path_, fmt::format("'{}' is not a folder", existing.string()));
   if (access(existing.c_str(), W_OK | X_OK) != 0) refuse(path_, std::strerror(errno));
+}
+
+std::vector<std::string> OutputFolder::left_over(const Report& report) const {
+  std::set<std::string> paths;
+  std::set<std::string_view> written;
+  for (const std::string& name : ReporterRegistry::names()) {
+    const Reporter& reporter = ReporterRegistry::get(name);
+    if (reporter.applies(report)) written.insert(reporter.file_name());
+  }
+  for (const std::string& name : ReporterRegistry::names()) {
+    const std::string_view file = ReporterRegistry::get(name).file_name();
+    std::error_code ignored;
+    if (!file.empty() && !written.contains(file) && fs::is_regular_file(fs::path(path_) / file, ignored))
+      paths.insert(fs::path(path_) / file);
+  }
+  return {paths.begin(), paths.end()};
 }
 
 std::vector<std::string> OutputFolder::write(const Report& report) const {

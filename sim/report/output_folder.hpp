@@ -19,6 +19,9 @@ class OutputFolder {
   // Returns the paths in order of the reporters' names.
   std::vector<std::string> write(const Report& report) const;
 
+  // Paths of reporters' files in the folder that this report does not write: what an earlier command left there says something else.
+  [[nodiscard]] std::vector<std::string> left_over(const Report& report) const;
+
   struct File {
     std::string name;
     std::function<void(std::ostream&)> writer;

@@ -99,6 +99,16 @@ TEST_F(OutputFiles, APageHasNothingOfAnEarlierRun) {
   }
 }
 
+TEST_F(OutputFiles, WhatAnEarlierCommandLeftIsNamed) {
+  ASSERT_EQ(run("simulate llama3-8b-8-h100 -o out --html").err.find("earlier command"), std::string::npos);
+  const Outcome outcome = run("predict llama3-8b-8-h100 -o out");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* left : {"report.html", "timeline.json"}) {
+    EXPECT_NE(outcome.err.find(std::string("out/") + left + " is of an earlier command"), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(outcome.err.find("result.json is of"), std::string::npos) << outcome.err;
+}
+
 TEST_F(OutputFiles, APageOfWhatIsNoResultIsRefused) {
   EXPECT_EQ(run("report nowhere").code, 2);
   fs::create_directories(at("out"));
