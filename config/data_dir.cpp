@@ -35,17 +35,26 @@ fs::path install_prefix() {
   return (failed ? fs::path(".") : program.parent_path()) / "..";
 }
 
-std::string data_dir() {
-  if (const char* chosen = std::getenv("REHEARSE_DATA"); chosen != nullptr && *chosen != '\0') {
-    if (!holds_data(chosen)) refuse(fmt::format("REHEARSE_DATA: there are no folders workloads and platforms in '{}'", chosen));
-    return chosen;
-  }
+namespace {
+
+std::string found_data() {
   const fs::path installed = (install_prefix() / "share" / "rehearse").lexically_normal();
   if (holds_data(installed)) return installed.string();
   for (const char* place : {REHEARSE_SOURCE_DIR, "/usr/local/share/rehearse", "/usr/share/rehearse"}) {
     if (holds_data(place)) return place;
   }
   refuse(fmt::format("the ready-made files are not in '{}'", installed.string()));
+}
+
+}  // namespace
+
+std::string data_dir() {
+  if (const char* chosen = std::getenv("REHEARSE_DATA"); chosen != nullptr && *chosen != '\0') {
+    if (!holds_data(chosen)) refuse(fmt::format("REHEARSE_DATA: there are no folders workloads and platforms in '{}'", chosen));
+    return chosen;
+  }
+  static const std::string found = found_data();  // once: every name of a model or a GPU asks
+  return found;
 }
 
 std::vector<std::string> data_names(std::string_view folder) {
