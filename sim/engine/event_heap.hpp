@@ -12,6 +12,7 @@ class EventHeap {
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   [[nodiscard]] double first_at_s() const { return entries_.front().at_s; }
+  [[nodiscard]] Event first() const { return entries_.front().event; }
 
   void insert(Event event, double at_s) {
     if (event >= places_.size()) places_.resize(event + 1UL, absent);

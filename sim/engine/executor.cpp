@@ -7,7 +7,12 @@ std::vector<Execution> execute(const ExecutorSetup& setup, Machine& machine, con
   std::function<void(std::size_t)> report;
   if (progress)
     report = [&, all = static_cast<double>(setup.graph.size() * steps)](std::size_t ended) { progress(static_cast<double>(ended) / all); };
-  GraphRunner runner({setup.job.system.gpu, setup.port_links, setup.hosts, setup.spells, setup.flapping}, machine, report);
+  Areas areas;
+  if (steps == 1 && setup.failures.empty() && setup.spells.empty()) areas = areas_of(setup.graph, setup.plans, setup.port_links);
+  if (!areas.of_rank.empty()) machine.divide(areas.of_rank);
+  GraphRunner runner(
+      {setup.job.system.gpu, setup.port_links, setup.hosts, setup.spells, setup.flapping, areas.of_rank.empty() ? nullptr : &areas},
+      machine, report);
   const std::size_t step = runner.add({setup.graph, setup.prices, setup.plans});
   std::vector<Execution> executions;
   executions.reserve(steps);  // the runner fills them where they are

@@ -60,6 +60,7 @@ class GraphRunner::Impl {
     launch.met.assign(n, 0);
     launch.present.assign(graph.joints(), 0);
     for (auto* instants : {&times.arrive_s, &times.start_s, &times.end_s}) instants->assign(n, never_s);
+    if (setup_.areas != nullptr) exchanges_.emplace(*setup_.areas, graph, machine_);
     queue_behind(index);
     order_.push_back(index);
     for (OpId id = 0; id < n; ++id) {
@@ -92,7 +93,9 @@ class GraphRunner::Impl {
   void run() {
     for (std::uint32_t i = 0; i < setup_.spells.size(); ++i)
       machine_.after(setup_.spells[i].from_s, RunnerToken::of(RunnerEvent::spell_begins, 0, i));
-    machine_.run([this](Token token) { on(token); });
+    Machine::GoesOn goes_on;
+    if (setup_.areas != nullptr) goes_on = [this](AreaIndex area, double until_s) { return exchanges_->goes_on(area, until_s); };
+    machine_.run([this](Token token) { on(token); }, goes_on);
     if (under_way() && !failed_) report_stuck(*launches_[order_.front()]);
   }
 
@@ -167,6 +170,9 @@ class GraphRunner::Impl {
         --pending_.activities;
         if (carrier_.hung(token.slot)) return;
         carrier_.flow_done(token.slot, token.low);
+        break;
+      case RunnerEvent::arrival:
+        join(static_cast<LaunchIndex>(token.slot), graph_of(token.slot).op(token.low));
         break;
       case RunnerEvent::timer:
         std::exchange(timers_[token.low], nullptr)();
@@ -246,10 +252,27 @@ class GraphRunner::Impl {
       case OpKind::copy:
         return start_communication(index, launch, id, op);
       case OpKind::collective:
-        if (++launch.present[op.joint] < graph.members(op.joint).size()) return;
-        const OpId first = graph.members(op.joint).front();
-        return start_communication(index, launch, first, graph.op(first));
+        if (!between_areas(op)) return join(index, op);
+        exchanges_->comes(id, op.joint, *launch.times);
+        return machine_.after(0, RunnerToken::of(RunnerEvent::arrival, index, id));  // once all areas have come to now
     }
+  }
+
+  [[nodiscard]] bool between_areas(const Op& op) const {
+    return setup_.areas != nullptr && op.kind == OpKind::collective && setup_.areas->between[op.item];
+  }
+  // Of what goes on among ranks of one area.
+  [[nodiscard]] AreaIndex area_of(const Op& op) const {
+    return setup_.areas == nullptr || between_areas(op) ? everywhere : setup_.areas->of_rank[op.rank];
+  }
+
+  // A member has come to its collective.
+  void join(LaunchIndex index, const Op& op) {
+    Launch& launch = *launches_[index];
+    const StepGraph& graph = launch.what->graph;
+    if (++launch.present[op.joint] < graph.members(op.joint).size()) return;
+    const OpId first = graph.members(op.joint).front();
+    start_communication(index, launch, first, graph.op(first));
   }
 
   void start_compute(LaunchIndex index, Launch& launch, OpId id, const Op& op) {
@@ -293,13 +316,16 @@ class GraphRunner::Impl {
     const double now_s = now(launch);
     for_each_member(launch.what->graph, id, op, [&](OpId member) { launch.times->start_s[member] = now_s; });
     tell_contention({index, id}, true);
-    carrier_.begin(launch.what->plans[op.item], {index, id});
+    if (between_areas(op)) exchanges_->begins(op.joint);
+    carrier_.begin(launch.what->plans[op.item], {index, id}, area_of(op));
   }
 
   void communication_ended(const Communicator& what) {
     tell_contention(what, false);
     const StepGraph& graph = graph_of(what.launch);
-    for_each_member(graph, what.op, graph.op(what.op), [&](OpId member) { finished_.emplace_back(what.launch, member); });
+    const Op op = graph.op(what.op);
+    if (between_areas(op)) exchanges_->ends(op.joint);
+    for_each_member(graph, what.op, op, [&](OpId member) { finished_.emplace_back(what.launch, member); });
   }
 
   void finish(LaunchIndex index, OpId id) {
@@ -340,6 +366,7 @@ class GraphRunner::Impl {
   const std::function<void(std::size_t)> report_;
   Contention contention_;
   Spells spells_;
+  std::optional<Exchanges> exchanges_;  // between areas
   Pending pending_;
   PlanCarrier carrier_;
   std::deque<Known> known_;

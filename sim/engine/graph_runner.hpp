@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/engine/areas.hpp"
 #include "sim/engine/comm_plan.hpp"
 #include "sim/engine/execution.hpp"
 
@@ -41,6 +42,8 @@ struct RunnerSetup {
   const std::vector<HostIndex>& hosts;      // [rank of the runner]; made with contention_speeds()
   const std::vector<RankSpell>& spells;
   const std::vector<PortLink>& flapping;  // links of the ports that spells slow
+  // Those of the machine, where one graph is launched once, at the beginning, and nothing fails or comes and goes; else null.
+  const Areas* areas = nullptr;
 };
 
 // A graph that can be launched. What it refers to must outlive the runner.

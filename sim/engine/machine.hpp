@@ -13,6 +13,8 @@ namespace rehearse::sim {
 using HostIndex = std::uint32_t;
 using LinkIndex = std::uint32_t;
 using Token = std::uint64_t;
+using AreaIndex = std::uint32_t;
+inline constexpr AreaIndex everywhere = 0;  // what belongs to no area in particular
 
 // Makes ready what machines of this solver need, once for all children that are forked afterwards; else the first machine does it. Throws
 // InputError when SimGrid is asked for and cannot be loaded.
@@ -31,13 +33,18 @@ class Machine {
   HostIndex add_host(std::span<const double> speeds);
   LinkIndex add_link(double bytes_per_s);
   void seal();
+  // Before run(): which area each host is in, from 1. Areas may be ahead of one another in time, as far as run() is told; without it all is
+  // one.
+  void divide(std::span<const AreaIndex> area_of_host);
 
   // `seconds` of work at speed 1. A host computes one thing at a time.
   void compute(HostIndex host, double seconds, Token token);
   // A flow over these links (a link named k times is loaded k times); weighted max-min fair sharing, no latency: where two flows compete,
   // their rates are as their weights. SimGrid takes differences below 1e-5 for none: weights there should be around 1.
-  void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight = 1);
-  void after(double delay_s, Token token);
+  void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight = 1,
+                AreaIndex area = everywhere);
+  // In the area's time: what is told of then must concern the area alone. Everywhere, all areas have come to that instant.
+  void after(double delay_s, Token token, AreaIndex area = everywhere);
 
   // Stops for good every activity whose token is chosen: it shares nothing any more and never ends. Delays go on.
   void halt(const std::function<bool(Token)>& chosen);
@@ -45,11 +52,14 @@ class Machine {
   void set_speed(HostIndex host, std::size_t which);
   void set_bandwidth(LinkIndex link, double bytes_per_s);
 
-  [[nodiscard]] double now() const;
+  [[nodiscard]] double now() const;                   // of what on_done is told of
+  [[nodiscard]] double next_s(AreaIndex area) const;  // when something ends there next, if nothing else is begun; else infinity
 
   // Runs until nothing is left; on_done is called for each token when its activity has ended, and may start others. What ends at the same
   // instant is told in the order in which it began.
-  void run(const std::function<void(Token)>& on_done);
+  // goes_on(area, until_s): whether an area may go on to that instant whatever else is still to happen before; asked between instants.
+  using GoesOn = std::function<bool(AreaIndex, double)>;
+  void run(const std::function<void(Token)>& on_done, const GoesOn& goes_on = {});
 
   struct Impl;  // one of each solver (sim/engine/machine_impl.hpp)
 

@@ -9,15 +9,18 @@ struct Machine::Impl {
   virtual ~Impl() = default;
   virtual HostIndex add_host(std::span<const double> speeds) = 0;
   virtual LinkIndex add_link(double bytes_per_s) = 0;
+  virtual void divide(std::span<const AreaIndex> area_of_host) = 0;
   virtual void seal() = 0;
   virtual void compute(HostIndex host, double seconds, Token token) = 0;
-  virtual void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight) = 0;
-  virtual void after(double delay_s, Token token) = 0;
+  virtual void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight,
+                        AreaIndex area) = 0;
+  virtual void after(double delay_s, Token token, AreaIndex area) = 0;
   virtual void halt(const std::function<bool(Token)>& chosen) = 0;
   virtual void set_speed(HostIndex host, std::size_t which) = 0;
   virtual void set_bandwidth(LinkIndex link, double bytes_per_s) = 0;
   [[nodiscard]] virtual double now() const = 0;
-  virtual void run(const std::function<void(Token)>& on_done) = 0;
+  [[nodiscard]] virtual double next_s(AreaIndex area) const = 0;
+  virtual void run(const std::function<void(Token)>& on_done, const Machine::GoesOn& goes_on) = 0;
 };
 
 [[nodiscard]] std::unique_ptr<Machine::Impl> event_machine();

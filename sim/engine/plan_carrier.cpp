@@ -2,7 +2,7 @@
 
 namespace rehearse::sim {
 
-void PlanCarrier::begin(const CommPlan& plan, const Communicator& what) {
+void PlanCarrier::begin(const CommPlan& plan, const Communicator& what, AreaIndex area) {
   std::size_t slot = running_.size();
   if (free_.empty()) {
     running_.emplace_back();
@@ -12,6 +12,7 @@ void PlanCarrier::begin(const CommPlan& plan, const Communicator& what) {
   }
   running_[slot].plan = &plan;
   running_[slot].what = what;
+  running_[slot].area = area;
   running_[slot].under_way = true;
   running_[slot].repeats_left = plan.repeat;
   start_round(slot);
@@ -28,7 +29,7 @@ void PlanCarrier::start_round(std::size_t slot) {
     delay_s = plan.legs[leg].delay_s;
     if (delay_s > 0) {
       ++pending_.delays;
-      machine_.after(delay_s, RunnerToken::of(RunnerEvent::delay_done, slot, leg));
+      machine_.after(delay_s, RunnerToken::of(RunnerEvent::delay_done, slot, leg), running_[slot].area);
     } else {
       delays_done(slot, leg);
     }
@@ -51,7 +52,7 @@ void PlanCarrier::start_leg(std::size_t slot, std::uint32_t leg) {
   const double delay = running_[slot].plan->legs[leg].delay_s;
   if (delay <= 0) return delay_done(slot, leg);
   ++pending_.delays;
-  machine_.after(delay, RunnerToken::of(RunnerEvent::delay_done, slot, leg));
+  machine_.after(delay, RunnerToken::of(RunnerEvent::delay_done, slot, leg), running_[slot].area);
 }
 
 void PlanCarrier::delay_done(std::size_t slot, std::uint32_t index) {
@@ -59,7 +60,8 @@ void PlanCarrier::delay_done(std::size_t slot, std::uint32_t index) {
   const Leg& leg = plan.legs[index];
   if (leg.bytes <= 0) return leg_done(slot, index);
   ++pending_.activities;
-  machine_.transfer(plan.host, plan.host, plan.links_of(leg), leg.bytes, RunnerToken::of(RunnerEvent::flow_done, slot, index));
+  machine_.transfer(plan.host, plan.host, plan.links_of(leg), leg.bytes, RunnerToken::of(RunnerEvent::flow_done, slot, index), 1,
+                    running_[slot].area);
 }
 
 void PlanCarrier::leg_done(std::size_t slot, std::uint32_t leg) {

@@ -21,7 +21,7 @@ class PlanCarrier {
   PlanCarrier(Machine& machine, Pending& pending, std::function<void(const Communicator&)> ended)
       : machine_(machine), pending_(pending), ended_(std::move(ended)) {}
 
-  void begin(const CommPlan& plan, const Communicator& what);
+  void begin(const CommPlan& plan, const Communicator& what, AreaIndex area = everywhere);
   // The machine's tokens RunnerEvent::delay_done and flow_done, of what does not stand still.
   void delays_done(std::size_t slot, std::uint32_t first);
   void flow_done(std::size_t slot, std::uint32_t leg) { leg_done(slot, leg); }
@@ -39,6 +39,7 @@ class PlanCarrier {
   struct Running {
     const CommPlan* plan = nullptr;
     Communicator what;
+    AreaIndex area = everywhere;
     std::size_t legs_left = 0;
     int repeats_left = 0;
     bool under_way = false, hung = false;

@@ -9,7 +9,7 @@
 
 namespace rehearse::sim {
 
-enum class RunnerEvent : Token { compute_done, delay_done, flow_done, timer, spell_begins, spell_ends };
+enum class RunnerEvent : Token { compute_done, delay_done, flow_done, arrival, timer, spell_begins, spell_ends };
 
 struct RunnerToken {
   static constexpr int event_shift = 60, slot_shift = 32;

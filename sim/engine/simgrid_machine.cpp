@@ -64,12 +64,14 @@ class SimGridMachine final : public Machine::Impl {
 
   HostIndex add_host(std::span<const double> speeds) override;
   LinkIndex add_link(double bytes_per_s) override;
+  void divide(std::span<const AreaIndex> /*area_of_host*/) override {}  // none is ever ahead
   void seal() override { zone_->get_iface()->seal(); }
   void compute(HostIndex host, double seconds, Token token) override {
     start(sg4::Exec::init()->set_flops_amount(seconds)->set_host(hosts_[host]), token);
   }
-  void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight) override;
-  void after(double delay_s, Token token) override {
+  void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight,
+                AreaIndex area) override;
+  void after(double delay_s, Token token, AreaIndex /*area*/) override {
     simgrid::kernel::timer::Timer::set(now() + delay_s, [this, token] { (*on_done_)(token); });
   }
   void halt(const std::function<bool(Token)>& chosen) override;
@@ -79,7 +81,8 @@ class SimGridMachine final : public Machine::Impl {
     links_[link]->set_bandwidth(bytes_per_s * units_per_byte);
   }
   [[nodiscard]] double now() const override { return sg4::Engine::get_clock(); }
-  void run(const std::function<void(Token)>& on_done) override;
+  [[nodiscard]] double next_s(AreaIndex /*area*/) const override { return now(); }
+  void run(const std::function<void(Token)>& on_done, const Machine::GoesOn& goes_on) override;
 
  private:
   void start(const sg4::ActivityPtr& activity, Token token);
@@ -154,7 +157,8 @@ LinkIndex SimGridMachine::add_link(double bytes_per_s) {
   return zone_->add(link);
 }
 
-void SimGridMachine::transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight) {
+void SimGridMachine::transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight,
+                              AreaIndex /*area*/) {
   zone_->lay_out(links);
   const auto units = static_cast<std::uint64_t>(bytes * units_per_byte + 0.5);
   // A flow is bound for life to the least bandwidth that its links have when it starts: start it with all of them at full bandwidth.
@@ -175,7 +179,7 @@ void SimGridMachine::halt(const std::function<bool(Token)>& chosen) {
   }
 }
 
-void SimGridMachine::run(const std::function<void(Token)>& on_done) {
+void SimGridMachine::run(const std::function<void(Token)>& on_done, const Machine::GoesOn& /*goes_on*/) {
   on_done_ = &on_done;
   sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) { completed(activity); });
   sg4::Engine::on_time_advance_cb([this](double) { graveyard_.clear(); });

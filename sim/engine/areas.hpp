@@ -1,0 +1,48 @@
+// Areas of a step: simulated ranks that nothing connects to others but exchanges between replicas. Between two of those each goes through
+// time on its own, which gives the same and is quicker: what is looked at again and again is that of a few ranks.
+#pragma once
+
+#include <vector>
+
+#include "sim/engine/comm_plan.hpp"
+#include "sim/engine/execution.hpp"
+
+namespace rehearse::sim {
+
+struct Areas {
+  std::vector<AreaIndex> of_rank;  // [simulated rank], from 1; empty where all are one
+  std::vector<bool> between;       // [call] an exchange between replicas in different areas
+};
+// Ranks are connected by their messages and collectives, and by links that more than exchanges between replicas load.
+[[nodiscard]] Areas areas_of(const workloads::StepGraph& graph, const CommPlans& plans, const std::vector<PortLink>& ports);
+
+// How far each area may be ahead of others: to where an exchange that it takes part in can begin, for which all members must have come, and
+// not while one is under way. Machine::next_s and the arrivals so far say what is the earliest for members that have not come.
+class Exchanges {
+ public:
+  // All must outlive it. `run`: the times as they become known.
+  Exchanges(const Areas& areas, const workloads::StepGraph& graph, const Machine& machine);
+
+  void comes(workloads::OpId member, std::uint32_t joint, const Execution& run);
+  void begins(std::uint32_t joint);
+  void ends(std::uint32_t joint);
+  [[nodiscard]] bool goes_on(AreaIndex area, double until_s);
+
+ private:
+  struct Area {
+    std::vector<std::uint32_t> waiting;  // joints to which members have come, and which have not begun
+    std::size_t under_way = 0;
+    double alone_until_s = never_s;  // before that nothing outside concerns it
+    bool known = true;               // that time takes all of `waiting` into account
+  };
+  [[nodiscard]] Area& area_of(workloads::OpId member);
+  [[nodiscard]] double earliest_s(std::uint32_t joint, double enough_s) const;
+
+  const Areas& areas_;
+  const workloads::StepGraph& graph_;
+  const Machine& machine_;
+  const Execution* run_ = nullptr;
+  std::vector<Area> of_;  // [area]
+};
+
+}  // namespace rehearse::sim
