@@ -3,7 +3,24 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/engine/serial_legs.hpp"
+
 namespace rehearse::sim {
+namespace {
+
+// Links whose bandwidth nothing changes: no computation slows them, and no fault comes and goes.
+bool links_keep_bandwidth(const Job& job) {
+  const bool steady = std::ranges::all_of(workloads::contended_phases,
+                                          [&](workloads::Phase phase) { return job.system.gpu.contention_with(phase).beta == 1; });
+  return steady && job.system.simulation.faults.spells.empty();
+}
+
+// Dispatch and combination of tokens have streams of their own.
+bool in_turn(const workloads::Call& call) {
+  return call.what.group != workloads::GroupKind::ep && call.what.group != workloads::GroupKind::etp;
+}
+
+}  // namespace
 
 CommPlanner::CommPlanner(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph,
                          const workloads::Folding& folding, const Prices& prices, Machine& machine, std::span<const HostIndex> hosts,
@@ -41,21 +58,26 @@ CommPlan CommPlanner::Draft::done() && {
 
 // Exchanges are the same flows in every pass, wherever no hash spreads their calls.
 CommPlans CommPlanner::plans() {
-  CommPlans all;
+  std::vector<PlanOfGroup> made;
+  std::vector<std::uint32_t> as;  // [call] the first that is carried out like it
   std::map<std::tuple<const void*, std::uint32_t, int>, std::uint32_t> exchanges;
   for (std::uint32_t call = 0; call < graph_.calls.size(); ++call) {
     const workloads::Call& c = graph_.calls[call];
     if (c.what.exchange && shares_plans()) {
       const auto [it, added] = exchanges.try_emplace({c.what.exchange.get(), c.group, c.repeat}, call);
-      if (!added) {
-        all.add_as(it->second);
-        continue;
-      }
+      as.push_back(it->second);
+      if (!added) continue;
+    } else {
+      as.push_back(call);
     }
     Draft draft = plan(call);
     draft.host = host_of(members_of(call).front());
-    all.add(std::move(draft).done());
+    made.push_back({std::move(draft).done(), c.group, in_turn(c)});
   }
+  if (job_.system.simulation.collectives == Fidelity::step && links_keep_bandwidth(job_)) join_serial_legs(made);
+  CommPlans all;
+  auto next = made.begin();
+  for (std::uint32_t call = 0; call < as.size(); ++call) as[call] == call ? all.add(std::move(next++->plan)) : all.add_as(as[call]);
   return all;
 }
 
