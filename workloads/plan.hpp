@@ -71,11 +71,14 @@ struct Optimizer {
   std::string kind = "adam";
   int zero_stage = 0;   // none 0, zero1 (distributed optimizer), zero2, zero3 (FSDP)
   int shard_group = 0;  // ranks over which ZeRO shards; 0 = dp*cp
+  // ZeRO-2 and 3: gradients lie whole until the last micro-batch, behind which they are reduced (FSDP's no_sync)
+  bool no_sync = false;
   bool on_cpu = false;
   // Habits of the stack. ZeRO-3: one collective per parameter tensor, beside nothing; the same of gradients and weights without ZeRO-3;
   // ZeRO-1 and 2: every rank gets the whole sum of the gradients.
   bool by_tensor = false, exchange_by_tensor = false, all_reduces = false;
-  bool copies = false;  // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
+  bool by_owner = false;  // ZeRO-1 and 2: whole tensors belong to ranks, which broadcast them one after another
+  bool copies = false;    // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
 };
 
 struct Overlap {

@@ -378,8 +378,8 @@ void RankEmitter::finish() {
     chain_.copy("weights from host", GroupKind::from_host, host.weights);
   }
   if (replicas && plan_.sync.gathers_weights && !plan_.sync.overlap_parameters) {
-    for (const Communication& what : plan_.sync.gathers(parameters, experts))
-      chain_.collective(what, plan_.sync.calls_per_unit, "all-gather weights");
+    for (const Communication& what : plan_.sync.gathers_at_once(parameters, experts))
+      chain_.collective(what, plan_.sync.calls_at_once(), plan_.sync.owners > 0 ? "broadcast weights" : "all-gather weights");
   }
 }
 

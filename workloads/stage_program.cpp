@@ -1,5 +1,6 @@
 #include "workloads/stage_program.hpp"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -168,8 +169,10 @@ ReplicaCalls ReplicaSync::reduction_calls(double parameters, double experts) con
   return calls;
 }
 
-ReplicaCalls ReplicaSync::gather_calls(double parameters, double experts) const {
-  const double dense = (parameters - experts) * weight_bytes / calls_per_unit, own = experts * weight_bytes / calls_per_unit;
+// A broadcast passes its buffer on from rank to rank, piece by piece (NCCL has no tree for it): n-1 hops and the buffer once, as a ring's
+// all-gather of as many bytes.
+ReplicaCalls ReplicaSync::gather_calls(double parameters, double experts, int pieces) const {
+  const double dense = (parameters - experts) * weight_bytes / pieces, own = experts * weight_bytes / pieces;
   ReplicaCalls calls;
   if (ranks > 1 && dense > 0) calls.add({CollectiveKind::all_gather, copies() == 1 ? GroupKind::dp_cp : GroupKind::shard, dense});
   if (expert_ranks > 1 && own > 0) calls.add({CollectiveKind::all_gather, GroupKind::edp, own});
@@ -197,6 +200,24 @@ std::vector<Communication> ReplicaSync::gathers(double parameters, double expert
   return named(gather_calls(parameters, experts), "parameter");
 }
 
+std::vector<Communication> ReplicaSync::gathers_at_once(double parameters, double experts) const {
+  return named(gather_calls_at_once(parameters, experts), "parameter");
+}
+
+namespace {
+
+// ZeRO-1 and 2 by whole tensors, as InternEvo's: the largest first, each to the rank that has least (hybrid_zero_optim.py).
+void give_to_owners(const Workload& workload, ReplicaSync& sync) {
+  const Model& model = workload.model;
+  const int pp = workload.parallel.pp, ends = model.vocab == 0 ? 0 : pp > 1 ? 2 : model.tied_embeddings ? 2 : 3;  // with the last norm
+  const int tensors = (model.layers + pp - 1) / pp * layer_tensors(model) + ends;
+  sync.owners = std::min(sync.shard_ranks, tensors);
+  const double wide = static_cast<double>(model.ffn), vocab = pp > 1 ? 0 : static_cast<double>(model.vocab);
+  sync.largest_tensor = std::max(wide, vocab) * static_cast<double>(model.hidden) / workload.parallel.tp;
+}
+
+}  // namespace
+
 ReplicaSync replica_sync(const Workload& workload) { return replica_sync(workload, ScheduleRegistry::get(workload.schedule).mirrors()); }
 
 ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
@@ -207,7 +228,7 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   sync.ranks = parallel.dp * parallel.cp * copies;
   if (workload.model.moe) sync.expert_ranks = parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep) * copies;
   sync.shards_parameters = zero == 3;
-  sync.reduce_each_microbatch = zero == 3 || (zero == 2 && workload.parallel.pp == 1);
+  sync.reduce_each_microbatch = !workload.optimizer.no_sync && (zero == 3 || (zero == 2 && workload.parallel.pp == 1));
   sync.copied = zero == 3 && workload.optimizer.copies;
   sync.overlap_gradients = workload.overlap.dp_gradients;
   sync.overlap_parameters = workload.overlap.dp_parameters;
@@ -216,6 +237,7 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   sync.gradient_bytes = bytes_of(workload.precision.gradients);
   sync.weight_bytes = bytes_of(workload.precision.weights);
   sync.all_reduces = workload.optimizer.all_reduces && sync.gathers_weights;
+  if (sync.gathers_weights && workload.optimizer.by_owner) give_to_owners(workload, sync);
   if (zero < 3 && workload.optimizer.exchange_by_tensor) sync.calls_per_unit = layer_tensors(workload.model);
   if (zero == 3 && workload.optimizer.by_tensor) {
     sync.overlap_gradients = sync.overlap_parameters = false;

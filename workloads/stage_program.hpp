@@ -1,6 +1,7 @@
 // What one pipeline stage executes per micro-batch, unit by unit.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -59,27 +60,41 @@ struct ReplicaSync {
   int expert_ranks = 1;  // that hold the same experts
   [[nodiscard]] int copies() const { return ranks / shard_ranks; }
   bool shards_parameters = false;       // ZeRO-3: gather before forward and before backward of each unit
-  bool reduce_each_microbatch = false;  // ZeRO-3; ZeRO-2 without pipeline (sharded gradients cannot wait for the last micro-batch)
+  bool reduce_each_microbatch = false;  // ZeRO-3, and ZeRO-2 without a pipeline, but with no_sync
   bool overlap_gradients = false, overlap_parameters = false;
   bool copied = false;                          // ZeRO-3 gathers into, and reduces from, buffers of its own: on one rank too
   bool all_reduces = false;                     // although the optimizer is sharded
   bool gathers_weights = false;                 // ZeRO-1 and 2: all-gather of the updated weights
   double gradient_bytes = 4, weight_bytes = 2;  // per parameter
   int calls_per_unit = 1;                       // a unit's gather or reduction is cut into so many equal ones
+  int owners = 0;             // of whole tensors: all of a stage's weights at once come by a broadcast from each; 0: tensors are cut
+  double largest_tensor = 0;  // with owners: parameters
 
   // Experts have replicas of their own: of `parameters` that contain `experts`, each part goes over its own group.
   [[nodiscard]] bool replicated() const { return ranks > 1 || expert_ranks > 1; }
   // One call each, of calls_per_unit, one after another. Dense parameters without ZeRO: an all-reduce; otherwise a reduce-scatter over the
   // shard group, then where there are copies an all-reduce of the shard over them.
   [[nodiscard]] ReplicaCalls reduction_calls(double parameters, double experts) const;
-  [[nodiscard]] ReplicaCalls gather_calls(double parameters, double experts) const;
+  [[nodiscard]] ReplicaCalls gather_calls(double parameters, double experts) const {
+    return gather_calls(parameters, experts, calls_per_unit);
+  }
+  // All of a stage's at once: of calls_at_once().
+  [[nodiscard]] ReplicaCalls gather_calls_at_once(double parameters, double experts) const {
+    return gather_calls(parameters, experts, calls_at_once());
+  }
+  [[nodiscard]] int calls_at_once() const { return owners > 0 ? owners : calls_per_unit; }
   // The same with their names.
   [[nodiscard]] std::vector<Communication> reductions(double parameters, double experts) const;
   [[nodiscard]] std::vector<Communication> gathers(double parameters, double experts) const;
-  // What of them a rank holds when they are sharded.
+  [[nodiscard]] std::vector<Communication> gathers_at_once(double parameters, double experts) const;
+  // What of them the rank with most holds when they are sharded.
   [[nodiscard]] double shard(double parameters, double experts) const {
-    return (parameters - experts) / shard_ranks + experts / expert_ranks;
+    const double dense = parameters - experts;
+    return std::max(dense / shard_ranks, std::min(dense, largest_tensor)) + experts / expert_ranks;
   }
+
+ private:
+  [[nodiscard]] ReplicaCalls gather_calls(double parameters, double experts, int calls) const;
 };
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload);
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload, bool mirrors);  // mirrors: what its schedule says

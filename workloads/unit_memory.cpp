@@ -222,7 +222,7 @@ UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, double parameters)
   UnitMemory all = *this;
   if (!sync.replicated() && !sync.copied) return all;
   if (sync.shards_parameters) all.gathered = parameters * sync.weight_bytes;
-  if (sync.reduce_each_microbatch) {  // as autograd makes them, and copied to what is reduced
+  if (sync.reduce_each_microbatch || sync.shards_parameters) {  // as autograd makes them, and copied to what is reduced
     all.bucket = std::max(0.0, parameters * (sync.weight_bytes + (sync.copied ? sync.gradient_bytes : 0)) - gone_before_gradients);
   }
   return all;

@@ -31,7 +31,7 @@ std::vector<ChunkGradients> chunk_gradients(const std::vector<std::vector<Slot>>
 }
 
 bool shards_gradients_at_the_end(const Workload& workload, const ReplicaSync& sync) {
-  return workload.optimizer.zero_stage == 2 && !sync.reduce_each_microbatch && sync.replicated();
+  return workload.optimizer.zero_stage >= 2 && !sync.reduce_each_microbatch && sync.replicated();
 }
 
 double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {

@@ -1,6 +1,6 @@
-// ZeRO-2 with a pipeline: a chunk's gradients are added up whole over its micro-batches, from its first weight gradient on, and are sharded
-// by the one reduction behind its last. Where every chunk's backwards follow one another (as many micro-batches as stages), only one or two
-// chunks lie whole at a time.
+// ZeRO-2 with a pipeline, ZeRO-2 and 3 with no_sync: a chunk's gradients are added up whole over its micro-batches, from its first weight
+// gradient on, and are sharded by the one reduction behind its last. Where every chunk's backwards follow one another (as many
+// micro-batches as stages), only one or two chunks lie whole at a time.
 #pragma once
 
 #include <cstdint>

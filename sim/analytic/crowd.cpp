@@ -7,7 +7,7 @@ namespace rehearse::sim {
 Meeting meeting_of(const System& system, const ReplicaRules& rules, std::span<const UnitTerms> units, const PriceBook& prices) {
   const auto shares_link = [](const UnitTerms& unit) { return unit.cost->copy_alone_s < unit.cost->copy_s; };
   const bool flows = system.simulation.collectives != Fidelity::closed;  // otherwise every call takes its price
-  return {.at_nics = flows && rules.reduces_each() && !prices.stages_at_nics().empty(),
+  return {.at_nics = flows && rules.exchanges_each() && !prices.stages_at_nics().empty(),
           .at_hosts = std::ranges::any_of(units, shares_link)};
 }
 

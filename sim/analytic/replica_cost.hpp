@@ -26,6 +26,7 @@ struct ReplicaRules {
   [[nodiscard]] double exposed_gather_s(const UnitTerms& unit) const { return gathers_each() ? unit.gather_s : 0; }
   [[nodiscard]] bool gathers_each() const { return sync.shards_parameters && sync.replicated(); }
   [[nodiscard]] bool reduces_each() const { return sync.reduce_each_microbatch && sync.replicated(); }
+  [[nodiscard]] bool exchanges_each() const { return gathers_each() || reduces_each(); }
 };
 
 // The last slot that adds to a chunk's gradients.

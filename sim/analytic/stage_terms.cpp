@@ -21,6 +21,13 @@ double gather_s(const workloads::ReplicaSync& sync, const Parameters& parameters
   return sync.calls_per_unit * seconds(prices, sync.gather_calls(parameters.all, parameters.experts), stage, alone);
 }
 
+// All of a stage's, when nothing hides them.
+double gather_at_once_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage,
+                        bool alone = false) {
+  if (!sync.shards_parameters && !sync.gathers_weights) return 0;
+  return sync.calls_at_once() * seconds(prices, sync.gather_calls_at_once(parameters.all, parameters.experts), stage, alone);
+}
+
 double reduce_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage, bool alone = false) {
   return sync.calls_per_unit * seconds(prices, sync.reduction_calls(parameters.all, parameters.experts), stage, alone);
 }
@@ -108,7 +115,7 @@ double update_s(const System& system, const workloads::Workload& workload, doubl
 void fill_shared(const workloads::Workload& workload, const ReplicaRules& rules, const Parameters& own, double updated, PriceBook& prices,
                  int at, StageTerms& stage) {
   if (!prices.stages_at_nics().empty()) {
-    stage.gather_alone_s = gather_s(rules.sync, own, prices, at, true);
+    stage.gather_alone_s = gather_at_once_s(rules.sync, own, prices, at, true);
     stage.reduce_alone_s = reduce_s(rules.sync, own, prices, at, true);
   }
   if (!workload.optimizer.on_cpu || prices.stages_at_hosts().empty()) return;
@@ -170,7 +177,7 @@ void fill_stages(const System& system, const workloads::Workload& workload, cons
     const int at = static_cast<int>(s);
     const Parameters& own = plan.parameters[s];
     stage.chunks = std::span(space.chunks).subspan(s * plan.chunks, plan.chunks);
-    stage.gather_s = gather_s(rules.sync, own, prices, at);
+    stage.gather_s = gather_at_once_s(rules.sync, own, prices, at);
     stage.reduce_s = reduce_s(rules.sync, own, prices, at);
     stage.tied_s = plan.tied_s[s];
     const double updated = workload.optimizer.zero_stage > 0 ? rules.sync.shard(own.all, own.experts) : own.all;

@@ -84,7 +84,7 @@ class Formula {
                                               space_.slot_order(workload_, compiled_));
   }
   // What replicas exchange for every micro-batch is in the walk of the units.
-  [[nodiscard]] bool walks_exchange() const { return walks_units(workload_, rules_) && rules_.reduces_each(); }
+  [[nodiscard]] bool walks_exchange() const { return walks_units(workload_, rules_) && rules_.exchanges_each(); }
 
   [[nodiscard]] int stages() const { return compiled_.shape.stages; }
   [[nodiscard]] const StageTerms& stage(int s) const { return space_.stages[static_cast<std::size_t>(s)]; }

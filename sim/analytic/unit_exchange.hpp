@@ -7,7 +7,7 @@
 namespace rehearse::sim {
 
 // ZeRO-3: parameters are gathered two turns ahead where that overlaps, otherwise when the turn comes; gradients are reduced after each
-// backward.
+// backward, with no_sync after the last one of a chunk, where that overlaps.
 class UnitExchange {
  public:
   using Kind = workloads::Slot::Kind;
@@ -23,6 +23,7 @@ class UnitExchange {
       : rules_(rules),
         gathers_(rules.gathers_each()),
         ahead_(gathers_ && rules.sync.overlap_parameters),
+        reduces_last_(gathers_ && !rules.reduces_each() && rules.sync.overlap_gradients),
         streams_(rules.pair, -rules.overhead_s) {}
   void begin(const UnitTerms* first, const UnitTerms* second) {
     gather_ahead(first);
@@ -32,6 +33,8 @@ class UnitExchange {
   }
 
   [[nodiscard]] bool gathers_ahead() const { return ahead_; }
+  [[nodiscard]] bool reduces_last() const { return reduces_last_; }
+  [[nodiscard]] static bool makes_gradients(Kind kind) { return kind == Kind::backward || kind == Kind::backward_weight; }
   [[nodiscard]] double now() const { return streams_.now(); }
   [[nodiscard]] double exchanged_s() const { return exchanged_s_; }  // for which it waited, or was slowed
   void pass(double seconds) { streams_.pass(seconds); }
@@ -51,8 +54,9 @@ class UnitExchange {
     exchanged_s_ += now() - start - (pass.parts.compute_s + pass.parts.calls_s);
     return begin;
   }
-  void follow(const UnitTerms& unit, Kind kind, const UnitTerms* next_but_one) {
-    reduce(unit, kind);
+  // completes: the slot is the last that adds to its chunk's gradients. Asked only where it reduces_last().
+  void follow(const UnitTerms& unit, Kind kind, bool completes, const UnitTerms* next_but_one) {
+    reduce(unit, kind, completes);
     if (ahead_) gather_ahead(next_but_one);
   }
   void end() { wait_for(reduced_); }
@@ -83,8 +87,9 @@ class UnitExchange {
     here_ = next_;
     if (ahead_ && unit != nullptr) next_ = streams_.queue(unit->gather_s);
   }
-  void reduce(const UnitTerms& unit, Kind kind) {
-    if (!rules_.reduces_each() || (kind != Kind::backward && kind != Kind::backward_weight)) return;
+  void reduce(const UnitTerms& unit, Kind kind, bool completes) {
+    if (!makes_gradients(kind)) return;
+    if (!rules_.reduces_each() && !(completes && reduces_last_)) return;
     reduced_ = streams_.queue(unit.reduce_s);
     if (!rules_.sync.overlap_gradients) wait_for(reduced_);
   }
@@ -95,7 +100,7 @@ class UnitExchange {
   }
 
   const ReplicaRules& rules_;
-  bool gathers_, ahead_;
+  bool gathers_, ahead_, reduces_last_;
   TwoStreams streams_;
   double here_ = 0, next_ = 0, reduced_ = 0, exchanged_s_ = 0;
 };

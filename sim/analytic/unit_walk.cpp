@@ -31,8 +31,9 @@ class CopyingStage {
     const std::size_t units = terms_.chunks[slot.chunk].size();
     if (units == 0) wait(ready);
     first_s = now_s();
+    const bool last = exchange_.reduces_last() && units > 0 && completes(next_, next_ + units);
     for (std::size_t k = 0; k < units; ++k) {
-      const double begin = turn(next_++, k == 0 ? ready : now_s());
+      const double begin = turn(next_++, last, k == 0 ? ready : now_s());
       if (k == 0) first_s = begin;
     }
     return now_s();
@@ -46,6 +47,14 @@ class CopyingStage {
  private:
   [[nodiscard]] const UnitTerms& unit(std::size_t i) const { return *terms_.chunks[turns_[i].slot.chunk][turns_[i].unit]; }
   [[nodiscard]] const UnitTerms* unit_at(std::size_t i) const { return i < turns_.size() ? &unit(i) : nullptr; }
+
+  // Whether no turn from `later` on adds to the gradients of a turn's chunk.
+  [[nodiscard]] bool completes(std::size_t turn, std::size_t later) const {
+    const int chunk = turns_[turn].slot.chunk;
+    return std::none_of(turns_.begin() + static_cast<std::ptrdiff_t>(later), turns_.end(), [&](const workloads::UnitTurn& each) {
+      return each.slot.chunk == chunk && UnitExchange::makes_gradients(each.slot.kind);
+    });
+  }
 
   void plan_copies(const workloads::StageProgram& program) {
     moves_ = workloads::offloading(turns_, program);
@@ -67,7 +76,7 @@ class CopyingStage {
   }
 
   // When its first unit can begin.
-  double turn(std::size_t i, double ready) {
+  double turn(std::size_t i, bool completes, double ready) {
     const Slot::Kind kind = turns_[i].slot.kind;
     exchange_.ask(unit(i));
     wait(ready);
@@ -75,7 +84,7 @@ class CopyingStage {
     wait(copied_s(i));
     const double start = now_s(), begin = exchange_.work(unit(i), kind);
     copy(i, asked, start);
-    exchange_.follow(unit(i), kind, unit_at(i + 2));
+    exchange_.follow(unit(i), kind, completes, unit_at(i + 2));
     return begin;
   }
 
@@ -213,7 +222,7 @@ class UnitWalk {
 }  // namespace
 
 bool walks_units(const workloads::Workload& workload, const ReplicaRules& rules) {
-  return workload.offload_activations || (rules.reduces_each() && (rules.sync.overlap_gradients || rules.sync.overlap_parameters));
+  return workload.offload_activations || (rules.exchanges_each() && (rules.sync.overlap_gradients || rules.sync.overlap_parameters));
 }
 
 UnitSpans UnitWalks::walk(const workloads::Workload& workload, const workloads::Compiled& compiled, std::span<const StageTerms> stages,

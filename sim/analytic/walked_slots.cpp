@@ -96,7 +96,7 @@ double WalkedStage::slot(const SlotOrder::End& slot, double ready, double& first
   from_s_ += exchange_.restart();
   const std::size_t kind = known_.kind_of(stage_, work.chunk, work.kind);
   const auto [first, second] = turns_ahead();
-  const BeforeSlot before{exchange_.under_way(), first, second};
+  const BeforeSlot before{exchange_.under_way(), first, second, completes(work)};
   const WalkedSlot* known = known_.find(kind, before);
   if (known == nullptr) known = &known_.keep(kind, before, walk(work, before));
   first_s = from_s_ + known->begin_s;
@@ -104,6 +104,15 @@ double WalkedStage::slot(const SlotOrder::End& slot, double ready, double& first
   exchanged_s_ += known->exchanged_s;
   exchange_.restart(known->under_way);
   return from_s_;
+}
+
+bool WalkedStage::completes(const SlotOrder::Work& work) const {
+  if (!exchange_.reduces_last() || !UnitExchange::makes_gradients(work.kind)) return false;
+  SlotOrder::Works works = works_;
+  for (; const SlotOrder::Work* later = works.next(); works.pass()) {
+    if (later->chunk == work.chunk && UnitExchange::makes_gradients(later->kind)) return false;
+  }
+  return true;
 }
 
 WalkedSlot WalkedStage::walk(const SlotOrder::Work& work, const BeforeSlot& before) {
@@ -115,7 +124,7 @@ WalkedSlot WalkedStage::walk(const SlotOrder::Work& work, const BeforeSlot& befo
     const double begin = exchange_.work(now, work.kind);
     if (k == 0) slot.begin_s = begin;
     const UnitTerms* ahead = k + 2 < units ? unit(work, k + 2) : k + 2 == units ? before.next : before.next_but_one;
-    exchange_.follow(now, work.kind, ahead);
+    exchange_.follow(now, work.kind, before.reduces, ahead);
   }
   slot.exchanged_s = exchange_.exchanged_s();
   slot.under_way = exchange_.under_way();

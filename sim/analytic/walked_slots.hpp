@@ -12,6 +12,7 @@ namespace rehearse::sim {
 struct BeforeSlot {
   UnitExchange::UnderWay under_way;
   const UnitTerms *next = nullptr, *next_but_one = nullptr;  // of the turns after it, gathered ahead
+  bool reduces = false;                                      // once, behind its units
   bool operator==(const BeforeSlot&) const = default;
 };
 // From when its input is there.
@@ -94,6 +95,8 @@ class WalkedStage {
   };
   // That come next, where their parameters are gathered ahead.
   [[nodiscard]] Turns turns_ahead() const;
+  // Whether no slot behind this one adds to its chunk's gradients.
+  [[nodiscard]] bool completes(const SlotOrder::Work& work) const;
   [[nodiscard]] WalkedSlot walk(const SlotOrder::Work& work, const BeforeSlot& before);
 
   const StageTerms& terms_;

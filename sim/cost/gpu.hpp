@@ -69,6 +69,7 @@ struct Software {
   bool copies_exchanged = false;       // ZeRO-2 and 3: weights are copied out of what was gathered, gradients into what is reduced
   bool exchange_by_tensor = false;     // gradients are reduced, and with ZeRO-1 and 2 weights gathered, tensor by tensor
   bool all_reduces_gradients = false;  // ZeRO-1 and 2: every rank gets the whole sum
+  bool broadcasts_weights = false;     // ZeRO-1 and 2: whole tensors have owners, who broadcast them one after another
   bool whole_messages = false;         // pipeline: each rank of tp sends all of the activations
   bool selective_by_product = false;   // recompute: selective keeps attention and every second product
   bool whole_logits = false;           // the head's logits are gathered over tp: every rank computes the loss of the whole vocabulary

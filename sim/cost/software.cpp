@@ -164,6 +164,8 @@ const Keys<Software>& software_keys() {
         "Gradients are reduced, and with ZeRO-1 and 2 weights gathered, tensor by tensor."),
       K("all_reduces_gradients", &Software::all_reduces_gradients, truth(),
         "ZeRO-1 and 2: every rank gets the whole sum of the gradients."),
+      K("broadcasts_weights", &Software::broadcasts_weights, truth(),
+        "ZeRO-1 and 2: whole tensors have owners, who broadcast their new weights one after another."),
       K("whole_messages", &Software::whole_messages, truth(), "Pipeline: each rank of tp sends all of the activations, not its share."),
       K("selective_by_product", &Software::selective_by_product, truth(),
         "recompute: selective keeps attention and every second product of 16 bits, and computes all else again."),

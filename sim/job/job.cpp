@@ -31,6 +31,7 @@ void take_habits(Job& job) {
   job.workload.optimizer.by_tensor = job.system.software.zero3_by_tensor;
   job.workload.optimizer.exchange_by_tensor = job.system.software.exchange_by_tensor;
   job.workload.optimizer.copies = job.system.software.copies_exchanged;
+  job.workload.optimizer.by_owner = job.system.software.broadcasts_weights;
   job.workload.optimizer.all_reduces = job.system.software.all_reduces_gradients;
   job.workload.parallel.whole_messages = job.system.software.whole_messages;
 }

@@ -186,6 +186,9 @@ const Keys<Optimizer>& optimizer_keys() {
       K("shard_group", &Optimizer::shard_group, whole(1, most_gpus),
         "Ranks over which ZeRO shards; the others hold copies (hybrid sharding).")
           .otherwise("dp*cp"),
+      K("no_sync", &Optimizer::no_sync, truth(),
+        "zero2 and zero3: gradients lie whole until the last micro-batch, and are reduced once (FSDP's no_sync).")
+          .feature(),
       K("device", &Optimizer::on_cpu, config::either_word("gpu", "cpu"), "Where states live and the update runs.").feature(),
   };
   return keys;

@@ -35,7 +35,8 @@ std::string layout_of(const workloads::Workload& workload) {
       text += fmt::format("{}{}", output == workload.recompute.kept.front() ? " but " : " ", workloads::layer_outputs.of(output));
     parts.push_back(std::move(text));
   }
-  if (workload.optimizer.zero_stage > 0) parts.push_back(fmt::format("zero{}", workload.optimizer.zero_stage));
+  if (workload.optimizer.zero_stage > 0)
+    parts.push_back(fmt::format("zero{}{}", workload.optimizer.zero_stage, workload.optimizer.no_sync ? " without sync" : ""));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -50,6 +50,7 @@ std::string plan_text(const Workload& w) {
   if (p.pp > 1 && w.schedule != (p.vpp > 1 ? "interleaved-1f1b" : "1f1b")) parts.push_back(w.schedule);
   add_recomputation(w.recompute, parts);
   if (w.optimizer.zero_stage > 0) parts.emplace_back(zero_stages.of(w.optimizer.zero_stage));
+  if (w.optimizer.no_sync) parts.emplace_back("no_sync");
   if (w.optimizer.on_cpu) parts.emplace_back("cpu optimizer");
   if (w.offload_activations) parts.emplace_back("offload");
   if (w.attention == workloads::Attention::unfused) parts.emplace_back("unfused");

@@ -258,7 +258,8 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
       "    5 | isue: 6 us\n"
       "      | ^\n"
       "  did you mean 'issue'? known: source, trains, fusions, experts, launch, issue, network_wait, step, collectives, flash, early_stop, "
-      "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, whole_messages, selective_by_product, whole_logits, "
+      "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, whole_messages, "
+      "selective_by_product, whole_logits, "
       "packed_qkv, keeps_gathered, autocast, compiled, "
       "memory, serving");
 }

@@ -42,7 +42,7 @@ TEST(TimelineEqualsFormula, WhereTheEmbeddingPassesNoGradientOn) {
 TEST(TimelineEqualsFormula, ForEveryRecomputationAndShardingWithAndWithoutSequenceParallelism) {
   for (const char* recompute : {"none", "selective", "full", "{full_layers: 1}", "{modules: [layernorm]}",
                                 "{kept: [linear_qkv, linear_fc2]}", "{modules: [core_attn, mlp]}"}) {
-    for (const char* sharding : {"none", "zero1", "zero2", "zero3"}) {
+    for (const char* sharding : {"none", "zero1", "zero2", "zero3", "zero3, no_sync: true"}) {
       for (const char* sp : {"false", "true"}) {
         for (const char* overlap : {"{}", "{dp_gradients: true, dp_parameters: true}", "{pp: false}"}) {
           const std::string extra = fmt::format("recompute: {}\noptimizer: {{sharding: {}}}\noverlap: {}\n", recompute, sharding, overlap);

@@ -188,13 +188,26 @@ const Rule groups_divide_replicas{
                                  w.parallel.cp, workloads::replica_sync(w).ranks)};
     }};
 
+const Rule no_sync_shards_gradients{
+    "optimizer.no_sync", [](const Workload& w, const System&) { return !w.optimizer.no_sync || w.optimizer.zero_stage >= 2; },
+    [](const Workload&, const System&) {
+      return Refusal{"no_sync without sharded gradients", "sharding: zero2 or zero3, or leave no_sync out: they are reduced once anyway"};
+    }};
+
 }  // namespace
 
 std::vector<Rule> layout_rules() {
-  return {chunks_need_stages,   layers_for_chunks,     layers_for_stages, chunks_alike,    split_of_all_chunks, split_of_all_layers,
-          heads_over_tp,        ffn_over_tp,           kv_heads_over_tp,  etp_divides_tp,  context_needs_flash, windows_without_ring,
-          sequence_over_cp,     sp_needs_tp,           sequence_over_tp,  heads_exchanged, kv_heads_exchanged,  mirrors_shard_over_all,
-          groups_need_sharding, groups_divide_replicas};
+  return {chunks_need_stages,      layers_for_chunks,
+          layers_for_stages,       chunks_alike,
+          split_of_all_chunks,     split_of_all_layers,
+          heads_over_tp,           ffn_over_tp,
+          kv_heads_over_tp,        etp_divides_tp,
+          context_needs_flash,     windows_without_ring,
+          sequence_over_cp,        sp_needs_tp,
+          sequence_over_tp,        heads_exchanged,
+          kv_heads_exchanged,      mirrors_shard_over_all,
+          groups_need_sharding,    groups_divide_replicas,
+          no_sync_shards_gradients};
 }
 
 }  // namespace rehearse::sim
