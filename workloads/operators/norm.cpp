@@ -8,14 +8,17 @@ namespace {
 // mean (4), product with the inverse root (4+4), to 16 bits (4+2), weight (2+2) = 36 bytes = 18 passes, where one kernel reads and writes
 // once (2 passes).
 constexpr double unfused_norm_passes = 18;
+// Its backward as autograd runs it, operator by operator: weight (gradient 2+2; its own by a product 4+2 and a sum over the tokens 2), to
+// fp32 (2+4), product (gradient 4+4; of the root by a product 8+4 and a sum 4), mean (written out, 4), square (exponent 1 4+4, twice that
+// 4+4, times the gradient 8+4), both gradients of the input added (8+4), to 16 bits (4+2) = 92 bytes = 46 passes.
+constexpr double unfused_norm_backward_passes = 46;
 constexpr int unfused_norm_kernels = 6;
 
 Traffic norm_traffic(bool fused, double pass_bytes) {
   // Fused backward reads the output gradient and the input and writes the input gradient.
   if (fused) return {.forward_bytes = 2 * pass_bytes, .backward_bytes = 3 * pass_bytes, .forward_kernels = 1, .backward_kernels = 2};
-  const double slowdown = unfused_norm_passes / 2;
-  return {.forward_bytes = 2 * slowdown * pass_bytes,
-          .backward_bytes = 3 * slowdown * pass_bytes,
+  return {.forward_bytes = unfused_norm_passes * pass_bytes,
+          .backward_bytes = unfused_norm_backward_passes * pass_bytes,
           .forward_kernels = unfused_norm_kernels,
           .backward_kernels = 2 * unfused_norm_kernels};
 }
