@@ -74,7 +74,9 @@ INSTANTIATE_TEST_SUITE_P(Measured, Groups,
                                          Guard{"moe-b200-node", 4.4}, Guard{"moe-gb200-bf16", 19.2}, Guard{"moe-gb200-fp8", 9.7},
                                          Guard{"moe-h100-bf16", 8.4}, Guard{"moe-h100-fp8", 10.8}, Guard{"moe-h800", 18.7},
                                          Guard{"pytorch-h100", 4.9}, Guard{"pytorch-h100-unseen", 6.1}, Guard{"internevo-a100", 8.6},
-                                         Guard{"modalities-a100", 14.0}, Guard{"modalities-h100", 8.3}, Guard{"fsdp-h200-kempner", 15.7}),
+                                         Guard{"modalities-a100", 14.0}, Guard{"modalities-h100", 8.3}, Guard{"fsdp-h200-kempner", 15.7},
+                                         Guard{"flagperf-a100", 3.5}, Guard{"flagperf-h100", 13.3}, Guard{"flagperf-paddle", 11.2},
+                                         Guard{"flagperf-deepspeed", 14.3}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');
