@@ -120,6 +120,8 @@ void write_megatron_plan(const Job& job, Arguments& out) {
   write_optimizer(work, out);
   write_overlap(work, out);
   write_dispatch(work, out);
+  const auto& fusions = job.system.software.fusions;
+  out.flag_if(fusions.contains("cross_entropy") && fusions.at("cross_entropy"), "cross-entropy-loss-fusion");
   if (job.system.software.replays_graphs) out.add("cuda-graph-impl", "local");
 }
 

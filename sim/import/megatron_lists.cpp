@@ -146,9 +146,8 @@ constexpr std::array no_effect_beginnings{"adam-",
                                           "weight-decay",
                                           "yarn-"};
 
-// The first four: as the stack has it anyway.
-constexpr std::array no_effect_on_a_step{"cross-entropy-loss-fusion",
-                                         "cross-entropy-fusion-impl",
+// The first three: as the stack has it anyway.
+constexpr std::array no_effect_on_a_step{"cross-entropy-fusion-impl",
                                          "moe-grouped-gemm",
                                          "moe-router-dtype",
                                          "allow-ambiguous-pad-tokens",

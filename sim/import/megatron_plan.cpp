@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "sim/import/megatron_arguments.hpp"
 #include "sim/import/megatron_split.hpp"
@@ -229,8 +230,20 @@ void read_dispatch(MegatronArguments& arguments, Draft& draft) {
   }
 }
 
-// Kernels that Megatron runs apart when it is told to; the stack as it is otherwise.
+// MindSpeed's own arguments, on Ascend.
+bool is_mindspeed(const MegatronArguments& arguments) {
+  constexpr std::array names{"use-mc2", "use-fused-rmsnorm", "use-fused-rotary-pos-emb", "use-fused-swiglu",
+                             "use-fused-ring-attention-update"};
+  return std::ranges::any_of(names, [&](const char* name) { return arguments.has(name); });
+}
+
+// Kernels that Megatron runs apart when it is told to; the stack as it is otherwise. Cross entropy is fused when it is told to.
 void read_fusions(MegatronArguments& arguments, Draft& draft) {
+  const bool fused = arguments.flag("cross-entropy-loss-fusion");
+  if (!fused && !draft.document().find("software") && !is_mindspeed(arguments)) {
+    draft.set("software", "megatron-lm");
+    draft.infer("software: megatron-lm, without --cross-entropy-loss-fusion");
+  }
   static constexpr std::pair<const char*, const char*> switches[] = {{"no-masked-softmax-fusion", "softmax"},
                                                                      {"no-bias-swiglu-fusion", "activation"},
                                                                      {"no-bias-gelu-fusion", "activation"},

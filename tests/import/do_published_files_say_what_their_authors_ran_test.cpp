@@ -26,6 +26,7 @@ std::string read_again(const ImportedFile& file) {
 TEST(Megatron, Llama3On8GpusWithArraysConditionsAndQuotedPairs) {
   const ImportedFile file = import_published("megatron", "llama3-8b-h100-fp8.sh", {{"cluster", "dgx-h100-ndr400"}});
   expect(file, {{"gpus", "8"},
+                {"software", ""},  // --cross-entropy-loss-fusion: the stack as it is
                 {"model.layers", "32"},
                 {"model.kv_heads", "8"},
                 {"model.ffn", "14336"},
@@ -49,7 +50,8 @@ TEST(Megatron, Llama3On8GpusWithArraysConditionsAndQuotedPairs) {
 
 TEST(Megatron, Gpt3ThroughATextAndSlurm) {
   const ImportedFile file = import_published("megatron", "gpt3-175b.sh", {{"cluster", "dgx-a100-80g-hdr200"}});
-  expect(file, {{"gpus", "1024"},
+  expect(file, {{"software", "megatron-lm"},
+                {"gpus", "1024"},
                 {"parallel.tp", "8"},
                 {"parallel.pp", "16"},
                 {"model.ffn", "49152"},
@@ -73,6 +75,8 @@ TEST(Megatron, MixtralAsOneCommandLine) {
                 {"model.moe.top_k", "2"},
                 {"model.moe.ffn", "14336"},
                 {"moe.dispatcher", "alltoall"},
+                {"software.like", ""},
+                {"software.fusions.cross_entropy", "false"},
                 {"software.fusions.softmax", "false"}});
   EXPECT_EQ(file.finished.summary, "job: 46.7 billion parameters on 64 x h100-sxm5-80g");
 }
