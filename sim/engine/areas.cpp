@@ -90,6 +90,17 @@ class Finder {
         user[link] = rank_of_[call];
       }
     }
+    // What goes on over the links of an exchange is slowed by it, and must not be ahead of it.
+    for (const std::uint32_t joint : exchanges_) {
+      const std::span<const OpId> members = graph_.members(joint);
+      const Op first = graph_.op(members.front());
+      for (const LinkIndex link : plans[first.item].links) {
+        if (link >= user.size() || !user[link]) continue;
+        const std::uint32_t root = connected_.root(*user[link]);
+        const auto takes_part = [&](OpId member) { return connected_.root(graph_.op(member).rank) == root; };
+        if (std::ranges::none_of(members, takes_part)) connected_.connect(root, first.rank);
+      }
+    }
     for (const PortLink& port : ports) {
       if (port.link < user.size() && user[port.link]) connected_.connect(*user[port.link], port.rank);
     }
