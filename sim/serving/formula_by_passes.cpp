@@ -166,6 +166,7 @@ PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, d
   out.ttft_s = out.queue_s + out.prefill_s;
   out.requests_per_s = rate_per_s;
   put_high_together(out, pool, load, rate_per_s);
+  put_room(out, pool, load, rate_per_s, turns);
   return out;
 }
 

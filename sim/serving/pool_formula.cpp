@@ -207,6 +207,28 @@ void put_high_prompts(PoolState& out, const LoadMoments& load, int instances) {
   out.ttft_high_s = wait_s + out.prefill_s * high_prompt(load);
 }
 
+// As many servers as sequences fit, each taken from the first chunk of a prompt to the last token (Allen and Cunneen); instances that take
+// turns are one queue, exactly where all requests are alike.
+void put_room(PoolState& out, const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
+  if (load.steps.empty() || !std::isfinite(out.ttft_s)) return;
+  const double places = pool.most_sequences(), answer_s = std::max(0.0, out.answer_s), taken = rate_per_s * (out.prefill_s + answer_s);
+  if (taken >= places) {
+    out = {.ttft_s = INFINITY, .requests_per_s = places / (out.prefill_s + answer_s)};
+    return;
+  }
+  double mean = 0, squares = 0;
+  for (const double steps : load.steps) {
+    mean += steps / static_cast<double>(load.steps.size());
+    squares += steps * steps / static_cast<double>(load.steps.size());
+  }
+  const double answers = answer_s / (out.prefill_s + answer_s), variation = (squares / (mean * mean) - 1) * answers * answers;
+  const double waits = chance_to_wait(static_cast<int>(places) * turns, taken * turns), spared = 1 - load.percentile;
+  const double mean_s = (load.arrival_variation + variation) / 2 * (out.prefill_s + answer_s) / (turns * (places - taken));
+  out.queue_s += waits * mean_s;
+  out.ttft_s += waits * mean_s;
+  if (load.percentile > 0 && waits > spared) out.ttft_high_s += mean_s * std::log(waits / spared);
+}
+
 // Prompts and decoding at a rate of arrivals an instance: the share of the time that prompts take lengthens every token, and short answers
 // suffer more from what came with them. Means over requests, not over time.
 PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
@@ -242,6 +264,7 @@ PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate
   out.ttft_s = out.queue_s + out.prefill_s;
   out.requests_per_s = rate_per_s;
   put_high_together(out, pool, load, rate_per_s);
+  put_room(out, pool, load, rate_per_s, 1);
   return out;
 }
 

@@ -86,6 +86,9 @@ struct PoolState {
 [[nodiscard]] PoolState in_batches(const PoolFormula& pool, const LoadMoments& load, double requests, double again_after_s = -1);
 // Prompts and decoding at a rate of arrivals an instance. TTFT infinite: beyond its capacity, which is `requests_per_s`.
 [[nodiscard]] PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s);
+// Adds what requests of instances of both wait for others to end, whose answers fill an instance, one of `turns`: queue_s, TTFT and its
+// high value. More than it holds: TTFT infinite.
+void put_room(PoolState& state, const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns);
 // Prompts alone, at a rate of all n instances.
 [[nodiscard]] PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances);
 // Decoding alone, at a rate an instance, one of `turns` that share their requests evenly (company.hpp).

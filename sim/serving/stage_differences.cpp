@@ -64,6 +64,11 @@ std::string short_words(const Facts& f) {
 bool sees_no_queue(const Facts& f) {
   return f.job.prompt_router == "least-kv" && (f.job.pools.front().instances > 1 || f.job.several(f.job.pools.front().role));
 }
+// Least-kv between like instances of both.
+bool bunches(const Facts& f) { return sees_no_queue(f) && f.job.pools.front().role == Role::both; }
+std::string bunched_words(const Facts&) {
+  return "least-kv: who came together ends together and leaves the emptiest cache, to which go all that come next: prompts come in bunches";
+}
 bool is_short(const Facts& f) { return f.answers_of_time() < some_answers; }
 
 const std::vector<Cause>& causes() {
@@ -100,6 +105,7 @@ const std::vector<Cause>& causes() {
       {Stage::queued, [](const Facts&) { return true; },
        [](const Facts&) { return std::string("a queue has more than the two moments that the formula knows"); }},
 
+      {Stage::prefilling, bunches, bunched_words},
       {Stage::prefilling, [](const Facts& f) { return f.more_s > 0; },
        [](const Facts& f) {
          return fmt::format("passes hold chunks of several prompts, and take {:.1f} ms on average", 1e3 * f.prompt_pass_s());
@@ -137,6 +143,7 @@ const std::vector<Cause>& causes() {
        [](const Facts&) { return std::string("caches do not come at random within a pass"); }},
 
       {Stage::decoding, [](const Facts& f) { return f.more_s > 0 && f.preempted() > 0; }, preempted_words},
+      {Stage::decoding, bunches, bunched_words},
       {Stage::decoding,
        [](const Facts& f) { return std::abs(f.batch(f.simulated) - f.batch(f.analytic)) > noticed_batch * f.batch(f.analytic); },
        [](const Facts& f) {

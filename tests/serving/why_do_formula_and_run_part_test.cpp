@@ -86,5 +86,13 @@ TEST(AReason, for_a_transfer_is_what_it_shares) {
   EXPECT_EQ(found.reason("transferring"), "caches on their way at once share links");
 }
 
+// By their caches alone instances get prompts in bunches: all that come go to the one where the last answers ended together.
+TEST(AReason, for_prompts_that_share_passes_is_the_router) {
+  const Parted found = parted("all: {role: both, instances: 4}", "{arrivals: {poisson: 200 /s}, input: 115, output: 120, requests: 4000}",
+                              "  router: {prefill: least-kv}\n");
+  expect_reasons_where_they_part(found);
+  EXPECT_TRUE(found.reason("prefilling").starts_with("least-kv: who came together ends together")) << found.reason("prefilling");
+}
+
 }  // namespace
 }  // namespace rehearse::tests
