@@ -34,6 +34,12 @@ int gpus_taken(const ServingJob& job, std::size_t part) {
   return taken;
 }
 
+int instances_within(int inventory, int gpus, int gpus_per_node) {
+  const int together = std::max(1, gpus_per_node / gpus);  // on whole nodes, of which they take so many GPUs
+  const int taken = (std::max(gpus, gpus_per_node) + gpus_per_node - 1) / gpus_per_node * gpus_per_node;
+  return inventory / taken * together + std::min(together, inventory % taken / gpus);
+}
+
 int gpus_of_part(const ServingJob& job, std::size_t part) {
   const topology::ClusterSpec& cluster = job.parts[part].cluster;
   if (cluster.max_gpus() > 0) return cluster.max_gpus();

@@ -13,6 +13,8 @@ namespace rehearse::sim {
 
 // GPUs of a part from its first one to the last one that an instance takes; at least 1.
 [[nodiscard]] int gpus_taken(const ServingJob& job, std::size_t part);
+// Instances of so many GPUs each that an inventory holds, placed as places_of() does.
+[[nodiscard]] int instances_within(int inventory, int gpus, int gpus_per_node);
 // GPUs of a part: those of its cluster, or whole nodes for what is placed there. GPUs and nodes are counted part after part.
 [[nodiscard]] int gpus_of_part(const ServingJob& job, std::size_t part);
 

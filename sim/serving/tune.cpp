@@ -37,7 +37,8 @@ class FormulaPairs final : public PairModel {
     });
   }
   [[nodiscard]] bool keeps(std::size_t prompt_plan, int prompters, std::size_t decode_plan, int decoders) const override {
-    return formula_.keeps(formula_.apart(prompts_[prompt_plan], prompters, decodes_[decode_plan], decoders));
+    const Candidate &prompts = prompts_[prompt_plan], &decodes = decodes_[decode_plan];
+    return formula_.holds(prompts, prompters, decodes, decoders) && formula_.keeps(formula_.apart(prompts, prompters, decodes, decoders));
   }
 
  private:
@@ -84,7 +85,8 @@ class Tuning {
       const Candidate &one = prompts[choice.prompts], &other = decodes[choice.decodes];
       const PromisedTimes times = formula.apart(one, choice.prompters, other, choice.decoders);
       TunedDeployment& found = into.emplace_back();
-      found.pools = {with_number(one, choice.prompters), with_number(other, choice.decoders)};
+      add_pool(found, one, choice.prompters);
+      add_pool(found, other, choice.decoders);
       found.cost_per_s = choice.cost;
       found.gpus = choice.gpus;
       found.kind = sides_.kind_of(prompt_part, decode_part);
@@ -139,13 +141,13 @@ class Tuning {
     for (const auto& [cost, gpus, plan] : kept) {
       const int number = numbers[plan];
       const PromisedTimes times = formula.together(candidates[plan], number);
-      into.push_back({.pools = {with_number(candidates[plan], number)},
-                      .cost_per_s = cost,
-                      .gpus = gpus,
-                      .kind = sides_.kind_of(part),
-                      .ttft_s = times.ttft_s,
-                      .tpot_s = times.tpot_s,
-                      .simulated = {}});
+      TunedDeployment& found = into.emplace_back();
+      add_pool(found, candidates[plan], number);
+      found.cost_per_s = cost;
+      found.gpus = gpus;
+      found.kind = sides_.kind_of(part);
+      found.ttft_s = times.ttft_s;
+      found.tpot_s = times.tpot_s;
     }
   }
 

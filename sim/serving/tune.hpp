@@ -17,6 +17,9 @@ struct TunedDeployment {
   int gpus = 0;
   std::string kind;               // "together on rich", "apart on rich and wide", "apart, several plans in a role"
   double ttft_s = 0, tpot_s = 0;  // by formula, at the promise's percentile; of several plans in a role the longest
+  // So many others are the same but for limits without effect, "POOL.tokens" or "POOL.sequences".
+  std::uint64_t twins = 0;
+  std::vector<std::string> without_effect = {};
   // Of those that were simulated; with goal goodput also the highest rate that keeps the promise.
   std::optional<ServingResult> simulated;
 };
@@ -29,8 +32,8 @@ struct ServingTuning {
   std::optional<std::size_t> chosen;      // of `best`: the cheapest that keeps the promise when simulated (without simulation: the first)
   std::vector<TunedDeployment> front;     // of several goals: all deployments that no other beats in every one, by the first goal
   std::uint64_t pairs = 0, looked_at = 0;
-  double bound_per_s = 0;  // least cost of the pairs not looked at; infinite: all were
-  int plans = 0, refused = 0, unfit = 0;
+  double bound_per_s = 0;                            // least cost of the pairs not looked at; infinite: all were
+  int plans = 0, refused = 0, unfit = 0, twins = 0;  // twins: plans that others stand for
 };
 
 // Throws config::InputError, with the position in the section `serving`, where the job has no promise or no rate, leaves a side out or has

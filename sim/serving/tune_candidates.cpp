@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "sim/serving/pool_formula.hpp"
 #include "sim/serving/promised_times.hpp"
 #include "sim/serving/tune_keys.hpp"
 
@@ -108,14 +109,39 @@ class Space {
   ServingTuning& counts_;
 };
 
-void find_alike(Candidates& prompts) {
-  std::map<std::tuple<std::string, int, int, int, int, int>, const Candidate*> first;
-  for (Candidate& candidate : prompts) {
-    const Pool& pool = *candidate.pool;
-    const auto [at, fresh] =
-        first.try_emplace({pool.like, pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep, pool.habits.tokens}, &candidate);
-    if (!fresh) candidate.alike = at->second;
+// Where prompts alone are computed, the formula does not ask how many may decode; where they are not, what a pass takes of them; and never
+// for more sequences than the cache holds. Of twins the one with room for the most sequences stands for all, of these with the first
+// tokens.
+void merge_twins(Candidates& candidates, const LoadMoments& load) {
+  using Key = std::tuple<std::string, int, int, int, int, int, double>;
+  const auto key_of = [&](const Candidate& one) {
+    const Pool& pool = *one.pool;
+    const int tokens = pool.role == Role::decode ? 0 : pool.habits.tokens;
+    const double sequences = pool.role == Role::prefill ? 0 : PoolFormula(one.deployment, load).most_sequences();
+    return Key{pool.like, pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep, tokens, sequences};
+  };
+  Candidates kept;
+  std::map<Key, std::size_t> places;
+  for (Candidate& one : candidates) {
+    const auto [at, fresh] = places.try_emplace(key_of(one), kept.size());
+    if (fresh) {
+      kept.push_back(std::move(one));
+      continue;
+    }
+    Candidate& twin = kept[at->second];
+    const EngineHabits &here = one.pool->habits, &there = twin.pool->habits;
+    std::vector<std::string> keys = twin.free_keys;
+    const auto differ = [&](const char* key) {
+      if (std::ranges::find(keys, key) == keys.end()) keys.emplace_back(key);
+    };
+    if (here.sequences != there.sequences) differ("sequences");
+    if (here.tokens != there.tokens) differ("tokens");
+    const int twins = twin.twins + 1;
+    if (here.sequences > there.sequences) twin = std::move(one);
+    twin.twins = twins;
+    twin.free_keys = std::move(keys);
   }
+  candidates = std::move(kept);
 }
 
 // What nobody has given a price costs 1 an hour, and the reader is told.
@@ -140,11 +166,17 @@ TuneSides::TuneSides(const ServingJob& of_job, ServingTuning& tuning)
     : job(of_job), spec(of_job.tune ? *of_job.tune : usual_serving_tune(of_job)), promise(of_job.promise), load(promised_moments(of_job)) {
   settle_prices(job, spec, tuning);
   Space space(job, spec, load, tuning);
+  const auto plans_of = [&](Role role, std::size_t part) {
+    Candidates all = space.of(role, part);
+    const std::size_t found = all.size();
+    merge_twins(all, load);
+    tuning.twins += static_cast<int>(found - all.size());
+    return all;
+  };
   for (std::size_t part = 0; part < job.parts.size(); ++part) {
-    together.push_back(space.of(Role::both, part));
-    prompts.push_back(space.of(Role::prefill, part));
-    find_alike(prompts.back());
-    decodes.push_back(space.of(Role::decode, part));
+    together.push_back(plans_of(Role::both, part));
+    prompts.push_back(plans_of(Role::prefill, part));
+    decodes.push_back(plans_of(Role::decode, part));
   }
 }
 
@@ -166,6 +198,12 @@ Pool with_number(const Candidate& candidate, int instances) {
   Pool pool = *candidate.pool;
   pool.instances = instances;
   return pool;
+}
+
+void add_pool(TunedDeployment& deployment, const Candidate& candidate, int instances) {
+  deployment.pools.push_back(with_number(candidate, instances));
+  deployment.twins = (deployment.twins + 1) * (static_cast<std::uint64_t>(candidate.twins) + 1) - 1;
+  for (const std::string& key : candidate.free_keys) deployment.without_effect.push_back(fmt::format("{}.{}", candidate.pool->name, key));
 }
 
 }  // namespace rehearse::sim

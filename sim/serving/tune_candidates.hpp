@@ -8,6 +8,7 @@
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/load_moments.hpp"
 #include "sim/serving/pair_search.hpp"
+#include "sim/serving/placement.hpp"
 #include "sim/serving/tune.hpp"
 
 namespace rehearse::sim {
@@ -17,8 +18,9 @@ struct Candidate {
   std::unique_ptr<const Pool> pool;
   PoolDeployment deployment;
   SidePlan side;
-  // Another one that computes prompts in the same passes: they differ in how many may decode. nullptr: none is before it.
-  const Candidate* alike = nullptr;
+  // So many others differ in limits without effect on what the formula says of any load of these requests, and which (`tune` keys).
+  int twins = 0;
+  std::vector<std::string> free_keys = {};
 };
 using Candidates = std::vector<Candidate>;
 
@@ -32,7 +34,10 @@ struct TuneSides {
   LoadMoments load;
   std::vector<Candidates> together, prompts, decodes;  // by part
 
-  [[nodiscard]] int most(const Candidate& candidate) const { return spec.inventory[candidate.side.part] / candidate.side.gpus; }
+  [[nodiscard]] int most(const Candidate& candidate) const {  // instances that the inventory holds, on whole nodes as they are placed
+    const std::size_t part = candidate.side.part;
+    return instances_within(spec.inventory[part], candidate.side.gpus, job.parts[part].cluster.gpus_per_node);
+  }
   [[nodiscard]] double ttft_within_s() const;  // infinite: nothing is promised
   [[nodiscard]] double tpot_within_s() const;
   [[nodiscard]] std::string kind_of(std::size_t prompt_part, std::size_t decode_part) const;
@@ -40,6 +45,8 @@ struct TuneSides {
 };
 
 [[nodiscard]] Pool with_number(const Candidate& candidate, int instances);
+// Another pool of a deployment, with what its plan's twins make of the deployment's.
+void add_pool(TunedDeployment& deployment, const Candidate& candidate, int instances);
 
 // The least number of instances from 1 to `most` that does; more always do where fewer do.
 template <class Does>

@@ -11,7 +11,6 @@
 namespace rehearse::sim {
 
 const SideState& TuneFormula::state_of(const Candidate& plan, int number) const {
-  if (plan.alike != nullptr) return state_of(*plan.alike, number);
   const auto [at, fresh] = known_.try_emplace({&plan, number});
   if (!fresh) return at->second;
   const Pool pool = with_number(plan, number);
@@ -69,6 +68,19 @@ void TuneFormula::put_scratch(const Candidate& prompts, int prompters, const Can
   scratch_.pools = {with_number(prompts, prompters), with_number(decodes, decoders)};
 }
 
+bool TuneFormula::holds(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const {
+  put_scratch(prompts, prompters, decodes, decoders);
+  return holds(scratch_);
+}
+
+bool TuneFormula::holds(const ServingJob& job) const {
+  for (std::size_t part = 0; part < job.parts.size(); ++part) {
+    const bool stands = std::ranges::find(job.pools, part, &Pool::part) != job.pools.end();
+    if (stands && gpus_taken(job, part) > sides_.spec.inventory[part]) return false;
+  }
+  return true;
+}
+
 // Of a cache that leaves as a whole what its engines and kernels take, and the network between two parts.
 double TuneFormula::between_at_least_s(const Candidate& prompts, const Candidate& decodes) const {
   constexpr double rounding = 1 - 1e-9;
@@ -112,6 +124,7 @@ PromisedTimes TuneFormula::apart(const Candidate& prompts, int prompters, const 
 
 PromisedTimes TuneFormula::of(const TunedDeployment& deployment) const {
   const ServingJob job = with_pools(sides_.job, deployment, sides_.load.rate_per_s);
+  if (!holds(job)) return {never_s, never_s};
   return predicted_promise(job, deploy(job));
 }
 

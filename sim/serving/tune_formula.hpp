@@ -18,7 +18,9 @@ class TuneFormula {
 
   [[nodiscard]] PromisedTimes together(const Candidate& plan, int number) const;
   [[nodiscard]] PromisedTimes apart(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const;
-  // Of any pools of both sides, or of one role.
+  // Whether the inventory holds so many of both, on whole nodes as they are placed.
+  [[nodiscard]] bool holds(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const;
+  // Of any pools of both sides, or of one role; infinite where the inventory does not hold them.
   [[nodiscard]] PromisedTimes of(const TunedDeployment& deployment) const;
   [[nodiscard]] bool keeps(const PromisedTimes& times) const { return times.keeps(sides_.promise) && times.ttft_s < never_s; }
 
@@ -33,6 +35,7 @@ class TuneFormula {
  private:
   static constexpr double never_s = std::numeric_limits<double>::infinity();
   [[nodiscard]] const SideState& state_of(const Candidate& plan, int number) const;
+  [[nodiscard]] bool holds(const ServingJob& job) const;
   void put_scratch(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const;
 
   const TuneSides& sides_;

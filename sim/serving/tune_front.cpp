@@ -1,5 +1,7 @@
 #include "sim/serving/tune_front.hpp"
 
+#include <cmath>
+
 #include "sim/serving/deployment_front.hpp"
 #include "sim/serving/tune_formula.hpp"
 
@@ -50,7 +52,9 @@ class Fronts {
       return formula_.between_at_least_s(prompts_of(prompt), decodes_of(decode));
     };
     problem.times = [this](std::size_t prompt, int prompters, std::size_t decode, int decoders) {
-      const PromisedTimes times = formula_.apart(prompts_of(prompt), prompters, decodes_of(decode), decoders);
+      const Candidate &one = prompts_of(prompt), &other = decodes_of(decode);
+      if (!formula_.holds(one, prompters, other, decoders)) return FrontTimes{INFINITY, INFINITY};
+      const PromisedTimes times = formula_.apart(one, prompters, other, decoders);
       return FrontTimes{times.ttft_s, times.tpot_s};
     };
     sim::add_pairs(problem, front_);
@@ -105,13 +109,13 @@ class Fronts {
     if (point.decodes == nowhere) {
       const Place& place = together_[point.prompts];
       out.kind = sides_.kind_of(place.part);
-      out.pools = {with_number(sides_.together[place.part][place.plan], point.prompters)};
+      add_pool(out, sides_.together[place.part][place.plan], point.prompters);
       return out;
     }
     const Place &one = prompts_[point.prompts], &other = decodes_[point.decodes];
     out.kind = sides_.kind_of(one.part, other.part);
-    out.pools = {with_number(sides_.prompts[one.part][one.plan], point.prompters),
-                 with_number(sides_.decodes[other.part][other.plan], point.decoders)};
+    add_pool(out, sides_.prompts[one.part][one.plan], point.prompters);
+    add_pool(out, sides_.decodes[other.part][other.plan], point.decoders);
     return out;
   }
 

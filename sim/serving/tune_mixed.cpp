@@ -75,7 +75,7 @@ struct Program {
     out.kind = std::move(kind);
     for (std::size_t i = 0; i < cover.numbers.size(); ++i) {
       if (cover.numbers[i] == 0) continue;
-      out.pools.push_back(with_number(*candidates[i], cover.numbers[i]));
+      add_pool(out, *candidates[i], cover.numbers[i]);
       name_apart(out.pools);
     }
     return out;

@@ -99,6 +99,8 @@ Json pools_json(const std::vector<Pool>& all) {
 Json tuned_json(const TunedDeployment& one) {
   Json json{{"kind", one.kind}, {"cost_per_s", one.cost_per_s}, {"gpus", one.gpus}, {"ttft_s", one.ttft_s}, {"tpot_s", one.tpot_s}};
   json["pools"] = pools_json(one.pools);
+  json["twins"] = one.twins;
+  json["without_effect"] = one.without_effect;
   if (one.simulated) json["simulated"] = result_json(*one.simulated);
   return json;
 }
@@ -112,6 +114,7 @@ Json tuning_json(const ServingTuning& tuning) {
             {"plans", tuning.plans},
             {"refused", tuning.refused},
             {"unfit", tuning.unfit},
+            {"twins", tuning.twins},
             {"pairs", tuning.pairs},
             {"pairs_looked_at", tuning.looked_at},
             {"others_cost_per_s_at_least", std::isfinite(tuning.bound_per_s) ? Json(tuning.bound_per_s) : Json(nullptr)},

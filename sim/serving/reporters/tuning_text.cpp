@@ -21,20 +21,35 @@ std::string tuned_time(double seconds) { return config::human_quantity(seconds, 
 
 std::string hourly(double per_s) { return fmt::format("{:.4g}", per_s * tuning_hour_s); }
 
-std::string plan_of_pool(const Pool& pool) {
+// Whether deployments take several values of a limit of their pools of a role.
+bool varies(const std::vector<TunedDeployment>& all, Role role, int EngineHabits::*limit) {
+  const Pool* first = nullptr;
+  for (const TunedDeployment& one : all) {
+    for (const Pool& pool : one.pools) {
+      if (pool.role != role) continue;
+      if (first != nullptr && pool.habits.*limit != first->habits.*limit) return true;
+      first = &pool;
+    }
+  }
+  return false;
+}
+
+std::string plan_of_pool(const Pool& pool, const std::vector<TunedDeployment>& all) {
   std::string text = fmt::format("{} x tp {}", pool.instances, pool.plan.tp);
   if (pool.plan.pp > 1) text += fmt::format(" pp {}", pool.plan.pp);
   if (pool.plan.dp > 1) text += fmt::format(" dp {}", pool.plan.dp);
+  if (varies(all, pool.role, &EngineHabits::sequences)) text += fmt::format(" sequences {}", pool.habits.sequences);
+  if (varies(all, pool.role, &EngineHabits::tokens)) text += fmt::format(" tokens {}", pool.habits.tokens);
   return text;
 }
 
 // The plans of a role with + between them, where there are several with their parts.
-std::string deployment_text(const TunedDeployment& one, const ServingTuning& tuning) {
+std::string deployment_text(const TunedDeployment& one, const ServingTuning& tuning, const std::vector<TunedDeployment>& all) {
   std::string text;
   for (std::size_t i = 0; i < one.pools.size(); ++i) {
     const Pool& pool = one.pools[i];
     if (i > 0) text += pool.role == one.pools[i - 1].role ? " + " : ", ";
-    text += plan_of_pool(pool);
+    text += plan_of_pool(pool, all);
     const std::string& part = tuning.parts[pool.part];
     if (!part.empty() && std::ranges::count(one.pools, pool.role, &Pool::role) > 1) text += " on " + part;
   }
@@ -59,15 +74,18 @@ Table best_table(const ServingTuning& tuning) {
                           {"TPOT within"},
                           {"simulated", Align::left}}};
   if (rates) table.columns.push_back({"requests/s"});
+  const bool twins = std::ranges::any_of(tuning.best, [](const TunedDeployment& one) { return one.twins > 0; });
+  if (twins) table.columns.push_back({"twins", Align::left});
   for (std::size_t i = 0; i < tuning.best.size(); ++i) {
     const TunedDeployment& one = tuning.best[i];
     const bool known = one.simulated.has_value();
     const auto share = [&](double value) { return known && value >= 0 ? fmt::format("{:.1f} %", 100 * value) : ""; };
     table.rows.push_back(
-        {one.kind, deployment_text(one, tuning), std::to_string(one.gpus), hourly(one.cost_per_s), tuned_time(one.ttft_s),
+        {one.kind, deployment_text(one, tuning, tuning.best), std::to_string(one.gpus), hourly(one.cost_per_s), tuned_time(one.ttft_s),
          tuned_time(one.tpot_s), share(known ? one.simulated->attained_ttft : -1), share(known ? one.simulated->attained_tpot : -1),
          fmt::format("{}{}", known ? one.simulated->kept ? "kept" : "not kept" : "", tuning.chosen == i ? ", chosen" : "")});
     if (rates) table.rows.back().push_back(known ? fmt::format("{:.4g}", one.simulated->goodput_per_s) : "");
+    if (twins) table.rows.back().push_back(one.twins > 0 ? fmt::format("{}: {}", one.twins, fmt::join(one.without_effect, ", ")) : "");
   }
   return table;
 }
@@ -79,7 +97,7 @@ Table front_table_of(const ServingTuning& tuning) {
   for (std::size_t i = 0; i < std::min(most_front_rows, tuning.front.size()); ++i) {
     const TunedDeployment& one = tuning.front[i];
     table.rows.push_back({hourly(one.cost_per_s), std::to_string(one.gpus), tuned_time(one.ttft_s), tuned_time(one.tpot_s), one.kind,
-                          deployment_text(one, tuning)});
+                          deployment_text(one, tuning, tuning.front)});
   }
   return table;
 }
@@ -104,7 +122,8 @@ void print_tuning(const ServingTuning& tuning, bool colour, std::ostream& out) {
     table.bold_header = colour;
     table.print(out);
   }
-  fmt::print(out, "{} plans of an instance ({} refused, {} too large for their GPUs)", tuning.plans, tuning.refused, tuning.unfit);
+  fmt::print(out, "{} plans of an instance ({} refused, {} too large for their GPUs, {} twins of others)", tuning.plans, tuning.refused,
+             tuning.unfit, tuning.twins);
   if (tuning.pairs > 0) fmt::print(out, "; {} of {} pairs looked at", tuning.looked_at, tuning.pairs);
   if (std::isfinite(tuning.bound_per_s)) fmt::print(out, ": the others cost {} per hour at least", hourly(tuning.bound_per_s));
   fmt::print(out, "\n");
