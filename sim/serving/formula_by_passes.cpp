@@ -12,8 +12,9 @@ constexpr int settling_rounds = 60;
 constexpr double settled_within = 1e-5;  // the batch
 constexpr int most_turns = 8;            // more are hardly more even
 constexpr int quarters_of_a_prompt = 4;
-constexpr double few_passes = 3;  // of a prompt: more are cut into halves
-constexpr double cut_finely = 4;  // where fewer prompts fit into a pass, what is left of one goes into it too
+constexpr double most_passes = 64;  // of a prompt, as the chain counts them, which grows with them: of more, several are one
+constexpr double few_passes = 3;    // of a prompt: more are cut into halves
+constexpr double cut_finely = 4;    // where fewer prompts fit into a pass, what is left of one goes into it too
 constexpr double highest_load = 0.999;
 
 // Between whole numbers of sequences.
@@ -33,7 +34,7 @@ struct PassUnits {
     if (alone.passes > 1) {
       const double passes = pool.tokens_of_a_prompt() / pool.room_of_a_pass(sequences);
       most = passes > few_passes ? 2 : quarters_of_a_prompt;
-      units = std::max(most + 1, static_cast<int>(std::lround(most * passes)));
+      units = std::max(most + 1, static_cast<int>(std::lround(most * std::min(passes, most_passes))));
       double pieces_s = 0;
       for (int left = units; left > 0; left -= most) pieces_s += seconds(pool, std::min(left, most), sequences);
       weight = alone.seconds / pieces_s;

@@ -95,8 +95,8 @@ LengthSpec read_length(const Node& node, bool with_blocks, LoadSpec& load) {
     const std::vector<Node> ends = value.items();
     if (ends.size() != 2) value.fail("uniform takes the smallest and the largest length", "write for example {uniform: [819, 1024]}");
     spec.law = LengthLaw::uniform;
-    spec.low = static_cast<int>(ends[0].as_int(0, most_tokens));  // 0 is drawn as 1: there is no request without tokens
-    spec.high = static_cast<int>(ends[1].as_int(std::max(1, spec.low), most_tokens));
+    spec.low = static_cast<int>(ends[0].as_int(1, most_tokens));
+    spec.high = static_cast<int>(ends[1].as_int(spec.low, most_tokens));
   } else if (form == "lognormal") {
     node.allow_keys({"lognormal", "max"});
     value.allow_keys({"median", "p90"});

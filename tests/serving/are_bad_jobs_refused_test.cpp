@@ -94,6 +94,7 @@ TEST(BadServingJobsAreRefused, about_loads) {
   expect_refused(with("{poisson: 2 /s}", "{poisson: 0 /s}"), "job.yaml:7:", "serving.load.arrivals.poisson must be above 0 /s, not '0 /s'");
   expect_refused(with("{poisson: 2 /s}", "{poisson: 2 /s, closed: 3}"), "job.yaml:7:", "there is 'poisson' already");
   expect_refused(with("output: 100", "output: 0"), "job.yaml:7:", "must be between 1 and");
+  expect_refused(with("output: 100", "output: {uniform: [0, 50]}"), "job.yaml:7:", "must be between 1 and");
   expect_refused(with("input: 1000", "input: {uniform: [100, 50]}"), "job.yaml:7:", "must be between 100 and");
   expect_refused(with("input: 1000", "input: {lognormal: {median: 1000, p90: 2000}, max: 999}"), "job.yaml:7:", "must be between 1000 and");
   expect_refused(with("requests: 200", "requests: 200, warmup: 200"), "job.yaml:7:", "must be between 0 and 199");

@@ -58,6 +58,14 @@ TEST(FormulaAndSimulationAgree, on_waiting_for_room) {
   }
 }
 
+// A prompt of a thousand passes: 5 % as ever for the first token, and an answer at once (a chain of so many pieces would take minutes).
+TEST(FormulaAndSimulationAgree, on_prompts_of_very_many_passes) {
+  const Both found = both(
+      "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {all: {role: both, limits: {tokens: 1}}}\n"
+      "  load: {arrivals: {poisson: 0.03 /s}, input: 1000, output: 2, requests: 2000}\n");
+  EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << found.simulated.ttft.mean_s;
+}
+
 // Eight instances whose router sees no difference between idle ones share the load: each behaves as one at an eighth of the rate.
 TEST(FormulaAndSimulationAgree, on_a_pool_whose_instances_take_turns) {
   const auto pool = [](int instances, double rate, int requests) {

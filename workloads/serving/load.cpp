@@ -41,7 +41,7 @@ constexpr double normal_p90 = 1.2815515655446004;  // standard normal quantile
 int length(const LengthSpec& spec, Random& random) {
   switch (spec.law) {
     case LengthLaw::uniform:
-      return std::max(1, spec.low + static_cast<int>(random.uniform() * (spec.high - spec.low + 1.0)));
+      return spec.low + static_cast<int>(random.uniform() * (spec.high - spec.low + 1.0));
     case LengthLaw::lognormal: {
       const double sigma = std::log(spec.p90 / spec.median) / normal_p90;
       const double value = spec.median * std::exp(sigma * random.normal());
