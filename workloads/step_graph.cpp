@@ -7,6 +7,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "workloads/cycles.hpp"
+
 namespace rehearse::workloads {
 namespace {
 
@@ -203,28 +205,7 @@ void StepGraphBuilder::set_receiver(OpId p2p, std::uint32_t simulated_rank) {
 
 // Kahn's algorithm with the members of a joint as one vertex: a collective ends for all of its members at once.
 void StepGraphBuilder::check_acyclic() const {
-  std::vector<std::uint16_t> met(graph_.size_);
-  std::vector<std::uint32_t> joint_met(joints_);
-  std::vector<OpId> ready;
-  std::size_t done = 0;
-  const auto arrive = [&](OpId id) {
-    const Op op = graph_.op(id);
-    if (op.kind != OpKind::collective) return ready.push_back(id);
-    const std::span<const OpId> members = graph_.members(op.joint);
-    if (++joint_met[op.joint] == members.size()) ready.insert(ready.end(), members.begin(), members.end());
-  };
-  for (OpId id = 0; id < graph_.size_; ++id) {
-    if (graph_.in_degree(id) == 0) arrive(id);
-  }
-  while (!ready.empty()) {
-    const OpId id = ready.back();
-    ready.pop_back();
-    ++done;
-    for (const OpId next : graph_.successors_of(id)) {
-      if (++met[next] == graph_.in_degree(next)) arrive(next);
-    }
-  }
-  if (done != graph_.size_) throw std::logic_error("the step graph has a cycle: the schedule deadlocks");
+  if (has_cycle(graph_)) throw std::logic_error("the step graph has a cycle: the schedule deadlocks");
 }
 
 void StepGraphBuilder::list_members() {

@@ -155,7 +155,7 @@ class GraphRunner::Impl {
     switch (token.event) {
       case RunnerEvent::compute_done: {
         --pending_.activities;
-        const std::uint32_t rank = rank_of(*launches_[token.slot], graph_of(token.slot).op(token.low));
+        const std::uint32_t rank = rank_of(*launches_[token.slot], token.low);
         if (dead_[rank]) return;
         contention_.compute_ends(rank);
         finished_.emplace_back(static_cast<LaunchIndex>(token.slot), token.low);
@@ -218,7 +218,7 @@ class GraphRunner::Impl {
   // Whether an activity is of what has failed.
   [[nodiscard]] bool stopped(const RunnerToken& token) const {
     if (token.event == RunnerEvent::flow_done) return carrier_.hung(token.slot);
-    return token.event == RunnerEvent::compute_done && dead_[rank_of(*launches_[token.slot], graph_of(token.slot).op(token.low))];
+    return token.event == RunnerEvent::compute_done && dead_[rank_of(*launches_[token.slot], token.low)];
   }
 
   // Whether a communication needs a GPU or a port that is dead.
@@ -237,13 +237,20 @@ class GraphRunner::Impl {
   }
 
   [[nodiscard]] const StepGraph& graph_of(std::uint64_t launch) const { return launches_[launch]->what->graph; }
-  [[nodiscard]] static std::uint32_t rank_of(const Launch& launch, const Op& op) { return launch.what->first_rank + op.rank; }
+  [[nodiscard]] static std::uint32_t rank_of(const Launch& launch, OpId id) {
+    const workloads::RankBlock& block = launch.what->graph.block_of(id);
+    return launch.what->first_rank + block.rank + in_program(launch.what->graph, block, id).rank;
+  }
+  // Without the numbers that are the block's own.
+  [[nodiscard]] static const Op& in_program(const StepGraph& graph, const workloads::RankBlock& block, OpId id) {
+    return graph.program(block).ops[id - block.first];
+  }
   [[nodiscard]] double now(const Launch& launch) const { return machine_.now() - launch.begun_s; }
 
   void arrive(LaunchIndex index, Launch& launch, OpId id) {
     const StepGraph& graph = launch.what->graph;
     const Op op = graph.op(id);
-    if (dead_[rank_of(launch, op)]) return;
+    if (dead_[launch.what->first_rank + op.rank]) return;
     launch.times->arrive_s[id] = now(launch);
     switch (op.kind) {
       case OpKind::compute:
@@ -260,10 +267,6 @@ class GraphRunner::Impl {
 
   [[nodiscard]] bool between_areas(const Op& op) const {
     return setup_.areas != nullptr && op.kind == OpKind::collective && setup_.areas->between[op.item];
-  }
-  // Of what goes on among ranks of one area.
-  [[nodiscard]] AreaIndex area_of(const Op& op) const {
-    return setup_.areas == nullptr || between_areas(op) ? everywhere : setup_.areas->of_rank[op.rank];
   }
 
   // A member has come to its collective.
@@ -282,7 +285,7 @@ class GraphRunner::Impl {
       finished_.emplace_back(index, id);
       return;
     }
-    const std::uint32_t rank = rank_of(launch, op);
+    const std::uint32_t rank = launch.what->first_rank + op.rank;
     contention_.compute_starts(rank);
     ++pending_.activities;
     machine_.compute(setup_.hosts[rank], seconds, RunnerToken::of(RunnerEvent::compute_done, index, id));
@@ -305,8 +308,9 @@ class GraphRunner::Impl {
       starts ? contention_.communication_starts(rank, phase, price) : contention_.communication_ends(rank, phase, price);
     };
     for_each_member(graph, it.op, first, [&](OpId member) {
-      const Op op = graph.op(member);
-      tell(op.rank, op.phase);
+      const workloads::RankBlock& block = graph.block_of(member);
+      const Op& op = in_program(graph, block, member);
+      tell(block.rank + op.rank, op.phase);
     });
     if (first.kind == OpKind::p2p && graph.receiver(it.op) != first.rank) tell(graph.receiver(it.op), first.phase);
   }
@@ -316,8 +320,9 @@ class GraphRunner::Impl {
     const double now_s = now(launch);
     for_each_member(launch.what->graph, id, op, [&](OpId member) { launch.times->start_s[member] = now_s; });
     tell_contention({index, id}, true);
+    const bool inside = setup_.areas != nullptr && !between_areas(op);  // goes on in one area
     if (between_areas(op)) exchanges_->begins(op.joint);
-    carrier_.begin(launch.what->plans[op.item], {index, id}, area_of(op));
+    carrier_.begin(launch.what->plans[op.item], {index, id}, inside ? setup_.areas->of_rank[op.rank] : everywhere);
   }
 
   void communication_ended(const Communicator& what) {

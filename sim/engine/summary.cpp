@@ -24,8 +24,11 @@ class ByCall {
  public:
   explicit ByCall(const workloads::StepGraph& graph) : first_(graph.calls.size() + 1) {
     const auto each = [&](const auto& visit) {
-      for (workloads::OpId id = 0; id < graph.size(); ++id) {
-        if (graph.op(id).kind != workloads::OpKind::compute) visit(id);
+      for (const workloads::RankBlock& block : graph.blocks()) {
+        const std::vector<workloads::Op>& ops = graph.program(block).ops;
+        for (workloads::OpId at = 0; at < ops.size(); ++at) {
+          if (ops[at].kind != workloads::OpKind::compute) visit(block.first + at);
+        }
       }
     };
     each([&](workloads::OpId id) { ++first_[graph.op(id).item + 1]; });
@@ -33,6 +36,7 @@ class ByCall {
     ops_.resize(first_.back());
     std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
     each([&](workloads::OpId id) { ops_[next[graph.op(id).item]++] = id; });
+    if (graph.blocks().size() == graph.ranks.size()) return;  // they are built, and so stand, rank by rank
     for (std::uint32_t call = 0; call < graph.calls.size(); ++call)
       std::ranges::stable_sort(of(call), {}, [&](workloads::OpId id) { return graph.op(id).rank; });
   }
