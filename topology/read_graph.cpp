@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
+#include "config/islands.hpp"
 #include "topology/read_link.hpp"
 
 namespace rehearse::topology {
@@ -65,24 +65,13 @@ std::vector<std::string> read_row(const config::Node& row, const std::vector<std
   return names;
 }
 
-// Union-find over the switches: which can reach each other.
-class Islands {
- public:
-  explicit Islands(std::size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), std::size_t{0}); }
-  std::size_t of(std::size_t i) const { return parent_[i] == i ? i : of(parent_[i]); }
-  void join(std::size_t a, std::size_t b) { parent_[of(a)] = of(b); }
-
- private:
-  std::vector<std::size_t> parent_;
-};
-
-std::size_t index_of(const std::vector<std::string>& names, const std::string& name) {
-  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+std::uint32_t index_of(const std::vector<std::string>& names, const std::string& name) {
+  return static_cast<std::uint32_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
 // Both ends of a transfer use NIC r of their node, so the switches that carry NIC r must reach each other, for every r.
 void check_connected(const config::Node& attach, const SwitchGraph& graph) {
-  Islands islands(graph.switches.size());
+  config::Islands islands(graph.switches.size());
   for (const auto& trunk : graph.trunks) islands.join(index_of(graph.switches, trunk.a), index_of(graph.switches, trunk.b));
   const auto rows = attach.items();
   for (std::size_t node = 1; node < graph.attach.size(); ++node) {

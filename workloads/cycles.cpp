@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "config/islands.hpp"
+
 namespace rehearse::workloads {
 namespace {
 
@@ -9,15 +11,16 @@ namespace {
 class ByProgram {
  public:
   explicit ByProgram(const StepGraph& graph) : graph_(graph) {
+    std::uint32_t nodes = 0;
     for (const RankBlock& block : graph.blocks()) {
       const std::size_t programs = first_.size();
       if (block.program >= programs) first_.resize(block.program + 1UL, none);
       if (first_[block.program] != none) continue;
-      first_[block.program] = static_cast<std::uint32_t>(as_.size());
-      as_.resize(as_.size() + graph.program(block).ops.size());
+      first_[block.program] = nodes;
+      nodes += static_cast<std::uint32_t>(graph.program(block).ops.size());
       like_.push_back(&block);
     }
-    std::iota(as_.begin(), as_.end(), 0U);
+    as_ = config::Islands(nodes);
     join_members();
     for (const RankBlock* block : like_) edges_of(*block);
     edges_of_messages();
@@ -34,7 +37,7 @@ class ByProgram {
     for (const auto& [before, after] : edges_) after_of[next[before]++] = after;
     std::size_t left = 0;
     for (std::uint32_t node = 0; node < as_.size(); ++node) {
-      if (root(node) != node) continue;
+      if (as_.of(node) != node) continue;
       ++left;
       if (waits[node] == 0) ready.push_back(node);
     }
@@ -51,19 +54,15 @@ class ByProgram {
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-  [[nodiscard]] std::uint32_t root(std::uint32_t node) {
-    while (as_[node] != node) node = as_[node] = as_[as_[node]];
-    return node;
-  }
   [[nodiscard]] std::uint32_t node(OpId id) {
     const RankBlock& block = graph_.block_of(id);
-    return root(first_[block.program] + id - block.first);
+    return as_.of(first_[block.program] + id - block.first);
   }
 
   void join_members() {
     for (std::uint32_t joint = 0; joint < graph_.joints(); ++joint) {
       const std::span<const OpId> members = graph_.members(joint);
-      for (const OpId member : members.subspan(1)) as_[node(member)] = node(members.front());
+      for (const OpId member : members.subspan(1)) as_.join(node(member), node(members.front()));
     }
   }
 
@@ -93,8 +92,9 @@ class ByProgram {
   }
 
   const StepGraph& graph_;
-  std::vector<std::uint32_t> first_, as_;  // [program] its first node; [node] another that it is one with
-  std::vector<const RankBlock*> like_;     // a block of each program
+  std::vector<std::uint32_t> first_;    // [program] its first node
+  config::Islands as_;                  // nodes that are one
+  std::vector<const RankBlock*> like_;  // a block of each program
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
 };
 

@@ -151,8 +151,9 @@ class Explainer {
     std::vector<std::string> known;
     if (slow_) known.emplace_back("something is slow (simulation.faults), which the formula does not know");
     if (hot()) known.emplace_back("the formula lets every layer wait for its hottest rank; on the timeline some of these waits coincide");
+    const workloads::ReplicaSync sync = workloads::replica_sync(w_);
     const bool walked = (w_.parallel.pp == 1 && !w_.offload_activations && !w_.overlap.ep) ||  // unit by unit
-                        (workloads::replica_sync(w_).reduce_each_microbatch || workloads::replica_sync(w_).shards_parameters);
+                        sync.reduce_each_microbatch || sync.shards_parameters;
     if (w_.overlap.ep)
       known.emplace_back("an overlapped pair is laid out on streams of its own, without the links that its exchanges share");
     if (!walked && (w_.overlap.dp_gradients || w_.overlap.dp_parameters)) {

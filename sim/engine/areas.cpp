@@ -1,8 +1,9 @@
 #include "sim/engine/areas.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
+
+#include "config/islands.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -12,20 +13,6 @@ using workloads::OpId;
 using workloads::OpKind;
 using workloads::StepGraph;
 using workloads::Stream;
-
-// Which ranks are connected.
-class Connected {
- public:
-  explicit Connected(std::size_t ranks) : to_(ranks) { std::iota(to_.begin(), to_.end(), 0U); }
-  void connect(std::uint32_t a, std::uint32_t b) { to_[root(a)] = root(b); }
-  [[nodiscard]] std::uint32_t root(std::uint32_t rank) {
-    while (to_[rank] != rank) rank = to_[rank] = to_[to_[rank]];
-    return rank;
-  }
-
- private:
-  std::vector<std::uint32_t> to_;
-};
 
 class Finder {
  public:
@@ -40,7 +27,7 @@ class Finder {
     std::vector<AreaIndex> number(graph_.ranks.size());
     AreaIndex areas = 0;
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank) {
-      AreaIndex& its = number[connected_.root(rank)];
+      AreaIndex& its = number[connected_.of(rank)];
       if (its == 0) its = ++areas;
       out.of_rank.push_back(its);
     }
@@ -65,7 +52,7 @@ class Finder {
         exchanges_.push_back(joint);
         for (const OpId member : members) exchange_[graph_.op(member).item] = true;
       } else if (!rank_of_[first.item]) {
-        for (const OpId member : members) connected_.connect(graph_.op(member).rank, first.rank);
+        for (const OpId member : members) connected_.join(graph_.op(member).rank, first.rank);
         rank_of_[first.item] = first.rank;
       }
     }
@@ -74,7 +61,7 @@ class Finder {
       for (std::uint32_t at = 0; at < ops.size(); ++at) {
         if (ops[at].kind != OpKind::p2p && ops[at].kind != OpKind::copy) continue;
         const Op op = graph_.op(block.first + at);
-        if (op.kind == OpKind::p2p) connected_.connect(op.rank, graph_.receiver(block.first + at));
+        if (op.kind == OpKind::p2p) connected_.join(op.rank, graph_.receiver(block.first + at));
         rank_of_[op.item] = op.rank;
       }
     }
@@ -86,7 +73,7 @@ class Finder {
       if (exchange_[call] || !rank_of_[call]) continue;
       for (const LinkIndex link : plans[call].links) {
         if (link >= user.size()) user.resize(link + 1UL);
-        if (user[link]) connected_.connect(*user[link], *rank_of_[call]);
+        if (user[link]) connected_.join(*user[link], *rank_of_[call]);
         user[link] = rank_of_[call];
       }
     }
@@ -96,18 +83,18 @@ class Finder {
       const Op first = graph_.op(members.front());
       for (const LinkIndex link : plans[first.item].links) {
         if (link >= user.size() || !user[link]) continue;
-        const std::uint32_t root = connected_.root(*user[link]);
-        const auto takes_part = [&](OpId member) { return connected_.root(graph_.op(member).rank) == root; };
-        if (std::ranges::none_of(members, takes_part)) connected_.connect(root, first.rank);
+        const std::uint32_t its = connected_.of(*user[link]);
+        const auto takes_part = [&](OpId member) { return connected_.of(graph_.op(member).rank) == its; };
+        if (std::ranges::none_of(members, takes_part)) connected_.join(its, first.rank);
       }
     }
     for (const PortLink& port : ports) {
-      if (port.link < user.size() && user[port.link]) connected_.connect(*user[port.link], port.rank);
+      if (port.link < user.size() && user[port.link]) connected_.join(*user[port.link], port.rank);
     }
   }
 
   const StepGraph& graph_;
-  Connected connected_;
+  config::Islands connected_;                          // ranks
   std::vector<std::optional<std::uint32_t>> rank_of_;  // [call] one that takes part; none of exchanges
   std::vector<bool> exchange_;                         // [call]
   std::vector<std::uint32_t> exchanges_;               // joints

@@ -58,6 +58,14 @@ class NewFolders {
   std::vector<fs::path> missing_;
 };
 
+// Reporters that write a file of the folder.
+void for_each_file(const std::function<void(const Reporter&)>& visit) {
+  for (const std::string& name : ReporterRegistry::names()) {
+    const Reporter& reporter = ReporterRegistry::get(name);
+    if (!reporter.file_name().empty()) visit(reporter);
+  }
+}
+
 }  // namespace
 
 OutputFolder::OutputFolder(std::string path) : path_(std::move(path)) {
@@ -71,28 +79,23 @@ OutputFolder::OutputFolder(std::string path) : path_(std::move(path)) {
 }
 
 std::vector<std::string> OutputFolder::left_over(const Report& report) const {
-  std::set<std::string> paths;
-  std::set<std::string_view> written;
-  for (const std::string& name : ReporterRegistry::names()) {
-    const Reporter& reporter = ReporterRegistry::get(name);
-    if (reporter.applies(report)) written.insert(reporter.file_name());
-  }
-  for (const std::string& name : ReporterRegistry::names()) {
-    const std::string_view file = ReporterRegistry::get(name).file_name();
+  std::set<std::string_view> others, written;
+  for_each_file([&](const Reporter& reporter) { (reporter.applies(report) ? written : others).insert(reporter.file_name()); });
+  std::vector<std::string> paths;
+  for (const std::string_view file : others) {
+    const fs::path path = fs::path(path_) / file;
     std::error_code ignored;
-    if (!file.empty() && !written.contains(file) && fs::is_regular_file(fs::path(path_) / file, ignored))
-      paths.insert(fs::path(path_) / file);
+    if (!written.contains(file) && fs::is_regular_file(path, ignored)) paths.push_back(path);
   }
-  return {paths.begin(), paths.end()};
+  return paths;
 }
 
 std::vector<std::string> OutputFolder::write(const Report& report) const {
   std::vector<File> files;
-  for (const std::string& name : ReporterRegistry::names()) {
-    const Reporter& reporter = ReporterRegistry::get(name);
-    if (reporter.file_name().empty() || !reporter.applies(report)) continue;
+  for_each_file([&](const Reporter& reporter) {
+    if (!reporter.applies(report)) return;
     files.push_back({std::string(reporter.file_name()), [&](std::ostream& out) { reporter.write(report, out); }});
-  }
+  });
   return write(files);
 }
 
