@@ -115,10 +115,10 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   return found;
 }
 
-std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
-  const std::string near = nearest(word, candidates);
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates, const std::vector<std::string>& instead) {
+  const std::string meant = instead.empty() ? nearest(word, candidates) : fmt::format("{}", fmt::join(instead, "' or '"));
   const std::string known = fmt::format("known: {}", candidates.empty() ? "none" : fmt::format("{}", fmt::join(candidates, ", ")));
-  return near.empty() ? known : fmt::format("did you mean '{}'? {}", near, known);
+  return meant.empty() ? known : fmt::format("did you mean '{}'? {}", meant, known);
 }
 
 }  // namespace rehearse::config

@@ -44,7 +44,7 @@ class InputError : public std::runtime_error {
 // The candidate nearest to `word` by Damerau-Levenshtein distance, or "" when none is near enough (distance > 1 + length/3).
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-// "did you mean 'x'? known: a, b, c" — the suggestion is left out when nothing is near.
-[[nodiscard]] std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
+// "did you mean 'x'? known: a, b, c" — the suggestion is left out when nothing is near. `instead`: what is more likely meant than that.
+[[nodiscard]] std::string suggestion(std::string_view word, const std::vector<std::string>& candidates, const std::vector<std::string>& instead = {});
 
 }  // namespace rehearse::config

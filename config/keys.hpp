@@ -111,7 +111,7 @@ class Keys {
 
   // Reads a mapping into `owner` in the order of the keys: refuses unknown ones first, then one that is missing or wrong.
   void read(const Node& node, Owner& owner) const {
-    node.allow_keys(names_);
+    node.allow_keys(names_, [this](std::string_view name) { return paths_to(name, shape()); });
     for (const Key<Owner>& key : keys_) read_key(key, node, owner);
   }
   // The same of a mapping that may be absent.

@@ -87,11 +87,11 @@ std::vector<std::string> Node::keys() const {
   return out;
 }
 
-void Node::allow_keys(const std::vector<std::string>& known) const {
+void Node::allow_keys(const std::vector<std::string>& known, const Elsewhere& elsewhere) const {
   for (const Tree& child : require_map(*this).children) {
     if (std::find(known.begin(), known.end(), child->key) != known.end()) continue;
     Node(child).fail_at_key(fmt::format("unknown key {}{}", shown(child->key), impl_->path.empty() ? "" : " in " + impl_->path),
-                            suggestion(child->key, known));
+                            suggestion(child->key, known, elsewhere ? elsewhere(child->key) : std::vector<std::string>{}));
   }
 }
 

@@ -42,7 +42,9 @@ class Node {
   [[nodiscard]] std::optional<Node> find(std::string_view key) const;  // nothing when the key is absent; error when this is not a map
   [[nodiscard]] Node at(std::string_view key) const;                   // error "missing key 'x'" at this node
   [[nodiscard]] std::vector<std::string> keys() const;
-  void allow_keys(const std::vector<std::string>& known) const;  // error at the first other key, with a suggestion
+  // Error at the first other key, with a suggestion; `elsewhere`: paths at which a key of that name is known.
+  using Elsewhere = std::function<std::vector<std::string>(std::string_view)>;
+  void allow_keys(const std::vector<std::string>& known, const Elsewhere& elsewhere = {}) const;
 
   // Sequences.
   [[nodiscard]] std::vector<Node> items() const;

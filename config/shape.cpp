@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "config/tree.hpp"
@@ -116,6 +117,18 @@ std::vector<Place> all_places(const Shape& shape, const std::string& below) {
   }
   for (const Shape& part : shape.parts) add(all_places(part, below));
   return places;
+}
+
+std::vector<std::string> paths_to(std::string_view name, const Shape& mapping) {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> paths;
+  for (const Place& place : all_places(mapping)) {
+    const bool is_known = std::ranges::find(paths, place.path) != paths.end();
+    if (place.parameter->name == name && place.path != name && place.path.find('*') == std::string::npos && !is_known) paths.push_back(place.path);
+  }
+  std::ranges::stable_sort(paths, {}, [](const std::string& path) { return std::ranges::count(path, '.'); });
+  paths.resize(std::min(paths.size(), most));
+  return paths;
 }
 
 }  // namespace rehearse::config

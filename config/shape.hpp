@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/quantity.hpp"
@@ -49,5 +50,8 @@ struct Place {
 
 // All keys below a mapping in order, each before those below it; lists count as their items: "moe.routing.counts".
 [[nodiscard]] std::vector<Place> all_places(const Shape& shape, const std::string& below = "");
+
+// Paths of the keys of a name further down in a mapping, the shortest first; a few at most.
+[[nodiscard]] std::vector<std::string> paths_to(std::string_view name, const Shape& mapping);
 
 }  // namespace rehearse::config

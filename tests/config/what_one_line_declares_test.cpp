@@ -82,6 +82,7 @@ TEST(WhatOneLineDeclares, what_is_refused) {
   EXPECT_EQ(refusal("{weight: 12, gear: 3}"),
             "b.yaml:1:14: error: unknown key 'gear'\n    1 | {weight: 12, gear: 3}\n      |              ^\n  did you mean 'gears'? known: "
             "gears, colour, bell, weight, top_speed, sprockets, service, wheel");
+  EXPECT_TRUE(refusal("{weight: 12, spokes: 36}").find("did you mean 'wheel.spokes'? known: gears") != std::string::npos);
   EXPECT_EQ(refusal("gears: 3\n"), "b.yaml:1:1: error: missing key 'weight'\n    1 | gears: 3\n      | ^");
   EXPECT_TRUE(refusal("{weight: 12, gears: 31}").find("gears must be between 1 and 30, not 31") != std::string::npos);
   EXPECT_TRUE(refusal("{weight: 12, colour: gren}").find("did you mean 'green'? known: red, green") != std::string::npos);
