@@ -1,6 +1,8 @@
 // Ranks that only exchanges between replicas connect are ahead of one another between these, and every operation runs when it would anyway.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "random_jobs.hpp"
@@ -79,23 +81,75 @@ TEST(DoAreasGoThroughTimeAlone, an_area_is_what_goes_on_without_other_replicas) 
   EXPECT_EQ(areas("{tp: 4, dp: 8}", 1), 8U);
 }
 
+// Runs the job both ways; how many areas it has. Rounding: flows of one link are added up in the order in which they came, and where they
+// meet again and again a difference doubles (docs/soak.md); 1.1e-12 of the step in one of 1,200 jobs.
+std::size_t equal_areas(const std::string& text) {
+  const Job job = tests::job_of(text);
+  const Ran apart = ran(job, true), together = ran(job, false);
+  EXPECT_EQ(apart.times.end_s.size(), together.times.end_s.size());
+  const double rounding_s = 1e-10 * together.times.step_s;
+  for (std::size_t op = 0; op < apart.times.end_s.size(); ++op) {
+    for (const auto times : {&Execution::arrive_s, &Execution::start_s, &Execution::end_s}) {
+      const double one = (apart.times.*times)[op], other = (together.times.*times)[op];
+      if (std::abs(one - other) <= rounding_s) continue;
+      ADD_FAILURE() << "operation " << op << ": " << one << " s instead of " << other << "\n" << text;
+      return apart.areas;
+    }
+  }
+  return apart.areas;
+}
+
 TEST(DoAreasGoThroughTimeAlone, every_operation_runs_when_it_would_anyway) {
   tests::RandomJobs jobs(11);
   int several = 0;
   for (int i = 0; i < 120; ++i) {
     const std::string text = jobs.next();
     const std::string all = text.ends_with("ranks: all") ? "" : ", ranks: all";
-    Job job = tests::job_of(text + all + fmt::format(", seed: {}, faults: [gpus 30 % slow 1.1 to 1.5]}}\n", i));
-    const Ran apart = ran(job, true), together = ran(job, false);
-    several += apart.areas > 1 ? 1 : 0;
-    ASSERT_EQ(apart.times.end_s.size(), together.times.end_s.size());
-    for (std::size_t op = 0; op < apart.times.end_s.size(); ++op) {
-      ASSERT_NEAR(apart.times.arrive_s[op], together.times.arrive_s[op], 1e-12 * together.times.step_s) << text;
-      ASSERT_NEAR(apart.times.start_s[op], together.times.start_s[op], 1e-12 * together.times.step_s) << text;
-      ASSERT_NEAR(apart.times.end_s[op], together.times.end_s[op], 1e-12 * together.times.step_s) << text;
-    }
+    several += equal_areas(text + all + fmt::format(", seed: {}, faults: [gpus 30 % slow 1.1 to 1.5]}}\n", i)) > 1 ? 1 : 0;
   }
   EXPECT_GT(several, 40);
+}
+
+// Where more is shared: leaves of several nodes, rails, cables, shard groups. So many jobs can be said: REHEARSE_AREAS_JOBS,
+// REHEARSE_AREAS_SEED.
+TEST(DoAreasGoThroughTimeAlone, and_so_on_any_network) {
+  const char *jobs_asked = std::getenv("REHEARSE_AREAS_JOBS"), *seed = std::getenv("REHEARSE_AREAS_SEED");
+  const int count = jobs_asked != nullptr ? std::stoi(jobs_asked) : 60;
+  tests::RandomJobs jobs(seed != nullptr ? static_cast<unsigned>(std::stoul(seed)) : 3, tests::RandomJobs::Network::any);
+  const std::vector<std::string> faults = {
+      "", "gpus 30 % slow 1.1 to 1.5", "gpu 1 slow 1.5", "nic 1 slow 3", "rail 0 slow 2", "node 0 slow 1.3"};
+  int several = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::string text = jobs.next(), all = text.ends_with("ranks: all") ? "" : ", ranks: all";
+    several += equal_areas(text + all + fmt::format(", seed: {}, faults: [{}]}}\n", i, faults[i % faults.size()])) > 1 ? 1 : 0;
+  }
+  RecordProperty("jobs_in_areas", several);
+  EXPECT_GT(several, count / 4);
+}
+
+// Three nodes to a leaf, two to a replica: the messages of the second replica cross the trunk over which the first and the fourth, of other
+// shard groups, reduce what both hold (0.9 % of an operation's time when it goes ahead of them).
+TEST(DoAreasGoThroughTimeAlone, not_ahead_of_an_exchange_of_others_over_their_own_links) {
+  const std::string text = fmt::format(R"(
+model: {{layers: 4, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: gelu, vocab: 0, positions: rope}}
+cluster:{}
+  gpus_per_node: 1
+  intra_node: {{kind: none}}
+  nics: {{per_node: 1, bandwidth: 25 Gbps, efficiency: 0.9, latency: 6 us}}
+  network: {{kind: leaf_spine, nodes_per_leaf: 3, oversubscription: 2}}
+  host: {{bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}}
+  host_memory: {{size: 2 TiB, bandwidth: 200 GB/s}}
+gpus: 12
+parallel: {{pp: 2, dp: 6, vpp: 2, order: tp-cp-ep-pp-dp}}
+schedule: interleaved-1f1b
+batch: {{global: 48, micro: 1, sequence: 8192}}
+precision: bf16
+optimizer: {{sharding: zero3, shard_group: 3}}
+overlap: {{dp_gradients: false, dp_parameters: true}}
+simulation: {{ranks: all}}
+)",
+                                       tests::small_gpu("{tp: {alpha: 1, beta: 1}}"));
+  EXPECT_GT(equal_areas(text), 1U);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Random small jobs, dense and with experts, over everything that a job can switch on.
+// Random small jobs, dense and with experts, over everything that a job can switch on; on one switch, or on any network.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,10 @@ inline sim::Job job_of(const std::string& text) { return sim::read_job(config::N
 
 class RandomJobs {
  public:
-  explicit RandomJobs(unsigned seed) : random_(seed) {}
+  // any: nodes of 1 to 8 GPUs with shared, own or bundled NICs, behind leaves of one to four nodes, rails, trees or on cables; ranks in any
+  // order, 2 to 8 replicas, sharded in groups.
+  enum class Network : std::uint8_t { one_switch, any };
+  explicit RandomJobs(unsigned seed, Network network = Network::one_switch) : random_(seed), any_(network == Network::any) {}
 
   // The text of a job that is not refused, its last line open: "simulation: {collectives: ring".
   std::string next() {
@@ -34,21 +37,24 @@ class RandomJobs {
   }
   std::string draw() {
     moe_ = pick({0, 0, 1}) == 1;
-    const int tp = pick({1, 1, 2, 4}), pp = pick({1, 1, 2, 4}), cp = tp * pp > 4 ? 1 : pick({1, 1, 2}), dp = pick({1, 2, 4});
+    const int tp = pick({1, 1, 2, 4}), pp = pick({1, 1, 2, 4}), cp = tp * pp > 4 ? 1 : pick({1, 1, 2}),
+              dp = any_ ? pick({2, 3, 4, 6, 8}) : pick({1, 2, 4});
     const std::string schedule =
         pp == 1 ? "1f1b" : pick<std::string>({"1f1b", "gpipe", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe"});
     const int vpp = schedule == "interleaved-1f1b" || schedule == "zb-v" ? 2 : 1;
     const int microbatches = 2 * pp * pick({1, 1, 2});
     std::string text = model(8);
-    text += fmt::format("cluster:{}\ngpus: {}\n", small_cluster(pick({1, 8}), contention(), "{size: 2 TiB, bandwidth: 200 GB/s}"),
+    text += fmt::format("cluster:{}\ngpus: {}\n",
+                        any_ ? any_cluster() : small_cluster(pick({1, 8}), contention(), "{size: 2 TiB, bandwidth: 200 GB/s}"),
                         tp * pp * cp * dp);
-    text += fmt::format("parallel: {{tp: {}, pp: {}, cp: {}, dp: {}, vpp: {}, sp: {}, cp_comm: {}{}}}\n", tp, pp, cp, dp, vpp,
+    text += fmt::format("parallel: {{tp: {}, pp: {}, cp: {}, dp: {}, vpp: {}, sp: {}, cp_comm: {}{}{}}}\n", tp, pp, cp, dp, vpp,
                         tp > 1 && (moe_ || flag()), pick<std::string>({"ring", "all-gather", "all-to-all"}),
-                        moe_ ? fmt::format(", ep: {}, etp: 1", std::min(4, dp * tp * cp)) : "");
+                        moe_ ? fmt::format(", ep: {}, etp: 1", std::min(4, dp * tp * cp)) : "", any_ && !moe_ ? order() : "");
     text += fmt::format("schedule: {}\nbatch: {{global: {}, micro: 1, sequence: {}}}\nprecision: bf16\n", schedule, microbatches * dp,
                         pick({1024, 4096}));
     text += fmt::format("recompute: {}\n", pick<std::string>({"none", "selective", "full", "{full_layers: 1}"}));
-    text += fmt::format("optimizer: {{sharding: {}}}\n", pick<std::string>({"none", "zero1", "zero2", "zero3"}));
+    text += fmt::format("optimizer: {{sharding: {}{}}}\n", pick<std::string>({"none", "zero1", "zero2", "zero3"}),
+                        any_ && !moe_ && flag() ? fmt::format(", shard_group: {}", pick({1, 2, 3, 4})) : "");
     text +=
         fmt::format("overlap: {{tp: {}, cp: {}, pp: {}, dp_gradients: {}, dp_parameters: {}}}\n", flag(), flag(), flag(), flag(), flag());
     if (!moe_ && pick({0, 0, 0, 1}) == 1) text += "offload: {activations: true}\n";
@@ -66,6 +72,29 @@ class RandomJobs {
     return "{tp: {alpha: 1.3, beta: 1.1}, cp: {alpha: 1.05, beta: 1}, pp: {alpha: 1.1, beta: 1.2}, dp: {alpha: 1.2, beta: 1.1}, ep: "
            "{alpha: 1.2, beta: 1.1}, offload: {alpha: 1.1, beta: 1}}";
   }
+  std::string order() {
+    return pick<std::string>(
+        {"", ", order: tp-cp-ep-pp-dp", ", order: tp-cp-ep-pp-dp", ", order: dp-tp-cp-ep-pp", ", order: pp-tp-cp-ep-dp"});
+  }
+  std::string any_cluster() {
+    const int per_node = pick({1, 2, 2, 4, 8}), oversubscription = pick({1, 2, 4, 8});
+    const std::string leaves = fmt::format("nodes_per_leaf: {}, oversubscription: {}", pick({1, 2, 3, 3, 4}), oversubscription);
+    const std::string network = pick<std::string>(
+        {"kind: single_switch", "kind: leaf_spine, " + leaves, "kind: leaf_spine, " + leaves, "kind: rail_optimised, " + leaves,
+         fmt::format("kind: fat_tree, nodes_per_leaf: 1, nodes_per_pod: {}, oversubscription: {}, pod_oversubscription: 2", pick({2, 3}),
+                     oversubscription),
+         "kind: torus, dims: [4, 16], trunk: 100 Gbps"});
+    return fmt::format(R"({}
+  gpus_per_node: {}
+  intra_node: {}
+  nics: {{per_node: {}, bandwidth: {} Gbps, efficiency: 0.9, latency: 6 us}}
+  network: {{{}}}
+  host: {{bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}}
+  host_memory: {{size: 2 TiB, bandwidth: 200 GB/s}})",
+                       small_gpu(contention()), per_node,
+                       per_node == 1 ? "{kind: none}" : "{kind: nvswitch, bandwidth: 300 GB/s, efficiency: 0.8, latency: 3 us}",
+                       pick({1, per_node, per_node, 2 * per_node}), pick({25, 100}), network);
+  }
   std::string model(int layers) {
     const std::string experts = moe_ ? ", moe: {experts: 8, top_k: 2, ffn: 512, first_dense: 1}" : "";
     return fmt::format(
@@ -74,6 +103,7 @@ class RandomJobs {
   }
 
   std::mt19937 random_;
+  bool any_;
   bool moe_ = false;
 };
 
