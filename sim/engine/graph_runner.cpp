@@ -1,17 +1,12 @@
 #include "sim/engine/graph_runner.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
-#include <limits>
-#include <stdexcept>
-#include <string>
-#include <unordered_map>
 
 #include "sim/engine/contention.hpp"
+#include "sim/engine/launches.hpp"
 #include "sim/engine/plan_carrier.hpp"
 #include "sim/engine/spells.hpp"
-#include "sim/engine/stream_ends.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -35,10 +30,7 @@ class GraphRunner::Impl {
         dead_(setup.hosts.size()),
         cut_off_(setup.hosts.size()) {}
 
-  std::size_t add(const Launchable& graph) {
-    known_.push_back({graph, {}});
-    return known_.size() - 1;
-  }
+  std::size_t add(const Launchable& graph) { return launches_.add(graph); }
 
   void at(double when_s, std::function<void()> then) {
     machine_.after(std::max(0.0, when_s - machine_.now()),
@@ -47,26 +39,14 @@ class GraphRunner::Impl {
   }
 
   void launch(std::size_t which, Execution& times, std::function<void()> done) {
-    const LaunchIndex index = free_launch();
-    Launch& launch = *launches_[index];
-    const StepGraph& graph = known_[which].what.graph;
-    const std::size_t n = graph.size();
-    launch.which = which;
-    launch.what = &known_[which].what;
-    launch.times = &times;
-    launch.done = std::move(done);
-    launch.begun_s = machine_.now();
-    launch.ended = 0;
-    launch.met.assign(n, 0);
-    launch.present.assign(graph.joints(), 0);
-    for (auto* instants : {&times.arrive_s, &times.start_s, &times.end_s}) instants->assign(n, never_s);
+    const LaunchIndex index = launches_.begin(which, times, std::move(done), machine_.now());
+    Launch& launch = launches_[index];
+    const StepGraph& graph = launch.graph();
     if (setup_.areas != nullptr) exchanges_.emplace(*setup_.areas, graph, machine_);
-    queue_behind(index);
-    order_.push_back(index);
-    for (OpId id = 0; id < n; ++id) {
+    for (OpId id = 0; id < graph.size(); ++id) {
       if (graph.in_degree(id) == 0 && launch.met[id] == 0) arrive(index, launch, id);
     }
-    if (n == 0) complete_.push_back(index);
+    if (graph.size() == 0) complete_.push_back(index);
   }
 
   void fail(const RankFailure& failure) {
@@ -88,7 +68,7 @@ class GraphRunner::Impl {
     });
   }
 
-  [[nodiscard]] bool under_way() const { return !order_.empty(); }
+  [[nodiscard]] bool under_way() const { return launches_.under_way(); }
 
   void run() {
     for (std::uint32_t i = 0; i < setup_.spells.size(); ++i)
@@ -96,66 +76,16 @@ class GraphRunner::Impl {
     Machine::GoesOn goes_on;
     if (setup_.areas != nullptr) goes_on = [this](AreaIndex area, double until_s) { return exchanges_->goes_on(area, until_s); };
     machine_.run([this](Token token) { on(token); }, goes_on);
-    if (under_way() && !failed_) report_stuck(*launches_[order_.front()]);
+    if (under_way() && !failed_) throw_stuck(launches_.oldest());
   }
 
  private:
-  struct Known {
-    Launchable what;
-    std::optional<StreamEnds> ends;  // where it has met another launch
-  };
-  // A graph under way.
-  struct Launch {
-    std::size_t which = 0;  // of the known graphs
-    const Launchable* what = nullptr;
-    Execution* times = nullptr;
-    std::function<void()> done;
-    double begun_s = 0;
-    std::size_t ended = 0;
-    std::vector<std::uint16_t> met;      // [op] dependencies that have ended, less one where it waits for an earlier launch
-    std::vector<std::uint32_t> present;  // [joint] members that have arrived
-    // Operations of later launches that wait for the last of their stream in this one.
-    std::unordered_map<OpId, std::vector<std::pair<LaunchIndex, OpId>>> followed_by;
-  };
-
-  LaunchIndex free_launch() {
-    if (free_launches_.empty()) {
-      launches_.push_back(std::make_unique<Launch>());
-      return static_cast<LaunchIndex>(launches_.size() - 1);
-    }
-    const LaunchIndex index = free_launches_.back();
-    free_launches_.pop_back();
-    return index;
-  }
-
-  const StreamEnds& ends_of(std::size_t which) {
-    Known& known = known_[which];
-    if (!known.ends) known.ends.emplace(known.what.graph);
-    return *known.ends;
-  }
-
-  // The first operation of each stream waits for the last of the newest launch that uses the stream and has not ended there.
-  void queue_behind(LaunchIndex index) {
-    Launch& launch = *launches_[index];
-    for (std::size_t i = order_.size(); i-- > 0;) {
-      Launch& before = *launches_[order_[i]];
-      const std::int64_t shift = std::int64_t{launch.what->first_rank} - before.what->first_rank;
-      const StreamEnds &own = ends_of(launch.which), &others = ends_of(before.which);
-      own.each_first([&](std::int64_t rank, std::size_t stream, OpId first) {
-        const OpId last = others.last(rank + shift, stream);
-        if (last == workloads::no_op || launch.met[first] != 0 || before.times->end_s[last] != never_s) return;
-        launch.met[first] = std::numeric_limits<std::uint16_t>::max();
-        before.followed_by[last].emplace_back(index, first);
-      });
-    }
-  }
-
   void on(Token done) {
     const RunnerToken token(done);
     switch (token.event) {
       case RunnerEvent::compute_done: {
         --pending_.activities;
-        const std::uint32_t rank = rank_of(*launches_[token.slot], token.low);
+        const std::uint32_t rank = rank_of(launches_[token.slot], token.low);
         if (dead_[rank]) return;
         contention_.compute_ends(rank);
         finished_.emplace_back(static_cast<LaunchIndex>(token.slot), token.low);
@@ -196,12 +126,9 @@ class GraphRunner::Impl {
       if (complete_.empty()) return;
       const LaunchIndex index = complete_.back();
       complete_.pop_back();
-      std::erase(order_, index);
-      free_launches_.push_back(index);
-      Launch& launch = *launches_[index];
-      launch.followed_by.clear();
-      launch.times->step_s = step_length(launch.what->graph, *launch.times);
-      const std::function<void()> done = std::move(launch.done);
+      Launch& launch = launches_[index];
+      launch.times->step_s = step_length(launch.graph(), *launch.times);
+      const std::function<void()> done = launches_.end(index);
       if (done) done();
     }
   }
@@ -218,13 +145,13 @@ class GraphRunner::Impl {
   // Whether an activity is of what has failed.
   [[nodiscard]] bool stopped(const RunnerToken& token) const {
     if (token.event == RunnerEvent::flow_done) return carrier_.hung(token.slot);
-    return token.event == RunnerEvent::compute_done && dead_[rank_of(*launches_[token.slot], token.low)];
+    return token.event == RunnerEvent::compute_done && dead_[rank_of(launches_[token.slot], token.low)];
   }
 
   // Whether a communication needs a GPU or a port that is dead.
   [[nodiscard]] bool stands_still(const Communicator& it) const {
     if (!failed_) return false;
-    const Launchable& what = *launches_[it.launch]->what;
+    const Launchable& what = *launches_[it.launch].what;
     const StepGraph& graph = what.graph;
     const Op op = graph.op(it.op);
     const bool over_network = what.prices.calls[op.item].inter_bytes > 0;
@@ -236,7 +163,7 @@ class GraphRunner::Impl {
     return still;
   }
 
-  [[nodiscard]] const StepGraph& graph_of(std::uint64_t launch) const { return launches_[launch]->what->graph; }
+  [[nodiscard]] const StepGraph& graph_of(std::uint64_t launch) const { return launches_[launch].graph(); }
   [[nodiscard]] static std::uint32_t rank_of(const Launch& launch, OpId id) {
     const workloads::RankBlock& block = launch.what->graph.block_of(id);
     return launch.what->first_rank + block.rank + in_program(launch.what->graph, block, id).rank;
@@ -271,7 +198,7 @@ class GraphRunner::Impl {
 
   // A member has come to its collective.
   void join(LaunchIndex index, const Op& op) {
-    Launch& launch = *launches_[index];
+    Launch& launch = launches_[index];
     const StepGraph& graph = launch.what->graph;
     if (++launch.present[op.joint] < graph.members(op.joint).size()) return;
     const OpId first = graph.members(op.joint).front();
@@ -299,7 +226,7 @@ class GraphRunner::Impl {
   }
 
   void tell_contention(const Communicator& it, bool starts) {
-    const Launchable& what = *launches_[it.launch]->what;
+    const Launchable& what = *launches_[it.launch].what;
     const StepGraph& graph = what.graph;
     const Op first = graph.op(it.op);
     const CallPrice& price = what.prices.calls[first.item];
@@ -334,14 +261,14 @@ class GraphRunner::Impl {
   }
 
   void finish(LaunchIndex index, OpId id) {
-    Launch& launch = *launches_[index];
+    Launch& launch = launches_[index];
     const StepGraph& graph = launch.what->graph;
     launch.times->end_s[id] = now(launch);
     if (report_ && (++reported_ & 0xfffU) == 0) report_(reported_);
     for (const OpId next : graph.successors_of(id)) come(index, launch, next);
     if (!launch.followed_by.empty()) {
       if (const auto followers = launch.followed_by.extract(id)) {
-        for (const auto& [later, first] : followers.mapped()) come(later, *launches_[later], first);
+        for (const auto& [later, first] : followers.mapped()) come(later, launches_[later], first);
       }
     }
     if (++launch.ended == graph.size()) complete_.push_back(index);
@@ -352,20 +279,6 @@ class GraphRunner::Impl {
     if (++launch.met[id] == launch.what->graph.in_degree(id)) arrive(index, launch, id);
   }
 
-  [[noreturn]] static void report_stuck(const Launch& launch) {
-    const StepGraph& graph = launch.what->graph;
-    std::string message = "the simulation stopped with " + std::to_string(graph.size() - launch.ended) + " of " +
-                          std::to_string(graph.size()) + " operations unfinished; waiting first:";
-    int listed = 0;
-    for (OpId id = 0; id < graph.size() && listed < 5; ++id) {
-      if (std::isfinite(launch.times->end_s[id]) || launch.met[id] == graph.in_degree(id)) continue;
-      const Op op = graph.op(id);
-      message += " rank " + std::to_string(graph.ranks[op.rank].rank) + " '" + graph.labels[op.label] + "'";
-      ++listed;
-    }
-    throw std::runtime_error(message);
-  }
-
   const RunnerSetup setup_;
   Machine& machine_;
   const std::function<void(std::size_t)> report_;
@@ -374,9 +287,7 @@ class GraphRunner::Impl {
   std::optional<Exchanges> exchanges_;  // between areas
   Pending pending_;
   PlanCarrier carrier_;
-  std::deque<Known> known_;
-  std::vector<std::unique_ptr<Launch>> launches_;
-  std::vector<LaunchIndex> free_launches_, order_;  // order_: under way, in the order they were launched
+  Launches launches_;
   std::deque<std::function<void()>> timers_;
   std::vector<std::pair<LaunchIndex, OpId>> finished_;
   std::vector<LaunchIndex> complete_;
