@@ -26,7 +26,7 @@ class Formula {
         formula_(space.formula(workload, compiled)) {
     if (!stages_share) return;
     if (system.simulation.collectives != Fidelity::closed) nic_users_ = prices.stages_at_nics();
-    if (space.stages.front().in_memory_s > 0) memory_users_ = prices.stages_at_hosts();
+    if (space.stages.front().in_memory_s > 0 && !mirrors()) memory_users_ = prices.stages_at_hosts();
   }
 
   // The pipeline and what follows it, by closed form where that is right.
@@ -249,14 +249,15 @@ class Formula {
   // All stages go on from where they are: what they do together takes each as long as the others leave it of what they share.
   void let_share(std::span<const double> users, double StageTerms::*alone, double StageTerms::*shared) const {
     std::vector<double>& ends = space_.ends;
-    if (users.empty() || mirrors()) {
+    if (users.empty()) {
       for (int s = 0; s < stages(); ++s) ends[s] += stage(s).*shared;
       return;
     }
-    space_.works.clear();
-    for (int s = 0; s < stages(); ++s)
-      space_.works.push_back({.begin_s = ends[s], .turns = {StageWork::Turn{stage(s).*alone, stage(s).*shared}}});
+    const int works = mirrors() ? stages() / 2 : stages();  // mirrored stages exchange together
+    space_.works.assign(space_.stages.size(), {});
+    for (int s = 0; s < works; ++s) space_.works[s] = {ends[s], {StageWork::Turn{stage(s).*alone, stage(s).*shared}}};
     share_among_stages(space_.works, users, ends);
+    for (int s = works; s < stages(); ++s) ends[s] = ends[stages() - 1 - s];
   }
 
   // New weights all at once, after the update.

@@ -142,16 +142,19 @@ void CommunicationModel::list_shares(const workloads::Workload& workload) {
     std::vector<double> place;
     std::vector<std::string> order;
     std::vector<Busiest> nic_users;
+    Busiest shifting_nic_users;
+    double shifting_trunk_factor = 1;
     std::vector<double> stages_at_nics, trunk_factor, reduced_factor;
   };
   thread_local Known known;
   if (known.place != place || known.order != p.order) {
-    known = {place, p.order, {}, users_by_stage(false), {}, {}};
+    known = {place, p.order, {}, {}, trunk_factor(GroupKind::cp, Crossing::shifts), users_by_stage(false), {}, {}};
+    known.shifting_nic_users = busiest_nic(users_of_nics(GroupKind::cp, true));
     for (int number = 0; number < workloads::network_group_kinds; ++number) {
       const auto kind = static_cast<GroupKind>(number);
-      known.nic_users.push_back(busiest_nic(kind));
-      known.trunk_factor.push_back(trunk_factor(kind, false));
-      if (known.place.back() > 0) known.reduced_factor.push_back(trunk_factor(kind, true));
+      known.nic_users.push_back(busiest_nic(users_of_nics(kind)));
+      known.trunk_factor.push_back(trunk_factor(kind, Crossing::channels));
+      if (known.place.back() > 0) known.reduced_factor.push_back(trunk_factor(kind, Crossing::reduced));
     }
   }
   if (cables_) {
@@ -161,6 +164,8 @@ void CommunicationModel::list_shares(const workloads::Workload& workload) {
     place_ = fmt::format("{} {} {}", place, p.order, pipeline_wraps_);
   }
   nic_users_ = known.nic_users;
+  shifting_nic_users_ = known.shifting_nic_users;
+  shifting_trunk_factor_ = known.shifting_trunk_factor;
   stages_at_nics_ = known.stages_at_nics;
   trunk_factor_ = known.trunk_factor;
   reduced_factor_ = known.reduced_factor;
@@ -222,29 +227,30 @@ std::vector<std::size_t> CommunicationModel::axes_of(std::span<const int> member
 }
 
 // Flows out of the busiest leaf (or pod) per GPU in it, when every group of this kind communicates with its neighbours at once; reduced: of
-// each group and channel one, as where switches add up what the members under them send.
-double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, bool reduced) const {
+// each group and channel one, as where switches add up what the members under them send; shifts: one message.
+double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, Crossing crossing) const {
   const int gpus_per_leaf = level.nodes * cluster_.gpus_per_node;
   if (grid_.size() <= gpus_per_leaf) return 0;
-  std::vector<int> crossing(static_cast<std::size_t>((grid_.size() - 1) / gpus_per_leaf + 1));  // [leaf]
+  std::vector<int> flows(static_cast<std::size_t>((grid_.size() - 1) / gpus_per_leaf + 1));  // [leaf]
   each_group(kind, [&](const std::vector<int>& members) {
     if (all_equal(members, gpus_per_leaf)) return;
     // NCCL runs one ring per local member, each over its own NIC; stages send one message.
     const int rings = std::max(1, static_cast<int>(members.size()) / count_distinct(members, cluster_.domain_gpus()));
-    const int channels = kind == GroupKind::pp ? 1 : rings;
+    const int channels = kind == GroupKind::pp || crossing == Crossing::shifts ? 1 : rings;
+    const bool reduced = crossing == Crossing::reduced;
     std::set<int> counted;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const int from = members[i] / gpus_per_leaf, to = members[i + 1 < members.size() ? i + 1 : 0] / gpus_per_leaf;
-      if (from != to && (!reduced || counted.insert(from).second)) crossing[static_cast<std::size_t>(from)] += channels;
+      if (from != to && (!reduced || counted.insert(from).second)) flows[static_cast<std::size_t>(from)] += channels;
     }
   });
-  return static_cast<double>(*std::ranges::max_element(crossing)) / gpus_per_leaf;
+  return static_cast<double>(*std::ranges::max_element(flows)) / gpus_per_leaf;
 }
 
-double CommunicationModel::trunk_factor(GroupKind kind, bool reduced) const {
+double CommunicationModel::trunk_factor(GroupKind kind, Crossing crossing) const {
   double factor = std::numeric_limits<double>::infinity();
   for (const Level& level : levels_) {
-    const double flows = busiest_crossing(kind, level, reduced);
+    const double flows = busiest_crossing(kind, level, crossing);
     if (flows > 0) factor = std::min(factor, 1 / (level.oversubscription * flows));
   }
   return factor;
@@ -276,7 +282,11 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
   CallPrice price;
   price.algorithm = "send";
   price.intra_bytes_per_s = scale_up(members).effective_bytes_per_s();
-  set_network_share(price, what.group, trunk_factor_[static_cast<std::size_t>(what.group)]);
+  if (what.group == GroupKind::cp) {
+    set_network_share(price, shifting_nic_users_, shifting_trunk_factor_);
+  } else {
+    set_network_share(price, what.group, trunk_factor_[static_cast<std::size_t>(what.group)]);
+  }
   const std::size_t hops = members.size() == 2 && what.group == GroupKind::pp ? 1 : members.size();
   for (std::size_t i = 0; i < hops; ++i) {
     const int from = members[i];

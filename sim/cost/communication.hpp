@@ -124,21 +124,25 @@ class CommunicationModel {
       visit(members);
     }
   }
-  using NicUsers = std::map<std::pair<int, int>, int>;  // {NIC, pipeline stage}: GPUs that send
+  using NicUsers = std::map<std::pair<int, int>, int>;  // {way of a NIC, pipeline stage}: GPUs that send over it
   [[nodiscard]] double nic_alone(double users) const;
   [[nodiscard]] double nic_share(double users) const;                     // what PCIe lets through of it
   [[nodiscard]] double network_share(double users, double factor) const;  // and the trunks
   [[nodiscard]] int nic_of(int rank) const;
-  [[nodiscard]] NicUsers users_of_nics(workloads::GroupKind kind) const;
+  // shifts: every member sends to the next alone, as ring attention does.
+  [[nodiscard]] NicUsers users_of_nics(workloads::GroupKind kind, bool shifts = false) const;
+  void add_shifts(workloads::GroupKind kind, NicUsers& users) const;
   [[nodiscard]] std::vector<double> users_by_stage(bool host) const;
   struct Busiest {
     double all = 1, of_a_stage = 1;  // GPUs
   };
-  [[nodiscard]] Busiest busiest_nic(workloads::GroupKind kind) const;
+  [[nodiscard]] Busiest busiest_nic(const NicUsers& all) const;
+  void set_network_share(CallPrice& price, const Busiest& users, double factor) const;
   void set_network_share(CallPrice& price, workloads::GroupKind kind, double factor) const;
   [[nodiscard]] double part_in_trunks(const workloads::PortLoads& loads, std::span<const int> members) const;
-  [[nodiscard]] double trunk_factor(workloads::GroupKind kind, bool reduced) const;
-  [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level, bool reduced) const;
+  enum class Crossing : std::uint8_t { channels, reduced, shifts };  // what leaves a leaf of each group
+  [[nodiscard]] double trunk_factor(workloads::GroupKind kind, Crossing crossing) const;
+  [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level, Crossing crossing) const;
   [[nodiscard]] std::vector<std::size_t> axes_of(std::span<const int> members) const;
   [[nodiscard]] double cable_s(const workloads::Communication& what, const std::string& algorithm, std::span<const int> members) const;
   [[nodiscard]] std::vector<std::vector<workloads::Transfer>> at_once(const workloads::Communication& what, const std::string& algorithm,
@@ -163,6 +167,8 @@ class CommunicationModel {
   bool pipeline_wraps_ = false;     // with cables: the last stage sends to the first
   std::vector<Level> levels_;
   std::vector<Busiest> nic_users_;  // [GroupKind] GPUs that send through one NIC at once
+  Busiest shifting_nic_users_;      // of cp, when it shifts
+  double shifting_trunk_factor_ = 1;
   std::vector<double> stages_at_nics_;
   std::vector<double> trunk_factor_;    // [GroupKind] times a GPU's share of its node's NICs that the trunks leave to each flow
   std::vector<double> reduced_factor_;  // the same where switches add flows up; empty when they do not

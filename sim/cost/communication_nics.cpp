@@ -8,6 +8,13 @@ namespace rehearse::sim {
 
 using workloads::GroupKind;
 
+namespace {
+
+int way_out(int nic) { return 2 * nic; }
+int way_in(int nic) { return 2 * nic + 1; }
+
+}  // namespace
+
 double CommunicationModel::nic_alone(double users) const { return cluster_.rail_bytes_per_s() / users; }
 
 double CommunicationModel::nic_share(double users) const {
@@ -20,7 +27,10 @@ double CommunicationModel::network_share(double users, double factor) const {
 }
 
 void CommunicationModel::set_network_share(CallPrice& price, GroupKind kind, double factor) const {
-  const Busiest& users = nic_users_[static_cast<std::size_t>(kind)];
+  set_network_share(price, nic_users_[static_cast<std::size_t>(kind)], factor);
+}
+
+void CommunicationModel::set_network_share(CallPrice& price, const Busiest& users, double factor) const {
   price.inter_bytes_per_s = network_share(users.all, factor);
   price.inter_alone_bytes_per_s = network_share(users.of_a_stage, factor);
   price.nic_messages = users.all;
@@ -36,59 +46,90 @@ int CommunicationModel::nic_of(int rank) const {
   return node_of(rank) * rails + rank % gpus * rails / gpus;
 }
 
-// When all groups of this kind communicate at once: GPUs of the job whose group spans domains, and of each group as many per domain as have
-// a channel of a ring or tree (experts: all). Of a pipeline those with a neighbour in another domain: its activations go one way while
-// gradients go the other.
-CommunicationModel::NicUsers CommunicationModel::users_of_nics(GroupKind kind) const {
-  NicUsers users;
-  const auto add = [&](int rank, int stage) { ++users[{nic_of(rank), stage}]; };
+// Messages from each member to the next. Of a pipeline a GPU with a neighbour in another domain counts once: its activations go one way
+// while gradients go the other.
+void CommunicationModel::add_shifts(GroupKind kind, NicUsers& users) const {
   if (kind == GroupKind::pp) {
     for (int rank = 0; rank < grid_.size(); ++rank) {
       const int here = domain_of(rank);
-      if (domain_of(grid_.next_stage(rank)) != here || domain_of(grid_.previous_stage(rank)) != here) add(rank, grid_.coordinates(rank).pp);
+      if (domain_of(grid_.next_stage(rank)) != here || domain_of(grid_.previous_stage(rank)) != here)
+        ++users[{way_out(nic_of(rank)), grid_.coordinates(rank).pp}];
     }
+    return;
+  }
+  const int rails = cluster_.rails_per_node();
+  each_group(kind, [&](const std::vector<int>& members) {
+    const int stage = grid_.coordinates(members.front()).pp;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const int from = members[i], to = members[(i + 1) % members.size()];
+      if (domain_of(from) == domain_of(to)) continue;
+      ++users[{way_out(nic_of(from)), stage}];
+      ++users[{way_in(node_of(to) * rails + nic_of(from) % rails), stage}];
+    }
+  });
+}
+
+// When all groups of this kind communicate at once: GPUs of the job whose group spans domains, and of each group as many per domain as have
+// a channel of a ring or tree (experts: all). What leaves a domain comes in on the same rail (the engine's Wiring): where groups begin in
+// the middle of a domain that is another NIC than the receiver's own. Nothing where nobody shares one.
+CommunicationModel::NicUsers CommunicationModel::users_of_nics(GroupKind kind, bool shifts) const {
+  NicUsers users;
+  const int rails = cluster_.rails_per_node();
+  if (rails == 0 || (rails == cluster_.gpus_per_node && groups_lie_alike_)) return users;  // every GPU has one
+  if (shifts || kind == GroupKind::pp) {
+    add_shifts(kind, users);
     return users;
   }
   each_group(kind, [&](const std::vector<int>& members) {
-    std::map<int, int> of_domain;
-    for (const int rank : members) ++of_domain[domain_of(rank)];
+    std::map<int, std::vector<int>> of_domain;
+    for (const int rank : members) of_domain[domain_of(rank)].push_back(rank);
     if (of_domain.size() < 2) return;
-    int channels = static_cast<int>(members.size());
-    for (const auto& [domain, size] : of_domain) channels = kind == GroupKind::ep ? channels : std::min(channels, size);
-    for (auto& [domain, left] : of_domain) left = channels;
+    std::size_t channels = members.size();
+    for (const auto& [domain, its] : of_domain) channels = std::min(channels, its.size());
     const int stage = grid_.coordinates(members.front()).pp;  // of mirrored stages, which send at once, one stands for both
-    for (const int rank : members) {
-      if (of_domain[domain_of(rank)]-- > 0) add(rank, stage);
+    for (auto at = of_domain.begin(); at != of_domain.end(); ++at) {
+      const std::vector<int>& here = at->second;
+      const std::vector<int>& next = (std::next(at) == of_domain.end() ? of_domain.begin() : std::next(at))->second;
+      for (std::size_t i = 0; i < (kind == GroupKind::ep ? here.size() : channels); ++i) {
+        const int own = nic_of(here[i]);
+        ++users[{way_out(own), stage}];
+        ++users[{way_in(kind == GroupKind::ep ? own : node_of(next[i]) * rails + own % rails), stage}];
+      }
     }
   });
   return users;
 }
 
-CommunicationModel::Busiest CommunicationModel::busiest_nic(GroupKind kind) const {
-  const int gpus = cluster_.gpus_per_node, rails = cluster_.rails_per_node();
-  if (rails == 0 || rails == gpus) return {};
+CommunicationModel::Busiest CommunicationModel::busiest_nic(const NicUsers& all) const {
+  if (cluster_.rails_per_node() == 0) return {};
   std::map<int, int> of_nic;
   Busiest most{0, 0};
-  for (const auto& [place, number] : users_of_nics(kind)) {
+  for (const auto& [place, number] : all) {
     most.all = std::max<double>(most.all, of_nic[place.first] += number);
     most.of_a_stage = std::max<double>(most.of_a_stage, number);
   }
-  const double even = static_cast<double>(gpus) / rails;
+  const double even = static_cast<double>(cluster_.gpus_per_node) / cluster_.rails_per_node();
   return most.all > 0 ? most : Busiest{even, even};
 }
 
+// Of the way of a NIC on which most of all meet whom the stage's own meet.
 std::vector<double> CommunicationModel::users_by_stage(bool host) const {
-  const int gpus = cluster_.gpus_per_node, rails = cluster_.rails_per_node(), stages = stages_;
-  if (stages == 1 || (!host && (rails == 0 || rails == gpus))) return {};
+  const int stages = stages_;
+  if (stages == 1) return {};
   NicUsers users;
   for (int rank = 0; host && rank < grid_.size(); ++rank) ++users[{node_of(rank), grid_.coordinates(rank).pp}];
   if (!host) users = users_of_nics(GroupKind::dp_cp);
+  std::map<int, int> of_place;
+  for (const auto& [place, number] : users) of_place[place.first] += number;
   std::vector<double> all;
   bool share = false;
   for (int stage = 0; stage < stages; ++stage) {
-    const int first = grid_.rank({0, 0, 0, stage}), place = host ? node_of(first) : nic_of(first);
+    int busiest = -1;
+    for (const auto& [place, number] : users) {
+      if (place.second == stage && (busiest < 0 || of_place[place.first] > of_place[busiest])) busiest = place.first;
+    }
     for (int other = 0; other < stages; ++other) {
-      const auto found = users.find({place, other});
+      const auto found = users.find({busiest, other});
       all.push_back(found == users.end() ? 0 : found->second);
       share = share || (other != stage && all.back() > 0);
     }

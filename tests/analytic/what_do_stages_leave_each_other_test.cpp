@@ -45,6 +45,17 @@ TEST(StagesShare, NicsAtTheEndOfAStep) {
   }
 }
 
+// DualPipe: mirrored stages hold the same weights and reduce them together; the pair at the pipeline's ends has the embedding, and more to
+// reduce than the pair in the middle.
+TEST(StagesShare, NicsAmongMirroredStages) {
+  sim::Job job = small_job(16, "{tp: 1, pp: 4, dp: 4}", "{global: 32, micro: 1, sequence: 1024}",
+                           "schedule: dualpipe\noptimizer: {sharding: none}\noverlap: {pp: true}", 1);
+  job.workload.model.vocab = 32000;
+  const double simulated = sim::simulate_in_child(job).step_s;
+  EXPECT_NEAR(sim::predict(job).step_s, simulated, 0.02 * simulated);
+  EXPECT_GT(sim::predict(job, workloads::compile(job.workload), false).step_s, 1.2 * simulated);
+}
+
 TEST(StagesShare, TheMemoryOfAHost) {
   const sim::Job job = small_job(2, "{tp: 1, pp: 2, dp: 1}", "{global: 2, micro: 1, sequence: 4096}", "optimizer: {device: cpu}");
   const double simulated = sim::simulate_in_child(job).step_s;

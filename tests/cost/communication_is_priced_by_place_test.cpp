@@ -80,6 +80,30 @@ TEST(CommunicationPrice, ANicIsDividedAmongThoseWhoSend) {
   EXPECT_DOUBLE_EQ(CommunicationModel(c, plan(2, 1, 4), "ring").price(message, std::array{2, 4}).transfer_s(), 1e8 / (25e9 * 0.9 / 4 / 2));
 }
 
+// One NIC to a node of four. Ring attention over two nodes: of four members in a node one has the next of the ring in the other. A ring's
+// all-gather leaves the node on four channels.
+TEST(CommunicationPrice, AShiftLeavesANodeOnce) {
+  topology::ClusterSpec c = cluster();
+  c.gpus_per_node = 4;
+  c.nics_per_node = 1;
+  workloads::Workload w = plan(1, 1, 1);
+  w.parallel.cp = 8;
+  const CommunicationModel model(c, w, "ring");
+  const workloads::Communication shift{"x", CollectiveKind::send_recv, GroupKind::cp, 1e8, workloads::Pass::forward};
+  EXPECT_DOUBLE_EQ(model.price(shift, ranks(8)).transfer_s(), 1e8 / (25e9 * 0.9));
+  EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::cp, 8e8), ranks(8)).transfer_s(), 7e8 / (25e9 * 0.9));
+}
+
+// tp 2, dp 3 on nodes of four with a NIC for each GPU: rank 0's messages to the second node come in on its first rail, where those of rank
+// 8, of the other stage, come in as well.
+TEST(CommunicationPrice, WhatComesInOnTheSendersRailMeetsOthersThere) {
+  topology::ClusterSpec c = cluster();
+  c.gpus_per_node = c.nics_per_node = 4;
+  const CallPrice price = CommunicationModel(c, plan(2, 3, 2), "ring").price(all_gather(GroupKind::dp_cp, 3e8), std::array{0, 2, 4});
+  EXPECT_DOUBLE_EQ(price.transfer_s(), 2e8 / (25e9 * 0.9 / 2));
+  EXPECT_DOUBLE_EQ(price.alone().transfer_s(), 2e8 / (25e9 * 0.9));
+}
+
 TEST(CommunicationPrice, FourNicsPerGpuAddUp) {
   topology::ClusterSpec c = cluster();
   c.nics_per_node = 32;
