@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "config/keys.hpp"
 #include "sim/result.hpp"
@@ -11,6 +12,12 @@ namespace rehearse::sim {
 // Live tensors (torch.cuda.max_memory_allocated), what the allocator holds (max_memory_reserved), or all of the device that is taken.
 enum class MemoryCounter : std::uint8_t { allocated, reserved, nvidia_smi };
 [[nodiscard]] const config::Names<MemoryCounter>& memory_counters();
+
+// Whose memory it is: of the pipeline stage that was read, or of the GPU with most of it.
+struct MemoryReading {
+  MemoryCounter counter = MemoryCounter::allocated;
+  std::optional<int> stage;
+};
 
 [[nodiscard]] double counted_bytes(const RankMemory& memory, MemoryCounter counter);
 // Of the GPU with most of it; 0 without ranks.

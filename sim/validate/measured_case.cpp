@@ -11,6 +11,8 @@ namespace {
 using config::Node;
 namespace fs = std::filesystem;
 
+constexpr int most_stages = 1 << 20;  // more than any job has GPUs
+
 // models.yaml beside the file, else one folder up.
 Node models_of(const fs::path& file) {
   const fs::path folder = file.parent_path();
@@ -44,7 +46,7 @@ std::optional<bool> read_fits(const Node& node, const Metrics& measured) {
 }
 
 MeasuredCase read_case(const Node& node, const Node& models) {
-  node.allow_keys({"id", "source", "group", "job", "measured", "memory", "inferred", "sweep", "notes"});
+  node.allow_keys({"id", "source", "group", "job", "measured", "memory", "memory_stage", "inferred", "sweep", "notes"});
   MeasuredCase measured_case;
   measured_case.id = node.at("id").as_string();
   measured_case.source = node.at("source").as_string();
@@ -55,7 +57,8 @@ MeasuredCase read_case(const Node& node, const Node& models) {
   measured_case.measured = read_measured(node.at("measured"));
   measured_case.fits = read_fits(node.at("measured"), measured_case.measured);
   if (const auto sweep = node.find("sweep")) measured_case.sweep = sweep->as_string();
-  if (const auto memory = node.find("memory")) measured_case.memory = memory_counters().read(*memory);
+  if (const auto memory = node.find("memory")) measured_case.memory.counter = memory_counters().read(*memory);
+  if (const auto stage = node.find("memory_stage")) measured_case.memory.stage = static_cast<int>(stage->as_int(0, most_stages - 1));
   if (const auto inferred = node.find("inferred")) {
     for (const Node& field : inferred->items()) measured_case.inferred.push_back(field.as_string());
   }

@@ -20,8 +20,8 @@ struct MeasuredCase {
   Metrics measured;
   // Whether it ran or ended out of memory: `measured: {fits: ...}`, and true of a case whose step was timed.
   std::optional<bool> fits;
-  MemoryCounter memory = MemoryCounter::allocated;  // what peak_memory_gib counts
-  std::vector<std::string> inferred;                // fields of the job that the source does not state
+  MemoryReading memory;               // what peak_memory_gib counts, and where
+  std::vector<std::string> inferred;  // fields of the job that the source does not state
 };
 
 // The cases of all files, in order. Throws config::InputError with position for what is no case file; a job in it that cannot be run is no

@@ -1,8 +1,11 @@
 #include "sim/validate/metric.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "sim/analytic/predict.hpp"
@@ -110,19 +113,23 @@ const MemoryResult& Predicted::with_allocator() {
   return *with_allocator_;
 }
 
-void Predicted::add_step(const Metrics& wanted, MemoryCounter counter, Metrics& metrics) {
+void Predicted::add_step(const Metrics& wanted, const MemoryReading& reading, Metrics& metrics) {
   metrics.merge(metrics_of_step(job_, step().step_s));
-  const bool by_allocator = counter != MemoryCounter::allocated && wanted.contains(Metric::peak_memory_gib);
+  if (reading.stage && *reading.stage >= job_.workload.parallel.pp) {
+    throw std::invalid_argument(fmt::format("memory_stage is {}, and the job has {} stages", *reading.stage, job_.workload.parallel.pp));
+  }
+  const bool by_allocator = reading.counter != MemoryCounter::allocated && wanted.contains(Metric::peak_memory_gib);
   const bool passes_alone = wants_passes(wanted) && !wanted.contains(Metric::step_s);
   for (const RankMemory& rank : (by_allocator ? with_allocator() : memory()).ranks) {
+    if (reading.stage && rank.stage != *reading.stage) continue;
     double& most = metrics[Metric::peak_memory_gib];
-    most = std::max(most, counted_bytes(passes_alone ? without_optimizer(rank) : rank, counter) / bytes_per_gib);
+    most = std::max(most, counted_bytes(passes_alone ? without_optimizer(rank) : rank, reading.counter) / bytes_per_gib);
   }
 }
 
-Metrics Predicted::metrics(const Metrics& wanted, MemoryCounter counter) {
+Metrics Predicted::metrics(const Metrics& wanted, const MemoryReading& reading) {
   Metrics metrics;
-  if (wants_step(wanted)) add_step(wanted, counter, metrics);
+  if (wants_step(wanted)) add_step(wanted, reading, metrics);
   if (wants_passes(wanted)) metrics.merge(pass_metrics(job_));
   std::erase_if(metrics, [&](const auto& entry) { return !wanted.contains(entry.first); });
   return metrics;

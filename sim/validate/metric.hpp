@@ -65,8 +65,9 @@ class Predicted {
   explicit Predicted(const Job& job) : job_(job) {}
 
   [[nodiscard]] const StepResult& step();
-  // All of `wanted` that the formulas can say: also the passes of a single stage, which have no step of their own.
-  [[nodiscard]] Metrics metrics(const Metrics& wanted, MemoryCounter counter = MemoryCounter::allocated);
+  // All of `wanted` that the formulas can say: also the passes of a single stage, which have no step of their own. Throws
+  // std::invalid_argument where the memory was read on a stage that the job lacks.
+  [[nodiscard]] Metrics metrics(const Metrics& wanted, const MemoryReading& reading = {});
   // Whether the job fits; where that is close, the allocator is run as well (sim/memory/allocator_peaks).
   [[nodiscard]] bool fits();
   // What the fullest GPU needs over what it has, by formula alone: what a search decides by.
@@ -76,7 +77,7 @@ class Predicted {
   [[nodiscard]] const workloads::Compiled& compiled();
   [[nodiscard]] const MemoryResult& memory();
   [[nodiscard]] const MemoryResult& with_allocator();
-  void add_step(const Metrics& wanted, MemoryCounter counter, Metrics& metrics);
+  void add_step(const Metrics& wanted, const MemoryReading& reading, Metrics& metrics);
 
   const Job& job_;
   std::optional<workloads::Compiled> compiled_;

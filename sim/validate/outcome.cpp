@@ -114,7 +114,7 @@ Outcome run_case(const MeasuredCase& measured_case, const ValidationOptions& opt
   outcome.inferred = measured_case.inferred;
   outcome.measured = measured_case.measured;
   outcome.ran = measured_case.fits;
-  outcome.counter = measured_case.memory;
+  outcome.counter = measured_case.memory.counter;
   try {
     run(measured_case, options, outcome);
   } catch (const config::InputError& error) {

@@ -67,11 +67,19 @@ TEST_F(CaseFiles, AreRefusedWithPosition) {
 }
 
 TEST_F(CaseFiles, SayWhatTheirPeakOfMemoryCounts) {
-  EXPECT_EQ(read_cases({write("cases/c.yaml", good)})[0].memory, MemoryCounter::allocated);
+  EXPECT_EQ(read_cases({write("cases/c.yaml", good)})[0].memory.counter, MemoryCounter::allocated);
   const std::string with = "- {id: a, source: s, job: {}, measured: {peak_memory_gib: 1}, memory: ";
-  EXPECT_EQ(read_cases({write("cases/c.yaml", with + "reserved}\n")})[0].memory, MemoryCounter::reserved);
-  EXPECT_EQ(read_cases({write("cases/c.yaml", with + "nvidia-smi}\n")})[0].memory, MemoryCounter::nvidia_smi);
+  EXPECT_EQ(read_cases({write("cases/c.yaml", with + "reserved}\n")})[0].memory.counter, MemoryCounter::reserved);
+  EXPECT_EQ(read_cases({write("cases/c.yaml", with + "nvidia-smi}\n")})[0].memory.counter, MemoryCounter::nvidia_smi);
   EXPECT_TRUE(error(with + "all}\n").starts_with("c.yaml:1:71: error:")) << error(with + "all}\n");
+}
+
+TEST_F(CaseFiles, SayOnWhichStageItWasRead) {
+  EXPECT_FALSE(read_cases({write("cases/c.yaml", good)})[0].memory.stage);
+  const std::string with = "- {id: a, source: s, job: {}, measured: {peak_memory_gib: 1}, memory_stage: ";
+  EXPECT_EQ(read_cases({write("cases/c.yaml", with + "3}\n")})[0].memory.stage, 3);
+  EXPECT_TRUE(error(with + "-1}\n").starts_with("c.yaml:1:77: error:")) << error(with + "-1}\n");
+  EXPECT_TRUE(error(with + "last}\n").starts_with("c.yaml:1:77: error:")) << error(with + "last}\n");
 }
 
 TEST_F(CaseFiles, CountMoreTheWiderTheCounterLooks) {
