@@ -72,8 +72,7 @@ TEST(NanotronTensors, ReserveWhatRunsWithoutTensorParallelismDid) {
     const sim::Job job = sim::read_job(c.job, c.id, c.models);
     if (job.workload.parallel.tp != 1) continue;
     const double error =
-        sim::Predicted(job).metrics({{sim::Metric::peak_memory_gib, 0.0}}, c.memory).at(sim::Metric::peak_memory_gib) /
-            measured->second -
+        sim::Predicted(job).metrics({{sim::Metric::peak_memory_gib, 0.0}}, c.memory).at(sim::Metric::peak_memory_gib) / measured->second -
         1;
     sum += std::abs(error);
     ++runs;
