@@ -228,7 +228,8 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   sync.ranks = parallel.dp * parallel.cp * copies;
   if (workload.model.moe) sync.expert_ranks = parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep) * copies;
   sync.shards_parameters = zero == 3;
-  sync.reduce_each_microbatch = !workload.optimizer.no_sync && (zero == 3 || (zero == 2 && workload.parallel.pp == 1));
+  const bool waits = workload.optimizer.no_sync && workload.microbatches() > 1;  // an only micro-batch is the last one
+  sync.reduce_each_microbatch = !waits && (zero == 3 || (zero == 2 && workload.parallel.pp == 1));
   sync.copied = zero == 3 && workload.optimizer.copies;
   sync.overlap_gradients = workload.overlap.dp_gradients;
   sync.overlap_parameters = workload.overlap.dp_parameters;

@@ -72,5 +72,22 @@ TEST(WholeGradients, LetLlama3Fit) {
   }
 }
 
+// FSDP's no_sync is for all micro-batches but the last: of a single one nothing waits.
+TEST(WholeGradients, OfASingleMicrobatchAreReducedAsTheyAreMade) {
+  for (const int microbatches : {1, 2}) {
+    const auto peak = [&](const char* sync) {
+      return sim::predicted_memory(small_job(4, "{dp: 4}", fmt::format("{{global: {}, micro: 1, sequence: 64}}", 4 * microbatches),
+                                             fmt::format("optimizer: {{sharding: zero3{}}}\n", sync), 8, 4))
+          .ranks[0]
+          .tensor_bytes();
+    };
+    if (microbatches == 1) {
+      EXPECT_EQ(peak(", no_sync: true"), peak(""));
+    } else {
+      EXPECT_GT(peak(", no_sync: true"), peak(""));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests
