@@ -39,8 +39,9 @@ class Sizes {
     const bool computed_again = recomputed || workload_.recompute.every_second_product();
     memory.activations =
         kept + (workload_.microbatches() > 1 ? habits_.kept_gathers * gathered_states() : 0) + (computed_again ? 0 : copies);
-    memory.forward_temporary = dropped + (computed_again ? copies : 0);
-    memory.backward_temporary = dropped + layer_gradients(kind) + (computed_again ? copies : 0);
+    const bool planned = habits_.planned && recomputed;
+    memory.forward_temporary = (planned ? std::min(dropped, planned_tensors(kind)) : dropped) + (computed_again ? copies : 0);
+    memory.backward_temporary = (planned ? planned_tensors(kind) : dropped + layer_gradients(kind)) + (computed_again ? copies : 0);
     memory.weight_temporary = accumulates() ? 0 : static_cast<double>(shard_.hidden) * largest_width(kind) * weight_;
     memory.forward_communication = gathered_states() + context_buffers();
     const double with_gradients = workload_.parallel.cp_comm == ContextComm::all_to_all ? 1 : 2;
@@ -132,7 +133,8 @@ class Sizes {
     memory.received_activations = received_activation_bytes(workload_, unit.recomputed);
     // Dropped tensors are there again while the layer, or where chunks bring back their own the chunk, is at work.
     const bool by_chunk = workload_.experts.chunk_recompute || workload_.recompute.drops(RecomputeModule::moe_act);
-    const double dropped = (all - memory.received_activations) * (by_chunk ? at_hand : 1);
+    const bool planned = habits_.planned && unit.recomputed;
+    const double dropped = planned ? 0 : (all - memory.received_activations) * (by_chunk ? at_hand : 1);
     const double unsorted = state * copies_per_pair(), ffn = static_cast<double>(moe.ffn) / workload_.parallel.etp * shard_.element;
     memory.received_forward = dropped + (state + unsorted) * at_hand + 2 * unsorted * travelling;
     const double again = workload_.experts.chunk_recompute ? state * travelling : 0;  // the next chunk's tokens, dispatched again
@@ -189,11 +191,25 @@ class Sizes {
     return 2 * states() + std::max(mlp, shard_.heads > 0 ? attention : 0) * shard_.element;
   }
 
+  // Of a recomputed layer whose compiler plans its buffers, forward and backward: hidden states and their gradients, and the larger half's
+  // tensors at hand, of an MLP gate, up and product or their gradients, of attention its inputs and output with their gradients.
+  [[nodiscard]] double planned_tensors(LayerKind kind) const {
+    const auto tokens = static_cast<double>(shard_.tokens);
+    const double attention = shard_.heads > 0 ? 2 * tokens * static_cast<double>(2 * shard_.query_width + 2 * shard_.kv_width) : 0;
+    return 2 * states() + std::max(layer_gradients(kind), 2 * states() + attention * shard_.element);
+  }
+
   const Workload& workload_;
   const MemoryHabits& habits_;
   Shard shard_;
   double weight_;
 };
+
+// Of parameters those in layers, as in the whole model: tables of words stay in 16 bits.
+double layers_share(const Model& model) {
+  const ParameterCount count = count_parameters(model);
+  return 1 - (count.embedding + count.head) / count.total;
+}
 
 UnitMemory memory_of(const Sizes& sizes, const Unit& unit) {
   switch (unit.kind) {
@@ -228,6 +244,18 @@ UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, double parameters)
   return all;
 }
 
+double exchanged_at_once(const Workload& workload, const MemoryHabits& habits, const Unit& unit) {
+  const double all = unit.program->parameters;
+  if (!habits.planned || unit.kind == UnitKind::embedding || unit.kind == UnitKind::head) return all;
+  const Shard shard = shard_of(workload);
+  double width = static_cast<double>(std::max(shard.ffn, shard.query_width));
+  if (unit.layer_kind == LayerKind::experts) {  // of all of the rank's experts at once
+    const MoeSpec& moe = *workload.model.moe;
+    width = static_cast<double>(moe.experts) / workload.parallel.ep * static_cast<double>(moe.ffn) / workload.parallel.etp;
+  }
+  return std::min(all, static_cast<double>(shard.hidden) * width);
+}
+
 StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters, double expert_parameters) {
   return static_memory(workload, habits, replica_sync(workload), placeholder_bytes(workload, habits), parameters, expert_parameters);
 }
@@ -253,6 +281,10 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + bytes_of(workload.precision.weights));
   if (zero > 0 && sync.replicated()) memory.temporary = habits.bucket_bytes;
   memory.temporary += placeholders;
+  const double narrow = bytes_of(workload.precision.compute);
+  if (habits.narrow_copies && zero < 3 && narrow < bytes_of(workload.precision.weights)) {
+    memory.temporary += 2 * narrow * parameters * layers_share(workload.model);  // by rows and by columns
+  }
   return memory;
 }
 
@@ -266,7 +298,7 @@ std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, con
     for (const Unit& unit : units) {
       const int chunks = unit.layer_kind == LayerKind::experts ? workload.experts.chunks_of(unit.first_layer) : 0;
       const auto [it, added] = known.try_emplace({unit.program.get(), chunks});
-      if (added) it->second = memory_of(sizes, unit).with_replicas(sync, unit.program->parameters);
+      if (added) it->second = memory_of(sizes, unit).with_replicas(sync, exchanged_at_once(workload, habits, unit));
       chunk.push_back(it->second);
     }
   }

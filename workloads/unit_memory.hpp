@@ -35,6 +35,11 @@ struct MemoryHabits {
   // Gradients are given back after the update and made anew by the next backward (zero_grad(set_to_none=True)).
   bool gradients_freed = false;
   bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other
+  // Below ZeRO-3, products in fewer bits than the weights: two copies of layers' weights in the products' type are kept between steps.
+  bool narrow_copies = false;
+  // A compiler plans every buffer of the step: weights are gathered and gradients reduced matrix by matrix, gradients are written over what
+  // they are of, and what is computed again is there while it is read. The least that the step needs; where there is room it takes more.
+  bool planned = false;
 };
 
 struct StaticMemory {
@@ -67,9 +72,11 @@ struct UnitMemory {
   double received_activations = 0, received_forward = 0, received_backward = 0;
 
   [[nodiscard]] UnitMemory with_tokens(double pairs) const;
-  // With what is gathered and reduced of its `parameters`.
+  // With what is gathered and reduced of its parameters at once (exchanged_at_once).
   [[nodiscard]] UnitMemory with_replicas(const ReplicaSync& sync, double parameters) const;
 };
+// Parameters of a unit that replicas gather, and whose gradients they reduce, at once: all of them, or a matrix where buffers are planned.
+[[nodiscard]] double exchanged_at_once(const Workload& workload, const MemoryHabits& habits, const Unit& unit);
 // Without what its replicas exchange, and without tokens.
 [[nodiscard]] UnitMemory unit_memory(const Workload& workload, const MemoryHabits& habits, const Unit& unit);
 

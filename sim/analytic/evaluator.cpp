@@ -118,6 +118,7 @@ Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
       cost(cost_of(job, workload, compiled, prices)),
       placeholders(workloads::placeholder_bytes(workload, job.system.software.memory.habits)) {
   memories.resize(cost.units.size());
+  exchanged_at_once.resize(cost.units.size());
   std::vector<bool> known(cost.units.size());
   std::size_t at = 0;
   walked_by_slots = true;
@@ -132,6 +133,7 @@ Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
         if (known[u]) continue;
         known[u] = true;
         memories[u] = workloads::unit_memory(workload, job.system.software.memory.habits, chunk[i]);
+        exchanged_at_once[u] = workloads::exchanged_at_once(workload, job.system.software.memory.habits, chunk[i]);
         if (chunk[i].layer_kind == workloads::LayerKind::experts)
           memories[u] = memories[u].with_tokens(workloads::ExpertLoads(workload).received(0, chunk[i].first_layer, 0));
       }
@@ -167,7 +169,7 @@ Evaluator::Fabric& Evaluator::fabric_of(const Workload& workload) {
 void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation) {
   memories_.clear();
   for (std::size_t u = 0; u < plan.memories.size(); ++u)
-    memories_.push_back(plan.memories[u].with_replicas(sync, plan.cost.unit_parameters[u].all));
+    memories_.push_back(plan.memories[u].with_replicas(sync, plan.exchanged_at_once[u]));
   const std::vector<PeakSlots>& slots = orders_->peak_slots(plan);
   const MemoryOverhead& overhead = job_.system.software.memory;
   const double message = workload.overlap.pp ? plan.compiled.message_bytes : 0, capacity = usable_bytes(job_.system.gpu);

@@ -59,6 +59,7 @@ class Evaluator {
     PriceBook prices;
     PlanCost cost;
     std::vector<workloads::UnitMemory> memories;  // as cost.units, without what replicas exchange
+    std::vector<double> exchanged_at_once;        // likewise, parameters
     double placeholders = 0;
     std::vector<HeldUnits> held;  // [stage]
     bool walked_by_slots = false;

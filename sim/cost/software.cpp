@@ -126,6 +126,10 @@ const Keys<MemoryOverhead>& memory_keys() {
       K("order", habit(&Habits::order), config::choice(tensor_orders()), "Whose tensors, in whose order, the allocator is asked for."),
       K("gradients_freed", habit(&Habits::gradients_freed), truth(),
         "Gradients are given back after the update, and made anew, unit by unit, by the next backward."),
+      K("narrow_copies", habit(&Habits::narrow_copies), truth(),
+        "Below ZeRO-3, with products in fewer bits than the weights: two copies of layers' weights in the products' type, kept for good."),
+      K("planned", habit(&Habits::planned), truth(),
+        "A compiler plans every buffer of the step: the least that it can do with is counted."),
       K("sharded_master", habit(&Habits::sharded_master), truth(), "ZeRO-3: the shard of the weights is their master copy.").required(),
   };
   return keys;

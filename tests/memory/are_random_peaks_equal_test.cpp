@@ -60,5 +60,20 @@ TEST(RandomPeaks, AreEqualWithGradientsMadeAnew) {
   }
 }
 
+// Where a compiler plans the buffers of the step (maxtext).
+TEST(RandomPeaks, AreEqualWhereBuffersArePlanned) {
+  std::mt19937 random(11);
+  const auto pick = [&random](auto... from) { return std::array{from...}[random() % sizeof...(from)]; };
+  for (int i = 0; i < 40; ++i) {
+    const int tp = pick(1, 1, 2), dp = pick(2, 4), microbatches = pick(1, 2);
+    expect_equal_peaks(fmt::format(
+        "model: {{layers: 4, hidden: 1024, heads: 16, kv_heads: 4, ffn: 4096, activation: swiglu, vocab: {}, positions: rope{}}}\n"
+        "cluster: dgx-h100-ndr400\ngpus: {}\nparallel: {{tp: {}, pp: 1, dp: {}, sp: {}}}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n"
+        "precision: bf16\nrecompute: {}\noptimizer: {{sharding: {}}}\nsoftware: maxtext\nsimulation: {{granularity: {}}}\n",
+        pick(0, 32000), pick("", ", moe: {experts: 8, top_k: 2, ffn: 512}"), tp * dp, tp, dp, tp > 1, microbatches * dp, pick(1024, 4096),
+        pick("none", "full", "{kept: [linear_qkv]}"), pick("zero1", "zero3"), pick("stage", "layer", "operator")));
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests

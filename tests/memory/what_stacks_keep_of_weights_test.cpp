@@ -43,5 +43,26 @@ TEST(WhatStacksKeepOfWeights, AsItIsMeasured) {
   EXPECT_NEAR(per_parameter(plan(64, 1)) * parameters / gib, 34.10, 0.1);
 }
 
+double kept(const char* stack, workloads::DType products, int zero_stage) {
+  const Software software = read_software(ready_made(software_part, stack).node, stack);
+  workloads::Workload w = plan(4, zero_stage);
+  w.model = workloads::read_model(config::Node::load_file(REHEARSE_SOURCE_DIR "/workloads/models/llama2-7b.yaml"), "llama2-7b");
+  w.precision.compute = products;
+  return workloads::static_memory(w, software.memory.habits, workloads::count_parameters(w.model).total).total();
+}
+
+// Transformer Engine's two copies of layers' weights in 8 bits, beside those in 16; NVIDIA's recipes have them in their stead.
+TEST(WhatStacksKeepOfWeights, CopiesInEightBits) {
+  using workloads::DType;
+  // Of LLaMA 2 7B all but two tables of 32000 x 4096.
+  constexpr double two_bytes = 2 * (6738415616.0 - 2 * 32000.0 * 4096);
+  for (const int zero : {0, 1}) {
+    const double wide = kept("megatron-lm", DType::bf16, zero);
+    EXPECT_NEAR(kept("megatron-lm", DType::fp8, zero) - wide, two_bytes, 1);
+    EXPECT_DOUBLE_EQ(kept("megatron-core", DType::fp8, zero), wide);
+  }
+  EXPECT_DOUBLE_EQ(kept("megatron-lm", DType::fp8, 3), kept("megatron-lm", DType::bf16, 3));
+}
+
 }  // namespace
 }  // namespace rehearse::sim
