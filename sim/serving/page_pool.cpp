@@ -1,25 +1,27 @@
 #include "sim/serving/page_pool.hpp"
 
+#include <algorithm>
+
 namespace rehearse::sim {
 
+// A page each in every so many passes as a page has tokens, and of what is left of them those whose page is full by then.
 std::int64_t PagePool::more_after(std::int64_t passes) const {
-  const auto page = static_cast<std::int64_t>(starts_.size());
-  std::int64_t more = 0;
-  for (std::int64_t i = 0; i < page; ++i) {
-    const std::int64_t count = starts_[static_cast<std::size_t>(i)];
-    if (count > 0) more += count * (((i + passes_) % page + passes) / page);
-  }
+  const std::int64_t page = page_tokens(), rest = passes % page;
+  std::int64_t more = growing_ * (passes / page);
+  for (std::int64_t pass = 0, at = full_next(); pass < rest; ++pass, at = before(at)) more += starts_[static_cast<std::size_t>(at)];
   return more;
 }
 
 std::int64_t PagePool::passes_left(std::int64_t limit) const {
-  if (more_after(limit) <= available()) return limit;
-  std::int64_t low = 0, high = limit;  // low lasts, high does not
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (more_after(middle) <= available() ? low : high) = middle;
+  if (growing_ == 0) return limit;
+  const std::int64_t page = page_tokens(), rounds = std::max<std::int64_t>(0, available()) / growing_;
+  if (rounds * page >= limit) return limit;
+  std::int64_t left = available() - rounds * growing_, passes = rounds * page;
+  for (std::int64_t at = full_next(); passes < limit; ++passes, at = before(at)) {
+    left -= starts_[static_cast<std::size_t>(at)];
+    if (left < 0) break;
   }
-  return low;
+  return passes;
 }
 
 void PagePool::advance(std::int64_t passes) {

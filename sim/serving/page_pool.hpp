@@ -22,8 +22,14 @@ class PagePool {
   void give(std::int64_t pages) { used_ -= pages; }
 
   // A sequence with so many tokens in its pages (which are taken already) grows from now on, or no longer.
-  void grow(std::int64_t tokens) { ++starts_[slot(tokens)]; }
-  void stop(std::int64_t tokens) { --starts_[slot(tokens)]; }
+  void grow(std::int64_t tokens) {
+    ++starts_[slot(tokens)];
+    ++growing_;
+  }
+  void stop(std::int64_t tokens) {
+    --starts_[slot(tokens)];
+    --growing_;
+  }
   // Pages that the growing sequences need more after so many passes.
   [[nodiscard]] std::int64_t more_after(std::int64_t passes) const;
   // The most passes, up to `limit`, for which the pages last; 0: not even one.
@@ -36,7 +42,11 @@ class PagePool {
     const auto page = static_cast<std::int64_t>(starts_.size());
     return static_cast<std::size_t>((((tokens - 1 - passes_) % page) + page) % page);
   }
-  std::int64_t pages_, used_ = 0, passes_ = 0;
+  [[nodiscard]] std::int64_t page_tokens() const { return static_cast<std::int64_t>(starts_.size()); }
+  // The slot whose sequences need a page in the next pass, and the one whose do in the pass behind that of a slot.
+  [[nodiscard]] std::int64_t full_next() const { return page_tokens() - 1 - passes_ % page_tokens(); }
+  [[nodiscard]] std::int64_t before(std::int64_t slot) const { return slot > 0 ? slot - 1 : page_tokens() - 1; }
+  std::int64_t pages_, used_ = 0, passes_ = 0, growing_ = 0;
   std::vector<std::int64_t> starts_;  // [slot] growing sequences
 };
 
