@@ -71,6 +71,7 @@ PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
   out.rules.overflow = pool.habits.overflow;
   out.rules.sequences = std::int64_t{pool.habits.sequences} * replicas;
   out.rules.tokens = std::int64_t{pool.habits.tokens} * replicas;
+  out.rules.replicas = replicas;
   out.rules.speculation = pool.speculation;
   out.rules.drawing_seed = config::mixed(job.seed * config::golden_gamma + drawing_stream);
   out.rules.page = pool.habits.page;

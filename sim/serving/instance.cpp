@@ -222,12 +222,14 @@ void Instance::let_arrived_join(double now_s) {
   arrived_.clear();
 }
 
-// Whether the pass can take more after it. Without chunks a prompt runs whole: beside others while it fits, and alone where it never would.
+// Whether the pass can take more after it. A prompt is computed by one attention replica. Without chunks it runs whole: beside others while
+// it fits, and alone on its replica where it never would.
 bool Instance::take_chunk(std::size_t prompt, std::int64_t& budget, PassShape& shape) {
   const Prompt& one = prefilling_[prompt];
   const std::int64_t left = one.all - one.done;
-  const std::int64_t tokens = rules_.chunked_prefill ? std::min(left, budget) : left;
-  if (tokens <= 0 || (tokens > budget && !under_way_.chunks.empty())) return false;
+  const std::int64_t tokens = rules_.chunked_prefill ? std::min({left, budget, replica_tokens()}) : left;
+  const std::int64_t takes = std::min(tokens, replica_tokens());
+  if (tokens <= 0 || (takes > budget && !under_way_.chunks.empty())) return false;
   const auto q = static_cast<double>(tokens), p = static_cast<double>(one.done);
   shape.prompt_tokens += q;
   shape.prompt_pairs += q * p + q * (q + 1) / 2;
@@ -235,9 +237,15 @@ bool Instance::take_chunk(std::size_t prompt, std::int64_t& budget, PassShape& s
   shape.chunks += 1;
   shape.finished += tokens == left ? 1 : 0;
   under_way_.chunks.push_back({prompt, tokens});
-  budget -= tokens;
+  budget -= takes;
   return budget > 0;
 }
+
+std::int64_t Instance::pass_tokens() const {
+  return rules_.tokens - (rules_.batching == Batching::continuous ? count() * (1 + rules_.speculation.tokens) : 0);
+}
+
+std::int64_t Instance::replica_tokens() const { return std::max<std::int64_t>(1, (pass_tokens() + rules_.replicas - 1) / rules_.replicas); }
 
 PassShape Instance::gather_chunks(double now_s) {
   PassShape shape;
@@ -245,12 +253,13 @@ PassShape Instance::gather_chunks(double now_s) {
   batch_open_ = count() == 0 && prefilling_.empty();
   while (fixed && admits_next()) admit_next(now_s);
   batch_open_ = false;
-  std::int64_t budget = rules_.tokens - (rules_.batching == Batching::continuous ? count() * (1 + rules_.speculation.tokens) : 0);
+  std::int64_t budget = pass_tokens();
   bool more = budget > 0;
   for (std::size_t i = 0; more && i < prefilling_.size(); ++i) more = take_chunk(i, budget, shape);
   while (more && admits_next()) {
-    const bool fits =
-        rules_.chunked_prefill || prompt_tokens(queue_.front()) - found(queue_.front()) <= budget || under_way_.chunks.empty();
+    const bool fits = rules_.chunked_prefill ||
+                      std::min(prompt_tokens(queue_.front()) - found(queue_.front()), replica_tokens()) <= budget ||
+                      under_way_.chunks.empty();
     if (!fits) break;
     admit_next(now_s);
     more = take_chunk(prefilling_.size() - 1, budget, shape);

@@ -32,6 +32,7 @@ struct InstanceRules {
   Overflow overflow = Overflow::recompute;
   std::int64_t sequences = 256;  // at once
   std::int64_t tokens = 8192;    // of a pass
+  std::int64_t replicas = 1;     // of attention, which share both evenly
   std::int64_t pages = 1;
   int page = 16;
   double swap_page_s = 0;                                              // overflow: swap: a page to the host's memory, or back
@@ -188,6 +189,8 @@ class Instance {
   [[nodiscard]] bool brings_back() const;
   void bring_back(double now_s);
   void let_arrived_join(double now_s);
+  [[nodiscard]] std::int64_t pass_tokens() const;     // for prompts
+  [[nodiscard]] std::int64_t replica_tokens() const;  // of them, of one attention replica
   [[nodiscard]] PassShape gather_chunks(double now_s);
   void start_run();
   void start_mixed(PassShape shape);

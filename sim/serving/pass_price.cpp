@@ -34,6 +34,15 @@ workloads::DType dense_type(const InstancePlan& plan) {
   return type == workloads::DType::fp8 || type == workloads::DType::fp4 ? workloads::DType::bf16 : type;
 }
 
+// Over PCIe engines' own kernels serve two GPUs; calls of more go by the library
+// (vllm/distributed/device_communicators/custom_all_reduce.py and SGLang's copy of it; TensorRT-LLM takes NCCL wherever there is no NVLink,
+// cpp/tensorrt_llm/thop/allreduceOp.cpp).
+std::vector<std::string> collectives_over(const topology::ClusterSpec& cluster, const InstancePlan& plan, std::vector<std::string> all) {
+  if (cluster.intra_kind != topology::IntraNode::pcie || plan.tp * plan.dp <= 2) return all;
+  std::erase_if(all, [](const std::string& name) { return name == "one-shot" || name == "two-shot" || name == "direct"; });
+  return all;
+}
+
 }  // namespace
 
 double DecodeLine::seconds(double context) const { return std::max(floor_s, base_s + per_token_s * context) + after_s; }
@@ -58,7 +67,8 @@ OperatorPassPrice::OperatorPassPrice(const InstancePlan& plan, const Gpu& gpu, c
       tried_(tried),
       draft_(std::move(draft)),
       operators_(pass_operators(plan, kernel_fusions(software))),
-      communication_(cluster, workload_of(plan, 1, kernel_fusions(software)), "auto", software.collectives) {
+      communication_(cluster, workload_of(plan, 1, kernel_fusions(software)), "auto",
+                     collectives_over(cluster, plan, software.collectives)) {
   const workloads::RankGrid grid = rank_grid(workload_of(plan, 1, kernel_fusions(software)));
   tp_group_ = grid.group(GroupKind::tp, 0);
   ep_group_ = grid.group(GroupKind::ep, 0);
@@ -242,19 +252,28 @@ double OperatorPassPrice::slowest_stage_times(double groups) const {
   return static_cast<double>((plan_.model.layers + plan_.pp - 1) / plan_.pp * plan_.pp) / plan_.model.layers;
 }
 
+// Of the prompts in a pass over attention replicas: how much more than the mean the one with the most chunks has. Less than one chunk, a
+// mean of the formula's, is one or none.
+double OperatorPassPrice::busiest_times(double chunks) const {
+  if (plan_.dp == 1 || chunks <= 0) return 1;
+  return chunks < 1 ? plan_.dp : std::ceil(chunks / plan_.dp) * plan_.dp / chunks;
+}
+
+// Replicas run in step: attention and all around it take as long as the busiest replica's, while experts get the tokens of all of them.
 // Of a group's share where stages hold several groups in flight: each sees the whole depth. A full pipeline goes at the pace of the last
 // stage, which has the head, and the host's work stands between its groups: engines do not work ahead over several stages (TensorRT-LLM
 // and SGLang switch it off there).
 PassParts OperatorPassPrice::parts(const PassShape& whole) const {
   const double groups = std::clamp(whole.chunks + whole.decodes, 1.0, static_cast<double>(plan_.pp));
-  const double parts = groups * plan_.dp;
-  PassShape shape{whole.prompt_tokens / parts, whole.prompt_pairs / parts,       whole.cached / parts, whole.chunks / parts,
-                  whole.finished / parts,      std::ceil(whole.decodes / parts), whole.context / parts};
+  const double parts = groups * plan_.dp, prompts = parts / busiest_times(whole.chunks / groups);
+  PassShape shape{whole.prompt_tokens / prompts, whole.prompt_pairs / prompts,     whole.cached / prompts, whole.chunks / prompts,
+                  whole.finished / prompts,      std::ceil(whole.decodes / parts), whole.context / parts};
   const bool replayed = shape.prompt_tokens <= 0 && shape.decodes <= habits_.captured;
   const int decodes = static_cast<int>(shape.decodes);
-  const auto tokens = static_cast<int>(std::ceil(shape.prompt_tokens)) + (replayed ? padded(decodes) : decodes) * tokens_each();
+  const int decoded = (replayed ? padded(decodes) : decodes) * tokens_each();
+  const int tokens = static_cast<int>(std::ceil(shape.prompt_tokens)) + decoded;
   PassParts out = stage_parts(shape);  // attention first: exchanges run beside it
-  add_token_cost(out, tokens, shape.prompt_tokens <= 0);
+  add_token_cost(out, tokens, static_cast<int>(std::ceil(whole.prompt_tokens / parts)) + decoded, shape.prompt_tokens <= 0);
   if (plan_.pp > 1) {
     const int next = plan_.stage_ranks();
     Communication hop;
@@ -286,13 +305,14 @@ double OperatorPassPrice::draft_s(const PassShape& whole) const {
 
 // Two half-batches, where they overlap: twice the work of half the tokens, slowed by the exchanges beside it (the GPU's contention), and of
 // the exchanges what the work does not cover.
-void OperatorPassPrice::add_token_cost(PassParts& parts, int tokens, bool decoding) const {
+void OperatorPassPrice::add_token_cost(PassParts& parts, int tokens, int mean_tokens, bool decoding) const {
   const bool halves = plan_.overlaps && tokens > 1;
   const double times = halves ? 2 : 1;
+  const TokenCost mean = token_cost(halves ? (mean_tokens + 1) / 2 : mean_tokens);  // before the next, which may move it
   const TokenCost cost = token_cost(halves ? (tokens + 1) / 2 : tokens);
   parts.linear_s = times * cost.linear_s;
-  parts.experts_s = times * cost.experts_s;
-  const double exchanges = times * (decoding ? cost.direct_exchange_s : cost.exchange_s);
+  parts.experts_s = times * mean.experts_s;
+  const double exchanges = times * (decoding ? mean.direct_exchange_s : mean.exchange_s);
   const double work = parts.linear_s + parts.experts_s + parts.attention_s, covered = halves ? std::min(exchanges, work) : 0;
   const double slowed = covered * (gpu_.contention_with(workloads::Phase::ep).alpha - 1);
   parts.communication_s = times * cost.communication_s + exchanges - covered + slowed;

@@ -76,7 +76,8 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] PassParts stage_parts(const PassShape& shape) const;
   [[nodiscard]] const TokenCost& token_cost(int tokens) const;
   [[nodiscard]] TokenCost price_tokens(double tokens) const;
-  void add_token_cost(PassParts& parts, int tokens, bool decoding) const;
+  // Tokens of the busiest attention replica, and of all of them in the mean.
+  void add_token_cost(PassParts& parts, int tokens, int mean_tokens, bool decoding) const;
   [[nodiscard]] double operators_s(const std::vector<workloads::TokenOperator>& operators, double tokens) const;
   [[nodiscard]] double experts_s(double tokens) const;
   [[nodiscard]] double exchange_s(double tokens, workloads::Dispatcher dispatcher) const;
@@ -87,6 +88,7 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double cache_fixed_s(double decodes) const;
   [[nodiscard]] DecodeLine price_decode(int sequences) const;
   [[nodiscard]] int padded(int sequences) const;
+  [[nodiscard]] double busiest_times(double chunks) const;
   [[nodiscard]] double slowest_stage_times(double groups) const;
   [[nodiscard]] bool ahead() const { return habits_.ahead && plan_.pp == 1; }
   [[nodiscard]] double kernel_s(const workloads::Operator& op) const;

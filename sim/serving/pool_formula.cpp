@@ -45,7 +45,7 @@ PoolFormula::PoolFormula(const PoolDeployment& pool, const LoadMoments& load)
 std::vector<PoolFormula::Chunk> PoolFormula::chunks(double tokens, double sequences) const {
   const double beside = mixes() ? std::floor(sequences) : 0;
   const double room = room_of_a_pass(sequences);
-  const double chunk = pool_.rules.chunked_prefill ? room : tokens;
+  const double chunk = pool_.rules.chunked_prefill ? std::ceil(room / static_cast<double>(pool_.rules.replicas)) : tokens;
   std::vector<Chunk> out;
   double done = found(tokens);
   while (done < tokens) {

@@ -75,5 +75,22 @@ TEST(AOneShotAllReduce, takes_the_latency_of_reads) {
   EXPECT_NEAR(saved, (2 * 80 + 1) * 2e-6, 1e-12);
 }
 
+// Attention replicas run in step: one prompt over eight of them is one replica's work, and eight prompts are as many replicas'. Experts
+// get the tokens of all.
+TEST(AttentionReplicas, wait_for_the_busiest) {
+  const sim::ServingJob job = node_of_eight("qwen3-30b-a3b", "{tp: 1, dp: 8, ep: 8}");
+  const EngineHabits& habits = job.pools.front().habits;
+  const auto of_prompts = [&](double number) {
+    return parts_of(job, habits,
+                    {.prompt_tokens = number * 2048, .prompt_pairs = number * 2048 * 2049 / 2, .chunks = number, .finished = number});
+  };
+  const PassParts one = of_prompts(1), eight = of_prompts(8), nine = of_prompts(9), sixteen = of_prompts(16);
+  EXPECT_DOUBLE_EQ(one.linear_s, eight.linear_s);
+  EXPECT_DOUBLE_EQ(one.attention_s, eight.attention_s);
+  EXPECT_DOUBLE_EQ(nine.linear_s, sixteen.linear_s);
+  EXPECT_LT(one.experts_s, eight.experts_s);
+  EXPECT_LT(nine.experts_s, sixteen.experts_s);
+}
+
 }  // namespace
 }  // namespace rehearse::tests
