@@ -12,11 +12,14 @@
 
 namespace rehearse::sim {
 
+struct PassWalks;
+
 struct PoolDeployment {
   const Pool* pool = nullptr;
   std::shared_ptr<const OperatorPassPrice> price;
   InstanceMemory memory;
-  InstanceRules rules;  // of a whole instance, all attention replicas together
+  InstanceRules rules;               // of a whole instance, all attention replicas together
+  std::shared_ptr<PassWalks> walks;  // of others that differ in how many sequences they hold alone; nothing: it walks for itself
 };
 
 struct Deployment {

