@@ -1,5 +1,7 @@
 #include "sim/serving/tune.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -8,7 +10,6 @@
 
 #include "sim/serving/goodput.hpp"
 #include "sim/serving/tune_candidates.hpp"
-#include "sim/serving/tune_formula.hpp"
 #include "sim/serving/tune_front.hpp"
 #include "sim/serving/tune_mixed.hpp"
 
@@ -59,7 +60,7 @@ class Tuning {
     const bool by_cost = out_.goals.front() == ServingGoal::cost;
     if (by_cost || out_.goals.front() == ServingGoal::goodput) out_.best = cheapest();
     if (!by_cost || out_.goals.size() > 1) take_front();
-    if (by_cost) add_mixed();
+    out_.goals.front() == ServingGoal::goodput ? add_faster_mixed() : add_mixed();
     confirm(progress);
     return std::move(out_);
   }
@@ -184,10 +185,52 @@ class Tuning {
     return kept;
   }
 
-  // Several plans in a role, where that is cheaper.
+  // Several plans in a role, where that is cheaper, or takes fewer GPUs where they are what is asked for. Of other goals those that stand
+  // on the front.
   void add_mixed() {
-    for (TunedDeployment& one : mixed_deployments(sides_, out_.best)) out_.best.push_back(std::move(one));
-    std::ranges::stable_sort(out_.best, {}, [](const TunedDeployment& one) { return std::tuple(one.cost_per_s, one.gpus); });
+    const ServingGoal goal = out_.goals.front();
+    const bool by_cost = goal == ServingGoal::cost, counts_gpus = goal == ServingGoal::gpus;
+    const bool has_front = !by_cost || out_.goals.size() > 1;
+    MixedDeployments mixed(sides_, counts_gpus);
+    for (TunedDeployment& one : mixed.cheaper_than(by_cost ? out_.best : out_.front)) {
+      const bool stands = has_front && add_to_front(sides_, one, out_.front);
+      if (by_cost || (counts_gpus && stands)) out_.best.push_back(std::move(one));
+    }
+    if (!by_cost && !counts_gpus) return take_best();
+    std::ranges::stable_sort(out_.best, {}, [&](const TunedDeployment& one) {
+      return counts_gpus ? std::tuple<double, double>(one.gpus, one.cost_per_s) : std::tuple<double, double>(one.cost_per_s, one.gpus);
+    });
+  }
+
+  // What several plans in a role carry beyond one plan a role, to a thousandth.
+  void add_faster_mixed() {
+    const double alone = sides_.load.rate_per_s;
+    if (alone <= 0) return;
+    MixedDeployments mixed(sides_, false);
+    std::vector<TunedDeployment> fastest;
+    const auto carries = [&](double rate) {
+      sides_.load.rate_per_s = rate;
+      std::vector<TunedDeployment> found = mixed.cheaper_than({});
+      if (found.empty()) return false;
+      fastest = std::move(found);
+      return true;
+    };
+    double low = alone, high = 2 * alone;
+    for (; carries(high); high *= 2) low = high;
+    while (high > low * 1.001) {
+      const double middle = (low + high) / 2;
+      (carries(middle) ? low : high) = middle;
+    }
+    sides_.load.rate_per_s = alone;
+    if (fastest.empty()) return;
+    out_.notes.push_back(fmt::format("several plans in a role carry {:.4g} requests/s by formula", low));
+    const TuneFormula formula(sides_);
+    for (TunedDeployment& one : fastest) {
+      const PromisedTimes times = formula.of(one);
+      one.ttft_s = times.ttft_s;
+      one.tpot_s = times.tpot_s;
+      out_.best.push_back(std::move(one));
+    }
   }
 
   // Where cost does not come first the best are those of the front.
@@ -196,6 +239,9 @@ class Tuning {
     out_.front = deployment_front(sides_);
     if (out_.goals.front() == ServingGoal::cost) return;
     out_.bound_per_s = INFINITY;
+    take_best();
+  }
+  void take_best() {
     const std::size_t kept = std::min(out_.front.size(), static_cast<std::size_t>(sides_.spec.keep));
     out_.best.assign(out_.front.begin(), out_.front.begin() + static_cast<std::ptrdiff_t>(kept));
   }

@@ -11,4 +11,7 @@ namespace rehearse::sim {
 // (of one goal other than cost by it and cost), the first of them from the best on. The time between two sides is that of a cache alone.
 [[nodiscard]] std::vector<TunedDeployment> deployment_front(const TuneSides& sides);
 
+// Into its place on a front, from which those go that it beats; whether it stands there.
+bool add_to_front(const TuneSides& sides, const TunedDeployment& deployment, std::vector<TunedDeployment>& front);
+
 }  // namespace rehearse::sim

@@ -1,16 +1,54 @@
 // Several plans, or kinds of GPUs, in one role (docs/serving.md, "Tuning").
 #pragma once
 
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "sim/serving/tune_candidates.hpp"
+#include "sim/serving/tune_formula.hpp"
 
 namespace rehearse::sim {
 
-// The cheapest deployment together, and the cheapest apart, where it has several plans in a role and costs less than the cheapest of
-// `found`, of the same sort. By the rate that one instance carries alone: more instances of a plan carry more than that, so that its cost
-// is an upper bound. Every instance carries what it carries alone within the promise; apart the time to first token is divided between the
-// sides, at the best of some shares.
-[[nodiscard]] std::vector<TunedDeployment> mixed_deployments(const TuneSides& sides, const std::vector<TunedDeployment>& found);
+// An integer program guesses: every instance carries what it carries alone within the promise, by the moments of the load; apart the time
+// to first token is divided between the sides, at some shares. Of each guess that keeps the promise by the formula of `predict` those
+// instances go that can be spared by it.
+class MixedDeployments {
+ public:
+  // They must outlive it; their rate may change, and guesses are in thousandths of the one they have now. By GPUs, or by cost.
+  MixedDeployments(const TuneSides& sides, bool counts_gpus)
+      : sides_(sides), formula_(sides), counts_gpus_(counts_gpus), step_per_s_(sides.load.rate_per_s / 1000) {}
+
+  // The cheapest deployment together, and the cheapest apart, where it has several plans in a role and costs less than the cheapest of
+  // `found`, of the same sort; at the rate of the sides.
+  [[nodiscard]] std::vector<TunedDeployment> cheaper_than(const std::vector<TunedDeployment>& found);
+
+ private:
+  struct Times {
+    double ttft_s = std::numeric_limits<double>::infinity(), tpot_s = std::numeric_limits<double>::infinity();
+  };
+  struct Program;
+  using Choice = std::vector<std::pair<const Candidate*, int>>;  // with its instances
+
+  [[nodiscard]] const Times& instance_times(const Candidate& candidate, int step);
+  [[nodiscard]] double rate_of_one(const Candidate& candidate, double ttft_within_s);
+  void guess_together();
+  void guess_apart(double share);
+  [[nodiscard]] double longest_between_s(const Choice& choice) const;
+  [[nodiscard]] TunedDeployment deployment_of(const Choice& choice) const;
+  [[nodiscard]] bool keeps(const Choice& choice) const;
+  void spare(Choice& choice) const;
+  [[nodiscard]] static bool has_both_ends(const Choice& choice);
+  [[nodiscard]] std::optional<TunedDeployment> best_of_guesses(double below);
+  [[nodiscard]] double least_of(const std::vector<TunedDeployment>& found, std::size_t roles) const;
+  [[nodiscard]] double measure(double cost_per_s, int gpus) const { return counts_gpus_ ? gpus : cost_per_s; }
+
+  const TuneSides& sides_;
+  TuneFormula formula_;
+  bool counts_gpus_;
+  double step_per_s_;
+  std::map<std::pair<const Candidate*, int>, Times> known_;
+  std::vector<Choice> guesses_;
+};
 
 }  // namespace rehearse::sim

@@ -129,6 +129,47 @@ TEST(SeveralKindsInARole, are_taken_where_one_runs_out) {
   EXPECT_GT(several, 0);
 }
 
+// None of their instances can be spared, by predict.
+TEST(SeveralKindsInARole, have_no_instance_too_many) {
+  const std::string text = market_job({.inventory = "{rich: 3, wide: 24}", .confirm = "0"});
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+  int spared = 0;
+  for (const sim::TunedDeployment& one : tune_serving(job, [](double) {}).best) {
+    if (!has_several_in_a_role(one)) continue;
+    for (std::size_t pool = 0; pool < one.pools.size(); ++pool) {
+      sim::TunedDeployment fewer = one;
+      if (--fewer.pools[pool].instances == 0) fewer.pools.erase(fewer.pools.begin() + static_cast<std::ptrdiff_t>(pool));
+      const auto has = [&](sim::Role role) { return std::ranges::find(fewer.pools, role, &sim::Pool::role) != fewer.pools.end(); };
+      if (!has(sim::Role::both) && !(has(sim::Role::prefill) && has(sim::Role::decode))) continue;
+      const sim::ServingJob plan = with_pools(job, fewer, 12);
+      EXPECT_FALSE(predicted_promise(plan, deploy(plan)).keeps(job.promise)) << one.kind << pool;
+      ++spared;
+    }
+  }
+  EXPECT_GT(spared, 1);
+}
+
+// Of few rich GPUs and few wide ones some of both carry more than either kind in a role does.
+TEST(SeveralKindsInARole, carry_more) {
+  const sim::ServingTuning tuning = tuned({.more = ", goal: goodput, tp: [4]", .inventory = "{rich: 4, wide: 16}", .confirm = "0"});
+  const auto several = std::ranges::find_if(tuning.best, has_several_in_a_role);
+  ASSERT_NE(several, tuning.best.end());
+  ASSERT_FALSE(tuning.notes.empty());
+  EXPECT_NE(tuning.notes.back().find("several plans in a role carry"), std::string::npos) << tuning.notes.back();
+}
+
+TEST(SeveralKindsInARole, take_the_fewest_gpus_where_those_are_asked_for) {
+  const sim::ServingTuning tuning = tuned({.more = ", goal: gpus, tp: [4]", .inventory = "{rich: 4, wide: 16}", .confirm = "0"});
+  ASSERT_FALSE(tuning.best.empty());
+  for (const sim::TunedDeployment& one : tuning.best) {
+    EXPECT_GE(one.gpus, tuning.best.front().gpus);
+    int gpus = 0;
+    for (const sim::Pool& pool : one.pools) gpus += pool.gpus();
+    EXPECT_EQ(gpus, one.gpus);
+  }
+  for (std::size_t i = 1; i < tuning.front.size(); ++i) EXPECT_LT(tuning.front[i].cost_per_s, tuning.front[i - 1].cost_per_s);
+}
+
 // A deployment of several plans in a role is written as a job, which is simulated as it was in the search.
 TEST(SeveralKindsInARole, are_written_as_a_job) {
   sim::KindRequest request;
