@@ -178,7 +178,8 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     const double next = rate_per_s * out.answer_s;
     if (next > most) return {beyond(most / out.answer_s), INFINITY};
     walk.highest = std::max(walk.highest, next);
-    const double before = std::exchange(seen, load.step_share * beside_it);
+    walk.highest = std::max(walk.highest, load.step_share * beside_it);
+    const double before = std::exchange(seen, std::min(most, load.step_share * beside_it));  // no more fit, however many come
     if (std::abs(next - batch) < settled_within * (1 + next) && std::abs(seen - before) < settled_within * (1 + seen)) break;
     batch = faster.after(next, most);
     walk.highest = std::max(walk.highest, faster.highest());

@@ -159,7 +159,7 @@ TEST(SeveralKindsInARole, carry_more) {
 }
 
 TEST(SeveralKindsInARole, take_the_fewest_gpus_where_those_are_asked_for) {
-  const sim::ServingTuning tuning = tuned({.more = ", goal: gpus, tp: [4]", .inventory = "{rich: 4, wide: 16}", .confirm = "0"});
+  const sim::ServingTuning tuning = tuned({.more = ", goal: gpus, tp: [4]", .inventory = "{rich: 8, wide: 16}", .confirm = "0"});
   ASSERT_FALSE(tuning.best.empty());
   for (const sim::TunedDeployment& one : tuning.best) {
     EXPECT_GE(one.gpus, tuning.best.front().gpus);
