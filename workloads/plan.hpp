@@ -145,6 +145,11 @@ struct KernelFusions {
   bool whole_logits = false;            // gathered over tp: every rank computes the loss of the whole vocabulary
   bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
   bool keeps_gathered = false;          // sequence parallelism: what is gathered for products stays until their backward
+  bool separate_qkv = false;            // queries, keys and values are three products of one input
+  bool separate_gate = false;           // a gated MLP's first two matrices are two products
+  bool reduces_by_product = false;      // without sequence parallelism: separate products reduce their input gradients one by one
+  bool gathers_by_product = false;      // with it: they gather their input, and scatter its gradient, one by one
+  bool joins_gathered = false;          // sequence parallelism: a copy joins what was gathered, and cuts what is scattered
   bool autocast = false;                // without ZeRO-3 weights and hidden states are fp32, and products read copies in 16 bits
   bool compiled = false;                // chains of pointwise operators are one kernel
   bool grouped_gemm = true;             // one kernel for all of a rank's experts; otherwise each expert has its own

@@ -151,6 +151,7 @@ const Keys<Software>& software_keys() {
       K(
           "experts", experts_keys().shape(), [](const Node& node, Software& software) { experts_keys().read(node, software); }, {},
           "What it does with experts."),
+      K("kernel_time", &Software::kernel_time, config::number(1, 4), "Kernels take so many times what the GPU's file says."),
       K("launch", &Software::launch_s, time(), "Per kernel, the gap between dependent kernels on the GPU.").required(),
       K("issue", &Software::issue_s, time(), "Per kernel on the host, on top of the driver's launch.").required(),
       K("network_wait", &Software::network_wait_s, time(),
@@ -179,6 +180,14 @@ const Keys<Software>& software_keys() {
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
       K("keeps_gathered", &Software::keeps_gathered, truth(),
         "Sequence parallelism: what is gathered for a layer's products stays until their backward, not gathered again."),
+      K("separate_qkv", &Software::separate_qkv, truth(), "Queries, keys and values are three products of one input."),
+      K("separate_gate", &Software::separate_gate, truth(), "A gated MLP's first two matrices are two products of one input."),
+      K("reduces_by_product", &Software::reduces_by_product, truth(),
+        "Tensor parallelism without sequence parallelism: separate products reduce the gradient of their input one by one."),
+      K("gathers_by_product", &Software::gathers_by_product, truth(),
+        "Sequence parallelism: separate products gather their input, and scatter its gradient, one by one."),
+      K("joins_gathered", &Software::joins_gathered, truth(),
+        "Sequence parallelism: a copy joins what was gathered, and one cuts what is scattered."),
       K("autocast", &Software::autocast, truth(),
         "Without ZeRO-3 weights and hidden states are in fp32, and products read copies in 16 bits (torch.autocast)."),
       K("compiled", &Software::compiled, truth(), "A compiler fuses chains of pointwise operators: norm, activation, dropout_add, rope."),
@@ -211,6 +220,11 @@ KernelFusions kernel_fusions(const Software& software) {
   fusions.whole_logits = software.whole_logits;
   fusions.packed_qkv = software.packed_qkv;
   fusions.keeps_gathered = software.keeps_gathered;
+  fusions.separate_qkv = software.separate_qkv;
+  fusions.separate_gate = software.separate_gate;
+  fusions.reduces_by_product = software.reduces_by_product;
+  fusions.gathers_by_product = software.gathers_by_product;
+  fusions.joins_gathered = software.joins_gathered;
   fusions.autocast = software.autocast;
   fusions.compiled = software.compiled;
   std::ranges::for_each(expert_habits, take);

@@ -252,16 +252,17 @@ TEST(MalformedPlatforms, SoftwareNegativeTime) {
 }
 
 TEST(MalformedPlatforms, SoftwareUnknownKey) {
-  EXPECT_EQ(
-      software_error("issue", "isue"),
-      "s.yaml:5:1: error: unknown key 'isue'\n"
-      "    5 | isue: 6 us\n"
-      "      | ^\n"
-      "  did you mean 'issue'? known: source, trains, fusions, experts, launch, issue, network_wait, step, collectives, flash, early_stop, "
-      "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, whole_messages, "
-      "selective_by_product, whole_logits, "
-      "packed_qkv, keeps_gathered, autocast, compiled, "
-      "memory, serving");
+  EXPECT_EQ(software_error("issue", "isue"),
+            "s.yaml:5:1: error: unknown key 'isue'\n"
+            "    5 | isue: 6 us\n"
+            "      | ^\n"
+            "  did you mean 'issue'? known: source, trains, fusions, experts, kernel_time, launch, issue, network_wait, step, collectives, "
+            "flash, early_stop, "
+            "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, whole_messages, "
+            "selective_by_product, whole_logits, "
+            "packed_qkv, keeps_gathered, separate_qkv, separate_gate, reduces_by_product, gathers_by_product, joins_gathered, autocast, "
+            "compiled, "
+            "memory, serving");
 }
 
 TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {

@@ -122,6 +122,15 @@ TEST(OperatorSeconds, AddTheGapOfEveryKernel) {
   expect_same(operator_seconds(gpu, software, op), 2e-3 + 6e-6);
 }
 
+// Of the kernels alone, not of the gaps between them.
+TEST(OperatorSeconds, TakeAStacksKernelsLonger) {
+  const Gpu gpu = gpu_with_gemm("{model: roofline}");
+  Software software;
+  software.launch_s = 2e-6;
+  software.kernel_time = 1.05;
+  expect_same(operator_seconds(gpu, software, moving(1e9)), 1.05 * 2e-3 + 2e-6);
+}
+
 TEST(OperatorSeconds, AreNotLessThanTheHostNeedsToLaunch) {
   // 4 us of the driver and 6 us of the stack for each of two kernels that take nothing.
   const Gpu gpu = gpu_with_gemm("{model: roofline}");

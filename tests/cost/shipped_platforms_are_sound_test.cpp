@@ -77,7 +77,9 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "deepspeed-3d",
                                              "deepspeed-zero",
                                              "fms",
+                                             "gpt-neox",
                                              "internevo",
+                                             "kempnerforge",
                                              "llm-foundry",
                                              "maxtext",
                                              "megatron-2021",
@@ -107,7 +109,8 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
     EXPECT_GE(software.fusions.size(), 8U) << name;  // and habits with experts, where it has any
     EXPECT_GT(software.launch_s, 0) << name;
     EXPECT_LT(software.launch_s, 10e-6) << name;
-    EXPECT_LT(software.step_s, 0.1) << name;
+    EXPECT_LT(software.step_s, 0.2) << name;
+    EXPECT_LT(software.kernel_time, 1.1) << name;
   }
 }
 

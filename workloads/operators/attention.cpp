@@ -218,7 +218,12 @@ Section core_attention(const Workload& workload, const Shard& shard) {
 std::vector<Section> attention_sections(const Workload& workload, const Shard& shard) {
   if (workload.model.mla) return latent_attention_sections(workload, shard);
   const bool bias = workload.model.projection_bias();
-  const Linear qkv{"qkv", shard.tokens, shard.query_width + 2 * shard.kv_width, shard.hidden, workload.model.qkv_bias()};
+  const Linear qkv{"qkv",
+                   shard.tokens,
+                   shard.query_width + 2 * shard.kv_width,
+                   shard.hidden,
+                   workload.model.qkv_bias(),
+                   workload.fusions.separate_qkv ? 3 : 1};
   const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.query_width, bias};
   std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "input_norm")),
                                 makes(LayerOutput::linear_qkv, column_parallel(workload, shard, qkv, "attention"))};

@@ -34,11 +34,22 @@ struct Kind {
   double gradient;   // bytes of an accumulated gradient
   bool accumulates;  // the product itself adds into the gradient buffer
   bool keeps_gathered;
+  bool compiled;
+  bool by_product;  // separate products have collectives of their own
+  bool joins;       // copies around what is gathered and scattered along the sequence
 };
 
 Kind kind_of(const Workload& workload, const Shard& shard, DType type) {
   const bool keeps_gathered = workload.fusions.keeps_gathered && !workload.recompute.drops(RecomputeModule::layernorm);
-  return {type, shard.element, bytes_of(workload.precision.gradients), workload.fusions.gradient_accumulation, keeps_gathered};
+  const KernelFusions& fusions = workload.fusions;
+  return {.type = type,
+          .element = shard.element,
+          .gradient = bytes_of(workload.precision.gradients),
+          .accumulates = fusions.gradient_accumulation,
+          .keeps_gathered = keeps_gathered,
+          .compiled = fusions.compiled,
+          .by_product = shard.tp > 1 && (shard.sp ? fusions.gathers_by_product : fusions.reduces_by_product),
+          .joins = shard.tp > 1 && shard.sp && fusions.joins_gathered && !workload.overlap.tp};
 }
 
 bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
@@ -54,9 +65,24 @@ void add_transpose(std::vector<Item>& items, const Kind& kind, const std::string
   items.emplace_back(memory_bound(name + " transpose", elements * 2 * bytes_of(kind.type), Pass::backward_input));
 }
 
+// What separate products of one input read again costs them nothing: they wait for arithmetic, not for memory.
+Operator separated(Operator op, const Linear& linear) {
+  op.kernels *= linear.products;
+  return op;
+}
+
+// The input gradients of separate products are added up: two in and one out for each but the first, or all in and one out where a compiler
+// fuses the sums.
+void add_gradient_sum(std::vector<Item>& items, const Kind& kind, const Linear& linear, double elements) {
+  if (linear.products == 1) return;
+  const int passes = kind.compiled ? linear.products + 1 : 3 * (linear.products - 1);
+  items.emplace_back(memory_bound(linear.name + " input gradient sum", passes * elements * kind.element, Pass::backward_input,
+                                  kind.compiled ? 1 : linear.products - 1));
+}
+
 void add_weight_gradient(std::vector<Item>& items, const Kind& kind, const Linear& linear) {
   const double weights = static_cast<double>(linear.n * linear.k);
-  Operator op = product(linear.name, Pass::backward_weight, kind.type, kind.element, linear.n, linear.k, linear.m);
+  Operator op = separated(product(linear.name, Pass::backward_weight, kind.type, kind.element, linear.n, linear.k, linear.m), linear);
   if (kind.accumulates) op.bytes += weights * (2 * kind.gradient - kind.element);
   items.emplace_back(std::move(op));
   if (!kind.accumulates) {
@@ -87,48 +113,72 @@ Section linear_section(const Kind& kind, const Linear& linear, const Around& aro
   section.parameters = static_cast<double>(linear.n * linear.k) + (linear.bias ? static_cast<double>(linear.n) : 0.0);
   add_cast(section.forward, kind, linear.name, Pass::forward, gathers_input ? input * around.spread : input, !gathers_input);
   append(section.forward, around.gather_input);
-  section.forward.emplace_back(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k));
+  section.forward.emplace_back(
+      separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), linear));
   append(section.forward, around.reduce_output);
   add_cast(section.backward, kind, linear.name, Pass::backward_input, gathers_gradient ? output * around.spread : output,
            !gathers_gradient);
   append(section.backward, around.gather_gradient);
   append(section.backward, around.gather_input_again);
-  section.backward.emplace_back(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n));
+  section.backward.emplace_back(
+      separated(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n), linear));
   if (gathers_gradient) add_transpose(section.backward, kind, linear.name, output);
   if (gathers_input) add_transpose(section.backward, kind, linear.name, input);
+  if (!kind.by_product) add_gradient_sum(section.backward, kind, linear, input);
   append(section.backward, around.reduce_input_gradient);
   add_weight_gradient(section.backward, kind, linear);
+  if (kind.by_product) add_gradient_sum(section.backward, kind, linear, input * around.spread);
   return section;
 }
 
-// A collective over tp of the whole hidden state of a micro-batch in `element` bytes; nothing when tp = 1.
-std::vector<Item> hidden_collective(const Shard& shard, const std::string& where, CollectiveKind kind, Pass pass, double element) {
+// A collective over tp of the whole hidden state of a micro-batch in `element` bytes, once for each of `times` products (one call of as
+// many bytes); nothing when tp = 1.
+std::vector<Item> hidden_collective(const Shard& shard, const std::string& where, CollectiveKind kind, Pass pass, double element,
+                                    int times) {
   if (shard.tp == 1) return {};
   Communication communication;
   communication.name = where + " " + std::string(name_of(kind));
   communication.kind = kind;
-  communication.bytes = static_cast<double>(shard.tokens * shard.hidden) * element;
+  communication.bytes = static_cast<double>(shard.tokens * shard.hidden) * element * times;
   communication.pass = pass;
   return {communication};
 }
 
-// Gathers move what the product reads: Transformer Engine casts before it gathers. Reductions add in 16 (or 32) bits.
-std::vector<Item> hidden_gather(const Kind& kind, const Shard& shard, const std::string& where, Pass pass) {
-  if (!shard.sp) return {};
-  return hidden_collective(shard, where, CollectiveKind::all_gather, pass, is_narrow(kind.type) ? bytes_of(kind.type) : shard.element);
+// What lies behind a gather by pieces of the sequence, or has to before a scatter, is read and written once where batch comes first.
+void add_join(std::vector<Item>& items, const Kind& kind, const Shard& shard, const std::string& where, Pass pass, double element,
+              int times) {
+  if (!kind.joins || items.empty()) return;
+  const double bytes = 2 * static_cast<double>(shard.tokens * shard.hidden) * element * times;
+  items.emplace_back(memory_bound(where + " join", bytes, pass, times));
 }
-std::vector<Item> hidden_reduction(const Shard& shard, const std::string& where, Pass pass) {
-  return hidden_collective(shard, where, shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, pass, shard.element);
+
+// Gathers move what the product reads: Transformer Engine casts before it gathers. Reductions add in 16 (or 32) bits.
+std::vector<Item> hidden_gather(const Kind& kind, const Shard& shard, const std::string& where, Pass pass, int times = 1) {
+  if (!shard.sp) return {};
+  const double element = is_narrow(kind.type) ? bytes_of(kind.type) : shard.element;
+  std::vector<Item> items = hidden_collective(shard, where, CollectiveKind::all_gather, pass, element, times);
+  add_join(items, kind, shard, where, pass, element, times);
+  return items;
+}
+std::vector<Item> hidden_reduction(const Kind& kind, const Shard& shard, const std::string& where, Pass pass, int times = 1) {
+  const CollectiveKind how = shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  std::vector<Item> items = hidden_collective(shard, where, how, pass, shard.element, times);
+  add_join(items, kind, shard, where, pass, shard.element, times);
+  std::ranges::reverse(items);
+  return items;
 }
 
 double spread_of(const Shard& shard) { return static_cast<double>(shard.spread_tokens) / static_cast<double>(shard.tokens); }
 
 Section column(const Kind& kind, const Shard& shard, const Linear& linear, const std::string& where) {
+  const int times = kind.by_product ? linear.products : 1;
   Around around;
-  around.gather_input = hidden_gather(kind, shard, where, Pass::forward);
-  if (!kind.keeps_gathered) around.gather_input_again = hidden_gather(kind, shard, where, Pass::backward_input);
-  for (Item& item : around.gather_input_again) std::get<Communication>(item).for_later = true;
-  around.reduce_input_gradient = hidden_reduction(shard, where, Pass::backward_input);
+  around.gather_input = hidden_gather(kind, shard, where, Pass::forward, times);
+  if (!kind.keeps_gathered) around.gather_input_again = hidden_gather(kind, shard, where, Pass::backward_input, times);
+  for (Item& item : around.gather_input_again) {
+    if (auto* gather = std::get_if<Communication>(&item)) gather->for_later = true;
+  }
+  around.reduce_input_gradient = hidden_reduction(kind, shard, where, Pass::backward_input, times);
   around.spread = spread_of(shard);
   return linear_section(kind, linear, around);
 }
@@ -171,7 +221,7 @@ Section output_linear(const Workload& workload, const Shard& shard, const Linear
 Section row_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
   const Kind kind = kind_of(workload, shard, shard.linear);
   Around around;
-  around.reduce_output = hidden_reduction(shard, where, Pass::forward);
+  around.reduce_output = hidden_reduction(kind, shard, where, Pass::forward);
   around.gather_gradient = hidden_gather(kind, shard, where, Pass::backward_input);
   around.spread = spread_of(shard);
   return linear_section(kind, linear, around);

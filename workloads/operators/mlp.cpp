@@ -26,10 +26,11 @@ Section activation(const Workload& workload, const Shard& shard, double elements
 std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) {
   const bool bias = workload.model.biases;
   const std::int64_t width = shard.ffn * (workload.model.gated() ? 2 : 1);
+  const Linear fc1{"mlp_fc1", shard.tokens, width, shard.hidden, bias, workload.model.gated() && workload.fusions.separate_gate ? 2 : 1};
   const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };
   std::vector<Section> sections{
       part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
-      makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, {"mlp_fc1", shard.tokens, width, shard.hidden, bias}, "mlp"))),
+      makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, fc1, "mlp"))),
       mlp(activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn))),
       makes(LayerOutput::linear_fc2, mlp(row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp")))};
   add_residual(sections, workload, shard, "mlp", bias);

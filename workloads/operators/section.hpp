@@ -35,6 +35,7 @@ struct Linear {
   std::string name;
   std::int64_t m = 0, n = 0, k = 0;
   bool bias = false;
+  int products = 1;  // that make up y, each of the same x
 };
 
 // Tensor-parallel linear layers with the collectives where Megatron-LM places them (Shoeybi et al. 2019, Korthikanti et al. 2022 figure 5).
