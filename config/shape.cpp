@@ -124,7 +124,8 @@ std::vector<std::string> paths_to(std::string_view name, const Shape& mapping) {
   std::vector<std::string> paths;
   for (const Place& place : all_places(mapping)) {
     const bool is_known = std::ranges::find(paths, place.path) != paths.end();
-    if (place.parameter->name == name && place.path != name && place.path.find('*') == std::string::npos && !is_known) paths.push_back(place.path);
+    if (place.parameter->name == name && place.path != name && place.path.find('*') == std::string::npos && !is_known)
+      paths.push_back(place.path);
   }
   std::ranges::stable_sort(paths, {}, [](const std::string& path) { return std::ranges::count(path, '.'); });
   paths.resize(std::min(paths.size(), most));
