@@ -45,6 +45,7 @@ class InputError : public std::runtime_error {
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 // "did you mean 'x'? known: a, b, c" — the suggestion is left out when nothing is near. `instead`: what is more likely meant than that.
-[[nodiscard]] std::string suggestion(std::string_view word, const std::vector<std::string>& candidates, const std::vector<std::string>& instead = {});
+[[nodiscard]] std::string suggestion(std::string_view word, const std::vector<std::string>& candidates,
+                                     const std::vector<std::string>& instead = {});
 
 }  // namespace rehearse::config
