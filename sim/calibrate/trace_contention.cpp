@@ -158,7 +158,7 @@ void sort_into(const KinetoTrace& trace, std::map<Same, Durations>& all) {
 
 }  // namespace
 
-std::vector<Contention> contentions(const std::vector<KinetoTrace>& traces) {
+std::vector<MeasuredContention> contentions(const std::vector<KinetoTrace>& traces) {
   std::map<Same, Durations> all;
   for (const KinetoTrace& trace : traces) sort_into(trace, all);
   struct Ratios {
@@ -176,7 +176,7 @@ std::vector<Contention> contentions(const std::vector<KinetoTrace>& traces) {
       to.beside += static_cast<int>(beside.size());
     }
   }
-  std::vector<Contention> out;
+  std::vector<MeasuredContention> out;
   for (auto& [key, each] : ratios)
     out.push_back({key.first, key.second, weighted_median(std::move(each.by_weight)), each.alone, each.beside});
   return out;

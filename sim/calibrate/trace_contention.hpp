@@ -10,7 +10,7 @@ namespace rehearse::sim {
 
 // Of kernels of one class while a communication runs on another stream of the same GPU, against the same kernels alone: same name, launch
 // and neighbours in their stream.
-struct Contention {
+struct MeasuredContention {
   std::string with;                        // the communication: "tp", "cp", "ep", "pp", "dp", or "any"
   KernelClass cls = KernelClass::unknown;  // communication: what it suffers itself, which is beta
   double factor = 1;                       // median over kernels, weighted by their time, of the ratio of medians
@@ -18,6 +18,6 @@ struct Contention {
 };
 
 // Kernels count as beside communication when it covers nine tenths of them, as alone when it covers less than a tenth.
-[[nodiscard]] std::vector<Contention> contentions(const std::vector<KinetoTrace>& traces);
+[[nodiscard]] std::vector<MeasuredContention> contentions(const std::vector<KinetoTrace>& traces);
 
 }  // namespace rehearse::sim

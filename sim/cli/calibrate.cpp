@@ -138,10 +138,10 @@ std::string told_of_traces(const std::vector<sim::KinetoTrace>& traces) {
   return told;
 }
 
-std::string told_of_contention(const std::vector<sim::Contention>& contentions) {
+std::string told_of_contention(const std::vector<sim::MeasuredContention>& contentions) {
   if (contentions.empty()) return "\nno kernel ran both alone and beside communication\n";
   sim::Table table{{{"beside communication", sim::Align::left}, {"of", sim::Align::left}, {"takes"}, {"alone"}, {"beside"}}};
-  for (const sim::Contention& each : contentions) {
+  for (const sim::MeasuredContention& each : contentions) {
     table.rows.push_back({std::string(sim::name_of(each.cls)), each.with, fmt::format("{:.3f} times as long", each.factor),
                           fmt::format("{}", each.alone), fmt::format("{}", each.beside)});
   }
@@ -149,12 +149,12 @@ std::string told_of_contention(const std::vector<sim::Contention>& contentions) 
 }
 
 // Contention of the classes of communication that a GPU file knows: alpha over all computation, beta of the communication itself.
-sim::Settings contention_settings(const std::vector<sim::Contention>& contentions) {
+sim::Settings contention_settings(const std::vector<sim::MeasuredContention>& contentions) {
   struct Sum {
     double logs = 0, weight = 0, beta = 0;
   };
   std::map<std::string, Sum> sums;
-  for (const sim::Contention& each : contentions) {
+  for (const sim::MeasuredContention& each : contentions) {
     if (each.with == "any") continue;
     Sum& sum = sums[each.with];
     if (each.cls == sim::KernelClass::communication) {
@@ -178,7 +178,7 @@ Exit from_traces(const CalibrateOptions& options) {
   refuse_option(options.cluster, "--cluster", "trace");
   std::vector<sim::KinetoTrace> traces;
   for (const std::string& file : options.files) traces.push_back(sim::read_kineto(file));
-  const std::vector<sim::Contention> contentions = sim::contentions(traces);
+  const std::vector<sim::MeasuredContention> contentions = sim::contentions(traces);
   std::string told = told_of_traces(traces) + told_of_contention(contentions);
   if (options.job.empty()) {
     if (!options.gpu.empty() || !options.software.empty())

@@ -263,7 +263,7 @@ double OperatorPassPrice::busiest_times(double chunks) const {
 // Of a group's share where stages hold several groups in flight: each sees the whole depth. A full pipeline goes at the pace of the last
 // stage, which has the head, and the host's work stands between its groups: engines do not work ahead over several stages (TensorRT-LLM
 // and SGLang switch it off there).
-PassParts OperatorPassPrice::parts(const PassShape& whole) const {
+PassCost OperatorPassPrice::parts(const PassShape& whole) const {
   const double groups = std::clamp(whole.chunks + whole.decodes, 1.0, static_cast<double>(plan_.pp));
   const double parts = groups * plan_.dp, prompts = parts / busiest_times(whole.chunks / groups);
   PassShape shape{whole.prompt_tokens / prompts, whole.prompt_pairs / prompts,     whole.cached / prompts, whole.chunks / prompts,
@@ -272,7 +272,7 @@ PassParts OperatorPassPrice::parts(const PassShape& whole) const {
   const int decodes = static_cast<int>(shape.decodes);
   const int decoded = (replayed ? padded(decodes) : decodes) * tokens_each();
   const int tokens = static_cast<int>(std::ceil(shape.prompt_tokens)) + decoded;
-  PassParts out = stage_parts(shape);  // attention first: exchanges run beside it
+  PassCost out = stage_parts(shape);  // attention first: exchanges run beside it
   add_token_cost(out, tokens, static_cast<int>(std::ceil(whole.prompt_tokens / parts)) + decoded, shape.prompt_tokens <= 0);
   if (plan_.pp > 1) {
     const int next = plan_.stage_ranks();
@@ -305,7 +305,7 @@ double OperatorPassPrice::draft_s(const PassShape& whole) const {
 
 // Two half-batches, where they overlap: twice the work of half the tokens, slowed by the exchanges beside it (the GPU's contention), and of
 // the exchanges what the work does not cover.
-void OperatorPassPrice::add_token_cost(PassParts& parts, int tokens, int mean_tokens, bool decoding) const {
+void OperatorPassPrice::add_token_cost(PassCost& parts, int tokens, int mean_tokens, bool decoding) const {
   const bool halves = plan_.overlaps && tokens > 1;
   const double times = halves ? 2 : 1;
   const TokenCost mean = token_cost(halves ? (mean_tokens + 1) / 2 : mean_tokens);  // before the next, which may move it
@@ -318,8 +318,8 @@ void OperatorPassPrice::add_token_cost(PassParts& parts, int tokens, int mean_to
   parts.communication_s = times * cost.communication_s + exchanges - covered + slowed;
 }
 
-PassParts OperatorPassPrice::stage_parts(const PassShape& shape) const {
-  PassParts out;
+PassCost OperatorPassPrice::stage_parts(const PassShape& shape) const {
+  PassCost out;
   out.attention_s = prompt_attention_s(shape) + cache_fixed_s(shape.decodes) + full_layers_ * cache_s_per_token_ * shape.context;
   out.head_s = head_s(shape.finished + shape.decodes * tokens_each());
   return out;
@@ -335,7 +335,7 @@ DecodeLine OperatorPassPrice::decode(int sequences) const {
 DecodeLine OperatorPassPrice::price_decode(int sequences) const {
   PassShape shape;
   shape.decodes = static_cast<double>(sequences);
-  const PassParts none = parts(shape);
+  const PassCost none = parts(shape);
   const double groups = std::min(plan_.pp, sequences);
   DecodeLine line;
   line.base_s = none.seconds() - none.host_s;

@@ -26,7 +26,7 @@ struct PassShape {
 };
 
 // Seconds of a pass by what they are spent on.
-struct PassParts {
+struct PassCost {
   double linear_s = 0, attention_s = 0, experts_s = 0, communication_s = 0, head_s = 0;
   double stages_s = 0;  // that stages of a pipeline wait for the slowest one
   double draft_s = 0;   // passes of a model that proposes tokens
@@ -64,7 +64,7 @@ class OperatorPassPrice final : public PassPrice {
 
   [[nodiscard]] double seconds(const PassShape& shape) const override { return parts(shape).seconds(); }
   [[nodiscard]] DecodeLine decode(int sequences) const override;
-  [[nodiscard]] PassParts parts(const PassShape& shape) const;
+  [[nodiscard]] PassCost parts(const PassShape& shape) const;
 
  private:
   // What depends on the tokens of a pass alone; of one attention replica.
@@ -73,11 +73,11 @@ class OperatorPassPrice final : public PassPrice {
     double exchange_s = 0, direct_exchange_s = 0;  // of tokens and their experts, of prompts and of decoding; not in communication_s
     bool known = false;
   };
-  [[nodiscard]] PassParts stage_parts(const PassShape& shape) const;
+  [[nodiscard]] PassCost stage_parts(const PassShape& shape) const;
   [[nodiscard]] const TokenCost& token_cost(int tokens) const;
   [[nodiscard]] TokenCost price_tokens(double tokens) const;
   // Tokens of the busiest attention replica, and of all of them in the mean.
-  void add_token_cost(PassParts& parts, int tokens, int mean_tokens, bool decoding) const;
+  void add_token_cost(PassCost& parts, int tokens, int mean_tokens, bool decoding) const;
   [[nodiscard]] double operators_s(const std::vector<workloads::TokenOperator>& operators, double tokens) const;
   [[nodiscard]] double experts_s(double tokens) const;
   [[nodiscard]] double exchange_s(double tokens, workloads::Dispatcher dispatcher) const;

@@ -38,7 +38,7 @@ class FormulaPairs final : public PairModel {
     });
   }
   [[nodiscard]] bool keeps(std::size_t prompt_plan, int prompters, std::size_t decode_plan, int decoders) const override {
-    const Candidate &prompts = prompts_[prompt_plan], &decodes = decodes_[decode_plan];
+    const PoolCandidate &prompts = prompts_[prompt_plan], &decodes = decodes_[decode_plan];
     return formula_.holds(prompts, prompters, decodes, decoders) && formula_.keeps(formula_.apart(prompts, prompters, decodes, decoders));
   }
 
@@ -68,8 +68,8 @@ class Tuning {
  private:
   [[nodiscard]] PairProblem problem_of(std::size_t prompt_part, std::size_t decode_part) const {
     PairProblem problem;
-    for (const Candidate& candidate : sides_.prompts[prompt_part]) problem.prompts.push_back(candidate.side);
-    for (const Candidate& candidate : sides_.decodes[decode_part]) problem.decodes.push_back(candidate.side);
+    for (const PoolCandidate& candidate : sides_.prompts[prompt_part]) problem.prompts.push_back(candidate.side);
+    for (const PoolCandidate& candidate : sides_.decodes[decode_part]) problem.decodes.push_back(candidate.side);
     problem.inventory = sides_.spec.inventory;
     problem.within_s = sides_.ttft_within_s();
     return problem;
@@ -83,7 +83,7 @@ class Tuning {
     out_.looked_at += answer.looked_at;
     out_.bound_per_s = std::min(out_.bound_per_s, answer.bound);
     for (const PairChoice& choice : answer.best) {
-      const Candidate &one = prompts[choice.prompts], &other = decodes[choice.decodes];
+      const PoolCandidate &one = prompts[choice.prompts], &other = decodes[choice.decodes];
       const PromisedTimes times = formula.apart(one, choice.prompters, other, choice.decoders);
       TunedDeployment& found = into.emplace_back();
       add_pool(found, one, choice.prompters);
@@ -121,7 +121,7 @@ class Tuning {
     const auto keep = static_cast<std::size_t>(sides_.spec.keep);
     std::vector<int> numbers(candidates.size());
     for (const Least& least : least_together(formula, candidates)) {
-      const Candidate& candidate = candidates[least.plan];
+      const PoolCandidate& candidate = candidates[least.plan];
       const auto is_kept = [&](int n) {
         if (kept.empty()) return true;
         const std::tuple all{n * candidate.side.cost, n * candidate.side.gpus, least.plan};
@@ -255,7 +255,7 @@ class Tuning {
         if (!cheapest_pairs(problem_of(one, other), model, 1).best.empty()) return true;
       }
     }
-    const auto carries = [&](const Candidate& candidate) {
+    const auto carries = [&](const PoolCandidate& candidate) {
       const int most = sides_.most(candidate);
       return most > 0 && formula.keeps(formula.together_at_least(candidate, most)) && formula.keeps(formula.together(candidate, most));
     };

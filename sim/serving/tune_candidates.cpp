@@ -91,7 +91,7 @@ class Space {
       ++counts_.refused;
       return;
     }
-    Candidate candidate;
+    PoolCandidate candidate;
     candidate.pool = std::make_unique<const Pool>(std::move(pool));
     candidate.deployment = deploy_pool(job_, *candidate.pool);
     candidate.deployment.walks = walks_of(*candidate.pool);
@@ -126,7 +126,7 @@ class Space {
 // tokens.
 void merge_twins(Candidates& candidates, const LoadMoments& load) {
   using Key = std::tuple<std::string, int, int, int, int, int, double>;
-  const auto key_of = [&](const Candidate& one) {
+  const auto key_of = [&](const PoolCandidate& one) {
     const Pool& pool = *one.pool;
     const int tokens = pool.role == Role::decode ? 0 : pool.habits.tokens;
     const double sequences = pool.role == Role::prefill ? 0 : PoolFormula(one.deployment, load).most_sequences();
@@ -134,13 +134,13 @@ void merge_twins(Candidates& candidates, const LoadMoments& load) {
   };
   Candidates kept;
   std::map<Key, std::size_t> places;
-  for (Candidate& one : candidates) {
+  for (PoolCandidate& one : candidates) {
     const auto [at, fresh] = places.try_emplace(key_of(one), kept.size());
     if (fresh) {
       kept.push_back(std::move(one));
       continue;
     }
-    Candidate& twin = kept[at->second];
+    PoolCandidate& twin = kept[at->second];
     const EngineHabits &here = one.pool->habits, &there = twin.pool->habits;
     std::vector<std::string> keys = twin.free_keys;
     const auto differ = [&](const char* key) {
@@ -206,13 +206,13 @@ std::string TuneSides::kind_of(std::size_t part) const {
   return name.empty() ? "together" : "together on " + name;
 }
 
-Pool with_number(const Candidate& candidate, int instances) {
+Pool with_number(const PoolCandidate& candidate, int instances) {
   Pool pool = *candidate.pool;
   pool.instances = instances;
   return pool;
 }
 
-void add_pool(TunedDeployment& deployment, const Candidate& candidate, int instances) {
+void add_pool(TunedDeployment& deployment, const PoolCandidate& candidate, int instances) {
   deployment.pools.push_back(with_number(candidate, instances));
   deployment.twins = (deployment.twins + 1) * (static_cast<std::uint64_t>(candidate.twins) + 1) - 1;
   for (const std::string& key : candidate.free_keys) deployment.without_effect.push_back(fmt::format("{}.{}", candidate.pool->name, key));

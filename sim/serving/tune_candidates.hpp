@@ -14,7 +14,7 @@
 namespace rehearse::sim {
 
 // A plan of one instance, priced.
-struct Candidate {
+struct PoolCandidate {
   std::unique_ptr<const Pool> pool;
   PoolDeployment deployment;
   SidePlan side;
@@ -22,7 +22,7 @@ struct Candidate {
   int twins = 0;
   std::vector<std::string> free_keys = {};
 };
-using Candidates = std::vector<Candidate>;
+using Candidates = std::vector<PoolCandidate>;
 
 // All of a job. Prices that nobody has given are settled, which the notes of the tuning say.
 struct TuneSides {
@@ -34,7 +34,7 @@ struct TuneSides {
   LoadMoments load;
   std::vector<Candidates> together, prompts, decodes;  // by part
 
-  [[nodiscard]] int most(const Candidate& candidate) const {  // instances that the inventory holds, on whole nodes as they are placed
+  [[nodiscard]] int most(const PoolCandidate& candidate) const {  // instances that the inventory holds, on whole nodes as they are placed
     const std::size_t part = candidate.side.part;
     return instances_within(spec.inventory[part], candidate.side.gpus, job.parts[part].cluster.gpus_per_node);
   }
@@ -44,9 +44,9 @@ struct TuneSides {
   [[nodiscard]] std::string kind_of(std::size_t part) const;  // together
 };
 
-[[nodiscard]] Pool with_number(const Candidate& candidate, int instances);
+[[nodiscard]] Pool with_number(const PoolCandidate& candidate, int instances);
 // Another pool of a deployment, with what its plan's twins make of the deployment's.
-void add_pool(TunedDeployment& deployment, const Candidate& candidate, int instances);
+void add_pool(TunedDeployment& deployment, const PoolCandidate& candidate, int instances);
 
 // The least number of instances from 1 to `most` that does; more always do where fewer do.
 template <class Does>

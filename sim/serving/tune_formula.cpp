@@ -10,7 +10,7 @@
 
 namespace rehearse::sim {
 
-const SideState& TuneFormula::state_of(const Candidate& plan, int number) const {
+const SideState& TuneFormula::state_of(const PoolCandidate& plan, int number) const {
   const auto [at, fresh] = known_.try_emplace({&plan, number});
   if (!fresh) return at->second;
   const Pool pool = with_number(plan, number);
@@ -33,12 +33,12 @@ const SideState& TuneFormula::state_of(const Candidate& plan, int number) const 
   return at->second;
 }
 
-PromisedTimes TuneFormula::together(const Candidate& plan, int number) const {
+PromisedTimes TuneFormula::together(const PoolCandidate& plan, int number) const {
   return promised_together(state_of(plan, number), plan.pool->habits.request_s);
 }
 
 // A first token takes a prompt alone, and a further one a pass with those who decode where every pass is as short as one sequence's.
-PromisedTimes TuneFormula::together_at_least(const Candidate& plan, int number) const {
+PromisedTimes TuneFormula::together_at_least(const PoolCandidate& plan, int number) const {
   constexpr double rounding = 1 - 1e-9;
   const LoadMoments& load = sides_.load;
   const PoolFormula pool(plan.deployment, load);
@@ -53,22 +53,22 @@ PromisedTimes TuneFormula::together_at_least(const Candidate& plan, int number) 
   return {ttft_s, pool.step_passes()[load.short_place()] / load.short_steps() * pool.decode_s(1 + high_number(batch, load)) * rounding};
 }
 
-double TuneFormula::prompts_take_s(const Candidate& plan, int number) const {
+double TuneFormula::prompts_take_s(const PoolCandidate& plan, int number) const {
   const SideState& state = state_of(plan, number);
   return std::isfinite(state.ttft_s) ? state.ttft_high_s + plan.pool->habits.request_s : never_s;
 }
 
-PromisedTimes TuneFormula::decodes_take(const Candidate& plan, int number) const {
+PromisedTimes TuneFormula::decodes_take(const PoolCandidate& plan, int number) const {
   const SideState& state = state_of(plan, number);
   if (!std::isfinite(state.ttft_s)) return {never_s, never_s};
   return {sides_.job.transfer.prefill_answers_first ? 0 : state.queue_s + state.pass_s, state.tpot_high_s};
 }
 
-void TuneFormula::put_scratch(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const {
+void TuneFormula::put_scratch(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const {
   scratch_.pools = {with_number(prompts, prompters), with_number(decodes, decoders)};
 }
 
-bool TuneFormula::holds(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const {
+bool TuneFormula::holds(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const {
   put_scratch(prompts, prompters, decodes, decoders);
   return holds(scratch_);
 }
@@ -82,7 +82,7 @@ bool TuneFormula::holds(const ServingJob& job) const {
 }
 
 // Of a cache that leaves as a whole what its engines and kernels take, and the network between two parts.
-double TuneFormula::between_at_least_s(const Candidate& prompts, const Candidate& decodes) const {
+double TuneFormula::between_at_least_s(const PoolCandidate& prompts, const PoolCandidate& decodes) const {
   constexpr double rounding = 1 - 1e-9;
   put_scratch(prompts, 1, decodes, 1);
   const TransferLane lane = transfer_lane(scratch_, 0, 1);
@@ -101,7 +101,7 @@ double TuneFormula::between_at_least_s(const Candidate& prompts, const Candidate
   return (decodes.pool->habits.request_s + lane.start_s(tokens, 0) + crossing_s + lane.receiver_s_per_token * tokens) * rounding;
 }
 
-MeanHandOver TuneFormula::between(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const {
+MeanHandOver TuneFormula::between(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const {
   put_scratch(prompts, prompters, decodes, decoders);
   NetworkTransfers::Fabrics fabrics;
   for (std::size_t part = 0; part < scratch_.parts.size(); ++part) {
@@ -117,7 +117,7 @@ MeanHandOver TuneFormula::between(const Candidate& prompts, int prompters, const
   return hand_overs.at(load.rate_per_s, {1}, {1});
 }
 
-PromisedTimes TuneFormula::apart(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const {
+PromisedTimes TuneFormula::apart(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const {
   return promised_apart(sides_.job.transfer, sides_.load, state_of(prompts, prompters), state_of(decodes, decoders),
                         between(prompts, prompters, decodes, decoders), prompts.pool->habits.request_s);
 }

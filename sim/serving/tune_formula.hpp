@@ -16,31 +16,31 @@ class TuneFormula {
   // They must outlive it, with the rate that they have now.
   explicit TuneFormula(const TuneSides& sides) : sides_(sides), scratch_(sides.job) {}
 
-  [[nodiscard]] PromisedTimes together(const Candidate& plan, int number) const;
-  [[nodiscard]] PromisedTimes apart(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const;
+  [[nodiscard]] PromisedTimes together(const PoolCandidate& plan, int number) const;
+  [[nodiscard]] PromisedTimes apart(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const;
   // Whether the inventory holds so many of both, on whole nodes as they are placed.
-  [[nodiscard]] bool holds(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const;
+  [[nodiscard]] bool holds(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const;
   // Of any pools of both sides, or of one role; infinite where the inventory does not hold them.
   [[nodiscard]] PromisedTimes of(const TunedDeployment& deployment) const;
   [[nodiscard]] bool keeps(const PromisedTimes& times) const { return times.keeps(sides_.promise) && times.ttft_s < never_s; }
 
   // Below what so many instances come to, without a walk through passes: infinite where they cannot carry the rate.
-  [[nodiscard]] PromisedTimes together_at_least(const Candidate& plan, int number) const;
+  [[nodiscard]] PromisedTimes together_at_least(const PoolCandidate& plan, int number) const;
   // What a side takes of the times, and what lies between the sides takes at least; infinite: they cannot be paired.
-  [[nodiscard]] double prompts_take_s(const Candidate& plan, int number) const;
-  [[nodiscard]] PromisedTimes decodes_take(const Candidate& plan, int number) const;
-  [[nodiscard]] MeanHandOver between(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const;
-  [[nodiscard]] double between_at_least_s(const Candidate& prompts, const Candidate& decodes) const;
+  [[nodiscard]] double prompts_take_s(const PoolCandidate& plan, int number) const;
+  [[nodiscard]] PromisedTimes decodes_take(const PoolCandidate& plan, int number) const;
+  [[nodiscard]] MeanHandOver between(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const;
+  [[nodiscard]] double between_at_least_s(const PoolCandidate& prompts, const PoolCandidate& decodes) const;
 
  private:
   static constexpr double never_s = std::numeric_limits<double>::infinity();
-  [[nodiscard]] const SideState& state_of(const Candidate& plan, int number) const;
+  [[nodiscard]] const SideState& state_of(const PoolCandidate& plan, int number) const;
   [[nodiscard]] bool holds(const ServingJob& job) const;
-  void put_scratch(const Candidate& prompts, int prompters, const Candidate& decodes, int decoders) const;
+  void put_scratch(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const;
 
   const TuneSides& sides_;
   mutable ServingJob scratch_;  // whose pools are the two asked about
-  mutable std::map<std::pair<const Candidate*, int>, SideState> known_;
+  mutable std::map<std::pair<const PoolCandidate*, int>, SideState> known_;
   mutable std::map<std::pair<std::size_t, int>, std::shared_ptr<const topology::Fabric>> fabrics_;  // by part and GPUs
 };
 

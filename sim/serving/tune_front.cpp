@@ -54,7 +54,7 @@ class Fronts {
       return formula_.between_at_least_s(prompts_of(prompt), decodes_of(decode));
     };
     problem.times = [this](std::size_t prompt, int prompters, std::size_t decode, int decoders) {
-      const Candidate &one = prompts_of(prompt), &other = decodes_of(decode);
+      const PoolCandidate &one = prompts_of(prompt), &other = decodes_of(decode);
       if (!formula_.holds(one, prompters, other, decoders)) return FrontTimes{INFINITY, INFINITY};
       const PromisedTimes times = formula_.apart(one, prompters, other, decoders);
       return FrontTimes{times.ttft_s, times.tpot_s};
@@ -66,13 +66,13 @@ class Fronts {
   }
 
  private:
-  [[nodiscard]] const Candidate& prompts_of(std::size_t at) const { return sides_.prompts[prompts_[at].part][prompts_[at].plan]; }
-  [[nodiscard]] const Candidate& decodes_of(std::size_t at) const { return sides_.decodes[decodes_[at].part][decodes_[at].plan]; }
+  [[nodiscard]] const PoolCandidate& prompts_of(std::size_t at) const { return sides_.prompts[prompts_[at].part][prompts_[at].plan]; }
+  [[nodiscard]] const PoolCandidate& decodes_of(std::size_t at) const { return sides_.decodes[decodes_[at].part][decodes_[at].plan]; }
 
   // Where what they take at least is reached already, the formula is not asked.
   void add_together() {
     for (std::size_t i = 0; i < together_.size(); ++i) {
-      const Candidate& candidate = sides_.together[together_[i].part][together_[i].plan];
+      const PoolCandidate& candidate = sides_.together[together_[i].part][together_[i].plan];
       for (int n = 1; n <= sides_.most(candidate); ++n) {
         const auto values_of = [&](const PromisedTimes& times) {
           return FrontValues{n * candidate.side.cost, static_cast<double>(n * candidate.side.gpus), times.ttft_s, times.tpot_s};
@@ -86,13 +86,13 @@ class Fronts {
   }
 
   [[nodiscard]] FrontSide prompt_side(const Place& place) const {
-    const Candidate& candidate = sides_.prompts[place.part][place.plan];
+    const PoolCandidate& candidate = sides_.prompts[place.part][place.plan];
     FrontSide side{candidate.side, {}};
     for (int n = 1; n <= sides_.most(candidate); ++n) side.states.push_back({formula_.prompts_take_s(candidate, n), 0});
     return side;
   }
   [[nodiscard]] FrontSide decode_side(const Place& place) const {
-    const Candidate& candidate = sides_.decodes[place.part][place.plan];
+    const PoolCandidate& candidate = sides_.decodes[place.part][place.plan];
     FrontSide side{candidate.side, {}};
     for (int n = 1; n <= sides_.most(candidate); ++n) {
       const PromisedTimes times = formula_.decodes_take(candidate, n);

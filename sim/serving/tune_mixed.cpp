@@ -28,7 +28,7 @@ std::size_t roles_of(const TunedDeployment& deployment) { return deployment.pool
 
 // What one instance takes at a rate, by the moments of the load: what it carries is a guess, and the formula of `predict` has the last
 // word. In steps of the job's rate, each asked about once.
-const MixedDeployments::Times& MixedDeployments::instance_times(const Candidate& candidate, int step) {
+const MixedDeployments::Times& MixedDeployments::instance_times(const PoolCandidate& candidate, int step) {
   const auto [at, fresh] = known_.try_emplace({&candidate, step});
   if (!fresh) return at->second;
   const double rate_per_s = step * step_per_s_;
@@ -46,7 +46,7 @@ const MixedDeployments::Times& MixedDeployments::instance_times(const Candidate&
 }
 
 // Within the promise, up to the load's rate.
-double MixedDeployments::rate_of_one(const Candidate& candidate, double ttft_within_s) {
+double MixedDeployments::rate_of_one(const PoolCandidate& candidate, double ttft_within_s) {
   const auto does = [&](int step) {
     const Times& times = instance_times(candidate, step);
     return std::isfinite(times.ttft_s) && times.ttft_s <= ttft_within_s && times.tpot_s <= sides_.tpot_within_s();
@@ -65,7 +65,7 @@ double MixedDeployments::rate_of_one(const Candidate& candidate, double ttft_wit
 struct MixedDeployments::Program {
   MixedDeployments& all;
   CoverProblem problem;
-  std::vector<const Candidate*> candidates;
+  std::vector<const PoolCandidate*> candidates;
 
   Program(MixedDeployments& of, std::size_t roles) : all(of) {
     const TuneSides& sides = of.sides_;
@@ -76,7 +76,7 @@ struct MixedDeployments::Program {
     problem.rate_per_s = sides.load.rate_per_s;
   }
   void add(std::size_t role, const Candidates& plans, double ttft_within_s) {
-    for (const Candidate& candidate : plans) {
+    for (const PoolCandidate& candidate : plans) {
       const double rate = all.rate_of_one(candidate, ttft_within_s);
       if (rate <= 0) continue;
       problem.plans.push_back({role, candidate.side.part, candidate.side.gpus, rate});

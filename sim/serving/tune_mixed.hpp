@@ -28,10 +28,10 @@ class MixedDeployments {
     double ttft_s = std::numeric_limits<double>::infinity(), tpot_s = std::numeric_limits<double>::infinity();
   };
   struct Program;
-  using Choice = std::vector<std::pair<const Candidate*, int>>;  // with its instances
+  using Choice = std::vector<std::pair<const PoolCandidate*, int>>;  // with its instances
 
-  [[nodiscard]] const Times& instance_times(const Candidate& candidate, int step);
-  [[nodiscard]] double rate_of_one(const Candidate& candidate, double ttft_within_s);
+  [[nodiscard]] const Times& instance_times(const PoolCandidate& candidate, int step);
+  [[nodiscard]] double rate_of_one(const PoolCandidate& candidate, double ttft_within_s);
   void guess_together();
   void guess_apart(double share);
   [[nodiscard]] double longest_between_s(const Choice& choice) const;
@@ -47,7 +47,7 @@ class MixedDeployments {
   TuneFormula formula_;
   bool counts_gpus_;
   double step_per_s_;
-  std::map<std::pair<const Candidate*, int>, Times> known_;
+  std::map<std::pair<const PoolCandidate*, int>, Times> known_;
   std::vector<Choice> guesses_;
 };
 

@@ -40,7 +40,7 @@ class Explainer {
   explicit Explainer(const WholeJobReport& report)
       : plan_(report.plan), whole_(plan_.job->whole), input_(plan_.formula_input), formula_(report.formula), means_(report.runs) {}
 
-  std::vector<Difference> all() {
+  std::vector<EttrDifference> all() {
     const double total_s = formula_.total_s();
     const double saving_s = input_.saves() * input_.save_s;
     const double recovery_s = formula_.failures * input_.repair_s;
@@ -54,7 +54,8 @@ class Explainer {
     add("degraded", means_.share(Cause::degraded), degraded());
     add("init", means_.share(Cause::init) - input_.init_s / total_s, "the first start is a larger or smaller part of another total time");
     add("unfinished", means_.share(Cause::unfinished), "the step or save during which the time was up");
-    std::ranges::stable_sort(all_, [](const Difference& a, const Difference& b) { return std::abs(a.points) > std::abs(b.points); });
+    std::ranges::stable_sort(all_,
+                             [](const EttrDifference& a, const EttrDifference& b) { return std::abs(a.points) > std::abs(b.points); });
     return std::move(all_);
   }
 
@@ -156,11 +157,11 @@ class Explainer {
   const FormulaInput& input_;
   const FormulaResult& formula_;
   Means means_;
-  std::vector<Difference> all_;
+  std::vector<EttrDifference> all_;
 };
 
 }  // namespace
 
-std::vector<Difference> differences_of(const WholeJobReport& report) { return Explainer(report).all(); }
+std::vector<EttrDifference> differences_of(const WholeJobReport& report) { return Explainer(report).all(); }
 
 }  // namespace rehearse::sim

@@ -83,7 +83,7 @@ sim::TraceKernel kernel(std::string name, int stream, double start_us, double du
 }
 
 // Ten products of 100 us, of which every other one lies beside a collective of the ep group and takes 130.
-TEST(Contention, IsTheRatioOfTheSameKernelBesideAndAlone) {
+TEST(MeasuredContention, IsTheRatioOfTheSameKernelBesideAndAlone) {
   sim::KinetoTrace trace;
   for (int i = 0; i < 10; ++i) {
     const bool beside = i % 2 == 1;
@@ -91,7 +91,7 @@ TEST(Contention, IsTheRatioOfTheSameKernelBesideAndAlone) {
     if (beside) trace.kernels.push_back(kernel("void deep_ep::internode::dispatch<8>", 20, 1000.0 * i - 10, 400));
   }
   const auto found = sim::contentions({trace});
-  const auto product = std::ranges::find(found, sim::KernelClass::product, &sim::Contention::cls);
+  const auto product = std::ranges::find(found, sim::KernelClass::product, &sim::MeasuredContention::cls);
   ASSERT_NE(product, found.end());
   EXPECT_EQ(product->with, "ep");
   EXPECT_NEAR(product->factor, 1.3, 1e-9);

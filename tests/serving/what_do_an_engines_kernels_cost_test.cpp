@@ -12,7 +12,7 @@ namespace rehearse::tests {
 namespace {
 
 using sim::EngineHabits;
-using sim::PassParts;
+using sim::PassCost;
 using sim::PassShape;
 
 sim::ServingJob node_of_eight(const std::string& model, const std::string& parallel, const std::string& reads = "") {
@@ -30,7 +30,7 @@ sim::ServingJob node_of_eight(const std::string& model, const std::string& paral
       "job");
 }
 
-PassParts parts_of(const sim::ServingJob& job, const EngineHabits& habits, const PassShape& shape) {
+PassCost parts_of(const sim::ServingJob& job, const EngineHabits& habits, const PassShape& shape) {
   const sim::Pool& pool = job.pools.front();
   const sim::ClusterPart& part = job.parts.front();
   return sim::OperatorPassPrice(pool.plan, part.gpu, part.costs, *pool.software, part.cluster, habits).parts(shape);
@@ -84,7 +84,7 @@ TEST(AttentionReplicas, wait_for_the_busiest) {
     return parts_of(job, habits,
                     {.prompt_tokens = number * 2048, .prompt_pairs = number * 2048 * 2049 / 2, .chunks = number, .finished = number});
   };
-  const PassParts one = of_prompts(1), eight = of_prompts(8), nine = of_prompts(9), sixteen = of_prompts(16);
+  const PassCost one = of_prompts(1), eight = of_prompts(8), nine = of_prompts(9), sixteen = of_prompts(16);
   EXPECT_DOUBLE_EQ(one.linear_s, eight.linear_s);
   EXPECT_DOUBLE_EQ(one.attention_s, eight.attention_s);
   EXPECT_DOUBLE_EQ(nine.linear_s, sixteen.linear_s);

@@ -81,7 +81,7 @@ std::string sections(Dice& dice, bool plain) {
 struct Outcome {
   Statistics ettr;
   double by_formula = 0;
-  std::vector<Difference> differences;
+  std::vector<EttrDifference> differences;
 };
 
 Outcome play(const std::string& text) {
@@ -124,7 +124,7 @@ TEST(DoRandomJobsAgree, or_say_why_not) {
     const std::string text = sections(dice, false);
     const Outcome one = play(text);
     double points = 0;
-    for (const Difference& d : one.differences) {
+    for (const EttrDifference& d : one.differences) {
       points += d.points;
       EXPECT_FALSE(d.reason.empty()) << d.cause << "\n" << text;
     }
@@ -135,7 +135,7 @@ TEST(DoRandomJobsAgree, or_say_why_not) {
     if (std::getenv("REHEARSE_RANDOM_JOBS_SHOWN") != nullptr && !in) {
       std::cout << i << ": " << one.ettr.mean << " [" << one.ettr.low << ", " << one.ettr.high << "] formula " << one.by_formula << "\n"
                 << text;
-      for (const Difference& d : one.differences) std::cout << "  " << d.points << " " << d.cause << ": " << d.reason << "\n";
+      for (const EttrDifference& d : one.differences) std::cout << "  " << d.points << " " << d.cause << ": " << d.reason << "\n";
     }
   }
   std::cout << inside << " of " << jobs() << " inside\n";

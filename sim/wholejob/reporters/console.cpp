@@ -138,11 +138,11 @@ Table history_table(const History& history) {
 
 // The formula beside the runs: what they spend on each cause more than it, and why.
 void print_differences(const WholeJobReport& report, std::ostream& out) {
-  const std::vector<Difference> differences = differences_of(report);
+  const std::vector<EttrDifference> differences = differences_of(report);
   if (differences.empty()) return;
   const double ettr = statistics_over(report.runs, [](const RunResult& run) { return run.ettr(); }).mean;
   fmt::print(out, "\nETTR {:+.2f} points against the formula; of the time, in points:\n", 100 * (ettr - report.formula.ettr));
-  for (const Difference& d : differences) fmt::print(out, "- {:+.2f} {}: {}\n", d.points, d.cause, d.reason);
+  for (const EttrDifference& d : differences) fmt::print(out, "- {:+.2f} {}: {}\n", d.points, d.cause, d.reason);
 }
 
 // With --timeline: the steps that failures strike.

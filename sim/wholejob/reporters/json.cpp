@@ -91,7 +91,7 @@ Json sweep_json(const WholeJobReport& report) {
 
 Json differences_json(const WholeJobReport& report) {
   Json json = Json::array();
-  for (const Difference& d : differences_of(report)) json.push_back({{"cause", d.cause}, {"points", d.points}, {"reason", d.reason}});
+  for (const EttrDifference& d : differences_of(report)) json.push_back({{"cause", d.cause}, {"points", d.points}, {"reason", d.reason}});
   return json;
 }
 
