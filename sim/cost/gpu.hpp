@@ -56,15 +56,13 @@ struct Software {
   std::string name;
   bool trains = true;                   // false: an engine that only serves
   std::map<std::string, bool> fusions;  // "softmax", "norm", "activation", "rope", "cross_entropy", ...
-  workloads::PassKernels routing_kernels = workloads::KernelFusions{}.routing_kernels;
-  workloads::PassKernels permutation_kernels = workloads::KernelFusions{}.permutation_kernels;
-  workloads::PassKernels pairing_kernels = workloads::KernelFusions{}.pairing_kernels;
-  bool replays_graphs = false;  // the job's cuda_graphs: kernels cost the host nothing
-  double kernel_time = 1;       // kernels take so many times what the GPU's file says
-  double launch_s = 0;          // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
-  double issue_s = 0;           // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
-  double network_wait_s = 0;    // more of that for each rank of tp, in pipelines that leave the scale-up domain
-  double step_s = 0;            // per step: data loading, logging, host work that nothing hides
+  workloads::KernelFusions kernels;     // what it does beyond `fusions`; kernel_fusions() has both
+  bool replays_graphs = false;          // the job's cuda_graphs: kernels cost the host nothing
+  double kernel_time = 1;               // kernels take so many times what the GPU's file says
+  double launch_s = 0;                  // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
+  double issue_s = 0;                   // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
+  double network_wait_s = 0;            // more of that for each rank of tp, in pipelines that leave the scale-up domain
+  double step_s = 0;                    // per step: data loading, logging, host work that nothing hides
   MemoryOverhead memory;
   bool zero3_by_tensor = false;        // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
   bool copies_exchanged = false;       // ZeRO-2 and 3: weights are copied out of what was gathered, gradients into what is reduced
@@ -73,16 +71,6 @@ struct Software {
   bool broadcasts_weights = false;     // ZeRO-1 and 2: whole tensors have owners, who broadcast them one after another
   bool whole_messages = false;         // pipeline: each rank of tp sends all of the activations
   bool selective_by_product = false;   // recompute: selective keeps attention and every second product
-  bool whole_logits = false;           // the head's logits are gathered over tp: every rank computes the loss of the whole vocabulary
-  bool packed_qkv = false;             // the product of queries, keys and values stays beside what is rotated and made contiguous of it
-  bool keeps_gathered = false;         // sequence parallelism: what is gathered for products stays until their backward, not gathered again
-  bool separate_qkv = false;           // queries, keys and values are three products of one input
-  bool separate_gate = false;          // a gated MLP's first two matrices are two products
-  bool reduces_by_product = false;     // without sequence parallelism: separate products reduce their input gradients one by one
-  bool gathers_by_product = false;     // with it: they gather their input, and scatter its gradient, one by one
-  bool joins_gathered = false;         // sequence parallelism: a copy joins what was gathered, and cuts what is scattered
-  bool autocast = false;               // without ZeRO-3 weights and hidden states are fp32, and products read copies in 16 bits
-  bool compiled = false;               // a compiler fuses chains of pointwise operators
   bool early_stop = false;             // recomputation ends with the last tensor that backward reads
   std::vector<std::string> collectives = workloads::rings_and_trees();  // algorithms that its communication library has
   int flash = 3;  // generation of its flash-attention kernels; a GPU runs the newest that it has up to this one

@@ -40,6 +40,11 @@ constexpr std::array<Fusion, 2> expert_habits{
     {{"grouped_gemm", &KernelFusions::grouped_gemm, "One kernel for all of a rank's experts."},
      {"low_precision_dispatch", &KernelFusions::low_precision_dispatch, "8-bit layers: tokens travel to their experts in 8 bits."}}};
 
+// One of a stack's kernels, as a key has it.
+constexpr auto kernels(auto KernelFusions::*field) {
+  return [field](auto& software) -> auto& { return software.kernels.*field; };
+}
+
 Key<Software> fusion_key(const Fusion& fusion) {
   return Key<Software>(
       fusion.name, truth().shape, [name = fusion.name](const Node& node, Software& software) { software.fusions[name] = node.as_bool(); },
@@ -70,10 +75,11 @@ const Keys<Software>& experts_keys() {
   static const Keys<Software> keys{
       habit(expert_habits[0]),
       habit(expert_habits[1]),
-      K("routing_kernels", &Software::routing_kernels, mapping(pass_keys()), "What the host issues to route a layer's tokens."),
-      K("permutation_kernels", &Software::permutation_kernels, mapping(pass_keys()),
+      K("routing_kernels", kernels(&KernelFusions::routing_kernels), mapping(pass_keys()),
+        "What the host issues to route a layer's tokens."),
+      K("permutation_kernels", kernels(&KernelFusions::permutation_kernels), mapping(pass_keys()),
         "For each of the two permutations around the all-to-all."),
-      K("pairing_kernels", &Software::pairing_kernels, mapping(pass_keys()), "For each piece of a layer with overlap.ep."),
+      K("pairing_kernels", kernels(&KernelFusions::pairing_kernels), mapping(pass_keys()), "For each piece of a layer with overlap.ep."),
   };
   return keys;
 }
@@ -174,23 +180,25 @@ const Keys<Software>& software_keys() {
       K("whole_messages", &Software::whole_messages, truth(), "Pipeline: each rank of tp sends all of the activations, not its share."),
       K("selective_by_product", &Software::selective_by_product, truth(),
         "recompute: selective keeps attention and every second product of 16 bits, and computes all else again."),
-      K("whole_logits", &Software::whole_logits, truth(),
+      K("whole_logits", kernels(&KernelFusions::whole_logits), truth(),
         "The logits are gathered over tp: every rank computes the loss of the whole vocabulary."),
-      K("packed_qkv", &Software::packed_qkv, truth(),
+      K("packed_qkv", kernels(&KernelFusions::packed_qkv), truth(),
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
-      K("keeps_gathered", &Software::keeps_gathered, truth(),
+      K("keeps_gathered", kernels(&KernelFusions::keeps_gathered), truth(),
         "Sequence parallelism: what is gathered for a layer's products stays until their backward, not gathered again."),
-      K("separate_qkv", &Software::separate_qkv, truth(), "Queries, keys and values are three products of one input."),
-      K("separate_gate", &Software::separate_gate, truth(), "A gated MLP's first two matrices are two products of one input."),
-      K("reduces_by_product", &Software::reduces_by_product, truth(),
+      K("separate_qkv", kernels(&KernelFusions::separate_qkv), truth(), "Queries, keys and values are three products of one input."),
+      K("separate_gate", kernels(&KernelFusions::separate_gate), truth(),
+        "A gated MLP's first two matrices are two products of one input."),
+      K("reduces_by_product", kernels(&KernelFusions::reduces_by_product), truth(),
         "Tensor parallelism without sequence parallelism: separate products reduce the gradient of their input one by one."),
-      K("gathers_by_product", &Software::gathers_by_product, truth(),
+      K("gathers_by_product", kernels(&KernelFusions::gathers_by_product), truth(),
         "Sequence parallelism: separate products gather their input, and scatter its gradient, one by one."),
-      K("joins_gathered", &Software::joins_gathered, truth(),
+      K("joins_gathered", kernels(&KernelFusions::joins_gathered), truth(),
         "Sequence parallelism: a copy joins what was gathered, and one cuts what is scattered."),
-      K("autocast", &Software::autocast, truth(),
+      K("autocast", kernels(&KernelFusions::autocast), truth(),
         "Without ZeRO-3 weights and hidden states are in fp32, and products read copies in 16 bits (torch.autocast)."),
-      K("compiled", &Software::compiled, truth(), "A compiler fuses chains of pointwise operators: norm, activation, dropout_add, rope."),
+      K("compiled", kernels(&KernelFusions::compiled), truth(),
+        "A compiler fuses chains of pointwise operators: norm, activation, dropout_add, rope."),
       K("memory", &Software::memory, mapping(memory_keys()), "Device memory beside the model's tensors."),
       K(
           "serving", engine_keys().shape(), [](const Node& node, Software&) { static_cast<void>(mapping(engine_keys()).read(node)); }, {},
@@ -211,26 +219,13 @@ Software read_software(const Node& node, const std::string& name) {
 }
 
 KernelFusions kernel_fusions(const Software& software) {
-  KernelFusions fusions;
+  KernelFusions fusions = software.kernels;
   const auto take = [&](const Fusion& fusion) {
     if (const auto found = software.fusions.find(fusion.name); found != software.fusions.end()) fusions.*fusion.field = found->second;
   };
   std::ranges::for_each(all_fusions, take);
-  if (software.compiled) fusions.norm = fusions.activation = fusions.dropout_add = fusions.rope = true;
-  fusions.whole_logits = software.whole_logits;
-  fusions.packed_qkv = software.packed_qkv;
-  fusions.keeps_gathered = software.keeps_gathered;
-  fusions.separate_qkv = software.separate_qkv;
-  fusions.separate_gate = software.separate_gate;
-  fusions.reduces_by_product = software.reduces_by_product;
-  fusions.gathers_by_product = software.gathers_by_product;
-  fusions.joins_gathered = software.joins_gathered;
-  fusions.autocast = software.autocast;
-  fusions.compiled = software.compiled;
+  if (fusions.compiled) fusions.norm = fusions.activation = fusions.dropout_add = fusions.rope = true;
   std::ranges::for_each(expert_habits, take);
-  fusions.routing_kernels = software.routing_kernels;
-  fusions.permutation_kernels = software.permutation_kernels;
-  fusions.pairing_kernels = software.pairing_kernels;
   return fusions;
 }
 

@@ -103,7 +103,7 @@ void write_job(const Job& job, std::ostream& out) {
   write_parallelism(job.workload, toml);
   write_recompute(job.workload, toml);
   toml.table("compile");
-  toml.truth("enable", job.system.software.compiled);
+  toml.truth("enable", job.system.software.kernels.compiled);
   toml.table("optimizer");
   toml.text("name", "AdamW");
 }

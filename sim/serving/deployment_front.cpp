@@ -57,32 +57,34 @@ class PairOfSides {
 
 }  // namespace
 
-bool DeploymentFront::no_worse(const FrontValues& one, const FrontValues& other) const {
-  return std::ranges::all_of(goals_, [&](FrontGoal goal) {
+bool FrontOrder::no_worse(const FrontValues& one, const FrontValues& other) const {
+  return std::ranges::all_of(goals, [&](FrontGoal goal) {
     const auto at = static_cast<std::size_t>(goal);
     return one[at] <= other[at];
   });
 }
 
+bool FrontOrder::before(const FrontValues& one, const FrontValues& other) const {
+  for (const FrontGoal goal : goals) {
+    const auto at = static_cast<std::size_t>(goal);
+    if (one[at] != other[at]) return one[at] < other[at];
+  }
+  return false;
+}
+
 bool DeploymentFront::reaches(const FrontValues& values) const {
-  return std::ranges::any_of(points_, [&](const FrontPoint& point) { return no_worse(point.values, values); });
+  return std::ranges::any_of(points_, [&](const FrontPoint& point) { return order_.no_worse(point.values, values); });
 }
 
 void DeploymentFront::add(const FrontPoint& point) {
   if (reaches(point.values)) return;
-  std::erase_if(points_, [&](const FrontPoint& other) { return no_worse(point.values, other.values); });
+  std::erase_if(points_, [&](const FrontPoint& other) { return order_.no_worse(point.values, other.values); });
   points_.push_back(point);
 }
 
 std::vector<FrontPoint> DeploymentFront::sorted() const {
   std::vector<FrontPoint> sorted = points_;
-  std::ranges::stable_sort(sorted, [&](const FrontPoint& one, const FrontPoint& other) {
-    for (const FrontGoal goal : goals_) {
-      const auto at = static_cast<std::size_t>(goal);
-      if (one.values[at] != other.values[at]) return one.values[at] < other.values[at];
-    }
-    return false;
-  });
+  std::ranges::stable_sort(sorted, [&](const FrontPoint& one, const FrontPoint& other) { return order_.before(one.values, other.values); });
   return sorted;
 }
 

@@ -19,9 +19,17 @@ struct FrontPoint {
   int prompters = 0, decoders = 0;
 };
 
+// By these goals, the first one first.
+struct FrontOrder {
+  std::vector<FrontGoal> goals;
+
+  [[nodiscard]] bool no_worse(const FrontValues& one, const FrontValues& other) const;  // in every goal
+  [[nodiscard]] bool before(const FrontValues& one, const FrontValues& other) const;
+};
+
 class DeploymentFront {
  public:
-  explicit DeploymentFront(std::vector<FrontGoal> goals) : goals_(std::move(goals)) {}
+  explicit DeploymentFront(std::vector<FrontGoal> goals) : order_{std::move(goals)} {}
   // Whether a point of it is no worse in every goal than these.
   [[nodiscard]] bool reaches(const FrontValues& values) const;
   // Of points alike in all goals the first one stays.
@@ -30,9 +38,7 @@ class DeploymentFront {
   [[nodiscard]] std::vector<FrontPoint> sorted() const;
 
  private:
-  [[nodiscard]] bool no_worse(const FrontValues& one, const FrontValues& other) const;
-
-  std::vector<FrontGoal> goals_;
+  FrontOrder order_;
   std::vector<FrontPoint> points_;
 };
 

@@ -229,7 +229,7 @@ bool Instance::take_chunk(std::size_t prompt, std::int64_t& budget, PassShape& s
   const std::int64_t left = one.all - one.done;
   const std::int64_t tokens = rules_.chunked_prefill ? std::min({left, budget, replica_tokens()}) : left;
   const std::int64_t takes = std::min(tokens, replica_tokens());
-  if (tokens <= 0 || (takes > budget && !under_way_.chunks.empty())) return false;
+  if (tokens <= 0 || waits_for_room(takes, budget)) return false;
   const auto q = static_cast<double>(tokens), p = static_cast<double>(one.done);
   shape.prompt_tokens += q;
   shape.prompt_pairs += q * p + q * (q + 1) / 2;
@@ -240,6 +240,8 @@ bool Instance::take_chunk(std::size_t prompt, std::int64_t& budget, PassShape& s
   budget -= takes;
   return budget > 0;
 }
+
+bool Instance::waits_for_room(std::int64_t tokens, std::int64_t budget) const { return tokens > budget && !under_way_.chunks.empty(); }
 
 std::int64_t Instance::pass_tokens() const {
   return rules_.tokens - (rules_.batching == Batching::continuous ? count() * (1 + rules_.speculation.tokens) : 0);
@@ -257,10 +259,9 @@ PassShape Instance::gather_chunks(double now_s) {
   bool more = budget > 0;
   for (std::size_t i = 0; more && i < prefilling_.size(); ++i) more = take_chunk(i, budget, shape);
   while (more && admits_next()) {
-    const bool fits = rules_.chunked_prefill ||
-                      std::min(prompt_tokens(queue_.front()) - found(queue_.front()), replica_tokens()) <= budget ||
-                      under_way_.chunks.empty();
-    if (!fits) break;
+    const bool waits = !rules_.chunked_prefill &&
+                       waits_for_room(std::min(prompt_tokens(queue_.front()) - found(queue_.front()), replica_tokens()), budget);
+    if (waits) break;
     admit_next(now_s);
     more = take_chunk(prefilling_.size() - 1, budget, shape);
   }

@@ -189,8 +189,9 @@ class Instance {
   [[nodiscard]] bool brings_back() const;
   void bring_back(double now_s);
   void let_arrived_join(double now_s);
-  [[nodiscard]] std::int64_t pass_tokens() const;     // for prompts
-  [[nodiscard]] std::int64_t replica_tokens() const;  // of them, of one attention replica
+  [[nodiscard]] bool waits_for_room(std::int64_t tokens, std::int64_t budget) const;  // of the pass, which has prompts already
+  [[nodiscard]] std::int64_t pass_tokens() const;                                     // for prompts
+  [[nodiscard]] std::int64_t replica_tokens() const;                                  // of them, of one attention replica
   [[nodiscard]] PassShape gather_chunks(double now_s);
   void start_run();
   void start_mixed(PassShape shape);

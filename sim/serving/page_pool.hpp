@@ -39,7 +39,7 @@ class PagePool {
  private:
   // The place of the last token in its page when no pass had run: the same for a sequence for good.
   [[nodiscard]] std::size_t slot(std::int64_t tokens) const {
-    const auto page = static_cast<std::int64_t>(starts_.size());
+    const std::int64_t page = page_tokens();
     return static_cast<std::size_t>((((tokens - 1 - passes_) % page) + page) % page);
   }
   [[nodiscard]] std::int64_t page_tokens() const { return static_cast<std::int64_t>(starts_.size()); }

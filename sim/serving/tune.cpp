@@ -215,15 +215,10 @@ class Tuning {
       fastest = std::move(found);
       return true;
     };
-    double low = alone, high = 2 * alone;
-    for (; carries(high); high *= 2) low = high;
-    while (high > low * 1.001) {
-      const double middle = (low + high) / 2;
-      (carries(middle) ? low : high) = middle;
-    }
+    const double most = highest_rate(alone, 2 * alone, carries);
     sides_.load.rate_per_s = alone;
     if (fastest.empty()) return;
-    out_.notes.push_back(fmt::format("several plans in a role carry {:.4g} requests/s by formula", low));
+    out_.notes.push_back(fmt::format("several plans in a role carry {:.4g} requests/s by formula", most));
     const TuneFormula formula(sides_);
     for (TunedDeployment& one : fastest) {
       const PromisedTimes times = formula.of(one);
@@ -269,7 +264,12 @@ class Tuning {
       sides_.load.rate_per_s = rate;
       return is_carried();
     };
-    double low = 0, high = asked;
+    return highest_rate(0, asked, carries);
+  }
+
+  // To a thousandth, from a rate that is carried, or none, and a higher one.
+  template <class Carries>
+  static double highest_rate(double low, double high, Carries carries) {
     for (int doubling = 0; doubling < 40 && carries(high); ++doubling) {
       low = high;
       high *= 2;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "sim/serving/deployment_front.hpp"
 #include "sim/serving/tune_formula.hpp"
@@ -132,20 +131,14 @@ class Fronts {
 std::vector<TunedDeployment> deployment_front(const TuneSides& sides) { return Fronts(sides).run(); }
 
 bool add_to_front(const TuneSides& sides, const TunedDeployment& deployment, std::vector<TunedDeployment>& front) {
-  const std::vector<FrontGoal> goals = goals_of(sides.spec);
-  const auto values_of = [&](const TunedDeployment& one) {
-    const FrontValues all{one.cost_per_s, static_cast<double>(one.gpus), one.ttft_s, one.tpot_s};
-    std::vector<double> values;
-    for (const FrontGoal goal : goals) values.push_back(all[static_cast<std::size_t>(goal)]);
-    return values;
+  const FrontOrder order{goals_of(sides.spec)};
+  const auto values_of = [](const TunedDeployment& one) {
+    return FrontValues{one.cost_per_s, static_cast<double>(one.gpus), one.ttft_s, one.tpot_s};
   };
-  const std::vector<double> values = values_of(deployment);
-  const auto no_worse = [](const std::vector<double>& one, const std::vector<double>& other) {
-    return std::ranges::equal(one, other, std::less_equal());
-  };
-  if (std::ranges::any_of(front, [&](const TunedDeployment& one) { return no_worse(values_of(one), values); })) return false;
-  std::erase_if(front, [&](const TunedDeployment& one) { return no_worse(values, values_of(one)); });
-  front.insert(std::ranges::find_if(front, [&](const TunedDeployment& one) { return values < values_of(one); }), deployment);
+  const FrontValues values = values_of(deployment);
+  if (std::ranges::any_of(front, [&](const TunedDeployment& one) { return order.no_worse(values_of(one), values); })) return false;
+  std::erase_if(front, [&](const TunedDeployment& one) { return order.no_worse(values, values_of(one)); });
+  front.insert(std::ranges::find_if(front, [&](const TunedDeployment& one) { return order.before(values, values_of(one)); }), deployment);
   return true;
 }
 

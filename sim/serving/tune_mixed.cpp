@@ -47,18 +47,13 @@ const MixedDeployments::Times& MixedDeployments::instance_times(const PoolCandid
 
 // Within the promise, up to the load's rate.
 double MixedDeployments::rate_of_one(const PoolCandidate& candidate, double ttft_within_s) {
-  const auto does = [&](int step) {
+  const auto is_too_much = [&](int step) {
     const Times& times = instance_times(candidate, step);
-    return std::isfinite(times.ttft_s) && times.ttft_s <= ttft_within_s && times.tpot_s <= sides_.tpot_within_s();
+    return !std::isfinite(times.ttft_s) || times.ttft_s > ttft_within_s || times.tpot_s > sides_.tpot_within_s();
   };
   const int most = static_cast<int>(std::ceil(sides_.load.rate_per_s / step_per_s_ * (1 - 1e-12)));
-  if (does(most)) return sides_.load.rate_per_s;
-  int low = 0, high = most;
-  while (high - low > 1) {
-    const int middle = low + (high - low) / 2;
-    (does(middle) ? low : high) = middle;
-  }
-  return low * step_per_s_;
+  const int least = least_number(most, is_too_much);
+  return least == no_number ? sides_.load.rate_per_s : (least - 1) * step_per_s_;
 }
 
 // Plans of a cover and where they come from.

@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <map>
 
+#include "sim/job/limits.hpp"
+
 namespace rehearse::sim {
 namespace {
 
 using config::Node;
 namespace fs = std::filesystem;
-
-constexpr int most_stages = 1 << 20;  // more than any job has GPUs
 
 // models.yaml beside the file, else one folder up.
 Node models_of(const fs::path& file) {
@@ -58,7 +58,7 @@ MeasuredCase read_case(const Node& node, const Node& models) {
   measured_case.fits = read_fits(node.at("measured"), measured_case.measured);
   if (const auto sweep = node.find("sweep")) measured_case.sweep = sweep->as_string();
   if (const auto memory = node.find("memory")) measured_case.memory.counter = memory_counters().read(*memory);
-  if (const auto stage = node.find("memory_stage")) measured_case.memory.stage = static_cast<int>(stage->as_int(0, most_stages - 1));
+  if (const auto stage = node.find("memory_stage")) measured_case.memory.stage = static_cast<int>(stage->as_int(0, most_gpus - 1));
   if (const auto inferred = node.find("inferred")) {
     for (const Node& field : inferred->items()) measured_case.inferred.push_back(field.as_string());
   }

@@ -86,18 +86,18 @@ TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
       const int pairs = job.workload.overlap.ep ? 1 : 0,
                 permutes = job.workload.experts.dispatcher == workloads::Dispatcher::alltoall ? 1 : 0;
       const workloads::ExpertLayer experts(job.workload);
-      EXPECT_EQ(kernels_of(layer.forward, "routing"), stack.routing_kernels.forward);
-      EXPECT_EQ(kernels_of(layer.backward, "routing"), stack.routing_kernels.backward);
-      EXPECT_EQ(kernels_of(layer.forward, "pairing"), pairs * stack.pairing_kernels.forward);
-      EXPECT_EQ(kernels_of(layer.backward, "pairing"), pairs * stack.pairing_kernels.backward);
+      EXPECT_EQ(kernels_of(layer.forward, "routing"), stack.kernels.routing_kernels.forward);
+      EXPECT_EQ(kernels_of(layer.backward, "routing"), stack.kernels.routing_kernels.backward);
+      EXPECT_EQ(kernels_of(layer.forward, "pairing"), pairs * stack.kernels.pairing_kernels.forward);
+      EXPECT_EQ(kernels_of(layer.backward, "pairing"), pairs * stack.kernels.pairing_kernels.backward);
       const auto of_experts = [&](const workloads::RoutedExperts& what) {
         return kernels_of(workloads::operators_of(job.workload, experts.work(what, 0, 0, 0)), "pairing");
       };
-      EXPECT_EQ(of_experts({Pass::forward}), pairs * stack.pairing_kernels.forward);
-      EXPECT_EQ(of_experts({Pass::backward_input, true}), pairs * stack.pairing_kernels.backward);
+      EXPECT_EQ(of_experts({Pass::forward}), pairs * stack.kernels.pairing_kernels.forward);
+      EXPECT_EQ(of_experts({Pass::backward_input, true}), pairs * stack.kernels.pairing_kernels.backward);
       for (const char* name : {"permute", "unpermute"}) {
-        EXPECT_EQ(kernels_of(layer.forward, name), permutes * stack.permutation_kernels.forward) << name;
-        EXPECT_EQ(kernels_of(layer.backward, name), permutes * stack.permutation_kernels.backward) << name;
+        EXPECT_EQ(kernels_of(layer.forward, name), permutes * stack.kernels.permutation_kernels.forward) << name;
+        EXPECT_EQ(kernels_of(layer.backward, name), permutes * stack.kernels.permutation_kernels.backward) << name;
       }
     }
   }

@@ -45,10 +45,9 @@ std::vector<Section> shared(const Workload& workload, const Shard& shard) {
   const int experts = workload.model.moe->shared;
   if (experts == 0) return {};
   const std::int64_t ffn = static_cast<std::int64_t>(experts) * workload.model.moe->ffn / shard.tp;
-  const std::int64_t width = ffn * (workload.model.gated() ? 2 : 1);
   const bool bias = workload.model.biases;
   const auto part = [](Section section) { return part_of(RecomputeModule::shared_experts, std::move(section)); };
-  const Linear fc1{"shared_fc1", shard.tokens, width, shard.hidden, bias, workload.model.gated() && workload.fusions.separate_gate ? 2 : 1};
+  const Linear fc1 = mlp_input(workload, shard, "shared_fc1", ffn);
   return {part(column_parallel(workload, shard, fc1, "shared experts")),
           part(activation(workload, shard, static_cast<double>(shard.tokens * ffn))),
           part(row_parallel(workload, shard, {"shared_fc2", shard.tokens, shard.hidden, ffn, bias}, "shared experts"))};

@@ -15,6 +15,12 @@ Traffic activation_passes(bool gated, bool bias, bool fused) {
 
 }  // namespace
 
+Linear mlp_input(const Workload& workload, const Shard& shard, std::string name, std::int64_t ffn) {
+  const int matrices = workload.model.gated() ? 2 : 1;
+  return {std::move(name), shard.tokens,          matrices * ffn,
+          shard.hidden,    workload.model.biases, workload.fusions.separate_gate ? matrices : 1};
+}
+
 Section activation(const Workload& workload, const Shard& shard, double elements) {
   const double pass_bytes = elements * shard.element;
   Traffic traffic = activation_passes(workload.model.gated(), workload.model.biases, workload.fusions.activation);
@@ -25,8 +31,7 @@ Section activation(const Workload& workload, const Shard& shard, double elements
 
 std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) {
   const bool bias = workload.model.biases;
-  const std::int64_t width = shard.ffn * (workload.model.gated() ? 2 : 1);
-  const Linear fc1{"mlp_fc1", shard.tokens, width, shard.hidden, bias, workload.model.gated() && workload.fusions.separate_gate ? 2 : 1};
+  const Linear fc1 = mlp_input(workload, shard, "mlp_fc1", shard.ffn);
   const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };
   std::vector<Section> sections{
       part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),

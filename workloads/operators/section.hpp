@@ -42,6 +42,8 @@ struct Linear {
 // Column: gathers the sequence before the product and reduces the input gradient. Row: reduces the output, gathers the output gradient.
 [[nodiscard]] Section column_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
 [[nodiscard]] Section row_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
+// The first matrix of an MLP of this width, or where it is gated the two of gate and up.
+[[nodiscard]] Linear mlp_input(const Workload& workload, const Shard& shard, std::string name, std::int64_t ffn);
 
 // The same product for each of `groups` experts, whose rows m together are: a grouped GEMM. Not tensor parallel.
 [[nodiscard]] Section grouped_linear(const Workload& workload, const Shard& shard, const Linear& linear, int groups);
