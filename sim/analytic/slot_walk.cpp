@@ -10,16 +10,40 @@ namespace {
 using workloads::Slot;
 using End = SlotOrder::End;
 
-// One slot after another, or two beside each other.
-class Walk {
+// When stages end and streams are free, and when messages arrive.
+class Clocks {
  public:
-  Walk(const SlotOrder& order, const PipelineTimes& times, const std::vector<double>& hop_s, StageSpans& spans)
-      : times_(times),
-        hop_s_(hop_s),
-        spans_(spans),
-        arrived_s_(order.messages(), 0.0),
-        free_s_(2 * spans.end_s.size(), 0.0),
-        chunks_(times.forward_s[0].size()) {}
+  std::vector<double>& arrived_s() { return arrived_s_; }
+  void look(const SlotOrder& order, std::vector<double>& at) const {
+    at = spans_.end_s;
+    for (const std::uint32_t stream : order.streams()) at.push_back(free_s_[stream]);
+    for (const std::uint32_t message : order.under_way()) at.push_back(arrived_s_[message]);
+  }
+  void skip(const Rhythm::Beat& beat, int beats) {
+    const double by = beat.s * beats;
+    for (std::vector<double>* all : {&spans_.end_s, &free_s_, &spans_.completed_s.all()}) {
+      for (double& at : *all) at += by;
+    }
+    std::for_each(arrived_s_.begin() + 1, arrived_s_.end(), [by](double& at) { at += by; });
+  }
+
+ protected:
+  // Every message is sent before it is waited for; number 0 is none.
+  Clocks(const SlotOrder& order, StageSpans& spans, WalkRoom& room) : spans_(spans), arrived_s_(room.arrived_s), free_s_(room.free_s) {
+    arrived_s_.resize(order.messages());
+    arrived_s_[0] = 0;
+    free_s_.assign(2 * spans.end_s.size(), 0.0);
+  }
+
+  StageSpans& spans_;
+  std::vector<double>&arrived_s_, &free_s_;  // [message]; [stream]
+};
+
+// One slot after another, or two beside each other.
+class Walk : public Clocks {
+ public:
+  Walk(const SlotOrder& order, const PipelineTimes& times, const std::vector<double>& hop_s, StageSpans& spans, WalkRoom& room)
+      : Clocks(order, spans, room), times_(times), hop_s_(hop_s), chunks_(times.forward_s[0].size()) {}
 
   void step(const SlotOrder::Step& step) {
     const std::size_t stage = step.stage;
@@ -34,20 +58,6 @@ class Walk {
     spans_.end_s[stage] = end;
     complete(stage, step.slot, end);
     if (step.paired) complete(stage, step.other, end);
-  }
-
-  std::vector<double>& arrived_s() { return arrived_s_; }
-  void look(const SlotOrder& order, std::vector<double>& at) const {
-    at = spans_.end_s;
-    for (const std::uint32_t stream : order.streams()) at.push_back(free_s_[stream]);
-    for (const std::uint32_t message : order.under_way()) at.push_back(arrived_s_[message]);
-  }
-  void skip(const Rhythm::Beat& beat, int beats) {
-    const double by = beat.s * beats;
-    for (std::vector<double>* all : {&spans_.end_s, &free_s_, &spans_.completed_s.all()}) {
-      for (double& at : *all) at += by;
-    }
-    for (std::size_t i = 1; i < arrived_s_.size(); ++i) arrived_s_[i] += by;
   }
 
  private:
@@ -97,27 +107,19 @@ class Walk {
 
   const PipelineTimes& times_;
   const std::vector<double>& hop_s_;
-  StageSpans& spans_;
-  std::vector<double> arrived_s_, free_s_;  // [message]; [stream]
   std::size_t chunks_;
 };
 
 // The same where slots run one at a time and each sends at its end.
-class WalkAlone {
+class WalkAlone : public Clocks {
  public:
   WalkAlone(const SlotOrder& order, const PipelineTimes& times, const std::vector<double>& hop_s, StageSpans& spans, WalkRoom& room)
-      : hop_s_(hop_s),
+      : Clocks(order, spans, room),
+        hop_s_(hop_s),
         blocking_(times.blocking),
-        spans_(spans),
         chunks_(static_cast<std::size_t>(order.shape().chunks)),
-        arrived_s_(room.arrived_s),
-        free_s_(room.free_s),
         completed_(spans.completed_s.all().data()),
-        seconds_{times.forward_s.all().data(), times.whole_s.all().data(), times.backward_s.all().data(), times.weight_s.all().data()} {
-    arrived_s_.resize(order.messages());
-    arrived_s_[0] = 0;
-    free_s_.assign(2UL * order.shape().stages, 0.0);
-  }
+        seconds_{times.forward_s.all().data(), times.whole_s.all().data(), times.backward_s.all().data(), times.weight_s.all().data()} {}
 
   void step(const SlotOrder::Step& step) {
     const End& slot = step.slot;
@@ -135,26 +137,10 @@ class WalkAlone {
     if (slot.completes()) completed_[cell] = now;
   }
 
-  std::vector<double>& arrived_s() { return arrived_s_; }
-  void look(const SlotOrder& order, std::vector<double>& at) const {
-    at = spans_.end_s;
-    for (const std::uint32_t stream : order.streams()) at.push_back(free_s_[stream]);
-    for (const std::uint32_t message : order.under_way()) at.push_back(arrived_s_[message]);
-  }
-  void skip(const Rhythm::Beat& beat, int beats) {
-    const double by = beat.s * beats;
-    for (std::vector<double>* all : {&spans_.end_s, &free_s_, &spans_.completed_s.all()}) {
-      for (double& at : *all) at += by;
-    }
-    std::for_each(arrived_s_.begin() + 1, arrived_s_.end(), [by](double& at) { at += by; });
-  }
-
  private:
   const std::vector<double>& hop_s_;
   bool blocking_;
-  StageSpans& spans_;
   std::size_t chunks_;
-  std::vector<double>&arrived_s_, &free_s_;
   double* completed_;
   std::array<const double*, 4> seconds_;  // [Slot::Kind]
 };
@@ -191,7 +177,7 @@ void SlotWalk::walk(Walked& walked) {
       WalkAlone walk(order, times, hop_s, spans, room_);
       follow(order, walk);
     } else {
-      Walk walk(order, times, hop_s, spans);
+      Walk walk(order, times, hop_s, spans, room_);
       follow(order, walk);
     }
   };
