@@ -5,6 +5,7 @@
 #include <map>
 
 #include "config/form.hpp"
+#include "topology/typical_link.hpp"
 
 namespace rehearse::topology {
 namespace {
@@ -56,7 +57,7 @@ config::Shape by_nodes_shape() {
 void settle_nics(ClusterSpec& cluster, const config::Node& document, int nodes) {
   const auto listed = document.find_path("nics.by_nodes");
   if (!listed && cluster.network.kind != Network::leaf_spine) return;
-  const double few = said_share(document, "nics.efficiency", 1);
+  const double few = said_share(document, "nics.efficiency", typical_nic.efficiency);
   const std::map<int, double> unmeasured{{few_nodes, few},
                                          {many_nodes, few * said_share(document, "network.at_scale", unmeasured_at_scale)}};
   cluster.nic.efficiency = efficiency_at(listed ? read(*listed) : unmeasured, few, nodes);

@@ -40,7 +40,12 @@ const More& intra_keys() {
 config::Shape intra_shape() {
   config::Parameter kind = intra_keys().front();
   kind.shape.choices = {"none"};
-  return config::either({link_shape(intra_keys()), {.kind = config::Shape::Kind::mapping, .keys = {kind}}});
+  const auto either = [](double pcie, double scale_up, std::string_view unit) {
+    return fmt::format("{:.3g}{} (pcie), {:.3g}{}", pcie, unit, scale_up, unit);
+  };
+  const config::Shape linked = link_shape(either(typical_pcie.efficiency, typical_scale_up.efficiency, ""),
+                                          either(typical_pcie.latency_s * 1e6, typical_scale_up.latency_s * 1e6, " us"), intra_keys());
+  return config::either({linked, {.kind = config::Shape::Kind::mapping, .keys = {kind}}});
 }
 
 const More& supernode_keys() {
@@ -77,7 +82,7 @@ void read_intra(const config::Node& node, ClusterSpec& cluster) {
   if (cluster.intra_kind == IntraNode::none) {
     node.allow_keys({"kind"});
   } else {
-    cluster.intra = read_link(node, intra_keys());
+    cluster.intra = read_link(node, cluster.intra_kind == IntraNode::pcie ? typical_pcie : typical_scale_up, intra_keys());
     read_reads(node, cluster.intra);
     read_in_switch(node, cluster.intra, cluster);
   }
@@ -94,7 +99,7 @@ int read_whole_nodes(const config::Node& node, int low, int high, const ClusterS
 void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   if (cluster.intra_kind == IntraNode::pcie) node.fail_at_key("the nodes of a supernode are linked by NVLink or the like, not by PCIe");
   if (cluster.in_switch.bandwidth_bytes_per_s > 0) node.fail_at_key("in_network belongs to the whole supernode", "supernode.in_network");
-  cluster.supernode = read_link(node, supernode_keys());
+  cluster.supernode = read_link(node, typical_scale_up, supernode_keys());
   read_reads(node, cluster.supernode);
   read_in_switch(node, cluster.supernode, cluster);
   const int gpus = read_whole_nodes(node.at("gpus"), 1, most_gpus_per_supernode, cluster, "a supernode");
@@ -105,7 +110,7 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
 }
 
 void read_nics(const config::Node& node, ClusterSpec& cluster) {
-  cluster.nic = read_link(node, nic_keys());
+  cluster.nic = read_link(node, typical_nic, nic_keys());
   cluster.nics_per_node = read_count(node.at("per_node"), 1, most_gpus_per_node);
   const int nics = cluster.nics_per_node;
   const int gpus = cluster.gpus_per_node;
@@ -120,7 +125,7 @@ void read_host(const config::Node& host, ClusterSpec& cluster) {
   if (cluster.intra_kind == IntraNode::pcie) {
     host.fail_at_key("in a pcie node copies to the host use the GPU's own port", "intra_node describes it; leave host out");
   }
-  cluster.host = read_link(host, host_keys());
+  cluster.host = read_link(host, typical_host, host_keys());
   const int gpus = read_count(host, "gpus_per_link", 1, cluster.gpus_per_node, 1);
   if (cluster.gpus_per_node % gpus != 0) {
     host.at("gpus_per_link").fail(fmt::format("{} GPUs of a node cannot be shared out to links of {}", cluster.gpus_per_node, gpus));
@@ -200,15 +205,15 @@ const Keys<ClusterSpec>& cluster_keys() {
       K("gpus_per_node", &Spec::gpus_per_node, config::whole(1, most_gpus_per_node), "GPUs of a node.").required(),
       K("nodes", &Spec::nodes, config::whole(1, most_nodes), "Nodes.").otherwise("as many as a job needs"),
       K("intra_node", intra_shape(), read_intra, {}, "Links inside a node.").required(),
-      K("supernode", link_shape(supernode_keys()), read_supernode, {}, "A scale-up domain of several nodes.")
+      K("supernode", link_shape(typical_scale_up, supernode_keys()), read_supernode, {}, "A scale-up domain of several nodes.")
           .otherwise("the node is the domain"),
-      K("nics", link_shape(nic_keys()), read_nics, {}, "Ports to the network.").otherwise("none"),
+      K("nics", link_shape(typical_nic, nic_keys()), read_nics, {}, "Ports to the network.").otherwise("none"),
       K("pcie", bandwidth, read_pcie, {}, "From GPU to NIC.").otherwise("not limiting"),
       K(
           "network", network_shape(), [](const config::Node& node, Spec& cluster) { read_network(node, cluster); }, {},
           "Between the nodes (cluster-format.md).")
           .otherwise("none: one scale-up domain"),
-      K("host", link_shape(host_keys()), read_host, {}, "From GPU to host memory; required but in a pcie node.")
+      K("host", link_shape(typical_host, host_keys()), read_host, {}, "From GPU to host memory; required but in a pcie node.")
           .otherwise("as intra_node in a pcie node", [](Spec& cluster) { cluster.host = cluster.intra; }),
       K("host_memory", &Spec::host_memory, mapping(host_memory_keys()), "Of one node's host.").otherwise("not known"),
       K("storage", storage_keys().shape(), read_storage, {}, "For checkpoints.").otherwise("none"),

@@ -1,5 +1,7 @@
 #include "topology/read_link.hpp"
 
+#include <fmt/format.h>
+
 namespace rehearse::topology {
 namespace {
 
@@ -21,8 +23,8 @@ config::Parameter efficiency(std::string otherwise) {
   return {"efficiency", config::number(least_efficiency, 1).shape, false, std::move(otherwise), "Share of it that large messages reach."};
 }
 
-config::Parameter latency(bool required, std::string otherwise) {
-  return {"latency", config::quantity(config::Dimension::time).shape, required, std::move(otherwise), "Of one message; at most 1 s."};
+config::Parameter latency(std::string otherwise) {
+  return {"latency", config::quantity(config::Dimension::time).shape, false, std::move(otherwise), "Of one message; at most 1 s."};
 }
 
 // The caller's keys first.
@@ -47,14 +49,19 @@ double read_bandwidth(const config::Node& node) {
   return rate;
 }
 
-config::Shape link_shape(const More& more) { return with(more, {bandwidth(true), efficiency("1"), latency(true, "")}); }
+config::Shape link_shape(const std::string& otherwise_efficiency, const std::string& otherwise_latency, const More& more) {
+  return with(more, {bandwidth(true), efficiency(otherwise_efficiency), latency(otherwise_latency)});
+}
+config::Shape link_shape(const TypicalLink& otherwise, const More& more) {
+  return link_shape(fmt::format("{}", otherwise.efficiency), fmt::format("{:.3g} us", otherwise.latency_s * 1e6), more);
+}
 
-LinkSpec read_link(const config::Node& node, const More& more) {
-  node.allow_keys(names_of(link_shape(more).keys));
-  LinkSpec link;
+LinkSpec read_link(const config::Node& node, const TypicalLink& otherwise, const More& more) {
+  node.allow_keys(names_of(link_shape(otherwise, more).keys));
+  LinkSpec link{.efficiency = otherwise.efficiency, .latency_s = otherwise.latency_s};
   link.bandwidth_bytes_per_s = read_bandwidth(node.at("bandwidth"));
   if (const auto efficiency = node.find("efficiency")) link.efficiency = read_efficiency(*efficiency);
-  link.latency_s = read_latency(node.at("latency"));
+  if (const auto latency = node.find("latency")) link.latency_s = read_latency(*latency);
   return link;
 }
 
@@ -76,7 +83,7 @@ LinkSpec read_cable(const config::Node& node, const LinkSpec& fallback, const Mo
 
 config::Parameter in_network_key(const InNetwork& what) {
   const More kind{{"kind", config::word({what.kind}).shape, true, "", what.product}};
-  return {"in_network", with(kind, {efficiency("as the port's"), latency(false, "as the port's")}), false, "", what.means};
+  return {"in_network", with(kind, {efficiency("as the port's"), latency("as the port's")}), false, "", what.means};
 }
 
 LinkSpec read_in_network(const config::Node& node, const LinkSpec& port, const InNetwork& what) {

@@ -7,6 +7,7 @@
 
 #include "config/form.hpp"
 #include "topology/cluster.hpp"
+#include "topology/typical_link.hpp"
 
 namespace rehearse::topology {
 
@@ -18,9 +19,10 @@ using More = std::vector<config::Parameter>;
 // A latency of a link: a time, at most 1 s.
 [[nodiscard]] double read_latency(const config::Node& node);
 
-// {bandwidth, efficiency (default 1), latency} and the keys of `more`, which the caller reads. bandwidth and latency are required.
-[[nodiscard]] LinkSpec read_link(const config::Node& node, const More& more = {});
-[[nodiscard]] config::Shape link_shape(const More& more = {});
+// {bandwidth, efficiency, latency} and the keys of `more`, which the caller reads. Only bandwidth is required.
+[[nodiscard]] LinkSpec read_link(const config::Node& node, const TypicalLink& otherwise, const More& more);
+[[nodiscard]] config::Shape link_shape(const std::string& otherwise_efficiency, const std::string& otherwise_latency, const More& more);
+[[nodiscard]] config::Shape link_shape(const TypicalLink& otherwise, const More& more);
 
 // A cable between switches: "400 Gbps" or {bandwidth, efficiency}; what is absent is taken from `fallback`. Its latency is part of the
 // NIC's.

@@ -50,7 +50,7 @@ std::string cluster(Draw& draw, int gpus_per_node) {
   intra_node: {{kind: {}, bandwidth: 100 GB/s, efficiency: 0.8, latency: 3 us}}
   nics: {{per_node: {}, bandwidth: 100 Gbps, efficiency: 0.9, latency: 6 us}}
   network: {}
-  host: {{bandwidth: 20 GB/s, latency: 10 us, gpus_per_link: {}}}
+  host: {{bandwidth: 20 GB/s, efficiency: 1, latency: 10 us, gpus_per_link: {}}}
   host_memory: {{size: 2 TiB, bandwidth: 100 GB/s}})",
                      small_gpu(contention), gpus_per_node, nodes, intra, nics, network, draw.one_of(std::vector{1, 2}));
 }

@@ -83,6 +83,7 @@ TEST(PoolsOfARole, that_are_alike_are_one_pool) {
 
 const std::string two_kinds =
     "{parts: {rich: {cluster: dgx-h100-ndr400, nodes: 1}, wide: {cluster: h20-roce-4x400, nodes: 1}}, between: {bandwidth: 800 Gbps, "
+    "efficiency: 1, "
     "latency: 8 us}}";
 
 // Prompts on H100 and on H20, decoded on H20: both work, the faster one more, and only the first one's caches cross between the parts.
@@ -181,8 +182,9 @@ TEST(PoolsOfARole, get_what_they_can_hold) {
 TEST(TwoVendors, hand_over_through_their_hosts) {
   const std::string amd =
       "{parts: {one: {cluster: dgx-h100-ndr400, nodes: 1}, other: {cluster: {name: amd, gpu: mi300x, gpus_per_node: 8, intra_node: {kind: "
-      "full_mesh, bandwidth: 64 GB/s, latency: 2 us}, nics: {per_node: 8, bandwidth: 400 Gbps, latency: 2 us}, network: {kind: "
-      "single_switch}, host: {bandwidth: 64 GB/s, latency: 5 us}}, nodes: 1}}, between: {bandwidth: 800 Gbps}}";
+      "full_mesh, bandwidth: 64 GB/s, efficiency: 1, latency: 2 us}, nics: {per_node: 8, bandwidth: 400 Gbps, efficiency: 1, latency: 2 "
+      "us}, network: {kind: "
+      "single_switch}, host: {bandwidth: 64 GB/s, efficiency: 1, latency: 5 us}}, nodes: 1}}, between: {bandwidth: 800 Gbps}}";
   const std::string pools = "prefill: {role: prefill, part: one}, decode: {role: decode, part: other}";
   const std::string load = "  load: {arrivals: {closed: 1}, input: 1600, output: 20, requests: 10}\n";
   const Answers found = answers(pools, load, amd), staged = answers(pools, "  transfer: {path: host-staged}\n" + load, amd);

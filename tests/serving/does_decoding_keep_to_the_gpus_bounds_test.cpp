@@ -34,7 +34,8 @@ sim::ServingJob job_on(const std::string& gpu, const std::string& precision, con
       config::Node::load_text(
           fmt::format(
               "model: {}\n"
-              "cluster: {{gpu: {}, gpus_per_node: 1, nodes: 1, intra_node: {{kind: none}}, host: {{bandwidth: 25 GB/s, latency: 10 us}}}}\n"
+              "cluster: {{gpu: {}, gpus_per_node: 1, nodes: 1, intra_node: {{kind: none}}, host: {{bandwidth: 25 GB/s, efficiency: 1, "
+              "latency: 10 us}}}}\n"
               "software: {}\n"
               "serving:\n"
               "  pools: {{all: {{role: both, instances: 1, parallel: {{tp: 1}}, precision: {{compute: {}, weights: {}, kv: {}}}}}}}\n"

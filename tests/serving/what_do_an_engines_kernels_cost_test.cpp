@@ -18,14 +18,15 @@ using sim::PassShape;
 sim::ServingJob node_of_eight(const std::string& model, const std::string& parallel, const std::string& reads = "") {
   return sim::read_serving_job(
       config::Node::load_text(
-          fmt::format("model: {}\n"
-                      "cluster: {{gpu: h100-sxm5-80g, gpus_per_node: 8, nodes: 1, host: {{bandwidth: 63 GB/s, latency: 10 us}},\n"
-                      "  intra_node: {{kind: nvswitch, bandwidth: 450 GB/s, efficiency: 0.8, latency: 3.3 us{}}}}}\n"
-                      "software: vllm\n"
-                      "serving:\n"
-                      "  pools: {{all: {{role: both, instances: 1, parallel: {}, precision: {{compute: fp8, weights: fp8, kv: fp8}}}}}}\n"
-                      "  load: {{arrivals: {{poisson: 1 /s}}, input: 1024, output: 128, requests: 100}}\n",
-                      model, reads, parallel),
+          fmt::format(
+              "model: {}\n"
+              "cluster: {{gpu: h100-sxm5-80g, gpus_per_node: 8, nodes: 1, host: {{bandwidth: 63 GB/s, efficiency: 1, latency: 10 us}},\n"
+              "  intra_node: {{kind: nvswitch, bandwidth: 450 GB/s, efficiency: 0.8, latency: 3.3 us{}}}}}\n"
+              "software: vllm\n"
+              "serving:\n"
+              "  pools: {{all: {{role: both, instances: 1, parallel: {}, precision: {{compute: fp8, weights: fp8, kv: fp8}}}}}}\n"
+              "  load: {{arrivals: {{poisson: 1 /s}}, input: 1024, output: 128, requests: 100}}\n",
+              model, reads, parallel),
           "job.yaml"),
       "job");
 }

@@ -91,9 +91,9 @@ const std::vector<Case>& cases() {
      R"(cluster.yaml:7:19: error: a bandwidth must be above 0
     7 | host: {bandwidth: 0 GB/s, latency: 10 us}
       |                   ^)"},
-    {"NoLatency", with("nics: {per_node: 8, bandwidth: 400 Gbps}"),
-     R"(cluster.yaml:5:7: error: missing key 'latency' in nics
-    5 | nics: {per_node: 8, bandwidth: 400 Gbps}
+    {"NoBandwidth", with("nics: {per_node: 8, latency: 7 us}"),
+     R"(cluster.yaml:5:7: error: missing key 'bandwidth' in nics
+    5 | nics: {per_node: 8, latency: 7 us}
       |       ^)"},
     {"LatencyOfSeconds", with("host: {bandwidth: 63 GB/s, latency: 10 s}"),
      R"(cluster.yaml:7:37: error: a latency above 1 s

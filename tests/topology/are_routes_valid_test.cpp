@@ -64,30 +64,31 @@ TEST(AreRoutesValid, WithSharedNicsAndPcieLinks) {
 TEST(AreRoutesValid, WithMoreNicsThanGpus) { expect_all_valid(fabric_of(yaml_of("{kind: leaf_spine, nodes_per_leaf: 2}", 0, 2, 8), 12)); }
 
 TEST(AreRoutesValid, InsideAMeshAndAPcieBox) {
-  const std::string host = "host: {bandwidth: 20 GB/s, latency: 10 us}\n";
-  expect_all_valid(fabric_of("gpu: g\ngpus_per_node: 8\nintra_node: {kind: full_mesh, bandwidth: 25 GB/s, latency: 2 us}\n" + host, 8));
-  expect_all_valid(fabric_of("gpu: g\ngpus_per_node: 4\nintra_node: {kind: pcie, bandwidth: 25 GB/s, latency: 2 us}\n", 4));
+  const std::string host = "host: {bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}\n";
+  expect_all_valid(
+      fabric_of("gpu: g\ngpus_per_node: 8\nintra_node: {kind: full_mesh, bandwidth: 25 GB/s, efficiency: 1, latency: 2 us}\n" + host, 8));
+  expect_all_valid(fabric_of("gpu: g\ngpus_per_node: 4\nintra_node: {kind: pcie, bandwidth: 25 GB/s, efficiency: 1, latency: 2 us}\n", 4));
 }
 
 // The last node of a mesh may be filled in part: its links are numbered differently.
 TEST(AreRoutesValid, InAMeshFilledInPart) {
   expect_all_valid(
-      fabric_of("gpu: g\ngpus_per_node: 4\nintra_node: {kind: full_mesh, bandwidth: 25 GB/s, latency: 2 us}\n"
-                "nics: {per_node: 2, bandwidth: 10 GB/s, latency: 9 us}\nnetwork: {kind: single_switch}\n"
-                "host: {bandwidth: 20 GB/s, latency: 10 us}\n",
+      fabric_of("gpu: g\ngpus_per_node: 4\nintra_node: {kind: full_mesh, bandwidth: 25 GB/s, efficiency: 1, latency: 2 us}\n"
+                "nics: {per_node: 2, bandwidth: 10 GB/s, efficiency: 1, latency: 9 us}\nnetwork: {kind: single_switch}\n"
+                "host: {bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}\n",
                 11));
 }
 
 TEST(AreRoutesValid, BetweenPcieBoxes) {
   const auto fabric = fabric_of(
-      "gpu: g\ngpus_per_node: 4\nintra_node: {kind: pcie, bandwidth: 25 GB/s, latency: 2 us}\n"
-      "nics: {per_node: 1, bandwidth: 10 GB/s, latency: 9 us}\nnetwork: {kind: single_switch}\n",
+      "gpu: g\ngpus_per_node: 4\nintra_node: {kind: pcie, bandwidth: 25 GB/s, efficiency: 1, latency: 2 us}\n"
+      "nics: {per_node: 1, bandwidth: 10 GB/s, efficiency: 1, latency: 9 us}\nnetwork: {kind: single_switch}\n",
       8);
   EXPECT_EQ(way(fabric, links_of(fabric, 1, 6)), "gpu1 node0/pcie switch0 node1/nic0 gpu6");
 }
 
 TEST(AreRoutesValid, InSupernodes) {
-  const std::string supernode = "supernode: {gpus: 8, bandwidth: 50 GB/s, latency: 3 us}\n";
+  const std::string supernode = "supernode: {gpus: 8, bandwidth: 50 GB/s, efficiency: 1, latency: 3 us}\n";
   expect_all_valid(fabric_of(yaml_of("{kind: single_switch}", 0, 4, 4, supernode), 24));
 }
 

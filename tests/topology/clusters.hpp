@@ -16,10 +16,10 @@ inline ClusterSpec cluster_of(const std::string& yaml) { return read_cluster(con
 inline std::string yaml_of(const std::string& network, int nodes = 0, int gpus = 4, int nics = 4, const std::string& more = "") {
   return fmt::format(R"(gpu: some-gpu
 gpus_per_node: {}
-{}intra_node: {{kind: nvswitch, bandwidth: 100 GB/s, latency: 2 us}}
-nics: {{per_node: {}, bandwidth: 10 GB/s, latency: 9 us}}
+{}intra_node: {{kind: nvswitch, bandwidth: 100 GB/s, efficiency: 1, latency: 2 us}}
+nics: {{per_node: {}, bandwidth: 10 GB/s, efficiency: 1, latency: 9 us}}
 network: {}
-host: {{bandwidth: 20 GB/s, latency: 10 us}}
+host: {{bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}}
 {})",
                      gpus, nodes > 0 ? fmt::format("nodes: {}\n", nodes) : "", nics, network, more);
 }

@@ -77,7 +77,8 @@ TEST(DoRoutesTakeTheRightWay, OnADragonflyOverOneGlobalLink) {
 }
 
 TEST(DoRoutesTakeTheRightWay, WithTheAlphaOfTheDistance) {
-  const auto fabric = fabric_of(yaml_of("{kind: single_switch}", 0, 4, 4, "supernode: {gpus: 8, bandwidth: 50 GB/s, latency: 3 us}\n"), 16);
+  const auto fabric =
+      fabric_of(yaml_of("{kind: single_switch}", 0, 4, 4, "supernode: {gpus: 8, bandwidth: 50 GB/s, efficiency: 1, latency: 3 us}\n"), 16);
   Route route;
   EXPECT_EQ(fabric.distance(1, 1), Distance::self);
   EXPECT_EQ(fabric.distance(0, 3), Distance::node);
@@ -95,10 +96,12 @@ TEST(DoRoutesTakeTheRightWay, WithTheAlphaOfTheDistance) {
 
 // With other rates between nodes than inside, a GPU has a port on each of the two switches; with the same rates it has one port for both.
 TEST(DoRoutesTakeTheRightWay, OverOnePortOrTwoInASupernode) {
-  const auto two = fabric_of(yaml_of("{kind: single_switch}", 0, 4, 4, "supernode: {gpus: 8, bandwidth: 50 GB/s, latency: 3 us}\n"), 8);
+  const auto two =
+      fabric_of(yaml_of("{kind: single_switch}", 0, 4, 4, "supernode: {gpus: 8, bandwidth: 50 GB/s, efficiency: 1, latency: 3 us}\n"), 8);
   EXPECT_EQ(way(two, links_of(two, 0, 3)), "gpu0 node0/nvswitch gpu3");
   EXPECT_EQ(way(two, links_of(two, 0, 7)), "gpu0 supernode0/nvswitch gpu7");
-  const auto one = fabric_of(yaml_of("{kind: single_switch}", 0, 4, 4, "supernode: {gpus: 8, bandwidth: 100 GB/s, latency: 3 us}\n"), 8);
+  const auto one =
+      fabric_of(yaml_of("{kind: single_switch}", 0, 4, 4, "supernode: {gpus: 8, bandwidth: 100 GB/s, efficiency: 1, latency: 3 us}\n"), 8);
   EXPECT_EQ(way(one, links_of(one, 0, 3)), "gpu0 supernode0/nvswitch gpu3");
   EXPECT_EQ(links_of(one, 0, 3)[0], links_of(one, 0, 7)[0]);
   Route route;
@@ -123,7 +126,8 @@ host: {bandwidth: 20 GB/s, efficiency: 0.5, latency: 10 us}
 }
 
 TEST(DoRoutesTakeTheRightWay, ToHostMemoryOverTheGpusPortInAPcieBox) {
-  const auto fabric = fabric_of("gpu: g\ngpus_per_node: 4\nintra_node: {kind: pcie, bandwidth: 25 GB/s, latency: 2 us}\n", 4);
+  const auto fabric =
+      fabric_of("gpu: g\ngpus_per_node: 4\nintra_node: {kind: pcie, bandwidth: 25 GB/s, efficiency: 1, latency: 2 us}\n", 4);
   EXPECT_EQ(fabric.device_to_host(2), links_of(fabric, 2, 0)[0]);
   EXPECT_EQ(fabric.host_to_device(2), links_of(fabric, 0, 2)[1]);
 }

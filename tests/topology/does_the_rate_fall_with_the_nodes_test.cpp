@@ -12,9 +12,10 @@ using namespace rehearse;
 using namespace rehearse::topology;
 
 std::string text_with(const std::string& by_nodes, const std::string& network = "{kind: single_switch}") {
-  return "gpu: h100-sxm5-80g\ngpus_per_node: 8\nintra_node: {kind: nvswitch, bandwidth: 450 GB/s, latency: 3 us}\n"
+  return "gpu: h100-sxm5-80g\ngpus_per_node: 8\nintra_node: {kind: nvswitch, bandwidth: 450 GB/s, efficiency: 1, latency: 3 us}\n"
          "nics: {per_node: 8, bandwidth: 400 Gbps, efficiency: 0.9, latency: 7 us" +
-         (by_nodes.empty() ? "" : ", by_nodes: " + by_nodes) + "}\nnetwork: " + network + "\nhost: {bandwidth: 63 GB/s, latency: 10 us}\n";
+         (by_nodes.empty() ? "" : ", by_nodes: " + by_nodes) + "}\nnetwork: " + network +
+         "\nhost: {bandwidth: 63 GB/s, efficiency: 1, latency: 10 us}\n";
 }
 
 double efficiency(const std::string& by_nodes, int nodes, const std::string& network = "{kind: single_switch}") {

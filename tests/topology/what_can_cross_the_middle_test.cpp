@@ -70,7 +70,8 @@ TEST(WhatCanCrossTheMiddle, NoMoreThanPcieLetsThrough) {
 // NICs.
 TEST(WhatCanCrossTheMiddle, WhatASupernodeCarriesToo) {
   const auto cuts =
-      fabric_of(yaml_of("{kind: single_switch}", 0, 4, 4, "supernode: {gpus: 8, bandwidth: 50 GB/s, latency: 3 us}\n"), 8).cuts();
+      fabric_of(yaml_of("{kind: single_switch}", 0, 4, 4, "supernode: {gpus: 8, bandwidth: 50 GB/s, efficiency: 1, latency: 3 us}\n"), 8)
+          .cuts();
   EXPECT_EQ(cuts.bisection_bytes_per_s, 4 * 50e9 + 4 * 10e9);
 }
 

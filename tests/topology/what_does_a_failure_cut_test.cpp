@@ -52,13 +52,15 @@ TEST(WhatDoesAFailureCut, SinglePointsAreThoseThatRemovalFinds) {
       {yaml_of("{kind: fat_tree, nodes_per_leaf: 1, nodes_per_pod: 2, trunk: 800 GB/s}"), 16},
       {yaml_of("{kind: torus, dims: [3, 3]}", 9, 1, 1), 9},
       {yaml_of("{kind: dragonfly, groups: 3, routers_per_group: 2, nodes_per_router: 1}", 6, 1, 1), 6},
-      {"gpu: g\ngpus_per_node: 4\nintra_node: {kind: nvswitch, bandwidth: 1 GB/s, latency: 1 us}\nhost: {bandwidth: 1 GB/s, latency: 1 "
+      {"gpu: g\ngpus_per_node: 4\nintra_node: {kind: nvswitch, bandwidth: 1 GB/s, efficiency: 1, latency: 1 us}\nhost: {bandwidth: 1 GB/s, "
+       "efficiency: 1, latency: 1 "
        "us}\n",
        4},
-      {"gpu: g\ngpus_per_node: 4\nintra_node: {kind: full_mesh, bandwidth: 1 GB/s, latency: 1 us}\nhost: {bandwidth: 1 GB/s, latency: 1 "
+      {"gpu: g\ngpus_per_node: 4\nintra_node: {kind: full_mesh, bandwidth: 1 GB/s, efficiency: 1, latency: 1 us}\nhost: {bandwidth: 1 "
+       "GB/s, efficiency: 1, latency: 1 "
        "us}\n",
        4},
-      {"gpu: g\ngpus_per_node: 4\nintra_node: {kind: pcie, bandwidth: 1 GB/s, latency: 1 us}\n", 4}};
+      {"gpu: g\ngpus_per_node: 4\nintra_node: {kind: pcie, bandwidth: 1 GB/s, efficiency: 1, latency: 1 us}\n", 4}};
   for (const auto& [yaml, gpus] : clusters) {
     const auto fabric = fabric_of(yaml, gpus);
     EXPECT_EQ(fabric.cuts().single_points, by_removal(fabric)) << yaml;
@@ -144,7 +146,8 @@ TEST(WhatDoesAFailureCut, NotANodeWhoseNvswitchFailed) {
 
 TEST(WhatDoesAFailureCut, NotAPairOfAMeshWithAThirdGpu) {
   const auto fabric = fabric_of(
-      "gpu: g\ngpus_per_node: 3\nintra_node: {kind: full_mesh, bandwidth: 1 GB/s, latency: 1 us}\nhost: {bandwidth: 1 GB/s, latency: 1 "
+      "gpu: g\ngpus_per_node: 3\nintra_node: {kind: full_mesh, bandwidth: 1 GB/s, efficiency: 1, latency: 1 us}\nhost: {bandwidth: 1 GB/s, "
+      "efficiency: 1, latency: 1 "
       "us}\n",
       3);
   const auto left = fabric.without({.vertices = {}, .links = {link_between(fabric, "gpu0", "gpu1")}});

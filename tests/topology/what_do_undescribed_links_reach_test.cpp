@@ -1,0 +1,95 @@
+// Do links that a cluster file describes by their data sheet alone reach what the shipped clusters' links of their kind have in common?
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "config/data_dir.hpp"
+#include "tests/topology/clusters.hpp"
+#include "topology/nic_scale.hpp"
+#include "topology/typical_link.hpp"
+
+namespace {
+
+using namespace rehearse;
+using namespace rehearse::topology;
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// The different links of a kind, once each however many clusters have them.
+class Links {
+ public:
+  void add(const LinkSpec& link) {
+    if (link.bandwidth_bytes_per_s > 0) seen_.emplace(link.bandwidth_bytes_per_s, link.efficiency, link.latency_s);
+  }
+  void expect(const TypicalLink& typical, const char* kind) const {
+    std::vector<double> efficiencies, latencies;
+    for (const auto& [bandwidth, efficiency, latency_s] : seen_) {
+      efficiencies.push_back(efficiency);
+      latencies.push_back(latency_s);
+    }
+    EXPECT_NEAR(typical.efficiency, median(efficiencies), 0.02) << kind;
+    EXPECT_NEAR(typical.latency_s, median(latencies), 0.5e-6) << kind;
+  }
+
+ private:
+  std::set<std::tuple<double, double, double>> seen_;
+};
+
+TEST(LinksByTheirDataSheet, ReachWhatShippedOnesHaveInCommon) {
+  Links scale_up, pcie, nics, host;
+  for (const std::string& name : config::data_names("platforms/clusters")) {
+    const ClusterSpec cluster = read_cluster(config::Node::load_file(config::data_file("platforms/clusters", name)), name);
+    if (cluster.intra_kind == IntraNode::pcie) {
+      pcie.add(cluster.intra);
+    } else {
+      scale_up.add(cluster.intra);
+      scale_up.add(cluster.supernode);
+      host.add(cluster.host);
+    }
+    nics.add(cluster.nic);
+  }
+  scale_up.expect(typical_scale_up, "scale-up");
+  pcie.expect(typical_pcie, "pcie");
+  nics.expect(typical_nic, "nics");
+  host.expect(typical_host, "host");
+}
+
+void expect_typical(const LinkSpec& link, const TypicalLink& typical) {
+  EXPECT_DOUBLE_EQ(link.efficiency, typical.efficiency);
+  EXPECT_DOUBLE_EQ(link.latency_s, typical.latency_s);
+}
+
+TEST(LinksByTheirDataSheet, AreRead) {
+  const ClusterSpec cluster = test::cluster_of(
+      "{gpu: h100-sxm5-80g, gpus_per_node: 8, intra_node: {kind: nvswitch, bandwidth: 450 GB/s}, nics: {per_node: 8, bandwidth: 400 "
+      "Gbps},\n"
+      " supernode: {gpus: 16, bandwidth: 450 GB/s}, network: {kind: single_switch}, host: {bandwidth: 63 GB/s}}");
+  expect_typical(cluster.intra, typical_scale_up);
+  expect_typical(cluster.supernode, typical_scale_up);
+  expect_typical(cluster.nic, typical_nic);
+  expect_typical(cluster.host, typical_host);
+  expect_typical(test::cluster_of("{gpu: l40s, gpus_per_node: 8, intra_node: {kind: pcie, bandwidth: 31.5 GB/s}}").intra, typical_pcie);
+}
+
+// What is said of jobs of any size is the start of what is left in large ones.
+TEST(LinksByTheirDataSheet, LoseRateWithTheNodesAsOthersDo) {
+  const config::Node document = config::Node::load_text(
+      "{gpu: h100-sxm5-80g, gpus_per_node: 8, intra_node: {kind: nvswitch, bandwidth: 450 GB/s}, nics: {per_node: 8, bandwidth: 400 "
+      "Gbps},\n"
+      " network: {kind: leaf_spine, nodes_per_leaf: 16}, host: {bandwidth: 63 GB/s}}",
+      "c.yaml");
+  ClusterSpec cluster = read_cluster(document, "c");
+  settle_nics(cluster, document, 4);
+  EXPECT_DOUBLE_EQ(cluster.nic.efficiency, typical_nic.efficiency);
+  settle_nics(cluster, document, 64);
+  EXPECT_DOUBLE_EQ(cluster.nic.efficiency, typical_nic.efficiency * unmeasured_at_scale);
+}
+
+}  // namespace
