@@ -149,6 +149,7 @@ struct KernelFusions {
   bool separate_gate = false;           // a gated MLP's first two matrices are two products
   bool reduces_by_product = false;      // without sequence parallelism: separate products reduce their input gradients one by one
   bool gathers_by_product = false;      // with it: they gather their input, and scatter its gradient, one by one
+  bool copies_shared = false;           // without it: separate products copy their input, all-reduces their gradient
   bool joins_gathered = false;          // sequence parallelism: a copy joins what was gathered, and cuts what is scattered
   bool autocast = false;                // without ZeRO-3 weights and hidden states are fp32, and products read copies in 16 bits
   bool compiled = false;                // chains of pointwise operators are one kernel

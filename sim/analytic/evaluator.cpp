@@ -173,6 +173,7 @@ void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads
   const std::vector<PeakSlots>& slots = orders_->peak_slots(plan);
   const MemoryOverhead& overhead = job_.system.software.memory;
   const double message = workload.overlap.pp ? plan.compiled.message_bytes : 0, capacity = usable_bytes(job_.system.gpu);
+  const double framework = framework_bytes(job_.system, workload);
   evaluation.fits = true;
   for (std::size_t s = 0; s < slots.size(); ++s) {
     HeldUnits& held = plan.held[s];
@@ -182,7 +183,7 @@ void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads
     const workloads::StaticMemory tensors =
         workloads::static_memory(workload, overhead.habits, sync, plan.placeholders, parameters.all, parameters.experts);
     RankMemory memory;
-    const MemoryBytes always = held_all_the_time(overhead, workload.parallel, tensors);
+    const MemoryBytes always = held_all_the_time(framework, tensors);
     memory.at_peak = peak_of(slots[s], held, sync, message, always, true, evaluation.peak_bytes).held;
     memory.capacity_bytes = capacity;
     add_cache(overhead, memory);

@@ -2,6 +2,7 @@
 // operator.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -44,10 +45,17 @@ struct Gpu {
   }
 };
 
+// Releases of NCCL between which the sizes of a communicator's buffers differ; each stands for those up to the next.
+enum class Nccl : std::uint8_t { none, v2_10, v2_14, v2_18, v2_19, v2_23 };
+
 // Device memory beside the model's tensors.
 struct MemoryOverhead {
   double context_bytes = 0;       // CUDA context and the libraries' workspaces
-  double communicator_bytes = 0;  // NCCL's buffers, per communicator
+  double communicator_bytes = 0;  // per communicator, of libraries whose buffers `nccl` does not tell
+  Nccl nccl = Nccl::none;         // sim/memory/nccl_buffers.hpp
+  bool world_group = false;       // a communicator of all ranks beside those of the directions of parallelism
+  bool model_group = false;       // and one of the ranks that share a replica
+  bool lone_groups = false;       // tp, dp and the model have communicators of one rank too
   double fragmentation = 0;       // what the allocator holds beyond the tensors' peak, as a share of it
   workloads::MemoryHabits habits;
 };

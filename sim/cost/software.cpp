@@ -100,6 +100,12 @@ const config::Names<workloads::TensorOrder>& tensor_orders() {
   return names;
 }
 
+const config::Names<Nccl>& nccl_releases() {
+  static const config::Names<Nccl> names{{"none", Nccl::none},  {"2.10", Nccl::v2_10}, {"2.14", Nccl::v2_14},
+                                         {"2.18", Nccl::v2_18}, {"2.19", Nccl::v2_19}, {"2.23", Nccl::v2_23}};
+  return names;
+}
+
 const Keys<MemoryOverhead>& memory_keys() {
   using Memory = MemoryOverhead;
   using Habits = workloads::MemoryHabits;
@@ -109,7 +115,14 @@ const Keys<MemoryOverhead>& memory_keys() {
   };
   static const Keys<Memory> keys{
       K("context", &Memory::context_bytes, config::quantity(Dimension::bytes), "CUDA context and the libraries' workspaces.").required(),
-      K("communicator", &Memory::communicator_bytes, config::quantity(Dimension::bytes), "NCCL's buffers, per communicator.").required(),
+      K("communicator", &Memory::communicator_bytes, config::quantity(Dimension::bytes),
+        "Buffers of each communicator, where `nccl` does not tell them (other vendors than NVIDIA and AMD).")
+          .required(),
+      K("nccl", &Memory::nccl, config::choice(nccl_releases()),
+        "The newest of these releases that its NCCL reaches: buffers by what it connects."),
+      K("world_group", &Memory::world_group, truth(), "A communicator of all ranks beside those of the directions of parallelism."),
+      K("model_group", &Memory::model_group, truth(), "A communicator of the ranks that share a replica."),
+      K("lone_groups", &Memory::lone_groups, truth(), "Groups of tp, dp and the model have a communicator where they are one rank."),
       K("fragmentation", &Memory::fragmentation, config::number(0, 1),
         "What the allocator holds beyond the tensors' peak, as a share of it.")
           .required(),
@@ -191,6 +204,9 @@ const Keys<Software>& software_keys() {
         "A gated MLP's first two matrices are two products of one input."),
       K("reduces_by_product", kernels(&KernelFusions::reduces_by_product), truth(),
         "Tensor parallelism without sequence parallelism: separate products reduce the gradient of their input one by one."),
+      K("copies_shared", kernels(&KernelFusions::copies_shared), truth(),
+        "Tensor parallelism without sequence parallelism: separate products read copies of their input, and all-reduces hand back copies "
+        "of gradients."),
       K("gathers_by_product", kernels(&KernelFusions::gathers_by_product), truth(),
         "Sequence parallelism: separate products gather their input, and scatter its gradient, one by one."),
       K("joins_gathered", kernels(&KernelFusions::joins_gathered), truth(),

@@ -1,9 +1,9 @@
 #include "sim/memory/framework.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
+#include "sim/memory/nccl_buffers.hpp"
 #include "workloads/rank_grid.hpp"
 
 namespace rehearse::sim {
@@ -15,25 +15,23 @@ constexpr double driver_bytes = 0.65 * 1024 * 1024 * 1024;
 // runs of up to 75 GiB on 80 GiB fit with it, and those that ran out of memory do not (tests/memory).
 constexpr double stuck_share = 0.5;
 
-// One per direction of parallelism with more than one rank.
-int communicators(const workloads::Parallel& p) {
-  const std::array ranks{p.tp, p.cp, p.pp, p.dp, p.ep};
-  return static_cast<int>(std::ranges::count_if(ranks, [](int n) { return n > 1; }));
-}
-
 }  // namespace
 
 MemoryBytes held_all_the_time(const Job& job, const workloads::StaticMemory& tensors) {
-  return held_all_the_time(job.system.software.memory, job.workload.parallel, tensors);
+  return held_all_the_time(framework_bytes(job.system, job.workload), tensors);
 }
 
-MemoryBytes held_all_the_time(const MemoryOverhead& stack, const workloads::Parallel& parallel, const workloads::StaticMemory& tensors) {
+double framework_bytes(const System& system, const workloads::Workload& workload) {
+  return system.software.memory.context_bytes + communicators_bytes(system, workload);
+}
+
+MemoryBytes held_all_the_time(double framework_bytes, const workloads::StaticMemory& tensors) {
   MemoryBytes held;
   held[MemoryUse::weights] = tensors.weights;
   held[MemoryUse::gradients] = tensors.gradients;
   held[MemoryUse::optimizer] = tensors.optimizer;
   held[MemoryUse::temporary] = tensors.temporary;
-  held[MemoryUse::framework] = stack.context_bytes + communicators(parallel) * stack.communicator_bytes;
+  held[MemoryUse::framework] = framework_bytes;
   return held;
 }
 

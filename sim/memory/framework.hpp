@@ -8,8 +8,9 @@ namespace rehearse::sim {
 
 // What is held all the time: static tensors, context and communicators.
 [[nodiscard]] MemoryBytes held_all_the_time(const Job& job, const workloads::StaticMemory& tensors);
-[[nodiscard]] MemoryBytes held_all_the_time(const MemoryOverhead& stack, const workloads::Parallel& parallel,
-                                            const workloads::StaticMemory& tensors);
+[[nodiscard]] MemoryBytes held_all_the_time(double framework_bytes, const workloads::StaticMemory& tensors);
+// Context and communicators, the same for every rank.
+[[nodiscard]] double framework_bytes(const System& system, const workloads::Workload& workload);
 
 // Of the GPU's memory, without what its driver keeps for itself.
 [[nodiscard]] double usable_bytes(const Gpu& gpu);

@@ -194,6 +194,7 @@ double Floors::needed_bytes(const Workload& workload) {
   const Units& of_units = units(workload);
   const MemoryOverhead& overhead = base_.system.software.memory;
   const workloads::ReplicaSync sync = workloads::replica_sync(workload);
+  const double framework = framework_bytes(base_.system, workload);
   double most = 0;
   const Counts* last = nullptr;
   for (const StageCounts& stage : stages(workload)) {
@@ -205,8 +206,8 @@ double Floors::needed_bytes(const Workload& workload) {
       experts += stage.all[i] * of_units.parts[i].experts;
     }
     RankMemory memory;
-    memory.at_peak = held_all_the_time(overhead, workload.parallel,
-                                       workloads::static_memory(workload, overhead.habits, sync, of_units.placeholders, all, experts));
+    memory.at_peak =
+        held_all_the_time(framework, workloads::static_memory(workload, overhead.habits, sync, of_units.placeholders, all, experts));
     add_cache(overhead, memory);
     most = std::max(most, memory.needed_bytes());
   }

@@ -260,8 +260,8 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
             "flash, early_stop, "
             "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, whole_messages, "
             "selective_by_product, whole_logits, "
-            "packed_qkv, keeps_gathered, separate_qkv, separate_gate, reduces_by_product, gathers_by_product, joins_gathered, autocast, "
-            "compiled, "
+            "packed_qkv, keeps_gathered, separate_qkv, separate_gate, reduces_by_product, copies_shared, gathers_by_product, "
+            "joins_gathered, autocast, compiled, "
             "memory, serving");
 }
 
@@ -299,6 +299,16 @@ TEST(MalformedPlatforms, SoftwareMemory) {
             "s.yaml:7:9: error: missing key 'sharded_master' in memory\n"
             "    7 | memory: {context: 1 GiB, communicator: 96 MiB, fragmentation: 0.04, buckets: 0 B, gradient_placeholders: true,\n"
             "      |         ^");
+}
+
+TEST(MalformedPlatforms, SoftwareNccl) {
+  EXPECT_EQ(software_error("step: 5 ms\n", replaced(good_memory, "96 MiB,", "96 MiB, nccl: 2.10,")), "accepted");
+  EXPECT_EQ(software_error("step: 5 ms\n", replaced(good_memory, "96 MiB,", "96 MiB, nccl: 2.11,")),
+            "s.yaml:7:54: error: memory.nccl cannot be '2.11'\n"
+            "    7 | memory: {context: 1 GiB, communicator: 96 MiB, nccl: 2.11, fragmentation: 0.04, buckets: 0 B, gradient_placeholders: "
+            "tru...\n"
+            "      |                                                      ^\n"
+            "  did you mean '2.10'? known: none, 2.10, 2.14, 2.18, 2.19, 2.23");
 }
 
 TEST(MalformedPlatforms, SoftwareMissingStep) {

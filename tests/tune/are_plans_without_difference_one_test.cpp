@@ -11,11 +11,11 @@ namespace {
 using cli::content_of;
 using nlohmann::json;
 
-// With tp 1 there is nothing that overlap.tp could hide; with tp 2 there is.
+// With tp 1 there is nothing that overlap.tp could hide; with tp 2 there is. Sequences of 4096, which fit either way.
 TEST(Twins, AreOnePlanWithTheKeysWithoutEffect) {
   const cli::TemporaryFolder folder;
   const cli::Outcome outcome = cli::run_shell(
-      "$rehearse tune llama3-8b-8-h100 --confirm 0 --set 'tune.space={parallel.tp: [1, 2], overlap.tp: both}' "
+      "$rehearse tune llama3-8b-8-h100 --confirm 0 --set batch.sequence=4096 --set 'tune.space={parallel.tp: [1, 2], overlap.tp: both}' "
       "--set 'tune.together=[[parallel.sp, parallel.tp > 1]]' -o out --html",
       folder.path());
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -73,6 +73,32 @@ TEST(GatheredAlongTheSequence, IsJoinedByACopy) {
   EXPECT_EQ(copied(), 0);
 }
 
+// Paddle's c_identity: queries, keys, values, gate and up read copies of two inputs, which they keep; the gradients of the projection's and
+// fc2's sums are copied too.
+TEST(SeparateProducts, CopyWhatRanksShare) {
+  Workload workload = tensor_parallel(2, false);
+  workload.fusions.separate_qkv = workload.fusions.separate_gate = true;
+  const double state = static_cast<double>(shard_of(workload).tokens * workload.model.hidden) * 2;
+  const auto copied = [&] {
+    const BlockProgram layer = layer_program(workload, false);
+    double bytes = 0;
+    for (const std::vector<Item>* items : {&layer.forward, &layer.backward}) {
+      for (const Operator& op : operators(*items)) bytes += op.name.ends_with(" copy") ? op.bytes : 0;
+    }
+    return bytes / state;
+  };
+  const double kept = layer_activation_bytes(workload, false);
+  EXPECT_EQ(copied(), 0);
+  workload.fusions.copies_shared = true;
+  EXPECT_EQ(copied(), 2 * (3 + 2 + 1 + 1));
+  EXPECT_DOUBLE_EQ(layer_activation_bytes(workload, false) - kept, (2 + 1) * state);
+  workload.parallel.sp = true;
+  EXPECT_EQ(copied(), 0);
+  workload.parallel.sp = false;
+  workload.parallel.tp = 1;
+  EXPECT_EQ(copied(), 0);
+}
+
 // The gradients that three products of one input have for it are added up, two by two; nothing else about the products changes.
 TEST(SeparateProducts, AddTheirInputGradientsUp) {
   Workload workload = tensor_parallel(1, false);

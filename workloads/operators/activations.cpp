@@ -23,9 +23,18 @@ double in_fp32(const Workload& workload, const Shard& shard) {
   return (fp32_bytes - shard.element) * (workload.fusions.compiled ? 0.5 : 1);
 }
 
-// Eager autocast casts a normed input for each product that reads it: for queries, keys and values, and both halves of a gated MLP.
-double copies_of_input(const Workload& workload, double products) {
-  return autocasts(workload) && !workload.fusions.compiled && workload.model.gated() ? products : 1;
+// Of the input of queries, keys and values, or of both halves of a gated MLP. Eager autocast casts it for each product that reads it; a
+// stack may copy it for each of them that is apart.
+double copies_of_input(const Workload& workload, const Shard& shard, bool apart, double products) {
+  const bool copied = workload.fusions.copies_shared && shard.tp > 1 && !shard.sp && apart;
+  const bool cast = autocasts(workload) && !workload.fusions.compiled && workload.model.gated();
+  return copied || cast ? products : 1;
+}
+double copies_for_attention(const Workload& workload, const Shard& shard) {
+  return copies_of_input(workload, shard, workload.fusions.separate_qkv, 3);
+}
+double copies_for_mlp(const Workload& workload, const Shard& shard) {
+  return copies_of_input(workload, shard, workload.fusions.separate_gate && workload.model.gated(), 2);
 }
 
 // Input of the norm and what else it keeps, input of the column-parallel layer, mask of the dropout: the 10 of equation 2 for both halves
@@ -87,7 +96,7 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   // an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
   const bool exchanged = workload.attention == Attention::flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
   const double own_output = shard.low_precision() || exchanged ? widths.out * shard.element : 0;
-  return outside_tensor_parallel(workload, shard, copies_of_input(workload, 3)) + latent_bytes(workload, shard) +
+  return outside_tensor_parallel(workload, shard, copies_for_attention(workload, shard)) + latent_bytes(workload, shard) +
          head_norm_bytes(workload, shard) + static_cast<double>(shard.tokens) * (projections + context + packed + own_output) +
          core_attention_bytes(workload, shard);
 }
@@ -99,8 +108,8 @@ double intermediate_bytes(const Workload& workload, const Shard& shard, double f
 }
 
 double mlp_bytes(const Workload& workload, const Shard& shard) {
-  if (workload.recompute.drops(RecomputeModule::mlp)) return outside_tensor_parallel(workload, shard, copies_of_input(workload, 2));
-  return outside_tensor_parallel(workload, shard, copies_of_input(workload, 2)) +
+  if (workload.recompute.drops(RecomputeModule::mlp)) return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard));
+  return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) +
          static_cast<double>(shard.tokens) * intermediate_bytes(workload, shard, static_cast<double>(shard.ffn));
 }
 
@@ -109,10 +118,10 @@ double experts_bytes(const Workload& workload, const Shard& shard) {
   const MoeSpec& moe = *workload.model.moe;
   const double router = static_cast<double>(shard.spread_tokens) * moe.experts * (2 * sizeof(float) + mask_byte);
   if (workload.recompute.drops(RecomputeModule::shared_experts))
-    return outside_tensor_parallel(workload, shard, copies_of_input(workload, 2)) + router;
+    return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router;
   const double shared = static_cast<double>(shard.tokens) *
                         intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp));
-  return outside_tensor_parallel(workload, shard, copies_of_input(workload, 2)) + router + shared;
+  return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router + shared;
 }
 
 // Attention and every second product in 16 bits (queries, values, one of two halves of fc1, fc2), and the layer's input.

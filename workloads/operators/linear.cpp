@@ -168,6 +168,13 @@ std::vector<Item> hidden_reduction(const Kind& kind, const Shard& shard, const s
   return items;
 }
 
+// A hidden state that all ranks of tp hold is copied for each product that reads it.
+void copy_first(std::vector<Item>& items, const Workload& workload, const Shard& shard, const std::string& where, Pass pass, int times) {
+  if (!workload.fusions.copies_shared || shard.tp == 1 || shard.sp) return;
+  const double bytes = 2 * static_cast<double>(shard.tokens * shard.hidden) * shard.element * times;
+  items.insert(items.begin(), memory_bound(where + " copy", bytes, pass, times));
+}
+
 double spread_of(const Shard& shard) { return static_cast<double>(shard.spread_tokens) / static_cast<double>(shard.tokens); }
 
 Section column(const Kind& kind, const Shard& shard, const Linear& linear, const std::string& where) {
@@ -186,7 +193,9 @@ Section column(const Kind& kind, const Shard& shard, const Linear& linear, const
 }  // namespace
 
 Section column_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
-  return column(kind_of(workload, shard, shard.linear), shard, linear, where);
+  Section section = column(kind_of(workload, shard, shard.linear), shard, linear, where);
+  copy_first(section.forward, workload, shard, where, Pass::forward, linear.products);
+  return section;
 }
 
 Section grouped_linear(const Workload& workload, const Shard& shard, const Linear& linear, int groups) {
@@ -224,7 +233,9 @@ Section row_parallel(const Workload& workload, const Shard& shard, const Linear&
   around.reduce_output = hidden_reduction(kind, shard, where, Pass::forward);
   around.gather_gradient = hidden_gather(kind, shard, where, Pass::backward_input);
   around.spread = spread_of(shard);
-  return linear_section(kind, linear, around);
+  Section section = linear_section(kind, linear, around);
+  copy_first(section.backward, workload, shard, where, Pass::backward_input, 1);
+  return section;
 }
 
 }  // namespace rehearse::workloads
