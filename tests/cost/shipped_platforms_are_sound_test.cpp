@@ -88,6 +88,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "megatron-lm",
                                              "mindspeed",
                                              "nanotron",
+                                             "nanotron-2024",
                                              "nanotron-rings",
                                              "nemo-2024",
                                              "paddle-2023",
