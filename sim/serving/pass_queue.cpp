@@ -16,6 +16,8 @@ constexpr double settles_within = 1e-6;
 constexpr double rest = 1e-9;        // of a Poisson number
 constexpr double no_chance = 1e-13;  // of a state
 constexpr int most_first_tokens = 200;
+constexpr int passes_ahead = 12;
+constexpr double nearly_all = 0.999;  // that a sum over those who come meanwhile is taken at
 
 // Chances of 0, 1, ... of a Poisson number.
 std::vector<double> poisson_chances(double mean) {
@@ -176,7 +178,7 @@ void QueuedPasses::meet(const Chances& at, const std::vector<Chances>& come, con
   if (spells > 0) idle_each_s_ = idle_s / spells;
   scale_to_one(behind);
   for (std::size_t state = 0; state < states(); ++state) joining_ += behind[state] * prompts(there(state));
-  joining_ /= 1 - std::min(0.999, queue_.rate_per_s * queue_.beside_s.back() * queue_.units / queue_.most);
+  joining_ /= 1 - std::min(nearly_all, queue_.rate_per_s * queue_.beside_s.back() * queue_.units / queue_.most);
   if (queue_.mixes)
     follow(std::move(behind), beside);
   else
@@ -204,20 +206,7 @@ void QueuedPasses::follow(Chances at, const Chances& always) {
 
 // Passes with prompts go first: tokens come when none is left.
 void QueuedPasses::drain(const Chances& at, const Chances& always) {
-  std::vector<double> drained_s(states(), 0);
-  for (int round = 0; round < most_rounds; ++round) {
-    double change = 0;
-    for (std::size_t state = 0; state < states(); ++state) {
-      const int units = there(state);
-      if (units == 0) continue;
-      double sum = queue_.beside_s[static_cast<std::size_t>(taken(units))];
-      after(state, beside_arrivals_[static_cast<std::size_t>(taken(units))],
-            [&](std::size_t to, double one) { sum += one * drained_s[to]; });
-      change = std::max(change, std::abs(sum - drained_s[state]) / sum);
-      drained_s[state] = sum;
-    }
-    if (change < settles_within) break;
-  }
+  const Chances drained_s = until_drained_s();
   double all_s = 0, decoding = 0;
   for (std::size_t state = 0; state < states(); ++state) {
     all_s += always[state] * queue_.beside_s[static_cast<std::size_t>(taken(there(state)))];
@@ -227,6 +216,33 @@ void QueuedPasses::drain(const Chances& at, const Chances& always) {
   // Behind the last token nobody waits for prompts that came with it.
   first_tokens_s_ = {mean_of(at, drained_s) + queue_.beside_s[0]};
   if (queue_.turns > 1) spare_first_tokens(at, drained_s);
+}
+
+// From a state until no prompt is left. Far from there a unit more takes its share of a full pass, with those that come meanwhile: so many
+// passes ahead it is added, where a chain over all states would be long.
+QueuedPasses::Chances QueuedPasses::until_drained_s() const {
+  const double full_s = queue_.beside_s.back(), load = queue_.rate_per_s * full_s * queue_.units / queue_.most;
+  const double unit_s = full_s / queue_.most / (1 - std::min(nearly_all, load));
+  Chances drained_s(states());
+  for (std::size_t state = 0; state < states(); ++state) drained_s[state] = there(state) * unit_s;
+  for (int round = 0; round < most_rounds; ++round) {
+    double change = 0;
+    for (std::size_t state = 0; state < states(); ++state) {
+      const int units = there(state);
+      if (units == 0) continue;
+      if (units > passes_ahead * queue_.most) {
+        drained_s[state] = drained_s[static_cast<std::size_t>(state_of(units - queue_.most, phase(state)))] + queue_.most * unit_s;
+        continue;
+      }
+      double sum = queue_.beside_s[static_cast<std::size_t>(taken(units))];
+      after(state, beside_arrivals_[static_cast<std::size_t>(taken(units))],
+            [&](std::size_t to, double one) { sum += one * drained_s[to]; });
+      change = std::max(change, std::abs(sum - drained_s[state]) / sum);
+      drained_s[state] = sum;
+    }
+    if (change < settles_within) break;
+  }
+  return drained_s;
 }
 
 // Where prompts that are there lead to, with those that come meanwhile: by arrivals since the last one here, when none is left.

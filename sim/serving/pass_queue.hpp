@@ -68,6 +68,7 @@ class QueuedPasses {
   void meet(const Chances& at, const std::vector<Chances>& come, const Chances& beside);
   void follow(Chances at, const Chances& always);
   void drain(const Chances& at, const Chances& always);
+  [[nodiscard]] Chances until_drained_s() const;
   [[nodiscard]] Chances drained_to(Chances at) const;
   void spare_first_tokens(const Chances& at, const Chances& drained_s);
 

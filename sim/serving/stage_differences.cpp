@@ -5,10 +5,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/serving/load_moments.hpp"
+
 namespace rehearse::sim {
 namespace {
 
 using workloads::Arrivals;
+
+constexpr double full = 0.98;        // of a cache: pages were short
+constexpr double some_answers = 20;  // a run of fewer mean answers' time is mostly its beginning and end
+constexpr double noticed_batch = 0.02;
 
 // Both answers, and how much longer the stage in question is in the simulation.
 struct Facts {
@@ -43,6 +49,27 @@ struct Facts {
   [[nodiscard]] double prompt_pass_s() const {
     return of_pools(simulated, false, [](const PoolResult& pool) { return pool.pass_s; });
   }
+  // By formula a batch is a mean over time; of passes it is one over those with anybody, of whose number at random this is the mean.
+  [[nodiscard]] double batch_of_passes() const {
+    const double at_any_time = batch(analytic);
+    return comes_by_itself() && at_any_time > 0 ? at_any_time / -std::expm1(-at_any_time) : at_any_time;
+  }
+  [[nodiscard]] bool comes_by_itself() const { return moments_of(job.load, job.seed).rate_per_s > 0; }
+  [[nodiscard]] bool holds_other_batches() const {
+    return std::abs(batch(simulated) - batch_of_passes()) > noticed_batch * batch_of_passes();
+  }
+  [[nodiscard]] bool apart() const { return job.pools.back().role == Role::decode; }
+  // Of the fullest instance with prompts, whole requests of mean length.
+  [[nodiscard]] double requests_held() const {
+    const double tokens = simulated.input_tokens_per_s + (apart() ? 0 : simulated.output_tokens_per_s);
+    return of_pools(simulated, false,
+                    [&](const PoolResult& pool) { return std::floor(pool.cache_tokens * simulated.requests_per_s / tokens); });
+  }
+  [[nodiscard]] bool had_no_room() const { return (1 - fullest(false)) * (requests_held() + 1) < 1; }
+  [[nodiscard]] bool walked_by_passes() const {
+    const LoadMoments load = moments_of(job.load, job.seed);
+    return load.input_variation <= 0 && load.arrival_variation == 1 && load.rate_per_s > 0;
+  }
   [[nodiscard]] double answers_of_time() const { return simulated.makespan_s / simulated.e2e.mean_s; }
 };
 
@@ -52,10 +79,6 @@ struct Cause {
   bool (*holds)(const Facts& facts);
   std::string (*words)(const Facts& facts);
 };
-
-constexpr double full = 0.98;        // of a cache: pages were short
-constexpr double some_answers = 20;  // a run of fewer mean answers' time is mostly its beginning and end
-constexpr double noticed_batch = 0.02;
 
 std::string preempted_words(const Facts& f) { return fmt::format("pages ran out {:.0f} times: who had to go queues again", f.preempted()); }
 std::string short_words(const Facts& f) {
@@ -102,6 +125,16 @@ const std::vector<Cause>& causes() {
          return std::string("least-kv does not see who queues: all that come during a pass go to the instance whose cache is emptiest");
        }},
       {Stage::queued, is_short, short_words},
+      {Stage::queued, [](const Facts& f) { return f.more_s > 0 && f.had_no_room(); },
+       [](const Facts& f) {
+         return fmt::format("an instance holds {:.0f} of the requests: who finds no room waits until one ends", f.requests_held());
+       }},
+      {Stage::queued, [](const Facts& f) { return f.more_s < 0 && bunches(f); }, bunched_words},
+      {Stage::queued, [](const Facts& f) { return f.walked_by_passes(); },
+       [](const Facts& f) {
+         return fmt::format("passes take as long by formula as beside the mean number of sequences; prompts meet {} ones",
+                            f.more_s > 0 ? "longer" : "shorter");
+       }},
       {Stage::queued, [](const Facts&) { return true; },
        [](const Facts&) { return std::string("a queue has more than the two moments that the formula knows"); }},
 
@@ -112,6 +145,8 @@ const std::vector<Cause>& causes() {
        }},
       {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill && f.job.several(Role::prefill); },
        [](const Facts&) { return std::string("the router sends more prompts where they are computed sooner than the formula has it"); }},
+      {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill && f.walked_by_passes(); },
+       [](const Facts&) { return std::string("fewer prompts share passes than would at random"); }},
       {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill; },
        [](const Facts&) { return std::string("prompts that count are shorter than the mean"); }},
       {Stage::prefilling, [](const Facts&) { return true; },
@@ -144,14 +179,30 @@ const std::vector<Cause>& causes() {
 
       {Stage::decoding, [](const Facts& f) { return f.more_s > 0 && f.preempted() > 0; }, preempted_words},
       {Stage::decoding, bunches, bunched_words},
-      {Stage::decoding,
-       [](const Facts& f) { return std::abs(f.batch(f.simulated) - f.batch(f.analytic)) > noticed_batch * f.batch(f.analytic); },
+      {Stage::decoding, [](const Facts& f) { return f.job.several(Role::both); },
        [](const Facts& f) {
-         return fmt::format("passes hold {:.1f} sequences, {:.1f} by formula", f.batch(f.simulated), f.batch(f.analytic));
+         return fmt::format("{} divides the requests between unlike instances otherwise than the formula has it", f.job.prompt_router);
+       }},
+      {Stage::decoding, [](const Facts& f) { return f.apart() && f.holds_other_batches(); },
+       [](const Facts& f) {
+         return fmt::format("caches come as passes of prompts end: passes hold {:.2f} sequences, at random {:.2f}", f.batch(f.simulated),
+                            f.batch_of_passes());
+       }},
+      {Stage::decoding, [](const Facts& f) { return f.holds_other_batches(); },
+       [](const Facts& f) {
+         return fmt::format("passes hold {:.2f} sequences, {:.2f} by formula", f.batch(f.simulated), f.batch_of_passes());
+       }},
+      {Stage::decoding, [](const Facts& f) { return !f.apart() && f.job.pools.front().habits.batching == Batching::prefill_first; },
+       [](const Facts& f) {
+         return fmt::format("prompts go first: their passes stand between tokens {} than the formula has it",
+                            f.more_s > 0 ? "longer" : "for less");
        }},
       {Stage::decoding, is_short, short_words},
       {Stage::decoding, [](const Facts&) { return true; },
-       [](const Facts&) { return std::string("a pass costs more with few and with many sequences than the mean batch's says"); }},
+       [](const Facts& f) {
+         return fmt::format("passes of few and of many sequences cost {} on average than one of the mean number",
+                            f.more_s > 0 ? "more" : "less");
+       }},
   };
   return all;
 }

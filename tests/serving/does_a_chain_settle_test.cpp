@@ -5,6 +5,7 @@
 #include <random>
 
 #include "sim/serving/banded_chain.hpp"
+#include "sim/serving/pass_queue.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -56,6 +57,21 @@ TEST(AChainsChances, stay_as_they_are_when_it_steps) {
         came += chances[static_cast<std::size_t>(from)] * steps[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
       EXPECT_NEAR(came, chances[static_cast<std::size_t>(to)], 1e-13) << trial;
     }
+  }
+}
+
+// Prompts one by one, all of a second, before any decoding: M/D/1. Behind one are as many as Pollaczek and Khinchine say, and each takes
+// 1 / (1 - load) until nobody is left, however many they are.
+TEST(PromptsThatGoFirst, are_over_when_a_busy_period_is) {
+  constexpr double decode_s = 0.01;
+  for (const double load : {0.3, 0.6, 0.8}) {
+    sim::PassQueue queue;
+    queue.rate_per_s = load;
+    queue.mixes = false;
+    queue.pass_s = queue.beside_s = {decode_s, 1};
+    const sim::QueuedPasses passes(queue);
+    const double behind = load + load * load / (2 * (1 - load));
+    EXPECT_NEAR(passes.tokens_s(1), behind / (1 - load) + decode_s, 2e-3 * behind / (1 - load)) << load;
   }
 }
 

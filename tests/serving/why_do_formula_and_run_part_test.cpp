@@ -94,5 +94,20 @@ TEST(AReason, for_prompts_that_share_passes_is_the_router) {
   EXPECT_TRUE(found.reason("prefilling").starts_with("least-kv: who came together ends together")) << found.reason("prefilling");
 }
 
+// A cache of three requests: who comes as the fourth waits until one ends.
+TEST(AReason, for_a_queue_before_a_small_cache_is_room) {
+  const Parted found = parted("all: {role: both, kv_tokens: 4000, overflow: reserve}",
+                              "{arrivals: {poisson: 1.2 /s}, input: 1000, output: 200, requests: 4000}");
+  expect_reasons_where_they_part(found);
+  EXPECT_EQ(found.reason("queued"), "an instance holds 3 of the requests: who finds no room waits until one ends");
+}
+
+// No queue of passes knows two moments only: where pass lengths vary beside a varying number of sequences is what is said of it.
+TEST(AReason, for_a_queue_of_equal_prompts_is_no_moment) {
+  const Parted found = parted("all: {role: both}", "{arrivals: {poisson: 30 /s}, input: 600, output: 150, requests: 4000}");
+  expect_reasons_where_they_part(found);
+  EXPECT_EQ(found.reason("queued").find("moments"), std::string::npos) << found.reason("queued");
+}
+
 }  // namespace
 }  // namespace rehearse::tests
