@@ -78,14 +78,23 @@ class Finder {
       }
     }
     // What goes on over the links of an exchange is slowed by it, and must not be ahead of it.
+    std::vector<std::uint32_t> takes_part(graph_.ranks.size());  // [connected_.of(rank)] the last exchange that one of them is in, from 1
+    std::vector<bool> seen(graph_.calls.size());
+    std::vector<LinkIndex> links;
+    std::uint32_t exchange = 0;
     for (const std::uint32_t joint : exchanges_) {
       const std::span<const OpId> members = graph_.members(joint);
       const Op first = graph_.op(members.front());
-      for (const LinkIndex link : plans[first.item].links) {
-        if (link >= user.size() || !user[link]) continue;
-        const std::uint32_t its = connected_.of(*user[link]);
-        const auto takes_part = [&](OpId member) { return connected_.of(graph_.op(member).rank) == its; };
-        if (std::ranges::none_of(members, takes_part)) connected_.join(its, first.rank);
+      if (seen[first.item]) continue;
+      seen[first.item] = true;
+      ++exchange;
+      for (const OpId member : members) takes_part[connected_.of(graph_.op(member).rank)] = exchange;
+      links = plans[first.item].links;  // round by round the same ones again and again
+      std::ranges::sort(links);
+      links.erase(std::ranges::unique(links).begin(), links.end());
+      for (const LinkIndex link : links) {
+        if (link >= user.size() || !user[link] || takes_part[connected_.of(*user[link])] == exchange) continue;
+        connected_.join(*user[link], first.rank);
       }
     }
     for (const PortLink& port : ports) {
