@@ -11,7 +11,7 @@ struct TypicalLink {
 // Medians over the different links of the clusters in platforms/clusters, as measured or taken over there from measured ones; a test holds
 // them to these files (tests/topology).
 constexpr TypicalLink typical_scale_up{0.8, 5e-6};  // NVLink, Infinity Fabric, HCCS and the like, switched or between pairs
-constexpr TypicalLink typical_pcie{0.66, 5.7e-6};   // between the GPUs of a node
+constexpr TypicalLink typical_pcie{0.55, 5.7e-6};   // between the GPUs of a node
 constexpr TypicalLink typical_nic{0.91, 6.6e-6};
 constexpr TypicalLink typical_host{0.88, 10e-6};  // to the host's memory
 
