@@ -38,6 +38,32 @@ RankGrid::RankGrid(const Parallel& parallel, bool mirrored, int shard_group)
   }
 }
 
+const RankGrid::Dimension& RankGrid::dimension(GroupKind along) const {
+  switch (along) {
+    case GroupKind::tp:
+      return tp_;
+    case GroupKind::cp:
+      return cp_;
+    case GroupKind::dp:
+      return dp_;
+    case GroupKind::pp:
+      return pp_;
+    case GroupKind::ep:
+      return ep_;
+    case GroupKind::etp:
+      return etp_;
+    case GroupKind::edp:
+      return edp_;
+    default:
+      throw std::invalid_argument("a group that is not along one dimension");
+  }
+}
+
+int RankGrid::ranks_in_domain(GroupKind along, int domain) const {
+  const Dimension& of = dimension(along);
+  return of.stride >= domain ? 1 : std::min(of.size, domain / of.stride);
+}
+
 std::vector<int> RankGrid::along(const Dimension& dimension, int rank) const {
   const int first = rank - rank / dimension.stride % dimension.size * dimension.stride;
   std::vector<int> members;
@@ -61,13 +87,12 @@ std::vector<int> RankGrid::group(GroupKind kind, int rank) const {
   const auto add = [&](Coordinates at) { members.push_back(this->rank(at)); };
   switch (kind) {
     case GroupKind::tp:
-      return along(tp_, rank);
     case GroupKind::cp:
-      return along(cp_, rank);
     case GroupKind::dp:
-      return along(dp_, rank);
     case GroupKind::pp:
-      return along(pp_, rank);
+    case GroupKind::ep:
+    case GroupKind::etp:
+      return along(dimension(kind), rank);
     case GroupKind::dp_cp: {
       const std::vector<int> stages = same_parameters(own.pp);
       members.reserve(stages.size() * static_cast<std::size_t>(dp_.size * cp_.size));
@@ -78,10 +103,6 @@ std::vector<int> RankGrid::group(GroupKind kind, int rank) const {
       }
       break;
     }
-    case GroupKind::ep:
-      return along(ep_, rank);
-    case GroupKind::etp:
-      return along(etp_, rank);
     case GroupKind::edp:
       for (const int stage : same_parameters(own.pp)) {
         const std::vector<int> there = along(edp_, at_stage(rank, stage));

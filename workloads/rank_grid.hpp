@@ -30,6 +30,11 @@ class RankGrid {
   // shard: neighbours in dp_cp order, of one stage; replicas: the ranks with the same place in their shard groups.
   [[nodiscard]] std::vector<int> group(GroupKind kind, int rank) const;
 
+  // The ranks of a group along one dimension: tp, cp, dp, pp, ep, etp or edp (of one stage); std::invalid_argument for others.
+  [[nodiscard]] int ranks_of(GroupKind along) const { return dimension(along).size; }
+  // And how many of them neighbour in a scale-up domain of so many ranks.
+  [[nodiscard]] int ranks_in_domain(GroupKind along, int domain) const;
+
   // The rank of another stage in the same pipeline.
   [[nodiscard]] int at_stage(int rank, int stage) const;
   // Which of the ep parts of the experts this rank holds.
@@ -52,6 +57,7 @@ class RankGrid {
     int size = 1;
     int stride = 1;
   };
+  [[nodiscard]] const Dimension& dimension(GroupKind along) const;
   [[nodiscard]] std::vector<int> along(const Dimension& dimension, int rank) const;
 
   Dimension tp_, cp_, dp_, pp_;

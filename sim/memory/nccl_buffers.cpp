@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <initializer_list>
-#include <string>
-#include <string_view>
+
+#include "workloads/rank_grid.hpp"
 
 namespace rehearse::sim {
 namespace {
+
+using workloads::GroupKind;
 
 constexpr double kib = 1024, mib = 1024 * kib;
 
@@ -70,61 +71,36 @@ double peers_bytes(const topology::ClusterSpec& cluster, const NcclGroup& group,
   return near * channels * pair_bytes + received;
 }
 
-struct Dimension {
-  int size = 1, stride = 1;
-};
-
-Dimension dimension(const workloads::Parallel& parallel, std::string_view name) {
-  const auto size = [&](std::string_view one) {
-    return one == "tp" ? parallel.tp : one == "cp" ? parallel.cp : one == "dp" ? parallel.dp : one == "pp" ? parallel.pp : 1;
-  };
-  Dimension found{name == "ep" ? parallel.ep : size(name)};
-  for (const std::string& one : parallel.order) {
-    if (one == name) break;
-    found.stride *= size(one);
-  }
-  if (name == "ep") found.stride = found.stride * parallel.etp / std::max(1, parallel.tp);
-  return found;
-}
-
-int together(const Dimension& dimension, int domain) {
-  return dimension.stride >= domain ? 1 : std::min(dimension.size, std::max(1, domain / dimension.stride));
-}
-
 // The communicators of a rank one after the other.
 class Communicators {
  public:
-  Communicators(const System& system, const workloads::Workload& workload) : system_(system), workload_(workload) {}
+  Communicators(const System& system, const workloads::Workload& workload)
+      : system_(system), workload_(workload), grid_(workload.parallel) {}
 
   [[nodiscard]] double bytes() {
     const workloads::Parallel& p = workload_.parallel;
     const MemoryOverhead& stack = system_.software.memory;
-    const NcclGroup tp = group({dimension(p, "tp")}), pp = group({dimension(p, "pp")}),
-                    dp = group({dimension(p, "dp"), dimension(p, "cp")});
+    const NcclGroup tp = along(GroupKind::tp), pp = along(GroupKind::pp), dp = both(along(GroupKind::dp), along(GroupKind::cp));
     const bool sums = workload_.optimizer.zero_stage == 0 || workload_.optimizer.all_reduces;
     if (stack.world_group) add({system_.gpus, std::min(system_.gpus, system_.cluster.domain_gpus())}, NcclReduces::small, 0, true);
-    if (stack.model_group) add({tp.ranks * pp.ranks, tp.together * pp.together}, NcclReduces::small, 0, stack.lone_groups);
+    if (stack.model_group) add(both(tp, pp), NcclReduces::small, 0, stack.lone_groups);
     add(tp, p.sp ? NcclReduces::none : NcclReduces::large, 0, stack.lone_groups);
     add(dp, sums ? NcclReduces::large : NcclReduces::none, 0, stack.lone_groups);
     const bool ring = p.cp_comm == workloads::ContextComm::ring;
-    add(group({dimension(p, "cp")}), NcclReduces::none, ring ? std::min(2, p.cp - 1) : 0, false);
+    add(along(GroupKind::cp), NcclReduces::none, ring ? std::min(2, p.cp - 1) : 0, false);
     add(pp, NcclReduces::none, std::min(2, p.pp - 1), false);
     const bool exchanges =
         workload_.experts.dispatcher == workloads::Dispatcher::alltoall;  // others have buffers of their own, not counted
-    add(group({dimension(p, "ep")}), NcclReduces::none, exchanges ? p.ep - 1 : 0, false);
+    add(along(GroupKind::ep), NcclReduces::none, exchanges ? p.ep - 1 : 0, false);
     if (p.pp > 1 && workload_.model.tied_embeddings) add({2, pp.together == pp.ranks ? 2 : 1}, NcclReduces::large, 0, false);
     return bytes_;
   }
 
  private:
-  [[nodiscard]] NcclGroup group(std::initializer_list<Dimension> dimensions) const {
-    NcclGroup all;
-    for (const Dimension& one : dimensions) {
-      all.ranks *= one.size;
-      all.together *= sim::together(one, system_.cluster.domain_gpus());
-    }
-    return all;
+  [[nodiscard]] NcclGroup along(GroupKind kind) const {
+    return {grid_.ranks_of(kind), grid_.ranks_in_domain(kind, system_.cluster.domain_gpus())};
   }
+  static NcclGroup both(const NcclGroup& a, const NcclGroup& b) { return {a.ranks * b.ranks, a.together * b.together}; }
 
   void add(const NcclGroup& group, NcclReduces all_reduces, int peers, bool alone) {
     if (group.ranks == 1 && !alone) return;
@@ -135,6 +111,7 @@ class Communicators {
 
   const System& system_;
   const workloads::Workload& workload_;
+  const workloads::RankGrid grid_;
   const bool nvls_ = std::ranges::find(system_.software.collectives, "nvls") != system_.software.collectives.end();
   double bytes_ = 0;
 };

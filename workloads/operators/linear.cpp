@@ -144,12 +144,16 @@ std::vector<Item> hidden_collective(const Shard& shard, const std::string& where
   return {communication};
 }
 
+// A hidden state read and written.
+Item hidden_copy(const Shard& shard, const std::string& name, Pass pass, double element, int times) {
+  return memory_bound(name, 2 * static_cast<double>(shard.tokens * shard.hidden) * element * times, pass, times);
+}
+
 // What lies behind a gather by pieces of the sequence, or has to before a scatter, is read and written once where batch comes first.
 void add_join(std::vector<Item>& items, const Kind& kind, const Shard& shard, const std::string& where, Pass pass, double element,
               int times) {
   if (!kind.joins || items.empty()) return;
-  const double bytes = 2 * static_cast<double>(shard.tokens * shard.hidden) * element * times;
-  items.emplace_back(memory_bound(where + " join", bytes, pass, times));
+  items.emplace_back(hidden_copy(shard, where + " join", pass, element, times));
 }
 
 // Gathers move what the product reads: Transformer Engine casts before it gathers. Reductions add in 16 (or 32) bits.
@@ -171,8 +175,7 @@ std::vector<Item> hidden_reduction(const Kind& kind, const Shard& shard, const s
 // A hidden state that all ranks of tp hold is copied for each product that reads it.
 void copy_first(std::vector<Item>& items, const Workload& workload, const Shard& shard, const std::string& where, Pass pass, int times) {
   if (!workload.fusions.copies_shared || shard.tp == 1 || shard.sp) return;
-  const double bytes = 2 * static_cast<double>(shard.tokens * shard.hidden) * shard.element * times;
-  items.insert(items.begin(), memory_bound(where + " copy", bytes, pass, times));
+  items.insert(items.begin(), hidden_copy(shard, where + " copy", pass, shard.element, times));
 }
 
 double spread_of(const Shard& shard) { return static_cast<double>(shard.spread_tokens) / static_cast<double>(shard.tokens); }
