@@ -166,14 +166,14 @@ class Accounting {
 
   // [from, to] during which a rank does nothing itself, `cause` having ended at `to`: back along what released what.
   void others(std::uint32_t rank, double from, double to, OpId cause) {
-    while (to > from) {
-      if (cause == none) return book(rank, Phase::bubble, from, to);
+    while (to > from && cause != none) {  // two exits in the loop: clang 14 drops the one for `none`
       const bool own = own_member(rank, cause) != none;
       const double begin = std::clamp(run_.start_s[cause], from, to);
       book(rank, own || graph_.op(cause).kind == OpKind::p2p ? graph_.op(cause).phase : Phase::bubble, begin, to);
       to = begin;
       cause = released_by_[last_arrival(cause)];
     }
+    book(rank, Phase::bubble, from, to);
   }
 
   // The operation by which `rank` takes part in `id`, or none. A rank's own computation counts as its own.

@@ -91,7 +91,7 @@ class Finder {
       for (const OpId member : members) takes_part[connected_.of(graph_.op(member).rank)] = exchange;
       links = plans[first.item].links;  // round by round the same ones again and again
       std::ranges::sort(links);
-      links.erase(std::ranges::unique(links).begin(), links.end());
+      links.erase(std::unique(links.begin(), links.end()), links.end());
       for (const LinkIndex link : links) {
         if (link >= user.size() || !user[link] || takes_part[connected_.of(*user[link])] == exchange) continue;
         connected_.join(*user[link], first.rank);

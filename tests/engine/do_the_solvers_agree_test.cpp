@@ -271,10 +271,10 @@ TEST(EventMachine, WhatIsHaltedLeavesItsShareToOthersAndNeverEnds) {
 }
 
 TEST(SimGridMachine, ASecondInOneProcessIsRefused) {
-  EXPECT_THROW(sim::run_in_child([] {
+  EXPECT_THROW(static_cast<void>(sim::run_in_child([] {
                  const Machine first(Solver::simgrid), second(Solver::simgrid);
                  return std::vector<double>{};
-               }),
+               })),
                std::runtime_error);
 }
 

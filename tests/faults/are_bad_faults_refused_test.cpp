@@ -69,7 +69,7 @@ TEST(IsABadTraceRefused, for_what_a_fault_cannot_be) {
                                                                                     {"1,gpu,fail,,0,2", "slowdown"},
                                                                                     {"1,software,slow,,0,2", "component"},
                                                                                     {"1e99,gpu,fail,,0,", "at"}}) {
-    const std::string message = message_of([&] { static_cast<void>(read_trace(header + row + "\n")); });
+    const std::string message = message_of([trace = header + row + "\n"] { static_cast<void>(read_trace(trace)); });
     EXPECT_TRUE(message.starts_with("3:1: ")) << row << ": " << message;
     EXPECT_NE(message.find(reason), std::string::npos) << row << ": " << message;
   }

@@ -90,10 +90,11 @@ TEST(TimeBetweenFailures, IsAllTimeOverAllFailures) {
   EXPECT_NEAR(all.mean, *mttf.by_formula, 3 / std::sqrt(failures) * all.mean);
   EXPECT_LT(all.low, *mttf.by_formula);
   EXPECT_GT(all.high, *mttf.by_formula);
-  const auto without = std::ranges::partition(report.runs, [](const RunResult& run) { return run.all_failures() > 0; });
-  ASSERT_GT(without.size(), 6);
-  ASSERT_LT(without.size(), 34);
-  EXPECT_FALSE(statistics_of(mttf, {without.begin(), without.end()}).has_value());
+  std::vector<RunResult> without;
+  std::ranges::copy_if(report.runs, std::back_inserter(without), [](const RunResult& run) { return run.all_failures() == 0; });
+  ASSERT_GT(without.size(), 6U);
+  ASSERT_LT(without.size(), 34U);
+  EXPECT_FALSE(statistics_of(mttf, without).has_value());
 }
 
 // A job of so much time saves nothing after its last step: where nothing fails and the interval is as long as the job, nothing at all.
