@@ -7,18 +7,31 @@
 
 namespace rehearse::sim {
 
+// The calls of a pass that are waited for: what they put on the ports, and how long the pass computes before the first and behind the last.
+struct WaitedCalls {
+  PortTimes ports;
+  double before_s = 0, after_s = 0;
+};
+
 // What a unit's pass spends in the open, and what its calls do with the GPU's ports meanwhile.
 struct PassParts {
   PassParts() = default;
-  PassParts(const PhaseTimes& phases, const PortTimes& of_calls)
-      : compute_s(phases[Phase::compute] + phases[Phase::recompute]), calls_s(phases.total() - compute_s), ports(of_calls) {}
+  PassParts(const PhaseTimes& phases, const WaitedCalls& calls)
+      : compute_s(phases[Phase::compute] + phases[Phase::recompute]),
+        calls_s(phases.total() - compute_s),
+        before_s(calls.before_s),
+        after_s(calls.after_s),
+        ports(calls.ports) {}
   void add(const PassParts& more) {
     compute_s += more.compute_s;
     calls_s += more.calls_s;
+    before_s += more.before_s;
+    after_s += more.after_s;
     ports.add(more.ports);
   }
 
   double compute_s = 0, calls_s = 0;
+  double before_s = 0, after_s = 0;  // of compute_s, before the first of the calls and behind the last
   PortTimes ports;
 };
 

@@ -53,15 +53,15 @@ PortTimes exchange_ports(const ReplicaRules& rules, const Parameters& parameters
 PassParts pass_of(const UnitCost& cost, Slot::Kind slot) {
   switch (slot) {
     case Slot::Kind::forward:
-      return {cost.forward, cost.forward_ports};
+      return {cost.forward, cost.forward_calls};
     case Slot::Kind::backward:
-      return {cost.whole, cost.whole_ports};
+      return {cost.whole, cost.whole_calls};
     case Slot::Kind::backward_input:
-      return {cost.backward, cost.backward_ports};
+      return {cost.backward, cost.backward_calls};
     case Slot::Kind::backward_weight:
       break;
   }
-  return {cost.weight, cost.weight_ports};
+  return {cost.weight, cost.weight_calls};
 }
 
 double between(double alone_s, double crowded_s, double crowd) { return crowd < 1 ? alone_s + crowd * (crowded_s - alone_s) : crowded_s; }

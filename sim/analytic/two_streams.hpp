@@ -27,7 +27,7 @@ class TwoStreams {
     sent_ = mark;
   }
   void compute(double seconds) { beside(seconds, pair_); }
-  // A unit's pass, whose calls lie around two halves of its computation: who waits for the first of them computes nothing meanwhile.
+  // A unit's pass, whose calls lie around two halves of what it computes from the first of them to the last.
   void work(const MetPass& unit) {
     const PassParts& pass = unit.parts;
     if (!unit.meets || backlog() <= 0) {
@@ -39,11 +39,14 @@ class TwoStreams {
       this->pass(part * (pass.calls_s - sends));
       beside(part * sends, unit.met);
     };
+    const double between = pass.compute_s - pass.before_s - pass.after_s;
+    compute(pass.before_s);
     call(0.25);
-    compute(0.5 * pass.compute_s);
+    compute(0.5 * between);
     call(0.5);
-    compute(0.5 * pass.compute_s);
+    compute(0.5 * between);
     call(0.25);
+    compute(pass.after_s);
   }
   // Nothing is computed.
   void pass(double seconds) {

@@ -23,21 +23,21 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   stage_ = stage;
   layer_ = unit.first_layer;
   pieces_ = &cost.forward_pieces;
-  ports_ = &cost.forward_ports;
+  calls_ = &cost.forward_calls;
   in_dense_ = false;
   add(program.forward, Phase::compute, cost.forward);
   pieces_ = &cost.backward_pieces;
-  ports_ = &cost.backward_ports;
+  calls_ = &cost.backward_calls;
   in_dense_ = false;
   add(program.recompute, Phase::recompute, cost.backward);
   const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
   add(split ? program.backward_input : program.backward, Phase::compute, cost.backward);
   pieces_ = nullptr;
-  ports_ = &cost.weight_ports;
+  calls_ = &cost.weight_calls;
   add(program.backward_weight, Phase::compute, cost.weight);
   cost.whole = split ? PhaseTimes{} : cost.backward;
-  cost.whole_ports = split ? PortTimes{} : cost.backward_ports;
-  ports_ = &cost.whole_ports;
+  cost.whole_calls = split ? WaitedCalls{} : cost.backward_calls;
+  calls_ = &cost.whole_calls;
   if (split) {
     add(program.recompute, Phase::recompute, cost.whole);
     add(program.backward, Phase::compute, cost.whole);
@@ -60,7 +60,7 @@ double UnitPricer::seconds(const workloads::ComputeSegment& segment) {
 
 void UnitPricer::add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to) {
   for (const workloads::Segment& segment : segments) {
-    const double before = to.total();
+    const double before = to.total(), computed = to[Phase::compute] + to[Phase::recompute], sent = calls_->ports.transfer_s;
     const bool experts = std::holds_alternative<workloads::ExpertSegment>(segment);
     if (pieces_ != nullptr && (experts || !in_dense_)) pieces_->push_back({});
     add(segment, phase, to);
@@ -69,6 +69,12 @@ void UnitPricer::add(const std::vector<workloads::Segment>& segments, Phase phas
       (std::holds_alternative<workloads::CallSegment>(segment) ? piece.calls_s : piece.compute_s) += to.total() - before;
     }
     in_dense_ = !experts;
+    if (calls_->ports.transfer_s > sent) {
+      if (sent == 0) calls_->before_s = computed;
+      calls_->after_s = 0;
+    } else if (sent > 0) {
+      calls_->after_s += to[Phase::compute] + to[Phase::recompute] - computed;
+    }
   }
 }
 
@@ -150,7 +156,7 @@ double UnitPricer::most_pairs(int layer) const {
 void UnitPricer::wait_for(const Communication& what, double waited_s, double all_s) {
   const Fidelity fidelity = system_.simulation.collectives;
   if (waited_s <= 0 || fidelity == Fidelity::closed || (fidelity == Fidelity::automatic && what.group == GroupKind::tp)) return;
-  ports_->add(prices_.times(what, stage_).ports, waited_s / all_s);
+  calls_->ports.add(prices_.times(what, stage_).ports, waited_s / all_s);
 }
 
 // Micro-batches and ranks that get different tokens: the ranks of a group wait for the one that takes longest, micro-batches follow one

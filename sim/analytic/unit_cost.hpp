@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/analytic/overlap.hpp"
+#include "sim/analytic/port_sharing.hpp"
 #include "sim/cost/price_book.hpp"
 #include "sim/result.hpp"
 #include "sim/system.hpp"
@@ -29,7 +30,8 @@ struct UnitCost {
   std::vector<PieceTimes> forward_pieces, backward_pieces;  // in order, as overlapped pairs interleave them
   double copy_s = 0;                                        // of its activations to the host, or back, where they are offloaded
   double copy_alone_s = 0;                                  // the same while other stages leave the link to the host to it
-  PortTimes forward_ports, backward_ports, weight_ports, whole_ports, copy_ports;  // of the calls in those that are waited for
+  WaitedCalls forward_calls, backward_calls, weight_calls, whole_calls;
+  PortTimes copy_ports;
 };
 
 class UnitPricer {
@@ -70,7 +72,7 @@ class UnitPricer {
   std::map<std::tuple<workloads::Pass, bool, bool>, std::unordered_map<double, double>> expert_work_s_;
   int stage_ = 0, layer_ = -1;                 // of the unit at hand
   std::vector<PieceTimes>* pieces_ = nullptr;  // of the pass at hand
-  PortTimes* ports_ = nullptr;                 // likewise
+  WaitedCalls* calls_ = nullptr;               // likewise
   bool in_dense_ = false;                      // its last piece is none of experts
 };
 

@@ -19,8 +19,8 @@ bool KnownSlots::begin(std::span<const UnitTerms> units, std::span<const StageTe
     asked_.numbers.insert(asked_.numbers.end(), {unit.gather_s, unit.reduce_s, unit.copy_s});
     for (const MetPass& pass : unit.passes) {
       const PassParts& parts = pass.parts;
-      asked_.numbers.insert(asked_.numbers.end(),
-                            {parts.compute_s, parts.calls_s, parts.ports.transfer_s, flag(pass.meets), pass.met.alpha, pass.met.beta});
+      asked_.numbers.insert(asked_.numbers.end(), {parts.compute_s, parts.calls_s, parts.before_s, parts.after_s, parts.ports.transfer_s,
+                                                   flag(pass.meets), pass.met.alpha, pass.met.beta});
     }
   }
   asked_.order.clear();

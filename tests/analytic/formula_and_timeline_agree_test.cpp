@@ -11,7 +11,7 @@
 namespace rehearse::tests {
 namespace {
 
-constexpr double bound = 0.02;
+constexpr double bound_of_all = 0.02;
 
 // Messages between stages meet the replicas' gathers and reductions on the same NICs: network contention, which the formula leaves out.
 // There the critical path, where nothing is shared, stands in for the timeline.
@@ -19,7 +19,7 @@ bool shares_nics(const workloads::Workload& w) {
   return w.parallel.pp > 1 && w.parallel.dp > 1 && (w.overlap.dp_gradients || w.overlap.dp_parameters);
 }
 
-void expect_both_agree(const sim::Job& job, const std::string& what) {
+void expect_both_agree(const sim::Job& job, const std::string& what, double bound = bound_of_all) {
   const double analytic = sim::predict(job).step_s;
   const double path = sim::critical_path(job).result.step_s;
   const double simulated = sim::simulate_in_child(job).step_s;
@@ -76,6 +76,20 @@ TEST(FormulaAndTimelineAgree, WhereInterleavedChunksHideALongExchange) {
   }
 }
 
+// A layer's calls of context parallelism lie in its attention: its backward computes the MLP's half first, in which the layer before
+// reduces its gradients over ports that nobody else wants. (Calls thought of at both ends of a layer met 14 messages of the tree there: 14
+// % off.)
+TEST(FormulaAndTimelineAgree, WhereGradientsAreReducedBesideContextParallelism) {
+  for (const char* calls : {"ring", "all-gather", "all-to-all"}) {
+    for (const char* sharding : {"none", "zero1", "zero3"}) {
+      const std::string parallel = fmt::format("{{cp: 8, dp: 2, cp_comm: {}}}", calls);
+      const std::string extra =
+          fmt::format("optimizer: {{sharding: {}}}\noverlap: {{cp: false, dp_gradients: true, dp_parameters: true}}", sharding);
+      expect_both_agree(small_job(16, parallel, "{global: 2, micro: 1, sequence: 4096}", extra, 8, 16), parallel + "\n" + extra, 0.023);
+    }
+  }
+}
+
 // The coefficients of the shipped H100: alpha 1.03 to 1.22. Only the timeline knows them here: the critical path has no contention.
 TEST(FormulaAndTimelineAgree, WithContentionCoefficients) {
   std::mt19937 random(12);
@@ -88,7 +102,7 @@ TEST(FormulaAndTimelineAgree, WithContentionCoefficients) {
         {sim::Phase::tp, {1.22, 1}}, {sim::Phase::cp, {1.03, 1.05}}, {sim::Phase::pp, {1.03, 1}}, {sim::Phase::dp, {1.14, 1.1}}};
     const double analytic = sim::predict(job).step_s;
     const double simulated = sim::simulate_in_child(job).step_s;
-    EXPECT_NEAR(simulated, analytic, bound * analytic) << extra << ": " << 100 * (simulated / analytic - 1) << " %";
+    EXPECT_NEAR(simulated, analytic, bound_of_all * analytic) << extra << ": " << 100 * (simulated / analytic - 1) << " %";
   }
 }
 
@@ -230,7 +244,7 @@ TEST_P(ShippedJobs, AgreeWithinTheBound) {
   const sim::Job job = sim::load_job({GetParam(), {}, {}});
   const double analytic = sim::predict(job).step_s;
   const double simulated = sim::simulate_in_child(job).step_s;
-  EXPECT_NEAR(simulated, analytic, bound * analytic) << 100 * (simulated / analytic - 1) << " %";
+  EXPECT_NEAR(simulated, analytic, bound_of_all * analytic) << 100 * (simulated / analytic - 1) << " %";
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, ShippedJobs,
