@@ -140,6 +140,7 @@ TEST(Answers, CompareSaysNoBeyondTheTolerance) {
 
 TEST(Answers, ExplainListsSwitchesBestFirst) {
   const Outcome table = run_program("explain llama3-70b-64-h100");
+  EXPECT_NE(table.out.find("peaks here count a share for the allocator's cache"), std::string::npos);  // predict's peak differs
   ASSERT_EQ(table.code, 0) << table.err;
   EXPECT_NE(table.out.find("\nswitch "), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("\nnot possible here:\n"), std::string::npos) << table.out;
