@@ -28,12 +28,16 @@ double ReplicaRules::exposed_s(const UnitTerms& unit, workloads::Slot::Kind slot
   return exposed_gather_s(unit) + (reduces ? unit.reduce_s : 0);
 }
 
+// The stack's own time before it runs beside the first gathers: what of them it leaves.
+double ReplicaCost::left_by_overhead_s(double gathers_s) const {
+  return std::max(0.0, gathers_s - rules_.pair.alpha * rules_.overhead_s / rules_.pair.beta);
+}
+
 // Forward takes chunk 0 through a turn of micro-batches before it needs the weights of chunk 1, and so on: the longest wait of a chunk
 // counts.
 double ReplicaCost::at_start_s() const {
   if (!sync_.replicated() || !sync_.overlap_parameters || !sync_.gathers_weights) return 0;
-  const auto left = [&](double gathers) { return std::max(0.0, gathers - rules_.overhead_s); };
-  const double first = left(stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front()->gather_s);
+  const double first = left_by_overhead_s(stage_.chunks.front().empty() ? 0 : stage_.chunks.front().front()->gather_s);
   double exposed = 0, before = 0, gathers = 0;
   for (const auto& units : stage_.chunks) {
     double forward = 0;
@@ -41,10 +45,10 @@ double ReplicaCost::at_start_s() const {
       forward += unit->forward_s;
       gathers += unit->gather_s;
     }
-    exposed = std::max(exposed, chain_exposed_s(before + forward, left(gathers) - first, first, stage_.first_forward));
+    exposed = std::max(exposed, chain_exposed_s(before + forward, left_by_overhead_s(gathers) - first, first, stage_.first_forward));
     before += rules_.turn * forward;
   }
-  return exposed;
+  return exposed + compute_stretch_s(rules_.overhead_s, gathers, rules_.pair);
 }
 
 double ReplicaCost::reduce_in_line_s() const {
@@ -102,9 +106,10 @@ double ReplicaCost::reduced_s(std::span<const Completed> here, std::span<const C
 
 double ReplicaCost::first_forward_stretch_s(double elapsed_s) const {
   if (!sync_.replicated() || !sync_.overlap_parameters || !sync_.gathers_weights) return 0;
-  double gathers = -elapsed_s - rules_.overhead_s;
+  double gathers = 0;
   for (const auto& units : stage_.chunks)
     for (const UnitTerms* unit : units) gathers += unit->gather_s;
+  gathers = left_by_overhead_s(gathers) - elapsed_s;
   double compute = 0;
   for (const UnitTerms* unit : stage_.chunks.front()) compute += unit->forward_s;
   return compute_stretch_s(compute, std::max(0.0, gathers), stage_.first_forward);

@@ -39,7 +39,8 @@ class ReplicaCost {
  public:
   ReplicaCost(const ReplicaRules& rules, const StageTerms& stage) : rules_(rules), sync_(rules.sync), stage_(stage) {}
 
-  // Before the first forward can run at full speed: gathers of the last update's weights that the first forwards do not hide.
+  // Before the first forward can run at full speed: gathers of the last update's weights slow the stack's own time down (alpha), and what
+  // is left of them the first forwards do not hide.
   [[nodiscard]] double at_start_s() const;
   // After the last backward: reductions that it does not hide.
   [[nodiscard]] double reduce_at_end_s() const;
@@ -57,6 +58,8 @@ class ReplicaCost {
   [[nodiscard]] double gather_at_end_s() const;
 
  private:
+  [[nodiscard]] double left_by_overhead_s(double gathers_s) const;
+
   const ReplicaRules& rules_;
   const workloads::ReplicaSync& sync_;
   const StageTerms& stage_;

@@ -90,6 +90,16 @@ TEST(FormulaAndTimelineAgree, WhereGradientsAreReducedBesideContextParallelism) 
   }
 }
 
+// Gathers of the last update's weights run beside the stack's own time before the first forward, which alpha stretches.
+TEST(FormulaAndTimelineAgree, WhereGathersSlowTheStacksOwnTime) {
+  sim::Job job = small_job(8, "{tp: 4, dp: 2}", "{global: 2, micro: 1, sequence: 2048}",
+                           "optimizer: {sharding: zero1}\noverlap: {dp_parameters: true}\noffload: {activations: true}", 8, 2);
+  job.system.gpu.contention[sim::Phase::dp] = {1.3, 1.1};
+  job.system.software.step_s = 1e-3;
+  const double analytic = sim::predict(job).step_s;
+  EXPECT_NEAR(sim::simulate_in_child(job).step_s, analytic, 1e-4 * analytic);  // beta does not stretch latencies on the timeline
+}
+
 // The coefficients of the shipped H100: alpha 1.03 to 1.22. Only the timeline knows them here: the critical path has no contention.
 TEST(FormulaAndTimelineAgree, WithContentionCoefficients) {
   std::mt19937 random(12);
