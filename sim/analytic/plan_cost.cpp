@@ -30,7 +30,9 @@ PlanCost::PlanCost(const System& system, const workloads::Workload& workload, co
         order.push_back(it->second);
       }
     }
-    hop_s.push_back(compiled.shape.stages == 1 ? 0 : prices.hop_s(compiled.message_bytes, s));
+    const PriceBook::Times hop = compiled.shape.stages == 1 ? PriceBook::Times{} : prices.hop(compiled.message_bytes, s);
+    hop_s.push_back(hop.seconds);
+    hop_ports.push_back(hop.ports);
     const double tied = compiled.tied_bytes_of(s);
     tied_s.push_back(tied == 0 ? 0 : prices.seconds(CollectiveKind::all_reduce, GroupKind::embedding, tied, s));
     parameters.push_back({stage.parameters, stage.expert_parameters});

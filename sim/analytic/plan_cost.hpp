@@ -27,6 +27,7 @@ struct PlanCost {
   std::vector<Parameters> unit_parameters;  // [unit]
   std::vector<int> unit_stage;              // [unit] the first stage that holds it
   std::vector<double> hop_s, tied_s;        // [stage] a message to the next; all-reduce of the tied embedding's gradient
+  std::vector<PortTimes> hop_ports;         // [stage] of that message
   std::vector<Parameters> parameters;       // [stage]
 
   // Indices of a chunk's units, in forward order.

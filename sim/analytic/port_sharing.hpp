@@ -40,6 +40,21 @@ struct PassParts {
 // leaves the ports alone.
 [[nodiscard]] ContentionPair where_they_meet(const PortTimes& calls, const PortTimes& beside, double beside_s);
 
+// A message between stages beside what replicas exchange: for how much of the time that they spend together it is delayed, and delays.
+struct MessageMeets {
+  MessageMeets() = default;
+  explicit MessageMeets(const ContentionPair& met)
+      : alpha(met.alpha),
+        beta(met.beta),
+        is_delayed(1 - 1 / met.alpha),
+        delays(1 - 1 / met.beta),
+        anything(met.alpha > 1 || met.beta > 1) {}
+
+  double alpha = 1, beta = 1;
+  double is_delayed = 0, delays = 0;
+  bool anything = false;
+};
+
 // A pass beside what its replicas exchange, worked out once for all turns that are alike.
 struct MetPass {
   MetPass() = default;

@@ -71,13 +71,20 @@ class Turns {
                                       slot.microbatch + 1);
   }
 
+  [[nodiscard]] std::uint16_t way(int from, int to) const {
+    const bool around = std::abs(from - to) > 1;  // from the last stage to the first, or back
+    return static_cast<std::uint16_t>(around ? shape_.stages - 1 : std::min(from, to));
+  }
+
   [[nodiscard]] End end_of(int stage, const Slot& slot) const {
     End end{.kind = slot.kind, .chunk = static_cast<std::uint16_t>(slot.chunk)};
-    if (workloads::source_of(schedule_, shape_, stage, slot)) end.in = message(stage, slot);
+    if (const std::optional<Location> source = workloads::source_of(schedule_, shape_, stage, slot)) {
+      end.in = message(stage, slot);
+      end.hop_in = way(source->stage, stage);
+    }
     const std::optional<Location> target = workloads::target_of(schedule_, shape_, stage, slot);
     if (!target) return end;
-    const bool around = std::abs(stage - target->stage) > 1;  // from the last stage to the first, or back
-    end.hop = static_cast<std::uint16_t>(around ? shape_.stages - 1 : std::min(stage, target->stage));
+    end.hop = way(stage, target->stage);
     end.out = message(target->stage, {slot.kind, slot.microbatch, target->chunk});
     return end;
   }

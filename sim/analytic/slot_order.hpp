@@ -24,7 +24,7 @@ class SlotOrder {
   // round_microbatches() further on.
   struct End {
     workloads::Slot::Kind kind = workloads::Slot::Kind::forward;
-    std::uint16_t chunk = 0, hop = 0;  // hop: index of the way to the target
+    std::uint16_t chunk = 0, hop_in = 0, hop = 0;  // hops: index of the way from the source, and to the target
     std::uint32_t in = 0, out = 0;
     [[nodiscard]] bool completes() const {  // what adds to the chunk's gradients
       return kind == workloads::Slot::Kind::backward || kind == workloads::Slot::Kind::backward_weight;

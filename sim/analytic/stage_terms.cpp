@@ -42,7 +42,8 @@ PortTimes ports(const workloads::ReplicaCalls& calls, PriceBook& prices, int sta
 PortTimes exchange_ports(const ReplicaRules& rules, const Parameters& parameters, PriceBook& prices, int stage) {
   const workloads::ReplicaSync& sync = rules.sync;
   PortTimes sum;
-  if (!rules.ports_meet || !sync.replicated() || !(sync.overlap_parameters || sync.overlap_gradients)) return sum;
+  if (!rules.ports_meet || !sync.replicated()) return sum;
+  if (!sync.overlap_parameters && !sync.overlap_gradients && !rules.exchanges_each()) return sum;
   if (sync.shards_parameters || sync.gathers_weights) sum.add(ports(sync.gather_calls(parameters.all, parameters.experts), prices, stage));
   sum.add(ports(sync.reduction_calls(parameters.all, parameters.experts), prices, stage));
   PortTimes all;
@@ -125,8 +126,8 @@ void fill_shared(const workloads::Workload& workload, const ReplicaRules& rules,
   stage.from_host_s = prices.seconds(CollectiveKind::send_recv, GroupKind::from_host, host.weights, at);
 }
 
-// How what replicas exchange meets all of a stage's first forward and last backward.
-void fill_meetings(const ReplicaRules& rules, StageTerms& stage) {
+// How what replicas exchange meets all of a stage's first forward and last backward, and its messages.
+void fill_meetings(const ReplicaRules& rules, const PortTimes& to_next, const PortTimes& to_last, StageTerms& stage) {
   PassParts forward, backward;
   PortTimes exchange;
   double exchange_s = 0;
@@ -142,6 +143,8 @@ void fill_meetings(const ReplicaRules& rules, StageTerms& stage) {
   if (exchange.transfer_s <= 0) return;
   stage.first_forward = of_a_pass(forward, rules.pair, exchange, exchange_s);
   stage.last_backward = of_a_pass(backward, rules.pair, exchange, exchange_s);
+  stage.to_next = MessageMeets(where_they_meet(to_next, exchange, exchange_s));
+  stage.to_last = MessageMeets(where_they_meet(to_last, exchange, exchange_s));
 }
 
 }  // namespace
@@ -181,7 +184,7 @@ void fill_stages(const System& system, const workloads::Workload& workload, cons
     stage.reduce_s = reduce_s(rules.sync, own, prices, at);
     stage.tied_s = plan.tied_s[s];
     const double updated = workload.optimizer.zero_stage > 0 ? rules.sync.shard(own.all, own.experts) : own.all;
-    fill_meetings(rules, stage);
+    fill_meetings(rules, plan.hop_ports[s], plan.hop_ports[(s + stages - 1) % stages], stage);
     stage.update_s = prices.update_s(updated, at, [&] { return update_s(system, workload, updated, prices, at); });
     fill_shared(workload, rules, own, updated, prices, at, stage);
   }

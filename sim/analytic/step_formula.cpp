@@ -33,7 +33,8 @@ class Formula {
   StepTerms terms(bool by_phase) {
     if (walks_replicas(workload_, rules_)) return walked_terms(by_phase);
     fill_times();
-    const bool by_units = walks_units(workload_, rules_), uniform = !by_units && follows_closed_form();
+    by_units_ = walks_units(workload_, rules_) || messages_meet();
+    const bool by_units = by_units_, uniform = !by_units && follows_closed_form();
     if (!uniform && !by_units) {
       const auto what = by_phase ? SlotWalk::What::both : SlotWalk::What::with_messages;
       space_.walk.walk(space_.slot_order(workload_, compiled_), space_.times, what);
@@ -84,7 +85,12 @@ class Formula {
                                               space_.slot_order(workload_, compiled_));
   }
   // What replicas exchange for every micro-batch is in the walk of the units.
-  [[nodiscard]] bool walks_exchange() const { return walks_units(workload_, rules_) && rules_.exchanges_each(); }
+  [[nodiscard]] bool walks_exchange() const { return by_units_ && rules_.exchanges_each(); }
+  // What replicas exchange for every micro-batch and the messages between stages, on the GPUs' ports.
+  [[nodiscard]] bool messages_meet() const {
+    return rules_.exchanges_each() &&
+           std::ranges::any_of(space_.stages, [](const StageTerms& terms) { return terms.to_next.anything || terms.to_last.anything; });
+  }
 
   [[nodiscard]] int stages() const { return compiled_.shape.stages; }
   [[nodiscard]] const StageTerms& stage(int s) const { return space_.stages[static_cast<std::size_t>(s)]; }
@@ -358,6 +364,7 @@ class Formula {
   const ReplicaRules& rules_;
   Workspace& space_;
   const PipelineFormula& formula_;
+  bool by_units_ = false;                             // the walk of units says how long the pipeline takes
   std::span<const double> nic_users_, memory_users_;  // as in share_among_stages()
 };
 

@@ -52,6 +52,7 @@ struct StageTerms {
   double gather_s = 0;  // all of the stage's parameters at once
   double reduce_s = 0;
   ContentionPair first_forward, last_backward;    // all of it, and what replicas exchange beside it
+  MessageMeets to_next, to_last;                  // a message to the stage after it or before it, likewise
   double gather_alone_s = 0, reduce_alone_s = 0;  // of both, while other stages leave shared NICs to them
   double tied_s = 0;                              // all-reduce of the tied embedding's gradient
   double update_s = 0;                            // optimizer

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "sim/analytic/port_sharing.hpp"
 
@@ -18,6 +19,11 @@ class TwoStreams {
   [[nodiscard]] double left(double mark) const { return std::max(0.0, mark - sent_); }
   // Until when to wait() for the end of it.
   double queue(double communication_s) {
+    if (const double left = message_until_ - now_ - backlog(); left > 0) {
+      const double together = std::min(message_->alpha * left, message_->beta * communication_s);
+      message_until_ += together * message_->is_delayed;
+      communication_s += together * message_->delays;
+    }
     queued_ += communication_s;
     return queued_;
   }
@@ -25,6 +31,23 @@ class TwoStreams {
     if (mark <= sent_) return;
     now_ += mark - sent_;
     sent_ = mark;
+  }
+  // A message of so many seconds begins, for which nobody waits here: by how much it is longer beside what is queued. The marks, too, are
+  // later, and what is queued while it is under way.
+  template <class... Marks>
+  double send(double seconds, const MessageMeets& met, Marks&... marks) {
+    if (!met.anything) return 0;
+    const auto together = [&](double communication_s) { return std::min(met.alpha * seconds, met.beta * communication_s); };
+    const double beside = together(backlog()), longer = beside * met.is_delayed;
+    if (beside > 0) {
+      ((marks += together(left(marks)) * met.delays), ...);
+      queued_ += beside * met.delays;
+    }
+    if (now_ + seconds + longer > message_until_) {
+      message_until_ = now_ + seconds + longer;
+      message_ = &met;
+    }
+    return longer;
   }
   void compute(double seconds) { beside(seconds, pair_); }
   // A unit's pass, whose calls lie around two halves of what it computes from the first of them to the last.
@@ -56,10 +79,19 @@ class TwoStreams {
   void pass_until(double time) {
     if (time > now_) pass(time - now_);
   }
+  // A message that is under way when all is sent, and how it and what is queued then meet.
+  struct Message {
+    double left_s = 0;
+    const MessageMeets* met = nullptr;
+    bool operator==(const Message&) const = default;
+  };
+  [[nodiscard]] Message message() const { return message_until_ - now_ > backlog() ? Message{message_until_ - now_, message_} : Message{}; }
   // Time, and what is sent, count from here.
-  void restart(double backlog) {
+  void restart(double backlog, const Message& message) {
     now_ = sent_ = 0;
     queued_ = backlog;
+    message_until_ = message.left_s;
+    message_ = message.met;
   }
   void skip(double seconds, double more_backlog) {
     now_ += seconds;
@@ -80,6 +112,8 @@ class TwoStreams {
 
   const ContentionPair& pair_;
   double now_ = 0, queued_ = 0, sent_ = 0;
+  double message_until_ = std::numeric_limits<double>::lowest();
+  const MessageMeets* message_ = nullptr;
 };
 
 }  // namespace rehearse::sim

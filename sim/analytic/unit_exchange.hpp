@@ -15,6 +15,7 @@ class UnitExchange {
   // and the last gradients reduced.
   struct UnderWay {
     double all_s = 0, here_s = 0, next_s = 0, reduced_s = 0;
+    TwoStreams::Message message{};
     bool operator==(const UnderWay&) const = default;
   };
 
@@ -59,6 +60,8 @@ class UnitExchange {
     reduce(unit, kind, completes);
     if (ahead_) gather_ahead(next_but_one);
   }
+  // A message of so many seconds leaves or comes in: by how much it is longer beside what is under way.
+  double message(double seconds, const MessageMeets& met) { return streams_.send(seconds, met, here_, next_, reduced_); }
   void end() { wait_for(reduced_); }
 
   // Counts time, and what it has waited for, from here; when that is.
@@ -68,14 +71,14 @@ class UnitExchange {
     return now;
   }
   void restart(const UnderWay& from) {
-    streams_.restart(from.all_s);
+    streams_.restart(from.all_s, from.message);
     here_ = from.here_s;
     next_ = from.next_s;
     reduced_ = from.reduced_s;
     exchanged_s_ = 0;
   }
   [[nodiscard]] UnderWay under_way() const {
-    return {streams_.backlog(), streams_.left(here_), streams_.left(next_), streams_.left(reduced_)};
+    return {streams_.backlog(), streams_.left(here_), streams_.left(next_), streams_.left(reduced_), streams_.message()};
   }
 
  private:

@@ -39,6 +39,7 @@ class CopyingStage {
     return now_s();
   }
   void wait(double until) { exchange_.pass_until(until); }
+  double message(double seconds, bool to_next) { return exchange_.message(seconds, to_next ? terms_.to_next : terms_.to_last); }
   void end() { exchange_.end(); }
   [[nodiscard]] double now_s() const { return exchange_.now(); }
   [[nodiscard]] double copies_s() const { return copies_s_; }
@@ -174,6 +175,8 @@ class UnitWalk {
     Stage& stage = stages_[step.stage];
     StageSpans& spans = result_.spans;
     const double ready = std::max(arrived_s_[step.slot.in], step.paired ? arrived_s_[step.other.in] : 0);
+    if (step.slot.in != 0) stage.message(hop_s_[step.slot.hop_in], step.slot.hop_in == step.stage);
+    if (step.other.in != 0) stage.message(hop_s_[step.other.hop_in], step.other.hop_in == step.stage);
     double begin = 0, unused = 0;
     double end = stage.slot(step.slot, ready, begin);
     if (step.paired) end = stage.slot(step.other, 0, unused);
@@ -183,7 +186,8 @@ class UnitWalk {
       if (slot->completes()) spans.completed_s[step.stage][slot->chunk] = end;
       if (slot->out == 0) continue;
       double& free = free_s_[step.stream(*slot)];
-      arrived_s_[slot->out] = free = std::max(free, end) + hop_s_[slot->hop];
+      const double hop_s = hop_s_[slot->hop];
+      arrived_s_[slot->out] = free = std::max(free, end) + hop_s + stage.message(hop_s, slot->hop == step.stage);
       if (blocking_) stage.wait(free);
       end = std::max(end, stage.now_s());
     }

@@ -25,6 +25,7 @@ bool KnownSlots::begin(std::span<const UnitTerms> units, std::span<const StageTe
   }
   asked_.order.clear();
   for (const StageTerms& stage : stages) {
+    for (const MessageMeets* met : {&stage.to_next, &stage.to_last}) asked_.numbers.insert(asked_.numbers.end(), {met->alpha, met->beta});
     for (const ChunkTerms chunk : stage.chunks) {
       asked_.order.push_back(std::ssize(chunk));
       for (const UnitTerms* unit : chunk) asked_.order.push_back(unit - units.data());

@@ -48,7 +48,7 @@ class KnownSlots {
   struct Of {
     const UnitTerms* first = nullptr;
     std::size_t chunks = 1;             // of a stage
-    std::vector<double> numbers;        // of the rules and of each unit
+    std::vector<double> numbers;        // of the rules, and of each unit and stage
     std::vector<std::ptrdiff_t> order;  // of the units, those of a chunk after how many they are
     bool operator==(const Of&) const = default;
   };
@@ -68,6 +68,7 @@ class WalkedStage {
   // The next slot, whose input is there at `ready`: when it ends. first_s: when it begins.
   double slot(const SlotOrder::End& slot, double ready, double& first_s);
   void wait(double until) { exchange_.pass_until(until - from_s_); }
+  double message(double seconds, bool to_next) { return exchange_.message(seconds, to_next ? terms_.to_next : terms_.to_last); }
   void end() {
     exchange_.end();
     exchanged_s_ += exchange_.exchanged_s();

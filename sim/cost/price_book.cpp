@@ -79,26 +79,27 @@ PriceBook::Times PriceBook::times(const Communication& what, int stage) {
   return times(what.kind, what.group, what.bytes, stage);
 }
 
-double PriceBook::hop_s(double bytes, int stage) {
+const PriceBook::Times& PriceBook::hop(double bytes, int stage) {
   const bool leads_back = stage + 1 == static_cast<int>(places_.size());
   const int from = leads_back ? stage : place(stage);
   const auto [it, added] = known_.try_emplace({CollectiveKind::send_recv, GroupKind::pp, from, true, bytes});
-  if (added) it->second.seconds = slowest_hop_s(bytes, stage);
-  return it->second.seconds;
+  if (added) it->second = slowest_hop(bytes, stage);
+  return it->second;
 }
 
 // Hops over equally many levels of the cluster cost the same.
-double PriceBook::slowest_hop_s(double bytes, int stage) const {
+PriceBook::Times PriceBook::slowest_hop(double bytes, int stage) const {
   const Communication message{"", CollectiveKind::send_recv, GroupKind::pp, bytes, workloads::Pass::forward};
   std::array<bool, 3> priced{};
-  double slowest = 0;
+  Times slowest;
   workloads::Coordinates at{0, 0, 0, stage};
   for (at.dp = 0; at.dp < grid_.replicas(); ++at.dp) {
     const int from = grid_.rank(at), to = grid_.next_stage(from);
     bool& known = priced[model_.levels_between(from, to)];
     if (known) continue;
     known = true;
-    slowest = std::max(slowest, model_.price(message, std::array{from, to}).seconds());
+    const CallPrice price = model_.price(message, std::array{from, to});
+    if (price.seconds() > slowest.seconds) slowest = {price.seconds(), price.ports()};
   }
   return slowest;
 }

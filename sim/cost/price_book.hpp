@@ -54,7 +54,7 @@ class PriceBook {
   [[nodiscard]] const std::vector<double>& stages_at_nics() const { return model_.stages_at_nics(); }
   [[nodiscard]] const std::vector<double>& stages_at_hosts();
   // A message to the next stage (of the last: to the first): the slowest of the replicas' hops, of which some may stay in a node.
-  [[nodiscard]] double hop_s(double bytes, int stage);
+  [[nodiscard]] const Times& hop(double bytes, int stage);
   // What `make` says of an optimizer that updates so many parameters on a GPU of the stage; asked once.
   template <class Make>
   [[nodiscard]] double update_s(double parameters, int stage, Make make) {
@@ -66,7 +66,7 @@ class PriceBook {
  private:
   [[nodiscard]] int first_rank(int stage) const { return grid_.rank({0, 0, 0, stage}); }
   [[nodiscard]] Times slowest(const workloads::Communication& what, int stage, bool alone = false);
-  [[nodiscard]] double slowest_hop_s(double bytes, int stage) const;
+  [[nodiscard]] Times slowest_hop(double bytes, int stage) const;
   // The first ranks of groups of this kind that lie differently, one of each.
   [[nodiscard]] const std::vector<int>& leaders(workloads::GroupKind group, int stage);
 

@@ -7,12 +7,16 @@ import laws
 
 
 class Case:
-    def __init__(self, program, seed, number, cluster_count):
+    """clean: without faults and uneven routing; the rest is drawn alike."""
+
+    def __init__(self, program, seed, number, cluster_count, clean=False):
         self.program, self.seed, self.number = program, seed, number
         rng = self.rng("job")
         cluster = clusters.draw_cluster(random.Random(f"{seed}/cluster/{number % cluster_count}"))
         self.job = jobs.draw_job(rng, cluster, with_experts=rng.random() < 0.4)
-        self.faults = jobs.draw_faults(rng, self.job) if rng.random() < 0.35 else []
+        self.faults = jobs.draw_faults(rng, self.job) if rng.random() < 0.35 and not clean else []
+        if clean and "moe" in self.job:
+            self.job["moe"]["routing"] = "balanced"
         self.notes, self.answers = {}, {}
 
     def rng(self, purpose):
