@@ -25,7 +25,15 @@ double mfu_of(const Job& job, double step_s) {
   return flops / (job.system.gpus * step_s) / job.system.gpu.peak_flops_per_s.at(w.precision.compute);
 }
 
-FormulaResult whole_job(const Job& job, double step_s) { return formula(plan_whole_job(job, step_s, "predicted").formula_input); }
+struct TrainedWhole {
+  double total_s = 0, steps = 0, ettr = 0;
+};
+
+TrainedWhole whole_job(const Job& job, double step_s) {
+  const FormulaInput input = plan_whole_job(job, step_s, "predicted").formula_input;
+  const FormulaResult result = formula(input);
+  return {result.total_s(), input.steps, result.ettr};
+}
 
 // T_eff + T_int is the least over K of sums that grow with T_step, so it grows too. Not where K is a time or is worked out without what the
 // backups take: then K is not the best one.
@@ -43,14 +51,15 @@ bool grows(Goal goal, const Job& job, bool whole) {
 
 }  // namespace
 
-GoalValues::GoalValues(const TuneSpec& spec, const Job& open) : goals_(spec.goals), whole_(open.whole.training.given()) {
-  if (goals_.empty()) goals_ = {whole_ && !(open.whole.training.time_s > 0) ? Goal::time : Goal::step};
+GoalValues::GoalValues(const TuneSpec& spec, const Job& open)
+    : goals_(spec.goals), whole_(open.whole.training.given()), by_time_(open.whole.training.time_s > 0) {
+  if (goals_.empty()) goals_ = {whole_ && !by_time_ ? Goal::time : Goal::step};
   for (std::size_t i = 0; i < goals_.size(); ++i) {
     const Goal goal = goals_[i];
     const config::Node where = spec.goal && spec.goal.is_sequence() ? spec.goal.items()[i] : spec.goal;
     if (of_whole_job(goal) && !whole_)
       where.fail(fmt::format("goal {} needs the length of the training", sim::goals().of(goal)), "add training: {tokens: 15e12}");
-    if (goal == Goal::time && open.whole.training.time_s > 0)
+    if (goal == Goal::time && by_time_)
       where.fail("goal time of a training that is limited by time", "give training.steps or training.tokens");
     if (goal == Goal::cost && !spec.gpu_hour) where.fail("goal cost needs a price", "add price: {gpu_hour: 2.50} to tune, or --price 2.50");
   }
@@ -86,14 +95,15 @@ double GoalValues::of_one(Goal goal, const Job& job, double step_s, double neede
 
 GoalArray GoalValues::of(const Job& job, double step_s, double needed_bytes) const {
   GoalArray values{};
-  const FormulaResult whole = needs_whole_job() ? whole_job(job, step_s) : FormulaResult{};
+  const TrainedWhole whole = needs_whole_job() ? whole_job(job, step_s) : TrainedWhole{};
   for (std::size_t i = 0; i < goals_.size(); ++i) {
     if (goals_[i] == Goal::time) {
-      values[i] = whole.total_s();
+      values[i] = whole.total_s;
     } else if (goals_[i] == Goal::ettr) {
       values[i] = -whole.ettr;
     } else if (goals_[i] == Goal::cost && whole_) {
-      values[i] = cost(job, whole.total_s());
+      // What is limited by time costs the same with any plan that does not fail: what a trained token costs tells plans apart.
+      values[i] = cost(job, whole.total_s) / (by_time_ ? whole.steps * tokens_of(job.workload.batch) : 1);
     } else {
       values[i] = of_one(goals_[i], job, step_s, needed_bytes);
     }
@@ -104,6 +114,9 @@ GoalArray GoalValues::of(const Job& job, double step_s, double needed_bytes) con
 GoalArray GoalValues::at_least(const Job& job, double step_s, double needed_bytes) const {
   GoalArray values{};
   values.fill(-infinity);
+  for (std::size_t i = 0; i < goals_.size(); ++i) {  // no more than all of the time is training; a part in 10^12 for the order of products
+    if (goals_[i] == Goal::cost && by_time_) values[i] = of_one(Goal::cost, job, step_s, 0) * (1 - 1e-12);
+  }
   const auto bounded = [&](Goal goal) { return goal == Goal::memory ? needed_bytes > 0 : step_s > 0 && grows(goal, job, whole_); };
   bool any = false;
   for (const Goal goal : goals_) any = any || bounded(goal);

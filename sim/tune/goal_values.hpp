@@ -39,7 +39,8 @@ class GoalValues {
 
   std::vector<Goal> goals_;
   double gpu_hour_ = 0;
-  bool whole_ = false;  // the job has a length
+  bool whole_ = false;    // the job has a length
+  bool by_time_ = false;  // which is a time
 };
 
 // Values that differ by less than a part in 10^12 are the same: rounded so, they can be put in order.

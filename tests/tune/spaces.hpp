@@ -47,11 +47,13 @@ class RandomSpaces {
   // A job and its space, at most so many points.
   std::string next(int goals, int most_points) {
     std::string text = without_dp(jobs_.next() + "}\n");
+    const std::string wanted = some_goals(goals);
+    const bool by_time = (" " + wanted + ",").find(" time,") == std::string::npos && random_() % 3 == 0;
     if (text.find("\ntraining:") == std::string::npos)
-      text +=
-          "training: {steps: 100000}\ncheckpoint: {save_time: 20 s, load_time: 30 s}\nfaults: {all: {source: poisson, rate: 0.5 /day}}\n";
+      text += std::string("training: {") + (by_time ? "time: 2 days" : "steps: 100000") +
+              "}\ncheckpoint: {save_time: 20 s, load_time: 30 s}\nfaults: {all: {source: poisson, rate: 0.5 /day}}\n";
     text += "tune:\n  memory: " + pick({"1", "1", "0.05", "0.03", "0.02", "0.01"}) + "\n  fits: " + pick({"surely", "likely"}) +
-            "\n  price: {gpu_hour: 2}\n  keep: " + pick({"1", "3", "10"}) + "\n  goal: [" + some_goals(goals) + "]\n  space:\n";
+            "\n  price: {gpu_hour: 2}\n  keep: " + pick({"1", "3", "10"}) + "\n  goal: [" + wanted + "]\n  space:\n";
     std::vector<std::pair<std::string, std::vector<std::string>>> axes{
         {"parallel.tp", {"[1, 2, 4]", "divisors", "[2, 1]"}},
         {"parallel.pp", {"[1, 2, 4]", "powers-of-two", "{from: 1, to: 4}"}},
@@ -107,7 +109,8 @@ struct Answer {
 };
 
 inline double goal_of(sim::Goal goal, const sim::Job& job, const sim::StepResult& step) {
-  const auto whole = [&] { return sim::formula(sim::plan_whole_job(job, step.step_s, "predicted").formula_input); };
+  const auto input = [&] { return sim::plan_whole_job(job, step.step_s, "predicted").formula_input; };
+  const auto whole = [&] { return sim::formula(input()); };
   switch (goal) {
     case sim::Goal::step:
       return step.step_s;
@@ -120,6 +123,8 @@ inline double goal_of(sim::Goal goal, const sim::Job& job, const sim::StepResult
     case sim::Goal::time:
       return whole().total_s();
     case sim::Goal::cost:
+      if (job.whole.training.time_s > 0)
+        return job.system.gpus * whole().total_s() / 3600 * 2 / (input().steps * job.workload.batch.global * job.workload.batch.sequence);
       return job.system.gpus * whole().total_s() / 3600 * 2;
     case sim::Goal::ettr:
       return -whole().ettr;
