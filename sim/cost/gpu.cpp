@@ -105,6 +105,7 @@ const Keys<Gpu>& gpu_keys() {
           .required(),
       K("vendor", &Gpu::vendor, config::text(), "Caches go from one vendor's to another's through the memory of both hosts."),
       K("memory", &Gpu::memory_bytes, config::quantity(Dimension::bytes, 1e6), "Its size.").required(),
+      K("driver_memory", &Gpu::driver_bytes, config::quantity(Dimension::bytes, 0), "Of the memory, what the driver keeps for itself."),
       K("memory_bandwidth", &Gpu::memory_bytes_per_s, config::quantity(Dimension::bandwidth, 1e6), "By the data sheet.").required(),
       K("power_limit", &Gpu::power_limit_w, config::quantity(Dimension::power, 1), "By the data sheet.").required(),
       K("launch", &Gpu::launch_s, launch_form(), "Host time of one bare kernel launch.").required(),
@@ -131,6 +132,8 @@ Gpu read_gpu(const Node& node, const std::string& name) {
   Gpu gpu;
   gpu.name = name;
   gpu_keys().read(node, gpu);
+  if (const auto given = node.find("driver_memory"); given && gpu.driver_bytes >= gpu.memory_bytes)
+    given->fail("the driver keeps all of the memory", "of NVIDIA's GPUs it keeps 0.65 GiB");
   return gpu;
 }
 

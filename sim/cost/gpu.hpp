@@ -31,6 +31,8 @@ struct Gpu {
   std::string vendor = "nvidia";                        // GPUs of two have no way from memory to memory but through their hosts
   std::map<workloads::DType, double> peak_flops_per_s;  // dense
   double memory_bytes = 0;
+  // Of them, what the driver keeps for itself. PyTorch's out-of-memory messages on an 80 GiB A100: "79.35 GiB total capacity".
+  double driver_bytes = 0.65 * 1024 * 1024 * 1024;
   double memory_bytes_per_s = 0;
   double power_limit_w = 0;
   double launch_s = 0;                                    // host time of one bare kernel launch (driver)

@@ -9,8 +9,6 @@
 namespace rehearse::sim {
 namespace {
 
-// PyTorch's out-of-memory messages on an 80 GiB A100: "79.35 GiB total capacity".
-constexpr double driver_bytes = 0.65 * 1024 * 1024 * 1024;
 // Assumption: when memory runs short the allocator gives back the segments that are free as a whole, about half of its cache. The published
 // runs of up to 75 GiB on 80 GiB fit with it, and those that ran out of memory do not (tests/memory).
 constexpr double stuck_share = 0.5;
@@ -35,7 +33,7 @@ MemoryBytes held_all_the_time(double framework_bytes, const workloads::StaticMem
   return held;
 }
 
-double usable_bytes(const Gpu& gpu) { return gpu.memory_bytes - driver_bytes; }
+double usable_bytes(const Gpu& gpu) { return gpu.memory_bytes - gpu.driver_bytes; }
 
 void add_cache(const Job& job, RankMemory& memory) { add_cache(job.system.software.memory, memory); }
 

@@ -56,6 +56,12 @@ std::string software_error(const std::string& what, const std::string& by) {
 // Something after the last line of the good file.
 std::string gpu_error_after(const std::string& more) { return gpu_error("memory: 0.8}\n", "memory: 0.8}\n" + more); }
 
+TEST(MalformedPlatforms, DriversLeaveSomeOfTheMemory) {
+  EXPECT_EQ(gpu_error_after("driver_memory: 3 GiB\n"), "accepted");
+  const std::string all = gpu_error_after("driver_memory: 80 GiB\n");
+  EXPECT_EQ(all.substr(0, all.find('\n')), "gpu.yaml:13:16: error: the driver keeps all of the memory");
+}
+
 TEST(MalformedPlatforms, FlashGenerationsHaveSharesByHeadDimension) {
   EXPECT_EQ(gpu_error_after("flash: {1: {64: 0.5, 128: 0.4}, 2: {128: 1}}\n"), "accepted");
   EXPECT_NE(gpu_error_after("flash: {4: {64: 0.5}}\n").find("gpu.yaml:13:9: error: unknown key '4' in flash"), std::string::npos);
@@ -75,8 +81,8 @@ TEST(MalformedPlatforms, UnknownKey) {
             "gpu.yaml:4:1: error: unknown key 'power_limt'\n"
             "    4 | power_limt: 400 W\n"
             "      | ^\n"
-            "  did you mean 'power_limit'? known: source, vendor, memory, memory_bandwidth, power_limit, launch, peak, contention, "
-            "efficiency, flash");
+            "  did you mean 'power_limit'? known: source, vendor, memory, driver_memory, memory_bandwidth, power_limit, launch, peak, "
+            "contention, efficiency, flash");
 }
 
 TEST(MalformedPlatforms, MissingSource) {
