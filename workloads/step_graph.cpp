@@ -7,6 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "config/huge_pages.hpp"
 #include "workloads/cycles.hpp"
 
 namespace rehearse::workloads {
@@ -213,6 +214,7 @@ void StepGraphBuilder::list_members() {
   first.assign(joints_ + 1UL, 0);
   for (const std::uint32_t joint : graph_.joints_of_) ++first[joint + 1];
   for (std::size_t i = 0; i < joints_; ++i) first[i + 1] += first[i];
+  config::reserve_on_huge_pages(graph_.members_, graph_.joints_of_.size());
   graph_.members_.resize(graph_.joints_of_.size());
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (const RankBlock& block : graph_.blocks()) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "config/huge_pages.hpp"
 #include "sim/engine/execution.hpp"
 
 namespace rehearse::sim {
@@ -78,6 +79,7 @@ class Accounting {
 
   // For each operation the dependency that ended last.
   void find_releases() {
+    config::reserve_on_huge_pages(released_by_, graph_.size());
     released_by_.assign(graph_.size(), none);
     for (const workloads::RankBlock& block : graph_.blocks()) {
       const workloads::RankProgram& program = graph_.program(block);

@@ -5,9 +5,22 @@
 #include <stdexcept>
 #include <string>
 
+#include "config/huge_pages.hpp"
+
 namespace rehearse::sim {
 
 using workloads::OpId;
+
+namespace {
+
+template <class T>
+void fill_anew(std::vector<T>& array, std::size_t count, T with) {
+  array.clear();
+  config::reserve_on_huge_pages(array, count);
+  array.assign(count, with);
+}
+
+}  // namespace
 
 std::size_t Launches::add(const Launchable& graph) {
   known_.push_back({graph, {}});
@@ -23,9 +36,9 @@ LaunchIndex Launches::begin(std::size_t which, Execution& times, std::function<v
   launch.done = std::move(done);
   launch.begun_s = now_s;
   launch.ended = 0;
-  launch.met.assign(launch.graph().size(), 0);
-  launch.present.assign(launch.graph().joints(), 0);
-  for (auto* instants : {&times.arrive_s, &times.start_s, &times.end_s}) instants->assign(launch.graph().size(), never_s);
+  fill_anew(launch.met, launch.graph().size(), std::uint16_t{0});
+  fill_anew(launch.present, launch.graph().joints(), std::uint32_t{0});
+  for (auto* instants : {&times.arrive_s, &times.start_s, &times.end_s}) fill_anew(*instants, launch.graph().size(), never_s);
   queue_behind(index);
   order_.push_back(index);
   return index;

@@ -6,6 +6,7 @@
 #include <span>
 #include <tuple>
 
+#include "config/huge_pages.hpp"
 #include "sim/engine/memory_over_time.hpp"
 #include "workloads/collective.hpp"
 
@@ -33,6 +34,7 @@ class ByCall {
     };
     each([&](workloads::OpId id) { ++first_[graph.op(id).item + 1]; });
     std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    config::reserve_on_huge_pages(ops_, first_.back());
     ops_.resize(first_.back());
     std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
     each([&](workloads::OpId id) { ops_[next[graph.op(id).item]++] = id; });
