@@ -16,8 +16,12 @@ class BandedChain {
   [[nodiscard]] double& step(int from, int to) { return chances_[row(from) + static_cast<std::size_t>(to - from + down_)]; }
   // After many steps; `down` is at least 1. The steps are used up.
   [[nodiscard]] std::vector<double> settled() &&;
+  // From each state until one of the first `ends` is reached: the chances of each of those, and the sum of `costs` (a step from each state)
+  // on the way as the last column. The steps are used up.
+  [[nodiscard]] std::vector<double> ended(int ends, const std::vector<double>& costs) &&;
 
  private:
+  void eliminate(int down_to, std::vector<double>& costs);
   [[nodiscard]] std::size_t row(int from) const { return static_cast<std::size_t>(from) * static_cast<std::size_t>(down_ + up_ + 1); }
   int states_, down_, up_;
   std::vector<double> chances_;  // [from][to - from + down]

@@ -9,8 +9,8 @@ namespace rehearse::sim {
 namespace {
 
 constexpr int settling_rounds = 60;
-constexpr double settled_within = 1e-5;  // the batch
-constexpr int most_turns = 8;            // more are hardly more even
+constexpr double settled_within = 1e-5;
+constexpr int most_turns = 8;  // more are hardly more even
 constexpr int quarters_of_a_prompt = 4;
 constexpr double most_passes = 64;  // of a prompt, as the chain counts them, which grows with them: of more, several are one
 constexpr double few_passes = 3;    // of a prompt: more are cut into halves
@@ -61,28 +61,60 @@ PassQueue queue_of(const PoolFormula& pool, const PassUnits& cut, double rate_pe
   queue.mixes = pool.mixes();
   queue.pass_s.push_back(0);
   for (int u = 1; u <= cut.most; ++u) queue.pass_s.push_back(cut.seconds(pool, u, sequences));
-  queue.beside_s = queue.pass_s;
   return queue;
 }
 
-// A fixed point that contracts by about as much each time: of three values in a row where they lead to (Aitken).
+// Sequences at any time, and those that one sees in its passes.
+struct Beside {
+  double batch = 0, seen = 0;
+  [[nodiscard]] Beside minus(const Beside& other) const { return {batch - other.batch, seen - other.seen}; }
+  [[nodiscard]] Beside less(double by, const Beside& other) const { return {batch - by * other.batch, seen - by * other.seen}; }
+  [[nodiscard]] double times(const Beside& other) const { return batch * other.batch + seen * other.seen; }
+  [[nodiscard]] bool within(double most) const { return batch >= 0 && seen >= 0 && batch <= most && seen <= most; }
+};
+
+// A fixed point in two numbers: where the last three steps lead to were they straight (Anderson), by the last two where that leads nowhere.
 class Accelerated {
  public:
-  explicit Accelerated(double begin) { last_.push_back(begin); }
-  [[nodiscard]] double after(double next, double most) {
-    last_.push_back(next);
-    if (last_.size() < 3) return next;
-    const double step = last_[1] - last_[0], change = last_[2] - 2 * last_[1] + last_[0], led = last_[0] - step * step / change;
-    const bool contracts = std::abs(last_[2] - last_[1]) < std::abs(step), leads = contracts && std::isfinite(led) && led >= 0;
-    if (leads) highest_ = std::max(highest_, led);
-    const double begin = leads && led <= most ? led : next;
-    last_ = {begin};
-    return begin;
+  [[nodiscard]] Beside after(const Beside& from, const Beside& to, double most) {
+    steps_.push_back({to, to.minus(from)});
+    if (steps_.size() > 3) steps_.erase(steps_.begin());
+    Beside led = to;
+    if (!(steps_.size() == 3 && by_two(led, most)) && steps_.size() >= 2) static_cast<void>(by_one(led, most));
+    // More sequences make passes longer, and those more sequences: a step never leads too far.
+    const auto no_shorter = [](double begin, double step, double far) { return step >= begin ? std::max(step, far) : std::min(step, far); };
+    return {no_shorter(from.batch, to.batch, led.batch), no_shorter(from.seen, to.seen, led.seen)};
   }
   [[nodiscard]] double highest() const { return highest_; }  // that it was led to, or would have been
 
  private:
-  std::vector<double> last_;
+  struct Step {
+    Beside to, change;
+  };
+  [[nodiscard]] bool by_two(Beside& led, double most) {
+    const Step &a = steps_[0], &b = steps_[1], &c = steps_[2];
+    const Beside one = c.change.minus(b.change), two = c.change.minus(a.change);
+    const double area = one.batch * two.seen - one.seen * two.batch;
+    if (std::abs(area) < flat * std::sqrt(one.times(one) * two.times(two))) return false;
+    const double by_one = (c.change.batch * two.seen - c.change.seen * two.batch) / area;
+    const double by_two = (one.batch * c.change.seen - one.seen * c.change.batch) / area;
+    return leads(c.to.less(by_one, c.to.minus(b.to)).less(by_two, c.to.minus(a.to)), led, most);
+  }
+  [[nodiscard]] bool by_one(Beside& led, double most) {
+    const Step &b = steps_[steps_.size() - 2], &c = steps_.back();
+    const Beside change = c.change.minus(b.change);
+    return leads(c.to.less(c.change.times(change) / change.times(change), c.to.minus(b.to)), led, most);
+  }
+  [[nodiscard]] bool leads(const Beside& to, Beside& led, double most) {
+    if (!std::isfinite(to.batch + to.seen) || !to.within(INFINITY)) return false;
+    highest_ = std::max({highest_, to.batch, to.seen});
+    if (!to.within(most)) return false;
+    led = to;
+    return true;
+  }
+
+  static constexpr double flat = 1e-3;  // the sine of an angle between two steps: of less, a third point would be far away
+  std::vector<Step> steps_;
   double highest_ = 0;
 };
 
@@ -133,23 +165,30 @@ double sequences_beside(const QueuedPasses& passes, double tokens, double rate_p
   return together + rate_per_s * passes.token_s() * std::max(0.0, tokens - 2 * prompt_passes - 1);
 }
 
+bool settled(const Beside& before, const Beside& after) {
+  const auto near = [](double from, double to) { return std::abs(to - from) < settled_within * (1 + to); };
+  return near(before.batch, after.batch) && near(before.seen, after.seen);
+}
+
 // Where no more than so many sequences fit.
 WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns, double most) {
   WalkedPasses walk;
   PoolState& out = walk.state;
-  double batch = 0, seen = 0, idle_each_s = 1 / rate_per_s;  // sequences at any time, and those that one sees in its passes
-  Accelerated faster(batch);
+  double idle_each_s = 1 / rate_per_s;
+  Beside now;
+  Accelerated faster;
   PassChances known;
   int units = 0;
   for (int round = 0; round < settling_rounds; ++round) {
-    const Company others(seen, turns);
+    const Company others(now.seen, turns);
     const double beside = 1 + others.mean([](double number) { return number; });
-    const PassUnits cut(pool, batch);
-    PassQueue queue = queue_of(pool, cut, rate_per_s, turns, batch);
-    const double nobody = std::min(Company(batch, turns).nobody(), 1 - 1e-9);
-    queue.pass_s[0] = pool.decode_s(std::max(1.0, batch / (1 - nobody)));
+    const PassUnits cut(pool, now.batch);
+    PassQueue queue = queue_of(pool, cut, rate_per_s, turns, now.batch);
+    const double nobody = std::min(Company(now.batch, turns).nobody(), 1 - 1e-9);
+    queue.pass_s[0] = pool.decode_s(std::max(1.0, now.batch / (1 - nobody)));
     // Of the time without prompts nobody decodes for that share.
     queue.idle = nobody * queue.pass_s[0] / (nobody * queue.pass_s[0] + (1 - nobody) * idle_each_s);
+    queue.beside_s = queue.pass_s;
     queue.beside_s[0] = pool.decode_s(others);
     for (int u = 1; u <= cut.most; ++u) {
       double& seconds = queue.beside_s[static_cast<std::size_t>(u)];
@@ -179,12 +218,12 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     if (next > most) return {beyond(most / out.answer_s), INFINITY};
     walk.highest = std::max(walk.highest, next);
     walk.highest = std::max(walk.highest, load.step_share * beside_it);
-    const double before = std::exchange(seen, std::min(most, load.step_share * beside_it));  // no more fit, however many come
-    if (std::abs(next - batch) < settled_within * (1 + next) && std::abs(seen - before) < settled_within * (1 + seen)) break;
-    batch = faster.after(next, most);
+    const Beside then{next, std::min(most, load.step_share * beside_it)};  // no more fit, however many come
+    if (settled(now, then)) break;
+    now = faster.after(now, then, most);
     walk.highest = std::max(walk.highest, faster.highest());
   }
-  out.batch = batch;
+  out.batch = now.batch;
   if (pool.pool().rules.speculation.tokens > 0 && !load.steps.empty()) out.pass_s = out.tpot_s / pool.passes_a_token();
   out.ttft_s = out.queue_s + out.prefill_s;
   out.requests_per_s = rate_per_s;

@@ -3,33 +3,30 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-
-#include "sim/serving/banded_chain.hpp"
+#include <utility>
 
 namespace rehearse::sim {
 namespace {
 
 // Of prompts that wait n or more have the chance e^(-2 n (1 - load) / load), about (heavy traffic): of so many, 1e-8.
 constexpr double waiting_at_half_load = 9, waiting_at_least = 4, waiting_at_most = 80;
-constexpr int most_rounds = 2000;  // of the chain, until it settles
 constexpr double settles_within = 1e-6;
 constexpr double rest = 1e-9;        // of a Poisson number
+constexpr double deviations = 6.2;   // below its mean for less than half of that
 constexpr double no_chance = 1e-13;  // of a state
 constexpr int most_first_tokens = 200;
-constexpr int passes_ahead = 12;
 constexpr double nearly_all = 0.999;  // that a sum over those who come meanwhile is taken at
 
-// Chances of 0, 1, ... of a Poisson number.
-std::vector<double> poisson_chances(double mean) {
-  constexpr double large = 500;  // beyond, those far below the mean have no chance that a number could say
-  const int begin = mean < large ? 0 : static_cast<int>(mean - 10 * std::sqrt(mean));
-  std::vector<double> out(static_cast<std::size_t>(begin), 0);
-  double seen = 0, chance = begin == 0 ? std::exp(-mean) : std::exp(begin * std::log(mean) - mean - std::lgamma(begin + 1.0));
-  for (int n = begin; seen < 1 - rest && n < 10 * (mean + 10); chance *= mean / ++n) {
-    out.push_back(chance);
+// Chances of a Poisson number from where they begin to count.
+PoissonChances poisson_chances(double mean) {
+  PoissonChances out;
+  out.first = static_cast<int>(std::max(0.0, mean - deviations * std::sqrt(mean)));
+  double seen = 0, chance = out.first == 0 ? std::exp(-mean) : std::exp(out.first * std::log(mean) - mean - std::lgamma(out.first + 1.0));
+  for (int n = out.first; seen < 1 - rest && n < 10 * (mean + 10); chance *= mean / ++n) {
+    out.chances.push_back(chance);
     seen += chance;
   }
-  out.back() += 1 - seen;
+  out.chances.back() += 1 - seen;
   return out;
 }
 
@@ -45,18 +42,26 @@ void scale_to_one(std::vector<double>& chances) {
 }  // namespace
 
 QueuedPasses::QueuedPasses(const PassQueue& queue, PassChances* known) : queue_(queue) {
-  const double together = static_cast<double>(queue.most) / queue.units, load = queue.rate_per_s * queue.beside_s.back() / together;
+  const bool decodes = !queue.beside_s.empty();
+  const double together = static_cast<double>(queue.most) / queue.units, full_s = (decodes ? queue.beside_s : queue.pass_s).back();
+  const double load = queue.rate_per_s * full_s / together;
   const double waiting = std::min(waiting_at_most, waiting_at_least + waiting_at_half_load * load / std::max(1e-3, 1 - load));
-  rows_ = static_cast<int>(std::ceil(waiting * std::max(1.0, together)));
-  const std::vector<Chances> come = arrivals(queue_.pass_s);
-  beside_arrivals_ = arrivals(queue_.beside_s);
+  rows_ = static_cast<int>(std::ceil(waiting + std::max(1.0, together) - 1));
+  const std::vector<PoissonChances> come = arrivals(queue_.pass_s);
   Chances nobody(states(), 0);
   nobody[0] = 1;
   const bool begins = known == nullptr || known->met.empty();
   Chances met = settled(come, queue_.idle, begins ? nobody : resized(known->met, known->rows));
-  Chances beside = settled(beside_arrivals_, 0, begins ? met : resized(known->beside, known->rows));
-  if (known != nullptr) *known = {met, beside, rows_};
-  meet(met, come, beside);
+  Chances behind = meet(met, come);
+  if (!decodes) return;
+  beside_arrivals_ = arrivals(queue_.beside_s);
+  const Chances beside = settled(beside_arrivals_, 0, begins ? met : resized(known->beside, known->rows));
+  if (known != nullptr) *known = {std::move(met), beside, rows_};
+  joining_ /= 1 - std::min(nearly_all, load);
+  if (queue_.mixes)
+    follow(std::move(behind), beside);
+  else
+    drain(behind, beside);
 }
 
 // Of a queue that looks at fewer or more waiting prompts, but cuts them alike; those beyond wait as the last ones do.
@@ -78,29 +83,30 @@ int QueuedPasses::begun(int units) const {
   return rest_of_first == 0 ? prompts(taken_now) : 1 + prompts(std::max(0, taken_now - rest_of_first));
 }
 
-std::vector<QueuedPasses::Chances> QueuedPasses::arrivals(const std::vector<double>& pass_s) const {
-  std::vector<Chances> out;
+std::vector<PoissonChances> QueuedPasses::arrivals(const std::vector<double>& pass_s) const {
+  std::vector<PoissonChances> out;
   for (const double seconds : pass_s) out.push_back(poisson_chances(queue_.rate_per_s * queue_.turns * seconds));
   return out;
 }
 
 // Calls at(state, chance) for where a pass leads.
 template <class At>
-void QueuedPasses::after(std::size_t state, const Chances& come, At at) const {
-  const int units = there(state), first = state_of(units - taken(units), phase(state));
-  const int end = (first / row_states() + 1) * row_states(), number = static_cast<int>(come.size()), fit = std::min(number, end - first);
-  for (int n = 0; n < fit; ++n) at(static_cast<std::size_t>(first + n), come[static_cast<std::size_t>(n)]);
+void QueuedPasses::after(std::size_t state, const PoissonChances& come, At at) const {
+  const int units = there(state), row = state_of(units - taken(units), phase(state)), first = row + come.first;
+  const int end = (row / row_states() + 1) * row_states(), number = static_cast<int>(come.chances.size());
+  const int fit = std::clamp(end - first, 0, number);
+  for (int n = 0; n < fit; ++n) at(static_cast<std::size_t>(first + n), come.chances[static_cast<std::size_t>(n)]);
   for (int n = fit; n < number; ++n)
-    at(static_cast<std::size_t>(end - queue_.turns + (first + n - end) % queue_.turns), come[static_cast<std::size_t>(n)]);
+    at(static_cast<std::size_t>(end - queue_.turns + (first + n - end) % queue_.turns), come.chances[static_cast<std::size_t>(n)]);
 }
 
-void QueuedPasses::pass_on(std::size_t state, double chance, const Chances& come, Chances& next) const {
+void QueuedPasses::pass_on(std::size_t state, double chance, const PoissonChances& come, Chances& next) const {
   after(state, come, [&next, chance](std::size_t to, double one) { next[to] += chance * one; });
 }
 
 // The chances at the beginnings of passes and of spells without any: step by step from where another chain ended, and where that takes
 // longer than to solve it, exactly.
-QueuedPasses::Chances QueuedPasses::settled(const std::vector<Chances>& come, double idle, const Chances& begin) const {
+QueuedPasses::Chances QueuedPasses::settled(const std::vector<PoissonChances>& come, double idle, const Chances& begin) const {
   Chances now = begin, next;
   const auto first_prompt = static_cast<std::size_t>(state_of(queue_.units, 0));
   for (int round = 0; round < queue_.most * queue_.turns; ++round) {
@@ -121,39 +127,51 @@ QueuedPasses::Chances QueuedPasses::settled(const std::vector<Chances>& come, do
   return solved(come, idle);
 }
 
-// By units, and of as many by arrivals.
-QueuedPasses::Chances QueuedPasses::solved(const std::vector<Chances>& come, double idle) const {
-  const auto place = [&](std::size_t state) { return there(state) * queue_.turns + phase(state); };
+// By units, and of as many by arrivals; from where nobody is left no step leads on where that is the end.
+BandedChain QueuedPasses::chain_of(const std::vector<PoissonChances>& come, double idle, bool ends) const {
   std::size_t longest = 1;
-  for (const Chances& one : come) longest = std::max(longest, one.size());
+  for (const PoissonChances& one : come) longest = std::max(longest, one.end());
   const int prompts = (static_cast<int>(longest) + 2 * queue_.turns) / queue_.turns;
   BandedChain chain(static_cast<int>(states()), std::max(queue_.most, queue_.units) * queue_.turns, prompts * queue_.units * queue_.turns);
   for (std::size_t state = 0; state < states(); ++state) {
     const int units = there(state), from = place(state);
+    if (units == 0 && ends) continue;
     const double idles = units == 0 ? idle : 0;
     if (idles > 0) chain.step(from, queue_.units * queue_.turns) += idles;
     after(state, come[static_cast<std::size_t>(taken(units))],
           [&](std::size_t to, double one) { chain.step(from, place(to)) += (1 - idles) * one; });
   }
-  const Chances by_place = std::move(chain).settled();
+  return chain;
+}
+
+QueuedPasses::Chances QueuedPasses::solved(const std::vector<PoissonChances>& come, double idle) const {
+  const Chances by_place = chain_of(come, idle, false).settled();
   Chances out(states(), 0);
   for (std::size_t state = 0; state < states(); ++state) out[state] = by_place[static_cast<std::size_t>(place(state))];
   return out;
 }
 
+// From each place until no prompt is left: the chances of arrivals since the last one here by then, and the seconds.
+QueuedPasses::Chances QueuedPasses::solved_ends() const {
+  std::vector<double> seconds(states(), 0);
+  for (std::size_t state = 0; state < states(); ++state)
+    seconds[static_cast<std::size_t>(place(state))] = queue_.beside_s[static_cast<std::size_t>(taken(there(state)))];
+  return chain_of(beside_arrivals_, 0, true).ended(queue_.turns, seconds);
+}
+
 // Seconds that those who come during a pass are there before it ends, together; the last one came `phase` arrivals before it began. Of a
 // Poisson process n are there by then for P(more than n) / rate.
-double QueuedPasses::came_s(int phase, const Chances& come) const {
+double QueuedPasses::came_s(int phase, const PoissonChances& come) const {
   double sum = 0, more = 1;
-  for (std::size_t n = 0; n < come.size(); ++n) {
-    more -= come[n];
-    sum += std::max(0.0, more) * ((phase + static_cast<int>(n)) / queue_.turns);
+  for (int n = 0; n < static_cast<int>(come.end()); ++n) {
+    if (n >= come.first) more -= come.chances[static_cast<std::size_t>(n - come.first)];
+    sum += std::max(0.0, more) * ((phase + n) / queue_.turns);
   }
   return sum / (queue_.rate_per_s * queue_.turns);
 }
 
-// By Little: the prompts that are there, and those that have not begun, at any time.
-void QueuedPasses::meet(const Chances& at, const std::vector<Chances>& come, const Chances& beside) {
+// By Little: the prompts that are there, and those that have not begun, at any time. What stands behind a prompt when it is whole.
+QueuedPasses::Chances QueuedPasses::meet(const Chances& at, const std::vector<PoissonChances>& come) {
   double time_s = 0, idle_s = 0, spells = 0, there_s = 0, waiting_s = 0;
   Chances behind(states(), 0);
   for (std::size_t state = 0; state < states(); ++state) {
@@ -178,11 +196,7 @@ void QueuedPasses::meet(const Chances& at, const std::vector<Chances>& come, con
   if (spells > 0) idle_each_s_ = idle_s / spells;
   scale_to_one(behind);
   for (std::size_t state = 0; state < states(); ++state) joining_ += behind[state] * prompts(there(state));
-  joining_ /= 1 - std::min(nearly_all, queue_.rate_per_s * queue_.beside_s.back() * queue_.units / queue_.most);
-  if (queue_.mixes)
-    follow(std::move(behind), beside);
-  else
-    drain(behind, beside);
+  return behind;
 }
 
 // Every pass brings a token: the first ones are as long as what came with the prompt says.
@@ -206,7 +220,6 @@ void QueuedPasses::follow(Chances at, const Chances& always) {
 
 // Passes with prompts go first: tokens come when none is left.
 void QueuedPasses::drain(const Chances& at, const Chances& always) {
-  const Chances drained_s = until_drained_s();
   double all_s = 0, decoding = 0;
   for (std::size_t state = 0; state < states(); ++state) {
     all_s += always[state] * queue_.beside_s[static_cast<std::size_t>(taken(there(state)))];
@@ -214,72 +227,73 @@ void QueuedPasses::drain(const Chances& at, const Chances& always) {
   }
   token_s_ = all_s / decoding;
   // Behind the last token nobody waits for prompts that came with it.
-  first_tokens_s_ = {mean_of(at, drained_s) + queue_.beside_s[0]};
-  if (queue_.turns > 1) spare_first_tokens(at, drained_s);
+  const Drained behind = drained(at);
+  first_tokens_s_ = {behind.seconds + queue_.beside_s[0]};
+  if (queue_.turns > 1) spare_first_tokens(behind.phases);
 }
 
-// From a state until no prompt is left. Far from there a unit more takes its share of a full pass, with those that come meanwhile: so many
-// passes ahead it is added, where a chain over all states would be long.
-QueuedPasses::Chances QueuedPasses::until_drained_s() const {
-  const double full_s = queue_.beside_s.back(), load = queue_.rate_per_s * full_s * queue_.units / queue_.most;
-  const double unit_s = full_s / queue_.most / (1 - std::min(nearly_all, load));
-  Chances drained_s(states());
-  for (std::size_t state = 0; state < states(); ++state) drained_s[state] = there(state) * unit_s;
-  for (int round = 0; round < most_rounds; ++round) {
-    double change = 0;
-    for (std::size_t state = 0; state < states(); ++state) {
-      const int units = there(state);
-      if (units == 0) continue;
-      if (units > passes_ahead * queue_.most) {
-        drained_s[state] = drained_s[static_cast<std::size_t>(state_of(units - queue_.most, phase(state)))] + queue_.most * unit_s;
-        continue;
-      }
-      double sum = queue_.beside_s[static_cast<std::size_t>(taken(units))];
-      after(state, beside_arrivals_[static_cast<std::size_t>(taken(units))],
-            [&](std::size_t to, double one) { sum += one * drained_s[to]; });
-      change = std::max(change, std::abs(sum - drained_s[state]) / sum);
-      drained_s[state] = sum;
+// A pass of all that are there: those with a prompt go on into `next`, the others end.
+QueuedPasses::Drained QueuedPasses::drain_once(const Chances& at, Chances& next) const {
+  Drained out{Chances(static_cast<std::size_t>(queue_.turns), 0)};
+  next.assign(states(), 0);
+  for (std::size_t state = 0; state < states(); ++state) {
+    if (at[state] < no_chance) continue;
+    const int units = there(state);
+    if (units == 0) {
+      out.phases[static_cast<std::size_t>(phase(state))] += at[state];
+      continue;
     }
-    if (change < settles_within) break;
+    out.left += at[state];
+    out.seconds += at[state] * queue_.beside_s[static_cast<std::size_t>(taken(units))];
+    pass_on(state, at[state], beside_arrivals_[static_cast<std::size_t>(taken(units))], next);
   }
-  return drained_s;
+  return out;
 }
 
-// Where prompts that are there lead to, with those that come meanwhile: by arrivals since the last one here, when none is left.
-QueuedPasses::Chances QueuedPasses::drained_to(Chances at) const {
-  Chances phases(static_cast<std::size_t>(queue_.turns), 0), next;
-  double left = 1;
-  for (int round = 0; round < most_rounds && left > rest; ++round) {
-    next.assign(states(), 0);
-    left = 0;
-    for (std::size_t state = 0; state < states(); ++state) {
-      if (at[state] < no_chance) continue;
-      const int units = there(state);
-      if (units == 0) {
-        phases[static_cast<std::size_t>(phase(state))] += at[state];
-        continue;
-      }
-      left += at[state];
-      pass_on(state, at[state], beside_arrivals_[static_cast<std::size_t>(taken(units))], next);
-    }
+// Where prompts that are there lead to, with those that come meanwhile. Pass by pass, until those that are left become fewer by the same
+// share each time; where that takes longer than to solve the chain, exactly.
+QueuedPasses::Drained QueuedPasses::drained(Chances at) {
+  Drained sum{Chances(static_cast<std::size_t>(queue_.turns), 0)};
+  Chances next;
+  double before = 1, share = 0;
+  for (int round = 0; round < queue_.most * queue_.turns && ends_.empty(); ++round) {
+    const Drained one = drain_once(at, next);
     at.swap(next);
+    sum.add(one, 1, 1);
+    const double last = std::exchange(share, one.left / before);
+    if (one.left < rest) return sum;
+    if (share < 1 && std::abs(share - last) < settles_within * (1 - share)) {
+      sum.add(one, one.left / (before - one.left), share / (1 - share));
+      return sum;
+    }
+    before = one.left;
   }
-  scale_to_one(phases);
-  return phases;
+  return add_solved(std::move(sum), at);
+}
+
+QueuedPasses::Drained QueuedPasses::add_solved(Drained sum, const Chances& at) {
+  const auto turns = static_cast<std::size_t>(queue_.turns);
+  if (ends_.empty()) ends_ = solved_ends();
+  for (std::size_t state = 0; state < states(); ++state) {
+    const double* row = ends_.data() + static_cast<std::size_t>(place(state)) * (turns + 1);
+    for (std::size_t phase = 0; phase < turns; ++phase) sum.phases[phase] += at[state] * row[phase];
+    sum.seconds += at[state] * row[turns];
+  }
+  return sum;
 }
 
 // Where instances take turns the next prompts behind one's own go elsewhere, so that the first tokens are shorter than the later ones.
-void QueuedPasses::spare_first_tokens(const Chances& at, const Chances& drained_s) {
+void QueuedPasses::spare_first_tokens(Chances phases) {
   const auto turns = static_cast<std::size_t>(queue_.turns);
   std::vector<double> seconds_at(turns);
   std::vector<Chances> leads;
   for (std::size_t phase = 0; phase < turns; ++phase) {
     Chances next(states(), 0);
     pass_on(static_cast<std::size_t>(state_of(0, static_cast<int>(phase))), 1, beside_arrivals_[0], next);
-    seconds_at[phase] = mean_of(next, drained_s) + queue_.beside_s[0];
-    leads.push_back(drained_to(std::move(next)));
+    Drained lead = drained(std::move(next));
+    seconds_at[phase] = lead.seconds + queue_.beside_s[0];
+    leads.push_back(std::move(lead.phases));
   }
-  Chances phases = drained_to(at);
   while (first_tokens_s_.size() < most_first_tokens) {
     const double seconds = mean_of(phases, seconds_at);
     if (std::abs(seconds - token_s_) < settles_within * token_s_) return;

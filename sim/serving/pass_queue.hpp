@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "sim/serving/banded_chain.hpp"
+
 namespace rehearse::sim {
 
 struct PassQueue {
@@ -13,7 +15,8 @@ struct PassQueue {
   int most = 1;           // of them in a pass
   double idle = 1;        // chance that nobody decodes when a pass has ended and no prompt is there
   bool mixes = true;      // sequences decode in passes with prompts too
-  // A pass with so many units, 0 to `most`: as prompts meet it, and as a sequence does that decodes.
+  // A pass with so many units, 0 to `most`: as prompts meet it, and as a sequence does that decodes
+  // (empty: none does here).
   std::vector<double> pass_s, beside_s;
 };
 
@@ -21,6 +24,13 @@ struct PassQueue {
 struct PassChances {
   std::vector<double> met, beside;
   int rows = 0;
+};
+
+// Of first, first + 1, ...; those of other numbers are hardly any.
+struct PoissonChances {
+  int first = 0;
+  std::vector<double> chances;
+  [[nodiscard]] std::size_t end() const { return static_cast<std::size_t>(first) + chances.size(); }
 };
 
 // What prompts meet, and sequences behind them.
@@ -54,30 +64,44 @@ class QueuedPasses {
   [[nodiscard]] int state_of(int units, int phase) const {
     return units % queue_.units * row_states() + units / queue_.units * queue_.turns + phase;
   }
+  [[nodiscard]] int place(std::size_t state) const { return there(state) * queue_.turns + phase(state); }
+  // Until no prompt is left: by arrivals since the last one here at the end, those that are not there yet, and the time of the passes.
+  struct Drained {
+    Chances phases;
+    double left = 0, seconds = 0;
+    void add(const Drained& other, double ended, double passed) {
+      for (std::size_t phase = 0; phase < phases.size(); ++phase) phases[phase] += ended * other.phases[phase];
+      seconds += passed * other.seconds;
+    }
+  };
   template <class At>
-  void after(std::size_t state, const Chances& come, At at) const;
+  void after(std::size_t state, const PoissonChances& come, At at) const;
   [[nodiscard]] int taken(int units) const { return units < queue_.most ? units : queue_.most; }
   [[nodiscard]] int prompts(int units) const { return (units + queue_.units - 1) / queue_.units; }
   [[nodiscard]] int begun(int units) const;  // prompts that a pass has something of
-  [[nodiscard]] double came_s(int phase, const Chances& come) const;
-  [[nodiscard]] std::vector<Chances> arrivals(const std::vector<double>& pass_s) const;
-  void pass_on(std::size_t state, double chance, const Chances& come, Chances& next) const;
-  [[nodiscard]] Chances settled(const std::vector<Chances>& come, double idle, const Chances& begin) const;
-  [[nodiscard]] Chances solved(const std::vector<Chances>& come, double idle) const;
+  [[nodiscard]] double came_s(int phase, const PoissonChances& come) const;
+  [[nodiscard]] std::vector<PoissonChances> arrivals(const std::vector<double>& pass_s) const;
+  void pass_on(std::size_t state, double chance, const PoissonChances& come, Chances& next) const;
+  [[nodiscard]] Chances settled(const std::vector<PoissonChances>& come, double idle, const Chances& begin) const;
+  [[nodiscard]] BandedChain chain_of(const std::vector<PoissonChances>& come, double idle, bool ends) const;
+  [[nodiscard]] Chances solved_ends() const;
+  [[nodiscard]] Chances solved(const std::vector<PoissonChances>& come, double idle) const;
   [[nodiscard]] Chances resized(const Chances& known, int rows) const;
-  void meet(const Chances& at, const std::vector<Chances>& come, const Chances& beside);
+  [[nodiscard]] Chances meet(const Chances& at, const std::vector<PoissonChances>& come);
   void follow(Chances at, const Chances& always);
   void drain(const Chances& at, const Chances& always);
-  [[nodiscard]] Chances until_drained_s() const;
-  [[nodiscard]] Chances drained_to(Chances at) const;
-  void spare_first_tokens(const Chances& at, const Chances& drained_s);
+  [[nodiscard]] Drained drain_once(const Chances& at, Chances& next) const;
+  [[nodiscard]] Drained drained(Chances at);
+  [[nodiscard]] Drained add_solved(Drained sum, const Chances& at);
+  void spare_first_tokens(Chances phases);
 
   const PassQueue& queue_;
   int rows_ = 0;  // whole prompts: more are taken as so many
   double queue_s_ = 0, prefill_s_ = 0, busy_ = 0, idle_each_s_ = 0, joining_ = 0;
   std::vector<double> first_tokens_s_;  // so many, one more each
   double token_s_ = 0;                  // each behind them
-  std::vector<Chances> beside_arrivals_;
+  std::vector<PoissonChances> beside_arrivals_;
+  Chances ends_;  // solved_ends, once it is needed
 };
 
 }  // namespace rehearse::sim

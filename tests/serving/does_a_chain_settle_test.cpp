@@ -60,6 +60,45 @@ TEST(AChainsChances, stay_as_they_are_when_it_steps) {
   }
 }
 
+// Where each of random chains ends, and at what cost, against walking on until hardly anybody is left.
+TEST(AChainsEnds, are_where_its_steps_lead) {
+  std::mt19937 random(8);
+  std::uniform_real_distribution<double> real(0, 1);
+  for (int trial = 0; trial < 50; ++trial) {
+    const int ends = 1 + static_cast<int>(real(random) * 4), states = ends + 1 + static_cast<int>(real(random) * 20), down = 4, up = 5;
+    sim::BandedChain chain(states, down, up);
+    std::vector<std::vector<double>> steps(static_cast<std::size_t>(states), std::vector<double>(static_cast<std::size_t>(states), 0));
+    std::vector<double> costs(static_cast<std::size_t>(states), 0);
+    for (int from = ends; from < states; ++from) {
+      const auto row = static_cast<std::size_t>(from);
+      double sum = 0;
+      for (int to = std::max(0, from - down); to <= std::min(states - 1, from + up); ++to)
+        sum += steps[row][static_cast<std::size_t>(to)] = real(random) / (to < from ? 1 : 3);
+      for (int to = std::max(0, from - down); to <= std::min(states - 1, from + up); ++to)
+        chain.step(from, to) = steps[row][static_cast<std::size_t>(to)] /= sum;
+      costs[row] = real(random);
+    }
+    const std::vector<double> ended = std::move(chain).ended(ends, costs);
+    for (int begin = 0; begin < states; ++begin) {
+      std::vector<double> at(static_cast<std::size_t>(states), 0);
+      at[static_cast<std::size_t>(begin)] = 1;
+      double cost = 0;
+      for (int round = 0; round < 2000; ++round) {
+        std::vector<double> next(static_cast<std::size_t>(states), 0);
+        for (std::size_t from = 0; from < at.size(); ++from) {
+          cost += at[from] * costs[from];
+          if (from < static_cast<std::size_t>(ends)) next[from] += at[from];
+          for (std::size_t to = 0; to < at.size(); ++to) next[to] += at[from] * steps[from][to];
+        }
+        at.swap(next);
+      }
+      const double* row = ended.data() + static_cast<std::ptrdiff_t>(begin) * (ends + 1);
+      for (int end = 0; end < ends; ++end) EXPECT_NEAR(row[end], at[static_cast<std::size_t>(end)], 1e-12) << trial;
+      EXPECT_NEAR(row[ends], cost, 1e-10 * (1 + cost)) << trial;
+    }
+  }
+}
+
 // Prompts one by one, all of a second, before any decoding: M/D/1. Behind one are as many as Pollaczek and Khinchine say, and each takes
 // 1 / (1 - load) until nobody is left, however many they are.
 TEST(PromptsThatGoFirst, are_over_when_a_busy_period_is) {
@@ -72,6 +111,23 @@ TEST(PromptsThatGoFirst, are_over_when_a_busy_period_is) {
     const sim::QueuedPasses passes(queue);
     const double behind = load + load * load / (2 * (1 - load));
     EXPECT_NEAR(passes.tokens_s(1), behind / (1 - load) + decode_s, 2e-3 * behind / (1 - load)) << load;
+  }
+}
+
+// However many share a pass: where it takes a second for each of them, what stands behind a prompt is over with a busy period's growth.
+TEST(PromptsThatGoFirst, are_over_alike_in_passes_of_one_and_of_many) {
+  constexpr double decode_s = 0.01;
+  for (const int most : {1, 4, 32, 256}) {
+    for (const double load : {0.3, 0.8, 0.95}) {
+      sim::PassQueue queue;
+      queue.rate_per_s = load;
+      queue.most = most;
+      queue.mixes = false;
+      for (int prompts = 0; prompts <= most; ++prompts) queue.pass_s.push_back(prompts > 0 ? prompts : decode_s);
+      queue.beside_s = queue.pass_s;
+      const sim::QueuedPasses passes(queue);
+      EXPECT_NEAR(passes.tokens_s(1), passes.joining() + decode_s, 3e-3 * passes.joining()) << most << ' ' << load;
+    }
   }
 }
 
