@@ -3,26 +3,76 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace rehearse::sim {
 namespace {
 
 constexpr double counted_one_by_one = 24;
+constexpr double far = 10;  // deviations of a Poisson number, to begin with
+constexpr double hardly_any = 1e-7;
+constexpr double widest = 25;  // its variance as a multiple of Poisson's
 // Of the normal distribution, in the middle of nine equal shares.
 constexpr std::array<double, 9> ninths{-1.5932, -0.9674, -0.5895, -0.2822, 0, 0.2822, 0.5895, 0.9674, 1.5932};
 constexpr double spread_of_ninths = 0.9317;  // of these points
 
+struct Numbers {
+  std::vector<double> chances, ended_per_s;  // of so many
+
+  // They come at the rate that has this mean (Newton).
+  void come_with_mean(double wanted) {
+    constexpr int rounds = 30;
+    constexpr double near = 1e-10;
+    const auto low = static_cast<std::size_t>(wanted);
+    double come_per_s = ended_per_s[low] + (wanted - std::floor(wanted)) * (ended_per_s[low + 1] - ended_per_s[low]);
+    for (int round = 0; round < rounds; ++round) {
+      const auto [mean, variance] = moments_at(come_per_s);
+      if (std::abs(mean - wanted) <= near * wanted) return;
+      come_per_s *= std::exp(std::clamp((wanted - mean) / std::max(variance, near * wanted), -1.0, 1.0));
+    }
+  }
+  std::pair<double, double> moments_at(double come_per_s) {
+    chances.assign(ended_per_s.size(), 1);
+    double sum = 1, mean = 0, square = 0;
+    for (std::size_t number = 1; number < chances.size(); ++number) {
+      const double chance = chances[number] = chances[number - 1] * come_per_s / ended_per_s[number];
+      const auto value = static_cast<double>(number);
+      sum += chance;
+      mean += chance * value;
+      square += chance * value * value;
+    }
+    for (double& chance : chances) chance /= sum;
+    return {mean / sum, square / sum - mean * mean / (sum * sum)};
+  }
+};
+
 }  // namespace
 
-Company::Company(double each, int instances) {
+Company::Company(double each, int instances, const std::function<double(double)>& pass_s) {
   const double all = each * instances;
+  const auto ended_per_s = [&](double number) {
+    const double q = std::floor(number / instances), fuller = number - q * instances;
+    return fuller * (q + 1) / pass_s(q + 1) + (q > 0 ? (instances - fuller) * q / pass_s(q) : 0);
+  };
   if (all < counted_one_by_one) {
-    const int most = static_cast<int>(all + 6 * std::sqrt(all) + 6);
-    double chance = std::exp(-all);
-    for (int number = 0; number <= most; chance *= all / ++number) add(number, chance, instances);
+    count(all, instances, ended_per_s);
     return;
   }
-  for (const double at : ninths) add(std::round(all + at / spread_of_ninths * std::sqrt(all)), 1.0 / ninths.size(), instances);
+  // Around its mean normal, as wide as the rate at which they end grows slowly.
+  const double reach = std::sqrt(all), growth = std::log(ended_per_s(all + reach) / ended_per_s(all - reach)) / (2 * reach);
+  const double deviation = std::sqrt(1 / std::max(growth, 1 / (widest * all)));
+  for (const double at : ninths) add(std::max(0.0, std::round(all + at / spread_of_ninths * deviation)), 1.0 / ninths.size(), instances);
+}
+
+void Company::count(double all, int instances, const std::function<double(double)>& ended_per_s) {
+  Numbers numbers{{1}, {0}};
+  for (double most = all + far * (std::sqrt(all) + 1); numbers.chances.back() > hardly_any; most *= 2) {
+    while (static_cast<double>(numbers.ended_per_s.size()) <= most)
+      numbers.ended_per_s.push_back(ended_per_s(static_cast<double>(numbers.ended_per_s.size())));
+    numbers.come_with_mean(all);
+  }
+  for (std::size_t number = 0; number < numbers.chances.size(); ++number)
+    add(static_cast<double>(number), numbers.chances[number], instances);
 }
 
 // With one more there are q or q + 1 on each instance; it is one of those.

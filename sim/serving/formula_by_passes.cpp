@@ -180,11 +180,11 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
   PassChances known;
   int units = 0;
   for (int round = 0; round < settling_rounds; ++round) {
-    const Company others(now.seen, turns);
+    const Company others = pool.company(now.seen, turns);
     const double beside = 1 + others.mean([](double number) { return number; });
     const PassUnits cut(pool, now.batch);
     PassQueue queue = queue_of(pool, cut, rate_per_s, turns, now.batch);
-    const double nobody = std::min(Company(now.batch, turns).nobody(), 1 - 1e-9);
+    const double nobody = std::min(pool.company(now.batch, turns).nobody(), 1 - 1e-9);
     queue.pass_s[0] = pool.decode_s(std::max(1.0, now.batch / (1 - nobody)));
     // Of the time without prompts nobody decodes for that share.
     queue.idle = nobody * queue.pass_s[0] / (nobody * queue.pass_s[0] + (1 - nobody) * idle_each_s);

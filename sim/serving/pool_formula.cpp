@@ -341,7 +341,7 @@ PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, doubl
   const double passes = pool.passes(load.output);
   double batch = 0, decodes = 0, met = 0;
   for (int round = 0; round < fixed_point_rounds; ++round) {
-    const Company others(batch, turns);
+    const Company others = pool.company(batch, turns);
     out.pass_s = pool.decode_s(others);
     decodes = 1 - others.nobody();
     met = others.mean([](double number) { return std::min(1.0, number); });

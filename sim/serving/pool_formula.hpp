@@ -46,6 +46,9 @@ class PoolFormula {
   [[nodiscard]] double found(double tokens) const { return load_.found * tokens / load_.input; }  // of them, in the cache
   [[nodiscard]] std::vector<Chunk> chunks(double tokens, double sequences) const;
 
+  [[nodiscard]] Company company(double each, int instances) const {
+    return {each, instances, [this](double sequences) { return decode_s(sequences); }};
+  }
   // Mean of a decode pass over those that decode beside a sequence.
   [[nodiscard]] double decode_s(const Company& others) const {
     return others.mean([&](double beside) { return decode_s(1 + beside); });

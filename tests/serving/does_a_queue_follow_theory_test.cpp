@@ -6,6 +6,7 @@
 
 #include "config/random.hpp"
 #include "deployments.hpp"
+#include "sim/serving/company.hpp"
 #include "sim/serving/goodput.hpp"
 #include "sim/serving/serving_result.hpp"
 
@@ -149,6 +150,21 @@ TEST(Goodput, is_the_highest_rate_that_keeps_the_promise) {
   const double found = goodput_of(job, deploy(job), [](double) {});
   EXPECT_TRUE(keeps(found));
   EXPECT_FALSE(keeps(found * 1.02));
+}
+
+// Passes of a + b k: of the number of sequences n has the chance (r)_n / n! z^n (1 - z)^r, r = a / b + 1 (negative binomial), so nobody is
+// there for a share (1 - z)^r of the time, z = mean / (r + mean); of passes that do not grow it is Poisson's.
+TEST(WhoDecodesBesideOne, is_as_processor_sharing_says) {
+  for (const double mean : {0.05, 1.0, 7.5}) {
+    const sim::Company alike(mean, 1, [](double) { return 2.0; });
+    EXPECT_NEAR(alike.nobody(), std::exp(-mean), 1e-9) << mean;
+    for (const double share : {0.1, 1.0, 3.0}) {
+      const sim::Company growing(mean, 1, [share](double number) { return 1 + share * number; });
+      const double r = 1 / share + 1, z = mean / (r + mean);
+      EXPECT_NEAR(growing.nobody(), std::pow(1 - z, r), 2e-4) << mean << ' ' << share;
+      EXPECT_NEAR(growing.mean([](double others) { return others; }), mean, 1e-3 * mean) << mean << ' ' << share;
+    }
+  }
 }
 
 }  // namespace
