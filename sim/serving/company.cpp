@@ -17,14 +17,14 @@ constexpr std::array<double, 9> ninths{-1.5932, -0.9674, -0.5895, -0.2822, 0, 0.
 constexpr double spread_of_ninths = 0.9317;  // of these points
 
 struct Numbers {
-  std::vector<double> chances, ended_per_s;  // of so many
+  std::vector<double> chances, less_likely;  // of so many
 
   // They come at the rate that has this mean (Newton).
   void come_with_mean(double wanted) {
     constexpr int rounds = 30;
     constexpr double near = 1e-10;
     const auto low = static_cast<std::size_t>(wanted);
-    double come_per_s = ended_per_s[low] + (wanted - std::floor(wanted)) * (ended_per_s[low + 1] - ended_per_s[low]);
+    double come_per_s = less_likely[low] + (wanted - std::floor(wanted)) * (less_likely[low + 1] - less_likely[low]);
     for (int round = 0; round < rounds; ++round) {
       const auto [mean, variance] = moments_at(come_per_s);
       if (std::abs(mean - wanted) <= near * wanted) return;
@@ -32,10 +32,10 @@ struct Numbers {
     }
   }
   std::pair<double, double> moments_at(double come_per_s) {
-    chances.assign(ended_per_s.size(), 1);
+    chances.assign(less_likely.size(), 1);
     double sum = 1, mean = 0, square = 0;
     for (std::size_t number = 1; number < chances.size(); ++number) {
-      const double chance = chances[number] = chances[number - 1] * come_per_s / ended_per_s[number];
+      const double chance = chances[number] = chances[number - 1] * come_per_s / less_likely[number];
       const auto value = static_cast<double>(number);
       sum += chance;
       mean += chance * value;
@@ -48,27 +48,30 @@ struct Numbers {
 
 }  // namespace
 
-Company::Company(double each, int instances, const std::function<double(double)>& pass_s) {
+Company::Company(double each, int instances, const std::function<double(double)>& pass_s, double bunched) {
   const double all = each * instances;
-  const auto ended_per_s = [&](double number) {
+  // Than one fewer; by how much passes are longer and by who came together.
+  const auto less_likely = [&](double number) {
     const double q = std::floor(number / instances), fuller = number - q * instances;
-    return fuller * (q + 1) / pass_s(q + 1) + (q > 0 ? (instances - fuller) * q / pass_s(q) : 0);
+    const double ended_per_s = fuller * (q + 1) / pass_s(q + 1) + (q > 0 ? (instances - fuller) * q / pass_s(q) : 0);
+    const double longer = number / (ended_per_s * pass_s(1)), more = longer + (number - 1) * bunched;
+    return more > 0 ? number / more : INFINITY;
   };
   if (all < counted_one_by_one) {
-    count(all, instances, ended_per_s);
+    count(all, instances, less_likely);
     return;
   }
   // Around its mean normal, as wide as the rate at which they end grows slowly.
-  const double reach = std::sqrt(all), growth = std::log(ended_per_s(all + reach) / ended_per_s(all - reach)) / (2 * reach);
+  const double reach = std::sqrt(all), growth = std::log(less_likely(all + reach) / less_likely(all - reach)) / (2 * reach);
   const double deviation = std::sqrt(1 / std::max(growth, 1 / (widest * all)));
   for (const double at : ninths) add(std::max(0.0, std::round(all + at / spread_of_ninths * deviation)), 1.0 / ninths.size(), instances);
 }
 
-void Company::count(double all, int instances, const std::function<double(double)>& ended_per_s) {
+void Company::count(double all, int instances, const std::function<double(double)>& less_likely) {
   Numbers numbers{{1}, {0}};
   for (double most = all + far * (std::sqrt(all) + 1); numbers.chances.back() > hardly_any; most *= 2) {
-    while (static_cast<double>(numbers.ended_per_s.size()) <= most)
-      numbers.ended_per_s.push_back(ended_per_s(static_cast<double>(numbers.ended_per_s.size())));
+    while (static_cast<double>(numbers.less_likely.size()) <= most)
+      numbers.less_likely.push_back(less_likely(static_cast<double>(numbers.less_likely.size())));
     numbers.come_with_mean(all);
   }
   for (std::size_t number = 0; number < numbers.chances.size(); ++number)

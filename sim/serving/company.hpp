@@ -11,8 +11,9 @@ namespace rehearse::sim {
 class Company {
  public:
   // So many on an instance on average. Of n instances that share their requests evenly each holds a like part of the number of all; 1: each
-  // has arrivals of its own. `pass_s`: a pass of so many.
-  Company(double each, int instances, const std::function<double(double)>& pass_s);
+  // has arrivals of its own. `pass_s`: a pass of so many. `bunched`: the share of those that one sees who are there because it is, as the
+  // requests of a bunch are (n more stand to n - 1 by 1 + (n - 1) bunched times as much: negative binomial); below 0 they keep apart.
+  Company(double each, int instances, const std::function<double(double)>& pass_s, double bunched = 0);
 
   // Mean of what f says of the others beside a sequence.
   template <class F>
@@ -28,7 +29,7 @@ class Company {
     double others = 0, chance = 0;
   };
   void add(double all, double chance, int instances);
-  void count(double all, int instances, const std::function<double(double)>& ended_per_s);
+  void count(double all, int instances, const std::function<double(double)>& less_likely);
   std::vector<Point> points_;
   double nobody_ = 0;
 };

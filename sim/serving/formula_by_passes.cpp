@@ -156,13 +156,11 @@ bool carries_prompts(const PoolFormula& pool, double rate_per_s) {
 
 namespace {
 
-// How many sequences one sees beside it, as a mean over its passes. Passes with prompts are long and few, so that in passes who comes
-// during them comes together: those whose prompts are there when its own is whole, and those that come until none is, join it about at
-// once. Each of a pair is beside the other. Of later ones as many come in a pass as in its time, and they join when their prompts' passes
-// are over.
-double sequences_beside(const QueuedPasses& passes, double tokens, double rate_per_s, double prompt_passes) {
-  const double together = 2 * passes.joining() * std::max(0.0, 1 - prompt_passes / std::max(1.0, tokens));
-  return together + rate_per_s * passes.token_s() * std::max(0.0, tokens - 2 * prompt_passes - 1);
+// The share of those that a sequence sees beside it that are more than so many as are there in a pass.
+double bunched_of(const QueuedPasses& passes, const LoadMoments& load, const PoolFormula& pool, double rate_per_s, double seen) {
+  double there = 0;
+  for (const double tokens : pool.step_passes()) there += rate_per_s * passes.token_s() * tokens / static_cast<double>(load.steps.size());
+  return seen > 0 ? std::max(1 - there / seen, -1.0) : 0;
 }
 
 bool settled(const Beside& before, const Beside& after) {
@@ -177,10 +175,11 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
   double idle_each_s = 1 / rate_per_s;
   Beside now;
   Accelerated faster;
+  double bunched = 0;
   PassChances known;
   int units = 0;
   for (int round = 0; round < settling_rounds; ++round) {
-    const Company others = pool.company(now.seen, turns);
+    const Company others = pool.mixes() || turns == 1 ? pool.company(now.seen, 1, bunched) : pool.company(now.seen, turns);
     const double beside = 1 + others.mean([](double number) { return number; });
     const PassUnits cut(pool, now.batch);
     PassQueue queue = queue_of(pool, cut, rate_per_s, turns, now.batch);
@@ -204,13 +203,12 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     out.prefill_s = passes.prefill_s();
     out.busy = passes.busy();
     if (passes.idle_each_s() > 0) idle_each_s = passes.idle_each_s();
-    const double prompt_passes = pool.mixes() ? std::ceil(static_cast<double>(cut.units) / cut.most) : 0;  // in which others decode
     double decoding_s = 0, beside_it = 0;
     out.tpot_s = 0;
     for (std::size_t i = 0; i < load.steps.size(); ++i) {
       const double seconds = passes.tokens_s(pool.step_passes()[i]);
       decoding_s += seconds / static_cast<double>(load.steps.size());
-      beside_it += sequences_beside(passes, pool.step_passes()[i], rate_per_s, prompt_passes) / static_cast<double>(load.steps.size());
+      beside_it += passes.sequences_beside(pool.step_passes()[i]) / static_cast<double>(load.steps.size());
       out.tpot_s += seconds / load.steps[i] / static_cast<double>(load.steps.size());
     }
     out.answer_s = load.step_share * decoding_s;
@@ -218,6 +216,7 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     if (next > most) return {beyond(most / out.answer_s), INFINITY};
     walk.highest = std::max(walk.highest, next);
     walk.highest = std::max(walk.highest, load.step_share * beside_it);
+    bunched = bunched_of(passes, load, pool, rate_per_s, beside_it);
     const Beside then{next, std::min(most, load.step_share * beside_it)};  // no more fit, however many come
     if (settled(now, then)) break;
     now = faster.after(now, then, most);

@@ -172,7 +172,7 @@ double QueuedPasses::came_s(int phase, const PoissonChances& come) const {
 
 // By Little: the prompts that are there, and those that have not begun, at any time. What stands behind a prompt when it is whole.
 QueuedPasses::Chances QueuedPasses::meet(const Chances& at, const std::vector<PoissonChances>& come) {
-  double time_s = 0, idle_s = 0, spells = 0, there_s = 0, waiting_s = 0;
+  double time_s = 0, idle_s = 0, spells = 0, there_s = 0, waiting_s = 0, whole = 0;
   Chances behind(states(), 0);
   for (std::size_t state = 0; state < states(); ++state) {
     const int units = there(state);
@@ -187,28 +187,36 @@ QueuedPasses::Chances QueuedPasses::meet(const Chances& at, const std::vector<Po
     there_s += chance * (prompts(units) * seconds + waits_s);
     waiting_s += chance * ((prompts(units) - begun(units)) * seconds + waits_s);
     const int finished = prompts(units) - prompts(units - taken(units));
+    whole += chance * finished;
+    with_it_ += chance * finished * (finished - 1);
     if (finished > 0) pass_on(state, chance * finished, come[static_cast<std::size_t>(taken(units))], behind);
   }
   time_s += idle_s;
   queue_s_ = waiting_s / time_s / queue_.rate_per_s;
   prefill_s_ = there_s / time_s / queue_.rate_per_s - queue_s_;
   busy_ = 1 - idle_s / time_s;
+  with_it_ /= whole;
   if (spells > 0) idle_each_s_ = idle_s / spells;
   scale_to_one(behind);
   for (std::size_t state = 0; state < states(); ++state) joining_ += behind[state] * prompts(there(state));
   return behind;
 }
 
-// Every pass brings a token: the first ones are as long as what came with the prompt says.
+// Every pass brings a token: the first ones are as long as what came with the prompt says, and as many prompts become whole in them.
 void QueuedPasses::follow(Chances at, const Chances& always) {
-  std::vector<double> pass_s(states());
-  for (std::size_t state = 0; state < states(); ++state) pass_s[state] = queue_.beside_s[static_cast<std::size_t>(taken(there(state)))];
+  std::vector<double> pass_s(states()), whole(states());
+  for (std::size_t state = 0; state < states(); ++state) {
+    const int units = there(state);
+    pass_s[state] = queue_.beside_s[static_cast<std::size_t>(taken(units))];
+    whole[state] = prompts(units) - prompts(units - taken(units));
+  }
   token_s_ = mean_of(always, pass_s);
   Chances next;
   double sum_s = 0;
   while (first_tokens_s_.size() < most_first_tokens) {
-    const double seconds = mean_of(at, pass_s);
+    const double seconds = mean_of(at, pass_s), joins = mean_of(at, whole);
     first_tokens_s_.push_back(sum_s += seconds);
+    join_.push_back(joins);
     if (std::abs(seconds - token_s_) < settles_within * token_s_) return;
     next.assign(states(), 0);
     for (std::size_t state = 0; state < states(); ++state) {
@@ -304,6 +312,21 @@ void QueuedPasses::spare_first_tokens(Chances phases) {
     }
     phases.swap(next);
   }
+}
+
+// Who begins to decode d passes after it is beside it in all but d of its passes; each of a pair is beside the other. Of prompts that go
+// first those that are there when one is whole, and those that come until none is, begin with it, and later ones as they come.
+double QueuedPasses::sequences_beside(double tokens) const {
+  if (!queue_.mixes) return 2 * joining_ + queue_.rate_per_s * token_s_ * std::max(0.0, tokens - 1);
+  double sum = with_it_;
+  double pass = 1;
+  for (const double joins : join_) {
+    if (pass >= tokens) return sum;
+    sum += 2 * (1 - pass++ / tokens) * joins;
+  }
+  // Those of the passes from there on: of 1 - d / tokens so many.
+  const double left = std::max(0.0, tokens - pass), number = std::ceil(left);
+  return sum + 2 * queue_.rate_per_s * token_s_ * number * (left - (number - 1) / 2) / tokens;
 }
 
 double QueuedPasses::tokens_s(double tokens) const {

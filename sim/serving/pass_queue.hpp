@@ -49,6 +49,8 @@ class QueuedPasses {
   [[nodiscard]] double idle_each_s() const { return idle_each_s_; }  // a spell without a pass; 0: none
   // So many further tokens of a sequence, from the end of its prompt on.
   [[nodiscard]] double tokens_s(double tokens) const;
+  // Of this instance, that a sequence of so many further tokens sees beside it, as a mean over its passes.
+  [[nodiscard]] double sequences_beside(double tokens) const;
 
  private:
   // By state: units that are there, and arrivals since the last one here. Those with as much left of a prompt are a row, by prompts and
@@ -100,6 +102,8 @@ class QueuedPasses {
   double queue_s_ = 0, prefill_s_ = 0, busy_ = 0, idle_each_s_ = 0, joining_ = 0;
   std::vector<double> first_tokens_s_;  // so many, one more each
   double token_s_ = 0;                  // each behind them
+  double with_it_ = 0;                  // other prompts that are whole with one
+  std::vector<double> join_;            // that are in so many passes behind it
   std::vector<PoissonChances> beside_arrivals_;
   Chances ends_;  // solved_ends, once it is needed
 };

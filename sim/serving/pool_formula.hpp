@@ -46,8 +46,8 @@ class PoolFormula {
   [[nodiscard]] double found(double tokens) const { return load_.found * tokens / load_.input; }  // of them, in the cache
   [[nodiscard]] std::vector<Chunk> chunks(double tokens, double sequences) const;
 
-  [[nodiscard]] Company company(double each, int instances) const {
-    return {each, instances, [this](double sequences) { return decode_s(sequences); }};
+  [[nodiscard]] Company company(double each, int instances, double bunched = 0) const {
+    return {each, instances, [this](double sequences) { return decode_s(sequences); }, bunched};
   }
   // Mean of a decode pass over those that decode beside a sequence.
   [[nodiscard]] double decode_s(const Company& others) const {

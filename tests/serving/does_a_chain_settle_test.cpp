@@ -131,5 +131,22 @@ TEST(PromptsThatGoFirst, are_over_alike_in_passes_of_one_and_of_many) {
   }
 }
 
+// One prompt a pass at most, which then takes `long_s` instead of `short_s`: K passes with N prompts take K short_s + N (long_s - short_s),
+// in which N come but for Poisson's noise, so that the variance of N over its mean is 1 / (1 - rate (long_s - short_s))^2. A sequence of K
+// passes sees as many beside it as that is more than 1, above the mean.
+TEST(WhoDecodesBesideOne, are_more_where_prompts_make_passes_long) {
+  constexpr double short_s = 0.02, long_s = 0.05, passes_each = 4000;
+  for (const double rate_per_s : {2.0, 8.0, 14.0}) {
+    sim::PassQueue queue;
+    queue.rate_per_s = rate_per_s;
+    queue.idle = 0;
+    queue.pass_s = queue.beside_s = {short_s, long_s};
+    const sim::QueuedPasses passes(queue);
+    const double more = std::pow(1 - rate_per_s * (long_s - short_s), -2) - 1;
+    EXPECT_NEAR(passes.sequences_beside(passes_each) - rate_per_s * passes.token_s() * passes_each, more, 0.03 * (1 + more)) << rate_per_s;
+    EXPECT_EQ(passes.sequences_beside(1), 0);  // of one pass
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests

@@ -164,6 +164,12 @@ TEST(WhoDecodesBesideOne, is_as_processor_sharing_says) {
       EXPECT_NEAR(growing.nobody(), std::pow(1 - z, r), 2e-4) << mean << ' ' << share;
       EXPECT_NEAR(growing.mean([](double others) { return others; }), mean, 1e-3 * mean) << mean << ' ' << share;
     }
+    // Bunches alone: the same chances with r = 1 / bunched.
+    for (const double bunched : {0.05, 0.3}) {
+      const sim::Company bunches(
+          mean, 1, [](double) { return 2.0; }, bunched);
+      EXPECT_NEAR(bunches.nobody(), std::pow(1 + mean * bunched, -1 / bunched), 2e-4) << mean << ' ' << bunched;
+    }
   }
 }
 
