@@ -16,11 +16,12 @@ template <class T>
 void reserve_on_huge_pages(std::vector<T>& array, std::size_t count) {
   constexpr std::size_t huge = std::size_t{1} << 21;  // bytes: x86-64's and, with pages of 4 KiB, Arm's
   array.reserve(count);
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const std::uintptr_t begin = (reinterpret_cast<std::uintptr_t>(array.data()) + page - 1) / page * page;
-  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(array.data() + array.capacity()) / page * page;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(array.data()) % page) % page;  // bytes to the first whole page
+  const std::size_t bytes = array.capacity() * sizeof(T);
+  if (bytes < before + huge) return;
   // Only a hint: where it is refused pages are small.
-  if (end >= begin + huge) (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  (void)madvise(reinterpret_cast<std::byte*>(array.data()) + before, (bytes - before) / page * page, MADV_HUGEPAGE);
 }
 
 }  // namespace rehearse::config
