@@ -17,7 +17,8 @@ namespace {
 
 using workloads::Arrivals;
 
-constexpr int rounds = 200;  // of a bisection
+constexpr int rounds = 200;          // of a bisection
+constexpr int capacity_rounds = 20;  // of one that gives a number to read
 
 void put_rates(ServingResult& result, const ServingJob& job, const LoadMoments& lengths, double requests_per_s) {
   result.requests_per_s = requests_per_s;
@@ -117,6 +118,26 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
   return state;
 }
 
+// Of instances of both that a load is too much for: what they carry in all, by bisection. Where prompts go first they leave decoding no
+// time, and what is carried beyond capacity says nothing of it.
+void put_capacity(SideState& state, const SideFormula& side, double rate_per_s) {
+  const auto carries = [](const SideState& at) {
+    return std::ranges::all_of(at.pools, [](const PoolState& pool) { return std::isfinite(pool.ttft_s); });
+  };
+  if (carries(state)) return;
+  double low = 0, high = rate_per_s;
+  SideState most;
+  for (int round = 0; round < capacity_rounds; ++round) {
+    const double rate = (low + high) / 2;
+    SideState at = side.together(rate);
+    (carries(at) ? low : high) = rate;
+    if (low == rate) most = std::move(at);
+  }
+  for (std::size_t i = 0; i < state.pools.size(); ++i) {
+    if (!std::isfinite(state.pools[i].ttft_s)) state.pools[i].requests_per_s = low > 0 ? most.pools[i].requests_per_s : 0;
+  }
+}
+
 SideState one_side(const ServingJob& job, const SideFormula& side, const LoadMoments& lengths) {
   const Role role = job.pools.front().role;
   if (lengths.rate_per_s <= 0) {
@@ -125,7 +146,11 @@ SideState one_side(const ServingJob& job, const SideFormula& side, const LoadMom
     return is_closed(job) ? side.of_clients(at_once, at) : side.at_once(at_once, at);
   }
   if (role == Role::prefill) return side.prompts(lengths.rate_per_s);
-  if (role == Role::both) return side.together(lengths.rate_per_s);
+  if (role == Role::both) {
+    SideState state = side.together(lengths.rate_per_s);
+    put_capacity(state, side, lengths.rate_per_s);
+    return state;
+  }
   SideState state = side.decoding(lengths.rate_per_s);
   for (PoolState& pool : state.pools) pool.ttft_s += pool.queue_s + pool.first_pass_s();
   state.ttft_s += state.queue_s + state.pass_s;

@@ -214,6 +214,26 @@ TEST(AnOverload, is_an_answer) {
   EXPECT_EQ(outcome(text).result.finished, 1900);
 }
 
+// What instances carry does not depend on how far beyond it the load is, also where prompts go first and leave decoding no time.
+TEST(AnOverload, does_not_change_what_is_carried) {
+  const auto predicted = [](double rate_per_s) {
+    const std::string text = fmt::format(
+        "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm-2024\nserving:\n"
+        "  pools: {{all: {{role: both, instances: 2, parallel: {{tp: 1}}}}}}\n"
+        "  load: {{arrivals: {{poisson: {} /s}}, input: 136, output: 200, requests: 2000}}\n",
+        rate_per_s);
+    const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+    const sim::Deployment deployment = deploy(job);
+    return predict_serving(job, deployment, 136).overloaded;
+  };
+  const std::string text = predicted(1000);
+  const auto at = text.find("it carries ");
+  ASSERT_NE(at, std::string::npos) << text;
+  const double carried = std::stod(text.substr(at + 11));
+  EXPECT_EQ(predicted(0.99 * carried), "");
+  EXPECT_NE(predicted(1.01 * carried), "");
+}
+
 TEST(APrompt, larger_than_the_cache_is_rejected) {
   const Outcome found =
       outcome(apart({.decode_more = ", kv_tokens: 800", .load = "{arrivals: at-once, input: 1000, output: 50, requests: 5}"}));
