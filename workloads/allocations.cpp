@@ -45,6 +45,14 @@ bool belongs_to_task(const Op& op) {
   return op.unit >= 0 && op.kind != OpKind::p2p && op.kind != OpKind::copy && op.stream != Stream::dp && op.pass != Pass::update;
 }
 
+// The optimizer's work on the GPU, the last of the program.
+OpId update_of(const RankProgram& program) {
+  for (auto id = static_cast<OpId>(program.ops.size()); id-- > 0;) {
+    if (program.ops[id].phase == Phase::optimizer && program.ops[id].kind == OpKind::compute) return id;
+  }
+  throw std::logic_error("a program without an update");
+}
+
 // Copies of units' activations from the host, by Task::place().
 using CopiesOfRank = std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, OpId>;
 
@@ -165,8 +173,16 @@ RankAllocations StepAllocations::make(const RankBlock& block) {
   }
   const RankMemories units(workload_, habits_, stage, loads_ ? &*loads_ : nullptr, compiled_.grid.expert_rank(rank.rank));
   StaticMemory always = static_memory(workload_, habits_, stage.parameters, stage.expert_parameters);
-  if (makes_gradients_anew(workload_, habits_)) always.gradients = 0;
-  return {always, allocations_of(own->held.on_gpu(units), own->placed), allocations_of(own->held.on_host(units), own->placed)};
+  RankAllocations made{always, allocations_of(own->held.on_gpu(units), own->placed), allocations_of(own->held.on_host(units), own->placed)};
+  const bool anew = makes_gradients_anew(workload_, habits_);
+  if (anew) made.held.gradients = 0;
+  if (always.update > 0) {
+    const OpId update = update_of(graph_.program(block));
+    const double bytes = always.update + (anew ? always.gradients : 0);
+    made.events.push_back({update, false, 0, MemoryUse::gradients, bytes});
+    made.events.push_back({update, true, 0, MemoryUse::gradients, -bytes});
+  }
+  return made;
 }
 
 RankAllocations StepAllocations::of(std::size_t simulated_rank) {

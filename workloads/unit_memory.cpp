@@ -72,7 +72,7 @@ class Sizes {
     const bool fused = workload_.fusions.cross_entropy;
     UnitMemory memory;
     memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + (autocasts(workload_) ? table() : 0) +
-                         spread_elements() * unfused_norm_bytes(workload_, shard_) +
+                         spread_elements() * unfused_norm_bytes(workload_) +
                          (shard_.sp && workload_.fusions.keeps_gathered ? gathered_states() : states()) +
                          logits * (fused ? shard_.element : fp32);
     memory.forward_temporary = fused ? 0 : logits * (shard_.element + fp32);
@@ -246,6 +246,7 @@ UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, double parameters)
 
 double exchanged_at_once(const Workload& workload, const MemoryHabits& habits, const Unit& unit) {
   const double all = unit.program->parameters;
+  if (habits.live_parameters > 0) return unit.kind == UnitKind::head ? all : 0;
   if (!habits.planned || unit.kind == UnitKind::embedding || unit.kind == UnitKind::head) return all;
   const Shard shard = shard_of(workload);
   double width = static_cast<double>(std::max(shard.ffn, shard.query_width));
@@ -279,8 +280,13 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   (workload.optimizer.on_cpu ? memory.host : memory.optimizer) += updated * optimizer_bytes(workload, habits);
   // Beside the states the host receives the gradients and makes the new weights.
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + bytes_of(workload.precision.weights));
-  if (zero > 0 && sync.replicated()) memory.temporary = habits.bucket_bytes;
+  if (zero > 0) memory.temporary = zero == 3 ? habits.zero3_bucket_bytes.value_or(habits.bucket_bytes) : habits.bucket_bytes;
+  if (zero == 3 && sync.replicated()) memory.temporary += std::min(habits.live_parameters, parameters) * sync.weight_bytes;
   memory.temporary += placeholders;
+  if (zero > 0 && !workload.optimizer.on_cpu) {
+    const double at_once = zero == 3 ? std::min(updated, habits.update_at_once.value_or(updated)) : updated;
+    memory.update = std::max(0.0, habits.update_bytes * at_once - (zero < 3 ? habits.bucket_bytes : 0));
+  }
   const double narrow = bytes_of(workload.precision.compute);
   if (habits.narrow_copies && zero < 3 && narrow < bytes_of(workload.precision.weights)) {
     memory.temporary += 2 * narrow * parameters * layers_share(workload.model);  // by rows and by columns

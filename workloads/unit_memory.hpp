@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -21,7 +22,15 @@ struct MemoryHabits {
   // The weight-gradient product adds into the gradient buffer and hands autograd an empty tensor of the weights' shape and type instead:
   // one per matrix of a layer for good, and one for the head while its backward runs.
   bool gradient_placeholders = false;
-  double bucket_bytes = 0;  // buffers in which gradients are reduced and weights gathered, kept for good, with ZeRO
+  double bucket_bytes = 0;                   // buffers in which gradients are reduced and weights gathered, kept for good, with ZeRO
+  std::optional<double> zero3_bucket_bytes;  // with ZeRO-3, where they are others
+  // ZeRO-3 has so many gathered parameters at a time, and the head's beside, in place of those of the units at hand; gradients pass through
+  // the buckets tensor by tensor, so that no unit's lie whole on their way. 0: a unit's are gathered and reduced together.
+  double live_parameters = 0;
+  // ZeRO: bytes that the update takes beside gradients and states for each parameter that it works on, with ZeRO-3 of so many at a time;
+  // below it the buckets are free by then.
+  double update_bytes = 0;
+  std::optional<double> update_at_once;
   // Backward's gradients stay in the weights' type beside those that are added up: with bf16 weights these are whole, with fp16 weights
   // only ZeRO's update has them, of its shard.
   bool half_gradients = false;
@@ -45,6 +54,7 @@ struct MemoryHabits {
 struct StaticMemory {
   double weights = 0, gradients = 0, optimizer = 0;
   double temporary = 0;  // buffers that are never given back
+  double update = 0;     // while the optimizer works alone: copies of gradients
   double host = 0;       // in the host's memory: states and gradients of an optimizer that runs there
   [[nodiscard]] double total() const { return weights + gradients + optimizer + temporary; }  // on the GPU
 };

@@ -44,12 +44,15 @@ double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {
 }
 
 bool makes_gradients_anew(const Workload& workload, const MemoryHabits& habits) {
-  return habits.gradients_freed && workload.microbatches() == 1;
+  const bool one_buffer = workload.optimizer.zero_stage == 3 && !habits.sharded_master;
+  return habits.gradients_freed && !one_buffer && workload.microbatches() == 1;
 }
 
 double kept_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
                       double expert_parameters) {
-  const bool sharded = sync.reduce_each_microbatch || shards_gradients_at_the_end(workload, sync);
+  // DeepSpeed's ZeRO-1 reduces while the last micro-batch's backward runs.
+  const bool an_only_one = habits.live_parameters > 0 && workload.optimizer.zero_stage == 1 && workload.microbatches() == 1;
+  const bool sharded = sync.reduce_each_microbatch || shards_gradients_at_the_end(workload, sync) || an_only_one;
   return (sharded ? sync.shard(parameters, expert_parameters) : parameters) * gradient_bytes(workload, habits);
 }
 

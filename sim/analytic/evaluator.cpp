@@ -186,7 +186,8 @@ void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads
     const MemoryBytes always = held_all_the_time(framework, tensors);
     memory.at_peak = peak_of(slots[s], held, sync, message, always, true, evaluation.peak_bytes).held;
     memory.capacity_bytes = capacity;
-    add_cache(overhead, memory);
+    raise_to_update(always, tensors, memory);
+    add_cache(overhead, tensors.update, memory);
     evaluation.fits = evaluation.fits && memory.fits();
     if (memory.needed_bytes() <= evaluation.needed_bytes) continue;
     evaluation.needed_bytes = memory.needed_bytes();

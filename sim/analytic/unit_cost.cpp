@@ -54,7 +54,7 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
 }
 
 double UnitPricer::seconds(const workloads::ComputeSegment& segment) {
-  return queued_seconds(system_.gpu, system_.software, segment.operators, *segment.queue, system_.network_wait_s(workload_.parallel),
+  return queued_seconds(system_.gpu, system_.software, segment.operators, *segment.queue, system_.more_issue_s(workload_),
                         [&](const Communication& call) { return seconds(call); });
 }
 

@@ -129,6 +129,14 @@ const Keys<MemoryOverhead>& memory_keys() {
       K("buckets", habit(&Habits::bucket_bytes), config::quantity(Dimension::bytes),
         "Buffers in which gradients are reduced and weights gathered, kept for good, with ZeRO.")
           .required(),
+      K("zero3_buckets", habit(&Habits::zero3_bucket_bytes), config::quantity(Dimension::bytes),
+        "The same with ZeRO-3, where they are others."),
+      K("live_parameters", habit(&Habits::live_parameters), config::number(0, 1e12),
+        "ZeRO-3 gathers tensor by tensor and has at most so many parameters at a time; gradients pass through the buckets."),
+      K("update", habit(&Habits::update_bytes), config::number(0, 64),
+        "ZeRO: bytes that the update takes beside gradients and states, for each parameter of the rank's shard."),
+      K("update_at_once", habit(&Habits::update_at_once), config::number(1, 1e12),
+        "ZeRO-3: it works on at most so many parameters at a time."),
       K("gradient_placeholders", habit(&Habits::gradient_placeholders), truth(),
         "The weight-gradient product adds into the buffer and hands autograd an empty tensor instead.")
           .required(),
@@ -180,6 +188,8 @@ const Keys<Software>& software_keys() {
       K("collectives", &Software::collectives, collectives_form(), "Algorithms that its communication library has."),
       K("flash", &Software::flash, whole(1, 3), "Generation of its flash-attention kernels."),
       K("early_stop", &Software::early_stop, truth(), "Recomputation ends with the last tensor that backward reads."),
+      K("zero3_issue", &Software::zero3_issue_s, time(), "More per kernel on the host with ZeRO-3: hooks of every module.")
+          .otherwise("0 s"),
       K("zero3_by_tensor", &Software::zero3_by_tensor, truth(),
         "ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing."),
       K("copies_exchanged", &Software::copies_exchanged, truth(),

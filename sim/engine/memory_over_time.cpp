@@ -43,7 +43,7 @@ RankMemory peak_of(const Job& job, const StepGraph& graph, std::size_t rank, con
   double host = 0, most_on_host = 0;
   for (const Allocation& event : in_order(allocations.host, run)) most_on_host = std::max(most_on_host, host += event.bytes);
   memory.host_bytes = allocations.held.host + most_on_host;
-  add_cache(job, memory);
+  add_cache(job, allocations.held.update, memory);
   return memory;
 }
 

@@ -35,11 +35,22 @@ MemoryBytes held_all_the_time(double framework_bytes, const workloads::StaticMem
 
 double usable_bytes(const Gpu& gpu) { return gpu.memory_bytes - gpu.driver_bytes; }
 
-void add_cache(const Job& job, RankMemory& memory) { add_cache(job.system.software.memory, memory); }
+void raise_to_update(const MemoryBytes& always, const workloads::StaticMemory& tensors, RankMemory& memory) {
+  if (tensors.update == 0) return;
+  MemoryBytes then = always;
+  then[MemoryUse::gradients] = tensors.gradients + tensors.update;
+  if (then.total() <= memory.peak_bytes()) return;
+  memory.at_peak = then;
+  memory.operation = "optimizer";
+  memory.microbatch = -1;
+}
 
-void add_cache(const MemoryOverhead& stack, RankMemory& memory) {
+void add_cache(const Job& job, double update_bytes, RankMemory& memory) { add_cache(job.system.software.memory, update_bytes, memory); }
+
+void add_cache(const MemoryOverhead& stack, double update_bytes, RankMemory& memory) {
   memory.cached_bytes = stack.fragmentation * memory.tensor_bytes();
   memory.stuck_bytes = stuck_share * memory.cached_bytes;
+  memory.cached_bytes += update_bytes;
 }
 
 HostMemory fullest_host(const Job& job, const std::vector<RankMemory>& ranks) {

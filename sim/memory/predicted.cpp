@@ -217,14 +217,16 @@ RankMemory fullest_of_stage(const Job& job, const workloads::Compiled& compiled,
   if (!by_slots) walked.emplace(job, compiled, stage, loads);
   double most_on_host = 0;
   for (const int rank : members) {
-    RankMemory memory{rank, stage, share, held_all_the_time(job, tensors), usable_bytes(job.system.gpu), 0, "start"};
+    const MemoryBytes always = held_all_the_time(job, tensors);
+    RankMemory memory{rank, stage, share, always, usable_bytes(job.system.gpu), 0, "start"};
     if (by_slots) {
       find_peak(job, compiled, stage, alike->units, memory);
     } else {
       walked->find_peak(grid.expert_rank(rank), memory);
       most_on_host = std::max(most_on_host, walked->most_on_host(grid.expert_rank(rank)));
     }
-    add_cache(job, memory);
+    raise_to_update(always, tensors, memory);
+    add_cache(job, tensors.update, memory);
     if (!fullest || memory.peak_bytes() > fullest->peak_bytes()) fullest = std::move(memory);
   }
   fullest->host_bytes = tensors.host + most_on_host;
@@ -275,7 +277,7 @@ std::vector<bool> expert_layers_that_fit(const Job& job, int step) {
     for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part) stage.raise_layers(part, stage.always_of(always), highest);
     for (const auto& [layer, bytes] : highest) {
       RankMemory memory{compiled.grid.rank({0, 0, 0, s}), s, 1, bytes, usable_bytes(job.system.gpu), 0, ""};
-      add_cache(job, memory);
+      add_cache(job, tensors.update, memory);
       fit[static_cast<std::size_t>(layer)] = memory.fits();
     }
   }

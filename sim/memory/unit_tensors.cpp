@@ -200,7 +200,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(workload.schedule);
   const workloads::Model& model = workload.model;
   const workloads::Shard shard = workloads::shard_of(workload);
-  if (workloads::unfused_norm_bytes(workload, shard) > 0 || (workload.fusions.keeps_gathered && shard.sp)) return false;
+  if (workloads::unfused_norm_bytes(workload) > 0 || (workload.fusions.keeps_gathered && shard.sp)) return false;
   const bool plain = !model.moe && !model.mla && model.mtp == 0 && !model.qk_norm && !model.post_norms && !workload.offload_activations;
   const bool products = workload.attention == workloads::Attention::flash && !shard.low_precision();
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;

@@ -206,9 +206,10 @@ double Floors::needed_bytes(const Workload& workload) {
       experts += stage.all[i] * of_units.parts[i].experts;
     }
     RankMemory memory;
-    memory.at_peak =
-        held_all_the_time(framework, workloads::static_memory(workload, overhead.habits, sync, of_units.placeholders, all, experts));
-    add_cache(overhead, memory);
+    const workloads::StaticMemory tensors = workloads::static_memory(workload, overhead.habits, sync, of_units.placeholders, all, experts);
+    memory.at_peak = held_all_the_time(framework, tensors);
+    raise_to_update(memory.at_peak, tensors, memory);
+    add_cache(overhead, tensors.update, memory);
     most = std::max(most, memory.needed_bytes());
   }
   return most;

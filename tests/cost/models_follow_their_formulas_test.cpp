@@ -165,10 +165,10 @@ TEST(QueuedSeconds, WaitForTheNetworkInPipelinesOverNodes) {
   const workloads::PassQueue queue{{moving(5e8)}, {}};  // 1 ms
   const auto seconds = [&](int pp, int gpus) {
     system.gpus = gpus;
-    workloads::Parallel parallel;
-    parallel.tp = 2;
-    parallel.pp = pp;
-    return queued_seconds(system.gpu, system.software, queue.operators, queue, system.network_wait_s(parallel),
+    workloads::Workload workload;
+    workload.parallel.tp = 2;
+    workload.parallel.pp = pp;
+    return queued_seconds(system.gpu, system.software, queue.operators, queue, system.more_issue_s(workload),
                           [](const auto&) { return 0.0; });
   };
   const auto both = [](double host_s) { return std::pow(std::pow(1e-3, 4) + std::pow(host_s, 4), 0.25); };
@@ -177,6 +177,19 @@ TEST(QueuedSeconds, WaitForTheNetworkInPipelinesOverNodes) {
   expect_same(seconds(1, 16), both(1e-3));
   system.software.replays_graphs = true;
   expect_same(seconds(2, 16), 1e-3);
+}
+
+// DeepSpeed's hooks: ZeRO-3 alone has them.
+TEST(QueuedSeconds, WaitForTheHooksOfZero3) {
+  System system;
+  system.software.zero3_issue_s = 3e-4;
+  workloads::Workload workload;
+  for (const int stage : {0, 1, 2, 3}) {
+    workload.optimizer.zero_stage = stage;
+    EXPECT_EQ(system.more_issue_s(workload), stage == 3 ? 3e-4 : 0);
+  }
+  system.software.replays_graphs = true;
+  EXPECT_EQ(system.more_issue_s(workload), 0);
 }
 
 TEST(QueuedSeconds, OfReplayedGraphsAreTheGpus) {

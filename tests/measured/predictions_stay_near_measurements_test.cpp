@@ -73,10 +73,11 @@ INSTANTIATE_TEST_SUITE_P(Measured, Groups,
                                          Guard{"launch-bound-a100-vtrain", 5.4}, Guard{"pipeline-a100", 3.6}, Guard{"moe-b200-fp8", 8.0},
                                          Guard{"moe-b200-node", 4.4}, Guard{"moe-gb200-bf16", 19.2}, Guard{"moe-gb200-fp8", 9.7},
                                          Guard{"moe-h100-bf16", 8.4}, Guard{"moe-h100-fp8", 10.8}, Guard{"moe-h800", 18.7},
-                                         Guard{"pytorch-h100", 5.3}, Guard{"pytorch-h100-unseen", 6.1}, Guard{"internevo-a100", 3.0},
+                                         Guard{"pytorch-h100", 4.7}, Guard{"pytorch-h100-unseen", 5.5}, Guard{"internevo-a100", 3.0},
                                          Guard{"modalities-a100", 8.2}, Guard{"modalities-h100", 9.0}, Guard{"fsdp-h200-kempner", 11.4},
                                          Guard{"flagperf-a100", 3.5}, Guard{"flagperf-h100", 13.3}, Guard{"flagperf-paddle", 5.6},
-                                         Guard{"flagperf-deepspeed", 8.5}, Guard{"pythia-a100", 11.0}),
+                                         Guard{"flagperf-deepspeed", 8.2}, Guard{"transformers-h100", 3.4}, Guard{"transformers-h200", 7.9},
+                                         Guard{"deepspeed-h100", 8.5}, Guard{"pytorch-h200", 4.0}, Guard{"pythia-a100", 11.0}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');
@@ -127,7 +128,12 @@ INSTANTIATE_TEST_SUITE_P(
                         20},
                     Aim{"memory_simumax", {"dense-b200-node"}, Metric::peak_memory_gib, 1.5, 20},
                     // First-hand: torch.cuda.max_memory_allocated.
-                    Aim{"memory_pytorch", {"pytorch-h100", "pytorch-h100-unseen"}, Metric::peak_memory_gib, 1.5, 5}),
+                    Aim{"memory_pytorch",
+                        {"pytorch-h100", "pytorch-h100-unseen", "pytorch-h200", "transformers-h100", "transformers-h200"},
+                        Metric::peak_memory_gib,
+                        1.5,
+                        5},
+                    Aim{"memory_deepspeed", {"deepspeed-h100", "ranks-h100"}, Metric::peak_memory_gib, 0.5, 2}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // Of nanotron's 1,208 runs, of which more than half ran out of memory: aims 97 % right and false alarms 1 %; the second is not met.

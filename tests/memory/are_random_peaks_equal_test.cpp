@@ -60,6 +60,30 @@ TEST(RandomPeaks, AreEqualWithGradientsMadeAnew) {
   }
 }
 
+// DeepSpeed's ZeRO: its buckets and gathered parameters, and an update that copies gradients, which small models and large vocabularies
+// make the peak.
+TEST(RandomPeaks, AreEqualWithDeepSpeed) {
+  std::mt19937 random(7);
+  const auto pick = [&random](auto... from) { return std::array{from...}[random() % sizeof...(from)]; };
+  int updates = 0;
+  for (int i = 0; i < 60; ++i) {
+    const int pp = pick(1, 1, 2), dp = pick(1, 2, 4), microbatches = pick(1, 1, 2);
+    const bool moe = pick(false, false, true);
+    const std::string text = fmt::format(
+        "model: {{layers: 4, hidden: 1024, heads: 16, kv_heads: 4, ffn: 4096, activation: swiglu, vocab: {}, positions: rope{}}}\n"
+        "cluster: dgx-h100-ndr400\ngpus: {}\nparallel: {{tp: 1, pp: {}, dp: {}}}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n"
+        "precision: {{compute: bf16, gradients: bf16}}\nrecompute: {}\noptimizer: {{sharding: {}}}\n"
+        "software: {{like: deepspeed, memory: {{buckets: {}, zero3_buckets: 1 MB}}}}\nsimulation: {{granularity: {}}}\n",
+        pick(0, 32000, 128000), moe ? ", moe: {experts: 8, top_k: 2, ffn: 512}" : "", pp * dp, pp, dp, microbatches * dp, pick(256, 4096),
+        pick("none", "full"), pick("none", "zero1", "zero2", "zero3"), pick("2 MB", "2 GB"), pick("stage", "layer", "operator"));
+    expect_equal_peaks(text);
+    const sim::MemoryResult formula = sim::predicted_memory(sim::read_job(config::Node::load_text(text, "deepspeed.yaml"), "deepspeed"));
+    updates += formula.fullest()->operation == "optimizer" ? 1 : 0;
+  }
+  EXPECT_GT(updates, 5);
+  EXPECT_LT(updates, 55);
+}
+
 // Where a compiler plans the buffers of the step (maxtext).
 TEST(RandomPeaks, AreEqualWhereBuffersArePlanned) {
   std::mt19937 random(11);

@@ -43,6 +43,33 @@ TEST(WhatStacksKeepOfWeights, AsItIsMeasured) {
   EXPECT_NEAR(per_parameter(plan(64, 1)) * parameters / gib, 34.10, 0.1);
 }
 
+// DeepSpeed (tests/measured/cases/deepspeed.yaml). ZeRO-1 and 2: 2 weights; of the shard 4 master and 8 moments, 2 gradients (those that
+// ZeRO-1 adds up lie whole); two buckets of 5e8 gradients. ZeRO-3: 16 of the shard, one bucket, and gathered parameters where there is
+// somebody to gather from. The update copies gradients in 16 bits and in FP32, the buckets being free by then.
+TEST(WhatStacksKeepOfWeights, DeepSpeed) {
+  const Software deepspeed = read_software(ready_made(software_part, "deepspeed").node, "deepspeed");
+  const auto held = [&](int dp, int zero_stage, double parameters, int microbatches = 2) {
+    workloads::Workload w = plan(dp, zero_stage);
+    w.batch = {.global = dp * microbatches, .micro = 1, .sequence = 1024};
+    w.precision.gradients = workloads::DType::bf16;
+    w.optimizer.shard_group = dp;
+    return workloads::static_memory(w, deepspeed.memory.habits, parameters);
+  };
+  for (const int dp : {1, 8}) {
+    const double p = 8e9, r = dp;
+    EXPECT_DOUBLE_EQ(held(dp, 1, p).total(), p * (4 + 12 / r) + 2e9);
+    EXPECT_DOUBLE_EQ(held(dp, 1, p, 1).total(), p * (2 + 14 / r) + 2e9);
+    EXPECT_DOUBLE_EQ(held(dp, 2, p).total(), p * (2 + 14 / r) + 2e9);
+    EXPECT_DOUBLE_EQ(held(dp, 3, p).total(), p * 16 / r + 1e9 + (dp > 1 ? 2e9 : 0));
+    EXPECT_DOUBLE_EQ(held(dp, 1, p).update, 6 * p / r - 2e9);
+    EXPECT_DOUBLE_EQ(held(dp, 3, p).update, 6e9);
+  }
+  EXPECT_DOUBLE_EQ(held(8, 3, 4e8).total(), 4e8 * (2 + 2) + 1e9);  // the whole of a small model is there
+  EXPECT_DOUBLE_EQ(held(8, 3, 4e8).update, 6 * 5e7);
+  EXPECT_EQ(held(8, 2, 1e9).update, 0);
+  EXPECT_EQ(held(8, 0, 1e9).update, 0);
+}
+
 double kept(const char* stack, workloads::DType products, int zero_stage) {
   const Software software = read_software(ready_made(software_part, stack).node, stack);
   workloads::Workload w = plan(4, zero_stage);

@@ -41,7 +41,7 @@ double copies_for_mlp(const Workload& workload, const Shard& shard) {
 // of a layer. `copies`: of that input.
 double outside_tensor_parallel(const Workload& workload, const Shard& shard, double copies) {
   const bool kept = !workload.recompute.drops(RecomputeModule::layernorm);
-  const double of_norm = kept ? unfused_norm_bytes(workload, shard) : 0;
+  const double of_norm = kept ? unfused_norm_bytes(workload) : 0;
   const double per_element = shard.element + of_norm + (shard.dropout ? mask_byte : 0) + in_fp32(workload, shard);
   const double inputs = kept ? static_cast<double>(kept_inputs(workload, shard)) * saved_input(shard) * copies : 0;
   return (static_cast<double>(shard.spread_tokens) * per_element + inputs) * static_cast<double>(shard.hidden);
@@ -59,11 +59,11 @@ double core_attention_bytes(const Workload& workload, const Shard& shard) {
 // Inputs of the norms over heads, and of those behind a branch, which are outputs of products that nothing else keeps.
 double head_norm_bytes(const Workload& workload, const Shard& shard) {
   if (!workload.model.qk_norm) return 0;
-  return static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width)) * (shard.element + unfused_norm_bytes(workload, shard));
+  return static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width)) * (shard.element + unfused_norm_bytes(workload));
 }
 double post_norm_bytes(const Workload& workload, const Shard& shard) {
   if (!workload.model.post_norms) return 0;
-  return static_cast<double>(shard.spread_tokens * shard.hidden) * (shard.element + unfused_norm_bytes(workload, shard));
+  return static_cast<double>(shard.spread_tokens * shard.hidden) * (shard.element + unfused_norm_bytes(workload));
 }
 
 // Low-rank queries and keys/values before and after their norms, shared rotary keys.
@@ -71,7 +71,7 @@ double latent_bytes(const Workload& workload, const Shard& shard) {
   if (!workload.model.mla) return 0;
   const double normed = workload.model.mla->q_lora + workload.model.mla->kv_lora;
   const bool kept = !workload.recompute.drops(RecomputeModule::mla_up_proj);
-  const double of_norm = kept ? saved_input(shard) + unfused_norm_bytes(workload, shard) : 0;
+  const double of_norm = kept ? saved_input(shard) + unfused_norm_bytes(workload) : 0;
   return static_cast<double>(shard.spread_tokens) * (normed * (shard.element + of_norm) + workload.model.mla->qk_rope * shard.element);
 }
 
@@ -162,9 +162,8 @@ bool autocasts(const Workload& workload) {
          bytes_of(workload.precision.optimizer) == fp32_bytes;
 }
 
-double unfused_norm_bytes(const Workload& workload, const Shard& shard) {
-  if (workload.fusions.norm || workload.model.norm == Norm::layernorm) return 0;
-  return shard.element + (shard.element < fp32_bytes ? fp32_bytes : 0);
+double unfused_norm_bytes(const Workload& workload) {
+  return workload.fusions.norm || workload.model.norm == Norm::layernorm ? 0 : fp32_bytes;
 }
 
 double received_activation_bytes(const Workload& workload, bool recomputed) {

@@ -31,9 +31,9 @@ struct Shard {
   [[nodiscard]] bool low_precision() const { return linear == DType::fp8 || linear == DType::fp4; }
 };
 
-// Per element, what a norm of PyTorch's operators keeps beside its input: RMSNorm's copy of it in fp32, and the normed input before the
-// weight.
-[[nodiscard]] double unfused_norm_bytes(const Workload& workload, const Shard& shard);
+// Per element, what a norm of PyTorch's operators keeps more than one kernel that keeps its input: RMSNorm has its input in fp32, in place
+// of its own type, and the normed input before the weight. Of 16 bits 4 + 2 for 2, of fp32 (its copy is the input itself) 4 + 4 for 4.
+[[nodiscard]] double unfused_norm_bytes(const Workload& workload);
 // Whether the stack's mixed precision is torch.autocast here: a habit, of 16-bit weights with fp32 masters that ZeRO-3 does not gather.
 [[nodiscard]] bool autocasts(const Workload& workload);
 
