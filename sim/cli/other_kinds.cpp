@@ -58,6 +58,7 @@ void refuse_options_of_kinds(const CLI::App& command) {
 std::map<std::string, std::vector<std::string>> options_for(const std::string& kind, const CLI::App& command) {
   const std::vector<KindOption> known = options_of(kind, command.get_name());
   std::vector<std::string> names;
+  names.reserve(known.size());
   for (const KindOption& option : known) names.push_back("--" + option.name);
   std::map<std::string, std::vector<std::string>> given;
   for (const CLI::Option* option : given_options(command)) {
