@@ -40,10 +40,48 @@ void read_deepspeed_batch(Fields& fields, Draft& draft) {
   draft.need("batch.sequence", "the file does not say how long sequences are");
 }
 
-void read_zero(Fields& fields, Draft& draft) {
+// Elements of a 16-bit buffer, or a number of parameters; DeepSpeed writes 5e8, too.
+std::optional<double> counted(Fields& fields, std::string_view path, Draft& draft, std::string_view otherwise) {
+  const auto value = fields.take(path);
+  if (is_auto(value)) draft.infer(fmt::format("{}: {}, where the file says 'auto' and HuggingFace's Trainer decides", path, otherwise));
+  return value && !is_auto(value) ? std::optional(value->as_number(1, 1e12)) : std::nullopt;
+}
+
+// DeepSpeed's engine under HuggingFace's models, and at stage 0 under Megatron's kernels, with the buffers that the file sizes.
+void read_stack(Fields& fields, Draft& draft, std::int64_t stage, bool overlaps) {
+  if (stage == 0) {
+    draft.set("software", "deepspeed-3d");
+    return draft.infer("software: deepspeed-3d, DeepSpeed's engines under Megatron's kernels");
+  }
+  constexpr double default_bucket = 5e8, element_bytes = 2;
+  const auto bucket = counted(fields, "zero_optimization.reduce_bucket_size", draft, "5e8");
+  const double bytes = element_bytes * bucket.value_or(default_bucket);
+  draft.set("software.like", "deepspeed");
+  if (stage < 3 && (bucket || !overlaps)) draft.set("software.memory.buckets", fmt::format("{} B", bytes * (overlaps ? 2 : 1)));
+  if (stage == 3) {
+    if (bucket) draft.set("software.memory.zero3_buckets", fmt::format("{} B", bytes));
+    const auto live = counted(fields, "zero_optimization.stage3_max_live_parameters", draft, "1e9");
+    if (live) draft.set("software.memory.live_parameters", fmt::format("{}", *live));
+    const auto at_once = counted(fields, "zero_optimization.sub_group_size", draft, "1e9");
+    if (at_once) draft.set("software.memory.update_at_once", fmt::format("{}", *at_once));
+  }
+  draft.infer("software: deepspeed, ZeRO under HuggingFace's models (Megatron-DeepSpeed's: --set software=deepspeed-3d)");
+}
+
+// ZeRO adds gradients up in the weights' type, unless data_types says otherwise.
+void set_precision(Fields& fields, Draft& draft, const std::string& type, std::int64_t stage) {
+  const auto dtype = said(fields, "data_types.grad_accum_dtype");
+  const std::string gradients = dtype ? dtype->as_choice({"fp32", "bf16", "fp16"}) : stage > 0 ? type : "fp32";
+  if (type.empty()) return;
+  if (gradients == "fp32") return draft.set("precision", type);
+  draft.set("precision.compute", type);
+  draft.set("precision.gradients", gradients);
+}
+
+void read_zero(Fields& fields, Draft& draft, const std::string& type) {
   const std::int64_t stage = fields.whole("zero_optimization.stage", 0, 0, 3);
   // Without ZeRO the optimizer for bf16 still divides its state among the replicas (deepspeed/runtime/bf16_optimizer.py).
-  const bool own = stage == 0 && draft.document().find_path("precision").value_or(Node::scalar("")).as_string() == "bf16";
+  const bool own = stage == 0 && type == "bf16";
   if (own) draft.infer("optimizer.sharding: zero1, which DeepSpeed's optimizer for bf16 does at stage 0");
   draft.set("optimizer.sharding", stage == 0 && !own ? "none" : fmt::format("zero{}", own ? 1 : stage));
   const auto device = fields.take("zero_optimization.offload_optimizer.device");
@@ -58,10 +96,8 @@ void read_zero(Fields& fields, Draft& draft) {
   const bool overlaps = fields.truth("zero_optimization.overlap_comm", stage == 3);
   draft.set("overlap.dp_gradients", overlaps ? "true" : "false");
   if (stage == 3) draft.set("overlap.dp_parameters", "true");
-  if (stage == 3) {
-    draft.override_with("software.zero3_by_tensor", "false");
-    draft.infer("software.zero3_by_tensor: false, as DeepSpeed gathers since 0.5.9 (2021's: --set software=deepspeed-zero)");
-  }
+  read_stack(fields, draft, stage, overlaps);
+  set_precision(fields, draft, type, stage);
   if (const auto group = said(fields, "zero_optimization.zero_hpz_partition_size"); group && group->as_int(1, most_in_deepspeed) > 1) {
     group->fail("hierarchical partitioning of weights alone (hpZ) is not simulated");
   }
@@ -69,16 +105,20 @@ void read_zero(Fields& fields, Draft& draft) {
     draft.set("optimizer.shard_group", *group);
 }
 
-void read_deepspeed_precision(Fields& fields, Draft& draft) {
+// Of the products and weights; empty: the Trainer decides.
+std::string read_type(Fields& fields, Draft& draft) {
   const auto by_name = fields.take("bf16.enabled"), older = fields.take("bfloat16.enabled"), half = fields.take("fp16.enabled");
   const auto on = [](const std::optional<Node>& value) { return value && !is_auto(value) && value->as_bool(); };
   const bool bf16 = on(by_name) || on(older), fp16 = on(half);
-  if (!bf16 && !fp16 && (is_auto(by_name) || is_auto(older) || is_auto(half)))
-    return draft.need("precision", "bf16 and fp16 are 'auto', which HuggingFace's Trainer decides");
+  if (!bf16 && !fp16 && (is_auto(by_name) || is_auto(older) || is_auto(half))) {
+    draft.need("precision",
+               "bf16 and fp16 are 'auto', which HuggingFace's Trainer decides; ZeRO adds gradients up in that type: {compute: bf16, "
+               "gradients: bf16}");
+    return "";
+  }
   if (bf16 && fp16) half->fail("bf16 and fp16 are both switched on");
-  const std::string type = bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
-  draft.set("precision", type);
   if (!bf16 && !fp16) draft.infer("precision: fp32, since neither bf16 nor fp16 is switched on");
+  return bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
 }
 
 class DeepSpeed final : public Importer {
@@ -91,11 +131,8 @@ class DeepSpeed final : public Importer {
     draft.need("model", "the file does not say which: a ready-made name, or {hf: config.json}");
     draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
     draft.need("gpus", "the file does not say on how many");
-    draft.set("software", "deepspeed-3d");
-    draft.infer("software: deepspeed-3d, DeepSpeed's engines under Megatron's kernels");
     read_deepspeed_batch(fields, draft);
-    read_deepspeed_precision(fields, draft);
-    read_zero(fields, draft);
+    read_zero(fields, draft, read_type(fields, draft));
     if (const auto kind = said(fields, "optimizer.type"); kind && kind->as_string().find("dam") == std::string::npos) {
       kind->fail(fmt::format("optimizer '{}' is not simulated", kind->as_string()), "AdamW");
     }
@@ -119,10 +156,14 @@ class DeepSpeed final : public Importer {
                           "csv_monitor",
                           "flops_profiler",
                           "dump_state",
-                          "data_types",
                           "zero_optimization.stage3_gather",
                           "zero_optimization.round_robin",
                           "zero_optimization.contiguous",
+                          "zero_optimization.reduce_scatter",
+                          "zero_optimization.allgather",
+                          "zero_optimization.stage3_prefetch",
+                          "zero_optimization.stage3_param_persistence",
+                          "zero_optimization.stage3_max_reuse",
                           "comms_logger",
                           "checkpoint",
                           "data_efficiency",
