@@ -54,12 +54,13 @@ class Sizes {
     return memory;
   }
 
-  // Kept: the mask of the dropout; the output is the first layer's input. Backward makes a dense gradient of the table.
+  // Kept: the mask of the dropout; the output is the first layer's input. Backward makes a dense gradient of the table, in its own type.
   [[nodiscard]] UnitMemory embedding() const {
     UnitMemory memory;
     memory.activations = shard_.dropout ? spread_elements() * mask_byte : 0;
     memory.backward_temporary = states();
-    memory.weight_temporary = table();
+    memory.weight_temporary = table() * (autocasts(workload_) ? fp32 / weight_ : 1);
+    memory.gone_before_gradients = memory.weight_temporary;  // it is itself what replicas reduce
     memory.forward_communication = gathered_states();
     memory.backward_communication = shard_.sp ? gathered_states() : 0;
     return memory;
@@ -246,7 +247,7 @@ UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, double parameters)
 
 double exchanged_at_once(const Workload& workload, const MemoryHabits& habits, const Unit& unit) {
   const double all = unit.program->parameters;
-  if (habits.live_parameters > 0) return unit.kind == UnitKind::head ? all : 0;
+  if (habits.live_parameters > 0) return unit.kind == UnitKind::head && workload.parallel.dp * workload.parallel.cp > 1 ? all : 0;
   if (!habits.planned || unit.kind == UnitKind::embedding || unit.kind == UnitKind::head) return all;
   const Shard shard = shard_of(workload);
   double width = static_cast<double>(std::max(shard.ffn, shard.query_width));

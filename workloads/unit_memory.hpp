@@ -75,9 +75,10 @@ struct UnitMemory {
   double weight_temporary = 0;  // while its weight gradient is made: with backward, or in its own slot when the schedule splits backward
   // While forward or backward runs: what tensor and context parallelism gather, reduce or pass on.
   double forward_communication = 0, backward_communication = 0;
-  double gathered = 0;               // ZeRO-3: its weights, gathered
-  double bucket = 0;                 // ZeRO-2 and 3: its gradients before they are reduced and sharded
-  double gone_before_gradients = 0;  // of backward_temporary: given back before the unit makes its weights' gradients
+  double gathered = 0;  // ZeRO-3: its weights, gathered
+  double bucket = 0;    // ZeRO-2 and 3: its gradients before they are reduced and sharded
+  // Of backward_temporary: given back before the unit makes its weights' gradients; of weight_temporary: itself what is reduced.
+  double gone_before_gradients = 0;
   // Of a layer's experts, for every (token, expert) pair that they get: added to the first three by with_tokens.
   double received_activations = 0, received_forward = 0, received_backward = 0;
 
