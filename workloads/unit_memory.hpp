@@ -34,7 +34,8 @@ struct MemoryHabits {
   // Backward's gradients stay in the weights' type beside those that are added up: with bf16 weights these are whole, with fp16 weights
   // only ZeRO's update has them, of its shard.
   bool half_gradients = false;
-  double loss_bytes = 0;  // per logit, most that the loss holds at a time, its logits included; 0: by the fusion
+  bool narrow_gradients = false;  // gradients are added up in the weights' type where the job does not name theirs
+  double loss_bytes = 0;          // per logit, most that the loss holds at a time, its logits included; 0: by the fusion
   // Of a layer's gathered input (tensor parallelism), the share that its blocks in flight hold up until backward.
   double kept_gathers = 0;
   bool ddp_buckets = false;  // without ZeRO: gradients as autograd makes them lie in buckets beside those that are added up

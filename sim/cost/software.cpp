@@ -142,6 +142,8 @@ const Keys<MemoryOverhead>& memory_keys() {
           .required(),
       K("half_gradients", habit(&Habits::half_gradients), truth(), "Gradients stay in the weights' type as autograd makes them.")
           .required(),
+      K("narrow_gradients", habit(&Habits::narrow_gradients), truth(),
+        "Gradients are added up in the weights' type, unless the job names theirs."),
       K("loss", habit(&Habits::loss_bytes), config::number(0, 64),
         "Bytes per logit that the loss holds at most, its logits included; 0: by the fusion."),
       K("kept_gathers", habit(&Habits::kept_gathers), config::number(0, 4),

@@ -68,12 +68,12 @@ void read_stack(Fields& fields, Draft& draft, std::int64_t stage, bool overlaps)
   draft.infer("software: deepspeed, ZeRO under HuggingFace's models (Megatron-DeepSpeed's: --set software=deepspeed-3d)");
 }
 
-// ZeRO adds gradients up in the weights' type, unless data_types says otherwise.
-void set_precision(Fields& fields, Draft& draft, const std::string& type, std::int64_t stage) {
+// ZeRO adds gradients up in the weights' type, as the stack says, unless data_types names theirs.
+void set_precision(Fields& fields, Draft& draft, const std::string& type) {
   const auto dtype = said(fields, "data_types.grad_accum_dtype");
-  const std::string gradients = dtype ? dtype->as_choice({"fp32", "bf16", "fp16"}) : stage > 0 ? type : "fp32";
+  const std::string gradients = dtype ? dtype->as_choice({"fp32", "bf16", "fp16"}) : "";
   if (type.empty()) return;
-  if (gradients == "fp32") return draft.set("precision", type);
+  if (gradients.empty()) return draft.set("precision", type);
   draft.set("precision.compute", type);
   draft.set("precision.gradients", gradients);
 }
@@ -97,7 +97,7 @@ void read_zero(Fields& fields, Draft& draft, const std::string& type) {
   draft.set("overlap.dp_gradients", overlaps ? "true" : "false");
   if (stage == 3) draft.set("overlap.dp_parameters", "true");
   read_stack(fields, draft, stage, overlaps);
-  set_precision(fields, draft, type, stage);
+  set_precision(fields, draft, type);
   if (const auto group = said(fields, "zero_optimization.zero_hpz_partition_size"); group && group->as_int(1, most_in_deepspeed) > 1) {
     group->fail("hierarchical partitioning of weights alone (hpZ) is not simulated");
   }
@@ -111,9 +111,7 @@ std::string read_type(Fields& fields, Draft& draft) {
   const auto on = [](const std::optional<Node>& value) { return value && !is_auto(value) && value->as_bool(); };
   const bool bf16 = on(by_name) || on(older), fp16 = on(half);
   if (!bf16 && !fp16 && (is_auto(by_name) || is_auto(older) || is_auto(half))) {
-    draft.need("precision",
-               "bf16 and fp16 are 'auto', which HuggingFace's Trainer decides; ZeRO adds gradients up in that type: {compute: bf16, "
-               "gradients: bf16}");
+    draft.need("precision", "bf16 and fp16 are 'auto', which HuggingFace's Trainer decides");
     return "";
   }
   if (bf16 && fp16) half->fail("bf16 and fp16 are both switched on");

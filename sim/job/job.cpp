@@ -24,6 +24,17 @@ namespace {
 
 using config::Node;
 
+// Where the job leaves open what gradients are added up and reduced in: FP32, unless its stack does so in the weights' type, or leaves
+// those of fp16 weights as autograd makes them.
+void settle_gradients(Job& job) {
+  const auto precision = job.given.find("precision");
+  if (precision && precision->is_map() && precision->find("gradients")) return;
+  const workloads::MemoryHabits& habits = job.system.software.memory.habits;
+  workloads::Precision& types = job.workload.precision;
+  const bool as_weights = habits.narrow_gradients || (habits.half_gradients && types.weights == workloads::DType::fp16);
+  types.gradients = as_weights ? types.weights : workloads::DType::fp32;
+}
+
 // What the job's stack does by habit.
 void take_habits(Job& job) {
   job.workload.recompute.stops_early = job.system.software.early_stop;
@@ -76,6 +87,7 @@ enum class Plan { settled, open };
 Job finished(JobDocument document, Plan plan = Plan::settled) {
   Job& job = document.job;
   job.workload.experts.layer_chunks.clear();  // tuned once the job is read
+  settle_gradients(job);
   take_habits(job);
   check_experts(job);
   if (plan == Plan::settled) {

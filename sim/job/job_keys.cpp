@@ -109,16 +109,6 @@ void read_stack(const Node& node, JobDocument& document) {
   }
 }
 
-// A stack that leaves fp16 gradients as autograd makes them reduces them so too.
-void read_precision(const Node& node, JobDocument& document) {
-  Precision& precision = document.job.workload.precision;
-  precision = precision_form().read(node);
-  const bool says_gradients = node.is_map() && node.find("gradients");
-  if (!says_gradients && document.job.system.software.memory.habits.half_gradients && precision.weights == DType::fp16) {
-    precision.gradients = DType::fp16;
-  }
-}
-
 // With the faults and the timeout in the file's words.
 Node write_simulation(const JobDocument& document) {
   Node out = simulation_keys().write(document.job.system.simulation);
@@ -162,7 +152,8 @@ const Keys<JobDocument>& job_keys() {
           "batch", [=](auto& d) -> auto& { return workload(d).batch; }, batch_keys(), "")
           .required(),
       K(
-          "precision", precision_form().shape, read_precision,
+          "precision", precision_form().shape,
+          [=](const Node& node, JobDocument& d) { workload(d).precision = precision_form().read(node); },
           [](const JobDocument& d) { return precision_form().write(d.job.workload.precision); },
           "Of the matrix products; or of each of compute, weights, gradients and optimizer.")
           .otherwise("bf16"),

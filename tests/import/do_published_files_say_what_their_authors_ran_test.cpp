@@ -359,8 +359,7 @@ TEST(DeepSpeed, SaysWhatItsBuffersAre) {
       {"cluster", "dgx-a100-80g-hdr200"}, {"gpus", "8"}, {"model", "llama2-7b"}, {"batch.sequence", "4096"}, {"batch.global", "8"}};
   const ImportedFile file = import_published("deepspeed", "llama2-7b-flagperf.json", rest);
   expect(file, {{"batch.micro", "1"},
-                {"precision.compute", "fp16"},
-                {"precision.gradients", "fp16"},
+                {"precision", "fp16"},
                 {"optimizer.sharding", "zero3"},
                 {"software.like", "deepspeed"},
                 {"software.memory.zero3_buckets", "20000000 B"},

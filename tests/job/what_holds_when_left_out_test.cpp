@@ -80,6 +80,29 @@ TEST_F(WhatHoldsWhenLeftOut, narrow_formats_are_for_products_only) {
   EXPECT_EQ(precision.optimizer, DType::fp32);
 }
 
+// DeepSpeed's ZeRO adds gradients up in the weights' type; a job may say otherwise (data_types.grad_accum_dtype).
+TEST_F(WhatHoldsWhenLeftOut, the_stack_says_what_gradients_are_added_up_in) {
+  use_ready_made_files();
+  const auto gradients = [](const Settings& settings) { return load_job({"llama3-8b-8-h100", settings, {}}).workload.precision.gradients; };
+  EXPECT_EQ(gradients({{"software", "deepspeed"}}), DType::bf16);
+  EXPECT_EQ(gradients({{"software", "deepspeed"}, {"precision", "bf16"}}), DType::bf16);
+  EXPECT_EQ(gradients({{"precision", "fp16"}, {"software", "deepspeed"}}), DType::fp16);
+  EXPECT_EQ(gradients({{"software", "deepspeed"}, {"precision", "{compute: bf16, weights: fp32}"}}), DType::fp32);
+  EXPECT_EQ(gradients({{"software", "deepspeed"}, {"precision", "{compute: bf16, gradients: fp32}"}}), DType::fp32);
+  EXPECT_EQ(gradients({{"software", "transformers"}}), DType::fp32);
+  EXPECT_EQ(gradients({{"software", "megatron-deepspeed-2022"}, {"precision", "fp16"}}), DType::fp16);
+}
+
+// Also where the stack or the precision of a job that was read is switched: explain, the APIs.
+TEST_F(WhatHoldsWhenLeftOut, a_switched_stack_says_it_too) {
+  use_ready_made_files();
+  const Job job = load_job({"llama3-8b-8-h100", {}, {}});
+  const Job deepspeed = with_settings(job, {{"software", "deepspeed"}});
+  EXPECT_EQ(deepspeed.workload.precision.gradients, DType::bf16);
+  EXPECT_EQ(with_settings(deepspeed, {{"precision", "fp16"}}).workload.precision.gradients, DType::fp16);
+  EXPECT_EQ(with_settings(deepspeed, {{"software", "torchtitan"}}).workload.precision.gradients, DType::fp32);
+}
+
 TEST_F(WhatHoldsWhenLeftOut, overrides_come_last) {
   const Job job = load_job({"small", {{"parallel.tp", "4"}, {"parallel.dp", "2"}, {"simulation.seed", "5"}}, 9});
   EXPECT_EQ(job.name, "small");
