@@ -2,58 +2,48 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <thread>
 #include <utility>
-#include <vector>
 
-#include "sim/memory/allocator_training.hpp"
+#include "sim/memory/stage_trainings.hpp"
 
 namespace rehearse::sim {
-namespace {
-
-constexpr int most_shards = 4;  // each is a training of its own
-
-AllocatorPeaks fullest(const Job& job, const workloads::Compiled& compiled, int stage, double device_bytes) {
-  const TrainedStage what(job.workload, job.system.software.memory.habits, stage, compiled.stages[static_cast<std::size_t>(stage)]);
-  const int shards = job.workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
-  const int tried = std::min(shards, most_shards);
-  AllocatorPeaks most;
-  std::set<std::vector<double>> known;
-  for (int i = 0; i < tried; ++i) {
-    const int shard = tried == 1 ? 0 : i * (shards - 1) / (tried - 1);
-    const auto [own, is_new] = known.insert(parameters_of_shard(what, shard, shards));
-    if (!is_new) continue;
-    const AllocatorPeaks peaks = trained(what, *own, device_bytes);
-    if (peaks.out_of_memory) return peaks;
-    if (peaks.reserved > most.reserved) most = peaks;
-  }
-  return most;
-}
-
-// No GPU is that large.
-constexpr double unlimited = 1e15;
-
-}  // namespace
 
 std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double device_bytes) {
   if (!knows_tensors(job.workload, job.system.software.memory.habits)) return std::nullopt;
-  return fullest(job, workloads::compile(job.workload), stage, device_bytes);
+  const workloads::Compiled compiled = workloads::compile(job.workload);
+  return TriedStage(job.workload, job.system.software.memory.habits, compiled, stage).fullest(device_bytes);
 }
 
 struct AllocatorTrainings::Impl {
   Impl(const Job& its_job, const workloads::Compiled& its_compiled) : job(its_job), compiled(its_compiled) {}
 
+  const TriedStage& tried(int stage) {
+    return stages.try_emplace(stage, job.workload, job.system.software.memory.habits, compiled, stage).first->second;
+  }
+
+  void begin(const MemoryResult& memory) {
+    for (const RankMemory& rank : memory.ranks) tried(rank.stage);
+    under_way.emplace(stages, std::thread::hardware_concurrency());
+  }
+
   // Each run when it is first asked for.
   const AllocatorPeaks& peaks(int stage, double device_bytes) {
     const auto [entry, is_new] = known.try_emplace({stage, device_bytes});
-    if (is_new) entry->second = fullest(job, compiled, stage, device_bytes);
+    if (is_new) entry->second = tried(stage).fullest(device_bytes);
     return entry->second;
+  }
+
+  void wait() {
+    if (!under_way) return;
+    for (const auto& [stage, fullest] : under_way->finish()) known[{stage, StageTrainings::unlimited}] = fullest;
+    under_way.reset();
   }
 
   void add_to(RankMemory& rank) {
     // The stack's own figures, which verdicts were fitted to, say what is needed.
     const bool formula_decides = job.system.software.memory.habits.order == workloads::TensorOrder::nanotron;
-    rank.cached_bytes = peaks(rank.stage, unlimited).reserved - rank.tensor_bytes();
+    rank.cached_bytes = peaks(rank.stage, StageTrainings::unlimited).reserved - rank.tensor_bytes();
     rank.stuck_bytes = formula_decides ? 0 : std::max(0.0, rank.cached_bytes);
     if (rank.fits() || rank.peak_bytes() > rank.capacity_bytes) return;
     const double left = rank.capacity_bytes - rank.at_peak[MemoryUse::framework];
@@ -62,7 +52,9 @@ struct AllocatorTrainings::Impl {
 
   const Job& job;
   const workloads::Compiled& compiled;
+  std::map<int, TriedStage> stages;
   std::map<std::pair<int, double>, AllocatorPeaks> known;
+  std::optional<StageTrainings> under_way;
 };
 
 AllocatorTrainings::AllocatorTrainings(const Job& job) {
@@ -76,8 +68,13 @@ AllocatorTrainings::AllocatorTrainings(const Job& job, const workloads::Compiled
 
 AllocatorTrainings::~AllocatorTrainings() = default;
 
+void AllocatorTrainings::begin(const MemoryResult& memory) {
+  if (impl_) impl_->begin(memory);
+}
+
 void AllocatorTrainings::add_to(MemoryResult& memory) {
   if (!impl_) return;
+  impl_->wait();
   for (RankMemory& rank : memory.ranks) impl_->add_to(rank);
 }
 

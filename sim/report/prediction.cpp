@@ -14,12 +14,13 @@ Report prediction(const Job& job, double price_per_gpu_hour) {
     throw config::InputError("--price: the job does not say how long it trains", "--set training.tokens=15e12");
   const workloads::Compiled compiled = workloads::compile(job.workload);
   const auto result = std::make_shared<StepResult>(predict(job, compiled));
-  add_allocator(job, compiled, {&result->memory});
-  return Report(summary_of(job))
-      .own(expected_bands(job))
-      .own(cost)
-      .own(StepResults{{result.get()}})
-      .add(std::shared_ptr<const StepResult>(result));
+  AllocatorTrainings trainings(job, compiled);
+  trainings.begin(result->memory);
+  Report report(summary_of(job));
+  report.own(expected_bands(job)).own(cost);
+  trainings.add_to(result->memory);
+  report.own(StepResults{{result.get()}}).add(std::shared_ptr<const StepResult>(result));
+  return report;
 }
 
 }  // namespace rehearse::sim

@@ -120,6 +120,20 @@ TEST(AllocatorPeaks, AreTheSameForResultsOneAfterAnother) {
   }
 }
 
+TEST(AllocatorPeaks, AreTheSameWhenBegunOnOtherThreads) {
+  for (const sim::Job& job : jobs_of_known_order(11, 40)) {
+    sim::MemoryResult alone = sim::predicted_memory(job), begun = alone;
+    sim::add_allocator(job, {&alone});
+    sim::AllocatorTrainings trainings(job);
+    trainings.begin(begun);
+    trainings.add_to(begun);
+    for (std::size_t i = 0; i < alone.ranks.size(); ++i) {
+      EXPECT_EQ(begun.ranks[i].cached_bytes, alone.ranks[i].cached_bytes) << job.name;
+      EXPECT_EQ(begun.ranks[i].stuck_bytes, alone.ranks[i].stuck_bytes) << job.name;
+    }
+  }
+}
+
 // Ranks whose parts of the optimizer are alike are trained once; the stage's rank that reserves most is the one of all.
 TEST(AllocatorPeaks, AreThoseOfTheFullestShard) {
   const std::vector<sim::Job> jobs = jobs_of_known_order(9, 60);

@@ -1,0 +1,63 @@
+#include "sim/memory/stage_trainings.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr int most_shards = 4;  // each is a training of its own
+
+void keep_fuller(const AllocatorPeaks& peaks, AllocatorPeaks& most) {
+  if (peaks.reserved > most.reserved) most = peaks;
+}
+
+}  // namespace
+
+TriedStage::TriedStage(const workloads::Workload& workload, const workloads::MemoryHabits& habits, const workloads::Compiled& compiled,
+                       int stage)
+    : what(workload, habits, stage, compiled.stages[static_cast<std::size_t>(stage)]) {
+  const int shards = workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
+  const int tried = std::min(shards, most_shards);
+  for (int i = 0; i < tried; ++i) {
+    std::vector<double> own = parameters_of_shard(what, tried == 1 ? 0 : i * (shards - 1) / (tried - 1), shards);
+    if (std::ranges::find(pieces, own) == pieces.end()) pieces.push_back(std::move(own));
+  }
+}
+
+AllocatorPeaks TriedStage::fullest(double device_bytes) const {
+  AllocatorPeaks most;
+  for (const std::vector<double>& own : pieces) {
+    const AllocatorPeaks peaks = trained(what, own, device_bytes);
+    if (peaks.out_of_memory) return peaks;
+    keep_fuller(peaks, most);
+  }
+  return most;
+}
+
+StageTrainings::StageTrainings(const std::map<int, TriedStage>& stages, unsigned threads) {
+  for (const auto& [stage, tried] : stages) {
+    for (const std::vector<double>& own : tried.pieces) all_.push_back({stage, &tried.what, &own, {}});
+  }
+  for (std::size_t i = 1; i < std::min<std::size_t>(threads, all_.size()); ++i) others_.emplace_back([this] { work(); });
+}
+
+void StageTrainings::work() {
+  try {
+    for (std::size_t i = next_++; i < all_.size(); i = next_++) all_[i].peaks = trained(*all_[i].what, *all_[i].own, unlimited);
+  } catch (...) {
+    const std::scoped_lock lock(one_at_a_time_);
+    error_ = std::current_exception();
+  }
+}
+
+std::map<int, AllocatorPeaks> StageTrainings::finish() {
+  work();
+  others_.clear();
+  if (error_) std::rethrow_exception(error_);
+  std::map<int, AllocatorPeaks> fullest;
+  for (const One& one : all_) keep_fuller(one.peaks, fullest[one.stage]);
+  return fullest;
+}
+
+}  // namespace rehearse::sim
