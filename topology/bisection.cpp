@@ -5,6 +5,7 @@
 #include <boost/graph/push_relabel_max_flow.hpp>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 namespace rehearse::topology {
 namespace {
@@ -12,27 +13,38 @@ namespace {
 using FlowTraits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
 
 struct FlowEdge {
-  std::int64_t capacity = 0, residual = 0;  // whole bytes per second: exact, where floating-point excess might never drain
+  std::int64_t capacity = 0, residual = 0;  // whole numbers: exact, where floating-point excess might never drain
   FlowTraits::edge_descriptor reverse;
 };
 
 using FlowGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, FlowEdge>;
 
+struct Capacity {
+  std::size_t from, to;
+  double bytes_per_s;
+};
+
 // Push-relabel wants a reverse edge of capacity 0 beside every edge.
-void add_flow_edge(FlowGraph& graph, std::size_t from, std::size_t to, double capacity) {
-  const auto forth = add_edge(from, to, graph).first;
-  const auto back = add_edge(to, from, graph).first;
-  graph[forth].capacity = std::llround(capacity);
+void add_flow_edge(FlowGraph& graph, const Capacity& edge, double unit) {
+  const auto forth = add_edge(edge.from, edge.to, graph).first;
+  const auto back = add_edge(edge.to, edge.from, graph).first;
+  graph[forth].capacity = std::llround(edge.bytes_per_s / unit);
   graph[forth].reverse = back;
   graph[back].reverse = forth;
 }
 
-std::int64_t max_flow(FlowGraph& graph, std::size_t source, std::size_t sink) {
-  return boost::push_relabel_max_flow(graph, source, sink,
-                                      boost::capacity_map(get(&FlowEdge::capacity, graph))
-                                          .residual_capacity_map(get(&FlowEdge::residual, graph))
-                                          .reverse_edge_map(get(&FlowEdge::reverse, graph))
-                                          .vertex_index_map(get(boost::vertex_index, graph)));
+// In bytes per second, whole ones as long as all capacities together are a number that an integer holds.
+double max_flow(const std::vector<Capacity>& edges, std::size_t vertices, std::size_t source, std::size_t sink) {
+  double all = 0;
+  for (const Capacity& edge : edges) all += edge.bytes_per_s;
+  const double unit = std::max(1.0, all / 0x1p60);
+  FlowGraph graph(vertices);
+  for (const Capacity& edge : edges) add_flow_edge(graph, edge, unit);
+  return unit * static_cast<double>(boost::push_relabel_max_flow(graph, source, sink,
+                                                                 boost::capacity_map(get(&FlowEdge::capacity, graph))
+                                                                     .residual_capacity_map(get(&FlowEdge::residual, graph))
+                                                                     .reverse_edge_map(get(&FlowEdge::reverse, graph))
+                                                                     .vertex_index_map(get(boost::vertex_index, graph))));
 }
 
 // Only switches are vertices of the flow graph. The nodes of a half are merged into source or sink: inside a half nothing limits, and no
@@ -47,20 +59,20 @@ class Halves {
   }
 
   Bisection measure() {
-    FlowGraph graph(switches_ + 2);
+    std::vector<Capacity> edges;
     double injection = 0;
     for (LinkId id = 0; id < plan_.links.size(); ++id) {
       const Link& link = plan_.links[id];
       if (!mask_.alive(id)) continue;
-      if (link.kind == LinkKind::trunk) add_flow_edge(graph, vertex(link.from), vertex(link.to), link.bandwidth_bytes_per_s);
+      if (link.kind == LinkKind::trunk) edges.push_back({vertex(link.from), vertex(link.to), link.bandwidth_bytes_per_s});
       if (link.kind == LinkKind::nic) injection += add_port(link);
       if (link.kind == LinkKind::scale_up) add_domain_port(link);
     }
     for (std::size_t v = 0; v < switches_; ++v) {
-      if (supply_[v] > 0) add_flow_edge(graph, switches_, v, supply_[v]);
-      if (demand_[v] > 0) add_flow_edge(graph, v, switches_ + 1, demand_[v]);
+      if (supply_[v] > 0) edges.push_back({switches_, v, supply_[v]});
+      if (demand_[v] > 0) edges.push_back({v, switches_ + 1, demand_[v]});
     }
-    return {static_cast<double>(max_flow(graph, switches_, switches_ + 1)), injection};
+    return {max_flow(edges, switches_ + 2, switches_, switches_ + 1), injection};
   }
 
  private:

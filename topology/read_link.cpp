@@ -6,6 +6,7 @@ namespace rehearse::topology {
 namespace {
 
 constexpr double least_efficiency = 1e-3, least_bandwidth = 1e3;  // below these a step takes years
+constexpr double most_bandwidth = 1e18;                           // no link is that fast
 
 double read_efficiency(const config::Node& node) {
   const double efficiency = node.as_number(0, 1);
@@ -46,6 +47,7 @@ double read_bandwidth(const config::Node& node) {
   const double rate = node.as_quantity(config::Dimension::bandwidth);
   if (rate <= 0) node.fail("a bandwidth must be above 0");
   if (rate < least_bandwidth) node.fail("a bandwidth below 1 kB/s", "write 400 Gbps or 50 GB/s");
+  if (rate > most_bandwidth) node.fail("a bandwidth above 1e9 GB/s", "write 400 Gbps or 50 GB/s");
   return rate;
 }
 

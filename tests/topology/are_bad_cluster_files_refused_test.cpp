@@ -91,6 +91,11 @@ const std::vector<Case>& cases() {
      R"(cluster.yaml:7:19: error: a bandwidth must be above 0
     7 | host: {bandwidth: 0 GB/s, latency: 10 us}
       |                   ^)"},
+    {"TooMuchBandwidth", with("host: {bandwidth: 2000 PB/s, latency: 10 us}"),
+     R"(cluster.yaml:7:19: error: a bandwidth above 1e9 GB/s
+    7 | host: {bandwidth: 2000 PB/s, latency: 10 us}
+      |                   ^
+  write 400 Gbps or 50 GB/s)"},
     {"NoBandwidth", with("nics: {per_node: 8, latency: 7 us}"),
      R"(cluster.yaml:5:7: error: missing key 'bandwidth' in nics
     5 | nics: {per_node: 8, latency: 7 us}

@@ -42,6 +42,15 @@ TEST(WhatCanCrossTheMiddle, TheOversubscribedShareOfRails) {
   }
 }
 
+// Capacities whose sum no integer of 64 bits holds.
+TEST(WhatCanCrossTheMiddle, AsMuchOfTheFastestLinksThatMayBe) {
+  std::string yaml = yaml_of("{kind: leaf_spine, nodes_per_leaf: 2, oversubscription: 2}");
+  yaml.replace(yaml.find("bandwidth: 10 GB/s"), 18, "bandwidth: 1000 PB/s");
+  const auto cuts = fabric_of(yaml, 32).cuts();
+  EXPECT_DOUBLE_EQ(cuts.injection_bytes_per_s, 16e18);
+  EXPECT_NEAR(cuts.bisection_bytes_per_s, 8e18, 8e18 * 1e-15);
+}
+
 // Pods of 4 nodes inject 160 GB/s and have 160/7 GB/s upwards, as the 1:7 between the pods of Llama 3's cluster.
 TEST(WhatCanCrossTheMiddle, TheOversubscribedShareOfPods) {
   const auto cuts = cuts_of("{kind: fat_tree, nodes_per_leaf: 2, nodes_per_pod: 4, pod_oversubscription: 7}", 32);
