@@ -61,6 +61,8 @@ class Sizes {
     memory.backward_temporary = states();
     memory.weight_temporary = table() * (autocasts(workload_) ? fp32 / weight_ : 1);
     memory.gone_before_gradients = memory.weight_temporary;  // it is itself what replicas reduce
+    memory.reduced_last = true;
+    memory.shard_counted = makes_gradients_anew(workload_, habits_);
     memory.forward_communication = gathered_states();
     memory.backward_communication = shard_.sp ? gathered_states() : 0;
     return memory;
@@ -240,7 +242,13 @@ UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, double parameters)
   if (!sync.replicated() && !sync.copied) return all;
   if (sync.shards_parameters) all.gathered = parameters * sync.weight_bytes;
   if (sync.reduce_each_microbatch || sync.shards_parameters) {  // as autograd makes them, and copied to what is reduced
-    all.bucket = std::max(0.0, parameters * (sync.weight_bytes + (sync.copied ? sync.gradient_bytes : 0)) - gone_before_gradients);
+    const double copy = sync.copied ? parameters * sync.gradient_bytes : 0;
+    double reduced = parameters * sync.weight_bytes + copy;
+    if (reduced_last && sync.shards_parameters) {  // those that autograd made go before the shard is made
+      const double shard = sync.shard(parameters, 0) * sync.gradient_bytes;
+      reduced = std::max(reduced, copy + shard) - (shard_counted ? shard : 0) - all.gathered;
+    }
+    all.bucket = std::max(0.0, reduced - gone_before_gradients);
   }
   return all;
 }

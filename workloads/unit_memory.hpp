@@ -80,6 +80,9 @@ struct UnitMemory {
   double bucket = 0;    // ZeRO-2 and 3: its gradients before they are reduced and sharded
   // Of backward_temporary: given back before the unit makes its weights' gradients; of weight_temporary: itself what is reduced.
   double gone_before_gradients = 0;
+  // The embedding's gradients are reduced when its backward is over and nothing comes behind it: its weights are gone by then, and the
+  // shard that the reduction makes is among the gradients of its turn where those are made anew.
+  bool reduced_last = false, shard_counted = false;
   // Of a layer's experts, for every (token, expert) pair that they get: added to the first three by with_tokens.
   double received_activations = 0, received_forward = 0, received_backward = 0;
 

@@ -1,9 +1,11 @@
 // Static memory by stack, per parameter, against what nanotron says is allocated after a step (tests/measured/cases/nanotron-bench.yaml).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "places.hpp"
 #include "sim/job/job.hpp"
 #include "sim/job/parts.hpp"
+#include "workloads/compiled.hpp"
 #include "workloads/stage_program.hpp"
 #include "workloads/unit_memory.hpp"
 
@@ -68,6 +70,33 @@ TEST(WhatStacksKeepOfWeights, DeepSpeed) {
   EXPECT_DOUBLE_EQ(held(8, 3, 4e8).update, 6 * 5e7);
   EXPECT_EQ(held(8, 2, 1e9).update, 0);
   EXPECT_EQ(held(8, 0, 1e9).update, 0);
+}
+
+// FSDP2 (pytorch-h100: peaks of single GPUs that lie there): when the gradients of the table of words are reduced, its gathered weights (2
+// bytes a parameter) are gone. What autograd made (2) is there with its copy (4), then the copy with the shard that the reduction makes (4
+// of the shard), which of an only micro-batch is counted among the gradients.
+TEST(WhatStacksKeepOfWeights, Fsdp2ReducesTheTableOfWordsLast) {
+  const auto bucket = [](int dp, int microbatches) {
+    const Job job =
+        read_job(config::Node::load_text(fmt::format("model: {{layers: 2, hidden: 1024, heads: 16, ffn: 4096, activation: swiglu, "
+                                                     "vocab: 32000, positions: rope}}\ncluster: dgx-h100-ndr400\ngpus: {0}\n"
+                                                     "parallel: {{dp: {0}}}\nbatch: {{global: {1}, micro: 1, sequence: 1024}}\n"
+                                                     "optimizer: {{sharding: zero3}}\nsoftware: pytorch\n",
+                                                     dp, dp * microbatches),
+                                         "job.yaml"),
+                 "job");
+    const workloads::Compiled compiled = workloads::compile(job.workload);
+    const workloads::UnitMemory table =
+        workloads::unit_memories(job.workload, job.system.software.memory.habits, compiled.stages.front()).front().front();
+    const double words = 32000.0 * 1024;
+    EXPECT_EQ(table.gathered, 2 * words);
+    EXPECT_EQ(table.weight_temporary, 2 * words);
+    return (table.gathered + table.weight_temporary + table.bucket) / words;
+  };
+  EXPECT_DOUBLE_EQ(bucket(1, 1), 4);                // beside 4 of its gradients
+  EXPECT_DOUBLE_EQ(bucket(1, 2), 4 + 4);            // the shard of the micro-batch before is there, too
+  EXPECT_DOUBLE_EQ(bucket(8, 1), 2 + 4 - 4.0 / 8);  // before the shard is made
+  EXPECT_DOUBLE_EQ(bucket(8, 2), 2 + 4);
 }
 
 double kept(const char* stack, workloads::DType products, int zero_stage) {
