@@ -19,6 +19,13 @@ Section sorting(const Workload& workload, const Shard& shard, const char* name, 
   return pointwise(name, {.forward_bytes = bytes, .backward_bytes = bytes});
 }
 
+// What the stack's pointwise operators do beside all that, such as masks that are all true.
+Section copies(const char* name, double elements, double element, const PassCopies& times) {
+  if (times.forward + times.backward == 0) return {};
+  const double bytes = 2 * elements * element;
+  return pointwise(name, {.forward_bytes = times.forward * bytes, .backward_bytes = times.backward * bytes});
+}
+
 void take(const std::vector<Item>& items, bool weights, std::vector<Operator>& into) {
   for (const Item& item : items) {
     const Operator& op = std::get<Operator>(item);
@@ -44,7 +51,9 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
   const std::int64_t width = ffn * (workload.model.gated() ? 2 : 1);
   const bool bias = workload.model.biases;
   return assemble({pairing(workload), sorting(workload, shard, "sort_tokens", pairs),
+                   copies("pair_copies", pairs * static_cast<double>(shard.hidden), shard.element, workload.fusions.pair_copies),
                    grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
+                   copies("product_copies", pairs * static_cast<double>(width), shard.element, workload.fusions.product_copies),
                    activation_of(workload, pairs), grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
                    sorting(workload, shard, "unsort_tokens", pairs)});
 }

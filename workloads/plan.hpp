@@ -131,6 +131,11 @@ struct PassKernels {
   int forward = 1, backward = 1;
 };
 
+// Times that a tensor is read and written.
+struct PassCopies {
+  double forward = 0, backward = 0;
+};
+
 // Kernels that the training stack fuses. Each fusion that is missing moves its tensors through device memory more often
 // (docs/operators.md).
 struct KernelFusions {
@@ -158,6 +163,9 @@ struct KernelFusions {
   // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; more for each
   // piece of a layer (attention and router; experts) when forward and backward of two micro-batches are interleaved (overlap.ep).
   PassKernels routing_kernels{6, 4}, permutation_kernels{2, 1}, pairing_kernels{0, 0};
+  // Pointwise operators around a layer's experts beside permutation, activation and sums: of the states of pairs of token and expert; of
+  // what the experts' first product gives.
+  PassCopies pair_copies, product_copies;
 };
 
 struct Workload {

@@ -16,9 +16,11 @@ using config::Node;
 using config::truth;
 using config::whole;
 using workloads::KernelFusions;
+using workloads::PassCopies;
 using workloads::PassKernels;
 
 constexpr int most_kernels = 10'000;
+constexpr double most_copies = 1000;
 
 struct Fusion {
   const char* name;
@@ -69,6 +71,15 @@ const Keys<PassKernels>& pass_keys() {
   return keys;
 }
 
+const Keys<PassCopies>& copies_keys() {
+  using K = Key<PassCopies>;
+  static const Keys<PassCopies> keys{
+      K("forward", &PassCopies::forward, config::number(0, most_copies), "In forward.").required(),
+      K("backward", &PassCopies::backward, config::number(0, most_copies), "In backward.").required(),
+  };
+  return keys;
+}
+
 const Keys<Software>& experts_keys() {
   using K = Key<Software>;
   const auto habit = [](const Fusion& fusion) { return fusion_key(fusion).otherwise(KernelFusions{}.*fusion.field ? "true" : "false"); };
@@ -80,6 +91,10 @@ const Keys<Software>& experts_keys() {
       K("permutation_kernels", kernels(&KernelFusions::permutation_kernels), mapping(pass_keys()),
         "For each of the two permutations around the all-to-all."),
       K("pairing_kernels", kernels(&KernelFusions::pairing_kernels), mapping(pass_keys()), "For each piece of a layer with overlap.ep."),
+      K("pair_copies", kernels(&KernelFusions::pair_copies), mapping(copies_keys()),
+        "Reads and writes of the states of pairs of token and expert beside permutations and sums."),
+      K("product_copies", kernels(&KernelFusions::product_copies), mapping(copies_keys()),
+        "The same of what the experts' first product gives, beside the activation."),
   };
   return keys;
 }

@@ -103,6 +103,38 @@ TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
   }
 }
 
+double bytes_of(const std::vector<workloads::Operator>& operators, const std::string& name) {
+  double sum = 0;
+  for (const workloads::Operator& op : operators) {
+    if (op.name == name) sum += op.bytes;
+  }
+  return sum;
+}
+
+// Each copy reads and writes every pair's state, or what the first product (gate and up) gives for it.
+TEST(ExpertOperators, CopyWhatTheStackSays) {
+  const sim::Job job = job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}",
+                              "software: {like: megatron-core, experts: {pair_copies: {forward: 2, backward: 3.5}, "
+                              "product_copies: {forward: 0.5, backward: 4}}}\n");
+  const workloads::ExpertLayer experts(job.workload);
+  const workloads::Model& model = job.workload.model;
+  const workloads::RoutedExperts forward{Pass::forward}, backward{Pass::backward_input, true};
+  const double pairs = experts.work(forward, 0, 0, 0).pairs, element = 2;
+  const double state = 2 * pairs * model.hidden * element, product = 2 * pairs * 2 * model.moe->ffn * element;
+  const auto of = [&](const workloads::RoutedExperts& what, const char* name) {
+    return bytes_of(workloads::operators_of(job.workload, experts.work(what, 0, 0, 0)), name);
+  };
+  EXPECT_DOUBLE_EQ(of(forward, "pair_copies"), 2 * state);
+  EXPECT_DOUBLE_EQ(of(backward, "pair_copies"), 3.5 * state);
+  EXPECT_DOUBLE_EQ(of(forward, "product_copies"), 0.5 * product);
+  EXPECT_DOUBLE_EQ(of(backward, "product_copies"), 4 * product);
+  const sim::Job without = job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}");
+  const workloads::ExpertLayer plain(without.workload);
+  for (const char* name : {"pair_copies", "product_copies"}) {
+    EXPECT_EQ(bytes_of(workloads::operators_of(without.workload, plain.work(forward, 0, 0, 0)), name), 0) << name;
+  }
+}
+
 TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {
   for (const char* name : shipped) {
     for (const char* parallel :
