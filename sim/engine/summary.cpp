@@ -1,6 +1,7 @@
 #include "sim/engine/summary.hpp"
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <numeric>
 #include <span>
@@ -128,12 +129,16 @@ StepResult summarise(const PreparedStep& prepared, const std::vector<Execution>&
   result.method = std::move(method);
   result.step_s = executions.back().step_s;
   for (const Execution& run : executions) result.step_seconds.push_back(run.step_s);
-  const std::vector<PhaseTimes> phases = account(graph, executions.back());
+  // Of a large step the phases, which take as long as the rest, on a thread of their own.
+  constexpr std::size_t large = 1'000'000;  // operations
+  std::future<std::vector<PhaseTimes>> accounted =
+      std::async(graph.size() < large ? std::launch::deferred : std::launch::async, [&] { return account(graph, executions.back()); });
+  result.collectives = collective_results(graph, prepared.prices, executions.back());
+  result.memory = memory_of(prepared, executions);
+  const std::vector<PhaseTimes> phases = accounted.get();
   for (std::size_t i = 0; i < graph.ranks.size(); ++i) {
     result.ranks.push_back({graph.ranks[i].rank, graph.ranks[i].stage, graph.ranks[i].multiplicity, phases[i]});
   }
-  result.collectives = collective_results(graph, prepared.prices, executions.back());
-  result.memory = memory_of(prepared, executions);
   result.activities = static_cast<long>(graph.size() * executions.size());
   result.told_apart = prepared.fold.told_apart;
   return result;

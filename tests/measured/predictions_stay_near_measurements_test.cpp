@@ -77,8 +77,8 @@ INSTANTIATE_TEST_SUITE_P(Measured, Groups,
                                          Guard{"modalities-a100", 8.2}, Guard{"modalities-h100", 9.0}, Guard{"fsdp-h200-kempner", 11.4},
                                          Guard{"flagperf-a100", 3.5}, Guard{"flagperf-h100", 13.3}, Guard{"flagperf-paddle", 5.6},
                                          Guard{"flagperf-deepspeed", 8.2}, Guard{"transformers-h100", 3.4}, Guard{"transformers-h200", 7.9},
-                                         Guard{"transformers-experts", 3.4}, Guard{"pytorch-h100-fp8", 6.6}, Guard{"xla-h100-one", 8.6}, Guard{"deepspeed-h100", 8.5},
-                                         Guard{"pytorch-h200", 4.0}, Guard{"pythia-a100", 11.0}),
+                                         Guard{"transformers-experts", 3.4}, Guard{"pytorch-h100-fp8", 6.6}, Guard{"xla-h100-one", 8.6},
+                                         Guard{"deepspeed-h100", 8.5}, Guard{"pytorch-h200", 4.0}, Guard{"pythia-a100", 11.0}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');
