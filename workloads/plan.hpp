@@ -55,9 +55,9 @@ struct Recompute {
   std::vector<RecomputeModule> modules = {};  // kind selective; none named: core attention
   int full_layers = -1;                       // kind full: the first N layers of every GPU's share; -1 = all
   std::vector<LayerOutput> kept = {};         // kind full
-  // kind selective without modules: attention and every second product of 16 bits are kept, all else is computed again (a habit of the
-  // stack)
-  bool by_product = false;
+  // kind selective without modules: attention and every second product are kept, all else is computed again; of products in 8 bits none,
+  // unless `narrow_too` (habits of the stack)
+  bool by_product = false, narrow_too = false;
   bool stops_early = false;  // kind full: nothing is computed again after the last tensor that backward reads (a habit of the stack)
   [[nodiscard]] bool every_second_product() const { return by_product && kind == RecomputeKind::selective && modules.empty(); }
   [[nodiscard]] bool keeps(LayerOutput output) const { return std::find(kept.begin(), kept.end(), output) != kept.end(); }

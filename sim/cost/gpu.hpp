@@ -82,6 +82,7 @@ struct Software {
   bool broadcasts_weights = false;     // ZeRO-1 and 2: whole tensors have owners, who broadcast them one after another
   bool whole_messages = false;         // pipeline: each rank of tp sends all of the activations
   bool selective_by_product = false;   // recompute: selective keeps attention and every second product
+  bool selective_narrow = false;       // those in 8 bits as well
   bool early_stop = false;             // recomputation ends with the last tensor that backward reads
   std::vector<std::string> collectives = workloads::rings_and_trees();  // algorithms that its communication library has
   int flash = 3;  // generation of its flash-attention kernels; a GPU runs the newest that it has up to this one

@@ -220,6 +220,7 @@ const Keys<Software>& software_keys() {
       K("whole_messages", &Software::whole_messages, truth(), "Pipeline: each rank of tp sends all of the activations, not its share."),
       K("selective_by_product", &Software::selective_by_product, truth(),
         "recompute: selective keeps attention and every second product of 16 bits, and computes all else again."),
+      K("selective_narrow", &Software::selective_narrow, truth(), "With selective_by_product: products in 8 bits as those in 16."),
       K("whole_logits", kernels(&KernelFusions::whole_logits), truth(),
         "The logits are gathered over tp: every rank computes the loss of the whole vocabulary."),
       K("packed_qkv", kernels(&KernelFusions::packed_qkv), truth(),

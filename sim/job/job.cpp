@@ -39,6 +39,7 @@ void settle_gradients(Job& job) {
 void take_habits(Job& job) {
   job.workload.recompute.stops_early = job.system.software.early_stop;
   job.workload.recompute.by_product = job.system.software.selective_by_product;
+  job.workload.recompute.narrow_too = job.system.software.selective_narrow;
   job.workload.optimizer.by_tensor = job.system.software.zero3_by_tensor;
   job.workload.optimizer.exchange_by_tensor = job.system.software.exchange_by_tensor;
   job.workload.optimizer.copies = job.system.software.copies_exchanged;

@@ -131,7 +131,7 @@ double every_second_product_bytes(const Workload& workload, const Shard& shard) 
   const auto tokens = static_cast<double>(shard.tokens);
   const double attention =
       tokens * (static_cast<double>(shard.query_width) * shard.element + static_cast<double>(shard.heads) * statistic_bytes);
-  if (shard.low_precision()) return input + attention;
+  if (shard.low_precision() && !workload.recompute.narrow_too) return input + attention;
   return input + states + attention + tokens * static_cast<double>(shard.query_width + shard.kv_width + shard.ffn) * shard.element;
 }
 

@@ -62,15 +62,16 @@ void narrow(Item& item, double share) {
 }
 
 // Attention is kept; of queries, keys and values the keys come again, of fc1's two halves one, and the projection of attention. Products in
-// 8 bits are not kept.
-std::vector<Item> other_products(const Shard& shard, std::vector<Item> items) {
+// 8 bits are kept where the stack's policy sees them.
+std::vector<Item> other_products(const Workload& workload, const Shard& shard, std::vector<Item> items) {
+  const bool keeps = !shard.low_precision() || workload.recompute.narrow_too;
   std::vector<Item> again;
   const double keys = static_cast<double>(shard.kv_width) / static_cast<double>(shard.query_width + 2 * shard.kv_width);
   for (Item& item : as_recompute(without_last_product(std::move(items)))) {
     const auto* op = std::get_if<Operator>(&item);
     if (op != nullptr && op->cls == OperatorClass::attention) continue;
     if (std::holds_alternative<RingAttention>(item)) continue;
-    if (op != nullptr && op->cls == OperatorClass::gemm && !shard.low_precision()) {
+    if (op != nullptr && op->cls == OperatorClass::gemm && keeps) {
       if (op->name == "qkv") narrow(item, keys);
       if (op->name == "mlp_fc1") narrow(item, 0.5);
     }
@@ -104,7 +105,7 @@ BlockProgram with_recomputation(const Workload& workload, const Shard& shard, co
     // Chunks bring back what their own backward needs.
     if (workload.experts.chunk_recompute) std::erase_if(program.recompute, is_routed);
   } else if (workload.recompute.every_second_product() && shard.heads > 0) {
-    program.recompute = other_products(shard, program.forward);
+    program.recompute = other_products(workload, shard, program.forward);
   } else {
     program.recompute = modules_again(workload, shard, sections);
   }
