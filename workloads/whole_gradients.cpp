@@ -1,5 +1,7 @@
 #include "workloads/whole_gradients.hpp"
 
+#include "workloads/operators/shard.hpp"
+
 namespace rehearse::workloads {
 
 namespace {
@@ -38,7 +40,9 @@ double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {
   const DType weights = workload.precision.weights;
   const double added_up = bytes_of(workload.precision.gradients);
   const bool replicas = workload.parallel.dp * workload.parallel.cp > 1;
-  if (habits.ddp_buckets && workload.optimizer.zero_stage == 0 && replicas) return added_up + bytes_of(weights);
+  if (habits.ddp_buckets && workload.optimizer.zero_stage == 0 && replicas) {
+    return added_up + (autocasts(workload) ? bytes_of(DType::fp32) : bytes_of(weights));
+  }
   if (!habits.half_gradients || bytes_of(weights) >= added_up) return added_up;
   return bytes_of(weights) + (weights == DType::fp16 ? 0 : added_up);
 }

@@ -175,6 +175,8 @@ void read_compile(Fields& fields, Draft& draft) {
   draft.set("software", "torchtitan");
   if (fields.truth("compile.enable", false) || fields.truth("training.compile", false)) return;
   draft.override_with("software.compiled", "false");
+  draft.override_with("software.fusions.cross_entropy", "false");  // nor is the loss compiled
+  draft.override_with("software.memory.loss", "14");
   draft.override_with("software.issue", "15 us");
   draft.infer("software: torchtitan without torch.compile: kernels and host time of eager mode (torch-fsdp)");
 }

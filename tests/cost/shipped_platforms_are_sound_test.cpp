@@ -99,6 +99,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "torch-3d",
                                              "torch-fsdp",
                                              "torchtitan",
+                                             "torchtitan-2024",
                                              "transformers",
                                              "trtllm",
                                              "trtllm-2024",
