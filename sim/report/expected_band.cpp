@@ -17,7 +17,7 @@ constexpr int known_scale = 2;          // times the most GPUs that were measure
 constexpr double unknown_scale = 1.25;  // of the band's width beyond
 
 struct Row {
-  std::optional<std::string> gpu, software;
+  std::optional<std::string> gpu, vendor, software;
   std::string as;  // the stack that was measured, where that is another
   std::optional<bool> experts;
   int cases = 0, most_gpus = 0;
@@ -26,8 +26,8 @@ struct Row {
   double half = 1;
 
   [[nodiscard]] bool matches(const Job& job, const std::string& its_software) const {
-    return (!gpu || *gpu == job.system.gpu.name) && (!software || *software == its_software) &&
-           (!experts || *experts == job.workload.model.moe.has_value());
+    return (!gpu || *gpu == job.system.gpu.name) && (!vendor || *vendor == job.system.gpu.vendor) &&
+           (!software || *software == its_software) && (!experts || *experts == job.workload.model.moe.has_value());
   }
   [[nodiscard]] std::string basis(const Job& job) const {
     const std::string of = gpu || software ? fmt::format("{} with {}", gpu.value_or("other GPUs"), software.value_or("other stacks"))
@@ -45,9 +45,10 @@ struct Row {
 };
 
 Row read_row(const Node& node) {
-  node.allow_keys({"gpu", "software", "experts", "counter", "cases", "most_gpus", "low", "half", "high", "as"});
+  node.allow_keys({"gpu", "vendor", "software", "experts", "counter", "cases", "most_gpus", "low", "half", "high", "as"});
   Row row;
   if (const auto gpu = node.find("gpu")) row.gpu = gpu->as_string();
+  if (const auto vendor = node.find("vendor")) row.vendor = vendor->as_string();
   if (const auto software = node.find("software")) row.software = software->as_string();
   row.as = node.find("as") ? node.at("as").as_string() : row.software.value_or("other stacks");
   if (const auto experts = node.find("experts")) row.experts = experts->as_bool();
