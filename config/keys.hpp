@@ -47,6 +47,13 @@ class Key {
   Key(std::string name, Shape shape, std::function<void(const Node&, Owner&)> read, std::function<Node(const Owner&)> write,
       std::string means)
       : about_{std::move(name), std::move(shape), false, "", std::move(means)}, read_(std::move(read)), write_(std::move(write)) {}
+  // The same with a large shape, which is made when somebody asks for it: most files are read without.
+  Key(std::string name, std::function<Shape()> shape, std::function<void(const Node&, Owner&)> read,
+      std::function<Node(const Owner&)> write, std::string means)
+      : about_{std::move(name), {}, false, "", std::move(means)},
+        shape_(std::move(shape)),
+        read_(std::move(read)),
+        write_(std::move(write)) {}
 
   [[nodiscard]] Key required() && {
     about_.required = true;
@@ -80,7 +87,13 @@ class Key {
     return std::move(*this);
   }
 
-  [[nodiscard]] const Parameter& about() const { return about_; }
+  [[nodiscard]] const std::string& name() const { return about_.name; }
+  [[nodiscard]] bool is_required() const { return about_.required; }
+  [[nodiscard]] Parameter about() const {
+    Parameter about = about_;
+    if (shape_) about.shape = shape_();
+    return about;
+  }
   void read(const Node& node, Owner& owner) const { read_(node, owner); }
   // Reads the value of this key (path "") or of one below it.
   void read_at(std::string_view path, const Node& node, Owner& owner) const {
@@ -95,6 +108,7 @@ class Key {
 
  private:
   Parameter about_;
+  std::function<Shape()> shape_;  // where it is not in about_
   std::function<void(const Node&, Owner&)> read_;
   std::function<void(std::string_view, const Node&, Owner&)> read_below_;
   std::function<void(Owner&)> settle_;
@@ -106,7 +120,7 @@ class Keys {
  public:
   Keys(std::initializer_list<Key<Owner>> keys) : Keys(std::vector<Key<Owner>>(keys)) {}
   explicit Keys(std::vector<Key<Owner>> keys) : keys_(std::move(keys)) {
-    for (const Key<Owner>& key : keys_) names_.push_back(key.about().name);
+    for (const Key<Owner>& key : keys_) names_.push_back(key.name());
   }
 
   // Reads a mapping into `owner` in the order of the keys: refuses unknown ones first, then one that is missing or wrong.
@@ -132,7 +146,7 @@ class Keys {
   [[nodiscard]] Node write(const Owner& owner) const {
     Node out;
     for (const Key<Owner>& key : keys_) {
-      if (const Node value = key.write(owner)) out.set_child(key.about().name, value);
+      if (const Node value = key.write(owner)) out.set_child(key.name(), value);
     }
     return out;
   }
@@ -140,7 +154,7 @@ class Keys {
   // One of the keys by name; nullptr when there is none.
   [[nodiscard]] const Key<Owner>* find(std::string_view name) const {
     for (const Key<Owner>& key : keys_) {
-      if (key.about().name == name) return &key;
+      if (key.name() == name) return &key;
     }
     return nullptr;
   }
@@ -153,8 +167,8 @@ class Keys {
 
  private:
   static void read_key(const Key<Owner>& key, const Node& node, Owner& owner) {
-    if (key.about().required) return key.read(node.at(key.about().name), owner);
-    if (const auto given = node.find(key.about().name)) return key.read(*given, owner);
+    if (key.is_required()) return key.read(node.at(key.name()), owner);
+    if (const auto given = node.find(key.name())) return key.read(*given, owner);
     key.settle(owner);
   }
 

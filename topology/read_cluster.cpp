@@ -217,9 +217,9 @@ const Keys<ClusterSpec>& cluster_keys() {
           .otherwise("as intra_node in a pcie node", [](Spec& cluster) { cluster.host = cluster.intra; }),
       K("host_memory", &Spec::host_memory, mapping(host_memory_keys()), "Of one node's host.").otherwise("not known"),
       K("storage", storage_keys().shape(), read_storage, {}, "For checkpoints.").otherwise("none"),
-      K("source", {}, note, {}, "Where the numbers come from."),
-      K("sources", {}, note, {}, "The same, several."),
-      K("notes", {}, note, {}, "What else is to be said."),
+      K("source", config::Shape{}, note, {}, "Where the numbers come from."),
+      K("sources", config::Shape{}, note, {}, "The same, several."),
+      K("notes", config::Shape{}, note, {}, "What else is to be said."),
   };
   return keys;
 }

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <optional>
+#include <thread>
 #include <tuple>
 
 #include "config/data_dir.hpp"
 #include "config/input_error.hpp"
+#include "config/threads.hpp"
 #include "sim/analytic/evaluator.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/job/job_keys.hpp"
@@ -146,6 +149,39 @@ std::vector<Settings> without_each(const Job& job) {
   return all;
 }
 
+FeatureSwitch described(const Job& job, Settings settings) {
+  FeatureSwitch feature;
+  feature.feature = settings.front().first;
+  feature.from = feature.feature == software_part.what ? job.system.software.name : job.resolved.value(feature.feature);
+  if (feature.feature == "schedule" && settings.size() > 1 && settings[1].first == "parallel.vpp")
+    feature.from += fmt::format(", parallel.vpp {}", job.workload.parallel.vpp);
+  feature.to = shown(settings);
+  feature.settings = std::move(settings);
+  return feature;
+}
+
+// Every alternative evaluated, or refused, on several threads.
+std::vector<FeatureSwitch> tried(const Job& job) {
+  std::vector<FeatureSwitch> features;
+  for (Settings& settings : alternatives(job)) features.push_back(described(job, std::move(settings)));
+  std::atomic<std::size_t> next = 0;
+  config::on_threads(std::thread::hardware_concurrency(), [&] {
+    const auto orders = Evaluator::orders();
+    Evaluator evaluate(job, orders);
+    for (std::size_t i = next++; i < features.size(); i = next++) {
+      FeatureSwitch& feature = features[i];
+      try {
+        const Job other = tuned(with_settings(job, feature.settings));
+        const bool same_system = plan_key(feature.feature) != nullptr;
+        note(same_system ? evaluate.without_phases(other.workload) : Evaluator(other, orders).without_phases(other.workload), feature);
+      } catch (const config::InputError& error) {
+        feature.refusal = error.message();
+      }
+    }
+  });
+  return features;
+}
+
 bool same(double a, double b) { return std::abs(a - b) <= nothing * std::max(a, b); }
 
 }  // namespace
@@ -154,23 +190,7 @@ Explanation explain(const Job& job) {
   Explanation explanation{.now = predict(job), .switches = {}, .idle = {}, .refused = {}};
   FeatureSwitch now;
   note(explanation.now, now);
-  const auto orders = Evaluator::orders();
-  Evaluator evaluate(job, orders);
-  for (Settings& settings : alternatives(job)) {
-    FeatureSwitch feature;
-    feature.feature = settings.front().first;
-    feature.from = feature.feature == software_part.what ? job.system.software.name : job.resolved.value(feature.feature);
-    if (feature.feature == "schedule" && settings.size() > 1 && settings[1].first == "parallel.vpp")
-      feature.from += fmt::format(", parallel.vpp {}", job.workload.parallel.vpp);
-    feature.to = shown(settings);
-    feature.settings = std::move(settings);
-    try {
-      const Job other = tuned(with_settings(job, feature.settings));
-      const bool same_system = plan_key(feature.feature) != nullptr;
-      note(same_system ? evaluate.without_phases(other.workload) : Evaluator(other, orders).without_phases(other.workload), feature);
-    } catch (const config::InputError& error) {
-      feature.refusal = error.message();
-    }
+  for (FeatureSwitch& feature : tried(job)) {
     const bool changes = !same(feature.step_s, now.step_s) || !same(feature.peak_bytes, now.peak_bytes);
     std::vector<FeatureSwitch>& list = !feature.possible() ? explanation.refused : changes ? explanation.switches : explanation.idle;
     list.push_back(std::move(feature));

@@ -30,7 +30,8 @@ constexpr const char* bookkeeping[] = {"params_b", "params_active_b", "params_pu
 template <class Field, class Section>
 K section(std::string name, Field field, const Keys<Section>& keys, std::string means) {
   return K(
-             std::move(name), keys.shape(), [=, &keys](const Node& node, JobDocument& document) { keys.read(node, field(document)); },
+             std::move(name), [&keys] { return keys.shape(); },
+             [=, &keys](const Node& node, JobDocument& document) { keys.read(node, field(document)); },
              [=, &keys](const JobDocument& document) { return keys.write(field(document)); }, std::move(means))
       .otherwise("", [=, &keys](JobDocument& document) { keys.read(std::nullopt, field(document)); })
       .below([=, &keys](std::string_view path, const Node& node, JobDocument& document) { keys.read_at(path, node, field(document)); });
@@ -136,15 +137,18 @@ const Keys<JobDocument>& job_keys() {
       K(
           "name", [](auto& d) -> auto& { return d.job.name; }, config::text(), "What results call the job.")
           .otherwise("the file's name without .yaml"),
-      K("model", model_shape(), read_model, write_model, "What is trained: a name, a path or the content.").required(),
-      K("cluster", part_shape(whole_cluster_shape()), read_cluster, write_cluster, "On what: a name, a path or the content.").required(),
+      K("model", model_shape, read_model, write_model, "What is trained: a name, a path or the content.").required(),
+      K(
+          "cluster", [] { return part_shape(whole_cluster_shape()); }, read_cluster, write_cluster,
+          "On what: a name, a path or the content.")
+          .required(),
       K(
           "gpus", [](auto& d) -> auto& { return d.job.system.gpus; }, config::whole(1, most_gpus), "The first so many GPUs of the cluster.")
           .otherwise("tp*cp*pp*dp, or all of them where dp is left out too"),
       section(
           "parallel", [=](auto& d) -> auto& { return workload(d).parallel; }, parallel_keys(), "tp*cp*pp*dp = gpus."),
       K(
-          "software", part_shape(software_shape()), [](const Node& node, JobDocument& d) { read_stack(node, d); },
+          "software", [] { return part_shape(software_shape()); }, [](const Node& node, JobDocument& d) { read_stack(node, d); },
           [](const JobDocument& d) { return named(d.parts.software); }, "The training stack.")
           .otherwise(default_software_words,
                      [](JobDocument& d) { take_software(ready_made(software_part, default_software(d.job.system.gpu.vendor)), d); }),
@@ -196,10 +200,10 @@ const Keys<JobDocument>& job_keys() {
           "recovery", [](auto& d) -> auto& { return d.job.whole.recovery; }, recovery_keys(), "Of the whole job.")
           .written(as_given("recovery")),
       K(
-          "faults", faults_shape(), [](const Node&, JobDocument&) {}, [](const JobDocument& d) { return d.job.whole.faults.resolved(); },
+          "faults", faults_shape, [](const Node&, JobDocument&) {}, [](const JobDocument& d) { return d.job.whole.faults.resolved(); },
           "Of the whole job: a scenario, a file or a mapping of sources (fault-format.md)."),
       K(
-          "tune", tune_keys().shape(),
+          "tune", [] { return tune_keys().shape(); },
           [](const Node& node, JobDocument&) {
             TuneSpec spec;
             tune_keys().read(node, spec);

@@ -22,8 +22,8 @@ struct AllocatorTrainings::Impl {
     return stages.try_emplace(stage, job.workload, job.system.software.memory.habits, compiled, stage).first->second;
   }
 
-  void begin(const MemoryResult& memory) {
-    for (const RankMemory& rank : memory.ranks) tried(rank.stage);
+  void begin() {
+    for (int stage = 0; stage < std::ssize(compiled.stages); ++stage) tried(stage);
     under_way.emplace(stages, std::thread::hardware_concurrency());
   }
 
@@ -68,8 +68,8 @@ AllocatorTrainings::AllocatorTrainings(const Job& job, const workloads::Compiled
 
 AllocatorTrainings::~AllocatorTrainings() = default;
 
-void AllocatorTrainings::begin(const MemoryResult& memory) {
-  if (impl_) impl_->begin(memory);
+void AllocatorTrainings::begin() {
+  if (impl_) impl_->begin();
 }
 
 void AllocatorTrainings::add_to(MemoryResult& memory) {

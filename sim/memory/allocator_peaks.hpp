@@ -41,8 +41,8 @@ class AllocatorTrainings {
   AllocatorTrainings(const AllocatorTrainings&) = delete;
   AllocatorTrainings& operator=(const AllocatorTrainings&) = delete;
 
-  // Begins what add_to of this result needs, on other threads (no fork before add_to); add_to waits for it.
-  void begin(const MemoryResult& memory);
+  // Begins with every stage, on other threads (no fork before add_to); add_to waits for it.
+  void begin();
   void add_to(MemoryResult& memory);
 
  private:

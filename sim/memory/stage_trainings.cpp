@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/threads.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -39,7 +41,7 @@ StageTrainings::StageTrainings(const std::map<int, TriedStage>& stages, unsigned
   for (const auto& [stage, tried] : stages) {
     for (const std::vector<double>& own : tried.pieces) all_.push_back({stage, &tried.what, &own, {}});
   }
-  for (std::size_t i = 1; i < std::min<std::size_t>(threads, all_.size()); ++i) others_.emplace_back([this] { work(); });
+  for (std::size_t i = 1; i < std::min<std::size_t>(threads, all_.size()); ++i) others_.push_back(config::beside([this] { work(); }));
 }
 
 void StageTrainings::work() {

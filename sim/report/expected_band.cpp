@@ -4,22 +4,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <numbers>
 
 #include "config/data_dir.hpp"
+#include "config/table.hpp"
 
 namespace rehearse::sim {
-namespace {
 
-using config::Node;
-
-constexpr int known_scale = 2;          // times the most GPUs that were measured
-constexpr double unknown_scale = 1.25;  // of the band's width beyond
-
-struct Row {
+struct MeasuredErrors::Row {
   std::optional<std::string> gpu, vendor, software;
   std::string as;  // the stack that was measured, where that is another
   std::optional<bool> experts;
+  double share = 0;
   int cases = 0, most_gpus = 0;
   MemoryCounter counter = MemoryCounter::allocated;
   ErrorBand band;
@@ -37,59 +35,101 @@ struct Row {
   [[nodiscard]] std::string runs(const Job& job) const {
     return fmt::format(": {} runs on up to {} GPUs{}", cases, most_gpus, beyond(job) ? ", this scale not" : "");
   }
-  [[nodiscard]] bool beyond(const Job& job) const { return job.system.gpus > known_scale * most_gpus; }
-  [[nodiscard]] ErrorBand band_of(const Job& job) const {
-    if (!beyond(job)) return band;
-    return {std::pow(band.low, unknown_scale), std::pow(band.high, unknown_scale)};
-  }
+  [[nodiscard]] bool beyond(const Job& job) const;
+  [[nodiscard]] ErrorBand band_of(const Job& job) const;
 };
 
-Row read_row(const Node& node) {
-  node.allow_keys({"gpu", "vendor", "software", "experts", "counter", "cases", "most_gpus", "low", "half", "high", "as"});
-  Row row;
-  if (const auto gpu = node.find("gpu")) row.gpu = gpu->as_string();
-  if (const auto vendor = node.find("vendor")) row.vendor = vendor->as_string();
-  if (const auto software = node.find("software")) row.software = software->as_string();
-  row.as = node.find("as") ? node.at("as").as_string() : row.software.value_or("other stacks");
-  if (const auto experts = node.find("experts")) row.experts = experts->as_bool();
-  row.cases = static_cast<int>(node.at("cases").as_number(1, 1e9));
-  row.most_gpus = static_cast<int>(node.at("most_gpus").as_number(1, 1e9));
-  if (const auto counter = node.find("counter")) row.counter = memory_counters().read(*counter);
-  const auto low = node.find("low"), half = node.find("half");
-  if (half) row.half = half->as_number(1e-3, 1e3);
-  row.band = {low ? low->as_number(1e-3, 1e3) : 1, node.at("high").as_number(1e-3, 1e3)};
-  return row;
-}
+namespace {
 
-std::optional<Row> first_row(const Node& rows, const Job& job, const std::string& software) {
-  for (const Node& node : rows.items()) {
-    if (Row row = read_row(node); row.matches(job, software)) return row;
+constexpr int known_scale = 2;          // times the most GPUs that were measured
+constexpr double unknown_scale = 1.25;  // of the band's width beyond
+
+// The columns of the table, in any order; a cell may be empty where a row says nothing.
+class Reader {
+ public:
+  explicit Reader(config::Table& table) : table_(table) {
+    table.check_titles(titles, titles);
+    for (const std::string& title : titles) columns_.push_back(*table.column(title));
   }
-  return std::nullopt;
-}
+
+  [[nodiscard]] std::string_view of() const { return cell(0); }
+  [[nodiscard]] MeasuredErrors::Row row() const {
+    MeasuredErrors::Row row;
+    row.gpu = text(1);
+    row.vendor = text(2);
+    row.software = text(3);
+    if (text(4)) row.experts = choice(4, config::Names<bool>{{"false", false}, {"true", true}});
+    if (text(5)) row.counter = choice(5, memory_counters());
+    row.share = table_.number(columns_[6], 0, 1);
+    row.cases = static_cast<int>(table_.whole(columns_[7], 1, 1e9));
+    row.most_gpus = static_cast<int>(table_.whole(columns_[8], 1, 1e9));
+    row.band.low = factor(9);
+    row.half = factor(10);
+    row.band.high = factor(11);
+    row.as = text(12).value_or(row.software.value_or("other stacks"));
+    return row;
+  }
+
+ private:
+  static inline const std::vector<std::string> titles{"of",    "gpu",       "vendor", "software", "experts", "counter", "share",
+                                                      "cases", "most_gpus", "low",    "half",     "high",    "as"};
+
+  [[nodiscard]] std::string_view cell(std::size_t title) const { return table_.cell(columns_[title]); }
+  [[nodiscard]] std::optional<std::string> text(std::size_t title) const {
+    return cell(title).empty() ? std::nullopt : std::optional<std::string>(cell(title));
+  }
+  [[nodiscard]] double factor(std::size_t title) const { return cell(title).empty() ? 1 : table_.number(columns_[title], 1e-3, 1e3); }
+  template <class Choice>
+  [[nodiscard]] Choice choice(std::size_t title, const config::Names<Choice>& names) const {
+    if (const auto found = names.find(cell(title))) return *found;
+    table_.fail_at(columns_[title], fmt::format("unknown {}", titles[title]));
+  }
+
+  config::Table& table_;
+  std::vector<std::size_t> columns_;
+};
 
 // "nanotron (changed)" keeps nanotron's tensors.
 std::string unchanged(const std::string& software) { return software.substr(0, software.find(" (")); }
 
 }  // namespace
 
+bool MeasuredErrors::Row::beyond(const Job& job) const { return job.system.gpus > known_scale * most_gpus; }
+
+ErrorBand MeasuredErrors::Row::band_of(const Job& job) const {
+  if (!beyond(job)) return band;
+  return {std::pow(band.low, unknown_scale), std::pow(band.high, unknown_scale)};
+}
+
 MeasuredErrors::MeasuredErrors() {
-  const std::string path = config::data_file("platforms", "accuracy");
-  if (path.empty()) return;
-  document_ = Node::load_file(path);
-  document_.allow_keys({"share", "step", "peak", "need"});
+  const std::filesystem::path path = std::filesystem::path(config::data_dir()) / "platforms" / "accuracy.csv";
+  auto in = std::make_unique<std::ifstream>(path);
+  if (!*in) return;
+  config::Table table(std::move(in), path);
+  const Reader reader(table);
+  while (table.next()) {
+    if (reader.of() != "step" && reader.of() != "peak" && reader.of() != "need") table.fail("a row of step, peak or need");
+    (reader.of() == "step" ? steps_ : reader.of() == "peak" ? peaks_ : needs_).push_back(reader.row());
+  }
+}
+
+MeasuredErrors::~MeasuredErrors() = default;
+
+const MeasuredErrors::Row* MeasuredErrors::first(const std::vector<Row>& rows, const Job& job, const std::string& software) {
+  const auto found = std::ranges::find_if(rows, [&](const Row& row) { return row.matches(job, software); });
+  return found == rows.end() ? nullptr : &*found;
 }
 
 ExpectedBands MeasuredErrors::bands(const Job& job) const {
   ExpectedBands bands;
-  if (!document_) return bands;
-  bands.share = document_.at("share").as_number(0, 1);
   const std::string& software = job.system.software.name;
-  if (const auto row = first_row(document_.at("step"), job, software)) {
+  if (const Row* row = first(steps_, job, software)) {
+    bands.share = row->share;
     bands.step = row->band_of(job);
     bands.step_basis = row->basis(job);
   }
-  if (const auto row = first_row(document_.at("peak"), job, unchanged(software))) {
+  if (const Row* row = first(peaks_, job, unchanged(software))) {
+    bands.share = row->share;
     bands.peak = row->band_of(job);
     bands.peak_basis = row->basis(job);
     bands.counter = row->counter;
@@ -105,9 +145,8 @@ double MostNeed::chance(double needed_share) const {
 }
 
 MostNeed MeasuredErrors::most_need(const Job& job) const {
-  if (!document_) return {};
-  const auto row = first_row(document_.at("need"), job, unchanged(job.system.software.name));
-  if (!row) return {};
+  const Row* row = first(needs_, job, unchanged(job.system.software.name));
+  if (row == nullptr) return {};
   return {std::max(1.0, row->band_of(job).high), row->half, row->as + row->runs(job)};
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/job/job.hpp"
 #include "sim/memory_counter.hpp"
@@ -32,17 +33,22 @@ struct MostNeed {
   [[nodiscard]] double chance(double needed_share) const;
 };
 
-// platforms/accuracy.yaml (scripts/accuracy writes it), read once: of each kind the first row that a job matches, of which the later ones
+// platforms/accuracy.csv (scripts/accuracy writes it), read once: of each kind the first row that a job matches, of which the later ones
 // say less about GPU and stack and are wider. On more GPUs than twice what was measured a band is widened by a quarter (assumption).
 // Nothing where there is no file or no row. A stack that the job changes is the stack that it is like where memory is concerned.
 class MeasuredErrors {
  public:
   MeasuredErrors();
+  ~MeasuredErrors();
   [[nodiscard]] ExpectedBands bands(const Job& job) const;
   [[nodiscard]] MostNeed most_need(const Job& job) const;
 
+  struct Row;
+
  private:
-  config::Node document_;  // absent: no file
+  [[nodiscard]] static const Row* first(const std::vector<Row>& rows, const Job& job, const std::string& software);
+
+  std::vector<Row> steps_, peaks_, needs_;  // none: no file
 };
 
 [[nodiscard]] inline ExpectedBands expected_bands(const Job& job) { return MeasuredErrors().bands(job); }

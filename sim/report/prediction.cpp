@@ -13,9 +13,9 @@ Report prediction(const Job& job, double price_per_gpu_hour) {
   if (price_per_gpu_hour > 0 && !cost.known())
     throw config::InputError("--price: the job does not say how long it trains", "--set training.tokens=15e12");
   const workloads::Compiled compiled = workloads::compile(job.workload);
-  const auto result = std::make_shared<StepResult>(predict(job, compiled));
   AllocatorTrainings trainings(job, compiled);
-  trainings.begin(result->memory);
+  trainings.begin();
+  const auto result = std::make_shared<StepResult>(predict(job, compiled));
   Report report(summary_of(job));
   report.own(expected_bands(job)).own(cost);
   trainings.add_to(result->memory);

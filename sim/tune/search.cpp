@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <mutex>
-#include <thread>
 
+#include "config/threads.hpp"
 #include "sim/memory/framework.hpp"
 #include "sim/tune/scout.hpp"
 #include "sim/tune/worker.hpp"
@@ -168,7 +167,6 @@ void Search::run(int threads, const std::function<bool(std::uint64_t)>& mine, co
   std::atomic<std::uint64_t> next = 0;
   std::atomic<bool> failed = false;
   std::mutex one_at_a_time;
-  std::exception_ptr error;
   const auto work = [&] {
     Bases bases(space_, 2, errors());  // blocks come in the order of their bases
     for (std::uint64_t block = next++; block < blocks() && !stop && !failed; block = next++) {
@@ -184,17 +182,11 @@ void Search::run(int threads, const std::function<bool(std::uint64_t)>& mine, co
     try {
       work();
     } catch (...) {
-      const std::scoped_lock lock(one_at_a_time);
-      if (!error) error = std::current_exception();
       failed = true;
+      throw;
     }
   };
-  {
-    std::vector<std::jthread> others;
-    for (int i = 1; i < threads; ++i) others.emplace_back(guarded);
-    guarded();
-  }
-  if (error) std::rethrow_exception(error);
+  config::on_threads(static_cast<unsigned>(threads), guarded);
 }
 
 Found Search::run(int threads) const {

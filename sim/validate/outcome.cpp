@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "config/threads.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/override.hpp"
 #include "sim/kind/job_kind.hpp"
@@ -139,11 +140,8 @@ std::vector<Outcome> run_cases(const std::vector<MeasuredCase>& cases, const Val
       if (progress) progress(static_cast<double>(done) / static_cast<double>(cases.size()));
     }
   };
-  std::vector<std::jthread> others;
   const unsigned threads = options.simulate ? 1 : std::thread::hardware_concurrency();  // a simulation forks
-  for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
-  others.clear();
+  config::on_threads(threads, work);
   return outcomes;
 }
 

@@ -125,7 +125,7 @@ TEST(AllocatorPeaks, AreTheSameWhenBegunOnOtherThreads) {
     sim::MemoryResult alone = sim::predicted_memory(job), begun = alone;
     sim::add_allocator(job, {&alone});
     sim::AllocatorTrainings trainings(job);
-    trainings.begin(begun);
+    trainings.begin();
     trainings.add_to(begun);
     for (std::size_t i = 0; i < alone.ranks.size(); ++i) {
       EXPECT_EQ(begun.ranks[i].cached_bytes, alone.ranks[i].cached_bytes) << job.name;
