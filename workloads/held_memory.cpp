@@ -173,8 +173,8 @@ void HeldMemory::add_messages(std::vector<Held>& held) const {
 void HeldMemory::add_whole_gradients(std::vector<Held>& held) const {
   const std::vector<double> bytes = whole_gradients(workload_, habits_, compiled_.sync, program_);
   if (bytes.empty()) return;
-  std::vector<std::vector<Slot>> slots;
-  for (const Round& round : rounds_) slots.emplace_back(order_.begin() + round.slot, order_.begin() + round.next);
+  std::vector<std::span<const Slot>> slots;
+  for (const Round& round : rounds_) slots.push_back(std::span(order_).subspan(round.slot, round.next - round.slot));
   const std::vector<ChunkGradients> states = chunk_gradients(slots, bytes.size());
   for (std::size_t c = 0; c < bytes.size(); ++c) {
     std::optional<std::size_t> first, last;

@@ -10,7 +10,7 @@ bool adds_gradients(const Slot& slot) { return slot.kind == Slot::Kind::backward
 
 }  // namespace
 
-std::vector<ChunkGradients> chunk_gradients(const std::vector<std::vector<Slot>>& slots, std::size_t chunks) {
+std::vector<ChunkGradients> chunk_gradients(std::span<const std::span<const Slot>> slots, std::size_t chunks) {
   constexpr std::size_t never = -1;
   std::vector<std::size_t> first(chunks, never), last(chunks, 0);
   for (std::size_t s = 0; s < slots.size(); ++s) {

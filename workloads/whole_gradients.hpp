@@ -20,7 +20,7 @@ enum class ChunkGradients : std::uint8_t {
 };
 
 // [slot * chunks + chunk]. `slots`: a stage's in their order, those that run together as one.
-[[nodiscard]] std::vector<ChunkGradients> chunk_gradients(const std::vector<std::vector<Slot>>& slots, std::size_t chunks);
+[[nodiscard]] std::vector<ChunkGradients> chunk_gradients(std::span<const std::span<const Slot>> slots, std::size_t chunks);
 
 // Of one of a slot's chunks: whether they lie whole.
 [[nodiscard]] inline bool lie_whole(ChunkGradients state, bool overlapped) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "workloads/unit_at_work.hpp"
@@ -14,6 +14,19 @@ using workloads::Slot;
 using workloads::UnitAtWork;
 using workloads::UnitMemory;
 
+namespace {
+
+// Of entries between which only what is kept can differ.
+std::uint64_t likeness(const PeakSlots::Entry& entry) {
+  const auto neighbour = [](const PeakSlots::Neighbour& of) {
+    return of.exists ? 1 + static_cast<std::uint64_t>(of.kind) + 8 * std::uint64_t{of.chunk} : 0;  // below 2^19
+  };
+  const auto own = static_cast<std::uint64_t>(entry.slot.kind) + 4 * static_cast<std::uint64_t>(entry.slot.chunk);
+  return own + (neighbour(entry.before) << 24U) + (neighbour(entry.after) << 43U) + (std::uint64_t{entry.receives} << 62U);
+}
+
+}  // namespace
+
 PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compiled& compiled, int stage)
     : chunks_(static_cast<std::size_t>(compiled.shape.chunks)) {
   const std::vector<Slot> order = workloads::slots_of(workload, stage);
@@ -21,49 +34,36 @@ PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compi
     if (k >= order.size()) return Neighbour{};
     return Neighbour{true, order[k].kind, static_cast<std::uint16_t>(order[k].chunk)};
   };
-  std::vector<std::vector<Slot>> one_by_one;
+  std::vector<std::span<const Slot>> one_by_one;
   one_by_one.reserve(order.size());
-  for (const Slot& slot : order) one_by_one.push_back({slot});
+  for (const Slot& slot : order) one_by_one.emplace_back(&slot, 1);
   const std::vector<workloads::ChunkGradients> states = workloads::chunk_gradients(one_by_one, chunks_);
   std::vector<std::int32_t> now(chunks_);
-  std::map<std::pair<int, int>, std::vector<std::size_t>> known;  // entries by kind and chunk
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> known;  // entries by likeness
   for (std::size_t k = 0; k < order.size(); ++k) {
     const Slot& slot = order[k];
     const bool receives = k + 1 < order.size() && workloads::source_of(*compiled.schedule, compiled.shape, stage, order[k + 1]).has_value();
-    const Entry entry{slot, neighbour(k - 1), neighbour(k + 1), receives, false, static_cast<std::uint32_t>(counts_.size())};
-    std::vector<std::size_t>& alike = known[{static_cast<int>(slot.kind), slot.chunk}];
+    const Entry entry{slot, neighbour(k - 1), neighbour(k + 1), receives, true, static_cast<std::uint32_t>(counts_.size())};
     counts_.insert(counts_.end(), now.begin(), now.end());
     const auto here = states.begin() + static_cast<std::ptrdiff_t>(k * chunks_);
     gradients_.insert(gradients_.end(), here, here + static_cast<std::ptrdiff_t>(chunks_));
+    std::vector<std::size_t>& alike = known[likeness(entry)];
     if (std::any_of(alike.rbegin(), alike.rend(), [&](std::size_t i) { return covers(entries_[i], entry); })) {
       counts_.resize(entry.kept);
       gradients_.resize(entry.kept);
     } else {
+      for (const std::size_t i : alike) entries_[i].essential = entries_[i].essential && !covers(entry, entries_[i]);
       alike.push_back(entries_.size());
       entries_.push_back(entry);
     }
     if (slot.kind == Slot::Kind::forward) ++now[static_cast<std::size_t>(slot.chunk)];
     if (workloads::makes_weight_gradient(slot.kind)) --now[static_cast<std::size_t>(slot.chunk)];
   }
-  mark_essential();
 }
 
 bool PeakSlots::covers(const Entry& one, const Entry& other) const {
-  if (one.slot.kind != other.slot.kind || one.slot.chunk != other.slot.chunk || one.before != other.before || one.after != other.after ||
-      one.receives != other.receives) {
-    return false;
-  }
-  const std::span<const std::int32_t> more = counts(one), less = counts(other);
-  return std::ranges::equal(more, less, std::greater_equal<>()) &&
+  return std::ranges::equal(counts(one), counts(other), std::greater_equal<>()) &&
          std::ranges::equal(gradients(one), gradients(other), std::greater_equal<>());
-}
-
-void PeakSlots::mark_essential() {
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    bool covered = false;
-    for (std::size_t k = i + 1; k < entries_.size() && !covered; ++k) covered = covers(entries_[k], entries_[i]);
-    entries_[i].essential = !covered;
-  }
 }
 
 bool HeldUnits::add(const std::vector<workloads::Unit>& chunk, bool splits_backward, std::span<const std::uint32_t> holding) {

@@ -43,8 +43,8 @@ class PeakSlots {
   }
 
  private:
+  // Of two alike but for what is kept.
   [[nodiscard]] bool covers(const Entry& one, const Entry& other) const;
-  void mark_essential();
 
   std::size_t chunks_;
   std::vector<Entry> entries_;

@@ -28,7 +28,8 @@ TEST(WholeGradients, LieFromTheFirstWeightGradientToTheSlotBehindTheLast) {
                                              none,  whole,    // the reduction of chunk 1 runs
                                              none,  reduced,  //
                                              whole, reduced, whole, reduced};
-  EXPECT_EQ(workloads::chunk_gradients(slots, 2), expected);
+  const std::vector<std::span<const Slot>> together(slots.begin(), slots.end());
+  EXPECT_EQ(workloads::chunk_gradients(together, 2), expected);
 }
 
 // pp 4 in v equal chunks of a layer each, as many micro-batches as stages: stage 0 runs all forwards and then every chunk's backwards in a
