@@ -1,11 +1,14 @@
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "config/huge_pages.hpp"
+#include "config/threads.hpp"
 #include "sim/engine/execution.hpp"
 
 namespace rehearse::sim {
@@ -54,7 +57,7 @@ class Accounting {
     const std::vector<double> origin = step_origins(graph_, run_);
     std::vector<double> busy_until = origin;
     std::vector<OpId> last_own(graph_.ranks.size(), none);
-    for (const workloads::RankBlock& block : graph_.blocks()) {
+    each_block([&](const workloads::RankBlock& block) {
       const std::vector<Op>& ops = graph_.program(block).ops;
       for (OpId at = 0; at < ops.size(); ++at) {  // compute streams run in the order the operations were added
         const OpId id = block.first + at;
@@ -65,7 +68,7 @@ class Accounting {
         phases_[rank][ops[at].phase] += run_.end_s[id] - run_.start_s[id];
         busy_until[rank] = std::max(run_.end_s[id], busy_until[rank] + run_.end_s[id] - run_.start_s[id]);
       }
-    }
+    });
     const auto last = static_cast<OpId>(std::ranges::max_element(run_.end_s) - run_.end_s.begin());
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
       rest(rank, busy_until[rank], origin[rank] + run_.step_s, last_own[rank], last);
@@ -73,21 +76,47 @@ class Accounting {
   }
 
  private:
-  void keep_later(OpId& best, OpId candidate) const {
-    if (best == none || run_.end_s[candidate] > run_.end_s[best]) best = candidate;
+  // Of a large step on all processors. Blocks have ranks of their own; what is booked for one goes by its own operations in their order.
+  template <class Visit>
+  void each_block(Visit visit) const {
+    constexpr std::size_t large = 1'000'000;  // operations
+    constexpr std::size_t some = 16;          // blocks
+    const std::span<const workloads::RankBlock> blocks = graph_.blocks();
+    std::atomic<std::size_t> next = 0;
+    config::on_threads(graph_.size() < large ? 1 : std::thread::hardware_concurrency(), [&] {
+      for (std::size_t i = next.fetch_add(some); i < blocks.size(); i = next.fetch_add(some)) {
+        for (const workloads::RankBlock& block : blocks.subspan(i, std::min(some, blocks.size() - i))) visit(block);
+      }
+    });
   }
 
-  // For each operation the dependency that ended last.
+  // Among those that end at one time the first.
+  void keep_later(OpId& best, OpId candidate) const {
+    if (best == none || run_.end_s[candidate] > run_.end_s[best] || (run_.end_s[candidate] == run_.end_s[best] && candidate < best))
+      best = candidate;
+  }
+
+  // For each operation the dependency that ended last: of its own block, then a message from another.
   void find_releases() {
     config::reserve_on_huge_pages(released_by_, graph_.size());
     released_by_.assign(graph_.size(), none);
     for (const workloads::RankBlock& block : graph_.blocks()) {
+      if (block.program >= own_before_.size()) own_before_.resize(block.program + 1UL);
+      if (!own_before_[block.program]) own_before_[block.program].emplace(graph_.program(block));
+    }
+    each_block([&](const workloads::RankBlock& block) {
       const workloads::RankProgram& program = graph_.program(block);
-      for (OpId before = block.first; before < block.first + program.ops.size(); ++before) {
-        for (const OpId after : graph_.successors_of(before)) keep_later(released_by_[after], before);
+      for (std::uint32_t at = 0; at < program.ops.size(); ++at) {
+        for (std::uint32_t i = program.first_successor[at]; i < program.first_successor[at + 1]; ++i)
+          keep_later(released_by_[block.first + program.successors[i]], block.first + at);
       }
-      for (std::size_t known = own_before_.size(); known <= block.program; ++known) own_before_.emplace_back();
-      if (!own_before_[block.program]) own_before_[block.program].emplace(program);
+    });
+    for (const workloads::RankBlock& block : graph_.blocks()) {
+      const std::vector<Op>& ops = graph_.program(block).ops;
+      for (std::uint32_t at = 0; at < ops.size(); ++at) {
+        if (ops[at].kind != OpKind::p2p) continue;
+        for (const OpId after : graph_.successors_of(block.first + at)) keep_later(released_by_[after], block.first + at);
+      }
     }
     if (graph_.blocks().size() == graph_.ranks.size()) {
       for (const workloads::RankBlock& block : graph_.blocks()) first_of_.push_back(block.first);
@@ -195,9 +224,12 @@ class Accounting {
   [[nodiscard]] OpId last_arrival(OpId id) {
     const Op op = graph_.op(id);
     if (op.kind != OpKind::collective) return id;
-    OpId& latest = latest_[op.joint];
-    if (latest == none)
+    const std::atomic_ref known(latest_[op.joint]);  // whoever asks first: all come to the same
+    OpId latest = known.load(std::memory_order_relaxed);
+    if (latest == none) {
       latest = *std::ranges::max_element(graph_.members(op.joint), {}, [&](OpId member) { return run_.arrive_s[member]; });
+      known.store(latest, std::memory_order_relaxed);
+    }
     return run_.arrive_s[latest] > run_.arrive_s[id] ? latest : id;
   }
 
