@@ -38,6 +38,7 @@ class Finder {
       const auto area = [&](OpId member) { return out.of_rank[graph_.op(member).rank]; };
       if (std::ranges::all_of(members, [&](OpId member) { return area(member) == area(members.front()); })) continue;
       for (const OpId member : members) out.between[graph_.op(member).item] = true;
+      out.joints.push_back(joint);
     }
     return out;
   }
@@ -115,19 +116,30 @@ Areas areas_of(const StepGraph& graph, const CommPlans& plans, const std::vector
   return Finder(graph, plans, ports).areas();
 }
 
-Exchanges::Exchanges(const Areas& areas, const StepGraph& graph, const Machine& machine)
-    : areas_(areas), graph_(graph), machine_(machine), of_(*std::ranges::max_element(areas.of_rank) + 1UL) {}
+Exchanges::Exchanges(const Areas& areas, const StepGraph& graph, const Machine& machine, const Execution& run)
+    : areas_(areas),
+      graph_(graph),
+      machine_(machine),
+      run_(run),
+      of_(*std::ranges::max_element(areas.of_rank) + 1UL),
+      next_s_(of_.size()),
+      can_begin_s_(areas.joints.size()),
+      begun_(areas.joints.size()) {}
 
 Exchanges::Area& Exchanges::area_of(OpId member) { return of_[areas_.of_rank[graph_.op(member).rank]]; }
 
-void Exchanges::comes(OpId member, std::uint32_t joint, const Execution& run) {
-  run_ = &run;
+void Exchanges::comes(OpId member, std::uint32_t joint) {
   Area& area = area_of(member);
   area.waiting.push_back(joint);
-  area.known = false;
+  if (apart_) {
+    area.alone_until_s = std::min(area.alone_until_s, can_begin_s_[place_of(joint)]);
+  } else {
+    area.known = false;
+  }
 }
 
 void Exchanges::begins(std::uint32_t joint) {
+  begun_[place_of(joint)] = true;
   for (const OpId member : graph_.members(joint)) {
     Area& area = area_of(member);
     area.waiting.erase(std::ranges::find(area.waiting, joint));
@@ -144,7 +156,7 @@ void Exchanges::ends(std::uint32_t joint) {
 double Exchanges::earliest_s(std::uint32_t joint, double enough_s) const {
   double latest = 0;
   for (const OpId member : graph_.members(joint)) {
-    double own_s = run_->arrive_s[member];
+    double own_s = run_.arrive_s[member];
     if (own_s == never_s) {
       const AreaIndex index = areas_.of_rank[graph_.op(member).rank];
       const Area& area = of_[index];
@@ -156,9 +168,48 @@ double Exchanges::earliest_s(std::uint32_t joint, double enough_s) const {
   return latest;
 }
 
+std::size_t Exchanges::place_of(std::uint32_t joint) const {
+  return static_cast<std::size_t>(std::ranges::lower_bound(areas_.joints, joint) - areas_.joints.begin());
+}
+
+// When each exchange can begin, and how far each area can then go on; members that were looked at.
+std::size_t Exchanges::look_ahead() {
+  std::size_t looked_at = of_.size();
+  for (AreaIndex i = 1; i < of_.size(); ++i) {
+    const Area& area = of_[i];
+    next_s_[i] = area.under_way > 0 || !area.known ? 0 : std::min(area.alone_until_s, machine_.next_s(i));
+  }
+  for (std::size_t i = 0; i < can_begin_s_.size(); ++i) {
+    if (begun_[i]) continue;
+    const std::span<const OpId> members = graph_.members(areas_.joints[i]);
+    looked_at += members.size();
+    double latest = 0;
+    for (const OpId member : members) {
+      const double arrive_s = run_.arrive_s[member];
+      latest = std::max(latest, arrive_s == never_s ? next_s_[areas_.of_rank[graph_.op(member).rank]] : arrive_s);
+    }
+    can_begin_s_[i] = latest;
+  }
+  for (Area& area : of_) {
+    area.alone_until_s = never_s;
+    for (const std::uint32_t joint : area.waiting) area.alone_until_s = std::min(area.alone_until_s, can_begin_s_[place_of(joint)]);
+    area.known = true;
+  }
+  return looked_at;
+}
+
+std::size_t Exchanges::part() {
+  const bool known = std::ranges::all_of(of_, &Area::known);
+  std::size_t looked_at = look_ahead();
+  if (!known) looked_at += look_ahead();
+  apart_ = true;
+  return looked_at;
+}
+
 bool Exchanges::goes_on(AreaIndex index, double until_s) {
   Area& area = of_[index];
   if (area.under_way > 0) return false;
+  if (apart_) return until_s < area.alone_until_s;
   if (area.known && until_s < area.alone_until_s) return true;
   double until = never_s;
   for (const std::uint32_t joint : area.waiting) until = std::min(until, earliest_s(joint, until));

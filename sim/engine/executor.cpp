@@ -1,5 +1,7 @@
 #include "sim/engine/executor.hpp"
 
+#include <thread>
+
 namespace rehearse::sim {
 
 std::vector<Execution> execute(const ExecutorSetup& setup, Machine& machine, const Progress& progress) {
@@ -9,7 +11,9 @@ std::vector<Execution> execute(const ExecutorSetup& setup, Machine& machine, con
     report = [&, all = static_cast<double>(setup.graph.size() * steps)](std::size_t ended) { progress(static_cast<double>(ended) / all); };
   Areas areas;
   if (steps == 1 && setup.failures.empty() && setup.spells.empty()) areas = areas_of(setup.graph, setup.plans, setup.port_links);
-  if (!areas.of_rank.empty()) machine.divide(areas.of_rank);
+  constexpr std::size_t large = 200'000;  // operations that are worth threads
+  const unsigned threads = setup.graph.size() < large ? 1 : std::thread::hardware_concurrency();
+  if (!areas.of_rank.empty()) machine.divide(areas.of_rank, threads);
   GraphRunner runner(
       {setup.job.system.gpu, setup.port_links, setup.hosts, setup.spells, setup.flapping, areas.of_rank.empty() ? nullptr : &areas},
       machine, report);

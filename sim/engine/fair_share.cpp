@@ -10,163 +10,170 @@ LinkIndex FairShare::add_link(double bytes_per_s) {
   return static_cast<LinkIndex>(links_.size() - 1);
 }
 
-void FairShare::change(LinkIndex link) {
+void FairShare::divide(std::size_t lanes) {
+  lanes_.resize(lanes);
+  for (std::size_t i = 0; i < lanes; ++i) lanes_[i].settling = lanes_[i].starting = i;
+}
+
+void FairShare::change(LinkIndex link, Lane& in) {
   if (links_[link].changed) return;
   links_[link].changed = true;
-  changed_.push_back(link);
+  in.changed.push_back(link);
 }
 
-void FairShare::set_bandwidth(LinkIndex link, double bytes_per_s) {
+void FairShare::set_bandwidth(LinkIndex link, double bytes_per_s, std::size_t in) {
   if (links_[link].bytes_per_s == bytes_per_s) return;
   links_[link].bytes_per_s = bytes_per_s;
-  if (!links_[link].users.empty()) change(link);
+  if (!links_[link].users.empty()) change(link, lanes_[in]);
 }
 
-FairShare::Flow FairShare::start(std::span<const LinkIndex> links, double weight) {
+FairShare::Flow FairShare::start(std::span<const LinkIndex> links, double weight, std::size_t in, std::size_t of) {
+  Lane& its = lanes_[of];
   Flow flow = 0;
-  if (free_.empty()) {
-    flow = static_cast<Flow>(flows_.size());
-    flows_.emplace_back();
+  if (its.free.empty()) {
+    flow = static_cast<Flow>(of << flow_bits | its.flows.size());
+    its.flows.emplace_back();
   } else {
-    flow = free_.back();
-    free_.pop_back();
+    flow = its.free.back();
+    its.free.pop_back();
   }
-  FlowState& state = flows_[flow];
-  state.ways.clear();
-  state.rate = 0;
-  state.weight = weight;
-  ++starting_;
+  FlowState& started = state(flow);
+  started.ways.clear();
+  started.rate = 0;
+  started.weight = weight;
+  const std::uint64_t starting = lanes_[in].starting += lanes_.size();
   for (const LinkIndex index : links) {
     Link& link = links_[index];
-    if (link.flow_seen == starting_) {
-      ++state.ways[link.way].times;
+    if (link.flow_seen == starting) {
+      ++started.ways[link.way].times;
       continue;
     }
-    link.flow_seen = starting_;
-    link.way = static_cast<std::uint32_t>(state.ways.size());
-    state.ways.push_back({index, 1, static_cast<std::uint32_t>(link.users.size())});
+    link.flow_seen = starting;
+    link.way = static_cast<std::uint32_t>(started.ways.size());
+    started.ways.push_back({index, 1, static_cast<std::uint32_t>(link.users.size())});
     link.users.push_back({flow, link.way});
   }
-  change(links.front());
+  change(links.front(), lanes_[in]);
   return flow;
 }
 
-void FairShare::end(Flow flow) {
-  for (const Way& way : flows_[flow].ways) {
+void FairShare::end(Flow flow, std::size_t in) {
+  for (const Way& way : state(flow).ways) {
     std::vector<Use>& users = links_[way.link].users;
     const Use last = users.back();
     users[way.place] = last;
-    flows_[last.flow].ways[last.way].place = way.place;
+    state(last.flow).ways[last.way].place = way.place;
     users.pop_back();
-    if (!users.empty()) change(way.link);
+    if (!users.empty()) change(way.link, lanes_[in]);
   }
-  free_.push_back(flow);
+  lanes_[lane_of(flow)].free.push_back(flow);
 }
 
-std::span<const FairShare::Flow> FairShare::settle() {
-  moved_.clear();
-  if (changed_.empty()) return moved_;
-  ++settling_;
-  for (std::size_t i = 0; i < changed_.size(); ++i) {
-    Link& link = links_[changed_[i]];
+std::span<const FairShare::Flow> FairShare::settle(std::size_t lane) {
+  Lane& in = lanes_[lane];
+  in.moved.clear();
+  if (in.changed.empty()) return in.moved;
+  in.settling += lanes_.size();
+  for (std::size_t i = 0; i < in.changed.size(); ++i) {
+    Link& link = links_[in.changed[i]];
     link.changed = false;
-    if (link.seen == settling_ || link.users.empty()) continue;
-    connect(changed_[i]);
-    share();
+    if (link.seen == in.settling || link.users.empty()) continue;
+    connect(in.changed[i], in);
+    share(in);
   }
-  changed_.clear();
-  return moved_;
+  in.changed.clear();
+  return in.moved;
 }
 
 // All links and flows that share something with one another, from a link on.
-void FairShare::connect(LinkIndex first) {
-  part_links_.assign(1, first);
-  part_flows_.clear();
-  links_[first].seen = settling_;
-  for (std::size_t i = 0; i < part_links_.size(); ++i) {
-    Link& link = links_[part_links_[i]];
+void FairShare::connect(LinkIndex first, Lane& in) {
+  in.part_links.assign(1, first);
+  in.part_flows.clear();
+  links_[first].seen = in.settling;
+  for (std::size_t i = 0; i < in.part_links.size(); ++i) {
+    Link& link = links_[in.part_links[i]];
     link.left = link.bytes_per_s;
     link.load = 0;
     link.open = static_cast<std::uint32_t>(link.users.size());
     for (const Use& use : link.users) {
-      FlowState& flow = flows_[use.flow];
+      FlowState& flow = state(use.flow);
       link.load += flow.weight * flow.ways[use.way].times;
-      if (flow.seen == settling_) continue;
-      flow.seen = settling_;
+      if (flow.seen == in.settling) continue;
+      flow.seen = in.settling;
       flow.open = true;
-      part_flows_.push_back(use.flow);
+      in.part_flows.push_back(use.flow);
       for (const Way& way : flow.ways) {
-        if (links_[way.link].seen == settling_) continue;
-        links_[way.link].seen = settling_;
-        part_links_.push_back(way.link);
+        if (links_[way.link].seen == in.settling) continue;
+        links_[way.link].seen = in.settling;
+        in.part_links.push_back(way.link);
       }
     }
   }
 }
 
-void FairShare::give(Flow flow, double rate) {
-  FlowState& state = flows_[flow];
-  state.open = false;
-  if (state.rate == rate) return;
-  state.rate = rate;
-  moved_.push_back(flow);
+void FairShare::give(Flow flow, double rate, Lane& in) {
+  FlowState& its = state(flow);
+  its.open = false;
+  if (its.rate == rate) return;
+  its.rate = rate;
+  in.moved.push_back(flow);
 }
 
-void FairShare::share() {
-  if (part_flows_.size() > 1) {
+void FairShare::share(Lane& in) {
+  if (in.part_flows.size() > 1) {
     constexpr std::size_t few = 16;  // links; looking through them all each time is quicker than a heap
-    return part_links_.size() <= few ? share_among_few() : share_among_many();
+    return in.part_links.size() <= few ? share_among_few(in) : share_among_many(in);
   }
   double rate = std::numeric_limits<double>::infinity();
-  for (const LinkIndex link : part_links_) rate = std::min(rate, offer(links_[link]));
-  give(part_flows_.front(), rate * flows_[part_flows_.front()].weight);
+  for (const LinkIndex link : in.part_links) rate = std::min(rate, offer(links_[link]));
+  give(in.part_flows.front(), rate * state(in.part_flows.front()).weight, in);
 }
 
 // The flows of the link that offers least get that; then the next link.
-void FairShare::share_among_few() {
-  for (std::size_t open = part_flows_.size(); open > 0;) {
-    LinkIndex least = part_links_.front();
+void FairShare::share_among_few(Lane& in) {
+  for (std::size_t open = in.part_flows.size(); open > 0;) {
+    LinkIndex least = in.part_links.front();
     double rate = std::numeric_limits<double>::infinity();
-    for (const LinkIndex index : part_links_) {
+    for (const LinkIndex index : in.part_links) {
       const Link& link = links_[index];
       if (link.open == 0 || offer(link) >= rate) continue;
       rate = offer(link);
       least = index;
     }
     const std::size_t before = open;
-    for (const Use& use : links_[least].users) open -= flows_[use.flow].open ? 1 : 0;
+    for (const Use& use : links_[least].users) open -= state(use.flow).open ? 1 : 0;
     if (open == before) return;
-    fill(least);
+    fill(least, in);
   }
 }
 
 // Offers only grow while flows that get less than them leave: an offer that has grown goes back into the heap.
-void FairShare::share_among_many() {
+void FairShare::share_among_many(Lane& in) {
   const auto later = [](const Offer& a, const Offer& b) { return a.rate > b.rate || (a.rate == b.rate && a.order > b.order); };
-  offers_.clear();
-  for (std::uint32_t i = 0; i < part_links_.size(); ++i) offers_.push_back({offer(links_[part_links_[i]]), i});
-  std::ranges::make_heap(offers_, later);
-  while (!offers_.empty()) {
-    std::ranges::pop_heap(offers_, later);
-    Offer& first = offers_.back();
-    const Link& link = links_[part_links_[first.order]];
+  in.offers.clear();
+  for (std::uint32_t i = 0; i < in.part_links.size(); ++i) in.offers.push_back({offer(links_[in.part_links[i]]), i});
+  std::ranges::make_heap(in.offers, later);
+  while (!in.offers.empty()) {
+    std::ranges::pop_heap(in.offers, later);
+    Offer& first = in.offers.back();
+    const Link& link = links_[in.part_links[first.order]];
     if (link.open > 0 && offer(link) > first.rate) {
       first.rate = offer(link);
-      std::ranges::push_heap(offers_, later);
+      std::ranges::push_heap(in.offers, later);
       continue;
     }
-    const LinkIndex bottleneck = part_links_[first.order];
-    offers_.pop_back();
-    if (link.open > 0) fill(bottleneck);
+    const LinkIndex bottleneck = in.part_links[first.order];
+    in.offers.pop_back();
+    if (link.open > 0) fill(bottleneck, in);
   }
 }
 
-void FairShare::fill(LinkIndex bottleneck) {
+void FairShare::fill(LinkIndex bottleneck, Lane& in) {
   const double rate = offer(links_[bottleneck]);
   for (const Use& use : links_[bottleneck].users) {
-    FlowState& flow = flows_[use.flow];
+    FlowState& flow = state(use.flow);
     if (!flow.open) continue;
-    give(use.flow, rate * flow.weight);
+    give(use.flow, rate * flow.weight, in);
     for (const Way& way : flow.ways) {
       Link& link = links_[way.link];
       --link.open;

@@ -15,15 +15,23 @@ class FairShare {
   using Flow = std::uint32_t;
 
   LinkIndex add_link(double bytes_per_s);
-  void set_bandwidth(LinkIndex link, double bytes_per_s);
+  // Before the first flow. What shares no link may go on in lanes of its own, each on a thread: flows are numbered by the lane that they
+  // are `of`, and what changes is settled `in` the lane that changed it.
+  void divide(std::size_t lanes);
+  void set_bandwidth(LinkIndex link, double bytes_per_s, std::size_t in = 0);
 
   // Over at least one link; a link named k times is loaded k times. Its rate is 0 until the next settle().
-  Flow start(std::span<const LinkIndex> links, double weight = 1);
-  void end(Flow flow);  // the number is used again
+  Flow start(std::span<const LinkIndex> links, double weight = 1, std::size_t in = 0, std::size_t of = 0);
+  void end(Flow flow, std::size_t in = 0);  // the number is used again
 
   // Works out the rates after all that has changed. The flows whose rate is another than before, each once; valid until the next call.
-  std::span<const Flow> settle();
-  [[nodiscard]] double rate(Flow flow) const { return flows_[flow].rate; }
+  std::span<const Flow> settle(std::size_t in = 0);
+  [[nodiscard]] double rate(Flow flow) const { return lanes_[lane_of(flow)].flows[number_in_lane(flow)].rate; }
+
+  static constexpr int flow_bits = 26;  // of a flow's number; above them its lane
+  static constexpr std::size_t most_lanes = std::size_t{1} << (32 - flow_bits);
+  [[nodiscard]] static std::size_t lane_of(Flow flow) { return flow >> flow_bits; }
+  [[nodiscard]] static std::size_t number_in_lane(Flow flow) { return flow & ((Flow{1} << flow_bits) - 1); }
 
  private:
   struct Use {
@@ -34,10 +42,11 @@ class FairShare {
     double bytes_per_s = 0;
     std::vector<Use> users;
     bool changed = false;
-    std::uint32_t seen = 0;                  // the settling that looked at it last
-    double left = 0, load = 0;               // while settling: bandwidth not given away, and by how much weight it is wanted
-    std::uint32_t open = 0;                  // while settling: ways over it without a rate yet
-    std::uint32_t flow_seen = ~0U, way = 0;  // while a flow starts: the way over this link
+    std::uint64_t seen = 0;          // the settling that looked at it last
+    double left = 0, load = 0;       // while settling: bandwidth not given away, and by how much weight it is wanted
+    std::uint32_t open = 0;          // while settling: ways over it without a rate yet
+    std::uint32_t way = 0;           // while a flow starts: the way over this link
+    std::uint64_t flow_seen = ~0UL;  // the flow that started over it last
   };
   struct Way {
     LinkIndex link = 0;
@@ -47,32 +56,36 @@ class FairShare {
   struct FlowState {
     std::vector<Way> ways;
     double rate = 0, weight = 1;
-    std::uint32_t seen = 0;
+    std::uint64_t seen = 0;
     bool open = false;  // while settling: without a rate yet
   };
+  struct Offer {
+    double rate = 0;
+    std::uint32_t order = 0;  // in part_links
+  };
+  struct alignas(64) Lane {
+    std::vector<FlowState> flows;  // of it
+    std::vector<Flow> free;
+    std::vector<LinkIndex> changed;
+    std::uint64_t settling = 0, starting = 0;  // of all lanes no two are ever the same
+    std::vector<LinkIndex> part_links;         // what is connected to a change
+    std::vector<Flow> part_flows, moved;
+    std::vector<Offer> offers;
+  };
 
-  void change(LinkIndex link);
-  void connect(LinkIndex first);
-  void share();
-  void share_among_few();
-  void share_among_many();
-  void fill(LinkIndex bottleneck);
-  void give(Flow flow, double rate);
+  [[nodiscard]] FlowState& state(Flow flow) { return lanes_[lane_of(flow)].flows[number_in_lane(flow)]; }
+  void change(LinkIndex link, Lane& in);
+  void connect(LinkIndex first, Lane& in);
+  void share(Lane& in);
+  void share_among_few(Lane& in);
+  void share_among_many(Lane& in);
+  void fill(LinkIndex bottleneck, Lane& in);
+  void give(Flow flow, double rate, Lane& in);
   // Rate per weight.
   [[nodiscard]] double offer(const Link& link) const { return link.left > 0 ? link.left / link.load : 0; }
 
   std::vector<Link> links_;
-  std::vector<FlowState> flows_;
-  std::vector<Flow> free_;
-  std::vector<LinkIndex> changed_;
-  std::uint32_t settling_ = 0, starting_ = 0;
-  std::vector<LinkIndex> part_links_;  // what is connected to a change
-  std::vector<Flow> part_flows_, moved_;
-  struct Offer {
-    double rate = 0;
-    std::uint32_t order = 0;  // in part_links_
-  };
-  std::vector<Offer> offers_;
+  std::vector<Lane> lanes_{1};
 };
 
 }  // namespace rehearse::sim

@@ -1,7 +1,9 @@
 #include "sim/engine/graph_runner.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
+#include <thread>
 
 #include "sim/engine/contention.hpp"
 #include "sim/engine/launches.hpp"
@@ -18,7 +20,7 @@ using workloads::StepGraph;
 
 }  // namespace
 
-class GraphRunner::Impl {
+class GraphRunner::Impl : private Ahead {
  public:
   Impl(const RunnerSetup& setup, Machine& machine, std::function<void(std::size_t)> ended)
       : setup_(setup),
@@ -26,9 +28,11 @@ class GraphRunner::Impl {
         report_(std::move(ended)),
         contention_(setup.gpu, setup.hosts.size(), setup.port_links, setup.flapping, setup.hosts, machine),
         spells_(setup.spells, setup.hosts.size(), contention_),
+        pending_(machine.lanes()),
         carrier_(machine, pending_, [this](const Communicator& what) { communication_ended(what); }),
         dead_(setup.hosts.size()),
-        cut_off_(setup.hosts.size()) {}
+        cut_off_(setup.hosts.size()),
+        lanes_(machine.lanes()) {}
 
   std::size_t add(const Launchable& graph) { return launches_.add(graph); }
 
@@ -42,7 +46,10 @@ class GraphRunner::Impl {
     const LaunchIndex index = launches_.begin(which, times, std::move(done), machine_.now());
     Launch& launch = launches_[index];
     const StepGraph& graph = launch.graph();
-    if (setup_.areas != nullptr) exchanges_.emplace(*setup_.areas, graph, machine_);
+    if (setup_.areas != nullptr) {
+      exchanges_.emplace(*setup_.areas, graph, machine_, times);
+      in_areas_ = index;
+    }
     for (OpId id = 0; id < graph.size(); ++id) {
       if (graph.in_degree(id) == 0 && launch.met[id] == 0) arrive(index, launch, id);
     }
@@ -60,10 +67,10 @@ class GraphRunner::Impl {
       if (stops) tell_contention(what, false);
       return stops;
     });
-    pending_.activities = 0;
+    pending().activities = 0;
     machine_.halt([this](Token token) {
       const bool stops = stopped(RunnerToken(token));
-      pending_.activities += stops ? 0 : 1;
+      pending().activities += stops ? 0 : 1;
       return stops;
     });
   }
@@ -73,31 +80,47 @@ class GraphRunner::Impl {
   void run() {
     for (std::uint32_t i = 0; i < setup_.spells.size(); ++i)
       machine_.after(setup_.spells[i].from_s, RunnerToken::of(RunnerEvent::spell_begins, 0, i));
-    Machine::GoesOn goes_on;
-    if (setup_.areas != nullptr) goes_on = [this](AreaIndex area, double until_s) { return exchanges_->goes_on(area, until_s); };
-    machine_.run([this](Token token) { on(token); }, goes_on);
+    machine_.run([this](Token token) { on(token); }, setup_.areas != nullptr ? this : nullptr);
     if (under_way() && !failed_) throw_stuck(launches_.oldest());
   }
 
  private:
+  struct alignas(64) Lane {
+    std::vector<std::pair<LaunchIndex, OpId>> finished;
+    std::size_t ended = 0;     // while areas go on apart
+    std::size_t reported = 0;  // of those that have ended
+  };
+  [[nodiscard]] Lane& here() { return lanes_[Machine::lane()]; }
+  [[nodiscard]] Pending& pending() { return pending_[Machine::lane()]; }
+
+  bool goes_on(AreaIndex area, double until_s) override { return exchanges_->goes_on(area, until_s); }
+  std::size_t part() override { return exchanges_ && launches_.under_way() ? exchanges_->part() : 0; }
+  void meet() override {
+    exchanges_->meet();
+    Launch& launch = launches_[in_areas_];
+    for (Lane& lane : lanes_) launch.ended += std::exchange(lane.ended, 0);
+    if (launch.ended == launch.graph().size()) complete_.push_back(in_areas_);
+    settle();
+  }
+
   void on(Token done) {
     const RunnerToken token(done);
     switch (token.event) {
       case RunnerEvent::compute_done: {
-        --pending_.activities;
+        --pending().activities;
         const std::uint32_t rank = rank_of(launches_[token.slot], token.low);
         if (dead_[rank]) return;
         contention_.compute_ends(rank);
-        finished_.emplace_back(static_cast<LaunchIndex>(token.slot), token.low);
+        here().finished.emplace_back(static_cast<LaunchIndex>(token.slot), token.low);
         break;
       }
       case RunnerEvent::delay_done:
-        --pending_.delays;
+        --pending().delays;
         if (carrier_.hung(token.slot)) return;
         carrier_.delays_done(token.slot, token.low);
         break;
       case RunnerEvent::flow_done:
-        --pending_.activities;
+        --pending().activities;
         if (carrier_.hung(token.slot)) return;
         carrier_.flow_done(token.slot, token.low);
         break;
@@ -117,13 +140,14 @@ class GraphRunner::Impl {
 
   // Works off everything that needs no simulated time.
   void settle() {
+    std::vector<std::pair<LaunchIndex, OpId>>& finished = here().finished;
     while (true) {
-      while (!finished_.empty()) {
-        const auto [launch, op] = finished_.back();
-        finished_.pop_back();
+      while (!finished.empty()) {
+        const auto [launch, op] = finished.back();
+        finished.pop_back();
         finish(launch, op);
       }
-      if (complete_.empty()) return;
+      if (Machine::lane() > 0 || complete_.empty()) return;
       const LaunchIndex index = complete_.back();
       complete_.pop_back();
       Launch& launch = launches_[index];
@@ -136,7 +160,7 @@ class GraphRunner::Impl {
   // Again and again, as long as anything goes on that it could slow.
   void begin_spell(std::uint32_t which) {
     const RankSpell& spell = setup_.spells[which];
-    if (!under_way() || pending_.activities + pending_.delays == 0) return;
+    if (!under_way() || pending().activities + pending().delays == 0) return;
     spells_.begin(which);
     machine_.after(spell.for_s, RunnerToken::of(RunnerEvent::spell_ends, 0, which));
     if (spell.every_s) machine_.after(*spell.every_s, RunnerToken::of(RunnerEvent::spell_begins, 0, which));
@@ -187,7 +211,7 @@ class GraphRunner::Impl {
         return start_communication(index, launch, id, op);
       case OpKind::collective:
         if (!between_areas(op)) return join(index, op);
-        exchanges_->comes(id, op.joint, *launch.times);
+        exchanges_->comes(id, op.joint);
         return machine_.after(0, RunnerToken::of(RunnerEvent::arrival, index, id));  // once all areas have come to now
     }
   }
@@ -209,12 +233,12 @@ class GraphRunner::Impl {
     launch.times->start_s[id] = now(launch);
     const double seconds = launch.what->prices.compute_s(op);
     if (seconds <= 0) {
-      finished_.emplace_back(index, id);
+      here().finished.emplace_back(index, id);
       return;
     }
     const std::uint32_t rank = launch.what->first_rank + op.rank;
     contention_.compute_starts(rank);
-    ++pending_.activities;
+    ++pending().activities;
     machine_.compute(setup_.hosts[rank], seconds, RunnerToken::of(RunnerEvent::compute_done, index, id));
   }
 
@@ -257,21 +281,33 @@ class GraphRunner::Impl {
     const StepGraph& graph = graph_of(what.launch);
     const Op op = graph.op(what.op);
     if (between_areas(op)) exchanges_->ends(op.joint);
-    for_each_member(graph, what.op, op, [&](OpId member) { finished_.emplace_back(what.launch, member); });
+    for_each_member(graph, what.op, op, [&](OpId member) { here().finished.emplace_back(what.launch, member); });
   }
 
   void finish(LaunchIndex index, OpId id) {
     Launch& launch = launches_[index];
     const StepGraph& graph = launch.what->graph;
     launch.times->end_s[id] = now(launch);
-    if (report_ && (++reported_ & 0xfffU) == 0) report_(reported_);
+    if (report_) report();
     for (const OpId next : graph.successors_of(id)) come(index, launch, next);
     if (!launch.followed_by.empty()) {
       if (const auto followers = launch.followed_by.extract(id)) {
         for (const auto& [later, first] : followers.mapped()) come(later, launches_[later], first);
       }
     }
-    if (++launch.ended == graph.size()) complete_.push_back(index);
+    if (Machine::lane() > 0) {
+      ++here().ended;
+    } else if (++launch.ended == graph.size()) {
+      complete_.push_back(index);
+    }
+  }
+
+  // Now and then, from the thread that runs all.
+  void report() {
+    constexpr std::size_t now_and_then = 0x1000;
+    if (++here().reported % now_and_then != 0) return;
+    reported_ += now_and_then;
+    if (std::this_thread::get_id() == thread_) report_(reported_);
   }
 
   // One thing less that the operation waits for.
@@ -285,15 +321,17 @@ class GraphRunner::Impl {
   Contention contention_;
   Spells spells_;
   std::optional<Exchanges> exchanges_;  // between areas
-  Pending pending_;
+  std::vector<Pending> pending_;        // [lane]
   PlanCarrier carrier_;
   Launches launches_;
   std::deque<std::function<void()>> timers_;
-  std::vector<std::pair<LaunchIndex, OpId>> finished_;
   std::vector<LaunchIndex> complete_;
-  std::size_t reported_ = 0;
+  LaunchIndex in_areas_ = 0;  // the launch that goes on in them
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::atomic<std::size_t> reported_ = 0;
   std::vector<bool> dead_, cut_off_;  // [rank]
   bool failed_ = false;
+  std::vector<Lane> lanes_;  // of the machine
 };
 
 GraphRunner::GraphRunner(const RunnerSetup& setup, Machine& machine, std::function<void(std::size_t)> ended)

@@ -1,6 +1,7 @@
 // Hosts that compute, links that carry flows, delays; all in one simulated time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,18 @@ using LinkIndex = std::uint32_t;
 using Token = std::uint64_t;
 using AreaIndex = std::uint32_t;
 inline constexpr AreaIndex everywhere = 0;  // what belongs to no area in particular
+
+// Says how far areas may be ahead of one another.
+class Ahead {
+ public:
+  virtual ~Ahead() = default;
+  // Whether an area may go on to that instant whatever else is still to happen before; asked between instants.
+  [[nodiscard]] virtual bool goes_on(AreaIndex area, double until_s) = 0;
+  // From here to meet() each area goes on as far as it may, several at once: what ends there is told, and goes_on() asked, by one thread
+  // for an area, and of the others goes_on() goes by what was so when they parted. How much was looked at for it; 0: not now.
+  [[nodiscard]] virtual std::size_t part() = 0;
+  virtual void meet() = 0;
+};
 
 // Makes ready what machines of this solver need, once for all children that are forked afterwards; else the first machine does it. Throws
 // InputError when SimGrid is asked for and cannot be loaded.
@@ -34,8 +47,12 @@ class Machine {
   LinkIndex add_link(double bytes_per_s);
   void seal();
   // Before run(): which area each host is in, from 1. Areas may be ahead of one another in time, as far as run() is told; without it all is
-  // one.
-  void divide(std::span<const AreaIndex> area_of_host);
+  // one. On so many threads, which changes nothing but how long it takes.
+  void divide(std::span<const AreaIndex> area_of_host, unsigned threads = 1);
+  // Areas that go on one after another while others go on too are a lane, from 1, with what only they change.
+  [[nodiscard]] std::size_t lanes() const;  // with 0, which is everywhere
+  [[nodiscard]] std::size_t lane_of(AreaIndex area) const;
+  [[nodiscard]] static std::size_t lane() { return lane_; }  // that the calling thread is in: 0 but between part() and meet()
 
   // `seconds` of work at speed 1. A host computes one thing at a time.
   void compute(HostIndex host, double seconds, Token token);
@@ -57,13 +74,13 @@ class Machine {
 
   // Runs until nothing is left; on_done is called for each token when its activity has ended, and may start others. What ends at the same
   // instant is told in the order in which it began.
-  // goes_on(area, until_s): whether an area may go on to that instant whatever else is still to happen before; asked between instants.
-  using GoesOn = std::function<bool(AreaIndex, double)>;
-  void run(const std::function<void(Token)>& on_done, const GoesOn& goes_on = {});
+  // Without `ahead` no area is ahead of another.
+  void run(const std::function<void(Token)>& on_done, Ahead* ahead = nullptr);
 
   struct Impl;  // one of each solver (sim/engine/machine_impl.hpp)
 
  private:
+  static inline constinit thread_local std::size_t lane_ = 0;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -9,7 +9,9 @@ struct Machine::Impl {
   virtual ~Impl() = default;
   virtual HostIndex add_host(std::span<const double> speeds) = 0;
   virtual LinkIndex add_link(double bytes_per_s) = 0;
-  virtual void divide(std::span<const AreaIndex> area_of_host) = 0;
+  virtual void divide(std::span<const AreaIndex> area_of_host, unsigned threads) = 0;
+  [[nodiscard]] virtual std::size_t lanes() const = 0;
+  [[nodiscard]] virtual std::size_t lane_of(AreaIndex area) const = 0;
   virtual void seal() = 0;
   virtual void compute(HostIndex host, double seconds, Token token) = 0;
   virtual void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight,
@@ -20,7 +22,10 @@ struct Machine::Impl {
   virtual void set_bandwidth(LinkIndex link, double bytes_per_s) = 0;
   [[nodiscard]] virtual double now() const = 0;
   [[nodiscard]] virtual double next_s(AreaIndex area) const = 0;
-  virtual void run(const std::function<void(Token)>& on_done, const Machine::GoesOn& goes_on) = 0;
+  virtual void run(const std::function<void(Token)>& on_done, Ahead* ahead) = 0;
+
+ protected:
+  static void enter(std::size_t lane) { lane_ = lane; }
 };
 
 [[nodiscard]] std::unique_ptr<Machine::Impl> event_machine();

@@ -3,33 +3,36 @@
 namespace rehearse::sim {
 
 void PlanCarrier::begin(const CommPlan& plan, const Communicator& what, AreaIndex area) {
-  std::size_t slot = running_.size();
-  if (free_.empty()) {
-    running_.emplace_back();
+  const std::size_t of = machine_.lane_of(area);
+  Lane& lane = lanes_[of];
+  std::size_t slot = of << place_bits | lane.running.size();
+  if (lane.free.empty()) {
+    lane.running.emplace_back();
   } else {
-    slot = free_.back();
-    free_.pop_back();
+    slot = lane.free.back();
+    lane.free.pop_back();
   }
-  running_[slot].plan = &plan;
-  running_[slot].what = what;
-  running_[slot].area = area;
-  running_[slot].under_way = true;
-  running_[slot].repeats_left = plan.repeat;
+  Running& begun = at(slot);
+  begun.plan = &plan;
+  begun.what = what;
+  begun.area = area;
+  begun.under_way = true;
+  begun.repeats_left = plan.repeat;
   start_round(slot);
 }
 
 void PlanCarrier::start_round(std::size_t slot) {
-  const CommPlan& plan = *running_[slot].plan;
-  running_[slot].legs_left = plan.legs.size();
-  running_[slot].waits.clear();
-  for (const Leg& leg : plan.legs) running_[slot].waits.push_back(leg.waits_for);
+  const CommPlan& plan = *at(slot).plan;
+  at(slot).legs_left = plan.legs.size();
+  at(slot).waits.clear();
+  for (const Leg& leg : plan.legs) at(slot).waits.push_back(leg.waits_for);
   double delay_s = -1;
   for (std::uint32_t leg = 0; leg < plan.legs.size(); ++leg) {
     if (plan.legs[leg].waits_for > 0 || plan.legs[leg].delay_s == delay_s) continue;
     delay_s = plan.legs[leg].delay_s;
     if (delay_s > 0) {
-      ++pending_.delays;
-      machine_.after(delay_s, RunnerToken::of(RunnerEvent::delay_done, slot, leg), running_[slot].area);
+      ++pending().delays;
+      machine_.after(delay_s, RunnerToken::of(RunnerEvent::delay_done, slot, leg), at(slot).area);
     } else {
       delays_done(slot, leg);
     }
@@ -38,7 +41,7 @@ void PlanCarrier::start_round(std::size_t slot) {
 
 // Legs that wait for nothing and have the same delay share one, from the first of them to the next with another.
 void PlanCarrier::delays_done(std::size_t slot, std::uint32_t first) {
-  const CommPlan& plan = *running_[slot].plan;
+  const CommPlan& plan = *at(slot).plan;
   delay_done(slot, first);
   if (plan.legs[first].waits_for > 0) return;
   for (std::uint32_t leg = first + 1; leg < plan.legs.size(); ++leg) {
@@ -49,32 +52,32 @@ void PlanCarrier::delays_done(std::size_t slot, std::uint32_t first) {
 }
 
 void PlanCarrier::start_leg(std::size_t slot, std::uint32_t leg) {
-  const double delay = running_[slot].plan->legs[leg].delay_s;
+  const double delay = at(slot).plan->legs[leg].delay_s;
   if (delay <= 0) return delay_done(slot, leg);
-  ++pending_.delays;
-  machine_.after(delay, RunnerToken::of(RunnerEvent::delay_done, slot, leg), running_[slot].area);
+  ++pending().delays;
+  machine_.after(delay, RunnerToken::of(RunnerEvent::delay_done, slot, leg), at(slot).area);
 }
 
 void PlanCarrier::delay_done(std::size_t slot, std::uint32_t index) {
-  const CommPlan& plan = *running_[slot].plan;
+  const CommPlan& plan = *at(slot).plan;
   const Leg& leg = plan.legs[index];
   if (leg.bytes <= 0) return leg_done(slot, index);
-  ++pending_.activities;
+  ++pending().activities;
   machine_.transfer(plan.host, plan.host, plan.links_of(leg), leg.bytes, RunnerToken::of(RunnerEvent::flow_done, slot, index), 1,
-                    running_[slot].area);
+                    at(slot).area);
 }
 
 void PlanCarrier::leg_done(std::size_t slot, std::uint32_t leg) {
-  const CommPlan& plan = *running_[slot].plan;
-  const bool last = --running_[slot].legs_left == 0;
+  const CommPlan& plan = *at(slot).plan;
+  const bool last = --at(slot).legs_left == 0;
   for (const std::uint32_t next : plan.released_by(plan.legs[leg])) {
-    if (--running_[slot].waits[next] == 0) start_leg(slot, next);
+    if (--at(slot).waits[next] == 0) start_leg(slot, next);
   }
   if (!last) return;
-  if (--running_[slot].repeats_left > 0) return start_round(slot);
-  running_[slot].under_way = false;
-  free_.push_back(slot);
-  ended_(Communicator(running_[slot].what));  // its place may be another's before that returns
+  if (--at(slot).repeats_left > 0) return start_round(slot);
+  at(slot).under_way = false;
+  lanes_[slot >> place_bits].free.push_back(slot);
+  ended_(Communicator(at(slot).what));  // its place may be another's before that returns
 }
 
 }  // namespace rehearse::sim

@@ -18,8 +18,8 @@ struct Communicator {
 class PlanCarrier {
  public:
   // `ended` is called when a communication is over, at once. All must outlive it.
-  PlanCarrier(Machine& machine, Pending& pending, std::function<void(const Communicator&)> ended)
-      : machine_(machine), pending_(pending), ended_(std::move(ended)) {}
+  PlanCarrier(Machine& machine, std::vector<Pending>& pending, std::function<void(const Communicator&)> ended)
+      : machine_(machine), pending_(pending), ended_(std::move(ended)), lanes_(machine.lanes()) {}
 
   void begin(const CommPlan& plan, const Communicator& what, AreaIndex area = everywhere);
   // The machine's tokens RunnerEvent::delay_done and flow_done, of what does not stand still.
@@ -29,11 +29,13 @@ class PlanCarrier {
   // Those that `chosen` picks stand still for good.
   template <class Chosen>
   void stop(Chosen chosen) {
-    for (Running& running : running_) {
-      if (running.under_way && !running.hung && chosen(running.what)) running.hung = true;
+    for (Lane& lane : lanes_) {
+      for (Running& running : lane.running) {
+        if (running.under_way && !running.hung && chosen(running.what)) running.hung = true;
+      }
     }
   }
-  [[nodiscard]] bool hung(std::size_t slot) const { return running_[slot].hung; }
+  [[nodiscard]] bool hung(std::size_t slot) const { return lanes_[slot >> place_bits].running[slot & place_mask].hung; }
 
  private:
   struct Running {
@@ -46,16 +48,25 @@ class PlanCarrier {
     std::vector<std::uint32_t> waits;  // [leg] for so many others
   };
 
+  // Of the areas of one of the machine's lanes.
+  struct alignas(64) Lane {
+    std::vector<Running> running;
+    std::vector<std::size_t> free;
+  };
+  static constexpr int place_bits = 22;  // of a slot; above them its lane
+  static constexpr std::size_t place_mask = (std::size_t{1} << place_bits) - 1;
+
+  [[nodiscard]] Running& at(std::size_t slot) { return lanes_[slot >> place_bits].running[slot & place_mask]; }
+  [[nodiscard]] Pending& pending() { return pending_[Machine::lane()]; }
   void start_round(std::size_t slot);
   void start_leg(std::size_t slot, std::uint32_t leg);
   void delay_done(std::size_t slot, std::uint32_t leg);
   void leg_done(std::size_t slot, std::uint32_t leg);
 
   Machine& machine_;
-  Pending& pending_;
+  std::vector<Pending>& pending_;  // [lane]
   std::function<void(const Communicator&)> ended_;
-  std::vector<Running> running_;
-  std::vector<std::size_t> free_;
+  std::vector<Lane> lanes_;
 };
 
 }  // namespace rehearse::sim

@@ -31,7 +31,7 @@ struct RunnerToken {
 using LaunchIndex = std::uint32_t;  // of a graph under way
 
 // What the machine will end.
-struct Pending {
+struct alignas(64) Pending {
   std::size_t activities = 0, delays = 0;
 };
 

@@ -64,7 +64,9 @@ class SimGridMachine final : public Machine::Impl {
 
   HostIndex add_host(std::span<const double> speeds) override;
   LinkIndex add_link(double bytes_per_s) override;
-  void divide(std::span<const AreaIndex> /*area_of_host*/) override {}  // none is ever ahead
+  void divide(std::span<const AreaIndex> /*area_of_host*/, unsigned /*threads*/) override {}  // none is ever ahead
+  [[nodiscard]] std::size_t lanes() const override { return 1; }
+  [[nodiscard]] std::size_t lane_of(AreaIndex /*area*/) const override { return 0; }
   void seal() override { zone_->get_iface()->seal(); }
   void compute(HostIndex host, double seconds, Token token) override {
     start(sg4::Exec::init()->set_flops_amount(seconds)->set_host(hosts_[host]), token);
@@ -82,7 +84,7 @@ class SimGridMachine final : public Machine::Impl {
   }
   [[nodiscard]] double now() const override { return sg4::Engine::get_clock(); }
   [[nodiscard]] double next_s(AreaIndex /*area*/) const override { return now(); }
-  void run(const std::function<void(Token)>& on_done, const Machine::GoesOn& goes_on) override;
+  void run(const std::function<void(Token)>& on_done, Ahead* ahead) override;
 
  private:
   void start(const sg4::ActivityPtr& activity, Token token);
@@ -179,7 +181,7 @@ void SimGridMachine::halt(const std::function<bool(Token)>& chosen) {
   }
 }
 
-void SimGridMachine::run(const std::function<void(Token)>& on_done, const Machine::GoesOn& /*goes_on*/) {
+void SimGridMachine::run(const std::function<void(Token)>& on_done, Ahead* /*ahead*/) {
   on_done_ = &on_done;
   sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) { completed(activity); });
   sg4::Engine::on_time_advance_cb([this](double) { graveyard_.clear(); });

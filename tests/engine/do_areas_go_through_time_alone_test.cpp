@@ -15,20 +15,28 @@ namespace rehearse::sim {
 namespace {
 
 // Three seconds of work in each of two areas, a second at a time; what is told is 10 x the area + the seconds done.
-std::vector<Token> told(const Machine::GoesOn& goes_on) {
+struct UpTo : Ahead {
+  std::function<bool(AreaIndex, double)> may;
+  explicit UpTo(std::function<bool(AreaIndex, double)> goes_on) : may(std::move(goes_on)) {}
+  bool goes_on(AreaIndex area, double until_s) override { return may(area, until_s); }
+  std::size_t part() override { return 0; }
+  void meet() override {}
+};
+std::vector<Token> told(const std::function<bool(AreaIndex, double)>& goes_on) {
   Machine machine;
   for (int i = 0; i < 2; ++i) static_cast<void>(machine.add_host(std::vector{1.0}));
   machine.seal();
   machine.divide(std::vector<AreaIndex>{1, 2});
   for (const HostIndex host : {0U, 1U}) machine.compute(host, 1, 10 * (host + 1) + 1);
   std::vector<Token> told;
+  UpTo ahead(goes_on);
   machine.run(
       [&](Token token) {
         EXPECT_EQ(machine.now(), static_cast<double>(token % 10));
         told.push_back(token);
         if (token % 10 < 3) machine.compute(static_cast<HostIndex>(token / 10 - 1), 1, token + 1);
       },
-      goes_on);
+      goes_on ? &ahead : nullptr);
   return told;
 }
 
@@ -44,7 +52,7 @@ struct Ran {
   std::size_t areas = 1;
   Execution times;
 };
-Ran ran(const Job& job, bool divided) {
+Ran ran(const Job& job, bool divided, unsigned threads = 1) {
   const PreparedStep step(job, compiled_for_simulation(job));
   Machine machine;
   std::vector<HostIndex> hosts;
@@ -55,7 +63,7 @@ Ran ran(const Job& job, bool divided) {
   machine.seal();
   const Areas areas = areas_of(step.graph, plans, planner.port_links());
   const bool several = divided && !areas.of_rank.empty();
-  if (several) machine.divide(areas.of_rank);
+  if (several) machine.divide(areas.of_rank, threads);
   const std::vector<RankSpell> none;
   GraphRunner runner({job.system.gpu, planner.port_links(), hosts, none, planner.flapping(), several ? &areas : nullptr}, machine);
   const std::size_t graph = runner.add({step.graph, step.prices, plans});
@@ -97,6 +105,25 @@ std::size_t equal_areas(const std::string& text) {
     }
   }
   return apart.areas;
+}
+
+TEST(DoAreasGoThroughTimeAlone, on_any_number_of_threads_to_the_last_bit) {
+  tests::RandomJobs jobs(29, tests::RandomJobs::Network::any);
+  int several = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::string text = jobs.next(), all = text.ends_with("ranks: all") ? "" : ", ranks: all";
+    const Job job = tests::job_of(text + all + fmt::format(", seed: {}, faults: [gpus 30 % slow 1.1 to 1.5]}}\n", i));
+    const Ran one = ran(job, true);
+    if (one.areas == 1) continue;
+    ++several;
+    for (const unsigned threads : {2U, 5U}) {
+      const Ran more = ran(job, true, threads);
+      for (const auto times : {&Execution::arrive_s, &Execution::start_s, &Execution::end_s}) {
+        ASSERT_EQ(more.times.*times, one.times.*times) << threads << " threads\n" << text;
+      }
+    }
+  }
+  EXPECT_GT(several, 20);
 }
 
 TEST(DoAreasGoThroughTimeAlone, every_operation_runs_when_it_would_anyway) {
