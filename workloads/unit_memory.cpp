@@ -296,6 +296,7 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
     const double at_once = zero == 3 ? std::min(updated, habits.update_at_once.value_or(updated)) : updated;
     memory.update = std::max(0.0, habits.update_bytes * at_once - (zero < 3 ? habits.bucket_bytes : 0));
   }
+  if (habits.foreach_update && !workload.optimizer.on_cpu) memory.update += bytes_of(workload.precision.moments) * updated;
   const double narrow = bytes_of(workload.precision.compute);
   if (habits.narrow_copies && zero < 3 && narrow < bytes_of(workload.precision.weights)) {
     memory.temporary += 2 * narrow * parameters * layers_share(workload.model);  // by rows and by columns

@@ -31,6 +31,7 @@ struct MemoryHabits {
   // below it the buckets are free by then.
   double update_bytes = 0;
   std::optional<double> update_at_once;
+  bool foreach_update = false;  // torch's foreach Adam: the roots of all second moments that it works on are there at once
   // Backward's gradients stay in the weights' type beside those that are added up: with bf16 weights these are whole, with fp16 weights
   // only ZeRO's update has them, of its shard.
   bool half_gradients = false;

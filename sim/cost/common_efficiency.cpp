@@ -29,6 +29,9 @@ constexpr double narrow_products = 0.54;
 // through MaxText's published steps on v5e, v5p, v6e and TPU7x (240, 166, 560 and 313 FLOPs per byte), fitted to half of them
 // (docs/accuracy.md).
 constexpr double tpu_at_rest = 0.92, tpu_per_flops_per_byte = -0.0005, tpu_attention = 0.5;
+// AMD's reach less of what the lines say: fitted to half of the published steps on MI350X and MI355X (torchtitan in 16 bits, MLPerf v5.1 in
+// 8 bits and v6.0 in MXFP4; docs/accuracy.md).
+constexpr double amd_products = 0.75, amd_fp8 = 0.46, amd_fp4 = 0.36, amd_attention = 0.85;
 // Geometric means of A100, H100 and B200: share of the bandwidth in products and their knee; in attention, and in kernels bound by memory.
 // Few-token products and attention against a cache: aiconfigurator's kernel tables (A100, H100, H200, B200, GB200, L40S, RTX PRO 6000;
 // bf16, fp8, nvfp4): shares of memory and compute, geometric means; 7 us for the kernels that split a short cache and join it again.
@@ -37,6 +40,8 @@ constexpr double cache_memory = 0.86, cache_compute = 0.6, cache_fixed_us = 7;
 constexpr double product_memory = 0.47, product_knee = 2.05, attention_memory = 0.8, memory_bound = 0.8, backward = 0.86;
 
 bool is_tpu(const Gpu& gpu) { return gpu.vendor == "google"; }
+
+bool is_amd(const Gpu& gpu) { return gpu.vendor == "amd"; }
 
 bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
 
@@ -50,10 +55,13 @@ double per_watt(const Gpu& gpu) {
 
 double product_share(const Gpu& gpu, DType type, double peak_flops_per_s) {
   if (is_tpu(gpu)) return std::clamp(tpu_at_rest + tpu_per_flops_per_byte * peak_flops_per_s / gpu.memory_bytes_per_s, 0.35, 0.9);
+  if (is_amd(gpu)) return is_narrow(type) ? (type == DType::fp4 ? amd_fp4 : amd_fp8) : amd_products * products.at(per_watt(gpu));
   if (is_narrow(type)) return std::max(narrow_products, products.at(peak_flops_per_s / gpu.power_limit_w / 1e12));
   return products.at(per_watt(gpu));
 }
-double attention_share(const Gpu& gpu) { return is_tpu(gpu) ? tpu_attention : attention.at(per_watt(gpu)); }
+double attention_share(const Gpu& gpu) {
+  return is_tpu(gpu) ? tpu_attention : (is_amd(gpu) ? amd_attention : 1) * attention.at(per_watt(gpu));
+}
 
 }  // namespace
 

@@ -152,6 +152,8 @@ const Keys<MemoryOverhead>& memory_keys() {
         "ZeRO: bytes that the update takes beside gradients and states, for each parameter of the rank's shard."),
       K("update_at_once", habit(&Habits::update_at_once), config::number(1, 1e12),
         "ZeRO-3: it works on at most so many parameters at a time."),
+      K("foreach_update", habit(&Habits::foreach_update), truth(),
+        "torch's foreach Adam: the roots of all second moments of the rank are there at once in the update."),
       K("gradient_placeholders", habit(&Habits::gradient_placeholders), truth(),
         "The weight-gradient product adds into the buffer and hands autograd an empty tensor instead.")
           .required(),

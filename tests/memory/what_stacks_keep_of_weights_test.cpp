@@ -72,6 +72,24 @@ TEST(WhatStacksKeepOfWeights, DeepSpeed) {
   EXPECT_EQ(held(8, 0, 1e9).update, 0);
 }
 
+// torch's foreach AdamW: the square roots of all second moments that a rank updates, at once. Twelve of fms-acceleration's peaks are what
+// that makes with weights, gradients and both moments in 16 bits: 10 bytes a parameter.
+TEST(WhatStacksKeepOfWeights, ForeachUpdate) {
+  workloads::MemoryHabits habits;
+  habits.foreach_update = true;
+  for (const int zero_stage : {0, 3}) {
+    workloads::Workload w = plan(8, zero_stage);
+    w.optimizer.shard_group = 8;
+    for (auto* type : {&w.precision.weights, &w.precision.gradients, &w.precision.moments, &w.precision.optimizer})
+      *type = workloads::DType::bf16;
+    const workloads::StaticMemory held = workloads::static_memory(w, habits, 8e9);
+    EXPECT_DOUBLE_EQ(held.update, 2 * (zero_stage == 0 ? 8e9 : 1e9));
+    EXPECT_DOUBLE_EQ(held.weights + held.gradients + held.optimizer + held.update, 10 * (zero_stage == 0 ? 8e9 : 1e9));
+    w.optimizer.on_cpu = true;
+    EXPECT_EQ(workloads::static_memory(w, habits, 8e9).update, 0);
+  }
+}
+
 // FSDP2 (pytorch-h100: peaks of single GPUs that lie there): when the gradients of the table of words are reduced, its gathered weights (2
 // bytes a parameter) are gone. What autograd made (2) is there with its copy (4), then the copy with the shard that the reduction makes (4
 // of the shard), which of an only micro-batch is counted among the gradients.
