@@ -161,6 +161,8 @@ std::vector<std::string> units_of(Dimension dimension) {
   return names;
 }
 
+std::string_view base_unit_of(Dimension dimension) { return notation(dimension).base; }
+
 std::string_view example_of(Dimension dimension) { return notation(dimension).example; }
 
 std::optional<double> parse_quantity(std::string_view text, Dimension dimension, std::string& why) {

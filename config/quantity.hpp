@@ -19,8 +19,9 @@ enum class Dimension { time, bytes, bandwidth, compute_rate, rate, power, freque
 // On failure returns nothing and sets `why` to a sentence: "a unit is missing (write 5 us or 5 ms)", "unknown unit 'Gps'".
 [[nodiscard]] std::optional<double> parse_quantity(std::string_view text, Dimension dimension, std::string& why);
 
-// The units of a dimension, and how a quantity is written: "5 us or 5 ms".
+// The units of a dimension, the one that values are held in ("s"), and how a quantity is written: "5 us or 5 ms".
 [[nodiscard]] std::vector<std::string> units_of(Dimension dimension);
+[[nodiscard]] std::string_view base_unit_of(Dimension dimension);
 [[nodiscard]] std::string_view example_of(Dimension dimension);
 
 // Shortest text that parses back to exactly the same double, in the dimension's base unit ("5e-06 s", "400000000000 B/s").

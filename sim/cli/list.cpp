@@ -27,7 +27,9 @@ std::string json_text(const Rows& rows) {
 std::vector<sim::Column> columns_of(const std::vector<Field>& row) {
   std::vector<sim::Column> columns;
   columns.reserve(row.size());
-  for (const Field& field : row) columns.push_back({field.title, field.value.is_string() ? sim::Align::left : sim::Align::right});
+  for (const Field& field : row) {
+    if (field.in_table) columns.push_back({field.title, field.value.is_string() ? sim::Align::left : sim::Align::right});
+  }
   return columns;
 }
 
@@ -43,7 +45,9 @@ std::string table_text(const Rows& rows) {
   sim::Table table{.columns = columns_of(rows.front()), .bold_header = colour_allowed(Stream::out)};
   for (const auto& row : rows) {
     auto& cells = table.rows.emplace_back();
-    for (const Field& field : row) cells.push_back(&field == &row.back() ? field.text : shortened(field.text));
+    for (const Field& field : row) {
+      if (field.in_table) cells.push_back(cells.size() + 1 == table.columns.size() ? field.text : shortened(field.text));
+    }
   }
   std::ostringstream text;
   table.print(text);

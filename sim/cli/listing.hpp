@@ -14,6 +14,7 @@ struct Field {
   std::string title;
   nlohmann::ordered_json value;  // --json
   std::string text;              // the table
+  bool in_table = true;          // else --json alone
 };
 
 class Listing {
@@ -21,7 +22,7 @@ class Listing {
   static constexpr std::string_view kind = "list";
   virtual ~Listing() = default;
 
-  // One row per thing, sorted by name; every row has the same fields, the name first.
+  // One row per thing, sorted by name; every row has the same fields in the table, the name first.
   [[nodiscard]] virtual std::vector<std::vector<Field>> rows() const = 0;
   // The same for jobs of another kind than training (sim/kind/job_kind.hpp). Throws config::InputError where that is no question.
   [[nodiscard]] virtual std::vector<std::vector<Field>> rows_of_kind(const std::string& kind) const;

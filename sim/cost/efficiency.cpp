@@ -18,17 +18,22 @@ struct ClassName {
   const char* name;
   bool computes;  // has a line per precision; the others only move memory
   bool required;
+  const char* means;
 };
-constexpr std::array<ClassName, 6> class_names{{{OperatorClass::gemm, "gemm", true, true},
-                                                {OperatorClass::attention, "attention", true, true},
-                                                {OperatorClass::memory_bound, "memory_bound", false, true},
-                                                {OperatorClass::embedding, "embedding", false, false},
-                                                {OperatorClass::loss, "loss", false, false},
-                                                {OperatorClass::optimizer, "optimizer", false, false}}};
+constexpr std::array<ClassName, 6> class_names{
+    {{OperatorClass::gemm, "gemm", true, true, "Matrix products."},
+     {OperatorClass::attention, "attention", true, true, "Fused attention."},
+     {OperatorClass::memory_bound, "memory_bound", false, true, "Norms, activations, softmax, residuals, casts."},
+     {OperatorClass::embedding, "embedding", false, false, "Looking tokens up; left out: as memory_bound."},
+     {OperatorClass::loss, "loss", false, false, "Softmax and cross-entropy; left out: as memory_bound."},
+     {OperatorClass::optimizer, "optimizer", false, false, "Updating weights; left out: as memory_bound."}}};
 
 // Beside them, read on their own; operators of these classes.
 constexpr std::array<ClassName, 2> few_token_names{
-    {{OperatorClass::gemm, "gemm_few", true, false}, {OperatorClass::attention, "attention_cache", true, false}}};
+    {{OperatorClass::gemm, "gemm_few", true, false,
+      "Products of inference, from one token on; left out: what calibrated GPUs have in common."},
+     {OperatorClass::attention, "attention_cache", true, false,
+      "One query a sequence against the keys and values before it; left out: what calibrated GPUs have in common."}}};
 
 const ClassName& description_of(OperatorClass cls) { return *std::ranges::find(class_names, cls, &ClassName::cls); }
 
@@ -132,12 +137,13 @@ config::Shape efficiency_shape() {
                     .keys = {{"model", {.kind = Shape::Kind::choice, .choices = CostModelRegistry::names()}, true, "", "Which formula."},
                              {"*", {}, false, "", "Its parameters (platform-formats.md)."}}};
   Shape by_precision{.kind = Shape::Kind::mapping};
-  for (const std::string& name : precision_names()) by_precision.keys.push_back({name, model, false, "", ""});
+  for (const std::string& name : precision_names())
+    by_precision.keys.push_back({name, model, false, "", "Of operators in this precision."});
   Shape shape{.kind = Shape::Kind::mapping};
   for (const ClassName& description : class_names) {
-    shape.keys.push_back({description.name, description.computes ? by_precision : model, description.required, "", ""});
+    shape.keys.push_back({description.name, description.computes ? by_precision : model, description.required, "", description.means});
   }
-  for (const ClassName& description : few_token_names) shape.keys.push_back({description.name, by_precision, false, "", ""});
+  for (const ClassName& description : few_token_names) shape.keys.push_back({description.name, by_precision, false, "", description.means});
   return shape;
 }
 

@@ -50,7 +50,8 @@ const Keys<Gpu>& contention_keys() {
       all.emplace_back(
           std::string(workloads::names_of(phase).contention), pair_keys().shape(),
           [phase](const Node& node, Gpu& gpu) { gpu.contention[phase] = mapping(pair_keys()).read(node); },
-          std::function<Node(const Gpu&)>(), "");
+          std::function<Node(const Gpu&)>(),
+          "Of this class of communication and computation at the same time; left out: neither slows the other.");
     }
     return all;
   }());
@@ -83,7 +84,8 @@ const Keys<Gpu>& flash_keys() {
         flash_share_keys().read(node, shares);
         if (shares.empty()) node.fail_at_key("a head dimension is missing", "write for example 2: {64: 0.7, 128: 0.65}");
       };
-      all.emplace_back(std::to_string(generation), flash_share_keys().shape(), read, std::function<Node(const Gpu&)>(), "");
+      all.emplace_back(std::to_string(generation), flash_share_keys().shape(), read, std::function<Node(const Gpu&)>(),
+                       "Of FlashAttention-" + std::to_string(generation) + ".");
     }
     return all;
   }());

@@ -153,7 +153,8 @@ const Keys<JobDocument>& job_keys() {
           .otherwise(default_software_words,
                      [](JobDocument& d) { take_software(ready_made(software_part, default_software(d.job.system.gpu.vendor)), d); }),
       section(
-          "batch", [=](auto& d) -> auto& { return workload(d).batch; }, batch_keys(), "")
+          "batch", [=](auto& d) -> auto& { return workload(d).batch; }, batch_keys(),
+          "How many sequences a step has, and how long they are.")
           .required(),
       K(
           "precision", precision_form().shape,
@@ -174,8 +175,9 @@ const Keys<JobDocument>& job_keys() {
           "What backward computes again instead of keeping it; selective: core attention.")
           .feature(),
       section(
-          "optimizer", [=](auto& d) -> auto& { return workload(d).optimizer; }, optimizer_keys(), ""),
-      section("offload", workload, offload_keys(), ""),
+          "optimizer", [=](auto& d) -> auto& { return workload(d).optimizer; }, optimizer_keys(),
+          "How weights are updated, and what of it the replicas share."),
+      section("offload", workload, offload_keys(), "What waits in host memory instead of the GPU's."),
       section(
           "overlap", [=](auto& d) -> auto& { return workload(d).overlap; }, overlap_keys(), "What runs beside computation."),
       section(

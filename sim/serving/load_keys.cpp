@@ -178,13 +178,15 @@ Shape load_shape() {
        map({{"closed", count, true, "", "So many clients, each with one request at a time."},
             {"think", time, false, "0 s", "Between them."}}),
        map({{"trace", text, true, "", "A CSV file or JSON lines."}, {"speed", number, false, "1", "Times are divided by it."}})});
-  const Shape length =
-      config::either({count, map({{"uniform", {.kind = Shape::Kind::list, .parts = {count}}, true, "", "Smallest and largest."}}),
-                      map({{"lognormal", map({{"median", number, true, "", ""}, {"p90", number, true, "", ""}}), true, "", "Cut at max."},
-                           {"max", count, true, "", "The largest."}}),
-                      map({{"from", text, true, "",
-                            "`trace`, a file with lengths, or ready-made ones: azure-conversation, azure-code, mooncake-conversation, "
-                            "mooncake-conversation-prefixes, mooncake-synthetic."}})});
+  const Shape length = config::either(
+      {count, map({{"uniform", {.kind = Shape::Kind::list, .parts = {count}}, true, "", "Smallest and largest."}}),
+       map({{"lognormal",
+             map({{"median", number, true, "", "Half of them are shorter."}, {"p90", number, true, "", "Nine in ten are shorter."}}), true,
+             "", "Cut at max."},
+            {"max", count, true, "", "The largest."}}),
+       map({{"from", text, true, "",
+             "`trace`, a file with lengths, or ready-made ones: azure-conversation, azure-code, mooncake-conversation, "
+             "mooncake-conversation-prefixes, mooncake-synthetic."}})});
   return map(
       {{"arrivals", arrivals, true, "", "When requests come."},
        {"input", length, false, "the trace's", "Tokens of a prompt."},

@@ -14,11 +14,16 @@ using nlohmann::json;
 
 constexpr const char* root = REHEARSE_SOURCE_DIR;
 
+// Of jobs of a kind; "": of training.
+json listed_keys(const std::string& kind) {
+  const Outcome outcome = run_program("list keys --json" + (kind.empty() ? "" : " --kind " + kind));
+  if (outcome.code != 0) throw std::runtime_error(outcome.err);
+  return json::parse(outcome.out);
+}
+
 TEST(Keys, AreListedWithValuesAndDefaults) {
-  const Outcome outcome = run_program("list keys --json");
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::map<std::string, json> keys;
-  for (const json& key : json::parse(outcome.out)) keys[key.at("name")] = key;
+  for (const json& key : listed_keys("")) keys[key.at("name")] = key;
   EXPECT_EQ(keys.at("parallel.tp").at("value"), "whole number, 1 to 1000000");
   EXPECT_EQ(keys.at("parallel.etp").at("default"), "tp");
   EXPECT_EQ(keys.at("overlap.tp_splits").at("default"), "4");
@@ -40,12 +45,37 @@ TEST(Keys, AJobOfALaterFormatIsRefused) {
   EXPECT_NE(later.err.find("format must be between 1 and 1"), std::string::npos) << later.err;
 }
 
+// What programs need, without reading prose: type, unit, bounds and choices.
+TEST(Keys, AreDescribedForPrograms) {
+  std::map<std::string, json> keys;
+  for (const json& key : listed_keys("")) keys[key.at("name")] = key;
+  const auto holds = [&](const std::string& name, const json& form) {
+    json key = keys.at(name);
+    for (const char* prose : {"name", "value", "default", "means"}) key.erase(prose);
+    EXPECT_EQ(key, form) << name;
+  };
+  holds("parallel.tp", {{"type", "whole"}, {"min", 1}, {"max", 1000000}});
+  holds("parallel.sp", {{"type", "truth"}});
+  holds("parallel.cp_comm", {{"type", "choice"}, {"choices", {"ring", "all-gather", "all-to-all"}}});
+  holds("cluster.gpu.memory", {{"type", "quantity"}, {"unit", "B"}, {"min", 1e6}});
+  holds("moe.routing.counts", {{"type", "list"}, {"items", {{"type", "list"}, {"items", {{"type", "number"}, {"min", 0.0}}}}}});
+  holds("batch", {{"type", "mapping"}});
+  holds(
+      "checkpoint.save_time",
+      {{"type", "either"}, {"forms", {{{"type", "choice"}, {"choices", {"auto"}}}, {{"type", "quantity"}, {"unit", "s"}, {"min", 0.0}}}}});
+}
+
+TEST(Keys, HaveASentenceEach) {
+  for (const char* kind : {"", "federated", "serving"}) {
+    for (const json& key : listed_keys(kind)) EXPECT_NE(key.at("means"), "") << kind << " " << key.at("name");
+  }
+}
+
 // Against an independent validator, with an independent reader of YAML.
 TEST(Keys, MakeASchemaThatJobsKeepAndMalformedOnesBreak) {
   const TemporaryFolder folder;
-  const Outcome outcome = run_shell(std::string("\"$rehearse\" schema >schema.json && exec /usr/bin/python3 '") + root +
-                                        "/tests/cli/schema.py' schema.json '" + root + "'",
-                                    folder.path());
+  const Outcome outcome =
+      run_shell(std::string("exec /usr/bin/python3 '") + root + "/tests/cli/schema.py' \"$rehearse\" '" + root + "'", folder.path());
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
 }
 

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""SCHEMA.json: is it valid, do the shipped jobs keep to it, and do malformed ones of the kind that a schema can see not?"""
+"""What `REHEARSE schema` prints: is it valid, do the shipped jobs keep to it, and do malformed ones of the kind that a schema can see not?
+
+schema.py REHEARSE ROOT
+"""
 
 import json
 import pathlib
 import re
+import subprocess
 import sys
 
 import yaml
@@ -37,15 +41,32 @@ def malformed(topic):
         yield name, rest.split("\n--- is refused\n")[0]
 
 
-def main(schema_path, root):
-    schema = json.loads(pathlib.Path(schema_path).read_text())
+def schema_of(program, *kind):
+    schema = json.loads(subprocess.run([program, "schema", *kind], check=True, capture_output=True).stdout)
     Draft202012Validator.check_schema(schema)
-    validator = Draft202012Validator(schema)
-    wrong = []
-    jobs = sorted((root / "workloads/jobs").glob("*.yaml"))
+    return Draft202012Validator(schema)
+
+
+def complaints(validator, jobs):
     for path in jobs:
         for error in validator.iter_errors(yaml.load(path.read_text(), Core)):
-            wrong.append(f"{path.name}: {error.json_path}: {error.message[:200]}")
+            yield f"{path.name}: {error.json_path}: {error.message[:200]}"
+
+
+def main(program, root):
+    validator = schema_of(program)
+    wrong = []
+    jobs = sorted((root / "workloads/jobs").glob("*.yaml"))
+    wrong += complaints(validator, jobs)
+    others = 0
+    for folder in sorted(path for path in (root / "workloads/jobs").iterdir() if path.is_dir()):  # named by the kind of its jobs
+        of_kind = schema_of(program, "--kind", folder.name)
+        own = sorted(folder.glob("*.yaml"))
+        others += len(own)
+        wrong += complaints(of_kind, own)
+        wrong += [f"{path.name} of kind {folder.name} keeps to the schema of training" for path in own if validator.is_valid(yaml.load(path.read_text(), Core))]
+        if of_kind.is_valid(yaml.load(jobs[0].read_text(), Core)) or of_kind.is_valid({**yaml.load(own[0].read_text(), Core), "serv": 1}):
+            wrong.append(f"the schema of kind {folder.name} takes anything")
     first = yaml.load(jobs[0].read_text(), Core)
     for path in sorted((root / "workloads/faults").glob("*.yaml")):
         for error in validator.iter_errors({**first, "faults": yaml.load(path.read_text(), Core)}):
@@ -68,7 +89,7 @@ def main(schema_path, root):
             seen += 1
             if validator.is_valid(document):
                 wrong.append(f"{topic}/{name} keeps to the schema")
-    print("\n".join(wrong) or f"{len(jobs)} jobs keep to the schema, {seen} malformed ones do not")
+    print("\n".join(wrong) or f"{len(jobs)} and {others} jobs keep to the schema, {seen} malformed ones do not")
     return 1 if wrong else 0
 
 
