@@ -5,6 +5,9 @@
 namespace rehearse::workloads {
 namespace {
 
+Parameters experts_of(const Parameters& both) { return {both.experts, both.experts}; }
+Parameters dense_of(const Parameters& both) { return {both.all - both.experts, 0}; }
+
 bool completes_gradients(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight; }
 
 }  // namespace
@@ -102,17 +105,17 @@ std::string RankEmitter::name_of(const Task& task) const {
 }
 
 // Beside the chain, dense parameters and experts one after the other; the last of them.
-OpId RankEmitter::gather(const UnitProgram& unit, const std::vector<OpId>& after, const std::string& label) {
+OpId RankEmitter::gather(const Parameters& what, const std::vector<OpId>& after, const std::string& label) {
   OpId last = no_op;
-  for (const Communication& what : plan_.sync.gathers(unit.parameters, unit.expert_parameters))
-    last = chain_.beside(what, plan_.sync.calls_per_unit, after, label);
+  for (const Communication& call : plan_.sync.gathers(what.all, what.experts))
+    last = chain_.beside(call, plan_.sync.calls_per_unit, after, label);
   return last;
 }
-OpId RankEmitter::reduce(const UnitProgram& unit, const std::string& label) {
+OpId RankEmitter::reduce(const Parameters& what, const std::string& label) {
   OpId last = no_op;
   const std::vector<OpId> after = chain_.tail();
-  for (const Communication& what : plan_.sync.reductions(unit.parameters, unit.expert_parameters)) {
-    last = chain_.beside(what, plan_.sync.calls_per_unit, after, label);
+  for (const Communication& call : plan_.sync.reductions(what.all, what.experts)) {
+    last = chain_.beside(call, plan_.sync.calls_per_unit, after, label);
   }
   return last;
 }
@@ -120,14 +123,11 @@ OpId RankEmitter::reduce(const UnitProgram& unit, const std::string& label) {
 // ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
 void RankEmitter::gather_all_at_start() {
   for (const bool experts : {false, true}) {
+    if (experts && !experts_last()) continue;
     for (const std::vector<Unit>& units : program_.chunks) {
       for (const Unit& unit : units) {
-        const UnitProgram& all = *unit.program;
-        UnitProgram part;
-        part.parameters = !experts_last() ? all.parameters : experts ? all.expert_parameters : all.parameters - all.expert_parameters;
-        part.expert_parameters = !experts_last() || experts ? all.expert_parameters : 0;
-        if (experts && !experts_last()) continue;
-        const OpId id = gather(part, {}, unit.name);
+        const Parameters all = parameters_of(*unit.program);
+        const OpId id = gather(!experts_last() ? all : experts ? experts_of(all) : dense_of(all), {}, unit.name);
         if (id != no_op) gathered_[&unit] = id;
       }
     }
@@ -143,7 +143,7 @@ void RankEmitter::gather_for(std::size_t i) {
   } else if (i >= 2) {
     after = ends_[i - 2];
   }
-  gather_of_task_[i] = gather(*tasks_[i].unit->program, after, tasks_[i].unit->name);
+  gather_of_task_[i] = gather(parameters_of(*tasks_[i].unit->program), after, tasks_[i].unit->name);
 }
 
 void RankEmitter::gather_before(std::size_t i) {
@@ -161,15 +161,12 @@ void RankEmitter::gather_before(std::size_t i) {
 void RankEmitter::reduce_after(const Task& t) {
   if (!plan_.sync.replicated() || !completes_gradients(t.slot) || t.unit == nullptr) return;
   if (!plan_.sync.reduce_each_microbatch && !(plan_.sync.overlap_gradients && t.completes)) return;
-  UnitProgram part;
-  part.parameters = t.unit->program->parameters;
-  part.expert_parameters = t.unit->program->expert_parameters;
-  if (experts_last() && part.expert_parameters > 0) {
+  Parameters now = parameters_of(*t.unit->program);
+  if (experts_last() && now.experts > 0) {
     late_.push_back(t.unit);
-    part.parameters -= part.expert_parameters;
-    part.expert_parameters = 0;
+    now = dense_of(now);
   }
-  const OpId id = reduce(part, t.unit->name);
+  const OpId id = reduce(now, t.unit->name);
   if (id == no_op) return;
   if (plan_.sync.overlap_gradients) {
     last_reduction_ = id;
@@ -361,9 +358,7 @@ void RankEmitter::finish() {
   const bool replicas = plan_.sync.replicated();
   const double parameters = program_.parameters, experts = program_.expert_parameters;
   for (const Unit* unit : late_) {
-    UnitProgram part;
-    part.parameters = part.expert_parameters = unit->program->expert_parameters;
-    if (const OpId id = reduce(part, unit->name); id != no_op) last_reduction_ = id;
+    if (const OpId id = reduce(experts_of(parameters_of(*unit->program)), unit->name); id != no_op) last_reduction_ = id;
   }
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !plan_.sync.overlap_gradients && !plan_.sync.reduce_each_microbatch) {

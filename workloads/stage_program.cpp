@@ -109,6 +109,19 @@ void add_predictions(const Workload& workload, const Cutter& cutter, int& full_l
   }
 }
 
+void number_programs(std::vector<StageProgram>& stages) {
+  std::vector<const UnitProgram*> distinct;
+  for (StageProgram& stage : stages) {
+    for (std::vector<Unit>& units : stage.chunks) {
+      for (Unit& unit : units) {
+        const auto found = std::ranges::find(distinct, unit.program.get());
+        unit.program_number = static_cast<int>(found - distinct.begin());
+        if (found == distinct.end()) distinct.push_back(unit.program.get());
+      }
+    }
+  }
+}
+
 void add_up_parameters(StageProgram& stage) {
   for (const auto& units : stage.chunks) {
     for (const Unit& unit : units) {
@@ -152,6 +165,7 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
     stage.update = optimizer.update;
     stage.on_host = optimizer.on_host;
   }
+  number_programs(stages);
   return stages;
 }
 

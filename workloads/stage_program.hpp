@@ -23,7 +23,15 @@ struct Unit {
   UnitKind kind = UnitKind::layer;
   bool recomputed = false;  // in full
   LayerKind layer_kind = LayerKind::dense;
+  int program_number = 0;  // among the distinct programs of the plan
 };
+
+// Of a unit or a stage on one GPU, before ZeRO.
+struct Parameters {
+  double all = 0;
+  double experts = 0;  // of those, the routed experts'
+};
+[[nodiscard]] inline Parameters parameters_of(const UnitProgram& unit) { return {unit.parameters, unit.expert_parameters}; }
 
 struct StageProgram {
   std::vector<std::vector<Unit>> chunks;  // [chunk], forward order

@@ -13,18 +13,18 @@ PlanCost::PlanCost(const System& system, const workloads::Workload& workload, co
     : contentions(system.gpu), chunks(static_cast<std::size_t>(compiled.shape.chunks)) {
   UnitPricer pricer(system, workload, prices, contentions, experts);
   const bool alike = experts == nullptr || (experts->loads().even() && workload.experts.layer_chunks.empty());
-  std::map<std::tuple<const workloads::UnitProgram*, int, int>, std::uint32_t> known;  // by program, place and layer
+  std::map<std::tuple<int, int, int>, std::uint32_t> known;  // by program, place and layer
   for (int s = 0; s < compiled.shape.stages; ++s) {
     const workloads::StageProgram& stage = compiled.stages[static_cast<std::size_t>(s)];
     for (const std::vector<workloads::Unit>& of_chunk : stage.chunks) {
       first.push_back(static_cast<std::uint32_t>(order.size()));
       for (const workloads::Unit& unit : of_chunk) {
         const bool own = !alike && unit.layer_kind == workloads::LayerKind::experts;
-        const auto [it, added] =
-            known.try_emplace({unit.program.get(), prices.place(s), own ? unit.first_layer : -1}, static_cast<std::uint32_t>(units.size()));
+        const auto [it, added] = known.try_emplace({unit.program_number, prices.place(s), own ? unit.first_layer : -1},
+                                                   static_cast<std::uint32_t>(units.size()));
         if (added) {
           units.push_back(pricer.price(unit, s));
-          unit_parameters.push_back({unit.program->parameters, unit.program->expert_parameters});
+          unit_parameters.push_back(parameters_of(*unit.program));
           unit_stage.push_back(s);
         }
         order.push_back(it->second);

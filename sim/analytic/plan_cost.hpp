@@ -11,10 +11,7 @@
 
 namespace rehearse::sim {
 
-// Parameters of a unit or a stage on one GPU, before ZeRO.
-struct Parameters {
-  double all = 0, experts = 0;
-};
+using workloads::Parameters;
 
 struct PlanCost {
   // `experts`: of a model that has them and of one step of its routing, else null.
