@@ -19,72 +19,67 @@ Contentions::Contentions(const Gpu& gpu)
 
 UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   const workloads::UnitProgram& program = *unit.program;
-  UnitCost cost;
-  stage_ = stage;
-  layer_ = unit.first_layer;
-  pieces_ = &cost.forward_pieces;
-  calls_ = &cost.forward_calls;
-  in_dense_ = false;
-  add(program.forward, Phase::compute, cost.forward);
-  pieces_ = &cost.backward_pieces;
-  calls_ = &cost.backward_calls;
-  in_dense_ = false;
-  add(program.recompute, Phase::recompute, cost.backward);
   const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
-  add(split ? program.backward_input : program.backward, Phase::compute, cost.backward);
-  pieces_ = nullptr;
-  calls_ = &cost.weight_calls;
-  add(program.backward_weight, Phase::compute, cost.weight);
-  cost.whole = split ? PhaseTimes{} : cost.backward;
-  cost.whole_calls = split ? WaitedCalls{} : cost.backward_calls;
-  calls_ = &cost.whole_calls;
+  UnitCost cost;
+  PassCost forward{stage, unit.first_layer, cost.forward, cost.forward_calls, &cost.forward_pieces};
+  add(program.forward, Phase::compute, forward);
+  PassCost backward{stage, unit.first_layer, cost.backward, cost.backward_calls, &cost.backward_pieces};
+  add(program.recompute, Phase::recompute, backward);
+  add(split ? program.backward_input : program.backward, Phase::compute, backward);
+  PassCost weight{stage, unit.first_layer, cost.weight, cost.weight_calls};
+  add(program.backward_weight, Phase::compute, weight);
   if (split) {
-    add(program.recompute, Phase::recompute, cost.whole);
-    add(program.backward, Phase::compute, cost.whole);
+    PassCost whole{stage, unit.first_layer, cost.whole, cost.whole_calls};
+    add(program.recompute, Phase::recompute, whole);
+    add(program.backward, Phase::compute, whole);
+  } else {
+    cost.whole = cost.backward;
+    cost.whole_calls = cost.backward_calls;
   }
   if (program.offloaded_bytes > 0) {
     const bool own = unit.layer_kind == workloads::LayerKind::experts;
     const double bytes = program.offloaded_bytes + program.offloaded_per_pair * (own ? most_pairs(unit.first_layer) : 0);
-    const PriceBook::Times copy = prices_.times(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage_);
+    const PriceBook::Times copy = prices_.times(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage);
     cost.copy_s = copy.seconds;
-    cost.copy_alone_s = prices_.seconds(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage_, true);
+    cost.copy_alone_s = prices_.seconds(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage, true);
     if (system_.simulation.collectives != Fidelity::closed) cost.copy_ports = copy.ports;
   }
   return cost;
 }
 
-double UnitPricer::seconds(const workloads::ComputeSegment& segment) {
+double UnitPricer::seconds(const workloads::ComputeSegment& segment, int stage) {
   return queued_seconds(system_.gpu, system_.software, segment.operators, *segment.queue, system_.more_issue_s(workload_),
-                        [&](const Communication& call) { return seconds(call); });
+                        [&](const Communication& call) { return seconds(call, stage); });
 }
 
-void UnitPricer::add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to) {
+void UnitPricer::add(const std::vector<workloads::Segment>& segments, Phase phase, PassCost& to) {
   for (const workloads::Segment& segment : segments) {
-    const double before = to.total(), computed = to[Phase::compute] + to[Phase::recompute], sent = calls_->ports.transfer_s;
+    const double before = to.times.total(), computed = to.times[Phase::compute] + to.times[Phase::recompute];
+    const double sent = to.calls.ports.transfer_s;
     const bool experts = std::holds_alternative<workloads::ExpertSegment>(segment);
-    if (pieces_ != nullptr && (experts || !in_dense_)) pieces_->push_back({});
+    if (to.pieces != nullptr && (experts || !to.in_dense)) to.pieces->push_back({});
     add(segment, phase, to);
-    if (pieces_ != nullptr && !experts) {
-      PieceTimes& piece = pieces_->back();
-      (std::holds_alternative<workloads::CallSegment>(segment) ? piece.calls_s : piece.compute_s) += to.total() - before;
+    if (to.pieces != nullptr && !experts) {
+      PieceTimes& piece = to.pieces->back();
+      (std::holds_alternative<workloads::CallSegment>(segment) ? piece.calls_s : piece.compute_s) += to.times.total() - before;
     }
-    in_dense_ = !experts;
-    if (calls_->ports.transfer_s > sent) {
-      if (sent == 0) calls_->before_s = computed;
-      calls_->after_s = 0;
+    to.in_dense = !experts;
+    if (to.calls.ports.transfer_s > sent) {
+      if (sent == 0) to.calls.before_s = computed;
+      to.calls.after_s = 0;
     } else if (sent > 0) {
-      calls_->after_s += to[Phase::compute] + to[Phase::recompute] - computed;
+      to.calls.after_s += to.times[Phase::compute] + to.times[Phase::recompute] - computed;
     }
   }
 }
 
-void UnitPricer::add(const workloads::Segment& segment, Phase phase, PhaseTimes& to) {
+void UnitPricer::add(const workloads::Segment& segment, Phase phase, PassCost& to) {
   if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
-    to[phase] += seconds(*c);
+    to.times[phase] += seconds(*c, to.stage);
   } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
-    const double all = seconds(call->what) * call->repeat;
-    to[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += all;
-    wait_for(call->what, all, all / call->repeat);
+    const double all = seconds(call->what, to.stage) * call->repeat;
+    to.times[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += all;
+    wait_for(call->what, all, all / call->repeat, to);
   } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
     add_ring(*ring, phase, to);
   } else if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) {
@@ -97,36 +92,36 @@ void UnitPricer::add(const workloads::Segment& segment, Phase phase, PhaseTimes&
 }
 
 // Equation (20): one piece of the collective alone, n - 1 pieces of both together, one piece of the product alone.
-void UnitPricer::add_split(const workloads::SplitSegment& segment, Phase phase, PhaseTimes& to) {
+void UnitPricer::add_split(const workloads::SplitSegment& segment, Phase phase, PassCost& to) {
   const double product = seconds(segment.product);
-  const double collective = seconds(segment.collective);
+  const double collective = seconds(segment.collective, to.stage);
   const int beside = segment.splits - 1;
   const double total = collective + overlapped_s(beside * product, beside * collective, contentions_.tp) + product;
-  to[phase] += segment.splits * product;
-  to[Phase::tp] += total - segment.splits * product;
-  wait_for(segment.collective, total - segment.splits * product, collective);
+  to.times[phase] += segment.splits * product;
+  to.times[Phase::tp] += total - segment.splits * product;
+  wait_for(segment.collective, total - segment.splits * product, collective, to);
 }
 
-void UnitPricer::add_beside(const workloads::BesideSegment& segment, Phase phase, PhaseTimes& to) {
+void UnitPricer::add_beside(const workloads::BesideSegment& segment, Phase phase, PassCost& to) {
   const double product = seconds(segment.product);
-  const double collective = seconds(segment.collective);
+  const double collective = seconds(segment.collective, to.stage);
   const double waited = overlapped_s(product, collective, contentions_.tp) - product;
-  to[phase] += product;
-  to[Phase::tp] += waited;
-  wait_for(segment.collective, waited, collective);
+  to.times[phase] += product;
+  to.times[Phase::tp] += waited;
+  wait_for(segment.collective, waited, collective, to);
 }
 
 // Equation (21): c - 1 steps beside a transfer, and the last one alone.
-void UnitPricer::add_ring(const workloads::RingSegment& segment, Phase phase, PhaseTimes& to) {
+void UnitPricer::add_ring(const workloads::RingSegment& segment, Phase phase, PassCost& to) {
   const int steps = workload_.parallel.cp;
   const double attention = seconds(segment.ring.step);
   const Communication block{"", CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, workloads::Pass::forward};
-  const double transfer = seconds(block);
+  const double transfer = seconds(block, to.stage);
   const double together = workload_.overlap.cp ? overlapped_s(attention, transfer, contentions_.cp) : attention + transfer;
   const double total = (steps - 1) * together + attention;
-  to[phase] += steps * attention;
-  to[Phase::cp] += total - steps * attention;
-  wait_for(block, total - steps * attention, transfer);
+  to.times[phase] += steps * attention;
+  to.times[Phase::cp] += total - steps * attention;
+  wait_for(block, total - steps * attention, transfer, to);
 }
 
 double UnitPricer::seconds(const std::vector<workloads::Operator>& operators) const {
@@ -134,9 +129,9 @@ double UnitPricer::seconds(const std::vector<workloads::Operator>& operators) co
   for (const workloads::Operator& op : operators) sum += seconds(op);
   return sum;
 }
-double UnitPricer::seconds(const std::vector<Communication>& calls) {
+double UnitPricer::seconds(const std::vector<Communication>& calls, int stage) {
   double sum = 0;
-  for (const Communication& what : calls) sum += seconds(what);
+  for (const Communication& what : calls) sum += seconds(what, stage);
   return sum;
 }
 
@@ -153,52 +148,52 @@ double UnitPricer::most_pairs(int layer) const {
   return sum / microbatches;
 }
 
-void UnitPricer::wait_for(const Communication& what, double waited_s, double all_s) {
+void UnitPricer::wait_for(const Communication& what, double waited_s, double all_s, PassCost& to) {
   const Fidelity fidelity = system_.simulation.collectives;
   if (waited_s <= 0 || fidelity == Fidelity::closed || (fidelity == Fidelity::automatic && what.group == GroupKind::tp)) return;
-  calls_->ports.add(prices_.times(what, stage_).ports, waited_s / all_s);
+  to.calls.ports.add(prices_.times(what, to.stage).ports, waited_s / all_s);
 }
 
 // Micro-batches and ranks that get different tokens: the ranks of a group wait for the one that takes longest, micro-batches follow one
 // another and count with their mean.
-void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, PhaseTimes& to) {
+void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, PassCost& to) {
   const int microbatches = experts_->loads().even() ? 1 : workload_.microbatches();
   double waited = 0;
   for (int i = 0; i < microbatches; ++i) {
-    const ChunkTimes slowest = slowest_chunk(what, i);
+    const ChunkTimes slowest = slowest_chunk(what, to.layer, i, to.stage);
     const double total = chunked_s(slowest, contentions_.ep) / microbatches;
     const double again = slowest.chunks * slowest.recompute_s / microbatches, work = slowest.chunks * slowest.work_s / microbatches;
-    if (pieces_ != nullptr) {
-      PieceTimes& piece = pieces_->back();
+    if (to.pieces != nullptr) {
+      PieceTimes& piece = to.pieces->back();
       piece.dispatch_s += slowest.chunks * slowest.dispatch_s / microbatches;
       piece.compute_s += again + work;
       piece.combine_s += slowest.chunks * slowest.combine_s / microbatches;
     }
-    to[Phase::recompute] += again;
-    to[phase] += work;
-    to[Phase::ep] += total - again - work;
+    to.times[Phase::recompute] += again;
+    to.times[phase] += work;
+    to.times[Phase::ep] += total - again - work;
     waited += total - again - work;
   }
-  const workloads::ExpertCalls& calls = experts_->calls(what.pass, 0, layer_, 0);
-  const double all = seconds(calls.dispatch) + seconds(calls.combine);
+  const workloads::ExpertCalls& calls = experts_->calls(what.pass, 0, to.layer, 0);
+  const double all = seconds(calls.dispatch, to.stage) + seconds(calls.combine, to.stage);
   for (const std::vector<Communication>* way : {&calls.dispatch, &calls.combine}) {
-    for (const Communication& call : *way) wait_for(call, waited, all);
+    for (const Communication& call : *way) wait_for(call, waited, all, to);
   }
 }
 
-ChunkTimes UnitPricer::slowest_chunk(const workloads::RoutedExperts& what, int microbatch) {
+ChunkTimes UnitPricer::slowest_chunk(const workloads::RoutedExperts& what, int layer, int microbatch, int stage) {
   const int ranks = experts_->loads().even() ? 1 : workload_.parallel.ep;
-  ChunkTimes slowest{workload_.experts.chunks_of(layer_)};
+  ChunkTimes slowest{workload_.experts.chunks_of(layer)};
   const workloads::ExpertCalls* known = nullptr;  // ranks without etp call alike
   for (int rank = 0; rank < ranks; ++rank) {
-    const workloads::ExpertCalls& calls = experts_->calls(what.pass, rank, layer_, microbatch);
+    const workloads::ExpertCalls& calls = experts_->calls(what.pass, rank, layer, microbatch);
     ChunkTimes own = slowest;
     if (&calls != known) {
-      own.dispatch_s = seconds(calls.dispatch);
-      own.combine_s = seconds(calls.combine);
+      own.dispatch_s = seconds(calls.dispatch, stage);
+      own.combine_s = seconds(calls.combine, stage);
       known = &calls;
     }
-    workloads::ExpertWork work = experts_->work(what, rank, layer_, microbatch);
+    workloads::ExpertWork work = experts_->work(what, rank, layer, microbatch);
     own.work_s = seconds(work);
     work.again = experts_->again(what);
     own.recompute_s = work.again ? seconds(work) : 0;

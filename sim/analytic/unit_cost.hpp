@@ -46,20 +46,28 @@ class UnitPricer {
   [[nodiscard]] double seconds(const workloads::Operator& op) const { return operator_seconds(system_.gpu, system_.software, op); }
 
  private:
-  void add(const std::vector<workloads::Segment>& segments, Phase phase, PhaseTimes& to);
-  void add(const workloads::Segment& segment, Phase phase, PhaseTimes& to);
-  void add_split(const workloads::SplitSegment& segment, Phase phase, PhaseTimes& to);
-  void add_beside(const workloads::BesideSegment& segment, Phase phase, PhaseTimes& to);
-  void add_ring(const workloads::RingSegment& segment, Phase phase, PhaseTimes& to);
-  void add_experts(const workloads::RoutedExperts& what, Phase phase, PhaseTimes& to);
-  [[nodiscard]] double seconds(const workloads::ComputeSegment& segment);
-  [[nodiscard]] double seconds(const workloads::Communication& what) { return prices_.seconds(what, stage_); }
-  [[nodiscard]] double seconds(const std::vector<workloads::Operator>& operators) const;
-  [[nodiscard]] double seconds(const std::vector<workloads::Communication>& calls);
+  // One pass of a unit on a stage, and where its times go.
+  struct PassCost {
+    int stage, layer;
+    PhaseTimes& times;
+    WaitedCalls& calls;
+    std::vector<PieceTimes>* pieces = nullptr;  // null: no pair interleaves this pass
+    bool in_dense = false;                      // its last piece is none of experts
+  };
+  void add(const std::vector<workloads::Segment>& segments, Phase phase, PassCost& to);
+  void add(const workloads::Segment& segment, Phase phase, PassCost& to);
+  void add_split(const workloads::SplitSegment& segment, Phase phase, PassCost& to);
+  void add_beside(const workloads::BesideSegment& segment, Phase phase, PassCost& to);
+  void add_ring(const workloads::RingSegment& segment, Phase phase, PassCost& to);
+  void add_experts(const workloads::RoutedExperts& what, Phase phase, PassCost& to);
   // Of a call that is waited for so long, of the seconds it takes: what it puts on the ports.
-  void wait_for(const workloads::Communication& what, double waited_s, double all_s);
+  void wait_for(const workloads::Communication& what, double waited_s, double all_s, PassCost& to);
+  [[nodiscard]] double seconds(const workloads::ComputeSegment& segment, int stage);
+  [[nodiscard]] double seconds(const workloads::Communication& what, int stage) { return prices_.seconds(what, stage); }
+  [[nodiscard]] double seconds(const std::vector<workloads::Operator>& operators) const;
+  [[nodiscard]] double seconds(const std::vector<workloads::Communication>& calls, int stage);
   // Of one chunk of a layer's experts in a micro-batch: each part on the rank where it takes longest.
-  [[nodiscard]] ChunkTimes slowest_chunk(const workloads::RoutedExperts& what, int microbatch);
+  [[nodiscard]] ChunkTimes slowest_chunk(const workloads::RoutedExperts& what, int layer, int microbatch, int stage);
   [[nodiscard]] double seconds(const workloads::ExpertWork& work);
   [[nodiscard]] double most_pairs(int layer) const;
 
@@ -70,10 +78,6 @@ class UnitPricer {
   const workloads::ExpertLayer* experts_;
   // By pairs: ranks and micro-batches often get equally many.
   std::map<std::tuple<workloads::Pass, bool, bool>, std::unordered_map<double, double>> expert_work_s_;
-  int stage_ = 0, layer_ = -1;                 // of the unit at hand
-  std::vector<PieceTimes>* pieces_ = nullptr;  // of the pass at hand
-  WaitedCalls* calls_ = nullptr;               // likewise
-  bool in_dense_ = false;                      // its last piece is none of experts
 };
 
 }  // namespace rehearse::sim
