@@ -2,7 +2,8 @@
 #pragma once
 
 #include "sim/analytic/crowd.hpp"
-#include "sim/analytic/step_formula.hpp"
+#include "sim/analytic/plan_cost.hpp"
+#include "sim/analytic/workspace.hpp"
 
 namespace rehearse::sim {
 
