@@ -3,12 +3,12 @@
 #include <sstream>
 
 #include "sim/analytic/predict.hpp"
+#include "sim/api/prediction.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/job.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 #include "sim/memory/tune_chunks.hpp"
-#include "sim/report/prediction.hpp"
 #include "sim/report/reporter.hpp"
 
 namespace rehearse {
@@ -50,7 +50,7 @@ std::string json_of_prediction(const sim::JobRequest& request) {
   return told([&] {
     const sim::Report report = predicted(request);
     std::ostringstream json;
-    sim::ReporterRegistry::get(report.family + "json").write(report, json);
+    json_reporter(report).write(report, json);
     return std::move(json).str();
   });
 }

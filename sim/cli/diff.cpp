@@ -109,7 +109,7 @@ sim::KindSide kind_side_of(const std::string& text) {
   const sim::KindRequest request = sim::kind_request({.path = text, .sets = {}, .seed = {}});
   const sim::KindAnswer answer = sim::kind_with_answer(kind, "predict").answer("predict", request);
   std::ostringstream result;
-  sim::ReporterRegistry::get(answer.report.family + "json").write(answer.report, result);
+  json_reporter(answer.report).write(answer.report, result);
   return {request.name, kind, config::Node::load_text(answer.report.job.resolved_yaml, text), json::parse(result.str())};
 }
 
@@ -142,7 +142,7 @@ double price_of(const std::string& text) {
 Exit print_difference(sim::Report report, const DiffOptions& options) {
   report.colour = colour_allowed(Stream::out);
   std::ostringstream text;
-  sim::ReporterRegistry::get(report.family + (options.as_json ? "json" : "console")).write(report, text);
+  (options.as_json ? json_reporter(report) : console_reporter(report)).write(report, text);
   print_result(text.str());
   return Exit::fine;
 }

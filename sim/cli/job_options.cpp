@@ -100,9 +100,15 @@ sim::Job JobOptions::load_cluster(int gpus) {
   return sim::cluster_alone(path_, gpus, sets);
 }
 
-void JobOptions::deliver(const sim::Report& report) const { deliver_as(report, report.family + "console", report.family + "json"); }
+void JobOptions::deliver(const sim::Report& report) const {
+  deliver_by(json_ ? sim::json_reporter(report) : sim::console_reporter(report), report);
+}
 
-void JobOptions::deliver_as(sim::Report report, const std::string& reporter, const std::string& json_reporter) const {
+void JobOptions::deliver_as(const sim::Report& report, const std::string& reporter, const std::string& json_reporter) const {
+  deliver_by(sim::ReporterRegistry::get(json_ ? json_reporter : reporter), report);
+}
+
+void JobOptions::deliver_by(const sim::Reporter& reporter, sim::Report report) const {
   if (folder_) {
     if (html_) report.own(sim::PageWanted{});
     for (const std::string& path : folder_->write(report)) spdlog::info("wrote {}", path);
@@ -110,7 +116,7 @@ void JobOptions::deliver_as(sim::Report report, const std::string& reporter, con
   }
   report.colour = colour_allowed(Stream::out);
   std::ostringstream text;
-  sim::ReporterRegistry::get(json_ ? json_reporter : reporter).write(report, text);
+  reporter.write(report, text);
   print_result(text.str());
 }
 

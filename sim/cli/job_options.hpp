@@ -50,9 +50,11 @@ class JobOptions {
   // Writes the files of -o, then prints the report: the tables, or result.json when --json is given, by the reporters of its family.
   void deliver(const sim::Report& report) const;
   // The same with a reporter of the command's choice, unless --json is given.
-  void deliver_as(sim::Report report, const std::string& reporter, const std::string& json_reporter) const;
+  void deliver_as(const sim::Report& report, const std::string& reporter, const std::string& json_reporter) const;
 
  private:
+  void deliver_by(const sim::Reporter& reporter, sim::Report report) const;
+
   std::string path_, seed_, output_, scenario_, scenario_at_;
   std::vector<std::string> sets_, faults_;
   bool json_ = false, html_ = false;

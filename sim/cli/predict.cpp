@@ -3,10 +3,10 @@
 #include <CLI/App.hpp>
 #include <memory>
 
+#include "sim/api/prediction.hpp"
 #include "sim/cli/command.hpp"
 #include "sim/cli/fit.hpp"
 #include "sim/cli/job_options.hpp"
-#include "sim/report/prediction.hpp"
 
 namespace rehearse::cli {
 namespace {

@@ -44,4 +44,8 @@ class Reporter {
 
 using ReporterRegistry = config::Registry<Reporter>;
 
+// Those of the report's family.
+[[nodiscard]] inline const Reporter& console_reporter(const Report& report) { return ReporterRegistry::get(report.family + "console"); }
+[[nodiscard]] inline const Reporter& json_reporter(const Report& report) { return ReporterRegistry::get(report.family + "json"); }
+
 }  // namespace rehearse::sim

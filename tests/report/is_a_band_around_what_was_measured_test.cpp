@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/api/prediction.hpp"
 #include "sim/report/expected_band.hpp"
-#include "sim/report/prediction.hpp"
 #include "tests/report/hand_made.hpp"
 
 namespace rehearse::sim {

@@ -1,4 +1,4 @@
-#include "sim/report/prediction.hpp"
+#include "sim/api/prediction.hpp"
 
 #include "sim/analytic/predict.hpp"
 #include "sim/memory/allocator_peaks.hpp"
