@@ -34,7 +34,6 @@ class ExpertLoads {
   // Pairs that the experts of ep rank `rank` get.
   [[nodiscard]] double received(int rank, int layer, int microbatch) const;
   [[nodiscard]] double sent_by_each() const { return own_pairs_; }  // pairs of one rank's own tokens, before drops
-  [[nodiscard]] int experts_per_rank() const { return per_rank_; }
 
  private:
   [[nodiscard]] LayerLoad load(int layer, int microbatch) const;

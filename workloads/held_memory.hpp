@@ -104,7 +104,7 @@ class HeldMemory {
   std::vector<std::uint32_t> chunk_starts_;   // [chunk] its first unit's place
   std::vector<std::uint32_t> last_backward_;  // [place] task
   std::vector<Absence> absences_;
-  std::vector<std::uint32_t> absence_of_;  // [task]; none: no_absence
+  std::vector<std::uint32_t> absence_of_;  // [task] which, or none
 };
 
 }  // namespace rehearse::workloads

@@ -172,7 +172,6 @@ class Runs {
           one.value, one.plan, sim::formula(one.plan.formula_input),
           sim::within(sim::statistics_over(results, [](const sim::RunResult& run) { return run.ettr(); }), 0, 1),
           sim::within(sim::statistics_over(results, [](const sim::RunResult& run) { return sim::to_s(run.wall); }), 0, INFINITY)};
-      point.plan.job = nullptr;
       if (fit_verdict(one.job) != Exit::fine) exit = Exit::answer_is_no;
       report.sweep.push_back(std::move(point));
     }

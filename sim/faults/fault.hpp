@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "config/names.hpp"
 #include "sim/faults/nanoseconds.hpp"
-#include "workloads/names.hpp"
 
 namespace rehearse::sim {
 
@@ -32,13 +32,12 @@ struct Fault {
   bool lost = false;           // slow spine: it is gone, and the others carry its traffic
 };
 
-inline const workloads::Names<Component> components{
+inline const config::Names<Component> components{
     {"any", Component::any},   {"gpu", Component::gpu},          {"hbm", Component::hbm},     {"nic", Component::nic},
     {"link", Component::link}, {"switch", Component::switch_},   {"spine", Component::spine}, {"rack", Component::rack},
     {"host", Component::host}, {"software", Component::software}};
-inline const workloads::Names<FaultKind> fault_kinds{{"fail", FaultKind::fail}, {"slow", FaultKind::slow}};
-inline const workloads::Names<FaultLevel> fault_levels{
-    {"process", FaultLevel::process}, {"pod", FaultLevel::pod}, {"job", FaultLevel::job}};
+inline const config::Names<FaultKind> fault_kinds{{"fail", FaultKind::fail}, {"slow", FaultKind::slow}};
+inline const config::Names<FaultLevel> fault_levels{{"process", FaultLevel::process}, {"pod", FaultLevel::pod}, {"job", FaultLevel::job}};
 
 // What a slow component slows: the computation of its node, its network ports, or everything between the leaf switches.
 enum class Slows { compute, ports, trunks, nothing };

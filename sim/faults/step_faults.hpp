@@ -45,8 +45,6 @@ struct StepFaults {
   std::optional<double> drawn_for_s;  // a scenario was drawn for so much of the step and no more
 
   [[nodiscard]] bool any_slow() const { return !slow.none() || !spells.empty(); }
-  // Whether the network port of this rank ever has less than its bandwidth.
-  [[nodiscard]] bool slows_port(int rank) const { return slow.port(rank) > 1 || flapping.contains(rank); }
 };
 
 // What the items of the list may speak of.

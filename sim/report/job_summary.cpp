@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/report/reporter.hpp"
+#include "workloads/names.hpp"
 
 namespace rehearse::sim {
 namespace {

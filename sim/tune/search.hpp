@@ -44,7 +44,6 @@ class Search {
 
   // Contiguous parts of the space, each of one base.
   [[nodiscard]] std::uint64_t blocks() const { return (space_.size() + block_points_ - 1) / block_points_; }
-  [[nodiscard]] std::uint64_t block_points() const { return block_points_; }
   [[nodiscard]] const GoalValues& goals() const { return goals_; }
   [[nodiscard]] const Bounds& bounds() const { return bounds_; }
   [[nodiscard]] const Threshold& threshold() const { return threshold_; }

@@ -16,7 +16,7 @@ namespace rehearse::sim {
 // One value of a swept key.
 struct SweepPoint {
   std::string value;
-  WholeJobPlan plan;  // its job is not kept
+  WholeJobPlan plan;
   FormulaResult formula;
   Statistics ettr, total_s;  // over the runs
 };

@@ -31,7 +31,7 @@ TEST(WhatDoesAStepFeel, of_a_share_of_the_gpus) {
   ASSERT_EQ(spells.spells.size(), 4U);
   EXPECT_EQ(spells.spells[0].slowdown, down_slowdown);
   EXPECT_EQ(spells.spells[0].every_s, 1);
-  EXPECT_TRUE(spells.slows_port(spells.spells[0].ranks[0]));
+  EXPECT_TRUE(spells.flapping.contains(spells.spells[0].ranks[0]));
 }
 
 // Uniform between 1.1 and 1.5: mean 1.3, and 0.4 / sqrt(12 n) its error; exponential: mean excess 0.3, error 0.3 / sqrt(n). Four of them.
