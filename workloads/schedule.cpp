@@ -17,8 +17,6 @@ std::optional<Location> beside(const Schedule& schedule, const PipelineShape& sh
 
 }  // namespace
 
-bool overlaps_pairs(std::string_view schedule) { return schedule == "1f1b" || schedule == "interleaved-1f1b" || schedule == "dualpipe"; }
-
 std::vector<Slot> slots_of(const Workload& workload, int stage) {
   const Schedule& schedule = ScheduleRegistry::get(workload.schedule);
   const PipelineShape shape = pipeline_shape(workload);
@@ -26,8 +24,7 @@ std::vector<Slot> slots_of(const Workload& workload, int stage) {
   if (!workload.overlap.ep || schedule.splits_backward()) return alone;
   std::vector<Slot> forwards, backwards, slots;
   for (const Slot& slot : alone) (slot.kind == Slot::Kind::forward ? forwards : backwards).push_back(slot);
-  const int warmup = shape.chunks == 1 ? 2 * (shape.stages - stage) - 1 : schedule.warmup_forwards(shape, stage) + 1;
-  const auto first = std::min(forwards.size(), static_cast<std::size_t>(warmup));
+  const auto first = std::min(forwards.size(), static_cast<std::size_t>(schedule.forwards_before_pairs(shape, stage)));
   slots.assign(forwards.begin(), forwards.begin() + static_cast<std::ptrdiff_t>(first));
   for (std::size_t i = 0; i < backwards.size(); ++i) {
     if (first + i < forwards.size()) {

@@ -67,19 +67,27 @@ class Schedule {
 
   // Number of forward slots before the first backward one on a stage (including the one of the first 1F1B pair).
   [[nodiscard]] virtual int warmup_forwards(const PipelineShape& shape, int stage) const = 0;
+
+  // Micro-batches that a stage passes through one model chunk before the next chunk has its turn.
+  [[nodiscard]] virtual int turn(const PipelineShape& /*shape*/) const { return 1; }
+
+  // Whether a forward can run beside a backward of another micro-batch, so that overlap.ep has a meaning. Where backward is split the pairs
+  // are in order(); else slots_of() makes them, after so many forwards on a stage.
+  [[nodiscard]] virtual bool runs_pairs() const { return false; }
+  [[nodiscard]] virtual int forwards_before_pairs(const PipelineShape& shape, int stage) const { return warmup_forwards(shape, stage) + 1; }
 };
 
 using ScheduleRegistry = config::Registry<Schedule>;
+
+// Of a job that names none, with so many model chunks per GPU.
+[[nodiscard]] inline std::string_view usual_schedule(int vpp) { return vpp > 1 ? "interleaved-1f1b" : "1f1b"; }
 
 // The shape of a job's pipeline.
 [[nodiscard]] PipelineShape pipeline_shape(const Workload& workload);
 
 // The slots of a stage as a job runs them. With overlap.ep the schedules that run one slot at a time run forwards and backwards in pairs
-// instead, of different micro-batches: 1f1b after 2(p-s)-1 forwards on stage s, so that both have their input when the pair before has
-// ended; interleaved-1f1b after one forward more than without.
+// instead, of different micro-batches.
 [[nodiscard]] std::vector<Slot> slots_of(const Workload& workload, int stage);
-// Whether overlap.ep has a meaning with this schedule.
-[[nodiscard]] bool overlaps_pairs(std::string_view schedule);
 
 // Where a forward or backward slot of a stage gets its input from, or sends its output to; nothing at the model's ends, for weight
 // gradients and when that is the stage itself.

@@ -101,10 +101,11 @@ class ReplicaWalk {
 
 }  // namespace
 
-bool walks_replicas(const workloads::Workload& workload, const ReplicaRules& rules) {
-  const bool by_turns = workload.schedule == "1f1b" || workload.microbatches() == 1;
-  return rules.sync.replicated() && workload.parallel.pp == 1 && by_turns && !workload.overlap.ep && !workload.offload_activations &&
-         !workloads::ScheduleRegistry::get(workload.schedule).splits_backward();
+bool walks_replicas(const workloads::Workload& workload, const workloads::Compiled& compiled, const ReplicaRules& rules) {
+  const workloads::Schedule& schedule = *compiled.schedule;
+  const workloads::PipelineShape shape{compiled.shape.stages, compiled.shape.chunks, workload.microbatches()};
+  return rules.sync.replicated() && shape.stages == 1 && shape.chunks == 1 && schedule.warmup_forwards(shape, 0) == 1 &&
+         !schedule.splits_backward() && !workload.overlap.ep && !workload.offload_activations;
 }
 
 double walk_replicas(const ReplicaRules& rules, ChunkTerms units) { return ReplicaWalk(rules, units).seconds(); }

@@ -149,17 +149,16 @@ void fill_meetings(const ReplicaRules& rules, const PortTimes& to_next, const Po
 
 }  // namespace
 
-ReplicaRules replica_rules(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync,
-                           const ContentionPair& pair, bool ports_meet) {
-  const bool by_turns = workload.schedule == "interleaved-1f1b";
-  const bool mirrors = workloads::ScheduleRegistry::get(workload.schedule).mirrors();
+ReplicaRules replica_rules(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
+                           const workloads::ReplicaSync& sync, const ContentionPair& pair, bool ports_meet) {
+  const workloads::PipelineShape shape{compiled.shape.stages, compiled.shape.chunks, workload.microbatches()};
   return {sync,
           pair,
-          workload.microbatches(),
-          by_turns ? std::min(workload.parallel.pp, workload.microbatches()) : 1,
+          shape.microbatches,
+          compiled.schedule->turn(shape),
           system.software.step_s,
           ports_meet && system.simulation.collectives != Fidelity::closed,
-          mirrors && !sync.reduce_each_microbatch};
+          compiled.schedule->mirrors() && !sync.reduce_each_microbatch};
 }
 
 void fill_stages(const System& system, const workloads::Workload& workload, const ReplicaRules& rules, const PlanCost& plan,

@@ -7,8 +7,8 @@
 
 namespace rehearse::sim {
 
-[[nodiscard]] ReplicaRules replica_rules(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync,
-                                         const ContentionPair& pair, bool ports_meet);
+[[nodiscard]] ReplicaRules replica_rules(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
+                                         const workloads::ReplicaSync& sync, const ContentionPair& pair, bool ports_meet);
 
 // Fills units, order, chunks and stages of the workspace.
 void fill_stages(const System& system, const workloads::Workload& workload, const ReplicaRules& rules, const PlanCost& plan,

@@ -31,7 +31,7 @@ class Formula {
 
   // The pipeline and what follows it, by closed form where that is right.
   StepTerms terms(bool by_phase) {
-    if (walks_replicas(workload_, rules_)) return walked_terms(by_phase);
+    if (walks_replicas(workload_, compiled_, rules_)) return walked_terms(by_phase);
     fill_times();
     by_units_ = walks_units(workload_, rules_) || messages_meet();
     const bool by_units = by_units_, uniform = !by_units && follows_closed_form();
@@ -373,7 +373,7 @@ class Formula {
 StepTerms step_terms(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
                      const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace, bool by_phase,
                      bool stages_share) {
-  const ReplicaRules rules = replica_rules(system, workload, sync, plan.contentions.dp, stages_share);
+  const ReplicaRules rules = replica_rules(system, workload, compiled, sync, plan.contentions.dp, stages_share);
   fill_stages(system, workload, rules, plan, prices, {}, workspace);
   const auto formula = [&] { return Formula(system, workload, compiled, plan, rules, prices, workspace, stages_share); };
   const Meeting meeting = stages_share ? meeting_of(system, rules, workspace.units, prices) : Meeting{};

@@ -169,7 +169,7 @@ const Keys<JobDocument>& job_keys() {
           "schedule", [=](auto& d) -> auto& { return workload(d).schedule; }, config::word(workloads::ScheduleRegistry::names()),
           "Order of work in the pipeline.")
           .otherwise("1f1b, interleaved-1f1b when vpp > 1",
-                     [](JobDocument& d) { d.job.workload.schedule = d.job.workload.parallel.vpp > 1 ? "interleaved-1f1b" : "1f1b"; }),
+                     [](JobDocument& d) { d.job.workload.schedule = workloads::usual_schedule(d.job.workload.parallel.vpp); }),
       K(
           "recompute", [=](auto& d) -> auto& { return workload(d).recompute; }, recompute_form(),
           "What backward computes again instead of keeping it; selective: core attention.")

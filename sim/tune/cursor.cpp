@@ -5,6 +5,7 @@
 
 #include "config/input_error.hpp"
 #include "sim/job/checks.hpp"
+#include "workloads/schedule.hpp"
 #include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
@@ -66,7 +67,7 @@ void Cursor::settle() {
   // The stack's habits, not the key's.
   w.recompute.stops_early = base_.recompute.stops_early;
   w.recompute.by_product = base_.recompute.by_product;
-  if (follows.schedule) w.schedule = p.vpp > 1 ? "interleaved-1f1b" : "1f1b";
+  if (follows.schedule) w.schedule = workloads::usual_schedule(p.vpp);
   if (follows.chunk_recompute) w.experts.chunk_recompute = w.experts.chunks != 1;
   if (follows.shard_group) w.optimizer.shard_group = workloads::replica_sync(w).ranks;
 }

@@ -1,5 +1,8 @@
 // The spaces that a word names.
+#include <fmt/format.h>
+
 #include "sim/tune/space.hpp"
+#include "workloads/schedule.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -56,9 +59,9 @@ NamedSpace named_space(const std::string& name, const Job& open) {
   }
   const Node nowhere = Node::load_text("together", where);
   space.together = {{"parallel.sp", "parallel.tp > 1", nowhere}, {"overlap.dp_parameters", "overlap.dp_gradients", nowhere}};
-  const std::string& schedule = open.workload.schedule;
-  if (schedule == "1f1b" || schedule == "interleaved-1f1b")
-    space.together.push_back({"schedule", "parallel.vpp > 1 ? interleaved-1f1b : 1f1b", nowhere});
+  const std::string_view one_chunk = workloads::usual_schedule(1), chunks = workloads::usual_schedule(2);
+  if (open.workload.schedule == one_chunk || open.workload.schedule == chunks)
+    space.together.push_back({"schedule", fmt::format("parallel.vpp > 1 ? {} : {}", chunks, one_chunk), nowhere});
   return space;
 }
 

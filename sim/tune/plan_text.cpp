@@ -3,6 +3,7 @@
 
 #include "sim/job/names.hpp"
 #include "sim/tune/report.hpp"
+#include "workloads/schedule.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -47,7 +48,7 @@ std::string plan_text(const Workload& w) {
   if (w.model.moe) degree("etp", p.etp, p.tp);
   degree("vpp", p.vpp);
   parts.push_back(fmt::format("b {}", w.batch.micro));
-  if (p.pp > 1 && w.schedule != (p.vpp > 1 ? "interleaved-1f1b" : "1f1b")) parts.push_back(w.schedule);
+  if (p.pp > 1 && w.schedule != workloads::usual_schedule(p.vpp)) parts.push_back(w.schedule);
   add_recomputation(w.recompute, parts);
   if (w.optimizer.zero_stage > 0) parts.emplace_back(zero_stages.of(w.optimizer.zero_stage));
   if (w.optimizer.no_sync) parts.emplace_back("no_sync");

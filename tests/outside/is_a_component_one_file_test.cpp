@@ -15,6 +15,8 @@
 #include "sim/import/finish.hpp"
 #include "sim/import/importer.hpp"
 #include "sim/report/output_folder.hpp"
+#include "sim/serving/formula.hpp"
+#include "tests/experts/jobs.hpp"
 #include "tests/wholejob/runs.hpp"
 
 namespace rehearse::tests {
@@ -35,6 +37,24 @@ TEST(IsAComponentOneFile, a_schedule_with_its_closed_form) {
   EXPECT_EQ(predicted.step_s, sim::predict(gpipe).step_s);
   EXPECT_NEAR(simulated.step_s / sim::simulate_in_child(gpipe).step_s, 1, 1e-9);
   EXPECT_EQ(simulated.memory.fullest()->peak_bytes(), predicted.memory.fullest()->peak_bytes());
+}
+
+// What a schedule says of itself: by pairs, and where each forward is followed by its backward, it is 1F1B.
+TEST(IsAComponentOneFile, a_schedule_with_pairs) {
+  const auto same = [](const auto& job_of) {
+    const sim::Job job = job_of("eager"), known = job_of("1f1b");
+    EXPECT_EQ(sim::predict(job).step_s, sim::predict(known).step_s);
+    EXPECT_EQ(sim::simulate_in_child(job).step_s, sim::simulate_in_child(known).step_s);
+  };
+  same([](const std::string& schedule) {
+    return expert_job(16, "{pp: 2, dp: 8, ep: 8}", "{global: 64, micro: 1, sequence: 4096}", "overlap: {ep: true}\nschedule: " + schedule);
+  });
+  same([](const std::string& schedule) {
+    return small_job(16, "{tp: 8, dp: 2}", "{global: 16, micro: 1, sequence: 512}", "overlap: {dp_gradients: true}\nschedule: " + schedule);
+  });
+  EXPECT_THROW(static_cast<void>(expert_job(16, "{pp: 2, dp: 8, ep: 8}", "{global: 64, micro: 1, sequence: 4096}",
+                                            "overlap: {ep: true}\nschedule: last-first")),
+               config::InputError);
 }
 
 // 7 messages of 1 GiB from one port of 300 GB/s x 0.8, each after 3 us.

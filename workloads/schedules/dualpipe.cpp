@@ -103,6 +103,7 @@ class DualPipe final : public Schedule {
     return shape.stages + (end_distance(shape, stage) + 1 == shape.stages / 2 ? 1 : 0);
   }
   [[nodiscard]] bool splits_backward() const override { return true; }
+  [[nodiscard]] bool runs_pairs() const override { return true; }
 
  private:
   static int end_distance(const PipelineShape& shape, int stage) { return std::min(stage, shape.stages - 1 - stage); }

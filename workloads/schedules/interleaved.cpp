@@ -43,6 +43,8 @@ class Interleaved final : public Schedule {
   [[nodiscard]] int warmup_forwards(const PipelineShape& shape, int stage) const override {
     return std::min(shape.microbatches * shape.chunks, 2 * (shape.stages - stage - 1) + (shape.chunks - 1) * shape.stages + 1);
   }
+  [[nodiscard]] int turn(const PipelineShape& shape) const override { return std::min(shape.stages, shape.microbatches); }
+  [[nodiscard]] bool runs_pairs() const override { return true; }
 };
 
 const ScheduleRegistry::Registration<Interleaved> interleaved_registration("interleaved-1f1b");

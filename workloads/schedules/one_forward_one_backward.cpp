@@ -26,6 +26,9 @@ class OneForwardOneBackward final : public Schedule {
   [[nodiscard]] int warmup_forwards(const PipelineShape& shape, int stage) const override {
     return std::min(shape.microbatches, shape.stages - stage);
   }
+  [[nodiscard]] bool runs_pairs() const override { return true; }
+  // Both of a pair have their input when the pair before has ended.
+  [[nodiscard]] int forwards_before_pairs(const PipelineShape& shape, int stage) const override { return 2 * (shape.stages - stage) - 1; }
 };
 
 const ScheduleRegistry::Registration<OneForwardOneBackward> one_forward_one_backward_registration("1f1b");

@@ -23,11 +23,16 @@ Refusal no_pairs(std::string_view what, std::string instead) {
 const Rule pairs_have_experts{"overlap.ep", [](const Workload& w, const System&) { return !w.overlap.ep || w.model.moe; },
                               [](const Workload&, const System&) { return no_pairs("a model without experts", "ep: false"); }};
 
-const Rule pairs_scheduled{"overlap.ep",
-                           [](const Workload& w, const System&) { return !w.overlap.ep || workloads::overlaps_pairs(w.schedule); },
-                           [](const Workload& w, const System&) {
-                             return no_pairs(fmt::format("schedule {}", w.schedule), "1f1b, interleaved-1f1b or dualpipe");
-                           }};
+std::string schedules_with_pairs() {
+  std::vector<std::string> names = workloads::ScheduleRegistry::names();
+  std::erase_if(names, [](const std::string& name) { return !workloads::ScheduleRegistry::get(name).runs_pairs(); });
+  return fmt::format("one of {}", fmt::join(names, ", "));
+}
+
+const Rule pairs_scheduled{
+    "overlap.ep",
+    [](const Workload& w, const System&) { return !w.overlap.ep || workloads::ScheduleRegistry::get(w.schedule).runs_pairs(); },
+    [](const Workload& w, const System&) { return no_pairs(fmt::format("schedule {}", w.schedule), schedules_with_pairs()); }};
 
 const Rule pairs_in_one_chunk{
     "overlap.ep", [](const Workload& w, const System&) { return !w.overlap.ep || w.experts.chunks == 1; },
