@@ -40,6 +40,10 @@ void expect_closed_form_on_simgrid(const std::string& schedule, int p, int v, in
       << schedule << " p " << p << " v " << v << " m " << m;
 }
 
+TEST(SchedulesEqualClosedForm, EachHasOneUnderItsName) {
+  EXPECT_EQ(sim::PipelineFormulaRegistry::names(), workloads::ScheduleRegistry::names());
+}
+
 TEST(SchedulesEqualClosedForm, GPipeForEveryShape) {
   for (int p = 1; p <= 16; ++p)
     for (const int m : {1, 2, 3, 5, 8, 13, 32, 128}) expect_closed_form("gpipe", p, 1, m);
