@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -106,6 +107,19 @@ class Collective {
   // Whether it is a kernel that reads the memory of its peers, instead of a library's channels: its rounds have a latency of their own.
   [[nodiscard]] virtual bool reads_peers() const { return false; }
   [[nodiscard]] virtual Pace pace(CollectiveKind, const GroupShape&) const { return Pace::rounds; }
+  // Whether in every round each member does what all others do, seen from its own place: one message can then stand for all of a round.
+  [[nodiscard]] virtual bool rotates(CollectiveKind, const GroupShape&) const { return false; }
+  // Whether it is rings, as many as a domain has members (one where there is one domain), in which every member passes a part of the buffer
+  // on in every round.
+  [[nodiscard]] virtual bool laps(CollectiveKind) const { return false; }
+  // Bytes that no member sends more than, inside its domain and out of it together; infinity: all that the ports of both carry.
+  [[nodiscard]] virtual double most_sent(CollectiveKind, const GroupShape&, double /*bytes*/) const {
+    return std::numeric_limits<double>::infinity();
+  }
+  // Messages through a scale-up port at once, of which it carries port_bytes in all.
+  [[nodiscard]] virtual double messages_at_once(CollectiveKind, const GroupShape&, double /*bytes*/, double /*port_bytes*/) const {
+    return 1;
+  }
   // bytes as in Communication. root: broadcast only. send_recv: every member sends to the next one, as in nccl-tests' sendrecv.
   // A kind that is not supported or a group that the algorithm cannot serve: config::InputError. A malformed group: std::invalid_argument.
   [[nodiscard]] virtual std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root = 0) const = 0;

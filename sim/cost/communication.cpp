@@ -63,28 +63,6 @@ bool blocks_fit(const workloads::Parallel& p, int domain) {
   return true;
 }
 
-// By any member. In a ring each block goes on once, inside the domain or out of it: in groups over unequal domains no port carries the most
-// of both.
-double most_sent(const std::string& algorithm, const Communication& what, const GroupShape& group) {
-  const bool reduces = what.kind == CollectiveKind::all_reduce;
-  const bool laps = reduces || what.kind == CollectiveKind::all_gather || what.kind == CollectiveKind::reduce_scatter;
-  if (algorithm != "ring" || !laps) return std::numeric_limits<double>::infinity();
-  return (reduces ? 2 : 1) * what.bytes * (group.size - 1) / group.size;
-}
-
-// Each member sends on as many channels as the smallest domain has members, an even part of the bytes on each; those of a ring are one
-// message to the same neighbour where domains have more than two.
-double messages_at_once(const std::string& algorithm, const Communication& what, const GroupShape& group, const CallPrice& price) {
-  const double lap = algorithm == "tree" ? what.bytes : most_sent(algorithm, what, group);
-  std::map<int, int> sizes;
-  for (const int domain : group.domain) ++sizes[domain];
-  if (sizes.size() < 2 || lap <= 0 || std::isinf(lap)) return 1;
-  int channels = group.size;
-  for (const auto& [domain, size] : sizes) channels = std::min(channels, size);
-  if (algorithm == "ring" && channels > 2) return 1;
-  return std::max(1.0, channels * (price.intra_bytes + price.passing_bytes) / lap);
-}
-
 }  // namespace
 
 double CallPrice::transfer_s() const {
@@ -280,6 +258,7 @@ double CommunicationModel::part_in_trunks(const workloads::PortLoads& loads, std
 
 CallPrice CommunicationModel::price_shift(const Communication& what, std::span<const int> members) const {
   CallPrice price;
+  price.kind = CallKind::send;
   price.algorithm = "send";
   price.intra_bytes_per_s = scale_up(members).effective_bytes_per_s();
   if (what.group == GroupKind::cp) {
@@ -309,6 +288,7 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   const workloads::PortLoads loads = this->loads(what, members);
   const LinkSpec& intra = scale_up(members);
   CallPrice price;
+  price.kind = loads.forwards ? CallKind::forwarded : CallKind::exchange;
   price.algorithm = loads.forwards ? "hierarchical" : "pairwise";
   price.intra_bytes = loads.most_intra();
   price.inter_bytes = loads.most_inter();
@@ -331,7 +311,9 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   const workloads::ClosedForm form = collective.closed_form(what.kind, group, what.bytes);
   const LinkSpec& intra = scale_up(members);
   CallPrice price;
+  price.kind = CallKind::collective;
   price.algorithm = algorithm;
+  price.collective = &collective;
   price.alpha_s = form.rounds_intra * intra.round_s(collective.reads_peers()) + form.rounds_inter * cluster_.nic.latency_s +
                   form.rounds_switch * cluster_.in_switch.latency_s;
   if (form.rounds_switch > 0) price.switch_overhead = intra.effective_bytes_per_s() / cluster_.in_switch.effective_bytes_per_s();
@@ -346,8 +328,9 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
     price.inter_bytes *= price.network_overhead;
     set_network_share(price, what.group, reduced_factor_[static_cast<std::size_t>(what.group)]);
   }
-  if (one_port()) price.passing_bytes = std::clamp(most_sent(algorithm, what, group) - form.intra_bytes, 0.0, price.inter_bytes);
-  price.messages = messages_at_once(algorithm, what, group, price);
+  if (one_port())
+    price.passing_bytes = std::clamp(collective.most_sent(what.kind, group, what.bytes) - form.intra_bytes, 0.0, price.inter_bytes);
+  price.messages = collective.messages_at_once(what.kind, group, what.bytes, price.intra_bytes + price.passing_bytes);
   if (form.rounds_switch == 0) let_both_fabrics_limit(price, what, group, members);
   let_cables_limit(price, what, members);
   const std::vector<std::size_t> axes = form.axis_bytes.empty() ? std::vector<std::size_t>{} : axes_of(members);
@@ -367,7 +350,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
 
 CallPrice CommunicationModel::price(const Communication& what, std::span<const int> members) const {
   if (static_cast<int>(what.group) >= workloads::network_group_kinds) return price_copy(what, members.front());
-  if (members.size() < 2 || all_equal(members, 1)) return {"none"};
+  if (members.size() < 2 || all_equal(members, 1)) return {};
   if (what.kind == CollectiveKind::send_recv) return price_shift(what, members);
   if (what.exchange) return price_exchange(what, members);
   const GroupShape group = shape(members);

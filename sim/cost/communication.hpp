@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -35,11 +36,16 @@ struct PortTimes {
   }
 };
 
+// What a call is carried out as. exchange: messages between pairs; forwarded: an exchange in which counterparts pass tokens on.
+enum class CallKind : std::uint8_t { none, copy, send, exchange, forwarded, collective };
+
 struct CallPrice {
-  std::string algorithm;         // "ring", "tree", ...; "send" for point-to-point
-  double alpha_s = 0;            // rounds x latency
-  double intra_bytes = 0;        // per rank and direction through its scale-up port
-  double inter_bytes = 0;        // per rank and direction through its share of a NIC
+  CallKind kind = CallKind::none;
+  std::string algorithm = "none";                     // as it is printed: "ring", "tree", ...; "send" for point-to-point
+  const workloads::Collective* collective = nullptr;  // of that kind: whose rounds it runs
+  double alpha_s = 0;                                 // rounds x latency
+  double intra_bytes = 0;                             // per rank and direction through its scale-up port
+  double inter_bytes = 0;                             // per rank and direction through its share of a NIC
   double passing_bytes = 0;      // of inter_bytes, those that pass the scale-up port too: all of them in a PCIe box, which has no other
   double intra_bytes_per_s = 0;  // rate of that port; 0 when unused
   double inter_bytes_per_s = 0;  // rate of that share when all groups of the kind send at once, reduced where trunks are oversubscribed
@@ -144,8 +150,8 @@ class CommunicationModel {
   [[nodiscard]] double trunk_factor(workloads::GroupKind kind, Crossing crossing) const;
   [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level, Crossing crossing) const;
   [[nodiscard]] std::vector<std::size_t> axes_of(std::span<const int> members) const;
-  [[nodiscard]] double cable_s(const workloads::Communication& what, const std::string& algorithm, std::span<const int> members) const;
-  [[nodiscard]] std::vector<std::vector<workloads::Transfer>> at_once(const workloads::Communication& what, const std::string& algorithm,
+  [[nodiscard]] double cable_s(const workloads::Communication& what, const CallPrice& price, std::span<const int> members) const;
+  [[nodiscard]] std::vector<std::vector<workloads::Transfer>> at_once(const workloads::Communication& what, const CallPrice& price,
                                                                       const workloads::GroupShape& group) const;
   void let_cables_limit(CallPrice& price, const workloads::Communication& what, std::span<const int> members) const;
   void list_shares(const workloads::Workload& workload);

@@ -59,11 +59,11 @@ std::vector<Transfer> ring_between(const GroupShape& group, double bytes) {
 }  // namespace
 
 // What a group has on its way at once, round by round, for a buffer (a message, what every two members exchange) of one byte.
-Rounds CommunicationModel::at_once(const Communication& what, const std::string& algorithm, const GroupShape& group) const {
+Rounds CommunicationModel::at_once(const Communication& what, const CallPrice& price, const GroupShape& group) const {
   if (what.exchange) return {everybody_to_everybody(group.size)};
   if (what.group == GroupKind::pp) return {to_neighbours(group.size, pipeline_wraps_)};
   if (what.kind == CollectiveKind::send_recv) return {to_the_next(group.size)};
-  const workloads::Collective& collective = workloads::CollectiveRegistry::get(algorithm);
+  const workloads::Collective& collective = *price.collective;
   const Pace pace = collective.pace(what.kind, group);
   if (pace == Pace::phases) return {ring_between(group, collective.closed_form(what.kind, group, 1).inter_bytes)};
   if (pace != Pace::rounds && !(by_rounds_ && pace == Pace::even && what.kind == CollectiveKind::all_to_all))
@@ -74,18 +74,18 @@ Rounds CommunicationModel::at_once(const Communication& what, const std::string&
 }
 
 // Seconds per byte of the buffer when all groups of the kind communicate at once; of members that are no such group, those alone.
-double CommunicationModel::cable_s(const Communication& what, const std::string& algorithm, std::span<const int> members) const {
+double CommunicationModel::cable_s(const Communication& what, const CallPrice& price, std::span<const int> members) const {
   const std::vector<int> of_grid = grid_.group(what.group, members.front());
   const bool known = what.group == GroupKind::pp || std::ranges::equal(members, of_grid);
   std::string name = fmt::format("{}; {} {} {}{}", place_, static_cast<int>(what.group), static_cast<int>(what.kind),
-                                 what.exchange ? "exchange" : algorithm, by_rounds_ ? " by rounds" : "");
+                                 what.exchange ? "exchange" : price.algorithm, by_rounds_ ? " by rounds" : "");
   if (!known) name += fmt::format("; {}", fmt::join(members, " "));
   return cables_->seconds(name, [&] {
     Cables::Rounds rounds;
     const auto add = [&](const std::vector<int>& group) {
       const GroupShape shape = this->shape(group);
       if (shape.domains() == 1) return;
-      const Rounds own = at_once(what, algorithm, shape);
+      const Rounds own = at_once(what, price, shape);
       rounds.resize(std::max(rounds.size(), own.size()));
       const auto rank = [&](int member) { return group[static_cast<std::size_t>(member)]; };
       for (std::size_t i = 0; i < own.size(); ++i) {
@@ -109,7 +109,7 @@ double CommunicationModel::cable_s(const Communication& what, const std::string&
 // Lowers the rate to the network to that at which the busiest cable has carried all when the port has.
 void CommunicationModel::let_cables_limit(CallPrice& price, const Communication& what, std::span<const int> members) const {
   if (!cables_ || price.inter_bytes <= 0) return;
-  const double per_byte_s = cable_s(what, price.algorithm, members);
+  const double per_byte_s = cable_s(what, price, members);
   // Of an exchange: as if every two members of different domains exchanged as much as the busiest port sends to each of them.
   double bytes = what.bytes;
   if (what.exchange) {

@@ -32,6 +32,7 @@ int CommunicationModel::host_sharers_of_stage(GroupKind kind, int rank) const {
 // In a PCIe box copies to and from the host use the GPU's scale-up port.
 CallPrice CommunicationModel::price_copy(const Communication& what, int rank) const {
   CallPrice price;
+  price.kind = CallKind::copy;
   price.algorithm = "copy";
   if (what.group == GroupKind::host_memory) {
     price.host_bytes = what.bytes;

@@ -50,12 +50,11 @@ double CommunicationModel::busiest_scale_up_s(std::span<const Transfer> transfer
 // Sets the rate at which the busiest port of either fabric has carried all when intra_bytes have passed.
 void CommunicationModel::let_both_fabrics_limit(CallPrice& price, const Communication& what, const GroupShape& group,
                                                 std::span<const int> members) const {
-  const workloads::Collective& collective = workloads::CollectiveRegistry::get(price.algorithm);
   if (price.intra_bytes <= 0 || !uses_two_fabrics(members)) return;
-  const Pace pace = collective.pace(what.kind, group);
+  const Pace pace = price.collective->pace(what.kind, group);
   std::vector<Transfer> transfers;
   if (!price.sequential && (pace == Pace::even || pace == Pace::chunks)) {
-    transfers = collective.volumes(what.kind, group, what.bytes);
+    transfers = price.collective->volumes(what.kind, group, what.bytes);
   } else {  // one even ring in every domain
     transfers = workloads::CollectiveRegistry::get("ring").volumes(CollectiveKind::all_gather, group, 1);
     for (Transfer& t : transfers) t.bytes = price.intra_bytes;

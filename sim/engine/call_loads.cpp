@@ -44,8 +44,8 @@ class Loads {
         between_nodes_(wiring.between_nodes(members)) {}
 
   [[nodiscard]] std::vector<Load> all() {
-    if (price_.algorithm == "none" || price_.intra_bytes + price_.inter_bytes + price_.host_bytes <= 0) return {};
-    if (price_.algorithm == "copy") return copy();
+    if (price_.kind == CallKind::none || price_.intra_bytes + price_.inter_bytes + price_.host_bytes <= 0) return {};
+    if (price_.kind == CallKind::copy) return copy();
     if (what_.exchange) return exchange();
     return price_.sequential || rounds_follow() ? in_phases() : merged();
   }
@@ -141,16 +141,13 @@ class Loads {
   [[nodiscard]] bool rounds_follow() const {
     return what_.kind != CollectiveKind::send_recv && (pace() == workloads::Pace::rounds || pace() == workloads::Pace::phases);
   }
-  [[nodiscard]] workloads::Pace pace() const {
-    return workloads::CollectiveRegistry::get(price_.algorithm).pace(what_.kind, model_.shape(members_));
-  }
+  [[nodiscard]] workloads::Pace pace() const { return price_.collective->pace(what_.kind, model_.shape(members_)); }
 
   // Where every pair has cables of its own, what one round loads another does not.
   [[nodiscard]] std::vector<Load> round_by_round() const {
     std::vector<Load> loads;
     int phase = 0;
-    for (const workloads::Round& round :
-         workloads::CollectiveRegistry::get(price_.algorithm).rounds(what_.kind, model_.shape(members_), what_.bytes)) {
+    for (const workloads::Round& round : price_.collective->rounds(what_.kind, model_.shape(members_), what_.bytes)) {
       if (round.transfers.empty()) continue;
       for (Load& load : by_volume(round.transfers)) {
         load.phase = phase;
@@ -240,9 +237,8 @@ std::vector<Load> loads_of(const Communication& what, const CallPrice& price, st
 
 bool flows_in_every_round(const Communication& what, const CallPrice& price, std::span<const int> members,
                           const CommunicationModel& model) {
-  if (what.exchange) return price.algorithm != "pairwise";
-  if (what.kind == CollectiveKind::send_recv || price.algorithm == "none") return false;
-  return workloads::CollectiveRegistry::get(price.algorithm).pace(what.kind, model.shape(members)) == workloads::Pace::chunks;
+  if (what.exchange) return price.kind != CallKind::exchange;
+  return price.collective != nullptr && price.collective->pace(what.kind, model.shape(members)) == workloads::Pace::chunks;
 }
 
 std::vector<Transfer> messages_of(const Communication& what, const CallPrice& price, std::span<const int> members,
@@ -255,8 +251,8 @@ std::vector<Transfer> messages_of(const Communication& what, const CallPrice& pr
     for (int i = 0; i < n * n; ++i) {
       if (i / n != i % n) all.push_back({.from = i / n, .to = i % n, .bytes = what.exchange->bytes(i / n, i % n)});
     }
-  } else if (price.algorithm != "none") {
-    all = workloads::CollectiveRegistry::get(price.algorithm).volumes(what.kind, model.shape(members), what.bytes);
+  } else if (price.collective != nullptr) {
+    all = price.collective->volumes(what.kind, model.shape(members), what.bytes);
     for (Transfer& t : all) {
       if (t.in_switch != workloads::InSwitch::nothing)
         t.bytes *= workloads::between_domains(t.in_switch) ? price.network_overhead : price.switch_overhead;

@@ -87,7 +87,7 @@ bool CommPlanner::shares_plans() const {
 }
 
 CommPlanner::Draft CommPlanner::plan(std::uint32_t call) {
-  if (prices_.calls[call].algorithm == "copy") return plan_flows(call);
+  if (prices_.calls[call].kind == CallKind::copy) return plan_flows(call);
   switch (job_.system.simulation.collectives) {
     case Fidelity::closed:
       return plan_closed(call);
@@ -178,7 +178,7 @@ std::vector<LinkIndex> CommPlanner::links(const Load& load, std::size_t index, s
 
 // How often all flows that this one stands for load that wire together.
 int CommPlanner::times(Wire stands_for, const Load& load, std::size_t index, std::uint32_t call) {
-  const bool copy = prices_.calls[call].algorithm == "copy";
+  const bool copy = prices_.calls[call].kind == CallKind::copy;
   if (!copy && load.member < 0) return times_of_all(call).at(index).at(stands_for);
   const auto class_of = [&](int rank) { return folding_.class_of[static_cast<std::size_t>(rank)]; };
   const std::uint32_t own = class_of(members_of(call)[static_cast<std::size_t>(copy ? 0 : load.member)]);

@@ -19,9 +19,8 @@ using workloads::Transfer;
 // Every transfer of every round: its alpha as a leg, then its bytes as another (workloads/collective.hpp says which wait for which).
 CommPlanner::Draft CommPlanner::plan_rounds(std::uint32_t call) {
   const workloads::Call& c = graph_.calls[call];
-  const std::string& algorithm = prices_.calls[call].algorithm;
-  if (algorithm == "none" || one_way(c) || flows_in_every_round(c.what, prices_.calls[call], members_of(call), model_))
-    return plan_flows(call);
+  const CallPrice& price = prices_.calls[call];
+  if (price.kind == CallKind::none || one_way(c) || flows_in_every_round(c.what, price, members_of(call), model_)) return plan_flows(call);
   if (c.what.exchange) return pair_by_pair(call);
   if (alike(call)) return plan_alike_rounds(call);
   const std::vector<Round> rounds = rounds_of(call);
@@ -54,7 +53,7 @@ bool CommPlanner::alike(std::uint32_t call) const {
 std::vector<Round> CommPlanner::rounds_of(std::uint32_t call) const {
   const workloads::Communication& what = graph_.calls[call].what;
   if (what.kind == CollectiveKind::send_recv) return {{messages_of(what, prices_.calls[call], members_of(call), model_)}};
-  return workloads::CollectiveRegistry::get(prices_.calls[call].algorithm).rounds(what.kind, model_.shape(members_of(call)), what.bytes);
+  return prices_.calls[call].collective->rounds(what.kind, model_.shape(members_of(call)), what.bytes);
 }
 
 bool CommPlanner::crosses(const Transfer& t, std::uint32_t call) const {
@@ -64,18 +63,16 @@ bool CommPlanner::crosses(const Transfer& t, std::uint32_t call) const {
 
 double CommPlanner::alpha_s(const Transfer& t, std::uint32_t call) const {
   const std::vector<int>& members = members_of(call);
-  const std::string& algorithm = prices_.calls[call].algorithm;
-  const bool reads =
-      graph_.calls[call].what.kind == CollectiveKind::all_reduce && workloads::CollectiveRegistry::get(algorithm).reads_peers();
+  const workloads::Collective* collective = prices_.calls[call].collective;
+  const bool reads = collective != nullptr && collective->reads_peers();
   return model_.latency_s(members[static_cast<std::size_t>(t.from)], members[static_cast<std::size_t>(t.to)], reads);
 }
 
 // One transfer stands for all of its round that are like it.
 CommPlanner::Draft CommPlanner::plan_alike_rounds(std::uint32_t call) {
   const workloads::Communication& what = graph_.calls[call].what;
-  const bool laps =
-      what.kind == CollectiveKind::all_reduce || what.kind == CollectiveKind::all_gather || what.kind == CollectiveKind::reduce_scatter;
-  if (prices_.calls[call].algorithm == "ring" && laps) return plan_ring_rounds(call);
+  const workloads::Collective* collective = prices_.calls[call].collective;
+  if (collective != nullptr && collective->laps(what.kind)) return plan_ring_rounds(call);
   const std::vector<Round> rounds = rounds_of(call);
   const std::vector<workloads::Dependency> dependencies = workloads::dependencies(rounds);
   Draft plan;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <set>
 #include <string>
 #include <tuple>
@@ -123,10 +122,10 @@ bool rounds_rotate(const Communication& what, std::span<const int> members, cons
   const CallPrice price = model.price(what, members);
   if (what.exchange || what.kind == workloads::CollectiveKind::broadcast) return false;
   if (flows_in_every_round(what, price, members, model)) return true;
-  if (price.algorithm == "hierarchical" && !model.shape(members).uniform()) return false;
-  const bool doubles = price.algorithm == "halving-doubling" && std::has_single_bit(members.size());
-  if (!doubles && price.algorithm != "ring" && price.algorithm != "send" && price.algorithm != "hierarchical")
-    return price.algorithm == "none";
+  if (price.kind == CallKind::none) return true;
+  const bool alike =
+      price.collective == nullptr ? price.kind == CallKind::send : price.collective->rotates(what.kind, model.shape(members));
+  if (!alike) return false;
   std::map<bool, double> latency_s;
   for (const workloads::Transfer& t : messages_of(what, price, members, model)) {
     const int from = members[static_cast<std::size_t>(t.from)], to = members[static_cast<std::size_t>(t.to)];

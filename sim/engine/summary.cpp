@@ -96,7 +96,7 @@ std::vector<CollectiveResult> collective_results(const workloads::StepGraph& gra
     const workloads::Group& group = graph.groups[call.group];
     const CallPrice& price = prices.calls[index];
     std::span<const workloads::OpId> ops = by_call.of(index);
-    if (price.algorithm == "none" || ops.empty()) continue;
+    if (price.kind == CallKind::none || ops.empty()) continue;
     const Key key{call.what.kind, std::string(workloads::name_of(group.kind)), call.what.bytes, call.what.exchange ? 0 : price.seconds()};
     auto& [row, by_rank] = rows[key];
     row.name = workloads::name_of(call.what.kind);

@@ -39,7 +39,7 @@ workloads::DType dense_type(const InstancePlan& plan) {
 // cpp/tensorrt_llm/thop/allreduceOp.cpp).
 std::vector<std::string> collectives_over(const topology::ClusterSpec& cluster, const InstancePlan& plan, std::vector<std::string> all) {
   if (cluster.intra_kind != topology::IntraNode::pcie || plan.tp * plan.dp <= 2) return all;
-  std::erase_if(all, [](const std::string& name) { return name == "one-shot" || name == "two-shot" || name == "direct"; });
+  std::erase_if(all, [](const std::string& name) { return workloads::CollectiveRegistry::get(name).reads_peers(); });
   return all;
 }
 

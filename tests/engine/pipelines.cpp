@@ -32,7 +32,7 @@ PricedPipeline priced(const workloads::Workload& workload, const ChunkSeconds& c
     p.prices.work_s.push_back(forward || backward ? chunk_s(graph.ranks[op.rank].stage, forward) : 0);
   }
   sim::CallPrice hop;
-  hop.algorithm = "send";
+  hop.kind = sim::CallKind::send;
   hop.alpha_s = hop_s;
   p.prices.calls.assign(graph.calls.size(), hop);
   p.graph = std::move(graph);

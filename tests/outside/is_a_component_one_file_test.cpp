@@ -66,6 +66,22 @@ TEST(IsAComponentOneFile, a_collective) {
   EXPECT_NEAR(alone.simulated_s, alone.formula_s, 1e-9);
 }
 
+// Whatever its name: priced, folded and carried out round by round as the ring is.
+TEST(IsAComponentOneFile, a_collective_with_all_that_is_known_of_the_ring) {
+  const auto job_of = [](const std::string& algorithm, const std::string& how) {
+    return small_job(32, "{tp: 2, pp: 2, dp: 8}", "{global: 64, micro: 1, sequence: 512}",
+                     "optimizer: {sharding: zero1}\nsimulation: {algorithm: " + algorithm + ", collectives: " + how + "}");
+  };
+  for (const char* how : {"step", "ring", "closed"}) {
+    const sim::Job hoop = job_of("hoop", how), ring = job_of("ring", how);
+    EXPECT_EQ(sim::predict(hoop).step_s, sim::predict(ring).step_s) << how;
+    const sim::StepResult simulated = sim::simulate_in_child(hoop), known = sim::simulate_in_child(ring);
+    EXPECT_EQ(simulated.step_s, known.step_s) << how;
+    EXPECT_EQ(simulated.ranks.size(), known.ranks.size()) << how;
+    EXPECT_LT(simulated.ranks.size(), 32U) << how;
+  }
+}
+
 // One process fails, which takes 100 s to start again, and a pod 400 s.
 TEST(IsAComponentOneFile, a_recovery_policy) {
   const auto sections = [](const std::string& policy) {

@@ -80,6 +80,9 @@ class HalvingDoubling final : public Collective {
   [[nodiscard]] bool supports(CollectiveKind kind) const override {
     return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
   }
+  [[nodiscard]] bool rotates(CollectiveKind, const GroupShape& group) const override {
+    return std::has_single_bit(static_cast<unsigned>(group.size));
+  }
 
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
     if (!supports(kind)) collectives::refuse("halving-doubling", kind);

@@ -180,6 +180,9 @@ class Hierarchical final : public Collective {
     if (!two_levels(Layout(group))) return ring().pace(kind, group);
     return kind == CollectiveKind::all_to_all || kind == CollectiveKind::broadcast ? Pace::rounds : Pace::phases;
   }
+  [[nodiscard]] bool rotates(CollectiveKind kind, const GroupShape& group) const override {
+    return kind != CollectiveKind::broadcast && group.uniform();
+  }
 
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
     if (!supports(kind)) collectives::refuse("hierarchical", kind);

@@ -77,6 +77,10 @@ void add_round(ClosedForm& form, const Layout& layout, const std::vector<Hop>& h
   (flows > 0 ? form.inter_bytes : form.intra_bytes) += std::max(flows, 1) * bytes;
 }
 
+double messages_of_channels(const Layout& layout, double sent, double port_bytes) {
+  return layout.domains() > 1 && sent > 0 ? std::max(1.0, layout.smallest() * port_bytes / sent) : 1;
+}
+
 void check_root(const GroupShape& group, int root) {
   if (root < 0 || root >= group.size) throw std::invalid_argument("the root is not a member of the group");
 }

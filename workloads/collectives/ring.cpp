@@ -113,6 +113,18 @@ class Ring final : public Collective {
   [[nodiscard]] Pace pace(CollectiveKind kind, const GroupShape& group) const override {
     return kind == CollectiveKind::all_to_all && group.mesh ? Pace::rounds : Pace::even;
   }
+  [[nodiscard]] bool rotates(CollectiveKind kind, const GroupShape&) const override { return kind != CollectiveKind::broadcast; }
+  [[nodiscard]] bool laps(CollectiveKind kind) const override { return even_edges(kind); }
+  // Each block goes on once, inside the domain or out of it: in groups over unequal domains no port carries the most of both.
+  [[nodiscard]] double most_sent(CollectiveKind kind, const GroupShape& group, double bytes) const override {
+    return even_edges(kind) ? laps_of(kind) * bytes * (group.size - 1) / group.size : Collective::most_sent(kind, group, bytes);
+  }
+  // Channels are one message to the same neighbour where domains have more than two members.
+  [[nodiscard]] double messages_at_once(CollectiveKind kind, const GroupShape& group, double bytes, double port_bytes) const override {
+    if (!even_edges(kind)) return 1;
+    const Layout layout(group);
+    return layout.smallest() > 2 ? 1 : collectives::messages_of_channels(layout, most_sent(kind, group, bytes), port_bytes);
+  }
 
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
     collectives::check_root(group, root);
