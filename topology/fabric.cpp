@@ -60,6 +60,7 @@ std::span<const Link> Fabric::links() const { return impl_->plan->links; }
 std::size_t Fabric::vertex_count() const { return impl_->plan->layout.vertices; }
 VertexKind Fabric::vertex_kind(VertexId vertex) const { return impl_->plan->layout.kind(vertex); }
 std::string Fabric::vertex_name(VertexId vertex) const { return impl_->plan->name(vertex); }
+int Fabric::level(VertexId vertex) const { return impl_->plan->level(vertex); }
 VertexId Fabric::gpu_vertex(int gpu) const { return static_cast<VertexId>(gpu); }
 LinkId Fabric::reverse(LinkId trunk) const { return impl_->plan->reverse_trunk(trunk); }
 LinkId Fabric::device_to_host(int gpu) const { return impl_->plan->layout.host_link0 + 2 * static_cast<LinkId>(gpu); }

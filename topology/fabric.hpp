@@ -65,6 +65,8 @@ class Fabric {
   [[nodiscard]] std::size_t vertex_count() const;
   [[nodiscard]] VertexKind vertex_kind(VertexId vertex) const;
   [[nodiscard]] std::string vertex_name(VertexId vertex) const;  // "gpu12", "node1/nvswitch", "node1/nic3", "leaf4", "spine0"
+  // Of a network switch: 1 where NICs hang on it, one more on each level of a tree above; 0 of all other vertices.
+  [[nodiscard]] int level(VertexId vertex) const;
   [[nodiscard]] VertexId gpu_vertex(int gpu) const;
 
   // Shortest path; among equal ones ECMP by `flow_hash`. Inside a scale-up domain over its switch; otherwise over `rail` (default: the

@@ -15,6 +15,7 @@ struct SwitchTier {
   std::string name;
   std::uint32_t count = 1;
   bool numbered = true;  // false: one switch of exactly this name
+  int level = 1;         // of a tree: 1 has the NICs, 2 is above it (spines, aggregation), 3 above that
 };
 
 struct Layout {

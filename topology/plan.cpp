@@ -164,6 +164,16 @@ std::string Plan::name(VertexId v) const {
   return v == at.shared0 ? "storage/gateway" : "storage";
 }
 
+int Plan::level(VertexId v) const {
+  if (layout.kind(v) != VertexKind::network_switch) return 0;
+  VertexId first = layout.switch0;
+  for (const auto& tier : tiers) {
+    if (v < first + tier.count) return tier.level;
+    first += tier.count;
+  }
+  return 0;
+}
+
 std::vector<Edge> traffic_edges(const Plan& plan, const Mask& mask) {
   std::vector<Edge> edges;
   edges.reserve(plan.links.size());

@@ -32,6 +32,7 @@ struct Plan {
   SwitchMesh switches;
 
   [[nodiscard]] std::string name(VertexId vertex) const;
+  [[nodiscard]] int level(VertexId vertex) const;
   // The other direction of a trunk.
   [[nodiscard]] LinkId reverse_trunk(LinkId link) const { return layout.trunk0 + ((link - layout.trunk0) ^ 1U); }
 };

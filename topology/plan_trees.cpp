@@ -61,7 +61,7 @@ NetworkPlan plan_leaf_spine(const ClusterSpec& cluster, int nodes) {
   NetworkPlan plan{.tiers = {{"leaf", leaves}}, .trunks = {}, .attach = attach_by_node(cluster, nodes, net.nodes_per_leaf)};
   if (leaves == 1) return plan;
   const auto up = spread(net.nodes_per_leaf * node_line_rate(cluster) / net.oversubscription, net.trunk, net.spines);
-  plan.tiers.push_back({"spine", up.count});
+  plan.tiers.push_back({.name = "spine", .count = up.count, .level = 2});
   mesh(plan, 0, leaves, leaves, up);
   return plan;
 }
@@ -79,7 +79,7 @@ NetworkPlan plan_rail_optimised(const ClusterSpec& cluster, int nodes) {
   }
   if (leaves == 1 || (net.separate_planes && groups == 1)) return plan;
   const auto up = spread(net.nodes_per_leaf * node_line_rate(cluster) / rails / net.oversubscription, net.trunk, net.spines);
-  plan.tiers.push_back({"spine", net.separate_planes ? up.count * rails : up.count});
+  plan.tiers.push_back({.name = "spine", .count = net.separate_planes ? up.count * rails : up.count, .level = 2});
   for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) {
     mesh(plan, leaf, 1, leaves + (net.separate_planes ? leaf % rails * up.count : 0), up);
   }
@@ -96,14 +96,14 @@ NetworkPlan plan_fat_tree(const ClusterSpec& cluster, int nodes) {
 
   const double edge_up = net.nodes_per_leaf * node_line_rate(cluster) / net.oversubscription;
   const auto up = spread(edge_up, net.trunk, net.spines);
-  plan.tiers.push_back({"aggregation", pods * up.count});
+  plan.tiers.push_back({.name = "aggregation", .count = pods * up.count, .level = 2});
   for (std::uint32_t edge = 0; edge < edges; ++edge) mesh(plan, edge, 1, edges + edge / edges_per_pod * up.count, up);
   if (pods == 1) return plan;
 
   // Aggregation switch k of every pod is linked to the cores of plane k.
   const auto core = spread(edge_up * edges_per_pod / up.count / net.pod_oversubscription, net.trunk, 0);
   const auto first_core = edges + pods * up.count;
-  plan.tiers.push_back({"core", up.count * core.count});
+  plan.tiers.push_back({.name = "core", .count = up.count * core.count, .level = 3});
   for (std::uint32_t agg = 0; agg < pods * up.count; ++agg) mesh(plan, edges + agg, 1, first_core + agg % up.count * core.count, core);
   return plan;
 }

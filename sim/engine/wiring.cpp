@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <stdexcept>
-#include <string>
 
 #include "topology/flow_hash.hpp"
 
@@ -33,9 +32,10 @@ double limiting(double uplink_bytes_per_s, double below_bytes_per_s) {
 }
 
 topology::Failures lost_spines(const topology::Fabric& fabric, int spines) {
+  constexpr int spine_level = 2;
   topology::Failures lost;
   for (topology::VertexId v = 0; v < fabric.vertex_count() && spines > 0; ++v) {
-    if (fabric.vertex_kind(v) != topology::VertexKind::network_switch || fabric.vertex_name(v).find("spine") == std::string::npos) continue;
+    if (fabric.level(v) != spine_level) continue;
     lost.vertices.push_back(v);
     --spines;
   }

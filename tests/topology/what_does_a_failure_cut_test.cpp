@@ -92,6 +92,18 @@ TEST(WhatDoesAFailureCut, NamesOfSinglePoints) {
   EXPECT_EQ(fabric.cuts().single_points, (std::vector<std::string>{"leaf0", "leaf1", "leaf2", "spine0"}));
 }
 
+TEST(WhatDoesAFailureCut, LevelsCountFromTheNicsUp) {
+  const auto tree = fabric_of(yaml_of("{kind: fat_tree, nodes_per_leaf: 1, nodes_per_pod: 2}"), 32);
+  EXPECT_EQ(tree.level(vertex_named(tree, "edge1")), 1);
+  EXPECT_EQ(tree.level(vertex_named(tree, "aggregation0")), 2);
+  EXPECT_EQ(tree.level(vertex_named(tree, "core0")), 3);
+  EXPECT_EQ(tree.level(tree.gpu_vertex(0)), 0);
+  EXPECT_EQ(tree.level(vertex_named(tree, "node0/nic0")), 0);
+  const auto two = fabric_of(yaml_of("{kind: leaf_spine, nodes_per_leaf: 2, spines: 4}"), 32);
+  EXPECT_EQ(two.level(vertex_named(two, "leaf1")), 1);
+  EXPECT_EQ(two.level(vertex_named(two, "spine3")), 2);
+}
+
 TEST(WhatDoesAFailureCut, FlowsMoveToTheOtherSpines) {
   const auto fabric = fabric_of(yaml_of("{kind: leaf_spine, nodes_per_leaf: 2, spines: 4}"), 32);
   const VertexId dead = vertex_named(fabric, "spine1");
