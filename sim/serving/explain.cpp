@@ -107,7 +107,7 @@ class Changes {
     pools.set_child(pool.name, changed);
     its_serving.set_child("pools", pools);
     std::string value = pool.prefix_cache ? "false" : "true";
-    if (pool.prefix_cache && (decodes ? job_.decode_router : job_.prompt_router) == "prefix") {
+    if (pool.prefix_cache && RouterRegistry::get(decodes ? job_.decode_router : job_.prompt_router).finds_prefixes()) {
       const char* instead = decodes ? "least-kv" : "shortest-wait";
       its_serving.set(decodes ? "router.decode" : "router.prefill", instead);
       value += fmt::format(" (router {})", instead);
@@ -161,7 +161,7 @@ class Changes {
   void routers() {
     const auto of_role = [&](const char* role, const std::string& now) {
       for (const std::string& name : RouterRegistry::names()) {
-        if (name == now || (name == "prefix" && !keeps(*role == 'd'))) continue;
+        if (name == now || (RouterRegistry::get(name).finds_prefixes() && !keeps(*role == 'd'))) continue;
         Node its_serving = serving();
         its_serving.set(fmt::format("router.{}", role), name);
         add(fmt::format("router.{}", role), name, its_serving);

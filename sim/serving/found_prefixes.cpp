@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/serving/prefix_cache.hpp"
+#include "sim/serving/router.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -39,7 +40,7 @@ LoadMoments with_found(const LoadMoments& load, const ServingJob& job, const Dep
     for (int instance = 0; instance < job.pools[i].instances; ++instance)
       caches.push_back({PrefixCache(blocks.tokens() / rules.page), pages, rules.page, rules.blocks != nullptr});
   }
-  if ((of_prompts ? job.prompt_router : job.decode_router) == "prefix") {
+  if (RouterRegistry::get(of_prompts ? job.prompt_router : job.decode_router).finds_prefixes()) {
     std::erase_if(caches, [](const Cache& cache) { return !cache.keeps; });  // at least one does
     for (std::size_t i = 1; i < caches.size(); ++i) caches.front().pages += caches[i].pages;
     caches.resize(1, caches.front());

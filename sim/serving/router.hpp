@@ -1,6 +1,7 @@
 // To which instance of a pool a request goes. One policy, one .cpp in routers/, registered by name.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -15,10 +16,17 @@ struct RouterMemory {
   config::Random random{0};
 };
 
+// What a router tells instances apart by, as the formula asks it: by nothing, at random or in turn; or by what an instance has of each.
+// seconds: how long it has to compute, so that a router knows who is slow.
+enum class GoesBy : std::uint8_t { chance, turns, requests, caches, tokens, seconds };
+
 class RequestRouter {
  public:
   static constexpr std::string_view kind = "router";
   virtual ~RequestRouter() = default;
+  [[nodiscard]] virtual GoesBy goes_by() const = 0;
+  // Whether it looks for what caches hold of a request's own prompt.
+  [[nodiscard]] virtual bool finds_prefixes() const { return false; }
   // An index into `instances`, which is not empty.
   [[nodiscard]] virtual std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, RequestId request,
                                            double now_s) const = 0;

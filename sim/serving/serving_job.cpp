@@ -135,14 +135,15 @@ void check_blocks(const ServingJob& job, const Node& serving) {
 // A router that looks for prefixes.
 void check_prefix_router(const ServingJob& job, const Node& serving) {
   for (const bool prompts : {true, false}) {
-    if ((prompts ? job.prompt_router : job.decode_router) != "prefix") continue;
+    const std::string& router = prompts ? job.prompt_router : job.decode_router;
+    if (!RouterRegistry::get(router).finds_prefixes()) continue;
     const auto caches = [&](const Pool& pool) {
       return pool.prefix_cache && (prompts ? pool.role != Role::decode : pool.role == Role::decode);
     };
     if (std::ranges::any_of(job.pools, caches)) continue;
     serving.at("router")
         .at(prompts ? "prefill" : "decode")
-        .fail("prefix chooses by what is found in caches, and no pool of that side has prefix_cache");
+        .fail(fmt::format("{} chooses by what is found in caches, and no pool of that side has prefix_cache", router));
   }
 }
 

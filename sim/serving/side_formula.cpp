@@ -26,8 +26,8 @@ double SideState::mean(double PoolState::*what) const {
   return sum;
 }
 
-SideFormula::SideFormula(std::span<const PoolDeployment> pools, const LoadMoments& load, std::string router)
-    : load_(load), router_(std::move(router)) {
+SideFormula::SideFormula(std::span<const PoolDeployment> pools, const LoadMoments& load, std::string_view router)
+    : load_(load), goes_by_(RouterRegistry::get(router).goes_by()) {
   for (const PoolDeployment& pool : pools) pools_.emplace_back(pool, load);
 }
 
@@ -109,7 +109,7 @@ bool SideFormula::alike() const {
 }
 
 int SideFormula::turns() const {
-  if (router_ == "random") return 1;
+  if (goes_by_ == GoesBy::chance) return 1;
   double sum = 0;
   for (std::size_t i = 0; i < pools_.size(); ++i) sum += instances(i);
   return static_cast<int>(sum);
@@ -123,7 +123,7 @@ SideState SideFormula::decoding(double rate_per_s) const {
   std::vector<double> shares(pools_.size(), 0), batches(pools_.size(), 0);
   for (int round = 0; round < (pools_.size() > 1 && looks() ? spreading_rounds : 1); ++round) {
     for (std::size_t i = 0; i < pools_.size(); ++i) {
-      const double room = router_ == "least-kv" ? pages(i) : 1;
+      const double room = goes_by_ == GoesBy::caches ? pages(i) : 1;
       shares[i] = instances(i) * (looks() ? room / pools_[i].decode_s(1 + batches[i]) : 1);
     }
     make_shares(shares);
@@ -145,13 +145,13 @@ std::vector<double> SideFormula::shares_together(double rate_per_s) const {
   const auto rate_of = [&](std::size_t pool, double requests) {
     return closed_loop(pools_[pool], load_, requests).requests_per_s;  // so many on an instance at any time
   };
-  if (router_ == "least-requests") {
+  if (goes_by_ == GoesBy::requests) {
     double most = 0;
     for (const PoolFormula& pool : pools_) most = std::max(most, pool.most_sequences());
     return fewest_first_shares(
         numbers, [&](std::size_t pool, int requests) { return rate_of(pool, requests); }, rate_per_s, static_cast<int>(most));
   }
-  if (router_ != "least-kv") {
+  if (goes_by_ != GoesBy::caches) {
     std::vector<ServerKind> kinds;
     for (std::size_t i = 0; i < pools_.size(); ++i) kinds.push_back({instances(i), pools_[i].prompt_s(0).seconds});
     return unlike_servers(kinds, rate_per_s).shares;
@@ -176,18 +176,19 @@ SideState SideFormula::together(double rate_per_s) const {
   // By their caches alone all that come during a pass go to one instance.
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const double each = rate_per_s * shares[i] / instances(i);
-    states.push_back(queues_by_passes(pools_[i], load_) ? together_by_passes(pools_[i], load_, each, router_ == "least-kv" ? 1 : turns())
-                                                        : sim::together(pools_[i], load_, each));
+    states.push_back(queues_by_passes(pools_[i], load_)
+                         ? together_by_passes(pools_[i], load_, each, goes_by_ == GoesBy::caches ? 1 : turns())
+                         : sim::together(pools_[i], load_, each));
   }
   return state_of(std::move(states), std::move(shares));
 }
 
-// As many on each instance; least-kv: by their caches.
+// As many on each instance, or by their caches.
 std::vector<double> SideFormula::spread(double clients) const {
   std::vector<double> each;
   double sum = 0;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
-    each.push_back(router_ == "least-kv" ? pages(i) : 1);
+    each.push_back(goes_by_ == GoesBy::caches ? pages(i) : 1);
     sum += instances(i) * each.back();
   }
   for (double& one : each) one *= clients / sum;

@@ -3,10 +3,11 @@
 
 #include <functional>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/serving/pool_formula.hpp"
+#include "sim/serving/router.hpp"
 
 namespace rehearse::sim {
 
@@ -20,12 +21,12 @@ struct SideState {
 
 class SideFormula {
  public:
-  // All must outlive it.
-  SideFormula(std::span<const PoolDeployment> pools, const LoadMoments& load, std::string router);
+  // All must outlive it. router: a registered name.
+  SideFormula(std::span<const PoolDeployment> pools, const LoadMoments& load, std::string_view router);
 
   // At a rate of all requests. Routers that look at nothing send every instance as many; others send prompts the more where they are
-  // computed soonest the busier all are, and caches so that all decode as many (least-kv: take as large a share of theirs); so do those of
-  // instances of both, where they look at requests or caches.
+  // computed soonest the busier all are, and caches so that all decode as many (routers that go by them: take as large a share of theirs);
+  // so do those of instances of both, where they look at requests or caches.
   [[nodiscard]] SideState prompts(double rate_per_s) const;
   [[nodiscard]] SideState decoding(double rate_per_s) const;
   // Prompts and decoding on the same instances.
@@ -51,12 +52,12 @@ class SideFormula {
   [[nodiscard]] bool alike() const;  // prompts take as long in all pools
   // Instances among which requests are spread evenly.
   [[nodiscard]] int turns() const;
-  [[nodiscard]] bool looks() const { return router_ != "random" && router_ != "round-robin"; }
+  [[nodiscard]] bool looks() const { return goes_by_ != GoesBy::chance && goes_by_ != GoesBy::turns; }
   [[nodiscard]] double instances(std::size_t pool) const { return pools_[pool].pool().pool->instances; }
 
   std::vector<PoolFormula> pools_;
   const LoadMoments& load_;
-  std::string router_;
+  GoesBy goes_by_;
 };
 
 }  // namespace rehearse::sim

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/serving/load_moments.hpp"
+#include "sim/serving/router.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -84,13 +85,15 @@ std::string preempted_words(const Facts& f) { return fmt::format("pages ran out 
 std::string short_words(const Facts& f) {
   return fmt::format("the load lasts as long as {:.1f} answers: it begins and ends with idle instances", f.answers_of_time());
 }
+GoesBy prompts_go_by(const Facts& f) { return RouterRegistry::get(f.job.prompt_router).goes_by(); }
 bool sees_no_queue(const Facts& f) {
-  return f.job.prompt_router == "least-kv" && (f.job.pools.front().instances > 1 || f.job.several(f.job.pools.front().role));
+  return prompts_go_by(f) == GoesBy::caches && (f.job.pools.front().instances > 1 || f.job.several(f.job.pools.front().role));
 }
-// Least-kv between like instances of both.
+// Routers by caches between like instances of both.
 bool bunches(const Facts& f) { return sees_no_queue(f) && f.job.pools.front().role == Role::both; }
-std::string bunched_words(const Facts&) {
-  return "least-kv: who came together ends together and leaves the emptiest cache, to which go all that come next: prompts come in bunches";
+std::string bunched_words(const Facts& f) {
+  return f.job.prompt_router +
+         ": who came together ends together and leaves the emptiest cache, to which go all that come next: prompts come in bunches";
 }
 bool is_short(const Facts& f) { return f.answers_of_time() < some_answers; }
 
@@ -116,13 +119,14 @@ const std::vector<Cause>& causes() {
          return std::string("clients of a closed loop that began together come back together, and queue behind one another");
        }},
       {Stage::queued,
-       [](const Facts& f) { return f.more_s > 0 && f.job.several(f.job.pools.front().role) && f.job.prompt_router != "shortest-wait"; },
+       [](const Facts& f) { return f.more_s > 0 && f.job.several(f.job.pools.front().role) && prompts_go_by(f) != GoesBy::seconds; },
        [](const Facts& f) {
          return fmt::format("{} knows no speeds: who queues where prompts are slow would find others free", f.job.prompt_router);
        }},
       {Stage::queued, [](const Facts& f) { return f.more_s > 0 && sees_no_queue(f); },
-       [](const Facts&) {
-         return std::string("least-kv does not see who queues: all that come during a pass go to the instance whose cache is emptiest");
+       [](const Facts& f) {
+         return fmt::format("{} does not see who queues: all that come during a pass go to the instance whose cache is emptiest",
+                            f.job.prompt_router);
        }},
       {Stage::queued, is_short, short_words},
       {Stage::queued, [](const Facts& f) { return f.more_s > 0 && f.had_no_room(); },

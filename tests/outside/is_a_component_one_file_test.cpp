@@ -92,6 +92,21 @@ TEST(IsAComponentOneFile, a_recovery_policy) {
   EXPECT_NEAR(sim::to_s(run_alone(patient.plan, 1).wall) - sim::to_s(run_alone(replacing.plan, 1).wall), 300, 1e-6);
 }
 
+// Between unlike instances the formula fills caches alike, as it does for the router that is known.
+TEST(IsAComponentOneFile, a_router) {
+  const auto predicted = [](const std::string& router) {
+    const std::string text =
+        "model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n"
+        "    wide: {role: both, instances: 1, parallel: {tp: 8}}\n    narrow: {role: both, instances: 2, parallel: {tp: 4}}\n"
+        "  router: {prefill: " +
+        router + "}\n  load: {arrivals: {poisson: 4 /s}, input: 1000, output: 200, requests: 100}\n";
+    const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+    return sim::predict_serving(job, sim::deploy(job), 1000).result.ttft.mean_s;
+  };
+  EXPECT_EQ(predicted("emptiest"), predicted("least-kv"));
+  EXPECT_NE(predicted("emptiest"), predicted("round-robin"));
+}
+
 TEST(IsAComponentOneFile, a_reporter) {
   const fs::path folder = fs::temp_directory_path() / ("rehearse-outside-" + std::to_string(getpid()));
   const sim::StepResult predicted = sim::predict(pipeline_job("gpipe"));

@@ -6,6 +6,7 @@ namespace {
 
 class LeastRequests final : public RequestRouter {
  public:
+  [[nodiscard]] GoesBy goes_by() const override { return GoesBy::requests; }
   [[nodiscard]] std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, RequestId, double) const override {
     return least(instances, memory, [](const Instance& one) { return one.requests_here(); });
   }

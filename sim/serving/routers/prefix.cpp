@@ -7,6 +7,8 @@ namespace {
 
 class Prefix final : public RequestRouter {
  public:
+  [[nodiscard]] GoesBy goes_by() const override { return GoesBy::seconds; }
+  [[nodiscard]] bool finds_prefixes() const override { return true; }
   [[nodiscard]] std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, RequestId request,
                                    double now_s) const override {
     return least(instances, memory, [=](Instance& one) {

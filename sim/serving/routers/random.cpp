@@ -6,6 +6,7 @@ namespace {
 
 class Random final : public RequestRouter {
  public:
+  [[nodiscard]] GoesBy goes_by() const override { return GoesBy::chance; }
   [[nodiscard]] std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, RequestId, double) const override {
     return static_cast<std::size_t>(memory.random.uniform() * static_cast<double>(instances.size()));
   }

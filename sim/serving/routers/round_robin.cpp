@@ -6,6 +6,7 @@ namespace {
 
 class RoundRobin final : public RequestRouter {
  public:
+  [[nodiscard]] GoesBy goes_by() const override { return GoesBy::turns; }
   [[nodiscard]] std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, RequestId, double) const override {
     return memory.next++ % instances.size();
   }

@@ -6,6 +6,7 @@ namespace {
 
 class ShortestWait final : public RequestRouter {
  public:
+  [[nodiscard]] GoesBy goes_by() const override { return GoesBy::seconds; }
   [[nodiscard]] std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, RequestId, double now_s) const override {
     return least(instances, memory, [now_s](const Instance& one) { return one.backlog_s(now_s); });
   }
