@@ -11,6 +11,7 @@
 #include <simgrid/s4u.hpp>
 
 #include "sim/analytic/predict.hpp"
+#include "sim/communication_of.hpp"
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/executor.hpp"
 #include "sim/engine/folding.hpp"
@@ -40,8 +41,7 @@ struct Counts {
 
 // {seconds of the loop, executions, flows, timers, chains}
 std::vector<double> run_engine(const sim::Job& job) {
-  const sim::CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
-                                      job.system.simulation.collectives == sim::Fidelity::step);
+  const sim::CommunicationModel model = sim::communication_of(job.system, job.workload);
   const workloads::Compiled compiled = sim::compiled_for_simulation(job);
   const sim::Fold fold = sim::fold(job, compiled, model);
   const workloads::StepGraph graph = workloads::build_step(job.workload, compiled, fold.ranks);

@@ -39,14 +39,6 @@ struct System {
   SimulationOptions simulation;
 
   [[nodiscard]] Places places() const { return {gpus, cluster.gpus_per_node, cluster.rails_per_node()}; }
-  // More of the host's time per kernel: in a pipeline that leaves the scale-up domain the stack's for each rank of tensor parallelism, and
-  // with ZeRO-3 that of its hooks.
-  [[nodiscard]] double more_issue_s(const workloads::Workload& workload) const {
-    if (software.replays_graphs) return 0;
-    const workloads::Parallel& parallel = workload.parallel;
-    const double network = parallel.pp > 1 && gpus > cluster.domain_gpus() ? software.network_wait_s * parallel.tp : 0;
-    return network + (workload.optimizer.zero_stage == 3 ? software.zero3_issue_s : 0);
-  }
 };
 
 }  // namespace rehearse::sim

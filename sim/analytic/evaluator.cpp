@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "sim/analytic/predict.hpp"
+#include "sim/communication_of.hpp"
 #include "sim/memory/framework.hpp"
 
 namespace rehearse::sim {
@@ -156,11 +157,7 @@ Evaluator::Fabric& Evaluator::fabric_of(const Workload& workload) {
   const bool mirrors = workloads::ScheduleRegistry::get(workload.schedule).mirrors();
   std::unique_ptr<Fabric>& known = fabrics_[{p.tp, p.cp, p.pp, p.dp, p.ep, p.etp, workload.optimizer.shard_group, mirrors, p.order}];
   if (!known) {
-    const System& system = job_.system;
-    known =
-        std::make_unique<Fabric>(Fabric{CommunicationModel(system.cluster, workload, system.simulation.algorithm,
-                                                           system.software.collectives, system.simulation.collectives == Fidelity::step),
-                                        {}});
+    known = std::make_unique<Fabric>(Fabric{communication_of(job_.system, workload), {}});
   }
   return *known;
 }

@@ -4,6 +4,7 @@
 
 #include "sim/analytic/finish.hpp"
 #include "sim/analytic/step_formula.hpp"
+#include "sim/communication_of.hpp"
 #include "sim/memory/predicted.hpp"
 
 namespace rehearse::sim {
@@ -12,10 +13,7 @@ namespace {
 // A job's plan on its cluster.
 struct Priced {
   Priced(const Job& job, const workloads::Compiled& plan)
-      : compiled(plan),
-        model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
-              job.system.simulation.collectives == Fidelity::step),
-        prices(model, compiled.grid, compiled.shape.stages) {}
+      : compiled(plan), model(communication_of(job.system, job.workload)), prices(model, compiled.grid, compiled.shape.stages) {}
 
   [[nodiscard]] PlanCost cost(const Job& job, int step) {
     std::optional<workloads::ExpertLayer> experts;

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "config/yaml_text.hpp"
-#include "sim/cost/communication.hpp"
+#include "sim/communication_of.hpp"
 #include "sim/engine/lone_collective.hpp"
 #include "sim/import/nccl_tests_table.hpp"
 #include "sim/job/override.hpp"
@@ -117,8 +117,7 @@ void add_nics(JobParameters& to, const Cluster& cluster, std::set<int> hosts) {
 
 std::vector<double> predicted_logs(const Cluster& cluster, const NcclTestsTable& table, const Settings& settings) {
   const Job job = cluster.job(settings, table.ranks);
-  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
-                                 job.system.simulation.collectives == Fidelity::step);
+  const CommunicationModel model = communication_of(job.system, job.workload);
   std::vector<int> members(static_cast<std::size_t>(table.ranks));
   std::iota(members.begin(), members.end(), 0);
   std::vector<double> logs;

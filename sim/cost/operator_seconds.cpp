@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/cost/gpu.hpp"
+#include "sim/cost/queue.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -50,6 +50,13 @@ double queued_seconds(const Gpu& gpu, const Software& software, std::span<const 
   const double host = (all.kernels + others) * (host_s(gpu, software) + wait_s), device = all.device_s + others_s;
   const double wait = std::pow(std::pow(host, queue_knee) + std::pow(device, queue_knee), 1 / queue_knee) - device;
   return mine.device_s + (all.kernels > 0 ? wait * mine.kernels / all.kernels : 0);
+}
+
+double more_issue_s(const Software& software, const topology::ClusterSpec& cluster, const workloads::Workload& workload) {
+  if (software.replays_graphs) return 0;
+  const workloads::Parallel& parallel = workload.parallel;
+  const double network = parallel.pp > 1 && workload.gpus() > cluster.domain_gpus() ? software.network_wait_s * parallel.tp : 0;
+  return network + (workload.optimizer.zero_stage == 3 ? software.zero3_issue_s : 0);
 }
 
 }  // namespace rehearse::sim

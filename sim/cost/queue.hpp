@@ -2,6 +2,8 @@
 #pragma once
 
 #include "sim/cost/gpu.hpp"
+#include "topology/cluster.hpp"
+#include "workloads/plan.hpp"
 
 namespace rehearse::sim {
 
@@ -14,5 +16,9 @@ template <class SecondsOfCall>
   return queued_seconds(gpu, software, operators, queue.operators, calls_s, static_cast<int>(queue.calls.size()) + queue.hidden_calls,
                         wait_s);
 }
+
+// More of the host's time per kernel: in a pipeline that leaves the scale-up domain the stack's for each rank of tensor parallelism, and
+// with ZeRO-3 that of its hooks.
+[[nodiscard]] double more_issue_s(const Software& software, const topology::ClusterSpec& cluster, const workloads::Workload& workload);
 
 }  // namespace rehearse::sim

@@ -33,7 +33,7 @@ CommPlanner::CommPlanner(const Job& job, const CommunicationModel& model, const 
       machine_(machine),
       hosts_(hosts),
       fold_(fold),
-      wiring_(job),
+      wiring_(job.system),
       grid_(workloads::rank_grid(job.workload)) {}
 
 void CommPlanner::Draft::wait(std::size_t before, std::size_t after) {

@@ -58,7 +58,8 @@ std::vector<Communication> communications(const Job& job, const workloads::Compi
 
 class Refinement {
  public:
-  Refinement(const Job& job, const CommunicationModel& model, std::vector<Communication> calls) : step_(job, model, std::move(calls)) {
+  Refinement(const Job& job, const CommunicationModel& model, std::vector<Communication> calls)
+      : step_(job.system, job.workload, model, std::move(calls)) {
     const workloads::Workload& workload = job.workload;
     const bool even = !workload.model.moe || workloads::RoutingRegistry::get(workload.experts.routing).even();
     for (const auto& [kind, list] : step_.groups) entities_[kind].initial.resize(list.groups.size());

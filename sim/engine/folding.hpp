@@ -8,6 +8,7 @@
 #include "sim/cost/communication.hpp"
 #include "sim/engine/step_calls.hpp"
 #include "sim/engine/wiring.hpp"
+#include "sim/job/job.hpp"
 #include "sim/result.hpp"
 #include "workloads/step_builder.hpp"
 

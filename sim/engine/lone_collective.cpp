@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "config/yaml_text.hpp"
+#include "sim/communication_of.hpp"
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/executor.hpp"
 #include "sim/engine/folding.hpp"
@@ -59,8 +60,7 @@ void check_gpus(const topology::ClusterSpec& cluster, int gpus) {
 
 LoneCollective run_alone(const Job& job, CollectiveKind kind, double bytes) {
   const workloads::Communication what{std::string(name_of(kind)), kind, GroupKind::dp_cp, bytes, workloads::Pass::update};
-  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
-                                 job.system.simulation.collectives == Fidelity::step);
+  const CommunicationModel model = communication_of(job.system, job.workload);
   const Fold fold = job.system.simulation.all_ranks ? unfolded(job) : sim::fold(job, model, {what});
   const workloads::StepGraph graph = graph_of(what, fold.ranks, job.system.gpus);
   const Prices prices = price_graph(job, model, graph);

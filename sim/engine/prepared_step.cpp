@@ -1,5 +1,6 @@
 #include "sim/engine/prepared_step.hpp"
 
+#include "sim/communication_of.hpp"
 #include "sim/engine/cut.hpp"
 
 namespace rehearse::sim {
@@ -22,8 +23,7 @@ workloads::Compiled as_ranks_fold(const Job& job, const workloads::Compiled& pla
 PreparedStep::PreparedStep(const Job& its_job, const workloads::Compiled& plan, int which)
     : job(its_job),
       step(which),
-      model(with_slow_trunks(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives,
-            job.system.simulation.collectives == Fidelity::step),
+      model(communication_of(job.system, job.workload, with_slow_trunks(job))),
       fold(job.system.simulation.all_ranks ? unfolded(job) : sim::fold(job, plan, model)),
       compiled(as_ranks_fold(job, plan, fold.ranks)),
       graph(workloads::build_step(job.workload, compiled, fold.ranks, step)),

@@ -40,7 +40,7 @@ double work_seconds(const Job& job, const CommunicationModel& model, const workl
     return model.price(call, graph.groups[work.queue_groups[i++]].members).seconds();
   };
   return work.repeat * queued_seconds(job.system.gpu, job.system.software, work.operators, *work.queue,
-                                      job.system.more_issue_s(job.workload), seconds_of_call);
+                                      more_issue_s(job.system.software, job.system.cluster, job.workload), seconds_of_call);
 }
 
 // In the order of their tokens.

@@ -20,10 +20,11 @@ constexpr std::array expert_kinds{GroupKind::ep, GroupKind::etp, GroupKind::edp}
 
 }  // namespace
 
-StepCalls::StepCalls(const Job& job, const CommunicationModel& of, std::vector<Communication> all)
-    : grid(workloads::rank_grid(job.workload)), model(of), wiring(job), calls(std::move(all)) {
+StepCalls::StepCalls(const System& system, const workloads::Workload& workload, const CommunicationModel& of,
+                     std::vector<Communication> all)
+    : grid(workloads::rank_grid(workload)), model(of), wiring(system), calls(std::move(all)) {
   for (const GroupKind kind : dense_kinds) list_groups(kind);
-  if (job.workload.model.moe) std::ranges::for_each(expert_kinds, [this](GroupKind kind) { list_groups(kind); });
+  if (workload.model.moe) std::ranges::for_each(expert_kinds, [this](GroupKind kind) { list_groups(kind); });
   list_patterns();
 }
 

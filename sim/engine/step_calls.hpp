@@ -29,7 +29,8 @@ struct GroupClasses {
 
 struct StepCalls {
   // The model must outlive it.
-  StepCalls(const Job& job, const CommunicationModel& model, std::vector<workloads::Communication> calls);
+  StepCalls(const System& system, const workloads::Workload& workload, const CommunicationModel& model,
+            std::vector<workloads::Communication> calls);
 
   [[nodiscard]] std::vector<Load> loads(const workloads::Communication& what, const std::vector<int>& members) const;
   // Whether what each group puts on its members' ports is the same for every member: then ports are as alike as their owners.

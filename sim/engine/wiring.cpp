@@ -44,15 +44,15 @@ topology::Failures lost_spines(const topology::Fabric& fabric, int spines) {
 
 }  // namespace
 
-Wiring::Wiring(const Job& job)
-    : cluster_(job.system.cluster),
-      gpus_(job.system.gpus),
+Wiring::Wiring(const System& system)
+    : cluster_(system.cluster),
+      gpus_(system.gpus),
       shares_port_(cluster_.supernode_gpus > 0 && cluster_.intra_kind == IntraNode::nvswitch &&
                    cluster_.intra.effective_bytes_per_s() == cluster_.supernode.effective_bytes_per_s()),
       own_nics_(cluster_.nics_per_node >= cluster_.gpus_per_node),
       cluster_is_mesh_(cluster_.intra_kind == IntraNode::full_mesh && cluster_.gpus_per_node > 1) {
-  const SlowParts& slow = job.system.simulation.faults.slow;
-  const Routing routing = job.system.simulation.routing;
+  const SlowParts& slow = system.simulation.faults.slow;
+  const Routing routing = system.simulation.routing;
   slow_nics(slow);
   const Network kind = cluster_.network.kind;
   const bool tree = kind == Network::leaf_spine || kind == Network::rail_optimised || kind == Network::fat_tree;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/job/job.hpp"
+#include "sim/system.hpp"
 #include "topology/fabric.hpp"
 #include "workloads/operators.hpp"
 
@@ -23,8 +23,8 @@ using Wire = std::uint64_t;
 
 class Wiring {
  public:
-  // The job's cluster, with its slow parts.
-  explicit Wiring(const Job& job);
+  // The cluster, with its slow parts.
+  explicit Wiring(const System& system);
 
   // Appends the wires of a message, over NIC `rail` of both nodes (-1: the sender's own) when it leaves the domain. Uplinks that the NICs
   // below them can never fill are left out. flow: what ecmp hashes.

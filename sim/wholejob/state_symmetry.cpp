@@ -6,6 +6,7 @@
 #include <set>
 
 #include "config/random.hpp"
+#include "sim/communication_of.hpp"
 #include "sim/engine/folding.hpp"
 #include "sim/engine/prepared_step.hpp"
 #include "workloads/rank_grid.hpp"
@@ -31,8 +32,7 @@ std::size_t distinct(std::vector<std::uint64_t> colours) {
 
 StateSymmetry::StateSymmetry(const Job& job) : job_(job), alike_(!job.system.simulation.all_ranks) {
   if (!alike_) return;
-  const CommunicationModel model(job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
-                                 job.system.simulation.collectives == Fidelity::step);
+  const CommunicationModel model = communication_of(job.system, job.workload);
   Job healthy = job;
   healthy.system.simulation.faults = {};
   healthy_ = fold(healthy, compiled_for_simulation(healthy), model).ranks.class_of;

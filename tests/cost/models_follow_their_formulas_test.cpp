@@ -164,11 +164,11 @@ TEST(QueuedSeconds, WaitForTheNetworkInPipelinesOverNodes) {
   system.cluster.gpus_per_node = 8;
   const workloads::PassQueue queue{{moving(5e8)}, {}};  // 1 ms
   const auto seconds = [&](int pp, int gpus) {
-    system.gpus = gpus;
     workloads::Workload workload;
     workload.parallel.tp = 2;
     workload.parallel.pp = pp;
-    return queued_seconds(system.gpu, system.software, queue.operators, queue, system.more_issue_s(workload),
+    workload.parallel.dp = gpus / (2 * pp);
+    return queued_seconds(system.gpu, system.software, queue.operators, queue, more_issue_s(system.software, system.cluster, workload),
                           [](const auto&) { return 0.0; });
   };
   const auto both = [](double host_s) { return std::pow(std::pow(1e-3, 4) + std::pow(host_s, 4), 0.25); };
@@ -186,10 +186,10 @@ TEST(QueuedSeconds, WaitForTheHooksOfZero3) {
   workloads::Workload workload;
   for (const int stage : {0, 1, 2, 3}) {
     workload.optimizer.zero_stage = stage;
-    EXPECT_EQ(system.more_issue_s(workload), stage == 3 ? 3e-4 : 0);
+    EXPECT_EQ(more_issue_s(system.software, system.cluster, workload), stage == 3 ? 3e-4 : 0);
   }
   system.software.replays_graphs = true;
-  EXPECT_EQ(system.more_issue_s(workload), 0);
+  EXPECT_EQ(more_issue_s(system.software, system.cluster, workload), 0);
 }
 
 TEST(QueuedSeconds, OfReplayedGraphsAreTheGpus) {

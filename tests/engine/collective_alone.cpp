@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "jobs.hpp"
+#include "sim/communication_of.hpp"
 #include "sim/engine/child_process.hpp"
 #include "sim/engine/executor.hpp"
 
@@ -21,10 +22,7 @@ std::vector<int> first_ranks(int n) {
   return ranks;
 }
 
-sim::CommunicationModel model_of(const sim::Job& job) {
-  return {job.system.cluster, job.workload, job.system.simulation.algorithm, job.system.software.collectives,
-          job.system.simulation.collectives == sim::Fidelity::step};
-}
+sim::CommunicationModel model_of(const sim::Job& job) { return sim::communication_of(job.system, job.workload); }
 
 }  // namespace
 

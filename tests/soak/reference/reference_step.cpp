@@ -2,6 +2,7 @@
 
 #include "config/random.hpp"
 #include "reference_run.hpp"
+#include "sim/communication_of.hpp"
 #include "sim/engine/executor.hpp"
 #include "sim/engine/folding.hpp"
 #include "sim/engine/prepared_step.hpp"
@@ -39,8 +40,7 @@ std::vector<double> measured_rates(sim::Machine& machine, const sim::CommPlans& 
 }  // namespace
 
 double reference_step(const sim::Job& job, double jitter) {
-  const sim::CommunicationModel model(cluster_of(job), job.workload, job.system.simulation.algorithm, job.system.software.collectives,
-                                      job.system.simulation.collectives == sim::Fidelity::step);
+  const sim::CommunicationModel model = sim::communication_of(job.system, job.workload, cluster_of(job));
   const workloads::Compiled compiled = sim::compiled_for_simulation(job);
   const sim::Fold fold = job.system.simulation.all_ranks ? sim::unfolded(job) : sim::fold(job, compiled, model);
   const workloads::StepGraph graph = workloads::build_step(job.workload, compiled, fold.ranks);
