@@ -131,6 +131,11 @@ std::vector<int> RankGrid::group(GroupKind kind, int rank) const {
   return members;
 }
 
+bool RankGrid::spans_dimensions(GroupKind kind) const {
+  if (kind == GroupKind::shard || kind == GroupKind::replicas) return shard_group_ == dp_.size * cp_.size;
+  return !mirrored_ || (kind != GroupKind::dp_cp && kind != GroupKind::edp);
+}
+
 std::vector<int> RankGrid::same_parameters(int stage) const {
   const int other = pp_.size - 1 - stage;
   if (!mirrored_ || other == stage) return {stage};

@@ -30,6 +30,9 @@ class RankGrid {
   // shard: neighbours in dp_cp order, of one stage; replicas: the ranks with the same place in their shard groups.
   [[nodiscard]] std::vector<int> group(GroupKind kind, int rank) const;
 
+  // Whether groups of a kind are all ranks along its dimensions, or the ends of one: no shard of them, and of one stage.
+  [[nodiscard]] bool spans_dimensions(GroupKind kind) const;
+
   // The ranks of a group along one dimension: tp, cp, dp, pp, ep, etp or edp (of one stage); std::invalid_argument for others.
   [[nodiscard]] int ranks_of(GroupKind along) const { return dimension(along).size; }
   // And how many of them neighbour in a scale-up domain of so many ranks.

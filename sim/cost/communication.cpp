@@ -46,8 +46,9 @@ int index_of(std::vector<int>& known, int domain) {
   return static_cast<int>(known.size()) - 1;
 }
 
-// Dense and expert dimensions, in the order in which ranks are counted.
-bool blocks_fit(const workloads::Parallel& p, int domain) {
+// Dense and expert dimensions, in the order in which ranks are counted. last_may_lack: ranks, which the last dimension has not enough of.
+bool blocks_fit(const workloads::Parallel& p, int domain, bool last_may_lack = false) {
+  const int all = p.tp * p.cp * p.dp * p.pp;
   const int edp = std::max(1, p.tp * p.cp * p.dp / (p.etp * p.ep));
   const std::map<std::string_view, int> dense{{"tp", p.tp}, {"cp", p.cp}, {"dp", p.dp}, {"pp", p.pp}},
       of_experts{{"tp", p.etp}, {"ep", p.ep}, {"dp", edp}, {"pp", p.pp}};
@@ -57,7 +58,7 @@ bool blocks_fit(const workloads::Parallel& p, int domain) {
       const auto size = sizes.find(name);
       if (size == sizes.end()) continue;
       block *= size->second;
-      if (domain % block != 0 && block % domain != 0) return false;
+      if (domain % block != 0 && block % domain != 0 && !(last_may_lack && block == all)) return false;
     }
   }
   return true;
@@ -97,10 +98,12 @@ CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, con
       stages_(workload.parallel.pp),
       cables_(Cables::of(cluster, grid_.size())) {
   const topology::NetworkSpec& network = cluster_.network;
-  if (network.nodes_per_leaf > 0 && network.oversubscription > 1) levels_.push_back({network.nodes_per_leaf, network.oversubscription});
-  if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1) {
-    levels_.push_back({network.nodes_per_pod, network.oversubscription * network.pod_oversubscription});
-  }
+  const auto add_level = [&](int nodes, double oversubscription) {
+    levels_.push_back({nodes, oversubscription, groups_lie_alike_ && blocks_fit(workload.parallel, nodes * cluster_.gpus_per_node, true)});
+  };
+  if (network.nodes_per_leaf > 0 && network.oversubscription > 1) add_level(network.nodes_per_leaf, network.oversubscription);
+  if (network.nodes_per_pod > 0 && network.pod_oversubscription > 1)
+    add_level(network.nodes_per_pod, network.oversubscription * network.pod_oversubscription);
   list_shares(workload);
 }
 
@@ -209,8 +212,10 @@ std::vector<std::size_t> CommunicationModel::axes_of(std::span<const int> member
 double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, Crossing crossing) const {
   const int gpus_per_leaf = level.nodes * cluster_.gpus_per_node;
   if (grid_.size() <= gpus_per_leaf) return 0;
+  const std::vector<int> first = grid_.group(kind, 0);
+  if (first.size() < 2) return 0;
   std::vector<int> flows(static_cast<std::size_t>((grid_.size() - 1) / gpus_per_leaf + 1));  // [leaf]
-  each_group(kind, [&](const std::vector<int>& members) {
+  const auto add = [&](const std::vector<int>& members) {
     if (all_equal(members, gpus_per_leaf)) return;
     // NCCL runs one ring per local member, each over its own NIC; stages send one message.
     const int rings = std::max(1, static_cast<int>(members.size()) / count_distinct(members, cluster_.domain_gpus()));
@@ -221,7 +226,14 @@ double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, 
       const int from = members[i] / gpus_per_leaf, to = members[i + 1 < members.size() ? i + 1 : 0] / gpus_per_leaf;
       if (from != to && (!reduced || counted.insert(from).second)) flows[static_cast<std::size_t>(from)] += channels;
     }
-  });
+  };
+  if (level.groups_lie_alike && grid_.spans_dimensions(kind)) {  // the first leaf is as busy as any, and a group in it as any other
+    add(first);
+    const auto in_leaf = std::ranges::count_if(kind == GroupKind::embedding ? grid_.group(GroupKind::pp, 0) : first,
+                                               [&](int rank) { return rank < gpus_per_leaf; });
+    return static_cast<double>(flows.front() * (gpus_per_leaf / in_leaf)) / gpus_per_leaf;
+  }
+  each_group(kind, add);
   return static_cast<double>(*std::ranges::max_element(flows)) / gpus_per_leaf;
 }
 

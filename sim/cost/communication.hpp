@@ -107,6 +107,7 @@ class CommunicationModel {
   struct Level {  // an equal-cost set of trunks that leaves a leaf or a pod
     int nodes = 0;
     double oversubscription = 1;
+    bool groups_lie_alike = false;  // in its leaves or pods, as in nodes and domains
   };
   [[nodiscard]] int domain_of(int rank) const { return rank / cluster_.domain_gpus(); }
   [[nodiscard]] int node_of(int rank) const { return rank / cluster_.gpus_per_node; }

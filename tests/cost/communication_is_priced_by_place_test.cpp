@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <random>
+#include <set>
 #include <thread>
 
 namespace rehearse::sim {
@@ -153,6 +156,59 @@ TEST(CommunicationPrice, OversubscribedTrunksSlowWhatCrossesThem) {
 }
 
 // What is kept of the last model is not taken for another: a new thread has kept nothing.
+// Rank by rank: flows out of the leaf that most leave, per GPU in it.
+double busiest_leaf(const workloads::RankGrid& grid, GroupKind kind, int leaf_gpus, int domain_gpus) {
+  std::map<int, int> flows;
+  std::set<std::vector<int>> groups;
+  for (int rank = 0; rank < grid.size(); ++rank) {
+    const std::vector<int> members = grid.group(kind, rank);
+    if (std::ranges::find(members, rank) == members.end() || !groups.insert(members).second) continue;
+    std::set<int> domains;
+    for (const int member : members) domains.insert(member / domain_gpus);
+    const int channels = kind == GroupKind::pp ? 1 : std::max<int>(1, static_cast<int>(members.size() / domains.size()));
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const int from = members[i] / leaf_gpus, to = members[(i + 1) % members.size()] / leaf_gpus;
+      if (from != to) flows[from] += channels;
+    }
+  }
+  int most = 0;
+  for (const auto& [leaf, number] : flows) most = std::max(most, number);
+  return static_cast<double>(most) / leaf_gpus;
+}
+
+// Uplinks oversubscribed so much that they decide: a GPU's share of them is what the busiest leaf leaves to it.
+TEST(CommunicationPrice, TrunksAreSharedAsInTheBusiestLeaf) {
+  std::mt19937 random(11);
+  const auto pick = [&](const std::vector<int>& values) { return values[random() % values.size()]; };
+  int shared = 0;
+  for (int round = 0; round < 2000; ++round) {
+    workloads::Workload w = plan(pick({1, 2, 3, 4}), pick({1, 2, 3, 4, 6}), pick({1, 2, 3, 4}));
+    w.parallel.cp = pick({1, 2, 3});
+    w.parallel.ep = pick({1, 2, 4});
+    const int ranks_of_stage = w.parallel.tp * w.parallel.cp * w.parallel.dp;
+    if (ranks_of_stage % w.parallel.ep != 0) continue;
+    for (std::size_t i = w.parallel.order.size(); i > 1; --i) std::swap(w.parallel.order[i - 1], w.parallel.order[random() % i]);
+    if (w.parallel.pp % 2 == 0 && round % 4 == 0) w.schedule = "dualpipe";
+    if (round % 3 == 0 && w.parallel.dp % 2 == 0) w.optimizer.shard_group = 2;
+    topology::ClusterSpec c = cluster();
+    c.gpus_per_node = c.nics_per_node = pick({1, 2, 4, 8});
+    c.network.nodes_per_leaf = pick({1, 2, 3});
+    c.network.oversubscription = 1000;
+    const CommunicationModel model(c, w, "ring");
+    const workloads::RankGrid grid = workloads::rank_grid(w);
+    for (int number = 0; number < workloads::network_group_kinds; ++number) {
+      const auto kind = static_cast<GroupKind>(number);
+      if (kind == GroupKind::edp && !grid.experts_keep_stages()) continue;  // where stages are mirrored, groups would overlap
+      const double flows = busiest_leaf(grid, kind, c.network.nodes_per_leaf * c.gpus_per_node, c.gpus_per_node);
+      if (flows == 0) continue;
+      ++shared;
+      EXPECT_DOUBLE_EQ(model.price(all_gather(kind, 1e8), grid.group(kind, 0)).inter_bytes_per_s, 25e9 * 0.9 / (1000 * flows))
+          << name_of(kind) << ' ' << round;
+    }
+  }
+  EXPECT_GT(shared, 3000);
+}
+
 TEST(CommunicationPrice, ModelsMadeOneAfterTheOtherHaveTrunksOfTheirOwn) {
   topology::ClusterSpec c = cluster();
   for (const double oversubscription : {1.0, 4.0, 2.0, 4.0}) {
