@@ -209,11 +209,12 @@ void simulate_16384_gpus(benchmark::State& state) {
 }
 BENCHMARK(simulate_16384_gpus)->UseManualTime()->Unit(benchmark::kMillisecond);
 
-void predict_16384_gpus(benchmark::State& state) {
-  const sim::Job job = largest_job();
+void predict_16384_gpus(benchmark::State& state, const char* name) {
+  const sim::Job job = sim::load_job({name, {}, {}});
   for (auto _ : state) benchmark::DoNotOptimize(sim::predict(job));
 }
-BENCHMARK(predict_16384_gpus)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(predict_16384_gpus, one_chunk, "llama3-405b-16k-1f1b")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(predict_16384_gpus, eight_chunks, "llama3-405b-16k-h100")->Unit(benchmark::kMillisecond);
 
 // Loading included: what `rehearse predict` does apart from printing.
 void load_and_predict_16384_gpus(benchmark::State& state) {

@@ -20,7 +20,7 @@ std::optional<Location> beside(const Schedule& schedule, const PipelineShape& sh
 std::vector<Slot> slots_of(const Workload& workload, int stage) {
   const Schedule& schedule = ScheduleRegistry::get(workload.schedule);
   const PipelineShape shape = pipeline_shape(workload);
-  const std::vector<Slot> alone = schedule.order(shape, stage);
+  std::vector<Slot> alone = schedule.order(shape, stage);
   if (!workload.overlap.ep || schedule.splits_backward()) return alone;
   std::vector<Slot> forwards, backwards, slots;
   for (const Slot& slot : alone) (slot.kind == Slot::Kind::forward ? forwards : backwards).push_back(slot);
@@ -47,6 +47,17 @@ std::optional<Location> source_of(const Schedule& schedule, const PipelineShape&
 
 std::optional<Location> target_of(const Schedule& schedule, const PipelineShape& shape, int stage, const Slot& slot) {
   return beside(schedule, shape, stage, slot, 1);
+}
+
+StageWays::StageWays(const Schedule& schedule, const PipelineShape& shape, int stage)
+    : schedule_(schedule), shape_(shape), stage_(stage), same_for_all_(!schedule.mirrors()) {
+  using enum Slot::Kind;
+  for (int chunk = 0; same_for_all_ && chunk < shape.chunks; ++chunk) {
+    for (const Slot::Kind kind : {forward, backward, backward_input, backward_weight}) {
+      const Slot slot{kind, 0, chunk};
+      known_.push_back({source_of(schedule, shape, stage, slot), target_of(schedule, shape, stage, slot)});
+    }
+  }
 }
 
 }  // namespace rehearse::workloads

@@ -38,7 +38,8 @@ class Schedule {
   // Why this shape cannot be scheduled ("interleaved-1f1b needs vpp >= 2"), or "" when it can.
   [[nodiscard]] virtual std::string refusal(const PipelineShape& shape) const = 0;
 
-  // How many model chunks a micro-batch passes, and where it meets each of them: `position` counts from the embedding on.
+  // How many model chunks a micro-batch passes, and where it meets each of them: `position` counts from the embedding on. All of them the
+  // same way, but where the schedule mirrors.
   [[nodiscard]] virtual int depth(const PipelineShape& shape) const { return shape.stages * shape.chunks; }
   [[nodiscard]] virtual Location location(const PipelineShape& shape, int /*microbatch*/, int position) const {
     return {position % shape.stages, position / shape.stages};
@@ -93,5 +94,29 @@ using ScheduleRegistry = config::Registry<Schedule>;
 // gradients and when that is the stage itself.
 [[nodiscard]] std::optional<Location> source_of(const Schedule& schedule, const PipelineShape& shape, int stage, const Slot& slot);
 [[nodiscard]] std::optional<Location> target_of(const Schedule& schedule, const PipelineShape& shape, int stage, const Slot& slot);
+
+// The two for one slot of a stage after another.
+class StageWays {
+ public:
+  struct Way {
+    std::optional<Location> source, target;
+  };
+  // Must outlive it.
+  StageWays(const Schedule& schedule, const PipelineShape& shape, int stage);
+  [[nodiscard]] Way of(const Slot& slot) const {
+    return same_for_all_ ? known_[place(slot)]
+                         : Way{source_of(schedule_, shape_, stage_, slot), target_of(schedule_, shape_, stage_, slot)};
+  }
+
+ private:
+  [[nodiscard]] static std::size_t place(const Slot& slot) {
+    return 4 * static_cast<std::size_t>(slot.chunk) + static_cast<std::size_t>(slot.kind);
+  }
+  const Schedule& schedule_;
+  const PipelineShape shape_;
+  int stage_;
+  bool same_for_all_;       // micro-batches
+  std::vector<Way> known_;  // [chunk][Slot::Kind] then
+};
 
 }  // namespace rehearse::workloads

@@ -21,13 +21,10 @@ std::vector<ChunkGradients> chunk_gradients(std::span<const std::span<const Slot
       last[chunk] = s;
     }
   }
-  std::vector<ChunkGradients> states;
-  states.reserve(slots.size() * chunks);
-  for (std::size_t s = 0; s < slots.size(); ++s) {
-    for (std::size_t c = 0; c < chunks; ++c) {
-      const bool begun = first[c] != never && first[c] <= s;
-      states.push_back(!begun ? ChunkGradients::absent : s <= last[c] + 1 ? ChunkGradients::whole : ChunkGradients::reduced);
-    }
+  std::vector<ChunkGradients> states(slots.size() * chunks, ChunkGradients::absent);
+  for (std::size_t c = 0; c < chunks; ++c) {
+    for (std::size_t s = first[c]; s < slots.size(); ++s)
+      states[s * chunks + c] = s <= last[c] + 1 ? ChunkGradients::whole : ChunkGradients::reduced;
   }
   return states;
 }

@@ -9,7 +9,6 @@
 namespace rehearse::sim {
 namespace {
 
-using workloads::Location;
 using workloads::PipelineShape;
 using workloads::Slot;
 using workloads::Workload;
@@ -21,7 +20,10 @@ class Turns {
  public:
   explicit Turns(const Workload& workload)
       : schedule_(workloads::ScheduleRegistry::get(workload.schedule)), shape_(workloads::pipeline_shape(workload)) {
-    for (int s = 0; s < shape_.stages; ++s) orders_.push_back(workloads::slots_of(workload, s));
+    for (int s = 0; s < shape_.stages; ++s) {
+      orders_.push_back(workloads::slots_of(workload, s));
+      ways_.emplace_back(schedule_, shape_, s);
+    }
   }
 
   std::vector<Step> steps() {
@@ -78,11 +80,11 @@ class Turns {
 
   [[nodiscard]] End end_of(int stage, const Slot& slot) const {
     End end{.kind = slot.kind, .chunk = static_cast<std::uint16_t>(slot.chunk)};
-    if (const std::optional<Location> source = workloads::source_of(schedule_, shape_, stage, slot)) {
+    const auto [source, target] = ways_[stage].of(slot);
+    if (source) {
       end.in = message(stage, slot);
       end.hop_in = way(source->stage, stage);
     }
-    const std::optional<Location> target = workloads::target_of(schedule_, shape_, stage, slot);
     if (!target) return end;
     end.hop = way(stage, target->stage);
     end.out = message(target->stage, {slot.kind, slot.microbatch, target->chunk});
@@ -91,7 +93,8 @@ class Turns {
 
   const workloads::Schedule& schedule_;
   PipelineShape shape_;
-  std::vector<std::vector<Slot>> orders_;
+  std::vector<std::vector<Slot>> orders_;   // [stage]
+  std::vector<workloads::StageWays> ways_;  // [stage]
 };
 
 // An order of so many micro-batches, its steps comparable with those of another number.
@@ -200,6 +203,7 @@ std::shared_ptr<const SlotOrder::Held> SlotOrder::folded(const Workload& workloa
 void SlotOrder::Held::note_work() {
   has_pairs = std::ranges::any_of(steps, &Step::paired);
   stages.resize(static_cast<std::size_t>(shape.stages));
+  for (OfStage& own : stages) own.slots.reserve((has_pairs ? 2 : 1) * steps.size() / stages.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     OfStage& own = stages[step.stage];

@@ -25,6 +25,22 @@ std::uint64_t likeness(const PeakSlots::Entry& entry) {
   return own + (neighbour(entry.before) << 24U) + (neighbour(entry.after) << 43U) + (std::uint64_t{entry.receives} << 62U);
 }
 
+// What is kept when a slot begins.
+struct Kept {
+  std::int64_t all;  // the sum of counts
+  std::span<const std::int32_t> counts;
+  std::span<const workloads::ChunkGradients> gradients;
+};
+
+// Of two alike but for what is kept.
+bool covers(const Kept& one, const Kept& other) {
+  if (one.all < other.all) return false;
+  for (std::size_t c = 0; c < one.counts.size(); ++c) {
+    if (one.counts[c] < other.counts[c] || one.gradients[c] < other.gradients[c]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compiled& compiled, int stage)
@@ -38,32 +54,42 @@ PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compi
   one_by_one.reserve(order.size());
   for (const Slot& slot : order) one_by_one.emplace_back(&slot, 1);
   const std::vector<workloads::ChunkGradients> states = workloads::chunk_gradients(one_by_one, chunks_);
+  const workloads::StageWays ways(*compiled.schedule, compiled.shape, stage);
+  constexpr std::uint32_t none = -1;
+  // Essential entries by likeness: the latest, and of each the one before it. What another entry covers, an essential one does.
+  std::unordered_map<std::uint64_t, std::uint32_t> latest;
+  std::vector<std::uint32_t> earlier;
+  std::vector<std::int64_t> all;  // [entry] as Kept::all
   std::vector<std::int32_t> now(chunks_);
-  std::unordered_map<std::uint64_t, std::vector<std::size_t>> known;  // entries by likeness
+  std::int64_t all_now = 0;
+  const auto kept = [&](std::uint32_t i) { return Kept{all[i], counts(entries_[i]), gradients(entries_[i])}; };
   for (std::size_t k = 0; k < order.size(); ++k) {
     const Slot& slot = order[k];
-    const bool receives = k + 1 < order.size() && workloads::source_of(*compiled.schedule, compiled.shape, stage, order[k + 1]).has_value();
+    const bool receives = k + 1 < order.size() && ways.of(order[k + 1]).source.has_value();
     const Entry entry{slot, neighbour(k - 1), neighbour(k + 1), receives, true, static_cast<std::uint32_t>(counts_.size())};
-    counts_.insert(counts_.end(), now.begin(), now.end());
-    const auto here = states.begin() + static_cast<std::ptrdiff_t>(k * chunks_);
-    gradients_.insert(gradients_.end(), here, here + static_cast<std::ptrdiff_t>(chunks_));
-    std::vector<std::size_t>& alike = known[likeness(entry)];
-    if (std::any_of(alike.rbegin(), alike.rend(), [&](std::size_t i) { return covers(entries_[i], entry); })) {
-      counts_.resize(entry.kept);
-      gradients_.resize(entry.kept);
-    } else {
-      for (const std::size_t i : alike) entries_[i].essential = entries_[i].essential && !covers(entry, entries_[i]);
-      alike.push_back(entries_.size());
+    const Kept here{all_now, now, std::span(states).subspan(k * chunks_, chunks_)};
+    std::uint32_t& alike = latest.try_emplace(likeness(entry), none).first->second;
+    std::uint32_t covering = alike;
+    while (covering != none && !covers(kept(covering), here)) covering = earlier[covering];
+    if (covering == none) {
+      for (std::uint32_t* i = &alike; *i != none;) {
+        if (!covers(here, kept(*i))) {
+          i = &earlier[*i];
+          continue;
+        }
+        entries_[*i].essential = false;
+        *i = earlier[*i];
+      }
+      earlier.push_back(std::exchange(alike, static_cast<std::uint32_t>(entries_.size())));
+      all.push_back(all_now);
+      counts_.insert(counts_.end(), here.counts.begin(), here.counts.end());
+      gradients_.insert(gradients_.end(), here.gradients.begin(), here.gradients.end());
       entries_.push_back(entry);
     }
-    if (slot.kind == Slot::Kind::forward) ++now[static_cast<std::size_t>(slot.chunk)];
-    if (workloads::makes_weight_gradient(slot.kind)) --now[static_cast<std::size_t>(slot.chunk)];
+    const int change = slot.kind == Slot::Kind::forward ? 1 : workloads::makes_weight_gradient(slot.kind) ? -1 : 0;
+    now[static_cast<std::size_t>(slot.chunk)] += change;
+    all_now += change;
   }
-}
-
-bool PeakSlots::covers(const Entry& one, const Entry& other) const {
-  return std::ranges::equal(counts(one), counts(other), std::greater_equal<>()) &&
-         std::ranges::equal(gradients(one), gradients(other), std::greater_equal<>());
 }
 
 bool HeldUnits::add(const std::vector<workloads::Unit>& chunk, bool splits_backward, std::span<const std::uint32_t> holding) {

@@ -43,9 +43,6 @@ class PeakSlots {
   }
 
  private:
-  // Of two alike but for what is kept.
-  [[nodiscard]] bool covers(const Entry& one, const Entry& other) const;
-
   std::size_t chunks_;
   std::vector<Entry> entries_;
   std::vector<std::int32_t> counts_;
