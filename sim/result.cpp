@@ -5,20 +5,6 @@
 #include <stdexcept>
 
 namespace rehearse::sim {
-namespace {
-
-PhaseTimes mean_of(const std::vector<RankResult>& ranks) {
-  PhaseTimes mean;
-  double weight = 0;
-  for (const RankResult& rank : ranks) {
-    weight += rank.ranks;
-    for (std::size_t i = 0; i < phase_count; ++i) mean.seconds[i] += rank.ranks * rank.phases.seconds[i];
-  }
-  for (double& seconds : mean.seconds) seconds /= weight;
-  return mean;
-}
-
-}  // namespace
 
 std::string_view name_of(RankAftermath::End end) {
   constexpr std::array<std::string_view, 3> names{"dead", "waiting", "done"};
@@ -40,7 +26,9 @@ double PhaseTimes::total() const { return std::accumulate(seconds.begin(), secon
 
 void finish(StepResult& result, double tokens, double model_flops, int gpus, double peak_flops_per_s) {
   if (!(result.step_s > 0) || result.ranks.empty() || gpus < 1) throw std::logic_error("a step without duration, ranks or GPUs");
-  result.mean = mean_of(result.ranks);
+  MeanPhases mean;
+  for (const RankResult& rank : result.ranks) mean.add(rank.phases, rank.ranks);
+  result.mean = mean.mean();
   result.tokens_per_s = tokens / result.step_s;
   result.tokens_per_s_per_gpu = result.tokens_per_s / gpus;
   result.model_flops_per_gpu_per_s = model_flops / (gpus * result.step_s);

@@ -27,6 +27,24 @@ struct PhaseTimes {
   [[nodiscard]] double total() const;
 };
 
+// The mean of ranks.
+class MeanPhases {
+ public:
+  void add(const PhaseTimes& phases, int ranks) {
+    weight_ += ranks;
+    for (std::size_t i = 0; i < phase_count; ++i) sum_.seconds[i] += ranks * phases.seconds[i];
+  }
+  [[nodiscard]] PhaseTimes mean() const {
+    PhaseTimes mean = sum_;
+    for (double& seconds : mean.seconds) seconds /= weight_;
+    return mean;
+  }
+
+ private:
+  PhaseTimes sum_;
+  double weight_ = 0;
+};
+
 struct RankResult {
   int rank = 0;   // representative global rank
   int stage = 0;  // pipeline stage

@@ -171,8 +171,9 @@ RankAllocations StepAllocations::make(const RankBlock& block) {
     const HeldMemory held(workload_, compiled_, habits_, rank.stage);
     own = std::make_shared<const Program>(Program{held, PlacedTasks(graph_.program(block), held)});
   }
-  const RankMemories units(workload_, habits_, stage, loads_ ? &*loads_ : nullptr, compiled_.grid.expert_rank(rank.rank));
-  StaticMemory always = static_memory(workload_, habits_, stage.parameters, stage.expert_parameters);
+  const RankMemories units(workload_, habits_, compiled_.sync, stage, loads_ ? &*loads_ : nullptr, compiled_.grid.expert_rank(rank.rank));
+  StaticMemory always =
+      static_memory(workload_, habits_, compiled_.sync, placeholder_bytes(workload_, habits_), stage.parameters, stage.expert_parameters);
   RankAllocations made{always, allocations_of(own->held.on_gpu(units), own->placed), allocations_of(own->held.on_host(units), own->placed)};
   const bool anew = makes_gradients_anew(workload_, habits_);
   if (anew) made.held.gradients = 0;

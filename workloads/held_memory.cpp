@@ -171,7 +171,8 @@ void HeldMemory::add_messages(std::vector<Held>& held) const {
 }
 
 void HeldMemory::add_whole_gradients(std::vector<Held>& held) const {
-  const std::vector<double> bytes = whole_gradients(workload_, habits_, compiled_.sync, program_);
+  std::vector<double> bytes;
+  list_whole_gradients(workload_, habits_, compiled_.sync, program_, bytes);
   if (bytes.empty()) return;
   std::vector<std::span<const Slot>> slots;
   for (const Round& round : rounds_) slots.push_back(std::span(order_).subspan(round.slot, round.next - round.slot));

@@ -304,9 +304,9 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   return memory;
 }
 
-std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, const MemoryHabits& habits, const StageProgram& stage) {
+std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync,
+                                                   const StageProgram& stage) {
   const Sizes sizes(workload, habits);
-  const ReplicaSync sync = replica_sync(workload);
   std::vector<std::vector<UnitMemory>> memories;
   std::map<std::pair<const UnitProgram*, int>, UnitMemory> known;  // by program and, of experts, chunks
   for (const std::vector<Unit>& units : stage.chunks) {
@@ -325,9 +325,9 @@ UnitMemory unit_memory(const Workload& workload, const MemoryHabits& habits, con
   return memory_of(Sizes(workload, habits), unit);
 }
 
-RankMemories::RankMemories(const Workload& workload, const MemoryHabits& habits, const StageProgram& stage, const ExpertLoads* loads,
-                           int expert_rank)
-    : stage_(stage), units_(unit_memories(workload, habits, stage)), loads_(loads), expert_rank_(expert_rank) {}
+RankMemories::RankMemories(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const StageProgram& stage,
+                           const ExpertLoads* loads, int expert_rank)
+    : stage_(stage), units_(unit_memories(workload, habits, sync, stage)), loads_(loads), expert_rank_(expert_rank) {}
 
 const UnitMemory& RankMemories::at(int chunk, int unit, int microbatch) const {
   const UnitMemory& alone = units_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(unit)];

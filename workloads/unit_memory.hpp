@@ -98,13 +98,14 @@ struct UnitMemory {
 
 // [chunk][unit] of a stage's program.
 [[nodiscard]] std::vector<std::vector<UnitMemory>> unit_memories(const Workload& workload, const MemoryHabits& habits,
-                                                                 const StageProgram& stage);
+                                                                 const ReplicaSync& sync, const StageProgram& stage);
 
 // The units of a stage as one of its ranks holds them: with the tokens that its experts get.
 class RankMemories {
  public:
   // loads: of a model with experts, else null. It must outlive this.
-  RankMemories(const Workload& workload, const MemoryHabits& habits, const StageProgram& stage, const ExpertLoads* loads, int expert_rank);
+  RankMemories(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const StageProgram& stage,
+               const ExpertLoads* loads, int expert_rank);
   // The reference stays valid. Equal ones of different micro-batches may be one.
   [[nodiscard]] const UnitMemory& at(int chunk, int unit, int microbatch) const;
   [[nodiscard]] const std::vector<UnitMemory>& chunk(int chunk) const { return units_[static_cast<std::size_t>(chunk)]; }

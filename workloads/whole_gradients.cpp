@@ -62,19 +62,12 @@ double beside_the_shard(const Workload& workload, const MemoryHabits& habits, co
   return (parameters - sync.shard(parameters, expert_parameters)) * gradient_bytes(workload, habits);
 }
 
-std::vector<double> whole_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync,
-                                    const StageProgram& stage) {
-  std::vector<double> bytes;
-  if (!shards_gradients_at_the_end(workload, sync)) return bytes;
-  for (const std::vector<Unit>& units : stage.chunks) {
-    double parameters = 0, experts = 0;
-    for (const Unit& unit : units) {
-      parameters += unit.program->parameters;
-      experts += unit.program->expert_parameters;
-    }
-    bytes.push_back(beside_the_shard(workload, habits, sync, parameters, experts));
-  }
-  return bytes;
+void list_whole_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const StageProgram& stage,
+                          std::vector<double>& bytes) {
+  bytes.clear();
+  if (!shards_gradients_at_the_end(workload, sync)) return;
+  for (std::size_t c = 0; c < stage.chunks.size(); ++c)
+    bytes.push_back(beside_the_shard(workload, habits, sync, stage.of_chunk[c], stage.experts_of_chunk[c]));
 }
 
 double whole_now(std::span<const ChunkGradients> states, std::span<const double> bytes, bool overlapped) {

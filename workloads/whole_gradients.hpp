@@ -43,9 +43,9 @@ enum class ChunkGradients : std::uint8_t {
 // What a chunk's gradients take beside their shard while they lie whole.
 [[nodiscard]] double beside_the_shard(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
                                       double expert_parameters);
-// [chunk] of a stage's program; empty: nothing lies whole for a while.
-[[nodiscard]] std::vector<double> whole_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync,
-                                                  const StageProgram& stage);
+// `bytes` [chunk] of a stage's program; empty: nothing lies whole for a while.
+void list_whole_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const StageProgram& stage,
+                          std::vector<double>& bytes);
 
 // What of `bytes` [chunk] lies whole in a slot.
 [[nodiscard]] double whole_now(std::span<const ChunkGradients> states, std::span<const double> bytes, bool overlapped);

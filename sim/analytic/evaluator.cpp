@@ -64,24 +64,6 @@ bool needs_predict(const Workload& w, const workloads::MemoryHabits& habits) {
   return uneven || w.offload_activations || w.overlap.ep || w.optimizer.on_cpu || workloads::makes_gradients_anew(w, habits);
 }
 
-// As finish() weighs ranks.
-PhaseTimes mean_of_stages(std::span<const PhaseTimes> stages, int ranks) {
-  PhaseTimes mean;
-  double weight = 0;
-  for (const PhaseTimes& phases : stages) {
-    weight += ranks;
-    for (std::size_t i = 0; i < phase_count; ++i) mean.seconds[i] += ranks * phases.seconds[i];
-  }
-  for (double& seconds : mean.seconds) seconds /= weight;
-  return mean;
-}
-
-PlanCost cost_of(const Job& job, const Workload& workload, const workloads::Compiled& compiled, PriceBook& prices) {
-  std::optional<workloads::ExpertLayer> experts;
-  if (workload.model.moe) experts.emplace(workload);
-  return {job.system, workload, compiled, prices, experts ? &*experts : nullptr};
-}
-
 }  // namespace
 
 class Evaluator::Orders {
@@ -116,11 +98,13 @@ Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
     : workload(given),
       compiled(workloads::compile(workload)),
       prices(fabric.model, compiled.grid, compiled.shape.stages, &fabric.calls),
-      cost(cost_of(job, workload, compiled, prices)),
+      cost(job.system, workload, compiled, prices),
       placeholders(workloads::placeholder_bytes(workload, job.system.software.memory.habits)) {
   memories.resize(cost.units.size());
   exchanged_at_once.resize(cost.units.size());
   std::vector<bool> known(cost.units.size());
+  std::optional<workloads::ExpertLoads> loads;
+  if (workload.model.moe) loads.emplace(workload);
   std::size_t at = 0;
   walked_by_slots = true;
   for (const workloads::StageProgram& stage : compiled.stages) {
@@ -136,7 +120,7 @@ Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
         memories[u] = workloads::unit_memory(workload, job.system.software.memory.habits, chunk[i]);
         exchanged_at_once[u] = workloads::exchanged_at_once(workload, job.system.software.memory.habits, chunk[i]);
         if (chunk[i].layer_kind == workloads::LayerKind::experts)
-          memories[u] = memories[u].with_tokens(workloads::ExpertLoads(workload).received(0, chunk[i].first_layer, 0));
+          memories[u] = memories[u].with_tokens(loads->received(0, chunk[i].first_layer, 0));
       }
     }
     of_stage.memories = memories;
@@ -175,7 +159,7 @@ void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads
   for (std::size_t s = 0; s < slots.size(); ++s) {
     HeldUnits& held = plan.held[s];
     held.memories = memories_;
-    list_whole_gradients(plan, workload, sync, s);
+    workloads::list_whole_gradients(workload, overhead.habits, sync, plan.compiled.stages[s], held.whole_gradients);
     const Parameters& parameters = plan.cost.parameters[s];
     const workloads::StaticMemory tensors =
         workloads::static_memory(workload, overhead.habits, sync, plan.placeholders, parameters.all, parameters.experts);
@@ -189,21 +173,6 @@ void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads
     if (memory.needed_bytes() <= evaluation.needed_bytes) continue;
     evaluation.needed_bytes = memory.needed_bytes();
     evaluation.peak_bytes = memory.peak_bytes();
-  }
-}
-
-// As workloads::whole_gradients().
-void Evaluator::list_whole_gradients(Plan& plan, const Workload& workload, const workloads::ReplicaSync& sync, std::size_t stage) {
-  std::vector<double>& whole = plan.held[stage].whole_gradients;
-  whole.clear();
-  if (!workloads::shards_gradients_at_the_end(workload, sync)) return;
-  for (std::size_t c = 0; c < plan.cost.chunks; ++c) {
-    double parameters = 0, experts = 0;
-    for (const std::uint32_t unit : plan.cost.chunk(stage, c)) {
-      parameters += plan.cost.unit_parameters[unit].all;
-      experts += plan.cost.unit_parameters[unit].experts;
-    }
-    whole.push_back(workloads::beside_the_shard(workload, job_.system.software.memory.habits, sync, parameters, experts));
   }
 }
 
@@ -226,7 +195,11 @@ Evaluation Evaluator::evaluate(const Workload& workload, bool by_phase) {
   const StepTerms terms = step_terms(job_.system, workload, plan.compiled, sync, plan.cost, plan.prices, orders_->workspace, by_phase);
   Evaluation evaluation;
   evaluation.step_s = terms.step_s;
-  if (by_phase) evaluation.mean = mean_of_stages(terms.phases, job_.system.gpus / plan.compiled.shape.stages);
+  if (by_phase) {
+    MeanPhases mean;
+    for (const PhaseTimes& stage : terms.phases) mean.add(stage, job_.system.gpus / plan.compiled.shape.stages);
+    evaluation.mean = mean.mean();
+  }
   add_memory(plan, workload, sync, evaluation);
   return evaluation;
 }

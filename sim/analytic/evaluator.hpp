@@ -71,7 +71,6 @@ class Evaluator {
   [[nodiscard]] Plan& plan_of(const workloads::Workload& workload);
   [[nodiscard]] Fabric& fabric_of(const workloads::Workload& workload);
   void add_memory(Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, Evaluation& evaluation);
-  void list_whole_gradients(Plan& plan, const workloads::Workload& workload, const workloads::ReplicaSync& sync, std::size_t stage);
   [[nodiscard]] Evaluation by_predict(const workloads::Workload& workload) const;
 
   const Job& job_;

@@ -1,6 +1,7 @@
 #include "sim/analytic/plan_cost.hpp"
 
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace rehearse::sim {
@@ -9,10 +10,12 @@ using workloads::CollectiveKind;
 using workloads::GroupKind;
 
 PlanCost::PlanCost(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices,
-                   const workloads::ExpertLayer* experts)
+                   int step)
     : contentions(system.gpu), chunks(static_cast<std::size_t>(compiled.shape.chunks)) {
-  UnitPricer pricer(system, workload, prices, contentions, experts);
-  const bool alike = experts == nullptr || (experts->loads().even() && workload.experts.layer_chunks.empty());
+  std::optional<workloads::ExpertLayer> experts;
+  if (workload.model.moe) experts.emplace(workload, step);
+  UnitPricer pricer(system, workload, prices, contentions, experts ? &*experts : nullptr);
+  const bool alike = !experts || (experts->loads().even() && workload.experts.layer_chunks.empty());
   std::map<std::tuple<int, int, int>, std::uint32_t> known;  // by program, place and layer
   for (int s = 0; s < compiled.shape.stages; ++s) {
     const workloads::StageProgram& stage = compiled.stages[static_cast<std::size_t>(s)];

@@ -14,9 +14,8 @@ namespace rehearse::sim {
 using workloads::Parameters;
 
 struct PlanCost {
-  // `experts`: of a model that has them and of one step of its routing, else null.
-  PlanCost(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices,
-           const workloads::ExpertLayer* experts);
+  // `step`: of the routing of a model that has experts.
+  PlanCost(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices, int step = 0);
 
   Contentions contentions;
   // Distinct ones: layers whose experts get different tokens, or chunks, differ, and so do those of stages that lie differently.

@@ -96,6 +96,7 @@ class Stage {
  public:
   Stage(const Job& job, const workloads::Compiled& compiled, int stage, const workloads::ExpertLoads* loads)
       : workload_(job.workload),
+        sync_(compiled.sync),
         habits_(job.system.software.memory.habits),
         program_(compiled.stages[static_cast<std::size_t>(stage)]),
         loads_(loads),
@@ -140,7 +141,7 @@ class Stage {
   }
 
  private:
-  [[nodiscard]] workloads::RankMemories units(int expert_rank) const { return {workload_, habits_, program_, loads_, expert_rank}; }
+  [[nodiscard]] workloads::RankMemories units(int expert_rank) const { return {workload_, habits_, sync_, program_, loads_, expert_rank}; }
   template <typename At>
   void walk(std::vector<workloads::Held> held, const MemoryBytes& always, At at) const {
     InProgramOrder(held_.turns(), std::move(held)).walk(always, at);
@@ -150,6 +151,7 @@ class Stage {
   }
 
   const Workload& workload_;
+  const workloads::ReplicaSync& sync_;
   const workloads::MemoryHabits& habits_;
   const workloads::StageProgram& program_;
   const workloads::ExpertLoads* loads_;
@@ -182,7 +184,7 @@ struct UnitsAlike {
       answers = units.add(program.chunks[c], compiled.schedule->splits_backward(), holding) && answers;
     }
     units.memories = memories;
-    units.whole_gradients = workloads::whole_gradients(workload, job.system.software.memory.habits, compiled.sync, program);
+    workloads::list_whole_gradients(workload, job.system.software.memory.habits, compiled.sync, program, units.whole_gradients);
     answers = answers && units.add_up(workload.microbatches());
   }
 };
@@ -197,19 +199,26 @@ void find_peak(const Job& job, const workloads::Compiled& compiled, int stage, c
   memory.microbatch = peak.slot.microbatch;
 }
 
+workloads::StaticMemory static_memory_of(const Job& job, const workloads::Compiled& compiled, int stage) {
+  const workloads::MemoryHabits& habits = job.system.software.memory.habits;
+  const workloads::StageProgram& program = compiled.stages[static_cast<std::size_t>(stage)];
+  return workloads::static_memory(job.workload, habits, compiled.sync, workloads::placeholder_bytes(job.workload, habits),
+                                  program.parameters, program.expert_parameters);
+}
+
 // Of the ranks among which the experts are spread, the one that holds most at its peak; without uneven routing they are all alike.
 RankMemory fullest_of_stage(const Job& job, const workloads::Compiled& compiled, int stage, const workloads::ExpertLoads* loads,
                             bool walked_by_slots) {
   const workloads::RankGrid& grid = compiled.grid;
   const workloads::StageProgram& program = compiled.stages[static_cast<std::size_t>(stage)];
-  const workloads::StaticMemory tensors =
-      workloads::static_memory(job.workload, job.system.software.memory.habits, program.parameters, program.expert_parameters);
+  const workloads::StaticMemory tensors = static_memory_of(job, compiled, stage);
   const int first = grid.rank({0, 0, 0, stage});
   const std::vector<int> members =
       loads != nullptr && !loads->even() ? grid.group(workloads::GroupKind::ep, first) : std::vector<int>{first};
   const int share = job.system.gpus / job.workload.parallel.pp;
   std::optional<RankMemory> fullest;
-  const workloads::RankMemories units(job.workload, job.system.software.memory.habits, program, loads, grid.expert_rank(first));
+  const workloads::RankMemories units(job.workload, job.system.software.memory.habits, compiled.sync, program, loads,
+                                      grid.expert_rank(first));
   std::optional<UnitsAlike> alike;
   if (walked_by_slots) alike.emplace(job, compiled, program, units, loads);
   const bool by_slots = alike && alike->answers;
@@ -269,8 +278,7 @@ std::vector<bool> expert_layers_that_fit(const Job& job, int step) {
   const workloads::ExpertLoads loads(workload, step);
   std::vector<bool> fit(static_cast<std::size_t>(workload.model.layers + workload.model.mtp), false);
   for (int s = 0; s < workload.parallel.pp; ++s) {
-    const workloads::StaticMemory tensors = workloads::static_memory(workload, job.system.software.memory.habits,
-                                                                     compiled.stages[s].parameters, compiled.stages[s].expert_parameters);
+    const workloads::StaticMemory tensors = static_memory_of(job, compiled, s);
     const MemoryBytes always = held_all_the_time(job, tensors);
     std::map<int, MemoryBytes> highest;
     const Stage stage(job, compiled, s, &loads);

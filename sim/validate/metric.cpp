@@ -50,8 +50,8 @@ constexpr std::array<std::pair<Metric, std::string_view>, 31> names{{{Metric::st
 constexpr double ms_per_s = 1e3;
 constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
 
-Metrics pass_metrics(const Job& job) {
-  const PassTimes passes = predict_passes(job);
+Metrics pass_metrics(const Job& job, const workloads::Compiled& compiled) {
+  const PassTimes passes = predict_passes(job, compiled);
   return {{Metric::forward_ms, passes.forward_s * ms_per_s}, {Metric::backward_ms, passes.backward_s * ms_per_s}};
 }
 
@@ -130,7 +130,7 @@ void Predicted::add_step(const Metrics& wanted, const MemoryReading& reading, Me
 Metrics Predicted::metrics(const Metrics& wanted, const MemoryReading& reading) {
   Metrics metrics;
   if (wants_step(wanted)) add_step(wanted, reading, metrics);
-  if (wants_passes(wanted)) metrics.merge(pass_metrics(job_));
+  if (wants_passes(wanted)) metrics.merge(pass_metrics(job_, compiled()));
   std::erase_if(metrics, [&](const auto& entry) { return !wanted.contains(entry.first); });
   return metrics;
 }

@@ -56,8 +56,7 @@ TEST(DeepSeekV3, AnOverlappedPairStaysNearItsTrace) {
   const workloads::Compiled compiled = workloads::compile(job.workload);
   const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
   sim::PriceBook prices(model, compiled.grid, compiled.shape.stages);
-  const workloads::ExpertLayer experts(job.workload);
-  const sim::PlanCost plan(job.system, job.workload, compiled, prices, &experts);
+  const sim::PlanCost plan(job.system, job.workload, compiled, prices);
   std::vector<sim::Pieces> forward, backward;
   double weight = 0, computes = 0, exchanges = 0;
   for (const std::uint32_t index : plan.chunk(7, 0)) {

@@ -69,7 +69,8 @@ TEST(UnitTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
     sim::Job& job = jobs[j];
     job.workload.fusions.whole_logits = j % 2 == 1;
     const workloads::StageProgram stage = workloads::stage_programs(job.workload).front();
-    const auto formula = workloads::unit_memories(job.workload, job.system.software.memory.habits, stage);
+    const workloads::ReplicaSync sync = workloads::replica_sync(job.workload);
+    const auto formula = workloads::unit_memories(job.workload, job.system.software.memory.habits, sync, stage);
     for (std::size_t u = 0; u < stage.chunks[0].size(); ++u) {
       const workloads::Unit& unit = stage.chunks[0][u];
       const UnitTensors tensors = sim::tensors_of(job.workload, job.system.software.memory.habits, unit);

@@ -105,7 +105,7 @@ TEST(WhatStacksKeepOfWeights, Fsdp2ReducesTheTableOfWordsLast) {
                  "job");
     const workloads::Compiled compiled = workloads::compile(job.workload);
     const workloads::UnitMemory table =
-        workloads::unit_memories(job.workload, job.system.software.memory.habits, compiled.stages.front()).front().front();
+        workloads::unit_memories(job.workload, job.system.software.memory.habits, compiled.sync, compiled.stages.front()).front().front();
     const double words = 32000.0 * 1024;
     EXPECT_EQ(table.gathered, 2 * words);
     EXPECT_EQ(table.weight_temporary, 2 * words);
