@@ -22,12 +22,6 @@
 namespace rehearse::cli {
 namespace {
 
-sim::Comparison run_comparison(const sim::Job& job, sim::AllocatorTrainings& trainings) {
-  ProgressBar bar("comparing");
-  return sim::compare(
-      job, [&](double share) { bar.update(share); }, &trainings);
-}
-
 Exit within_tolerance(double difference, double tolerance) {
   if (std::abs(difference) <= tolerance) return Exit::fine;
   spdlog::warn("simulated and analytic step differ by {:+.2f} %, more than the {} % allowed", 100 * difference, 100 * tolerance);
@@ -78,11 +72,17 @@ Exit compare(CompareOptions& all) {
         "'" + job.system.simulation.faults.failures.front().text + "': the formula knows no step in which something fails",
         "rehearse simulate shows it");
   }
-  sim::AllocatorTrainings trainings(job);
-  warn_of_shortage(job, trainings);
+  const sim::CompiledJob compiled(job);
+  sim::AllocatorTrainings trainings(job, *compiled.into_layers);
+  sim::Comparison comparison = sim::begin_comparison(job, compiled, trainings);
+  warn_of_shortage(comparison.analytic);
   sim::FeatureEffects effects;
   if (all.features) effects = run_features(job);
-  const sim::Comparison comparison = run_comparison(job, trainings);
+  {
+    ProgressBar bar("comparing");
+    sim::finish_comparison(
+        job, compiled, trainings, [&](double share) { bar.update(share); }, comparison);
+  }
   all.traces->write(sim::summary_of(job), comparison.timeline);
   options.deliver(sim::Report(sim::summary_of(job))
                       .own(sim::expected_bands(job))

@@ -85,8 +85,9 @@ Side side_of_folder(const std::string& folder) {
 
 Side side_of_job(const std::string& path) {
   const sim::Job job = sim::load_job({.path = path, .sets = {}, .seed = {}});
-  sim::StepResult result = sim::predict(job);
-  sim::add_allocator(job, {&result.memory});
+  const workloads::Compiled compiled = workloads::compile(job.workload);
+  sim::StepResult result = sim::predict(job, compiled);
+  sim::add_allocator(job, compiled, {&result.memory});
   return {job.name, job.resolved.document(), {sim::numbers_of(result, job.system.gpus)}};
 }
 

@@ -7,20 +7,15 @@
 
 namespace rehearse::cli {
 
-namespace {
-
-sim::StepResult memory_by_formula(const sim::Job& job, sim::AllocatorTrainings& trainings) {
+sim::StepResult memory_by_formula(const sim::Job& job, const workloads::Compiled& compiled, sim::AllocatorTrainings& trainings) {
   sim::StepResult formula;
   formula.method = "analytic";
-  formula.memory = sim::predicted_memory(job);
+  formula.memory = sim::predicted_memory(job, compiled);
   trainings.add_to(formula.memory);
   return formula;
 }
 
-}  // namespace
-
-void warn_of_shortage(const sim::Job& job, sim::AllocatorTrainings& trainings) {
-  const sim::StepResult formula = memory_by_formula(job, trainings);
+void warn_of_shortage(const sim::StepResult& formula) {
   if (!formula.memory.fits()) spdlog::warn("{}", sim::shortage(formula));
 }
 
@@ -35,8 +30,9 @@ Exit fit_verdict(std::initializer_list<const sim::StepResult*> results) {
 }
 
 Exit fit_verdict(const sim::Job& job) {
-  sim::AllocatorTrainings trainings(job);
-  const sim::StepResult formula = memory_by_formula(job, trainings);
+  const workloads::Compiled compiled = workloads::compile(job.workload);
+  sim::AllocatorTrainings trainings(job, compiled);
+  const sim::StepResult formula = memory_by_formula(job, compiled, trainings);
   return fit_verdict({&formula});
 }
 

@@ -10,8 +10,12 @@
 
 namespace rehearse::cli {
 
-// Says before a long simulation that its answer will be no. The job's trainings may be used again.
-void warn_of_shortage(const sim::Job& job, sim::AllocatorTrainings& trainings);
+// A result of the formula that holds memory alone. `compiled`: the job's, into layers; trainings: the job's, which may be used again.
+[[nodiscard]] sim::StepResult memory_by_formula(const sim::Job& job, const workloads::Compiled& compiled,
+                                                sim::AllocatorTrainings& trainings);
+
+// Says before a long simulation that its answer will be no.
+void warn_of_shortage(const sim::StepResult& formula);
 
 // answer_is_no, with a message for each result that does not fit.
 [[nodiscard]] Exit fit_verdict(std::initializer_list<const sim::StepResult*> results);

@@ -9,6 +9,7 @@
 #include "sim/cli/job_options.hpp"
 #include "sim/cli/progress_bar.hpp"
 #include "sim/cli/trace_options.hpp"
+#include "sim/engine/prepared_step.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 #include "sim/report/expected_band.hpp"
 #include "sim/report/training_cost.hpp"
@@ -19,13 +20,14 @@ namespace {
 Exit simulate(JobOptions& options, TraceOptions& traces) {
   traces.check();
   const sim::Job job = options.load();
-  sim::AllocatorTrainings trainings(job);
-  warn_of_shortage(job, trainings);
+  const sim::CompiledJob compiled(job);
+  sim::AllocatorTrainings trainings(job, *compiled.into_layers);
+  warn_of_shortage(memory_by_formula(job, *compiled.into_layers, trainings));
   const bool timeline = options.writes_files() || traces.per_rank();
   sim::Simulation simulation = [&] {
     ProgressBar bar("simulating");
     return sim::simulate(
-        job, [&](double share) { bar.update(share); }, timeline);
+        job, *compiled.for_simulation, [&](double share) { bar.update(share); }, timeline);
   }();
   sim::Report report(sim::summary_of(job));
   report.add(simulation.aftermath || timeline ? &simulation.timeline : nullptr).own(traces.style());

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/prepared_step.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/job.hpp"
 #include "sim/memory/allocator_peaks.hpp"
@@ -27,7 +28,12 @@ struct Comparison {
   std::vector<std::string> reasons;     // for the step as a whole, most important first
 };
 
-// `trainings`: the job's, where they are used for other results too.
-[[nodiscard]] Comparison compare(const Job& job, const Progress& progress = {}, AllocatorTrainings* trainings = nullptr);
+[[nodiscard]] Comparison compare(const Job& job, const Progress& progress = {});
+
+// The same in two parts, between which the formula's answer can be looked at: `analytic` and analytic_alone_s, then all else. `trainings`:
+// the job's.
+[[nodiscard]] Comparison begin_comparison(const Job& job, const CompiledJob& compiled, AllocatorTrainings& trainings);
+void finish_comparison(const Job& job, const CompiledJob& compiled, AllocatorTrainings& trainings, const Progress& progress,
+                       Comparison& comparison);
 
 }  // namespace rehearse::sim

@@ -31,4 +31,10 @@ PreparedStep::PreparedStep(const Job& its_job, const workloads::Compiled& plan, 
 
 workloads::Compiled compiled_for_simulation(const Job& job) { return workloads::compile(job.workload, job.system.simulation.granularity); }
 
+CompiledJob::CompiledJob(const Job& job)
+    : for_simulation(std::make_shared<const workloads::Compiled>(compiled_for_simulation(job))), into_layers(for_simulation) {
+  if (for_simulation->cut != workloads::Cut(workloads::Granularity::layer))
+    into_layers = std::make_shared<const workloads::Compiled>(workloads::compile(job.workload));
+}
+
 }  // namespace rehearse::sim

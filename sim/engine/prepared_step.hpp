@@ -2,6 +2,8 @@
 // and drawn by whoever is asked to.
 #pragma once
 
+#include <memory>
+
 #include "sim/engine/folding.hpp"
 #include "sim/engine/prices.hpp"
 #include "workloads/compiled.hpp"
@@ -26,5 +28,11 @@ struct PreparedStep {
 
 // The job's workload at the granularity of its simulation.
 [[nodiscard]] workloads::Compiled compiled_for_simulation(const Job& job);
+
+// Beside it the one into layers, which formula and memory have; one where both are cut alike.
+struct CompiledJob {
+  explicit CompiledJob(const Job& job);
+  std::shared_ptr<const workloads::Compiled> for_simulation, into_layers;
+};
 
 }  // namespace rehearse::sim

@@ -198,7 +198,10 @@ Simulation failed_step(const SharedStep& prepared, const std::vector<RankFailure
 }  // namespace
 
 Simulation simulate(const Job& job, const Progress& progress, bool timeline) {
-  const workloads::Compiled compiled = compiled_for_simulation(job);
+  return simulate(job, compiled_for_simulation(job), progress, timeline);
+}
+
+Simulation simulate(const Job& job, const workloads::Compiled& compiled, const Progress& progress, bool timeline) {
   const Method method = simulation_of(job, progress, timeline);
   Simulation all;
   if (job.distinct_steps() > 1) {

@@ -21,6 +21,8 @@ using Progress = std::function<void(double)>;
 
 // With simulation.solver simgrid a second call in the same process throws std::logic_error (SimGrid's clock and platform are global).
 // `timeline`: otherwise that stays empty, except of a step in which something fails.
+// `compiled`: compiled_for_simulation().
+[[nodiscard]] Simulation simulate(const Job& job, const workloads::Compiled& compiled, const Progress& progress, bool timeline);
 [[nodiscard]] Simulation simulate(const Job& job, const Progress& progress = {}, bool timeline = true);
 
 // The same in a forked child process, without the timeline. Nothing may fail in the step.
