@@ -2,14 +2,14 @@
 //
 // bare:   SimGrid alone, launching the same numbers of executions, flows and timers from completion callbacks, as many chains as there are
 // ranks. engine: the same step through our executor. Each measurement runs in a child process (SimGrid allows one simulation per process);
-// manual time is the simulation loop alone.
+// manual time is the simulation loop alone, in
+// processor seconds where one thread does it.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
 #include <chrono>
-#include <simgrid/kernel/Timer.hpp>
-#include <simgrid/s4u.hpp>
 
+#include "bench/bare_simgrid.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/communication_of.hpp"
 #include "sim/engine/child_process.hpp"
@@ -23,7 +23,6 @@ namespace rehearse {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-namespace sg4 = simgrid::s4u;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 double peak_mb() {
@@ -39,7 +38,7 @@ struct Counts {
   int chains = 0;
 };
 
-// {seconds of the loop, executions, flows, timers, chains}
+// {processor seconds of the loop, executions, flows, timers, chains}
 std::vector<double> run_engine(const sim::Job& job) {
   const sim::CommunicationModel model = sim::communication_of(job.system, job.workload);
   const workloads::Compiled compiled = sim::compiled_for_simulation(job);
@@ -65,77 +64,28 @@ std::vector<double> run_engine(const sim::Job& job) {
       counts.timers += leg.delay_s > 0 ? 1 : 0;
     }
   }
-  const auto start = Clock::now();
-  (void)sim::execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {});
-  return {since(start), static_cast<double>(counts.executions), static_cast<double>(counts.flows), static_cast<double>(counts.timers),
+  const double seconds = processor_seconds_of([&] {
+    (void)sim::execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {});
+  });
+  return {seconds, static_cast<double>(counts.executions), static_cast<double>(counts.flows), static_cast<double>(counts.timers),
           static_cast<double>(counts.chains)};
 }
 
-// One after another on every chain: executions, flows over two links and timers in the given proportions.
-class BareLoop {
- public:
-  explicit BareLoop(const Counts& counts) : left_{counts.executions, counts.flows, counts.timers} {
-    int argc = 1;
-    char name[] = "bare";
-    char* argv[] = {name, nullptr};
-    xbt_log_control_set("root.thresh:critical");
-    engine_ = std::make_unique<sg4::Engine>(&argc, argv);
-    sg4::Engine::set_config("network/model:CM02");
-    sg4::Engine::set_config("network/crosstraffic:0");
-    sg4::Engine::set_config("network/TCP-gamma:0");
-    sg4::NetZone* zone = sg4::create_full_zone("bare");
-    for (int i = 0; i < counts.chains; ++i) {
-      hosts_.push_back(zone->create_host("h" + std::to_string(i), 1.0)->seal());
-      const sg4::Link* out = zone->create_link("o" + std::to_string(i), 1e9)->set_latency(0)->seal();
-      const sg4::Link* in = zone->create_link("i" + std::to_string(i), 1e9)->set_latency(0)->seal();
-      zone->add_route(hosts_[i]->get_netpoint(), hosts_[i]->get_netpoint(), nullptr, nullptr, {sg4::LinkInRoute(out), sg4::LinkInRoute(in)},
-                      false);
-    }
-    zone->seal();
-    running_.resize(counts.chains);
-  }
-
-  double run() {
-    sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) {
-      const auto chain = reinterpret_cast<std::uintptr_t>(activity.get_data<void>()) - 1;
-      graveyard_.push_back(std::move(running_[chain]));
-      next(chain);
-    });
-    sg4::Engine::on_time_advance_cb([this](double) { graveyard_.clear(); });
-    for (std::size_t i = 0; i < hosts_.size(); ++i) simgrid::kernel::timer::Timer::set(0, [this, i] { next(i); });
-    const auto start = Clock::now();
-    engine_->run();
-    return since(start);
-  }
-
- private:
-  void next(std::size_t chain) {
-    turn_ = (turn_ + 1) % 3;
-    for (int tries = 0; tries < 3 && left_[turn_] == 0; ++tries) turn_ = (turn_ + 1) % 3;
-    if (left_[turn_] == 0) return;
-    --left_[turn_];
-    const double seconds = 1e-3 * (1 + static_cast<double>(chain) * 0.01);
-    if (turn_ == 2) {
-      simgrid::kernel::timer::Timer::set(sg4::Engine::get_clock() + 1e-6, [this, chain] { next(chain); });
-      return;
-    }
-    sg4::ActivityPtr activity;
-    if (turn_ == 0) {
-      activity = sg4::Exec::init()->set_flops_amount(seconds)->set_host(hosts_[chain]);
-    } else {
-      activity = sg4::Comm::sendto_init(hosts_[chain], hosts_[chain])->set_payload_size(static_cast<std::uint64_t>(seconds * 1e9));
-    }
-    activity->set_data(reinterpret_cast<void*>(chain + 1));
-    running_[chain] = activity;
-    activity->vetoable_start();
-  }
-
-  long left_[3];
-  int turn_ = 0;
-  std::unique_ptr<sg4::Engine> engine_;
-  std::vector<sg4::Host*> hosts_;
-  std::vector<sg4::ActivityPtr> running_, graveyard_;
-};
+// SimGrid alone: executions, flows and timers in the given proportions, one after another on every chain.
+double bare_s(const Counts& counts) {
+  using Kind = BareSimGrid::Kind;
+  long left[] = {counts.executions, counts.flows, counts.timers};
+  int turn = 0;
+  const auto next = [&](std::size_t chain) -> BareSimGrid::Operation {
+    turn = (turn + 1) % 3;
+    for (int tries = 0; tries < 3 && left[turn] == 0; ++tries) turn = (turn + 1) % 3;
+    if (left[turn] == 0) return {};
+    --left[turn];
+    if (turn == 2) return {Kind::timer, 1e-6};
+    return {turn == 0 ? Kind::compute : Kind::flow, 1e-3 * (1 + static_cast<double>(chain) * 0.01)};
+  };
+  return BareSimGrid(counts.chains, false, next).run();
+}
 
 void engine_against_bare_simgrid(benchmark::State& state) {
   const sim::Job job = largest_job();
@@ -144,10 +94,10 @@ void engine_against_bare_simgrid(benchmark::State& state) {
     const std::vector<double> engine = sim::run_in_child([&] { return run_engine(job); });
     const Counts counts{static_cast<long>(engine[1]), static_cast<long>(engine[2]), static_cast<long>(engine[3]),
                         static_cast<int>(engine[4])};
-    const double bare_s = sim::run_in_child([&] { return std::vector<double>{BareLoop(counts).run()}; }).front();
+    const double alone_s = sim::run_in_child([&] { return std::vector{bare_s(counts)}; }).front();
     const double activities = engine[1] + engine[2] + engine[3];
     engine_rate = activities / engine[0];
-    bare_rate = activities / bare_s;
+    bare_rate = activities / alone_s;
     state.SetIterationTime(engine[0]);
   }
   state.counters["engine_per_s"] = engine_rate;
@@ -160,7 +110,7 @@ BENCHMARK(engine_against_bare_simgrid)->UseManualTime()->Unit(benchmark::kMillis
 void step_against_bare_simgrid(benchmark::State& state, const sim::JobRequest& request) {
   const sim::Job job = sim::load_job(request);
   constexpr Counts bare{20'000, 20'000, 20'000, 64};
-  double seconds = 0, operations = 0, mb = 0, bare_s = 0;
+  double seconds = 0, operations = 0, mb = 0, alone_s = 0;
   for (auto _ : state) {
     const std::vector<double> numbers = sim::run_in_child([&] {
       const auto start = Clock::now();
@@ -170,12 +120,12 @@ void step_against_bare_simgrid(benchmark::State& state, const sim::JobRequest& r
     seconds = numbers[0];
     operations = numbers[1];
     mb = numbers[2];
-    bare_s = sim::run_in_child([&] { return std::vector<double>{BareLoop(bare).run()}; }).front();
+    alone_s = sim::run_in_child([&] { return std::vector{bare_s(bare)}; }).front();
     state.SetIterationTime(seconds);
   }
   state.counters["operations"] = operations;
   state.counters["peak_MB"] = mb;
-  state.counters["ratio"] = operations / seconds / (static_cast<double>(bare.executions + bare.flows + bare.timers) / bare_s);
+  state.counters["ratio"] = operations / seconds / (static_cast<double>(bare.executions + bare.flows + bare.timers) / alone_s);
 }
 // Every sender of tokens its own, collectives as flows; 16 of the 120 micro-batches.
 BENCHMARK_CAPTURE(step_against_bare_simgrid, skewed_experts,

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/seconds.hpp"
+
 namespace {
 
 using namespace rehearse::topology;
@@ -58,28 +60,68 @@ void route(benchmark::State& state) {
 }
 BENCHMARK(route)->Arg(1024)->Arg(16384);
 
-using Plain = boost::compressed_sparse_row_graph<boost::directedS>;
+class Search {
+ public:
+  explicit Search(const Fabric& fabric) : graph_(plain(fabric)), before_(fabric.vertex_count()) {}
+
+  std::size_t hops(int from, int to) {
+    const auto index = get(boost::vertex_index, graph_);
+    const auto record = boost::record_predecessors(boost::make_iterator_property_map(before_.begin(), index), boost::on_tree_edge());
+    boost::breadth_first_search(graph_, static_cast<std::size_t>(from), boost::visitor(boost::make_bfs_visitor(record)));
+    std::size_t hops = 0;
+    for (auto at = static_cast<std::size_t>(to); at != static_cast<std::size_t>(from); at = before_[at]) ++hops;
+    return hops;
+  }
+
+ private:
+  using Plain = boost::compressed_sparse_row_graph<boost::directedS>;
+  static Plain plain(const Fabric& fabric) {
+    std::vector<std::pair<std::size_t, std::size_t>> ends;
+    for (const auto& link : fabric.links()) ends.emplace_back(link.from, link.to);
+    return {boost::edges_are_unsorted_multi_pass, ends.begin(), ends.end(), fabric.vertex_count()};
+  }
+
+  Plain graph_;
+  std::vector<std::size_t> before_;
+};
 
 void naive_route(benchmark::State& state) {
   const int gpus = static_cast<int>(state.range(0));
-  const auto fabric = Fabric::build(rails(), gpus);
-  std::vector<std::pair<std::size_t, std::size_t>> ends;
-  for (const auto& link : fabric.links()) ends.emplace_back(link.from, link.to);
-  const Plain graph(boost::edges_are_unsorted_multi_pass, ends.begin(), ends.end(), fabric.vertex_count());
-  const auto index = get(boost::vertex_index, graph);
-  std::vector<std::size_t> before(fabric.vertex_count());
+  Search search(Fabric::build(rails(), gpus));
   std::uint64_t i = 0;
   for (auto _ : state) {
     const auto [from, to] = nth_pair(++i, gpus);
-    const auto record = boost::record_predecessors(boost::make_iterator_property_map(before.begin(), index), boost::on_tree_edge());
-    boost::breadth_first_search(graph, static_cast<std::size_t>(from), boost::visitor(boost::make_bfs_visitor(record)));
-    std::size_t hops = 0;
-    for (auto at = static_cast<std::size_t>(to); at != static_cast<std::size_t>(from); at = before[at]) ++hops;
-    benchmark::DoNotOptimize(hops);
+    benchmark::DoNotOptimize(search.hops(from, to));
   }
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(naive_route)->Arg(1024)->Arg(16384);
+
+// Seconds of a search over those of a route; a thousandth of the pairs are searched.
+void routes_against_searches(benchmark::State& state) {
+  constexpr int gpus = 1024, searches = 200, routes = 1000 * searches;
+  const auto fabric = Fabric::build(rails(), gpus);
+  Search search(fabric);
+  Route into;
+  double routed_s = 0, searched_s = 0;
+  for (auto _ : state) {
+    routed_s += rehearse::processor_seconds_of([&] {
+      for (std::uint64_t i = 0; i < routes; ++i) {
+        const auto [from, to] = nth_pair(i, gpus);
+        fabric.route(from, to, i, into);
+        benchmark::DoNotOptimize(into.links.data());
+      }
+    });
+    searched_s += rehearse::processor_seconds_of([&] {
+      for (std::uint64_t i = 0; i < searches; ++i) {
+        const auto [from, to] = nth_pair(i, gpus);
+        benchmark::DoNotOptimize(search.hops(from, to));
+      }
+    });
+  }
+  state.counters["ratio"] = (searched_s / searches) / (routed_s / routes);
+}
+BENCHMARK(routes_against_searches)->Iterations(1)->Repetitions(5)->Unit(benchmark::kMillisecond);
 
 void cuts(benchmark::State& state) {
   const auto fabric = Fabric::build(rails(), static_cast<int>(state.range(0)));

@@ -2,9 +2,7 @@
 // without, against one another and against predict().
 #include <benchmark/benchmark.h>
 
-#include <ctime>
-#include <functional>
-
+#include "bench/seconds.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/tune/search.hpp"
 
@@ -17,13 +15,6 @@ struct Problem {
   sim::TuneSpec spec;
   sim::Space space{given, sim::name_of(request), spec, {}};
 };
-
-// Of this process's processors: other work beside it does not count.
-double seconds_of(const std::function<void()>& work) {
-  const std::clock_t begin = std::clock();
-  work();
-  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-}
 
 void search(benchmark::State& state, const sim::Bounds& bounds) {
   const Problem problem;
@@ -44,9 +35,9 @@ void bounds_against_none(benchmark::State& state) {
   const Problem problem;
   double with_s = 0, without_s = 0;
   for (auto _ : state) {
-    with_s += seconds_of([&] { benchmark::DoNotOptimize(sim::Search(problem.space, problem.spec, {}).run(1).evaluated); });
-    without_s +=
-        seconds_of([&] { benchmark::DoNotOptimize(sim::Search(problem.space, problem.spec, sim::Bounds::none()).run(1).evaluated); });
+    with_s += processor_seconds_of([&] { benchmark::DoNotOptimize(sim::Search(problem.space, problem.spec, {}).run(1).evaluated); });
+    without_s += processor_seconds_of(
+        [&] { benchmark::DoNotOptimize(sim::Search(problem.space, problem.spec, sim::Bounds::none()).run(1).evaluated); });
   }
   state.counters["ratio"] = without_s / with_s;
 }
@@ -59,13 +50,13 @@ void search_against_predict(benchmark::State& state) {
   int predicted = 0;
   for (auto _ : state) {
     sim::Found found = sim::Search(problem.space, problem.spec, {}).nothing();
-    searched_s += seconds_of([&] { found = sim::Search(problem.space, problem.spec, sim::Bounds::none()).run(1); });
+    searched_s += processor_seconds_of([&] { found = sim::Search(problem.space, problem.spec, sim::Bounds::none()).run(1); });
     evaluated += found.evaluated;
     for (const auto& values : found.of_value) {
       for (const auto& best : values) {
         if (!best) continue;
         const sim::Job job = problem.space.job_of(best->point, best->dp);
-        predicted_s += seconds_of([&] { benchmark::DoNotOptimize(sim::predict(job).step_s); });
+        predicted_s += processor_seconds_of([&] { benchmark::DoNotOptimize(sim::predict(job).step_s); });
         ++predicted;
       }
     }

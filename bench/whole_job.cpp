@@ -1,6 +1,7 @@
 // Whole jobs: the 54 days of Llama 3 on 16,384 GPUs with their 466 interruptions, one run and many.
 #include <benchmark/benchmark.h>
 
+#include "bench/seconds.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/wholejob/job_run.hpp"
 #include "sim/wholejob/simulate_run.hpp"
@@ -25,19 +26,21 @@ void load_and_plan(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(FiftyFourDays().plan.training.interval);
 }
 
+sim::RunResult accounted(const sim::WholeJobPlan& plan, std::uint64_t seed) {
+  sim::StepTimes steps = plan.step_times();
+  sim::JobRun run(plan, steps, seed, nullptr);
+  while (!run.over()) {
+    static_cast<void>(run.next());
+    run.pass();
+  }
+  return run.result();
+}
+
 // The exact account alone.
 void account_alone(benchmark::State& state) {
   const FiftyFourDays days;
   std::vector<sim::RunResult> runs(1);
-  for (auto _ : state) {
-    sim::StepTimes steps = days.plan.step_times();
-    sim::JobRun run(days.plan, steps, 1, nullptr);
-    while (!run.over()) {
-      static_cast<void>(run.next());
-      run.pass();
-    }
-    runs[0] = run.result();
-  }
+  for (auto _ : state) runs[0] = accounted(days.plan, 1);
   report(state, runs);
 }
 
@@ -49,6 +52,21 @@ void on_simgrid(benchmark::State& state) {
   report(state, runs);
 }
 
+// Seconds of runs on SimGrid over those of their accounts alone.
+void accounts_against_simgrid(benchmark::State& state) {
+  constexpr int runs = 100;
+  const FiftyFourDays days;
+  double alone_s = 0, simgrid_s = 0;
+  for (auto _ : state) {
+    simgrid_s += processor_seconds_of([&] { benchmark::DoNotOptimize(sim::simulate_runs(days.plan, 1, runs, 1).size()); });
+    alone_s += processor_seconds_of([&] {
+      for (std::uint64_t seed = 1; seed <= runs; ++seed) benchmark::DoNotOptimize(accounted(days.plan, seed).wall);
+    });
+  }
+  state.counters["ratio"] = simgrid_s / alone_s;
+}
+
+BENCHMARK(accounts_against_simgrid)->Iterations(1)->Repetitions(3)->Unit(benchmark::kMillisecond);
 BENCHMARK(load_and_plan)->Unit(benchmark::kMillisecond);
 BENCHMARK(account_alone)->Unit(benchmark::kMillisecond);
 BENCHMARK(on_simgrid)
