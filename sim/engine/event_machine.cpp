@@ -92,6 +92,7 @@ class EventMachine final : public Machine::Impl {
   // The earliest instant of all areas, then the area that came last in it alone, as far as it may go; and now and then all of them.
   void run(const std::function<void(Token)>& on_done, Ahead* ahead) override {
     settle();
+    if (areas_.size() == 1) return run_undivided(on_done);
     std::size_t together = 0;  // instants until they part again
     for (take_turns(); !turns_.empty(); take_turns()) {
       const double at_s = turns_.first_at_s();
@@ -238,6 +239,10 @@ class EventMachine final : public Machine::Impl {
     std::ranges::stable_sort(outside, std::less<>());
     for (const Outside& one : outside) delay_until(one.at_s, one.token, everywhere);
     return instants;
+  }
+
+  void run_undivided(const std::function<void(Token)>& on_done) {
+    for (EventHeap& heap = areas_.front().heap; !heap.empty(); settle()) tell(everywhere, heap.first_at_s(), on_done);
   }
 
   void release(Area& area, EventHeap::Event id) {
