@@ -9,6 +9,8 @@
 namespace rehearse::workloads::collectives {
 namespace {
 
+std::size_t index_of(int value) { return static_cast<std::size_t>(value); }
+
 void check_shape(const GroupShape& group) {
   if (group.size < 1) throw std::invalid_argument("a group needs members");
   if (group.domain.size() != static_cast<std::size_t>(group.size)) throw std::invalid_argument("a group needs the domain of every member");
@@ -77,8 +79,20 @@ void add_round(ClosedForm& form, const Layout& layout, const std::vector<Hop>& h
   (flows > 0 ? form.inter_bytes : form.intra_bytes) += std::max(flows, 1) * bytes;
 }
 
-double messages_of_channels(const Layout& layout, double sent, double port_bytes) {
-  return layout.domains() > 1 && sent > 0 ? std::max(1.0, layout.smallest() * port_bytes / sent) : 1;
+int smallest_domain(const GroupShape& group) {
+  std::vector<int> sizes;
+  for (const int domain : group.domain) {
+    if (index_of(domain) >= sizes.size()) sizes.resize(index_of(domain) + 1);
+    ++sizes[index_of(domain)];
+  }
+  int smallest = group.size;
+  for (const int size : sizes) smallest = size > 0 ? std::min(smallest, size) : smallest;
+  return smallest;
+}
+
+double messages_of_channels(const GroupShape& group, double sent, double port_bytes) {
+  const int smallest = smallest_domain(group);
+  return smallest < group.size && sent > 0 ? std::max(1.0, smallest * port_bytes / sent) : 1;
 }
 
 void check_root(const GroupShape& group, int root) {

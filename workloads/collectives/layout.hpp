@@ -49,9 +49,12 @@ struct Hop {
 // slower.
 void add_round(ClosedForm& form, const Layout& layout, const std::vector<Hop>& hops, double bytes);
 
+// Members of the group's smallest domain; all where there is one. What Layout says of it, without the rest.
+[[nodiscard]] int smallest_domain(const GroupShape& group);
+
 // Messages through a port at once when each member sends on as many channels as the smallest domain has members, an even part of `sent`
 // bytes on each, and port_bytes pass the port; 1 in one domain.
-[[nodiscard]] double messages_of_channels(const Layout& layout, double sent, double port_bytes);
+[[nodiscard]] double messages_of_channels(const GroupShape& group, double sent, double port_bytes);
 
 // Throws std::invalid_argument unless root is a member.
 void check_root(const GroupShape& group, int root);

@@ -122,8 +122,8 @@ class Ring final : public Collective {
   // Channels are one message to the same neighbour where domains have more than two members.
   [[nodiscard]] double messages_at_once(CollectiveKind kind, const GroupShape& group, double bytes, double port_bytes) const override {
     if (!even_edges(kind)) return 1;
-    const Layout layout(group);
-    return layout.smallest() > 2 ? 1 : collectives::messages_of_channels(layout, most_sent(kind, group, bytes), port_bytes);
+    const bool one_message = collectives::smallest_domain(group) > 2;
+    return one_message ? 1 : collectives::messages_of_channels(group, most_sent(kind, group, bytes), port_bytes);
   }
 
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {

@@ -76,7 +76,7 @@ class Tree final : public Collective {
   [[nodiscard]] bool supports(CollectiveKind kind) const override { return kind == CollectiveKind::all_reduce; }
   [[nodiscard]] Pace pace(CollectiveKind, const GroupShape&) const override { return Pace::chunks; }
   [[nodiscard]] double messages_at_once(CollectiveKind, const GroupShape& group, double bytes, double port_bytes) const override {
-    return collectives::messages_of_channels(Layout(group), bytes, port_bytes);
+    return collectives::messages_of_channels(group, bytes, port_bytes);
   }
 
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
