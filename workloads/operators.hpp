@@ -27,7 +27,8 @@ struct Operator {
   // attention: one causal or full attention of batch x heads over query x key positions
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0;
   bool causal = false;
-  int kernels = 1;  // launches
+  int kernels = 1;   // launches
+  double times = 1;  // it takes so many times what the GPU's file says
 };
 
 enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv };

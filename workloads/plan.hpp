@@ -166,6 +166,7 @@ struct KernelFusions {
   // Pointwise operators around a layer's experts beside permutation, activation and sums: of the states of pairs of token and expert; of
   // what the experts' first product gives.
   PassCopies pair_copies, product_copies;
+  double dropless_time = 1;  // where no token is dropped, experts' products take so many times what the GPU's file says
 };
 
 struct Workload {

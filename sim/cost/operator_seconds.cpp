@@ -31,7 +31,7 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
   for (const workloads::Operator& op : operators) {
     share.kernels += op.kernels;
     if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
-    const double alone_s = software.kernel_time * gpu.cost->seconds(op) / flash_share(gpu, software, op);
+    const double alone_s = software.kernel_time * op.times * gpu.cost->seconds(op) / flash_share(gpu, software, op);
     share.device_s += alone_s + software.launch_s * op.kernels;
   }
   return share;

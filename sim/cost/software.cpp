@@ -95,6 +95,8 @@ const Keys<Software>& experts_keys() {
         "Reads and writes of the states of pairs of token and expert beside permutations and sums."),
       K("product_copies", kernels(&KernelFusions::product_copies), mapping(copies_keys()),
         "The same of what the experts' first product gives, beside the activation."),
+      K("dropless_time", kernels(&KernelFusions::dropless_time), config::number(0.5, 10),
+        "Without a capacity factor: products over tokens sorted by expert take so many times what the GPU's file says."),
   };
   return keys;
 }

@@ -135,6 +135,28 @@ TEST(ExpertOperators, CopyWhatTheStackSays) {
   }
 }
 
+// Products over tokens sorted by expert, which there are where none is dropped.
+TEST(ExpertOperators, TakeAsLongAsTheStackSaysWhereNoTokenIsDropped) {
+  for (const bool drops : {false, true}) {
+    const sim::Job job =
+        job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}",
+               fmt::format("software: {{like: megatron-core, experts: {{dropless_time: 2.5}}}}\nmoe: {{capacity_factor: {}}}\n",
+                           drops ? "1.25" : "none"));
+    const workloads::ExpertLayer experts(job.workload);
+    int products = 0;
+    for (const workloads::Operator& op : workloads::operators_of(job.workload, experts.work({Pass::forward}, 0, 0, 0))) {
+      const bool product = op.cls == workloads::OperatorClass::gemm;
+      products += product ? 1 : 0;
+      EXPECT_EQ(op.times, product && !drops ? 2.5 : 1) << op.name;
+      workloads::Operator plain = op;
+      plain.times = 1;
+      EXPECT_GE(sim::operator_seconds(job.system.gpu, job.system.software, op),
+                sim::operator_seconds(job.system.gpu, job.system.software, plain));
+    }
+    EXPECT_EQ(products, 2);
+  }
+}
+
 TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {
   for (const char* name : shipped) {
     for (const char* parallel :

@@ -213,6 +213,7 @@ Section grouped_linear(const Workload& workload, const Shard& shard, const Linea
       const bool gradient = op->pass == Pass::backward_weight;
       op->bytes += more * (!gradient ? bytes_of(kind.type) : kind.accumulates ? 2 * kind.gradient : kind.element);
       (gradient ? op->k : op->m) = std::max<std::int64_t>(1, linear.m / groups);
+      if (workload.experts.capacity_factor == 0) op->times = workload.fusions.dropless_time;
       if (!workload.fusions.grouped_gemm) op->kernels *= groups;
     } else if (op->name == linear.name + " cast") {
       if (!workload.fusions.grouped_gemm) op->kernels *= groups;
