@@ -107,6 +107,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "vllm",
                                              "vllm-2023",
                                              "vllm-2024",
+                                             "vllm-2024-offline",
                                              "vllm-2025"}));
   for (const std::string& name : names) {
     const Software software = load_software(name);
