@@ -96,6 +96,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "pytorch",
                                              "pytorch-compile",
                                              "sglang",
+                                             "sglang-rocm",
                                              "torch-3d",
                                              "torch-fsdp",
                                              "torchtitan",
