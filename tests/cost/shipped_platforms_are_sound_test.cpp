@@ -96,6 +96,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "pytorch",
                                              "pytorch-compile",
                                              "sglang",
+                                             "sglang-2025",
                                              "sglang-rocm",
                                              "torch-3d",
                                              "torch-fsdp",
@@ -108,8 +109,10 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "vllm",
                                              "vllm-2023",
                                              "vllm-2024",
+                                             "vllm-2024-blocks",
                                              "vllm-2024-offline",
-                                             "vllm-2025"}));
+                                             "vllm-2025",
+                                             "vllm-2025-blocks"}));
   for (const std::string& name : names) {
     const Software software = load_software(name);
     EXPECT_GE(software.fusions.size(), 8U) << name;  // and habits with experts, where it has any
