@@ -30,6 +30,8 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("sequences", &Engine::sequences, whole(1, 1'000'000), "At most, of one instance at once."),
       K("tokens", &Engine::tokens, whole(1, 10'000'000), "At most, of one pass."),
       K("memory_fraction", &Engine::memory_fraction, config::number(0.01, 1), "Of the GPU's memory that the engine takes."),
+      K("cache_share", &Engine::cache_share, config::number(0.01, 1),
+        "Of what is left of that beside weights and passes, that the cache gets."),
       K("overflow", &Engine::overflow, choice(overflow_names()), "What gives way when the cache has no page left."),
       K("page", &Engine::page, whole(1, 4096), "Tokens of a page of the cache."),
       K("layout", &Engine::layout, choice(layout_names()), "Of a page: tokens outside heads (nhd) or heads outside tokens (hnd)."),

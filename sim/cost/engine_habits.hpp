@@ -26,6 +26,7 @@ struct EngineHabits {
   int sequences = 256;  // at most, of one instance at once
   int tokens = 8192;    // at most, of one pass
   double memory_fraction = 0.9;
+  double cache_share = 1;  // of what is left of it beside weights, activations and context, that the cache gets
   Overflow overflow = Overflow::recompute;
   int page = 16;  // tokens
   KvLayout layout = KvLayout::token_major;

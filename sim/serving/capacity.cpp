@@ -27,6 +27,7 @@ InstanceMemory instance_memory(const workloads::InstancePlan& plan, const worklo
                                const Software& software, const EngineHabits& habits) {
   InstanceMemory memory;
   memory.limit = gpu.memory_bytes * habits.memory_fraction;
+  memory.cache_share = habits.cache_share;
   for (const workloads::LayerOperators& layer : operators.layers) memory.weights += layer.layers * layer.weight_bytes / plan.pp;
   if (plan.redundant > 0 && plan.model.moe) {
     const workloads::MoeSpec& moe = *plan.model.moe;
