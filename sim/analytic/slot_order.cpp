@@ -33,6 +33,7 @@ class Turns {
     steps.reserve(slots);
     std::vector<std::size_t> next(orders_.size());
     std::vector<Step> heads;  // [stage] its next step
+    heads.reserve(orders_.size());
     for (int s = 0; s < shape_.stages; ++s) heads.push_back(step_at(s, 0));
     std::vector<bool> sent(2UL * shape_.stages * shape_.chunks * shape_.microbatches + 1);
     sent[0] = true;

@@ -19,7 +19,7 @@ class TwoStreams {
   [[nodiscard]] double left(double mark) const { return std::max(0.0, mark - sent_); }
   // Until when to wait() for the end of it.
   double queue(double communication_s) {
-    if (const double left = message_until_ - now_ - backlog(); left > 0) {
+    if (const double left = message_until_ - now_ - backlog(); left > 0 && message_ != nullptr) {
       const double together = std::min(message_->alpha * left, message_->beta * communication_s);
       message_until_ += together * message_->is_delayed;
       communication_s += together * message_->delays;

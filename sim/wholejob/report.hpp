@@ -37,6 +37,7 @@ struct WholeJobReport {
 template <class Get>
 [[nodiscard]] Statistics statistics_over(const std::vector<RunResult>& runs, Get get) {
   std::vector<double> values;
+  values.reserve(runs.size());
   for (const RunResult& run : runs) values.push_back(static_cast<double>(get(run)));
   return statistics_of(std::move(values));
 }
