@@ -231,7 +231,8 @@ double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, 
     add(first);
     const auto in_leaf = std::ranges::count_if(kind == GroupKind::embedding ? grid_.group(GroupKind::pp, 0) : first,
                                                [&](int rank) { return rank < gpus_per_leaf; });
-    return static_cast<double>(flows.front() * (gpus_per_leaf / in_leaf)) / gpus_per_leaf;
+    const auto groups_in_leaf = gpus_per_leaf / in_leaf;
+    return static_cast<double>(flows.front() * groups_in_leaf) / gpus_per_leaf;
   }
   each_group(kind, add);
   return static_cast<double>(*std::ranges::max_element(flows)) / gpus_per_leaf;
