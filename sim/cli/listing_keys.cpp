@@ -89,7 +89,7 @@ Json form_of_all(const std::vector<Shape>& alternatives) {
 // A key, with its shape in each of the alternatives that have it.
 struct ListedKey {
   config::Place place;
-  std::vector<Shape> shapes;
+  std::vector<Shape> shapes = {};
 };
 
 std::vector<Field> key_row(const ListedKey& key) {
@@ -114,7 +114,7 @@ class KeysOfJobs final : public Listing {
     std::vector<ListedKey> keys;
     for (const config::Place& place : all_places(shape)) {
       const auto same = std::ranges::find(keys, place.path, [](const ListedKey& key) { return key.place.path; });
-      ListedKey& key = same == keys.end() ? keys.emplace_back(place) : *same;
+      ListedKey& key = same == keys.end() ? keys.emplace_back(ListedKey{.place = place}) : *same;
       key.shapes.push_back(place.parameter->shape);
     }
     std::vector<std::vector<Field>> rows;
