@@ -98,8 +98,11 @@ class Finder {
         connected_.join(*user[link], first.rank);
       }
     }
+    // A port's bandwidth goes by what all do that share it, also where an exchange alone uses it.
     for (const PortLink& port : ports) {
-      if (port.link < user.size() && user[port.link]) connected_.join(*user[port.link], port.rank);
+      if (port.link >= user.size()) user.resize(port.link + 1UL);
+      if (user[port.link]) connected_.join(*user[port.link], port.rank);
+      user[port.link] = port.rank;
     }
   }
 

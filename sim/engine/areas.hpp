@@ -14,7 +14,7 @@ struct Areas {
   std::vector<bool> between;          // [call] an exchange between replicas in different areas
   std::vector<std::uint32_t> joints;  // of such exchanges, in order
 };
-// Ranks are connected by their messages and collectives, and by links that more than exchanges between replicas load.
+// Ranks are connected by their messages and collectives, by links that more than exchanges between replicas load, and by ports they share.
 [[nodiscard]] Areas areas_of(const workloads::StepGraph& graph, const CommPlans& plans, const std::vector<PortLink>& ports);
 
 // How far each area may be ahead of others: to where an exchange that it takes part in can begin, for which all members must have come, and
