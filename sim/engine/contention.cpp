@@ -22,8 +22,6 @@ constexpr auto class_of = [] {
   return classes;
 }();
 
-constexpr unsigned bit(PortKind kind) { return 1U << static_cast<unsigned>(kind); }
-
 }  // namespace
 
 std::vector<double> contention_speeds(const Gpu& gpu, std::span<const double> slowdowns) {
@@ -44,17 +42,15 @@ Contention::Contention(const Gpu& gpu, std::size_t ranks, const std::vector<Port
     neutral_ = neutral_ && pairs_[i].alpha == 1 && pairs_[i].beta == 1;
   }
   std::map<LinkIndex, std::size_t> index;
-  const auto link_of = [&](const PortLink& port, unsigned kind) -> LinkState& {
+  const auto link_of = [&](const PortLink& port) -> LinkState& {
     const auto [it, added] = index.try_emplace(port.link, links_.size());
     if (added) links_.push_back({port.link, port.bytes_per_s, 1, {}, {}});
-    std::vector<OwnLink>& of_rank = links_of_rank_[port.rank];
-    auto own = std::ranges::find(of_rank, it->second, &OwnLink::link);
-    if (own == of_rank.end()) own = of_rank.insert(own, {it->second, 0});
-    own->kinds |= kind;
+    std::vector<std::size_t>& of_rank = links_of_rank_[port.rank];
+    if (std::ranges::find(of_rank, it->second) == of_rank.end()) of_rank.push_back(it->second);
     return links_[it->second];
   };
-  for (const PortLink& port : ports) link_of(port, bit(port.kind)).users.emplace_back(port.rank, port.kind);
-  for (const PortLink& port : flapping) link_of(port, flaps).ports_of.push_back(port.rank);
+  for (const PortLink& port : ports) link_of(port).users.emplace_back(port.rank, port.kind);
+  for (const PortLink& port : flapping) link_of(port).ports_of.push_back(port.rank);
 }
 
 void Contention::slow_gpu(std::uint32_t rank, std::size_t which) {
@@ -64,7 +60,7 @@ void Contention::slow_gpu(std::uint32_t rank, std::size_t which) {
 
 void Contention::slow_port(std::uint32_t rank, double slowdown) {
   ranks_[rank].port_slowdown = slowdown;
-  update_links(rank, flaps);
+  update_links(rank);
 }
 
 void Contention::computes(std::uint32_t rank, bool on) {
@@ -119,19 +115,14 @@ void Contention::update(std::uint32_t rank) {
   if (speed != state.speed) machine_.set_speed(hosts_[rank], speed);
   state.speed = speed;
   const std::array<double, port_kinds> betas = betas_of(state);
-  unsigned changed = 0;
-  for (std::size_t kind = 0; kind < port_kinds; ++kind) {
-    if (betas[kind] == state.beta[kind]) continue;
-    state.beta[kind] = betas[kind];
-    changed |= bit(static_cast<PortKind>(kind));
-  }
-  if (changed != 0) update_links(rank, changed);
+  if (betas == state.beta) return;
+  state.beta = betas;
+  update_links(rank);
 }
 
-void Contention::update_links(std::uint32_t rank, unsigned kinds) {
-  for (const OwnLink& own : links_of_rank_[rank]) {
-    if ((own.kinds & kinds) == 0) continue;
-    LinkState& link = links_[own.link];
+void Contention::update_links(std::uint32_t rank) {
+  for (const std::size_t index : links_of_rank_[rank]) {
+    LinkState& link = links_[index];
     double beta = 1, slowdown = 1;
     for (const auto& [user, kind] : link.users) beta = std::max(beta, ranks_[user].beta[static_cast<std::size_t>(kind)]);
     for (const std::uint32_t slow : link.ports_of) slowdown = std::max(slowdown, ranks_[slow].port_slowdown);

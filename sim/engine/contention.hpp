@@ -51,8 +51,7 @@ class Contention {
   void computes(std::uint32_t rank, bool on);
   void communicates(std::uint32_t rank, workloads::Phase phase, const CallPrice& price, int change);
   void update(std::uint32_t rank);
-  // Those of its links whose kinds of port `kinds` has, or that its port is slowed on.
-  void update_links(std::uint32_t rank, unsigned kinds);
+  void update_links(std::uint32_t rank);
   [[nodiscard]] std::size_t speed_of(const RankState& state) const;
   [[nodiscard]] std::array<double, port_kinds> betas_of(const RankState& state) const;
 
@@ -60,12 +59,7 @@ class Contention {
   std::array<ContentionPair, classes> pairs_;
   std::vector<RankState> ranks_;
   std::vector<LinkState> links_;
-  struct OwnLink {
-    std::size_t link = 0;
-    unsigned kinds = 0;  // bits: of the ports through which the rank uses it
-  };
-  static constexpr unsigned flaps = 1U << port_kinds;  // the bit of a port that a fault slows for a while
-  std::vector<std::vector<OwnLink>> links_of_rank_;
+  std::vector<std::vector<std::size_t>> links_of_rank_;
   const std::vector<HostIndex>& hosts_;
   Machine& machine_;
 };

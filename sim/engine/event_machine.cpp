@@ -4,6 +4,7 @@
 #include <atomic>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "config/threads.hpp"
@@ -22,9 +23,7 @@ class EventMachine final : public Machine::Impl {
   }
   LinkIndex add_link(double bytes_per_s) override { return shares_.add_link(bytes_per_s); }
   void divide(std::span<const AreaIndex> area_of_host, unsigned threads) override {
-    threads_ = std::clamp(threads, 1U, static_cast<unsigned>(FairShare::most_lanes) - 1);
-    lanes_.resize(threads_ + 1UL);
-    activity_of_flow_.resize(lanes_.size());
+    lanes_.resize(std::clamp(1UL + threads, 2UL, FairShare::most_lanes));
     shares_.divide(lanes_.size());
     for (std::size_t i = 0; i < area_of_host.size(); ++i) {
       hosts_[i].area = area_of_host[i];
@@ -51,7 +50,7 @@ class EventMachine final : public Machine::Impl {
     if (links.empty()) throw std::logic_error("a flow needs a link");
     const std::size_t of = lane_of(area);
     const FairShare::Flow flow = shares_.start(links, weight, Machine::lane(), of);
-    std::vector<Place>& places = activity_of_flow_[of];
+    std::vector<Place>& places = lanes_[of].activity_of_flow;
     const std::size_t number = FairShare::number_in_lane(flow);
     if (number >= places.size()) places.resize(number + 1);
     places[number] = {area, areas_[area].add({token, Kind::flow, flow, bytes, 0, now()})};
@@ -162,6 +161,7 @@ class EventMachine final : public Machine::Impl {
     std::vector<HostIndex> changed;
     std::vector<Outside> outside;
     std::size_t instants = 0;
+    std::vector<Place> activity_of_flow;  // [number in the lane]
   };
   // The thread is in a lane until this ends.
   struct InLane {
@@ -189,8 +189,8 @@ class EventMachine final : public Machine::Impl {
     return instants;
   }
 
-  // Each area as far as it may go, and what all together were told. In which order lanes come, and how many there are, is nowhere to be
-  // seen. So many instants are to go by before they part again; more and more where they do not get on.
+  // Each area as far as it may go. In which order lanes come, and how many there are, is nowhere to be seen. So many instants are to go by
+  // before they part again; more and more where they do not get on.
   std::size_t go_on_apart(const std::function<void(Token)>& on_done, Ahead& ahead) {
     constexpr std::size_t looks = 32;  // that take as long as an instant
     const std::size_t looked_at = ahead.part();
@@ -206,7 +206,8 @@ class EventMachine final : public Machine::Impl {
     constexpr std::size_t many = 10'000;  // instants that are worth a thread
     std::atomic<std::size_t> next = 1;
     std::atomic<bool> failed = false;
-    config::on_threads(pause_ == 0 && apart_last_ < many ? 1 : threads_, [&] {
+    const auto threads = static_cast<unsigned>(lanes_.size() - 1);
+    config::on_threads(pause_ == 0 && apart_last_ < many ? 1 : threads, [&] {
       for (std::size_t lane = next++; lane < lanes_.size() && !failed; lane = next++) {
         const InLane in(lane);
         try {
@@ -306,17 +307,15 @@ class EventMachine final : public Machine::Impl {
     }
     here().changed.clear();
     for (const FairShare::Flow flow : shares_.settle(Machine::lane())) {
-      go_on_at(activity_of_flow_[FairShare::lane_of(flow)][FairShare::number_in_lane(flow)], shares_.rate(flow));
+      go_on_at(lanes_[FairShare::lane_of(flow)].activity_of_flow[FairShare::number_in_lane(flow)], shares_.rate(flow));
     }
   }
 
   std::vector<Area> areas_{1};
   EventHeap turns_;  // areas, by what happens there next
   FairShare shares_;
-  std::vector<std::vector<Place>> activity_of_flow_{1};  // [lane][flow]
   std::vector<Host> hosts_;
   std::vector<Lane> lanes_{1};
-  unsigned threads_ = 1;
   std::size_t apart_last_ = ~std::size_t{0}, pause_ = 0;  // instants, when areas went on apart last and until they do again
 };
 
