@@ -12,6 +12,7 @@ LinkIndex FairShare::add_link(double bytes_per_s) {
 
 void FairShare::divide(std::size_t lanes) {
   lanes_.resize(lanes);
+  flows_.divide(lanes);
   for (std::size_t i = 0; i < lanes; ++i) lanes_[i].settling = lanes_[i].starting = i;
 }
 
@@ -28,16 +29,8 @@ void FairShare::set_bandwidth(LinkIndex link, double bytes_per_s, std::size_t in
 }
 
 FairShare::Flow FairShare::start(std::span<const LinkIndex> links, double weight, std::size_t in, std::size_t of) {
-  Lane& its = lanes_[of];
-  Flow flow = 0;
-  if (its.free.empty()) {
-    flow = static_cast<Flow>(of << flow_bits | its.flows.size());
-    its.flows.emplace_back();
-  } else {
-    flow = its.free.back();
-    its.free.pop_back();
-  }
-  FlowState& started = state(flow);
+  const Flow flow = flows_.take(of);
+  FlowState& started = flows_[flow];
   started.ways.clear();
   started.rate = 0;
   started.weight = weight;
@@ -58,15 +51,15 @@ FairShare::Flow FairShare::start(std::span<const LinkIndex> links, double weight
 }
 
 void FairShare::end(Flow flow, std::size_t in) {
-  for (const Way& way : state(flow).ways) {
+  for (const Way& way : flows_[flow].ways) {
     std::vector<Use>& users = links_[way.link].users;
     const Use last = users.back();
     users[way.place] = last;
-    state(last.flow).ways[last.way].place = way.place;
+    flows_[last.flow].ways[last.way].place = way.place;
     users.pop_back();
     if (!users.empty()) change(way.link, lanes_[in]);
   }
-  lanes_[lane_of(flow)].free.push_back(flow);
+  flows_.give(flow);
 }
 
 std::span<const FairShare::Flow> FairShare::settle(std::size_t lane) {
@@ -96,7 +89,7 @@ void FairShare::connect(LinkIndex first, Lane& in) {
     link.load = 0;
     link.open = static_cast<std::uint32_t>(link.users.size());
     for (const Use& use : link.users) {
-      FlowState& flow = state(use.flow);
+      FlowState& flow = flows_[use.flow];
       link.load += flow.weight * flow.ways[use.way].times;
       if (flow.seen == in.settling) continue;
       flow.seen = in.settling;
@@ -112,7 +105,7 @@ void FairShare::connect(LinkIndex first, Lane& in) {
 }
 
 void FairShare::give(Flow flow, double rate, Lane& in) {
-  FlowState& its = state(flow);
+  FlowState& its = flows_[flow];
   its.open = false;
   if (its.rate == rate) return;
   its.rate = rate;
@@ -126,7 +119,7 @@ void FairShare::share(Lane& in) {
   }
   double rate = std::numeric_limits<double>::infinity();
   for (const LinkIndex link : in.part_links) rate = std::min(rate, offer(links_[link]));
-  give(in.part_flows.front(), rate * state(in.part_flows.front()).weight, in);
+  give(in.part_flows.front(), rate * flows_[in.part_flows.front()].weight, in);
 }
 
 // The flows of the link that offers least get that; then the next link.
@@ -141,7 +134,7 @@ void FairShare::share_among_few(Lane& in) {
       least = index;
     }
     const std::size_t before = open;
-    for (const Use& use : links_[least].users) open -= state(use.flow).open ? 1 : 0;
+    for (const Use& use : links_[least].users) open -= flows_[use.flow].open ? 1 : 0;
     if (open == before) return;
     fill(least, in);
   }
@@ -171,7 +164,7 @@ void FairShare::share_among_many(Lane& in) {
 void FairShare::fill(LinkIndex bottleneck, Lane& in) {
   const double rate = offer(links_[bottleneck]);
   for (const Use& use : links_[bottleneck].users) {
-    FlowState& flow = state(use.flow);
+    FlowState& flow = flows_[use.flow];
     if (!flow.open) continue;
     give(use.flow, rate * flow.weight, in);
     for (const Way& way : flow.ways) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/engine/machine.hpp"
+#include "sim/engine/numbered_by_lane.hpp"
 
 namespace rehearse::sim {
 
@@ -26,12 +27,12 @@ class FairShare {
 
   // Works out the rates after all that has changed. The flows whose rate is another than before, each once; valid until the next call.
   std::span<const Flow> settle(std::size_t in = 0);
-  [[nodiscard]] double rate(Flow flow) const { return lanes_[lane_of(flow)].flows[number_in_lane(flow)].rate; }
+  [[nodiscard]] double rate(Flow flow) const { return flows_[flow].rate; }
 
   static constexpr int flow_bits = 26;  // of a flow's number; above them its lane
   static constexpr std::size_t most_lanes = std::size_t{1} << (32 - flow_bits);
-  [[nodiscard]] static std::size_t lane_of(Flow flow) { return flow >> flow_bits; }
-  [[nodiscard]] static std::size_t number_in_lane(Flow flow) { return flow & ((Flow{1} << flow_bits) - 1); }
+  [[nodiscard]] static std::size_t lane_of(Flow flow) { return Flows::lane_of(flow); }
+  [[nodiscard]] static std::size_t number_in_lane(Flow flow) { return Flows::place_of(flow); }
 
  private:
   struct Use {
@@ -59,13 +60,12 @@ class FairShare {
     std::uint64_t seen = 0;
     bool open = false;  // while settling: without a rate yet
   };
+  using Flows = NumberedByLane<FlowState, Flow, flow_bits>;
   struct Offer {
     double rate = 0;
     std::uint32_t order = 0;  // in part_links
   };
   struct alignas(64) Lane {
-    std::vector<FlowState> flows;  // of it
-    std::vector<Flow> free;
     std::vector<LinkIndex> changed;
     std::uint64_t settling = 0, starting = 0;  // of all lanes no two are ever the same
     std::vector<LinkIndex> part_links;         // what is connected to a change
@@ -73,7 +73,6 @@ class FairShare {
     std::vector<Offer> offers;
   };
 
-  [[nodiscard]] FlowState& state(Flow flow) { return lanes_[lane_of(flow)].flows[number_in_lane(flow)]; }
   void change(LinkIndex link, Lane& in);
   void connect(LinkIndex first, Lane& in);
   void share(Lane& in);
@@ -85,6 +84,7 @@ class FairShare {
   [[nodiscard]] double offer(const Link& link) const { return link.left > 0 ? link.left / link.load : 0; }
 
   std::vector<Link> links_;
+  Flows flows_;
   std::vector<Lane> lanes_{1};
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/engine/comm_plan.hpp"
+#include "sim/engine/numbered_by_lane.hpp"
 #include "sim/engine/runner_token.hpp"
 
 namespace rehearse::sim {
@@ -19,7 +20,7 @@ class PlanCarrier {
  public:
   // `ended` is called when a communication is over, at once. All must outlive it.
   PlanCarrier(Machine& machine, std::vector<Pending>& pending, std::function<void(const Communicator&)> ended)
-      : machine_(machine), pending_(pending), ended_(std::move(ended)), lanes_(machine.lanes()) {}
+      : machine_(machine), pending_(pending), ended_(std::move(ended)), running_(machine.lanes()) {}
 
   void begin(const CommPlan& plan, const Communicator& what, AreaIndex area = everywhere);
   // The machine's tokens RunnerEvent::delay_done and flow_done, of what does not stand still.
@@ -29,13 +30,11 @@ class PlanCarrier {
   // Those that `chosen` picks stand still for good.
   template <class Chosen>
   void stop(Chosen chosen) {
-    for (Lane& lane : lanes_) {
-      for (Running& running : lane.running) {
-        if (running.under_way && !running.hung && chosen(running.what)) running.hung = true;
-      }
-    }
+    running_.each([&](Running& running) {
+      if (running.under_way && !running.hung && chosen(running.what)) running.hung = true;
+    });
   }
-  [[nodiscard]] bool hung(std::size_t slot) const { return lanes_[slot >> place_bits].running[slot & place_mask].hung; }
+  [[nodiscard]] bool hung(std::size_t slot) const { return running_[slot].hung; }
 
  private:
   struct Running {
@@ -48,15 +47,8 @@ class PlanCarrier {
     std::vector<std::uint32_t> waits;  // [leg] for so many others
   };
 
-  // Of the areas of one of the machine's lanes.
-  struct alignas(64) Lane {
-    std::vector<Running> running;
-    std::vector<std::size_t> free;
-  };
-  static constexpr int place_bits = 22;  // of a slot; above them its lane
-  static constexpr std::size_t place_mask = (std::size_t{1} << place_bits) - 1;
+  static constexpr int place_bits = 22;  // of a slot, for which RunnerToken has 28
 
-  [[nodiscard]] Running& at(std::size_t slot) { return lanes_[slot >> place_bits].running[slot & place_mask]; }
   [[nodiscard]] Pending& pending() { return pending_[Machine::lane()]; }
   void start_round(std::size_t slot);
   void start_leg(std::size_t slot, std::uint32_t leg);
@@ -66,7 +58,7 @@ class PlanCarrier {
   Machine& machine_;
   std::vector<Pending>& pending_;  // [lane]
   std::function<void(const Communicator&)> ended_;
-  std::vector<Lane> lanes_;
+  NumberedByLane<Running, std::size_t, place_bits> running_;
 };
 
 }  // namespace rehearse::sim
