@@ -124,11 +124,10 @@ void number_programs(std::vector<StageProgram>& stages) {
 
 void add_up_parameters(StageProgram& stage) {
   for (const auto& units : stage.chunks) {
-    double& all = stage.of_chunk.emplace_back();
-    double& experts = stage.experts_of_chunk.emplace_back();
+    Parameters& chunk = stage.of_chunk.emplace_back();
     for (const Unit& unit : units) {
-      all += unit.program->parameters;
-      experts += unit.program->expert_parameters;
+      chunk.all += unit.program->parameters;
+      chunk.experts += unit.program->expert_parameters;
       stage.parameters += unit.program->parameters;
       stage.expert_parameters += unit.program->expert_parameters;
     }

@@ -34,12 +34,12 @@ struct Parameters {
 [[nodiscard]] inline Parameters parameters_of(const UnitProgram& unit) { return {unit.parameters, unit.expert_parameters}; }
 
 struct StageProgram {
-  std::vector<std::vector<Unit>> chunks;           // [chunk], forward order
-  double parameters = 0;                           // held by one GPU of the stage, before ZeRO
-  double expert_parameters = 0;                    // of those, the experts'
-  std::vector<double> of_chunk, experts_of_chunk;  // the same of each chunk
-  std::vector<Operator> update;                    // optimizer, after ZeRO
-  HostUpdate on_host;                              // the part of it that runs there
+  std::vector<std::vector<Unit>> chunks;  // [chunk], forward order
+  double parameters = 0;                  // held by one GPU of the stage, before ZeRO
+  double expert_parameters = 0;           // of those, the experts'
+  std::vector<Parameters> of_chunk;       // the same of each chunk
+  std::vector<Operator> update;           // optimizer, after ZeRO
+  HostUpdate on_host;                     // the part of it that runs there
 };
 
 // One per pipeline stage.

@@ -66,8 +66,7 @@ void list_whole_gradients(const Workload& workload, const MemoryHabits& habits, 
                           std::vector<double>& bytes) {
   bytes.clear();
   if (!shards_gradients_at_the_end(workload, sync)) return;
-  for (std::size_t c = 0; c < stage.chunks.size(); ++c)
-    bytes.push_back(beside_the_shard(workload, habits, sync, stage.of_chunk[c], stage.experts_of_chunk[c]));
+  for (const Parameters& chunk : stage.of_chunk) bytes.push_back(beside_the_shard(workload, habits, sync, chunk.all, chunk.experts));
 }
 
 double whole_now(std::span<const ChunkGradients> states, std::span<const double> bytes, bool overlapped) {
