@@ -5,7 +5,7 @@
 
 #include "sim/analytic/predict.hpp"
 #include "sim/communication_of.hpp"
-#include "sim/memory/framework.hpp"
+#include "sim/memory/ranks_at_rest.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -152,23 +152,18 @@ void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads
   for (std::size_t u = 0; u < plan.memories.size(); ++u)
     memories_.push_back(plan.memories[u].with_replicas(sync, plan.exchanged_at_once[u]));
   const std::vector<PeakSlots>& slots = orders_->peak_slots(plan);
-  const MemoryOverhead& overhead = job_.system.software.memory;
-  const double message = workload.overlap.pp ? plan.compiled.message_bytes : 0, capacity = usable_bytes(job_.system.gpu);
-  const double framework = framework_bytes(job_.system, workload);
+  const RanksAtRest at_rest(job_.system, workload, sync, plan.placeholders);
+  const double message = workload.overlap.pp ? plan.compiled.message_bytes : 0;
   evaluation.fits = true;
   for (std::size_t s = 0; s < slots.size(); ++s) {
     HeldUnits& held = plan.held[s];
     held.memories = memories_;
-    workloads::list_whole_gradients(workload, overhead.habits, sync, plan.compiled.stages[s], held.whole_gradients);
-    const Parameters& parameters = plan.cost.parameters[s];
-    const workloads::StaticMemory tensors =
-        workloads::static_memory(workload, overhead.habits, sync, plan.placeholders, parameters.all, parameters.experts);
-    RankMemory memory;
-    const MemoryBytes always = held_all_the_time(framework, tensors);
-    memory.at_peak = peak_of(slots[s], held, sync, message, always, true, evaluation.peak_bytes).held;
-    memory.capacity_bytes = capacity;
-    raise_to_update(always, tensors, memory);
-    add_cache(overhead, tensors.update, memory);
+    workloads::list_whole_gradients(workload, job_.system.software.memory.habits, sync, plan.compiled.stages[s], held.whole_gradients);
+    const RankAtRest resting = at_rest.of(plan.cost.parameters[s]);
+    RankMemory memory = resting.rank();
+    memory.at_peak = peak_of(slots[s], held, sync, message, resting.always(), true, evaluation.peak_bytes).held;
+    resting.raise_to_update(memory);
+    resting.add_cache(memory);
     evaluation.fits = evaluation.fits && memory.fits();
     if (memory.needed_bytes() <= evaluation.needed_bytes) continue;
     evaluation.needed_bytes = memory.needed_bytes();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/memory/framework.hpp"
+#include "sim/memory/host_memory.hpp"
 #include "workloads/expert_loads.hpp"
 #include "workloads/rank_grid.hpp"
 
@@ -113,7 +113,7 @@ StepResult mean_step(const Job& job, std::vector<StepResult> steps) {
     }
   }
   result.step_seconds.insert(result.step_seconds.begin(), step_seconds.begin(), step_seconds.end());
-  result.memory.host = fullest_host(job, result.memory.ranks);
+  result.memory.host = fullest_host(job.system.cluster, job.workload.parallel, result.memory.ranks);
   return result;
 }
 

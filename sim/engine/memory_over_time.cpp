@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/memory/framework.hpp"
+#include "sim/memory/host_memory.hpp"
+#include "sim/memory/ranks_at_rest.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -27,10 +28,14 @@ MemoryBytes& operator+=(MemoryBytes& held, const Allocation& event) {
   return held;
 }
 
-RankMemory peak_of(const Job& job, const StepGraph& graph, std::size_t rank, const RankAllocations& allocations, const Execution& run) {
+RankMemory peak_of(const RanksAtRest& at_rest, const StepGraph& graph, std::size_t rank, const RankAllocations& allocations,
+                   const Execution& run) {
   const workloads::SimulatedRank& who = graph.ranks[rank];
-  RankMemory memory{who.rank, who.stage, who.multiplicity, held_all_the_time(job, allocations.held), usable_bytes(job.system.gpu),
-                    0,        "start"};
+  const RankAtRest resting = at_rest.holding(allocations.held);
+  RankMemory memory = resting.rank();
+  memory.rank = who.rank;
+  memory.stage = who.stage;
+  memory.ranks = who.multiplicity;
   MemoryBytes held = memory.at_peak;
   for (const Allocation& event : in_order(allocations.events, run)) {
     held += event;
@@ -43,9 +48,11 @@ RankMemory peak_of(const Job& job, const StepGraph& graph, std::size_t rank, con
   double host = 0, most_on_host = 0;
   for (const Allocation& event : in_order(allocations.host, run)) most_on_host = std::max(most_on_host, host += event.bytes);
   memory.host_bytes = allocations.held.host + most_on_host;
-  add_cache(job, allocations.held.update, memory);
+  resting.add_cache(memory);
   return memory;
 }
+
+RanksAtRest at_rest_of(const PreparedStep& prepared) { return {prepared.job.system, prepared.job.workload, prepared.compiled.sync}; }
 
 void add_samples(std::vector<MemorySample>& samples, MemoryBytes& held, const std::vector<Allocation>& events, const Execution& run,
                  double offset_s) {
@@ -66,18 +73,19 @@ workloads::StepAllocations allocations_of(const PreparedStep& prepared) {
 
 MemoryResult memory_of(const PreparedStep& prepared, const std::vector<Execution>& executions) {
   workloads::StepAllocations all = allocations_of(prepared);
+  const RanksAtRest at_rest = at_rest_of(prepared);
   MemoryResult result;
   for (std::size_t rank = 0; rank < prepared.graph.ranks.size(); ++rank) {
-    result.ranks.push_back(peak_of(prepared.job, prepared.graph, rank, all.of(rank), executions.back()));
+    result.ranks.push_back(peak_of(at_rest, prepared.graph, rank, all.of(rank), executions.back()));
     result.ranks.back().step = prepared.step;
   }
-  result.host = fullest_host(prepared.job, result.ranks);
+  result.host = fullest_host(prepared.job.system.cluster, prepared.job.workload.parallel, result.ranks);
   return result;
 }
 
 void add_memory_over_time(const PreparedStep& prepared, const workloads::RankAllocations& rank, const std::vector<Execution>& executions,
                           const std::vector<double>& begins_s, std::vector<MemorySample>& samples) {
-  MemoryBytes held = held_all_the_time(prepared.job, rank.held);
+  MemoryBytes held = at_rest_of(prepared).holding(rank.held).always();
   if (samples.empty() || samples.back().at_s < begins_s.front()) samples.push_back({begins_s.front(), held});
   samples.back().held = held;
   for (std::size_t i = 0; i < executions.size(); ++i) add_samples(samples, held, rank.events, executions[i], begins_s[i]);

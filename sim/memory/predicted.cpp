@@ -7,8 +7,9 @@
 #include <span>
 #include <string>
 
-#include "sim/memory/framework.hpp"
+#include "sim/memory/host_memory.hpp"
 #include "sim/memory/peak_slots.hpp"
+#include "sim/memory/ranks_at_rest.hpp"
 #include "workloads/held_memory.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/schedule.hpp"
@@ -199,19 +200,16 @@ void find_peak(const Job& job, const workloads::Compiled& compiled, int stage, c
   memory.microbatch = peak.slot.microbatch;
 }
 
-workloads::StaticMemory static_memory_of(const Job& job, const workloads::Compiled& compiled, int stage) {
-  const workloads::MemoryHabits& habits = job.system.software.memory.habits;
-  const workloads::StageProgram& program = compiled.stages[static_cast<std::size_t>(stage)];
-  return workloads::static_memory(job.workload, habits, compiled.sync, workloads::placeholder_bytes(job.workload, habits),
-                                  program.parameters, program.expert_parameters);
+RankAtRest resting_in(const RanksAtRest& at_rest, const workloads::StageProgram& program) {
+  return at_rest.of({program.parameters, program.expert_parameters});
 }
 
 // Of the ranks among which the experts are spread, the one that holds most at its peak; without uneven routing they are all alike.
-RankMemory fullest_of_stage(const Job& job, const workloads::Compiled& compiled, int stage, const workloads::ExpertLoads* loads,
-                            bool walked_by_slots) {
+RankMemory fullest_of_stage(const Job& job, const workloads::Compiled& compiled, const RanksAtRest& at_rest, int stage,
+                            const workloads::ExpertLoads* loads, bool walked_by_slots) {
   const workloads::RankGrid& grid = compiled.grid;
   const workloads::StageProgram& program = compiled.stages[static_cast<std::size_t>(stage)];
-  const workloads::StaticMemory tensors = static_memory_of(job, compiled, stage);
+  const RankAtRest resting = resting_in(at_rest, program);
   const int first = grid.rank({0, 0, 0, stage});
   const std::vector<int> members =
       loads != nullptr && !loads->even() ? grid.group(workloads::GroupKind::ep, first) : std::vector<int>{first};
@@ -226,19 +224,21 @@ RankMemory fullest_of_stage(const Job& job, const workloads::Compiled& compiled,
   if (!by_slots) walked.emplace(job, compiled, stage, loads);
   double most_on_host = 0;
   for (const int rank : members) {
-    const MemoryBytes always = held_all_the_time(job, tensors);
-    RankMemory memory{rank, stage, share, always, usable_bytes(job.system.gpu), 0, "start"};
+    RankMemory memory = resting.rank();
+    memory.rank = rank;
+    memory.stage = stage;
+    memory.ranks = share;
     if (by_slots) {
       find_peak(job, compiled, stage, alike->units, memory);
     } else {
       walked->find_peak(grid.expert_rank(rank), memory);
       most_on_host = std::max(most_on_host, walked->most_on_host(grid.expert_rank(rank)));
     }
-    raise_to_update(always, tensors, memory);
-    add_cache(job, tensors.update, memory);
+    resting.raise_to_update(memory);
+    resting.add_cache(memory);
     if (!fullest || memory.peak_bytes() > fullest->peak_bytes()) fullest = std::move(memory);
   }
-  fullest->host_bytes = tensors.host + most_on_host;
+  fullest->host_bytes = resting.tensors().host + most_on_host;
   return *fullest;
 }
 
@@ -248,12 +248,13 @@ MemoryResult predicted_memory(const Job& job) { return predicted_memory(job, wor
 
 MemoryResult predicted_memory(const Job& job, const workloads::Compiled& compiled, bool walked_by_slots) {
   const int stages = compiled.shape.stages;
+  const RanksAtRest at_rest(job.system, job.workload, compiled.sync);
   MemoryResult result;
   for (int step = 0; step < job.distinct_steps(); ++step) {
     std::optional<workloads::ExpertLoads> loads;
     if (job.workload.model.moe) loads.emplace(job.workload, step);
     for (int s = 0; s < stages; ++s) {
-      RankMemory memory = fullest_of_stage(job, compiled, s, loads ? &*loads : nullptr, walked_by_slots);
+      RankMemory memory = fullest_of_stage(job, compiled, at_rest, s, loads ? &*loads : nullptr, walked_by_slots);
       memory.step = step;
       if (step == 0) {
         result.ranks.push_back(std::move(memory));
@@ -265,7 +266,7 @@ MemoryResult predicted_memory(const Job& job, const workloads::Compiled& compile
       }
     }
   }
-  result.host = fullest_host(job, result.ranks);
+  result.host = fullest_host(job.system.cluster, job.workload.parallel, result.ranks);
   return result;
 }
 
@@ -276,16 +277,18 @@ std::vector<bool> expert_layers_that_fit(const Job& job, int step) {
   const workloads::Workload& workload = job.workload;
   const workloads::Compiled compiled = workloads::compile(workload);
   const workloads::ExpertLoads loads(workload, step);
+  const RanksAtRest at_rest(job.system, workload, compiled.sync);
   std::vector<bool> fit(static_cast<std::size_t>(workload.model.layers + workload.model.mtp), false);
   for (int s = 0; s < workload.parallel.pp; ++s) {
-    const workloads::StaticMemory tensors = static_memory_of(job, compiled, s);
-    const MemoryBytes always = held_all_the_time(job, tensors);
+    const RankAtRest resting = resting_in(at_rest, compiled.stages[static_cast<std::size_t>(s)]);
     std::map<int, MemoryBytes> highest;
     const Stage stage(job, compiled, s, &loads);
-    for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part) stage.raise_layers(part, stage.always_of(always), highest);
+    for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part)
+      stage.raise_layers(part, stage.always_of(resting.always()), highest);
     for (const auto& [layer, bytes] : highest) {
-      RankMemory memory{compiled.grid.rank({0, 0, 0, s}), s, 1, bytes, usable_bytes(job.system.gpu), 0, ""};
-      add_cache(job, tensors.update, memory);
+      RankMemory memory = resting.rank();
+      memory.at_peak = bytes;
+      resting.add_cache(memory);
       fit[static_cast<std::size_t>(layer)] = memory.fits();
     }
   }

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "sim/cost/gpu.hpp"
-#include "sim/memory/framework.hpp"
+#include "sim/memory/ranks_at_rest.hpp"
 #include "workloads/expert_layer.hpp"
 #include "workloads/routing.hpp"
 #include "workloads/segments.hpp"
@@ -192,9 +192,8 @@ double Floors::step_s(const Workload& workload) {
 
 double Floors::needed_bytes(const Workload& workload) {
   const Units& of_units = units(workload);
-  const MemoryOverhead& overhead = base_.system.software.memory;
   const workloads::ReplicaSync sync = workloads::replica_sync(workload);
-  const double framework = framework_bytes(base_.system, workload);
+  const RanksAtRest at_rest(base_.system, workload, sync, of_units.placeholders);
   double most = 0;
   const Counts* last = nullptr;
   for (const StageCounts& stage : stages(workload)) {
@@ -205,11 +204,10 @@ double Floors::needed_bytes(const Workload& workload) {
       all += stage.all[i] * of_units.parts[i].all;
       experts += stage.all[i] * of_units.parts[i].experts;
     }
-    RankMemory memory;
-    const workloads::StaticMemory tensors = workloads::static_memory(workload, overhead.habits, sync, of_units.placeholders, all, experts);
-    memory.at_peak = held_all_the_time(framework, tensors);
-    raise_to_update(memory.at_peak, tensors, memory);
-    add_cache(overhead, tensors.update, memory);
+    const RankAtRest resting = at_rest.of({all, experts});
+    RankMemory memory = resting.rank();
+    resting.raise_to_update(memory);
+    resting.add_cache(memory);
     most = std::max(most, memory.needed_bytes());
   }
   return most;

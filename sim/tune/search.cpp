@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "config/threads.hpp"
-#include "sim/memory/framework.hpp"
+#include "sim/memory/ranks_at_rest.hpp"
 #include "sim/tune/scout.hpp"
 #include "sim/tune/worker.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/memory/framework.hpp"
+#include "sim/memory/ranks_at_rest.hpp"
 #include "sim/memory/tune_chunks.hpp"
 
 namespace rehearse::sim {

@@ -4,8 +4,8 @@
 #include "places.hpp"
 #include "sim/job/job.hpp"
 #include "sim/job/parts.hpp"
-#include "sim/memory/framework.hpp"
 #include "sim/memory/nccl_buffers.hpp"
+#include "sim/memory/ranks_at_rest.hpp"
 
 namespace rehearse::sim {
 namespace {

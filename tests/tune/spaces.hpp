@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/analytic/predict.hpp"
-#include "sim/memory/framework.hpp"
+#include "sim/memory/ranks_at_rest.hpp"
 #include "sim/memory/tune_chunks.hpp"
 #include "sim/tune/search.hpp"
 #include "sim/wholejob/plan.hpp"
