@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 #include <utility>
 
 #include "workloads/unit_at_work.hpp"
@@ -16,13 +15,9 @@ using workloads::UnitMemory;
 
 namespace {
 
-// Of entries between which only what is kept can differ.
-std::uint64_t likeness(const PeakSlots::Entry& entry) {
-  const auto neighbour = [](const PeakSlots::Neighbour& of) {
-    return of.exists ? 1 + static_cast<std::uint64_t>(of.kind) + 8 * std::uint64_t{of.chunk} : 0;  // below 2^19
-  };
-  const auto own = static_cast<std::uint64_t>(entry.slot.kind) + 4 * static_cast<std::uint64_t>(entry.slot.chunk);
-  return own + (neighbour(entry.before) << 24U) + (neighbour(entry.after) << 43U) + (std::uint64_t{entry.receives} << 62U);
+// Whether only what is kept can differ between two entries of one chunk and kind.
+bool alike(const PeakSlots::Entry& one, const PeakSlots::Entry& other) {
+  return one.before == other.before && one.after == other.after && one.receives == other.receives;
 }
 
 // What is kept when a slot begins.
@@ -56,9 +51,8 @@ PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compi
   const std::vector<workloads::ChunkGradients> states = workloads::chunk_gradients(one_by_one, chunks_);
   const workloads::StageWays ways(*compiled.schedule, compiled.shape, stage);
   constexpr std::uint32_t none = -1;
-  // Essential entries by likeness: the latest, and of each the one before it. What another entry covers, an essential one does.
-  std::unordered_map<std::uint64_t, std::uint32_t> latest;
-  std::vector<std::uint32_t> earlier;
+  // Essential entries by chunk and kind: the latest, and of each the one before it. What another entry covers, an essential one does.
+  std::vector<std::uint32_t> latest(4 * chunks_, none), earlier;
   std::vector<std::int64_t> all;  // [entry] as Kept::all
   std::vector<std::int32_t> now(chunks_);
   std::int64_t all_now = 0;
@@ -68,19 +62,19 @@ PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compi
     const bool receives = k + 1 < order.size() && ways.of(order[k + 1]).source.has_value();
     const Entry entry{slot, neighbour(k - 1), neighbour(k + 1), receives, true, static_cast<std::uint32_t>(counts_.size())};
     const Kept here{all_now, now, std::span(states).subspan(k * chunks_, chunks_)};
-    std::uint32_t& alike = latest.try_emplace(likeness(entry), none).first->second;
-    std::uint32_t covering = alike;
-    while (covering != none && !covers(kept(covering), here)) covering = earlier[covering];
+    std::uint32_t& last = latest[4 * static_cast<std::size_t>(slot.chunk) + static_cast<std::size_t>(slot.kind)];
+    std::uint32_t covering = last;
+    while (covering != none && !(alike(entries_[covering], entry) && covers(kept(covering), here))) covering = earlier[covering];
     if (covering == none) {
-      for (std::uint32_t* i = &alike; *i != none;) {
-        if (!covers(here, kept(*i))) {
+      for (std::uint32_t* i = &last; *i != none;) {
+        if (!alike(entries_[*i], entry) || !covers(here, kept(*i))) {
           i = &earlier[*i];
           continue;
         }
         entries_[*i].essential = false;
         *i = earlier[*i];
       }
-      earlier.push_back(std::exchange(alike, static_cast<std::uint32_t>(entries_.size())));
+      earlier.push_back(std::exchange(last, static_cast<std::uint32_t>(entries_.size())));
       all.push_back(all_now);
       counts_.insert(counts_.end(), here.counts.begin(), here.counts.end());
       gradients_.insert(gradients_.end(), here.gradients.begin(), here.gradients.end());
