@@ -42,13 +42,13 @@ struct Counts {
 std::vector<double> run_engine(const sim::Job& job) {
   const sim::CommunicationModel model = sim::communication_of(job.system, job.workload);
   const workloads::Compiled compiled = sim::compiled_for_simulation(job);
-  const sim::Fold fold = sim::fold(job, compiled, model);
+  const sim::Fold fold = sim::fold(job.system, job.workload, compiled, model);
   const workloads::StepGraph graph = workloads::build_step(job.workload, compiled, fold.ranks);
-  const sim::Prices prices = sim::price_graph(job, model, graph);
+  const sim::Prices prices = sim::price_graph(job.system, job.workload, model, graph);
   sim::Machine machine;
   std::vector<sim::HostIndex> hosts;
   for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
-  sim::CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, &fold);
+  sim::CommPlanner planner(job.system, workloads::rank_grid(job.workload), model, graph, fold.ranks, prices, machine, hosts, &fold);
   const sim::CommPlans plans = planner.plans();
   machine.seal();
   Counts counts;
@@ -65,7 +65,7 @@ std::vector<double> run_engine(const sim::Job& job) {
     }
   }
   const double seconds = processor_seconds_of([&] {
-    (void)sim::execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {});
+    (void)sim::execute({job.system, graph, prices, plans, planner.port_links(), hosts}, machine, {});
   });
   return {seconds, static_cast<double>(counts.executions), static_cast<double>(counts.flows), static_cast<double>(counts.timers),
           static_cast<double>(counts.chains)};

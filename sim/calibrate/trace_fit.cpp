@@ -87,7 +87,7 @@ class Operations {
   }
   // The graph of operations is the same whatever they cost.
   [[nodiscard]] std::vector<double> predicted(const PreparedStep& step, const Job& job) const {
-    const Prices prices = price_graph(job, step.model, step.graph);
+    const Prices prices = price_graph(job.system, job.workload, step.model, step.graph);
     std::vector<double> logs;
     for (const auto& [work, sum] : seconds_) logs.push_back(std::log(prices.work_s.at(work)));
     return logs;

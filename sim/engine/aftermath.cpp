@@ -17,8 +17,8 @@ using workloads::StepGraph;
 
 class Examination {
  public:
-  Examination(const Job& job, const StepGraph& graph, const std::vector<RankFailure>& failures, const Execution& run)
-      : job_(job), graph_(graph), run_(run), dies_s_(graph.ranks.size(), never_s) {
+  Examination(const System& system, const StepGraph& graph, const std::vector<RankFailure>& failures, const Execution& run)
+      : system_(system), graph_(graph), run_(run), dies_s_(graph.ranks.size(), never_s) {
     for (const RankFailure& failure : failures) {
       for (const std::uint32_t rank : failure.ranks) {
         if (!failure.ports) dies_s_[rank] = std::min(dies_s_[rank], failure.at_s);
@@ -45,7 +45,7 @@ class Examination {
     for (const double end_s : run_.end_s) last_s = std::max(last_s, end_s);
     if (last_s >= failed_s) return;
     throw config::InputError(fmt::format("'{}' is after the end of the step, which takes {}",
-                                         job_.system.simulation.faults.failures.front().text,
+                                         system_.simulation.faults.failures.front().text,
                                          config::human_quantity(last_s, config::Dimension::time)));
   }
 
@@ -79,20 +79,20 @@ class Examination {
   void detect(double failed_s) {
     double since_s = never_s;
     const auto notices = [&](std::uint32_t rank, double from_s) {
-      if (dies_s_[rank] > from_s + job_.system.simulation.timeout_s) since_s = std::min(since_s, from_s);
+      if (dies_s_[rank] > from_s + system_.simulation.timeout_s) since_s = std::min(since_s, from_s);
     };
     for (OpId id = 0; id < graph_.size(); ++id) {
       if (waits(id)) notices(graph_.op(id).rank, run_.arrive_s[id]);
     }
     for (const HungReceive& receive : out_.receives) notices(receive.rank, receive.since_s);
-    end_s_ = std::max(failed_s, since_s + job_.system.simulation.timeout_s);
+    end_s_ = std::max(failed_s, since_s + system_.simulation.timeout_s);
   }
 
   // What would fail after everything has stopped does not.
   void forget_later() {
     for (double& dies_s : dies_s_) dies_s = dies_s < end_s_ ? dies_s : never_s;
     std::erase_if(out_.receives, [&](const HungReceive& receive) { return !alive(receive.rank); });
-    for (const StepFailure& failure : job_.system.simulation.faults.failures) {
+    for (const StepFailure& failure : system_.simulation.faults.failures) {
       if (failure.at_s < end_s_ || failure.drawn) continue;
       throw config::InputError(fmt::format("'{}' is after the end of the step, which is lost after {}", failure.text,
                                            config::human_quantity(end_s_, config::Dimension::time)));
@@ -127,7 +127,7 @@ class Examination {
 
   void describe() {
     Aftermath& after = out_.aftermath;
-    for (const StepFailure& failure : job_.system.simulation.faults.failures) {
+    for (const StepFailure& failure : system_.simulation.faults.failures) {
       if (failure.at_s < end_s_) after.failures.push_back({failure.text, failure.at_s, failure.ranks});
     }
     after.detected = std::isfinite(end_s_);
@@ -177,7 +177,7 @@ class Examination {
     std::ranges::stable_sort(out_.aftermath.hung, {}, &HungOperation::since_s);
   }
 
-  const Job& job_;
+  const System& system_;
   const StepGraph& graph_;
   const Execution& run_;
   std::vector<double> dies_s_;  // [simulated rank]
@@ -187,8 +187,8 @@ class Examination {
 
 }  // namespace
 
-FailedStep after_failure(const Job& job, const StepGraph& graph, const std::vector<RankFailure>& failures, const Execution& run) {
-  return Examination(job, graph, failures, run).result();
+FailedStep after_failure(const System& system, const StepGraph& graph, const std::vector<RankFailure>& failures, const Execution& run) {
+  return Examination(system, graph, failures, run).result();
 }
 
 }  // namespace rehearse::sim

@@ -21,7 +21,7 @@ struct FailedStep {
 
 // `run`: as execute() returned it. Detection is when the first hung communication of a living rank is older than the timeout; what would
 // have ended later does not. Throws config::InputError when the step is over before the first failure.
-[[nodiscard]] FailedStep after_failure(const Job& job, const workloads::StepGraph& graph, const std::vector<RankFailure>& failures,
+[[nodiscard]] FailedStep after_failure(const System& system, const workloads::StepGraph& graph, const std::vector<RankFailure>& failures,
                                        const Execution& run);
 
 }  // namespace rehearse::sim

@@ -9,10 +9,10 @@ namespace rehearse::sim {
 namespace {
 
 // Links whose bandwidth nothing changes: no computation slows them, and no fault comes and goes.
-bool links_keep_bandwidth(const Job& job) {
-  const bool steady = std::ranges::all_of(workloads::contended_phases,
-                                          [&](workloads::Phase phase) { return job.system.gpu.contention_with(phase).beta == 1; });
-  return steady && job.system.simulation.faults.spells.empty();
+bool links_keep_bandwidth(const System& system) {
+  const bool steady =
+      std::ranges::all_of(workloads::contended_phases, [&](workloads::Phase phase) { return system.gpu.contention_with(phase).beta == 1; });
+  return steady && system.simulation.faults.spells.empty();
 }
 
 // Dispatch and combination of tokens have streams of their own.
@@ -22,10 +22,10 @@ bool in_turn(const workloads::Call& call) {
 
 }  // namespace
 
-CommPlanner::CommPlanner(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph,
-                         const workloads::Folding& folding, const Prices& prices, Machine& machine, std::span<const HostIndex> hosts,
-                         const Fold* fold)
-    : job_(job),
+CommPlanner::CommPlanner(const System& system, const workloads::RankGrid& grid, const CommunicationModel& model,
+                         const workloads::StepGraph& graph, const workloads::Folding& folding, const Prices& prices, Machine& machine,
+                         std::span<const HostIndex> hosts, const Fold* fold)
+    : system_(system),
       model_(model),
       graph_(graph),
       folding_(folding),
@@ -33,8 +33,8 @@ CommPlanner::CommPlanner(const Job& job, const CommunicationModel& model, const 
       machine_(machine),
       hosts_(hosts),
       fold_(fold),
-      wiring_(job.system),
-      grid_(workloads::rank_grid(job.workload)) {}
+      wiring_(system),
+      grid_(grid) {}
 
 void CommPlanner::Draft::wait(std::size_t before, std::size_t after) {
   waits.emplace_back(before, after);
@@ -74,7 +74,7 @@ CommPlans CommPlanner::plans() {
     draft.host = host_of(members_of(call).front());
     made.push_back({std::move(draft).done(), c.group, in_turn(c)});
   }
-  if (job_.system.simulation.collectives == Fidelity::step && links_keep_bandwidth(job_)) join_serial_legs(made);
+  if (system_.simulation.collectives == Fidelity::step && links_keep_bandwidth(system_)) join_serial_legs(made);
   CommPlans all;
   auto next = made.begin();
   for (std::uint32_t call = 0; call < as.size(); ++call) as[call] == call ? all.add(std::move(next++->plan)) : all.add_as(as[call]);
@@ -83,12 +83,12 @@ CommPlans CommPlanner::plans() {
 
 // Links of one call alone are not shared.
 bool CommPlanner::shares_plans() const {
-  return job_.system.simulation.routing != Routing::ecmp && job_.system.simulation.collectives != Fidelity::closed;
+  return system_.simulation.routing != Routing::ecmp && system_.simulation.collectives != Fidelity::closed;
 }
 
 CommPlanner::Draft CommPlanner::plan(std::uint32_t call) {
   if (prices_.calls[call].kind == CallKind::copy) return plan_flows(call);
-  switch (job_.system.simulation.collectives) {
+  switch (system_.simulation.collectives) {
     case Fidelity::closed:
       return plan_closed(call);
     case Fidelity::step:
@@ -257,7 +257,7 @@ void CommPlanner::note_port(std::uint32_t simulated, PortKind kind, LinkIndex li
 void CommPlanner::note_flapping(const std::vector<int>& ranks, LinkIndex link, double bytes_per_s) {
   std::set<std::uint32_t> simulated;
   for (const int rank : ranks) {
-    if (job_.system.simulation.faults.flapping.contains(rank)) simulated.insert(folding_.class_of[static_cast<std::size_t>(rank)]);
+    if (system_.simulation.faults.flapping.contains(rank)) simulated.insert(folding_.class_of[static_cast<std::size_t>(rank)]);
   }
   for (const std::uint32_t user : simulated) flapping_.push_back({user, PortKind::nic, link, bytes_per_s});
 }

@@ -74,8 +74,9 @@ struct PortLink {
 class CommPlanner {
  public:
   // fold: what `folding` is of; null when every rank is simulated, or when ranks of a class share nothing.
-  CommPlanner(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph, const workloads::Folding& folding,
-              const Prices& prices, Machine& machine, std::span<const HostIndex> hosts, const Fold* fold = nullptr);
+  CommPlanner(const System& system, const workloads::RankGrid& grid, const CommunicationModel& model, const workloads::StepGraph& graph,
+              const workloads::Folding& folding, const Prices& prices, Machine& machine, std::span<const HostIndex> hosts,
+              const Fold* fold = nullptr);
 
   [[nodiscard]] CommPlans plans();
   [[nodiscard]] const std::vector<PortLink>& port_links() const { return port_links_; }
@@ -125,10 +126,10 @@ class CommPlanner {
   void note_port(std::uint32_t simulated, PortKind kind, LinkIndex link, double bytes_per_s);
   void note_flapping(const std::vector<int>& ranks, LinkIndex link, double bytes_per_s);
   [[nodiscard]] const std::vector<int>& members_of(std::uint32_t call) const { return graph_.groups[graph_.calls[call].group].members; }
-  [[nodiscard]] std::uint64_t flow_of(std::uint32_t call) const { return job_.system.simulation.routing == Routing::ecmp ? call + 1 : 0; }
+  [[nodiscard]] std::uint64_t flow_of(std::uint32_t call) const { return system_.simulation.routing == Routing::ecmp ? call + 1 : 0; }
   [[nodiscard]] HostIndex host_of(int rank) const { return hosts_[folding_.class_of[static_cast<std::size_t>(rank)]]; }
 
-  const Job& job_;
+  const System& system_;
   const CommunicationModel& model_;
   const workloads::StepGraph& graph_;
   const workloads::Folding& folding_;

@@ -21,22 +21,23 @@ std::vector<Phase> beside(const Workload& workload, const workloads::ReplicaSync
 bool slows_nothing(const ContentionPair& pair) { return pair.alpha == 1 && pair.beta == 1; }
 
 // Whether the collectives within a unit are timed activities without links (CommPlanner::plan).
-bool timed(const Job& job) {
-  if (job.system.simulation.collectives == Fidelity::closed) return true;
-  const workloads::Parallel& parallel = job.workload.parallel;
+bool timed(const System& system, const workloads::Workload& workload) {
+  if (system.simulation.collectives == Fidelity::closed) return true;
+  const workloads::Parallel& parallel = workload.parallel;
   const bool tensor_only = parallel.cp == 1 || parallel.cp_comm == workloads::ContextComm::ring;
-  return job.system.simulation.collectives == Fidelity::automatic && tensor_only;
+  return system.simulation.collectives == Fidelity::automatic && tensor_only;
 }
 
 }  // namespace
 
-workloads::Cut cut_of(const Job& job, const workloads::ReplicaSync& sync, const workloads::Folding& folding) {
-  const StepFaults& faults = job.system.simulation.faults;
-  const std::vector<Phase> classes = beside(job.workload, sync);
+workloads::Cut cut_of(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync,
+                      const workloads::Folding& folding) {
+  const StepFaults& faults = system.simulation.faults;
+  const std::vector<Phase> classes = beside(workload, sync);
   const bool alone = classes.empty() && folding.ranks.size() == 1;  // one class: all ranks do the same at the same time
-  const bool unseen = faults.slow.none() && faults.failures.empty() && (timed(job) || alone) &&
-                      std::ranges::all_of(classes, [&](Phase beside) { return slows_nothing(job.system.gpu.contention_with(beside)); });
-  return {job.system.simulation.granularity, unseen};
+  const bool unseen = faults.slow.none() && faults.failures.empty() && (timed(system, workload) || alone) &&
+                      std::ranges::all_of(classes, [&](Phase beside) { return slows_nothing(system.gpu.contention_with(beside)); });
+  return {system.simulation.granularity, unseen};
 }
 
 }  // namespace rehearse::sim

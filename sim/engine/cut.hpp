@@ -1,16 +1,17 @@
-// How the step of a job may be cut into operations.
+// How a step may be cut into operations.
 #pragma once
 
-#include "sim/job/job.hpp"
+#include "sim/system.hpp"
 #include "workloads/cut.hpp"
 #include "workloads/stage_program.hpp"
 #include "workloads/step_builder.hpp"
 
 namespace rehearse::sim {
 
-// The job's granularity, and whether the order within a unit is unseen: nothing that slows computation runs beside a unit, and its
+// The simulation's granularity, and whether the order within a unit is unseen: nothing that slows computation runs beside a unit, and its
 // collectives take the same time wherever they stand, since no other traffic can meet theirs. Under faults the members of a group fall
 // behind one another between two collectives; then the order counts.
-[[nodiscard]] workloads::Cut cut_of(const Job& job, const workloads::ReplicaSync& sync, const workloads::Folding& folding);
+[[nodiscard]] workloads::Cut cut_of(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync,
+                                    const workloads::Folding& folding);
 
 }  // namespace rehearse::sim

@@ -5,7 +5,7 @@
 namespace rehearse::sim {
 
 std::vector<Execution> execute(const ExecutorSetup& setup, Machine& machine, const Progress& progress) {
-  const auto steps = static_cast<std::size_t>(setup.job.system.simulation.steps);
+  const auto steps = static_cast<std::size_t>(setup.system.simulation.steps);
   std::function<void(std::size_t)> report;
   if (progress)
     report = [&, all = static_cast<double>(setup.graph.size() * steps)](std::size_t ended) { progress(static_cast<double>(ended) / all); };
@@ -15,8 +15,8 @@ std::vector<Execution> execute(const ExecutorSetup& setup, Machine& machine, con
   const unsigned threads = setup.graph.size() < large ? 1 : std::thread::hardware_concurrency();
   if (!areas.of_rank.empty()) machine.divide(areas.of_rank, threads);
   GraphRunner runner(
-      {setup.job.system.gpu, setup.port_links, setup.hosts, setup.spells, setup.flapping, areas.of_rank.empty() ? nullptr : &areas},
-      machine, report);
+      {setup.system.gpu, setup.port_links, setup.hosts, setup.spells, setup.flapping, areas.of_rank.empty() ? nullptr : &areas}, machine,
+      report);
   const std::size_t step = runner.add({setup.graph, setup.prices, setup.plans});
   std::vector<Execution> executions;
   executions.reserve(steps);  // the runner fills them where they are

@@ -1,4 +1,4 @@
-// A training job's steps on a Machine, one after another.
+// A training step, as often as the system simulates it, on a Machine, one after another.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 namespace rehearse::sim {
 
 struct ExecutorSetup {
-  const Job& job;
+  const System& system;
   const workloads::StepGraph& graph;
   const Prices& prices;
   const CommPlans& plans;

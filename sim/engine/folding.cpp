@@ -45,9 +45,9 @@ struct Entities {
 };
 
 // What a step communicates: each collective on each kind of group once.
-std::vector<Communication> communications(const Job& job, const workloads::Compiled& compiled) {
+std::vector<Communication> communications(const workloads::Workload& workload, const workloads::Compiled& compiled) {
   std::vector<Communication> all;
-  const workloads::StepGraph graph = workloads::build_step(job.workload, compiled, workloads::folded_by_stage(job.workload));
+  const workloads::StepGraph graph = workloads::build_step(workload, compiled, workloads::folded_by_stage(workload));
   std::set<std::tuple<GroupKind, workloads::CollectiveKind, double, bool>> seen;
   for (const workloads::Call& call : graph.calls) {
     const Communication& what = call.what;
@@ -58,18 +58,17 @@ std::vector<Communication> communications(const Job& job, const workloads::Compi
 
 class Refinement {
  public:
-  Refinement(const Job& job, const CommunicationModel& model, std::vector<Communication> calls)
-      : step_(job.system, job.workload, model, std::move(calls)) {
-    const workloads::Workload& workload = job.workload;
+  Refinement(const System& system, const workloads::Workload& workload, const CommunicationModel& model, std::vector<Communication> calls)
+      : step_(system, workload, model, std::move(calls)) {
     const bool even = !workload.model.moe || workloads::RoutingRegistry::get(workload.experts.routing).even();
     for (const auto& [kind, list] : step_.groups) entities_[kind].initial.resize(list.groups.size());
     alone_.initial.assign(static_cast<std::size_t>(step_.grid.size()), 0);
-    colour_ranks(job.system.simulation.faults, even);
+    colour_ranks(system.simulation.faults, even);
     colour_groups();
     colour_neighbours();
     settle("places in nodes, leaves and pods");
     attach_ports_ = !step_.wiring.private_ports() || !step_.all_aligned();
-    by_rounds_ = job.system.simulation.collectives == Fidelity::step;
+    by_rounds_ = system.simulation.collectives == Fidelity::step;
     if (by_rounds_ && !attach_ports_) rotates_ = step_.rotating();
     settle("places in collectives executed round by round");
     if (attach_ports_ || step_.wiring.has_trunks()) attach_all();
@@ -373,18 +372,18 @@ class Refinement {
 
 }  // namespace
 
-Fold fold(const Job& job, const workloads::Compiled& compiled, const CommunicationModel& model) {
-  return fold(job, model, communications(job, compiled));
+Fold fold(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, const CommunicationModel& model) {
+  return fold(system, workload, model, communications(workload, compiled));
 }
 
-Fold fold(const Job& job, const CommunicationModel& model, std::vector<Communication> calls) {
-  return Refinement(job, model, std::move(calls)).fold();
+Fold fold(const System& system, const workloads::Workload& workload, const CommunicationModel& model, std::vector<Communication> calls) {
+  return Refinement(system, workload, model, std::move(calls)).fold();
 }
 
-Fold unfolded(const Job& job) {
-  Fold out{.ranks = workloads::unfolded(job.workload), .wires = {}, .groups = {}, .members = {}, .told_apart = {}};
-  const bool ecmp = job.system.simulation.routing == Routing::ecmp;
-  if (job.system.gpus > 1) out.told_apart = {{ecmp ? "ECMP, which leads each flow its own way" : "simulation.ranks: all", job.system.gpus}};
+Fold unfolded(const System& system, const workloads::Workload& workload) {
+  Fold out{.ranks = workloads::unfolded(workload), .wires = {}, .groups = {}, .members = {}, .told_apart = {}};
+  const bool ecmp = system.simulation.routing == Routing::ecmp;
+  if (system.gpus > 1) out.told_apart = {{ecmp ? "ECMP, which leads each flow its own way" : "simulation.ranks: all", system.gpus}};
   return out;
 }
 

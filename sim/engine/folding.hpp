@@ -8,8 +8,8 @@
 #include "sim/cost/communication.hpp"
 #include "sim/engine/step_calls.hpp"
 #include "sim/engine/wiring.hpp"
-#include "sim/job/job.hpp"
 #include "sim/result.hpp"
+#include "sim/system.hpp"
 #include "workloads/step_builder.hpp"
 
 namespace rehearse::sim {
@@ -30,10 +30,12 @@ struct Fold {
 // each class, and slowed by the computations of ranks of the same classes. With fidelity `step` a member of a group whose members differ,
 // or do different things in a round, is alike only to those in its place in other groups. Max-min fair rates are unique, so that equal
 // wires and groups have equal rates, and one of each class, loaded as often as each of them is, has the same.
-[[nodiscard]] Fold fold(const Job& job, const workloads::Compiled& compiled, const CommunicationModel& model);
+[[nodiscard]] Fold fold(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
+                        const CommunicationModel& model);
 // Of a step that communicates this and nothing else.
-[[nodiscard]] Fold fold(const Job& job, const CommunicationModel& model, std::vector<workloads::Communication> calls);
+[[nodiscard]] Fold fold(const System& system, const workloads::Workload& workload, const CommunicationModel& model,
+                        std::vector<workloads::Communication> calls);
 // Every rank for itself.
-[[nodiscard]] Fold unfolded(const Job& job);
+[[nodiscard]] Fold unfolded(const System& system, const workloads::Workload& workload);
 
 }  // namespace rehearse::sim

@@ -37,16 +37,17 @@ workloads::StepGraph graph_of(const workloads::Communication& what, const worklo
   return std::move(builder).freeze();
 }
 
-double execute_alone(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph, const Fold& fold,
-                     const Prices& prices) {
+double execute_alone(const System& system, const CommunicationModel& model, const workloads::RankGrid& grid,
+                     const workloads::StepGraph& graph, const Fold& fold, const Prices& prices) {
   return run_in_child([&] {
            Machine machine;
            std::vector<HostIndex> hosts;
-           for (std::size_t i = 0; i < fold.ranks.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(job.system.gpu)));
-           CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, job.system.simulation.all_ranks ? nullptr : &fold);
+           for (std::size_t i = 0; i < fold.ranks.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(system.gpu)));
+           CommPlanner planner(system, grid, model, graph, fold.ranks, prices, machine, hosts,
+                               system.simulation.all_ranks ? nullptr : &fold);
            const CommPlans plans = planner.plans();
            machine.seal();
-           return std::vector<double>{execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
+           return std::vector<double>{execute({system, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
          })
       .front();
 }
@@ -61,9 +62,10 @@ void check_gpus(const topology::ClusterSpec& cluster, int gpus) {
 LoneCollective run_alone(const Job& job, CollectiveKind kind, double bytes) {
   const workloads::Communication what{std::string(name_of(kind)), kind, GroupKind::dp_cp, bytes, workloads::Pass::update};
   const CommunicationModel model = communication_of(job.system, job.workload);
-  const Fold fold = job.system.simulation.all_ranks ? unfolded(job) : sim::fold(job, model, {what});
+  const Fold fold =
+      job.system.simulation.all_ranks ? unfolded(job.system, job.workload) : sim::fold(job.system, job.workload, model, {what});
   const workloads::StepGraph graph = graph_of(what, fold.ranks, job.system.gpus);
-  const Prices prices = price_graph(job, model, graph);
+  const Prices prices = price_graph(job.system, job.workload, model, graph);
   const CallPrice& price = prices.calls.front();
   LoneCollective out{.kind = kind,
                      .algorithm = price.algorithm,
@@ -72,7 +74,7 @@ LoneCollective run_alone(const Job& job, CollectiveKind kind, double bytes) {
                      .bytes = bytes,
                      .formula_s = price.seconds()};
   if (job.system.gpus == 1) return out;
-  out.simulated_s = execute_alone(job, model, graph, fold, prices);
+  out.simulated_s = execute_alone(job.system, model, workloads::rank_grid(job.workload), graph, fold, prices);
   const workloads::Bandwidth bandwidth = workloads::nccl_bandwidth(kind, job.system.gpus, bytes, out.simulated_s);
   out.algbw_bytes_per_s = bandwidth.algbw_bytes_per_s;
   out.busbw_bytes_per_s = bandwidth.busbw_bytes_per_s;

@@ -14,7 +14,7 @@ topology::ClusterSpec with_slow_trunks(const Job& job) {
 }
 
 workloads::Compiled as_ranks_fold(const Job& job, const workloads::Compiled& plan, const workloads::Folding& ranks) {
-  const workloads::Cut cut = cut_of(job, plan.sync, ranks);
+  const workloads::Cut cut = cut_of(job.system, job.workload, plan.sync, ranks);
   return cut == plan.cut ? plan : workloads::compile(job.workload, cut);
 }
 
@@ -24,10 +24,10 @@ PreparedStep::PreparedStep(const Job& its_job, const workloads::Compiled& plan, 
     : job(its_job),
       step(which),
       model(communication_of(job.system, job.workload, with_slow_trunks(job))),
-      fold(job.system.simulation.all_ranks ? unfolded(job) : sim::fold(job, plan, model)),
+      fold(job.system.simulation.all_ranks ? unfolded(job.system, job.workload) : sim::fold(job.system, job.workload, plan, model)),
       compiled(as_ranks_fold(job, plan, fold.ranks)),
       graph(workloads::build_step(job.workload, compiled, fold.ranks, step)),
-      prices(price_graph(job, model, graph)) {}
+      prices(price_graph(job.system, job.workload, model, graph)) {}
 
 workloads::Compiled compiled_for_simulation(const Job& job) { return workloads::compile(job.workload, job.system.simulation.granularity); }
 

@@ -6,6 +6,7 @@
 
 #include "sim/engine/folding.hpp"
 #include "sim/engine/prices.hpp"
+#include "sim/job/job.hpp"
 #include "workloads/compiled.hpp"
 
 namespace rehearse::sim {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/cost/communication.hpp"
-#include "sim/job/job.hpp"
+#include "sim/system.hpp"
 #include "workloads/step_graph.hpp"
 
 namespace rehearse::sim {
@@ -17,6 +17,7 @@ struct Prices {
   [[nodiscard]] double compute_s(const workloads::Op& op) const { return work_s[op.item] * (slowdown.empty() ? 1 : slowdown[op.rank]); }
 };
 
-[[nodiscard]] Prices price_graph(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph);
+[[nodiscard]] Prices price_graph(const System& system, const workloads::Workload& workload, const CommunicationModel& model,
+                                 const workloads::StepGraph& graph);
 
 }  // namespace rehearse::sim

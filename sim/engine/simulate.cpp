@@ -80,12 +80,12 @@ std::vector<Execution> execute_here(const PreparedStep& prepared, const Progress
   const std::vector<RankSpell> spells = spells_of(prepared);
   for (std::uint32_t i = 0; i < prepared.graph.ranks.size(); ++i)
     hosts.push_back(machine.add_host(contention_speeds(job.system.gpu, slowdowns_of(spells, i))));
-  CommPlanner planner(job, prepared.model, prepared.graph, prepared.fold.ranks, prepared.prices, machine, hosts,
-                      job.system.simulation.all_ranks ? nullptr : &prepared.fold);
+  CommPlanner planner(job.system, prepared.compiled.grid, prepared.model, prepared.graph, prepared.fold.ranks, prepared.prices, machine,
+                      hosts, job.system.simulation.all_ranks ? nullptr : &prepared.fold);
   const CommPlans plans = planner.plans();
   machine.seal();
   return execute(
-      {job, prepared.graph, prepared.prices, plans, planner.port_links(), hosts, failures_of(prepared), spells, planner.flapping()},
+      {job.system, prepared.graph, prepared.prices, plans, planner.port_links(), hosts, failures_of(prepared), spells, planner.flapping()},
       machine, progress);
 }
 
@@ -188,7 +188,7 @@ Method simulation_of(const Job& job, const Progress& progress, bool timeline) {
 
 Simulation failed_step(const SharedStep& prepared, const std::vector<RankFailure>& failures, const Execution& run) {
   const Job& job = prepared->job;
-  FailedStep failed = after_failure(job, prepared->graph, failures, run);
+  FailedStep failed = after_failure(job.system, prepared->graph, failures, run);
   failed.aftermath.seed = job.system.simulation.seed;
   failed.aftermath.input_hash = input_hash(job);
   const Aftermath aftermath = failed.aftermath;

@@ -35,7 +35,7 @@ StateSymmetry::StateSymmetry(const Job& job) : job_(job), alike_(!job.system.sim
   const CommunicationModel model = communication_of(job.system, job.workload);
   Job healthy = job;
   healthy.system.simulation.faults = {};
-  healthy_ = fold(healthy, compiled_for_simulation(healthy), model).ranks.class_of;
+  healthy_ = fold(healthy.system, healthy.workload, compiled_for_simulation(healthy), model).ranks.class_of;
   const workloads::RankGrid grid = workloads::rank_grid(job.workload);
   for (const GroupKind kind : dense_kinds) relations_.push_back(relation_of(kind));
   if (job.workload.model.moe) {

@@ -44,13 +44,16 @@ StepGraph counted_build_step(const Workload& workload, const Compiled& compiled,
 }  // namespace workloads
 
 namespace sim {
-Prices real_price_graph(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph) asm(
-    "__real__ZN8rehearse3sim11price_graphERKNS0_3JobERKNS0_18CommunicationModelERKNS_9workloads9StepGraphE");
-Prices counted_price_graph(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph) asm(
-    "__wrap__ZN8rehearse3sim11price_graphERKNS0_3JobERKNS0_18CommunicationModelERKNS_9workloads9StepGraphE");
-Prices counted_price_graph(const Job& job, const CommunicationModel& model, const workloads::StepGraph& graph) {
+Prices
+real_price_graph(const System& system, const workloads::Workload& workload, const CommunicationModel& model, const workloads::StepGraph& graph) asm(
+    "__real__ZN8rehearse3sim11price_graphERKNS0_6SystemERKNS_9workloads8WorkloadERKNS0_18CommunicationModelERKNS4_9StepGraphE");
+Prices
+counted_price_graph(const System& system, const workloads::Workload& workload, const CommunicationModel& model, const workloads::StepGraph& graph) asm(
+    "__wrap__ZN8rehearse3sim11price_graphERKNS0_6SystemERKNS_9workloads8WorkloadERKNS0_18CommunicationModelERKNS4_9StepGraphE");
+Prices counted_price_graph(const System& system, const workloads::Workload& workload, const CommunicationModel& model,
+                           const workloads::StepGraph& graph) {
   ++counts.graphs_priced;
-  return real_price_graph(job, model, graph);
+  return real_price_graph(system, workload, model, graph);
 }
 // Constructors.
 void real_price_book(PriceBook* book, const CommunicationModel& model, const workloads::RankGrid& grid, int stages, PriceBook::Calls* shared) asm(

@@ -56,15 +56,16 @@ double alone_s(const sim::Job& job, CollectiveKind kind, int n, double bytes) {
   const workloads::StepGraph graph = std::move(builder).freeze();
   return sim::run_in_child([&] {
            const sim::CommunicationModel model = model_of(job);
-           const sim::Prices prices = sim::price_graph(job, model, graph);
+           const sim::Prices prices = sim::price_graph(job.system, job.workload, model, graph);
            sim::Machine machine;
            std::vector<sim::HostIndex> hosts;
            hosts.reserve(static_cast<std::size_t>(n));
            for (int i = 0; i < n; ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
-           sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
+           sim::CommPlanner planner(job.system, workloads::rank_grid(job.workload), model, graph, folding, prices, machine, hosts);
            const sim::CommPlans plans = planner.plans();
            machine.seal();
-           return std::vector<double>{sim::execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
+           return std::vector<double>{
+               sim::execute({job.system, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
          })
       .front();
 }

@@ -33,15 +33,16 @@ double overlapped_on_simgrid_s(double compute_s, double transfer_s, const sim::C
   const workloads::StepGraph graph = std::move(builder).freeze();
   return sim::run_in_child([&] {
            const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
-           sim::Prices prices = sim::price_graph(job, model, graph);
+           sim::Prices prices = sim::price_graph(job.system, job.workload, model, graph);
            prices.work_s[work] = compute_s;
            sim::Machine machine;
            const std::vector<double> speeds = sim::contention_speeds(job.system.gpu);
            const std::vector<sim::HostIndex> hosts{machine.add_host(speeds), machine.add_host(speeds)};
-           sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
+           sim::CommPlanner planner(job.system, workloads::rank_grid(job.workload), model, graph, folding, prices, machine, hosts);
            const sim::CommPlans plans = planner.plans();
            machine.seal();
-           return std::vector<double>{sim::execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
+           return std::vector<double>{
+               sim::execute({job.system, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
          })
       .front();
 }

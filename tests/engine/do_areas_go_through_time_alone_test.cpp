@@ -57,7 +57,7 @@ Ran ran(const Job& job, bool divided, unsigned threads = 1) {
   Machine machine;
   std::vector<HostIndex> hosts;
   for (std::size_t i = 0; i < step.graph.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(job.system.gpu)));
-  CommPlanner planner(job, step.model, step.graph, step.fold.ranks, step.prices, machine, hosts,
+  CommPlanner planner(job.system, workloads::rank_grid(job.workload), step.model, step.graph, step.fold.ranks, step.prices, machine, hosts,
                       job.system.simulation.all_ranks ? nullptr : &step.fold);
   const CommPlans plans = planner.plans();
   machine.seal();

@@ -52,10 +52,11 @@ sim::Execution on_simgrid(const PricedPipeline& pipeline, const std::vector<sim:
   sim::Machine machine;
   std::vector<sim::HostIndex> hosts;
   for (std::size_t i = 0; i < pipeline.graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
-  sim::CommPlanner planner(job, model, pipeline.graph, pipeline.folding, pipeline.prices, machine, hosts);
+  sim::CommPlanner planner(job.system, workloads::rank_grid(job.workload), model, pipeline.graph, pipeline.folding, pipeline.prices,
+                           machine, hosts);
   const sim::CommPlans plans = planner.plans();
   machine.seal();
-  return sim::execute({job, pipeline.graph, pipeline.prices, plans, planner.port_links(), hosts, failures}, machine, {}).front();
+  return sim::execute({job.system, pipeline.graph, pipeline.prices, plans, planner.port_links(), hosts, failures}, machine, {}).front();
 }
 
 double on_simgrid_in_child_s(const PricedPipeline& pipeline) {

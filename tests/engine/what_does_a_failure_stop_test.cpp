@@ -28,7 +28,7 @@ FailedStep two_stages(std::uint32_t dead, double at_s) {
   Job job;
   job.system.simulation.timeout_s = 100;
   job.system.simulation.faults.failures = {{"gpu", false, {static_cast<int>(dead)}, at_s}};
-  return after_failure(job, pipeline.graph, failures, tests::on_simgrid(pipeline, failures));
+  return after_failure(job.system, pipeline.graph, failures, tests::on_simgrid(pipeline, failures));
 }
 
 TEST(WhatDoesAFailureStop, the_second_stage_in_its_second_forward) {
@@ -91,9 +91,10 @@ struct Parts {
       : job(std::move(from)),
         compiled(compiled_for_simulation(job)),
         model(job.system.cluster, job.workload, "auto"),
-        folding(job.system.simulation.all_ranks ? workloads::unfolded(job.workload) : fold(job, compiled, model).ranks),
+        folding(job.system.simulation.all_ranks ? workloads::unfolded(job.workload)
+                                                : fold(job.system, job.workload, compiled, model).ranks),
         graph(workloads::build_step(job.workload, compiled, folding)),
-        prices(price_graph(job, model, graph)) {}
+        prices(price_graph(job.system, job.workload, model, graph)) {}
 
   // When each operation ends.
   [[nodiscard]] std::vector<double> ends(const std::vector<RankFailure>& failures) const {
@@ -101,10 +102,10 @@ struct Parts {
       Machine machine;
       std::vector<HostIndex> hosts;
       for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(contention_speeds(job.system.gpu)));
-      CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
+      CommPlanner planner(job.system, workloads::rank_grid(job.workload), model, graph, folding, prices, machine, hosts);
       const CommPlans plans = planner.plans();
       machine.seal();
-      return execute({job, graph, prices, plans, planner.port_links(), hosts, failures}, machine, {}).front().end_s;
+      return execute({job.system, graph, prices, plans, planner.port_links(), hosts, failures}, machine, {}).front().end_s;
     });
   }
 };
@@ -191,7 +192,7 @@ TEST(WhatDoesAFailureStop, folded_as_with_all_ranks) {
         return all;
       }
       const CommunicationModel model(job.system.cluster, job.workload, "auto");
-      const workloads::Folding folding = fold(job, compiled_for_simulation(job), model).ranks;
+      const workloads::Folding folding = fold(job.system, job.workload, compiled_for_simulation(job), model).ranks;
       for (std::size_t i = 0; i < 32; ++i) all[i] = after.ranks[folding.class_of[i]].last_s;
       return all;
     });

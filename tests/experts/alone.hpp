@@ -30,15 +30,15 @@ inline double executed_s(const sim::Job& job, const workloads::Communication& wh
   }
   const workloads::StepGraph graph = std::move(builder).freeze();
   const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
-  const sim::Prices prices = sim::price_graph(job, model, graph);
+  const sim::Prices prices = sim::price_graph(job.system, job.workload, model, graph);
   return sim::run_in_child([&] {
            sim::Machine machine;
            std::vector<sim::HostIndex> hosts;
            for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(std::vector<double>{1.0}));
-           sim::CommPlanner planner(job, model, graph, folding, prices, machine, hosts);
+           sim::CommPlanner planner(job.system, workloads::rank_grid(job.workload), model, graph, folding, prices, machine, hosts);
            const auto plans = planner.plans();
            machine.seal();
-           return std::vector{sim::execute({job, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
+           return std::vector{sim::execute({job.system, graph, prices, plans, planner.port_links(), hosts}, machine, {}).front().step_s};
          })
       .front();
 }

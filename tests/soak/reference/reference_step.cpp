@@ -42,13 +42,15 @@ std::vector<double> measured_rates(sim::Machine& machine, const sim::CommPlans& 
 double reference_step(const sim::Job& job, double jitter) {
   const sim::CommunicationModel model = sim::communication_of(job.system, job.workload, cluster_of(job));
   const workloads::Compiled compiled = sim::compiled_for_simulation(job);
-  const sim::Fold fold = job.system.simulation.all_ranks ? sim::unfolded(job) : sim::fold(job, compiled, model);
+  const sim::Fold fold =
+      job.system.simulation.all_ranks ? sim::unfolded(job.system, job.workload) : sim::fold(job.system, job.workload, compiled, model);
   const workloads::StepGraph graph = workloads::build_step(job.workload, compiled, fold.ranks);
-  const sim::Prices prices = sim::price_graph(job, model, graph);
+  const sim::Prices prices = sim::price_graph(job.system, job.workload, model, graph);
   sim::Machine machine;
   std::vector<sim::HostIndex> hosts;
   for (std::size_t i = 0; i < graph.ranks.size(); ++i) hosts.push_back(machine.add_host(sim::contention_speeds(job.system.gpu)));
-  sim::CommPlanner planner(job, model, graph, fold.ranks, prices, machine, hosts, job.system.simulation.all_ranks ? nullptr : &fold);
+  sim::CommPlanner planner(job.system, workloads::rank_grid(job.workload), model, graph, fold.ranks, prices, machine, hosts,
+                           job.system.simulation.all_ranks ? nullptr : &fold);
   const sim::CommPlans plans = planner.plans();
   const std::vector<sim::PortLink> ports = planner.port_links();
   machine.seal();
