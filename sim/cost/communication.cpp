@@ -4,10 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 
 #include "workloads/rank_grid.hpp"
@@ -22,20 +20,6 @@ using workloads::CollectiveKind;
 using workloads::Communication;
 using workloads::GroupKind;
 using workloads::GroupShape;
-
-bool all_equal(std::span<const int> members, int divisor) {
-  return std::ranges::all_of(members, [&](int rank) { return rank / divisor == members.front() / divisor; });
-}
-
-// Domains (blocks of so many ranks) with a member.
-int count_distinct(std::span<const int> members, int block) {
-  std::vector<int> blocks;
-  for (const int rank : members) {
-    if (blocks.empty() || blocks.back() != rank / block) blocks.push_back(rank / block);
-  }
-  std::ranges::sort(blocks);
-  return static_cast<int>(std::unique(blocks.begin(), blocks.end()) - blocks.begin());
-}
 
 // Mostly the last. Adds what is not there.
 int index_of(std::vector<int>& known, int domain) {
@@ -65,27 +49,6 @@ bool blocks_fit(const workloads::Parallel& p, int domain, bool last_may_lack = f
 }
 
 }  // namespace
-
-double CallPrice::transfer_s() const {
-  if (host_bytes > 0) return host_bytes / host_bytes_per_s;
-  const double intra = intra_bytes > 0 ? intra_bytes / intra_bytes_per_s : 0;
-  const double inter = inter_bytes > 0 ? inter_bytes / inter_bytes_per_s : 0;
-  const double passing = passing_bytes > 0 ? passing_bytes / intra_bytes_per_s : 0;
-  return sequential ? intra + std::max(inter, passing) : std::max(intra + passing, inter);
-}
-
-PortTimes CallPrice::ports() const {
-  const double scale_up = intra_bytes + passing_bytes > 0 ? (intra_bytes + passing_bytes) / intra_bytes_per_s : 0;
-  const double nic = inter_bytes > 0 ? inter_bytes / inter_bytes_per_s : 0;
-  return {transfer_s(), scale_up, nic, messages * scale_up, nic_messages * nic};
-}
-
-CallPrice CallPrice::alone() const {
-  CallPrice price = *this;
-  if (inter_alone_bytes_per_s > 0) price.inter_bytes_per_s = inter_alone_bytes_per_s;
-  if (host_alone_bytes_per_s > 0) price.host_bytes_per_s = host_alone_bytes_per_s;
-  return price;
-}
 
 CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm,
                                        std::vector<std::string> library, bool by_rounds)
@@ -207,68 +170,6 @@ std::vector<std::size_t> CommunicationModel::axes_of(std::span<const int> member
   return all == static_cast<std::int64_t>(members.size()) ? axes : std::vector<std::size_t>{};
 }
 
-// Flows out of the busiest leaf (or pod) per GPU in it, when every group of this kind communicates with its neighbours at once; reduced: of
-// each group and channel one, as where switches add up what the members under them send; shifts: one message.
-double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, Crossing crossing) const {
-  const int gpus_per_leaf = level.nodes * cluster_.gpus_per_node;
-  if (grid_.size() <= gpus_per_leaf) return 0;
-  const std::vector<int> first = grid_.group(kind, 0);
-  if (first.size() < 2) return 0;
-  std::vector<int> flows(static_cast<std::size_t>((grid_.size() - 1) / gpus_per_leaf + 1));  // [leaf]
-  const auto add = [&](const std::vector<int>& members) {
-    if (all_equal(members, gpus_per_leaf)) return;
-    // NCCL runs one ring per local member, each over its own NIC; stages send one message.
-    const int rings = std::max(1, static_cast<int>(members.size()) / count_distinct(members, cluster_.domain_gpus()));
-    const int channels = kind == GroupKind::pp || crossing == Crossing::shifts ? 1 : rings;
-    const bool reduced = crossing == Crossing::reduced;
-    std::set<int> counted;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const int from = members[i] / gpus_per_leaf, to = members[i + 1 < members.size() ? i + 1 : 0] / gpus_per_leaf;
-      if (from != to && (!reduced || counted.insert(from).second)) flows[static_cast<std::size_t>(from)] += channels;
-    }
-  };
-  if (level.groups_lie_alike && grid_.spans_dimensions(kind)) {  // the first leaf is as busy as any, and a group in it as any other
-    add(first);
-    const auto in_leaf = std::ranges::count_if(kind == GroupKind::embedding ? grid_.group(GroupKind::pp, 0) : first,
-                                               [&](int rank) { return rank < gpus_per_leaf; });
-    const auto groups_in_leaf = gpus_per_leaf / in_leaf;
-    return static_cast<double>(flows.front() * groups_in_leaf) / gpus_per_leaf;
-  }
-  each_group(kind, add);
-  return static_cast<double>(*std::ranges::max_element(flows)) / gpus_per_leaf;
-}
-
-double CommunicationModel::trunk_factor(GroupKind kind, Crossing crossing) const {
-  double factor = std::numeric_limits<double>::infinity();
-  for (const Level& level : levels_) {
-    const double flows = busiest_crossing(kind, level, crossing);
-    if (flows > 0) factor = std::min(factor, 1 / (level.oversubscription * flows));
-  }
-  return factor;
-}
-
-// Of an exchange: what a port of the fullest leaf (or pod) has to carry on the average, for each byte of the busiest port of all.
-double CommunicationModel::part_in_trunks(const workloads::PortLoads& loads, std::span<const int> members) const {
-  const double most = loads.most_inter();
-  if (levels_.empty() || most <= 0) return 1;
-  double part = 0;
-  for (const Level& level : levels_) {
-    struct Leaf {
-      double out = 0, in = 0;
-      int ports = 0;
-    };
-    std::map<int, Leaf> leaves;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      Leaf& leaf = leaves[members[i] / (level.nodes * cluster_.gpus_per_node)];
-      leaf.out += loads.inter_out[i];
-      leaf.in += loads.inter_in[i];
-      ++leaf.ports;
-    }
-    for (const auto& [at, leaf] : leaves) part = std::max(part, std::max(leaf.out, leaf.in) / leaf.ports / most);
-  }
-  return part;
-}
-
 CallPrice CommunicationModel::price_shift(const Communication& what, std::span<const int> members) const {
   CallPrice price;
   price.kind = CallKind::send;
@@ -363,7 +264,8 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
 
 CallPrice CommunicationModel::price(const Communication& what, std::span<const int> members) const {
   if (static_cast<int>(what.group) >= workloads::network_group_kinds) return price_copy(what, members.front());
-  if (members.size() < 2 || all_equal(members, 1)) return {};
+  const bool alone = std::ranges::all_of(members, [&](int rank) { return rank == members.front(); });
+  if (members.size() < 2 || alone) return {};
   if (what.kind == CollectiveKind::send_recv) return price_shift(what, members);
   if (what.exchange) return price_exchange(what, members);
   const GroupShape group = shape(members);
