@@ -53,6 +53,9 @@ const config::Keys<EngineHabits>& engine_keys() {
         "Of the GPU's peak, reached by kernels that read the cache for every query head; needed with grouped_heads above 1.")
           .otherwise("none"),
       K("transfer_start", &Engine::transfer_start_s, config::quantity(Dimension::time), "Of one hand-over of a cache."),
+      K("transfer_piece", &Engine::transfer_piece_s, config::quantity(Dimension::time),
+        "Of the receiver, per page of a layer's keys or values that is handed over.")
+          .otherwise("none"),
       K("transfer_share", &Engine::transfer_share, config::number(1e-3, 1), "Of the line rate that a hand-over reaches."),
   };
   return keys;

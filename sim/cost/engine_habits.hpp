@@ -46,7 +46,9 @@ struct EngineHabits {
                                // every query head reads for itself, without tensor cores
   double scalar_share = 0;     // of the GPU's peak that those kernels reach; needed where grouped_heads is above 1
   double transfer_start_s = 0;  // of one hand-over of a cache
-  double transfer_share = 1;    // of the line rate that it reaches
+  double transfer_piece_s =
+      0;  // of each piece of it that lies together, which the receiver asks for: a page of a layer's keys, or of its values
+  double transfer_share = 1;  // of the line rate that it reaches
 };
 
 [[nodiscard]] const config::Keys<EngineHabits>& engine_keys();

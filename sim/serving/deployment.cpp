@@ -75,6 +75,7 @@ PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
   out.rules.speculation = pool.speculation;
   out.rules.drawing_seed = config::mixed(job.seed * config::golden_gamma + drawing_stream);
   out.rules.page = pool.habits.page;
+  out.rules.ahead = pool.habits.ahead && pool.plan.pp == 1 && pool.habits.batching != Batching::fixed && pool.role != Role::prefill;
   out.rules.pages = tokens / pool.habits.page * replicas;
   if (pool.prefix_cache) out.rules.blocks = job.load.blocks;
   if (pool.habits.overflow == Overflow::swap) put_swap(out.rules, pool, part.cluster);

@@ -64,7 +64,9 @@ PoolState equal_clients(const PoolFormula& pool, const LoadMoments& load, double
   const Train alone = train_of(pool, load, out.batch, 0);
   const double beside = pool.mixes() ? std::max(0.0, out.batch - alone.prompts.front()) : 0;
   const Train train = train_of(pool, load, out.batch, beside);
-  const Round round = round_of(train, pool.mixes(), steps, queue ? 0 : request_s);
+  // Beside waves that go on an engine that works ahead takes who comes a pass later.
+  const double late_s = pool.pool().rules.ahead && pool.mixes() && train.pass_s.size() > 1 ? train.decode_s : 0;
+  const Round round = round_of(train, pool.mixes(), steps, queue ? 0 : request_s + late_s);
   for (std::size_t j = 0; j < train.pass_s.size(); ++j) {
     const double share = train.prompts[j] / out.batch;
     const double came_s = round.end_s[j] + (queue ? 0 : request_s);

@@ -114,6 +114,7 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
   state = closed_loop(pool, lengths, at_once);
   if (!is_closed(job)) state.queue_s -= std::max(0.0, at_once - state.batch) / state.requests_per_s / 2;  // a mean one of those that wait
   begin(job, lengths, pool, at_once, state);
+  if (is_closed(job) && pool.pool().rules.ahead) state.queue_s += (1 - begin_together(job, state.batch, at_once)) * state.first_pass_s();
   state.ttft_s = state.queue_s + state.prefill_s;
   return state;
 }

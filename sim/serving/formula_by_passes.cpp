@@ -243,6 +243,7 @@ PoolState shared_walk(const PoolFormula& pool, const LoadMoments& load, double r
 
 PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
   PoolState out = shared_walk(pool, load, rate_per_s, turns);
+  put_late(out, pool, rate_per_s);
   put_room(out, pool, load, rate_per_s, turns);
   return out;
 }

@@ -38,6 +38,7 @@ bool Instance::can_hold(const workloads::Lengths& tokens) const {
 void Instance::submit(RequestId id, double now_s) {
   keep_blocks(now_s);
   queue_.push_back(id);
+  queued_s_.push_back(now_s);
   ++here_;
   enqueue(id);
 }
@@ -120,6 +121,7 @@ bool Instance::reserve(RequestId id, double now_s) {
 bool Instance::adopt(RequestId id, double now_s) {
   keep_blocks(now_s);
   arrived_.push_back(id);
+  adopted_s_.push_back(now_s);
   use_.begun_tokens += static_cast<double>(prompt_tokens(id));
   use_.found_tokens += requests_[id].there;
   add_blocks(id, prompt_tokens(id));
@@ -172,6 +174,10 @@ void Instance::forget() {
   sequences_.clear();
   ends_.clear();
   arrived_.clear();
+  queued_s_.clear();
+  adopted_s_.clear();
+  late_ = late_arrived_ = 0;
+  ended_s_ = -1;
   firsts_.clear();
   resumed_.clear();
   more_ = more_offsets_ = 0;
@@ -187,7 +193,8 @@ void Instance::release(RequestId id) {
 }
 
 bool Instance::admits_next() const {
-  if (queue_.empty() || preempted_ || !swapped_.empty() || slots_taken() >= rules_.sequences) return false;
+  if (static_cast<std::int64_t>(queue_.size()) <= late_ || preempted_ || !swapped_.empty() || slots_taken() >= rules_.sequences)
+    return false;
   if (rules_.batching == Batching::fixed && !batch_open_) return false;
   // A page for each sequence that decodes: what a pass needs at most, so that who is not admitted now is not until somebody leaves.
   const std::int64_t growth = keeps_growing() ? count() : 0;
@@ -214,12 +221,24 @@ void Instance::admit_next(double now_s) {
 }
 
 void Instance::let_arrived_join(double now_s) {
-  for (const RequestId id : arrived_) {
+  const auto last = arrived_.end() - late_arrived_;
+  for (auto id = arrived_.begin(); id != last; ++id) {
     --reserved_;
-    join(id, now_s);
-    if (requests_[id].generated > 0) resumed_.push_back(id);
+    join(*id, now_s);
+    if (requests_[*id].generated > 0) resumed_.push_back(*id);
   }
-  arrived_.clear();
+  arrived_.erase(arrived_.begin(), last);
+}
+
+// Who came since the last pass began was not there when this one was put together, unless nothing ran in between.
+void Instance::mark_late(double now_s) {
+  const auto came_late = [&](std::vector<double>& times) {
+    const auto late = rules_.ahead && now_s <= ended_s_ ? std::ranges::count_if(times, [&](double at) { return at > last_pass_s_; }) : 0;
+    times.clear();
+    return static_cast<std::int64_t>(late);
+  };
+  late_ = came_late(queued_s_);
+  late_arrived_ = came_late(adopted_s_);
 }
 
 // Whether the pass can take more after it. A prompt is computed by one attention replica. Without chunks it runs whole: beside others while
@@ -270,10 +289,16 @@ PassShape Instance::gather_chunks(double now_s) {
 
 std::optional<double> Instance::start(double now_s) {
   under_way_ = {};
+  mark_late(now_s);
   if (arrived_join()) let_arrived_join(now_s);
   make_room(now_s);
   bring_back(now_s);
-  const PassShape prompts = gather_chunks(now_s);
+  PassShape prompts = gather_chunks(now_s);
+  if (under_way_.chunks.empty() && !is_running() && late_ + late_arrived_ > 0) {  // nothing else is to be done
+    late_ = late_arrived_ = 0;
+    if (arrived_join()) let_arrived_join(now_s);
+    prompts = gather_chunks(now_s);
+  }
   if (under_way_.chunks.empty() && !is_running()) return std::nullopt;
   under_way_.start_s = now_s;
   under_way_.slowdown = slowdown_;
@@ -284,7 +309,7 @@ std::optional<double> Instance::start(double now_s) {
 
 void Instance::start_run() {
   std::int64_t passes = rules_.one_by_one ? 1 : ends_.begin()->first - step_;
-  if (preempted_ || under_way_.swap_s > 0) passes = 1;  // whoever had to go may come back after it
+  if (preempted_ || under_way_.swap_s > 0 || late_ + late_arrived_ > 0) passes = 1;  // whoever had to go, or waits, may come after it
   if (keeps_growing()) passes = pages_.passes_left(passes);
   under_way_.decodes = true;
   under_way_.passes = passes;

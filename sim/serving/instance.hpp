@@ -35,7 +35,8 @@ struct InstanceRules {
   std::int64_t replicas = 1;     // of attention, which share both evenly
   std::int64_t pages = 1;
   int page = 16;
-  double swap_page_s = 0;                                              // overflow: swap: a page to the host's memory, or back
+  bool ahead = false;      // the next pass is put together when one begins: who comes meanwhile joins the one after it
+  double swap_page_s = 0;  // overflow: swap: a page to the host's memory, or back
   std::int64_t swap_pages = std::numeric_limits<std::int64_t>::max();  // that the host's memory holds; the tokens of others are recomputed
   Speculation speculation = {};                                        // of tokens; needs a cache that does not grow: overflow: reserve
   std::uint64_t drawing_seed = 0;  // of how many of them are taken: by request, whatever instance decodes it
@@ -189,6 +190,7 @@ class Instance {
   [[nodiscard]] bool brings_back() const;
   void bring_back(double now_s);
   void let_arrived_join(double now_s);
+  void mark_late(double now_s);
   [[nodiscard]] bool waits_for_room(std::int64_t tokens, std::int64_t budget) const;  // of the pass, which has prompts already
   [[nodiscard]] std::int64_t pass_tokens() const;                                     // for prompts
   [[nodiscard]] std::int64_t replica_tokens() const;                                  // of them, of one attention replica
@@ -219,6 +221,9 @@ class Instance {
   std::map<std::uint64_t, Sequence> sequences_;            // decoding, by the order in which they joined
   std::set<std::pair<std::int64_t, std::uint64_t>> ends_;  // (step, order) of the same
   std::vector<RequestId> arrived_;                         // adopted, to join at the end of the pass
+  std::vector<double> queued_s_, adopted_s_;               // when the last of queue_ and arrived_ came, since what is under way began
+  std::int64_t late_ = 0, late_arrived_ = 0;               // at their ends, too late for the next pass
+  double last_pass_s_ = 0, ended_s_ = -1;                  // of the run before: when its last pass began, and when it ended
   std::vector<RequestId> firsts_;                          // decoding, without a token yet
   std::vector<RequestId> resumed_;                         // decoding, whose newest token the other side made
   std::int64_t fresh_ = 0;                                 // joined since the last decode pass

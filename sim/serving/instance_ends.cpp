@@ -124,6 +124,8 @@ void Instance::count_use() {
 
 Instance::Finished Instance::finish(double now_s) {
   Finished finished;
+  last_pass_s_ = under_way_.passes > 1 ? end_of(under_way_.passes - 1) : under_way_.start_s;
+  ended_s_ = now_s;
   count_use();
   if (under_way_.decodes) advance_decodes(now_s, finished);
   for (const Chunk& chunk : under_way_.chunks) {

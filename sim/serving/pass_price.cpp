@@ -112,8 +112,9 @@ double OperatorPassPrice::experts_s(double tokens) const {
   double sum = 0;
   for (workloads::TokenOperator line : operators_.experts.operators) {
     line.bytes *= hit * copies;
-    if (line.shape.cls == OperatorClass::gemm && bytes_of(line.shape.dtype) >= 1)
-      line.shape.flops /= share;  // those of 4 bits are made for it
+    const bool product = line.shape.cls == OperatorClass::gemm;
+    if (product && bytes_of(line.shape.dtype) >= 1) line.shape.flops /= share;                 // those of 4 bits are made for it
+    if (product && bytes_of(line.shape.dtype) == 1 && !dispatched) sum += habits_.quantise_s;  // tokens that are sent are narrow already
     sum += kernel_s(line.at(pairs));
   }
   return sum;

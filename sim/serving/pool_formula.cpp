@@ -229,6 +229,18 @@ void put_room(PoolState& out, const PoolFormula& pool, const LoadMoments& load, 
   if (load.percentile > 0 && waits > spared) out.ttft_high_s += mean_s * std::log(waits / spared);
 }
 
+// Between two passes of one prompt nobody would have joined in any case. What is missed goes on with decoding, and where prompts run beside
+// it with those who came before.
+void put_late(PoolState& out, const PoolFormula& pool, double rate_per_s) {
+  if (!pool.pool().rules.ahead || !std::isfinite(out.ttft_s)) return;
+  const PoolFormula::Prompt prompt = pool.prompt_s(out.batch);
+  const double missing = std::max(0.0, out.busy - rate_per_s * prompt.seconds * (1 - 1 / prompt.passes));
+  const double late_s = missing * (pool.mixes() ? out.first_pass_s() : pool.decode_s(std::max(1.0, out.batch)));
+  out.queue_s += late_s;
+  out.ttft_s += late_s;
+  out.ttft_high_s += late_s;
+}
+
 // Prompts and decoding at a rate of arrivals an instance: the share of the time that prompts take lengthens every token, and short answers
 // suffer more from what came with them. Means over requests, not over time.
 PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
@@ -264,6 +276,7 @@ PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate
   out.ttft_s = out.queue_s + out.prefill_s;
   out.requests_per_s = rate_per_s;
   put_high_together(out, pool, load, rate_per_s);
+  put_late(out, pool, rate_per_s);
   put_room(out, pool, load, rate_per_s, 1);
   return out;
 }
@@ -353,7 +366,7 @@ PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, doubl
   out.batch = batch;
   out.busy = decodes;
   out.tpot_s = out.pass_s * pool.passes_a_token();
-  out.queue_s = met * out.pass_s / 2;
+  out.queue_s = met * out.pass_s / 2 + (pool.pool().rules.ahead ? decodes * out.pass_s : 0);
   out.requests_per_s = rate_per_s;
   if (load.percentile > 0) out.tpot_high_s = pool.passes_a_token() * pool.decode_s(1 + high_number(batch, load));
   return out;

@@ -92,6 +92,8 @@ struct PoolState {
 // Adds what requests of instances of both wait for others to end, whose answers fill an instance, one of `turns`: queue_s, TTFT and its
 // high value. More than it holds: TTFT infinite.
 void put_room(PoolState& state, const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns);
+// Adds the pass that those miss who come while one runs, where engines work ahead: to queue_s, TTFT and its high value.
+void put_late(PoolState& state, const PoolFormula& pool, double rate_per_s);
 // Prompts alone, at a rate of all n instances.
 [[nodiscard]] PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances);
 // Decoding alone, at a rate an instance, one of `turns` that share their requests evenly (company.hpp).

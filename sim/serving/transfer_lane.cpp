@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "workloads/serving/pass_operators.hpp"
 
@@ -17,6 +18,16 @@ KvSide side_of(const ServingJob& job, const Pool& pool, bool staged) {
   const double host_bytes_per_s =
       staged ? cluster.host_memory.bytes_per_s / std::min(pool.plan.tp * pool.plan.pp, cluster.gpus_per_node) : 0;
   return {&pool.plan, &pool.habits, &job.parts[pool.part].gpu, workloads::kv_bytes_per_token(pool.plan).per_gpu, host_bytes_per_s};
+}
+
+// Pages of one layer's keys or values that the rank of the receiver with the most of them asks for, per token. Latent states are one kind.
+double pieces_per_token(const ServingJob& job, const TransferLane& lane) {
+  const double kinds = job.model.mla ? 1 : 2;
+  std::map<int, double> layers;
+  for (const workloads::KvPair& pair : lane.pairs) layers[pair.to] += pair.last_layer - pair.first_layer;
+  double most = 0;
+  for (const auto& [rank, number] : layers) most = std::max(most, number);
+  return kinds * most / lane.page;
 }
 
 }  // namespace
@@ -59,6 +70,7 @@ TransferLane transfer_lane(const ServingJob& job, std::size_t from_pool, std::si
   }
   lane.line_share = std::min(from.habits.transfer_share, to.habits.transfer_share);
   lane.engine_s = from.habits.transfer_start_s;
+  lane.pages_s_per_token = to.habits.transfer_piece_s * pieces_per_token(job, lane);
   if (!lane.staged) return lane;
   for (const Pool* pool : {&from, &to}) {
     const topology::LinkSpec& host = job.parts[pool->part].cluster.host;

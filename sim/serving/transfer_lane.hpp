@@ -20,6 +20,7 @@ struct TransferLane {
   std::vector<workloads::KvPair> pairs;
   std::vector<KvAlignmentWork> alignment;
   double sender_s_per_token = 0, receiver_s_per_token = 0;  // of kernels, before and behind the flows
+  double pages_s_per_token = 0;                             // of the receiver, that asks for pages before anything moves
   double engine_s = 0;                                      // before anything moves: the engines, the first piece to the host and from it
   double wire_share = 1;                                    // bytes on the wire of a sender's byte, by its number format
   double line_share = 1;                                    // of the line rate that engines reach
@@ -29,7 +30,9 @@ struct TransferLane {
   [[nodiscard]] double in_pages(double tokens) const;
   // Tokens of a piece in the layers [first, last), as if each of them had as many.
   [[nodiscard]] double piece_tokens(const CacheFront& sent, const CacheFront& ready, int first, int last) const;
-  [[nodiscard]] double start_s(double tokens, double latency_s) const { return engine_s + latency_s + sender_s_per_token * tokens; }
+  [[nodiscard]] double start_s(double tokens, double latency_s) const {
+    return engine_s + latency_s + (sender_s_per_token + pages_s_per_token) * tokens;
+  }
 
  private:
   [[nodiscard]] double tokens_of(const CacheFront& front, int first, int last) const;

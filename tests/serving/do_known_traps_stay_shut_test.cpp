@@ -100,7 +100,8 @@ TEST(AHandOver, is_not_faster_than_its_ports) {
   const double bytes = 63 * 16 * 131'072.0;
   EXPECT_EQ(found.result.kv_transfer_bytes, bytes);
   EXPECT_GT(found.result.kv_transfer_s, bytes / (0.95 * 50e9));
-  EXPECT_NEAR(found.result.kv_transfer_s, 0.39e-3 + 6.6e-6 + bytes / (0.73 * 0.95 * 50e9), 1e-5);
+  const double pages_s = 63 * 32 * 2 * 4e-6;  // keys and values of 32 layers, one by one
+  EXPECT_NEAR(found.result.kv_transfer_s, 0.39e-3 + 6.6e-6 + pages_s + bytes / (0.73 * 0.95 * 50e9), 1e-5);
 }
 
 // Measured: Mooncake's connector, eight ranks of Qwen3-8B between two nodes of 8 H800 (docs/serving.md has all nine sizes).

@@ -175,7 +175,7 @@ TEST(SeveralKindsInARole, take_the_fewest_gpus_where_those_are_asked_for) {
 TEST(SeveralKindsInARole, are_written_as_a_job) {
   sim::KindRequest request;
   request.name = "job";
-  request.document = config::Node::load_text(market_job({.inventory = "{rich: 3, wide: 24}"}), "job.yaml");
+  request.document = config::Node::load_text(market_job({.inventory = "{rich: 4, wide: 24}"}), "job.yaml");
   request.progress = [](double) {};
   const sim::KindAnswer answer = sim::JobKindRegistry::get("serving").answer("tune", request);
   const auto& report = answer.report.get<sim::ServingReport>();

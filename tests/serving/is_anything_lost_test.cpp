@@ -72,6 +72,7 @@ ServingSetup random_setup(std::mt19937& random) {
   const std::vector<std::string> routers = sim::RouterRegistry::names();
   setup.prompt_router = setup.decode_router = routers[static_cast<std::size_t>(pick(0, static_cast<int>(routers.size()) - 1))];
   setup.seed = random();
+  setup.pools.front().rules.ahead = rules.batching != Batching::fixed && setup.seed / 128 % 2 == 1;
   if (rules.overflow == Overflow::reserve && rules.batching != Batching::fixed && setup.seed % 2 == 1) {
     sim::InstanceRules& trying = setup.pools.front().rules;
     trying.speculation = {1 + static_cast<int>(setup.seed / 2 % 4), static_cast<double>(setup.seed / 8 % 11) / 10};

@@ -245,8 +245,8 @@ TEST(APrefixCache, saves_what_the_formula_says) {
   for (const auto& [router, share_within, ttft_within] : {std::tuple{"round-robin", 1e-12, 0.12}, {"prefix", 0.1, 0.05}}) {
     const std::string pool = "instances: 4, parallel: {tp: 4}, precision: {compute: fp8, weights: fp8, kv: fp8}, prefix_cache: true}";
     const std::string text =
-        std::string("model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n") + "    p: {role: prefill, " +
-        pool + "\n    d: {role: decode, " + pool + "\n  router: {prefill: " + router + ", decode: " + router +
+        std::string("model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm-mooncake\nserving:\n  pools:\n") +
+        "    p: {role: prefill, " + pool + "\n    d: {role: decode, " + pool + "\n  router: {prefill: " + router + ", decode: " + router +
         "}\n  load: {arrivals: {poisson: 0.5 /s}, input: {from: " + "mooncake-conversation-prefixes}, output: {from: trace}, warmup: 0}\n";
     const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
     const sim::Deployment deployment = deploy(job);
