@@ -137,7 +137,10 @@ void ServiceSimulation::give_up(RequestId id) {
 // From its prompt and what is shown of its answer.
 void ServiceSimulation::start_again(RequestId id) {
   RequestState& request = requests_[id];
-  if (apart()) forget_way(id);
+  if (apart()) {
+    forget_way(id);
+    if (request.tokens.input + request.generated != request.prompt) give_room_back(id);
+  }
   if (request.stage != Stage::queued) {
     ++request.retries;
     request.redone += request.tokens.input + request.generated;
@@ -149,6 +152,15 @@ void ServiceSimulation::start_again(RequestId id) {
   if (!can_serve(sides_.front(), left)) return drop(id, Stage::rejected);
   const bool needs_room = decode_alone || (apart() && setup_.transfers->reserves_first() && !ways_[id].reserved);
   needs_room ? wanting_room_.push_back(id) : place_prompt(id);
+}
+
+// Room is for a prompt of one length: the longer one asks anew.
+void ServiceSimulation::give_room_back(RequestId id) {
+  Way& way = ways_[id];
+  if (!way.reserved) return;
+  way.reserved = false;
+  instances_[way.to]->cancel(id, now());
+  touched_.push_back(way.to);
 }
 
 // Its room is gone: where room is taken before a prompt is computed no cache may wait for it, since prompts that have room may wait for the

@@ -66,6 +66,7 @@ class ServiceSimulation {
   void ask(RequestId id);
   void want_room(RequestId id);
   void drop_cache(RequestId id);
+  void give_room_back(RequestId id);
   void offer_early(RequestId id, const CacheFront& ready);
   void await_layer(std::size_t instance);
   void end_layer(std::size_t instance);

@@ -170,11 +170,7 @@ void ServiceSimulation::recall(RequestId id) {
   Way& way = ways_[id];
   if (!way.asking) return;
   if (way.asked && !way.reserved) std::erase(wanting_room_, id);
-  if (way.reserved && !setup_.transfers->reserves_first()) {
-    way.reserved = false;
-    instances_[way.to]->cancel(id, now());
-    touched_.push_back(way.to);
-  }
+  if (!setup_.transfers->reserves_first()) give_room_back(id);
 }
 
 }  // namespace rehearse::sim

@@ -261,8 +261,9 @@ TEST(NothingIsLost, between_two_sides) {
 }
 
 // Instances that fail at any time and come back, ports that are slow: everybody is answered all the same, or is told why not.
+// Of seed 1 a sender is lost whose request has shown a token while room for its shorter prompt is kept.
 TEST(NothingIsLost, when_instances_fail) {
-  std::mt19937 random(18);
+  std::mt19937 random(1);
   int retried = 0, apart = 0;
   for (int trial = 0; trial < 10'000; ++trial) {
     SCOPED_TRACE(trial);
