@@ -1,6 +1,7 @@
 #include "sim/engine/areas.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "config/islands.hpp"
@@ -125,84 +126,103 @@ Exchanges::Exchanges(const Areas& areas, const StepGraph& graph, const Machine& 
       machine_(machine),
       run_(run),
       of_(*std::ranges::max_element(areas.of_rank) + 1UL),
-      next_s_(of_.size()),
-      can_begin_s_(areas.joints.size()),
-      begun_(areas.joints.size()) {}
+      exchanges_(areas.joints.size()),
+      next_s_(of_.size()) {}
 
-Exchanges::Area& Exchanges::area_of(OpId member) { return of_[areas_.of_rank[graph_.op(member).rank]]; }
+AreaIndex Exchanges::index_of(OpId member) const { return areas_.of_rank[graph_.op(member).rank]; }
+
+Exchanges::Place Exchanges::place_of(std::uint32_t joint) const {
+  return static_cast<Place>(std::ranges::lower_bound(areas_.joints, joint) - areas_.joints.begin());
+}
 
 void Exchanges::comes(OpId member, std::uint32_t joint) {
-  Area& area = area_of(member);
-  area.waiting.push_back(joint);
+  Area& area = of_[index_of(member)];
+  const Place place = place_of(joint);
+  area.waiting.push_back(place);
   if (apart_) {
-    area.alone_until_s = std::min(area.alone_until_s, can_begin_s_[place_of(joint)]);
+    area.alone_until_s = std::min(area.alone_until_s, can_begin_s(place));
   } else {
     area.known = false;
   }
 }
 
 void Exchanges::begins(std::uint32_t joint) {
-  begun_[place_of(joint)] = true;
+  const Place place = place_of(joint);
+  exchanges_[place] = {};
   for (const OpId member : graph_.members(joint)) {
-    Area& area = area_of(member);
-    area.waiting.erase(std::ranges::find(area.waiting, joint));
+    Area& area = of_[index_of(member)];
+    area.waiting.erase(std::ranges::find(area.waiting, place));
     ++area.under_way;
     area.known = false;
   }
 }
 
 void Exchanges::ends(std::uint32_t joint) {
-  for (const OpId member : graph_.members(joint)) --area_of(member).under_way;
+  for (const OpId member : graph_.members(joint)) {
+    Area& area = of_[index_of(member)];
+    --area.under_way;
+    area.known = false;
+  }
 }
 
-// When it can begin; no more than that where the answer is beyond `enough_s`.
-double Exchanges::earliest_s(std::uint32_t joint, double enough_s) const {
-  double latest = 0;
-  for (const OpId member : graph_.members(joint)) {
-    double own_s = run_.arrive_s[member];
-    if (own_s == never_s) {
-      const AreaIndex index = areas_.of_rank[graph_.op(member).rank];
-      const Area& area = of_[index];
-      own_s = area.under_way > 0 || !area.known ? 0 : std::min(area.alone_until_s, machine_.next_s(index));
-    }
-    latest = std::max(latest, own_s);
-    if (latest >= enough_s) return latest;
+double Exchanges::next_s(AreaIndex index) const {
+  return of_[index].known ? std::min(of_[index].alone_until_s, machine_.next_s(index)) : 0;
+}
+
+// No more than when it can begin; no more than that where the answer is beyond `enough_s`. `next_s`: of an area.
+template <class Next>
+double Exchanges::earliest_s(Place place, double enough_s, Next next_s) {
+  Exchange& exchange = exchanges_[place];
+  if (!exchange.looked_at) {
+    exchange.looked_at = true;
+    for (const OpId member : graph_.members(areas_.joints[place])) exchange.missing.push_back({member, index_of(member)});
+  }
+  std::erase_if(exchange.missing, [&](const Member& member) {
+    const double arrive_s = run_.arrive_s[member.op];
+    if (arrive_s == never_s) return false;
+    exchange.last_s = std::max(exchange.last_s, arrive_s);
+    return true;
+  });
+  double latest = exchange.last_s;
+  for (auto member = exchange.missing.begin(); member != exchange.missing.end() && latest < enough_s; ++member) {
+    latest = std::max(latest, next_s(member->area));
   }
   return latest;
 }
 
-std::size_t Exchanges::place_of(std::uint32_t joint) const {
-  return static_cast<std::size_t>(std::ranges::lower_bound(areas_.joints, joint) - areas_.joints.begin());
-}
-
-// When each exchange can begin, and how far each area can then go on; members that were looked at.
+// When exchanges that areas have come to can begin, and how far each area can then go on; members that were looked at.
 std::size_t Exchanges::look_ahead() {
   std::size_t looked_at = of_.size();
-  for (AreaIndex i = 1; i < of_.size(); ++i) {
-    const Area& area = of_[i];
-    next_s_[i] = area.under_way > 0 || !area.known ? 0 : std::min(area.alone_until_s, machine_.next_s(i));
-  }
-  for (std::size_t i = 0; i < can_begin_s_.size(); ++i) {
-    if (begun_[i]) continue;
-    const std::span<const OpId> members = graph_.members(areas_.joints[i]);
-    looked_at += members.size();
-    double latest = 0;
-    for (const OpId member : members) {
-      const double arrive_s = run_.arrive_s[member];
-      latest = std::max(latest, arrive_s == never_s ? next_s_[areas_.of_rank[graph_.op(member).rank]] : arrive_s);
-    }
-    can_begin_s_[i] = latest;
-  }
+  for (AreaIndex i = 1; i < of_.size(); ++i) next_s_[i] = next_s(i);
+  for (Exchange& exchange : exchanges_) exchange.can_begin_s = unknown;
   for (Area& area : of_) {
-    area.alone_until_s = never_s;
-    for (const std::uint32_t joint : area.waiting) area.alone_until_s = std::min(area.alone_until_s, can_begin_s_[place_of(joint)]);
+    area.alone_until_s = area.under_way > 0 ? quiet_until_s_ : never_s;
+    for (const Place place : area.waiting) {
+      Exchange& exchange = exchanges_[place];
+      if (exchange.can_begin_s == unknown) {
+        exchange.can_begin_s = earliest_s(place, never_s, [this](AreaIndex index) { return next_s_[index]; });
+        looked_at += exchange.missing.size();
+      }
+      area.alone_until_s = std::min(area.alone_until_s, exchange.can_begin_s);
+    }
     area.known = true;
   }
   return looked_at;
 }
 
+// The same of an exchange that nobody had come to when areas parted. Whichever thread asks first: all come to the same.
+double Exchanges::can_begin_s(Place place) {
+  const std::atomic_ref can_begin_s(exchanges_[place].can_begin_s);
+  double latest = can_begin_s.load(std::memory_order_relaxed);
+  if (latest != unknown) return latest;
+  for (const OpId member : graph_.members(areas_.joints[place])) latest = std::max(latest, next_s_[index_of(member)]);
+  can_begin_s.store(latest, std::memory_order_relaxed);
+  return latest;
+}
+
 std::size_t Exchanges::part() {
-  const bool known = std::ranges::all_of(of_, &Area::known);
+  quiet_until_s_ = machine_.quiet_until_s();
+  const bool known = std::ranges::all_of(of_, [](const Area& area) { return area.known && area.under_way == 0; });
   std::size_t looked_at = look_ahead();
   if (!known) looked_at += look_ahead();
   apart_ = true;
@@ -211,11 +231,13 @@ std::size_t Exchanges::part() {
 
 bool Exchanges::goes_on(AreaIndex index, double until_s) {
   Area& area = of_[index];
-  if (area.under_way > 0) return false;
   if (apart_) return until_s < area.alone_until_s;
+  if (area.under_way > 0) return false;
   if (area.known && until_s < area.alone_until_s) return true;
   double until = never_s;
-  for (const std::uint32_t joint : area.waiting) until = std::min(until, earliest_s(joint, until));
+  for (const Place place : area.waiting) {
+    until = std::min(until, earliest_s(place, until, [this](AreaIndex other) { return of_[other].under_way > 0 ? 0 : next_s(other); }));
+  }
   area.alone_until_s = until;
   area.known = true;
   return until_s < until;

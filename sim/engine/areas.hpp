@@ -18,7 +18,8 @@ struct Areas {
 [[nodiscard]] Areas areas_of(const workloads::StepGraph& graph, const CommPlans& plans, const std::vector<PortLink>& ports);
 
 // How far each area may be ahead of others: to where an exchange that it takes part in can begin, for which all members must have come, and
-// not while one is under way. Machine::next_s and the arrivals so far say what is the earliest for members that have not come.
+// while one is under way to where it can go on (Machine::quiet_until_s). Machine::next_s and the arrivals so far say what is the earliest
+// for members that have not come.
 class Exchanges {
  public:
   // All must outlive it. `run`: the times as they become known.
@@ -34,26 +35,41 @@ class Exchanges {
   void meet() { apart_ = false; }
 
  private:
+  using Place = std::uint32_t;  // of an exchange in Areas::joints
   struct Area {
-    std::vector<std::uint32_t> waiting;  // joints to which members have come, and which have not begun
+    std::vector<Place> waiting;  // exchanges to which members have come, and which have not begun
     std::size_t under_way = 0;
     double alone_until_s = never_s;  // before that nothing outside concerns it
     bool known = true;               // that time takes all of `waiting` into account
   };
-  [[nodiscard]] Area& area_of(workloads::OpId member);
-  [[nodiscard]] double earliest_s(std::uint32_t joint, double enough_s) const;
-  [[nodiscard]] std::size_t place_of(std::uint32_t joint) const;  // in areas_.joints
+  struct Member {
+    workloads::OpId op = 0;
+    AreaIndex area = everywhere;
+  };
+  static constexpr double unknown = -1;
+  struct Exchange {
+    double can_begin_s = unknown;  // no earlier than that, as seen when areas parted
+    bool looked_at = false;
+    std::vector<Member> missing;  // that had not come when it was looked at last
+    double last_s = 0;            // when the last of the others came
+  };
+  [[nodiscard]] AreaIndex index_of(workloads::OpId member) const;
+  [[nodiscard]] Place place_of(std::uint32_t joint) const;
+  [[nodiscard]] double next_s(AreaIndex index) const;  // no earlier does the area come to anything
+  template <class Next>
+  [[nodiscard]] double earliest_s(Place place, double enough_s, Next next_s);
+  [[nodiscard]] double can_begin_s(Place place);
   std::size_t look_ahead();
 
   const Areas& areas_;
   const workloads::StepGraph& graph_;
   const Machine& machine_;
   const Execution& run_;
-  std::vector<Area> of_;  // [area]
+  std::vector<Area> of_;             // [area]
+  std::vector<Exchange> exchanges_;  // [of areas_.joints]
   bool apart_ = false;
-  std::vector<double> next_s_;       // [area] no earlier does it come to anything, when areas parted
-  std::vector<double> can_begin_s_;  // [of areas_.joints] no earlier than that, as seen then
-  std::vector<bool> begun_;          // [of areas_.joints]
+  double quiet_until_s_ = 0;    // no exchange that was under way when areas parted goes on before
+  std::vector<double> next_s_;  // [area] no earlier did it come to anything, when areas parted
 };
 
 }  // namespace rehearse::sim

@@ -39,6 +39,7 @@ class EventHeap {
     erase(event);
     return event;
   }
+  [[nodiscard]] double at_s(Event event) const { return entries_[places_[event]].at_s; }
   [[nodiscard]] bool contains(Event event) const { return event < places_.size() && places_[event] != absent; }
 
  private:

@@ -7,6 +7,7 @@ namespace rehearse::sim {
 
 LinkIndex FairShare::add_link(double bytes_per_s) {
   links_.emplace_back().bytes_per_s = bytes_per_s;
+  added_with_.push_back(bytes_per_s);
   return static_cast<LinkIndex>(links_.size() - 1);
 }
 
@@ -43,6 +44,7 @@ FairShare::Flow FairShare::start(std::span<const LinkIndex> links, double weight
     }
     link.flow_seen = starting;
     link.way = static_cast<std::uint32_t>(started.ways.size());
+    if (of == 0) ++link.common;
     started.ways.push_back({index, 1, static_cast<std::uint32_t>(link.users.size())});
     link.users.push_back({flow, link.way});
   }
@@ -57,9 +59,20 @@ void FairShare::end(Flow flow, std::size_t in) {
     users[way.place] = last;
     flows_[last.flow].ways[last.way].place = way.place;
     users.pop_back();
+    if (Flows::lane_of(flow) == 0) --links_[way.link].common;
     if (!users.empty()) change(way.link, lanes_[in]);
   }
   flows_.give(flow);
+}
+
+bool FairShare::meets_common(Flow flow) const {
+  return std::ranges::any_of(flows_[flow].ways, [&](const Way& way) { return common(way.link); });
+}
+
+double FairShare::most(Flow flow) const {
+  double most = std::numeric_limits<double>::infinity();
+  for (const Way& way : flows_[flow].ways) most = std::min(most, added_with_[way.link] / way.times);
+  return most * flows_[flow].weight;
 }
 
 std::span<const FairShare::Flow> FairShare::settle(std::size_t lane) {

@@ -20,6 +20,8 @@ class FairShare {
   // are `of`, and what changes is settled `in` the lane that changed it.
   void divide(std::size_t lanes);
   void set_bandwidth(LinkIndex link, double bytes_per_s, std::size_t in = 0);
+  // Whether flows of lane 0 go over the link: what other lanes do to it concerns more than them.
+  [[nodiscard]] bool common(LinkIndex link) const { return links_[link].common > 0; }
 
   // Over at least one link; a link named k times is loaded k times. Its rate is 0 until the next settle().
   Flow start(std::span<const LinkIndex> links, double weight = 1, std::size_t in = 0, std::size_t of = 0);
@@ -28,6 +30,10 @@ class FairShare {
   // Works out the rates after all that has changed. The flows whose rate is another than before, each once; valid until the next call.
   std::span<const Flow> settle(std::size_t in = 0);
   [[nodiscard]] double rate(Flow flow) const { return flows_[flow].rate; }
+  // Whether it goes over a link that is common.
+  [[nodiscard]] bool meets_common(Flow flow) const;
+  // No rate of it is above that, whatever else comes and goes and as long as links are not given more than they were added with.
+  [[nodiscard]] double most(Flow flow) const;
 
   static constexpr int flow_bits = 26;  // of a flow's number; above them its lane
   static constexpr std::size_t most_lanes = std::size_t{1} << (32 - flow_bits);
@@ -43,6 +49,7 @@ class FairShare {
     double bytes_per_s = 0;
     std::vector<Use> users;
     bool changed = false;
+    std::uint32_t common = 0;        // flows of lane 0 over it
     std::uint64_t seen = 0;          // the settling that looked at it last
     double left = 0, load = 0;       // while settling: bandwidth not given away, and by how much weight it is wanted
     std::uint32_t open = 0;          // while settling: ways over it without a rate yet
@@ -84,6 +91,7 @@ class FairShare {
   [[nodiscard]] double offer(const Link& link) const { return link.left > 0 ? link.left / link.load : 0; }
 
   std::vector<Link> links_;
+  std::vector<double> added_with_;  // [link] bytes per second
   Flows flows_;
   std::vector<Lane> lanes_{1};
 };

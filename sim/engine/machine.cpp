@@ -24,6 +24,7 @@ void Machine::set_speed(HostIndex host, std::size_t which) { impl_->set_speed(ho
 void Machine::set_bandwidth(LinkIndex link, double bytes_per_s) { impl_->set_bandwidth(link, bytes_per_s); }
 double Machine::now() const { return impl_->now(); }
 double Machine::next_s(AreaIndex area) const { return impl_->next_s(area); }
+double Machine::quiet_until_s() const { return impl_->quiet_until_s(); }
 void Machine::run(const std::function<void(Token)>& on_done, Ahead* ahead) { impl_->run(on_done, ahead); }
 
 }  // namespace rehearse::sim

@@ -47,9 +47,10 @@ class Machine {
   LinkIndex add_link(double bytes_per_s);
   void seal();
   // Before run(): which area each host is in, from 1. Areas may be ahead of one another in time, as far as run() is told; without it all is
-  // one. On so many threads, which changes nothing but how long it takes.
+  // one. On so many threads, which changes nothing but how long it takes. No link's bandwidth is then above what it was added with.
   void divide(std::span<const AreaIndex> area_of_host, unsigned threads = 1);
-  // Areas that go on one after another while others go on too are a lane, from 1, with what only they change.
+  // Areas that go on one after another while others go on too are a lane, from 1, with what only they change. What they do to links that
+  // flows of everywhere go over is put off until all have come to that instant.
   [[nodiscard]] std::size_t lanes() const;  // with 0, which is everywhere
   [[nodiscard]] std::size_t lane_of(AreaIndex area) const;
   [[nodiscard]] static std::size_t lane() { return lane_; }  // that the calling thread is in: 0 but between part() and meet()
@@ -60,7 +61,8 @@ class Machine {
   // their rates are as their weights. SimGrid takes differences below 1e-5 for none: weights there should be around 1.
   void transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight = 1,
                 AreaIndex area = everywhere);
-  // In the area's time: what is told of then must concern the area alone. Everywhere, all areas have come to that instant.
+  // In the area's time: what is told of then must concern the area alone. Everywhere, all areas have come to that instant; without a delay
+  // it is a notice of that, and nothing that keeps areas from being ahead.
   void after(double delay_s, Token token, AreaIndex area = everywhere);
 
   // Stops for good every activity whose token is chosen: it shares nothing any more and never ends. Delays go on.
@@ -71,6 +73,8 @@ class Machine {
 
   [[nodiscard]] double now() const;                   // of what on_done is told of
   [[nodiscard]] double next_s(AreaIndex area) const;  // when something ends there next, if nothing else is begun; else infinity
+  // No delay but a notice and no flow that is everywhere ends before, whatever areas do that are ahead.
+  [[nodiscard]] double quiet_until_s() const;
 
   // Runs until nothing is left; on_done is called for each token when its activity has ended, and may start others. What ends at the same
   // instant is told in the order in which it began.

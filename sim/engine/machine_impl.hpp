@@ -22,6 +22,7 @@ struct Machine::Impl {
   virtual void set_bandwidth(LinkIndex link, double bytes_per_s) = 0;
   [[nodiscard]] virtual double now() const = 0;
   [[nodiscard]] virtual double next_s(AreaIndex area) const = 0;
+  [[nodiscard]] virtual double quiet_until_s() const = 0;
   virtual void run(const std::function<void(Token)>& on_done, Ahead* ahead) = 0;
 
  protected:

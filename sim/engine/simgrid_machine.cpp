@@ -84,6 +84,7 @@ class SimGridMachine final : public Machine::Impl {
   }
   [[nodiscard]] double now() const override { return sg4::Engine::get_clock(); }
   [[nodiscard]] double next_s(AreaIndex /*area*/) const override { return now(); }
+  [[nodiscard]] double quiet_until_s() const override { return now(); }
   void run(const std::function<void(Token)>& on_done, Ahead* ahead) override;
 
  private:

@@ -1,8 +1,10 @@
 // Ranks that only exchanges between replicas connect are ahead of one another between these, and every operation runs when it would anyway.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "random_jobs.hpp"
@@ -45,6 +47,52 @@ TEST(DoAreasGoThroughTimeAlone, as_far_as_they_may) {
   // The area that came last at an instant is asked.
   EXPECT_EQ(told([](AreaIndex area, double) { return area == 2; }), (std::vector<Token>{11, 21, 22, 23, 12, 13}));
   EXPECT_EQ(told([](AreaIndex area, double until_s) { return area == 2 && until_s < 2.5; }), (std::vector<Token>{11, 21, 22, 12, 13, 23}));
+}
+
+// As far as nothing that is everywhere ends.
+struct WhileQuiet : Ahead {
+  const Machine& machine;
+  double until_s = 0;
+  explicit WhileQuiet(const Machine& on) : machine(on) {}
+  bool goes_on(AreaIndex /*area*/, double at_s) override { return at_s < until_s; }
+  std::size_t part() override {
+    until_s = machine.quiet_until_s();
+    return 1;
+  }
+  void meet() override { until_s = 0; }
+};
+
+// A flow of all has 100 bytes to go at 10 bytes/s. After a second the first area begins one of 20 bytes over the same link, and each gets
+// half until that has ended, at 5 s; the other 70 bytes take until 12 s. The second area works on, a second at a time, and is ahead
+// meanwhile.
+TEST(DoAreasGoThroughTimeAlone, while_a_flow_of_all_goes_on_that_they_slow) {
+  Machine machine;
+  for (int i = 0; i < 2; ++i) static_cast<void>(machine.add_host(std::vector{1.0}));
+  const std::vector<LinkIndex> link{machine.add_link(10)};
+  machine.seal();
+  machine.divide(std::vector<AreaIndex>{1, 2});
+  constexpr Token works = 1, of_all = 20, of_area = 21, half = 22, whole = 23;
+  machine.transfer(0, 1, link, 100, of_all);
+  machine.compute(0, 0.5, half);
+  machine.compute(1, 1, works);
+  std::vector<Token> told;
+  std::map<Token, double> at_s;
+  WhileQuiet ahead(machine);
+  machine.run(
+      [&](Token token) {
+        told.push_back(token);
+        at_s[token] = machine.now();
+        if (token == half) machine.compute(0, 0.5, whole);  // and from there on it goes on apart
+        if (token == whole) machine.transfer(0, 0, link, 20, of_area, 1, 1);
+        if (token < 15) machine.compute(1, 1, token + 1);
+      },
+      &ahead);
+  EXPECT_DOUBLE_EQ(at_s.at(of_area), 5);
+  EXPECT_DOUBLE_EQ(at_s.at(of_all), 12);
+  for (Token second = 1; second <= 15; ++second) EXPECT_DOUBLE_EQ(at_s.at(second), static_cast<double>(second));
+  const auto place = [&](Token token) { return std::ranges::find(told, token) - told.begin(); };
+  EXPECT_LT(place(9), place(of_area));  // when alone the flow of all would end at 10 s
+  EXPECT_LT(place(of_all), place(13));
 }
 
 // A step with what it runs on, in areas or as one.
