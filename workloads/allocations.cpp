@@ -134,6 +134,11 @@ class PlacedTasks {
   std::vector<std::vector<Task>> turns_;  // [turn]
 };
 
+// In program order, and what is given back before what is taken.
+void put_in_order(std::vector<Allocation>& events) {
+  std::ranges::stable_sort(events, {}, [](const Allocation& e) { return std::tuple(e.op, e.at_end, e.turn, e.bytes > 0); });
+}
+
 std::vector<Allocation> allocations_of(const std::vector<Held>& held, const PlacedTasks& placed) {
   std::vector<Allocation> events;
   events.reserve(2 * held.size());
@@ -183,6 +188,8 @@ RankAllocations StepAllocations::make(const RankBlock& block) {
     made.events.push_back({update, false, 0, MemoryUse::gradients, bytes});
     made.events.push_back({update, true, 0, MemoryUse::gradients, -bytes});
   }
+  put_in_order(made.events);
+  put_in_order(made.host);
   return made;
 }
 

@@ -23,6 +23,7 @@ struct Allocation {
   double bytes = 0;  // negative: given back
 };
 
+// In program order; of one operation at its start first, then by turns, and what is given back before what is taken.
 struct RankAllocations {
   StaticMemory held;               // all the time
   std::vector<Allocation> events;  // add up to nothing in each use

@@ -1,7 +1,7 @@
 #include "sim/engine/memory_over_time.hpp"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "sim/memory/host_memory.hpp"
 #include "sim/memory/ranks_at_rest.hpp"
@@ -16,11 +16,14 @@ using workloads::StepGraph;
 
 double time_of(const Allocation& event, const Execution& run) { return event.at_end ? run.end_s[event.op] : run.start_s[event.op]; }
 
-// In order of time; at one time in program order, and what is given back before what is taken.
-std::vector<Allocation> in_order(std::vector<Allocation> events, const Execution& run) {
-  std::ranges::stable_sort(events, {},
-                           [&](const Allocation& e) { return std::tuple(time_of(e, run), e.op, e.at_end, e.turn, e.bytes > 0); });
-  return events;
+// Visits them in order of time, with that; at one time as they stand.
+template <class Visit>
+void in_order(const std::vector<Allocation>& events, const Execution& run, Visit visit) {
+  std::vector<std::pair<double, std::uint32_t>> order;
+  order.reserve(events.size());
+  for (const Allocation& event : events) order.emplace_back(time_of(event, run), static_cast<std::uint32_t>(order.size()));
+  std::ranges::sort(order);
+  for (const auto& [at_s, index] : order) visit(events[index], at_s);
 }
 
 MemoryBytes& operator+=(MemoryBytes& held, const Allocation& event) {
@@ -37,16 +40,23 @@ RankMemory peak_of(const RanksAtRest& at_rest, const StepGraph& graph, std::size
   memory.stage = who.stage;
   memory.ranks = who.multiplicity;
   MemoryBytes held = memory.at_peak;
-  for (const Allocation& event : in_order(allocations.events, run)) {
+  const Allocation* peak = nullptr;
+  double most = memory.peak_bytes();
+  in_order(allocations.events, run, [&](const Allocation& event, double at_s) {
     held += event;
-    if (held.total() <= memory.peak_bytes()) continue;
+    if (held.total() <= most) return;
     memory.at_peak = held;
-    memory.at_s = time_of(event, run);
-    memory.operation = graph.labels[graph.op(event.op).label];
-    memory.microbatch = graph.op(event.op).microbatch;
+    most = held.total();
+    memory.at_s = at_s;
+    peak = &event;
+  });
+  if (peak != nullptr) {
+    const workloads::Op op = graph.op(peak->op);
+    memory.operation = graph.labels[op.label];
+    memory.microbatch = op.microbatch;
   }
   double host = 0, most_on_host = 0;
-  for (const Allocation& event : in_order(allocations.host, run)) most_on_host = std::max(most_on_host, host += event.bytes);
+  in_order(allocations.host, run, [&](const Allocation& event, double) { most_on_host = std::max(most_on_host, host += event.bytes); });
   memory.host_bytes = allocations.held.host + most_on_host;
   resting.add_cache(memory);
   return memory;
@@ -56,12 +66,12 @@ RanksAtRest at_rest_of(const PreparedStep& prepared) { return {prepared.job.syst
 
 void add_samples(std::vector<MemorySample>& samples, MemoryBytes& held, const std::vector<Allocation>& events, const Execution& run,
                  double offset_s) {
-  for (const Allocation& event : in_order(events, run)) {
+  in_order(events, run, [&](const Allocation& event, double since_s) {
     held += event;
-    const double at_s = offset_s + time_of(event, run);
+    const double at_s = offset_s + since_s;
     if (samples.back().at_s < at_s) samples.push_back({at_s, held});
     samples.back().held = held;
-  }
+  });
 }
 
 }  // namespace
