@@ -4,10 +4,8 @@
 #include <future>
 #include <map>
 #include <numeric>
-#include <span>
 #include <tuple>
 
-#include "config/huge_pages.hpp"
 #include "sim/engine/memory_over_time.hpp"
 #include "workloads/collective.hpp"
 
@@ -21,35 +19,38 @@ struct Executed {
   double shortest_s = never_s;
 };
 
-// Communications of the graph by call, and of each call by rank.
-class ByCall {
+// Of a program an operation of each call that is its block's.
+class CallsOfPrograms {
  public:
-  explicit ByCall(const workloads::StepGraph& graph) : first_(graph.calls.size() + 1) {
-    const auto each = [&](const auto& visit) {
-      for (const workloads::RankBlock& block : graph.blocks()) {
-        const std::vector<workloads::Op>& ops = graph.program(block).ops;
-        for (workloads::OpId at = 0; at < ops.size(); ++at) {
-          if (ops[at].kind != workloads::OpKind::compute) visit(block.first + at);
-        }
-      }
-    };
-    each([&](workloads::OpId id) { ++first_[graph.op(id).item + 1]; });
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
-    config::reserve_on_huge_pages(ops_, first_.back());
-    ops_.resize(first_.back());
-    std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
-    each([&](workloads::OpId id) { ops_[next[graph.op(id).item]++] = id; });
-    if (graph.blocks().size() == graph.ranks.size()) return;  // they are built, and so stand, rank by rank
-    for (std::uint32_t call = 0; call < graph.calls.size(); ++call)
-      std::ranges::stable_sort(of(call), {}, [&](workloads::OpId id) { return graph.op(id).rank; });
+  explicit CallsOfPrograms(const workloads::StepGraph& graph) : graph_(graph) {
+    for (const workloads::RankBlock& block : graph.blocks()) {
+      if (block.program >= places_.size()) places_.resize(block.program + 1UL);
+      if (places_[block.program].empty()) places_[block.program] = places_in(graph.program(block));
+    }
   }
-  [[nodiscard]] std::span<workloads::OpId> of(std::uint32_t call) {
-    return std::span(ops_).subspan(first_[call], first_[call + 1] - first_[call]);
+  // [place among the block's calls] the graph's call; of those that no operation is of, none.
+  [[nodiscard]] std::vector<std::uint32_t> of(const workloads::RankBlock& block) const {
+    std::vector<std::uint32_t> calls;
+    for (const workloads::OpId place : places_[block.program])
+      calls.push_back(place == workloads::no_op ? none : graph_.op(block.first + place).item);
+    return calls;
   }
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
 
  private:
-  std::vector<std::uint32_t> first_;  // [call]
-  std::vector<workloads::OpId> ops_;
+  static std::vector<workloads::OpId> places_in(const workloads::RankProgram& program) {
+    std::vector<workloads::OpId> places;
+    for (workloads::OpId at = 0; at < program.ops.size(); ++at) {
+      const workloads::Op& op = program.ops[at];
+      if (op.kind == workloads::OpKind::compute) continue;
+      if (op.item >= places.size()) places.resize(op.item + 1UL, workloads::no_op);
+      places[op.item] = at;
+    }
+    return places;
+  }
+
+  const workloads::StepGraph& graph_;
+  std::vector<std::vector<workloads::OpId>> places_;  // [program]
 };
 
 struct Row {
@@ -57,15 +58,21 @@ struct Row {
   std::vector<Executed> by_rank;
 };
 
-// One rank's operations of a call, which come first in `ops`.
-Executed executed(const workloads::StepGraph& graph, const Execution& execution, std::span<const workloads::OpId>& ops) {
-  Executed own;
-  const workloads::Op first = graph.op(ops.front());
-  for (; !ops.empty() && graph.op(ops.front()).rank == first.rank; ops = ops.subspan(1)) {
-    own.calls += graph.calls[first.item].repeat;
-    own.seconds += execution.end_s[ops.front()] - execution.start_s[ops.front()];
+// A block's operations, by call and rank: [rank of the block][place among the block's calls].
+std::vector<std::vector<Executed>> executed(const workloads::StepGraph& graph, const workloads::RankBlock& block,
+                                            const std::vector<std::uint32_t>& calls, const Execution& execution) {
+  std::vector<std::vector<Executed>> all;
+  workloads::OpId id = block.first;
+  for (const workloads::Op& op : graph.program(block).ops) {
+    if (op.kind != workloads::OpKind::compute) {
+      while (op.rank >= all.size()) all.emplace_back(calls.size());
+      Executed& own = all[op.rank][op.item];
+      own.calls += graph.calls[calls[op.item]].repeat;
+      own.seconds += execution.end_s[id] - execution.start_s[id];
+    }
+    ++id;
   }
-  return own;
+  return all;
 }
 
 void finish_row(const std::vector<Executed>& by_rank, workloads::CollectiveKind kind, CollectiveResult& row) {
@@ -85,42 +92,84 @@ void finish_row(const std::vector<Executed>& by_rank, workloads::CollectiveKind 
   row.busbw_bytes_per_s = bandwidth.busbw_bytes_per_s;
 }
 
+class Rows {
+ public:
+  Rows(const workloads::StepGraph& graph, const Prices& prices)
+      : graph_(graph), prices_(prices), calls_of_(graph), row_of_(graph.calls.size()) {
+    std::vector<bool> occurs(graph.calls.size());
+    for (const workloads::RankBlock& block : graph.blocks()) {
+      for (const std::uint32_t call : calls_of_.of(block)) {
+        if (call != CallsOfPrograms::none) occurs[call] = true;
+      }
+    }
+    for (std::uint32_t call = 0; call < graph.calls.size(); ++call) {
+      if (occurs[call] && prices.calls[call].kind != CallKind::none) row_of_[call] = &add_call(call);
+    }
+  }
+
+  // Each rank's calls in their order, whatever the order of its operations.
+  void add(const workloads::RankBlock& block, const Execution& execution) {
+    const std::vector<std::uint32_t> calls = calls_of_.of(block);
+    std::vector<std::uint32_t> order(calls.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::sort(order, {}, [&](std::uint32_t place) { return calls[place]; });
+    const std::vector<std::vector<Executed>> all = executed(graph_, block, calls, execution);
+    for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
+      for (const std::uint32_t place : order) add(calls[place], all[rank][place], block.rank + rank);
+    }
+  }
+
+  [[nodiscard]] std::vector<CollectiveResult> results() && {
+    std::vector<CollectiveResult> out;
+    for (auto& [key, row] : rows_) {
+      finish_row(row.by_rank, std::get<0>(key), row.result);
+      out.push_back(std::move(row.result));
+    }
+    return out;
+  }
+
+ private:
+  using Key = std::tuple<workloads::CollectiveKind, std::string, double, double>;  // kind, group, bytes, seconds alone (0: they differ)
+
+  Row& add_call(std::uint32_t index) {
+    const workloads::Call& call = graph_.calls[index];
+    const workloads::Group& group = graph_.groups[call.group];
+    const CallPrice& price = prices_.calls[index];
+    const Key key{call.what.kind, std::string(workloads::name_of(group.kind)), call.what.bytes, call.what.exchange ? 0 : price.seconds()};
+    Row& row = rows_[key];
+    row.by_rank.resize(graph_.ranks.size());
+    row.result.name = workloads::name_of(call.what.kind);
+    row.result.group = std::get<1>(key);
+    row.result.algorithm = price.algorithm;
+    row.result.ranks = static_cast<int>(group.members.size());
+    row.result.bytes = call.what.bytes;
+    row.result.longest_s = std::max(row.result.longest_s, price.seconds());
+    return row;
+  }
+
+  void add(std::uint32_t call, const Executed& more, std::uint32_t rank) {
+    if (more.calls == 0 || row_of_[call] == nullptr) return;
+    const double alone_s = prices_.calls[call].seconds();
+    Executed& own = row_of_[call]->by_rank[rank];
+    own.calls += more.calls;
+    own.seconds += more.seconds;
+    own.alone_s += static_cast<double>(more.calls) * alone_s;
+    own.shortest_s = std::min(own.shortest_s, alone_s);
+  }
+
+  const workloads::StepGraph& graph_;
+  const Prices& prices_;
+  CallsOfPrograms calls_of_;
+  std::map<Key, Row> rows_;
+  std::vector<Row*> row_of_;  // [call]; none of what takes no time or never occurs
+};
+
 }  // namespace
 
 std::vector<CollectiveResult> collective_results(const workloads::StepGraph& graph, const Prices& prices, const Execution& execution) {
-  using Key = std::tuple<workloads::CollectiveKind, std::string, double, double>;  // kind, group, bytes, seconds alone (0: they differ)
-  std::map<Key, Row> rows;
-  ByCall by_call(graph);
-  for (std::uint32_t index = 0; index < graph.calls.size(); ++index) {
-    const workloads::Call& call = graph.calls[index];
-    const workloads::Group& group = graph.groups[call.group];
-    const CallPrice& price = prices.calls[index];
-    std::span<const workloads::OpId> ops = by_call.of(index);
-    if (price.kind == CallKind::none || ops.empty()) continue;
-    const Key key{call.what.kind, std::string(workloads::name_of(group.kind)), call.what.bytes, call.what.exchange ? 0 : price.seconds()};
-    auto& [row, by_rank] = rows[key];
-    row.name = workloads::name_of(call.what.kind);
-    row.group = std::get<1>(key);
-    row.algorithm = price.algorithm;
-    row.ranks = static_cast<int>(group.members.size());
-    row.bytes = call.what.bytes;
-    row.longest_s = std::max(row.longest_s, price.seconds());
-    by_rank.resize(graph.ranks.size());
-    while (!ops.empty()) {
-      Executed& own = by_rank[graph.op(ops.front()).rank];
-      const Executed more = executed(graph, execution, ops);
-      own.calls += more.calls;
-      own.seconds += more.seconds;
-      own.alone_s += static_cast<double>(more.calls) * price.seconds();
-      own.shortest_s = std::min(own.shortest_s, price.seconds());
-    }
-  }
-  std::vector<CollectiveResult> out;
-  for (auto& [key, row] : rows) {
-    finish_row(row.by_rank, std::get<0>(key), row.result);
-    out.push_back(std::move(row.result));
-  }
-  return out;
+  Rows rows(graph, prices);
+  for (const workloads::RankBlock& block : graph.blocks()) rows.add(block, execution);
+  return std::move(rows).results();
 }
 
 StepResult summarise(const PreparedStep& prepared, const std::vector<Execution>& executions, std::string method) {
