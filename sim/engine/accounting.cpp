@@ -198,18 +198,18 @@ class Accounting {
   // [from, to] during which a rank does nothing itself, `cause` having ended at `to`: back along what released what.
   void others(std::uint32_t rank, double from, double to, OpId cause) {
     while (to > from && cause != none) {  // two exits in the loop: clang 14 drops the one for `none`
-      const bool own = own_member(rank, cause) != none;
+      const Op op = graph_.op(cause);
+      const bool own = own_member(rank, cause, op) != none;
       const double begin = std::clamp(run_.start_s[cause], from, to);
-      book(rank, own || graph_.op(cause).kind == OpKind::p2p ? graph_.op(cause).phase : Phase::bubble, begin, to);
+      book(rank, own || op.kind == OpKind::p2p ? op.phase : Phase::bubble, begin, to);
       to = begin;
-      cause = released_by_[last_arrival(cause)];
+      cause = released_by_[last_arrival(cause, op)];
     }
     book(rank, Phase::bubble, from, to);
   }
 
   // The operation by which `rank` takes part in `id`, or none. A rank's own computation counts as its own.
-  [[nodiscard]] OpId own_member(std::uint32_t rank, OpId id) const {
-    const Op op = graph_.op(id);
+  [[nodiscard]] OpId own_member(std::uint32_t rank, OpId id, const Op& op) const {
     if (op.rank == rank) return id;
     if (op.kind != OpKind::collective) return none;
     const std::span<const OpId> members = graph_.members(op.joint);
@@ -221,8 +221,7 @@ class Accounting {
     return own == members.end() || *own >= first_of_[rank + 1] ? none : *own;
   }
 
-  [[nodiscard]] OpId last_arrival(OpId id) {
-    const Op op = graph_.op(id);
+  [[nodiscard]] OpId last_arrival(OpId id, const Op& op) {
     if (op.kind != OpKind::collective) return id;
     const std::atomic_ref known(latest_[op.joint]);  // whoever asks first: all come to the same
     OpId latest = known.load(std::memory_order_relaxed);
