@@ -67,6 +67,7 @@ const std::map<std::string, Facts>& published() {
                                                   {"pcie-box-4", {"a100-pcie-40g", 4, 31.5, 0, 4, 1}},
                                                   {"a100-pcie-8", {"a100-pcie-80g", 8, 32, 0, 8, 1}},
                                                   {"h100-pcie-8", {"h100-pcie-80g", 8, 64, 0, 8, 1}},
+                                                  {"h200-nvl-8", {"h200-nvl", 4, 150, 2048, 4, 2}},  // per direct link
                                                   {"l40s-pcie-8", {"l40s", 8, 32, 0, 8, 1}},
                                                   {"mi300x-8", {"mi300x", 8, 64, 0, 8, 1}},
                                                   {"gaudi3-8", {"gaudi3", 8, 75, 0, 8, 1}},
