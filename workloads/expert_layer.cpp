@@ -26,6 +26,15 @@ Section copies(const char* name, double elements, double element, const PassCopi
   return pointwise(name, {.forward_bytes = times.forward * bytes, .backward_bytes = times.backward * bytes});
 }
 
+// Bias times the token's weight, added expert by expert; backward the gradients of both, and of what they are added to.
+Section biases_apart(const Workload& workload, double elements, double element, int experts) {
+  if (!workload.model.biases) return {};
+  Section section = copies("bias_copies", elements, element, workload.fusions.bias_copies);
+  for (Item& item : section.forward) std::get<Operator>(item).kernels = experts;
+  for (Item& item : section.backward) std::get<Operator>(item).kernels = 3 * experts;
+  return section;
+}
+
 void take(const std::vector<Item>& items, bool weights, std::vector<Operator>& into) {
   for (const Item& item : items) {
     const Operator& op = std::get<Operator>(item);
@@ -55,6 +64,7 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
                    grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
                    copies("product_copies", pairs * static_cast<double>(width), shard.element, workload.fusions.product_copies),
                    activation_of(workload, pairs), grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
+                   biases_apart(workload, pairs * static_cast<double>(shard.hidden), shard.element, experts),
                    sorting(workload, shard, "unsort_tokens", pairs)});
 }
 

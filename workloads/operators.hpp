@@ -95,8 +95,14 @@ struct HostUpdate {
 enum class LayerKind : std::uint8_t { dense, experts };
 enum class Reach : std::uint8_t { sequence, window };  // of a layer's attention
 
+// What a step does once with all that this GPU holds, however the optimizer is shared out.
+struct HeldParameters {
+  double gradients = 0;  // parameters whose gradients it has
+  double layers = 0;     // parameters of layers
+};
+
 struct OptimizerProgram {
-  std::vector<Operator> update;  // on this GPU's share
+  std::vector<Operator> update;  // on this GPU's share, and what is done with all that it holds
   HostUpdate on_host;
 };
 
@@ -111,7 +117,7 @@ struct OptimizerProgram {
 [[nodiscard]] BlockProgram head_program(const Workload& workload);       // final norm, logits, vocabulary-parallel cross entropy
 // Adam over `parameters` (after ZeRO): reads gradients, reads and writes master weights and moments, writes weights; clipping norm
 // included.
-[[nodiscard]] OptimizerProgram optimizer_program(const Workload& workload, double parameters);
+[[nodiscard]] OptimizerProgram optimizer_program(const Workload& workload, double parameters, const HeldParameters& held = {});
 // Bytes a pipeline stage sends to the next one per micro-batch and GPU (the activations; gradients have the same size).
 [[nodiscard]] double pipeline_message_bytes(const Workload& workload);
 

@@ -166,7 +166,11 @@ struct KernelFusions {
   // Pointwise operators around a layer's experts beside permutation, activation and sums: of the states of pairs of token and expert; of
   // what the experts' first product gives.
   PassCopies pair_copies, product_copies;
-  double dropless_time = 1;  // where no token is dropped, experts' products take so many times what the GPU's file says
+  // The same of what their second product gives, expert by expert, where experts have biases: the host knows how many rows each has.
+  PassCopies bias_copies;
+  bool zeroes_gradients = false;  // the buffer of all gradients is set to zero once per step
+  bool casts_weights = false;     // products in 8 or 4 bits: weights are cast once per step, as they are and transposed
+  double dropless_time = 1;       // where no token is dropped, experts' products take so many times what the GPU's file says
 };
 
 struct Workload {

@@ -130,11 +130,17 @@ void add_up_parameters(StageProgram& stage) {
       chunk.experts += unit.program->expert_parameters;
       stage.parameters += unit.program->parameters;
       stage.expert_parameters += unit.program->expert_parameters;
+      if (unit.kind == UnitKind::layer) stage.layer_parameters += unit.program->parameters;
     }
   }
 }
 
 }  // namespace
+
+// ZeRO-2 and 3 keep a shard of the gradients.
+HeldParameters held_in_step(const Workload& workload, const Parameters& own, double updated) {
+  return {workload.optimizer.zero_stage > 1 ? updated : own.all, own.layers};
+}
 
 std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
   const Cutter cutter(workload, cut);
@@ -164,7 +170,8 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
     add_up_parameters(stage);
     const bool sharded = workload.optimizer.zero_stage > 0;
     const double own = sharded ? sync.shard(stage.parameters, stage.expert_parameters) : stage.parameters;
-    const OptimizerProgram optimizer = optimizer_program(workload, own);
+    const Parameters all{stage.parameters, stage.expert_parameters, stage.layer_parameters};
+    const OptimizerProgram optimizer = optimizer_program(workload, own, held_in_step(workload, all, own));
     stage.update = optimizer.update;
     stage.on_host = optimizer.on_host;
   }

@@ -30,6 +30,7 @@ struct Unit {
 struct Parameters {
   double all = 0;
   double experts = 0;  // of those, the routed experts'
+  double layers = 0;   // and the layers'
 };
 [[nodiscard]] inline Parameters parameters_of(const UnitProgram& unit) { return {unit.parameters, unit.expert_parameters}; }
 
@@ -37,10 +38,14 @@ struct StageProgram {
   std::vector<std::vector<Unit>> chunks;  // [chunk], forward order
   double parameters = 0;                  // held by one GPU of the stage, before ZeRO
   double expert_parameters = 0;           // of those, the experts'
+  double layer_parameters = 0;            // and the layers'
   std::vector<Parameters> of_chunk;       // the same of each chunk
   std::vector<Operator> update;           // optimizer, after ZeRO
   HostUpdate on_host;                     // the part of it that runs there
 };
+
+// What a step does once with all that a GPU holds (`own`, before ZeRO; `updated` after it).
+[[nodiscard]] HeldParameters held_in_step(const Workload& workload, const Parameters& own, double updated);
 
 // One per pipeline stage.
 [[nodiscard]] std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut = Granularity::layer);

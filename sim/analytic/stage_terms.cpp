@@ -101,8 +101,9 @@ UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const R
 }
 
 // Of the optimizer, on the GPU or (equation 28) the host.
-double update_s(const System& system, const workloads::Workload& workload, double parameters, PriceBook& prices, int stage) {
-  const workloads::OptimizerProgram program = workloads::optimizer_program(workload, parameters);
+double update_s(const System& system, const workloads::Workload& workload, double parameters, const workloads::HeldParameters& held,
+                PriceBook& prices, int stage) {
+  const workloads::OptimizerProgram program = workloads::optimizer_program(workload, parameters, held);
   double sum = 0;
   for (const workloads::Operator& op : program.update) sum += operator_seconds(system.gpu, system.software, op);
   const workloads::HostUpdate& host = program.on_host;
@@ -184,7 +185,8 @@ void fill_stages(const System& system, const workloads::Workload& workload, cons
     stage.tied_s = plan.tied_s[s];
     const double updated = workload.optimizer.zero_stage > 0 ? rules.sync.shard(own.all, own.experts) : own.all;
     fill_meetings(rules, plan.hop_ports[s], plan.hop_ports[(s + stages - 1) % stages], stage);
-    stage.update_s = prices.update_s(updated, at, [&] { return update_s(system, workload, updated, prices, at); });
+    const workloads::HeldParameters held = workloads::held_in_step(workload, own, updated);
+    stage.update_s = prices.update_s(updated, held, at, [&] { return update_s(system, workload, updated, held, prices, at); });
     fill_shared(workload, rules, own, updated, prices, at, stage);
   }
 }

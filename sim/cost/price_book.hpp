@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "sim/cost/communication.hpp"
+#include "workloads/operators.hpp"
 
 namespace rehearse::sim {
 
@@ -57,8 +59,8 @@ class PriceBook {
   [[nodiscard]] const Times& hop(double bytes, int stage);
   // What `make` says of an optimizer that updates so many parameters on a GPU of the stage; asked once.
   template <class Make>
-  [[nodiscard]] double update_s(double parameters, int stage, Make make) {
-    const auto [it, added] = updates_.try_emplace({place(stage), parameters}, 0.0);
+  [[nodiscard]] double update_s(double parameters, const workloads::HeldParameters& held, int stage, Make make) {
+    const auto [it, added] = updates_.try_emplace({place(stage), parameters, held.gradients, held.layers}, 0.0);
     if (added) it->second = make();
     return it->second;
   }
@@ -76,7 +78,7 @@ class PriceBook {
   std::map<std::pair<workloads::GroupKind, int>, std::vector<int>> leaders_;
   Calls own_;
   Calls& known_;
-  std::map<std::pair<int, double>, double> updates_;
+  std::map<std::tuple<int, double, double, double>, double> updates_;
   std::optional<std::vector<double>> stages_at_hosts_;
 };
 

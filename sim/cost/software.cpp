@@ -95,6 +95,8 @@ const Keys<Software>& experts_keys() {
         "Reads and writes of the states of pairs of token and expert beside permutations and sums."),
       K("product_copies", kernels(&KernelFusions::product_copies), mapping(copies_keys()),
         "The same of what the experts' first product gives, beside the activation."),
+      K("bias_copies", kernels(&KernelFusions::bias_copies), mapping(copies_keys()),
+        "The same of what their second product gives, expert by expert, where experts have biases; none in graphs."),
       K("dropless_time", kernels(&KernelFusions::dropless_time), config::number(0.5, 10),
         "Without a capacity factor: products over tokens sorted by expert take so many times what the GPU's file says."),
   };
@@ -247,6 +249,10 @@ const Keys<Software>& software_keys() {
         "Without ZeRO-3 weights and hidden states are in fp32, and products read copies in 16 bits (torch.autocast)."),
       K("compiled", kernels(&KernelFusions::compiled), truth(),
         "A compiler fuses chains of pointwise operators: norm, activation, dropout_add, rope."),
+      K("zeroes_gradients", kernels(&KernelFusions::zeroes_gradients), truth(),
+        "The buffer of all gradients is set to zero once per step."),
+      K("casts_weights", kernels(&KernelFusions::casts_weights), truth(),
+        "Products in 8 or 4 bits: weights are cast once per step, as they are and transposed."),
       K("memory", &Software::memory, mapping(memory_keys()), "Device memory beside the model's tensors."),
       K(
           "serving", engine_keys().shape(), [](const Node& node, Software&) { static_cast<void>(mapping(engine_keys()).read(node)); }, {},

@@ -70,6 +70,15 @@ int derived_dp(const Node& node, const workloads::Parallel& parallel, int gpus) 
   return gpus / replica;
 }
 
+// What jobs of several supernodes leave idle, so that their groups do not straddle them, a job takes that fits one of them with it.
+void take_idle(System& system) {
+  topology::ClusterSpec& cluster = system.cluster;
+  const int all = cluster.supernode_gpus + cluster.supernode_spare_gpus;
+  if (system.gpus <= cluster.supernode_gpus || system.gpus > all) return;
+  cluster.supernode_gpus = all;
+  cluster.supernode_spare_gpus = 0;
+}
+
 }  // namespace
 
 void settle_gpu_count(const Node& node, Job& job) {
@@ -80,6 +89,7 @@ void settle_gpu_count(const Node& node, Job& job) {
     refuse(node, given ? "gpus" : "parallel",
            fmt::format("gpus ({}) is more than cluster '{}' has ({})", job.system.gpus, job.system.cluster.name, most));
   }
+  take_idle(job.system);
 }
 
 void settle_gpus(const Node& node, Job& job) {

@@ -267,7 +267,7 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
             "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, whole_messages, "
             "selective_by_product, selective_narrow, whole_logits, "
             "packed_qkv, keeps_gathered, separate_qkv, separate_gate, reduces_by_product, copies_shared, gathers_by_product, "
-            "joins_gathered, autocast, compiled, "
+            "joins_gathered, autocast, compiled, zeroes_gradients, casts_weights, "
             "memory, serving");
 }
 
@@ -287,7 +287,7 @@ TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
             "    7 | experts: {routing: {forward: 3, backward: 1}}\n"
             "      |           ^\n"
             "  did you mean 'routing_kernels'? known: grouped_gemm, low_precision_dispatch, routing_kernels, permutation_kernels, "
-            "pairing_kernels, pair_copies, product_copies, dropless_time");
+            "pairing_kernels, pair_copies, product_copies, bias_copies, dropless_time");
 }
 
 const std::string good_memory =

@@ -113,6 +113,24 @@ TEST(OperatorBytes, AdamReadsAndWritesEveryState) {
   EXPECT_EQ(sum, 1e9 * (4 + 24 + 2 + 4 + 8));
 }
 
+TEST(OperatorBytes, AllGradientsAreSetToZeroAndWeightsCastOnceAStep) {
+  // Of 3e9 fp32 gradients 4 bytes each; of 2e9 parameters of layers bf16 in 2, twice out in 8 bits, or in 4.
+  Workload workload = small();
+  const auto bytes = [&](const char* name) {
+    double sum = 0;
+    for (const Operator& op : optimizer_program(workload, 1e9, {3e9, 2e9}).update) sum += op.name == name ? op.bytes : 0;
+    return sum;
+  };
+  EXPECT_EQ(bytes("gradients_to_zero") + bytes("weights_cast"), 0);
+  workload.fusions.zeroes_gradients = workload.fusions.casts_weights = true;
+  EXPECT_EQ(bytes("gradients_to_zero"), 3e9 * 4);
+  EXPECT_EQ(bytes("weights_cast"), 0);
+  workload.precision.compute = DType::fp8;
+  EXPECT_EQ(bytes("weights_cast"), 2e9 * (2 + 2));
+  workload.precision.compute = DType::fp4;
+  EXPECT_EQ(bytes("weights_cast"), 2e9 * (2 + 1));
+}
+
 TEST(OperatorBytes, ParametersOfAllGpusAreThoseOfTheModel) {
   // Norms and biases of row-parallel layers are held by every tp rank, matrices once.
   for (Workload workload : {gpt(6, 1024, 16, 51200, 1024, 1), llama(6, 1024, 16, 4, 2816, 32000, 1024, 1)}) {

@@ -20,16 +20,30 @@ Operator update_operator(const char* name, double bytes, int kernels) {
   return op;
 }
 
+// Gradients set to zero; weights of layers in 8 or 4 bits, read as they are kept and written for one product and transposed for the other.
+std::vector<Operator> once_a_step(const Workload& workload, const HeldParameters& held) {
+  std::vector<Operator> all;
+  if (workload.fusions.zeroes_gradients && held.gradients > 0) {
+    all.push_back(update_operator("gradients_to_zero", held.gradients * bytes_of(workload.precision.gradients), 1));
+  }
+  const DType narrow = workload.precision.compute;
+  if (workload.fusions.casts_weights && held.layers > 0 && (narrow == DType::fp8 || narrow == DType::fp4)) {
+    all.push_back(update_operator("weights_cast", held.layers * (bytes_of(workload.precision.weights) + 2 * bytes_of(narrow)), 1));
+  }
+  return all;
+}
+
 }  // namespace
 
-OptimizerProgram optimizer_program(const Workload& workload, double parameters) {
+OptimizerProgram optimizer_program(const Workload& workload, double parameters, const HeldParameters& held) {
   const double gradient = bytes_of(workload.precision.gradients);
   const double state = bytes_of(workload.precision.optimizer), moment = bytes_of(workload.precision.moments);
   const auto states = [&](const Passes& passes) { return passes.master * state + passes.moments * moment; };
   // Weights that are kept in fewer bits than the master copy are written from it.
   const double weight = bytes_of(workload.precision.weights) < state ? bytes_of(workload.precision.weights) : 0;
-  const std::vector<Operator> clipping{update_operator("gradient_norm", parameters * gradient, 1),
-                                       update_operator("gradient_clip", parameters * 2 * gradient, 1)};
+  std::vector<Operator> clipping = once_a_step(workload, held);
+  clipping.push_back(update_operator("gradient_norm", parameters * gradient, 1));
+  clipping.push_back(update_operator("gradient_clip", parameters * 2 * gradient, 1));
   if (workload.optimizer.on_cpu) {
     const double sent = parameters * bytes_of(workload.precision.weights);
     return {clipping, {parameters * gradient, parameters * (gradient + states(fused_passes) + weight), sent}};
