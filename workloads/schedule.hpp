@@ -24,6 +24,10 @@ struct Slot {
   int microbatch = 0;
   int chunk = 0;
   bool paired = false;  // with the slot after it: both start when both have their input, and send when both have ended
+
+  static constexpr std::size_t kinds = 4;
+  // Among the kinds of all chunks.
+  [[nodiscard]] std::size_t place() const { return kinds * static_cast<std::size_t>(chunk) + static_cast<std::size_t>(kind); }
 };
 
 struct Location {
@@ -104,14 +108,11 @@ class StageWays {
   // Must outlive it.
   StageWays(const Schedule& schedule, const PipelineShape& shape, int stage);
   [[nodiscard]] Way of(const Slot& slot) const {
-    return same_for_all_ ? known_[place(slot)]
+    return same_for_all_ ? known_[slot.place()]
                          : Way{source_of(schedule_, shape_, stage_, slot), target_of(schedule_, shape_, stage_, slot)};
   }
 
  private:
-  [[nodiscard]] static std::size_t place(const Slot& slot) {
-    return 4 * static_cast<std::size_t>(slot.chunk) + static_cast<std::size_t>(slot.kind);
-  }
   const Schedule& schedule_;
   const PipelineShape shape_;
   int stage_;

@@ -52,7 +52,7 @@ PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compi
   const workloads::StageWays ways(*compiled.schedule, compiled.shape, stage);
   constexpr std::uint32_t none = -1;
   // Essential entries by chunk and kind: the latest, and of each the one before it. What another entry covers, an essential one does.
-  std::vector<std::uint32_t> latest(4 * chunks_, none), earlier;
+  std::vector<std::uint32_t> latest(Slot::kinds * chunks_, none), earlier;
   std::vector<std::int64_t> all;  // [entry] as Kept::all
   std::vector<std::int32_t> now(chunks_);
   std::int64_t all_now = 0;
@@ -62,7 +62,7 @@ PeakSlots::PeakSlots(const workloads::Workload& workload, const workloads::Compi
     const bool receives = k + 1 < order.size() && ways.of(order[k + 1]).source.has_value();
     const Entry entry{slot, neighbour(k - 1), neighbour(k + 1), receives, true, static_cast<std::uint32_t>(counts_.size())};
     const Kept here{all_now, now, std::span(states).subspan(k * chunks_, chunks_)};
-    std::uint32_t& last = latest[4 * static_cast<std::size_t>(slot.chunk) + static_cast<std::size_t>(slot.kind)];
+    std::uint32_t& last = latest[slot.place()];
     std::uint32_t covering = last;
     while (covering != none && !(alike(entries_[covering], entry) && covers(kept(covering), here))) covering = earlier[covering];
     if (covering == none) {

@@ -52,10 +52,10 @@ class PeakSlots {
 // The units of a stage, chunk after chunk in forward order. `memories` may change between two searches, in what replicas exchange alone.
 struct HeldUnits {
   struct Chunk {
-    std::uint32_t first = 0, end = 0;  // of `units`
-    bool first_idle = false;           // its first unit has nothing to do in the first half of a backward
-    double activations = 0;            // of a micro-batch
-    std::array<double, 4> work{};      // [Slot::Kind] most that one of its units holds while it is at work
+    std::uint32_t first = 0, end = 0;                   // of `units`
+    bool first_idle = false;                            // its first unit has nothing to do in the first half of a backward
+    double activations = 0;                             // of a micro-batch
+    std::array<double, workloads::Slot::kinds> work{};  // [Slot::Kind] most that one of its units holds while it is at work
   };
   std::span<const workloads::UnitMemory> memories;  // distinct ones; must outlive this
   std::vector<std::uint32_t> units;                 // indices of them
