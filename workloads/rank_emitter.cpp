@@ -356,13 +356,13 @@ void RankEmitter::leave_slot(const Slot& slot) {
 void RankEmitter::finish() {
   chain_.move_to({});
   const bool replicas = plan_.sync.replicated();
-  const double parameters = program_.parameters, experts = program_.expert_parameters;
+  const Parameters& parameters = program_.parameters;
   for (const Unit* unit : late_) {
     if (const OpId id = reduce(experts_of(parameters_of(*unit->program)), unit->name); id != no_op) last_reduction_ = id;
   }
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !plan_.sync.overlap_gradients && !plan_.sync.reduce_each_microbatch) {
-    for (const Communication& what : plan_.sync.reductions(parameters, experts))
+    for (const Communication& what : plan_.sync.reductions(parameters.all, parameters.experts))
       chain_.collective(what, plan_.sync.calls_per_unit, "reduce gradients");
   }
   tied_embeddings();
@@ -373,7 +373,7 @@ void RankEmitter::finish() {
     chain_.copy("weights from host", GroupKind::from_host, host.weights);
   }
   if (replicas && plan_.sync.gathers_weights && !plan_.sync.overlap_parameters) {
-    for (const Communication& what : plan_.sync.gathers_at_once(parameters, experts))
+    for (const Communication& what : plan_.sync.gathers_at_once(parameters.all, parameters.experts))
       chain_.collective(what, plan_.sync.calls_at_once(), plan_.sync.owners > 0 ? "broadcast weights" : "all-gather weights");
   }
 }

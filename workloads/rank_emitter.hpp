@@ -56,7 +56,7 @@ class RankEmitter {
   // Parameters and gradients between replicas.
   // Ranks that mirror one another meet their chunks in opposite order, and replicas of experts are other groups than those of dense
   // parameters: exchanges of the two kinds must not alternate, or each rank waits for the other's other kind. Experts come last there.
-  [[nodiscard]] bool experts_last() const { return plan_.schedule->mirrors() && program_.expert_parameters > 0; }
+  [[nodiscard]] bool experts_last() const { return plan_.schedule->mirrors() && program_.parameters.experts > 0; }
   OpId gather(const Parameters& what, const std::vector<OpId>& after, const std::string& label);
   OpId reduce(const Parameters& what, const std::string& label);
   void gather_all_at_start();

@@ -124,13 +124,13 @@ void number_programs(std::vector<StageProgram>& stages) {
 
 void add_up_parameters(StageProgram& stage) {
   for (const auto& units : stage.chunks) {
-    Parameters& chunk = stage.of_chunk.emplace_back();
+    stage.of_chunk.emplace_back();
     for (const Unit& unit : units) {
-      chunk.all += unit.program->parameters;
-      chunk.experts += unit.program->expert_parameters;
-      stage.parameters += unit.program->parameters;
-      stage.expert_parameters += unit.program->expert_parameters;
-      if (unit.kind == UnitKind::layer) stage.layer_parameters += unit.program->parameters;
+      for (Parameters* sum : {&stage.parameters, &stage.of_chunk.back()}) {
+        sum->all += unit.program->parameters;
+        sum->experts += unit.program->expert_parameters;
+        if (unit.kind == UnitKind::layer) sum->layers += unit.program->parameters;
+      }
     }
   }
 }
@@ -169,9 +169,8 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
     }
     add_up_parameters(stage);
     const bool sharded = workload.optimizer.zero_stage > 0;
-    const double own = sharded ? sync.shard(stage.parameters, stage.expert_parameters) : stage.parameters;
-    const Parameters all{stage.parameters, stage.expert_parameters, stage.layer_parameters};
-    const OptimizerProgram optimizer = optimizer_program(workload, own, held_in_step(workload, all, own));
+    const double own = sharded ? sync.shard(stage.parameters.all, stage.parameters.experts) : stage.parameters.all;
+    const OptimizerProgram optimizer = optimizer_program(workload, own, held_in_step(workload, stage.parameters, own));
     stage.update = optimizer.update;
     stage.on_host = optimizer.on_host;
   }

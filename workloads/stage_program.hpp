@@ -30,15 +30,13 @@ struct Unit {
 struct Parameters {
   double all = 0;
   double experts = 0;  // of those, the routed experts'
-  double layers = 0;   // and the layers'
+  double layers = 0;   // and the layers': of stages and chunks
 };
 [[nodiscard]] inline Parameters parameters_of(const UnitProgram& unit) { return {unit.parameters, unit.expert_parameters}; }
 
 struct StageProgram {
   std::vector<std::vector<Unit>> chunks;  // [chunk], forward order
-  double parameters = 0;                  // held by one GPU of the stage, before ZeRO
-  double expert_parameters = 0;           // of those, the experts'
-  double layer_parameters = 0;            // and the layers'
+  Parameters parameters;                  // held by one GPU of the stage, before ZeRO
   std::vector<Parameters> of_chunk;       // the same of each chunk
   std::vector<Operator> update;           // optimizer, after ZeRO
   HostUpdate on_host;                     // the part of it that runs there

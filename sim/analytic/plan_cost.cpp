@@ -38,7 +38,7 @@ PlanCost::PlanCost(const System& system, const workloads::Workload& workload, co
     hop_ports.push_back(hop.ports);
     const double tied = compiled.tied_bytes_of(s);
     tied_s.push_back(tied == 0 ? 0 : prices.seconds(CollectiveKind::all_reduce, GroupKind::embedding, tied, s));
-    parameters.push_back({stage.parameters, stage.expert_parameters, stage.layer_parameters});
+    parameters.push_back(stage.parameters);
   }
   first.push_back(static_cast<std::uint32_t>(order.size()));
 }

@@ -200,16 +200,12 @@ void find_peak(const Job& job, const workloads::Compiled& compiled, int stage, c
   memory.microbatch = peak.slot.microbatch;
 }
 
-RankAtRest resting_in(const RanksAtRest& at_rest, const workloads::StageProgram& program) {
-  return at_rest.of({program.parameters, program.expert_parameters});
-}
-
 // Of the ranks among which the experts are spread, the one that holds most at its peak; without uneven routing they are all alike.
 RankMemory fullest_of_stage(const Job& job, const workloads::Compiled& compiled, const RanksAtRest& at_rest, int stage,
                             const workloads::ExpertLoads* loads, bool walked_by_slots) {
   const workloads::RankGrid& grid = compiled.grid;
   const workloads::StageProgram& program = compiled.stages[static_cast<std::size_t>(stage)];
-  const RankAtRest resting = resting_in(at_rest, program);
+  const RankAtRest resting = at_rest.of(program.parameters);
   const int first = grid.rank({0, 0, 0, stage});
   const std::vector<int> members =
       loads != nullptr && !loads->even() ? grid.group(workloads::GroupKind::ep, first) : std::vector<int>{first};
@@ -280,7 +276,7 @@ std::vector<bool> expert_layers_that_fit(const Job& job, int step) {
   const RanksAtRest at_rest(job.system, workload, compiled.sync);
   std::vector<bool> fit(static_cast<std::size_t>(workload.model.layers + workload.model.mtp), false);
   for (int s = 0; s < workload.parallel.pp; ++s) {
-    const RankAtRest resting = resting_in(at_rest, compiled.stages[static_cast<std::size_t>(s)]);
+    const RankAtRest resting = at_rest.of(compiled.stages[static_cast<std::size_t>(s)].parameters);
     std::map<int, MemoryBytes> highest;
     const Stage stage(job, compiled, s, &loads);
     for (int part = 0; part < (loads.even() ? 1 : workload.parallel.ep); ++part)
