@@ -31,10 +31,9 @@ MemoryBytes& operator+=(MemoryBytes& held, const Allocation& event) {
   return held;
 }
 
-RankMemory peak_of(const RanksAtRest& at_rest, const StepGraph& graph, std::size_t rank, const RankAllocations& allocations,
+RankMemory peak_of(const RankAtRest& resting, const StepGraph& graph, std::size_t rank, const RankAllocations& allocations,
                    const Execution& run) {
   const workloads::SimulatedRank& who = graph.ranks[rank];
-  const RankAtRest resting = at_rest.holding(allocations.held);
   RankMemory memory = resting.rank();
   memory.rank = who.rank;
   memory.stage = who.stage;
@@ -62,8 +61,6 @@ RankMemory peak_of(const RanksAtRest& at_rest, const StepGraph& graph, std::size
   return memory;
 }
 
-RanksAtRest at_rest_of(const PreparedStep& prepared) { return {prepared.job.system, prepared.job.workload, prepared.compiled.sync}; }
-
 void add_samples(std::vector<MemorySample>& samples, MemoryBytes& held, const std::vector<Allocation>& events, const Execution& run,
                  double offset_s) {
   in_order(events, run, [&](const Allocation& event, double since_s) {
@@ -83,19 +80,22 @@ workloads::StepAllocations allocations_of(const PreparedStep& prepared) {
 
 MemoryResult memory_of(const PreparedStep& prepared, const std::vector<Execution>& executions) {
   workloads::StepAllocations all = allocations_of(prepared);
-  const RanksAtRest at_rest = at_rest_of(prepared);
+  const System& system = prepared.job.system;
+  const double framework = framework_bytes(system, prepared.job.workload);
   MemoryResult result;
   for (std::size_t rank = 0; rank < prepared.graph.ranks.size(); ++rank) {
-    result.ranks.push_back(peak_of(at_rest, prepared.graph, rank, all.of(rank), executions.back()));
+    const RankAllocations own = all.of(rank);
+    result.ranks.push_back(peak_of({system, framework, own.held}, prepared.graph, rank, own, executions.back()));
     result.ranks.back().step = prepared.step;
   }
-  result.host = fullest_host(prepared.job.system.cluster, prepared.job.workload.parallel, result.ranks);
+  result.host = fullest_host(system.cluster, prepared.job.workload.parallel, result.ranks);
   return result;
 }
 
 void add_memory_over_time(const PreparedStep& prepared, const workloads::RankAllocations& rank, const std::vector<Execution>& executions,
                           const std::vector<double>& begins_s, std::vector<MemorySample>& samples) {
-  MemoryBytes held = at_rest_of(prepared).holding(rank.held).always();
+  const System& system = prepared.job.system;
+  MemoryBytes held = RankAtRest(system, framework_bytes(system, prepared.job.workload), rank.held).always();
   if (samples.empty() || samples.back().at_s < begins_s.front()) samples.push_back({begins_s.front(), held});
   samples.back().held = held;
   for (std::size_t i = 0; i < executions.size(); ++i) add_samples(samples, held, rank.events, executions[i], begins_s[i]);

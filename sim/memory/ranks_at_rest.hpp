@@ -45,8 +45,6 @@ class RanksAtRest {
 
   // parameters: of the stage, before ZeRO.
   [[nodiscard]] RankAtRest of(const workloads::Parameters& parameters) const;
-  // tensors: where they are known.
-  [[nodiscard]] RankAtRest holding(const workloads::StaticMemory& tensors) const { return {system_, framework_bytes_, tensors}; }
 
  private:
   const System& system_;
