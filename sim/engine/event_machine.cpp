@@ -227,7 +227,8 @@ class EventMachine final : public Machine::Impl {
 
   void on_lanes(const std::function<void(Token)>& on_done, Ahead& ahead) {
     constexpr std::size_t all = ~std::size_t{0};
-    const std::size_t few = threads_ == 1 ? all : 1000;  // instants that are not worth threads
+    const bool first = apart_last_ == all;                           // and furthest, mostly
+    const std::size_t few = threads_ == 1 ? all : first ? 0 : 1000;  // instants that are not worth threads
     std::size_t told = 0;
     for (std::size_t lane = 1; lane < lanes_.size() && told < few; ++lane) told += go_on_in_lane(lane, few - told, on_done, ahead);
     if (told < few) return;
