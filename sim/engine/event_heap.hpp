@@ -47,7 +47,11 @@ class EventHeap {
     double at_s = 0;
     std::uint64_t turn = 0;
     Event event = 0;
-    bool operator<(const Entry& other) const { return at_s < other.at_s || (at_s == other.at_s && turn < other.turn); }
+    // Without a branch: which of several comes first is not to be guessed, and is asked at each step down the heap.
+    bool operator<(const Entry& other) const {
+      const auto earlier = static_cast<unsigned>(at_s < other.at_s), same = static_cast<unsigned>(at_s == other.at_s);
+      return (earlier | (same & static_cast<unsigned>(turn < other.turn))) != 0;
+    }
   };
   static constexpr std::size_t ways = 4;
   static constexpr std::uint32_t absent = ~std::uint32_t{0};
@@ -67,7 +71,7 @@ class EventHeap {
       if (first >= entries_.size()) break;
       std::size_t least = first;
       for (std::size_t child = first + 1; child < first + ways && child < entries_.size(); ++child) {
-        if (entries_[child] < entries_[least]) least = child;
+        least = entries_[child] < entries_[least] ? child : least;
       }
       if (!(entries_[least] < entry)) break;
       put(place, entries_[least]);
