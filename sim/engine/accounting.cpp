@@ -64,9 +64,10 @@ class Accounting {
         const std::uint32_t rank = block.rank + ops[at].rank;
         if (last_own[rank] == none || run_.end_s[id] > run_.end_s[last_own[rank]]) last_own[rank] = id;
         if (ops[at].stream != Stream::compute) continue;
-        gap(rank, busy_until[rank], run_.start_s[id], id);
-        phases_[rank][ops[at].phase] += run_.end_s[id] - run_.start_s[id];
-        busy_until[rank] = std::max(run_.end_s[id], busy_until[rank] + run_.end_s[id] - run_.start_s[id]);
+        const double start_s = ops[at].kind == OpKind::collective ? run_.start_s(graph_, id) : run_.arrive_s[id];
+        gap(rank, busy_until[rank], start_s, id);
+        phases_[rank][ops[at].phase] += run_.end_s[id] - start_s;
+        busy_until[rank] = std::max(run_.end_s[id], busy_until[rank] + run_.end_s[id] - start_s);
       }
     });
     const auto last = static_cast<OpId>(std::ranges::max_element(run_.end_s) - run_.end_s.begin());
@@ -175,7 +176,7 @@ class Accounting {
   [[nodiscard]] bool began_after(OpId op, double from) const {
     constexpr double rounding = 1e-12;  // `from` is a sum of lengths
     while (op != none && run_.end_s[op] > from) {
-      if (run_.start_s[op] < from * (1 - rounding)) return false;
+      if (run_.start_s(graph_, op) < from * (1 - rounding)) return false;
       OpId last = none;
       each_own_before(op, [&](OpId before) { keep_later(last, before); });
       op = last;
@@ -189,10 +190,11 @@ class Accounting {
     for (const std::uint32_t place : own_before_[block.program]->of(op - block.first)) visit(block.first + place);
   }
 
-  void own_operation(std::uint32_t rank, double from, double to, OpId op) {
-    const double begin = std::clamp(run_.start_s[op], from, to);
-    book(rank, graph_.op(op).phase, begin, to);
-    if (begin > from) own_chain(rank, from, begin, op);
+  void own_operation(std::uint32_t rank, double from, double to, OpId id) {
+    const Op op = graph_.op(id);
+    const double begin = std::clamp(run_.start_s(id, op), from, to);
+    book(rank, op.phase, begin, to);
+    if (begin > from) own_chain(rank, from, begin, id);
   }
 
   // [from, to] during which a rank does nothing itself, `cause` having ended at `to`: back along what released what.
@@ -200,7 +202,7 @@ class Accounting {
     while (to > from && cause != none) {  // two exits in the loop: clang 14 drops the one for `none`
       const Op op = graph_.op(cause);
       const bool own = own_member(rank, cause, op) != none;
-      const double begin = std::clamp(run_.start_s[cause], from, to);
+      const double begin = std::clamp(run_.start_s(cause, op), from, to);
       book(rank, own || op.kind == OpKind::p2p ? op.phase : Phase::bubble, begin, to);
       to = begin;
       cause = released_by_[last_arrival(cause, op)];
@@ -252,10 +254,10 @@ std::vector<double> step_origins(const StepGraph& graph, const Execution& execut
   std::vector<double> before(graph.size());     // [op] of its rank, in a row
   for (OpId id = 0; id < graph.size(); ++id) {  // every operation comes after what it waits for; compute streams run in this order
     const Op op = graph.op(id);
-    const double seconds = execution.end_s[id] - execution.start_s[id];
+    const double start_s = execution.start_s(id, op), seconds = execution.end_s[id] - start_s;
     if (!begun[op.rank] && op.stream == Stream::compute && op.microbatch >= 0 && seconds > 0) {
       begun[op.rank] = true;
-      origin[op.rank] = execution.start_s[id] - before[id];
+      origin[op.rank] = start_s - before[id];
     }
     for (const OpId after : graph.successors_of(id)) {
       if (graph.op(after).rank == op.rank) before[after] = std::max(before[after], before[id] + seconds);
@@ -268,14 +270,14 @@ double step_length(const StepGraph& graph, const Execution& execution) {
   if (!graph.staggered) {
     double last = 0;
     for (OpId id = 0; id < graph.size(); ++id) {
-      if (execution.end_s[id] > execution.start_s[id]) last = std::max(last, execution.end_s[id]);
+      if (execution.end_s[id] > last && execution.end_s[id] > execution.start_s(graph, id)) last = execution.end_s[id];
     }
     return last;
   }
   const std::vector<double> origin = step_origins(graph, execution);
   double longest = 0;
   for (OpId id = 0; id < graph.size(); ++id) {
-    if (execution.end_s[id] > execution.start_s[id]) longest = std::max(longest, execution.end_s[id] - origin[graph.op(id).rank]);
+    if (execution.end_s[id] > execution.start_s(graph, id)) longest = std::max(longest, execution.end_s[id] - origin[graph.op(id).rank]);
   }
   return longest;
 }

@@ -104,6 +104,7 @@ class Examination {
 
   void draw() {
     out_.drawn = run_;
+    out_.drawn.begin_s.clear();
     out_.hung.assign(graph_.size(), false);
     out_.cut.assign(graph_.size(), false);
     for (OpId id = 0; id < graph_.size(); ++id) draw(id);
@@ -112,7 +113,8 @@ class Examination {
 
   void draw(OpId id) {
     const double stop_s = stops_s(graph_.op(id).rank);
-    double& start_s = out_.drawn.start_s[id];
+    double& start_s = out_.drawn.arrive_s[id];
+    start_s = run_.start_s(graph_, id);
     double& end_s = out_.drawn.end_s[id];
     if (end_s <= stop_s && ended(id)) return;
     if (waits(id) && alive(graph_.op(id).rank)) {

@@ -13,10 +13,19 @@ inline constexpr double never_s = std::numeric_limits<double>::infinity();
 
 // Times in seconds since the start of the step; never_s for what did not happen, in a step in which something failed.
 struct Execution {
-  std::vector<double> arrive_s;  // [op] all dependencies met; a collective may wait longer, for its other members
-  std::vector<double> start_s;
-  std::vector<double> end_s;
+  std::vector<double> arrive_s;  // [op] all dependencies met; it starts then, but where it waits for other members of a collective
+  std::vector<double> end_s;     // [op]
+  std::vector<double> begin_s;   // [joint] the collective starts for all its members; empty: each starts by itself
   double step_s = 0;
+
+  // `op`: as graph.op(id) says it.
+  [[nodiscard]] double start_s(workloads::OpId id, const workloads::Op& op) const {
+    return op.kind == workloads::OpKind::collective && !begin_s.empty() ? begin_s[op.joint] : arrive_s[id];
+  }
+  [[nodiscard]] double start_s(const workloads::StepGraph& graph, workloads::OpId id) const {
+    const workloads::RankBlock& block = graph.block_of(id);
+    return graph.program(block).ops[id - block.first].kind == workloads::OpKind::collective ? start_s(id, graph.op(id)) : arrive_s[id];
+  }
 };
 
 // When each simulated rank's step begins (0, or with a staggered graph when it must, to compute its first micro-batch when it did), and how

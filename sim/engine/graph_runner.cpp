@@ -230,7 +230,6 @@ class GraphRunner::Impl : private Ahead {
   }
 
   void start_compute(LaunchIndex index, Launch& launch, OpId id, const Op& op) {
-    launch.times->start_s[id] = now(launch);
     const double seconds = launch.what->prices.compute_s(op);
     if (seconds <= 0) {
       here().finished.emplace_back(index, id);
@@ -268,8 +267,7 @@ class GraphRunner::Impl : private Ahead {
 
   void start_communication(LaunchIndex index, Launch& launch, OpId id, const Op& op) {
     if (stands_still({index, id})) return;
-    const double now_s = now(launch);
-    for_each_member(launch.what->graph, id, op, [&](OpId member) { launch.times->start_s[member] = now_s; });
+    if (op.kind == OpKind::collective) launch.times->begin_s[op.joint] = now(launch);
     tell_contention({index, id}, true);
     const bool inside = setup_.areas != nullptr && !between_areas(op);  // goes on in one area
     if (between_areas(op)) exchanges_->begins(op.joint);

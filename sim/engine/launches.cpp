@@ -38,7 +38,8 @@ LaunchIndex Launches::begin(std::size_t which, Execution& times, std::function<v
   launch.ended = 0;
   fill_anew(launch.met, launch.graph().size(), std::uint16_t{0});
   fill_anew(launch.present, launch.graph().joints(), std::uint32_t{0});
-  for (auto* instants : {&times.arrive_s, &times.start_s, &times.end_s}) fill_anew(*instants, launch.graph().size(), never_s);
+  for (auto* instants : {&times.arrive_s, &times.end_s}) fill_anew(*instants, launch.graph().size(), never_s);
+  fill_anew(times.begin_s, launch.graph().joints(), never_s);
   queue_behind(index);
   order_.push_back(index);
   return index;

@@ -15,8 +15,8 @@ class LongestPath {
   LongestPath(const StepGraph& graph, const Prices& prices) : graph_(graph), prices_(prices), met_(graph.size()), present_(graph.joints()) {
     const std::size_t n = graph.size();
     run_.arrive_s.assign(n, 0);
-    run_.start_s.assign(n, 0);
     run_.end_s.assign(n, 0);
+    run_.begin_s.assign(graph.joints(), 0);
   }
 
   Execution run() {
@@ -35,18 +35,13 @@ class LongestPath {
  private:
   void arrive(OpId id) {
     const Op op = graph_.op(id);
-    if (op.kind != OpKind::collective) {
-      run_.start_s[id] = run_.arrive_s[id];
-      return ready_.push_back(id);
-    }
+    if (op.kind != OpKind::collective) return ready_.push_back(id);
     const std::span<const OpId> members = graph_.members(op.joint);
     if (++present_[op.joint] < members.size()) return;
     double start = 0;
     for (const OpId member : members) start = std::max(start, run_.arrive_s[member]);
-    for (const OpId member : members) {
-      run_.start_s[member] = start;
-      ready_.push_back(member);
-    }
+    run_.begin_s[op.joint] = start;
+    ready_.insert(ready_.end(), members.begin(), members.end());
   }
 
   [[nodiscard]] double duration(const Op& op) const {
@@ -57,7 +52,8 @@ class LongestPath {
   }
 
   void finish(OpId id) {
-    run_.end_s[id] = run_.start_s[id] + duration(graph_.op(id));
+    const Op op = graph_.op(id);
+    run_.end_s[id] = run_.start_s(id, op) + duration(op);
     for (const OpId next : graph_.successors_of(id)) {
       run_.arrive_s[next] = std::max(run_.arrive_s[next], run_.end_s[id]);
       if (++met_[next] == graph_.in_degree(next)) arrive(next);

@@ -14,14 +14,16 @@ using workloads::OpId;
 using workloads::RankAllocations;
 using workloads::StepGraph;
 
-double time_of(const Allocation& event, const Execution& run) { return event.at_end ? run.end_s[event.op] : run.start_s[event.op]; }
+double time_of(const Allocation& event, const StepGraph& graph, const Execution& run) {
+  return event.at_end ? run.end_s[event.op] : run.start_s(graph, event.op);
+}
 
 // Visits them in order of time, with that; at one time as they stand.
 template <class Visit>
-void in_order(const std::vector<Allocation>& events, const Execution& run, Visit visit) {
+void in_order(const std::vector<Allocation>& events, const StepGraph& graph, const Execution& run, Visit visit) {
   std::vector<std::pair<double, std::uint32_t>> order;
   order.reserve(events.size());
-  for (const Allocation& event : events) order.emplace_back(time_of(event, run), static_cast<std::uint32_t>(order.size()));
+  for (const Allocation& event : events) order.emplace_back(time_of(event, graph, run), static_cast<std::uint32_t>(order.size()));
   std::ranges::sort(order);
   for (const auto& [at_s, index] : order) visit(events[index], at_s);
 }
@@ -41,7 +43,7 @@ RankMemory peak_of(const RankAtRest& resting, const StepGraph& graph, std::size_
   MemoryBytes held = memory.at_peak;
   const Allocation* peak = nullptr;
   double most = memory.peak_bytes();
-  in_order(allocations.events, run, [&](const Allocation& event, double at_s) {
+  in_order(allocations.events, graph, run, [&](const Allocation& event, double at_s) {
     held += event;
     if (held.total() <= most) return;
     memory.at_peak = held;
@@ -55,15 +57,16 @@ RankMemory peak_of(const RankAtRest& resting, const StepGraph& graph, std::size_
     memory.microbatch = op.microbatch;
   }
   double host = 0, most_on_host = 0;
-  in_order(allocations.host, run, [&](const Allocation& event, double) { most_on_host = std::max(most_on_host, host += event.bytes); });
+  in_order(allocations.host, graph, run,
+           [&](const Allocation& event, double) { most_on_host = std::max(most_on_host, host += event.bytes); });
   memory.host_bytes = allocations.held.host + most_on_host;
   resting.add_cache(memory);
   return memory;
 }
 
-void add_samples(std::vector<MemorySample>& samples, MemoryBytes& held, const std::vector<Allocation>& events, const Execution& run,
-                 double offset_s) {
-  in_order(events, run, [&](const Allocation& event, double since_s) {
+void add_samples(std::vector<MemorySample>& samples, MemoryBytes& held, const std::vector<Allocation>& events, const StepGraph& graph,
+                 const Execution& run, double offset_s) {
+  in_order(events, graph, run, [&](const Allocation& event, double since_s) {
     held += event;
     const double at_s = offset_s + since_s;
     if (samples.back().at_s < at_s) samples.push_back({at_s, held});
@@ -98,7 +101,7 @@ void add_memory_over_time(const PreparedStep& prepared, const workloads::RankAll
   MemoryBytes held = RankAtRest(system, framework_bytes(system, prepared.job.workload), rank.held).always();
   if (samples.empty() || samples.back().at_s < begins_s.front()) samples.push_back({begins_s.front(), held});
   samples.back().held = held;
-  for (std::size_t i = 0; i < executions.size(); ++i) add_samples(samples, held, rank.events, executions[i], begins_s[i]);
+  for (std::size_t i = 0; i < executions.size(); ++i) add_samples(samples, held, rank.events, prepared.graph, executions[i], begins_s[i]);
 }
 
 }  // namespace rehearse::sim

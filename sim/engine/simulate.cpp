@@ -96,19 +96,21 @@ std::vector<Execution> execute_in_child(const PreparedStep& prepared) {
     std::vector<double> flat;
     for (const Execution& step : execute_here(prepared, {})) {
       flat.push_back(step.step_s);
-      for (const auto* times : {&step.arrive_s, &step.start_s, &step.end_s}) flat.insert(flat.end(), times->begin(), times->end());
+      for (const auto* times : {&step.arrive_s, &step.end_s, &step.begin_s}) flat.insert(flat.end(), times->begin(), times->end());
     }
     return flat;
   });
   std::vector<Execution> steps;
-  const std::size_t n = prepared.graph.size();
   for (auto at = numbers.begin(); at != numbers.end();) {
     Execution& step = steps.emplace_back();
     step.step_s = *at++;
-    for (auto* times : {&step.arrive_s, &step.start_s, &step.end_s}) {
-      times->assign(at, at + static_cast<std::ptrdiff_t>(n));
-      at += static_cast<std::ptrdiff_t>(n);
-    }
+    const auto take = [&](std::vector<double>& times, std::size_t count) {
+      times.assign(at, at + static_cast<std::ptrdiff_t>(count));
+      at += static_cast<std::ptrdiff_t>(count);
+    };
+    take(step.arrive_s, prepared.graph.size());
+    take(step.end_s, prepared.graph.size());
+    take(step.begin_s, prepared.graph.joints());
   }
   return steps;
 }

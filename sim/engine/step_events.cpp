@@ -18,7 +18,7 @@ using workloads::OpKind;
 using workloads::RankBlock;
 using workloads::StepGraph;
 
-bool lasts(const Execution& run, OpId id) { return run.end_s[id] > run.start_s[id]; }
+bool lasts(const StepGraph& graph, const Execution& run, OpId id) { return run.end_s[id] > run.start_s(graph, id); }
 
 double length_of(const Execution& run) { return *std::ranges::max_element(run.end_s); }
 
@@ -37,9 +37,9 @@ struct StepEvents::Cursor {
 
   [[nodiscard]] OpId id() const { return first + (*places)[at]; }
   // From here on to an operation that lasts; false where there is none.
-  bool settle(const Execution& run, double begins_s) {
-    while (at < places->size() && !lasts(run, id())) ++at;
-    if (at < places->size()) start_s = begins_s + run.start_s[id()];
+  bool settle(const StepGraph& graph, const Execution& run, double begins_s) {
+    while (at < places->size() && !lasts(graph, run, id())) ++at;
+    if (at < places->size()) start_s = begins_s + run.start_s(graph, id());
     return at < places->size();
   }
   [[nodiscard]] auto place() const { return std::tuple(start_s, rank, stream); }
@@ -104,7 +104,7 @@ double StepEvents::last_end_s() const {
     for (std::size_t i = 0; i < part.executions.size(); ++i) {
       const Execution& run = part.executions[i];
       for (OpId id = 0; id < run.end_s.size(); ++id) {
-        if (lasts(run, id)) last_s = std::max(last_s, part.begins_s[i] + run.end_s[id]);
+        if (lasts(part.prepared->graph, run, id)) last_s = std::max(last_s, part.begins_s[i] + run.end_s[id]);
       }
     }
   }
@@ -121,7 +121,7 @@ TimelineEvent StepEvents::event_of(const Part& part, std::size_t execution, OpId
   event.rank = op.rank;
   event.stream = static_cast<std::uint8_t>(op.stream);
   event.phase = op.phase;
-  event.start_s = part.begins_s[execution] + run.start_s[id];
+  event.start_s = part.begins_s[execution] + run.start_s(id, op);
   event.end_s = part.begins_s[execution] + run.end_s[id];
   event.microbatch = op.microbatch;
   event.chunk = op.chunk;
@@ -136,7 +136,8 @@ void StepEvents::add_cursors(const Part& part, std::size_t execution, std::uint3
   const RankBlock& block = part.prepared->graph.blocks()[rank];
   for (const auto& [stream, places] : part.tracks[block.program]) {
     Cursor cursor{0, rank, stream, block.first, &places, 0};
-    if (cursor.settle(part.executions[execution], part.begins_s[execution] - part.begins_s.front())) cursors.push_back(cursor);
+    if (cursor.settle(part.prepared->graph, part.executions[execution], part.begins_s[execution] - part.begins_s.front()))
+      cursors.push_back(cursor);
   }
 }
 
@@ -153,7 +154,7 @@ void StepEvents::merge(const Part& part, std::size_t execution, std::vector<Curs
     for (; receive != receives.end() && place_of(*receive) < place_of(event); ++receive) visit(*receive);
     visit(event);
     ++next.at;
-    if (next.settle(run, part.begins_s[execution] - part.begins_s.front())) {
+    if (next.settle(part.prepared->graph, run, part.begins_s[execution] - part.begins_s.front())) {
       std::ranges::push_heap(cursors, later, &Cursor::place);
     } else {
       cursors.pop_back();
@@ -191,9 +192,10 @@ void StepEvents::each_arrow(const VisitArrow& visit) const {
     for (std::size_t i = 0; i < part.executions.size(); ++i) {
       for (OpId id = 0; id < graph.size(); ++id) {
         const Op op = graph.op(id);
-        if (op.kind != OpKind::p2p || !lasts(part.executions[i], id)) continue;
+        if (op.kind != OpKind::p2p || !lasts(graph, part.executions[i], id)) continue;
         for (const OpId next : graph.successors_of(id)) {
-          if (graph.op(next).rank != op.rank && lasts(part.executions[i], next)) visit(event_of(part, i, id), event_of(part, i, next));
+          if (graph.op(next).rank != op.rank && lasts(graph, part.executions[i], next))
+            visit(event_of(part, i, id), event_of(part, i, next));
         }
       }
     }

@@ -68,7 +68,7 @@ std::vector<std::vector<Executed>> executed(const workloads::StepGraph& graph, c
       while (op.rank >= all.size()) all.emplace_back(calls.size());
       Executed& own = all[op.rank][op.item];
       own.calls += graph.calls[calls[op.item]].repeat;
-      own.seconds += execution.end_s[id] - execution.start_s[id];
+      own.seconds += execution.end_s[id] - execution.start_s(graph, id);
     }
     ++id;
   }

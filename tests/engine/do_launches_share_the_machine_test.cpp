@@ -79,7 +79,7 @@ TEST_F(Launches, OfOneGraphFollowEachOtherInItsStreams) {
   runner_->run();
   for (std::size_t k = 0; k < passes.size(); ++k) {
     EXPECT_NEAR(passes[k].step_s, 3.0 + static_cast<double>(k), tolerance);
-    EXPECT_NEAR(passes[k].start_s[1], 1.0 + static_cast<double>(k), tolerance);
+    EXPECT_NEAR(passes[k].arrive_s[1], 1.0 + static_cast<double>(k), tolerance);
   }
   EXPECT_FALSE(runner_->under_way());
 }

@@ -61,7 +61,7 @@ TEST(WhatDoesAFailureStop, the_bars_of_the_timeline) {
   for (OpId id = 0; id < failed.cut.size(); ++id) {
     cut += static_cast<int>(failed.cut[id]);
     if (failed.cut[id]) {
-      EXPECT_DOUBLE_EQ(failed.drawn.start_s[id], 4);
+      EXPECT_DOUBLE_EQ(failed.drawn.arrive_s[id], 4);
       EXPECT_DOUBLE_EQ(failed.drawn.end_s[id], 4.5);
     }
     EXPECT_LE(failed.drawn.end_s[id], 106);

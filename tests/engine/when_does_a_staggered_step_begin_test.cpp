@@ -34,10 +34,10 @@ TEST(WhenDoesAStaggeredStepBegin, so_that_what_comes_first_has_ended) {
   workloads::StepGraph graph = std::move(builder).freeze();
 
   sim::Execution run;
-  run.start_s.assign(graph.size(), 0);
+  run.arrive_s.assign(graph.size(), 0);
   run.end_s.assign(graph.size(), 0);
   const auto lasts = [&](OpId id, double from_s, double to_s) {
-    run.start_s[id] = from_s;
+    run.arrive_s[id] = from_s;
     run.end_s[id] = to_s;
   };
   for (const OpId id : gathers) lasts(id, 0, 3);
