@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <span>
 
 #include "config/islands.hpp"
 
@@ -70,41 +71,69 @@ class Finder {
   }
 
   void connect_links(const CommPlans& plans, const std::vector<PortLink>& ports) {
-    std::vector<std::optional<std::uint32_t>> user;  // [link]
     for (std::uint32_t call = 0; call < graph_.calls.size(); ++call) {
-      if (exchange_[call] || !rank_of_[call]) continue;
-      for (const LinkIndex link : plans[call].links) {
-        if (link >= user.size()) user.resize(link + 1UL);
-        if (user[link]) connected_.join(*user[link], *rank_of_[call]);
-        user[link] = rank_of_[call];
-      }
-    }
-    // What goes on over the links of an exchange is slowed by it, and must not be ahead of it.
-    std::vector<std::uint32_t> takes_part(graph_.ranks.size());  // [connected_.of(rank)] the last exchange that one of them is in, from 1
-    std::vector<bool> seen(graph_.calls.size());
-    std::vector<LinkIndex> links;
-    std::uint32_t exchange = 0;
-    for (const std::uint32_t joint : exchanges_) {
-      const std::span<const OpId> members = graph_.members(joint);
-      const Op first = graph_.op(members.front());
-      if (seen[first.item]) continue;
-      seen[first.item] = true;
-      ++exchange;
-      for (const OpId member : members) takes_part[connected_.of(graph_.op(member).rank)] = exchange;
-      links = plans[first.item].links;  // round by round the same ones again and again
-      std::ranges::sort(links);
-      links.erase(std::unique(links.begin(), links.end()), links.end());
-      for (const LinkIndex link : links) {
-        if (link >= user.size() || !user[link] || takes_part[connected_.of(*user[link])] == exchange) continue;
-        connected_.join(*user[link], first.rank);
-      }
+      if (!exchange_[call] && rank_of_[call]) use(plans[call].links, *rank_of_[call]);
     }
     // A port's bandwidth goes by what all do that share it, also where an exchange alone uses it.
-    for (const PortLink& port : ports) {
-      if (port.link >= user.size()) user.resize(port.link + 1UL);
-      if (user[port.link]) connected_.join(*user[port.link], port.rank);
-      user[port.link] = port.rank;
+    for (const PortLink& port : ports) use({&port.link, 1}, port.rank);
+    connect_exchanges(plans);
+  }
+
+  void use(std::span<const LinkIndex> links, std::uint32_t rank) {
+    for (const LinkIndex link : links) {
+      if (link >= user_.size()) user_.resize(link + 1UL);
+      if (user_[link]) connected_.join(*user_[link], rank);
+      user_[link] = rank;
     }
+  }
+
+  // What goes on over the links of an exchange is slowed by it, and must not be ahead of it. One whose members are all connected goes on
+  // among them as any other call does.
+  void connect_exchanges(const CommPlans& plans) {
+    std::vector<std::uint32_t> open = of_each_call(exchanges_);  // between ranks that are not connected
+    std::vector<std::uint32_t> takes_part(graph_.ranks.size());  // [connected_.of(rank)] the last exchange that one of them is in, from 1
+    std::uint32_t exchange = 0;
+    for (bool connects = true; connects;) {
+      const std::size_t were_open = open.size();
+      connects = false;
+      std::erase_if(open, [&](std::uint32_t joint) {
+        ++exchange;
+        const std::span<const OpId> members = graph_.members(joint);
+        const Op first = graph_.op(members.front());
+        const std::vector<LinkIndex> links = without_repeats(plans[first.item].links);
+        for (const OpId member : members) takes_part[connected_.of(graph_.op(member).rank)] = exchange;
+        if (std::ranges::all_of(members, [&](OpId member) { return connected_.of(graph_.op(member).rank) == connected_.of(first.rank); })) {
+          use(links, first.rank);
+          return true;
+        }
+        for (const LinkIndex link : links) {
+          if (link >= user_.size() || !user_[link] || takes_part[connected_.of(*user_[link])] == exchange) continue;
+          connected_.join(*user_[link], first.rank);
+          takes_part[connected_.of(first.rank)] = exchange;
+          connects = true;
+        }
+        return false;
+      });
+      connects = connects || open.size() < were_open;
+    }
+  }
+
+  // The first of each call.
+  [[nodiscard]] std::vector<std::uint32_t> of_each_call(const std::vector<std::uint32_t>& joints) const {
+    std::vector<bool> seen(graph_.calls.size());
+    std::vector<std::uint32_t> first;
+    for (const std::uint32_t joint : joints) {
+      const std::uint32_t call = graph_.op(graph_.members(joint).front()).item;
+      if (!seen[call]) first.push_back(joint);
+      seen[call] = true;
+    }
+    return first;
+  }
+
+  [[nodiscard]] static std::vector<LinkIndex> without_repeats(std::vector<LinkIndex> links) {  // round by round the same ones again
+    std::ranges::sort(links);
+    links.erase(std::unique(links.begin(), links.end()), links.end());
+    return links;
   }
 
   const StepGraph& graph_;
@@ -112,6 +141,7 @@ class Finder {
   std::vector<std::optional<std::uint32_t>> rank_of_;  // [call] one that takes part; none of exchanges
   std::vector<bool> exchange_;                         // [call]
   std::vector<std::uint32_t> exchanges_;               // joints
+  std::vector<std::optional<std::uint32_t>> user_;     // [link] the last rank found to use it
 };
 
 }  // namespace

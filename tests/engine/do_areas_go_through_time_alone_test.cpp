@@ -137,6 +137,38 @@ TEST(DoAreasGoThroughTimeAlone, an_area_is_what_goes_on_without_other_replicas) 
   EXPECT_EQ(areas("{tp: 4, dp: 8}", 1), 4U);
 }
 
+// Two pairs of ranks, each with a message and with an exchange within the pair: one over the first link, the other over the second.
+Areas of_pairs(LinkIndex first, LinkIndex second) {
+  using namespace workloads;
+  StepGraphBuilder builder{std::vector<SimulatedRank>(4)};
+  CommPlans plans;
+  const auto call = [&](GroupKind kind, CollectiveKind what, std::uint32_t rank, LinkIndex link) {
+    const std::uint32_t group = builder.add_group(kind, {static_cast<int>(rank), static_cast<int>(rank) + 1}, {rank, rank + 1});
+    CommPlan plan;
+    plan.links = {link};
+    plans.add(std::move(plan));
+    return builder.add_call({.name = "call", .kind = what, .group = kind, .bytes = 1}, 1, group);
+  };
+  constexpr LinkIndex own = 10;  // of a pair's messages: 10 and 12
+  for (const std::uint32_t rank : {0U, 2U}) {
+    const std::uint32_t message = call(GroupKind::pp, CollectiveKind::send_recv, rank, own + rank);
+    builder.set_receiver(
+        builder.add({.kind = OpKind::p2p, .stream = Stream::pp_forward, .phase = Phase::pp, .rank = rank, .item = message}, "message"),
+        rank + 1);
+    const std::uint32_t exchange = call(GroupKind::dp, CollectiveKind::all_reduce, rank, rank == 0 ? first : second);
+    for (const std::uint32_t member : {rank, rank + 1})
+      builder.add({.kind = OpKind::collective, .stream = Stream::dp, .phase = Phase::dp, .rank = member, .item = exchange}, "exchange");
+  }
+  return areas_of(std::move(builder).freeze(), plans, {});
+}
+
+TEST(DoAreasGoThroughTimeAlone, exchanges_within_areas_connect_those_whose_links_they_share) {
+  EXPECT_EQ(of_pairs(0, 1).of_rank, (std::vector<AreaIndex>{1, 1, 2, 2}));
+  EXPECT_TRUE(of_pairs(0, 1).joints.empty());
+  EXPECT_TRUE(of_pairs(0, 0).of_rank.empty());   // all are one
+  EXPECT_TRUE(of_pairs(12, 1).of_rank.empty());  // over which the other pair sends
+}
+
 // Runs the job both ways; how many areas it has. Rounding: flows of one link are added up in the order in which they came, and where they
 // meet again and again a difference doubles (docs/soak.md); 1.1e-12 of the step in one of 1,200 jobs.
 std::size_t equal_areas(const std::string& text) {
