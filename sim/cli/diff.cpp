@@ -12,6 +12,7 @@
 
 #include "sim/analytic/predict.hpp"
 #include "sim/cli/command.hpp"
+#include "sim/cli/job_options.hpp"
 #include "sim/cli/terminal.hpp"
 #include "sim/compare/difference.hpp"
 #include "sim/compare/kind_difference.hpp"
@@ -84,7 +85,7 @@ Side side_of_folder(const std::string& folder) {
 }
 
 Side side_of_job(const std::string& path) {
-  const sim::Job job = sim::load_job({.path = path, .sets = {}, .seed = {}});
+  const sim::Job job = sim::load_job(job_named(path));
   const workloads::Compiled compiled = workloads::compile(job.workload);
   sim::StepResult result = sim::predict(job, compiled);
   sim::add_allocator(job, compiled, {&result.memory});
@@ -98,16 +99,14 @@ bool is_folder(const std::string& text) {
 
 Side side_of(const std::string& text) { return is_folder(text) ? side_of_folder(text) : side_of_job(text); }
 
-std::string kind_of_side(const std::string& text) {
-  return is_folder(text) ? sim::kind_of(job_in(text)) : sim::kind_of({.path = text, .sets = {}, .seed = {}});
-}
+std::string kind_of_side(const std::string& text) { return is_folder(text) ? sim::kind_of(job_in(text)) : sim::kind_of(job_named(text)); }
 
 // A job of another kind is predicted.
 sim::KindSide kind_side_of(const std::string& text) {
   const std::string kind = kind_of_side(text);
   if (is_folder(text)) return {text, kind, job_in(text), result_in(text)};
   if (kind.empty()) return {text, kind, {}, {}};
-  const sim::KindRequest request = sim::kind_request({.path = text, .sets = {}, .seed = {}});
+  const sim::KindRequest request = sim::kind_request(job_named(text));
   const sim::KindAnswer answer = sim::kind_with_answer(kind, "predict").answer("predict", request);
   std::ostringstream result;
   json_reporter(answer.report).write(answer.report, result);

@@ -4,9 +4,11 @@
 
 #include <CLI/App.hpp>
 #include <filesystem>
+#include <map>
 #include <sstream>
 
 #include "config/data_dir.hpp"
+#include "config/tree.hpp"
 #include "config/yaml_text.hpp"
 #include "sim/cli/number.hpp"
 #include "sim/cli/set_option.hpp"
@@ -17,8 +19,26 @@
 
 namespace rehearse::cli {
 
+namespace {
+
+// Pipes (`<(...)` of a shell) and devices give what they hold once.
+bool is_read_once(const std::string& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status);
+}
+
+const std::string& text_of_pipe(const std::string& path) {
+  static std::map<std::string, std::string> texts;
+  const auto known = texts.find(path);
+  return known != texts.end() ? known->second : texts.emplace(path, config::read_file_text(path)).first->second;
+}
+
+}  // namespace
+
 sim::JobRequest job_named(const std::string& path_or_name) {
-  if (path_or_name == "-") return {.path = "stdin", .sets = {}, .seed = {}, .faults = {}, .text = standard_input()};
+  if (path_or_name == "-") return {.path = "stdin", .sets = {}, .seed = {}, .faults = {}, .text = text_of_pipe("/dev/stdin")};
+  if (is_read_once(path_or_name)) return {.path = path_or_name, .sets = {}, .seed = {}, .faults = {}, .text = text_of_pipe(path_or_name)};
   return {.path = path_or_name, .sets = {}, .seed = {}};
 }
 

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "config/input_error.hpp"
-#include "config/tree.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -24,11 +23,6 @@ std::string_view environment(const char* name) {
 bool is_terminal(Stream stream) { return isatty(static_cast<int>(stream)) == 1; }
 
 bool colour_allowed(Stream stream) { return is_terminal(stream) && environment("NO_COLOR").empty() && environment("TERM") != "dumb"; }
-
-const std::string& standard_input() {
-  static const std::string text = config::read_file_text("/dev/stdin");
-  return text;
-}
 
 void print_result(const std::string& text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;

@@ -11,9 +11,6 @@ enum class Stream { out = 1, err = 2 };  // their file descriptors
 // A terminal that knows colours, and NO_COLOR (https://no-color.org) is unset or empty.
 [[nodiscard]] bool colour_allowed(Stream stream);
 
-// All of standard input, read when it is first asked for. Throws config::InputError.
-[[nodiscard]] const std::string& standard_input();
-
 // Writes a result to standard output at once. A reader that went away (`| head`) is no error; anything else throws config::InputError.
 void print_result(const std::string& text);
 

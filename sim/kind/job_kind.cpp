@@ -4,9 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
+#include "config/tree.hpp"
 #include "sim/job/job.hpp"
 #include "sim/job/job_document.hpp"
 #include "sim/job/open_job.hpp"
@@ -16,10 +15,8 @@ namespace {
 
 std::string text_of(const JobRequest& request) {
   if (request.text) return *request.text;
-  std::ifstream file(job_file(request.path));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
+  const std::string file = job_file(request.path);
+  return file.empty() ? "" : config::read_file_text(file);
 }
 
 // Cheap: most jobs are training jobs, and reading one twice would cost as much as predicting it.

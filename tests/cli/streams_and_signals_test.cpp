@@ -41,6 +41,30 @@ TEST(Streams, ClosedStreamsAreNoCrash) {
   EXPECT_EQ(run_shell("exec \"$rehearse\" predict no-such-job 2>&-", folder.path()).code, 2);
 }
 
+// A shell's <(...) is a pipe, which can be read but once.
+TEST(Streams, AJobMayBeAPipe) {
+  const TemporaryFolder folder;
+  const std::string job =
+      "export job='{model: llama3-8b, cluster: dgx-h100-ndr400, gpus: 64, batch: {global: 128, micro: 1, sequence: 4096}, "
+      "optimizer: {sharding: zero1}}'\n";
+  const Outcome read =
+      run_shell(job + "echo \"$job\" >job.yaml\n\"$rehearse\" predict job.yaml --json | jq .results.analytic.step_s", folder.path());
+  for (const std::string given : {"<(echo \"$job\")", "- <<<\"$job\""}) {
+    const Outcome piped = run_shell(job + "\"$rehearse\" predict --json " + given + " | jq .results.analytic.step_s", folder.path());
+    EXPECT_EQ(piped.err, "");
+    EXPECT_EQ(piped.out, read.out) << given;
+    const Outcome same = run_shell(job + "\"$rehearse\" diff job.yaml " + given, folder.path());
+    EXPECT_EQ(same.code, 0) << same.err;
+  }
+}
+
+TEST(Streams, AJobWithoutEndIsRefused) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_shell("ulimit -v 4000000; timeout 20 \"$rehearse\" predict /dev/zero", folder.path());
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "error: cannot read '/dev/zero': larger than 4 MiB\n");
+}
+
 TEST(Streams, NoLocaleChangesAByte) {
   const TemporaryFolder folder;
   const std::string command = "exec \"$rehearse\" compare llama3-8b-8-h100 --set batch.global=64";
