@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <memory>
 
+#include "config/table.hpp"
 #include "sim/api/prediction.hpp"
 #include "sim/cli/command.hpp"
 #include "sim/cli/fit.hpp"
@@ -35,7 +36,12 @@ class Predict final : public Command {
     auto options = JobOptions::declare(app);
     auto price = std::make_shared<double>(0);
     app.add_option("--price", *price, "Of a GPU for an hour, in any currency: what training.tokens, .steps or .time cost")
-        ->check(CLI::Range(0.0, 1e6));
+        ->check(CLI::Validator(
+            [](const std::string& text) {
+              const auto number = config::number_in(text);
+              return number && *number >= 0 && *number <= 1e6 ? "" : "takes a number from 0 to 1000000, such as 2.5";
+            },
+            ""));
     return [options, price] { return predict(*options, *price); };
   }
 };

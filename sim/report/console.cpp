@@ -37,11 +37,12 @@ void print_cost(const StepResult& result, const TrainingCost* cost, std::ostream
   fmt::print(out, "with causal attention counted half: {:.1f} TFLOP/s/GPU, MFU {}\n",
              cost->causal_share * result.model_flops_per_gpu_per_s / tera, percent(cost->causal_share * result.mfu));
   if (!cost->known()) return;
-  constexpr double day_s = 86400;
-  fmt::print(out, "training: {:.0f} steps, {:.1f} days, {:.0f} GPU-hours", cost->steps_of(result), cost->seconds(result) / day_s,
-             cost->gpu_hours(result));
+  const auto cents = [](double value) { return fmt::format("{:.{}f}", value, value < 100 ? 2 : 0); };
+  const double gpu_hours = cost->gpu_hours(result);
+  fmt::print(out, "training: {:.0f} steps, {}, {} GPU-hours", cost->steps_of(result),
+             config::human_quantity(cost->seconds(result), config::Dimension::time), cents(gpu_hours));
   if (cost->price_per_gpu_hour > 0)
-    fmt::print(out, ", {:.0f} at {} an hour", cost->gpu_hours(result) * cost->price_per_gpu_hour, cost->price_per_gpu_hour);
+    fmt::print(out, ", {} at {} an hour", cents(gpu_hours * cost->price_per_gpu_hour), cost->price_per_gpu_hour);
   out << ", without failures and checkpoints\n";
 }
 

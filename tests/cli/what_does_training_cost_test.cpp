@@ -39,6 +39,16 @@ TEST(WhatDoesTrainingCost, follows_from_time_by_the_clock) {
   EXPECT_DOUBLE_EQ(training.at("price").get<double>(), 2.5 * 240 * 128);
 }
 
+// A step takes 22.3 s, so that an hour has 161 and a day 3,874 of them.
+TEST(WhatDoesTrainingCost, is_told_of_minutes_as_of_months) {
+  const auto told = [](const std::string& steps) {
+    return run_program("predict " + job + " --price 2.5 --set training.steps=" + steps).out;
+  };
+  EXPECT_NE(told("10").find("training: 10 steps, 3.72 min, 7.93 GPU-hours, 19.82 at 2.5 an hour"), std::string::npos) << told("10");
+  EXPECT_NE(told("1e6").find("training: 1000000 steps, 258 days, 792839 GPU-hours, 1982098 at 2.5 an hour"), std::string::npos)
+      << told("1e6");
+}
+
 TEST(WhatDoesTrainingCost, is_not_said_of_a_job_without_an_end) {
   const Outcome outcome = run_program("predict " + job + " --price 2.5");
   EXPECT_EQ(outcome.code, 2);

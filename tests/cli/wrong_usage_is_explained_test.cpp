@@ -37,6 +37,11 @@ TEST(WrongUsage, AFolderIsNotWrittenToStandardOutput) {
   expect_refused("export chakra llama3-8b-8-h100 -o -", "this format is a folder of files\n  give it: -o FOLDER");
 }
 
+TEST(WrongUsage, APriceIsANumber) {
+  for (const std::string price : {"nan", "inf", "-1", "2x"})
+    expect_refused("predict llama3-8b-8-h100 --price " + price, "--price: takes a number from 0 to 1000000, such as 2.5");
+}
+
 TEST(WrongUsage, ASecondJobIsRefused) { expect_refused("predict llama3-8b-8-h100 another", "unexpected argument 'another'"); }
 
 TEST(WrongUsage, AMissingJobIsNamed) { expect_refused("predict", "JOB is required"); }
