@@ -62,7 +62,9 @@ std::vector<sim::StruckStep> struck_steps(const sim::WholeJobPlan& plan, const R
 }
 
 Exit replay(const ReplayOptions& options) {
-  const sim::Job job = options.job->load({{"faults", config::yaml_text(options.faults)}});
+  auto settings = settings_of_step(options.step);
+  settings.emplace_back("faults", config::yaml_text(options.faults));
+  const sim::Job job = options.job->load(settings);
   sim::WholeJobReport report = planned(plan_with_step(job, options.step));
   report.replay = true;
   report.struck_steps = struck_steps(report.plan, options);

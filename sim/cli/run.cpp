@@ -75,10 +75,15 @@ std::vector<std::unique_ptr<Planned>> planned_jobs(const RunOptions& options) {
     one.plan = plan_with_step(one.job, options.step);
   };
   if (options.sweep.empty()) {
-    add("", options.job->load());
+    add("", options.job->load(settings_of_step(options.step)));
   } else {
     const Sweep sweep = parse_sweep(options.sweep);
-    for (const std::string& value : sweep.values) add(value, options.job->load({{sweep.key, value}}));
+    auto settings = settings_of_step(options.step);
+    settings.emplace_back(sweep.key, "");
+    for (const std::string& value : sweep.values) {
+      settings.back().second = value;
+      add(value, options.job->load(settings));
+    }
   }
   return all;
 }
@@ -175,7 +180,7 @@ class Runs {
       if (fit_verdict(one.job) != Exit::fine) exit = Exit::answer_is_no;
       report.sweep.push_back(std::move(point));
     }
-    options_.job->deliver(sim::Report(sim::summary_of(options_.job->load()), "whole-job-").add(&report));
+    options_.job->deliver(sim::Report(sim::summary_of(options_.job->load(settings_of_step(options_.step))), "whole-job-").add(&report));
     return exit;
   }
 
@@ -199,7 +204,7 @@ class Runs {
 };
 
 Exit run_once(const RunOptions& options) {
-  const sim::Job job = options.job->load();
+  const sim::Job job = options.job->load(settings_of_step(options.step));
   sim::WholeJobReport report = planned(plan_with_step(job, options.step));
   report.runs.push_back(sim::simulate_run(report.plan, job.system.simulation.seed, &report.history, &report.states));
   options.job->deliver(sim::Report(sim::summary_of(job), "whole-job-").add(&report));

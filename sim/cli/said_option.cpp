@@ -15,11 +15,12 @@ constexpr std::string_view set_source = "--set ";
 struct SaidKey {
   std::string_view option, key;
 };
-constexpr std::array<SaidKey, 7> said_keys{{{"--goal", "tune.goal"},
+constexpr std::array<SaidKey, 8> said_keys{{{"--goal", "tune.goal"},
                                             {"--keep", "tune.keep"},
                                             {"--confirm", "tune.confirm"},
                                             {"--memory", "tune.memory"},
                                             {"--price", "tune.price"},
+                                            {"--step", "training.step"},
                                             {"--faults", "faults"},
                                             {"--fault", "simulation.faults"}}};
 

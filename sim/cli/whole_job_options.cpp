@@ -31,6 +31,12 @@ void declare_step(CLI::App& app, std::string& step) {
       ->type_name("HOW");
 }
 
+std::vector<std::pair<std::string, std::string>> settings_of_step(const std::string& step) {
+  if (step.empty() || step == "predicted" || step == "simulated") return {};
+  static_cast<void>(given_step_s(step));
+  return {{"training.step", step}};
+}
+
 sim::WholeJobPlan plan_with_step(const sim::Job& job, const std::string& step) {
   if (step.empty() && job.whole.step_s > 0) return sim::plan_whole_job(job, job.whole.step_s, "given");
   if (step.empty() || step == "predicted") return sim::plan_whole_job(job, sim::predict(job).step_s, "predicted");

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/cli/command.hpp"
 #include "sim/job/job.hpp"
@@ -14,6 +16,9 @@ class App;
 namespace rehearse::cli {
 
 void declare_step(CLI::App& app, std::string& step);
+
+// What a time given by --step sets in the job, so that the resolved job has it.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> settings_of_step(const std::string& step);
 
 // `step`: predicted, simulated or a time.
 [[nodiscard]] sim::WholeJobPlan plan_with_step(const sim::Job& job, const std::string& step);

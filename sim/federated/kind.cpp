@@ -10,6 +10,7 @@
 #include "sim/federated/reasons.hpp"
 #include "sim/federated/sections.hpp"
 #include "sim/federated/tune.hpp"
+#include "sim/job/open_job.hpp"
 #include "sim/kind/job_kind.hpp"
 
 namespace rehearse::federated {
@@ -21,14 +22,21 @@ using sim::KindRequest;
 
 using JobPointer = std::shared_ptr<const Job>;
 
-JobPointer read(const KindRequest& request) { return std::make_shared<const Job>(read_job(request.name, request.document, request.seed)); }
+// --fault adds to simulation.faults, which the resolved job has too.
+JobPointer read(const KindRequest& request) {
+  auto job = std::make_shared<const Job>(read_job(request.name, request.document, request.seed));
+  const auto given = request.options.find("fault");
+  if (given == request.options.end() || given->second.empty()) return job;
+  static_cast<void>(conditions_of(*job, given->second));  // refused in the option's own words
+  config::Node document = request.document;
+  sim::add_faults(document, given->second);
+  return std::make_shared<const Job>(read_job(request.name, document, request.seed));
+}
 
 sim::Report report_of(const Job& job) { return sim::Report(summary_of(job), "federated-"); }
 
 SimulatedRound simulated(const Job& job, const Plan& plan, const KindRequest& request) {
-  const auto faults = request.options.find("fault");
-  const Conditions conditions = conditions_of(job, faults == request.options.end() ? std::vector<std::string>{} : faults->second);
-  return simulate_round(job, plan, conditions, {.spans = request.writes_files, .progress = request.progress});
+  return simulate_round(job, plan, conditions_of(job, {}), {.spans = request.writes_files, .progress = request.progress});
 }
 
 KindAnswer predict(const KindRequest& request) {

@@ -122,7 +122,8 @@ void set_seed(Node& node, std::uint64_t seed) {
   node.set("simulation.seed", std::to_string(seed));
 }
 
-// --fault after what the job itself lists.
+}  // namespace
+
 void add_faults(Node& node, const std::vector<std::string>& more) {
   if (more.empty()) return;
   std::vector<std::string> list;
@@ -132,8 +133,6 @@ void add_faults(Node& node, const std::vector<std::string>& more) {
   for (const std::string& item : more) list.push_back(config::yaml_text(item));
   node.set("simulation.faults", fmt::format("[{}]", fmt::join(list, ", ")));
 }
-
-}  // namespace
 
 int Job::distinct_steps() const {
   return workload.model.moe && !workloads::RoutingRegistry::get(workload.experts.routing).even() ? system.simulation.steps : 1;

@@ -92,8 +92,9 @@ void check_training(const Node& training) {
   int lengths = 0;
   for (const char* key : {"steps", "tokens", "time"}) lengths += training.find(key) ? 1 : 0;
   if (lengths != 1) {
-    training.fail_at_key(fmt::format("training needs one of steps, tokens and time, not {}", lengths == 0 ? "none" : "several"),
-                         lengths == 0 ? "" : "null takes a key of the job away, for example --set training.time=null");
+    training.fail_at_key(
+        fmt::format("training needs one of steps, tokens and time, not {}", lengths == 0 ? "none" : "several"),
+        lengths == 0 ? "write for example steps: 100000" : "null takes a key of the job away, for example --set training.time=null");
   }
 }
 

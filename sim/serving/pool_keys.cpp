@@ -8,6 +8,7 @@ namespace {
 using config::Dimension;
 using config::Key;
 using config::Keys;
+using config::Shape;
 using config::truth;
 using config::whole;
 using workloads::DType;
@@ -71,6 +72,14 @@ const Keys<ExpertHabits>& expert_keys() {
   return keys;
 }
 
+// Found once the pool is read; its keys are those of the part.
+config::Form<config::Node> part() {
+  const Shape any{.kind = Shape::Kind::mapping, .keys = {{"*", {}, false, "", "A key of the part."}}};
+  return {.shape = config::either({{.kind = Shape::Kind::text}, any}),
+          .read = [](const config::Node& node) { return node; },
+          .write = [](const config::Node& node) { return node; }};
+}
+
 const Keys<SpeculationDocument>& speculation_keys() {
   constexpr int most_tried = 64;
   using K = Key<SpeculationDocument>;
@@ -78,7 +87,8 @@ const Keys<SpeculationDocument>& speculation_keys() {
       K("tokens", &SpeculationDocument::tokens, whole(1, most_tried), "Tried in every pass beside the next one.").required(),
       K("acceptance", &SpeculationDocument::acceptance, config::number(0, 1), "Chance that one is taken where all before it were.")
           .required(),
-      K("draft", &SpeculationDocument::draft, config::text(), "A model that proposes them, a token a pass.").otherwise("they cost nothing"),
+      K("draft", &SpeculationDocument::draft, part(), "A model that proposes them, a token a pass: a name, a path or the content.")
+          .otherwise("they cost nothing"),
   };
   return keys;
 }
@@ -99,7 +109,7 @@ const Keys<PoolDocument>& pool_keys() {
       K("instances", &Pool::instances, whole(1, most_pool_ranks), "Equal ones."),
       K("parallel", &Pool::parallel, mapping(parallelism_keys()), "Of one instance; it takes tp*pp*dp GPUs."),
       K("precision", &Pool::precision, mapping(precision_keys()), "Number formats."),
-      K("software", &Pool::software, config::text(), "The engine, by the name of a file.").otherwise("the job's"),
+      K("software", &Pool::software, part(), "The engine: a name, a path or the content.").otherwise("the job's"),
       K("batching", &Pool::batching, choice(batching_names()), "How a pass is put together.").otherwise("the software's"),
       K("chunked_prefill", &Pool::chunked_prefill, truth(), "Prompts may be cut.").otherwise("the software's"),
       K("graphs", &Pool::graphs, truth(), "Decode passes are replayed as CUDA graphs, up to the engine's sizes.")

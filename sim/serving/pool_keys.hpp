@@ -23,7 +23,7 @@ struct ExpertHabits {
 struct SpeculationDocument {
   int tokens = 0;
   double acceptance = 0;
-  std::string draft;
+  config::Node draft;  // a name, a path or the content
 };
 
 // A pool as written; what is left out is the software's.
@@ -33,7 +33,7 @@ struct PoolDocument {
   int instances = 1;
   Parallelism parallel;
   workloads::ServingPrecision precision;
-  std::string software;
+  config::Node software;  // likewise
   std::optional<Batching> batching;
   std::optional<bool> chunked_prefill, graphs;
   PoolLimits limits;

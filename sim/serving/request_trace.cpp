@@ -17,15 +17,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file, or lengths that are ready-made (workloads/requests).
+fs::path ready_made() { return fs::path(config::data_dir()) / "workloads" / "requests"; }
+
+// A file, or lengths that are ready-made.
 std::string requests_file(const config::Node& path) {
   const std::string name = path.as_string();
   std::string file = config::referenced_path(path);
   std::error_code none;
   if (name.find_first_of("./") != std::string::npos || fs::exists(file, none)) return file;
-  const fs::path folder = fs::path(config::data_dir()) / "workloads" / "requests";
   std::vector<std::string> known;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
+  for (const auto& entry : fs::directory_iterator(ready_made(), none)) {
     if (entry.path().extension() != ".csv") continue;
     known.push_back(entry.path().stem().string());
     if (known.back() == name) return entry.path().string();
@@ -62,6 +63,11 @@ void add_blocks(const RequestReader& reader, const workloads::Request& request, 
 }
 
 }  // namespace
+
+std::string settled_requests(const config::Node& path) {
+  const std::string file = requests_file(path);
+  return fs::path(file).parent_path() == ready_made() ? path.as_string() : fs::absolute(file).lexically_normal().string();
+}
 
 RequestTrace read_request_trace(const config::Node& path, bool needs_times, bool with_blocks) {
   const std::unique_ptr<RequestReader> reader = reader_of(path);

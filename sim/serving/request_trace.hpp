@@ -29,4 +29,7 @@ struct RequestTrace {
 // Times must not fall; a length below 1 counts as 1 nowhere: it is refused at its line. Throws config::InputError.
 [[nodiscard]] RequestTrace read_request_trace(const config::Node& path, bool needs_times, bool with_blocks);
 
+// The same file as jobs in any folder may name it: ready-made lengths by their name, else its absolute path.
+[[nodiscard]] std::string settled_requests(const config::Node& path);
+
 }  // namespace rehearse::sim

@@ -12,6 +12,7 @@
 #include "sim/serving/capacity.hpp"
 #include "sim/serving/cluster_parts.hpp"
 #include "sim/serving/pool_keys.hpp"
+#include "sim/serving/request_trace.hpp"
 #include "sim/serving/router.hpp"
 #include "sim/serving/service_faults.hpp"
 #include "sim/serving/service_history.hpp"
@@ -36,7 +37,7 @@ struct Reading {
     std::shared_ptr<const Software> software;
     EngineHabits habits;
   };
-  std::map<std::string, Engine> engines;  // by the name of their file
+  std::map<std::string, Engine> engines;  // by what they are: files of one name may stand in several folders
 };
 
 void read_model_of(Reading& reading, const Node& node, const Node& models) {
@@ -56,7 +57,7 @@ const Reading::Engine& engine_of(Reading& reading, const Node& node) {
     node.fail(fmt::format("software {} does not serve: its file has no section 'serving'", config::shown(part.name)),
               "write for example software: vllm");
   }
-  const auto [found, added] = reading.engines.try_emplace(part.name);
+  const auto [found, added] = reading.engines.try_emplace(config::one_line(named(part)));
   if (added) found->second = {std::make_shared<const Software>(read_software(part.node, part.name)), mapping(engine_keys()).read(*habits)};
   if (found->second.habits.grouped_heads > 1 && found->second.habits.scalar_share <= 0) {
     habits->at("grouped_heads")
@@ -155,7 +156,7 @@ void read_speculation(Pool& pool, const SpeculationDocument& given, const Servin
                      "write overflow: reserve, and batching: continuous or prefill-first");
   if (pool.plan.pp > 1) node.fail_at_key(fmt::format("speculative needs all layers on one stage, not pp {}", pool.plan.pp));
   pool.speculation = {given.tokens, given.acceptance};
-  if (given.draft.empty()) return;
+  if (!given.draft) return;
   const Node draft = node.at("draft");
   if (pool.role == Role::decode)
     draft.fail("a model that proposes tokens needs the cache of the prompt, which another instance computes",
@@ -175,7 +176,7 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   pool.role = given.role;
   pool.instances = given.instances;
   pool.part = part_of(job, given, node);
-  const Reading::Engine& engine = engine_of(reading, given.software.empty() ? document.at("software") : node.at("software"));
+  const Reading::Engine& engine = engine_of(reading, given.software ? given.software : document.at("software"));
   pool.software = engine.software;
   if (given.graphs && *given.graphs && engine.habits.captured == 0)
     node.at("graphs").fail(fmt::format("software {} replays no graphs", config::shown(engine.software->name)));
@@ -307,10 +308,40 @@ void read_serving(Reading& reading, const Node& document) {
   if (const auto recovery = serving.find("recovery")) job.recovery_s = recovery->as_quantity(Dimension::time);
 }
 
-void resolve(Reading& reading, const Node& document) {
-  for (const char* key : {"serving", "simulation"}) {
-    if (const auto given = document.find(key)) reading.resolved.set_child(key, *given);
+// What pools name is written out, so that the resolved job may lie anywhere.
+Node resolved_pools(const Node& pools) {
+  Node out;
+  for (const std::string& name : pools.keys()) {
+    Node pool = pools.at(name);
+    if (const auto software = pool.find("software")) pool.set_child("software", named(find_part(*software, software_part)));
+    if (const auto draft = pool.find_path("speculative.draft")) {
+      Node speculative = pool.at("speculative");
+      speculative.set_child("draft", named(find_part(*draft, model_part)));
+      pool.set_child("speculative", speculative);
+    }
+    out.set_child(name, pool);
   }
+  return out;
+}
+
+Node resolved_load(Node load) {
+  for (const auto& [key, form] : {std::pair{"arrivals", "trace"}, {"input", "from"}, {"output", "from"}}) {
+    const auto given = load.find(key);
+    const auto file = given && given->is_map() ? given->find(form) : std::nullopt;
+    if (!file || (file->as_string() == "trace" && std::string_view(key) != "arrivals")) continue;
+    Node law = *given;
+    law.set_child(form, Node::scalar(settled_requests(*file), true));
+    load.set_child(key, law);
+  }
+  return load;
+}
+
+void resolve(Reading& reading, const Node& document) {
+  Node serving = document.at("serving");
+  serving.set_child("pools", resolved_pools(serving.at("pools")));
+  serving.set_child("load", resolved_load(serving.at("load")));
+  reading.resolved.set_child("serving", serving);
+  if (const auto given = document.find("simulation")) reading.resolved.set_child("simulation", *given);
   if (document.find("software")) reading.resolved.set_child("software", named(find_part(document.at("software"), software_part)));
   const ResolvedText text(reading.job.name, [node = reading.resolved] { return node; });
   reading.job.resolved_yaml = text.to_yaml();
@@ -378,6 +409,7 @@ ServingJob read_serving_job(const Node& document, const std::string& name, const
   if (const auto format = document.find("format")) static_cast<void>(format->as_int(1, 1));
   Reading reading;
   reading.job.name = document.find("name") ? document.at("name").as_string() : name;
+  reading.resolved.set_child("name", Node::scalar(reading.job.name, true));
   read_model_of(reading, document.at("model"), models);
   read_parts(reading.job, reading.resolved, document.at("cluster"));
   read_serving(reading, document);

@@ -9,6 +9,7 @@
 #include "config/quantity.hpp"
 #include "config/table.hpp"
 #include "config/yaml_text.hpp"
+#include "sim/job/open_job.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/report/trace_events.hpp"
 #include "sim/serving/formula.hpp"
@@ -34,15 +35,9 @@ ServingJob read(const KindRequest& request) {
   ServingJob job = read_serving_job(document, request.name);
   const auto given = request.options.find("fault");
   if (given == request.options.end() || given->second.empty()) return job;
-  std::vector<std::string> items;
-  if (const auto simulation = document.find("simulation"); simulation && simulation->find("faults")) {
-    for (const config::Node& item : simulation->at("faults").items()) items.push_back(config::yaml_text(item.as_string()));
-  }
-  for (const std::string& item : given->second) {
-    items.push_back(config::yaml_text(item));
-    static_cast<void>(read_service_fault(config::Node::load_text(items.back(), "--fault"), job));
-  }
-  document.set("simulation.faults", fmt::format("[{}]", fmt::join(items, ", ")));
+  for (const std::string& item : given->second)
+    static_cast<void>(read_service_fault(config::Node::load_text(config::yaml_text(item), "--fault"), job));
+  add_faults(document, given->second);
   return read_serving_job(document, request.name);
 }
 
@@ -263,7 +258,7 @@ class ServingKind final : public JobKind {
     else if (!tuning->chosen)
       report.verdicts.emplace_back("none of the deployments that were simulated keeps the promise");
     else
-      report.plan_yaml = plan_yaml(request.document, job, *tuning);
+      report.plan_yaml = plan_yaml(job, *tuning);
     report.notes.insert(report.notes.end(), tuning->notes.begin(), tuning->notes.end());
     report.tuning = std::move(tuning);
     KindAnswer answer{Report(serving_summary(job), "serving-"), report.verdicts.empty()};
@@ -295,8 +290,9 @@ class ServingKind final : public JobKind {
     return static_cast<int>(*runs);
   }
 
-  // The job as it was written, with the pools that were chosen.
-  static std::string plan_yaml(config::Node document, const ServingJob& job, const ServingTuning& tuning) {
+  // The resolved job, with the pools that were chosen.
+  static std::string plan_yaml(const ServingJob& job, const ServingTuning& tuning) {
+    config::Node document = config::Node::load_text(job.resolved_yaml, job.name);
     const TunedDeployment& chosen = tuning.best[*tuning.chosen];
     const config::Node written = document.at("serving").at("pools");
     config::Node pools;
@@ -312,7 +308,6 @@ class ServingKind final : public JobKind {
     config::Node serving = document.at("serving");
     if (chosen.pools.front().role == Role::both) serving = serving.without("transfer");
     serving.set_child("pools", pools);
-    document = document.without("tune");
     document.set_child("serving", serving);
     const double rate_per_s = chosen.simulated && std::isfinite(chosen.simulated->goodput_per_s) && chosen.simulated->goodput_per_s > 0
                                   ? chosen.simulated->goodput_per_s

@@ -10,6 +10,7 @@
 
 #include "sim/job/job_keys.hpp"
 #include "sim/job/override.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -95,6 +96,14 @@ Node without_key_of(const Node& document, const std::string& section, const std:
   Node out = document;
   out.set_child(section, part->without(key));
   return out;
+}
+
+// The group that a job has which leaves it out, as resolved jobs state it.
+bool shards_over_all(const Job& open) {
+  workloads::Workload workload = open.workload;
+  workloads::Parallel& p = workload.parallel;
+  p.dp = std::max(1, open.system.gpus / (p.tp * p.cp * p.pp));
+  return workload.optimizer.shard_group == workloads::replica_sync(workload).ranks;
 }
 
 }  // namespace
@@ -219,10 +228,11 @@ void Space::settle_base(const Job& open) {
   };
   const auto said = [&](std::string_view key) { return searched(key) || given_.find_path(key).has_value(); };
   states_dp_ = given_.find_path("parallel.dp").has_value();
+  states_group_ = !searched("optimizer.shard_group") && given_.find_path("optimizer.shard_group") && shards_over_all(open);
   follows_ = {.dp = !searched("parallel.dp"),
               .etp = !said("parallel.etp"),
               .schedule = !said("schedule"),
-              .shard_group = !said("optimizer.shard_group"),
+              .shard_group = states_group_ || !said("optimizer.shard_group"),
               .chunk_recompute = !said("moe.chunk_recompute")};
   const bool new_pipeline = searched("parallel.pp") || searched("parallel.vpp") || searched("schedule");
   follows_.layers = given_.find_path("parallel.layers_per_stage") && new_pipeline && !searched("parallel.layers_per_stage");
@@ -233,6 +243,7 @@ void Space::settle_base(const Job& open) {
   if (!searched("gpus")) base_.set("gpus", std::to_string(open.system.gpus));
   if (searched("gpus") && !base_.find("gpus")) base_.set("gpus", axes_.front().values.front().text);
   base_ = without_key_of(base_, "parallel", "dp");
+  if (states_group_) base_ = without_key_of(base_, "optimizer", "shard_group");
 }
 
 void Space::read_plan_values(const Job& open) {
@@ -325,6 +336,7 @@ Settings Space::settings(std::uint64_t point, int dp) const {
     all.insert(all.end(), value.followers.begin(), value.followers.end());
   }
   if (states_dp_ && follows_.dp) all.emplace_back("parallel.dp", std::to_string(dp));
+  if (states_group_) all.emplace_back("optimizer.shard_group", "null");
   if (follows_.layers) all.emplace_back("parallel.layers_per_stage", has_stated_split(point) ? split_text_ : "[]");
   return all;
 }

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -55,6 +56,67 @@ TEST_F(OutputFiles, TheResolvedJobGivesTheSameResult) {
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(content_of(at("first/phases.csv")), content_of(at("second/phases.csv")));
   EXPECT_EQ(content_of(at("first/resolved-job.yaml")), content_of(at("second/resolved-job.yaml")));
+}
+
+// Of every kind, with what was said on the command line.
+TEST_F(OutputFiles, TheResolvedJobGivesTheSameAnswer) {
+  const std::string serve = "serve-llama3-70b-apart --set serving.load.requests=50", whole = "mofa-llama2-70b-128";
+  for (const auto& [command, options] : std::map<std::string, std::vector<std::string>>{
+           {"simulate", {serve, serve + " --fault 'instance decode.2 at 1 s for 9 s'", "raspberry-pis-4 --fault 'device 3 slow 4'"}},
+           {"run", {whole + " --step '6 s'", whole + " --step '6 s' --sweep checkpoint.interval=10,20"}},
+           {"tune", {"llama3-8b-64-h100 --space parallel.tp=1,2 --space parallel.dp=16,32,64 --space parallel.cp=1,2 --confirm 0"}}}) {
+    for (const std::string& job : options) {
+      const Outcome first = run(command + " " + job + " --json -o first");
+      ASSERT_EQ(first.code, 0) << first.err;
+      const bool swept = job.find("--sweep") != std::string::npos;
+      const std::string asked = swept || command == "tune" ? job.substr(job.find(swept ? "--sweep" : "--space")) : "";
+      if (command == "tune") {
+        ASSERT_EQ(run("predict llama3-8b-64-h100 -o first").code, 0);
+      }
+      const Outcome again = run(command + " first/resolved-job.yaml --json " + asked);
+      ASSERT_EQ(again.code, 0) << again.err;
+      nlohmann::json a = nlohmann::json::parse(first.out), b = nlohmann::json::parse(again.out);
+      if (command == "tune") {
+        EXPECT_EQ(a["tune"]["best"][0]["goals"], b["tune"]["best"][0]["goals"]) << job;
+        EXPECT_EQ(a["tune"]["counts"], b["tune"]["counts"]) << job;
+      } else {
+        EXPECT_EQ(a, b) << job;
+      }
+    }
+  }
+}
+
+TEST_F(OutputFiles, NoScheduleIsFasterThanOneNumber) {
+  const nlohmann::json answer = nlohmann::json::parse(run("compare raspberry-pis-4 --methods tuned --json").out);
+  EXPECT_EQ(answer["federated"]["any_schedule_s"], answer["methods"][0]["any_schedule_s"]);
+}
+
+// Traces, engines and drafts are looked for from where the job stands, and found from where its results lie.
+TEST_F(OutputFiles, WhatAServingJobNamesIsFoundFromItsResults) {
+  fs::create_directories(at("jobs/a"));
+  fs::create_directories(at("jobs/b"));
+  std::ofstream(at("jobs/requests.csv")) << "arrival_s,input_tokens,output_tokens\n0,100,10\n0.5,2000,100\n1,500,50\n";
+  std::ofstream(at("jobs/a/engine.yaml")) << "like: vllm\nserving: {pass: 1 ms}\n";
+  std::ofstream(at("jobs/b/engine.yaml")) << "like: vllm\nserving: {pass: 100 ms}\n";
+  std::ofstream(at("jobs/draft.yaml")) << "like: llama3-8b\nlayers: 4\n";
+  std::ofstream(at("jobs/job.yaml"))
+      << "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: ./a/engine.yaml\nserving:\n  pools:\n"
+         "    quick: {role: both, overflow: reserve, parallel: {tp: 1}, speculative: {tokens: 2, acceptance: 0.5, draft: ./draft.yaml}}\n"
+         "  load: {arrivals: {trace: requests.csv}}\n  slo: {ttft: 1 s, tpot: 1 s}\n";
+  const Outcome first = run("simulate jobs/job.yaml --json -o deep/out");
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(run("simulate deep/out/resolved-job.yaml --json").out, first.out);
+  ASSERT_EQ(run("tune jobs/job.yaml --set serving.pools.quick.speculative=null -o deep/best").code, 0);
+  EXPECT_EQ(run("simulate deep/best/plan.yaml").code, 0);
+  // Two engines of one file name are two.
+  const std::string decode =
+      "predict serve-llama3-70b-apart --json --set serving.pools.prefill.software=./jobs/a/engine.yaml"
+      " --set serving.pools.decode.software=./jobs/";
+  const auto tpot_s = [&](const std::string& of) {
+    return nlohmann::json::parse(run(decode + of + "/engine.yaml").out)["results"]["analytic"]["tpot"]["mean_s"].get<double>();
+  };
+  EXPECT_LT(tpot_s("a"), 0.1);
+  EXPECT_GT(tpot_s("b"), 0.1);
 }
 
 TEST_F(OutputFiles, ADashIsStandardOutput) {

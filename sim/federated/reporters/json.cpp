@@ -69,7 +69,7 @@ Json round_json(const RoundSection& section) {
             {"sum_s", plan.sum_s},
             {"aggregation_s", aggregation_s},
             {"bound_s", plan.bound_s},
-            {"any_schedule_s", plan.any_schedule_s},
+            {"any_schedule_s", plan.any_schedule_s + aggregation_s},
             {"proven", plan.proven},
             {"gap", plan.gap()},
             {"prices", links_json(plan.prices)},
