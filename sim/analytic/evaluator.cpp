@@ -151,7 +151,11 @@ void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads
   memories_.clear();
   for (std::size_t u = 0; u < plan.memories.size(); ++u)
     memories_.push_back(plan.memories[u].with_replicas(sync, plan.exchanged_at_once[u]));
-  const std::vector<PeakSlots>& slots = orders_->peak_slots(plan);
+  if (plan.peak_slots == nullptr) {
+    plan.peak_slots = &orders_->peak_slots(plan);
+    for (std::size_t s = 0; s < plan.held.size(); ++s) plan.held[s].look_through((*plan.peak_slots)[s]);
+  }
+  const std::vector<PeakSlots>& slots = *plan.peak_slots;
   const RanksAtRest at_rest(job_.system, workload, sync, plan.placeholders);
   const double message = workload.overlap.pp ? plan.compiled.message_bytes : 0;
   evaluation.fits = true;

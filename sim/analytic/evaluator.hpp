@@ -61,7 +61,8 @@ class Evaluator {
     std::vector<workloads::UnitMemory> memories;  // as cost.units, without what replicas exchange
     std::vector<double> exchanged_at_once;        // likewise, parameters
     double placeholders = 0;
-    std::vector<HeldUnits> held;  // [stage]
+    std::vector<HeldUnits> held;                         // [stage]
+    const std::vector<PeakSlots>* peak_slots = nullptr;  // likewise, once they are looked at
     bool walked_by_slots = false;
   };
   // Of RankGrid, and so of what a communication costs.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "workloads/unit_at_work.hpp"
@@ -122,6 +123,30 @@ bool HeldUnits::add_up(int microbatches) {
 
 namespace {
 
+double kept_before(const PeakSlots& slots, const HeldUnits& units, const PeakSlots::Entry& entry) {
+  const std::span<const std::int32_t> counts = slots.counts(entry);
+  double kept = 0;
+  for (std::size_t c = 0; c < counts.size(); ++c) {
+    if (counts[c] > 0) kept += counts[c] * units.chunks[c].activations;
+  }
+  return kept;
+}
+
+}  // namespace
+
+double HeldUnits::most_in(const PeakSlots& slots, const PeakSlots::Entry& entry) const {
+  const Chunk& chunk = chunks[static_cast<std::size_t>(entry.slot.chunk)];
+  const double most = kept_before(slots, *this, entry) + chunk.work[static_cast<std::size_t>(entry.slot.kind)];
+  return entry.slot.kind == Slot::Kind::forward ? most + chunk.activations : most;
+}
+
+void HeldUnits::look_through(const PeakSlots& slots) {
+  most_in_slots = 0;
+  for (const PeakSlots::Entry& entry : slots.entries()) most_in_slots = std::max(most_in_slots, most_in(slots, entry));
+}
+
+namespace {
+
 // More than what sums in another order may come to; relative.
 constexpr double by_order_of_sums = 1e-9;
 
@@ -141,6 +166,8 @@ class Peak {
   }
 
   void find(bool essential_alone) {
+    const double gradients = std::accumulate(units_.whole_gradients.begin(), units_.whole_gradients.end(), 0.0);
+    if (ceiling(units_.most_in_slots + gradients + message_) <= most_) return;
     std::vector<std::pair<double, const PeakSlots::Entry*>> high;
     for (const PeakSlots::Entry& entry : slots_.entries()) {
       if (!entry.essential && essential_alone) continue;
@@ -157,30 +184,19 @@ class Peak {
   [[nodiscard]] const PeakMemory& result() const { return peak_; }
 
  private:
-  [[nodiscard]] double kept_before(const PeakSlots::Entry& entry) const {
-    const std::span<const std::int32_t> counts = slots_.counts(entry);
-    double kept = 0;
-    for (std::size_t c = 0; c < counts.size(); ++c) {
-      if (counts[c] > 0) kept += counts[c] * units_.chunks[c].activations;
-    }
-    return kept;
-  }
   [[nodiscard]] double whole_gradients(const PeakSlots::Entry& entry) const {
     return workloads::whole_now(slots_.gradients(entry), units_.whole_gradients, sync_.overlap_gradients);
   }
 
   // Not less than any turn of the slot holds.
   [[nodiscard]] double ceiling(const PeakSlots::Entry& entry) const {
-    const HeldUnits::Chunk& chunk = chunk_at(entry.slot.chunk);
-    double most = always_bytes_ + whole_gradients(entry) + kept_before(entry) + chunk.work[static_cast<std::size_t>(entry.slot.kind)];
-    if (entry.slot.kind == Slot::Kind::forward) most += chunk.activations;
-    if (entry.receives) most += message_;
-    return (most + replicas_) * (1 + by_order_of_sums);
+    return ceiling(units_.most_in(slots_, entry) + whole_gradients(entry) + (entry.receives ? message_ : 0));
   }
+  [[nodiscard]] double ceiling(double in_slot) const { return (always_bytes_ + in_slot + replicas_) * (1 + by_order_of_sums); }
 
   void look_at(const PeakSlots::Entry& entry) {
     const double gradients = whole_gradients(entry);
-    double kept = kept_before(entry);
+    double kept = kept_before(slots_, units_, entry);
     const Slot::Kind kind = entry.slot.kind;
     const HeldUnits::Chunk& chunk = chunk_at(entry.slot.chunk);
     const std::size_t units = chunk.end - chunk.first, count = turns(kind, chunk);

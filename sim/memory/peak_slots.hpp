@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -60,13 +61,18 @@ struct HeldUnits {
   std::span<const workloads::UnitMemory> memories;  // distinct ones; must outlive this
   std::vector<std::uint32_t> units;                 // indices of them
   std::vector<Chunk> chunks;
-  std::vector<double> whole_gradients;  // [chunk] beside their shard; empty: they never lie whole for a while
+  std::vector<double> whole_gradients;                             // [chunk] beside their shard; empty: they never lie whole for a while
+  double most_in_slots = std::numeric_limits<double>::infinity();  // that they hold, gradients and what replicas exchange left out
 
   // Adds a chunk of a stage's program, whose units hold these of the memories. Whether PeakSlots can have the answer: it has units, of
   // which at most the first is ever idle.
   bool add(const std::vector<workloads::Unit>& chunk, bool splits_backward, std::span<const std::uint32_t> holding);
   // When all are added. Whether sums of their activations are exact in any order: binary fractions of moderate size.
   bool add_up(int microbatches);
+  // Fills in most_in_slots, so that a stage whose slots hold too little to be of interest is told by that.
+  void look_through(const PeakSlots& slots);
+  // Of a slot: not less than its units hold in any turn, gradients and what replicas exchange left out.
+  [[nodiscard]] double most_in(const PeakSlots& slots, const PeakSlots::Entry& entry) const;
 
   [[nodiscard]] std::span<const std::uint32_t> of(const Chunk& chunk) const {
     return std::span(units).subspan(chunk.first, chunk.end - chunk.first);
