@@ -63,7 +63,7 @@ void follow(const SlotOrder& order, Walker& walker) {
     for (const SlotOrder::Step& step : order.round()) walker.step(step);
     if (--left == 0) break;
     std::vector<double>& arrived_s = walker.arrived_s();  // a round's messages are numbered as those before it
-    std::copy(arrived_s.begin() + 1 + order.round_microbatches(), arrived_s.end(), arrived_s.begin() + 1);
+    for (const std::uint32_t message : order.under_way()) arrived_s[message] = arrived_s[message + order.round_microbatches()];
     if (in_step) continue;
     const auto beat = rhythm.listen(order, walker);
     if (!beat) continue;

@@ -59,6 +59,8 @@ class SlotOrder {
       around();
     }
     void skip_rounds(int rounds) { more_rounds_ -= rounds; }  // at the end of one
+    [[nodiscard]] std::size_t at() const { return at_; }      // of those that are held
+    [[nodiscard]] bool rounds_follow() const { return more_rounds_ > 0; }
 
    private:
     void around() {
@@ -70,7 +72,8 @@ class SlotOrder {
     std::size_t at_ = 0;
     int more_rounds_;
   };
-  [[nodiscard]] Works works(std::size_t stage) const { return {held_->stages[stage], rounds_}; }
+  [[nodiscard]] Works works(std::size_t stage) const { return works(stage, rounds_); }
+  [[nodiscard]] Works works(std::size_t stage, int rounds) const { return {held_->stages[stage], rounds}; }
   [[nodiscard]] int rounds() const { return rounds_; }
   [[nodiscard]] int round_microbatches() const { return held_->period; }
   [[nodiscard]] const std::vector<std::uint32_t>& under_way() const { return held_->under_way; }  // messages between rounds

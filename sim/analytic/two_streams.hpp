@@ -36,7 +36,7 @@ class TwoStreams {
   // later, and what is queued while it is under way.
   template <class... Marks>
   double send(double seconds, const MessageMeets& met, Marks&... marks) {
-    if (!met.anything) return 0;
+    if (!met.anything || seconds <= 0) return 0;
     const auto together = [&](double communication_s) { return std::min(met.alpha * seconds, met.beta * communication_s); };
     const double beside = together(backlog()), longer = beside * met.is_delayed;
     if (beside > 0) {

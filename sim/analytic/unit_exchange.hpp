@@ -64,12 +64,7 @@ class UnitExchange {
   double message(double seconds, const MessageMeets& met) { return streams_.send(seconds, met, here_, next_, reduced_); }
   void end() { wait_for(reduced_); }
 
-  // Counts time, and what it has waited for, from here; when that is.
-  double restart() {
-    const double now = streams_.now();
-    restart(under_way());
-    return now;
-  }
+  // Counts time, and what it has waited for, from here.
   void restart(const UnderWay& from) {
     streams_.restart(from.all_s, from.message);
     here_ = from.here_s;

@@ -151,8 +151,12 @@ class CopyingStage {
 template <class Stage>
 class UnitWalk {
  public:
-  UnitWalk(const SlotOrder& order, std::vector<Stage> stages, const std::vector<double>& hop_s, bool blocking)
-      : stages_(std::move(stages)), hop_s_(hop_s), blocking_(blocking), arrived_s_(order.messages()), free_s_(2 * stages_.size()) {
+  UnitWalk(const SlotOrder& order, std::vector<Stage> stages, const std::vector<double>& hop_s, bool blocking, WalkRoom& room)
+      : stages_(std::move(stages)), hop_s_(hop_s), blocking_(blocking), arrived_s_(room.arrived_s), free_s_(room.free_s) {
+    // Every message is sent before it is waited for; number 0 is none.
+    arrived_s_.resize(order.messages());
+    arrived_s_.front() = 0;
+    free_s_.assign(2 * stages_.size(), 0.0);
     StageSpans& spans = result_.spans;
     spans.start_s.assign(stages_.size(), 0.0);
     spans.end_s.assign(stages_.size(), 0.0);
@@ -181,16 +185,8 @@ class UnitWalk {
     double end = stage.slot(step.slot, ready, begin);
     if (step.paired) end = stage.slot(step.other, 0, unused);
     if (step.starts) spans.start_s[step.stage] = begin;
-    for (const SlotOrder::End* slot : {&step.slot, &step.other}) {
-      if (slot == &step.other && !step.paired) break;
-      if (slot->completes()) spans.completed_s[step.stage][slot->chunk] = end;
-      if (slot->out == 0) continue;
-      double& free = free_s_[step.stream(*slot)];
-      const double hop_s = hop_s_[slot->hop];
-      arrived_s_[slot->out] = free = std::max(free, end) + hop_s + stage.message(hop_s, slot->hop == step.stage);
-      if (blocking_) stage.wait(free);
-      end = std::max(end, stage.now_s());
-    }
+    end = leave(step, step.slot, end);
+    if (step.paired) leave(step, step.other, end);
   }
 
   std::vector<double>& arrived_s() { return arrived_s_; }
@@ -215,11 +211,23 @@ class UnitWalk {
   }
 
  private:
+  // When the stage can go on after a slot that ends then.
+  double leave(const SlotOrder::Step& step, const SlotOrder::End& slot, double end) {
+    Stage& stage = stages_[step.stage];
+    if (slot.completes()) result_.spans.completed_s[step.stage][slot.chunk] = end;
+    if (slot.out == 0) return end;
+    double& free = free_s_[step.stream(slot)];
+    const double hop_s = hop_s_[slot.hop];
+    arrived_s_[slot.out] = free = std::max(free, end) + hop_s + stage.message(hop_s, slot.hop == step.stage);
+    if (blocking_) stage.wait(free);
+    return std::max(end, stage.now_s());
+  }
+
   std::vector<Stage> stages_;
   const std::vector<double>& hop_s_;
   bool blocking_;
-  std::vector<double> arrived_s_, free_s_;  // [message]; [stream]
-  std::vector<double> exchanged_s_;         // [round, stage]
+  std::vector<double>&arrived_s_, &free_s_;  // [message]; [stream]
+  std::vector<double> exchanged_s_;          // [round, stage]
   UnitSpans result_;
 };
 
@@ -233,7 +241,7 @@ UnitSpans UnitWalks::walk(const workloads::Workload& workload, const workloads::
                           const ReplicaRules& rules, const ContentionPair& copies, const std::vector<double>& hop_s,
                           const SlotOrder& order) {
   const bool blocking = stages.size() > 1 && !workload.overlap.pp;
-  const auto walked = [&](const SlotOrder& slots, auto all) { return UnitWalk(slots, std::move(all), hop_s, blocking).result(); };
+  const auto walked = [&](const SlotOrder& slots, auto all) { return UnitWalk(slots, std::move(all), hop_s, blocking, room_).result(); };
   if (workload.offload_activations) {
     std::vector<CopyingStage> all;
     for (std::size_t s = 0; s < stages.size(); ++s) all.emplace_back(workload, compiled, stages[s], rules, copies, static_cast<int>(s));
@@ -241,7 +249,9 @@ UnitSpans UnitWalks::walk(const workloads::Workload& workload, const workloads::
   }
   std::vector<WalkedStage> all;
   all.reserve(stages.size());
-  for (std::size_t s = 0; s < stages.size(); ++s) all.emplace_back(stages[s], rules, order, s, known_);
+  const UnitExchange exchange(rules);
+  const std::span<const KnownSlots::OfStage> numbers = known_.place(order, stages, exchange);
+  for (std::size_t s = 0; s < stages.size(); ++s) all.emplace_back(stages[s], exchange, order.works(s), numbers[s], known_);
   return walked(order, std::move(all));
 }
 

@@ -43,6 +43,7 @@ class UnitWalks {
   std::optional<UnitSpans> instant_;
   const SlotOrder* instant_order_ = nullptr;
   KnownSlots known_;
+  WalkRoom room_;
 };
 
 }  // namespace rehearse::sim

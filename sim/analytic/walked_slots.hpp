@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <vector>
 
 #include "sim/analytic/slot_order.hpp"
@@ -9,11 +11,13 @@
 
 namespace rehearse::sim {
 
-struct BeforeSlot {
-  UnitExchange::UnderWay under_way;
-  const UnitTerms *next = nullptr, *next_but_one = nullptr;  // of the turns after it, gathered ahead
+// A slot of a stage, and what comes after it.
+struct PlacedSlot {
+  std::uint32_t chunk = 0;  // of those that differ
+  UnitExchange::Kind kind = UnitExchange::Kind::forward;
   bool reduces = false;                                      // once, behind its units
-  bool operator==(const BeforeSlot&) const = default;
+  const UnitTerms *next = nullptr, *next_but_one = nullptr;  // of the turns after it, gathered ahead
+  bool operator==(const PlacedSlot&) const = default;
 };
 // From when its input is there.
 struct WalkedSlot {
@@ -21,49 +25,76 @@ struct WalkedSlot {
   UnitExchange::UnderWay under_way;
 };
 
-// Those that were walked last, of each kind of chunk: a pipeline comes back to the same few.
+// Those that were walked: a pipeline comes back to the same few. Each has one place to be kept in, until another needs it.
 class KnownSlots {
  public:
   // Of stages whose units are among these. Whether they are others than before, of which all is forgotten then.
   bool begin(std::span<const UnitTerms> units, std::span<const StageTerms> stages, const ReplicaRules& rules);
-  [[nodiscard]] std::size_t kind_of(std::size_t stage, std::size_t chunk, UnitExchange::Kind kind) const {
-    return 4UL * alike_[stage * of_.chunks + chunk] + static_cast<std::size_t>(kind);
+
+  // The numbers of a stage's slots, one after another.
+  struct OfStage {
+    std::vector<std::uint32_t> last, again;               // as SlotOrder::Works::at(): without and with rounds that follow
+    const UnitTerms *first = nullptr, *second = nullptr;  // turns before all slots, gathered ahead
+    [[nodiscard]] std::uint32_t number(const SlotOrder::Works& works) const { return (works.rounds_follow() ? again : last)[works.at()]; }
+  };
+  // Of the stages that it began with. `order` must outlive this.
+  [[nodiscard]] std::span<const OfStage> place(const SlotOrder& order, std::span<const StageTerms> stages, const UnitExchange& exchange);
+
+  [[nodiscard]] const PlacedSlot& placed(std::uint32_t number) { return places().placed[number]; }
+  // walk(): the slot, where it is not known.
+  template <class Walk>
+  const WalkedSlot& find(std::uint32_t number, const UnitExchange::UnderWay& before, Walk walk) {
+    const std::uint64_t id = forgotten_ + number;
+    Known& known = known_[place_of(id, before)];
+    if (known.id != id || known.before != before) known = {id, before, walk()};
+    return known.slot;
   }
-  [[nodiscard]] const WalkedSlot* find(std::size_t kind, const BeforeSlot& before) const {
-    const Last& last = last_[kind];
-    for (std::size_t i = 0; i < last.count; ++i) {
-      const std::size_t at = (last.newest + last.slots.size() - i) % last.slots.size();
-      if (last.slots[at].first == before) return &last.slots[at].second;
-    }
-    return nullptr;
-  }
-  const WalkedSlot& keep(std::size_t kind, const BeforeSlot& before, const WalkedSlot& slot);
 
  private:
-  struct Last {
-    std::array<std::pair<BeforeSlot, WalkedSlot>, 8> slots;
-    std::size_t count = 0, newest = 0;
+  struct Known {
+    std::uint64_t id = 0;
+    UnitExchange::UnderWay before;
+    WalkedSlot slot;
   };
-  // All that slots depend on.
+  // What slots there are depends on.
   struct Of {
     const UnitTerms* first = nullptr;
-    std::size_t chunks = 1;             // of a stage
-    std::vector<double> numbers;        // of the rules, and of each unit and stage
-    std::vector<std::ptrdiff_t> order;  // of the units, those of a chunk after how many they are
+    std::size_t chunks = 1;  // of a stage
+    bool reduces_last = false;
+    std::vector<std::ptrdiff_t> units;  // in their order, those of a chunk after how many they are
     bool operator==(const Of&) const = default;
   };
+  struct Places {
+    Of of;
+    std::vector<std::uint32_t> alike;  // [stage, chunk] which of the distinct ones
+    const SlotOrder* order = nullptr;
+    std::vector<OfStage> stages;     // of that order
+    std::vector<PlacedSlot> placed;  // [number]
+  };
+  static constexpr int places_log2 = 10;
+  [[nodiscard]] static std::size_t place_of(std::uint64_t id, const UnitExchange::UnderWay& before) {
+    const auto bits = [](double seconds) { return std::bit_cast<std::uint64_t>(seconds); };
+    const std::uint64_t hash = bits(before.all_s) * 0x9e3779b97f4a7c15 + bits(before.here_s) * 0xbf58476d1ce4e5b9 + id * 0x94d049bb133111eb;
+    return hash >> (64 - places_log2);
+  }
+  [[nodiscard]] Places& places() { return all_places_[ahead_ ? 1 : 0]; }
   void list(std::span<const StageTerms> stages);
+  void place(const SlotOrder& order, std::size_t stage, const StageTerms& terms, const UnitExchange& exchange, OfStage& numbers);
+  std::uint32_t number_of(const PlacedSlot& slot);
 
-  Of of_, asked_;
-  std::vector<std::size_t> alike_;  // [stage, chunk] which of the distinct ones
-  std::vector<ChunkTerms> distinct_;
-  std::vector<Last> last_;  // [distinct chunk, kind]
+  std::array<Places, 2> all_places_;  // without and with parameters that are gathered ahead
+  bool ahead_ = false;                // which of the two
+  Of asked_;
+  std::vector<double> times_, asked_times_;  // all else that slots depend on: of the rules, and of each unit and stage
+  std::uint64_t forgotten_ = 1;              // numbers of stages before these
+  std::vector<Known> known_;
 };
 
 // A stage without copies.
 class WalkedStage {
  public:
-  WalkedStage(const StageTerms& terms, const ReplicaRules& rules, const SlotOrder& order, std::size_t stage, KnownSlots& known);
+  WalkedStage(const StageTerms& terms, const UnitExchange& exchange, const SlotOrder::Works& works, const KnownSlots::OfStage& numbers,
+              KnownSlots& known);
 
   // The next slot, whose input is there at `ready`: when it ends. first_s: when it begins.
   double slot(const SlotOrder::End& slot, double ready, double& first_s);
@@ -87,22 +118,11 @@ class WalkedStage {
   }
 
  private:
-  [[nodiscard]] const UnitTerms* unit(const SlotOrder::Work& work, std::size_t turn) const {
-    const ChunkTerms units = terms_.chunks[work.chunk];
-    return units[work.kind == UnitExchange::Kind::forward ? turn : units.size() - 1 - turn];
-  }
-  struct Turns {
-    const UnitTerms *first = nullptr, *second = nullptr;
-  };
-  // That come next, where their parameters are gathered ahead.
-  [[nodiscard]] Turns turns_ahead() const;
-  // Whether no slot behind this one adds to its chunk's gradients.
-  [[nodiscard]] bool completes(const SlotOrder::Work& work) const;
-  [[nodiscard]] WalkedSlot walk(const SlotOrder::Work& work, const BeforeSlot& before);
+  [[nodiscard]] WalkedSlot walk(const PlacedSlot& placed, ChunkTerms units, const UnitExchange::UnderWay& before);
 
   const StageTerms& terms_;
   SlotOrder::Works works_;
-  std::size_t stage_;
+  const KnownSlots::OfStage& numbers_;
   KnownSlots& known_;
   UnitExchange exchange_;
   double from_s_ = 0;  // from when it counts time
