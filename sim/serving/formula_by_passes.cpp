@@ -118,12 +118,15 @@ class Accelerated {
   double highest_ = 0;
 };
 
+// Where prompts alone are too many, it is not known.
 PoolState beyond(double capacity_per_s) {
   PoolState out;
   out.ttft_s = INFINITY;
   out.requests_per_s = capacity_per_s;
   return out;
 }
+
+bool too_many_prompts(const PoolState& state) { return !std::isfinite(state.ttft_s) && state.requests_per_s <= 0; }
 
 }  // namespace
 
@@ -149,9 +152,7 @@ PoolState prompts_by_passes(const PoolFormula& pool, const LoadMoments& load, do
 
 bool carries_prompts(const PoolFormula& pool, double rate_per_s) {
   const PassUnits cut(pool, 0);
-  const double decode_s = pool.decode_s(1.0), full_s = cut.seconds(pool, cut.most, pool.mixes() ? 1 : 0);
-  const double more_s = pool.mixes() ? std::max(0.0, full_s - decode_s) : full_s;
-  return rate_per_s * more_s * cut.units / cut.most < highest_load;
+  return rate_per_s * cut.seconds(pool, cut.most, pool.mixes() ? 1 : 0) * cut.units / cut.most < highest_load;
 }
 
 namespace {
@@ -168,9 +169,13 @@ bool settled(const Beside& before, const Beside& after) {
   return near(before.batch, after.batch) && near(before.seen, after.seen);
 }
 
-// Where no more than so many sequences fit.
+// Where no more than so many sequences fit. Whether prompts are too many does not depend on how evenly they come, and the chain of
+// instances that do not take turns is short.
 WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns, double most) {
   WalkedPasses walk;
+  if (turns > 1) walk = walk_together(pool, load, rate_per_s, 1, most);
+  if (too_many_prompts(walk.state)) return walk;
+  walk = {};
   PoolState& out = walk.state;
   double idle_each_s = 1 / rate_per_s;
   Beside now;
@@ -194,8 +199,7 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
       if (!pool.mixes()) continue;
       seconds = std::max(cut.seconds(pool, u, beside), queue.beside_s[0]);
     }
-    const double more_s = queue.beside_s.back() - (pool.mixes() ? queue.beside_s[0] : 0);
-    if (rate_per_s * more_s * cut.units / cut.most >= highest_load) return {beyond(0), walk.highest};
+    if (rate_per_s * queue.beside_s.back() * cut.units / cut.most >= highest_load) return {beyond(0), walk.highest};
     if (cut.units != units) known = {};
     units = cut.units;
     const QueuedPasses passes(queue, &known);

@@ -170,15 +170,14 @@ std::vector<double> SideFormula::shares_together(double rate_per_s) const {
   return shares;
 }
 
-SideState SideFormula::together(double rate_per_s) const {
+SideState SideFormula::together(double rate_per_s, int turns) const {
   std::vector<double> shares = shares_together(rate_per_s);
   std::vector<PoolState> states;
   // By their caches alone all that come during a pass go to one instance.
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const double each = rate_per_s * shares[i] / instances(i);
-    states.push_back(queues_by_passes(pools_[i], load_)
-                         ? together_by_passes(pools_[i], load_, each, goes_by_ == GoesBy::caches ? 1 : turns())
-                         : sim::together(pools_[i], load_, each));
+    states.push_back(queues_by_passes(pools_[i], load_) ? together_by_passes(pools_[i], load_, each, goes_by_ == GoesBy::caches ? 1 : turns)
+                                                        : sim::together(pools_[i], load_, each));
   }
   return state_of(std::move(states), std::move(shares));
 }

@@ -29,8 +29,11 @@ class SideFormula {
   // so do those of instances of both, where they look at requests or caches.
   [[nodiscard]] SideState prompts(double rate_per_s) const;
   [[nodiscard]] SideState decoding(double rate_per_s) const;
-  // Prompts and decoding on the same instances.
-  [[nodiscard]] SideState together(double rate_per_s) const;
+  // Instances among which requests are spread evenly.
+  [[nodiscard]] int turns() const;
+  // Prompts and decoding on the same instances; as if so many of them took turns.
+  [[nodiscard]] SideState together(double rate_per_s) const { return together(rate_per_s, turns()); }
+  [[nodiscard]] SideState together(double rate_per_s, int turns) const;
   // So many requests in all, for each of which that ends another one comes: `at` a pool with so many on each of its instances.
   using AtClients = std::function<PoolState(const PoolFormula& pool, double each)>;
   [[nodiscard]] SideState of_clients(double clients, const AtClients& at) const;
@@ -50,8 +53,6 @@ class SideFormula {
   [[nodiscard]] double pages(std::size_t pool) const;
   [[nodiscard]] PoolState prompts_of(std::size_t pool, double rate_per_s, bool one_queue) const;
   [[nodiscard]] bool alike() const;  // prompts take as long in all pools
-  // Instances among which requests are spread evenly.
-  [[nodiscard]] int turns() const;
   [[nodiscard]] bool looks() const { return goes_by_ != GoesBy::chance && goes_by_ != GoesBy::turns; }
   [[nodiscard]] double instances(std::size_t pool) const { return pools_[pool].pool().pool->instances; }
 
