@@ -38,9 +38,12 @@ struct EngineHabits {
   int captured = 512;     // decode passes of up to so many sequences are replayed as graphs; 0: none
   int capture_step = 8;   // the captured sizes: 1, 2, 4 and the multiples of this
 
-  double call_s = 0;           // per collective, beside what it takes on the links: ranks wait for one another
-  double quantise_s = 0;       // per product in 8 or 4 bits: the kernel that makes its input narrow, where that is not fused
+  double call_s = 0;            // per collective, beside what it takes on the links: ranks wait for one another
+  double quantise_s = 0;        // per product in 8 or 4 bits: the kernel that makes its input narrow, where that is not fused
+  double narrow_products = 1;   // times the GPU's rate of products in 8 and 4 bits
+  double narrow_attention = 1;  // times the rate of attention in 16 bits, of prompts with a cache in 8 or 4 bits
   double expert_share = 1;     // of the rate of other products that its kernel for experts reaches, where tokens are not dispatched to them
+  double expert_read = 1;      // times the rate of other products in 4 bits, at which that kernel reads weights of 4 bits
   double prompt_kernel_s = 0;  // per kernel of a pass with prompts, which is no graph: what the GPU idles before it
   int grouped_heads = 1;       // query heads of a key/value head from which on a kernel reads the cache once for all of them; below it
                                // every query head reads for itself, without tensor cores

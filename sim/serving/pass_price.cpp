@@ -29,6 +29,11 @@ workloads::Dispatcher low_latency(workloads::Dispatcher dispatcher) {
 // The most that one of `ranks` gets of balls thrown at random, mean each: its mean and the largest of so many normal deviations.
 double largest_share(double mean, int ranks) { return ranks > 1 ? mean + std::sqrt(2 * mean * std::log(ranks)) : mean; }
 
+// Of things that each are there with a chance, so many a rank: the share that the rank with the most of them has.
+double largest_part(double chance, double a_rank, int ranks) {
+  return ranks > 1 ? std::min(1.0, chance + std::sqrt(2 * chance * (1 - chance) / a_rank * std::log(ranks))) : chance;
+}
+
 workloads::DType dense_type(const InstancePlan& plan) {
   const workloads::DType type = plan.precision.compute;
   return type == workloads::DType::fp8 || type == workloads::DType::fp4 ? workloads::DType::bf16 : type;
@@ -82,9 +87,10 @@ OperatorPassPrice::OperatorPassPrice(const InstancePlan& plan, const Gpu& gpu, c
   for (int layer = 0; layer < plan.model.layers; ++layer) full_layers_ += plan.model.windowed(layer) ? 0 : 1;
 }
 
-double OperatorPassPrice::kernel_s(const Operator& op) const {
-  const CostModel& cost = op.cls == OperatorClass::gemm ? *costs_.products : *gpu_.cost;
-  return cost.seconds(op) + software_.launch_s * op.kernels;
+double OperatorPassPrice::kernel_s(Operator op) const {
+  const bool product = op.cls == OperatorClass::gemm;
+  if (product && bytes_of(op.dtype) < 2) op.flops /= habits_.narrow_products;
+  return (product ? *costs_.products : *gpu_.cost).seconds(op) + software_.launch_s * op.kernels;
 }
 
 double OperatorPassPrice::operators_s(const std::vector<workloads::TokenOperator>& operators, double tokens) const {
@@ -101,11 +107,13 @@ double OperatorPassPrice::call_s(const Communication& call) const {
   return communication_.price(call, experts ? ep_group_ : tp_group_).seconds() + software_.launch_s + habits_.call_s;
 }
 
-// Weights are read of those experts that some token of the group chose: each is missed by all of n with (1 - k/X)^n.
+// Weights are read of those experts that some token of the group chose: each is missed by all of n with (1 - k/X)^n. All wait for the rank
+// that has the most of them.
 double OperatorPassPrice::experts_s(double tokens) const {
   const workloads::MoeSpec& moe = *plan_.model.moe;
   const double all = tokens * plan_.dp, copies = plan_.redundant > 0 ? 1.0 + static_cast<double>(plan_.redundant) / moe.experts : 1.0;
-  const double hit = 1 - std::pow(1 - static_cast<double>(moe.top_k) / moe.experts / copies, all);
+  const double each = 1 - std::pow(1 - static_cast<double>(moe.top_k) / moe.experts / copies, all);
+  const double hit = plan_.redundant > 0 ? each : largest_part(each, moe.experts / plan_.ep, plan_.ep);
   const double pairs = largest_share(all * moe.top_k / plan_.ep, plan_.redundant > 0 ? 1 : plan_.ep);
   const bool dispatched = plan_.dp > 1 && plan_.dispatcher != workloads::Dispatcher::allgather;
   const double share = dispatched ? 1 : habits_.expert_share;
@@ -113,6 +121,7 @@ double OperatorPassPrice::experts_s(double tokens) const {
   for (workloads::TokenOperator line : operators_.experts.operators) {
     line.bytes *= hit * copies;
     const bool product = line.shape.cls == OperatorClass::gemm;
+    if (product && bytes_of(line.shape.dtype) < 1) line.bytes /= habits_.expert_read;
     if (product && bytes_of(line.shape.dtype) >= 1) line.shape.flops /= share;                 // those of 4 bits are made for it
     if (product && bytes_of(line.shape.dtype) == 1 && !dispatched) sum += habits_.quantise_s;  // tokens that are sent are narrow already
     sum += kernel_s(line.at(pairs));
@@ -205,11 +214,12 @@ double OperatorPassPrice::prompt_attention_s(const PassShape& shape) const {
   op.query = std::llround(shape.prompt_tokens / std::max(1.0, shape.chunks));
   op.key = std::max<std::int64_t>(1, std::llround(2 * shape.prompt_pairs / shape.prompt_tokens));
   op.causal = true;
-  op.flops = attention.head_flops_per_pair * shape.prompt_pairs;
+  const double rate = bytes_of(plan_.precision.kv) < 2 ? habits_.narrow_attention : 1;
+  op.flops = attention.head_flops_per_pair * shape.prompt_pairs / rate;
   op.bytes = attention.activation_bytes * shape.prompt_tokens + attention.bytes_per_token * (shape.prompt_tokens + shape.cached);
   const double full_s = full_layers_ * kernel_s(op);
   if (!plan_.model.window) return full_s;
-  op.flops = std::min(op.flops, attention.head_flops_per_pair * shape.prompt_tokens * plan_.model.window->tokens);
+  op.flops = std::min(op.flops, attention.head_flops_per_pair * shape.prompt_tokens * plan_.model.window->tokens / rate);
   op.bytes = attention.activation_bytes * shape.prompt_tokens + attention.bytes_per_token * shape.prompt_tokens;
   return full_s + (plan_.model.layers - full_layers_) * kernel_s(op);
 }

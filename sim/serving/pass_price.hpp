@@ -91,7 +91,7 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double busiest_times(double chunks) const;
   [[nodiscard]] double slowest_stage_times(double groups) const;
   [[nodiscard]] bool ahead() const { return habits_.ahead && plan_.pp == 1; }
-  [[nodiscard]] double kernel_s(const workloads::Operator& op) const;
+  [[nodiscard]] double kernel_s(workloads::Operator op) const;
 
   const workloads::InstancePlan& plan_;
   const Gpu& gpu_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "sim/serving/deployment.hpp"
@@ -15,18 +16,18 @@ using sim::EngineHabits;
 using sim::PassCost;
 using sim::PassShape;
 
-sim::ServingJob node_of_eight(const std::string& model, const std::string& parallel, const std::string& reads = "") {
+sim::ServingJob node_of_eight(const std::string& model, const std::string& parallel, const std::string& reads = "",
+                              const std::string& gpu = "h100-sxm5-80g", const std::string& format = "fp8") {
   return sim::read_serving_job(
       config::Node::load_text(
-          fmt::format(
-              "model: {}\n"
-              "cluster: {{gpu: h100-sxm5-80g, gpus_per_node: 8, nodes: 1, host: {{bandwidth: 63 GB/s, efficiency: 1, latency: 10 us}},\n"
-              "  intra_node: {{kind: nvswitch, bandwidth: 450 GB/s, efficiency: 0.8, latency: 3.3 us{}}}}}\n"
-              "software: vllm\n"
-              "serving:\n"
-              "  pools: {{all: {{role: both, instances: 1, parallel: {}, precision: {{compute: fp8, weights: fp8, kv: fp8}}}}}}\n"
-              "  load: {{arrivals: {{poisson: 1 /s}}, input: 1024, output: 128, requests: 100}}\n",
-              model, reads, parallel),
+          fmt::format("model: {}\n"
+                      "cluster: {{gpu: {}, gpus_per_node: 8, nodes: 1, host: {{bandwidth: 63 GB/s, efficiency: 1, latency: 10 us}},\n"
+                      "  intra_node: {{kind: nvswitch, bandwidth: 450 GB/s, efficiency: 0.8, latency: 3.3 us{}}}}}\n"
+                      "software: vllm\n"
+                      "serving:\n"
+                      "  pools: {{all: {{role: both, instances: 1, parallel: {}, precision: {{compute: {}, weights: {}, kv: fp8}}}}}}\n"
+                      "  load: {{arrivals: {{poisson: 1 /s}}, input: 1024, output: 128, requests: 100}}\n",
+                      model, gpu, reads, parallel, format, format),
           "job.yaml"),
       "job");
 }
@@ -65,6 +66,43 @@ TEST(KernelsForExperts, reach_their_share_of_the_rate) {
   sim::ServingJob sent = node_of_eight("mixtral-8x7b", "{tp: 1, dp: 8, ep: 8}");
   sent.pools.front().plan.dispatcher = workloads::Dispatcher::alltoall;
   EXPECT_EQ(parts_of(sent, half, prompts).experts_s, parts_of(sent, all, prompts).experts_s);
+}
+
+// Products of prompts and what their queries attend to take half of the time at twice the rate, where they are narrow.
+TEST(NarrowKernels, have_a_rate_of_their_own) {
+  const sim::ServingJob eight = node_of_eight("llama3-70b", "{tp: 8}"),
+                        sixteen = node_of_eight("llama3-70b", "{tp: 8}", "", "h100-sxm5-80g", "bf16");
+  EngineHabits habits = eight.pools.front().habits, fast = habits;
+  fast.narrow_products = fast.narrow_attention = 2;
+  const PassCost before = parts_of(eight, habits, prompts), after = parts_of(eight, fast, prompts);
+  EXPECT_GT(before.linear_s / after.linear_s, 1.4);
+  EXPECT_LE(before.linear_s / after.linear_s, 2);
+  EXPECT_GT(before.attention_s / after.attention_s, 1.4);
+  EXPECT_LE(before.attention_s / after.attention_s, 2);
+  EXPECT_EQ(parts_of(sixteen, habits, prompts).linear_s, parts_of(sixteen, fast, prompts).linear_s);
+}
+
+// Weights of 4 bits, which take most of a pass of one token, at their own rate; those of 8 bits as ever.
+TEST(KernelsForExperts, read_weights_of_four_bits_at_their_rate) {
+  const auto seconds = [](const sim::ServingJob& job, double rate) {
+    EngineHabits habits = job.pools.front().habits;
+    habits.expert_read = rate;
+    return parts_of(job, habits, one_decode).experts_s;
+  };
+  const sim::ServingJob four = node_of_eight("mixtral-8x7b", "{tp: 1}", "", "b200-sxm", "fp4"),
+                        eight = node_of_eight("mixtral-8x7b", "{tp: 1}");
+  EXPECT_NEAR((seconds(four, 1) - seconds(four, 2)) / (seconds(four, 2) - seconds(four, 4)), 2, 0.02);
+  EXPECT_EQ(seconds(eight, 1), seconds(eight, 2));
+}
+
+// A token takes 8 of 128 experts. Cut into eight, each GPU reads as much as one of them; whole ones, 16 a GPU, are 1 + sqrt(2 * 15/16 * ln
+// 8) on the busiest.
+TEST(WholeExperts, are_read_by_the_busiest_gpu) {
+  const sim::ServingJob cut = node_of_eight("qwen3-30b-a3b", "{tp: 8}"), whole = node_of_eight("qwen3-30b-a3b", "{tp: 8, ep: 8}");
+  const EngineHabits& habits = cut.pools.front().habits;
+  const double expert_s = 3.0 * 2048 * 768 / (0.86 * 3352e9), more = std::sqrt(2 * 15.0 / 16 * std::log(8));
+  EXPECT_NEAR((parts_of(whole, habits, one_decode).experts_s - parts_of(cut, habits, one_decode).experts_s) / (48 * expert_s), more,
+              0.03 * more);
 }
 
 // Two all-reduces a layer and one behind the embedding, each a round of one-shot for a token.
