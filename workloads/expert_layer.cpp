@@ -26,6 +26,11 @@ Section copies(const char* name, double elements, double element, const PassCopi
   return pointwise(name, {.forward_bytes = times.forward * bytes, .backward_bytes = times.backward * bytes});
 }
 
+Section clamps(const Workload& workload, double elements, double element) {
+  if (!workload.model.clamps_gate) return {};
+  return copies("clamp_copies", elements, element, workload.fusions.clamp_copies);
+}
+
 // Bias times the token's weight, added expert by expert; backward the gradients of both, and of what they are added to.
 Section biases_apart(const Workload& workload, double elements, double element, int experts) {
   if (!workload.model.biases) return {};
@@ -63,7 +68,8 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
                    copies("pair_copies", pairs * static_cast<double>(shard.hidden), shard.element, workload.fusions.pair_copies),
                    grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
                    copies("product_copies", pairs * static_cast<double>(width), shard.element, workload.fusions.product_copies),
-                   activation_of(workload, pairs), grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
+                   clamps(workload, pairs * static_cast<double>(width), shard.element), activation_of(workload, pairs),
+                   grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
                    biases_apart(workload, pairs * static_cast<double>(shard.hidden), shard.element, experts),
                    sorting(workload, shard, "unsort_tokens", pairs)});
 }

@@ -311,6 +311,7 @@ HuggingfaceModel read_huggingface_config(const Node& json, const std::string& na
   read_biases(fields, family, model);
   model.qk_norm = !model.mla && fields.truth_or({"use_qk_norm", "qk_layernorm"}, family.qk_norm);
   model.post_norms = family.post_norms;
+  model.clamps_gate = family.clamps_gate;
   model.norm = family.norm;
   const auto dropout = fields.given({"resid_pdrop", "hidden_dropout", "dropout"});
   model.dropout = dropout ? dropout->as_number(0, 1) : family.dropout;

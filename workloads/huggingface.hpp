@@ -35,7 +35,7 @@ struct HuggingfaceFamily {
   AttentionBiases attention_bias = AttentionBiases::all;     // what the field attention_bias switches on
   bool tied = false;
   int head_dim = 0;  // when config.json gives none; 0: hidden / heads
-  bool qk_norm = false, post_norms = false;
+  bool qk_norm = false, post_norms = false, clamps_gate = false;
   bool experts = false, latent = false;
   bool windows = false;  // sliding_window applies without being switched on
   int full_every = 0;    // and leaves out the last of so many layers

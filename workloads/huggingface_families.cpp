@@ -35,6 +35,7 @@ const std::vector<HuggingfaceFamily>& huggingface_families() {
        .type = "gpt_oss",
        .biases = true,
        .head_dim = 64,
+       .clamps_gate = true,
        .experts = true,
        .windows = true,
        .full_every = 2},

@@ -119,6 +119,8 @@ const Keys<Model>& model_keys() {
       }),
       K("post_norms", &Model::post_norms, config::truth(), "Norms behind attention and MLP as well as before them.")
           .written_if([](const Model& model) { return model.post_norms; }),
+      K("clamps_gate", &Model::clamps_gate, config::truth(), "Both halves of a gated MLP are clamped before its activation (gpt-oss).")
+          .written_if([](const Model& model) { return model.clamps_gate; }),
       K("window", &Model::window, mapping(window_keys()), "Sliding windows of attention."),
       K("norm", &Model::norm, choice(norms), "Normalisation.")
           .otherwise("layernorm for gelu, else rmsnorm", [](Model& model) { model.norm = gelu(model) ? Norm::layernorm : Norm::rmsnorm; }),

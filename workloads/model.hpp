@@ -53,6 +53,7 @@ struct Model {
   std::optional<AttentionBiases> attention_biases;  // none: as `biases`
   bool qk_norm = false;                             // a norm over each head's queries and keys
   bool post_norms = false;                          // behind attention and MLP too, beside those before them
+  bool clamps_gate = false;                         // both halves of a gated MLP are clamped before its activation
   std::optional<WindowSpec> window;                 // none: all layers attend to the whole sequence
   Norm norm = Norm::rmsnorm;
   double dropout = 0;  // probability; above 0 there are dropout kernels and their masks are kept

@@ -168,6 +168,8 @@ struct KernelFusions {
   PassCopies pair_copies, product_copies;
   // The same of what their second product gives, expert by expert, where experts have biases: the host knows how many rows each has.
   PassCopies bias_copies;
+  // Of what their first product gives, where the model clamps both halves of it.
+  PassCopies clamp_copies;
   bool zeroes_gradients = false;  // the buffer of all gradients is set to zero once per step
   bool casts_weights = false;     // products in 8 or 4 bits: weights are cast once per step, as they are and transposed
   double dropless_time = 1;       // where no token is dropped, experts' products take so many times what the GPU's file says

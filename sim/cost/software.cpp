@@ -97,6 +97,8 @@ const Keys<Software>& experts_keys() {
         "The same of what the experts' first product gives, beside the activation."),
       K("bias_copies", kernels(&KernelFusions::bias_copies), mapping(copies_keys()),
         "The same of what their second product gives, expert by expert, where experts have biases; none in graphs."),
+      K("clamp_copies", kernels(&KernelFusions::clamp_copies), mapping(copies_keys()),
+        "The same of what the experts' first product gives, where the model clamps it (clamps_gate); none in graphs."),
       K("dropless_time", kernels(&KernelFusions::dropless_time), config::number(0.5, 10),
         "Without a capacity factor: products over tokens sorted by expert take so many times what the GPU's file says."),
   };

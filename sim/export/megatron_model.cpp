@@ -85,6 +85,7 @@ void write_megatron_model(const Job& job, Arguments& out) {
     out.add("window-size", fmt::format("{},0", model.window->tokens - 1));
     if (model.window->full_every > 0) out.add("window-attn-skip-freq", model.window->full_every);
   }
+  if (model.clamps_gate) out.add("activation-func-clamp-value", "7.0");  // gpt-oss's; a job does not say where it clamps
   if (model.mtp > 0) out.add("mtp-num-layers", model.mtp);
 }
 

@@ -173,6 +173,7 @@ void read_megatron_model(MegatronArguments& arguments, Draft& draft) {
   read_experts(arguments, draft);
   read_latent_attention(arguments, draft);
   read_windows(arguments, draft);
+  if (arguments.take("activation-func-clamp-value")) draft.set("model.clamps_gate", "true");
   if (const auto modules = arguments.take("mtp-num-layers")) draft.set("model.mtp", *modules);
 }
 
