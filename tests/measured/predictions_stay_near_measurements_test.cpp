@@ -5,9 +5,13 @@
 #include <boost/uuid/detail/sha1.hpp>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <regex>
+#include <string>
 
 #include "places.hpp"
 #include "sim/report/expected_band.hpp"
@@ -75,11 +79,12 @@ INSTANTIATE_TEST_SUITE_P(Measured, Groups,
                                          Guard{"moe-h100-bf16", 8.4}, Guard{"moe-h100-fp8", 10.8}, Guard{"moe-h800", 18.7},
                                          Guard{"pytorch-h100", 4.7}, Guard{"pytorch-h100-unseen", 5.5}, Guard{"internevo-a100", 3.0},
                                          Guard{"modalities-a100", 8.2}, Guard{"modalities-h100", 9.0}, Guard{"fsdp-h200-kempner", 11.4},
-                                         Guard{"flagperf-a100", 3.5}, Guard{"flagperf-h100", 13.3}, Guard{"flagperf-paddle", 5.6},
+                                         Guard{"flagperf-a100", 3.5}, Guard{"flagperf-h100", 10.1}, Guard{"flagperf-paddle", 5.6},
                                          Guard{"flagperf-deepspeed", 9.3}, Guard{"transformers-h100", 3.4}, Guard{"transformers-h200", 7.9},
                                          Guard{"transformers-experts", 3.4}, Guard{"pytorch-h100-fp8", 6.6}, Guard{"xla-h100-one", 8.6},
-                                         Guard{"fsdp-h100-olmo", 5.7}, Guard{"deepspeed-h100", 8.5}, Guard{"pytorch-h200", 4.0},
-                                         Guard{"pythia-a100", 11.0}, Guard{"mlperf-v60-8b-more", 4.2}, Guard{"megatron-bridge", 20.7}),
+                                         Guard{"fsdp-h100-olmo", 4.6}, Guard{"deepspeed-h100", 8.5}, Guard{"pytorch-h200", 4.0},
+                                         Guard{"pythia-a100", 11.0}, Guard{"mlperf-v60-8b-more", 4.2}, Guard{"megatron-bridge", 18.0},
+                                         Guard{"pai-qwen3-h800", 9.6}, Guard{"long-h100-fp8", 1.5}, Guard{"nemo-2024-h100", 3.7}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');
@@ -176,12 +181,28 @@ void count_inside(Metric metric, std::optional<ErrorBand> ExpectedBands::*band, 
   }
 }
 
-// The band beside every answer holds what it promises where nothing was fitted: four in five, of several hundred steps within 5 points.
+// The band beside every answer holds what it promises where nothing was fitted: four in five steps of a next source, so a few more of
+// these, whose sources are known.
 TEST(Measured, BandsCoverTheLeftOutHalf) {
   int inside = 0, all = 0;
   ASSERT_NO_FATAL_FAILURE(count_inside(Metric::step_s, &ExpectedBands::step, inside, all));
   EXPECT_GT(all, 500);
-  EXPECT_NEAR(static_cast<double>(inside) / all, 0.8, 0.05);
+  EXPECT_GE(static_cast<double>(inside) / all, 0.78);
+  EXPECT_LE(static_cast<double>(inside) / all, 0.87);
+}
+
+// Of whole stacks and sources that were left out of the rows, as scripts/bands counted when it wrote them: within 5 points of four in five;
+// as they were at first contact, before what was wrong was mended, 70 % at least.
+TEST(Measured, BandsCoverTheNextStackAndSource) {
+  std::ifstream page(std::filesystem::path(REHEARSE_SOURCE_DIR) / "docs/accuracy.md");
+  std::map<std::string, int> inside;
+  for (std::string line; std::getline(page, line);) {
+    const std::regex row(R"(\| step \| (the s[^|]*) \| \d+ \| (\d+) % \|.*)");
+    if (std::smatch found; std::regex_match(line, found, row)) inside[found[1]] = std::stoi(found[2]);
+  }
+  EXPECT_NEAR(inside.at("the stack left out, each in turn"), 80, 5);
+  EXPECT_NEAR(inside.at("the source left out, each in turn"), 80, 5);
+  EXPECT_GE(inside.at("the source left out, as it was at first contact"), 70);
 }
 
 // The band of a peak likewise, around what was counted.
