@@ -107,6 +107,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "transformers",
                                              "trtllm",
                                              "trtllm-2024",
+                                             "trtllm-serve",
                                              "trtllm-static",
                                              "vllm",
                                              "vllm-2023",
