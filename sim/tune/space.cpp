@@ -228,9 +228,10 @@ void Space::settle_base(const Job& open) {
   };
   const auto said = [&](std::string_view key) { return searched(key) || given_.find_path(key).has_value(); };
   states_dp_ = given_.find_path("parallel.dp").has_value();
+  states_etp_ = !searched("parallel.etp") && given_.find_path("parallel.etp") && !open.workload.model.moe;
   states_group_ = !searched("optimizer.shard_group") && given_.find_path("optimizer.shard_group") && shards_over_all(open);
   follows_ = {.dp = !searched("parallel.dp"),
-              .etp = !said("parallel.etp"),
+              .etp = states_etp_ || !said("parallel.etp"),
               .schedule = !said("schedule"),
               .shard_group = states_group_ || !said("optimizer.shard_group"),
               .chunk_recompute = !said("moe.chunk_recompute")};
@@ -243,6 +244,7 @@ void Space::settle_base(const Job& open) {
   if (!searched("gpus")) base_.set("gpus", std::to_string(open.system.gpus));
   if (searched("gpus") && !base_.find("gpus")) base_.set("gpus", axes_.front().values.front().text);
   base_ = without_key_of(base_, "parallel", "dp");
+  if (states_etp_) base_ = without_key_of(base_, "parallel", "etp");
   if (states_group_) base_ = without_key_of(base_, "optimizer", "shard_group");
 }
 
@@ -336,6 +338,7 @@ Settings Space::settings(std::uint64_t point, int dp) const {
     all.insert(all.end(), value.followers.begin(), value.followers.end());
   }
   if (states_dp_ && follows_.dp) all.emplace_back("parallel.dp", std::to_string(dp));
+  if (states_etp_) all.emplace_back("parallel.etp", "null");
   if (states_group_) all.emplace_back("optimizer.shard_group", "null");
   if (follows_.layers) all.emplace_back("parallel.layers_per_stage", has_stated_split(point) ? split_text_ : "[]");
   return all;

@@ -77,8 +77,8 @@ class Space {
   Follows follows_;
   [[nodiscard]] bool has_stated_split(std::uint64_t point) const;
 
-  bool states_dp_ = false, states_group_ = false;  // and it follows all the same
-  int pp_ = 1, vpp_ = 1;                           // where they are not searched
+  bool states_dp_ = false, states_etp_ = false, states_group_ = false;  // and it follows all the same
+  int pp_ = 1, vpp_ = 1;                                                // where they are not searched
   std::size_t split_chunks_ = 0;
   std::string split_text_;
 };

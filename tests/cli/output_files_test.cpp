@@ -86,6 +86,14 @@ TEST_F(OutputFiles, TheResolvedJobGivesTheSameAnswer) {
   }
 }
 
+TEST_F(OutputFiles, ASearchFromTheBestPlanEndsThere) {
+  const std::string options = " --space parallel.tp=1,2 --space parallel.cp=1,2 --confirm 0 --json";
+  const nlohmann::json first = nlohmann::json::parse(run("tune llama3-8b-64-h100 -o first" + options).out);
+  const nlohmann::json again = nlohmann::json::parse(run("tune first/best.yaml" + options).out);
+  EXPECT_EQ(again["tune"]["counts"], first["tune"]["counts"]);
+  EXPECT_EQ(again["tune"]["best"][0]["goals"], first["tune"]["best"][0]["goals"]);
+}
+
 TEST_F(OutputFiles, NoScheduleIsFasterThanOneNumber) {
   const nlohmann::json answer = nlohmann::json::parse(run("compare raspberry-pis-4 --methods tuned --json").out);
   EXPECT_EQ(answer["federated"]["any_schedule_s"], answer["methods"][0]["any_schedule_s"]);
