@@ -64,7 +64,7 @@ class Accounting {
         const std::uint32_t rank = block.rank + ops[at].rank;
         if (last_own[rank] == none || run_.end_s[id] > run_.end_s[last_own[rank]]) last_own[rank] = id;
         if (ops[at].stream != Stream::compute) continue;
-        const double start_s = ops[at].kind == OpKind::collective ? run_.start_s(graph_, id) : run_.arrive_s[id];
+        const double start_s = run_.start_s(graph_, id);
         gap(rank, busy_until[rank], start_s, id);
         phases_[rank][ops[at].phase] += run_.end_s[id] - start_s;
         busy_until[rank] = std::max(run_.end_s[id], busy_until[rank] + run_.end_s[id] - start_s);
