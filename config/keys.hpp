@@ -28,14 +28,14 @@ class Key {
   template <class Field, class Value>
   Key(std::string name, Field field, const Form<Value>& form, std::string means)
       : about_{std::move(name), form.shape, false, "", std::move(means)} {
-    read_ = [=](const Node& node, Owner& owner) { std::invoke(field, owner) = form.read(node); };
+    read_ = [field, read = form.read](const Node& node, Owner& owner) { std::invoke(field, owner) = read(node); };
     if (!form.write) return;
-    write_ = [=](const Owner& owner) -> Node {
+    write_ = [field, write = form.write](const Owner& owner) -> Node {
       const auto& value = std::invoke(field, owner);
-      if constexpr (requires { form.write(value); }) {
-        return form.write(value);
+      if constexpr (requires { write(value); }) {
+        return write(value);
       } else {
-        return value ? form.write(*value) : Node();
+        return value ? write(*value) : Node();
       }
     };
     if (form.shape.kind == Shape::Kind::mapping) return;

@@ -97,10 +97,10 @@ bool trains(const std::string& software) {
   return !said || said->as_bool();
 }
 
-// What the stack is worth: every other one that trains.
+// What the stack is worth.
 void add_stacks(const Job& job, std::vector<Settings>& all) {
   for (const std::string& name : config::data_names(software_part.folder)) {
-    if (name != job.system.software.name && trains(name)) all.push_back({{"software", name}});
+    if (name != job.system.software.name) all.push_back({{"software", name}});
   }
 }
 
@@ -160,7 +160,7 @@ FeatureSwitch described(const Job& job, Settings settings) {
   return feature;
 }
 
-// Every alternative evaluated, or refused, on several threads.
+// Every alternative evaluated, or refused, on several threads; stacks that only serve are none.
 std::vector<FeatureSwitch> tried(const Job& job) {
   std::vector<FeatureSwitch> features;
   for (Settings& settings : alternatives(job)) features.push_back(described(job, std::move(settings)));
@@ -170,6 +170,10 @@ std::vector<FeatureSwitch> tried(const Job& job) {
     Evaluator evaluate(job, orders);
     for (std::size_t i = next++; i < features.size(); i = next++) {
       FeatureSwitch& feature = features[i];
+      if (feature.feature == software_part.what && !trains(feature.to)) {
+        feature.settings.clear();
+        continue;
+      }
       try {
         const Job other = tuned(with_settings(job, feature.settings));
         const bool same_system = plan_key(feature.feature) != nullptr;
@@ -179,6 +183,7 @@ std::vector<FeatureSwitch> tried(const Job& job) {
       }
     }
   });
+  std::erase_if(features, [](const FeatureSwitch& feature) { return feature.settings.empty(); });
   return features;
 }
 

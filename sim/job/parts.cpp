@@ -1,6 +1,7 @@
 #include "sim/job/parts.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -8,8 +9,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <system_error>
-#include <tuple>
 
 #include "config/data_dir.hpp"
 #include "config/reference.hpp"
@@ -32,18 +31,26 @@ bool is_path(const std::string& text) { return text.find('/') != std::string::np
 
 // A ready-made part is named by job after job: its file is read once, and again when it has changed.
 Node read_once(const std::string& path) {
-  using Time = std::filesystem::file_time_type;
+  struct Known {
+    timespec written;
+    off_t size;
+    Node node;
+  };
   static std::mutex one_at_a_time;
-  static std::map<std::string, std::tuple<Time, std::uintmax_t, Node>> known;
-  std::error_code error;
-  const Time written = std::filesystem::last_write_time(path, error);
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) return Node::load_file(path);
-  const std::scoped_lock lock(one_at_a_time);
-  const auto it = known.find(path);
-  if (it != known.end() && std::get<0>(it->second) == written && std::get<1>(it->second) == size) return std::get<Node>(it->second);
+  static std::map<std::string, Known> known;
+  struct stat now {};
+  if (::stat(path.c_str(), &now) != 0) return Node::load_file(path);
+  const auto unchanged = [&](const Known& file) {
+    return file.written.tv_sec == now.st_mtim.tv_sec && file.written.tv_nsec == now.st_mtim.tv_nsec && file.size == now.st_size;
+  };
+  {
+    const std::scoped_lock lock(one_at_a_time);
+    const auto it = known.find(path);
+    if (it != known.end() && unchanged(it->second)) return it->second.node;
+  }
   Node node = Node::load_file(path);
-  known.insert_or_assign(path, std::tuple(written, size, node));
+  const std::scoped_lock lock(one_at_a_time);
+  known.insert_or_assign(path, Known{now.st_mtim, now.st_size, node});
   return node;
 }
 

@@ -38,9 +38,9 @@ class Device {
     return made;
   }
   Block* take(double bytes) { return take(request(bytes)); }
-  Block* take(const Request& request) {
-    if (!request) return nullptr;
-    Block* block = allocator_.allocate(*request);
+  Block* take(const Request& request) { return request ? take(*request) : nullptr; }
+  Block* take(const CachingAllocator::Request& request) {
+    Block* block = allocator_.allocate(request);
     allocated_ = std::max(allocated_, allocator_.allocated());
     reserved_ = std::max(reserved_, allocator_.reserved());
     if (block == nullptr) throw OutOfMemory{};
@@ -61,11 +61,11 @@ class Device {
   std::uint64_t allocated_ = 0, reserved_ = 0;
 };
 
-// A unit's steps as its device is asked for them.
+// A unit's steps as its device is asked for them; those that take nothing are left out.
 struct Action {
   TensorStep::Kind kind;
   int tensor;
-  Device::Request request;
+  Device::Request request;  // of what is not given back
 };
 struct UnitActions {
   UnitActions(const UnitTensors& unit, Device& device)
@@ -78,7 +78,10 @@ struct UnitActions {
   static std::vector<Action> actions(const std::vector<TensorStep>& steps, Device& device) {
     std::vector<Action> made;
     made.reserve(steps.size());
-    for (const TensorStep& step : steps) made.push_back({step.kind, step.tensor, device.request(step.bytes, step.communicated)});
+    for (const TensorStep& step : steps) {
+      const Device::Request request = device.request(step.bytes, step.communicated);
+      if (request || step.kind == TensorStep::Kind::give) made.push_back({step.kind, step.tensor, request});
+    }
     return made;
   }
 };
@@ -89,6 +92,11 @@ class Training {
       : stage_(stage), own_(own), device_(bytes), hidden_(device_.request(stage.hidden)), live_(stage.kind_of.size()) {
     for (const UnitTensors& kind : stage.kinds) kinds_.emplace_back(kind, device_);
     for (std::vector<Live>& of_chunk : live_) of_chunk.resize(static_cast<std::size_t>(stage.microbatches));
+    for (const std::vector<std::size_t>& kinds : stage.kind_of) {
+      std::size_t tensors = 0;
+      for (const std::size_t kind : kinds) tensors += kinds_[kind].tensors;
+      tensors_of_.push_back(tensors);
+    }
   }
 
   AllocatorPeaks run() {
@@ -179,15 +187,15 @@ class Training {
 
   void forward(const Slot& slot) {
     Live& blocks = live(slot);
-    blocks.clear();
+    blocks.assign(tensors_of_[static_cast<std::size_t>(slot.chunk)], nullptr);
+    Block** own = blocks.data();
     Block* hidden = starts(slot.chunk) ? nullptr : device_.take(hidden_);
     for (const std::size_t kind : stage_.kind_of[static_cast<std::size_t>(slot.chunk)]) {
       const UnitActions& unit = kinds_[kind];
-      blocks.resize(blocks.size() + unit.tensors, nullptr);
-      Block** own = &blocks.back() + 1 - unit.tensors;
       own[UnitTensors::input] = hidden;
       act(unit.forward, own);
       hidden = std::exchange(own[UnitTensors::output], nullptr);
+      own += unit.tensors;
     }
     device_.give(hidden);  // sent
   }
@@ -223,10 +231,10 @@ class Training {
       if (action.kind == TensorStep::Kind::give) {
         device_.give(blocks[action.tensor]);
       } else if (action.kind == TensorStep::Kind::take) {
-        blocks[action.tensor] = device_.take(action.request);
+        blocks[action.tensor] = device_.take(*action.request);
       } else {
         Block*& held = held_[static_cast<std::size_t>(action.tensor)];
-        if (held == nullptr) held = device_.take(action.request);
+        if (held == nullptr) held = device_.take(*action.request);
       }
     }
   }
@@ -236,6 +244,7 @@ class Training {
   Device device_;
   Device::Request hidden_;
   std::vector<UnitActions> kinds_;
+  std::vector<std::size_t> tensors_of_;  // [chunk]
   unsigned units_ = 0;
   std::vector<std::vector<Live>> live_;  // [chunk][micro-batch]
   std::array<Block*, TensorStep::most_held> held_{};

@@ -12,7 +12,8 @@ CachingAllocator::CachingAllocator(std::uint64_t device_bytes, AllocatorSettings
       settings_(settings),
       allowed_(allowed_share ? std::optional(static_cast<std::uint64_t>(*allowed_share * static_cast<double>(device_bytes)))
                              : std::nullopt),
-      collects_garbage_(allowed_ && settings_.garbage_collection_threshold > 0) {}
+      collects_garbage_(allowed_ && settings_.garbage_collection_threshold > 0),
+      takes_same_size_(!collects_garbage_ && !settings_.expandable_segments && settings_.max_non_split_rounding_bytes > 0) {}
 
 CachingAllocator::~CachingAllocator() = default;
 
@@ -80,6 +81,13 @@ CachingAllocator::Request CachingAllocator::request(std::uint64_t bytes, int str
 
 CachingAllocator::Block* CachingAllocator::allocate(const Request& request) {
   if (any_finished_) free_what_streams_finished();
+  if (takes_same_size_) {
+    if (Block* block = request.pool->free.take_lowest(*request.list)) return in_use(block, request);
+  }
+  return allocate_other_size(request);
+}
+
+CachingAllocator::Block* CachingAllocator::allocate_other_size(const Request& request) {
   Block* block = cached(request);
   if (block == nullptr) block = not_cached(request);
   return block != nullptr ? hand_out(block, request) : nullptr;
@@ -130,7 +138,10 @@ CachingAllocator::Block* CachingAllocator::from_device(const Request& request) {
 }
 
 inline CachingAllocator::Block* CachingAllocator::hand_out(Block* block, const Request& request) {
-  if (splits(*block, request.bytes)) block = split(block, request);
+  return in_use(splits(*block, request.bytes) ? split(block, request) : block, request);
+}
+
+inline CachingAllocator::Block* CachingAllocator::in_use(Block* block, const Request& request) {
   block->busy = true;
   block->asked = request.asked;
   block->used_by = request.used_by;
@@ -150,8 +161,11 @@ inline CachingAllocator::Block* CachingAllocator::split(Block* block, const Requ
 
 // A free block of the same segment between two others.
 CachingAllocator::Block* CachingAllocator::cut(const Block& of, std::uint64_t address, std::uint64_t bytes, Block* before, Block* after) {
-  Block* made = make(
-      {.bytes = bytes, .address = address, .before = before, .after = after, .pool = of.pool, .segment = of.segment, .stream = of.stream});
+  Block* made = make(of);
+  made->bytes = bytes;
+  made->address = address;
+  made->before = before;
+  made->after = after;
   if (before != nullptr) before->after = made;
   if (after != nullptr) after->before = made;
   return made;
@@ -168,6 +182,14 @@ void CachingAllocator::free(Block* block) {
 
 void CachingAllocator::put_back(Block* block) {
   block->busy = false;
+  if (is_free(block->before) || is_free(block->after)) {
+    put_back_merged(block);
+  } else {
+    block->pool->insert(block);
+  }
+}
+
+void CachingAllocator::put_back_merged(Block* block) {
   if (merges(*block, block->before)) merge(block, block->before);
   if (merges(*block, block->after)) merge(block, block->after);
   block->pool->insert(block);

@@ -90,14 +90,18 @@ class CachingAllocator {
   [[nodiscard]] bool splits(const Block& block, std::uint64_t bytes) const;
   [[nodiscard]] allocator::Pool& pool_of(std::uint64_t bytes);
 
+  Block* allocate_other_size(const Request& request);
   Block* cached(const Request& request);
   Block* not_cached(const Request& request);
   Block* from_device(const Request& request);
   Block* hand_out(Block* block, const Request& request);
+  Block* in_use(Block* block, const Request& request);
   Block* split(Block* block, const Request& request);
   void put_back(Block* block);
+  void put_back_merged(Block* block);
+  [[nodiscard]] static bool is_free(const Block* neighbour) { return neighbour != nullptr && !neighbour->busy; }
   [[nodiscard]] static bool merges(const Block& block, const Block* neighbour) {
-    return neighbour != nullptr && !neighbour->busy && neighbour->mapped == block.mapped;
+    return is_free(neighbour) && neighbour->mapped == block.mapped;
   }
   void merge(Block* block, Block* neighbour);
 
@@ -140,6 +144,7 @@ class CachingAllocator {
   std::vector<StreamUses> streams_;
   bool any_finished_ = false;  // since the last look
   bool collects_garbage_;
+  bool takes_same_size_;  // a free block of the size that is asked for is taken without a look at others
 };
 
 }  // namespace rehearse::sim

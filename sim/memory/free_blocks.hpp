@@ -40,8 +40,13 @@ class FreeBlocks {
  public:
   // By the block's stream, bytes and address, which stay until it is erased.
   void insert(Block* block) {
-    if (block->list == nullptr || block->list->bytes != block->bytes) block->list = &list(block->stream, block->bytes);
-    SizeList& of = *block->list;
+    SizeList* known = block->list;
+    if (known == nullptr || known->bytes != block->bytes) known = &list(block->stream, block->bytes);
+    insert(block, *known);
+  }
+  // ... whose list this is.
+  void insert(Block* block, SizeList& of) {
+    block->list = &of;
     if (of.lowest == nullptr) filled_[of.rank / word_bits] |= bit_of(of.rank);
     of.insert(block);
   }
@@ -50,6 +55,19 @@ class FreeBlocks {
     SizeList& of = *block->list;
     of.erase(block);
     if (of.lowest == nullptr) filled_[of.rank / word_bits] &= ~bit_of(of.rank);
+  }
+
+  // The lowest block of the list, which is no longer in it; null: none.
+  Block* take_lowest(SizeList& of) {
+    Block* block = of.lowest;
+    if (block == nullptr) return nullptr;
+    of.lowest = block->higher;
+    if (of.lowest == nullptr) {
+      filled_[of.rank / word_bits] &= ~bit_of(of.rank);
+    } else {
+      of.lowest->lower = nullptr;
+    }
+    return block;
   }
 
   // The list of the size, which stays where it is.
