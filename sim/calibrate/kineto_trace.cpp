@@ -23,6 +23,9 @@ std::string unpacked(const std::string& path) {
   std::vector<char> piece(std::size_t{1} << 20U);
   while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
     text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+    const std::size_t begin = text.find_first_not_of(" \t\r\n");
+    if (begin == std::string::npos ? text.size() > piece.size() : text[begin] != '{')
+      throw config::InputError(fmt::format("{} is no trace of the PyTorch profiler: it does not begin with '{{'", config::shown(path)));
     if (text.size() > most_bytes)
       throw config::InputError(fmt::format("{} is larger than 4 GiB", config::shown(path)), "trace fewer steps");
   }

@@ -73,6 +73,10 @@ Exit run_command(int argc, char** argv) {
     program.app.exit(help_or_version, text, text);
     print_result(text.str());
     return Exit::fine;
+  } catch (const CLI::RequiredError&) {
+    // A misspelt option is why something is missing, or at least worth saying first.
+    for (const CLI::App* command : program.app.get_subcommands()) refuse_extras(*command);
+    throw;
   }
   refuse_extras(program.app);
   if (program.app.get_subcommands().empty()) {

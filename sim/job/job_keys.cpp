@@ -85,6 +85,8 @@ Node write_model(const JobDocument& document) {
 void read_cluster(const Node& node, JobDocument& document) {
   JobParts& parts = document.parts;
   parts.cluster = find_part(node, cluster_part);
+  if (const auto several = parts.cluster.node.find("parts"))
+    several->fail_at_key("training runs on one cluster, not on parts", "parts are for jobs with the section 'serving'");
   parts.gpu = take_gpu(parts.cluster);
   document.job.system.cluster = topology::read_cluster(parts.cluster.node, parts.cluster.name);
   document.job.system.gpu = read_gpu(parts.gpu.node, parts.gpu.name);

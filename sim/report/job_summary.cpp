@@ -14,8 +14,8 @@ std::vector<std::string> degrees_of(const workloads::Parallel& parallel, bool ex
                                                       {"dp", parallel.dp}, {"ep", parallel.ep}, {"etp", parallel.etp}};
   std::vector<std::string> parts;
   for (const auto& [name, degree] : degrees) {
-    const bool about_experts = name == "ep" || name == "etp";
-    if (degree > 1 && (experts || !about_experts)) parts.push_back(fmt::format("{} {}", name, degree));
+    const bool about_experts = name == "ep" || name == "etp", unlike_tp = name == "etp" && degree != parallel.tp;
+    if ((degree > 1 || unlike_tp) && (experts || !about_experts)) parts.push_back(fmt::format("{} {}", name, degree));
   }
   return parts;
 }

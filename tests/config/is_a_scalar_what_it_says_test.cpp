@@ -71,7 +71,9 @@ TEST(IsAScalarWhatItSays, texts) {
   EXPECT_EQ(value("a b").as_string(), "a b");
   EXPECT_EQ(value("\"8\"").as_string(), "8");
   EXPECT_EQ(value("\"\"").as_string(), "");
+  EXPECT_EQ(value("\"a\\n\\tb\"").as_string(), "a\n\tb");
   EXPECT_NE(refusal_of([] { return value("[a]").as_string(); }), "(accepted)");
+  EXPECT_NE(refusal_of([] { return value("\"\\a\"").as_string(); }).find("control characters"), std::string::npos);
   EXPECT_NE(refusal_of([] { return value("").as_string(); }), "(accepted)");
 }
 
