@@ -137,7 +137,7 @@ class StepGraph {
   [[nodiscard]] std::size_t size() const { return size_; }  // operations: 0 .. size() - 1, each rank's in the order they were added
   [[nodiscard]] Op op(OpId id) const {
     const RankBlock& block = block_of(id);
-    Op op = programs_[block.program].ops[id - block.first];
+    Op op = in_program(block, id);
     op.rank += block.rank;
     if (op.kind == OpKind::compute) {
       if (op.joint > 0) op.item = works_of_[block.first_work + op.joint - 1];
@@ -163,7 +163,7 @@ class StepGraph {
   // p2p: index of the receiving simulated rank.
   [[nodiscard]] std::uint32_t receiver(OpId message) const {
     const RankBlock& block = block_of(message);
-    return receivers_[block.first_message + programs_[block.program].ops[message - block.first].joint];
+    return receivers_[block.first_message + in_program(block, message).joint];
   }
   [[nodiscard]] std::size_t joints() const { return first_member_.empty() ? 0 : first_member_.size() - 1; }
   // Of a joint, in order of their numbers.
@@ -176,6 +176,8 @@ class StepGraph {
   // Ranks whose operations differ in groups alone have the same program. [simulated rank] where graphs are built rank by rank, else one.
   [[nodiscard]] std::span<const RankBlock> blocks() const { return std::span(blocks_).first(blocks_.size() - 1); }
   [[nodiscard]] const RankProgram& program(const RankBlock& block) const { return programs_[block.program]; }
+  // An operation of the block without the numbers that are the block's own: rank, work, call and joint.
+  [[nodiscard]] const Op& in_program(const RankBlock& block, OpId id) const { return program(block).ops[id - block.first]; }
   [[nodiscard]] const RankBlock& block_of(OpId id) const {
     const RankBlock* block = &blocks_[block_at_[id >> chunk_bits]];
     while (block[1].first <= id) ++block;

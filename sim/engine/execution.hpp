@@ -23,8 +23,8 @@ struct Execution {
     return op.kind == workloads::OpKind::collective && !begin_s.empty() ? begin_s[op.joint] : arrive_s[id];
   }
   [[nodiscard]] double start_s(const workloads::StepGraph& graph, workloads::OpId id) const {
-    const workloads::RankBlock& block = graph.block_of(id);
-    return graph.program(block).ops[id - block.first].kind == workloads::OpKind::collective ? start_s(id, graph.op(id)) : arrive_s[id];
+    const bool alone = graph.in_program(graph.block_of(id), id).kind != workloads::OpKind::collective;
+    return alone ? arrive_s[id] : start_s(id, graph.op(id));
   }
 };
 

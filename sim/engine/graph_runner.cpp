@@ -189,12 +189,9 @@ class GraphRunner::Impl : private Ahead {
 
   [[nodiscard]] const StepGraph& graph_of(std::uint64_t launch) const { return launches_[launch].graph(); }
   [[nodiscard]] static std::uint32_t rank_of(const Launch& launch, OpId id) {
-    const workloads::RankBlock& block = launch.what->graph.block_of(id);
-    return launch.what->first_rank + block.rank + in_program(launch.what->graph, block, id).rank;
-  }
-  // Without the numbers that are the block's own.
-  [[nodiscard]] static const Op& in_program(const StepGraph& graph, const workloads::RankBlock& block, OpId id) {
-    return graph.program(block).ops[id - block.first];
+    const StepGraph& graph = launch.what->graph;
+    const workloads::RankBlock& block = graph.block_of(id);
+    return launch.what->first_rank + block.rank + graph.in_program(block, id).rank;
   }
   [[nodiscard]] double now(const Launch& launch) const { return machine_.now() - launch.begun_s; }
 
@@ -259,7 +256,7 @@ class GraphRunner::Impl : private Ahead {
     };
     for_each_member(graph, it.op, first, [&](OpId member) {
       const workloads::RankBlock& block = graph.block_of(member);
-      const Op& op = in_program(graph, block, member);
+      const Op& op = graph.in_program(block, member);
       tell(block.rank + op.rank, op.phase);
     });
     if (first.kind == OpKind::p2p && graph.receiver(it.op) != first.rank) tell(graph.receiver(it.op), first.phase);

@@ -12,10 +12,11 @@
 #include "sim/serving/capacity.hpp"
 #include "sim/serving/cluster_parts.hpp"
 #include "sim/serving/pool_keys.hpp"
-#include "sim/serving/request_trace.hpp"
+#include "sim/serving/resolved_serving.hpp"
 #include "sim/serving/router.hpp"
 #include "sim/serving/service_faults.hpp"
 #include "sim/serving/service_history.hpp"
+#include "sim/serving/serving_checks.hpp"
 #include "sim/serving/tune_keys.hpp"
 #include "workloads/names.hpp"
 
@@ -119,35 +120,6 @@ void check_prefix_cache(const Pool& pool, const Node& node) {
         .fail("with overflow: swap pages leave for the host's memory, and others may use them", "write overflow: recompute");
 }
 
-// Hashes come with a trace, for as many prompts as it has.
-void check_blocks(const ServingJob& job, const Node& serving) {
-  for (const Pool& pool : job.pools) {
-    if (!pool.prefix_cache) continue;
-    const Node key = serving.at("pools").at(pool.name).at("prefix_cache");
-    if (!job.load.blocks || job.load.input.law != workloads::LengthLaw::table)
-      key.fail("prefix_cache needs a trace with the hashes of its prompts' blocks",
-               "write for example arrivals: {trace: FILE}, without input");
-    if (static_cast<std::size_t>(job.load.requests) > job.load.blocks->prompts())
-      key.fail(fmt::format("the trace has {} prompts, which would come again, and {} requests are asked for", job.load.blocks->prompts(),
-                           job.load.requests));
-  }
-}
-
-// A router that looks for prefixes.
-void check_prefix_router(const ServingJob& job, const Node& serving) {
-  for (const bool prompts : {true, false}) {
-    const std::string& router = prompts ? job.prompt_router : job.decode_router;
-    if (!RouterRegistry::get(router).finds_prefixes()) continue;
-    const auto caches = [&](const Pool& pool) {
-      return pool.prefix_cache && (prompts ? pool.role != Role::decode : pool.role == Role::decode);
-    };
-    if (std::ranges::any_of(job.pools, caches)) continue;
-    serving.at("router")
-        .at(prompts ? "prefill" : "decode")
-        .fail(fmt::format("{} chooses by what is found in caches, and no pool of that side has prefix_cache", router));
-  }
-}
-
 // Tokens that are proposed by a rule, by heads of the model or by another one, and tried together.
 void read_speculation(Pool& pool, const SpeculationDocument& given, const ServingJob& job, const Node& node) {
   if (pool.role == Role::prefill) node.fail_at_key("a pool of role prefill decodes nothing");
@@ -215,35 +187,6 @@ void read_pools(Reading& reading, const Node& serving, const Node& document) {
   std::ranges::stable_sort(reading.job.pools, {}, &Pool::role);
 }
 
-// Which of the sides there are, and whether that makes a deployment.
-void check_roles(ServingJob& job, const Node& serving) {
-  const Node pools = serving.at("pools");
-  const auto names = [](Role role) { return role_names().of(role); };
-  if (job.isolate) {
-    std::erase_if(job.pools, [&](const Pool& pool) { return pool.role != *job.isolate; });
-    if (job.pools.empty() || *job.isolate == Role::both)
-      serving.at("isolate").fail(fmt::format("there is no pool with role {}", names(*job.isolate)));
-    return;
-  }
-  const Role first = job.pools.front().role, last = job.pools.back().role;
-  if (first == Role::both && last != Role::both)
-    pools.fail_at_key(fmt::format("pools of role both stand beside none of role {}", names(last)), "use prefill and decode, or both");
-  if (first != Role::both && first == last)
-    pools.fail_at_key(fmt::format("a pool of role {} needs its other side", names(first)),
-                      fmt::format("or write isolate: {}", names(first)));
-}
-
-void check_size(const ServingJob& job, const Node& node) {
-  for (std::size_t part = 0; part < job.parts.size(); ++part) {
-    int used = 0;
-    for (const Pool& pool : job.pools) used += pool.part == part ? pool.gpus() : 0;
-    const int there = job.parts[part].cluster.max_gpus();
-    if (there > 0 && used > there) {
-      node.fail_at_key(fmt::format("the pools take {} GPUs, and {} has {}", used, job.parts[part].cluster.name, there));
-    }
-  }
-}
-
 void read_routers(ServingJob& job, const Node& node) {
   node.allow_keys({"prefill", "decode"});
   if (const auto prefill = node.find("prefill")) job.prompt_router = prefill->as_choice(RouterRegistry::names());
@@ -256,32 +199,6 @@ void read_simulation(ServingJob& job, const Node& node) {
   if (const auto granularity = node.find("granularity")) static_cast<void>(granularity->as_choice({"iteration"}));
   if (const auto faults = node.find("faults")) {
     for (const Node& item : faults->items()) job.faults.push_back(read_service_fault(item, job));
-  }
-}
-
-// A default gives way (alignments/vendor.cpp), what was written does not.
-void check_path(const ServingJob& job, const Node& path) {
-  if (job.transfer.path != TransferPath::gpu_direct || job.isolate) return;
-  for (const Pool& pool : job.pools) {
-    const Gpu &first = job.parts[job.pools.front().part].gpu, &other = job.parts[pool.part].gpu;
-    if (first.vendor != other.vendor)
-      path.fail(
-          fmt::format("nothing leads from the memory of {} ({}) to that of {} ({})", first.name, first.vendor, other.name, other.vendor),
-          "write path: host-staged");
-  }
-}
-
-// In the memory of a host, of what crosses it.
-void check_align(const ServingJob& job, const Node& align) {
-  if (job.transfer.align != AlignAt::host || job.isolate) return;
-  for (const Pool& pool : job.pools) {
-    const ClusterPart& part = job.parts[pool.part];
-    if (part.gpu.vendor == job.parts[job.pools.front().part].gpu.vendor && job.transfer.path != TransferPath::host_staged &&
-        pool.role == Role::decode)
-      align.fail("caches do not go through the hosts' memory", "write path: host-staged");
-    if (pool.role == Role::decode && part.cluster.host_memory.bytes_per_s <= 0)
-      align.fail(fmt::format("the file of cluster {} does not say how fast its hosts' memory is", part.cluster.name),
-                 "write host_memory: {bandwidth: 400 GB/s} there");
   }
 }
 
@@ -308,39 +225,8 @@ void read_serving(Reading& reading, const Node& document) {
   if (const auto recovery = serving.find("recovery")) job.recovery_s = recovery->as_quantity(Dimension::time);
 }
 
-// What pools name is written out, so that the resolved job may lie anywhere.
-Node resolved_pools(const Node& pools) {
-  Node out;
-  for (const std::string& name : pools.keys()) {
-    Node pool = pools.at(name);
-    if (const auto software = pool.find("software")) pool.set_child("software", named(find_part(*software, software_part)));
-    if (const auto draft = pool.find_path("speculative.draft")) {
-      Node speculative = pool.at("speculative");
-      speculative.set_child("draft", named(find_part(*draft, model_part)));
-      pool.set_child("speculative", speculative);
-    }
-    out.set_child(name, pool);
-  }
-  return out;
-}
-
-Node resolved_load(Node load) {
-  for (const auto& [key, form] : {std::pair{"arrivals", "trace"}, {"input", "from"}, {"output", "from"}}) {
-    const auto given = load.find(key);
-    const auto file = given && given->is_map() ? given->find(form) : std::nullopt;
-    if (!file || (file->as_string() == "trace" && std::string_view(key) != "arrivals")) continue;
-    Node law = *given;
-    law.set_child(form, Node::scalar(settled_requests(*file), true));
-    load.set_child(key, law);
-  }
-  return load;
-}
-
 void resolve(Reading& reading, const Node& document) {
-  Node serving = document.at("serving");
-  serving.set_child("pools", resolved_pools(serving.at("pools")));
-  serving.set_child("load", resolved_load(serving.at("load")));
-  reading.resolved.set_child("serving", serving);
+  reading.resolved.set_child("serving", resolved_serving(document.at("serving")));
   if (const auto given = document.find("simulation")) reading.resolved.set_child("simulation", *given);
   if (document.find("software")) reading.resolved.set_child("software", named(find_part(document.at("software"), software_part)));
   const ResolvedText text(reading.job.name, [node = reading.resolved] { return node; });

@@ -63,10 +63,9 @@ TEST_F(Traces, CutReorderedAndForeignOnesAreRefused) {
   write(folder_.path() / "swapped.json", swapped);
   write(folder_.path() / "empty.json", "{\"traceEvents\": []}");
   write(folder_.path() / "list.json", "[1, 2]");
-  for (const auto& [file, says] :
-       {std::pair("cut.json", "no trace"), std::pair("swapped.json", "where the job has"), std::pair("empty.json", "has no"),
-        std::pair("list.json", "does not begin with '{'"), std::pair("/dev/zero", "does not begin with '{'"),
-        std::pair("absent.json", "cannot read")}) {
+  for (const auto& [file, says] : {std::pair("cut.json", "no trace"), std::pair("swapped.json", "where the job has"),
+                                   std::pair("empty.json", "has no"), std::pair("list.json", "does not begin with '{'"),
+                                   std::pair("/dev/zero", "does not begin with '{'"), std::pair("absent.json", "cannot read")}) {
     const Outcome outcome = shell(std::string("\"$rehearse\" calibrate trace ") + file + " --job job.yaml --gpu my.yaml");
     EXPECT_EQ(outcome.code, 2) << file;
     EXPECT_NE(outcome.err.find(says), std::string::npos) << file << ": " << outcome.err;

@@ -1,0 +1,94 @@
+#include "sim/serving/serving_checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "sim/serving/pool_keys.hpp"
+#include "sim/serving/router.hpp"
+
+namespace rehearse::sim {
+
+using config::Node;
+
+void check_roles(ServingJob& job, const Node& serving) {
+  const Node pools = serving.at("pools");
+  const auto names = [](Role role) { return role_names().of(role); };
+  if (job.isolate) {
+    std::erase_if(job.pools, [&](const Pool& pool) { return pool.role != *job.isolate; });
+    if (job.pools.empty() || *job.isolate == Role::both)
+      serving.at("isolate").fail(fmt::format("there is no pool with role {}", names(*job.isolate)));
+    return;
+  }
+  const Role first = job.pools.front().role, last = job.pools.back().role;
+  if (first == Role::both && last != Role::both)
+    pools.fail_at_key(fmt::format("pools of role both stand beside none of role {}", names(last)), "use prefill and decode, or both");
+  if (first != Role::both && first == last)
+    pools.fail_at_key(fmt::format("a pool of role {} needs its other side", names(first)),
+                      fmt::format("or write isolate: {}", names(first)));
+}
+
+void check_size(const ServingJob& job, const Node& node) {
+  for (std::size_t part = 0; part < job.parts.size(); ++part) {
+    int used = 0;
+    for (const Pool& pool : job.pools) used += pool.part == part ? pool.gpus() : 0;
+    const int there = job.parts[part].cluster.max_gpus();
+    if (there > 0 && used > there) {
+      node.fail_at_key(fmt::format("the pools take {} GPUs, and {} has {}", used, job.parts[part].cluster.name, there));
+    }
+  }
+}
+
+void check_path(const ServingJob& job, const Node& path) {
+  if (job.transfer.path != TransferPath::gpu_direct || job.isolate) return;
+  for (const Pool& pool : job.pools) {
+    const Gpu &first = job.parts[job.pools.front().part].gpu, &other = job.parts[pool.part].gpu;
+    if (first.vendor != other.vendor)
+      path.fail(
+          fmt::format("nothing leads from the memory of {} ({}) to that of {} ({})", first.name, first.vendor, other.name, other.vendor),
+          "write path: host-staged");
+  }
+}
+
+void check_align(const ServingJob& job, const Node& align) {
+  if (job.transfer.align != AlignAt::host || job.isolate) return;
+  for (const Pool& pool : job.pools) {
+    const ClusterPart& part = job.parts[pool.part];
+    if (part.gpu.vendor == job.parts[job.pools.front().part].gpu.vendor && job.transfer.path != TransferPath::host_staged &&
+        pool.role == Role::decode)
+      align.fail("caches do not go through the hosts' memory", "write path: host-staged");
+    if (pool.role == Role::decode && part.cluster.host_memory.bytes_per_s <= 0)
+      align.fail(fmt::format("the file of cluster {} does not say how fast its hosts' memory is", part.cluster.name),
+                 "write host_memory: {bandwidth: 400 GB/s} there");
+  }
+}
+
+void check_blocks(const ServingJob& job, const Node& serving) {
+  for (const Pool& pool : job.pools) {
+    if (!pool.prefix_cache) continue;
+    const Node key = serving.at("pools").at(pool.name).at("prefix_cache");
+    if (!job.load.blocks || job.load.input.law != workloads::LengthLaw::table)
+      key.fail("prefix_cache needs a trace with the hashes of its prompts' blocks",
+               "write for example arrivals: {trace: FILE}, without input");
+    if (static_cast<std::size_t>(job.load.requests) > job.load.blocks->prompts())
+      key.fail(fmt::format("the trace has {} prompts, which would come again, and {} requests are asked for", job.load.blocks->prompts(),
+                           job.load.requests));
+  }
+}
+
+void check_prefix_router(const ServingJob& job, const Node& serving) {
+  for (const bool prompts : {true, false}) {
+    const std::string& router = prompts ? job.prompt_router : job.decode_router;
+    if (!RouterRegistry::get(router).finds_prefixes()) continue;
+    const auto caches = [&](const Pool& pool) {
+      return pool.prefix_cache && (prompts ? pool.role != Role::decode : pool.role == Role::decode);
+    };
+    if (std::ranges::any_of(job.pools, caches)) continue;
+    serving.at("router")
+        .at(prompts ? "prefill" : "decode")
+        .fail(fmt::format("{} chooses by what is found in caches, and no pool of that side has prefix_cache", router));
+  }
+}
+
+}  // namespace rehearse::sim
