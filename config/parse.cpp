@@ -89,12 +89,12 @@ class Events : public YAML::EventHandler {
     if (at >= line.size() || (line[at] != '\'' && line[at] != '"')) return;
     const char quote = line[at];
     for (++at; at < line.size(); ++at) {
-      if (quote == '"' && line[at] == '\\') {
+      const bool escaped = quote == '"' && line[at] == '\\';
+      const bool doubled = quote == '\'' && line.compare(at, 2, "''") == 0;  // stands for one
+      if (escaped || doubled) {
         ++at;
-      } else if (line[at] == quote && !(quote == '\'' && at + 1 < line.size() && line[at + 1] == quote)) {
-        return;
       } else if (line[at] == quote) {
-        ++at;  // two single quotes stand for one
+        return;
       }
     }
     builder_.refuse(position(mark), "this quote is not closed on its line", "close it, or leave it out");
@@ -150,7 +150,7 @@ Tree parse_with_yaml_cpp(const std::string& text, const std::shared_ptr<const So
     const bool open = problem.msg.find("flow not found") != std::string::npos;
     events.builder().refuse(events.position(problem.mark), "not valid YAML: " + problem.msg, open ? left_open : "");
   }
-  const Tree root = events.builder().root();
+  Tree root = events.builder().root();
   if (!root || root->kind == Node::Impl::Kind::null) throw InputError(Position{source->name, 0, 0}, "the document is empty");
   return root;
 }

@@ -120,7 +120,7 @@ double Node::as_quantity(Dimension dimension, double low) const {
 }
 
 std::string Node::as_choice(const std::vector<std::string>& choices) const {
-  const std::string text = as_string();
+  std::string text = as_string();
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
   fail(fmt::format("{} cannot be {}", value_name(*this), content_of(*this)), suggestion(text, choices));
 }

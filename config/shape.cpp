@@ -49,6 +49,7 @@ std::string bounds(const Shape& shape) {
 
 std::string alternatives(const std::vector<Shape>& shapes) {
   std::vector<std::string> texts;
+  texts.reserve(shapes.size());
   for (const Shape& shape : shapes) texts.push_back(describe(shape));
   return fmt::format("{}", fmt::join(texts, " | "));
 }
@@ -58,6 +59,7 @@ std::string key_names(const std::vector<Parameter>& keys) {
   constexpr std::size_t most = 6;
   if (keys.size() > most) return "mapping";
   std::vector<std::string> names;
+  names.reserve(keys.size());
   for (const Parameter& key : keys) names.push_back(key.name == "*" ? "..." : key.name);
   return fmt::format("{{{}}}", fmt::join(names, ", "));
 }
@@ -66,6 +68,7 @@ std::string key_names(const std::vector<Parameter>& keys) {
 
 std::vector<std::string> names_of(const std::vector<Parameter>& keys) {
   std::vector<std::string> names;
+  names.reserve(keys.size());
   for (const Parameter& key : keys) names.push_back(key.name);
   return names;
 }

@@ -76,9 +76,14 @@ class Handler final : public json::json_sax_t {
     if (path_.size() == 3 && path_[0] == "deviceProperties" && path_[2] == "name" && trace_.device.empty()) trace_.device = value;
     if (!in_events()) return true;
     if (path_.size() == 3) {
-      if (path_[2] == "name") event_.name = std::move(value);
-      if (path_[2] == "cat") event_.category = std::move(value);
-      if (path_[2] == "ph") event_.phase = std::move(value);
+      const std::string& key = path_[2];
+      if (key == "name") {
+        event_.name = std::move(value);
+      } else if (key == "cat") {
+        event_.category = std::move(value);
+      } else if (key == "ph") {
+        event_.phase = std::move(value);
+      }
     } else if (path_.size() == 4 && path_[3] == "Process Group Description") {
       event_.group = std::move(value);
     }

@@ -53,7 +53,7 @@ class Machine {
   // flows of everywhere go over is put off until all have come to that instant.
   [[nodiscard]] std::size_t lanes() const;  // with 0, which is everywhere
   [[nodiscard]] std::size_t lane_of(AreaIndex area) const;
-  [[nodiscard]] static std::size_t lane() { return lane_; }  // that the calling thread is in: 0 but between part() and meet()
+  [[nodiscard]] static std::size_t lane() { return thread_lane; }  // that the calling thread is in: 0 but between part() and meet()
 
   // `seconds` of work at speed 1. A host computes one thing at a time.
   void compute(HostIndex host, double seconds, Token token);
@@ -84,7 +84,7 @@ class Machine {
   struct Impl;  // one of each solver (sim/engine/machine_impl.hpp)
 
  private:
-  static inline constinit thread_local std::size_t lane_ = 0;
+  static inline constinit thread_local std::size_t thread_lane = 0;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -26,7 +26,7 @@ struct Machine::Impl {
   virtual void run(const std::function<void(Token)>& on_done, Ahead* ahead) = 0;
 
  protected:
-  static void enter(std::size_t lane) { lane_ = lane; }
+  static void enter(std::size_t lane) { thread_lane = lane; }
 };
 
 [[nodiscard]] std::unique_ptr<Machine::Impl> event_machine();

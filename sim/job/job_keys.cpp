@@ -1,5 +1,7 @@
 #include "sim/job/job_keys.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim/faults/fault_source.hpp"

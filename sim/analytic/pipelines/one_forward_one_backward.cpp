@@ -22,7 +22,8 @@ double from_stage(const PipelineTimes& times, int first) {
   }
   const int window = p - first;
   if (round_trip <= window * slowest) return round_trip + (m - 1) * slowest;
-  return round_trip * ((m + window - 1) / window) + (m - 1) % window * slowest;
+  const int rounds = (m + window - 1) / window;
+  return round_trip * rounds + (m - 1) % window * slowest;
 }
 
 class OneForwardOneBackwardFormula final : public PipelineFormula {
