@@ -8,6 +8,7 @@
 #include "config/tree.hpp"
 #include "sim/job/job.hpp"
 #include "sim/job/job_document.hpp"
+#include "sim/job/job_keys.hpp"
 #include "sim/job/open_job.hpp"
 
 namespace rehearse::sim {
@@ -19,9 +20,34 @@ std::string text_of(const JobRequest& request) {
   return file.empty() ? "" : config::read_file_text(file);
 }
 
+// Whether a line begins with what is no key of a training job.
+bool has_other_keys(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at), key = line.substr(0, line.find(':'));
+    if (!key.empty() && key.front() >= 'a' && key.front() <= 'z' && job_keys().find(key) == nullptr) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
 // Cheap: most jobs are training jobs, and reading one twice would cost as much as predicting it.
 bool may_be_of_a_kind(const std::string& text) {
-  return std::ranges::any_of(JobKindRegistry::names(), [&](const std::string& name) { return text.find(name) != std::string::npos; });
+  const auto is_named = [&](const std::string& name) { return text.find(name) != std::string::npos; };
+  return std::ranges::any_of(JobKindRegistry::names(), is_named) || has_other_keys(text);
+}
+
+// A section whose name is nearer to a kind's than to any key of training jobs.
+void refuse_misspelt_section(const config::Node& document) {
+  const std::vector<std::string> kinds = JobKindRegistry::names();
+  std::vector<std::string> words = config::names_of(job_shape().keys);
+  words.insert(words.end(), kinds.begin(), kinds.end());
+  for (const std::string& key : document.keys()) {
+    if (std::ranges::find(words, key) != words.end()) continue;
+    const std::string meant = config::nearest(key, words);
+    if (std::ranges::find(kinds, meant) != kinds.end())
+      document.at(key).fail_at_key("unknown key " + config::shown(key), fmt::format("did you mean '{}'?", meant));
+  }
 }
 
 }  // namespace
@@ -48,6 +74,8 @@ std::string kind_of(const config::Node& document) {
     if (!section.empty()) found->fail_at_key(fmt::format("a job has one of the sections '{}' and '{}', not both", section, name));
     section = name;
   }
+  const auto is_known = [](const std::string& key) { return job_keys().find(key) != nullptr; };
+  if (section.empty() && !std::ranges::all_of(document.keys(), is_known)) refuse_misspelt_section(document);
   return section;
 }
 

@@ -68,7 +68,8 @@ class JobKind {
 
 using JobKindRegistry = config::Registry<JobKind>;
 
-// The section that says so, by which the kind is registered; "": training. Throws config::InputError where there are two.
+// The section that says so, by which the kind is registered; "": training. Throws config::InputError where there are two, or one that is
+// misspelt.
 [[nodiscard]] std::string kind_of(const config::Node& document);
 // Of the job that is asked for, whatever is set in it; "" as well where there is none, which whoever loads it says.
 [[nodiscard]] std::string kind_of(const JobRequest& request);

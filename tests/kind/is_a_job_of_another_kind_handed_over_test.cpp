@@ -105,6 +105,13 @@ TEST_F(HandedOver, a_training_job_stays_with_the_command) {
   EXPECT_EQ(run("predict", "model: llama3-8b  # sings in a choir\n"), std::nullopt);
 }
 
+TEST_F(HandedOver, a_section_that_is_misspelt_is_not_taken_for_a_training_job_s) {
+  const std::string said = refusal("predict", "name: carol\nchior: {voices: 4}\n");
+  EXPECT_NE(said.find("job.yaml:2:1: error: unknown key 'chior'"), std::string::npos) << said;
+  EXPECT_NE(said.find("did you mean 'choir'?"), std::string::npos) << said;
+  EXPECT_EQ(run("predict", "modell: llama3-8b\n"), std::nullopt);  // which the command knows more about
+}
+
 TEST_F(HandedOver, what_does_not_go_together_is_refused) {
   EXPECT_EQ(refusal("explain", "choir: {voices: 4}\n"),
             "error: explain has no answer for jobs with the section 'choir'\n  what does: predict, simulate");
