@@ -17,6 +17,7 @@ struct MeasuredErrors::Row {
   std::optional<std::string> gpu, vendor, software;
   std::string as;  // the stack that was measured, where that is another
   std::optional<bool> experts;
+  std::optional<int> over, up_to;  // GPUs
   double share = 0;
   int cases = 0, most_gpus = 0;
   MemoryCounter counter = MemoryCounter::allocated;
@@ -25,7 +26,8 @@ struct MeasuredErrors::Row {
 
   [[nodiscard]] bool matches(const Job& job, const std::string& its_software) const {
     return (!gpu || *gpu == job.system.gpu.name) && (!vendor || *vendor == job.system.gpu.vendor) &&
-           (!software || *software == its_software) && (!experts || *experts == job.workload.model.moe.has_value());
+           (!software || *software == its_software) && (!experts || *experts == job.workload.model.moe.has_value()) &&
+           (!over || job.system.gpus > *over) && (!up_to || job.system.gpus <= *up_to);
   }
   [[nodiscard]] std::string basis(const Job& job) const {
     const std::string of = gpu || software ? fmt::format("{} with {}", gpu.value_or("other GPUs"), software.value_or("other stacks"))
@@ -33,7 +35,8 @@ struct MeasuredErrors::Row {
     return of + runs(job);
   }
   [[nodiscard]] std::string runs(const Job& job) const {
-    return fmt::format(": {} runs on up to {} GPUs{}", cases, most_gpus, beyond(job) ? ", this scale not" : "");
+    const std::string from = over ? fmt::format("{}", *over + 1) : "up";
+    return fmt::format(": {} runs on {} to {} GPUs{}", cases, from, most_gpus, beyond(job) ? ", this scale not" : "");
   }
   [[nodiscard]] bool beyond(const Job& job) const;
   [[nodiscard]] ErrorBand band_of(const Job& job) const;
@@ -59,25 +62,28 @@ class Reader {
     row.vendor = text(2);
     row.software = text(3);
     if (text(4)) row.experts = choice(4, config::Names<bool>{{"false", false}, {"true", true}});
-    if (text(5)) row.counter = choice(5, memory_counters());
-    row.share = table_.number(columns_[6], 0, 1);
-    row.cases = static_cast<int>(table_.whole(columns_[7], 1, 1e9));
-    row.most_gpus = static_cast<int>(table_.whole(columns_[8], 1, 1e9));
-    row.band.low = factor(9);
-    row.half = factor(10);
-    row.band.high = factor(11);
-    row.as = text(12).value_or(row.software.value_or("other stacks"));
+    if (text(5)) row.over = whole(5);
+    if (text(6)) row.up_to = whole(6);
+    if (text(7)) row.counter = choice(7, memory_counters());
+    row.share = table_.number(columns_[8], 0, 1);
+    row.cases = whole(9);
+    row.most_gpus = whole(10);
+    row.band.low = factor(11);
+    row.half = factor(12);
+    row.band.high = factor(13);
+    row.as = text(14).value_or(row.software.value_or("other stacks"));
     return row;
   }
 
  private:
-  static inline const std::vector<std::string> titles{"of",    "gpu",       "vendor", "software", "experts", "counter", "share",
-                                                      "cases", "most_gpus", "low",    "half",     "high",    "as"};
+  static inline const std::vector<std::string> titles{"of",    "gpu",   "vendor",    "software", "experts", "over", "up_to", "counter",
+                                                      "share", "cases", "most_gpus", "low",      "half",    "high", "as"};
 
   [[nodiscard]] std::string_view cell(std::size_t title) const { return table_.cell(columns_[title]); }
   [[nodiscard]] std::optional<std::string> text(std::size_t title) const {
     return cell(title).empty() ? std::nullopt : std::optional<std::string>(cell(title));
   }
+  [[nodiscard]] int whole(std::size_t title) const { return static_cast<int>(table_.whole(columns_[title], 1, 1e9)); }
   [[nodiscard]] double factor(std::size_t title) const { return cell(title).empty() ? 1 : table_.number(columns_[title], 1e-3, 1e3); }
   template <class Choice>
   [[nodiscard]] Choice choice(std::size_t title, const config::Names<Choice>& names) const {

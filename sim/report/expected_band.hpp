@@ -34,8 +34,9 @@ struct MostNeed {
 };
 
 // platforms/accuracy.csv (scripts/accuracy writes it), read once: of each kind the first row that a job matches, of which the later ones
-// say less about GPU and stack and are wider. On more GPUs than twice what was measured a band is widened by a quarter (assumption).
-// Nothing where there is no file or no row. A stack that the job changes is the stack that it is like where memory is concerned.
+// say less about GPU and stack and are wider (rows of steps are also of few, more or many GPUs). On more GPUs than twice what was measured
+// a band is widened by a quarter (assumption). Nothing where there is no file or no row. A stack that the job changes is the stack that it
+// is like where memory is concerned.
 class MeasuredErrors {
  public:
   MeasuredErrors();
