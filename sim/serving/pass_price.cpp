@@ -124,9 +124,19 @@ double OperatorPassPrice::experts_s(double tokens) const {
     if (product && bytes_of(line.shape.dtype) < 1) line.bytes /= habits_.expert_read;
     if (product && bytes_of(line.shape.dtype) >= 1) line.shape.flops /= share;                 // those of 4 bits are made for it
     if (product && bytes_of(line.shape.dtype) == 1 && !dispatched) sum += habits_.quantise_s;  // tokens that are sent are narrow already
-    sum += kernel_s(line.at(pairs));
+    sum += product ? expert_product_s(line.at(pairs)) : kernel_s(line.at(pairs));
   }
   return sum;
+}
+
+// Reading and computing one after the other: where some experts have many tokens and others few, neither hides the other
+// (ai-dynamo/aiconfigurator, moe of three engines on five GPUs; docs/serving.md).
+double OperatorPassPrice::expert_product_s(Operator op) const {
+  Operator reads = op;
+  reads.flops = 0;
+  reads.kernels = 0;
+  op.bytes = 0;
+  return kernel_s(op) + kernel_s(reads);
 }
 
 // Tokens of every rank to their experts and back. Where attention is not replicated every rank has all tokens, and nothing is sent.

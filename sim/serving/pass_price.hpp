@@ -80,6 +80,7 @@ class OperatorPassPrice final : public PassPrice {
   void add_token_cost(PassCost& parts, int tokens, int mean_tokens, bool decoding) const;
   [[nodiscard]] double operators_s(const std::vector<workloads::TokenOperator>& operators, double tokens) const;
   [[nodiscard]] double experts_s(double tokens) const;
+  [[nodiscard]] double expert_product_s(workloads::Operator op) const;
   [[nodiscard]] double exchange_s(double tokens, workloads::Dispatcher dispatcher) const;
   [[nodiscard]] double call_s(const workloads::Communication& call) const;
   [[nodiscard]] double head_s(double rows) const;

@@ -55,6 +55,7 @@ TEST(ExpertOperators, MultiplyEveryActiveWeightOncePerToken) {
     one.vocab = 0;
     one.mtp = 0;
     one.moe->first_dense = 0;
+    one.window.reset();
     const double attention =
         6.0 * 4096 * 4096 * one.heads * (one.mla ? one.mla->qk_nope + one.mla->qk_rope + one.mla->v : 2 * one.head_dim);
     const double matrices = workloads::model_flops_per_sequence(one, 4096, false) - attention;

@@ -51,7 +51,7 @@ TEST(Quantisation, costs_a_kernel_for_every_narrow_product) {
   EXPECT_NEAR(parts_of(job, apart, one_decode).linear_s - parts_of(job, fused, one_decode).linear_s, 80 * 4 * 2e-6, 1e-12);
 }
 
-// At half the rate experts that compute take twice as long; what reads weights does not change.
+// At half the rate experts that compute take twice as long; what reads weights grows by the little that it computes, since the two add.
 TEST(KernelsForExperts, reach_their_share_of_the_rate) {
   const sim::ServingJob job = node_of_eight("mixtral-8x7b", "{tp: 8}");
   EngineHabits all = job.pools.front().habits, half = all;
@@ -61,7 +61,7 @@ TEST(KernelsForExperts, reach_their_share_of_the_rate) {
   EXPECT_GT(slower, 1.5);
   EXPECT_LE(slower, 2);
   EXPECT_NEAR(parts_of(job, half, one_decode).experts_s, parts_of(job, all, one_decode).experts_s,
-              1e-3 * parts_of(job, all, one_decode).experts_s);
+              3e-3 * parts_of(job, all, one_decode).experts_s);
   // Tokens dispatched to their experts meet other kernels.
   sim::ServingJob sent = node_of_eight("mixtral-8x7b", "{tp: 1, dp: 8, ep: 8}");
   sent.pools.front().plan.dispatcher = workloads::Dispatcher::alltoall;
