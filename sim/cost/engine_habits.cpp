@@ -43,6 +43,9 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("captured", &Engine::captured, whole(0, 1'000'000), "Decode passes of up to so many sequences are replayed as graphs."),
       K("capture_step", &Engine::capture_step, whole(1, 100'000), "Captured sizes are 1, 2, 4 and the multiples of this."),
       K("call", &Engine::call_s, config::quantity(Dimension::time), "Per collective, beside what it takes on the links."),
+      K("own_calls", &Engine::own_call_bytes, config::quantity(Dimension::bytes, 0),
+        "All-reduces of up to this may go by the engine's own kernels, larger ones by the library.")
+          .otherwise("no limit"),
       K("quantise", &Engine::quantise_s, config::quantity(Dimension::time), "Per product in 8 or 4 bits, to make its input narrow."),
       K("narrow_products", &Engine::narrow_products, config::number(0.1, 10), "Times the GPU's rate of products in 8 and 4 bits."),
       K("narrow_attention", &Engine::narrow_attention, config::number(0.1, 10),

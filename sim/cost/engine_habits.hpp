@@ -2,6 +2,7 @@
 // generation of an engine; nothing in it belongs to a model or a GPU.
 #pragma once
 
+#include <limits>
 #include <string>
 
 #include "config/keys.hpp"
@@ -38,7 +39,9 @@ struct EngineHabits {
   int captured = 512;     // decode passes of up to so many sequences are replayed as graphs; 0: none
   int capture_step = 8;   // the captured sizes: 1, 2, 4 and the multiples of this
 
-  double call_s = 0;            // per collective, beside what it takes on the links: ranks wait for one another
+  double call_s = 0;  // per collective, beside what it takes on the links: ranks wait for one another
+  // All-reduces of up to so many bytes may go by the engine's own kernels, larger ones go by the library.
+  double own_call_bytes = std::numeric_limits<double>::infinity();
   double quantise_s = 0;        // per product in 8 or 4 bits: the kernel that makes its input narrow, where that is not fused
   double narrow_products = 1;   // times the GPU's rate of products in 8 and 4 bits
   double narrow_attention = 1;  // times the rate of attention in 16 bits, of prompts with a cache in 8 or 4 bits

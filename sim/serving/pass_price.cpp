@@ -48,6 +48,12 @@ std::vector<std::string> collectives_over(const topology::ClusterSpec& cluster, 
   return all;
 }
 
+// NCCL's, for all-reduces that are too large for the engine's own kernels.
+std::vector<std::string> library_collectives(std::vector<std::string> all) {
+  std::erase_if(all, [](const std::string& name) { return name == "direct" || workloads::CollectiveRegistry::get(name).reads_peers(); });
+  return all;
+}
+
 }  // namespace
 
 double DecodeLine::seconds(double context) const { return std::max(floor_s, base_s + per_token_s * context) + after_s; }
@@ -73,7 +79,8 @@ OperatorPassPrice::OperatorPassPrice(const InstancePlan& plan, const Gpu& gpu, c
       draft_(std::move(draft)),
       operators_(pass_operators(plan, kernel_fusions(software))),
       communication_(cluster, workload_of(plan, 1, kernel_fusions(software)), "auto",
-                     collectives_over(cluster, plan, software.collectives)) {
+                     collectives_over(cluster, plan, software.collectives)),
+      library_(cluster, workload_of(plan, 1, kernel_fusions(software)), "auto", library_collectives(software.collectives)) {
   const workloads::RankGrid grid = rank_grid(workload_of(plan, 1, kernel_fusions(software)));
   tp_group_ = grid.group(GroupKind::tp, 0);
   ep_group_ = grid.group(GroupKind::ep, 0);
@@ -104,7 +111,8 @@ double OperatorPassPrice::operators_s(const std::vector<workloads::TokenOperator
 
 double OperatorPassPrice::call_s(const Communication& call) const {
   const bool experts = call.group == GroupKind::ep;
-  return communication_.price(call, experts ? ep_group_ : tp_group_).seconds() + software_.launch_s + habits_.call_s;
+  const bool own = call.kind != CollectiveKind::all_reduce || call.bytes <= habits_.own_call_bytes;
+  return (own ? communication_ : library_).price(call, experts ? ep_group_ : tp_group_).seconds() + software_.launch_s + habits_.call_s;
 }
 
 // Weights are read of those experts that some token of the group chose: each is missed by all of n with (1 - k/X)^n. All wait for the rank

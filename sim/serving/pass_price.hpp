@@ -104,7 +104,7 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double draft_s(const PassShape& whole) const;
   [[nodiscard]] int tokens_each() const { return 1 + tried_; }  // of a sequence in a decode pass
   workloads::PassOperators operators_;
-  CommunicationModel communication_;
+  CommunicationModel communication_, library_;
   std::vector<int> tp_group_, ep_group_;
   double kernels_ = 0;            // of a whole pass
   double cache_s_per_token_ = 0;  // of one layer

@@ -114,6 +114,20 @@ TEST(AOneShotAllReduce, takes_the_latency_of_reads) {
   EXPECT_NEAR(saved, (2 * 80 + 1) * 2e-6, 1e-12);
 }
 
+// A token's 16 KB by the engine's own kernels, 8,192 tokens' 134 MB by the library, where the limit lies between.
+TEST(AllReducesOfAnEngine, go_by_the_library_above_their_limit) {
+  const sim::ServingJob job = node_of_eight("llama3-70b", "{tp: 8}");
+  const auto seconds = [&](double limit, const PassShape& shape) {
+    EngineHabits habits = job.pools.front().habits;
+    habits.own_call_bytes = limit;
+    return parts_of(job, habits, shape).communication_s;
+  };
+  EXPECT_EQ(seconds(1e6, one_decode), seconds(1e12, one_decode));
+  EXPECT_LT(seconds(1e6, one_decode), seconds(0, one_decode));
+  EXPECT_EQ(seconds(1e6, prompts), seconds(0, prompts));
+  EXPECT_LE(seconds(1e12, prompts), seconds(1e6, prompts));
+}
+
 // Attention replicas run in step: one prompt over eight of them is one replica's work, and eight prompts are as many replicas'. Experts
 // get the tokens of all.
 TEST(AttentionReplicas, wait_for_the_busiest) {
