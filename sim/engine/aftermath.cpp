@@ -10,7 +10,6 @@
 namespace rehearse::sim {
 namespace {
 
-using workloads::Op;
 using workloads::OpId;
 using workloads::OpKind;
 using workloads::StepGraph;
