@@ -209,6 +209,8 @@ const Keys<Software>& software_keys() {
       K("network_wait", &Software::network_wait_s, time(),
         "More per kernel on the host, for each rank of tp, in pipelines over several nodes.")
           .otherwise("0 s"),
+      K("network_rate", &Software::network_rate, config::quantity(Dimension::bandwidth), "Of a GPU's messages between nodes, at most.")
+          .otherwise("what links give"),
       K("step", &Software::step_s, time(), "Per step: data loading, logging, host work that nothing hides.").required(),
       K("collectives", &Software::collectives, collectives_form(), "Algorithms that its communication library has."),
       K("flash", &Software::flash, whole(1, 3), "Generation of its flash-attention kernels."),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "config/yaml_text.hpp"
@@ -48,6 +49,13 @@ void take_habits(Job& job) {
   job.workload.parallel.whole_messages = job.system.software.whole_messages;
   // A graph holds no kernels whose sizes the host has to know: the experts' MLP is one fused kernel there.
   if (job.system.software.replays_graphs) job.workload.fusions.bias_copies = job.workload.fusions.clamp_copies = {};
+}
+
+// What its library brings between nodes is no more than that, whatever the NICs.
+void limit_network(System& system) {
+  const double rate = system.software.network_rate;
+  double& to_nic = system.cluster.pcie_bytes_per_s;
+  if (rate > 0) to_nic = to_nic > 0 ? std::min(to_nic, rate) : rate;
 }
 
 void check(const Node& node, Job& job) {
@@ -100,6 +108,7 @@ Job finished(JobDocument document, Plan plan = Plan::settled) {
   }
   const int per_node = job.system.cluster.gpus_per_node;
   topology::settle_nics(job.system.cluster, document.parts.cluster.node, (job.system.gpus + per_node - 1) / per_node);
+  limit_network(job.system);
   read_whole_job(job);
   read_step_faults(job.given, job);
   job.parts = std::make_shared<const JobParts>(document.parts);

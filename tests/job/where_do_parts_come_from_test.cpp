@@ -46,6 +46,17 @@ TEST_F(WhereDoPartsComeFrom, a_gpu_inside_the_cluster) {
   EXPECT_EQ(job.system.gpus, 4);
 }
 
+// A GPU's messages between nodes reach what its stack brings, or less where the way to its NIC is narrower.
+TEST_F(WhereDoPartsComeFrom, a_network_that_the_stack_narrows) {
+  const auto to_nic = [](const std::string& rate) {
+    return read_text(job_with_model("tiny") + "software: {like: megatron-core, network_rate: " + rate + "}\n")
+        .system.cluster.pcie_bytes_per_s;
+  };
+  const double plain = read_text(job_with_model("tiny")).system.cluster.pcie_bytes_per_s;
+  EXPECT_EQ(to_nic("1.5 GB/s"), 1.5e9);
+  EXPECT_EQ(to_nic("900 TB/s"), plain > 0 ? plain : 900e12);
+}
+
 TEST_F(WhereDoPartsComeFrom, another_one_that_they_are_like) {
   const Job changed =
       read_text(job_with_model("{like: tiny, layers: 4}") + "software: {like: megatron-core, flash: 2, fusions: {norm: false}}\n");
