@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/serving/scaled_sums.hpp"
+
 namespace rehearse::sim {
 
 namespace {
@@ -27,8 +29,7 @@ void BandedChain::eliminate(int down_to, std::vector<double>& costs) {
       double& into = step(from, last);
       if (into <= 0) continue;
       into /= leaves;
-      double* other = &step(from, low);
-      for (int to = low; to < last; ++to) other[to - low] += into * out[to - low];
+      add_scaled(&step(from, low), out, into, last - low);
       costs[static_cast<std::size_t>(from)] += into * costs[static_cast<std::size_t>(last)];
     }
     for (int to = low; to < last; ++to) out[to - low] /= leaves;

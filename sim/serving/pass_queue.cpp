@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/serving/scaled_sums.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -101,7 +103,13 @@ void QueuedPasses::after(std::size_t state, const PoissonChances& come, At at) c
 }
 
 void QueuedPasses::pass_on(std::size_t state, double chance, const PoissonChances& come, Chances& next) const {
-  after(state, come, [&next, chance](std::size_t to, double one) { next[to] += chance * one; });
+  const int units = there(state), row = state_of(units - taken(units), phase(state)), first = row + come.first;
+  const int end = (row / row_states() + 1) * row_states(), number = static_cast<int>(come.chances.size());
+  const int fit = std::clamp(end - first, 0, number);
+  add_scaled(next.data() + first, come.chances.data(), chance, fit);
+  for (int n = fit; n < number; ++n)
+    next[static_cast<std::size_t>(end - queue_.turns + (first + n - end) % queue_.turns)] +=
+        chance * come.chances[static_cast<std::size_t>(n)];
 }
 
 // The chances at the beginnings of passes and of spells without any: step by step from where another chain ended, and where that takes
