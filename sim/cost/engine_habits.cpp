@@ -54,6 +54,8 @@ const config::Keys<EngineHabits>& engine_keys() {
         "Of the rate of other products, reached by the kernel for experts where tokens are not dispatched to them."),
       K("expert_read", &Engine::expert_read, config::number(0.1, 10),
         "Times the rate of other products in 4 bits, at which the kernel for experts reads its weights of 4 bits."),
+      K("mixed_read", &Engine::mixed_read, config::number(0.1, 10),
+        "Times the rate of other products in 16 bits, at which the kernel for experts reads weights of 4 bits that it computes in 16."),
       K("prompt_kernel", &Engine::prompt_kernel_s, config::quantity(Dimension::time), "Per kernel of a pass with prompts, before it."),
       K("grouped_heads", &Engine::grouped_heads, whole(1, 1024),
         "Query heads of a key/value head from which on its cache is read once for all of them, on tensor cores."),

@@ -47,6 +47,7 @@ struct EngineHabits {
   double narrow_attention = 1;  // times the rate of attention in 16 bits, of prompts with a cache in 8 or 4 bits
   double expert_share = 1;     // of the rate of other products that its kernel for experts reaches, where tokens are not dispatched to them
   double expert_read = 1;      // times the rate of other products in 4 bits, at which that kernel reads weights of 4 bits
+  double mixed_read = 1;       // times the rate of other products in 16 bits, at which it reads weights of 4 bits to compute in 16
   double prompt_kernel_s = 0;  // per kernel of a pass with prompts, which is no graph: what the GPU idles before it
   int grouped_heads = 1;       // query heads of a key/value head from which on a kernel reads the cache once for all of them; below it
                                // every query head reads for itself, without tensor cores

@@ -130,6 +130,7 @@ double OperatorPassPrice::experts_s(double tokens) const {
     line.bytes *= hit * copies;
     const bool product = line.shape.cls == OperatorClass::gemm;
     if (product && bytes_of(line.shape.dtype) < 1) line.bytes /= habits_.expert_read;
+    if (product && bytes_of(line.shape.dtype) == 2 && bytes_of(plan_.precision.weights) < 1) line.bytes /= habits_.mixed_read;
     if (product && bytes_of(line.shape.dtype) >= 1) line.shape.flops /= share;                 // those of 4 bits are made for it
     if (product && bytes_of(line.shape.dtype) == 1 && !dispatched) sum += habits_.quantise_s;  // tokens that are sent are narrow already
     sum += product ? expert_product_s(line.at(pairs)) : kernel_s(line.at(pairs));
@@ -278,7 +279,8 @@ int OperatorPassPrice::padded(int sequences) const {
 // The layers' time of so many rounds of the slowest stage, over that of all stages; at least 1, which is a group alone on its way.
 double OperatorPassPrice::slowest_stage_times(double groups) const {
   if (groups < plan_.pp) return 1;
-  return static_cast<double>((plan_.model.layers + plan_.pp - 1) / plan_.pp * plan_.pp) / plan_.model.layers;
+  const int slowest = (plan_.model.layers + plan_.pp - 1) / plan_.pp;
+  return static_cast<double>(slowest * plan_.pp) / plan_.model.layers;
 }
 
 // Of the prompts in a pass over attention replicas: how much more than the mean the one with the most chunks has. Less than one chunk, a

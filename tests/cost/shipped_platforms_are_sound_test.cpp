@@ -116,7 +116,8 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "vllm-2024-offline",
                                              "vllm-2025",
                                              "vllm-2025-blocks",
-                                             "vllm-mooncake"}));
+                                             "vllm-mooncake",
+                                             "vllm-rocm-2026"}));
   for (const std::string& name : names) {
     const Software software = load_software(name);
     EXPECT_GE(software.fusions.size(), 8U) << name;  // and habits with experts, where it has any

@@ -95,6 +95,19 @@ TEST(KernelsForExperts, read_weights_of_four_bits_at_their_rate) {
   EXPECT_EQ(seconds(eight, 1), seconds(eight, 2));
 }
 
+// H100 has no products in 4 bits: their weights are read for products in 16, at a rate of their own.
+TEST(KernelsForExperts, read_weights_of_four_bits_for_sixteen_at_another_rate) {
+  const auto seconds = [](const sim::ServingJob& job, double rate) {
+    EngineHabits habits = job.pools.front().habits;
+    habits.mixed_read = rate;
+    return parts_of(job, habits, one_decode).experts_s;
+  };
+  const sim::ServingJob mixed = node_of_eight("mixtral-8x7b", "{tp: 1}", "", "h100-sxm5-80g", "fp4"),
+                        eight = node_of_eight("mixtral-8x7b", "{tp: 1}");
+  EXPECT_NEAR((seconds(mixed, 1) - seconds(mixed, 2)) / (seconds(mixed, 2) - seconds(mixed, 4)), 2, 0.02);
+  EXPECT_EQ(seconds(eight, 1), seconds(eight, 2));
+}
+
 // A token takes 8 of 128 experts. Cut into eight, each GPU reads as much as one of them; whole ones, 16 a GPU, are 1 + sqrt(2 * 15/16 * ln
 // 8) on the busiest.
 TEST(WholeExperts, are_read_by_the_busiest_gpu) {
