@@ -117,6 +117,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "vllm-2025",
                                              "vllm-2025-blocks",
                                              "vllm-mooncake",
+                                             "vllm-rocm-2025",
                                              "vllm-rocm-2026"}));
   for (const std::string& name : names) {
     const Software software = load_software(name);

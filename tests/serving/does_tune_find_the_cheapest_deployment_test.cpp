@@ -101,7 +101,7 @@ bool has_several_in_a_role(const sim::TunedDeployment& one) { return one.kind.fi
 // Where one kind of GPU runs out, another one helps in the same role; every instance is counted with what it carries alone, and the
 // simulation says whether they keep the promise together.
 TEST(SeveralKindsInARole, are_taken_where_one_runs_out) {
-  const sim::ServingTuning tuning = tuned({.inventory = "{rich: 3, wide: 24}"});
+  const sim::ServingTuning tuning = tuned({.inventory = "{rich: 3, wide: 32}"});
   int several = 0;
   for (const sim::TunedDeployment& one : tuning.best) {
     if (!has_several_in_a_role(one)) continue;
@@ -132,7 +132,7 @@ TEST(SeveralKindsInARole, are_taken_where_one_runs_out) {
 
 // None of their instances can be spared, by predict.
 TEST(SeveralKindsInARole, have_no_instance_too_many) {
-  const std::string text = market_job({.inventory = "{rich: 3, wide: 24}", .confirm = "0"});
+  const std::string text = market_job({.inventory = "{rich: 3, wide: 32}", .confirm = "0"});
   const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
   int spared = 0;
   for (const sim::TunedDeployment& one : tune_serving(job, [](double) {}).best) {
