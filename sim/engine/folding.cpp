@@ -214,7 +214,8 @@ class Refinement {
       if (load.member < 0) {
         together.push_back(std::move(load));
       } else {
-        attach(alone_, static_cast<std::uint32_t>(members[static_cast<std::size_t>(load.member)]), {std::move(load)}, label);
+        const int rank = members[static_cast<std::size_t>(load.member)];
+        attach(alone_, static_cast<std::uint32_t>(rank), {std::move(load)}, label);
       }
     }
     attach(entities_.at(kind), static_cast<std::uint32_t>(group), together, label);

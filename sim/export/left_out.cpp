@@ -52,7 +52,7 @@ std::string in_flow_style(const Node& node) {
     return '[' + text + ']';
   }
   if (!node.is_scalar()) return "null";
-  const std::string word = node.as_string();
+  std::string word = node.as_string();
   const bool bare = !word.empty() && word.find_first_not_of(plain) == std::string::npos && word.front() != ' ' && word.front() != '-' &&
                     word.back() != ' ';
   if (bare) return word;

@@ -7,7 +7,6 @@
 namespace rehearse::sim {
 namespace {
 
-using config::Node;
 using workloads::evenly_spaced;
 using workloads::full_every;
 using workloads::LayerPattern;

@@ -21,8 +21,6 @@ using config::Key;
 using config::Keys;
 using config::Node;
 using config::Shape;
-using workloads::DType;
-using workloads::Precision;
 using K = Key<JobDocument>;
 
 // What measured cases note beside a model; not part of it.

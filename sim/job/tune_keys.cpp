@@ -1,5 +1,7 @@
 #include "sim/job/tune_keys.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 

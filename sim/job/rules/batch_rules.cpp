@@ -12,7 +12,6 @@
 namespace rehearse::sim {
 namespace {
 
-using workloads::PipelineShape;
 using workloads::Workload;
 
 constexpr int most_microbatches = 100'000;  // of one replica in one step; real jobs have at most a few hundred
