@@ -1,3 +1,4 @@
+#include <cstdlib>  // says whether the library is glibc
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -6,8 +7,8 @@
 
 namespace {
 
-// What is freed is soon taken again: the heap grows in larger steps and is not given back in between. The thresholds are those that glibc
-// reaches by itself once large blocks were freed.
+// What is freed is soon taken again: the heap grows in larger steps, and up to 64 MB are not given back in between. The thresholds are
+// those that glibc reaches by itself once large blocks were freed.
 void keep_heap() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
