@@ -2,6 +2,7 @@
 // Rates are per direction, in bytes per second; `efficiency` is the share of the line rate that large messages reach.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,7 @@ struct ClusterSpec {
   int nics_per_node = 0;         // GPU g of a node uses NIC g * nics / gpus_per_node (rail = NIC index); see rails_per_node()
   LinkSpec nic;                  // NIC to its switch
   double pcie_bytes_per_s = 0;   // GPU to NIC; 0 = not limiting
+  double sent_bytes_per_s = 0;   // what the job's stack brings of a GPU's messages to its NIC; 0 = not limiting
   NetworkSpec network;
   LinkSpec host;               // GPU to host memory (H2D and D2H)
   int gpus_per_host_link = 1;  // neighbouring GPUs that share one such link: those behind one PCIe switch
@@ -88,6 +90,12 @@ struct ClusterSpec {
   [[nodiscard]] int rails_per_node() const { return nics_per_node < gpus_per_node ? nics_per_node : gpus_per_node; }
   [[nodiscard]] double rail_bytes_per_s() const {  // effective, one port
     return nics_per_node > 0 ? nic.effective_bytes_per_s() * nics_per_node / rails_per_node() : 0;
+  }
+  // The narrower of both; 0 = not limiting. GPUs on PCIe switches have one port for everything, which says it.
+  [[nodiscard]] double to_nic_bytes_per_s() const {
+    if (intra_kind == IntraNode::pcie) return 0;
+    if (pcie_bytes_per_s <= 0 || sent_bytes_per_s <= 0) return std::max(pcie_bytes_per_s, sent_bytes_per_s);
+    return std::min(pcie_bytes_per_s, sent_bytes_per_s);
   }
   [[nodiscard]] int max_gpus() const { return nodes > 0 ? nodes * gpus_per_node : 0; }  // 0 = unlimited
 };

@@ -55,11 +55,11 @@ class Builder {
 
   void add_network() {
     const auto& cluster = plan_.cluster;
-    if (cluster.pcie_bytes_per_s > 0 && !at_.pcie_box) {
+    if (const double to_nic = cluster.to_nic_bytes_per_s(); to_nic > 0) {
       at_.pcie0 = next();
       for (int gpu = 0; gpu < at_.gpus; ++gpu) {
         const VertexId nic = at_.nic(at_.node_of(gpu), at_.rail_of(gpu));
-        pair(static_cast<VertexId>(gpu), nic, cluster.pcie_bytes_per_s, cluster.pcie_bytes_per_s, LinkKind::pcie);
+        pair(static_cast<VertexId>(gpu), nic, to_nic, to_nic, LinkKind::pcie);
       }
     }
     at_.rail0 = next();

@@ -18,7 +18,7 @@ using topology::Network;
 std::string text_of(const topology::ClusterSpec& c, int gpus) {
   const topology::NetworkSpec& net = c.network;
   std::string text = fmt::format("{} {} {} {} {} {} {} {} {} {}", gpus, c.gpus_per_node, c.nodes, c.supernode_gpus, c.nics_per_node,
-                                 c.nic.effective_bytes_per_s(), c.pcie_bytes_per_s, static_cast<int>(c.intra_kind),
+                                 c.nic.effective_bytes_per_s(), c.to_nic_bytes_per_s(), static_cast<int>(c.intra_kind),
                                  static_cast<int>(net.kind), net.trunk.effective_bytes_per_s());
   text += fmt::format(" {} {} {} {} {}", net.dims, net.wrap, net.groups, net.routers_per_group, net.nodes_per_router);
   for (const LinkSpec& axis : net.axes) text += fmt::format(" {}", axis.effective_bytes_per_s());

@@ -18,7 +18,8 @@ int way_in(int nic) { return 2 * nic + 1; }
 double CommunicationModel::nic_alone(double users) const { return cluster_.rail_bytes_per_s() / users; }
 
 double CommunicationModel::nic_share(double users) const {
-  return cluster_.pcie_bytes_per_s > 0 ? std::min(nic_alone(users), cluster_.pcie_bytes_per_s) : nic_alone(users);
+  const double to_nic = cluster_.to_nic_bytes_per_s();
+  return to_nic > 0 ? std::min(nic_alone(users), to_nic) : nic_alone(users);
 }
 
 double CommunicationModel::network_share(double users, double factor) const {

@@ -209,7 +209,8 @@ const Keys<Software>& software_keys() {
       K("network_wait", &Software::network_wait_s, time(),
         "More per kernel on the host, for each rank of tp, in pipelines over several nodes.")
           .otherwise("0 s"),
-      K("network_rate", &Software::network_rate, config::quantity(Dimension::bandwidth), "Of a GPU's messages between nodes, at most.")
+      K("network_rate", &Software::network_rate, config::quantity(Dimension::bandwidth, 1e6),
+        "Of a GPU's messages that leave the scale-up domain, at most; not where GPUs hang on PCIe switches, and in training alone.")
           .otherwise("what links give"),
       K("step", &Software::step_s, time(), "Per step: data loading, logging, host work that nothing hides.").required(),
       K("collectives", &Software::collectives, collectives_form(), "Algorithms that its communication library has."),

@@ -113,7 +113,7 @@ void Wiring::scale_up_port(int rank, bool out, bool between_nodes, std::vector<W
 void Wiring::nic_port(int rank, bool out, std::vector<Wire>& into) const {
   if (cluster_.intra_kind == IntraNode::pcie) {
     into.push_back(wire_of(Kind::node_port, out, at(rank)));
-  } else if (cluster_.pcie_bytes_per_s > 0) {
+  } else if (cluster_.to_nic_bytes_per_s() > 0) {
     into.push_back(wire_of(Kind::pcie, out, at(rank)));
   }
   into.push_back(wire_of(Kind::nic, out, at(node_of(rank) * cluster_.rails_per_node() + rail_of(rank))));
@@ -200,7 +200,7 @@ double Wiring::bytes_per_s(Wire wire) const {
     case Kind::domain_port:
       return cluster_.supernode.effective_bytes_per_s();
     case Kind::pcie:
-      return cluster_.pcie_bytes_per_s;
+      return cluster_.to_nic_bytes_per_s();
     case Kind::nic:
       return cluster_.rail_bytes_per_s() / (slow_nic_.empty() ? 1 : slow_nic_[index_of(wire)]);
     case Kind::leaf:

@@ -51,13 +51,6 @@ void take_habits(Job& job) {
   if (job.system.software.replays_graphs) job.workload.fusions.bias_copies = job.workload.fusions.clamp_copies = {};
 }
 
-// What its library brings between nodes is no more than that, whatever the NICs.
-void limit_network(System& system) {
-  const double rate = system.software.network_rate;
-  double& to_nic = system.cluster.pcie_bytes_per_s;
-  if (rate > 0) to_nic = to_nic > 0 ? std::min(to_nic, rate) : rate;
-}
-
 void check(const Node& node, Job& job) {
   settle_gpus(node, job);
   workloads::Optimizer& optimizer = job.workload.optimizer;
@@ -108,7 +101,7 @@ Job finished(JobDocument document, Plan plan = Plan::settled) {
   }
   const int per_node = job.system.cluster.gpus_per_node;
   topology::settle_nics(job.system.cluster, document.parts.cluster.node, (job.system.gpus + per_node - 1) / per_node);
-  limit_network(job.system);
+  job.system.cluster.sent_bytes_per_s = job.system.software.network_rate;
   read_whole_job(job);
   read_step_faults(job.given, job);
   job.parts = std::make_shared<const JobParts>(document.parts);

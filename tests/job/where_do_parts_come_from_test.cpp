@@ -48,13 +48,14 @@ TEST_F(WhereDoPartsComeFrom, a_gpu_inside_the_cluster) {
 
 // A GPU's messages between nodes reach what its stack brings, or less where the way to its NIC is narrower.
 TEST_F(WhereDoPartsComeFrom, a_network_that_the_stack_narrows) {
-  const auto to_nic = [](const std::string& rate) {
-    return read_text(job_with_model("tiny") + "software: {like: megatron-core, network_rate: " + rate + "}\n")
-        .system.cluster.pcie_bytes_per_s;
+  const auto narrowed = [](const std::string& rate) {
+    return read_text(job_with_model("tiny") + "software: {like: megatron-core, network_rate: " + rate + "}\n");
   };
-  const double plain = read_text(job_with_model("tiny")).system.cluster.pcie_bytes_per_s;
-  EXPECT_EQ(to_nic("1.5 GB/s"), 1.5e9);
-  EXPECT_EQ(to_nic("900 TB/s"), plain > 0 ? plain : 900e12);
+  const auto to_nic = [](const Job& job) { return job.system.cluster.to_nic_bytes_per_s(); };
+  const double plain = to_nic(read_text(job_with_model("tiny")));
+  EXPECT_EQ(to_nic(narrowed("1.5 GB/s")), 1.5e9);
+  EXPECT_EQ(to_nic(narrowed("900 TB/s")), plain > 0 ? plain : 900e12);
+  EXPECT_EQ(to_nic(with_settings(narrowed("1.5 GB/s"), {{"software", "megatron-core"}})), plain);
 }
 
 TEST_F(WhereDoPartsComeFrom, another_one_that_they_are_like) {
