@@ -75,6 +75,7 @@ Exit run_command(int argc, char** argv) {
     return Exit::fine;
   } catch (const CLI::RequiredError&) {
     // A misspelt option is why something is missing, or at least worth saying first.
+    refuse_extras(program.app);
     for (const CLI::App* command : program.app.get_subcommands()) refuse_extras(*command);
     throw;
   }

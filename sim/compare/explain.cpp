@@ -97,7 +97,7 @@ bool trains(const std::string& software) {
   return !said || said->as_bool();
 }
 
-// What the stack is worth.
+// What the stack is worth: every other one, those that only serve too.
 void add_stacks(const Job& job, std::vector<Settings>& all) {
   for (const std::string& name : config::data_names(software_part.folder)) {
     if (name != job.system.software.name) all.push_back({{"software", name}});
@@ -162,19 +162,19 @@ FeatureSwitch described(const Job& job, Settings settings) {
 
 // Every alternative evaluated, or refused, on several threads; stacks that only serve are none.
 std::vector<FeatureSwitch> tried(const Job& job) {
-  std::vector<FeatureSwitch> features;
-  for (Settings& settings : alternatives(job)) features.push_back(described(job, std::move(settings)));
+  std::vector<std::optional<FeatureSwitch>> features;
+  for (Settings& settings : alternatives(job)) features.emplace_back(described(job, std::move(settings)));
   std::atomic<std::size_t> next = 0;
   config::on_threads(std::thread::hardware_concurrency(), [&] {
     const auto orders = Evaluator::orders();
     Evaluator evaluate(job, orders);
     for (std::size_t i = next++; i < features.size(); i = next++) {
-      FeatureSwitch& feature = features[i];
-      if (feature.feature == software_part.what && !trains(feature.to)) {
-        feature.settings.clear();
-        continue;
-      }
+      FeatureSwitch& feature = *features[i];
       try {
+        if (feature.feature == software_part.what && !trains(feature.to)) {
+          features[i].reset();
+          continue;
+        }
         const Job other = tuned(with_settings(job, feature.settings));
         const bool same_system = plan_key(feature.feature) != nullptr;
         note(same_system ? evaluate.without_phases(other.workload) : Evaluator(other, orders).without_phases(other.workload), feature);
@@ -183,8 +183,11 @@ std::vector<FeatureSwitch> tried(const Job& job) {
       }
     }
   });
-  std::erase_if(features, [](const FeatureSwitch& feature) { return feature.settings.empty(); });
-  return features;
+  std::vector<FeatureSwitch> possible;
+  for (std::optional<FeatureSwitch>& feature : features) {
+    if (feature) possible.push_back(std::move(*feature));
+  }
+  return possible;
 }
 
 bool same(double a, double b) { return std::abs(a - b) <= nothing * std::max(a, b); }

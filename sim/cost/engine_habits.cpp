@@ -51,7 +51,7 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("narrow_attention", &Engine::narrow_attention, config::number(0.1, 10),
         "Times the rate of attention in 16 bits, of prompts whose cache is in 8 or 4 bits."),
       K("expert_share", &Engine::expert_share, config::number(0.01, 2),
-        "Of the rate of other products, reached by the kernel for experts where tokens are not dispatched to them."),
+        "Times the rate of other products, reached by the kernel for experts where tokens are not dispatched to them."),
       K("expert_read", &Engine::expert_read, config::number(0.1, 10),
         "Times the rate of other products in 4 bits, at which the kernel for experts reads its weights of 4 bits."),
       K("mixed_read", &Engine::mixed_read, config::number(0.1, 10),

@@ -39,11 +39,11 @@ bool may_be_of_a_kind(const std::string& text) {
 
 // A section whose name is nearer to a kind's than to any key of training jobs.
 void refuse_misspelt_section(const config::Node& document) {
-  const std::vector<std::string> kinds = JobKindRegistry::names();
-  std::vector<std::string> words = config::names_of(job_shape().keys);
-  words.insert(words.end(), kinds.begin(), kinds.end());
   for (const std::string& key : document.keys()) {
-    if (std::ranges::find(words, key) != words.end()) continue;
+    if (job_keys().find(key) != nullptr) continue;
+    const std::vector<std::string> kinds = JobKindRegistry::names();
+    std::vector<std::string> words = config::names_of(job_shape().keys);
+    words.insert(words.end(), kinds.begin(), kinds.end());
     const std::string meant = config::nearest(key, words);
     if (std::ranges::find(kinds, meant) != kinds.end())
       document.at(key).fail_at_key("unknown key " + config::shown(key), fmt::format("did you mean '{}'?", meant));
@@ -74,8 +74,7 @@ std::string kind_of(const config::Node& document) {
     if (!section.empty()) found->fail_at_key(fmt::format("a job has one of the sections '{}' and '{}', not both", section, name));
     section = name;
   }
-  const auto is_known = [](const std::string& key) { return job_keys().find(key) != nullptr; };
-  if (section.empty() && !std::ranges::all_of(document.keys(), is_known)) refuse_misspelt_section(document);
+  if (section.empty()) refuse_misspelt_section(document);
   return section;
 }
 

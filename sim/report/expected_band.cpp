@@ -35,8 +35,8 @@ struct MeasuredErrors::Row {
     return of + runs(job);
   }
   [[nodiscard]] std::string runs(const Job& job) const {
-    const std::string from = over ? fmt::format("{}", *over + 1) : "up";
-    return fmt::format(": {} runs on {} to {} GPUs{}", cases, from, most_gpus, beyond(job) ? ", this scale not" : "");
+    const std::string least = over ? fmt::format("more than {}, ", *over) : "";
+    return fmt::format(": {} runs on {}up to {} GPUs{}", cases, least, most_gpus, beyond(job) ? ", this scale not" : "");
   }
   [[nodiscard]] bool beyond(const Job& job) const;
   [[nodiscard]] ErrorBand band_of(const Job& job) const;

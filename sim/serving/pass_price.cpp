@@ -42,16 +42,21 @@ workloads::DType dense_type(const InstancePlan& plan) {
 // Over PCIe engines' own kernels serve two GPUs; calls of more go by the library
 // (vllm/distributed/device_communicators/custom_all_reduce.py and SGLang's copy of it; TensorRT-LLM takes NCCL wherever there is no NVLink,
 // cpp/tensorrt_llm/thop/allreduceOp.cpp).
-std::vector<std::string> collectives_over(const topology::ClusterSpec& cluster, const InstancePlan& plan, std::vector<std::string> all) {
-  if (cluster.intra_kind != topology::IntraNode::pcie || plan.tp * plan.dp <= 2) return all;
+std::vector<std::string> without_own_kernels(std::vector<std::string> all) {
   std::erase_if(all, [](const std::string& name) { return workloads::CollectiveRegistry::get(name).reads_peers(); });
   return all;
 }
 
-// NCCL's, for all-reduces that are too large for the engine's own kernels.
-std::vector<std::string> library_collectives(std::vector<std::string> all) {
-  std::erase_if(all, [](const std::string& name) { return name == "direct" || workloads::CollectiveRegistry::get(name).reads_peers(); });
-  return all;
+std::vector<std::string> collectives_over(const topology::ClusterSpec& cluster, const InstancePlan& plan, std::vector<std::string> all) {
+  const bool own = cluster.intra_kind != topology::IntraNode::pcie || plan.tp * plan.dp <= 2;
+  return own ? all : without_own_kernels(std::move(all));
+}
+
+// NCCL's, for all-reduces that are too large for the engine's own kernels: in rounds.
+std::vector<std::string> library_collectives(const std::vector<std::string>& all) {
+  std::vector<std::string> left = without_own_kernels(all);
+  std::erase(left, "direct");
+  return left;
 }
 
 }  // namespace
@@ -139,13 +144,15 @@ double OperatorPassPrice::experts_s(double tokens) const {
 }
 
 // Reading and computing one after the other: where some experts have many tokens and others few, neither hides the other
-// (ai-dynamo/aiconfigurator, moe of three engines on five GPUs; docs/serving.md).
+// (ai-dynamo/aiconfigurator, moe of three engines on four GPUs; docs/serving.md).
 double OperatorPassPrice::expert_product_s(Operator op) const {
   Operator reads = op;
   reads.flops = 0;
   reads.kernels = 0;
   op.bytes = 0;
-  return kernel_s(op) + kernel_s(reads);
+  Operator neither = reads;
+  neither.bytes = 0;
+  return kernel_s(op) + kernel_s(reads) - kernel_s(neither);
 }
 
 // Tokens of every rank to their experts and back. Where attention is not replicated every rank has all tokens, and nothing is sent.

@@ -91,25 +91,32 @@ std::vector<PoissonChances> QueuedPasses::arrivals(const std::vector<double>& pa
   return out;
 }
 
-// Calls at(state, chance) for where a pass leads.
+// Where a pass leads: to `fit` states from `first` on, and round the end of the row.
+QueuedPasses::Reach QueuedPasses::reach(std::size_t state, const PoissonChances& come) const {
+  const int units = there(state), row = state_of(units - taken(units), phase(state));
+  const int first = row + come.first, end = (row / row_states() + 1) * row_states(), number = static_cast<int>(come.chances.size());
+  return {first, end, std::clamp(end - first, 0, number), number};
+}
+
+// Calls at(state, chance) for those round the end.
+template <class At>
+void QueuedPasses::beyond_end(const Reach& to, const PoissonChances& come, At at) const {
+  for (int n = to.fit; n < to.number; ++n)
+    at(static_cast<std::size_t>(to.end - queue_.turns + (to.first + n - to.end) % queue_.turns), come.chances[static_cast<std::size_t>(n)]);
+}
+
+// ... for all.
 template <class At>
 void QueuedPasses::after(std::size_t state, const PoissonChances& come, At at) const {
-  const int units = there(state), row = state_of(units - taken(units), phase(state)), first = row + come.first;
-  const int end = (row / row_states() + 1) * row_states(), number = static_cast<int>(come.chances.size());
-  const int fit = std::clamp(end - first, 0, number);
-  for (int n = 0; n < fit; ++n) at(static_cast<std::size_t>(first + n), come.chances[static_cast<std::size_t>(n)]);
-  for (int n = fit; n < number; ++n)
-    at(static_cast<std::size_t>(end - queue_.turns + (first + n - end) % queue_.turns), come.chances[static_cast<std::size_t>(n)]);
+  const Reach to = reach(state, come);
+  for (int n = 0; n < to.fit; ++n) at(static_cast<std::size_t>(to.first + n), come.chances[static_cast<std::size_t>(n)]);
+  beyond_end(to, come, at);
 }
 
 void QueuedPasses::pass_on(std::size_t state, double chance, const PoissonChances& come, Chances& next) const {
-  const int units = there(state), row = state_of(units - taken(units), phase(state)), first = row + come.first;
-  const int end = (row / row_states() + 1) * row_states(), number = static_cast<int>(come.chances.size());
-  const int fit = std::clamp(end - first, 0, number);
-  add_scaled(next.data() + first, come.chances.data(), chance, fit);
-  for (int n = fit; n < number; ++n)
-    next[static_cast<std::size_t>(end - queue_.turns + (first + n - end) % queue_.turns)] +=
-        chance * come.chances[static_cast<std::size_t>(n)];
+  const Reach to = reach(state, come);
+  if (to.fit > 0) add_scaled(next.data() + to.first, come.chances.data(), chance, to.fit);
+  beyond_end(to, come, [&](std::size_t s, double of) { next[s] += chance * of; });
 }
 
 // The chances at the beginnings of passes and of spells without any: step by step from where another chain ended, and where that takes

@@ -76,6 +76,12 @@ class QueuedPasses {
       seconds += passed * other.seconds;
     }
   };
+  struct Reach {
+    int first, end, fit, number;  // a state, that behind its row's last one, and how many of so many lie between
+  };
+  [[nodiscard]] Reach reach(std::size_t state, const PoissonChances& come) const;
+  template <class At>
+  void beyond_end(const Reach& to, const PoissonChances& come, At at) const;
   template <class At>
   void after(std::size_t state, const PoissonChances& come, At at) const;
   [[nodiscard]] int taken(int units) const { return units < queue_.most ? units : queue_.most; }

@@ -23,6 +23,7 @@ TEST(WrongUsage, AnUnknownCommandGetsASuggestion) {
 TEST(WrongUsage, AnUnknownOptionGetsASuggestion) {
   expect_refused("predict llama3-8b-8-h100 --jsn", "unexpected argument '--jsn'\n  did you mean '--json'?");
   expect_refused("predict --hlp", "unexpected argument '--hlp'\n  did you mean '--help'?");
+  expect_refused("--verson predict", "unexpected argument '--verson'");
   expect_refused("--verson", "unexpected argument '--verson'\n  did you mean '--version'?");
   expect_refused("--verson predict llama3-8b-8-h100", "unexpected argument '--verson'");
 }
