@@ -72,7 +72,7 @@ struct Software {
   double launch_s = 0;                  // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
   double issue_s = 0;                   // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
   double network_wait_s = 0;            // more of that for each rank of tp, in pipelines that leave the scale-up domain
-  double network_rate = 0;              // of a GPU's messages that leave the scale-up domain, at most; 0: what links give
+  double network_rate = 0;              // bytes per second of a GPU's messages that leave the scale-up domain, at most; 0: what links give
   double zero3_issue_s = 0;             // more of that with ZeRO-3: hooks of every module that gather and release
   double step_s = 0;                    // per step: data loading, logging, host work that nothing hides
   MemoryOverhead memory;

@@ -40,13 +40,8 @@ class FreeBlocks {
  public:
   // By the block's stream, bytes and address, which stay until it is erased.
   void insert(Block* block) {
-    SizeList* known = block->list;
-    if (known == nullptr || known->bytes != block->bytes) known = &list(block->stream, block->bytes);
-    insert(block, *known);
-  }
-  // ... whose list this is.
-  void insert(Block* block, SizeList& of) {
-    block->list = &of;
+    if (block->list == nullptr || block->list->bytes != block->bytes) block->list = &list(block->stream, block->bytes);
+    SizeList& of = *block->list;
     if (of.lowest == nullptr) filled_[of.rank / word_bits] |= bit_of(of.rank);
     of.insert(block);
   }

@@ -39,14 +39,15 @@ workloads::DType dense_type(const InstancePlan& plan) {
   return type == workloads::DType::fp8 || type == workloads::DType::fp4 ? workloads::DType::bf16 : type;
 }
 
-// Over PCIe engines' own kernels serve two GPUs; calls of more go by the library
-// (vllm/distributed/device_communicators/custom_all_reduce.py and SGLang's copy of it; TensorRT-LLM takes NCCL wherever there is no NVLink,
-// cpp/tensorrt_llm/thop/allreduceOp.cpp).
+// Kernels that read the memory of their peers are engines' own.
 std::vector<std::string> without_own_kernels(std::vector<std::string> all) {
   std::erase_if(all, [](const std::string& name) { return workloads::CollectiveRegistry::get(name).reads_peers(); });
   return all;
 }
 
+// Over PCIe engines' own kernels serve two GPUs; calls of more go by the library
+// (vllm/distributed/device_communicators/custom_all_reduce.py and SGLang's copy of it; TensorRT-LLM takes NCCL wherever there is no NVLink,
+// cpp/tensorrt_llm/thop/allreduceOp.cpp).
 std::vector<std::string> collectives_over(const topology::ClusterSpec& cluster, const InstancePlan& plan, std::vector<std::string> all) {
   const bool own = cluster.intra_kind != topology::IntraNode::pcie || plan.tp * plan.dp <= 2;
   return own ? all : without_own_kernels(std::move(all));

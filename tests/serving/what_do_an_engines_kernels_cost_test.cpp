@@ -82,30 +82,23 @@ TEST(NarrowKernels, have_a_rate_of_their_own) {
   EXPECT_EQ(parts_of(sixteen, habits, prompts).linear_s, parts_of(sixteen, fast, prompts).linear_s);
 }
 
-// Weights of 4 bits, which take most of a pass of one token, at their own rate; those of 8 bits as ever.
-TEST(KernelsForExperts, read_weights_of_four_bits_at_their_rate) {
-  const auto seconds = [](const sim::ServingJob& job, double rate) {
+// Weights of 4 bits on that GPU, which take most of a pass of one token, at the rate that the habit says; those of 8 bits as ever.
+void expect_weights_of_four_bits_at(double EngineHabits::*rate, const std::string& gpu) {
+  const auto seconds = [rate](const sim::ServingJob& job, double times) {
     EngineHabits habits = job.pools.front().habits;
-    habits.expert_read = rate;
+    habits.*rate = times;
     return parts_of(job, habits, one_decode).experts_s;
   };
-  const sim::ServingJob four = node_of_eight("mixtral-8x7b", "{tp: 1}", "", "b200-sxm", "fp4"),
-                        eight = node_of_eight("mixtral-8x7b", "{tp: 1}");
+  const sim::ServingJob four = node_of_eight("mixtral-8x7b", "{tp: 1}", "", gpu, "fp4"), eight = node_of_eight("mixtral-8x7b", "{tp: 1}");
   EXPECT_NEAR((seconds(four, 1) - seconds(four, 2)) / (seconds(four, 2) - seconds(four, 4)), 2, 0.02);
   EXPECT_EQ(seconds(eight, 1), seconds(eight, 2));
 }
 
-// H100 has no products in 4 bits: their weights are read for products in 16, at a rate of their own.
+TEST(KernelsForExperts, read_weights_of_four_bits_at_their_rate) { expect_weights_of_four_bits_at(&EngineHabits::expert_read, "b200-sxm"); }
+
+// H100 has no products in 4 bits: their weights are read for products in 16.
 TEST(KernelsForExperts, read_weights_of_four_bits_for_sixteen_at_another_rate) {
-  const auto seconds = [](const sim::ServingJob& job, double rate) {
-    EngineHabits habits = job.pools.front().habits;
-    habits.mixed_read = rate;
-    return parts_of(job, habits, one_decode).experts_s;
-  };
-  const sim::ServingJob mixed = node_of_eight("mixtral-8x7b", "{tp: 1}", "", "h100-sxm5-80g", "fp4"),
-                        eight = node_of_eight("mixtral-8x7b", "{tp: 1}");
-  EXPECT_NEAR((seconds(mixed, 1) - seconds(mixed, 2)) / (seconds(mixed, 2) - seconds(mixed, 4)), 2, 0.02);
-  EXPECT_EQ(seconds(eight, 1), seconds(eight, 2));
+  expect_weights_of_four_bits_at(&EngineHabits::mixed_read, "h100-sxm5-80g");
 }
 
 // A token takes 8 of 128 experts. Cut into eight, each GPU reads as much as one of them; whole ones, 16 a GPU, are 1 + sqrt(2 * 15/16 * ln
