@@ -1,11 +1,11 @@
 // The getters of Node that turn text into values.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 
+#include "config/text_check.hpp"
 #include "config/tree.hpp"
 
 namespace rehearse::config {
@@ -80,8 +80,7 @@ void check_bounds(const Node& node, double value, Value low, Value high) {
 
 std::string Node::as_string() const {
   if (!is_scalar()) wrong_type(*this, "a text");
-  const auto steers_terminals = [](unsigned char c) { return (c < ' ' && c != '\n' && c != '\t') || c == 0x7f; };
-  if (std::ranges::any_of(impl_->text, steers_terminals)) fail(fmt::format("{} holds control characters", value_name(*this)));
+  if (holds_control_characters(impl_->text)) fail(fmt::format("{} holds control characters", value_name(*this)));
   return impl_->text;
 }
 

@@ -30,6 +30,10 @@ bool forbidden_control(std::string_view text, std::size_t at) {
 
 }  // namespace
 
+bool holds_control_characters(std::string_view text) {
+  return std::ranges::any_of(text, [](unsigned char c) { return (c < ' ' && c != '\n' && c != '\t') || c == 0x7f; });
+}
+
 Position position_of(std::string_view text, std::size_t at, const Source& source) {
   const std::string_view before = text.substr(0, at);
   const std::size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;

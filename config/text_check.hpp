@@ -8,6 +8,9 @@ namespace rehearse::config {
 // Throws InputError at the first byte that is not UTF-8 or is a control character.
 void check_encoding(const std::string& text, const Source& source);
 
+// Escapes in quoted texts may put there what no file holds: characters that steer a terminal, other than tabs and ends of lines.
+[[nodiscard]] bool holds_control_characters(std::string_view text);
+
 // The place of a byte.
 [[nodiscard]] Position position_of(std::string_view text, std::size_t at, const Source& source);
 

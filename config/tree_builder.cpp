@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "config/text_check.hpp"
+
 namespace rehearse::config {
 namespace {
 
@@ -45,6 +47,7 @@ void TreeBuilder::close() {
 
 void TreeBuilder::take_key(const Position& where, const std::string& key, bool quoted) {
   if (!quoted && key == "<<") refuse(where, "merge keys (<<) are not supported", "write the keys out");
+  if (holds_control_characters(key)) refuse(where, "a key holds control characters");
   Level& level = levels_.back();
   const auto [first, added] = level.lines_of_keys.emplace(key, where.line);
   if (!added) refuse(where, fmt::format("duplicate key {} (first on line {})", shown(key), first->second));

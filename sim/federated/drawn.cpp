@@ -50,7 +50,8 @@ Drawn Drawn::read(const Node& node, const config::Form<double>& value) {
   if (low > high) ends[1].fail("the largest value is below the least");
   Drawn out((low + high) / 2);
   out.law_ = Law::uniform;
-  out.shape_ = (high - low) / 2;
+  out.least_ = low;
+  out.largest_ = high;
   return out;
 }
 
@@ -58,7 +59,7 @@ Node Drawn::write(const config::Form<double>& value) const {
   if (constant()) return value.write(mean_);
   Node out;
   if (law_ == Law::uniform) {
-    out.set_child("uniform", Node::list({value.write(mean_ - shape_), value.write(mean_ + shape_)}));
+    out.set_child("uniform", Node::list({value.write(least_), value.write(largest_)}));
     return out;
   }
   const Node mean = value.write(mean_), shape = config::number(least_shape, largest_shape).write(shape_);
@@ -71,7 +72,7 @@ Node Drawn::write(const config::Form<double>& value) const {
 double Drawn::draw(config::Random random) const {
   switch (law_) {
     case Law::uniform:
-      return mean_ + shape_ * (2 * random.uniform() - 1);
+      return mean_ + (largest_ - least_) / 2 * (2 * random.uniform() - 1);
     case Law::exponential:
       return -mean_ * std::log(random.uniform());
     case Law::lognormal:  // mean of exp(m + sigma Z) is exp(m + sigma^2 / 2)

@@ -27,7 +27,8 @@ class Drawn {
 
   Law law_ = Law::constant;
   double mean_ = 0;
-  double shape_ = 0;  // uniform: half of the width; lognormal: sigma; weibull: shape
+  double least_ = 0, largest_ = 0;  // of uniform
+  double shape_ = 0;                // lognormal: sigma; weibull: shape
 };
 
 // The generator of one field of one device: the same whatever else there is.

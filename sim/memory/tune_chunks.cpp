@@ -7,7 +7,7 @@ namespace rehearse::sim {
 Job tuned(Job job) {
   workloads::ExpertPlan& plan = job.workload.experts;
   if (!job.workload.model.moe || plan.chunks != 0) return job;
-  const auto layers = static_cast<std::size_t>(job.workload.model.layers + job.workload.model.mtp);
+  const auto layers = static_cast<std::size_t>(job.workload.model.layers) + static_cast<std::size_t>(job.workload.model.mtp);
   std::vector<int> chosen(layers, 0);
   for (const int chunks : plan.thresholds) {
     plan.layer_chunks.assign(layers, chunks);  // a layer's chunks are its own affair: they change what it needs while it is at work

@@ -51,11 +51,14 @@ TEST_F(OutputFiles, JsonOnStandardOutputIsTheFile) {
 }
 
 TEST_F(OutputFiles, TheResolvedJobGivesTheSameResult) {
-  ASSERT_EQ(run("predict llama3-8b-8-h100 --set batch.global=64 -o first").code, 0);
-  const Outcome again = run("predict first/resolved-job.yaml -o second");
-  ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(content_of(at("first/phases.csv")), content_of(at("second/phases.csv")));
-  EXPECT_EQ(content_of(at("first/resolved-job.yaml")), content_of(at("second/resolved-job.yaml")));
+  for (const std::string& job :
+       std::vector<std::string>{"llama3-8b-8-h100 --set batch.global=64", "phones-200", "raspberry-pis-4", "serve-llama3-70b-two-types"}) {
+    SCOPED_TRACE(job);
+    ASSERT_EQ(run("predict " + job + " -o first").code, 0);
+    const Outcome again = run("predict first/resolved-job.yaml -o second");
+    ASSERT_EQ(again.code, 0) << again.err;
+    for (const std::string& name : names_in("first")) EXPECT_EQ(content_of(at("first/" + name)), content_of(at("second/" + name))) << name;
+  }
 }
 
 // Of every kind, with what was said on the command line.
