@@ -20,7 +20,7 @@ std::string text_at(const Input& input, const std::string& pointer) {
 }
 
 std::string name_of_job(const Input& input) {
-  const std::string name = text_at(input, "/job/name");
+  std::string name = text_at(input, "/job/name");
   if (!name.empty()) return name;
   const std::string plain = input.has("/job") && input.at("/job").is_string() ? text_at(input, "/job") : "";
   return plain.empty() ? "rehearse" : plain;
