@@ -16,6 +16,13 @@ inline const Names<AttentionBiases> attention_biases{
     {"none", AttentionBiases::none}, {"qkv", AttentionBiases::qkv}, {"all", AttentionBiases::all}};
 inline const Names<DType> dtypes{
     {"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}, {"fp8", DType::fp8}, {"fp4", DType::fp4}};
+inline const Names<OptimizerKind> optimizer_kinds{{"adam", OptimizerKind::adam}, {"muon", OptimizerKind::muon}};
+inline const Names<Scaling> scalings{
+    {"delayed", Scaling::delayed}, {"tensorwise", Scaling::tensorwise}, {"blockwise", Scaling::blockwise}, {"mxfp8", Scaling::mxfp8}};
+inline const Names<GraphScope> graph_scopes{{"attn", GraphScope::attn},
+                                            {"mlp", GraphScope::mlp},
+                                            {"moe_router", GraphScope::moe_router},
+                                            {"moe_preprocess", GraphScope::moe_preprocess}};
 inline const Names<Attention> attentions{{"flash", Attention::flash}, {"unfused", Attention::unfused}};
 inline const Names<ContextComm> context_comms{
     {"ring", ContextComm::ring}, {"all-gather", ContextComm::all_gather}, {"all-to-all", ContextComm::all_to_all}};

@@ -27,8 +27,9 @@ struct Operator {
   // attention: one causal or full attention of batch x heads over query x key positions
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0;
   bool causal = false;
-  int kernels = 1;   // launches
-  double times = 1;  // it takes so many times what the GPU's file says
+  int kernels = 1;        // launches
+  double times = 1;       // it takes so many times what the GPU's file says
+  bool captured = false;  // in a graph that is replayed: the host issues nothing
 };
 
 enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv };
@@ -52,6 +53,7 @@ struct Communication {
   Pass pass = Pass::forward;
   std::shared_ptr<const Exchange> exchange = nullptr;  // all-to-all: what each pair of members exchanges; none: equal parts
   bool for_later = false;                              // the product that follows does not need it
+  bool captured = false;
 };
 
 // Ring attention over the cp group: cp steps; step i computes attention against one key/value block while the next block travels.
@@ -66,7 +68,7 @@ struct RingAttention {
 struct PassQueue {
   std::vector<Operator> operators;
   std::vector<Communication> calls;
-  int hidden_calls = 0;  // issued too, but beside another pass's operators: the host gets no further ahead while they run
+  int issued_calls = 0;  // without those in graphs; also those beside another pass's operators: the host gets no further ahead meanwhile
 };
 
 // Where the routed experts stand in a layer: dispatch, experts and combine, in chunks (workloads/expert_layer.hpp says what they are).
@@ -99,6 +101,8 @@ enum class Reach : std::uint8_t { sequence, window };  // of a layer's attention
 struct HeldParameters {
   double gradients = 0;  // parameters whose gradients it has
   double layers = 0;     // parameters of layers
+  double experts = 0;    // of those, the routed experts'
+  double all = 0;        // parameters
 };
 
 struct OptimizerProgram {
@@ -115,8 +119,9 @@ struct OptimizerProgram {
 [[nodiscard]] BlockProgram prediction_program(const Workload& workload, bool recomputed, bool holds_embedding);
 [[nodiscard]] BlockProgram embedding_program(const Workload& workload);  // token and position look-up, and the sp/tp reduction
 [[nodiscard]] BlockProgram head_program(const Workload& workload);       // final norm, logits, vocabulary-parallel cross entropy
-// Adam over `parameters` (after ZeRO): reads gradients, reads and writes master weights and moments, writes weights; clipping norm
-// included.
+// Over `parameters` (after ZeRO), clipping norm included. Adam reads gradients, reads and writes master weights and moments, writes
+// weights. Muon (Jordan et al. 2024) does so of one moment for the matrices of layers, and makes each nearly orthogonal by five steps of
+// Newton and Schulz in 16 bits; what is no layer's stays Adam's.
 [[nodiscard]] OptimizerProgram optimizer_program(const Workload& workload, double parameters, const HeldParameters& held = {});
 // Bytes a pipeline stage sends to the next one per micro-batch and GPU (the activations; gradients have the same size).
 [[nodiscard]] double pipeline_message_bytes(const Workload& workload);

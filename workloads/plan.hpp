@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,19 @@ struct Batch {
   int global = 1, micro = 1, sequence = 1;
 };
 
+// How products in 8 bits get their scales, by the names of Megatron-Core's --fp8-recipe: one of a tensor from steps before, or from the
+// tensor itself, whose largest value is looked for first; one for each 128 values, or (OCP's MX formats) for each 32.
+enum class Scaling : std::uint8_t { delayed, tensorwise, blockwise, mxfp8 };
+
 struct Precision {
-  DType compute = DType::bf16;    // of the matrix products
-  DType weights = DType::bf16;    // as stored and communicated
-  DType gradients = DType::fp32;  // as accumulated and reduced
-  DType optimizer = DType::fp32;  // master weights
-  DType moments = DType::fp32;    // both moments of Adam
+  DType compute = DType::bf16;                       // of the matrix products
+  DType weights = DType::bf16;                       // as stored and communicated
+  DType gradients = DType::fp32;                     // as accumulated and reduced
+  DType optimizer = DType::fp32;                     // master weights
+  DType moments = DType::fp32;                       // both moments of Adam
+  std::optional<DType> attention = std::nullopt;     // of core attention; none: as compute, but in 16 bits where that has fewer
+  std::optional<DType> param_gather = std::nullopt;  // in which replicas keep and gather the weights of layers; none: as weights
+  Scaling recipe = Scaling::delayed;
 };
 
 enum class Attention { flash, unfused };
@@ -67,8 +75,10 @@ struct Recompute {
   }
 };
 
+enum class OptimizerKind : std::uint8_t { adam, muon };
+
 struct Optimizer {
-  std::string kind = "adam";
+  OptimizerKind kind = OptimizerKind::adam;
   int zero_stage = 0;   // none 0, zero1 (distributed optimizer), zero2, zero3 (FSDP)
   int shard_group = 0;  // ranks over which ZeRO shards; 0 = dp*cp
   // ZeRO-2 and 3: gradients lie whole until the last micro-batch, behind which they are reduced (FSDP's no_sync)
@@ -79,6 +89,7 @@ struct Optimizer {
   bool by_tensor = false, exchange_by_tensor = false, all_reduces = false;
   bool by_owner = false;  // ZeRO-1 and 2: whole tensors belong to ranks, which broadcast them one after another
   bool copies = false;    // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
+  [[nodiscard]] bool muon() const { return kind == OptimizerKind::muon; }
 };
 
 struct Overlap {
@@ -175,6 +186,10 @@ struct KernelFusions {
   double dropless_time = 1;       // where no token is dropped, experts' products take so many times what the GPU's file says
 };
 
+// What of a layer is replayed as a CUDA graph, by the names of Megatron-Core's --cuda-graph-scope: attention with its norm and
+// projections; a dense MLP; norm, router and shared experts; the permutation of tokens.
+enum class GraphScope : std::uint8_t { attn, mlp, moe_router, moe_preprocess };
+
 struct Workload {
   Model model;
   Parallel parallel;
@@ -186,9 +201,12 @@ struct Workload {
   Optimizer optimizer;
   ExpertPlan experts;
   bool offload_activations = false;
+  int offload_layers = -1;  // of every GPU's share, the first so many; -1: all
+  std::vector<GraphScope> graphs = {};
   Overlap overlap;
   KernelFusions fusions;
 
+  [[nodiscard]] bool captures(GraphScope scope) const { return std::find(graphs.begin(), graphs.end(), scope) != graphs.end(); }
   [[nodiscard]] int gpus() const { return parallel.tp * parallel.cp * parallel.pp * parallel.dp; }
   [[nodiscard]] int microbatches() const { return batch.global / (parallel.dp * batch.micro); }  // per replica
 };

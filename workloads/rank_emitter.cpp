@@ -5,8 +5,8 @@
 namespace rehearse::workloads {
 namespace {
 
-Parameters experts_of(const Parameters& both) { return {both.experts, both.experts}; }
-Parameters dense_of(const Parameters& both) { return {both.all - both.experts, 0}; }
+Parameters experts_of(const Parameters& both) { return {both.experts, both.experts, both.experts}; }
+Parameters dense_of(const Parameters& both) { return {both.all - both.experts, 0, both.layers - both.experts}; }
 
 bool completes_gradients(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight; }
 
@@ -107,8 +107,7 @@ std::string RankEmitter::name_of(const Task& task) const {
 // Beside the chain, dense parameters and experts one after the other; the last of them.
 OpId RankEmitter::gather(const Parameters& what, const std::vector<OpId>& after, const std::string& label) {
   OpId last = no_op;
-  for (const Communication& call : plan_.sync.gathers(what.all, what.experts))
-    last = chain_.beside(call, plan_.sync.calls_per_unit, after, label);
+  for (const Communication& call : plan_.sync.gathers(what)) last = chain_.beside(call, plan_.sync.calls_per_unit, after, label);
   return last;
 }
 OpId RankEmitter::reduce(const Parameters& what, const std::string& label) {
@@ -373,7 +372,7 @@ void RankEmitter::finish() {
     chain_.copy("weights from host", GroupKind::from_host, host.weights);
   }
   if (replicas && plan_.sync.gathers_weights && !plan_.sync.overlap_parameters) {
-    for (const Communication& what : plan_.sync.gathers_at_once(parameters.all, parameters.experts))
+    for (const Communication& what : plan_.sync.gathers_at_once(parameters))
       chain_.collective(what, plan_.sync.calls_at_once(), plan_.sync.owners > 0 ? "broadcast weights" : "all-gather weights");
   }
 }

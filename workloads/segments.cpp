@@ -72,10 +72,10 @@ std::shared_ptr<const PassQueue> queue_of(const std::vector<Item>& items, const 
     } else if (const auto* op = std::get_if<Operator>(&items[i])) {
       queue->operators.push_back(*op);
     } else if (const auto* call = std::get_if<Communication>(&items[i])) {
-      queue->calls.push_back(*call);
+      queue->issued_calls += call->captured ? 0 : 1;
+      if (!hides_calls) queue->calls.push_back(*call);
     }
   }
-  if (hides_calls) queue->hidden_calls = static_cast<int>(std::exchange(queue->calls, {}).size());
   return queue;
 }
 

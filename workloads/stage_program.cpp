@@ -1,6 +1,7 @@
 #include "workloads/stage_program.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -52,13 +53,14 @@ class LayerPrograms {
  public:
   LayerPrograms(const Workload& workload, const ReplicaSync& sync, const Cutter& cutter)
       : workload_(workload), sync_(sync), cutter_(cutter) {}
-  std::shared_ptr<const UnitProgram> get(bool recomputed, LayerKind kind, Reach reach) {
-    auto& program = programs_[{recomputed, kind, reach}];
+  std::shared_ptr<const UnitProgram> get(bool recomputed, LayerKind kind, Reach reach, bool offloaded) {
+    auto& program = programs_[{recomputed, kind, reach, offloaded}];
     if (program) return program;
     const bool casts_again = recomputed || workload_.recompute.every_second_product();
     UnitProgram made =
         cutter_.unit(with_copies(workload_, sync_, with_casts(workload_, casts_again, layer_program(workload_, recomputed, kind, reach))));
-    if (workload_.offload_activations) {
+    made.layer_parameters = made.parameters;
+    if (offloaded) {
       made.offloaded_bytes = layer_activation_bytes(workload_, recomputed, kind);
       if (kind == LayerKind::experts) made.offloaded_per_pair = received_activation_bytes(workload_, recomputed);
     }
@@ -70,16 +72,29 @@ class LayerPrograms {
   const Workload& workload_;
   const ReplicaSync& sync_;
   const Cutter& cutter_;
-  std::map<std::tuple<bool, LayerKind, Reach>, std::shared_ptr<const UnitProgram>> programs_;
+  std::map<std::tuple<bool, LayerKind, Reach, bool>, std::shared_ptr<const UnitProgram>> programs_;
 };
 
-// full_layers counts over a GPU's share, chunk after chunk.
-void add_layers(const Workload& workload, const Chunk& chunk, int& full_left, LayerPrograms& programs, std::vector<Unit>& units) {
+// What is left of a GPU's share of layers, chunk after chunk, that are recomputed in full, and that are offloaded.
+struct LayersLeft {
+  explicit LayersLeft(const Workload& workload)
+      : full(workload.recompute.kind != RecomputeKind::full ? 0
+             : workload.recompute.full_layers < 0           ? all
+                                                            : workload.recompute.full_layers),
+        offloaded(!workload.offload_activations ? 0
+                  : workload.offload_layers < 0 ? all
+                                                : workload.offload_layers) {}
+  static constexpr int all = std::numeric_limits<int>::max();
+  int full, offloaded;
+};
+
+void add_layers(const Workload& workload, const Chunk& chunk, LayersLeft& left, LayerPrograms& programs, std::vector<Unit>& units) {
   for (int layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
-    const bool recomputed = workload.recompute.kind == RecomputeKind::full && full_left-- > 0;
+    const bool recomputed = left.full-- > 0, offloaded = left.offloaded-- > 0;
     const LayerKind kind = workload.model.has_experts(layer) ? LayerKind::experts : LayerKind::dense;
     const Reach reach = workload.model.windowed(layer) ? Reach::window : Reach::sequence;
-    units.push_back({programs.get(recomputed, kind, reach), "layer " + std::to_string(layer), layer, UnitKind::layer, recomputed, kind});
+    units.push_back(
+        {programs.get(recomputed, kind, reach, offloaded), "layer " + std::to_string(layer), layer, UnitKind::layer, recomputed, kind});
   }
 }
 
@@ -92,15 +107,14 @@ int layer_tensors(const Model& model) {
 }
 
 // After the model's last layer: MTP modules, each with a run of the head that it shares.
-void add_predictions(const Workload& workload, const Cutter& cutter, int& full_left, std::vector<Unit>& units) {
+void add_predictions(const Workload& workload, const Cutter& cutter, LayersLeft& left, std::vector<Unit>& units) {
   if (workload.model.mtp == 0) return;
   BlockProgram shared_head = head_program(workload);
   shared_head.parameters = 0;
   const auto head = std::make_shared<const UnitProgram>(cutter.unit(shared_head));
-  const bool full = workload.recompute.kind == RecomputeKind::full;
   const LayerKind kind = workload.model.has_experts(workload.model.layers) ? LayerKind::experts : LayerKind::dense;
   for (int k = 0; k < workload.model.mtp; ++k) {
-    const bool recomputed = full && full_left-- > 0;
+    const bool recomputed = left.full-- > 0;
     const bool holds_embedding = k == 0 && !ends_meet(workload);  // the first stage's table is out of reach
     const auto program = std::make_shared<const UnitProgram>(cutter.unit(prediction_program(workload, recomputed, holds_embedding)));
     const std::string name = "mtp " + std::to_string(k);
@@ -129,7 +143,7 @@ void add_up_parameters(StageProgram& stage) {
       for (Parameters* sum : {&stage.parameters, &stage.of_chunk.back()}) {
         sum->all += unit.program->parameters;
         sum->experts += unit.program->expert_parameters;
-        if (unit.kind == UnitKind::layer) sum->layers += unit.program->parameters;
+        sum->layers += unit.program->layer_parameters;
       }
     }
   }
@@ -139,7 +153,7 @@ void add_up_parameters(StageProgram& stage) {
 
 // ZeRO-2 and 3 keep a shard of the gradients.
 HeldParameters held_in_step(const Workload& workload, const Parameters& own, double updated) {
-  return {workload.optimizer.zero_stage > 1 ? updated : own.all, own.layers};
+  return {workload.optimizer.zero_stage > 1 ? updated : own.all, own.layers, own.experts, own.all};
 }
 
 std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
@@ -155,16 +169,16 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
   std::vector<StageProgram> stages;
   for (const std::vector<Chunk>& chunks : split_layers(workload)) {
     StageProgram& stage = stages.emplace_back();
-    int full_left = workload.recompute.full_layers < 0 ? workload.model.layers : workload.recompute.full_layers;
+    LayersLeft left(workload);
     for (const Chunk& chunk : chunks) {
       std::vector<Unit>& units = stage.chunks.emplace_back();
       const int of_ends = (chunk.embedding ? 1 : 0) + (chunk.head ? 1 + 2 * workload.model.mtp : 0);
       units.reserve(static_cast<std::size_t>(chunk.layers) + static_cast<std::size_t>(of_ends));
       if (chunk.embedding && embedding) units.push_back({embedding, "embedding", -1, UnitKind::embedding});
-      add_layers(workload, chunk, full_left, layers, units);
+      add_layers(workload, chunk, left, layers, units);
       if (chunk.head && head) {
         units.push_back({head, "head", -1, UnitKind::head});
-        add_predictions(workload, cutter, full_left, units);
+        add_predictions(workload, cutter, left, units);
       }
     }
     add_up_parameters(stage);
@@ -194,8 +208,9 @@ ReplicaCalls ReplicaSync::reduction_calls(double parameters, double experts) con
 
 // A broadcast passes its buffer on from rank to rank, piece by piece (NCCL has no tree for it): n-1 hops and the buffer once, as a ring's
 // all-gather of as many bytes.
-ReplicaCalls ReplicaSync::gather_calls(double parameters, double experts, int pieces) const {
-  const double dense = (parameters - experts) * weight_bytes / pieces, own = experts * weight_bytes / pieces;
+ReplicaCalls ReplicaSync::gather_calls(const Parameters& what, int pieces) const {
+  const double own = what.experts * layer_weight_bytes / pieces;
+  const double dense = gathered_bytes({what.all - what.experts, 0, what.layers - what.experts}) / pieces;
   ReplicaCalls calls;
   if (ranks > 1 && dense > 0) calls.add({CollectiveKind::all_gather, copies() == 1 ? GroupKind::dp_cp : GroupKind::shard, dense});
   if (expert_ranks > 1 && own > 0) calls.add({CollectiveKind::all_gather, GroupKind::edp, own});
@@ -219,15 +234,19 @@ std::vector<Communication> ReplicaSync::reductions(double parameters, double exp
   return named(reduction_calls(parameters, experts), "gradient");
 }
 
-std::vector<Communication> ReplicaSync::gathers(double parameters, double experts) const {
-  return named(gather_calls(parameters, experts), "parameter");
-}
+std::vector<Communication> ReplicaSync::gathers(const Parameters& what) const { return named(gather_calls(what), "parameter"); }
 
-std::vector<Communication> ReplicaSync::gathers_at_once(double parameters, double experts) const {
-  return named(gather_calls_at_once(parameters, experts), "parameter");
+std::vector<Communication> ReplicaSync::gathers_at_once(const Parameters& what) const {
+  return named(gather_calls_at_once(what), "parameter");
 }
 
 namespace {
+
+double largest_tensor(const Workload& workload) {
+  const Model& model = workload.model;
+  const double wide = static_cast<double>(model.ffn), vocab = workload.parallel.pp > 1 ? 0 : static_cast<double>(model.vocab);
+  return std::max(wide, vocab) * static_cast<double>(model.hidden) / workload.parallel.tp;
+}
 
 // ZeRO-1 and 2 by whole tensors, as InternEvo's: the largest first, each to the rank that has least (hybrid_zero_optim.py).
 void give_to_owners(const Workload& workload, ReplicaSync& sync) {
@@ -235,8 +254,7 @@ void give_to_owners(const Workload& workload, ReplicaSync& sync) {
   const int pp = workload.parallel.pp, ends = model.vocab == 0 ? 0 : pp > 1 ? 2 : model.tied_embeddings ? 2 : 3;  // with the last norm
   const int tensors = (model.layers + pp - 1) / pp * layer_tensors(model) + ends;
   sync.owners = std::min(sync.shard_ranks, tensors);
-  const double wide = static_cast<double>(model.ffn), vocab = pp > 1 ? 0 : static_cast<double>(model.vocab);
-  sync.largest_tensor = std::max(wide, vocab) * static_cast<double>(model.hidden) / workload.parallel.tp;
+  sync.largest_tensor = largest_tensor(workload);
 }
 
 }  // namespace
@@ -260,8 +278,11 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   sync.gathers_weights = zero == 1 || zero == 2;
   sync.gradient_bytes = bytes_of(workload.precision.gradients);
   sync.weight_bytes = bytes_of(workload.precision.weights);
+  sync.layer_weight_bytes = workload.precision.param_gather ? bytes_of(*workload.precision.param_gather) : sync.weight_bytes;
   sync.all_reduces = workload.optimizer.all_reduces && sync.gathers_weights;
   if (sync.gathers_weights && workload.optimizer.by_owner) give_to_owners(workload, sync);
+  // Muon needs whole matrices. Megatron-Core's layer-wise optimizer scatters gradients to their owners and gathers weights all the same.
+  if (sync.gathers_weights && workload.optimizer.muon()) sync.largest_tensor = largest_tensor(workload);
   if (zero < 3 && workload.optimizer.exchange_by_tensor) sync.calls_per_unit = layer_tensors(workload.model);
   if (zero == 3 && workload.optimizer.by_tensor) {
     sync.overlap_gradients = sync.overlap_parameters = false;

@@ -30,9 +30,11 @@ struct Unit {
 struct Parameters {
   double all = 0;
   double experts = 0;  // of those, the routed experts'
-  double layers = 0;   // and the layers': of stages and chunks
+  double layers = 0;   // and the layers'
 };
-[[nodiscard]] inline Parameters parameters_of(const UnitProgram& unit) { return {unit.parameters, unit.expert_parameters}; }
+[[nodiscard]] inline Parameters parameters_of(const UnitProgram& unit) {
+  return {unit.parameters, unit.expert_parameters, unit.layer_parameters};
+}
 
 struct StageProgram {
   std::vector<std::vector<Unit>> chunks;  // [chunk], forward order
@@ -78,6 +80,7 @@ struct ReplicaSync {
   bool all_reduces = false;                     // although the optimizer is sharded
   bool gathers_weights = false;                 // ZeRO-1 and 2: all-gather of the updated weights
   double gradient_bytes = 4, weight_bytes = 2;  // per parameter
+  double layer_weight_bytes = 2;                // of a layer's, as they are gathered
   int calls_per_unit = 1;                       // a unit's gather or reduction is cut into so many equal ones
   int owners = 0;             // of whole tensors: all of a stage's weights at once come by a broadcast from each; 0: tensors are cut
   double largest_tensor = 0;  // with owners: parameters
@@ -87,18 +90,17 @@ struct ReplicaSync {
   // One call each, of calls_per_unit, one after another. Dense parameters without ZeRO: an all-reduce; otherwise a reduce-scatter over the
   // shard group, then where there are copies an all-reduce of the shard over them.
   [[nodiscard]] ReplicaCalls reduction_calls(double parameters, double experts) const;
-  [[nodiscard]] ReplicaCalls gather_calls(double parameters, double experts) const {
-    return gather_calls(parameters, experts, calls_per_unit);
-  }
+  [[nodiscard]] ReplicaCalls gather_calls(const Parameters& what) const { return gather_calls(what, calls_per_unit); }
   // All of a stage's at once: of calls_at_once().
-  [[nodiscard]] ReplicaCalls gather_calls_at_once(double parameters, double experts) const {
-    return gather_calls(parameters, experts, calls_at_once());
-  }
+  [[nodiscard]] ReplicaCalls gather_calls_at_once(const Parameters& what) const { return gather_calls(what, calls_at_once()); }
   [[nodiscard]] int calls_at_once() const { return owners > 0 ? owners : calls_per_unit; }
   // The same with their names.
   [[nodiscard]] std::vector<Communication> reductions(double parameters, double experts) const;
-  [[nodiscard]] std::vector<Communication> gathers(double parameters, double experts) const;
-  [[nodiscard]] std::vector<Communication> gathers_at_once(double parameters, double experts) const;
+  [[nodiscard]] std::vector<Communication> gathers(const Parameters& what) const;
+  [[nodiscard]] std::vector<Communication> gathers_at_once(const Parameters& what) const;
+  [[nodiscard]] double gathered_bytes(const Parameters& what) const {
+    return what.layers * layer_weight_bytes + (what.all - what.layers) * weight_bytes;
+  }
   // What of them the rank with most holds when they are sharded.
   [[nodiscard]] double shard(double parameters, double experts) const {
     const double dense = parameters - experts;
@@ -106,7 +108,7 @@ struct ReplicaSync {
   }
 
  private:
-  [[nodiscard]] ReplicaCalls gather_calls(double parameters, double experts, int calls) const;
+  [[nodiscard]] ReplicaCalls gather_calls(const Parameters& what, int calls) const;
 };
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload);
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload, bool mirrors);  // mirrors: what its schedule says

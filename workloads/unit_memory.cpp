@@ -12,11 +12,19 @@ namespace {
 constexpr double fp32 = 4;
 constexpr double mask_byte = 1;
 
-// Adam: both moments, a master copy of weights that are kept in fewer bits, and with ZeRO a copy of gradients that are kept in fp16 only.
+// Of parameters those in layers, as in the whole model: tables of words stay in 16 bits.
+double layers_share(const Model& model) {
+  const ParameterCount count = count_parameters(model);
+  return 1 - (count.embedding + count.head) / count.total;
+}
+
+// Adam: both moments (Muon: one of layers' matrices), a master copy of weights that are kept in fewer bits, and with ZeRO a copy of
+// gradients that are kept in fp16 only.
 double optimizer_bytes(const Workload& workload, const MemoryHabits& habits) {
   const double state = bytes_of(workload.precision.optimizer);
   const bool sharded_copy = habits.half_gradients && workload.precision.weights == DType::fp16 && workload.optimizer.zero_stage > 0;
-  return 2 * bytes_of(workload.precision.moments) +
+  const double moments = workload.optimizer.muon() ? 2 - layers_share(workload.model) : 2;
+  return moments * bytes_of(workload.precision.moments) +
          state * ((bytes_of(workload.precision.weights) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
 }
 
@@ -208,12 +216,6 @@ class Sizes {
   double weight_;
 };
 
-// Of parameters those in layers, as in the whole model: tables of words stay in 16 bits.
-double layers_share(const Model& model) {
-  const ParameterCount count = count_parameters(model);
-  return 1 - (count.embedding + count.head) / count.total;
-}
-
 UnitMemory memory_of(const Sizes& sizes, const Unit& unit) {
   switch (unit.kind) {
     case UnitKind::embedding:
@@ -237,10 +239,11 @@ UnitMemory UnitMemory::with_tokens(double pairs) const {
   return all;
 }
 
-UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, double parameters) const {
+UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, const Parameters& what) const {
   UnitMemory all = *this;
   if (!sync.replicated() && !sync.copied) return all;
-  if (sync.shards_parameters) all.gathered = parameters * sync.weight_bytes;
+  const double parameters = what.all;
+  if (sync.shards_parameters) all.gathered = sync.gathered_bytes(what);
   if (sync.reduce_each_microbatch || sync.shards_parameters) {  // as autograd makes them, and copied to what is reduced
     const double copy = sync.copied ? parameters * sync.gradient_bytes : 0;
     double reduced = parameters * sync.weight_bytes + copy;
@@ -253,9 +256,10 @@ UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, double parameters)
   return all;
 }
 
-double exchanged_at_once(const Workload& workload, const MemoryHabits& habits, const Unit& unit) {
-  const double all = unit.program->parameters;
-  if (habits.live_parameters > 0) return unit.kind == UnitKind::head && workload.parallel.dp * workload.parallel.cp > 1 ? all : 0;
+Parameters exchanged_at_once(const Workload& workload, const MemoryHabits& habits, const Unit& unit) {
+  const Parameters all = parameters_of(*unit.program);
+  if (habits.live_parameters > 0)
+    return unit.kind == UnitKind::head && workload.parallel.dp * workload.parallel.cp > 1 ? all : Parameters{};
   if (!habits.planned || unit.kind == UnitKind::embedding || unit.kind == UnitKind::head) return all;
   const Shard shard = shard_of(workload);
   double width = static_cast<double>(std::max(shard.ffn, shard.query_width));
@@ -263,7 +267,8 @@ double exchanged_at_once(const Workload& workload, const MemoryHabits& habits, c
     const MoeSpec& moe = *workload.model.moe;
     width = static_cast<double>(moe.experts) / workload.parallel.ep * static_cast<double>(moe.ffn) / workload.parallel.etp;
   }
-  return std::min(all, static_cast<double>(shard.hidden) * width);
+  const double matrix = std::min(all.all, static_cast<double>(shard.hidden) * width);
+  return {matrix, 0, std::min(all.layers, matrix)};
 }
 
 StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters, double expert_parameters) {
@@ -281,7 +286,9 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   const bool no_copy = autocasts(workload) || (zero == 3 && habits.sharded_master &&
                                                bytes_of(workload.precision.weights) < bytes_of(workload.precision.optimizer));
   StaticMemory memory;
-  memory.weights = no_copy ? 0 : (zero == 3 ? shard : parameters) * bytes_of(workload.precision.weights);
+  const bool as_gathered = zero < 3 && sync.layer_weight_bytes != sync.weight_bytes;
+  const double weight = as_gathered ? sync.gathered_bytes({1, 0, layers_share(workload.model)}) : sync.weight_bytes;
+  memory.weights = no_copy ? 0 : (zero == 3 ? shard : parameters) * weight;
   memory.gradients = kept_gradients(workload, habits, sync, parameters, expert_parameters);
   const double updated = zero > 0 ? shard : parameters;
   const bool whole_master = habits.whole_master && (zero == 1 || zero == 2);
@@ -299,7 +306,8 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   if (habits.foreach_update && !workload.optimizer.on_cpu) memory.update += bytes_of(workload.precision.moments) * updated;
   const double narrow = bytes_of(workload.precision.compute);
   if (habits.narrow_copies && zero < 3 && narrow < bytes_of(workload.precision.weights)) {
-    memory.temporary += 2 * narrow * parameters * layers_share(workload.model);  // by rows and by columns
+    const int copies = narrow < sync.layer_weight_bytes ? 2 : 1;  // by rows, unless they are kept so, and by columns
+    memory.temporary += copies * narrow * parameters * layers_share(workload.model);
   }
   return memory;
 }

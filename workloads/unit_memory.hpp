@@ -89,10 +89,10 @@ struct UnitMemory {
 
   [[nodiscard]] UnitMemory with_tokens(double pairs) const;
   // With what is gathered and reduced of its parameters at once (exchanged_at_once).
-  [[nodiscard]] UnitMemory with_replicas(const ReplicaSync& sync, double parameters) const;
+  [[nodiscard]] UnitMemory with_replicas(const ReplicaSync& sync, const Parameters& what) const;
 };
 // Parameters of a unit that replicas gather, and whose gradients they reduce, at once: all of them, or a matrix where buffers are planned.
-[[nodiscard]] double exchanged_at_once(const Workload& workload, const MemoryHabits& habits, const Unit& unit);
+[[nodiscard]] Parameters exchanged_at_once(const Workload& workload, const MemoryHabits& habits, const Unit& unit);
 // Without what its replicas exchange, and without tokens.
 [[nodiscard]] UnitMemory unit_memory(const Workload& workload, const MemoryHabits& habits, const Unit& unit);
 

@@ -58,8 +58,8 @@ class Evaluator {
     workloads::Compiled compiled;
     PriceBook prices;
     PlanCost cost;
-    std::vector<workloads::UnitMemory> memories;  // as cost.units, without what replicas exchange
-    std::vector<double> exchanged_at_once;        // likewise, parameters
+    std::vector<workloads::UnitMemory> memories;           // as cost.units, without what replicas exchange
+    std::vector<workloads::Parameters> exchanged_at_once;  // likewise
     double placeholders = 0;
     std::vector<HeldUnits> held;                         // [stage]
     const std::vector<PeakSlots>* peak_slots = nullptr;  // likewise, once they are looked at

@@ -18,14 +18,14 @@ double seconds(PriceBook& prices, const workloads::ReplicaCalls& calls, int stag
 // alone: while other stages leave the NICs to it.
 double gather_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage, bool alone = false) {
   if (!sync.shards_parameters && !sync.gathers_weights) return 0;
-  return sync.calls_per_unit * seconds(prices, sync.gather_calls(parameters.all, parameters.experts), stage, alone);
+  return sync.calls_per_unit * seconds(prices, sync.gather_calls(parameters), stage, alone);
 }
 
 // All of a stage's, when nothing hides them.
 double gather_at_once_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage,
                         bool alone = false) {
   if (!sync.shards_parameters && !sync.gathers_weights) return 0;
-  return sync.calls_at_once() * seconds(prices, sync.gather_calls_at_once(parameters.all, parameters.experts), stage, alone);
+  return sync.calls_at_once() * seconds(prices, sync.gather_calls_at_once(parameters), stage, alone);
 }
 
 double reduce_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage, bool alone = false) {
@@ -44,7 +44,7 @@ PortTimes exchange_ports(const ReplicaRules& rules, const Parameters& parameters
   PortTimes sum;
   if (!rules.ports_meet || !sync.replicated()) return sum;
   if (!sync.overlap_parameters && !sync.overlap_gradients && !rules.exchanges_each()) return sum;
-  if (sync.shards_parameters || sync.gathers_weights) sum.add(ports(sync.gather_calls(parameters.all, parameters.experts), prices, stage));
+  if (sync.shards_parameters || sync.gathers_weights) sum.add(ports(sync.gather_calls(parameters), prices, stage));
   sum.add(ports(sync.reduction_calls(parameters.all, parameters.experts), prices, stage));
   PortTimes all;
   all.add(sum, sync.calls_per_unit);

@@ -23,13 +23,13 @@ double host_s(const Gpu& gpu, const Software& software) { return software.replay
 
 struct Share {
   double device_s = 0;
-  int kernels = 0;
+  int issued = 0;  // kernels
 };
 
 Share share_of(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators) {
   Share share;
   for (const workloads::Operator& op : operators) {
-    share.kernels += op.kernels;
+    if (!op.captured) share.issued += op.kernels;
     if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
     const double alone_s = software.kernel_time * op.times * gpu.cost->seconds(op) / flash_share(gpu, software, op);
     share.device_s += alone_s + software.launch_s * op.kernels;
@@ -41,15 +41,15 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
 
 double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
   const Share share = share_of(gpu, software, {&op, 1});
-  return std::max(share.device_s, share.kernels * host_s(gpu, software));
+  return std::max(share.device_s, share.issued * host_s(gpu, software));
 }
 
 double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
                       std::span<const workloads::Operator> queue, double others_s, int others, double wait_s) {
   const Share mine = share_of(gpu, software, operators), all = share_of(gpu, software, queue);
-  const double host = (all.kernels + others) * (host_s(gpu, software) + wait_s), device = all.device_s + others_s;
+  const double host = (all.issued + others) * (host_s(gpu, software) + wait_s), device = all.device_s + others_s;
   const double wait = std::pow(std::pow(host, queue_knee) + std::pow(device, queue_knee), 1 / queue_knee) - device;
-  return mine.device_s + (all.kernels > 0 ? wait * mine.kernels / all.kernels : 0);
+  return mine.device_s + (all.issued > 0 ? wait * mine.issued / all.issued : 0);
 }
 
 double more_issue_s(const Software& software, const topology::ClusterSpec& cluster, const workloads::Workload& workload) {

@@ -13,8 +13,7 @@ template <class SecondsOfCall>
                                     const workloads::PassQueue& queue, double wait_s, SecondsOfCall seconds_of_call) {
   double calls_s = 0;
   for (const workloads::Communication& call : queue.calls) calls_s += seconds_of_call(call);
-  return queued_seconds(gpu, software, operators, queue.operators, calls_s, static_cast<int>(queue.calls.size()) + queue.hidden_calls,
-                        wait_s);
+  return queued_seconds(gpu, software, operators, queue.operators, calls_s, queue.issued_calls, wait_s);
 }
 
 // More of the host's time per kernel: in a pipeline that leaves the scale-up domain the stack's for each rank of tensor parallelism, and

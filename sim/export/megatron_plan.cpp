@@ -1,6 +1,9 @@
+#include <fmt/ranges.h>
+
 #include <array>
 
 #include "sim/export/megatron_parts.hpp"
+#include "workloads/names.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -45,7 +48,11 @@ void write_precision(const workloads::Precision& precision, Arguments& out) {
   const bool narrow = precision.compute == DType::fp8 || precision.compute == DType::fp4;
   out.flag_if(precision.compute == DType::fp16, "fp16");
   out.flag_if(narrow || precision.compute == DType::bf16, "bf16");
-  if (precision.compute == DType::fp8) out.add("fp8-format", "hybrid");
+  if (precision.compute == DType::fp8) {
+    out.add("fp8-format", "hybrid");
+    if (precision.recipe != workloads::Scaling::delayed) out.add("fp8-recipe", std::string(workloads::scalings.of(precision.recipe)));
+    out.flag_if(precision.param_gather == DType::fp8, "fp8-param-gather");
+  }
   if (precision.compute == DType::fp4) out.add("fp4-format", "e2m1");
   out.flag_if(precision.compute != DType::fp32 && precision.gradients == DType::bf16, "grad-reduce-in-bf16");
 }
@@ -75,7 +82,7 @@ void write_recompute(const workloads::Recompute& recompute, int vpp, Arguments& 
 void write_optimizer(const Workload& work, Arguments& out) {
   constexpr std::array fsdp{"no_shard", "optim", "optim_grads", "optim_grads_params"};
   const workloads::Optimizer& optimizer = work.optimizer;
-  out.add("optimizer", "adam");
+  out.add("optimizer", std::string(workloads::optimizer_kinds.of(optimizer.kind)));
   out.flag_if(optimizer.zero_stage > 0, "use-distributed-optimizer");
   if (optimizer.zero_stage > 1) {
     out.flag("use-megatron-fsdp");
@@ -123,6 +130,16 @@ void write_megatron_plan(const Job& job, Arguments& out) {
   const auto& fusions = job.system.software.fusions;
   out.flag_if(fusions.contains("cross_entropy") && fusions.at("cross_entropy"), "cross-entropy-loss-fusion");
   if (job.system.software.replays_graphs) out.add("cuda-graph-impl", "local");
+  if (!work.graphs.empty()) {
+    out.add("cuda-graph-impl", "transformer_engine");
+    std::vector<std::string_view> scopes;
+    for (const workloads::GraphScope scope : work.graphs) scopes.push_back(workloads::graph_scopes.of(scope));
+    out.add("cuda-graph-scope", fmt::format("{}", fmt::join(scopes, " ")));
+  }
+  if (work.offload_activations && work.offload_layers > 0) {
+    out.flag("cpu-offloading");
+    out.add("cpu-offloading-num-layers", work.offload_layers);
+  }
 }
 
 }  // namespace rehearse::sim

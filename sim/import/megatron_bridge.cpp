@@ -144,7 +144,8 @@ void read_rest(Cell& cell, const std::string& precision, Draft& draft) {
   if (cell.flag("cuda_graphs")) draft.set("cuda_graphs", "true");
   if (cell.flag("moe_a2a_overlap")) draft.set("overlap.ep", "true");
   if (const auto offloaded = cell.take("activation_offload_layers")) {
-    offloaded->fail("offloading the activations of some layers is not simulated", "offload.activations is all of them");
+    draft.set("offload.activations", "true");
+    draft.set("offload.layers", *offloaded);
   }
   static_cast<void>(cell.take("num_gpus_per_node"));
   for (const std::string& key : cell.left()) draft.puzzle(key);

@@ -253,8 +253,6 @@ constexpr std::array refused{
     std::pair{"heterogeneous-layers-config-path", uneven_layers},
     std::pair{"heterogeneous-layers-config-encoded-json", uneven_layers},
     std::pair{"encoder-num-layers", "encoders are not simulated"},
-    std::pair{"cpu-offloading", "offloading of single layers is not simulated; offload.activations is all of them"},
-    std::pair{"cpu-offloading-num-layers", "offloading of single layers is not simulated; offload.activations is all of them"},
     std::pair{"fine-grained-activation-offloading", "offloading of single modules is not simulated; offload.activations is all of them"},
     std::pair{"moe-layer-recompute", "recomputing a whole layer of experts is not simulated"},
     std::pair{"moe-latent-size", not_simulated},

@@ -7,6 +7,7 @@
 
 #include "sim/import/megatron_arguments.hpp"
 #include "sim/import/megatron_split.hpp"
+#include "workloads/names.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -109,8 +110,17 @@ void read_megatron_precision(MegatronArguments& arguments, Draft& draft) {
     return draft.infer("precision: fp32, since neither --bf16 nor --fp16 is given");
   }
   const std::string compute = fp4 ? "fp4" : fp8 || fp8_too ? "fp8" : bf16 ? "bf16" : "fp16";
-  if (!narrow_gradients) return draft.set("precision", compute);
+  const auto recipe = arguments.take("fp8-recipe");
+  const bool gathers = arguments.flag("fp8-param-gather"), has_recipe = recipe && compute == "fp8";
+  if (!narrow_gradients && !gathers && !has_recipe) return draft.set("precision", compute);
   draft.set("precision.compute", compute);
+  if (has_recipe) draft.set("precision.recipe", *recipe);
+  if (gathers && has_recipe && recipe->as_string() == "mxfp8") {
+    draft.infer("precision.param_gather: left out, since parameters in mxfp8 are gathered in bf16");
+  } else if (gathers) {
+    draft.set("precision.param_gather", "fp8");
+  }
+  if (!narrow_gradients) return;
   draft.set("precision.weights", fp16 ? "fp16" : "bf16");
   draft.set("precision.gradients", "bf16");
   draft.set("precision.optimizer", "fp32");
@@ -188,8 +198,14 @@ void read_sharding(MegatronArguments& arguments, const MegatronDegrees& degrees,
 }
 
 void read_optimizer(MegatronArguments& arguments, const MegatronDegrees& degrees, std::int64_t world, Draft& draft) {
-  if (const auto kind = arguments.take("optimizer"); kind && kind->as_string() != "adam" && kind->as_string() != "adamw") {
-    kind->fail(fmt::format("optimizer '{}' is not simulated", kind->as_string()), "adam");
+  if (const auto given = arguments.take("optimizer")) {
+    const std::string kind = given->as_string();
+    if (kind == "muon" || kind == "dist_muon") {
+      draft.set("optimizer.kind", "muon");
+      if (kind == "dist_muon") draft.set("optimizer.sharding", "zero1");
+    } else if (kind != "adam" && kind != "adamw") {
+      given->fail(fmt::format("optimizer '{}' is not simulated", kind), "adam or muon");
+    }
   }
   read_sharding(arguments, degrees, world, draft);
   const bool on_host = arguments.flag("optimizer-cpu-offload");
@@ -266,6 +282,21 @@ void read_world(std::int64_t world, const MegatronDegrees& degrees, Draft& draft
   draft.need("gpus", fmt::format("the file does not say on how many; a replica takes {}", degrees.tp * degrees.pp * degrees.cp));
 }
 
+// Scopes that are a part of a layer; the others are all of it.
+void read_graphs(MegatronArguments& arguments, Draft& draft) {
+  const auto graphs = arguments.take("cuda-graph-impl"), scope = arguments.take("cuda-graph-scope");
+  const bool replayed = arguments.flag("enable-cuda-graph") || arguments.flag("external-cuda-graph");
+  if (!replayed && (!graphs || graphs->as_string() == "none")) {
+    if (scope) draft.ignore("cuda-graph-scope (there are no graphs)");
+    return;
+  }
+  std::vector<Node> parts;
+  for (const Node& part : !scope ? std::vector<Node>{} : scope->is_sequence() ? scope->items() : std::vector{*scope}) {
+    if (workloads::graph_scopes.find(part.as_string())) parts.push_back(part);
+  }
+  draft.set("cuda_graphs", parts.empty() ? Node::scalar("true") : Node::list(parts));
+}
+
 }  // namespace
 
 void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft& draft) {
@@ -281,9 +312,12 @@ void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft&
   read_overlap(arguments, degrees, draft);
   read_dispatch(arguments, draft);
   read_fusions(arguments, draft);
-  const auto graphs = arguments.take("cuda-graph-impl");
-  const bool replayed = arguments.flag("enable-cuda-graph") || arguments.flag("external-cuda-graph");
-  if (replayed || (graphs && graphs->as_string() != "none")) draft.set("cuda_graphs", "true");
+  read_graphs(arguments, draft);
+  const auto offloaded = arguments.take("cpu-offloading-num-layers");
+  if (arguments.flag("cpu-offloading")) {
+    draft.set("offload.activations", "true");
+    if (offloaded) draft.set("offload.layers", *offloaded);
+  }
   draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
 }
 

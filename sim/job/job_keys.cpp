@@ -112,6 +112,21 @@ void read_stack(const Node& node, JobDocument& document) {
   }
 }
 
+Shape graphs_shape() { return config::either({config::truth().shape, graph_scopes_form().shape}); }
+
+void read_graphs(const Node& node, JobDocument& document) {
+  if (node.is_scalar()) {
+    document.job.system.software.replays_graphs = config::truth().read(node);
+  } else {
+    document.job.workload.graphs = graph_scopes_form().read(node);
+  }
+}
+
+Node write_graphs(const JobDocument& document) {
+  const auto& graphs = document.job.workload.graphs;
+  return graphs.empty() ? config::truth().write(document.job.system.software.replays_graphs) : graph_scopes_form().write(graphs);
+}
+
 // With the faults and the timeout in the file's words.
 Node write_simulation(const JobDocument& document) {
   Node out = simulation_keys().write(document.job.system.simulation);
@@ -185,9 +200,10 @@ const Keys<JobDocument>& job_keys() {
       section(
           "moe", [=](auto& d) -> auto& { return workload(d).experts; }, experts_keys(), "Models with experts only (moe.md).")
           .written_if([](const JobDocument& d) { return d.job.workload.model.moe.has_value(); }),
-      K(
-          "cuda_graphs", [](auto& d) -> auto& { return d.job.system.software.replays_graphs; }, config::truth(),
-          "The host replays the passes of layers as graphs: their kernels cost it nothing.")
+      K("cuda_graphs", graphs_shape(), read_graphs, write_graphs,
+        "The host replays passes as graphs, whose kernels cost it nothing: all of a layer, or the scopes named (Megatron-Core's "
+        "--cuda-graph-scope).")
+          .otherwise("false")
           .feature(),
       section(
           "simulation", [](auto& d) -> auto& { return d.job.system.simulation; }, simulation_keys(),

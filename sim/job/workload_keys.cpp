@@ -74,6 +74,14 @@ const Keys<Precision>& precision_keys() {
       K("moments", &Precision::moments, choice(workloads::dtypes), "Both moments of Adam.")
           .otherwise("as optimizer", [](Precision& precision) { precision.moments = precision.optimizer; })
           .written_if([](const Precision& precision) { return precision.moments != precision.optimizer; }),
+      K("attention", &Precision::attention, choice(workloads::dtypes), "Of core attention's products.")
+          .otherwise("as compute, bf16 where that is fp8 or fp4"),
+      K("param_gather", &Precision::param_gather, choice(workloads::dtypes),
+        "Of the layers' weights as they are gathered by data-parallel ranks, and without zero3 as they are kept.")
+          .otherwise("as weights"),
+      K("recipe", &Precision::recipe, choice(workloads::scalings),
+        "Scales of products in fp8, by the names of Megatron-Core's --fp8-recipe: what casts read and write.")
+          .written_if([](const Precision& precision) { return precision.recipe != workloads::Scaling::delayed; }),
   };
   return keys;
 }
@@ -178,7 +186,7 @@ const Keys<workloads::Batch>& batch_keys() {
 const Keys<Optimizer>& optimizer_keys() {
   using K = Key<Optimizer>;
   static const Keys<Optimizer> keys{
-      K("kind", &Optimizer::kind, config::text(), "Its algorithm; only adam is simulated."),
+      K("kind", &Optimizer::kind, choice(workloads::optimizer_kinds), "Its algorithm; muon's tables, head and norms are Adam's."),
       K("sharding", &Optimizer::zero_stage, choice(zero_stages),
         "What the replicas share: none, zero1 (optimizer states: the distributed optimizer), zero2 (and gradients), zero3 (and weights: "
         "FSDP).")
@@ -213,6 +221,8 @@ const Keys<Workload>& offload_keys() {
   using K = Key<Workload>;
   static const Keys<Workload> keys{
       K("activations", &Workload::offload_activations, truth(), "To host memory between forward and backward, layer by layer.").feature(),
+      K("layers", &Workload::offload_layers, config::word_or("all", -1, whole(1, most_layers)), "Of every GPU's share the first so many.")
+          .written_if([](const Workload& workload) { return workload.offload_layers >= 0; }),
   };
   return keys;
 }
@@ -226,6 +236,16 @@ Form<Precision> precision_form() {
   };
   return {config::either({choice(workloads::dtypes).shape, precision_keys().shape()}), read,
           [](const Precision& precision) { return precision_keys().write(precision); }};
+}
+
+Form<std::vector<workloads::GraphScope>> graph_scopes_form() {
+  Form<std::vector<workloads::GraphScope>> form = list_of(choice(workloads::graph_scopes));
+  form.read = [read = form.read](const Node& node) {
+    auto scopes = read(node);
+    check_names(node, scopes, "cuda_graphs: false, or for example [attn, moe_router]");
+    return scopes;
+  };
+  return form;
 }
 
 Form<Recompute> recompute_form() {

@@ -15,6 +15,8 @@ namespace rehearse::sim {
 
 // A word for the precision as a whole, or a mapping.
 [[nodiscard]] config::Form<workloads::Precision> precision_form();
+// Each once, and one at least.
+[[nodiscard]] config::Form<std::vector<workloads::GraphScope>> graph_scopes_form();
 // A word, {full_layers: N} or {modules: [...]}.
 [[nodiscard]] config::Form<workloads::Recompute> recompute_form();
 

@@ -68,8 +68,9 @@ void add_backup(const Job& job, CheckpointTimes& times) {
 double checkpoint_bytes(const Job& job) {
   if (job.whole.checkpoint.size_bytes) return *job.whole.checkpoint.size_bytes;
   const workloads::Precision& precision = job.workload.precision;
-  const double per_parameter = bytes_of(precision.weights) + bytes_of(precision.optimizer) + 2 * bytes_of(precision.moments);
-  return workloads::count_parameters(job.workload.model).total * per_parameter;
+  const workloads::ParameterCount count = workloads::count_parameters(job.workload.model);
+  const double moments = job.workload.optimizer.muon() ? count.total + count.embedding + count.head : 2 * count.total;
+  return count.total * (bytes_of(precision.weights) + bytes_of(precision.optimizer)) + moments * bytes_of(precision.moments);
 }
 
 CheckpointTimes checkpoint_times(const Job& job) {

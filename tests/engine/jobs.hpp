@@ -19,11 +19,11 @@ inline std::string small_gpu(const std::string& contention) {
     memory_bandwidth: 2000 GB/s
     power_limit: 400 W
     launch: 0 us
-    peak: {{bf16: 300 TFLOP/s}}
+    peak: {{bf16: 300 TFLOP/s, fp8: 600 TFLOP/s}}
     contention: {}
     efficiency:
-      gemm: {{bf16: {{model: roofline, compute: 0.6, memory: 0.8}}}}
-      attention: {{bf16: {{model: roofline, compute: 0.5, memory: 0.8}}}}
+      gemm: {{bf16: {{model: roofline, compute: 0.6, memory: 0.8}}, fp8: {{model: roofline, compute: 0.5, memory: 0.8}}}}
+      attention: {{bf16: {{model: roofline, compute: 0.5, memory: 0.8}}, fp8: {{model: roofline, compute: 0.4, memory: 0.8}}}}
       memory_bound: {{model: roofline, memory: 0.8}})",
                      contention);
 }

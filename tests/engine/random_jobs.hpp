@@ -50,14 +50,18 @@ class RandomJobs {
     text += fmt::format("parallel: {{tp: {}, pp: {}, cp: {}, dp: {}, vpp: {}, sp: {}, cp_comm: {}{}{}}}\n", tp, pp, cp, dp, vpp,
                         tp > 1 && (moe_ || flag()), pick<std::string>({"ring", "all-gather", "all-to-all"}),
                         moe_ ? fmt::format(", ep: {}, etp: 1", std::min(4, dp * tp * cp)) : "", any_ && !moe_ ? order() : "");
-    text += fmt::format("schedule: {}\nbatch: {{global: {}, micro: 1, sequence: {}}}\nprecision: bf16\n", schedule, microbatches * dp,
-                        pick({1024, 4096}));
+    text += fmt::format("schedule: {}\nbatch: {{global: {}, micro: 1, sequence: {}}}\nprecision: {}\n", schedule, microbatches * dp,
+                        pick({1024, 4096}), precision());
     text += fmt::format("recompute: {}\n", pick<std::string>({"none", "selective", "full", "{full_layers: 1}"}));
-    text += fmt::format("optimizer: {{sharding: {}{}}}\n", pick<std::string>({"none", "zero1", "zero2", "zero3"}),
+    text += fmt::format("optimizer: {{kind: {}, sharding: {}{}}}\n", pick<std::string>({"adam", "adam", "adam", "muon"}),
+                        pick<std::string>({"none", "zero1", "zero2", "zero3"}),
                         any_ && !moe_ && flag() ? fmt::format(", shard_group: {}", pick({1, 2, 3, 4})) : "");
     text +=
         fmt::format("overlap: {{tp: {}, cp: {}, pp: {}, dp_gradients: {}, dp_parameters: {}}}\n", flag(), flag(), flag(), flag(), flag());
-    if (!moe_ && pick({0, 0, 0, 1}) == 1) text += "offload: {activations: true}\n";
+    if (!moe_ && pick({0, 0, 0, 1}) == 1) text += "offload: {activations: true, layers: " + pick<std::string>({"all", "1", "2"}) + "}\n";
+    text +=
+        "cuda_graphs: " + pick<std::string>({"false", "false", "true", "[attn]", moe_ ? "[attn, moe_router, moe_preprocess]" : "[mlp]"});
+    text += "\n";
     if (pick({0, 0, 1}) == 1) text += "software: megatron-2021\n";  // one call per tensor with ZeRO-3, host launches
     text += fmt::format("simulation: {{collectives: {}", pick<std::string>({"ring", "auto", "closed", "step"}));
     return text + (tp * pp * cp * dp <= 8 && flag() ? ", ranks: all" : "");
@@ -67,6 +71,11 @@ class RandomJobs {
     return *(from.begin() + random_() % from.size());
   }
   bool flag() { return random_() % 2 == 0; }
+  std::string precision() {
+    if (pick({0, 0, 1}) == 0) return "bf16";
+    return fmt::format("{{compute: fp8, attention: {}, param_gather: {}, recipe: {}}}", pick<std::string>({"bf16", "fp8"}),
+                       pick<std::string>({"bf16", "fp8"}), pick<std::string>({"delayed", "tensorwise", "blockwise", "mxfp8"}));
+  }
   std::string contention() {
     if (flag()) return "{tp: {alpha: 1, beta: 1}}";
     return "{tp: {alpha: 1.3, beta: 1.1}, cp: {alpha: 1.05, beta: 1}, pp: {alpha: 1.1, beta: 1.2}, dp: {alpha: 1.2, beta: 1.1}, ep: "

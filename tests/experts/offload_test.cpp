@@ -39,6 +39,20 @@ TEST(OffloadOfExperts, AgreesFromFastToSlowLinks) {
   expect_offload_agreement(offloading("dispatcher: hierarchical", 60e9, "schedule: zb-h1\n"), "zb-h1");
 }
 
+// Three of the eight layers of a stage: three eighths of what eight of them bring to the host.
+TEST(OffloadOfExperts, OfTheFirstLayersOnly) {
+  sim::Job job = offloading("routing: balanced", 400e9, "schedule: gpipe\n");
+  const sim::StepResult all = sim::predict(job);
+  job.workload.offload_layers = 3;
+  expect_offload_agreement(job, "three layers");
+  const sim::StepResult some = sim::predict(job);
+  const double most = all.memory.ranks.front().host_bytes, now = some.memory.ranks.front().host_bytes;
+  EXPECT_GT(now, 0);
+  EXPECT_NEAR(now / most, 3.0 / 8, 0.05);
+  EXPECT_GT(some.memory.fullest()->peak_bytes(), all.memory.fullest()->peak_bytes());
+  EXPECT_LE(some.step_s, all.step_s);
+}
+
 // The hottest rank's copies are the longest: its host holds what its experts got.
 TEST(OffloadOfExperts, TakesWhatEachRanksExpertsGot) {
   std::string rows;

@@ -58,6 +58,25 @@ TEST(RecomputedLayers, AreWrittenOfEachVirtualStage) {
   }
 }
 
+// What a layer's graphs hold, scales of 8 bits, Muon, and layers whose activations go to the host.
+TEST(PartsOfAPlan, GoToMegatronAndBack) {
+  const Job job = load_job({"llama3-70b-64-h100",
+                            {{"precision", "{compute: fp8, recipe: tensorwise, param_gather: fp8}"},
+                             {"cuda_graphs", "[attn, mlp]"},
+                             {"optimizer.kind", "muon"},
+                             {"offload", "{activations: true, layers: 2}"}},
+                            {}});
+  const std::string text = text_of("megatron", job);
+  const ReadBack back = read_back(job, "megatron", text);
+  EXPECT_TRUE(back.otherwise.empty()) << text;
+  for (const char* key : {"precision", "cuda_graphs", "optimizer", "offload"}) {
+    EXPECT_TRUE(std::ranges::none_of(back.left_out, [&](const LeftOut& one) { return one.key.starts_with(key); })) << key << '\n' << text;
+  }
+  const Job again = imported("megatron", text, back.left_out);
+  EXPECT_EQ(again.workload.graphs, job.workload.graphs);
+  EXPECT_EQ(step_of(again), step_of(job));
+}
+
 class EveryShippedJob : public ::testing::TestWithParam<std::string> {
  protected:
   Job job = load_job({GetParam(), {}, {}});

@@ -204,7 +204,7 @@ TEST(MegatronBridge, AContainerIsTheModelItself) {
                 {"model.tied_embeddings", "false"},
                 {"model.kv_heads", "8"},
                 {"parallel.pp", "8"},
-                {"precision", "fp8"},
+                {"precision", "{compute: fp8, recipe: mxfp8}"},
                 {"optimizer.sharding", "zero1"}});
   EXPECT_EQ(file.finished.summary, "job: 70.55 billion parameters on 32 x gb200");
 }

@@ -50,7 +50,18 @@ TEST(DoRulesSpeakForChecks, a_changed_plan_is_refused_in_the_same_words) {
   expect([](auto& w) { w.batch.global = 30; }, "batch.global", {{"batch.global", "30"}});
   expect([](auto& w) { w.overlap.ep = true; }, "overlap.ep", {{"overlap.ep", "true"}});
   expect([](auto& w) { w.parallel.vpp = 3; }, "parallel.vpp", {{"parallel.vpp", "3"}});
-  expect([](auto& w) { w.optimizer.kind = "lion"; }, "optimizer.kind", {{"optimizer.kind", "lion"}});
+  expect(
+      [](auto& w) {
+        w.optimizer.kind = workloads::OptimizerKind::muon;
+        w.optimizer.zero_stage = 3;
+      },
+      "optimizer.kind", {{"optimizer.sharding", "zero3"}, {"optimizer.kind", "muon"}});
+  expect([](auto& w) { w.precision.attention = workloads::DType::fp8; }, "precision.attention", {{"precision", "{attention: fp8}"}});
+  expect([](auto& w) { w.precision.param_gather = workloads::DType::fp32; }, "precision.param_gather",
+         {{"precision", "{param_gather: fp32}"}});
+  expect([](auto& w) { w.precision.recipe = workloads::Scaling::mxfp8; }, "precision.recipe", {{"precision", "{recipe: mxfp8}"}});
+  expect([](auto& w) { w.offload_layers = 2; }, "offload.layers", {{"offload.layers", "2"}});
+  expect([](auto& w) { w.graphs = {workloads::GraphScope::moe_router}; }, "cuda_graphs", {{"cuda_graphs", "[moe_router]"}});
 }
 
 // A variant of a loaded job is the job loaded with the settings.

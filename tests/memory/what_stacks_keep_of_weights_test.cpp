@@ -126,6 +126,23 @@ double kept(const char* stack, workloads::DType products, int zero_stage) {
 }
 
 // Transformer Engine's two copies of layers' weights in 8 bits, beside those in 16; NVIDIA's recipes have them in their stead.
+// Of layers one moment, and weights as they are gathered; tables of words are Adam's, in 16 bits.
+TEST(WhatStacksKeepOfWeights, MuonAndWeightsInEightBits) {
+  workloads::Workload w = plan(1, 0);
+  w.model.layers = 2;
+  w.model.hidden = 64;
+  w.model.heads = w.model.kv_heads = 4;
+  w.model.head_dim = 16;
+  w.model.ffn = 256;
+  w.model.vocab = 1000;
+  const workloads::ParameterCount count = workloads::count_parameters(w.model);
+  const double tables = (count.embedding + count.head) / count.total, before = per_parameter(w);
+  w.optimizer.kind = workloads::OptimizerKind::muon;
+  EXPECT_DOUBLE_EQ(per_parameter(w), before - 4 * (1 - tables));
+  w.precision.param_gather = workloads::DType::fp8;
+  EXPECT_DOUBLE_EQ(per_parameter(w), before - 4 * (1 - tables) - (1 - tables));
+}
+
 TEST(WhatStacksKeepOfWeights, CopiesInEightBits) {
   using workloads::DType;
   // Of LLaMA 2 7B all but two tables of 32000 x 4096.

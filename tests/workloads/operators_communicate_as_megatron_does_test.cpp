@@ -214,18 +214,59 @@ TEST(OperatorCommunication, RecomputationThatStopsEarlyLeavesTheLastProductOut) 
 // DeepSpeed's ZeRO-3 of 2021: LLaMA has 5 matrices (queries, keys and values in one) and 2 norms in a layer.
 TEST(OperatorCommunication, ZeroThreeByTensorMakesACallPerTensorAndHidesNone) {
   Workload workload = parallel(1, false);
-  workload.optimizer = {.kind = "adam", .zero_stage = 3, .shard_group = 0, .on_cpu = false, .by_tensor = true};
+  workload.optimizer = {.zero_stage = 3, .on_cpu = false, .by_tensor = true};
   workload.overlap.dp_gradients = workload.overlap.dp_parameters = true;
   const ReplicaSync sync = replica_sync(workload);
   EXPECT_EQ(sync.calls_per_unit, 7);
   EXPECT_FALSE(sync.overlap_gradients || sync.overlap_parameters);
 }
 
+// Weights of layers are gathered in 8 bits, tables in 16; dense parameters and experts over groups of their own.
+TEST(OperatorCommunication, LayersAreGatheredInTheTypeThatThePlanNames) {
+  Workload workload = parallel(1, false);
+  workload.parallel.dp = 8;
+  workload.optimizer.zero_stage = 1;
+  const Parameters what{.all = 100, .experts = 30, .layers = 80};
+  const auto bytes = [&] {
+    ReplicaSync sync = replica_sync(workload);
+    sync.expert_ranks = 4;
+    std::vector<double> each;
+    for (const ReplicaCall& call : sync.gather_calls(what)) each.push_back(call.bytes);
+    return each;
+  };
+  EXPECT_EQ(bytes(), (std::vector<double>{70 * 2, 30 * 2}));
+  workload.precision.param_gather = DType::fp8;
+  EXPECT_EQ(bytes(), (std::vector<double>{50 * 1 + 20 * 2, 30 * 1}));
+}
+
+// What a graph replays the host does not issue: neither kernels nor calls.
+TEST(OperatorCommunication, GraphsTakeTheirPartsFromTheHost) {
+  Workload workload = parallel(2, true);
+  const auto issued = [&](std::vector<GraphScope> graphs) {
+    workload.graphs = std::move(graphs);
+    const auto stages = stage_programs(workload, Granularity::layer);
+    const Unit& layer = stages.front().chunks.front().at(1);
+    const auto& queue = *std::get<ComputeSegment>(*std::ranges::find_if(layer.program->forward, [](const Segment& segment) {
+                           return std::holds_alternative<ComputeSegment>(segment);
+                         })).queue;
+    int kernels = 0;
+    for (const Operator& op : queue.operators) kernels += op.captured ? 0 : op.kernels;
+    return std::pair(kernels, queue.issued_calls);
+  };
+  const auto [all, calls] = issued({});
+  const auto [without_attention, calls_of_mlp] = issued({GraphScope::attn});
+  const auto [without_mlp, calls_of_attention] = issued({GraphScope::mlp});
+  EXPECT_EQ(without_attention + without_mlp, all);
+  EXPECT_GT(without_mlp, 0);
+  EXPECT_EQ(std::vector({calls, calls_of_mlp, calls_of_attention}), (std::vector{4, 2, 2}));
+  EXPECT_EQ(issued({GraphScope::attn, GraphScope::mlp}), std::pair(0, 0));
+}
+
 // FSDP2 copies every weight before forward and before backward, 16 bits read and written, and every gradient: 16 bits read, 32 written.
 TEST(OperatorCommunication, CopiesOfWhatIsExchangedMoveEveryParameter) {
   Workload workload = parallel(1, false);
   workload.parallel.dp = 8;
-  workload.optimizer = {.kind = "adam", .zero_stage = 3};
+  workload.optimizer = {.zero_stage = 3};
   const auto bytes_of_copies = [&] {
     double bytes = 0;
     const auto stages = stage_programs(workload, Granularity::op);

@@ -113,6 +113,77 @@ TEST(OperatorBytes, AdamReadsAndWritesEveryState) {
   EXPECT_EQ(sum, 1e9 * (4 + 24 + 2 + 4 + 8));
 }
 
+// Muon over a stage that is one layer: four matrices, five steps of three products each (the steps' count is in `times`).
+TEST(OperatorBytes, MuonMakesMatricesOrthogonal) {
+  Workload workload = small();
+  workload.optimizer.kind = OptimizerKind::muon;
+  const Model& model = workload.model;
+  const double h = model.hidden, qkv = 1.5 * h, ffn = model.ffn;  // a quarter as many keys and values as queries; gated
+  const double matrices = h * qkv + h * h + 3 * h * ffn, all = matrices + 1e6;
+  const OptimizerProgram program = optimizer_program(workload, all, {.gradients = all, .layers = matrices, .experts = 0, .all = all});
+  const auto steps = [](double a, double b) {
+    const double m = std::min(a, b), n = std::max(a, b);
+    return 5 * (4 * m * m * n + 2 * m * m * m);
+  };
+  double flops = 0, adam = 0, momentum = 0, written = 0;
+  for (const Operator& op : program.update) {
+    flops += op.flops * op.times;
+    if (op.name == "adam") adam = op.bytes;
+    if (op.name == "momentum") momentum = op.bytes;
+    if (op.name == "muon") written = op.bytes;
+  }
+  EXPECT_DOUBLE_EQ(flops, steps(qkv, h) + steps(h, h) + steps(2 * ffn, h) + steps(ffn, h));
+  EXPECT_DOUBLE_EQ(adam, 1e6 * (4 + 24 + 2));              // tables
+  EXPECT_DOUBLE_EQ(momentum, matrices * (4 + 2 * 4 + 2));  // gradient in, momentum in and out, bf16 out
+  EXPECT_DOUBLE_EQ(written, matrices * (2 + 2 * 4 + 2));   // that in, master weight in and out, bf16 weight out
+}
+
+// Each recipe's cast of one activation of t tokens and h channels, alone on its GPU: what it reads and writes in both directions.
+TEST(OperatorBytes, CastsFollowTheRecipe) {
+  Workload workload = small();
+  workload.precision.compute = DType::fp8;
+  const double elements = static_cast<double>(workload.batch.micro * workload.batch.sequence) * workload.model.hidden;
+  const auto cast = [&](Scaling recipe) {
+    workload.precision.recipe = recipe;
+    return find(layer_program(workload, false).forward, "qkv cast");
+  };
+  EXPECT_DOUBLE_EQ(cast(Scaling::delayed).bytes, elements * (2 + 2));
+  EXPECT_DOUBLE_EQ(cast(Scaling::tensorwise).bytes, elements * (2 + 2 + 2));  // once more for its largest value
+  EXPECT_EQ(cast(Scaling::tensorwise).kernels, 2);
+  EXPECT_DOUBLE_EQ(cast(Scaling::blockwise).bytes, elements * (2 + 2 * (1 + 4.0 / 128)));
+  EXPECT_DOUBLE_EQ(cast(Scaling::mxfp8).bytes, elements * (2 + 2 * (1 + 1.0 / 32)));
+}
+
+// Gathered along the sequence, one copy is cast and transposed behind the gather; scales of blocks allow no transpose.
+TEST(OperatorBytes, BlocksAreNotTransposed) {
+  Workload workload = small();
+  workload.parallel.tp = 2;
+  workload.parallel.sp = true;
+  workload.precision.compute = DType::fp8;
+  const auto transposes = [&](Scaling recipe) {
+    workload.precision.recipe = recipe;
+    return std::ranges::count_if(layer_program(workload, false).backward, [](const Item& item) {
+      const auto* op = std::get_if<Operator>(&item);
+      return op != nullptr && op->name.ends_with(" transpose");
+    });
+  };
+  EXPECT_EQ(transposes(Scaling::delayed), 4);
+  EXPECT_EQ(transposes(Scaling::mxfp8), 0);
+}
+
+TEST(OperatorBytes, AttentionInEightBitsIsCastFirst) {
+  Workload workload = small();
+  const auto before = layer_program(workload, false);
+  workload.precision.attention = DType::fp8;
+  const auto after = layer_program(workload, false);
+  const double tokens = static_cast<double>(workload.batch.micro * workload.batch.sequence), h = workload.model.hidden;
+  EXPECT_EQ(find(before.forward, "core_attention").dtype, DType::bf16);
+  EXPECT_EQ(find(after.forward, "core_attention").dtype, DType::fp8);
+  EXPECT_EQ(find(after.forward, "core_attention").flops, find(before.forward, "core_attention").flops);
+  EXPECT_DOUBLE_EQ(find(after.forward, "attention cast").bytes, tokens * 1.5 * h * (2 + 1));
+  EXPECT_DOUBLE_EQ(find(after.backward, "attention cast").bytes, tokens * h * (2 + 1));
+}
+
 TEST(OperatorBytes, AllGradientsAreSetToZeroAndWeightsCastOnceAStep) {
   // Of 3e9 fp32 gradients 4 bytes each; of 2e9 parameters of layers bf16 in 2, twice out in 8 bits, or in 4.
   Workload workload = small();

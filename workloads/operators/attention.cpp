@@ -16,7 +16,7 @@ Operator attention_kernel(const Shard& shard, Pass pass) {
   op.name = "core_attention";
   op.cls = OperatorClass::attention;
   op.pass = pass;
-  op.dtype = shard.dense;
+  op.dtype = shard.attention;
   op.batch = shard.batch;
   op.heads = shard.heads;
   op.kv_heads = shard.kv_heads;
@@ -200,6 +200,18 @@ Section rotary(const Workload& workload, const Shard& shard) {
   return pointwise("rope", {.forward_bytes = 9 * bytes, .backward_bytes = 9 * bytes, .forward_kernels = 8, .backward_kernels = 8});
 }
 
+// Queries, keys and values are cast before they are attended to in fewer bits, the gradient of the output before backward.
+Section with_casts(const Shard& shard, Section section) {
+  const double narrow = bytes_of(shard.attention);
+  if (narrow >= shard.element) return section;
+  const auto cast = [&](std::int64_t width, Pass pass) {
+    return memory_bound("attention cast", static_cast<double>(shard.tokens * width) * (shard.element + narrow), pass);
+  };
+  section.forward.insert(section.forward.begin(), cast(shard.query_width + 2 * shard.kv_width, Pass::forward));
+  section.backward.insert(section.backward.begin(), cast(shard.query_width, Pass::backward_input));
+  return section;
+}
+
 }  // namespace
 
 Section core_attention(const Workload& workload, const Shard& shard) {
@@ -211,8 +223,8 @@ Section core_attention(const Workload& workload, const Shard& shard) {
     throw config::InputError("ring attention has no sliding windows: parallel.cp_comm: all-gather or all-to-all");
   }
   if (shard.cp > 1 && !is_flash) throw config::InputError("context parallelism needs attention: flash");
-  if (shard.cp > 1) return core(over_context_group(workload, shard));
-  return core(is_flash ? flash(shard) : unfused(workload, shard));
+  if (shard.cp > 1) return core(with_casts(shard, over_context_group(workload, shard)));
+  return core(is_flash ? with_casts(shard, flash(shard)) : unfused(workload, shard));
 }
 
 std::vector<Section> attention_sections(const Workload& workload, const Shard& shard) {

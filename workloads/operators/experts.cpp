@@ -65,14 +65,15 @@ Section pairing(const Workload& workload) {
 }
 
 std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) {
-  std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
-                                router(workload, shard),
-                                choice(workload, shard),
+  const auto routing = [&](Section section) { return within(GraphScope::moe_router, workload, std::move(section)); };
+  std::vector<Section> sections{routing(part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm"))),
+                                routing(router(workload, shard)),
+                                routing(choice(workload, shard)),
                                 pairing(workload),
-                                permutation(workload, shard, "permute"),
+                                within(GraphScope::moe_preprocess, workload, permutation(workload, shard, "permute")),
                                 routed(workload, shard),
                                 permutation(workload, shard, "unpermute")};
-  for (Section& section : shared(workload, shard)) sections.push_back(std::move(section));
+  for (Section& section : shared(workload, shard)) sections.push_back(routing(std::move(section)));
   add_residual(sections, workload, shard, "mlp", workload.model.biases);
   return sections;
 }

@@ -9,9 +9,14 @@ namespace {
 
 std::vector<Section> layer_sections(const Workload& workload, const Shard& shard, LayerKind kind) {
   std::vector<Section> sections;
-  if (shard.heads > 0) sections = attention_sections(workload, shard);
-  for (Section& section : kind == LayerKind::experts ? moe_sections(workload, shard) : mlp_sections(workload, shard)) {
-    sections.push_back(std::move(section));
+  const auto add = [&](std::vector<Section> more, std::optional<GraphScope> scope) {
+    for (Section& section : more) sections.push_back(scope ? within(*scope, workload, std::move(section)) : std::move(section));
+  };
+  if (shard.heads > 0) add(attention_sections(workload, shard), GraphScope::attn);
+  if (kind == LayerKind::experts) {
+    add(moe_sections(workload, shard), std::nullopt);
+  } else {
+    add(mlp_sections(workload, shard), GraphScope::mlp);
   }
   return sections;
 }
@@ -122,7 +127,7 @@ std::vector<Section> joining(const Workload& workload, const Shard& shard) {
 }
 
 // A window as long as the sequence is none.
-Shard within(Shard shard, const Workload& workload, Reach reach) {
+Shard reaching(Reach reach, const Workload& workload, Shard shard) {
   if (reach == Reach::window && workload.model.window->tokens < workload.batch.sequence) shard.window = workload.model.window->tokens;
   return shard;
 }
@@ -130,13 +135,13 @@ Shard within(Shard shard, const Workload& workload, Reach reach) {
 }  // namespace
 
 BlockProgram layer_program(const Workload& workload, bool recomputed, LayerKind kind, Reach reach) {
-  const Shard shard = within(shard_of(workload), workload, reach);
+  const Shard shard = reaching(reach, workload, shard_of(workload));
   return with_recomputation(workload, shard, layer_sections(workload, shard, kind), recomputed);
 }
 
 BlockProgram prediction_program(const Workload& workload, bool recomputed, bool holds_embedding) {
   const int last = workload.model.layers;
-  const Shard shard = within(shard_of(workload), workload, workload.model.windowed(last) ? Reach::window : Reach::sequence);
+  const Shard shard = reaching(workload.model.windowed(last) ? Reach::window : Reach::sequence, workload, shard_of(workload));
   BlockProgram embedding = embedding_program(workload);
   Section look_up{std::move(embedding.forward), std::move(embedding.backward), holds_embedding ? embedding.parameters : 0};
   std::vector<Section> sections{std::move(look_up)};

@@ -30,6 +30,7 @@ Operator product(const std::string& name, Pass pass, DType type, double element,
 // What a linear layer needs to know of the workload.
 struct Kind {
   DType type;
+  Scaling recipe;
   double element;    // bytes of its 16- or 32-bit input and output
   double gradient;   // bytes of an accumulated gradient
   bool accumulates;  // the product itself adds into the gradient buffer
@@ -43,6 +44,7 @@ Kind kind_of(const Workload& workload, const Shard& shard, DType type) {
   const bool keeps_gathered = workload.fusions.keeps_gathered && !workload.recompute.drops(RecomputeModule::layernorm);
   const KernelFusions& fusions = workload.fusions;
   return {.type = type,
+          .recipe = workload.precision.recipe,
           .element = shard.element,
           .gradient = bytes_of(workload.precision.gradients),
           .accumulates = fusions.gradient_accumulation,
@@ -54,14 +56,25 @@ Kind kind_of(const Workload& workload, const Shard& shard, DType type) {
 
 bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
 
-// 8- and 4-bit layers: read in 16 bits, written as is for one product and transposed for the other. What is gathered over tp afterwards is
-// cast where it lies spread, and transposed behind the gather.
+// Bytes of scales beside each value of 8 bits: fp32 for 128, or E8M0 for 32.
+double scale_bytes(Scaling recipe) {
+  constexpr double fp32 = 4, values_of_block = 128, values_of_mx = 32;
+  return recipe == Scaling::blockwise ? fp32 / values_of_block : recipe == Scaling::mxfp8 ? 1 / values_of_mx : 0;
+}
+
+// Scales of blocks belong to a direction: both copies are cast from 16 bits, and none is a transpose of the other.
+bool by_blocks(Scaling recipe) { return recipe == Scaling::blockwise || recipe == Scaling::mxfp8; }
+
+// 8- and 4-bit layers: read in 16 bits (twice where the scale is the tensor's own), written as is for one product and transposed for the
+// other. What is gathered over tp afterwards is cast where it lies spread, and transposed behind the gather.
 void add_cast(std::vector<Item>& items, const Kind& kind, const std::string& name, Pass pass, double elements, bool transposed) {
   if (!is_narrow(kind.type)) return;
-  items.emplace_back(memory_bound(name + " cast", elements * (kind.element + (transposed ? 2 : 1) * bytes_of(kind.type)), pass));
+  const bool own = kind.recipe == Scaling::tensorwise;
+  const double written = (transposed || by_blocks(kind.recipe) ? 2 : 1) * (bytes_of(kind.type) + scale_bytes(kind.recipe));
+  items.emplace_back(memory_bound(name + " cast", elements * ((own ? 2 : 1) * kind.element + written), pass, own ? 2 : 1));
 }
 void add_transpose(std::vector<Item>& items, const Kind& kind, const std::string& name, double elements) {
-  if (!is_narrow(kind.type)) return;
+  if (!is_narrow(kind.type) || by_blocks(kind.recipe)) return;
   items.emplace_back(memory_bound(name + " transpose", elements * 2 * bytes_of(kind.type), Pass::backward_input));
 }
 

@@ -1,4 +1,6 @@
-// Adam with gradient clipping on the parameters that this GPU updates.
+// Adam or Muon with gradient clipping on the parameters that this GPU updates.
+#include <algorithm>
+
 #include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
@@ -33,6 +35,88 @@ std::vector<Operator> once_a_step(const Workload& workload, const HeldParameters
   return all;
 }
 
+struct Matrices {
+  std::int64_t rows, columns;
+  double count;
+};
+
+// Of a layer's attention and its dense MLP or shared experts, and of its routed experts, as they lie on this GPU. Routers and norms are
+// small beside them.
+std::vector<Matrices> dense_matrices(const Workload& workload, const Shard& shard, LayerKind kind) {
+  const Model& model = workload.model;
+  std::vector<Matrices> all;
+  if (model.mla && shard.heads > 0) {
+    const MlaSpec& mla = *model.mla;
+    const std::int64_t query = shard.heads * (mla.qk_nope + mla.qk_rope);
+    if (mla.q_lora > 0) all.insert(all.end(), {{mla.q_lora, shard.hidden, 1}, {query, mla.q_lora, 1}});
+    if (mla.q_lora == 0) all.push_back({query, shard.hidden, 1});
+    all.insert(all.end(), {{mla.kv_lora + mla.qk_rope, shard.hidden, 1},
+                           {shard.heads * (mla.qk_nope + mla.v), mla.kv_lora, 1},
+                           {shard.hidden, shard.heads * mla.v, 1}});
+  } else if (shard.heads > 0) {
+    all.insert(all.end(), {{shard.query_width + 2 * shard.kv_width, shard.hidden, 1}, {shard.hidden, shard.query_width, 1}});
+  }
+  const std::int64_t ffn = kind == LayerKind::dense ? shard.ffn : std::int64_t{model.moe->shared} * model.moe->ffn / shard.tp;
+  if (ffn > 0) all.insert(all.end(), {{ffn * (model.gated() ? 2 : 1), shard.hidden, 1}, {shard.hidden, ffn, 1}});
+  return all;
+}
+
+std::vector<Matrices> expert_matrices(const Workload& workload, const Shard& shard) {
+  const MoeSpec& moe = *workload.model.moe;
+  const double experts = static_cast<double>(moe.experts) / workload.parallel.ep;
+  const std::int64_t ffn = std::max(1, moe.ffn / workload.parallel.etp);
+  return {{ffn * (workload.model.gated() ? 2 : 1), shard.hidden, experts}, {shard.hidden, ffn, experts}};
+}
+
+double parameters_in(const std::vector<Matrices>& all) {
+  double sum = 0;
+  for (const Matrices& some : all) sum += some.count * static_cast<double>(some.rows) * static_cast<double>(some.columns);
+  return sum;
+}
+
+// Five steps over each matrix X of m rows, the shorter side: A = X X^T, B = b A + c A A, X = a X + B X.
+void add_orthogonalisation(std::vector<Operator>& update, const std::vector<Matrices>& all, double parameters) {
+  constexpr int steps = 5;
+  const double share = parameters / parameters_in(all);
+  for (const Matrices& some : all) {
+    const std::int64_t m = std::min(some.rows, some.columns), n = std::max(some.rows, some.columns);
+    const double times = steps * some.count * share;
+    for (const auto& [columns, inner] : {std::pair(m, n), std::pair(m, m), std::pair(n, m)}) {
+      Operator op;
+      op.name = "newton_schulz";
+      op.pass = Pass::update;
+      op.m = m;
+      op.n = columns;
+      op.k = inner;
+      op.flops = 2.0 * static_cast<double>(m) * static_cast<double>(columns) * static_cast<double>(inner);
+      op.bytes = 2.0 * static_cast<double>(m * inner + inner * columns + m * columns);
+      op.times = times;
+      op.kernels = std::max(1, static_cast<int>(times));
+      update.push_back(std::move(op));
+    }
+  }
+}
+
+// Of the stage's layers, whose sizes are told by their parameters: dense parts and experts apart, of the model's mix of layers.
+void add_muon(const Workload& workload, const HeldParameters& held, double updated, std::vector<Operator>& update) {
+  const Shard shard = shard_of(workload);
+  std::vector<Matrices> dense;
+  for (int layer = 0; layer < workload.model.layers; ++layer) {
+    const LayerKind kind = workload.model.has_experts(layer) ? LayerKind::experts : LayerKind::dense;
+    for (Matrices& some : dense_matrices(workload, shard, kind)) {
+      const auto same = std::ranges::find_if(dense, [&](const Matrices& x) { return x.rows == some.rows && x.columns == some.columns; });
+      if (same == dense.end()) {
+        dense.push_back(some);
+      } else {
+        same->count += some.count;
+      }
+    }
+  }
+  const double share = updated / held.all;
+  if (held.layers > held.experts) add_orthogonalisation(update, dense, (held.layers - held.experts) * share);
+  if (held.experts > 0) add_orthogonalisation(update, expert_matrices(workload, shard), held.experts * share);
+}
+
 }  // namespace
 
 OptimizerProgram optimizer_program(const Workload& workload, double parameters, const HeldParameters& held) {
@@ -51,7 +135,15 @@ OptimizerProgram optimizer_program(const Workload& workload, double parameters, 
   const bool fused = workload.fusions.optimizer;
   const double update = gradient + states(fused ? fused_passes : foreach_passes) + weight;
   OptimizerProgram program{clipping, {}};
-  program.update.push_back(update_operator("adam", parameters * update, fused ? 1 : foreach_kernels));
+  const double by_muon = workload.optimizer.muon() && held.all > 0 ? parameters * held.layers / held.all : 0;
+  if (parameters > by_muon) program.update.push_back(update_operator("adam", (parameters - by_muon) * update, fused ? 1 : foreach_kernels));
+  if (by_muon > 0) {
+    // The momentum in and out, the sum cast; then what became of it in, the master weight in and out, the weight out.
+    const double narrow = bytes_of(DType::bf16);
+    program.update.push_back(update_operator("momentum", by_muon * (gradient + 2 * moment + narrow), 1));
+    add_muon(workload, held, parameters, program.update);
+    program.update.push_back(update_operator("muon", by_muon * (narrow + 2 * state + weight), 1));
+  }
   return program;
 }
 

@@ -14,6 +14,11 @@ void mark_recompute(RingAttention& ring) {
 
 void mark_recompute(RoutedExperts& experts) { experts.pass = Pass::recompute; }
 
+template <class Content>
+void mark_captured(Content& content) {
+  if constexpr (requires { content.captured; }) content.captured = true;
+}
+
 void append(std::vector<Item>& to, const std::vector<Item>& items) { to.insert(to.end(), items.begin(), items.end()); }
 
 }  // namespace
@@ -35,6 +40,14 @@ Section part_of(RecomputeModule module, Section section) {
 
 Section makes(LayerOutput output, Section section) {
   section.output = output;
+  return section;
+}
+
+Section within(GraphScope scope, const Workload& workload, Section section) {
+  if (!workload.captures(scope)) return section;
+  for (std::vector<Item>* items : {&section.forward, &section.backward}) {
+    for (Item& item : *items) std::visit([](auto& content) { mark_captured(content); }, item);
+  }
   return section;
 }
 

@@ -21,6 +21,8 @@ struct Section {
 };
 [[nodiscard]] Section part_of(RecomputeModule module, Section section);
 [[nodiscard]] Section makes(LayerOutput output, Section section);
+// Part of a graph, where the plan captures what it belongs to.
+[[nodiscard]] Section within(GraphScope scope, const Workload& workload, Section section);
 
 // Memory-bound kernels: bytes moved forward and backward, and the launches of each. A section without bytes has no item.
 struct Traffic {

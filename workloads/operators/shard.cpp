@@ -41,6 +41,7 @@ void fill_tokens(Shard& shard, const Workload& workload) {
 void fill_types(Shard& shard, const Workload& workload) {
   shard.linear = workload.precision.compute;
   shard.dense = shard.low_precision() ? DType::bf16 : shard.linear;
+  shard.attention = workload.precision.attention.value_or(shard.dense);
   shard.element = bytes_of(shard.dense);
 }
 

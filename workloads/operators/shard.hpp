@@ -25,7 +25,8 @@ struct Shard {
   bool dropout = false;        // masks and their kernels
   double element = 2;          // bytes of an activation
   DType linear = DType::bf16;  // of the linear layers
-  DType dense = DType::bf16;   // of core attention and the head, which stay in 16 bits when the linear layers use 8 or 4
+  DType dense = DType::bf16;   // of the head, and of core attention unless it is named: 16 bits when the linear layers use 8 or 4
+  DType attention = DType::bf16;
 
   [[nodiscard]] bool gathers_logits() const { return loss_vocab > vocab; }
   [[nodiscard]] bool low_precision() const { return linear == DType::fp8 || linear == DType::fp4; }

@@ -20,6 +20,35 @@ Refusal other_precision(const Workload& w, const System& system) {
 // Refused at the part of it where there is one.
 const Rule precision{"precision.compute", computes, other_precision, "precision"};
 
+const Rule attention{
+    "precision.attention",
+    [](const Workload& w, const System& system) {
+      return !w.precision.attention || system.gpu.peak_flops_per_s.contains(*w.precision.attention);
+    },
+    [](const Workload& w, const System& system) {
+      return Refusal{fmt::format("GPU '{}' does not compute in {}", system.gpu.name, workloads::name_of(*w.precision.attention))};
+    }};
+
+const Rule gathers{"precision.param_gather",
+                   [](const Workload& w, const System&) {
+                     return !w.precision.param_gather || bytes_of(*w.precision.param_gather) <= bytes_of(w.precision.weights);
+                   },
+                   [](const Workload& w, const System&) {
+                     return Refusal{fmt::format("precision.param_gather {} is wider than the weights", name_of(*w.precision.param_gather)),
+                                    "it is the type in which layers' weights are gathered: fp8 for example"};
+                   }};
+
+const Rule scales{"precision.recipe",
+                  [](const Workload& w, const System&) {
+                    return w.precision.recipe == workloads::Scaling::delayed || w.precision.compute == workloads::DType::fp8;
+                  },
+                  [](const Workload&, const System&) {
+                    return Refusal{"precision.recipe is of products in fp8", "precision.compute: fp8"};
+                  }};
+
+const Rule offloaded{"offload.layers", [](const Workload& w, const System&) { return w.offload_layers < 0 || w.offload_activations; },
+                     [](const Workload&, const System&) { return Refusal{"offload.layers needs offload.activations: true"}; }};
+
 bool has_host_memory(const System& system) { return system.cluster.host_memory.bytes > 0; }
 
 Refusal no_host_memory(const Workload&, const System& system) {
@@ -44,6 +73,8 @@ const Rule host_updates{
 
 }  // namespace
 
-std::vector<Rule> machine_rules() { return {precision, room_for_activations, room_for_states, host_updates}; }
+std::vector<Rule> machine_rules() {
+  return {precision, attention, gathers, scales, offloaded, room_for_activations, room_for_states, host_updates};
+}
 
 }  // namespace rehearse::sim

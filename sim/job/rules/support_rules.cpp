@@ -25,8 +25,18 @@ const Rule linked_nodes{"cluster",
                                          "gpus_per_node: 1, or the bandwidth and latency of their links"};
                         }};
 
-const Rule adam{"optimizer.kind", [](const Workload& w, const System&) { return w.optimizer.kind == "adam"; },
-                [](const Workload& w, const System&) { return Refusal{not_simulated("optimizer.kind", config::shown(w.optimizer.kind))}; }};
+const Rule muon{"optimizer.kind",
+                [](const Workload& w, const System&) { return !w.optimizer.muon() || (w.optimizer.zero_stage < 2 && !w.optimizer.on_cpu); },
+                [](const Workload&, const System&) {
+                  return Refusal{not_simulated("optimizer.kind", "muon with zero2, zero3 or on the host"), "optimizer.sharding: zero1"};
+                }};
+
+const Rule flash_in_few_bits{
+    "precision.attention",
+    [](const Workload& w, const System&) { return !w.precision.attention || w.attention == workloads::Attention::flash; },
+    [](const Workload&, const System&) {
+      return Refusal{not_simulated("precision.attention", "a type of its own without attention: flash")};
+    }};
 
 const Rule offload_without_pairs{
     "offload.activations", [](const Workload& w, const System&) { return !(w.overlap.ep && w.offload_activations); },
@@ -43,6 +53,6 @@ const Rule experts_shard_over_all{
 
 }  // namespace
 
-std::vector<Rule> support_rules() { return {linked_nodes, adam, offload_without_pairs, experts_shard_over_all}; }
+std::vector<Rule> support_rules() { return {linked_nodes, muon, flash_in_few_bits, offload_without_pairs, experts_shard_over_all}; }
 
 }  // namespace rehearse::sim
