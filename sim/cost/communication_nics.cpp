@@ -85,8 +85,7 @@ CommunicationModel::NicUsers CommunicationModel::users_of_nics(GroupKind kind, b
     std::map<int, std::vector<int>> of_domain;
     for (const int rank : members) of_domain[domain_of(rank)].push_back(rank);
     if (of_domain.size() < 2) return;
-    std::size_t channels = members.size();
-    for (const auto& [domain, its] : of_domain) channels = std::min(channels, its.size());
+    const auto channels = static_cast<std::size_t>(ring_channels(members));
     const int stage = grid_.coordinates(members.front()).pp;  // of mirrored stages, which send at once, one stands for both
     for (auto at = of_domain.begin(); at != of_domain.end(); ++at) {
       const std::vector<int>& here = at->second;

@@ -13,16 +13,6 @@ bool in_one_leaf(std::span<const int> members, int gpus_per_leaf) {
   return std::ranges::all_of(members, [&](int rank) { return rank / gpus_per_leaf == members.front() / gpus_per_leaf; });
 }
 
-// Domains (blocks of so many ranks) with a member.
-int count_distinct(std::span<const int> members, int block) {
-  std::vector<int> blocks;
-  for (const int rank : members) {
-    if (blocks.empty() || blocks.back() != rank / block) blocks.push_back(rank / block);
-  }
-  std::ranges::sort(blocks);
-  return static_cast<int>(std::unique(blocks.begin(), blocks.end()) - blocks.begin());
-}
-
 }  // namespace
 
 using workloads::GroupKind;
@@ -37,9 +27,7 @@ double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, 
   std::vector<int> flows(static_cast<std::size_t>((grid_.size() - 1) / gpus_per_leaf + 1));  // [leaf]
   const auto add = [&](const std::vector<int>& members) {
     if (in_one_leaf(members, gpus_per_leaf)) return;
-    // NCCL runs one ring per local member, each over its own NIC; stages send one message.
-    const int rings = std::max(1, static_cast<int>(members.size()) / count_distinct(members, cluster_.domain_gpus()));
-    const int channels = kind == GroupKind::pp || crossing == Crossing::shifts ? 1 : rings;
+    const int channels = kind == GroupKind::pp || crossing == Crossing::shifts ? 1 : ring_channels(members);  // stages send one message
     const bool reduced = crossing == Crossing::reduced;
     std::set<int> counted;
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -56,6 +44,20 @@ double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, 
   }
   each_group(kind, add);
   return static_cast<double>(*std::ranges::max_element(flows)) / gpus_per_leaf;
+}
+
+int CommunicationModel::ring_channels(std::span<const int> members) const {
+  std::vector<int> domains;
+  domains.reserve(members.size());
+  for (const int rank : members) domains.push_back(domain_of(rank));
+  if (!std::ranges::is_sorted(domains)) std::ranges::sort(domains);
+  std::ptrdiff_t fewest = std::ssize(domains);
+  for (auto first = domains.begin(); first != domains.end();) {
+    const auto last = std::find_if(first, domains.end(), [&](int domain) { return domain != *first; });
+    fewest = std::min(fewest, last - first);
+    first = last;
+  }
+  return static_cast<int>(fewest);
 }
 
 double CommunicationModel::trunk_factor(GroupKind kind, Crossing crossing) const {

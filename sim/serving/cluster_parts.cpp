@@ -12,10 +12,13 @@ namespace {
 using config::Dimension;
 using config::Node;
 
-ClusterPart read_part(const std::string& name, const Node& node, Node& resolved) {
+// nodes: as many of the cluster as the part has, where it says.
+ClusterPart read_part(const std::string& name, const Node& node, const std::optional<Node>& nodes, Node& resolved) {
   Part cluster = find_part(node, cluster_part);
   const Part gpu = take_gpu(cluster);
-  ClusterPart part{name, topology::read_cluster(cluster.node, cluster.name), read_gpu(gpu.node, gpu.name), {}};
+  Node as_large = cluster.node;
+  if (nodes) as_large.set_child("nodes", *nodes);
+  ClusterPart part{name, topology::read_cluster(as_large, cluster.name), read_gpu(gpu.node, gpu.name), {}};
   part.costs = read_few_token_costs(gpu.node.find("efficiency"), part.gpu);
   resolved = named(cluster);
   resolved.set_child("gpu", named(gpu));
@@ -35,7 +38,7 @@ void read_parts(ServingJob& job, Node& document, const Node& node) {
   Node resolved;
   const auto parts = node.is_map() ? node.find("parts") : std::nullopt;
   if (!parts) {
-    job.parts.push_back(read_part("", node, resolved));
+    job.parts.push_back(read_part("", node, std::nullopt, resolved));
     job.cluster_name = job.parts.front().cluster.name;
     document.set_child("cluster", resolved);
     return;
@@ -46,11 +49,11 @@ void read_parts(ServingJob& job, Node& document, const Node& node) {
   for (const std::string& name : parts->keys()) {
     const Node entry = parts->at(name);
     entry.allow_keys({"cluster", "nodes"});
+    const auto nodes = entry.find("nodes");
     Node inner, one;
-    ClusterPart part = read_part(name, entry.at("cluster"), inner);
-    if (const auto nodes = entry.find("nodes")) part.cluster.nodes = static_cast<int>(nodes->as_int(1, most_gpus));
+    ClusterPart part = read_part(name, entry.at("cluster"), nodes, inner);
     one.set_child("cluster", inner);
-    if (const auto nodes = entry.find("nodes")) one.set_child("nodes", *nodes);
+    if (nodes) one.set_child("nodes", *nodes);
     all.set_child(name, one);
     names.push_back(part.cluster.name);
     job.parts.push_back(std::move(part));

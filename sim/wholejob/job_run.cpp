@@ -5,6 +5,7 @@
 namespace rehearse::sim {
 namespace {
 
+constexpr std::int64_t most_failures = 1'000'000;             // no job outlives so many
 constexpr std::uint64_t recovery_stream = ~std::uint64_t{0};  // of random numbers: none of the fault sources has this index
 
 Cause cause_of_waiting(bool detection, bool waiting, bool restart) {
@@ -136,6 +137,10 @@ void JobRun::handle_events() {
     if (phase_ == Phase::waiting && !pool_.waiting()) after_detection();
   }
   while (next_fault_ && next_fault_->at <= now_) {
+    if (++struck_ > most_failures) {
+      result_.finished = 0;
+      return finish("given up");
+    }
     strike(*next_fault_);
     next_fault_ = faults_->next();
   }

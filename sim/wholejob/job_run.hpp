@@ -62,6 +62,7 @@ class JobRun {
   NodeMap map_;
   std::unique_ptr<FaultStream> faults_;
   std::optional<Fault> next_fault_;
+  std::int64_t struck_ = 0;  // failures so far
   Random random_;
   History* history_;
 

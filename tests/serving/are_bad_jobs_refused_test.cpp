@@ -54,6 +54,8 @@ TEST(BadServingJobsAreRefused, about_pools) {
   expect_refused(with("role: both", "role: both, batching: static, overflow: swap"),
                  "job.yaml:6:", "static batches take the room of whole answers");
   expect_refused(with("    all: {role: both", "    more: {role: prefill}\n    all: {role: prefill"), "job.yaml:5:", "needs its other side");
+  expect_refused(with("cluster: dgx-h100-ndr400", "cluster: {parts: {b: {cluster: tpu-v6e-256, nodes: 2}}}"),
+                 "tpu-v6e-256.yaml:", "the torus has 256 routers but the cluster 2 nodes");
   const std::string several = with("    all: {role: both", "    d: {role: decode}\n    p: {role: prefill}\n    all: {role: prefill");
   expect_refused(several + "  isolate: both\n", "job.yaml:10:", "there is no pool with role both");
   expect_refused(with("    all: {role: both", "    d: {role: decode}\n    all: {role: both"),

@@ -162,6 +162,16 @@ TEST(DoesAHopelessJobEnd, with_exit_code_1) {
   EXPECT_NE(outcome.out.find("1 of 1 runs given up"), std::string::npos) << outcome.out;
 }
 
+// Eight failures a second: the run ends, and its history is no longer than memory.
+TEST(DoesAHopelessJobEnd, where_failures_are_more_than_steps) {
+  const Outcome outcome = run_shell("REHEARSE_DATA=" REHEARSE_SOURCE_DIR
+                                    " $rehearse run llama3-8b-64-h100 --step '1 s' --runs 1 --set 'training={steps: 20000}'"
+                                    " --set 'faults={all: {source: poisson, rate: 1 /s}}'",
+                                    "/tmp");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_NE(outcome.out.find("1 of 1 runs given up"), std::string::npos) << outcome.out;
+}
+
 TEST(IsAWrongOptionExplained, of_run) {
   const auto message = [](const std::string& options) {
     return run_shell("REHEARSE_DATA=" REHEARSE_SOURCE_DIR " $rehearse run llama2-70b-128-a100 " + options, "/tmp");

@@ -166,7 +166,9 @@ void print_states(const StateCounts& states, std::ostream& out) {
 
 void print_unfinished(const std::vector<RunResult>& runs, std::ostream& out) {
   const auto given_up = std::ranges::count_if(runs, [](const RunResult& run) { return run.finished == 0; });
-  if (given_up > 0) fmt::print(out, "\n{} of {} runs given up: they lose more than 95 % of their time\n", given_up, runs.size());
+  if (given_up > 0)
+    fmt::print(out, "\n{} of {} runs given up: they lose more than 95 % of their time, or meet more than a million failures\n", given_up,
+               runs.size());
 }
 
 class WholeJobConsole final : public Reporter {
