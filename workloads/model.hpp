@@ -88,7 +88,8 @@ struct ParameterCount {
 
 // Floating-point operations of forward + backward for one sequence, without recomputation. The convention counts matrix products only:
 // 6 x matrix parameters per token + attention scores and values (full square, or half of it when causal; in windows what they hold) + head,
-// those of MTP modules included; the embedding look-up is free.
-[[nodiscard]] double model_flops_per_sequence(const Model& model, int sequence, bool causal_half);
+// those of MTP modules included; the embedding look-up is free. context: tokens of the documents that attention stays within; 0: the
+// sequence.
+[[nodiscard]] double model_flops_per_sequence(const Model& model, int sequence, bool causal_half, int context = 0);
 
 }  // namespace rehearse::workloads

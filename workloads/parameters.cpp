@@ -98,13 +98,13 @@ double matrices_per_token(const Model& model) {
   return layers + more * 2 * h * h + (1 + more) * h * model.vocab;
 }
 
-// Summed over the layers, twice the positions that a query attends to: the whole sequence, in a window what it holds.
-double attended(const Model& model, double sequence) {
+// Summed over the layers, twice the positions that a query attends to: all of its context, in a window what it holds.
+double attended(const Model& model, double context) {
   const int layers = model.layers + predictions(model);
   int windowed = 0;
   for (int layer = 0; model.window && layer < layers; ++layer) windowed += model.windowed(layer) ? 1 : 0;
-  const double whole = sequence * (layers - windowed);
-  return windowed == 0 ? whole : whole + windowed * 2 * attended_positions(sequence, model.window->tokens);
+  const double whole = context * (layers - windowed);
+  return windowed == 0 ? whole : whole + windowed * 2 * attended_positions(context, model.window->tokens);
 }
 
 // Widths of a head's scores and values.
@@ -137,10 +137,10 @@ double attended_positions(double sequence, double window) {
   return window <= 0 || window >= sequence ? sequence / 2 : window - window * window / (2 * sequence);
 }
 
-double model_flops_per_sequence(const Model& model, int sequence, bool causal_half) {
+double model_flops_per_sequence(const Model& model, int sequence, bool causal_half, int context) {
   const double s = sequence;
   // Forward: scores 2 s^2 a d_qk and values 2 s^2 a d_v; forward and backward are three times that.
-  const double attention = 6 * s * attended(model, s) * model.heads * head_widths(model) * (causal_half ? 0.5 : 1);
+  const double attention = 6 * s * attended(model, context > 0 ? context : s) * model.heads * head_widths(model) * (causal_half ? 0.5 : 1);
   return 6 * s * matrices_per_token(model) + attention;
 }
 

@@ -31,6 +31,9 @@ struct Parallel {
 
 struct Batch {
   int global = 1, micro = 1, sequence = 1;
+  int document = 0;  // tokens of each of the documents that a sequence is packed of, and that attention stays within; 0: it is one
+
+  [[nodiscard]] int context() const { return document > 0 ? std::min(document, sequence) : sequence; }  // that attention sees
 };
 
 // How products in 8 bits get their scales, by the names of Megatron-Core's --fp8-recipe: one of a tensor from steps before, or from the

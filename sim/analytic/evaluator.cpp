@@ -32,11 +32,11 @@ bool same_plan(const Workload& a, const Workload& b) {
   const workloads::Overlap &x = a.overlap, &y = b.overlap;
   const workloads::Optimizer &o = a.optimizer, &p = b.optimizer;
   return same_parallel(a.parallel, b.parallel) && a.batch.global == b.batch.global && a.batch.micro == b.batch.micro &&
-         a.batch.sequence == b.batch.sequence && a.schedule == b.schedule && a.attention == b.attention &&
-         same_recompute(a.recompute, b.recompute) && o.shard_group == p.shard_group && o.on_cpu == p.on_cpu && o.by_tensor == p.by_tensor &&
-         o.exchange_by_tensor == p.exchange_by_tensor && o.all_reduces == p.all_reduces && o.by_owner == p.by_owner &&
-         o.no_sync == p.no_sync && o.copies == p.copies && a.offload_activations == b.offload_activations && x.tp == y.tp &&
-         x.tp_splits == y.tp_splits && x.cp == y.cp && x.ep == y.ep && same_experts(a.experts, b.experts);
+         a.batch.sequence == b.batch.sequence && a.batch.document == b.batch.document && a.schedule == b.schedule &&
+         a.attention == b.attention && same_recompute(a.recompute, b.recompute) && o.shard_group == p.shard_group && o.on_cpu == p.on_cpu &&
+         o.by_tensor == p.by_tensor && o.exchange_by_tensor == p.exchange_by_tensor && o.all_reduces == p.all_reduces &&
+         o.by_owner == p.by_owner && o.no_sync == p.no_sync && o.copies == p.copies && a.offload_activations == b.offload_activations &&
+         x.tp == y.tp && x.tp_splits == y.tp_splits && x.cp == y.cp && x.ep == y.ep && same_experts(a.experts, b.experts);
 }
 
 std::uint64_t hash_of(const Workload& w) {
@@ -44,7 +44,7 @@ std::uint64_t hash_of(const Workload& w) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto mix = [&](auto value) { hash = (hash ^ static_cast<std::uint64_t>(value)) * prime; };
   const workloads::Parallel& p = w.parallel;
-  for (const int value : {p.tp, p.cp, p.pp, p.dp, p.ep, p.etp, p.vpp, w.batch.global, w.batch.micro, w.batch.sequence,
+  for (const int value : {p.tp, p.cp, p.pp, p.dp, p.ep, p.etp, p.vpp, w.batch.global, w.batch.micro, w.batch.sequence, w.batch.document,
                           w.recompute.full_layers, w.experts.chunks, w.overlap.tp_splits}) {
     mix(value);
   }

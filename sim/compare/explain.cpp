@@ -92,6 +92,12 @@ void add_modules(const Job& job, std::vector<Settings>& all) {
   }
 }
 
+// Packed documents against one document a sequence.
+void add_whole_sequences(const Job& job, std::vector<Settings>& all) {
+  const workloads::Batch& batch = job.workload.batch;
+  if (batch.context() < batch.sequence) all.push_back({{"batch.document_tokens", std::to_string(batch.sequence)}});
+}
+
 bool trains(const std::string& software) {
   const auto said = ready_made(software_part, software).node.find("trains");
   return !said || said->as_bool();
@@ -113,6 +119,7 @@ std::vector<Settings> alternatives(const Job& job) {
     }
   }
   add_modules(job, all);
+  add_whole_sequences(job, all);
   add_schedules(job, all);
   add_stacks(job, all);
   return all;
@@ -142,6 +149,7 @@ std::vector<Settings> without_each(const Job& job) {
     const std::string now = job.resolved.value(choice.key);
     if (now != choice.values.front()) all.push_back({{choice.key, choice.values.front()}});
   }
+  add_whole_sequences(job, all);
   if (job.workload.schedule != "1f1b") {
     all.push_back({{"schedule", "1f1b"}, {"parallel.vpp", "1"}});
     keep_sharding_over_all(job.workload, "1f1b", all.back());

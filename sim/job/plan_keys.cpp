@@ -45,6 +45,7 @@ constexpr std::array keys{
     PlanKey{"parallel.sp", part<parallel, &Parallel::sp>},
     PlanKey{"batch.global", part<batch, &Batch::global>},
     PlanKey{"batch.sequence", part<batch, &Batch::sequence>},
+    PlanKey{"batch.document_tokens", part<batch, &Batch::document>},
     PlanKey{"attention", field<&Workload::attention>},
     PlanKey{"recompute", field<&Workload::recompute>},
     PlanKey{"offload.activations", field<&Workload::offload_activations>},

@@ -179,6 +179,10 @@ const Keys<workloads::Batch>& batch_keys() {
       K("global", &Batch::global, whole(1, most_sequences), "Sequences of a step.").required(),
       K("micro", &Batch::micro, whole(1, most_sequences), "Sequences of a micro-batch.").required(),
       K("sequence", &Batch::sequence, whole(1, longest_sequence), "Tokens of a sequence.").required(),
+      K("document_tokens", &Batch::document, whole(1, longest_sequence),
+        "Tokens of each of the documents that a sequence is packed of; attention stays within a document.")
+          .written_if([](const Batch& batch) { return batch.document > 0; })
+          .otherwise("sequence"),
   };
   return keys;
 }

@@ -42,7 +42,8 @@ std::string layout_of(const workloads::Workload& workload) {
 }
 
 std::string batch_of(const workloads::Batch& batch) {
-  return fmt::format("{} sequences of {}, micro-batch {}", batch.global, batch.sequence, batch.micro);
+  const std::string documents = batch.context() < batch.sequence ? fmt::format(" in documents of {}", batch.document) : "";
+  return fmt::format("{} sequences of {}{}, micro-batch {}", batch.global, batch.sequence, documents, batch.micro);
 }
 
 }  // namespace

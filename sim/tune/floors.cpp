@@ -73,9 +73,9 @@ bool same_units(const Workload& a, const Workload& b) {
   const auto numbers = [](const Workload& w) {
     const workloads::Parallel& p = w.parallel;
     const workloads::ExpertPlan& e = w.experts;
-    return std::tuple(p.tp, p.cp, p.ep, p.etp, p.sp, p.cp_comm, w.batch.micro, w.batch.sequence, w.attention, w.recompute.kind,
-                      w.overlap.tp, w.overlap.tp_splits, w.overlap.ep, w.offload_activations, e.dispatcher, e.chunks, e.chunk_recompute,
-                      e.nodes_per_token, e.capacity_factor);
+    return std::tuple(p.tp, p.cp, p.ep, p.etp, p.sp, p.cp_comm, w.batch.micro, w.batch.sequence, w.batch.document, w.attention,
+                      w.recompute.kind, w.overlap.tp, w.overlap.tp_splits, w.overlap.ep, w.offload_activations, e.dispatcher, e.chunks,
+                      e.chunk_recompute, e.nodes_per_token, e.capacity_factor);
   };
   return numbers(a) == numbers(b) && a.recompute.modules == b.recompute.modules && a.recompute.kept == b.recompute.kept &&
          a.experts.layer_chunks == b.experts.layer_chunks && workloads::ends_meet(a) == workloads::ends_meet(b) &&
@@ -86,7 +86,7 @@ bool same_units(const Workload& a, const Workload& b) {
 std::uint64_t hash_of(const Workload& w) {
   constexpr std::uint64_t prime = 0x100000001b3;  // FNV-1a
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const int value : {w.parallel.tp, w.parallel.cp, w.parallel.ep, w.parallel.etp, w.batch.micro, w.batch.sequence,
+  for (const int value : {w.parallel.tp, w.parallel.cp, w.parallel.ep, w.parallel.etp, w.batch.micro, w.batch.sequence, w.batch.document,
                           static_cast<int>(w.recompute.kind), static_cast<int>(w.overlap.tp), w.experts.chunks}) {
     hash = (hash ^ static_cast<std::uint64_t>(value)) * prime;
   }

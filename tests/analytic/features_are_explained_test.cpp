@@ -82,6 +82,16 @@ TEST(FeaturesAreExplained, ForAResolvedJobAsForTheJobItself) {
   EXPECT_EQ(names(resolved.refused), names(plain.refused));
 }
 
+TEST(FeaturesAreExplained, PackedDocumentsAgainstWholeSequences) {
+  const sim::Job job = sim::load_job({"llama3-8b-64-h100", {{"batch.document_tokens", "512"}}, {}});
+  const auto settings = sim::Settings{{"batch.document_tokens", "8192"}};
+  const std::vector<sim::FeatureSwitch> switches = sim::explain(job).switches;
+  const auto found = std::ranges::find(switches, settings, &sim::FeatureSwitch::settings);
+  ASSERT_NE(found, switches.end());
+  EXPECT_EQ(found->step_s, sim::predict(sim::load_job({"llama3-8b-64-h100", {}, {}})).step_s);
+  EXPECT_GT(found->step_s, sim::predict(job).step_s);
+}
+
 // The project's bound for a feature alone: 2 % of the step in time, 1 % of the peak in bytes.
 TEST(FeaturesAreExplained, FormulaAndTimelineAgreeOnEach) {
   for (const std::string name : {"llama2-70b-128-a100", "llama3-70b-64-h100"}) {

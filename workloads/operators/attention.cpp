@@ -17,19 +17,20 @@ Operator attention_kernel(const Shard& shard, Pass pass) {
   op.cls = OperatorClass::attention;
   op.pass = pass;
   op.dtype = shard.attention;
-  op.batch = shard.batch;
+  op.batch = shard.tokens / shard.context;
   op.heads = shard.heads;
   op.kv_heads = shard.kv_heads;
-  op.query = shard.sequence;
-  op.key = shard.window > 0 ? shard.window : shard.sequence;
+  op.query = shard.context;
+  op.key = shard.window > 0 ? shard.window : shard.context;
   op.head_dim = shard.head_dim;
   op.causal = true;
   return op;
 }
 
-// Scores and values are 2 * 2 * b * a * s^2 * d; a causal kernel skips the half above the diagonal, and what lies outside the window.
+// Scores and values are 2 * 2 * b * a * s^2 * d; a causal kernel skips the half above the diagonal, and what lies outside the window or the
+// document.
 double causal_forward_flops(const Shard& shard) {
-  const double positions = attended_positions(static_cast<double>(shard.sequence), static_cast<double>(shard.window));
+  const double positions = attended_positions(static_cast<double>(shard.context), static_cast<double>(shard.window));
   return 4.0 * static_cast<double>(shard.tokens * shard.query_width) * positions;
 }
 
@@ -59,7 +60,8 @@ Section flash(const Shard& shard) {
   return section;
 }
 
-// Zig-zag placement gives each rank an early and a late piece of the sequence: every one of the cp steps is half of a (s/cp)^2 square.
+// Zig-zag placement gives each rank an early and a late piece of the sequence: every one of the cp steps is half of a (s/cp)^2 square. Of
+// packed documents each rank has such pieces of every one (Transformer Engine's thd).
 Section ring(const Shard& shard) {
   const double block = 2.0 * static_cast<double>(shard.tokens * shard.kv_width) * shard.element;
   Section section;
@@ -74,8 +76,8 @@ Section gathered(const Shard& shard) {
   constexpr int pieces = 2;
   const auto cp = static_cast<double>(shard.cp);
   const double keys_and_values = 2.0 * static_cast<double>(shard.tokens * shard.kv_width) * shard.element;
-  const double local = attended_positions(static_cast<double>(shard.sequence), static_cast<double>(shard.window));
-  const double work = attended_positions(static_cast<double>(shard.sequence) * cp, static_cast<double>(shard.window)) / local;
+  const double local = attended_positions(static_cast<double>(shard.context), static_cast<double>(shard.window));
+  const double work = attended_positions(static_cast<double>(shard.context) * cp, static_cast<double>(shard.window)) / local;
   const auto whole = [&](Operator op, double copies) {  // of keys and values that the kernel reads or writes
     if (shard.window == 0) op.key *= shard.cp;
     op.flops *= work;
@@ -104,6 +106,7 @@ Section exchanged(const Shard& own) {
   }
   Shard heads = shard;
   heads.sequence *= shard.cp;
+  heads.context *= shard.cp;
   heads.tokens *= shard.cp;
   heads.heads /= shard.cp;
   heads.kv_heads /= shard.cp;

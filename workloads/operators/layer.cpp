@@ -126,9 +126,9 @@ std::vector<Section> joining(const Workload& workload, const Shard& shard) {
           column_parallel(workload, alone, projection, "mtp")};
 }
 
-// A window as long as the sequence is none.
+// A window as long as what attention sees is none.
 Shard reaching(Reach reach, const Workload& workload, Shard shard) {
-  if (reach == Reach::window && workload.model.window->tokens < workload.batch.sequence) shard.window = workload.model.window->tokens;
+  if (reach == Reach::window && workload.model.window->tokens < workload.batch.context()) shard.window = workload.model.window->tokens;
   return shard;
 }
 

@@ -34,6 +34,7 @@ void fill_attention(Shard& shard, const Model& model) {
 void fill_tokens(Shard& shard, const Workload& workload) {
   shard.batch = workload.batch.micro;
   shard.sequence = divided(workload.batch.sequence, shard.cp, "positions of a sequence", "cp");
+  shard.context = (workload.batch.context() + shard.cp - 1) / shard.cp;  // a document is cut as a sequence is
   shard.tokens = shard.batch * shard.sequence;
   shard.spread_tokens = shard.sp ? shard.batch * divided(shard.sequence, shard.tp, "positions of a sequence", "tp") : shard.tokens;
 }

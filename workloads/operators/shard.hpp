@@ -11,6 +11,7 @@ struct Shard {
   std::int64_t batch = 0;          // sequences of a micro-batch
   std::int64_t sequence = 0;       // positions on this context-parallel rank
   std::int64_t tokens = 0;         // batch * sequence
+  std::int64_t context = 0;        // of the positions those of one document: the sequence, unless it is packed of several
   std::int64_t spread_tokens = 0;  // tokens of the operators outside the tensor-parallel region: tokens / tp under sequence parallelism
   std::int64_t tp = 1, cp = 1;
   std::int64_t hidden = 0;

@@ -104,7 +104,7 @@ const Rule context_needs_flash{
 
 const Rule windows_without_ring{"parallel.cp_comm",
                                 [](const Workload& w, const System&) {
-                                  const bool windowed = w.model.window && w.model.heads > 0 && w.model.window->tokens < w.batch.sequence;
+                                  const bool windowed = w.model.window && w.model.heads > 0 && w.model.window->tokens < w.batch.context();
                                   return !windowed || w.parallel.cp == 1 || w.parallel.cp_comm != ContextComm::ring;
                                 },
                                 [](const Workload& w, const System&) {
