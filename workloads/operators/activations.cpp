@@ -124,15 +124,22 @@ double experts_bytes(const Workload& workload, const Shard& shard) {
   return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router + shared;
 }
 
-// Attention and every second product in 16 bits (queries, values, one of two halves of fc1, fc2), and the layer's input.
-double every_second_product_bytes(const Workload& workload, const Shard& shard) {
+// Attention and every second product in 16 bits (queries, values, one of two halves of fc1, fc2), and the layer's input. Grouped products
+// are not on the policy's list, what all-to-alls bring is: of experts what they get (received_activation_bytes) and what comes back, no
+// product.
+double every_second_product_bytes(const Workload& workload, const Shard& shard, LayerKind kind) {
   const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
   const double input = autocasts(workload) ? states * fp32_bytes / shard.element : states;
   const auto tokens = static_cast<double>(shard.tokens);
   const double attention =
       tokens * (static_cast<double>(shard.query_width) * shard.element + static_cast<double>(shard.heads) * statistic_bytes);
-  if (shard.low_precision() && !workload.recompute.narrow_too) return input + attention;
-  return input + states + attention + tokens * static_cast<double>(shard.query_width + shard.kv_width + shard.ffn) * shard.element;
+  const double back = kind == LayerKind::experts && workload.parallel.ep > 1 ? workload.model.moe->top_k * states : 0;
+  if (shard.low_precision() && !workload.recompute.narrow_too) return input + attention + back;
+  const double shared = kind == LayerKind::experts ? static_cast<double>(workload.model.moe->shared) : 1;
+  const double ffn = kind == LayerKind::experts ? static_cast<double>(workload.model.moe->ffn) / static_cast<double>(shard.tp)
+                                                : static_cast<double>(shard.ffn);
+  const double mlp = (shared > 0 ? states : 0) + tokens * shared * ffn * shard.element;
+  return input + mlp + back + attention + tokens * static_cast<double>(shard.query_width + shard.kv_width) * shard.element;
 }
 
 // What a layer that is recomputed in full keeps beside its input. The MLP's output is read by nobody in backward: a stack that stops early
@@ -169,6 +176,7 @@ double unfused_norm_bytes(const Workload& workload) {
 double received_activation_bytes(const Workload& workload, bool recomputed) {
   if (recomputed || workload.experts.chunk_recompute) return 0;
   const Shard shard = shard_of(workload);
+  if (workload.recompute.every_second_product()) return workload.parallel.ep > 1 ? static_cast<double>(shard.hidden) * shard.element : 0;
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
   const double dropped = workload.recompute.drops(RecomputeModule::moe_act) ? ffn * saved_input(shard) : 0;
   return static_cast<double>(shard.hidden) * saved_input(shard) + intermediate_bytes(workload, shard, ffn) - dropped;
@@ -180,7 +188,7 @@ double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKi
     const double input = static_cast<double>(shard.spread_tokens * shard.hidden) * (autocasts(workload) ? fp32_bytes : shard.element);
     return input + kept_bytes(workload, shard, kind);
   }
-  if (workload.recompute.every_second_product() && kind == LayerKind::dense) return every_second_product_bytes(workload, shard);
+  if (workload.recompute.every_second_product()) return every_second_product_bytes(workload, shard, kind);
   const double attention = shard.heads > 0 ? attention_bytes(workload, shard) + post_norm_bytes(workload, shard) : 0;
   return (kind == LayerKind::experts ? experts_bytes(workload, shard) : mlp_bytes(workload, shard)) + post_norm_bytes(workload, shard) +
          attention;
