@@ -88,14 +88,25 @@ class Reader {
     return value;
   }
 
+  // Behind size and count the first number with a point: the time, or, since those from 10,000 us on are printed without one, algbw behind
+  // it.
+  static std::size_t column_of_time(const std::vector<Word>& words) {
+    const auto has_point = [&](std::size_t i) { return i < words.size() && words[i].text.find('.') != std::string::npos; };
+    std::size_t at = 2;
+    while (at < words.size() && !has_point(at)) ++at;
+    const auto is_whole_time = [](const std::string& text) {
+      return text.size() >= 5 && text.find_first_not_of("0123456789") == std::string::npos;
+    };
+    return at < words.size() && at > 2 && !has_point(at + 2) && is_whole_time(words[at - 1].text) ? at - 1 : at;
+  }
+
   // size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong. Older versions leave redop and root out.
   void row(const std::vector<Word>& words, int line) {
     if (words[0].text.find_first_not_of("0123456789") != std::string::npos) {
       file_.fail(line, words[0].column, fmt::format("{} is no size", config::shown(words[0].text)),
                  "a table begins with a number of bytes");
     }
-    std::size_t first = 2;  // behind size and count the first column that is a number with a point, or the root -1, then time
-    while (first < words.size() && words[first].text.find('.') == std::string::npos) ++first;
+    const std::size_t first = column_of_time(words);
     if (first + 2 >= words.size()) file_.fail(line, words.back().column, "the row is cut off", "time, algbw and busbw are missing");
     NcclTestsRow out{number(words[0], line), number(words[first], line) * 1e-6, number(words[first + 1], line) * 1e9,
                      number(words[first + 2], line) * 1e9, line};

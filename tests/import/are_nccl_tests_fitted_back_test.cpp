@@ -31,14 +31,16 @@ std::string table(const Made& made, int from_exponent) {
   for (int exponent = from_exponent; exponent <= 33; ++exponent) {
     const double bytes = static_cast<double>(std::int64_t{1} << static_cast<unsigned>(exponent));
     const double seconds = rounds * made.alpha_s + factor * bytes / made.bytes_per_s, algbw = bytes / seconds / 1e9;
-    const std::string columns = fmt::format("{:.2f} {:.2f} {:.2f}", seconds * 1e6, algbw, algbw * factor);
+    // Seven places: from 10,000 us on no point is printed.
+    const std::string time = seconds < 0.01 ? fmt::format("{:.2f}", seconds * 1e6) : fmt::format("{:.0f}", seconds * 1e6);
+    const std::string columns = fmt::format("{} {:.2f} {:.2f}", time, algbw, algbw * factor);
     text += fmt::format("{:12.0f} {:13.0f} float sum -1 {} 0 {} 0\n", bytes, bytes / 4, columns, columns);
   }
   return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 123.4\n";
 }
 
 std::string written(const std::string& text) {
-  const std::string path = (std::filesystem::path(::testing::TempDir()) / fmt::format("nccl-tests-{}.txt", getpid())).string();
+  std::string path = (std::filesystem::path(::testing::TempDir()) / fmt::format("nccl-tests-{}.txt", getpid())).string();
   std::ofstream(path) << text;
   return path;
 }
