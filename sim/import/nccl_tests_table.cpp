@@ -88,8 +88,7 @@ class Reader {
     return value;
   }
 
-  // Behind size and count the first number with a point: the time, or, since those from 10,000 us on are printed without one, algbw behind
-  // it.
+  // Behind size and count the first number with a point: the time, or algbw, as times from 10,000 us on are printed without one.
   static std::size_t column_of_time(const std::vector<Word>& words) {
     const auto has_point = [&](std::size_t i) { return i < words.size() && words[i].text.find('.') != std::string::npos; };
     std::size_t at = 2;
