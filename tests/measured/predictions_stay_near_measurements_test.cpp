@@ -85,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(Measured, Groups,
                                          Guard{"fsdp-h100-olmo", 4.6}, Guard{"deepspeed-h100", 8.8}, Guard{"pytorch-h200", 4.0},
                                          Guard{"pythia-a100", 11.0}, Guard{"mlperf-v60-8b-more", 4.2}, Guard{"megatron-bridge", 20.3},
                                          Guard{"pai-qwen3-h800", 9.6}, Guard{"long-h100-fp8", 1.5}, Guard{"nemo-2024-h100", 3.7},
-                                         Guard{"ms-swift-h20", 6.1}, Guard{"qwen-finetune-a100", 19.9}, Guard{"torchtitan-gb200", 3.2}),
+                                         Guard{"ms-swift-h20", 6.1}, Guard{"qwen-finetune-a100", 19.9}, Guard{"torchtitan-gb200", 3.2},
+                                         Guard{"ms-swift-a100", 5.8}, Guard{"bridge-cards-h100", 26.5}, Guard{"torchtitan-experts", 17.1}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');
