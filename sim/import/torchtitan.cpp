@@ -15,16 +15,22 @@ using config::Node;
 
 constexpr std::int64_t most_in_titan = 1'000'000;
 
-void read_titan_model(Fields& fields, Draft& draft) {
+// Whether it has experts.
+bool read_titan_model(Fields& fields, Draft& draft) {
   const auto name = fields.take("model.name"), flavour = fields.take("model.flavor");
-  if (!name || !flavour) return draft.need("model", "the file does not say which: model.name and model.flavor");
+  if (!name || !flavour) {
+    draft.need("model", "the file does not say which: model.name and model.flavor");
+    return false;
+  }
   for (const TorchtitanFlavour& known : torchtitan_flavours) {
     if (known.name != name->as_string() || known.flavour != flavour->as_string()) continue;
     draft.set("model", known.model);
-    return draft.infer(fmt::format("model: {}, torchtitan's {} {}", known.model, known.name, known.flavour));
+    draft.infer(fmt::format("model: {}, torchtitan's {} {}", known.model, known.name, known.flavour));
+    return known.experts;
   }
   draft.need("model",
              fmt::format("'{} {}' is not among the ready-made ones (rehearse list models)", name->as_string(), flavour->as_string()));
+  return false;
 }
 
 struct TitanDegrees {
@@ -132,18 +138,19 @@ void read_titan_batch(Fields& fields, const TitanDegrees& degrees, std::int64_t 
   draft.infer(fmt::format("batch.global: {}, {} for each replica", all, local->as_string()));
 }
 
-bool names_float8(const std::optional<Node>& converters) {
-  if (!converters) return false;
-  const auto is = [](const Node& word) { return word.is_scalar() && word.as_string().find("float8") != std::string::npos; };
-  if (!converters->is_sequence()) return is(*converters);
-  for (const Node& item : converters->items()) {
+// Whether a word, or one of a list of them, holds this one.
+bool names(const Node& words, const char* wanted) {
+  const auto is = [&](const Node& word) { return word.is_scalar() && word.as_string().find(wanted) != std::string::npos; };
+  if (!words.is_sequence()) return is(words);
+  for (const Node& item : words.items()) {
     if (is(item)) return true;
   }
   return false;
 }
 
 void read_titan_precision(Fields& fields, Draft& draft) {
-  const bool float8 = names_float8(fields.take("model.converters")) || fields.truth("float8.enable_float8_linear", false);
+  const auto converters = fields.take("model.converters");
+  const bool float8 = fields.truth("float8.enable_float8_linear", false) || (converters && names(*converters, "float8"));
   const std::string parameters = fields.word("training.mixed_precision_param", "bfloat16"),
                     reduced = fields.word("training.mixed_precision_reduce", "float32");
   const std::string type = parameters == "float32" ? "fp32" : float8 ? "fp8" : "bf16";
@@ -170,15 +177,20 @@ void read_recompute(Fields& fields, const TitanDegrees& degrees, Draft& draft) {
                                       model ? "" : " of your model"));
 }
 
-// The stack is measured with torch.compile; without it, its host time is that of eager mode.
-void read_compile(Fields& fields, Draft& draft) {
-  draft.set("software", "torchtitan");
-  if (fields.truth("compile.enable", false) || fields.truth("training.compile", false)) return;
+// The stack is measured with torch.compile; without it, its host time is that of eager mode. Blocks and the loss are compiled apart.
+void read_compile(Fields& fields, bool experts, Draft& draft) {
+  draft.set("software", experts ? "torchtitan-2025" : "torchtitan");
+  const bool enabled = fields.truth("compile.enable", false) || fields.truth("training.compile", false);
+  const auto components = fields.take("compile.components");
+  const auto compiles = [&](const char* component) { return enabled && (!components || names(*components, component)); };
+  if (!compiles("loss")) {
+    draft.override_with("software.fusions.cross_entropy", "false");
+    draft.override_with("software.memory.loss", "14");
+  }
+  if (compiles("model")) return;
   draft.override_with("software.compiled", "false");
-  draft.override_with("software.fusions.cross_entropy", "false");  // nor is the loss compiled
-  draft.override_with("software.memory.loss", "14");
   draft.override_with("software.issue", "15 us");
-  draft.infer("software: torchtitan without torch.compile: kernels and host time of eager mode (torch-fsdp)");
+  draft.infer("software: torchtitan without torch.compile of its blocks: kernels and host time of eager mode (torch-fsdp)");
 }
 
 class Torchtitan final : public Importer {
@@ -187,7 +199,7 @@ class Torchtitan final : public Importer {
   [[nodiscard]] Draft read(const ImportRequest& request) const override {
     Fields fields(load_toml(request.path));
     Draft draft(Draft::Kind::job);
-    read_titan_model(fields, draft);
+    const bool experts = read_titan_model(fields, draft);
     const TitanDegrees degrees = read_titan_degrees(fields, draft);
     read_replicas(degrees, draft);
     read_sharding(fields, degrees, draft);
@@ -195,7 +207,7 @@ class Torchtitan final : public Importer {
     read_titan_batch(fields, degrees, request.gpus, draft);
     read_titan_precision(fields, draft);
     read_recompute(fields, degrees, draft);
-    read_compile(fields, draft);
+    read_compile(fields, experts, draft);
     draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
     fields.report(draft, {"job.",
                           "profiling.",
@@ -216,7 +228,6 @@ class Torchtitan final : public Importer {
                           "training.deterministic",
                           "debug.",
                           "fault_tolerance.",
-                          "compile.components",
                           "training.gc_freq",
                           "training.dtype"});
     return draft;

@@ -287,6 +287,9 @@ TEST(Torchtitan, DeepSeekV3WithSelectiveCheckpointing) {
   const ImportedFile file =
       import_published("torchtitan", "deepseek-v3-671b.toml", {{"cluster", "h800-deepseek"}, {"gpus", "256"}, {"batch.global", "1024"}});
   expect(file, {{"model", "deepseek-v3"}, {"recompute", "selective"}, {"batch.micro", "4"}});
+  // Its loss alone is compiled.
+  expect(file,
+         {{"software.name", "torchtitan-2025 (changed)"}, {"software.compiled", "false"}, {"software.fusions.cross_entropy", "true"}});
   EXPECT_TRUE(says(file.draft.inferred, "'op'"));
 }
 
@@ -296,6 +299,7 @@ TEST(Torchtitan, FlavoursAreModelsOfTheSizeThatTheyAreCalledAfter) {
     const workloads::Model read = workloads::read_model(config::Node::load_file(config::data_file("workloads/models", model)), model);
     const double billions = std::stod(flavour) * (flavour.ends_with('T') ? 1000 : 1);
     EXPECT_NEAR(workloads::count_parameters(read).total / 1e9, billions, 0.06 * billions) << model;  // 14B is 14.77 billion
+    EXPECT_EQ(read.moe.has_value(), each.experts) << model;
   }
 }
 
