@@ -33,7 +33,7 @@ TEST(DoLastNodesWithFewGpusCount, formula_and_timeline_agree) {
       for (const int oversubscription : {1, 2, 3}) {
         for (int gpus = 2 * per_node; gpus <= 4 * per_node + 1; ++gpus) {
           const sim::Job job = replicas(gpus, per_node, nics, oversubscription);
-          const double formula = sim::predict(job).step_s, simulated = sim::simulate(job).step_s;
+          const double formula = sim::predict(job).step_s, simulated = sim::simulate(job).result.step_s;
           EXPECT_NEAR(formula, simulated, 0.02 * simulated)
               << gpus << " GPUs, " << per_node << " a node with " << nics << " NICs, oversubscribed " << oversubscription;
         }
