@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/analytic/predict.hpp"
+#include "sim/engine/lone_collective.hpp"
 #include "sim/engine/simulate.hpp"
 #include "tests/engine/random_jobs.hpp"
 
@@ -37,6 +38,20 @@ TEST(DoLastNodesWithFewGpusCount, formula_and_timeline_agree) {
           EXPECT_NEAR(formula, simulated, 0.02 * simulated)
               << gpus << " GPUs, " << per_node << " a node with " << nics << " NICs, oversubscribed " << oversubscription;
         }
+      }
+    }
+  }
+}
+
+// Each to the next: of GPUs that share a NIC one sends over it.
+TEST(DoLastNodesWithFewGpusCount, messages_to_the_next) {
+  for (const int per_node : {2, 3, 4, 8}) {
+    for (const int nics : {1, per_node}) {
+      for (int gpus = 2 * per_node; gpus <= 4 * per_node + 1; ++gpus) {
+        const sim::Job job = sim::one_group(replicas(gpus, per_node, nics, 2), gpus);
+        const sim::LoneCollective alone = sim::run_alone(job, workloads::CollectiveKind::send_recv, 64e6);
+        EXPECT_NEAR(alone.formula_s, alone.simulated_s, 0.02 * alone.simulated_s)
+            << gpus << " GPUs, " << per_node << " a node with " << nics;
       }
     }
   }
