@@ -64,7 +64,7 @@ Company::Company(double each, int instances, const std::function<double(double)>
   // Around its mean normal, as wide as the rate at which they end grows slowly.
   const double reach = std::sqrt(all), growth = std::log(less_likely(all + reach) / less_likely(all - reach)) / (2 * reach);
   const double deviation = std::sqrt(1 / std::max(growth, 1 / (widest * all)));
-  for (const double at : ninths) add(std::max(0.0, std::round(all + at / spread_of_ninths * deviation)), 1.0 / ninths.size(), instances);
+  for (const double at : ninths) add(std::max(0.0, all + at / spread_of_ninths * deviation), 1.0 / ninths.size(), instances);
 }
 
 void Company::count(double all, int instances, const std::function<double(double)>& less_likely) {

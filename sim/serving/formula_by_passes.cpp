@@ -9,8 +9,9 @@ namespace rehearse::sim {
 namespace {
 
 constexpr int settling_rounds = 60;
-constexpr double settled_within = 1e-5;
-constexpr int most_turns = 8;  // more are hardly more even
+constexpr double settled_within = 1e-5, nearly_settled_within = 1e-3;
+constexpr double chances_within = 1e-3, closest_chances = 1e-7;  // of how far the last round was from settled; and at least
+constexpr int most_turns = 8;                                    // more are hardly more even
 constexpr int quarters_of_a_prompt = 4;
 constexpr double most_passes = 64;  // of a prompt, as the chain counts them, which grows with them: of more, several are one
 constexpr double few_passes = 3;    // of a prompt: more are cut into halves
@@ -157,30 +158,34 @@ bool carries_prompts(const PoolFormula& pool, double rate_per_s) {
 
 namespace {
 
-// The share of those that a sequence sees beside it that are more than so many as are there in a pass.
+// The share of those that a sequence sees beside it that are more than so many as are there in a pass. Of a chain that has not settled it
+// may be far below 0, where no more than 1 - 1 / share are ever there: so many as are seen stay possible.
 double bunched_of(const QueuedPasses& passes, const LoadMoments& load, const PoolFormula& pool, double rate_per_s, double seen) {
   double there = 0;
   for (const double tokens : pool.step_passes()) there += rate_per_s * passes.token_s() * tokens / static_cast<double>(load.steps.size());
-  return seen > 0 ? std::max(1 - there / seen, -1.0) : 0;
+  return seen > 0 ? std::max(1 - there / seen, -1 / (1 + std::floor(seen))) : 0;
 }
 
-bool settled(const Beside& before, const Beside& after) {
-  const auto near = [](double from, double to) { return std::abs(to - from) < settled_within * (1 + to); };
-  return near(before.batch, after.batch) && near(before.seen, after.seen);
+double most_passes_of(const PoolFormula& pool) { return pool.step_passes().empty() ? 0 : std::ranges::max(pool.step_passes()); }
+
+double moved_by(const Beside& before, const Beside& after) {
+  const auto share = [](double from, double to) { return std::abs(to - from) / (1 + to); };
+  return std::max(share(before.batch, after.batch), share(before.seen, after.seen));
 }
 
 // Where no more than so many sequences fit. Whether prompts are too many does not depend on how evenly they come, and the chain of
 // instances that do not take turns is short.
-WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns, double most) {
+WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns, double most,
+                           double within = settled_within) {
   WalkedPasses walk;
-  if (turns > 1) walk = walk_together(pool, load, rate_per_s, 1, most);
+  if (turns > 1) walk = walk_together(pool, load, rate_per_s, 1, most, nearly_settled_within);
   if (too_many_prompts(walk.state)) return walk;
   walk = {};
   PoolState& out = walk.state;
   double idle_each_s = 1 / rate_per_s;
   Beside now;
   Accelerated faster;
-  double bunched = 0;
+  double bunched = 0, moved = 1;
   PassChances known;
   int units = 0;
   for (int round = 0; round < settling_rounds; ++round) {
@@ -192,6 +197,8 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     queue.pass_s[0] = pool.decode_s(std::max(1.0, now.batch / (1 - nobody)));
     // Of the time without prompts nobody decodes for that share.
     queue.idle = nobody * queue.pass_s[0] / (nobody * queue.pass_s[0] + (1 - nobody) * idle_each_s);
+    queue.most_tokens = most_passes_of(pool);
+    queue.within = std::clamp(chances_within * moved, closest_chances, chances_within);
     queue.beside_s = queue.pass_s;
     queue.beside_s[0] = pool.decode_s(others);
     for (int u = 1; u <= cut.most; ++u) {
@@ -222,7 +229,8 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     walk.highest = std::max(walk.highest, load.step_share * beside_it);
     bunched = bunched_of(passes, load, pool, rate_per_s, beside_it);
     const Beside then{next, std::min(most, load.step_share * beside_it)};  // no more fit, however many come
-    if (settled(now, then)) break;
+    moved = moved_by(now, then);
+    if (moved < within) break;
     now = faster.after(now, then, most);
     walk.highest = std::max(walk.highest, faster.highest());
   }

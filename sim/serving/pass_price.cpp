@@ -191,16 +191,22 @@ double OperatorPassPrice::exchange_s(double tokens, workloads::Dispatcher dispat
 OperatorPassPrice::TokenCost OperatorPassPrice::price_tokens(double tokens) const {
   TokenCost cost;
   cost.known = true;
+  std::optional<std::pair<Communication, double>> last;  // layers' calls are mostly alike
+  const auto price = [&](const Communication& call) {
+    if (!last || last->first.kind != call.kind || last->first.group != call.group || last->first.bytes != call.bytes)
+      last.emplace(call, call_s(call));
+    return last->second;
+  };
   for (const workloads::LayerOperators& layer : operators_.layers) {
     cost.linear_s += layer.layers * operators_s(layer.operators, tokens);
-    for (const workloads::TokenCall& call : layer.calls) cost.communication_s += layer.layers * call_s(call.at(tokens));
+    for (const workloads::TokenCall& call : layer.calls) cost.communication_s += layer.layers * price(call.at(tokens));
     if (!layer.has_experts) continue;
     cost.experts_s += layer.layers * experts_s(tokens);
     cost.exchange_s += layer.layers * exchange_s(tokens, plan_.dispatcher);
     cost.direct_exchange_s += layer.layers * exchange_s(tokens, low_latency(plan_.dispatcher));
   }
   cost.linear_s += operators_s(operators_.embedding, tokens);
-  for (const workloads::TokenCall& call : operators_.embedding_calls) cost.communication_s += call_s(call.at(tokens));
+  for (const workloads::TokenCall& call : operators_.embedding_calls) cost.communication_s += price(call.at(tokens));
   return cost;
 }
 

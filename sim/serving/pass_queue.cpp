@@ -5,17 +5,14 @@
 #include <numeric>
 #include <utility>
 
-#include "sim/serving/scaled_sums.hpp"
-
 namespace rehearse::sim {
 namespace {
 
 // Of prompts that wait n or more have the chance e^(-2 n (1 - load) / load), about (heavy traffic): of so many, 1e-8.
 constexpr double waiting_at_half_load = 9, waiting_at_least = 4, waiting_at_most = 80;
-constexpr double settles_within = 1e-6;
-constexpr double rest = 1e-9;        // of a Poisson number
-constexpr double deviations = 6.2;   // below its mean for less than half of that
-constexpr double no_chance = 1e-13;  // of a state
+constexpr double token_settles_within = 1e-6;
+constexpr double rest = 1e-9;       // of a Poisson number
+constexpr double deviations = 6.2;  // below its mean for less than half of that
 constexpr int most_first_tokens = 200;
 constexpr double nearly_all = 0.999;  // that a sum over those who come meanwhile is taken at
 
@@ -49,6 +46,7 @@ QueuedPasses::QueuedPasses(const PassQueue& queue, PassChances* known) : queue_(
   const double load = queue.rate_per_s * full_s / together;
   const double waiting = std::min(waiting_at_most, waiting_at_least + waiting_at_half_load * load / std::max(1e-3, 1 - load));
   rows_ = static_cast<int>(std::ceil(waiting + std::max(1.0, together) - 1));
+  places_ = places();
   const std::vector<PoissonChances> come = arrivals(queue_.pass_s);
   Chances nobody(states(), 0);
   nobody[0] = 1;
@@ -58,12 +56,18 @@ QueuedPasses::QueuedPasses(const PassQueue& queue, PassChances* known) : queue_(
   if (!decodes) return;
   beside_arrivals_ = arrivals(queue_.beside_s);
   const Chances beside = settled(beside_arrivals_, 0, begins ? met : resized(known->beside, known->rows));
-  if (known != nullptr) *known = {std::move(met), beside, rows_};
+  if (known != nullptr) {
+    // What becomes of prompts until none is left hangs on passes with prompts alone.
+    std::vector<double> with_prompts_s(queue_.beside_s.begin() + 1, queue_.beside_s.end());
+    if (known->rows == rows_ && known->with_prompts_s == with_prompts_s) ends_ = known->ends;
+    *known = {std::move(met), beside, rows_, std::move(with_prompts_s), {}};
+  }
   joining_ /= 1 - std::min(nearly_all, load);
   if (queue_.mixes)
     follow(std::move(behind), beside);
   else
     drain(behind, beside);
+  if (known != nullptr) known->ends = ends_;
 }
 
 // Of a queue that looks at fewer or more waiting prompts, but cuts them alike; those beyond wait as the last ones do.
@@ -91,81 +95,6 @@ std::vector<PoissonChances> QueuedPasses::arrivals(const std::vector<double>& pa
   return out;
 }
 
-// Where a pass leads: to `fit` states from `first` on, and round the end of the row.
-QueuedPasses::Reach QueuedPasses::reach(std::size_t state, const PoissonChances& come) const {
-  const int units = there(state), row = state_of(units - taken(units), phase(state));
-  const int first = row + come.first, end = (row / row_states() + 1) * row_states(), number = static_cast<int>(come.chances.size());
-  return {first, end, std::clamp(end - first, 0, number), number};
-}
-
-// Calls at(state, chance) for those round the end.
-template <class At>
-void QueuedPasses::beyond_end(const Reach& to, const PoissonChances& come, At at) const {
-  for (int n = to.fit; n < to.number; ++n)
-    at(static_cast<std::size_t>(to.end - queue_.turns + (to.first + n - to.end) % queue_.turns), come.chances[static_cast<std::size_t>(n)]);
-}
-
-// ... for all.
-template <class At>
-void QueuedPasses::after(std::size_t state, const PoissonChances& come, At at) const {
-  const Reach to = reach(state, come);
-  for (int n = 0; n < to.fit; ++n) at(static_cast<std::size_t>(to.first + n), come.chances[static_cast<std::size_t>(n)]);
-  beyond_end(to, come, at);
-}
-
-void QueuedPasses::pass_on(std::size_t state, double chance, const PoissonChances& come, Chances& next) const {
-  const Reach to = reach(state, come);
-  if (to.fit > 0) add_scaled(next.data() + to.first, come.chances.data(), chance, to.fit);
-  beyond_end(to, come, [&](std::size_t s, double of) { next[s] += chance * of; });
-}
-
-// The chances at the beginnings of passes and of spells without any: step by step from where another chain ended, and where that takes
-// longer than to solve it, exactly.
-QueuedPasses::Chances QueuedPasses::settled(const std::vector<PoissonChances>& come, double idle, const Chances& begin) const {
-  Chances now = begin, next;
-  const auto first_prompt = static_cast<std::size_t>(state_of(queue_.units, 0));
-  for (int round = 0; round < queue_.most * queue_.turns; ++round) {
-    next.assign(states(), 0);
-    for (std::size_t state = 0; state < states(); ++state) {
-      if (now[state] < no_chance) continue;
-      const int units = there(state);
-      const double idles = units == 0 ? idle : 0;
-      if (idles > 0) next[first_prompt] += idles * now[state];
-      if (idles < 1) pass_on(state, (1 - idles) * now[state], come[static_cast<std::size_t>(taken(units))], next);
-    }
-    double change = 0;
-    for (std::size_t state = 0; state < states(); ++state) change += std::abs(next[state] - now[state]);
-    // Half of each: a chain may alternate.
-    for (std::size_t state = 0; state < states(); ++state) now[state] = (now[state] + next[state]) / 2;
-    if (change < settles_within) return now;
-  }
-  return solved(come, idle);
-}
-
-// By units, and of as many by arrivals; from where nobody is left no step leads on where that is the end.
-BandedChain QueuedPasses::chain_of(const std::vector<PoissonChances>& come, double idle, bool ends) const {
-  std::size_t longest = 1;
-  for (const PoissonChances& one : come) longest = std::max(longest, one.end());
-  const int prompts = (static_cast<int>(longest) + 2 * queue_.turns) / queue_.turns;
-  BandedChain chain(static_cast<int>(states()), std::max(queue_.most, queue_.units) * queue_.turns, prompts * queue_.units * queue_.turns);
-  for (std::size_t state = 0; state < states(); ++state) {
-    const int units = there(state), from = place(state);
-    if (units == 0 && ends) continue;
-    const double idles = units == 0 ? idle : 0;
-    if (idles > 0) chain.step(from, queue_.units * queue_.turns) += idles;
-    after(state, come[static_cast<std::size_t>(taken(units))],
-          [&](std::size_t to, double one) { chain.step(from, place(to)) += (1 - idles) * one; });
-  }
-  return chain;
-}
-
-QueuedPasses::Chances QueuedPasses::solved(const std::vector<PoissonChances>& come, double idle) const {
-  const Chances by_place = chain_of(come, idle, false).settled();
-  Chances out(states(), 0);
-  for (std::size_t state = 0; state < states(); ++state) out[state] = by_place[static_cast<std::size_t>(place(state))];
-  return out;
-}
-
 // From each place until no prompt is left: the chances of arrivals since the last one here by then, and the seconds.
 QueuedPasses::Chances QueuedPasses::solved_ends() const {
   std::vector<double> seconds(states(), 0);
@@ -174,20 +103,34 @@ QueuedPasses::Chances QueuedPasses::solved_ends() const {
   return chain_of(beside_arrivals_, 0, true).ended(queue_.turns, seconds);
 }
 
-// Seconds that those who come during a pass are there before it ends, together; the last one came `phase` arrivals before it began. Of a
-// Poisson process n are there by then for P(more than n) / rate.
-double QueuedPasses::came_s(int phase, const PoissonChances& come) const {
+// Seconds that those who come during a pass are there before it ends, together; by how many arrivals before it the last one came. Of a
+// Poisson process n are there by then for P(more than n) / rate, and of one arrival more every turns-th n has one prompt more.
+std::vector<double> QueuedPasses::came_s(const PoissonChances& come) const {
+  const auto turns = static_cast<std::size_t>(queue_.turns);
+  std::vector<double> by_rest(turns, 0);  // of n that leave so many
   double sum = 0, more = 1;
-  for (int n = 0; n < static_cast<int>(come.end()); ++n) {
-    if (n >= come.first) more -= come.chances[static_cast<std::size_t>(n - come.first)];
-    sum += std::max(0.0, more) * ((phase + n) / queue_.turns);
+  std::size_t prompts = 0, rest = 0;
+  for (std::size_t n = 0; n < come.end(); ++n) {
+    if (n >= static_cast<std::size_t>(come.first)) more = std::max(0.0, more - come.chances[n - static_cast<std::size_t>(come.first)]);
+    sum += more * static_cast<double>(prompts);
+    by_rest[rest] += more;
+    if (++rest < turns) continue;
+    rest = 0;
+    ++prompts;
   }
-  return sum / (queue_.rate_per_s * queue_.turns);
+  std::vector<double> out;
+  for (std::size_t phase = 0; phase < turns; ++phase) {
+    if (phase > 0) sum += by_rest[turns - phase];
+    out.push_back(sum / (queue_.rate_per_s * queue_.turns));
+  }
+  return out;
 }
 
 // By Little: the prompts that are there, and those that have not begun, at any time. What stands behind a prompt when it is whole.
 QueuedPasses::Chances QueuedPasses::meet(const Chances& at, const std::vector<PoissonChances>& come) {
   double time_s = 0, idle_s = 0, spells = 0, there_s = 0, waiting_s = 0, whole = 0;
+  std::vector<std::vector<double>> came_each_s;  // by units of the pass
+  for (const PoissonChances& one : come) came_each_s.push_back(came_s(one));
   Chances behind(states(), 0);
   for (std::size_t state = 0; state < states(); ++state) {
     const int units = there(state);
@@ -197,7 +140,7 @@ QueuedPasses::Chances QueuedPasses::meet(const Chances& at, const std::vector<Po
     spells += at[state] * idles;
     if (chance <= 0) continue;
     const double seconds = queue_.pass_s[static_cast<std::size_t>(taken(units))];
-    const double waits_s = came_s(phase(state), come[static_cast<std::size_t>(taken(units))]);
+    const double waits_s = came_each_s[static_cast<std::size_t>(taken(units))][static_cast<std::size_t>(phase(state))];
     time_s += chance * seconds;
     there_s += chance * (prompts(units) * seconds + waits_s);
     waiting_s += chance * ((prompts(units) - begun(units)) * seconds + waits_s);
@@ -228,11 +171,11 @@ void QueuedPasses::follow(Chances at, const Chances& always) {
   token_s_ = mean_of(always, pass_s);
   Chances next;
   double sum_s = 0;
-  while (first_tokens_s_.size() < most_first_tokens) {
+  while (first_tokens_s_.size() < most_first_tokens && static_cast<double>(first_tokens_s_.size()) <= queue_.most_tokens) {
     const double seconds = mean_of(at, pass_s), joins = mean_of(at, whole);
     first_tokens_s_.push_back(sum_s += seconds);
     join_.push_back(joins);
-    if (std::abs(seconds - token_s_) < settles_within * token_s_) return;
+    if (std::abs(seconds - token_s_) < token_settles_within * token_s_) return;
     next.assign(states(), 0);
     for (std::size_t state = 0; state < states(); ++state) {
       if (at[state] > no_chance) pass_on(state, at[state], beside_arrivals_[static_cast<std::size_t>(taken(there(state)))], next);
@@ -285,7 +228,7 @@ QueuedPasses::Drained QueuedPasses::drained(Chances at) {
     sum.add(one, 1, 1);
     const double last = std::exchange(share, one.left / before);
     if (one.left < rest) return sum;
-    if (share < 1 && std::abs(share - last) < settles_within * (1 - share)) {
+    if (share < 1 && std::abs(share - last) < token_settles_within * (1 - share)) {
       sum.add(one, one.left / (before - one.left), share / (1 - share));
       return sum;
     }
@@ -319,7 +262,7 @@ void QueuedPasses::spare_first_tokens(Chances phases) {
   }
   while (first_tokens_s_.size() < most_first_tokens) {
     const double seconds = mean_of(phases, seconds_at);
-    if (std::abs(seconds - token_s_) < settles_within * token_s_) return;
+    if (std::abs(seconds - token_s_) < token_settles_within * token_s_) return;
     first_tokens_s_.push_back(first_tokens_s_.back() + seconds);
     Chances next(turns, 0);
     for (std::size_t from = 0; from < turns; ++from) {

@@ -9,12 +9,14 @@
 namespace rehearse::sim {
 
 struct PassQueue {
-  double rate_per_s = 0;  // of arrivals here
-  int turns = 1;          // this instance gets every so manieth of arrivals at random
-  int units = 1;          // that a prompt is cut into
-  int most = 1;           // of them in a pass
-  double idle = 1;        // chance that nobody decodes when a pass has ended and no prompt is there
-  bool mixes = true;      // sequences decode in passes with prompts too
+  double rate_per_s = 0;     // of arrivals here
+  int turns = 1;             // this instance gets every so manieth of arrivals at random
+  int units = 1;             // that a prompt is cut into
+  int most = 1;              // of them in a pass
+  double idle = 1;           // chance that nobody decodes when a pass has ended and no prompt is there
+  bool mixes = true;         // sequences decode in passes with prompts too
+  double most_tokens = 1e9;  // of an answer: more are not asked about
+  double within = 1e-7;      // the chances of instances that take turns: the sum of their errors
   // A pass with so many units, 0 to `most`: as prompts meet it, and as a sequence does that decodes
   // (empty: none does here).
   std::vector<double> pass_s, beside_s;
@@ -24,6 +26,7 @@ struct PassQueue {
 struct PassChances {
   std::vector<double> met, beside;
   int rows = 0;
+  std::vector<double> with_prompts_s, ends;  // passes, and what prompts come to in them (empty: not asked yet)
 };
 
 // Of first, first + 1, ...; those of other numbers are hardly any.
@@ -53,15 +56,18 @@ class QueuedPasses {
   [[nodiscard]] double sequences_beside(double tokens) const;
 
  private:
+  static constexpr double no_chance = 1e-13;  // of a state
   // By state: units that are there, and arrivals since the last one here. Those with as much left of a prompt are a row, by prompts and
   // then by arrivals, so that what comes moves along it.
   using Chances = std::vector<double>;
   [[nodiscard]] int row_states() const { return (rows_ + 1) * queue_.turns; }
-  [[nodiscard]] std::size_t states() const { return static_cast<std::size_t>(row_states() * queue_.units); }
-  [[nodiscard]] int there(std::size_t state) const {
-    const int at = static_cast<int>(state), row = at / row_states();
-    return at % row_states() / queue_.turns * queue_.units + row;
-  }
+  [[nodiscard]] std::size_t states() const { return static_cast<std::size_t>(row_states()) * static_cast<std::size_t>(queue_.units); }
+  // What a state is, and where the pass from there would lead did nobody come.
+  struct Place {
+    int units = 0, lands = 0, row_end = 0;
+  };
+  [[nodiscard]] std::vector<Place> places() const;
+  [[nodiscard]] int there(std::size_t state) const { return places_[state].units; }
   [[nodiscard]] int phase(std::size_t state) const { return static_cast<int>(state) % queue_.turns; }
   [[nodiscard]] int state_of(int units, int phase) const {
     return units % queue_.units * row_states() + units / queue_.units * queue_.turns + phase;
@@ -87,10 +93,20 @@ class QueuedPasses {
   [[nodiscard]] int taken(int units) const { return units < queue_.most ? units : queue_.most; }
   [[nodiscard]] int prompts(int units) const { return (units + queue_.units - 1) / queue_.units; }
   [[nodiscard]] int begun(int units) const;  // prompts that a pass has something of
-  [[nodiscard]] double came_s(int phase, const PoissonChances& come) const;
+  [[nodiscard]] std::vector<double> came_s(const PoissonChances& come) const;
   [[nodiscard]] std::vector<PoissonChances> arrivals(const std::vector<double>& pass_s) const;
   void pass_on(std::size_t state, double chance, const PoissonChances& come, Chances& next) const;
-  [[nodiscard]] Chances settled(const std::vector<PoissonChances>& come, double idle, const Chances& begin) const;
+  void step(const Chances& now, const std::vector<PoissonChances>& come, double idle, Chances& next) const;
+  [[nodiscard]] Chances settled(const std::vector<PoissonChances>& come, double idle, Chances now) const;
+  // By units of a pass and arrivals since the last one here before it: chances that first, first + 1, ... prompts come in it, from where
+  // those of the one before end.
+  struct ComingPrompts {
+    std::vector<int> first;
+    std::vector<std::size_t> end;
+    std::vector<double> chances;
+  };
+  [[nodiscard]] ComingPrompts prompts_coming(const std::vector<PoissonChances>& come) const;
+  [[nodiscard]] Chances balanced(Chances at, const ComingPrompts& coming, double idle) const;
   [[nodiscard]] BandedChain chain_of(const std::vector<PoissonChances>& come, double idle, bool ends) const;
   [[nodiscard]] Chances solved_ends() const;
   [[nodiscard]] Chances solved(const std::vector<PoissonChances>& come, double idle) const;
@@ -105,6 +121,7 @@ class QueuedPasses {
 
   const PassQueue& queue_;
   int rows_ = 0;  // whole prompts: more are taken as so many
+  std::vector<Place> places_;
   double queue_s_ = 0, prefill_s_ = 0, busy_ = 0, idle_each_s_ = 0, joining_ = 0;
   std::vector<double> first_tokens_s_;  // so many, one more each
   double token_s_ = 0;                  // each behind them

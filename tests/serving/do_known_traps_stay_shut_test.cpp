@@ -248,6 +248,20 @@ TEST(AnOverload, of_mixed_passes_is_carried_as_simulated) {
   EXPECT_NEAR(std::stod(overloaded.substr(at + 11)) / outcome(text).result.requests_per_s, 1, 0.015);
 }
 
+// On the way to where it settles the chain of eight instances that take turns says that no more than seven sequences are ever there, and
+// that eight are seen.
+TEST(AnInstance, that_many_take_turns_with_is_predicted) {
+  const std::string text =
+      "model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+      "  pools: {all: {role: both, instances: 8, parallel: {tp: 4}, precision: {compute: fp8, weights: fp8, kv: fp8}}}\n"
+      "  load: {arrivals: {poisson: 200 /s}, input: 64, output: 32, requests: 8000, warmup: 500}\n";
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+  const sim::ServingPrediction predicted = predict_serving(job, deploy(job), 64);
+  const sim::ServingResult simulated = outcome(text).result;
+  EXPECT_NEAR(predicted.result.ttft.mean_s / simulated.ttft.mean_s, 1, 0.05);
+  EXPECT_NEAR(predicted.result.tpot.mean_s / simulated.tpot.mean_s, 1, 0.02);
+}
+
 TEST(APrompt, larger_than_the_cache_is_rejected) {
   const Outcome found =
       outcome(apart({.decode_more = ", kv_tokens: 800", .load = "{arrivals: at-once, input: 1000, output: 50, requests: 5}"}));
