@@ -59,6 +59,9 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("prompt_kernel", &Engine::prompt_kernel_s, config::quantity(Dimension::time), "Per kernel of a pass with prompts, before it."),
       K("grouped_heads", &Engine::grouped_heads, whole(1, 1024),
         "Query heads of a key/value head from which on its cache is read once for all of them, on tensor cores."),
+      K("block_share", &Engine::block_share, config::number(1e-6, 1),
+        "Of the rate at which it reads caches, reached by a sequence with each of its key/value heads; below 1 where contexts are not "
+        "split over blocks."),
       K("scalar_share", &Engine::scalar_share, config::number(1e-6, 1),
         "Of the GPU's peak, reached by kernels that read the cache for every query head; needed with grouped_heads above 1.")
           .otherwise("none"),

@@ -51,6 +51,7 @@ struct EngineHabits {
   double prompt_kernel_s = 0;   // per kernel of a pass with prompts, which is no graph: what the GPU idles before it
   int grouped_heads = 1;        // query heads of a key/value head from which on a kernel reads the cache once for all of them; below it
                                 // every query head reads for itself, without tensor cores
+  double block_share = 1;       // of the rate at which it reads caches, what a sequence reaches with a key/value head; 1: all of it
   double scalar_share = 0;      // of the GPU's peak that those kernels reach; needed where grouped_heads is above 1
   double transfer_start_s = 0;  // of one hand-over of a cache
   double transfer_piece_s =

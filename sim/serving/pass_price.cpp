@@ -279,7 +279,7 @@ double OperatorPassPrice::cache_fixed_s(double decodes) const {
   op.dtype = dense_type(plan_);
   op.bytes = operators_.attention.activation_bytes * decodes * tokens_each();
   const double windows = plan_.model.window ? (plan_.model.layers - full_layers_) * decodes * plan_.model.window->tokens : 0;
-  return plan_.model.layers * (costs_.cache->seconds(op) + software_.launch_s) + cache_s_per_token_ * windows;
+  return plan_.model.layers * (costs_.cache->seconds(op) + software_.launch_s) + cache_s_per_token(decodes) * windows;
 }
 
 int OperatorPassPrice::padded(int sequences) const {
@@ -365,7 +365,8 @@ void OperatorPassPrice::add_token_cost(PassCost& parts, int tokens, int mean_tok
 
 PassCost OperatorPassPrice::stage_parts(const PassShape& shape) const {
   PassCost out;
-  out.attention_s = prompt_attention_s(shape) + cache_fixed_s(shape.decodes) + full_layers_ * cache_s_per_token_ * shape.context;
+  out.attention_s =
+      prompt_attention_s(shape) + cache_fixed_s(shape.decodes) + full_layers_ * cache_s_per_token(shape.decodes) * shape.context;
   out.head_s = head_s(shape.finished + shape.decodes * tokens_each());
   return out;
 }
@@ -384,9 +385,9 @@ DecodeLine OperatorPassPrice::price_decode(int sequences) const {
   const double groups = std::min(plan_.pp, sequences);
   DecodeLine line;
   line.base_s = none.seconds() - none.host_s;
-  line.per_token_s = slowest_stage_times(groups) * full_layers_ * cache_s_per_token_ / (groups * plan_.dp);
-  if (draft_) line.per_token_s += tried_ * draft_->decode(sequences).per_token_s;
   const double per_replica = std::ceil(sequences / (groups * plan_.dp));
+  line.per_token_s = slowest_stage_times(groups) * full_layers_ * cache_s_per_token(per_replica) / (groups * plan_.dp);
+  if (draft_) line.per_token_s += tried_ * draft_->decode(sequences).per_token_s;
   const double issued = per_replica <= habits_.captured ? 0 : kernels_ * (gpu_.launch_s + software_.issue_s);
   const double host = groups * (habits_.pass_s + habits_.sequence_s * per_replica);
   line.floor_s = ahead() ? std::max(issued, host) : issued;

@@ -2,6 +2,7 @@
 // through one product.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -86,6 +87,11 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double head_s(double rows) const;
   [[nodiscard]] double prompt_attention_s(const PassShape& shape) const;
   [[nodiscard]] double cache_s_per_token() const;  // of one layer
+  // Where contexts are not split, a sequence and a key/value head are one block of threads, and few of them leave most of the GPU idle.
+  [[nodiscard]] double cache_s_per_token(double decodes) const {
+    const double blocks = decodes * (plan_.model.mla ? 1 : operators_.attention.kv_heads);
+    return cache_s_per_token_ / std::min(1.0, habits_.block_share * std::max(1.0, blocks));
+  }
   [[nodiscard]] double cache_fixed_s(double decodes) const;
   [[nodiscard]] DecodeLine price_decode(int sequences) const;
   [[nodiscard]] int padded(int sequences) const;

@@ -109,6 +109,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "transformers",
                                              "trtllm",
                                              "trtllm-2024",
+                                             "trtllm-nim-2024",
                                              "trtllm-serve",
                                              "trtllm-static",
                                              "vllm",

@@ -101,6 +101,24 @@ TEST(KernelsForExperts, read_weights_of_four_bits_for_sixteen_at_another_rate) {
   expect_weights_of_four_bits_at(&EngineHabits::mixed_read, "h100-sxm5-80g");
 }
 
+// Of eight key/value heads on a GPU each is a block that reaches a fiftieth: one sequence is read at 8/50 of the rate, seven and more at
+// all of it.
+TEST(ContextsThatAreNotSplit, are_read_by_as_many_blocks_as_there_are_heads) {
+  const sim::ServingJob job = node_of_eight("llama3-8b", "{tp: 1}");
+  const auto seconds = [&](double share, int sequences) {
+    EngineHabits habits = job.pools.front().habits;
+    habits.block_share = share;
+    PassShape shape;
+    shape.decodes = sequences;
+    const double none = parts_of(job, habits, shape).attention_s;
+    shape.context = 4096.0 * sequences;
+    return parts_of(job, habits, shape).attention_s - none;
+  };
+  EXPECT_NEAR(seconds(0.02, 1) / seconds(1, 1), 50.0 / 8, 1e-9);
+  EXPECT_NEAR(seconds(0.02, 4) / seconds(1, 4), 50.0 / 32, 1e-9);
+  EXPECT_EQ(seconds(0.02, 7), seconds(1, 7));
+}
+
 // A token takes 8 of 128 experts. Cut into eight, each GPU reads as much as one of them; whole ones, 16 a GPU, are 1 + sqrt(2 * 15/16 * ln
 // 8) on the busiest.
 TEST(WholeExperts, are_read_by_the_busiest_gpu) {
