@@ -108,6 +108,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "torchtitan-2025",
                                              "transformers",
                                              "trtllm",
+                                             "trtllm-020",
                                              "trtllm-2024",
                                              "trtllm-nim-2024",
                                              "trtllm-serve",
