@@ -97,6 +97,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "pytorch",
                                              "pytorch-compile",
                                              "sglang",
+                                             "sglang-2024",
                                              "sglang-2025",
                                              "sglang-2026",
                                              "sglang-rocm",
