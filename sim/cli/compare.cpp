@@ -135,7 +135,8 @@ class Compare final : public Command {
     auto methods = std::make_shared<std::string>();
     app.add_option(
            "--methods", *methods,
-           "Simulate the job under several methods instead, side by side: full-recompute, chunks=N, chunks=auto (layers with experts)")
+           "Simulate the job under several methods instead, side by side: full-recompute, chunks=N, chunks=auto (layers with experts); "
+           "of a job that serves: apart, together")
         ->type_name("LIST")
         ->check(CLI::Validator([](const std::string& list) { return list.empty() ? "names no method" : ""; }, ""))
         ->excludes(whole)

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "sim/serving/deployment.hpp"
+#include "sim/serving/goodput.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
 #include "sim/serving/transfer_lane.hpp"
@@ -33,7 +36,11 @@ class Changes {
     }
     if (job_.apart()) transfer();
     routers();
-    if (!job_.isolate && job_.pools.size() < 3) change_sides();
+    change_sides();
+    return std::move(changes_);
+  }
+  std::vector<Change> other_sides() && {
+    change_sides();
     return std::move(changes_);
   }
 
@@ -181,15 +188,17 @@ class Changes {
   }
 
   void change_sides() {
-    if (job_.apart())
-      together();
-    else if (job_.pools.size() == 1)
-      apart();
+    if (job_.isolate) return;
+    if (job_.apart()) {
+      const std::size_t before = changes_.size();
+      if (job_.pools.size() == 2 && job_.pools.front().part == job_.pools.back().part) together();
+      if (changes_.size() == before) each_of_both();
+    }
+    if (job_.pools.size() == 1) apart();
   }
 
   // All GPUs of one kind as instances of both, as either side has them.
   void together() {
-    if (job_.pools.front().part != job_.pools.back().part) return;
     std::string before;
     for (const Pool& pool : job_.pools) {
       const int instances = job_.gpus() / pool.plan.gpus();
@@ -201,6 +210,14 @@ class Changes {
       its_serving.set_child("pools", pools);
       add("together", fmt::format("{} instances as {}", instances, pool.name), its_serving);
     }
+  }
+
+  // Where one plan cannot take all GPUs (several kinds, pools or sizes): every instance as it is, for both.
+  void each_of_both() {
+    Node pools, its_serving = serving().without("transfer");
+    for (const Pool& pool : job_.pools) pools.set_child(pool.name, as(pool_node(pool), "both", pool.instances));
+    its_serving.set_child("pools", pools);
+    add("together", "every pool for both", its_serving);
   }
 
   // So many of the instances for prompts, the others for decoding: at most seven ways to cut.
@@ -225,7 +242,7 @@ class Changes {
   std::vector<Change> changes_;
 };
 
-ServingEffect effect_of(const Change& change, const std::string& name) {
+ServingEffect effect_of(const Change& change, const std::string& name, bool with_goodput = false) {
   ServingEffect effect{.key = change.key, .value = change.value};
   try {
     const ServingJob job = read_serving_job(change.document, name);
@@ -234,13 +251,56 @@ ServingEffect effect_of(const Change& change, const std::string& name) {
     if (!effect.refused.empty()) return effect;
     const ServingSetup setup = setup_of(job, deployment);
     effect.simulated = result_of(job, setup, simulate_serving(setup));
+    if (with_goodput && has_goodput(job)) effect.simulated->goodput_per_s = goodput_of(job, deployment, [](double) {});
   } catch (const config::InputError& error) {
     effect.refused = error.message();
   }
   return effect;
 }
 
+// Of a list of methods: whether it has the job as it is, and whether the other.
+struct WantedMethods {
+  bool now = false, other = false;
+};
+WantedMethods wanted_methods(const std::string& list, const std::string& now) {
+  WantedMethods wanted;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string name = list.substr(begin, end - begin);
+    begin = end + 1;
+    if (name != "apart" && name != "together")
+      throw config::InputError(fmt::format("--methods: {} is no method of a job that serves", config::shown(name)),
+                               "apart, together, or both");
+    bool& which = name == now ? wanted.now : wanted.other;
+    if (std::exchange(which, true)) throw config::InputError(fmt::format("--methods names {} twice", name));
+  }
+  return wanted;
+}
+
 }  // namespace
+
+std::vector<ServingEffect> serving_methods(const Node& document, const ServingJob& job, const std::string& list,
+                                           const std::function<void(double)>& progress) {
+  const std::string now = job.apart() ? "apart" : "together";
+  const WantedMethods wanted = wanted_methods(list, now);
+  std::vector<Change> changes;
+  if (wanted.now) changes.push_back({now, "as the job is", document});
+  if (wanted.other) {
+    std::vector<Change> others = Changes(document, job).other_sides();
+    if (others.empty()) {
+      throw config::InputError(job.isolate ? "--methods: a side alone (isolate) is neither apart nor together"
+                                           : "--methods: an instance, or pools of both that differ, are divided by hand",
+                               "write pools of role prefill and of role decode");
+    }
+    std::ranges::move(others, std::back_inserter(changes));
+  }
+  std::vector<ServingEffect> methods;
+  for (const Change& change : changes) {
+    methods.push_back(effect_of(change, job.name, true));
+    progress(static_cast<double>(methods.size()) / static_cast<double>(changes.size()));
+  }
+  return methods;
+}
 
 std::vector<ServingEffect> serving_effects(const Node& document, const ServingJob& job, const std::function<void(double)>& progress) {
   const std::vector<Change> changes = Changes(document, job).all();

@@ -22,4 +22,10 @@ struct ServingEffect {
 [[nodiscard]] std::vector<ServingEffect> serving_effects(const config::Node& document, const ServingJob& job,
                                                          const std::function<void(double)>& progress);
 
+// The job under the methods of a list, "apart", "together" or both with a comma: as it is, and its GPUs the other way, every way in which
+// explain does it. Keys are the methods. With goodput, where something is promised and requests come at a rate. Throws config::InputError
+// where the list is not one, or the job has no other way.
+[[nodiscard]] std::vector<ServingEffect> serving_methods(const config::Node& document, const ServingJob& job, const std::string& list,
+                                                         const std::function<void(double)>& progress);
+
 }  // namespace rehearse::sim

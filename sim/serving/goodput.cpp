@@ -43,4 +43,8 @@ double goodput_of(const ServingJob& job, const Deployment& deployment, const std
   return low * rate_per_s;
 }
 
+bool has_goodput(const ServingJob& job) {
+  return (job.promise.ttft_s > 0 || job.promise.tpot_s > 0) && moments_of(job.load, job.seed).rate_per_s > 0;
+}
+
 }  // namespace rehearse::sim

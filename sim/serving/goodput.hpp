@@ -12,4 +12,7 @@ namespace rehearse::sim {
 // job that has a promise and times of arrival.
 [[nodiscard]] double goodput_of(const ServingJob& job, const Deployment& deployment, const std::function<void(double)>& progress);
 
+// Whether there is one to find: something is promised, and requests come at a rate.
+[[nodiscard]] bool has_goodput(const ServingJob& job);
+
 }  // namespace rehearse::sim

@@ -118,6 +118,20 @@ class Finding {
     report_.effects = serving_effects(document, job_, progress);
   }
 
+  // With `promised` the answer is no where none of them keeps the promise.
+  void compare_methods(const config::Node& document, const std::string& list, bool promised, const std::function<void(double)>& progress) {
+    if (promised) demand_promise();
+    report_.methods = serving_methods(document, job_, list, progress);
+    const auto serves = [](const ServingEffect& method) {
+      return method.simulated && method.simulated->finished == method.simulated->counted;
+    };
+    const auto keeps = [&](const ServingEffect& method) { return serves(method) && method.simulated->kept; };
+    if (std::ranges::none_of(report_.methods, serves))
+      report_.verdicts.emplace_back("no method serves all requests");
+    else if (promised && std::ranges::none_of(report_.methods, keeps))
+      report_.verdicts.emplace_back("no method keeps the promise");
+  }
+
   void run(int runs, const std::function<void(double)>& progress) {
     report_.days = std::make_shared<ServiceDays>(run_service(job_, deployment_, runs, progress));
   }
@@ -199,8 +213,13 @@ class ServingKind final : public JobKind {
     const KindOption from{"trace-from", "TIME", "From when on timeline.json has passes and hand-overs, at most 200,000 of them"};
     const KindOption args{"trace-args", "full|none", "'none': those of timeline.json have names only"};
     const KindOption runs{"runs", "N", "Histories of failures, with seeds from the job's on"};
-    return {{"predict", {}},        {"run", {fault, runs}}, {"simulate", {promise, fault, goodput, from, args}},
-            {"compare", {promise}}, {"explain", {}},        {"tune", {}}};
+    const KindOption methods{"methods", "LIST", "apart,together: the two sides on the same GPUs, apart and together, side by side"};
+    return {{"predict", {}},
+            {"run", {fault, runs}},
+            {"simulate", {promise, fault, goodput, from, args}},
+            {"compare", {promise, methods}},
+            {"explain", {}},
+            {"tune", {}}};
   }
 
   [[nodiscard]] KindAnswer answer(const std::string& command, const KindRequest& request) const override {
@@ -208,6 +227,10 @@ class ServingKind final : public JobKind {
     Finding finding(read(request));
     if (command == "run") {
       if (finding.fits()) finding.run(runs_of(request), request.progress);
+      return std::move(finding).answer();
+    }
+    if (const std::string* methods = request.option("methods")) {
+      if (finding.fits()) finding.compare_methods(document_of(request), *methods, request.has("slo"), request.progress);
       return std::move(finding).answer();
     }
     const std::optional<double> records = command == "explain" ? std::nullopt : records_from_s(request);

@@ -23,6 +23,7 @@ struct ServingReport {
   std::shared_ptr<const ServingRun> run;          // of the simulation, where files are wanted
   std::shared_ptr<const ServingTuning> tuning = {};
   std::vector<ServingEffect> effects = {};       // of explain
+  std::vector<ServingEffect> methods = {};       // of compare --methods
   std::shared_ptr<const ServiceDays> days = {};  // of run
   std::string plan_yaml = {};                    // the job with the pools that tune chose
 };

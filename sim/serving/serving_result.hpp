@@ -52,6 +52,12 @@ struct ServingResult {
   bool kept = true;                                   // the promise
   double cost_per_s = 0;
   std::vector<PoolResult> pools;
+
+  [[nodiscard]] int gpus() const {
+    int sum = 0;
+    for (const PoolResult& pool : pools) sum += pool.gpus;
+    return sum;
+  }
 };
 
 [[nodiscard]] ServingResult result_of(const ServingJob& job, const ServingSetup& setup, const ServingRun& run);

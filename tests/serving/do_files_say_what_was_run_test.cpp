@@ -294,5 +294,28 @@ TEST_F(TheFiles, show_what_failed) {
   }
 }
 
+// A promise that nobody can keep: the answer of --slo is no, and every number stands there all the same.
+TEST_F(TheFiles, say_the_same_of_methods) {
+  const std::string job = std::string(apart) + "  slo: {ttft: 1 ms, tpot: 1 ms}\n";
+  const std::map<std::string, std::vector<std::string>> both{{"methods", {"apart,together"}}};
+  const sim::KindAnswer answer = answer_of("compare", job, both);
+  EXPECT_TRUE(answer.yes);
+  EXPECT_FALSE(answer_of("compare", job, {{"methods", {"apart,together"}}, {"slo", {}}}).yes);
+  const auto all = files(answer);
+  const auto table = rows(all.at("methods.csv"));
+  const json methods = json::parse(all.at("result.json")).at("methods");
+  ASSERT_EQ(table.size(), methods.size());
+  ASSERT_EQ(table.size(), 3U);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const json& simulated = methods[i].at("simulated");
+    EXPECT_EQ(table[i].at("method"), methods[i].at("method"));
+    EXPECT_EQ(std::stoi(table[i].at("gpus")), 16);
+    EXPECT_EQ(methods[i].at("gpus"), 16);
+    EXPECT_EQ(std::stod(table[i].at("ttft_s")), simulated.at("ttft").at("mean_s"));
+    EXPECT_EQ(std::stod(table[i].at("goodput_requests_per_s")), 0);  // a prompt alone takes longer
+    EXPECT_EQ(simulated.at("goodput_requests_per_s"), 0);
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests

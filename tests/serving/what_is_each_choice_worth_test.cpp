@@ -111,5 +111,80 @@ TEST(EachChoice, that_cannot_be_says_why) {
   EXPECT_NE(one.refused.find("32 attention heads cannot be divided evenly over tp 64"), std::string::npos) << one.refused;
 }
 
+std::vector<ServingEffect> methods_of(const std::string& text, const std::string& list) {
+  const Node document = Node::load_text(text, "job.yaml");
+  return sim::serving_methods(document, sim::read_serving_job(document, "job"), list, [](double) {});
+}
+
+// What somebody writes who knows no methods: the job itself, and another job with one pool.
+TEST(ApartOrTogether, is_two_jobs_on_the_same_gpus) {
+  const auto methods = methods_of(two_sides, "apart,together");
+  ASSERT_EQ(methods.size(), 3U);
+  EXPECT_EQ(methods[0].key, "apart");
+  EXPECT_EQ(methods[0].simulated->ttft.mean_s, result_with(two_sides, "", "").ttft.mean_s);
+  std::string one_pool = two_sides;
+  const std::size_t begin = one_pool.find("    prefill:"), end = one_pool.find("  load:");
+  one_pool.replace(begin, end - begin,
+                   "    both: {role: both, instances: 4, parallel: {tp: 2}, precision: {compute: bf16, weights: bf16, kv: fp8}}\n");
+  const sim::ServingResult expected = result_with(one_pool, "", "");
+  EXPECT_EQ(methods[2].key, "together");
+  EXPECT_EQ(methods[2].value, "4 instances as decode");
+  EXPECT_EQ(methods[2].simulated->ttft.mean_s, expected.ttft.mean_s);
+  EXPECT_EQ(methods[2].simulated->e2e.mean_s, expected.e2e.mean_s);
+  for (const ServingEffect& method : methods) EXPECT_EQ(method.simulated->gpus(), 8);
+}
+
+// The rate that keeps the promise does so, and one that is 2 % higher does not: goodput is found to 1 %.
+TEST(ApartOrTogether, says_the_highest_rate_of_each) {
+  for (const ServingEffect& method : methods_of(two_sides, "together,apart")) {
+    if (method.key != "apart") continue;
+    Node document = Node::load_text(two_sides, "job.yaml");
+    for (const auto& [times, kept] : {std::pair(1.0, true), std::pair(1.02, false)}) {
+      document.set("serving.load.arrivals.poisson", std::to_string(method.simulated->goodput_per_s * times) + " /s");
+      const sim::ServingJob job = sim::read_serving_job(document, "job");
+      const sim::Deployment deployment = sim::deploy(job);
+      const sim::ServingSetup setup = sim::setup_of(job, deployment);
+      EXPECT_EQ(sim::result_of(job, setup, simulate_serving(setup)).kept, kept);
+    }
+  }
+}
+
+// Two kinds of GPUs make no one pool: every instance serves both, where it stands.
+TEST(ApartOrTogether, keeps_two_kinds_of_gpus_as_they_are) {
+  std::string text = two_sides;
+  text.replace(text.find("dgx-h100-ndr400"), 15,
+               "{parts: {rich: {cluster: dgx-h100-ndr400, nodes: 1}, wide: {cluster: h20-roce-4x400, nodes: 1}}, between: {bandwidth: 1.6 "
+               "Tbps, latency: 8 us}}");
+  text.replace(text.find("role: prefill,"), 14, "role: prefill, part: rich,");
+  text.replace(text.find("role: decode,"), 13, "role: decode, part: wide,");
+  const auto methods = methods_of(text, "together");
+  ASSERT_EQ(methods.size(), 1U);
+  ASSERT_TRUE(methods.front().simulated) << methods.front().refused;
+  std::string both = text;
+  both.replace(both.find("role: prefill"), 13, "role: both");
+  both.replace(both.find("role: decode"), 12, "role: both");
+  EXPECT_EQ(methods.front().simulated->e2e.mean_s, result_with(both, "", "").e2e.mean_s);
+}
+
+TEST(ApartOrTogether, is_refused_where_there_is_no_other_way) {
+  const auto refusal = [](const std::string& text, const std::string& list) {
+    try {
+      static_cast<void>(methods_of(text, list));
+    } catch (const config::InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("fine");
+  };
+  EXPECT_NE(refusal(two_sides, "apart,alone").find("'alone' is no method"), std::string::npos);
+  EXPECT_NE(refusal(two_sides, "apart,apart").find("apart twice"), std::string::npos);
+  EXPECT_NE(refusal(two_sides, "apart,").find("'' is no method"), std::string::npos);
+  EXPECT_NE(refusal(small_job, "apart").find("divided by hand"), std::string::npos);  // one instance
+  EXPECT_EQ(refusal(small_job, "together"), "fine");
+  std::string alone = two_sides;
+  alone.replace(alone.find("serving:\n"), 9, "serving:\n  isolate: decode\n");
+  alone.erase(alone.find("    prefill:"), alone.find("    decode:") - alone.find("    prefill:"));
+  EXPECT_NE(refusal(alone, "apart,together").find("a side alone"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rehearse::tests

@@ -170,6 +170,50 @@ Table effect_table(const ServingReport& report, std::vector<std::string>& idle) 
   return table;
 }
 
+std::string goodput_text(const ServingResult& result) {
+  if (result.goodput_per_s < 0) return "";
+  return std::isinf(result.goodput_per_s) ? "too few requests" : fmt::format("{:.4g} /s", result.goodput_per_s);
+}
+std::string cost_text(const ServingResult& result) {
+  constexpr double seconds_per_hour = 3600;
+  return result.cost_per_s > 0 ? fmt::format("{:.4g} /h", result.cost_per_s * seconds_per_hour) : "";
+}
+
+Table method_table(const std::vector<ServingEffect>& methods) {
+  Table table{.columns = {{"method", Align::left},
+                          {"", Align::left},
+                          {"GPUs"},
+                          {"first token"},
+                          {"90 %"},
+                          {"per token"},
+                          {"90 %"},
+                          {"output tokens/s"},
+                          {"in promise"},
+                          {"goodput"},
+                          {"cost"}}};
+  for (const ServingEffect& method : methods) {
+    if (!method.simulated) {
+      table.rows.push_back({method.key, method.value, "", "not possible", "", "", "", "", "", "", ""});
+      continue;
+    }
+    const ServingResult& with = *method.simulated;
+    table.rows.push_back({method.key, method.value, std::to_string(with.gpus()), time_text(with.ttft.mean_s), time_text(with.ttft.p90_s),
+                          time_text(with.tpot.mean_s), time_text(with.tpot.p90_s), fmt::format("{:.5g}", with.output_tokens_per_s),
+                          with.attained >= 0 ? fmt::format("{:.1f} %", 100 * with.attained) : "", goodput_text(with), cost_text(with)});
+  }
+  return table;
+}
+
+void print_methods(const std::vector<ServingEffect>& methods, bool colour, std::ostream& out) {
+  fmt::print(out, "\nthe same requests on the same GPUs (simulated):\n");
+  Table table = method_table(methods);
+  table.bold_header = colour;
+  table.print(out);
+  for (const ServingEffect& method : methods) {
+    if (!method.simulated) fmt::print(out, "{}, {}: not possible: {}\n", method.key, method.value, method.refused);
+  }
+}
+
 class ServingConsole final : public Reporter {
  public:
   [[nodiscard]] std::string_view file_name() const override { return ""; }
@@ -193,6 +237,7 @@ class ServingConsole final : public Reporter {
       show(effect_table(serving, idle), report.colour, out);
       if (!idle.empty()) fmt::print(out, "without a difference: {}\n", fmt::join(idle, "; "));
     }
+    if (!serving.methods.empty()) print_methods(serving.methods, report.colour, out);
     if (serving.days) print_days(*serving.days, report.colour, out);
     if (serving.tuning) print_tuning(*serving.tuning, report.colour, out);
     for (const std::string& verdict : serving.verdicts) fmt::print(out, "\nno: {}\n", verdict);

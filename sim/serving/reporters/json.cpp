@@ -140,6 +140,21 @@ Json effects_json(const std::vector<ServingEffect>& effects) {
   return json;
 }
 
+Json methods_json(const std::vector<ServingEffect>& methods) {
+  Json json = Json::array();
+  for (const ServingEffect& method : methods) {
+    Json one{{"method", method.key}, {"deployment", method.value}};
+    if (method.simulated) {
+      one["gpus"] = method.simulated->gpus();
+      one["simulated"] = result_json(*method.simulated);
+    } else {
+      one["refused"] = method.refused;
+    }
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
 Json differences_json(const std::vector<StageDifference>& differences) {
   Json json = Json::array();
   for (const StageDifference& one : differences)
@@ -185,6 +200,7 @@ class ServingJson final : public Reporter {
     if (!serving.differences.empty()) json["differences"] = differences_json(serving.differences);
     if (serving.tuning) json["tune"] = tuning_json(*serving.tuning);
     if (!serving.effects.empty()) json["effects"] = effects_json(serving.effects);
+    if (!serving.methods.empty()) json["methods"] = methods_json(serving.methods);
     if (serving.days) json["run"] = days_json(*serving.days);
     json["verdicts"] = serving.verdicts;
     print_json(json, out);

@@ -11,7 +11,7 @@ class PoolsCsv final : public Reporter {
   [[nodiscard]] std::string_view file_name() const override { return "pools.csv"; }
   [[nodiscard]] bool applies(const Report& report) const override {
     const auto* serving = report.find<ServingReport>();
-    return serving != nullptr && !serving->tuning && !serving->days;
+    return serving != nullptr && !serving->tuning && !serving->days && serving->methods.empty();
   }
   void write(const Report& report, std::ostream& out) const override {
     out << "method,pool,instances,gpus,busy,batch,pass_s,cache_tokens,cache_taken,cache_taken_at_most,preemptions,recomputed_tokens,"
