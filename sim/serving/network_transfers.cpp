@@ -36,6 +36,9 @@ struct NetworkTransfers::Impl {
   std::vector<std::vector<LinkIndex>> links;  // [part][fabric link]
   using Parts = std::pair<std::size_t, std::size_t>;
   std::map<Parts, LinkIndex> between;  // where caches cross from part to part
+  // Of parts in which links are gone: the others, and those that are gone; [part], empty where all are there.
+  std::vector<std::optional<Fabric>> left;
+  std::vector<std::vector<LinkId>> gone;
   // Of a lane, from one instance to another: [pair] links by their places in `loads` with seconds of a token.
   struct Ways {
     std::vector<std::vector<std::pair<std::size_t, double>>> of_pair;
@@ -67,6 +70,9 @@ struct NetworkTransfers::Impl {
   using Links = std::vector<std::pair<std::size_t, LinkId>>;
   [[nodiscard]] Links way(const TransferLane& lane, int from, int to, double& latency_s) const;
   [[nodiscard]] Links way_out(std::size_t part, int gpu, bool out, double& latency_s) const;
+  [[nodiscard]] static Links way_out_in(const Fabric& fabric, std::size_t part, int gpu, bool out, double& latency_s);
+  [[nodiscard]] topology::Route route(std::size_t part, int from, int to) const;
+  [[nodiscard]] bool is_gone(const Links& links) const;
   [[nodiscard]] double between_bytes_per_s(const Parts& parts) const;
   [[nodiscard]] double rate(const std::pair<std::size_t, LinkId>& link) const {
     return fabrics[link.first]->links()[link.second].bandwidth_bytes_per_s;
@@ -87,9 +93,39 @@ int NetworkTransfers::Impl::rank_gpu(std::size_t pool, std::size_t instance, std
   return places[pool][instance] + stage * plan.stage_ranks() + replica * plan.tp + tensor;
 }
 
-// From a GPU to its part's switches, or back: up to the link behind its NIC.
+bool NetworkTransfers::Impl::is_gone(const Links& links) const {
+  return std::ranges::any_of(links, [&](const auto& link) { return std::ranges::binary_search(gone[link.first], link.second); });
+}
+
+// Over what is left; where nothing leads there, as if all were there: it waits.
+topology::Route NetworkTransfers::Impl::route(std::size_t part, int from, int to) const {
+  topology::Route out;
+  if (part < left.size() && left[part]) {
+    try {
+      left[part]->route(from, to, 0, out);
+      return out;
+    } catch (const std::runtime_error&) {
+      out = {};
+    }
+  }
+  fabrics[part]->route(from, to, 0, out);
+  return out;
+}
+
+// Another way only where its own is cut: the GPU at the other end of the route stands for any.
 NetworkTransfers::Impl::Links NetworkTransfers::Impl::way_out(std::size_t part, int gpu, bool out, double& latency_s) const {
-  const Fabric& fabric = *fabrics[part];
+  Links own = way_out_in(*fabrics[part], part, gpu, out, latency_s);
+  if (part >= left.size() || !left[part] || !is_gone(own)) return own;
+  try {
+    return way_out_in(*left[part], part, gpu, out, latency_s);
+  } catch (const std::runtime_error&) {
+    return own;
+  }
+}
+
+// From a GPU to its part's switches, or back: up to the link behind its NIC.
+NetworkTransfers::Impl::Links NetworkTransfers::Impl::way_out_in(const Fabric& fabric, std::size_t part, int gpu, bool out,
+                                                                 double& latency_s) {
   const int per_node = fabric.cluster().gpus_per_node, other = gpu < per_node ? gpu + per_node : gpu - per_node;
   topology::Route route;
   out ? fabric.route(gpu, other, 0, route) : fabric.route(other, gpu, 0, route);
@@ -113,10 +149,9 @@ NetworkTransfers::Impl::Links NetworkTransfers::Impl::way(const TransferLane& la
   if (lane.staged) links.emplace_back(lane.from_part, fabrics[lane.from_part]->device_to_host(from));
   const bool same_node = lane.one_part() && fabrics[lane.from_part]->node_of(from) == fabrics[lane.from_part]->node_of(to);
   if (lane.one_part() && !(lane.staged && same_node)) {
-    topology::Route route;
-    fabrics[lane.from_part]->route(from, to, 0, route);
-    latency_s = std::max(latency_s, route.latency_s);
-    for (const LinkId link : route.links) links.emplace_back(lane.from_part, link);
+    const topology::Route over = route(lane.from_part, from, to);
+    latency_s = std::max(latency_s, over.latency_s);
+    for (const LinkId link : over.links) links.emplace_back(lane.from_part, link);
   } else if (!lane.one_part()) {
     for (const auto& link : way_out(lane.from_part, from, true, latency_s)) links.push_back(link);
     for (const auto& link : way_out(lane.to_part, to, false, latency_s)) links.push_back(link);
@@ -210,6 +245,7 @@ NetworkTransfers::~NetworkTransfers() = default;
 
 void NetworkTransfers::build(Machine& machine) {
   impl_->links.clear();
+  cut({});
   for (const auto& fabric : impl_->fabrics) {
     auto& links = impl_->links.emplace_back();
     for (const topology::Link& link : fabric->links()) links.push_back(machine.add_link(link.bandwidth_bytes_per_s));
@@ -271,17 +307,26 @@ HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size
   return out;
 }
 
-std::vector<std::pair<LinkIndex, double>> NetworkTransfers::port(std::size_t part, int gpu) const {
-  std::vector<std::pair<LinkIndex, double>> out;
-  if (impl_->job.parts[part].cluster.network.kind == topology::Network::none) return out;
-  double latency_s = 0;
-  for (const bool outwards : {true, false}) {
-    for (const auto& link : impl_->way_out(part, gpu, outwards, latency_s)) {
-      if (impl_->fabrics[part]->links()[link.second].kind == LinkKind::nic)
-        out.emplace_back(impl_->links[part][link.second], impl_->rate(link));
-    }
+std::optional<std::pair<LinkIndex, double>> NetworkTransfers::link(const ServiceLink& of) const {
+  if (of.part < impl_->fabrics.size()) return std::pair(impl_->links[of.part][of.link], impl_->rate({of.part, of.link}));
+  for (const auto& [parts, link] : impl_->between) {
+    if (between_parts(impl_->fabrics.size(), parts.first, parts.second) == of) return std::pair(link, impl_->between_bytes_per_s(parts));
   }
-  return out;
+  return std::nullopt;
+}
+
+void NetworkTransfers::cut(const std::vector<ServiceLink>& links) {
+  const std::size_t parts = impl_->fabrics.size();
+  impl_->gone.assign(parts, {});
+  for (const ServiceLink& one : links) {
+    if (one.part < parts) impl_->gone[one.part].push_back(one.link);
+  }
+  impl_->left.clear();
+  impl_->left.resize(parts);
+  for (std::size_t part = 0; part < parts; ++part) {
+    std::ranges::sort(impl_->gone[part]);
+    if (!impl_->gone[part].empty()) impl_->left[part] = impl_->fabrics[part]->without({.vertices = {}, .links = impl_->gone[part]});
+  }
 }
 
 bool NetworkTransfers::reserves_first() const { return impl_->job.transfer.reserves_first; }

@@ -31,7 +31,8 @@ class NetworkTransfers final : public TransferPlan {
   [[nodiscard]] int layers() const override;
   [[nodiscard]] HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, const CacheFront& sent,
                                    const CacheFront& ready) const override;
-  [[nodiscard]] std::vector<std::pair<LinkIndex, double>> port(std::size_t part, int gpu) const override;
+  [[nodiscard]] std::optional<std::pair<LinkIndex, double>> link(const ServiceLink& of) const override;
+  void cut(const std::vector<ServiceLink>& links) override;
   [[nodiscard]] bool reserves_first() const override;
   [[nodiscard]] bool prefill_answers_first() const override;
 

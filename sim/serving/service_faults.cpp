@@ -4,64 +4,101 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <optional>
 
 #include "sim/faults/item_words.hpp"
 #include "sim/faults/step_faults.hpp"
 #include "sim/serving/placement.hpp"
+#include "sim/serving/service_links.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 constexpr const char* examples =
     "for example 'instance decode.2 at 120 s for 90 s', 'gpu 17 at 60 s', 'node 1 at 60 s for 5 min', 'gpu 3 slow 1.5 from 10 s for 60 s', "
-    "'nic 3 slow 4', 'nic 3 down from 10 s for 5 s'";
+    "'nic 3 slow 4', 'nic 3 down from 10 s for 5 s', 'rail 0 at 60 s', 'link leaf0 spine1 slow 2', 'spine lost'";
 
 class FaultReading {
  public:
   FaultReading(const config::Node& item, const ServingJob& job)
-      : words_(item, item.as_string(), examples), job_(job), places_(places_of(job)) {}
+      : words_(item, item.as_string(), examples), job_(job), places_(places_of(job)), links_(job) {}
 
   ServiceFault fault() {
     fault_.text = words_.text();
     const std::string what = words_.next();
     if (what == "instance") {
       fault_.instances = {named_instance(words_.next())};
-    } else if (what == "gpu" || what == "nic") {
+    } else if (what == "gpu") {
       const auto [part, gpu] = in_part(words_.whole_number(), 1, what);
-      if (what == "nic") port(part, gpu);
-      if (what == "gpu") fault_.instances = instances_on(part, gpu, gpu + 1);
+      fault_.instances = instances_on(part, gpu, gpu + 1);
     } else if (what == "node") {
       const auto [part, first] = in_part(words_.whole_number(), 0, what);
       fault_.instances = instances_on(part, first, first + job_.parts[part].cluster.gpus_per_node);
     } else {
-      words_.refuse(fmt::format("'{}' is nothing that can fail: instance, gpu, node or nic", what));
+      links(what);
     }
-    happening(what == "nic");
+    happening(what);
     words_.expect_end();
     return std::move(fault_);
   }
 
  private:
+  void links(const std::string& what) {
+    if (what != "nic" && what != "rail" && what != "link" && what != "spine")
+      words_.refuse(fmt::format("'{}' is nothing that can fail: instance, gpu, node, nic, rail, link or spine", what));
+    if (!job_.apart()) words_.fail("nothing is handed over between two sides: what its network carries is in the price of its passes");
+    if (what == "nic") {
+      const auto [part, gpu] = in_part(words_.whole_number(), 1, what);
+      port(part, gpu);
+    } else if (what == "rail") {
+      const int rail = words_.whole_number();
+      fault_.links = links_.rail(rail);
+      if (fault_.links.empty()) words_.fail(fmt::format("no node has a port {}", rail));
+    } else if (what == "link") {
+      const std::string from = words_.next(), to = words_.next();
+      fault_.links = links_.named(from, to);
+      if (fault_.links.empty())
+        words_.fail(fmt::format("no link leads from '{}' to '{}': links.csv names their ends, after 'PART/' where the cluster has parts",
+                                from, to));
+    } else {
+      fault_.links = links_.trunks();
+      if (fault_.links.empty()) words_.fail("nothing joins switches there, and there are no spines");
+    }
+  }
+
   // What happens to it, and when.
-  void happening(bool is_port) {
+  void happening(const std::string& what) {
+    const bool of_links = !fault_.links.empty(), of_spines = what == "spine";
     const std::string how = words_.next();
     fault_.for_s = INFINITY;
-    if (how == "at" && !is_port) {
+    if (how == "at" && !of_spines) {
+      if (of_links) fault_.kind = ServiceFault::Kind::cut;
       fault_.from_s = words_.any_time_s();
       if (words_.take("for")) fault_.for_s = words_.any_time_s();
       return;
     }
-    if (how != "slow" && !(how == "down" && is_port))
-      words_.refuse(fmt::format("'{}' is not what happens to it: {}", how, is_port ? "slow or down" : "at or slow"));
-    fault_.kind = is_port ? ServiceFault::Kind::port : ServiceFault::Kind::slows;
-    fault_.times = how == "down" ? down_slowdown : words_.slowdown();
+    if (how != "slow" && !(how == "down" && of_links && !of_spines) && !(how == "lost" && of_spines))
+      words_.refuse(fmt::format("'{}' is not what happens to it: {}", how,
+                                of_spines  ? "slow or lost"
+                                : of_links ? "at, slow or down"
+                                           : "at or slow"));
+    fault_.kind = of_links ? ServiceFault::Kind::link : ServiceFault::Kind::slows;
+    fault_.times = how == "down" ? down_slowdown : how == "lost" ? without_one_spine() : words_.slowdown();
     if (words_.take("from")) {
       fault_.from_s = words_.any_time_s();
       if (!words_.take("for")) words_.refuse("how long is missing: from TIME for TIME");
       fault_.for_s = words_.any_time_s();
     } else if (how == "down") {
-      words_.refuse("a port is down from TIME for TIME");
+      words_.refuse(fmt::format("a {} is down from TIME for TIME", what == "link" ? "link" : "port"));
     }
+  }
+
+  // The others carry its traffic.
+  double without_one_spine() {
+    const std::optional<int> spines = links_.spines();
+    if (!spines) words_.fail("the cluster does not say how many spines it has, or its parts differ");
+    if (*spines < 2) words_.fail("the cluster has one spine, and one must be left");
+    return static_cast<double>(*spines) / (*spines - 1);
   }
 
   std::size_t named_instance(const std::string& name) {
@@ -107,15 +144,16 @@ class FaultReading {
   }
 
   void port(std::size_t part, int gpu) {
-    if (!job_.apart()) words_.fail("nothing is handed over between two sides: what its network ports carry is in the price of its passes");
     if (job_.parts[part].cluster.network.kind == topology::Network::none) words_.fail("that part has no network, and no ports");
     if (instances_on(part, gpu, gpu + 1).empty()) words_.fail("no instance stands on that GPU");
-    fault_.ports = {{part, gpu}};
+    fault_.links = links_.port(part, gpu);
+    if (fault_.links.empty()) words_.fail("that GPU has no network port");
   }
 
   ItemWords words_;
   const ServingJob& job_;
   std::vector<std::vector<int>> places_;
+  ServiceLinks links_;
   ServiceFault fault_;
 };
 

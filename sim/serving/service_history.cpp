@@ -7,6 +7,7 @@
 
 #include "sim/faults/random.hpp"
 #include "sim/serving/placement.hpp"
+#include "sim/serving/service_links.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -20,7 +21,7 @@ int nodes_taken(const ServingJob& job, std::size_t part) {
 
 class Striking {
  public:
-  Striking(const ServingJob& job, std::uint64_t seed) : job_(job), places_(places_of(job)), random_(seed, gpu_stream) {}
+  Striking(const ServingJob& job, std::uint64_t seed) : job_(job), places_(places_of(job)), links_(job), random_(seed, gpu_stream) {}
 
   // Nothing where nobody stands there.
   std::optional<ServiceFault> struck_by(const Fault& fault) {
@@ -28,16 +29,18 @@ class Striking {
     if (fault.kind == FaultKind::fail) {
       out.for_s = fault.recovery ? to_s(*fault.recovery) : job_.recovery_s;
     } else {
-      out.kind = slowed_by(fault.component) == Slows::compute ? ServiceFault::Kind::slows : ServiceFault::Kind::port;
+      out.kind = slowed_by(fault.component) == Slows::compute ? ServiceFault::Kind::slows : ServiceFault::Kind::link;
       out.for_s = fault.duration == never ? INFINITY : to_s(fault.duration);
       out.times = fault.slowdown;
-      if (slowed_by(fault.component) == Slows::trunks)
-        throw config::InputError(fmt::format("faults: {}: a slow spine is not simulated where a job serves", fault.label));
+      if (slowed_by(fault.component) == Slows::trunks) {
+        if (job_.apart()) out.links = links_.trunks();
+        return out.links.empty() ? std::nullopt : std::optional(std::move(out));
+      }
     }
     for (int node = fault.node; node < fault.node + fault.nodes; ++node) strike(fault, node, out);
     std::ranges::sort(out.instances);
     out.instances.erase(std::unique(out.instances.begin(), out.instances.end()), out.instances.end());
-    if (out.instances.empty() && out.ports.empty()) return std::nullopt;
+    if (out.instances.empty() && out.links.empty()) return std::nullopt;
     return out;
   }
 
@@ -48,7 +51,7 @@ class Striking {
     if (part == job_.parts.size()) return;
     const int per_node = job_.parts[part].cluster.gpus_per_node, first = node * per_node;
     const bool one_gpu = fault.component == Component::gpu || fault.component == Component::hbm;
-    if (out.kind == ServiceFault::Kind::port) {
+    if (out.kind == ServiceFault::Kind::link) {
       strike_ports(fault, part, first, out);
     } else if (fault.kind == FaultKind::fail && fault.level == FaultLevel::process) {
       const int gpu = first + (one_gpu ? std::clamp(fault.unit, 0, per_node - 1) : random_.below(per_node));
@@ -60,12 +63,15 @@ class Striking {
     }
   }
 
-  void strike_ports(const Fault& fault, std::size_t part, int first, ServiceFault& out) const {
+  void strike_ports(const Fault& fault, std::size_t part, int first, ServiceFault& out) {
     const topology::ClusterSpec& cluster = job_.parts[part].cluster;
     if (!job_.apart() || cluster.network.kind == topology::Network::none) return;
     for (int gpu = 0; gpu < cluster.gpus_per_node; ++gpu) {
       const int rail = gpu * cluster.rails_per_node() / cluster.gpus_per_node;
-      if (fault.unit == all_units || rail == fault.unit) out.ports.emplace_back(part, first + gpu);
+      if (fault.unit != all_units && rail != fault.unit) continue;
+      for (const ServiceLink& link : links_.port(part, first + gpu)) {
+        if (std::ranges::count(out.links, link) == 0) out.links.push_back(link);
+      }
     }
   }
 
@@ -81,6 +87,7 @@ class Striking {
 
   const ServingJob& job_;
   std::vector<std::vector<int>> places_;
+  ServiceLinks links_;
   Random random_;
 };
 
@@ -94,6 +101,7 @@ FaultContext service_fault_context(const ServingJob& job) {
     context.rails = std::max(context.rails, cluster.rails_per_node());
     context.gpus_per_node = std::max(context.gpus_per_node, cluster.gpus_per_node);
   }
+  context.spines = ServiceLinks(job).spines().value_or(0);
   return context;
 }
 

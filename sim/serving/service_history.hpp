@@ -13,8 +13,7 @@ namespace rehearse::sim {
 [[nodiscard]] FaultContext service_fault_context(const ServingJob& job);
 
 // Those that begin before `until_s`, in order. A failure of level pod or job takes every instance on its nodes, one of level process those
-// on one GPU of each; they are back after the fault's recovery, else the job's. What slows ports is for hand-overs. Throws InputError where
-// a spine is slow: trunks are not simulated apart.
+// on one GPU of each; they are back after the fault's recovery, else the job's. What slows ports and spines is for hand-overs.
 [[nodiscard]] std::vector<ServiceFault> draw_service_faults(const ServingJob& job, std::uint64_t seed, double until_s);
 
 }  // namespace rehearse::sim

@@ -1,7 +1,9 @@
 // What failures do to requests on their way (docs/serving.md, "Failures").
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "sim/faults/step_faults.hpp"
 #include "sim/serving/simulation_state.hpp"
 
 namespace rehearse::sim {
@@ -19,6 +21,7 @@ void ServiceSimulation::begin_fault(std::size_t fault) {
     if (what.kind == ServiceFault::Kind::fails) fail(instance);
   }
   settle_slowness(what);
+  if (what.kind == ServiceFault::Kind::cut) go_around(what);
 }
 
 void ServiceSimulation::end_fault(std::size_t fault) {
@@ -28,28 +31,62 @@ void ServiceSimulation::end_fault(std::size_t fault) {
     if (what.kind == ServiceFault::Kind::fails) come_back(instance);
   }
   settle_slowness(what);
+  if (what.kind == ServiceFault::Kind::cut) cut_links();
 }
 
-// Of the parts that a fault speaks of: as slow as the slowest that acts on them now.
+// What a fault speaks of is as slow as the slowest that acts on it now.
 void ServiceSimulation::settle_slowness(const ServiceFault& of) {
-  const auto slowest = [&](const auto& names) {
-    double times = 1;
-    for (std::size_t i = 0; i < setup_.faults.size(); ++i) {
-      if (acts_[i] && setup_.faults[i].kind == of.kind && names(setup_.faults[i])) times = std::max(times, setup_.faults[i].times);
+  using Kind = ServiceFault::Kind;
+  std::map<std::size_t, double> instances;
+  std::map<ServiceLink, double> links;
+  for (const std::size_t instance : of.instances) instances[instance] = 1;
+  for (const ServiceLink& link : of.links) links[link] = 1;
+  const auto slow = [](auto& known, const auto& names, double times) {
+    for (const auto& name : names) {
+      if (const auto found = known.find(name); found != known.end()) found->second = std::max(found->second, times);
     }
-    return times;
   };
-  if (of.kind == ServiceFault::Kind::slows) {
-    for (const std::size_t instance : of.instances) {
-      instances_[instance]->slow_down(
-          slowest([&](const ServiceFault& other) { return std::ranges::count(other.instances, instance) > 0; }));
-      touched_.push_back(instance);
-    }
+  for (std::size_t i = 0; i < setup_.faults.size(); ++i) {
+    if (!acts_[i]) continue;
+    const ServiceFault& other = setup_.faults[i];
+    if (other.kind == Kind::slows) slow(instances, other.instances, other.times);
+    slow(links, other.links, other.kind == Kind::cut ? down_slowdown : other.times);
   }
-  for (const auto& port : of.ports) {
-    const double times = slowest([&](const ServiceFault& other) { return std::ranges::count(other.ports, port) > 0; });
-    for (const auto& [link, bytes_per_s] : setup_.transfers->port(port.first, port.second))
-      machine_.set_bandwidth(link, bytes_per_s / times);
+  for (const auto& [instance, times] : instances) {
+    if (of.kind != Kind::slows) break;
+    instances_[instance]->slow_down(times);
+    touched_.push_back(instance);
+  }
+  for (const auto& [link, times] : links) {
+    if (const auto known = setup_.transfers->link(link)) machine_.set_bandwidth(known->first, known->second / times);
+  }
+}
+
+void ServiceSimulation::cut_links() {
+  std::vector<ServiceLink> links;
+  for (std::size_t i = 0; i < setup_.faults.size(); ++i) {
+    const ServiceFault& fault = setup_.faults[i];
+    if (acts_[i] && fault.kind == ServiceFault::Kind::cut) links.insert(links.end(), fault.links.begin(), fault.links.end());
+  }
+  setup_.transfers->cut(links);
+}
+
+// Pieces on links that are cut begin again on another way; where there is none they wait for the link.
+void ServiceSimulation::go_around(const ServiceFault& cut) {
+  cut_links();
+  std::vector<LinkIndex> gone;
+  for (const ServiceLink& link : cut.links) {
+    if (const auto known = setup_.transfers->link(link)) gone.push_back(known->first);
+  }
+  const auto crosses = [&](const std::vector<LinkIndex>& links) {
+    return std::ranges::any_of(links, [&](LinkIndex link) { return std::ranges::count(gone, link) > 0; });
+  };
+  for (const Way& way : ways_) {
+    for (const std::size_t place : way.pieces) {
+      if (!crosses(pieces_[place].links)) continue;
+      const HandOver anew = hand_over_of(pieces_[place]);
+      if (std::ranges::none_of(anew.flows, [&](const HandOver::Flow& flow) { return crosses(flow.links); })) send_anew(place);
+    }
   }
 }
 

@@ -92,6 +92,9 @@ class ServiceSimulation {
   void start_again(RequestId id);
   void drop(RequestId id, Stage as);
   void settle_slowness(const ServiceFault& of);
+  void cut_links();
+  void go_around(const ServiceFault& cut);
+  void send_anew(std::size_t piece);
   void settle_up();
   [[nodiscard]] bool apart() const { return sides_.size() > 1; }
   [[nodiscard]] static bool can_serve(const ServiceSide& side, const workloads::Lengths& tokens);
@@ -129,8 +132,9 @@ class ServiceSimulation {
     RequestId request = 0;
     CacheFront sent, ready;  // from what had left to what has left with it
     int flows = 0;
-    double after_s = 0;
-    std::uint64_t generation = 0;  // of those that had its place
+    double after_s = 0, bytes = 0;
+    std::vector<LinkIndex> links = {};  // that its flows are on; with faults
+    std::uint64_t generation = 0;       // of those that had its place
   };
   [[nodiscard]] HandOver hand_over_of(const Piece& piece) const;
   std::vector<Piece> pieces_;

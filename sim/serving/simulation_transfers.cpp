@@ -104,6 +104,11 @@ void ServiceSimulation::start_flows(std::size_t place) {
   requests_[piece.request].transfer_bytes += hand_over.bytes;
   piece.flows = static_cast<int>(hand_over.flows.size());
   piece.after_s = hand_over.after_s;
+  piece.bytes = hand_over.bytes;
+  piece.links.clear();
+  for (const HandOver::Flow& flow : hand_over.flows) {
+    if (!setup_.faults.empty()) piece.links.insert(piece.links.end(), flow.links.begin(), flow.links.end());
+  }
   if (record_) record_->flows_begin(place, now(), hand_over);
   for (const HandOver::Flow& flow : hand_over.flows)
     machine_.transfer(host_, host_, flow.links, flow.bytes, token_of(ServiceEvent::flow_end, place, piece.generation));
@@ -113,11 +118,28 @@ void ServiceSimulation::start_flows(std::size_t place) {
 void ServiceSimulation::end_flow(std::size_t place) {
   Piece& piece = pieces_[place];
   if (--piece.flows > 0) return;
+  piece.links.clear();
   if (record_) record_->flows_end(place, now());
   machine_.after(piece.after_s, token_of(ServiceEvent::transfer_end, place, piece.generation));
 }
 
+// From its beginning, over the way that it has now.
+void ServiceSimulation::send_anew(std::size_t place) {
+  Piece& piece = pieces_[place];
+  const Way& way = ways_[piece.request];
+  machine_.halt([&](Token token) { return event_of(token) == ServiceEvent::flow_end && index_of(token) == place; });
+  requests_[piece.request].transfer_bytes -= piece.bytes;
+  piece.links.clear();
+  piece.generation = (piece.generation + 1) % generations;
+  if (record_) {
+    record_->hand_over_ends(place, now(), false);
+    record_->hand_over_begins(place, piece.request, way.from, way.to, now());
+  }
+  machine_.after(hand_over_of(piece).before_s, token_of(ServiceEvent::transfer_start, place, piece.generation));
+}
+
 void ServiceSimulation::free_piece(std::size_t place) {
+  pieces_[place].links.clear();
   pieces_[place].generation = (pieces_[place].generation + 1) % generations;
   free_pieces_.push_back(place);
 }

@@ -4,11 +4,13 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/engine/machine.hpp"
+#include "sim/serving/service_fault.hpp"
 
 namespace rehearse::sim {
 
@@ -52,8 +54,10 @@ class TransferPlan {
   // Of a piece of a request's cache, what is `ready` and not `sent`, from an instance that computes prompts to one that decodes.
   [[nodiscard]] virtual HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, const CacheFront& sent,
                                            const CacheFront& ready) const = 0;
-  // The links of a GPU's network port, with their rates; empty where it has none.
-  [[nodiscard]] virtual std::vector<std::pair<LinkIndex, double>> port(std::size_t part, int gpu) const = 0;
+  // A link of the machine, with its rate; nothing where no cache can go over it.
+  [[nodiscard]] virtual std::optional<std::pair<LinkIndex, double>> link(const ServiceLink& of) const = 0;
+  // These are gone from here on, and no others: what is handed over goes another way where there is one.
+  virtual void cut(const std::vector<ServiceLink>& links) = 0;
   // Whether the pages on the receiving side are taken before the prompt is computed.
   [[nodiscard]] virtual bool reserves_first() const = 0;
   // Whether the side that computes the prompt shows its client the first token.

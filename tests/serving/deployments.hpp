@@ -48,9 +48,10 @@ class OneLink final : public sim::TransferPlan {
     const double bytes = bytes_of(ready) - bytes_of(sent);
     return {habits_.before_s, {{{link_}, bytes}}, habits_.after_s, bytes};
   }
-  [[nodiscard]] std::vector<std::pair<sim::LinkIndex, double>> port(std::size_t, int) const override {
-    return {{link_, habits_.bytes_per_s}};
+  [[nodiscard]] std::optional<std::pair<sim::LinkIndex, double>> link(const sim::ServiceLink&) const override {
+    return std::pair(link_, habits_.bytes_per_s);
   }
+  void cut(const std::vector<sim::ServiceLink>&) override {}  // there is no other way
   [[nodiscard]] bool reserves_first() const override { return habits_.reserves_first; }
   [[nodiscard]] bool prefill_answers_first() const override { return habits_.prefill_answers_first; }
 

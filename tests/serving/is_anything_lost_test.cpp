@@ -273,11 +273,12 @@ TEST(NothingIsLost, when_instances_fail) {
     for (const sim::PoolSetup& pool : setup.pools) instances += pool.instances;
     for (int i = pick(1, 6); i > 0; --i) {
       sim::ServiceFault fault{
-          .kind = static_cast<sim::ServiceFault::Kind>(pick(0, 2)), .from_s = pick(0, 200) * 1e-3, .for_s = pick(1, 100) * 1e-3};
+          .kind = static_cast<sim::ServiceFault::Kind>(pick(0, 3)), .from_s = pick(0, 200) * 1e-3, .for_s = pick(1, 100) * 1e-3};
       fault.times = pick(1, 100);
-      if (fault.kind == sim::ServiceFault::Kind::port && !setup.transfers) continue;
-      if (fault.kind == sim::ServiceFault::Kind::port)
-        fault.ports = {{0, 0}};
+      const bool of_links = fault.kind == sim::ServiceFault::Kind::link || fault.kind == sim::ServiceFault::Kind::cut;
+      if (of_links && !setup.transfers) continue;
+      if (of_links)
+        fault.links = {{0, 0}};
       else
         fault.instances = {static_cast<std::size_t>(pick(0, instances - 1))};
       setup.faults.push_back(fault);

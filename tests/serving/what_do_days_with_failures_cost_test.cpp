@@ -6,6 +6,7 @@
 #include "deployments.hpp"
 #include "sim/serving/service_days.hpp"
 #include "sim/serving/service_history.hpp"
+#include "sim/serving/service_links.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -60,7 +61,9 @@ TEST(HistoriesOfFailures, strike_the_instances_that_stand_there) {
   EXPECT_EQ(slow[0].for_s, 30);
   const auto port = drawn("{known: {source: script, faults: [{at: 60 s, component: nic, kind: slow, slowdown: 2, rail: 5, node: 1}]}}");
   ASSERT_EQ(port.size(), 1U);
-  EXPECT_EQ(port[0].ports, (std::vector<std::pair<std::size_t, int>>{{0, 13}}));
+  EXPECT_EQ(port[0].kind, ServiceFault::Kind::link);
+  EXPECT_EQ(port[0].links, sim::ServiceLinks(job_of(apart_job("{nodes: {source: poisson, rate: 1 /day}}"))).port(0, 13));
+  EXPECT_EQ(port[0].links.size(), 2U);  // out and in
   EXPECT_TRUE(drawn("{known: {source: script, faults: [{at: 601 s, node: 1, level: pod}]}}").empty());
 }
 
@@ -138,9 +141,6 @@ TEST(DaysWithFailures, are_refused_without_what_they_need) {
   EXPECT_NE(refusal_of_days(without("  slo: {ttft: 1 s, tpot: 50 ms}\n", "")).find("run needs a promise"), std::string::npos);
   EXPECT_NE(refusal_of_days(without("{constant: 5 /s}", "{closed: 4}")).find("requests that come over time"), std::string::npos);
   EXPECT_NE(refusal_of_days(without("1 /day", "1")).find("job.yaml:11:"), std::string::npos);
-  EXPECT_NE(
-      refusal_of_days(apart_job("{known: {source: script, faults: [{at: 1 s, component: spine, kind: slow, slowdown: 2}]}}")).find("spine"),
-      std::string::npos);
 }
 
 }  // namespace

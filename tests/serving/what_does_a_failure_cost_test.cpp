@@ -96,7 +96,7 @@ TEST(AFailure, of_the_sender_is_noticed_when_time_is_out) {
 // A port that is down for a second in the middle of a hand-over: a second more, nothing lost.
 TEST(AFailure, of_a_port_holds_a_cache_up) {
   ServingSetup setup = one_request({pool(Role::prefill, 1), pool(Role::decode, 1)}, 100, 11);
-  setup.faults = {{.kind = ServiceFault::Kind::port, .ports = {{0, 0}}, .times = 1e9, .from_s = 0.15, .for_s = 1}};
+  setup.faults = {{.kind = ServiceFault::Kind::link, .links = {{0, 0}}, .times = 1e9, .from_s = 0.15, .for_s = 1}};
   const ServingRun run = simulate_serving(setup);
   EXPECT_NEAR(run.requests[0].last_s, 0.2 + 1 + 0.011, 1e-6);
   EXPECT_EQ(run.requests[0].retries, 0);
@@ -105,7 +105,7 @@ TEST(AFailure, of_a_port_holds_a_cache_up) {
 // It stays down: after ten hand-overs that timed out the request is given up; no endless loop.
 TEST(AFailure, of_a_port_for_good_ends_with_an_answer) {
   ServingSetup setup = one_request({pool(Role::prefill, 1), pool(Role::decode, 1)}, 100, 11);
-  setup.faults = {{.kind = ServiceFault::Kind::port, .ports = {{0, 0}}, .times = 1e9, .from_s = 0.15, .for_s = INFINITY}};
+  setup.faults = {{.kind = ServiceFault::Kind::link, .links = {{0, 0}}, .times = 1e9, .from_s = 0.15, .for_s = INFINITY}};
   setup.timeout_s = 1;
   const ServingRun run = simulate_serving(setup);
   EXPECT_EQ(run.requests[0].stage, Stage::lost);
@@ -169,7 +169,8 @@ TEST(AFault, that_names_nothing_is_refused_at_its_place) {
   };
   expect("instance all.1 at 1 s", "pool all has instances 0 to 0: there is no all.1");
   expect("instance other.0 at 1 s", "'other.0' is no instance");
-  expect("rail 0 slow 2", "'rail' is nothing that can fail");
+  expect("rail 0 slow 2", "nothing is handed over between two sides");
+  expect("cable 0 slow 2", "'cable' is nothing that can fail");
   expect("gpu 100000 at 1 s", "there is no GPU 100000");
   expect("gpu 0 at 1 m", "'1 m' is not a time");
   expect("gpu 0 explodes", "'explodes' is not what happens to it");

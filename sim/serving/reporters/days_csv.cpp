@@ -61,13 +61,13 @@ class ServiceFaultsCsv final : public Reporter {
   [[nodiscard]] std::string_view file_name() const override { return "faults.csv"; }
   [[nodiscard]] bool applies(const Report& report) const override { return days_of(report) != nullptr; }
   void write(const Report& report, std::ostream& out) const override {
-    out << "run,fault,kind,from_s,for_s,times,instances,ports\n";
+    out << "run,fault,kind,from_s,for_s,times,instances,links\n";
     for_each_day(*days_of(report), [&](int run, const ServiceDay& day) {
       for (const ServiceFault& fault : day.faults) {
-        constexpr std::array<std::string_view, 3> kinds{"fails", "slow", "port"};
+        constexpr std::array<std::string_view, 4> kinds{"fails", "slow", "link", "cut"};
         csv_row(out, run, fault.text, kinds[static_cast<std::size_t>(fault.kind)], fault.from_s,
                 std::isfinite(fault.for_s) ? csv_cell(fault.for_s) : "", fault.times, static_cast<int>(fault.instances.size()),
-                static_cast<int>(fault.ports.size()));
+                static_cast<int>(fault.links.size()));
       }
     });
   }
