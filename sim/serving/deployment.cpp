@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "sim/serving/placement.hpp"
+#include "sim/serving/service_links.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -92,6 +95,34 @@ Deployment deploy(const ServingJob& job) {
   return deployment;
 }
 
+namespace {
+
+// Of instances that send between nodes, where caches are handed over too.
+void go_by_layers(const ServingJob& job, ServingSetup& setup) {
+  ServiceLinks links(job);
+  const std::vector<std::vector<int>> places = places_of(job);
+  for (std::size_t pool = 0; pool < job.pools.size(); ++pool) {
+    const Pool& its = job.pools[pool];
+    const topology::ClusterSpec& cluster = job.parts[its.part].cluster;
+    const bool sends = its.plan.pp == 1 && its.plan.gpus() > cluster.domain_gpus();
+    setup.pools[pool].rules.one_by_one = sends;
+    for (const int place : places[pool]) {
+      LayeredPasses& passes = setup.layered.emplace_back();
+      if (!sends) continue;
+      passes.layers = its.plan.model.layers;
+      for (int gpu = place; gpu < place + its.plan.gpus(); ++gpu) {
+        for (const ServiceLink& port : links.port(its.part, gpu)) passes.ports.push_back(port);
+      }
+      std::ranges::sort(passes.ports);
+      const auto all = static_cast<double>(passes.ports.size());
+      passes.ports.erase(std::unique(passes.ports.begin(), passes.ports.end()), passes.ports.end());
+      if (all > 0) passes.gpus_each = all / static_cast<double>(passes.ports.size());
+    }
+  }
+}
+
+}  // namespace
+
 ServingSetup setup_of(const ServingJob& job, const Deployment& deployment) {
   ServingSetup setup;
   for (const PoolDeployment& pool : deployment.pools)
@@ -104,6 +135,7 @@ ServingSetup setup_of(const ServingJob& job, const Deployment& deployment) {
   setup.transfers = deployment.transfers;
   setup.faults = job.faults;
   setup.timeout_s = job.transfer.timeout_s;
+  if (job.by_layers && deployment.transfers) go_by_layers(job, setup);
   return setup;
 }
 

@@ -314,6 +314,8 @@ void Instance::start_run() {
   under_way_.decodes = true;
   under_way_.passes = passes;
   under_way_.line = decode_line();
+  under_way_.shape.decodes = static_cast<double>(count());
+  under_way_.shape.context = decode_context();
   under_way_.seconds = under_way_.swap_s + under_way_.line.seconds(decode_context(), growth(), static_cast<double>(passes));
 }
 
@@ -324,6 +326,7 @@ void Instance::start_mixed(PassShape shape) {
     shape.decodes = static_cast<double>(count());
     shape.context = decode_context();
   }
+  under_way_.shape = shape;
   under_way_.seconds = under_way_.swap_s + slowdown_ * price_.seconds(shape);
 }
 

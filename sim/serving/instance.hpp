@@ -107,7 +107,13 @@ class Instance {
     std::vector<RequestId> answers;
   };
   [[nodiscard]] Finished finish(double now_s);
-  struct Part {  // of a prompt, in the pass under way
+  // The single pass under way takes until then, since what it sends was slower or faster than it is alone.
+  void ends_at(double now_s) {
+    under_way_.seconds = now_s - under_way_.start_s;
+    under_way_.measured = true;
+  }
+  [[nodiscard]] const PassShape& pass_shape() const { return under_way_.shape; }  // of the pass under way, or the first of the run
+  struct Part {                                                                   // of a prompt, in the pass under way
     RequestId id = 0;
     std::int64_t before = 0, after = 0, all = 0;  // tokens
   };
@@ -152,6 +158,8 @@ class Instance {
     double swap_s = 0;     // before it
     std::vector<Chunk> chunks;
     DecodeLine line;  // of a run without chunks
+    PassShape shape;
+    bool measured = false;  // its seconds are not its price
   };
 
   [[nodiscard]] bool is_running() const { return !sequences_.empty(); }

@@ -85,7 +85,7 @@ void Instance::count_gaps(double first_pass_s) {
 }
 
 void Instance::advance_decodes(double now_s, Finished& finished) {
-  const bool shared = !under_way_.chunks.empty() || under_way_.swap_s > 0;  // a single pass
+  const bool shared = !under_way_.chunks.empty() || under_way_.swap_s > 0 || under_way_.measured;  // a single pass
   const double first_s = shared ? under_way_.seconds : under_way_.line.seconds(decode_context());
   count_gaps(first_s);
   for (const RequestId id : firsts_) {

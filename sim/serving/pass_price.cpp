@@ -21,11 +21,6 @@ using workloads::OperatorClass;
 // Of whatever sums over many tokens, to take a slope from.
 constexpr double many = 1e6;
 
-// Decoding sends a token to each of its experts at once, where prompts go once per domain and on from there (DeepEP's two modes).
-workloads::Dispatcher low_latency(workloads::Dispatcher dispatcher) {
-  return dispatcher == workloads::Dispatcher::hierarchical ? workloads::Dispatcher::alltoall : dispatcher;
-}
-
 // The most that one of `ranks` gets of balls thrown at random, mean each: its mean and the largest of so many normal deviations.
 double largest_share(double mean, int ranks) { return ranks > 1 ? mean + std::sqrt(2 * mean * std::log(ranks)) : mean; }
 
@@ -115,11 +110,13 @@ double OperatorPassPrice::operators_s(const std::vector<workloads::TokenOperator
   return sum;
 }
 
-double OperatorPassPrice::call_s(const Communication& call) const {
+CallPrice OperatorPassPrice::price_of(const Communication& call) const {
   const bool experts = call.group == GroupKind::ep;
   const bool own = call.kind != CollectiveKind::all_reduce || call.bytes <= habits_.own_call_bytes;
-  return (own ? communication_ : library_).price(call, experts ? ep_group_ : tp_group_).seconds() + software_.launch_s + habits_.call_s;
+  return (own ? communication_ : library_).price(call, experts ? ep_group_ : tp_group_);
 }
+
+double OperatorPassPrice::call_s(const Communication& call) const { return price_of(call).seconds() + software_.launch_s + habits_.call_s; }
 
 // Weights are read of those experts that some token of the group chose: each is missed by all of n with (1 - k/X)^n. All wait for the rank
 // that has the most of them.
@@ -157,8 +154,8 @@ double OperatorPassPrice::expert_product_s(Operator op) const {
 }
 
 // Tokens of every rank to their experts and back. Where attention is not replicated every rank has all tokens, and nothing is sent.
-double OperatorPassPrice::exchange_s(double tokens, workloads::Dispatcher dispatcher) const {
-  if (plan_.dp == 1) return 0;
+std::vector<Communication> OperatorPassPrice::exchanges(double tokens, workloads::Dispatcher dispatcher) const {
+  if (plan_.dp == 1) return {};
   const workloads::MoeSpec& moe = *plan_.model.moe;
   const double own = tokens / plan_.tp, hidden = operators_.hidden_bytes;
   const auto call = [&](CollectiveKind kind, double bytes, std::shared_ptr<const workloads::Exchange> exchange) {
@@ -167,14 +164,14 @@ double OperatorPassPrice::exchange_s(double tokens, workloads::Dispatcher dispat
     out.group = GroupKind::ep;
     out.bytes = bytes;
     out.exchange = std::move(exchange);
-    return call_s(out);
+    return out;
   };
   if (dispatcher == workloads::Dispatcher::allgather) {
     const double all = own * static_cast<double>(ep_group_.size()) * hidden;
-    return call(CollectiveKind::all_gather, all, nullptr) + call(CollectiveKind::reduce_scatter, all, nullptr);
+    return {call(CollectiveKind::all_gather, all, nullptr), call(CollectiveKind::reduce_scatter, all, nullptr)};
   }
   const double narrow = bytes_of(plan_.precision.compute) < 2 ? 0.5 : 1;  // tokens go out as the experts read them, in 8 bits
-  double sum = 0;
+  std::vector<Communication> out;
   for (const bool back : {false, true}) {
     workloads::Exchange exchange;
     exchange.pairs.assign(ep_group_.size(), own * moe.top_k / static_cast<double>(ep_group_.size()));
@@ -183,8 +180,15 @@ double OperatorPassPrice::exchange_s(double tokens, workloads::Dispatcher dispat
     exchange.hierarchical = dispatcher == workloads::Dispatcher::hierarchical;
     exchange.top_k = moe.top_k;
     exchange.experts = moe.experts;
-    sum += call(CollectiveKind::all_to_all, own * moe.top_k * exchange.bytes_per_pair, std::make_shared<workloads::Exchange>(exchange));
+    out.push_back(
+        call(CollectiveKind::all_to_all, own * moe.top_k * exchange.bytes_per_pair, std::make_shared<workloads::Exchange>(exchange)));
   }
+  return out;
+}
+
+double OperatorPassPrice::exchange_s(double tokens, workloads::Dispatcher dispatcher) const {
+  double sum = 0;
+  for (const Communication& call : exchanges(tokens, dispatcher)) sum += call_s(call);
   return sum;
 }
 
@@ -309,16 +313,13 @@ double OperatorPassPrice::busiest_times(double chunks) const {
 // stage, which has the head, and the host's work stands between its groups: engines do not work ahead over several stages (TensorRT-LLM
 // and SGLang switch it off there).
 PassCost OperatorPassPrice::parts(const PassShape& whole) const {
-  const double groups = std::clamp(whole.chunks + whole.decodes, 1.0, static_cast<double>(plan_.pp));
-  const double parts = groups * plan_.dp, prompts = parts / busiest_times(whole.chunks / groups);
-  PassShape shape{whole.prompt_tokens / prompts, whole.prompt_pairs / prompts,     whole.cached / prompts, whole.chunks / prompts,
-                  whole.finished / prompts,      std::ceil(whole.decodes / parts), whole.context / parts};
-  const bool replayed = shape.prompt_tokens <= 0 && shape.decodes <= habits_.captured;
-  const int decodes = static_cast<int>(shape.decodes);
-  const int decoded = (replayed ? padded(decodes) : decodes) * tokens_each();
-  const int tokens = static_cast<int>(std::ceil(shape.prompt_tokens)) + decoded;
+  const PassTokens each = tokens_of(whole);
+  const PassShape& shape = each.shape;
+  const double groups = each.groups;
+  const bool replayed = each.replayed;
+  const int tokens = each.tokens;
   PassCost out = stage_parts(shape);  // attention first: exchanges run beside it
-  add_token_cost(out, tokens, static_cast<int>(std::ceil(whole.prompt_tokens / parts)) + decoded, shape.prompt_tokens <= 0);
+  add_token_cost(out, tokens, each.mean, shape.prompt_tokens <= 0);
   if (plan_.pp > 1) {
     const int next = plan_.stage_ranks();
     Communication hop;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -37,6 +38,13 @@ struct PassCost {
   }
 };
 
+// What a pass sends between nodes, in all layers together. Nothing of instances that stand on one node.
+struct PassNetwork {
+  double seconds = 0;   // alone, without latencies: part of the pass's, unless the pass goes on beside it
+  double bytes = 0;     // that leave each GPU, and come in
+  bool beside = false;  // computation covers it
+};
+
 // Decode passes of so many sequences, as a line over the tokens in their caches: max(floor, base + slope * context) + after.
 struct DecodeLine {
   double base_s = 0, per_token_s = 0, floor_s = 0, after_s = 0;
@@ -50,7 +58,13 @@ class PassPrice {
   virtual ~PassPrice() = default;
   [[nodiscard]] virtual double seconds(const PassShape& shape) const = 0;
   [[nodiscard]] virtual DecodeLine decode(int sequences) const = 0;
+  [[nodiscard]] virtual PassNetwork network(const PassShape&) const { return {}; }
 };
+
+// Decoding sends a token to each of its experts at once, where prompts go once per domain and on from there (DeepEP's two modes).
+[[nodiscard]] inline workloads::Dispatcher low_latency(workloads::Dispatcher dispatcher) {
+  return dispatcher == workloads::Dispatcher::hierarchical ? workloads::Dispatcher::alltoall : dispatcher;
+}
 
 // By the operators of the plan on a GPU under an engine.
 class OperatorPassPrice final : public PassPrice {
@@ -66,6 +80,7 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double seconds(const PassShape& shape) const override { return parts(shape).seconds(); }
   [[nodiscard]] DecodeLine decode(int sequences) const override;
   [[nodiscard]] PassCost parts(const PassShape& shape) const;
+  [[nodiscard]] PassNetwork network(const PassShape& shape) const override;  // of one stage; of several it says nothing
 
  private:
   // What depends on the tokens of a pass alone; of one attention replica.
@@ -74,6 +89,19 @@ class OperatorPassPrice final : public PassPrice {
     double exchange_s = 0, direct_exchange_s = 0;  // of tokens and their experts, of prompts and of decoding; not in communication_s
     bool known = false;
   };
+  // Of a pass, what one group of one attention replica has: the busiest one's, tokens of it and of all in the mean.
+  struct PassTokens {
+    PassShape shape;
+    double groups = 1;
+    bool replayed = false;  // as a graph
+    int tokens = 0, mean = 0;
+  };
+  [[nodiscard]] PassTokens tokens_of(const PassShape& whole) const;
+  // Between nodes, by tokens.
+  struct SentTokens {
+    PassNetwork calls, exchange, direct_exchange;
+  };
+  [[nodiscard]] const SentTokens& sent(int tokens) const;
   [[nodiscard]] PassCost stage_parts(const PassShape& shape) const;
   [[nodiscard]] const TokenCost& token_cost(int tokens) const;
   [[nodiscard]] TokenCost price_tokens(double tokens) const;
@@ -82,7 +110,9 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double operators_s(const std::vector<workloads::TokenOperator>& operators, double tokens) const;
   [[nodiscard]] double experts_s(double tokens) const;
   [[nodiscard]] double expert_product_s(workloads::Operator op) const;
+  [[nodiscard]] std::vector<workloads::Communication> exchanges(double tokens, workloads::Dispatcher dispatcher) const;
   [[nodiscard]] double exchange_s(double tokens, workloads::Dispatcher dispatcher) const;
+  [[nodiscard]] CallPrice price_of(const workloads::Communication& call) const;
   [[nodiscard]] double call_s(const workloads::Communication& call) const;
   [[nodiscard]] double head_s(double rows) const;
   [[nodiscard]] double prompt_attention_s(const PassShape& shape) const;
@@ -118,6 +148,7 @@ class OperatorPassPrice final : public PassPrice {
   mutable std::vector<TokenCost> token_costs_;
   mutable std::vector<double> heads_;
   mutable std::vector<std::optional<DecodeLine>> lines_;
+  mutable std::map<int, SentTokens> sent_;
 };
 
 }  // namespace rehearse::sim

@@ -196,7 +196,7 @@ void read_routers(ServingJob& job, const Node& node) {
 void read_simulation(ServingJob& job, const Node& node) {
   node.allow_keys({"seed", "granularity", "faults"});
   if (const auto seed = node.find("seed")) job.seed = static_cast<std::uint64_t>(seed->as_int(0, largest_seed));
-  if (const auto granularity = node.find("granularity")) static_cast<void>(granularity->as_choice({"iteration"}));
+  if (const auto granularity = node.find("granularity")) job.by_layers = granularity->as_choice({"iteration", "layer"}) == "layer";
   if (const auto faults = node.find("faults")) {
     for (const Node& item : faults->items()) job.faults.push_back(read_service_fault(item, job));
   }

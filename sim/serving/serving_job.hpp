@@ -98,6 +98,7 @@ struct ServingJob {
   Promise promise;
   std::optional<Role> isolate;
   std::uint64_t seed = 1;
+  bool by_layers = false;                 // simulation.granularity: layer
   std::vector<ServiceFault> faults;       // in the simulation
   std::optional<FaultScenario> scenario;  // of whole days, for run
   double recovery_s = 600;                // until an instance works again, where a failure does not say: repair and loading of weights

@@ -65,7 +65,9 @@ Shape serving_shape() {
               {"tune", serving_tune_shape(), false, "", "What tune may choose from."},
               {"simulation",
                map({{"seed", config::whole(0, 1LL << 53U).shape, false, "1", "Of arrivals, lengths and routers."},
-                    {"granularity", config::word({"iteration"}).shape, false, "iteration", "A pass is one activity."},
+                    {"granularity", config::word({"iteration", "layer"}).shape, false, "iteration",
+                     "iteration: a pass is one activity; layer: of instances over several nodes each layer is, and what it sends shares "
+                     "links with caches."},
                     {"faults",
                      {.kind = Shape::Kind::list, .parts = {{.kind = Shape::Kind::text}}},
                      false,

@@ -1,6 +1,7 @@
 #include "sim/serving/simulation.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/serving/simulation_state.hpp"
 
@@ -16,6 +17,19 @@ ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
   constexpr double plain_speed = 1;
   host_ = machine_.add_host({&plain_speed, 1});
   if (setup.transfers) setup.transfers->build(machine_);
+  for (std::size_t i = 0; i < setup.layered.size(); ++i) {
+    Layers& layers = layers_.emplace_back();
+    double narrowest = INFINITY;
+    for (const ServiceLink& port : setup.layered[i].ports) {
+      const auto known = setup.transfers->link(port);
+      if (!known) continue;
+      layers.links.push_back(known->first);
+      narrowest = std::min(narrowest, known->second);
+    }
+    layers.port_bytes_per_s = narrowest;
+    layers.own = machine_.add_link(1);
+    layers.links.push_back(layers.own);
+  }
   machine_.seal();
   for (std::size_t i = 0; i < requests_.size(); ++i) requests_[i].tokens = setup.requests[i].tokens;
   for (std::size_t p = 0; p < setup.pools.size(); ++p) {
@@ -65,7 +79,7 @@ void ServiceSimulation::wake(std::size_t instance) {
   if (down_[instance] > 0) return;
   if (!one.busy()) {
     if (const auto seconds = one.start(now())) {
-      schedule_end(instance, *seconds);
+      begin_pass(instance, *seconds);
       layer_[instance] = 0;
       await_layer(instance);
     }
@@ -280,6 +294,12 @@ void ServiceSimulation::on(Token token) {
       break;
     case ServiceEvent::layer_end:
       if (token == token_of(ServiceEvent::layer_end, index, generation_[index])) end_layer(index);
+      break;
+    case ServiceEvent::layer_computed:
+      if (token == token_of(ServiceEvent::layer_computed, index, generation_[index])) layer_is_computed(index);
+      break;
+    case ServiceEvent::layer_sent:
+      if (token == token_of(ServiceEvent::layer_sent, index, generation_[index])) layer_is_sent(index);
       break;
     case ServiceEvent::transfer_start:
       start_flows(index);

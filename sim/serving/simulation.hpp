@@ -21,6 +21,13 @@ struct PoolSetup {
   double request_s = 0;  // until a request is in an instance's queue
 };
 
+// Of an instance whose passes go layer by layer: the network ports that they send over.
+struct LayeredPasses {
+  int layers = 0;  // 0: its passes are one activity each
+  std::vector<ServiceLink> ports;
+  double gpus_each = 1;  // GPUs that share a port
+};
+
 struct ServingSetup {
   std::vector<PoolSetup> pools;  // with prefill and decode apart: one of each; else one for both, or one side alone
   std::string prompt_router = "least-requests", decode_router = "least-kv";  // registered names
@@ -29,8 +36,9 @@ struct ServingSetup {
   std::uint64_t seed = 1;
   std::shared_ptr<TransferPlan> transfers;  // needed where the sides are apart
   std::vector<ServiceFault> faults = {};
-  double timeout_s = 30;  // with faults: a hand-over that has not ended so long after it began is given up
-  bool records = false;   // what instances and links did over time, its slices from this time on
+  std::vector<LayeredPasses> layered = {};  // [instance], or empty
+  double timeout_s = 30;                    // with faults: a hand-over that has not ended so long after it began is given up
+  bool records = false;                     // what instances and links did over time, its slices from this time on
   double slices_from_s = 0;
 };
 

@@ -100,6 +100,7 @@ void ServiceSimulation::fail(std::size_t instance) {
     record_->outage(instance, now(), true);
   }
   generation_[instance] = (generation_[instance] + 1) % generations;  // what is under way never ends
+  stop_layers(instance);
   settle_up();
   const std::vector<RequestId> lost = instances_[instance]->fail(now());
   touched_.push_back(instance);

@@ -27,7 +27,9 @@ enum class ServiceEvent : std::uint64_t {
   timeout,
   fault,
   over,
-  layer_end
+  layer_end,
+  layer_computed,
+  layer_sent
 };
 inline constexpr unsigned kind_bits = 4, index_bits = 32;
 inline Token token_of(ServiceEvent event, std::uint64_t index, std::uint64_t generation = 0) {
@@ -70,6 +72,14 @@ class ServiceSimulation {
   void offer_early(RequestId id, const CacheFront& ready);
   void await_layer(std::size_t instance);
   void end_layer(std::size_t instance);
+  void begin_pass(std::size_t instance, double seconds);
+  void begin_layer(std::size_t instance);
+  void send_layer(std::size_t instance);
+  void layer_is_computed(std::size_t instance);
+  void layer_is_sent(std::size_t instance);
+  void next_layer(std::size_t instance);
+  void stop_layers(std::size_t instance);
+  [[nodiscard]] bool is_layered(std::size_t instance) const { return !setup_.layered.empty() && setup_.layered[instance].layers > 0; }
   void offer(RequestId id);
   void send(RequestId id);
   void start_flows(std::size_t piece);
@@ -144,7 +154,18 @@ class ServiceSimulation {
   std::deque<RequestId> stranded_;      // no instance works that could compute their prompts
   std::vector<int> down_;               // [instance] faults that keep it from working
   std::vector<int> layer_;              // [instance] computed in the pass under way
-  std::vector<bool> acts_;              // [fault] now
+  // Passes that go layer by layer: each computes, and sends over the ports of its instance, at the rate at which it would take its time
+  // alone or what the links leave.
+  struct Layers {
+    std::vector<LinkIndex> links;  // the ports', and one of its own that holds that rate
+    LinkIndex own = 0;
+    double port_bytes_per_s = 0;                  // of the narrowest
+    double compute_s = 0, sent_s = 0, bytes = 0;  // of a layer
+    bool beside = false;
+    int left = 0, open = 0;  // layers; what is not over of the one under way
+  };
+  std::vector<Layers> layers_;  // [instance], or empty
+  std::vector<bool> acts_;      // [fault] now
   int failures_ = 0;
   std::shared_ptr<ServiceRecord> record_;  // where it is asked for
   HostIndex host_ = 0;

@@ -101,6 +101,7 @@ TEST(BadServingJobsAreRefused, about_loads) {
   expect_refused(with("input: 1000", "input: {lognormal: {median: 1000, p90: 2000}, max: 999}"), "job.yaml:7:", "must be between 1000 and");
   expect_refused(with("requests: 200", "requests: 200, warmup: 200"), "job.yaml:7:", "must be between 0 and 199");
   expect_refused(with("{poisson: 2 /s}", "{trace: nowhere.csv}"), "job.yaml:7:", "cannot read 'nowhere.csv'");
+  expect_refused(std::string(small_job) + "simulation: {granularity: operator}\n", "job.yaml:8:", "cannot be 'operator'");
 }
 
 class ATrace : public ::testing::Test {
