@@ -242,7 +242,7 @@ class Changes {
   std::vector<Change> changes_;
 };
 
-ServingEffect effect_of(const Change& change, const std::string& name, bool with_goodput = false) {
+ServingEffect effect_of(const Change& change, const std::string& name, bool with_goodput) {
   ServingEffect effect{.key = change.key, .value = change.value};
   try {
     const ServingJob job = read_serving_job(change.document, name);
@@ -302,11 +302,12 @@ std::vector<ServingEffect> serving_methods(const Node& document, const ServingJo
   return methods;
 }
 
-std::vector<ServingEffect> serving_effects(const Node& document, const ServingJob& job, const std::function<void(double)>& progress) {
+std::vector<ServingEffect> serving_effects(const Node& document, const ServingJob& job, bool with_goodput,
+                                           const std::function<void(double)>& progress) {
   const std::vector<Change> changes = Changes(document, job).all();
   std::vector<ServingEffect> effects;
   for (const Change& change : changes) {
-    effects.push_back(effect_of(change, job.name));
+    effects.push_back(effect_of(change, job.name, with_goodput));
     progress(static_cast<double>(effects.size()) / static_cast<double>(changes.size()));
   }
   return effects;

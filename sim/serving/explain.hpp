@@ -18,8 +18,8 @@ struct ServingEffect {
 };
 
 // Every other value of the choices of pools, hand-over and routers; half and twice the tensor parallelism on the same GPUs; the two sides
-// together or apart on the same GPUs. `document` is the job as it was written, `job` what it says.
-[[nodiscard]] std::vector<ServingEffect> serving_effects(const config::Node& document, const ServingJob& job,
+// together or apart on the same GPUs. `document` is the job as it was written, `job` what it says. With goodput where that is asked for.
+[[nodiscard]] std::vector<ServingEffect> serving_effects(const config::Node& document, const ServingJob& job, bool with_goodput,
                                                          const std::function<void(double)>& progress);
 
 // The job under the methods of a list, "apart", "together" or both with a comma: as it is, and its GPUs the other way, every way in which

@@ -34,16 +34,6 @@ const Keys<Parallelism>& parallelism_keys() {
   return keys;
 }
 
-const Keys<ServingPrecision>& precision_keys() {
-  using K = Key<ServingPrecision>;
-  static const Keys<ServingPrecision> keys{
-      K("compute", &ServingPrecision::compute, choice(number_formats()), "Of the products; a GPU without it computes in bf16."),
-      K("weights", &ServingPrecision::weights, choice(number_formats()), "As stored."),
-      K("kv", &ServingPrecision::kv, choice(number_formats()), "Of the cache."),
-  };
-  return keys;
-}
-
 const Keys<PoolLimits>& limit_keys() {
   using K = Key<PoolLimits>;
   static const Keys<PoolLimits> keys{
@@ -95,6 +85,16 @@ const Keys<SpeculationDocument>& speculation_keys() {
 
 }  // namespace
 
+const Keys<ServingPrecision>& serving_precision_keys() {
+  using K = Key<ServingPrecision>;
+  static const Keys<ServingPrecision> keys{
+      K("compute", &ServingPrecision::compute, choice(number_formats()), "Of the products; a GPU without it computes in bf16."),
+      K("weights", &ServingPrecision::weights, choice(number_formats()), "As stored."),
+      K("kv", &ServingPrecision::kv, choice(number_formats()), "Of the cache."),
+  };
+  return keys;
+}
+
 const config::Names<Role>& role_names() {
   static const config::Names<Role> names{{"both", Role::both}, {"prefill", Role::prefill}, {"decode", Role::decode}};
   return names;
@@ -108,7 +108,7 @@ const Keys<PoolDocument>& pool_keys() {
       K("part", &Pool::part, config::text(), "Of the cluster, where it has parts.").otherwise("the only one"),
       K("instances", &Pool::instances, whole(1, most_pool_ranks), "Equal ones."),
       K("parallel", &Pool::parallel, mapping(parallelism_keys()), "Of one instance; it takes tp*pp*dp GPUs."),
-      K("precision", &Pool::precision, mapping(precision_keys()), "Number formats."),
+      K("precision", &Pool::precision, mapping(serving_precision_keys()), "Number formats."),
       K("software", &Pool::software, part(), "The engine: a name, a path or the content.").otherwise("the job's"),
       K("batching", &Pool::batching, choice(batching_names()), "How a pass is put together.").otherwise("the software's"),
       K("chunked_prefill", &Pool::chunked_prefill, truth(), "Prompts may be cut.").otherwise("the software's"),

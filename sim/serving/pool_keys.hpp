@@ -51,6 +51,7 @@ struct PoolDocument {
 [[nodiscard]] const config::Keys<PoolDocument>& pool_keys();
 [[nodiscard]] const config::Keys<TransferSpec>& transfer_keys();
 [[nodiscard]] const config::Keys<Promise>& promise_keys();
+[[nodiscard]] const config::Keys<workloads::ServingPrecision>& serving_precision_keys();
 [[nodiscard]] const config::Names<Role>& role_names();
 
 // The load, with its files read relative to the job's. with_blocks: of each prompt, else they are left out.

@@ -26,6 +26,11 @@ enum class Stage : std::uint8_t {
 inline constexpr std::size_t timed_stages = 6;  // those before done
 [[nodiscard]] std::string_view name_of(Stage stage);
 
+struct StageSpan {
+  Stage stage = Stage::queued;
+  double start_s = 0, end_s = 0;
+};
+
 struct RequestState {
   workloads::Lengths tokens;
   double arrival_s = 0, first_s = -1, last_s = -1;  // of the first and the last token, as the client sees them; -1: not yet
@@ -42,8 +47,10 @@ struct RequestState {
   std::int64_t reused = 0;
   std::int64_t redone = 0;  // tokens computed again for that
   double transfer_bytes = 0;
+  std::vector<StageSpan>* history = nullptr;  // where somebody follows it
 
   void enter(Stage next, double now_s) {
+    if (history != nullptr && now_s > since_s) history->push_back({stage, since_s, now_s});
     if (static_cast<std::size_t>(stage) < timed_stages) spent_s[static_cast<std::size_t>(stage)] += now_s - since_s;
     stage = next;
     since_s = now_s;

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace rehearse::sim {
+namespace {
+
+constexpr double rounding_s = 1e-12;
+
+}  // namespace
 
 LevelSeries::Levels ServiceRecord::levels_of(const Instance& of, double now_s) {
   const std::int64_t waiting = of.waiting(), running = of.running();
@@ -46,7 +51,10 @@ void ServiceRecord::flows_begin(std::size_t piece, double now_s, const HandOver&
   for (const HandOver::Flow& flow : hand_over.flows) {
     for (const LinkIndex link : flow.links) way.bytes[link] += flow.bytes / sum * hand_over.bytes;
   }
+  way.flows_s = now_s;
+  way.alone_s = 0;
   for (const auto& [link, bytes] : way.bytes) {
+    if (hand_over.bytes > 0) way.alone_s = std::max(way.alone_s, bytes / hand_over.bytes * sum / rates_[link]);
     Sharing& sharing = sharing_[link];
     if (sharing.now++ == 0) sharing.since_s = now_s;
     LinkUse& use = links_[link];
@@ -61,6 +69,7 @@ void ServiceRecord::leave_links(OnTheWay& way, double now_s, bool arrived) {
     if (--sharing.now == 0) use.busy_s += now_s - sharing.since_s;
     if (!arrived) continue;
     use.bytes += bytes;
+    if (const double wait_s = now_s - way.flows_s - way.alone_s; wait_s > rounding_s) use.worst_wait_s = std::max(use.worst_wait_s, wait_s);
     ++use.hand_overs;
   }
   way.bytes.clear();

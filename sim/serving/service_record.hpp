@@ -40,6 +40,7 @@ struct LinkUse {
   std::int64_t hand_overs = 0;
   double busy_s = 0;  // in which there was at least one
   int most_at_once = 0;
+  double worst_wait_s = 0;  // that a hand-over took longer than it does alone
 };
 
 enum class Level : std::size_t { pages, running, waiting, held };  // of LevelSeries
@@ -47,7 +48,9 @@ enum class Level : std::size_t { pages, running, waiting, held };  // of LevelSe
 class ServiceRecord {
  public:
   static constexpr std::size_t most_slices = 200'000;
-  ServiceRecord(std::size_t instances, double slices_from_s) : slices_from_s_(slices_from_s), levels_(instances), tracks_(instances) {}
+  // links: rates, bytes a second.
+  ServiceRecord(std::size_t instances, double slices_from_s, std::vector<double> links = {})
+      : slices_from_s_(slices_from_s), levels_(instances), tracks_(instances), rates_(std::move(links)) {}
 
   void level(std::size_t instance, double now_s, const Instance& of) { levels_[instance].set(now_s, levels_of(of, now_s)); }
   // Its pages have grown with the passes under way, which end now.
@@ -75,6 +78,7 @@ class ServiceRecord {
   struct OnTheWay {
     HandOverSlice slice;
     std::map<LinkIndex, double> bytes;  // while its flows run
+    double flows_s = 0, alone_s = 0;    // when they began, and how long they take alone
   };
   struct Sharing {
     int now = 0;
@@ -93,6 +97,7 @@ class ServiceRecord {
   std::vector<Outage> outages_;
   std::map<LinkIndex, LinkUse> links_;
   std::map<LinkIndex, Sharing> sharing_;
+  std::vector<double> rates_;
 };
 
 }  // namespace rehearse::sim

@@ -91,4 +91,19 @@ void check_prefix_router(const ServingJob& job, const Node& serving) {
   }
 }
 
+void note_wide_between(ServingJob& job) {
+  if (!job.apart()) return;
+  for (std::size_t part = 0; part < job.parts.size(); ++part) {
+    const topology::ClusterSpec& cluster = job.parts[part].cluster;
+    int gpus = 0;
+    for (const Pool& pool : job.pools) gpus += pool.part == part ? pool.gpus() : 0;
+    const int nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+    const double ports = nodes * cluster.rail_bytes_per_s() * cluster.rails_per_node();
+    if (ports <= 0 || job.between.effective_bytes_per_s() <= ports) continue;
+    const auto rate = [](double bytes_per_s) { return config::human_quantity(bytes_per_s, Dimension::bandwidth); };
+    job.notes.push_back(fmt::format("between: {} is more than the network ports of part {} carry, {}",
+                                    rate(job.between.effective_bytes_per_s()), job.parts[part].name, rate(ports)));
+  }
+}
+
 }  // namespace rehearse::sim

@@ -12,6 +12,8 @@ void check_roles(ServingJob& job, const config::Node& serving);
 void check_size(const ServingJob& job, const config::Node& pools);
 // Of `transfer`: a path that was written down. A default gives way (alignments/vendor.cpp), what was written does not.
 void check_path(const ServingJob& job, const config::Node& path);
+// A note where the network between two parts is said to carry more than the ports of one: nothing can, and it may be a slip of units.
+void note_wide_between(ServingJob& job);
 // Of `transfer`: whether hosts can change the layout of what crosses their memory.
 void check_align(const ServingJob& job, const config::Node& align);
 // Whether the load says which prompts begin alike. Hashes come with a trace, for as many prompts as it has.

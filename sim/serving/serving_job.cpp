@@ -210,6 +210,7 @@ void read_serving(Reading& reading, const Node& document) {
   if (const auto isolate = serving.find("isolate")) job.isolate = role_names().read(*isolate);
   check_roles(job, serving);
   check_size(job, serving.at("pools"));
+  note_wide_between(job);
   if (const auto transfer = serving.find("transfer")) {
     if (job.pools.front().role == Role::both) transfer->fail_at_key("nothing is transferred where the same instances do both");
     job.transfer = mapping(transfer_keys()).read(*transfer);

@@ -75,13 +75,15 @@ struct Promise {
 };
 
 // What `tune` may choose from (docs/serving.md, "Tuning"). Empty lists: what the model and a node allow of tp, one of pp and dp, the pools'
-// limits.
-enum class ServingGoal { cost, gpus, ttft, tpot, goodput };
+// limits and precision, all ranks with attention replicas for ep.
+enum class ServingGoal { cost, gpus, ttft, tpot, goodput, goodput_per_cost };
+[[nodiscard]] constexpr bool is_of_rates(ServingGoal goal) { return goal >= ServingGoal::goodput; }
 struct ServingTuneSpec {
   std::vector<int> inventory;       // GPUs by part
   std::vector<double> price_per_s;  // of one GPU by part, in any currency; 0: nobody has said
-  std::vector<int> tp, pp, dp, sequences, tokens;
-  std::vector<ServingGoal> goals{ServingGoal::cost};  // goodput alone, or any of the others
+  std::vector<int> tp, pp, dp, ep, sequences, tokens;
+  std::vector<workloads::ServingPrecision> precisions;
+  std::vector<ServingGoal> goals{ServingGoal::cost};  // one of rates alone, or any of the others
   int keep = 10, confirm = 5;
 };
 

@@ -52,6 +52,22 @@ std::string unserved(const ServingResult& result) {
   return text;
 }
 
+// Numbers as requests.csv has them, with commas between.
+std::vector<RequestId> followed_requests(const std::string& list, std::size_t requests) {
+  std::vector<RequestId> out;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string text = list.substr(begin, end - begin);
+    begin = end + 1;
+    const std::optional<double> number = config::number_in(text);
+    if (!number || *number < 0 || *number >= static_cast<double>(requests) || *number != std::floor(*number))
+      throw config::InputError(
+          fmt::format("--trace-requests takes numbers of requests from 0 to {}, not {}", requests - 1, config::shown(text)));
+    out.push_back(static_cast<RequestId>(*number));
+  }
+  return out;
+}
+
 // What a command finds out, and whether its answer is yes.
 class Finding {
  public:
@@ -85,8 +101,9 @@ class Finding {
   }
 
   // records_from_s: where files are wanted, from when on their timeline has slices; `from`: as it was written.
-  void simulate(std::optional<double> records_from_s, const std::string& from = "") {
+  void simulate(std::optional<double> records_from_s, const std::string& from = "", const std::string* followed = nullptr) {
     ServingSetup setup = setup_of(job_, deployment_);
+    if (followed != nullptr) setup.followed = followed_requests(*followed, setup.requests.size());
     setup.records = records_from_s.has_value();
     setup.slices_from_s = records_from_s.value_or(0);
     auto run = std::make_shared<ServingRun>(simulate_serving(setup));
@@ -114,8 +131,8 @@ class Finding {
     report_.results.back().goodput_per_s = goodput_of(job_, deployment_, progress);
   }
 
-  void explain(const config::Node& document, const std::function<void(double)>& progress) {
-    report_.effects = serving_effects(document, job_, progress);
+  void explain(const config::Node& document, bool with_goodput, const std::function<void(double)>& progress) {
+    report_.effects = serving_effects(document, job_, with_goodput, progress);
   }
 
   // With `promised` the answer is no where none of them keeps the promise.
@@ -211,15 +228,17 @@ class ServingKind final : public JobKind {
     const KindOption fault{"fault", "ITEM", "What goes wrong: 'instance decode.2 at 120 s for 90 s' (may be repeated)"};
     const KindOption goodput{"goodput", "", "Also the highest rate at which the promise is kept, by bisection"};
     const KindOption from{"trace-from", "TIME", "From when on timeline.json has passes and hand-overs, at most 200,000 of them"};
+    const KindOption followed{"trace-requests", "LIST", "Numbers of requests that have tracks of their own in timeline.json: 0,17"};
     const KindOption args{"trace-args", "full|none", "'none': those of timeline.json have names only"};
     const KindOption runs{"runs", "N", "Histories of failures, with seeds from the job's on"};
     const KindOption methods{"methods", "LIST", "apart,together: the two sides on the same GPUs, apart and together, side by side"};
+    const KindOption top{"top", "N", "So many of the best are simulated, as tune.confirm of the job"};
     return {{"predict", {}},
             {"run", {fault, runs}},
-            {"simulate", {promise, fault, goodput, from, args}},
+            {"simulate", {promise, fault, goodput, from, followed, args}},
             {"compare", {promise, methods}},
-            {"explain", {}},
-            {"tune", {}}};
+            {"explain", {goodput}},
+            {"tune", {top}}};
   }
 
   [[nodiscard]] KindAnswer answer(const std::string& command, const KindRequest& request) const override {
@@ -237,10 +256,10 @@ class ServingKind final : public JobKind {
     if (finding.fits()) {
       if (command != "simulate") finding.predict();
       const std::string* from = request.option("trace-from");
-      if (command != "predict") finding.simulate(records, from == nullptr ? "" : *from);
+      if (command != "predict") finding.simulate(records, from == nullptr ? "" : *from, request.option("trace-requests"));
       if (command == "compare") finding.compare();
     }
-    if (command == "explain" && finding.fits()) finding.explain(document_of(request), request.progress);
+    if (command == "explain" && finding.fits()) finding.explain(document_of(request), request.has("goodput"), request.progress);
     if (request.has("goodput") && finding.fits()) finding.find_goodput(request.document.at("serving"), request.progress);
     if (request.has("slo")) finding.demand_promise();
     KindAnswer answer = std::move(finding).answer();
@@ -270,7 +289,10 @@ class ServingKind final : public JobKind {
   [[nodiscard]] config::Shape shape() const override { return serving_shape(); }
 
  private:
-  static KindAnswer tune(const KindRequest& request) {
+  static KindAnswer tune(const KindRequest& asked) {
+    KindRequest request = asked;
+    if (const std::string* top = asked.option("top"))
+      request.document.set("tune.confirm", std::to_string(whole_number("top", *top, 0, most_simulated)));
     const ServingJob job = read(request);
     check_tunable(job, request.document.at("serving"));
     ServingReport report;
@@ -292,8 +314,10 @@ class ServingKind final : public JobKind {
   // From when on the timeline has slices; nothing where no files are wanted.
   static std::optional<double> records_from_s(const KindRequest& request) {
     const std::string* from = request.option("trace-from");
-    if (from != nullptr && !request.writes_files)
-      throw config::InputError("--trace-from is about timeline.json, a file of -o", "add -o DIR");
+    for (const char* option : {"trace-from", "trace-requests"}) {
+      if (request.has(option) && !request.writes_files)
+        throw config::InputError(fmt::format("--{} is about timeline.json, a file of -o", option), "add -o DIR");
+    }
     if (!request.writes_files) return std::nullopt;
     if (from == nullptr) return 0;
     std::string why;
@@ -303,14 +327,18 @@ class ServingKind final : public JobKind {
     return from_s;
   }
 
+  static constexpr int most_runs = 10'000, most_simulated = 1000;
+
   static int runs_of(const KindRequest& request) {
-    constexpr int most_runs = 10'000;
     const std::string* text = request.option("runs");
-    if (text == nullptr) return 1;
-    const std::optional<double> runs = config::number_in(*text);
-    if (!runs || *runs < 1 || *runs > most_runs || *runs != std::floor(*runs))
-      throw config::InputError(fmt::format("--runs takes a whole number from 1 to {}, not {}", most_runs, config::shown(*text)));
-    return static_cast<int>(*runs);
+    return text == nullptr ? 1 : whole_number("runs", *text, 1, most_runs);
+  }
+
+  static int whole_number(const char* option, const std::string& text, int least, int most) {
+    const std::optional<double> number = config::number_in(text);
+    if (!number || *number < least || *number > most || *number != std::floor(*number))
+      throw config::InputError(fmt::format("--{} takes a whole number from {} to {}, not {}", option, least, most, config::shown(text)));
+    return static_cast<int>(*number);
   }
 
   // The resolved job, with the pools that were chosen.
@@ -325,6 +353,10 @@ class ServingKind final : public JobKind {
       if (!job.parts[pool.part].name.empty()) node.set("part", job.parts[pool.part].name);
       node.set("instances", std::to_string(pool.instances));
       node.set("parallel", fmt::format("{{tp: {}, pp: {}, dp: {}, ep: {}}}", pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep));
+      if (job.tune && !job.tune->precisions.empty()) {
+        node.set("precision", fmt::format("{{compute: {}, weights: {}, kv: {}}}", name_of(pool.wanted),
+                                          name_of(pool.plan.precision.weights), name_of(pool.plan.precision.kv)));
+      }
       node.set("limits", fmt::format("{{sequences: {}, tokens: {}}}", pool.habits.sequences, pool.habits.tokens));
       pools.set_child(pool.name, node);
     }
@@ -334,8 +366,8 @@ class ServingKind final : public JobKind {
     document.set_child("serving", serving);
     const double rate_per_s = chosen.simulated && std::isfinite(chosen.simulated->goodput_per_s) && chosen.simulated->goodput_per_s > 0
                                   ? chosen.simulated->goodput_per_s
-                                  : tuning.rate_per_s;
-    if (tuning.goals.front() == ServingGoal::goodput && job.load.arrivals.kind != workloads::Arrivals::trace) {
+                                  : (chosen.rate_per_s > 0 ? chosen.rate_per_s : tuning.rate_per_s);
+    if (is_of_rates(tuning.goals.front()) && job.load.arrivals.kind != workloads::Arrivals::trace) {
       for (const char* form : {"poisson", "gamma", "constant"}) {
         const std::string key = fmt::format("serving.load.arrivals.{}", form);
         if (document.find_path(key)) document.set(key, fmt::format("{} /s", rate_per_s));

@@ -32,6 +32,7 @@ ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
   }
   machine_.seal();
   for (std::size_t i = 0; i < requests_.size(); ++i) requests_[i].tokens = setup.requests[i].tokens;
+  for (const RequestId id : setup.followed) requests_.at(id).history = &followed_[id];
   for (std::size_t p = 0; p < setup.pools.size(); ++p) {
     const PoolSetup& pool = setup.pools[p];
     if (p == 0 || pool.rules.role != setup.pools[p - 1].rules.role) {
@@ -52,7 +53,13 @@ ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
   layer_.resize(instances_.size());
   acts_.resize(setup.faults.size());
   if (apart()) ways_.resize(requests_.size());
-  if (setup.records) record_ = std::make_shared<ServiceRecord>(instances_.size(), setup.slices_from_s);
+  if (setup.records) {
+    std::vector<double> rates;
+    if (setup.transfers) {
+      for (const TransferLink& link : setup.transfers->links()) rates.push_back(link.bytes_per_s);
+    }
+    record_ = std::make_shared<ServiceRecord>(instances_.size(), setup.slices_from_s, std::move(rates));
+  }
   settle_up();
 }
 
@@ -345,6 +352,8 @@ ServingRun ServiceSimulation::run() {
     out.pages_left.push_back(instances_[i]->pages_used(now()));
     if (!all_served) out.end_s = std::max(out.end_s, use.until_s);
   }
+  for (const RequestId id : setup_.followed) requests_[id].history = nullptr;
+  out.followed = std::move(followed_);
   out.requests = std::move(requests_);
   if (record_) record_->end(out.end_s);
   if (record_ && setup_.transfers) out.links = setup_.transfers->links();

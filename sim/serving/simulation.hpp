@@ -1,6 +1,7 @@
 // A deployment under a load, simulated request by request on sim/engine/machine.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ struct ServingSetup {
   double timeout_s = 30;                    // with faults: a hand-over that has not ended so long after it began is given up
   bool records = false;                     // what instances and links did over time, its slices from this time on
   double slices_from_s = 0;
+  std::vector<RequestId> followed = {};  // requests whose stages are kept one by one
 };
 
 struct ServingRun {
@@ -54,6 +56,7 @@ struct ServingRun {
   int failures = 0;                             // of instances
   std::shared_ptr<const ServiceRecord> record;  // where it was asked for
   std::vector<TransferLink> links;              // with it: what its links are
+  std::map<RequestId, std::vector<StageSpan>> followed;
 };
 
 [[nodiscard]] ServingRun simulate_serving(const ServingSetup& setup);

@@ -166,6 +166,7 @@ class ServiceSimulation {
   };
   std::vector<Layers> layers_;  // [instance], or empty
   std::vector<bool> acts_;      // [fault] now
+  std::map<RequestId, std::vector<StageSpan>> followed_;
   int failures_ = 0;
   std::shared_ptr<ServiceRecord> record_;  // where it is asked for
   HostIndex host_ = 0;

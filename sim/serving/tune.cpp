@@ -12,6 +12,7 @@
 #include "sim/serving/tune_candidates.hpp"
 #include "sim/serving/tune_front.hpp"
 #include "sim/serving/tune_mixed.hpp"
+#include "sim/serving/tune_value.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -55,8 +56,17 @@ class Tuning {
   ServingTuning run(const std::function<void(double)>& progress) {
     out_.goals = sides_.spec.goals;
     for (const ClusterPart& part : job_.parts) out_.parts.push_back(part.name);
+    if (out_.goals.front() == ServingGoal::goodput_per_cost) {
+      out_.best = by_value(sides_, most_carried(), [this] { return cheapest(); });
+      out_.rate_per_s = out_.best.empty() ? 0 : out_.best.front().rate_per_s;
+      out_.output_tokens_per_s = out_.rate_per_s * sides_.load.output;
+      out_.bound_per_s = INFINITY;
+      confirm(progress);
+      return std::move(out_);
+    }
     if (out_.goals.front() == ServingGoal::goodput) sides_.load.rate_per_s = most_carried();
     out_.rate_per_s = sides_.load.rate_per_s;
+    out_.output_tokens_per_s = out_.rate_per_s * sides_.load.output;
     const bool by_cost = out_.goals.front() == ServingGoal::cost;
     if (by_cost || out_.goals.front() == ServingGoal::goodput) out_.best = cheapest();
     if (!by_cost || out_.goals.size() > 1) take_front();
@@ -306,16 +316,17 @@ class Tuning {
 
   // Of the highest rate each is asked for its own, by bisection.
   void simulate(TunedDeployment& one) const {
-    const ServingJob job = with_pools(job_, one, out_.rate_per_s);
+    const ServingJob job = with_pools(job_, one, one.rate_per_s > 0 ? one.rate_per_s : out_.rate_per_s);
     const Deployment deployment = deploy(job);
     const ServingSetup setup = setup_of(job, deployment);
     one.simulated = result_of(job, setup, simulate_serving(setup));
-    if (out_.goals.front() == ServingGoal::goodput) one.simulated->goodput_per_s = goodput_of(job, deployment, [](double) {});
+    if (is_of_rates(out_.goals.front())) one.simulated->goodput_per_s = goodput_of(job, deployment, [](double) {});
   }
 
   [[nodiscard]] bool is_better(std::size_t i) const {
-    const auto rate_of = [&](std::size_t at) { return out_.best[at].simulated->goodput_per_s; };
-    if (out_.goals.front() == ServingGoal::goodput) return rate_of(i) > (out_.chosen ? rate_of(*out_.chosen) : 0);
+    const bool by_cost = out_.goals.front() == ServingGoal::goodput_per_cost;
+    const auto rate_of = [&](std::size_t at) { return out_.best[at].simulated->goodput_per_s / (by_cost ? out_.best[at].cost_per_s : 1); };
+    if (is_of_rates(out_.goals.front())) return rate_of(i) > (out_.chosen ? rate_of(*out_.chosen) : 0);
     return out_.best[i].simulated->kept && !out_.chosen;
   }
 

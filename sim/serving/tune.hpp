@@ -17,16 +17,18 @@ struct TunedDeployment {
   int gpus = 0;
   std::string kind;               // "together on rich", "apart on rich and wide", "apart, several plans in a role"
   double ttft_s = 0, tpot_s = 0;  // by formula, at the promise's percentile; of several plans in a role the longest
+  double rate_per_s = 0;          // that it carries within the promise by formula, for which the times are; 0: the tuning's
   // So many others are the same but for limits without effect, "POOL.tokens" or "POOL.sequences".
   std::uint64_t twins = 0;
   std::vector<std::string> without_effect = {};
-  // Of those that were simulated; with goal goodput also the highest rate that keeps the promise.
+  // Of those that were simulated; with a goal of rates also the highest rate that keeps the promise.
   std::optional<ServingResult> simulated;
 };
 
 struct ServingTuning {
   std::vector<ServingGoal> goals{ServingGoal::cost};
   std::vector<std::string> notes, parts;  // what the reader should know; names of the cluster's parts
+  double output_tokens_per_s = 0;         // at that rate
   double rate_per_s = 0;                  // for which it is: the job's, or the highest that a deployment within the inventory carries
   std::vector<TunedDeployment> best;      // by formula from the cheapest on, the cheapest of each kind among them; at most `keep` and those
   std::optional<std::size_t> chosen;      // of `best`: the cheapest that keeps the promise when simulated (without simulation: the first)

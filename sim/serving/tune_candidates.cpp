@@ -57,25 +57,38 @@ class Space {
     for (const int tp : tensor_degrees(spec_.tp, job_.parts[part].cluster)) {
       for (const int pp : or_one(spec_.pp, 1)) {
         for (const int dp : or_one(spec_.dp, 1)) {
-          for (const int sequences : or_one(spec_.sequences, like.habits.sequences)) {
-            for (const int tokens : or_one(spec_.tokens, like.habits.tokens)) {
-              Pool pool = like;
-              pool.role = role;
-              pool.name = like.role == role ? like.name : role_name(role);
-              pool.like = like.name;
-              pool.part = part;
-              pool.instances = 1;
-              pool.kv_tokens = 0;
-              pool.price_per_s = spec_.price_per_s[part];
-              pool.plan.tp = tp;
-              pool.plan.pp = pp;
-              pool.plan.dp = dp;
-              pool.plan.ep = like.plan.ep > 1 || dp > 1 ? tp * dp : 1;
-              pool.habits.sequences = sequences;
-              pool.habits.tokens = tokens;
-              add(std::move(pool), out);
-            }
+          for (const int ep : or_one(spec_.ep, like.plan.ep > 1 || dp > 1 ? tp * dp : 1)) {
+            Pool pool = like;
+            pool.role = role;
+            pool.name = like.role == role ? like.name : role_name(role);
+            pool.like = like.name;
+            pool.part = part;
+            pool.instances = 1;
+            pool.kv_tokens = 0;
+            pool.price_per_s = spec_.price_per_s[part];
+            pool.plan.tp = tp;
+            pool.plan.pp = pp;
+            pool.plan.dp = dp;
+            pool.plan.ep = ep;
+            add_formats(pool, out);
           }
+        }
+      }
+    }
+  }
+
+  void add_formats(Pool pool, Candidates& out) {
+    std::vector<workloads::ServingPrecision> formats = spec_.precisions;
+    if (formats.empty()) formats.push_back({pool.wanted, pool.plan.precision.weights, pool.plan.precision.kv});
+    const EngineHabits usual = pool.habits;
+    for (const workloads::ServingPrecision& precision : formats) {
+      pool.plan.precision = precision;
+      pool.wanted = precision.compute;
+      for (const int sequences : or_one(spec_.sequences, usual.sequences)) {
+        for (const int tokens : or_one(spec_.tokens, usual.tokens)) {
+          pool.habits.sequences = sequences;
+          pool.habits.tokens = tokens;
+          add(pool, out);
         }
       }
     }
@@ -109,7 +122,8 @@ class Space {
 
   // Plans of one template that differ in `sequences` alone have one.
   std::shared_ptr<PassWalks> walks_of(const Pool& pool) {
-    std::shared_ptr<PassWalks>& walks = walks_[{pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.habits.tokens}];
+    std::shared_ptr<PassWalks>& walks =
+        walks_[{pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep, pool.habits.tokens, pool.plan.precision}];
     if (!walks) walks = std::make_shared<PassWalks>();
     return walks;
   }
@@ -118,19 +132,19 @@ class Space {
   const ServingTuneSpec& spec_;
   const LoadMoments& load_;
   ServingTuning& counts_;
-  std::map<std::tuple<int, int, int, int>, std::shared_ptr<PassWalks>> walks_;
+  std::map<std::tuple<int, int, int, int, int, workloads::ServingPrecision>, std::shared_ptr<PassWalks>> walks_;
 };
 
 // Where prompts alone are computed, the formula does not ask how many may decode; where they are not, what a pass takes of them; and never
 // for more sequences than the cache holds. Of twins the one with room for the most sequences stands for all, of these with the first
 // tokens.
 void merge_twins(Candidates& candidates, const LoadMoments& load) {
-  using Key = std::tuple<std::string, int, int, int, int, int, double>;
+  using Key = std::tuple<std::string, int, int, int, int, workloads::ServingPrecision, int, double>;
   const auto key_of = [&](const PoolCandidate& one) {
     const Pool& pool = *one.pool;
     const int tokens = pool.role == Role::decode ? 0 : pool.habits.tokens;
     const double sequences = pool.role == Role::prefill ? 0 : PoolFormula(one.deployment, load).most_sequences();
-    return Key{pool.like, pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep, tokens, sequences};
+    return Key{pool.like, pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep, pool.plan.precision, tokens, sequences};
   };
   Candidates kept;
   std::map<Key, std::size_t> places;

@@ -5,6 +5,7 @@
 #include "config/keys.hpp"
 #include "sim/job/limits.hpp"
 #include "sim/serving/placement.hpp"
+#include "sim/serving/pool_keys.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -55,9 +56,20 @@ std::vector<ServingGoal> read_goals(const Node& node) {
     goals.push_back(goal);
   }
   if (goals.empty()) node.fail("a goal is wanted", config::suggestion("", serving_goal_names().words()));
-  if (goals.size() > 1 && std::ranges::find(goals, ServingGoal::goodput) != goals.end())
-    node.fail("goodput is a goal alone: the others are for the job's load");
+  if (const auto rates = std::ranges::find_if(goals, is_of_rates); goals.size() > 1 && rates != goals.end())
+    node.fail(std::string(serving_goal_names().of(*rates)) + " is a goal alone: the others are for the job's load");
   return goals;
+}
+
+std::vector<workloads::ServingPrecision> read_precisions(const Node& node) {
+  std::vector<workloads::ServingPrecision> out;
+  for (const Node& item : node.is_sequence() ? node.items() : std::vector<Node>{node}) {
+    const auto precision = config::mapping(serving_precision_keys()).read(item);
+    if (std::ranges::find(out, precision) != out.end()) item.fail("named twice");
+    out.push_back(precision);
+  }
+  if (out.empty()) node.fail("a list of values to try is wanted");
+  return out;
 }
 
 Shape tune_map(std::vector<Parameter> keys) { return {.kind = Shape::Kind::mapping, .keys = std::move(keys)}; }
@@ -65,11 +77,9 @@ Shape tune_map(std::vector<Parameter> keys) { return {.kind = Shape::Kind::mappi
 }  // namespace
 
 const config::Names<ServingGoal>& serving_goal_names() {
-  static const config::Names<ServingGoal> names{{"cost", ServingGoal::cost},
-                                                {"gpus", ServingGoal::gpus},
-                                                {"ttft", ServingGoal::ttft},
-                                                {"tpot", ServingGoal::tpot},
-                                                {"goodput", ServingGoal::goodput}};
+  static const config::Names<ServingGoal> names{{"cost", ServingGoal::cost},       {"gpus", ServingGoal::gpus},
+                                                {"ttft", ServingGoal::ttft},       {"tpot", ServingGoal::tpot},
+                                                {"goodput", ServingGoal::goodput}, {"goodput-per-cost", ServingGoal::goodput_per_cost}};
   return names;
 }
 
@@ -87,19 +97,21 @@ ServingTuneSpec usual_serving_tune(const ServingJob& job) {
 }
 
 ServingTuneSpec read_serving_tune(const Node& node, const ServingJob& job) {
-  node.allow_keys({"inventory", "price", "tp", "pp", "dp", "sequences", "tokens", "goal", "keep", "confirm"});
+  node.allow_keys({"inventory", "price", "tp", "pp", "dp", "ep", "precision", "sequences", "tokens", "goal", "keep", "confirm"});
   ServingTuneSpec spec = usual_serving_tune(job);
   if (const auto inventory = node.find("inventory"))
     read_by_part(*inventory, job, spec.inventory, [](const Node& n) { return static_cast<int>(n.as_int(0, most_gpus)); });
   if (const auto price = node.find("price"))
     read_by_part(*price, job, spec.price_per_s, [](const Node& n) { return n.as_quantity(config::Dimension::rate, 1e-12); });
-  for (const auto& [key, into] : {std::pair{"tp", &spec.tp}, {"pp", &spec.pp}, {"dp", &spec.dp}})
+  for (const auto& [key, into] : {std::pair{"tp", &spec.tp}, {"pp", &spec.pp}, {"dp", &spec.dp}, {"ep", &spec.ep}})
     read_list(node, key, most_tuned_ranks, *into);
   read_list(node, "sequences", most_tuned_tokens, spec.sequences);
   read_list(node, "tokens", most_tuned_tokens, spec.tokens);
+  if (const auto precision = node.find("precision")) spec.precisions = read_precisions(*precision);
   if (const auto goal = node.find("goal")) spec.goals = read_goals(*goal);
   if (const auto keep = node.find("keep")) spec.keep = static_cast<int>(keep->as_int(1, 10'000));
   if (const auto confirm = node.find("confirm")) spec.confirm = static_cast<int>(confirm->as_int(0, 1000));
+  spec.keep = std::max(spec.keep, spec.confirm);
   return spec;
 }
 
@@ -114,10 +126,15 @@ Shape serving_tune_shape() {
        {"tp", list(ranks), false, "powers of two that fit", "Tensor parallelism of an instance."},
        {"pp", list(ranks), false, "1", "Its stages."},
        {"dp", list(ranks), false, "1", "Its attention replicas."},
+       {"ep", list(ranks), false, "tp*dp with attention replicas, or where the pool's is above 1",
+        "Ranks among which the experts are spread."},
+       {"precision", list(config::mapping(serving_precision_keys()).shape), false, "the pools'",
+        "Number formats, each {compute, weights, kv}."},
        {"sequences", list(tokens), false, "the pools'", "At once, of a replica."},
        {"tokens", list(tokens), false, "the pools'", "Of one pass."},
        {"goal", list(config::word(serving_goal_names().words()).shape), false, "cost",
-        "What is to be least at the job's load, of several the Pareto front; or goodput: the highest load within the inventory."},
+        "What is to be least at the job's load, of several the Pareto front; or goodput: the highest load within the inventory; or "
+        "goodput-per-cost: the most requests for their price."},
        {"keep", config::whole(1, 10'000).shape, false, "10", "So many plans are reported."},
        {"confirm", config::whole(0, 1000).shape, false, "5", "So many of them are simulated, and the best of each kind."}});
 }

@@ -26,7 +26,7 @@ constexpr const char* two_sides =
 
 std::vector<ServingEffect> effects_of(const std::string& text) {
   const Node document = Node::load_text(text, "job.yaml");
-  return sim::serving_effects(document, sim::read_serving_job(document, "job"), [](double) {});
+  return sim::serving_effects(document, sim::read_serving_job(document, "job"), false, [](double) {});
 }
 
 const ServingEffect& effect(const std::vector<ServingEffect>& effects, const std::string& key, const std::string& value) {

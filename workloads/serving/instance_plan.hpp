@@ -1,12 +1,15 @@
 // How one instance of a serving engine lays a model over its GPUs. Plain data.
 #pragma once
 
+#include <compare>
+
 #include "workloads/plan.hpp"
 
 namespace rehearse::workloads {
 
 struct ServingPrecision {
   DType compute = DType::bf16, weights = DType::bf16, kv = DType::bf16;
+  friend auto operator<=>(const ServingPrecision&, const ServingPrecision&) = default;
 };
 
 struct InstancePlan {

@@ -144,17 +144,32 @@ bool makes_a_difference(const ServingResult& with, const ServingResult& now) {
   constexpr double noticed = 1e-3;
   const auto differs = [](double value, double before) { return std::abs(value - before) > noticed * std::abs(before); };
   return differs(with.ttft.mean_s, now.ttft.mean_s) || differs(with.tpot.mean_s, now.tpot.mean_s) ||
-         differs(with.output_tokens_per_s, now.output_tokens_per_s) || differs(with.attained, now.attained);
+         differs(with.output_tokens_per_s, now.output_tokens_per_s) || differs(with.attained, now.attained) ||
+         differs(with.goodput_per_s, now.goodput_per_s) || differs(with.cost_per_s, now.cost_per_s);
+}
+
+std::string goodput_text(const ServingResult& result) {
+  if (result.goodput_per_s < 0) return "";
+  return std::isinf(result.goodput_per_s) ? "too few requests" : fmt::format("{:.4g} /s", result.goodput_per_s);
+}
+std::string cost_text(const ServingResult& result) {
+  constexpr double seconds_per_hour = 3600;
+  return result.cost_per_s > 0 ? fmt::format("{:.4g} /h", result.cost_per_s * seconds_per_hour) : "";
 }
 
 Table effect_table(const ServingReport& report, std::vector<std::string>& idle) {
   Table table{.columns = {{"with", Align::left}, {"first token"}, {""}, {"per token"}, {""}, {"output tokens/s"}, {""}, {"in promise"}}};
   const ServingResult& now = report.results.back();
+  const bool goodput = now.goodput_per_s >= 0, cost = now.cost_per_s > 0;
+  if (goodput) table.columns.push_back({"goodput"});
+  if (cost) table.columns.push_back({"cost"});
+  const std::size_t columns = table.columns.size();
   const auto change = [](double value, double before) { return before > 0 ? fmt::format("{:+.1f} %", 100 * (value / before - 1)) : ""; };
   for (const ServingEffect& effect : report.effects) {
     const std::string what = fmt::format("{}: {}", effect.key, effect.value);
     if (!effect.simulated) {
-      table.rows.push_back({what, "not possible", "", "", "", "", "", ""});
+      table.rows.push_back({what, "not possible"});
+      table.rows.back().resize(columns);
       continue;
     }
     const ServingResult& with = *effect.simulated;
@@ -166,17 +181,10 @@ Table effect_table(const ServingReport& report, std::vector<std::string>& idle) 
                           change(with.tpot.mean_s, now.tpot.mean_s), fmt::format("{:.5g}", with.output_tokens_per_s),
                           change(with.output_tokens_per_s, now.output_tokens_per_s),
                           with.attained >= 0 ? fmt::format("{:.1f} %", 100 * with.attained) : ""});
+    if (goodput) table.rows.back().push_back(goodput_text(with));
+    if (cost) table.rows.back().push_back(cost_text(with));
   }
   return table;
-}
-
-std::string goodput_text(const ServingResult& result) {
-  if (result.goodput_per_s < 0) return "";
-  return std::isinf(result.goodput_per_s) ? "too few requests" : fmt::format("{:.4g} /s", result.goodput_per_s);
-}
-std::string cost_text(const ServingResult& result) {
-  constexpr double seconds_per_hour = 3600;
-  return result.cost_per_s > 0 ? fmt::format("{:.4g} /h", result.cost_per_s * seconds_per_hour) : "";
 }
 
 Table method_table(const std::vector<ServingEffect>& methods) {

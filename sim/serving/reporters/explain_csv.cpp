@@ -14,15 +14,16 @@ class ServingExplainCsv final : public Reporter {
     return serving != nullptr && !serving->effects.empty();
   }
   void write(const Report& report, std::ostream& out) const override {
-    out << "key,value,ttft_s,tpot_s,e2e_s,output_tokens_per_s,within_promise,cost_per_s,refusal\n";
+    out << "key,value,ttft_s,tpot_s,e2e_s,output_tokens_per_s,within_promise,goodput_requests_per_s,cost_per_s,refusal\n";
     for (const ServingEffect& effect : report.get<ServingReport>().effects) {
       if (!effect.simulated) {
-        csv_row(out, effect.key, effect.value, "", "", "", "", "", "", effect.refused);
+        csv_row(out, effect.key, effect.value, "", "", "", "", "", "", "", effect.refused);
         continue;
       }
       const ServingResult& with = *effect.simulated;
       csv_row(out, effect.key, effect.value, with.ttft.mean_s, with.tpot.mean_s, with.e2e.mean_s, with.output_tokens_per_s,
-              with.attained < 0 ? "" : csv_cell(with.attained), with.cost_per_s, "");
+              with.attained < 0 ? "" : csv_cell(with.attained), with.goodput_per_s < 0 ? "" : csv_cell(with.goodput_per_s), with.cost_per_s,
+              "");
     }
   }
 };

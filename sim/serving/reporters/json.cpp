@@ -82,22 +82,28 @@ Json result_json(const ServingResult& result) {
 Json pools_json(const std::vector<Pool>& all) {
   Json pools = Json::array();
   for (const Pool& pool : all) {
-    pools.push_back({{"name", pool.name},
-                     {"role", role_names().of(pool.role)},
-                     {"part", pool.part},
-                     {"instances", pool.instances},
-                     {"tp", pool.plan.tp},
-                     {"pp", pool.plan.pp},
-                     {"dp", pool.plan.dp},
-                     {"ep", pool.plan.ep},
-                     {"sequences", pool.habits.sequences},
-                     {"tokens", pool.habits.tokens}});
+    pools.push_back(
+        {{"name", pool.name},
+         {"role", role_names().of(pool.role)},
+         {"part", pool.part},
+         {"instances", pool.instances},
+         {"tp", pool.plan.tp},
+         {"pp", pool.plan.pp},
+         {"dp", pool.plan.dp},
+         {"ep", pool.plan.ep},
+         {"precision",
+          {{"compute", name_of(pool.wanted)}, {"weights", name_of(pool.plan.precision.weights)}, {"kv", name_of(pool.plan.precision.kv)}}},
+         {"sequences", pool.habits.sequences},
+         {"tokens", pool.habits.tokens}});
   }
   return pools;
 }
 
-Json tuned_json(const TunedDeployment& one) {
+Json tuned_json(const TunedDeployment& one, const ServingTuning& tuning) {
   Json json{{"kind", one.kind}, {"cost_per_s", one.cost_per_s}, {"gpus", one.gpus}, {"ttft_s", one.ttft_s}, {"tpot_s", one.tpot_s}};
+  json["output_tokens_per_s_per_gpu"] =
+      tuning.output_tokens_per_s * (one.rate_per_s > 0 ? one.rate_per_s / tuning.rate_per_s : 1) / one.gpus;
+  if (one.rate_per_s > 0) json["requests_per_s"] = one.rate_per_s;
   json["pools"] = pools_json(one.pools);
   json["twins"] = one.twins;
   json["without_effect"] = one.without_effect;
@@ -120,9 +126,9 @@ Json tuning_json(const ServingTuning& tuning) {
             {"others_cost_per_s_at_least", std::isfinite(tuning.bound_per_s) ? Json(tuning.bound_per_s) : Json(nullptr)},
             {"chosen", tuning.chosen ? Json(*tuning.chosen) : Json(nullptr)}};
   json["best"] = Json::array();
-  for (const TunedDeployment& one : tuning.best) json["best"].push_back(tuned_json(one));
+  for (const TunedDeployment& one : tuning.best) json["best"].push_back(tuned_json(one, tuning));
   if (!tuning.front.empty()) json["front"] = Json::array();
-  for (const TunedDeployment& one : tuning.front) json["front"].push_back(tuned_json(one));
+  for (const TunedDeployment& one : tuning.front) json["front"].push_back(tuned_json(one, tuning));
   return json;
 }
 

@@ -14,13 +14,13 @@ class LinksCsv final : public Reporter {
     return record != nullptr && !record->links().empty();
   }
   void write(const Report& report, std::ostream& out) const override {
-    out << "part,from,to,bandwidth_bytes_per_s,hand_overs,bytes,busy,utilisation,at_once_at_most\n";
+    out << "part,from,to,bandwidth_bytes_per_s,hand_overs,bytes,busy,utilisation,at_once_at_most,worst_wait_s\n";
     const ServingRun& run = *report.get<ServingReport>().run;
     const double seconds = run.record->end_s() - run.requests.front().arrival_s;
     for (const auto& [index, use] : run.record->links()) {
       const TransferLink& link = run.links[index];
       csv_row(out, link.part, link.from, link.to, link.bytes_per_s, static_cast<int>(use.hand_overs), use.bytes, use.busy_s / seconds,
-              use.bytes / seconds / link.bytes_per_s, use.most_at_once);
+              use.bytes / seconds / link.bytes_per_s, use.most_at_once, use.worst_wait_s);
     }
   }
 };

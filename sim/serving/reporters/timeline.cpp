@@ -1,6 +1,7 @@
 // timeline.json: the Chrome trace event format, for ui.perfetto.dev. A process per instance: its passes, the caches that it hands over with
 // arrows to where they go, counters of its cache and its requests.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "sim/report/json_text.hpp"
@@ -23,6 +24,7 @@ class ServiceTrace {
  public:
   ServiceTrace(const Report& report, std::ostream& out)
       : record_(*recorded(report)),
+        followed_(report.get<ServingReport>().run->followed),
         instances_(instances_of(report.get<ServingReport>())),
         with_args_(!report.has<TraceStyle>() || report.get<TraceStyle>().with_args),
         text_(out) {
@@ -31,6 +33,7 @@ class ServiceTrace {
     write_tracks();
     for (const PassSlice& slice : record_.pass_slices()) write_passes(slice);
     for (const HandOverSlice& slice : record_.hand_over_slices()) write_hand_over(slice);
+    write_followed();
     for (const Outage& outage : record_.outages()) write_outage(outage);
     for (std::size_t i = 0; i < instances_.size(); ++i) write_counters(i);
     text_ << "\n]}\n";
@@ -99,6 +102,22 @@ class ServiceTrace {
     text_.microseconds(ns) << more << "}";
   }
 
+  // A process beside the instances, with a thread for each.
+  void write_followed() {
+    if (followed_.empty()) return;
+    const std::size_t beside = instances_.size();
+    text_.label("process_name", pid_of(beside), 0, "name", "\"requests\"");
+    text_.label("process_sort_index", pid_of(beside), 0, "sort_index", fmt::format("{}", beside));
+    int thread = 0;
+    for (const auto& [id, spans] : followed_) {
+      text_.label("thread_name", pid_of(beside), ++thread, "name", fmt::format("\"request {}\"", id));
+      for (const StageSpan& span : spans) {
+        begin_slice(beside, thread, sim::name_of(span.stage), span.start_s, span.end_s);
+        text_ << "}";
+      }
+    }
+  }
+
   void write_outage(const Outage& outage) {
     text_.next_event().append(R"({{"ph":"i","s":"p","cat":"failure","name":"{}","pid":{},"tid":{},"ts":)",
                               outage.fails ? "fails" : "is back", pid_of(outage.instance), pass_thread);
@@ -125,6 +144,7 @@ class ServiceTrace {
   }
 
   const ServiceRecord& record_;
+  const std::map<RequestId, std::vector<StageSpan>>& followed_;
   std::vector<RecordedInstance> instances_;
   bool with_args_;
   TraceText text_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "config/quantity.hpp"
 #include "sim/report/table.hpp"
@@ -21,13 +22,14 @@ std::string tuned_time(double seconds) { return config::human_quantity(seconds, 
 
 std::string hourly(double per_s) { return fmt::format("{:.4g}", per_s * tuning_hour_s); }
 
-// Whether deployments take several values of a limit of their pools of a role.
-bool varies(const std::vector<TunedDeployment>& all, Role role, int EngineHabits::*limit) {
+// Whether deployments take several values of something of their pools of a role.
+template <class Value>
+bool varies(const std::vector<TunedDeployment>& all, Role role, Value value) {
   const Pool* first = nullptr;
   for (const TunedDeployment& one : all) {
     for (const Pool& pool : one.pools) {
       if (pool.role != role) continue;
-      if (first != nullptr && pool.habits.*limit != first->habits.*limit) return true;
+      if (first != nullptr && value(pool) != value(*first)) return true;
       first = &pool;
     }
   }
@@ -38,8 +40,13 @@ std::string plan_of_pool(const Pool& pool, const std::vector<TunedDeployment>& a
   std::string text = fmt::format("{} x tp {}", pool.instances, pool.plan.tp);
   if (pool.plan.pp > 1) text += fmt::format(" pp {}", pool.plan.pp);
   if (pool.plan.dp > 1) text += fmt::format(" dp {}", pool.plan.dp);
-  if (varies(all, pool.role, &EngineHabits::sequences)) text += fmt::format(" sequences {}", pool.habits.sequences);
-  if (varies(all, pool.role, &EngineHabits::tokens)) text += fmt::format(" tokens {}", pool.habits.tokens);
+  if (varies(all, pool.role, [](const Pool& one) { return one.plan.ep; })) text += fmt::format(" ep {}", pool.plan.ep);
+  if (varies(all, pool.role, [](const Pool& one) { return std::tuple(one.wanted, one.plan.precision.weights, one.plan.precision.kv); })) {
+    text += fmt::format(" {}/{}/{}", name_of(pool.wanted), name_of(pool.plan.precision.weights), name_of(pool.plan.precision.kv));
+  }
+  if (varies(all, pool.role, [](const Pool& one) { return one.habits.sequences; }))
+    text += fmt::format(" sequences {}", pool.habits.sequences);
+  if (varies(all, pool.role, [](const Pool& one) { return one.habits.tokens; })) text += fmt::format(" tokens {}", pool.habits.tokens);
   return text;
 }
 
@@ -59,11 +66,13 @@ std::string deployment_text(const TunedDeployment& one, const ServingTuning& tun
 std::string heading(const ServingTuning& tuning) {
   if (tuning.goals.front() == ServingGoal::goodput)
     return fmt::format("highest rate within the inventory: {:.4g} requests/s by formula", tuning.rate_per_s);
+  if (tuning.goals.front() == ServingGoal::goodput_per_cost)
+    return "most requests for their price, each at the highest rate within the promise";
   return fmt::format("least {} at {:.4g} requests/s", serving_goal_names().of(tuning.goals.front()), tuning.rate_per_s);
 }
 
 Table best_table(const ServingTuning& tuning) {
-  const bool rates = tuning.goals.front() == ServingGoal::goodput;
+  const bool rates = is_of_rates(tuning.goals.front()), by_cost = tuning.goals.front() == ServingGoal::goodput_per_cost;
   Table table{.columns = {{"deployment", Align::left},
                           {"instances (prefill, decode)", Align::left},
                           {"GPUs"},
@@ -73,7 +82,9 @@ Table best_table(const ServingTuning& tuning) {
                           {"TTFT within"},
                           {"TPOT within"},
                           {"simulated", Align::left}}};
+  if (by_cost) table.columns.push_back({"requests/s by formula"});
   if (rates) table.columns.push_back({"requests/s"});
+  if (by_cost) table.columns.push_back({"requests for 1"});
   const bool twins = std::ranges::any_of(tuning.best, [](const TunedDeployment& one) { return one.twins > 0; });
   if (twins) table.columns.push_back({"twins", Align::left});
   for (std::size_t i = 0; i < tuning.best.size(); ++i) {
@@ -84,20 +95,27 @@ Table best_table(const ServingTuning& tuning) {
         {one.kind, deployment_text(one, tuning, tuning.best), std::to_string(one.gpus), hourly(one.cost_per_s), tuned_time(one.ttft_s),
          tuned_time(one.tpot_s), share(known ? one.simulated->attained_ttft : -1), share(known ? one.simulated->attained_tpot : -1),
          fmt::format("{}{}", known ? one.simulated->kept ? "kept" : "not kept" : "", tuning.chosen == i ? ", chosen" : "")});
+    if (by_cost) table.rows.back().push_back(fmt::format("{:.4g}", one.rate_per_s));
     if (rates) table.rows.back().push_back(known ? fmt::format("{:.4g}", one.simulated->goodput_per_s) : "");
+    if (by_cost)
+      table.rows.back().push_back(fmt::format("{:.5g}", (known ? one.simulated->goodput_per_s : one.rate_per_s) / one.cost_per_s));
     if (twins) table.rows.back().push_back(one.twins > 0 ? fmt::format("{}: {}", one.twins, fmt::join(one.without_effect, ", ")) : "");
   }
   return table;
 }
 
 Table front_table_of(const ServingTuning& tuning) {
-  Table table{
-      .columns = {
-          {"cost per hour"}, {"GPUs"}, {"TTFT"}, {"TPOT"}, {"deployment", Align::left}, {"instances (prefill, decode)", Align::left}}};
+  Table table{.columns = {{"cost per hour"},
+                          {"GPUs"},
+                          {"output tokens/s per GPU"},
+                          {"TTFT"},
+                          {"TPOT"},
+                          {"deployment", Align::left},
+                          {"instances (prefill, decode)", Align::left}}};
   for (std::size_t i = 0; i < std::min(most_front_rows, tuning.front.size()); ++i) {
     const TunedDeployment& one = tuning.front[i];
-    table.rows.push_back({hourly(one.cost_per_s), std::to_string(one.gpus), tuned_time(one.ttft_s), tuned_time(one.tpot_s), one.kind,
-                          deployment_text(one, tuning, tuning.front)});
+    table.rows.push_back({hourly(one.cost_per_s), std::to_string(one.gpus), fmt::format("{:.4g}", tuning.output_tokens_per_s / one.gpus),
+                          tuned_time(one.ttft_s), tuned_time(one.tpot_s), one.kind, deployment_text(one, tuning, tuning.front)});
   }
   return table;
 }
