@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "sim/serving/placement.hpp"
 #include "sim/serving/service_links.hpp"
@@ -121,6 +122,27 @@ void go_by_layers(const ServingJob& job, ServingSetup& setup) {
   }
 }
 
+// Every GPU has as much to read as the fullest; those of a node share its disk, all of a part its storage.
+void load_weights(const ServingJob& job, const Deployment& deployment, WeightLoads& loads) {
+  const std::vector<std::vector<int>> places = places_of(job);
+  std::map<std::pair<std::size_t, int>, std::size_t> links;  // by part and node
+  for (std::size_t pool = 0; pool < job.pools.size(); ++pool) {
+    const Pool& its = job.pools[pool];
+    const topology::ClusterSpec& cluster = job.parts[its.part].cluster;
+    const bool disk = job.reload == ServingJob::Reload::disk;
+    for (const int place : places[pool]) {
+      std::map<std::size_t, double> bytes;
+      for (int gpu = place; gpu < place + its.plan.gpus(); ++gpu) {
+        const auto [link, fresh] = links.try_emplace({its.part, disk ? gpu / cluster.gpus_per_node : 0}, loads.links.size());
+        if (fresh) loads.links.push_back(disk ? cluster.storage.disk_read_bytes_per_s : cluster.storage.shared_read_bytes_per_s);
+        bytes[link->second] += deployment.pools[pool].memory.weights;
+      }
+      auto& reads = loads.instances.emplace_back();
+      for (const auto& [link, of_it] : bytes) reads.push_back({link, of_it});
+    }
+  }
+}
+
 }  // namespace
 
 ServingSetup setup_of(const ServingJob& job, const Deployment& deployment) {
@@ -135,6 +157,7 @@ ServingSetup setup_of(const ServingJob& job, const Deployment& deployment) {
   setup.transfers = deployment.transfers;
   setup.faults = job.faults;
   setup.timeout_s = job.transfer.timeout_s;
+  if (job.reload != ServingJob::Reload::counted) load_weights(job, deployment, setup.loads);
   if (job.by_layers && deployment.transfers) go_by_layers(job, setup);
   return setup;
 }

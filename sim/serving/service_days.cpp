@@ -22,19 +22,6 @@ void check(const ServingJob& job) {
   if (job.load.requests < job.load.warmup + 2) throw config::InputError("run needs requests to count: there are fewer than two");
 }
 
-// Share of the time up to `seconds` in which an instance works.
-double up_share(const std::vector<ServiceFault>& faults, std::size_t instance, double seconds) {
-  double down_s = 0, until_s = 0;
-  for (const ServiceFault& fault : faults) {  // in order of their beginnings
-    if (fault.kind != ServiceFault::Kind::fails || std::ranges::count(fault.instances, instance) == 0) continue;
-    const double from_s = std::max(until_s, fault.from_s), to_s = std::min(seconds, fault.from_s + fault.for_s);
-    if (to_s <= from_s) continue;
-    down_s += to_s - from_s;
-    until_s = to_s;
-  }
-  return 1 - down_s / seconds;
-}
-
 void count_requests(ServiceDay& day, const ServingJob& job, const ServingRun& run) {
   const Promise& promise = job.promise;
   for (std::size_t i = static_cast<std::size_t>(job.load.warmup); i < run.requests.size(); ++i) {
@@ -84,7 +71,7 @@ ServiceDay day_of(const ServingJob& job, const ServingSetup& setup) {
   std::size_t instance = 0;
   for (const Pool& pool : job.pools) {
     double up = 0;
-    for (int i = 0; i < pool.instances; ++i) up += up_share(day.faults, instance++, seconds) / pool.instances;
+    for (int i = 0; i < pool.instances; ++i) up += (1 - run.down_s[instance++] / seconds) / pool.instances;
     day.up.push_back(up);
   }
   return day;

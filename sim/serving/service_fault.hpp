@@ -13,7 +13,7 @@ namespace rehearse::sim {
 struct ServiceLink {
   std::size_t part = 0;
   std::uint32_t link = 0;
-  friend auto operator<=>(const ServiceLink&, const ServiceLink&) = default;
+  friend auto operator<=>(const ServiceLink&, const ServiceLink&) = default;  // NOLINT(modernize-use-nullptr): the 0 it compares with
 };
 [[nodiscard]] inline ServiceLink between_parts(std::size_t parts, std::size_t from, std::size_t to) {
   return {parts, static_cast<std::uint32_t>(from * parts + to)};

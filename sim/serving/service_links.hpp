@@ -34,7 +34,7 @@ class ServiceLinks {
  private:
   struct Port {
     int node = 0, rail = 0;
-    friend auto operator<=>(const Port&, const Port&) = default;
+    friend auto operator<=>(const Port&, const Port&) = default;  // NOLINT(modernize-use-nullptr): the 0 it compares with
   };
   [[nodiscard]] const std::map<Port, Links>& ports(std::size_t part);
   [[nodiscard]] const topology::Fabric& fabric(std::size_t part);

@@ -106,4 +106,16 @@ void note_wide_between(ServingJob& job) {
   }
 }
 
+void read_reload(ServingJob& job, const config::Node& reload) {
+  const std::string from = reload.as_choice({"counted", "disk", "storage"});
+  if (from == "counted") return;
+  job.reload = from == "disk" ? ServingJob::Reload::disk : ServingJob::Reload::storage;
+  for (const Pool& pool : job.pools) {
+    const topology::ClusterSpec& cluster = job.parts[pool.part].cluster;
+    if ((from == "disk" ? cluster.storage.disk_read_bytes_per_s : cluster.storage.shared_read_bytes_per_s) > 0) continue;
+    reload.fail(fmt::format("pool {}: its cluster does not say how fast that is read", pool.name),
+                fmt::format("write storage: {{{}: ...}} in the cluster", from == "disk" ? "disk_read" : "shared_read"));
+  }
+}
+
 }  // namespace rehearse::sim

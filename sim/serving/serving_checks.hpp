@@ -12,6 +12,8 @@ void check_roles(ServingJob& job, const config::Node& serving);
 void check_size(const ServingJob& job, const config::Node& pools);
 // Of `transfer`: a path that was written down. A default gives way (alignments/vendor.cpp), what was written does not.
 void check_path(const ServingJob& job, const config::Node& path);
+// Of `serving`: where an instance that returns has its weights from, which the clusters of all pools must have.
+void read_reload(ServingJob& job, const config::Node& reload);
 // A note where the network between two parts is said to carry more than the ports of one: nothing can, and it may be a slip of units.
 void note_wide_between(ServingJob& job);
 // Of `transfer`: whether hosts can change the layout of what crosses their memory.

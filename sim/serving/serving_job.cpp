@@ -204,7 +204,7 @@ void read_simulation(ServingJob& job, const Node& node) {
 
 void read_serving(Reading& reading, const Node& document) {
   const Node serving = document.at("serving");
-  serving.allow_keys({"pools", "transfer", "router", "load", "slo", "isolate", "recovery"});
+  serving.allow_keys({"pools", "transfer", "router", "load", "slo", "isolate", "recovery", "reload"});
   ServingJob& job = reading.job;
   read_pools(reading, serving, document);
   if (const auto isolate = serving.find("isolate")) job.isolate = role_names().read(*isolate);
@@ -224,6 +224,7 @@ void read_serving(Reading& reading, const Node& document) {
   if (!job.load.trace_note.empty()) job.notes.push_back(job.load.trace_note);
   if (const auto slo = serving.find("slo")) job.promise = mapping(promise_keys()).read(*slo);
   if (const auto recovery = serving.find("recovery")) job.recovery_s = recovery->as_quantity(Dimension::time);
+  if (const auto reload = serving.find("reload")) read_reload(job, *reload);
 }
 
 void resolve(Reading& reading, const Node& document) {

@@ -47,6 +47,9 @@ Shape serving_section() {
                false,
                "10 min",
                "For run: until an instance is back, where a failure does not say; repair and loading of weights."},
+              {"reload", config::word({"counted", "disk", "storage"}).shape, false, "counted",
+               "Where an instance that returns has its weights from, behind its repair: a disk of each node, or the cluster's storage; "
+               "counted: the repair has the time for it."},
               {"isolate", config::word({"prefill", "decode"}).shape, false, "", "This side alone, the other taken as unlimited."}});
 }
 

@@ -30,6 +30,7 @@ ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
     layers.own = machine_.add_link(1);
     layers.links.push_back(layers.own);
   }
+  for (const double bytes_per_s : setup.loads.links) load_links_.push_back(machine_.add_link(bytes_per_s));
   machine_.seal();
   for (std::size_t i = 0; i < requests_.size(); ++i) requests_[i].tokens = setup.requests[i].tokens;
   for (const RequestId id : setup.followed) requests_.at(id).history = &followed_[id];
@@ -50,6 +51,9 @@ ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
   }
   generation_.resize(instances_.size());
   down_.resize(instances_.size());
+  loading_.resize(instances_.size());
+  down_since_.resize(instances_.size());
+  down_s_.resize(instances_.size());
   layer_.resize(instances_.size());
   acts_.resize(setup.faults.size());
   if (apart()) ways_.resize(requests_.size());
@@ -308,6 +312,9 @@ void ServiceSimulation::on(Token token) {
     case ServiceEvent::layer_sent:
       if (token == token_of(ServiceEvent::layer_sent, index, generation_[index])) layer_is_sent(index);
       break;
+    case ServiceEvent::loaded:
+      end_load(index);
+      break;
     case ServiceEvent::transfer_start:
       start_flows(index);
       break;
@@ -345,6 +352,10 @@ ServingRun ServiceSimulation::run() {
   out.end_s = end_s_;
   const bool all_served = std::ranges::all_of(requests_, [](const RequestState& request) { return request.stage == Stage::done; });
   out.failures = failures_;
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    if (down_[i] > 0) count_down(i, INFINITY);
+  }
+  out.down_s = std::move(down_s_);
   for (const Gaps& gaps : gaps_) out.pools.emplace_back().gaps = gaps;
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     const InstanceUse& use = instances_[i]->use();

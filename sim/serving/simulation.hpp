@@ -29,6 +29,16 @@ struct LayeredPasses {
   double gpus_each = 1;  // GPUs that share a port
 };
 
+// What instances that return read before they work: over links of their own.
+struct WeightLoads {
+  struct Read {
+    std::size_t link = 0;
+    double bytes = 0;
+  };
+  std::vector<double> links;                 // bytes a second
+  std::vector<std::vector<Read>> instances;  // [instance], or empty: they work at once
+};
+
 struct ServingSetup {
   std::vector<PoolSetup> pools;  // with prefill and decode apart: one of each; else one for both, or one side alone
   std::string prompt_router = "least-requests", decode_router = "least-kv";  // registered names
@@ -38,8 +48,9 @@ struct ServingSetup {
   std::shared_ptr<TransferPlan> transfers;  // needed where the sides are apart
   std::vector<ServiceFault> faults = {};
   std::vector<LayeredPasses> layered = {};  // [instance], or empty
-  double timeout_s = 30;                    // with faults: a hand-over that has not ended so long after it began is given up
-  bool records = false;                     // what instances and links did over time, its slices from this time on
+  WeightLoads loads = {};
+  double timeout_s = 30;  // with faults: a hand-over that has not ended so long after it began is given up
+  bool records = false;   // what instances and links did over time, its slices from this time on
   double slices_from_s = 0;
   std::vector<RequestId> followed = {};  // requests whose stages are kept one by one
 };
@@ -54,6 +65,7 @@ struct ServingRun {
   std::vector<std::int64_t> pages_left;         // still taken at the end, by instance: 0
   double end_s = 0;                             // of the last answer, or pass where requests are not served
   int failures = 0;                             // of instances
+  std::vector<double> down_s;                   // [instance] that it did not work, up to the last arrival
   std::shared_ptr<const ServiceRecord> record;  // where it was asked for
   std::vector<TransferLink> links;              // with it: what its links are
   std::map<RequestId, std::vector<StageSpan>> followed;

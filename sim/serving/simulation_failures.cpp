@@ -93,8 +93,14 @@ void ServiceSimulation::go_around(const ServiceFault& cut) {
 // What it worked on goes back to the routers at once: prompts to another instance, answers from their prompt and what is shown of them. A
 // hand-over that it takes part in is noticed by the other side.
 void ServiceSimulation::fail(std::size_t instance) {
+  if (loading_[instance] > 0) {  // it has not worked yet: from the beginning, when the repair is done
+    loading_[instance] = 0;
+    machine_.halt([&](Token token) { return event_of(token) == ServiceEvent::loaded && index_of(token) == instance; });
+    return;
+  }
   if (down_[instance]++ > 0) return;
   ++failures_;
+  down_since_[instance] = now();
   if (record_) {
     record_->passes(instance, now(), instances_[instance]->under_way(), true);
     record_->outage(instance, now(), true);
@@ -116,8 +122,31 @@ void ServiceSimulation::fail(std::size_t instance) {
   try_decode_room();
 }
 
+// Repaired. What it reads is shared with others that return.
 void ServiceSimulation::come_back(std::size_t instance) {
-  if (--down_[instance] > 0) return;
+  if (down_[instance] == 1 && !setup_.loads.instances.empty()) {
+    const std::vector<WeightLoads::Read>& reads = setup_.loads.instances[instance];
+    loading_[instance] = reads.size();
+    for (const WeightLoads::Read& read : reads)
+      machine_.transfer(host_, host_, {&load_links_[read.link], 1}, read.bytes, token_of(ServiceEvent::loaded, instance));
+    if (!reads.empty()) return;
+  }
+  if (--down_[instance] == 0) works_again(instance);
+}
+
+void ServiceSimulation::end_load(std::size_t instance) {
+  if (--loading_[instance] > 0) return;
+  if (--down_[instance] == 0) works_again(instance);
+}
+
+// Of the time up to the last arrival.
+void ServiceSimulation::count_down(std::size_t instance, double until_s) {
+  const double last_s = setup_.requests.back().arrival_s;
+  down_s_[instance] += std::max(0.0, std::min(until_s, last_s) - std::min(down_since_[instance], last_s));
+}
+
+void ServiceSimulation::works_again(std::size_t instance) {
+  count_down(instance, now());
   if (record_) record_->outage(instance, now(), false);
   settle_up();
   touched_.push_back(instance);

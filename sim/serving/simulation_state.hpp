@@ -29,7 +29,8 @@ enum class ServiceEvent : std::uint64_t {
   over,
   layer_end,
   layer_computed,
-  layer_sent
+  layer_sent,
+  loaded
 };
 inline constexpr unsigned kind_bits = 4, index_bits = 32;
 inline Token token_of(ServiceEvent event, std::uint64_t index, std::uint64_t generation = 0) {
@@ -93,6 +94,9 @@ class ServiceSimulation {
   void end_fault(std::size_t fault);
   void fail(std::size_t instance);
   void come_back(std::size_t instance);
+  void end_load(std::size_t instance);
+  void works_again(std::size_t instance);
+  void count_down(std::size_t instance, double until_s);
   void lose_sender(RequestId id);
   void lose_receiver(RequestId id);
   void stop_pieces(RequestId id);
@@ -153,7 +157,10 @@ class ServiceSimulation {
   std::deque<RequestId> wanting_room_;  // on the decoding side, first come first served
   std::deque<RequestId> stranded_;      // no instance works that could compute their prompts
   std::vector<int> down_;               // [instance] faults that keep it from working
-  std::vector<int> layer_;              // [instance] computed in the pass under way
+  std::vector<LinkIndex> load_links_;
+  std::vector<std::size_t> loading_;         // [instance] reads under way of one that returns, which keep it from working as a fault does
+  std::vector<double> down_since_, down_s_;  // [instance]
+  std::vector<int> layer_;                   // [instance] computed in the pass under way
   // Passes that go layer by layer: each computes, and sends over the ports of its instance, at the rate at which it would take its time
   // alone or what the links leave.
   struct Layers {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "deployments.hpp"
+#include "sim/serving/deployment.hpp"
 #include "sim/serving/serving_job.hpp"
 
 namespace rehearse::tests {
@@ -48,6 +49,52 @@ TEST(AFailure, in_a_prompt_begins_it_again) {
   EXPECT_NEAR(run.requests[0].ttft_s(), 3.5, eps);
   EXPECT_EQ(run.requests[0].retries, 1);
   EXPECT_EQ(run.failures, 1);
+}
+
+// Its weights are 50 bytes, of a disk of 100 a second: half a second behind the repair, twice that where another one reads beside it. Who
+// fails while it loads begins again.
+TEST(AnInstance, that_returns_loads_its_weights) {
+  const auto ends_s = [](int instances, std::vector<ServiceFault> faults) {
+    ServingSetup setup = one_request({pool(Role::prefill, instances)}, 1000, 1);
+    setup.faults = std::move(faults);
+    setup.loads.links = {100};
+    setup.loads.instances.assign(static_cast<std::size_t>(instances), {{0, 50}});
+    const ServingRun run = simulate_serving(setup);
+    EXPECT_EQ(run.requests[0].stage, Stage::done);
+    return run.requests[0].last_s;
+  };
+  EXPECT_NEAR(ends_s(1, {failing(0, 0.5, 2)}), 2.5 + 0.5 + 1, eps);
+  EXPECT_NEAR(ends_s(2, {failing(0, 0.5, 2), failing(1, 0.6, 1.9)}), 2.5 + 1 + 1, eps);
+  EXPECT_NEAR(ends_s(1, {failing(0, 0.5, 2), failing(0, 2.7, 1)}), 3.7 + 0.5 + 1, eps);
+  EXPECT_NEAR(ends_s(1, {failing(0, 0.5, 2), failing(0, 1, 3)}), 4 + 0.5 + 1, eps);
+  EXPECT_NEAR(ends_s(1, {failing(0, 0.5, 2), failing(0, 2.7, 0.1), failing(0, 2.75, 1)}), 3.75 + 0.5 + 1, eps);
+}
+
+// A GPU's share of the weights over the disk of its node, which both GPUs of an instance read at once.
+TEST(AnInstance, that_returns_reads_what_its_gpus_hold) {
+  const std::string text =
+      "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+      "  pools:\n    all: {role: both, parallel: {tp: 2}, precision: {compute: bf16, weights: bf16, kv: bf16}}\n"
+      "  load: {arrivals: at-once, input: 1000, output: 10, requests: 1}\n";
+  const auto run_with = [&](const std::string& reload) {
+    const sim::ServingJob job = sim::read_serving_job(
+        config::Node::load_text(text + "  reload: " + reload + "\nsimulation: {faults: [instance all.0 at 1 ms for 2 s]}\n", "job.yaml"),
+        "job");
+    const sim::Deployment deployment = deploy(job);
+    return std::pair(simulate_serving(setup_of(job, deployment)), deployment.pools[0].memory.weights);
+  };
+  const auto [counted, weights] = run_with("counted");
+  EXPECT_NEAR(weights, 8.03e9, 0.05e9);  // half of 8.03 billion numbers of two bytes
+  EXPECT_NEAR(run_with("disk").first.requests[0].last_s - counted.requests[0].last_s, 2 * weights / 56e9, 1e-6);
+  try {
+    static_cast<void>(run_with("storage"));
+    ADD_FAILURE();
+  } catch (const config::InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("job.yaml:8:11: error: pool all: its cluster does not say how fast that is read"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_THROW(static_cast<void>(run_with("peer")), config::InputError);
 }
 
 // The other instance takes it over at once.

@@ -9,7 +9,8 @@ namespace rehearse::workloads {
 
 struct ServingPrecision {
   DType compute = DType::bf16, weights = DType::bf16, kv = DType::bf16;
-  friend auto operator<=>(const ServingPrecision&, const ServingPrecision&) = default;
+  friend auto operator<=>(const ServingPrecision&,
+                          const ServingPrecision&) = default;  // NOLINT(modernize-use-nullptr): the 0 it compares with
 };
 
 struct InstancePlan {
