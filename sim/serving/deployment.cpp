@@ -74,8 +74,8 @@ PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
   out.rules.chunked_prefill = pool.habits.chunked_prefill;
   out.rules.overflow = pool.habits.overflow;
   out.rules.sequences = std::int64_t{pool.habits.sequences} * replicas;
-  out.rules.tokens = std::int64_t{pool.habits.tokens} * replicas;
-  out.rules.replicas = replicas;
+  out.rules.lanes = std::int64_t{replicas} * pool.plan.pp;  // every group of a pipeline is a pass of its own to the engine
+  out.rules.tokens = pool.habits.tokens * out.rules.lanes;
   out.rules.speculation = pool.speculation;
   out.rules.drawing_seed = config::mixed(job.seed * config::golden_gamma + drawing_stream);
   out.rules.page = pool.habits.page;

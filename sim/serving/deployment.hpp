@@ -18,7 +18,7 @@ struct PoolDeployment {
   const Pool* pool = nullptr;
   std::shared_ptr<const OperatorPassPrice> price;
   InstanceMemory memory;
-  InstanceRules rules;               // of a whole instance, all attention replicas together
+  InstanceRules rules;               // of a whole instance, all lanes together
   std::shared_ptr<PassWalks> walks;  // of others that differ in how many sequences they hold alone; nothing: it walks for itself
 };
 

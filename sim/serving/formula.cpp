@@ -87,11 +87,7 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
   if (role == Role::prefill) {
     // Full passes, one after another.
     const double fit = std::floor(pool.prompts_of_a_pass(at_once, 0));
-    PassShape shape;
-    shape.chunks = shape.finished = fit;
-    shape.prompt_tokens = fit * lengths.input;
-    shape.prompt_pairs = fit * lengths.input * (lengths.input + 1) / 2;
-    state.prefill_s = pool.pool().price->seconds(shape);
+    state.prefill_s = pool.together_s(fit, 0);
     state.requests_per_s = fit / state.prefill_s;
     state.queue_s = std::max(0.0, at_once - fit) / state.requests_per_s * (is_closed(job) ? 1 : 0.5);
     state.ttft_s = state.queue_s + state.prefill_s;

@@ -32,7 +32,7 @@ struct PassUnits {
   PassUnits(const PoolFormula& pool, double sequences) {
     constexpr double any = 1e6;
     const PoolFormula::Prompt alone = pool.prompt_s(sequences);
-    if (alone.passes > 1 && pool.tokens_of_a_prompt() > pool.room_of_a_pass(sequences)) {
+    if (pool.lanes() <= 1 && alone.passes > 1 && pool.tokens_of_a_prompt() > pool.room_of_a_pass(sequences)) {
       const double passes = pool.tokens_of_a_prompt() / pool.room_of_a_pass(sequences);
       most = passes > few_passes ? 2 : quarters_of_a_prompt;
       units = std::max(most + 1, static_cast<int>(std::lround(most * std::min(passes, most_passes))));

@@ -241,14 +241,15 @@ void Instance::mark_late(double now_s) {
   late_arrived_ = came_late(adopted_s_);
 }
 
-// Whether the pass can take more after it. A prompt is computed by one attention replica. Without chunks it runs whole: beside others while
-// it fits, and alone on its replica where it never would.
+// Whether the pass can take more after it. A prompt is computed in one lane, the emptiest. Without chunks it runs whole: beside others
+// while it fits, and alone in its lane where it never would.
 bool Instance::take_chunk(std::size_t prompt, std::int64_t& budget, PassShape& shape) {
   const Prompt& one = prefilling_[prompt];
+  const auto lane = std::ranges::min_element(lanes_);
   const std::int64_t left = one.all - one.done;
-  const std::int64_t tokens = rules_.chunked_prefill ? std::min({left, budget, replica_tokens()}) : left;
-  const std::int64_t takes = std::min(tokens, replica_tokens());
-  if (tokens <= 0 || waits_for_room(takes, budget)) return false;
+  const std::int64_t tokens = rules_.chunked_prefill ? std::min({left, budget, lane_tokens() - *lane}) : left;
+  const std::int64_t takes = std::min(tokens, lane_tokens());
+  if (tokens <= 0 || waits_for_room(takes)) return false;
   const auto q = static_cast<double>(tokens), p = static_cast<double>(one.done);
   shape.prompt_tokens += q;
   shape.prompt_pairs += q * p + q * (q + 1) / 2;
@@ -257,16 +258,18 @@ bool Instance::take_chunk(std::size_t prompt, std::int64_t& budget, PassShape& s
   shape.finished += tokens == left ? 1 : 0;
   under_way_.chunks.push_back({prompt, tokens});
   budget -= takes;
-  return budget > 0;
+  *lane += tokens;
+  shape.busiest_tokens = std::max(shape.busiest_tokens, static_cast<double>(*lane));
+  return budget > 0 && emptiest_lane() < lane_tokens();
 }
 
-bool Instance::waits_for_room(std::int64_t tokens, std::int64_t budget) const { return tokens > budget && !under_way_.chunks.empty(); }
+bool Instance::waits_for_room(std::int64_t tokens) const { return emptiest_lane() > 0 && tokens > lane_tokens() - emptiest_lane(); }
 
 std::int64_t Instance::pass_tokens() const {
   return rules_.tokens - (rules_.batching == Batching::continuous ? count() * (1 + rules_.speculation.tokens) : 0);
 }
 
-std::int64_t Instance::replica_tokens() const { return std::max<std::int64_t>(1, (pass_tokens() + rules_.replicas - 1) / rules_.replicas); }
+std::int64_t Instance::lane_tokens() const { return std::max<std::int64_t>(1, (pass_tokens() + rules_.lanes - 1) / rules_.lanes); }
 
 PassShape Instance::gather_chunks(double now_s) {
   PassShape shape;
@@ -274,12 +277,13 @@ PassShape Instance::gather_chunks(double now_s) {
   batch_open_ = count() == 0 && prefilling_.empty();
   while (fixed && admits_next()) admit_next(now_s);
   batch_open_ = false;
+  lanes_.assign(static_cast<std::size_t>(rules_.lanes), 0);
   std::int64_t budget = pass_tokens();
   bool more = budget > 0;
   for (std::size_t i = 0; more && i < prefilling_.size(); ++i) more = take_chunk(i, budget, shape);
   while (more && admits_next()) {
-    const bool waits = !rules_.chunked_prefill &&
-                       waits_for_room(std::min(prompt_tokens(queue_.front()) - found(queue_.front()), replica_tokens()), budget);
+    const bool waits =
+        !rules_.chunked_prefill && waits_for_room(std::min(prompt_tokens(queue_.front()) - found(queue_.front()), lane_tokens()));
     if (waits) break;
     admit_next(now_s);
     more = take_chunk(prefilling_.size() - 1, budget, shape);

@@ -4,6 +4,7 @@
 // end or where pages run out, and it is cut at the end of a pass when somebody comes who can take part.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -32,7 +33,9 @@ struct InstanceRules {
   Overflow overflow = Overflow::recompute;
   std::int64_t sequences = 256;  // at once
   std::int64_t tokens = 8192;    // of a pass
-  std::int64_t replicas = 1;     // of attention, which share both evenly
+  // Attention replicas, each with as many groups in flight as there are stages: a prompt's tokens of a pass are in one, decoding
+  // sequences and the tokens of a pass are shared evenly.
+  std::int64_t lanes = 1;
   std::int64_t pages = 1;
   int page = 16;
   bool ahead = false;      // the next pass is put together when one begins: who comes meanwhile joins the one after it
@@ -199,9 +202,10 @@ class Instance {
   void bring_back(double now_s);
   void let_arrived_join(double now_s);
   void mark_late(double now_s);
-  [[nodiscard]] bool waits_for_room(std::int64_t tokens, std::int64_t budget) const;  // of the pass, which has prompts already
-  [[nodiscard]] std::int64_t pass_tokens() const;                                     // for prompts
-  [[nodiscard]] std::int64_t replica_tokens() const;                                  // of them, of one attention replica
+  [[nodiscard]] bool waits_for_room(std::int64_t tokens) const;  // of the emptiest lane, which has prompts already
+  [[nodiscard]] std::int64_t pass_tokens() const;                // for prompts
+  [[nodiscard]] std::int64_t lane_tokens() const;                // of them, of one lane
+  [[nodiscard]] std::int64_t emptiest_lane() const { return *std::ranges::min_element(lanes_); }
   [[nodiscard]] PassShape gather_chunks(double now_s);
   void start_run();
   void start_mixed(PassShape shape);
@@ -247,6 +251,7 @@ class Instance {
   bool brought_back_ = false;  // the last of those at the host, before this pass
   double last_decode_s_ = 0;
   double slowdown_ = 1;
+  std::vector<std::int64_t> lanes_;  // prompt tokens in each, of the pass that is put together
   UnderWay under_way_;
   InstanceUse use_;
 };

@@ -21,7 +21,7 @@ void add_network(PassNetwork& sum, const CallPrice& price, double times) {
 OperatorPassPrice::PassTokens OperatorPassPrice::tokens_of(const PassShape& whole) const {
   PassTokens out;
   out.groups = std::clamp(whole.chunks + whole.decodes, 1.0, static_cast<double>(plan_.pp));
-  const double parts = out.groups * plan_.dp, prompts = parts / busiest_times(whole.chunks / out.groups);
+  const double parts = out.groups * plan_.dp, prompts = shares_of(whole, parts);
   PassShape& shape = out.shape;
   shape = {whole.prompt_tokens / prompts, whole.prompt_pairs / prompts,     whole.cached / prompts, whole.chunks / prompts,
            whole.finished / prompts,      std::ceil(whole.decodes / parts), whole.context / parts};
@@ -29,7 +29,8 @@ OperatorPassPrice::PassTokens OperatorPassPrice::tokens_of(const PassShape& whol
   const int decodes = static_cast<int>(shape.decodes);
   const int decoded = (out.replayed ? padded(decodes) : decodes) * tokens_each();
   out.tokens = static_cast<int>(std::ceil(shape.prompt_tokens)) + decoded;
-  out.mean = static_cast<int>(std::ceil(whole.prompt_tokens / parts)) + decoded;
+  const double mean = std::min(shape.prompt_tokens, whole.prompt_tokens / plan_.dp);  // of its group
+  out.mean = static_cast<int>(std::ceil(mean)) + decoded;
   return out;
 }
 

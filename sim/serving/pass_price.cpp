@@ -301,15 +301,16 @@ double OperatorPassPrice::slowest_stage_times(double groups) const {
   return static_cast<double>(slowest * plan_.pp) / plan_.model.layers;
 }
 
-// Of the prompts in a pass over attention replicas: how much more than the mean the one with the most chunks has. Less than one chunk, a
-// mean of the formula's, is one or none.
-double OperatorPassPrice::busiest_times(double chunks) const {
-  if (plan_.dp == 1 || chunks <= 0) return 1;
-  return chunks < 1 ? plan_.dp : std::ceil(chunks / plan_.dp) * plan_.dp / chunks;
+// Of the prompts in a pass over attention replicas and the groups of a pipeline: into how many shares as large as the largest they go. Less
+// than one chunk, a mean of the formula's, is one or none.
+double OperatorPassPrice::shares_of(const PassShape& shape, double lanes) {
+  if (shape.busiest_tokens > 0) return shape.prompt_tokens / shape.busiest_tokens;
+  return shape.chunks <= 1 ? 1 : shape.chunks / std::ceil(shape.chunks / lanes);
 }
 
 // Replicas run in step: attention and all around it take as long as the busiest replica's, while experts get the tokens of all of them.
-// Of a group's share where stages hold several groups in flight: each sees the whole depth. A full pipeline goes at the pace of the last
+// Of a group's share where stages hold several groups in flight: each sees the whole depth, and a round lasts as long as that takes the
+// one with the most prompts, since none overtakes another. A full pipeline goes at the pace of the last
 // stage, which has the head, and the host's work stands between its groups: engines do not work ahead over several stages (TensorRT-LLM
 // and SGLang switch it off there).
 PassCost OperatorPassPrice::parts(const PassShape& whole) const {

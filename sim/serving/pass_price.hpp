@@ -25,6 +25,8 @@ struct PassShape {
   double finished = 0;  // chunks that end their prompt and yield a token
   double decodes = 0;   // sequences that decode
   double context = 0;   // tokens in their caches, together
+  // Of prompt_tokens, those of the attention replica (and group of a pipeline) that has the most; 0: as the number of chunks says.
+  double busiest_tokens = 0;
 };
 
 // Seconds of a pass by what they are spent on.
@@ -125,7 +127,7 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double cache_fixed_s(double decodes) const;
   [[nodiscard]] DecodeLine price_decode(int sequences) const;
   [[nodiscard]] int padded(int sequences) const;
-  [[nodiscard]] double busiest_times(double chunks) const;
+  [[nodiscard]] static double shares_of(const PassShape& shape, double lanes);
   [[nodiscard]] double slowest_stage_times(double groups) const;
   [[nodiscard]] bool ahead() const { return habits_.ahead && plan_.pp == 1; }
   [[nodiscard]] double kernel_s(workloads::Operator op) const;

@@ -7,6 +7,7 @@
 namespace rehearse::sim {
 namespace {
 
+constexpr int sharing_rounds = 20;       // of prompts that go together
 constexpr int fixed_point_rounds = 200;  // of a fixed point; each contracts by the load
 
 // Quantile of the standard normal distribution by bisection.
@@ -45,7 +46,7 @@ PoolFormula::PoolFormula(const PoolDeployment& pool, const LoadMoments& load)
 std::vector<PoolFormula::Chunk> PoolFormula::chunks(double tokens, double sequences) const {
   const double beside = mixes() ? std::floor(sequences) : 0;
   const double room = room_of_a_pass(sequences);
-  const double chunk = pool_.rules.chunked_prefill ? std::ceil(room / static_cast<double>(pool_.rules.replicas)) : tokens;
+  const double chunk = pool_.rules.chunked_prefill ? std::ceil(room / lanes()) : tokens;
   std::vector<Chunk> out;
   double done = found(tokens);
   while (done < tokens) {
@@ -76,17 +77,42 @@ PoolFormula::Prompt PoolFormula::prompt_s(double sequences) const {
   return out;
 }
 
-double PoolFormula::prompts_of_a_pass(double there, double sequences) const {
-  const double room = static_cast<double>(pool_.rules.tokens) - std::floor(sequences) * (1 + pool_.rules.speculation.tokens);
-  const double fit = room / (load_.input - load_.found);
-  return std::clamp(pool_.rules.chunked_prefill ? fit : std::floor(fit), 1.0, std::max(1.0, there));
+// As many go together as come while they are computed.
+PoolFormula::Prompt PoolFormula::prompt_s(double sequences, double rate_per_s) const {
+  constexpr int rounds = 30;
+  Prompt out = prompt_s(sequences);
+  if (lanes() <= 1) return out;
+  const double most = prompts_of_a_pass(INFINITY, sequences), beside = mixes() ? std::floor(sequences) : 0;
+  double together = 1;
+  for (int round = 0; round < rounds; ++round) {
+    out.seconds = together_s(together, sequences);
+    together = std::clamp(rate_per_s * out.seconds, 1.0, most);
+  }
+  out.more_s = std::max(0.0, out.seconds - (beside > 0 ? out.passes * decode_s(beside) : 0)) / together;
+  return out;
 }
 
+double PoolFormula::service_s() const {
+  if (lanes() <= 1) return prompt_s(0).seconds;
+  const double most = prompts_of_a_pass(INFINITY, 0);
+  return together_s(most, 0) / most;
+}
+
+double PoolFormula::prompts_of_a_pass(double there, double sequences) const {
+  const double room = static_cast<double>(pool_.rules.tokens) - std::floor(sequences) * (1 + pool_.rules.speculation.tokens);
+  const double each = room / lanes() / (load_.input - load_.found), fit = pool_.rules.chunked_prefill ? each : std::floor(each);
+  return std::clamp(lanes() > 1 ? lanes() * std::max(1.0, fit) : fit, 1.0, std::max(1.0, there));
+}
+
+// Each in the emptiest lane, and part of the last ones in the next pass; what is longer than a lane's room takes a lane of several passes.
 double PoolFormula::together_s(double prompts, double sequences) const {
   PassShape shape;
-  const double tokens = load_.input - load_.found;
+  const double tokens = load_.input - load_.found, room = std::ceil(room_of_a_pass(sequences) / lanes());
+  if (lanes() > 1 && tokens > room) return std::min(1.0, prompts) * std::ceil(prompts / lanes()) * prompt_s(sequences).seconds;
   shape.chunks = shape.finished = prompts;
   shape.prompt_tokens = prompts * tokens;
+  shape.busiest_tokens = std::max(shape.prompt_tokens / lanes(), std::min(std::ceil(prompts / lanes()) * tokens, room));
+  if (prompts <= 1 || lanes() <= 1) shape.busiest_tokens = shape.prompt_tokens;
   shape.prompt_pairs = prompts * (tokens * load_.found + tokens * (tokens + 1) / 2) * load_.pair_factor;
   shape.cached = prompts * load_.found;
   shape.decodes = mixes() ? std::floor(sequences) : 0;
@@ -99,12 +125,14 @@ double PoolFormula::together_s(double prompts, double sequences) const {
 PoolState closed_loop(const PoolFormula& pool, const LoadMoments& load, double clients) {
   PoolState out;
   out.batch = std::min(clients, pool.most_sequences());
-  const PoolFormula::Prompt prompt = pool.prompt_s(out.batch - 1);
   const double decode_s = pool.decode_s(out.batch), steps = std::max(1.0, pool.passes(load.output - 1));
-  out.tpot_s = load.output > 1 ? decode_s + (out.batch - 1) * prompt.more_s / steps : 0;
-  out.prefill_s = prompt.seconds;
-  const double round_s = out.prefill_s + steps * out.tpot_s + (load.output > 1 ? decode_s / 2 : 0);
-  out.requests_per_s = out.batch / round_s;
+  for (int round = 0; round < (pool.lanes() > 1 ? sharing_rounds : 1); ++round) {
+    const PoolFormula::Prompt prompt = pool.prompt_s(out.batch - 1, out.requests_per_s);
+    out.tpot_s = load.output > 1 ? decode_s + (out.batch - 1) * prompt.more_s / steps : 0;
+    out.prefill_s = prompt.seconds;
+    const double round_s = out.prefill_s + steps * out.tpot_s + (load.output > 1 ? decode_s / 2 : 0);
+    out.requests_per_s = out.batch / round_s;
+  }
   out.queue_s = decode_s / 2 + (clients > out.batch ? (clients - out.batch) / out.requests_per_s : 0);
   out.ttft_s = out.queue_s + out.prefill_s;
   out.busy = 1;
@@ -187,7 +215,7 @@ double high_number(double mean, const LoadMoments& load) {
 void put_high_together(PoolState& out, const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
   if (load.percentile <= 0) return;
   const double batch = high_number(out.batch, load);
-  const PoolFormula::Prompt prompt = pool.prompt_s(batch);
+  const PoolFormula::Prompt prompt = pool.prompt_s(batch, rate_per_s);
   const double share = rate_per_s * prompt.more_s;
   out.ttft_high_s = 2 * load.percentile * out.queue_s + out.prefill_s + (high_prompt(load) - 1) * prompt.seconds;
   if (share >= 1) {
@@ -247,7 +275,7 @@ PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate
   PoolState out;
   double batch = 0;
   for (int round = 0; round < fixed_point_rounds; ++round) {
-    const PoolFormula::Prompt prompt = pool.prompt_s(batch);
+    const PoolFormula::Prompt prompt = pool.prompt_s(batch, rate_per_s);
     const double share = rate_per_s * prompt.more_s;
     if (share >= 1) return {.ttft_s = INFINITY, .requests_per_s = 0};
     const double pass_s =
@@ -281,16 +309,19 @@ PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate
   return out;
 }
 
-// Prompts alone at n instances (Allen and Cunneen; exact by Pollaczek and Khinchine for one and Poisson arrivals).
+// Prompts alone at n instances (Allen and Cunneen; exact by Pollaczek and Khinchine for one and Poisson arrivals). Who finds all of them at
+// work while lanes are free waits for the rest of a pass.
 PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances) {
   PoolState out;
-  out.prefill_s = pool.prompt_s(0).seconds;
-  const double offered = rate_per_s * out.prefill_s, busy = offered / instances;
+  const double service_s = pool.service_s(), offered = rate_per_s * service_s, busy = offered / instances;
+  out.prefill_s = pool.prompt_s(0, rate_per_s / instances).seconds;
   out.requests_per_s = rate_per_s;
-  out.busy = busy;
-  if (busy >= 1) return {.ttft_s = INFINITY, .requests_per_s = instances / out.prefill_s};
+  out.busy = std::min(1.0, rate_per_s * out.prefill_s / instances);
+  if (busy >= 1) return {.ttft_s = INFINITY, .requests_per_s = instances / service_s};
   out.queue_s =
-      (load.arrival_variation + load.input_variation) / 2 * chance_to_wait(instances, offered) * out.prefill_s / (instances * (1 - busy));
+      (load.arrival_variation + load.input_variation) / 2 * chance_to_wait(instances, offered) * service_s / (instances * (1 - busy));
+  if (pool.lanes() > 1)
+    out.queue_s += std::pow(out.busy, std::sqrt(2.0 * (instances + 1)) - 1) * out.prefill_s / 2;  // all are at work (Sakasegawa)
   out.ttft_s = out.queue_s + out.prefill_s;
   put_high_prompts(out, load, instances);
   return out;

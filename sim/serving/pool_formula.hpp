@@ -31,6 +31,10 @@ class PoolFormula {
     double seconds = 0, more_s = 0, passes = 1;
   };
   [[nodiscard]] Prompt prompt_s(double sequences) const;
+  // Of those that come at a rate and share passes over several lanes; alone where there is one lane.
+  [[nodiscard]] Prompt prompt_s(double sequences, double rate_per_s) const;
+  // That an instance of prompts alone takes for each, when its lanes are full.
+  [[nodiscard]] double service_s() const;
   // So many prompts in one pass beside them; and how many there can be of so many that are there, at least 1.
   [[nodiscard]] double together_s(double prompts, double sequences) const;
   [[nodiscard]] double prompts_of_a_pass(double there, double sequences) const;
@@ -39,6 +43,7 @@ class PoolFormula {
     const double beside = mixes() ? std::floor(sequences) : 0;
     return std::max(1.0, static_cast<double>(pool_.rules.tokens) - beside * (1 + pool_.rules.speculation.tokens));
   }
+  [[nodiscard]] double lanes() const { return static_cast<double>(pool_.rules.lanes); }
   // The passes of a prompt of so many tokens beside them.
   struct Chunk {
     double tokens = 0, seconds = 0;

@@ -46,7 +46,7 @@ double SideFormula::request_s() const {
 
 double SideFormula::prompts_per_s() const {
   double sum = 0;
-  for (std::size_t i = 0; i < pools_.size(); ++i) sum += instances(i) / pools_[i].prompt_s(0).seconds;
+  for (std::size_t i = 0; i < pools_.size(); ++i) sum += instances(i) / pools_[i].service_s();
   return sum;
 }
 
@@ -73,7 +73,7 @@ SideState SideFormula::prompts(double rate_per_s) const {
   ServerQueue queue;
   if (one_queue) {
     std::vector<ServerKind> kinds;
-    for (std::size_t i = 0; i < pools_.size(); ++i) kinds.push_back({instances(i), pools_[i].prompt_s(0).seconds});
+    for (std::size_t i = 0; i < pools_.size(); ++i) kinds.push_back({instances(i), pools_[i].service_s()});
     queue = unlike_servers(kinds, rate_per_s);
     shares = queue.shares;
   }
@@ -103,9 +103,8 @@ PoolState SideFormula::prompts_of(std::size_t pool, double rate_per_s, bool one_
 
 bool SideFormula::alike() const {
   constexpr double near = 1e-9;
-  const double first_s = pools_.front().prompt_s(0).seconds;
-  return std::ranges::all_of(pools_,
-                             [&](const PoolFormula& pool) { return std::abs(pool.prompt_s(0).seconds - first_s) < near * first_s; });
+  const double first_s = pools_.front().service_s();
+  return std::ranges::all_of(pools_, [&](const PoolFormula& pool) { return std::abs(pool.service_s() - first_s) < near * first_s; });
 }
 
 int SideFormula::turns() const {
@@ -153,7 +152,7 @@ std::vector<double> SideFormula::shares_together(double rate_per_s) const {
   }
   if (goes_by_ != GoesBy::caches) {
     std::vector<ServerKind> kinds;
-    for (std::size_t i = 0; i < pools_.size(); ++i) kinds.push_back({instances(i), pools_[i].prompt_s(0).seconds});
+    for (std::size_t i = 0; i < pools_.size(); ++i) kinds.push_back({instances(i), pools_[i].service_s()});
     return unlike_servers(kinds, rate_per_s).shares;
   }
   double low = 0, high = 1;  // of the caches
