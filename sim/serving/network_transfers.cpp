@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "sim/serving/placement.hpp"
 #include "topology/fabric.hpp"
@@ -17,6 +18,7 @@ using topology::LinkId;
 using topology::LinkKind;
 
 constexpr std::size_t most_instances = 8;  // of a pool, whose ways are looked at
+constexpr std::size_t most_ways = 1024;    // of a lane, with those of attention replicas
 
 }  // namespace
 
@@ -45,9 +47,15 @@ struct NetworkTransfers::Impl {
     double latency_s = 0;
   };
   struct LaneWays {
-    std::vector<Ways> between;  // instances; of many pools the first ones
-    std::size_t sources = 1;
-    double share = 1;        // of a pool's instances on its fuller side
+    std::vector<Ways> between;  // instances, and their attention replicas in turn; of many the first ones
+    std::size_t sources = 1, targets = 1;
+    double senders = 1, receivers = 1;  // of the replicas of each side, those that are looked at
+    // Of a link that so many of the instances on each side load that are looked at: what is one side's own is so many times as busy as all
+    // of that side would make it.
+    [[nodiscard]] double share(std::size_t loading, std::size_t loaded) const {
+      const bool of_all = loading >= sources, to_all = loaded >= targets;
+      return of_all == to_all ? std::max(senders, receivers) : of_all ? receivers : senders;
+    }
     double all_sources = 1;  // with those that are not looked at
     std::map<std::pair<std::size_t, LinkId>, std::size_t> known;
     mutable std::vector<double> loads;
@@ -62,7 +70,8 @@ struct NetworkTransfers::Impl {
   [[nodiscard]] static Fabrics fabrics_of(const ServingJob& job);
   void plan();
   [[nodiscard]] LaneWays ways_of(const TransferLane& lane) const;
-  [[nodiscard]] Ways ways_between(const TransferLane& lane, std::size_t source, std::size_t target, LaneWays& all) const;
+  [[nodiscard]] Ways ways_between(const TransferLane& lane, std::size_t source, std::size_t target, std::size_t request,
+                                  LaneWays& all) const;
   double load(const LaneWays& all, const Ways& ways, const TransferLane& lane, const CacheFront& sent, const CacheFront& ready) const;
   // Of the instances of this pool and those behind it, the pool and the place in it.
   [[nodiscard]] std::pair<std::size_t, std::size_t> place_in(std::size_t first_pool, std::size_t instance) const;
@@ -203,26 +212,35 @@ NetworkTransfers::Impl::LaneWays NetworkTransfers::Impl::ways_of(const TransferL
   LaneWays out;
   const std::size_t sources = std::min(most_instances, places[lane.from_pool].size()),
                     targets = std::min(most_instances, places[lane.to_pool].size());
+  const auto replicas = [&](std::size_t pool) { return static_cast<std::size_t>(job.pools[pool].plan.dp); };
+  const std::size_t requests =
+      std::min(std::lcm(replicas(lane.from_pool), replicas(lane.to_pool)), std::max<std::size_t>(1, most_ways / (sources * targets)));
   for (std::size_t source = 0; source < sources; ++source) {
-    for (std::size_t target = 0; target < targets; ++target) out.between.push_back(ways_between(lane, source, target, out));
+    for (std::size_t target = 0; target < targets; ++target) {
+      for (std::size_t request = 0; request < requests; ++request) out.between.push_back(ways_between(lane, source, target, request, out));
+    }
   }
   out.sources = sources;
-  out.share = std::max(static_cast<double>(sources) / static_cast<double>(places[lane.from_pool].size()),
-                       static_cast<double>(targets) / static_cast<double>(places[lane.to_pool].size()));
+  out.targets = targets;
+  const auto looked_at = [&](std::size_t pool, std::size_t instances) {
+    return static_cast<double>(instances * std::min(requests, replicas(pool))) / static_cast<double>(places[pool].size() * replicas(pool));
+  };
+  out.senders = looked_at(lane.from_pool, sources);
+  out.receivers = looked_at(lane.to_pool, targets);
   out.all_sources = static_cast<double>(places[lane.from_pool].size());
   out.loads.resize(out.known.size());
   return out;
 }
 
 NetworkTransfers::Impl::Ways NetworkTransfers::Impl::ways_between(const TransferLane& lane, std::size_t source, std::size_t target,
-                                                                  LaneWays& all) const {
+                                                                  std::size_t request, LaneWays& all) const {
   Ways out;
   const std::pair<std::size_t, LinkId> crossing = crossing_link();
   const auto place = [&](const std::pair<std::size_t, LinkId>& link) { return all.known.emplace(link, all.known.size()).first->second; };
   for (const workloads::KvPair& pair : lane.pairs) {
     const double bytes = pair.bytes_per_token * lane.wire_share / lane.line_share;
     auto& links_of_pair = out.of_pair.emplace_back();
-    const int from = rank_gpu(lane.from_pool, source, 0, pair.from), to = rank_gpu(lane.to_pool, target, 0, pair.to);
+    const int from = rank_gpu(lane.from_pool, source, request, pair.from), to = rank_gpu(lane.to_pool, target, request, pair.to);
     for (const auto& link : way(lane, from, to, out.latency_s)) links_of_pair.emplace_back(place(link), bytes / rate(link));
     if (!lane.one_part()) links_of_pair.emplace_back(place(crossing), bytes / between_bytes_per_s({lane.from_part, lane.to_part}));
   }
@@ -360,23 +378,29 @@ NetworkTransfers::Busiest NetworkTransfers::busiest(double prompt, std::size_t l
   const TransferLane& plan = impl_->lanes[lane];
   const Impl::LaneWays& all = impl_->lane_ways[lane];
   const CacheFront sent{static_cast<std::int64_t>(there)}, ready{static_cast<std::int64_t>(std::ceil(prompt))};
-  const std::size_t targets = all.between.size() / all.sources;
-  std::vector<double> sum_s(all.loads.size(), 0), senders(all.loads.size(), 0);
-  for (std::size_t source = 0; source < all.sources; ++source) {
+  const std::size_t links = all.loads.size(), turns = all.between.size() / all.sources / all.targets;
+  std::vector<double> sum_s(links, 0);
+  std::vector<std::vector<bool>> sends(links, std::vector<bool>(all.sources)), receives(links, std::vector<bool>(all.targets));
+  for (std::size_t way = 0; way < all.between.size(); ++way) {
     std::fill(all.loads.begin(), all.loads.end(), 0);
-    for (std::size_t target = 0; target < targets; ++target) impl_->load(all, all.between[source * targets + target], plan, sent, ready);
-    for (std::size_t link = 0; link < sum_s.size(); ++link) {
+    impl_->load(all, all.between[way], plan, sent, ready);
+    for (std::size_t link = 0; link < links; ++link) {
+      if (all.loads[link] <= 0) continue;
       sum_s[link] += all.loads[link];
-      senders[link] += all.loads[link] > 0 ? 1 : 0;
+      sends[link][way / turns / all.targets] = true;
+      receives[link][way / turns % all.targets] = true;
     }
   }
+  const auto number = [](const std::vector<bool>& some) { return static_cast<std::size_t>(std::ranges::count(some, true)); };
   // What joins the parts is shared by those too that are not looked at.
   const auto crossing = all.known.find(impl_->crossing_link());
   Busiest out;
-  for (std::size_t link = 0; link < sum_s.size(); ++link) {
+  for (std::size_t link = 0; link < links; ++link) {
+    const std::size_t senders = number(sends[link]);
     const bool of_all = crossing != all.known.end() && crossing->second == link;
-    const double seconds = (of_all ? 1 : all.share) / static_cast<double>(all.between.size()) * sum_s[link];
-    const double sharing = of_all ? all.all_sources : senders[link];
+    const double seconds =
+        (of_all ? 1 : all.share(senders, number(receives[link]))) / static_cast<double>(all.between.size()) * sum_s[link];
+    const double sharing = of_all ? all.all_sources : static_cast<double>(senders);
     out.seconds = std::max(out.seconds, seconds);
     if (sharing > 1) out.of_others_s = std::max(out.of_others_s, seconds * (1 - 1 / sharing));
   }
