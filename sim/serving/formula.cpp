@@ -110,9 +110,34 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
   state = closed_loop(pool, lengths, at_once);
   if (!is_closed(job)) state.queue_s -= std::max(0.0, at_once - state.batch) / state.requests_per_s / 2;  // a mean one of those that wait
   begin(job, lengths, pool, at_once, state);
-  if (is_closed(job) && pool.pool().rules.ahead) state.queue_s += (1 - begin_together(job, state.batch, at_once)) * state.first_pass_s();
+  if (is_closed(job) && pool.pool().rules.ahead && at_once > 1)
+    state.queue_s += (1 - begin_together(job, state.batch, at_once)) * state.first_pass_s();
   state.ttft_s = state.queue_s + state.prefill_s;
   return state;
+}
+
+// The same of clients that are so many an instance on average, and think between two requests. Who is alone on an instance meets nobody.
+// Equal ones that all fit stay together while they think; of others as many are served as come back in time.
+PoolState clients_at(const ServingJob& job, const LoadMoments& lengths, const PoolFormula& pool, double each) {
+  const double think_s = is_closed(job) ? job.load.arrivals.think_s : 0;
+  const auto slower = [](PoolState state, double times) {
+    state.requests_per_s *= times;
+    state.busy *= times;
+    return state;
+  };
+  const auto served = [&](double clients) {
+    return slower(clients_of(job, lengths, pool, std::max(1.0, clients)), std::min(1.0, clients));
+  };
+  const PoolState all = served(each);
+  if (think_s <= 0) return all;
+  const double resting = 1 / (1 + all.requests_per_s * think_s / each);
+  if (each <= 1 || (alike(lengths, pool) && each <= pool.most_sequences())) return slower(all, resting);
+  double low = 0, high = each;
+  for (int round = 0; round < rounds; ++round) {
+    const double clients = (low + high) / 2;
+    (clients + served(clients).requests_per_s * think_s < each ? low : high) = clients;
+  }
+  return served(high);
 }
 
 // Of instances of both that a load is too much for: what they carry in all, by bisection. Where prompts go first they leave decoding no
@@ -140,7 +165,7 @@ SideState one_side(const ServingJob& job, const SideFormula& side, const LoadMom
   const Role role = job.pools.front().role;
   if (lengths.rate_per_s <= 0) {
     const double at_once = is_closed(job) ? job.load.arrivals.clients : job.load.requests;
-    const auto at = [&](const PoolFormula& pool, double each) { return clients_of(job, lengths, pool, each); };
+    const auto at = [&](const PoolFormula& pool, double each) { return clients_at(job, lengths, pool, each); };
     return is_closed(job) ? side.of_clients(at_once, at) : side.at_once(at_once, at);
   }
   if (role == Role::prefill) return side.prompts(lengths.rate_per_s);
@@ -191,17 +216,18 @@ class TwoSides {
   [[nodiscard]] State state() const {
     if (lengths_.rate_per_s > 0) return at(lengths_.rate_per_s);
     const double clients = is_closed(job_) ? job_.load.arrivals.clients : job_.load.requests;
+    const double think_s = is_closed(job_) ? job_.load.arrivals.think_s : 0;
     double low = 0, high = std::min(prompts_.prompts_per_s(), clients / prompts_.pools().front().prompt_s(0).seconds);
     for (int round = 0; round < rounds; ++round) {
       const double rate = (low + high) / 2;
       const State state = at(rate);
       const double round_s = state.prompts.ttft_s + state.between.transfer_s + state.decoding.ttft_s + state.decoding.queue_s +
                              lengths_.output * state.decoding.tpot_s + (state.decoding.pass_s - state.decoding.tpot_s);
-      (rate * round_s < clients ? low : high) = rate;
+      (rate * (round_s + think_s) < clients ? low : high) = rate;
     }
     State state = at(low);
     if (is_closed(job_)) return state;
-    const auto at_once = [&](const PoolFormula& pool, double each) { return clients_of(job_, lengths_, pool, each); };
+    const auto at_once = [&](const PoolFormula& pool, double each) { return clients_at(job_, lengths_, pool, each); };
     state.prompts = prompts_.at_once(clients, at_once);
     return state;
   }

@@ -126,14 +126,15 @@ PoolState closed_loop(const PoolFormula& pool, const LoadMoments& load, double c
   PoolState out;
   out.batch = std::min(clients, pool.most_sequences());
   const double decode_s = pool.decode_s(out.batch), steps = std::max(1.0, pool.passes(load.output - 1));
+  const double rest_s = std::min(1.0, out.batch - 1) * decode_s / 2;  // of a pass of the others; alone there is none
   for (int round = 0; round < (pool.lanes() > 1 ? sharing_rounds : 1); ++round) {
     const PoolFormula::Prompt prompt = pool.prompt_s(out.batch - 1, out.requests_per_s);
     out.tpot_s = load.output > 1 ? decode_s + (out.batch - 1) * prompt.more_s / steps : 0;
     out.prefill_s = prompt.seconds;
-    const double round_s = out.prefill_s + steps * out.tpot_s + (load.output > 1 ? decode_s / 2 : 0);
+    const double round_s = out.prefill_s + steps * out.tpot_s + (load.output > 1 ? rest_s : 0);
     out.requests_per_s = out.batch / round_s;
   }
-  out.queue_s = decode_s / 2 + (clients > out.batch ? (clients - out.batch) / out.requests_per_s : 0);
+  out.queue_s = rest_s + (clients > out.batch ? (clients - out.batch) / out.requests_per_s : 0);
   out.ttft_s = out.queue_s + out.prefill_s;
   out.busy = 1;
   if (pool.passes_a_token() < 1) {

@@ -273,5 +273,25 @@ TEST(FormulaAndSimulationAgree, that_links_may_be_too_narrow) {
       << predict_serving(job, deployment, job.load.input.low).overloaded;
 }
 
+// Clients that think, on four instances: requests per second within 4 %, beginning and end of the load in them (equal ones stay together,
+// so that what each of them sees is exact); and one client, who meets nobody.
+TEST(FormulaAndSimulationAgree, on_clients_that_think) {
+  for (const char* output : {"100", "{uniform: [20, 180]}"}) {
+    for (const int clients : {1, 8, 64}) {
+      for (const int think_s : {0, 1, 10}) {
+        if (think_s == 0 && clients > 1) continue;
+        const Both found = both(loaded("all: {role: both, instances: 4}",
+                                       fmt::format("arrivals: {{closed: {}, think: {} s}}, input: 500, output: {}, requests: {}", clients,
+                                                   think_s, output, 200 + 60 * clients)));
+        const std::string which = fmt::format("{} clients, {} s, {}", clients, think_s, output);
+        EXPECT_NEAR(found.formula.requests_per_s / found.simulated.requests_per_s, 1, 0.04) << which;
+        EXPECT_GE(found.formula.e2e.mean_s, found.formula.ttft.mean_s) << which;
+        if (clients > 1) continue;
+        EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 1e-6) << which;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests
