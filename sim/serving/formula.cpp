@@ -185,8 +185,8 @@ std::string overload(const Pool& pool, double rate_per_s, const PoolState& state
   if (state.requests_per_s <= 0)
     return fmt::format("pool {} is far beyond its capacity: {:.4g} requests/s come, and the formula finds no batch that keeps up",
                        pool.name, rate_per_s);
-  return fmt::format("pool {} is beyond its capacity: {:.4g} requests/s come, and it carries {:.4g}; {} of {} instances would", pool.name,
-                     rate_per_s, state.requests_per_s * per_pool,
+  return fmt::format("pool {} is beyond its capacity{}: {:.4g} requests/s come, and it carries {:.4g}; {} of {} instances would", pool.name,
+                     state.held ? " with caches that are not handed over yet" : "", rate_per_s, state.requests_per_s * per_pool,
                      fmt::format("{:.0f}", std::ceil(rate_per_s / state.requests_per_s * (per_pool > 1 ? 1 : pool.instances))), pool.name);
 }
 
@@ -210,6 +210,14 @@ class TwoSides {
     State state{
         .rate_per_s = rate_per_s, .prompts = prompts_.prompts(rate_per_s), .decoding = decoding_.decoding(rate_per_s), .between = {}};
     state.between = hand_overs_.at(rate_per_s, state.prompts.shares, state.decoding.shares);
+    SideState& prompts = state.prompts;
+    for (std::size_t i = 0; i < prompts.pools.size(); ++i) {
+      const double hand_over_s = state.between.links_busy < 1 ? state.between.waiting_s + state.between.transfer_s : 0;
+      const double more_s = put_held(prompts.pools[i], prompts_.pools()[i], lengths_, rate_per_s * prompts.shares[i], hand_over_s);
+      prompts.queue_s += prompts.shares[i] * more_s;
+      prompts.ttft_s += prompts.shares[i] * more_s;
+      if (prompts.shares[i] > 0) prompts.ttft_high_s = std::max(prompts.ttft_high_s, prompts.pools[i].ttft_high_s);
+    }
     return state;
   }
   // The load's rate; of a closed loop the one at which clients divided by a round lead back to it.

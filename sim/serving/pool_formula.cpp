@@ -146,57 +146,6 @@ PoolState closed_loop(const PoolFormula& pool, const LoadMoments& load, double c
 
 namespace {
 
-// One of so many: prompts in full passes, of which a mean one ends `first_s` after the first begins, then all tokens.
-struct FixedBatch {
-  double prompts_s = 0, first_s = 0, line_s = 0;
-  [[nodiscard]] double seconds() const { return prompts_s + line_s; }
-};
-
-FixedBatch fixed_batch(const PoolFormula& pool, const LoadMoments& load, double requests) {
-  FixedBatch out;
-  const double fit = pool.prompts_of_a_pass(requests, 0);
-  for (double left = requests; left > 1e-9; left -= fit) {
-    const double prompts = std::min(left, fit);
-    out.prompts_s += fit > 1 ? pool.together_s(prompts, 0) : prompts * pool.prompt_s(0).seconds;
-    out.first_s += prompts / requests * out.prompts_s;
-  }
-  out.line_s = pool.pool()
-                   .price->decode(static_cast<int>(std::ceil(requests)))
-                   .seconds(requests * (load.input + 1), requests, std::max(0.0, load.output - 1));
-  return out;
-}
-
-}  // namespace
-
-// Batches one after another: all prompts, then all tokens; the last one holds the rest. In a closed loop of more clients than fit they go
-// on for ever, and who is answered waits for all others.
-PoolState in_batches(const PoolFormula& pool, const LoadMoments& load, double requests, double again_after_s) {
-  PoolState out;
-  out.batch = std::min(requests, pool.most_sequences());
-  const FixedBatch full = fixed_batch(pool, load, out.batch);
-  const double steps = std::max(1.0, load.output - 1);
-  out.prefill_s = full.first_s;
-  out.tpot_s = load.output > 1 ? (full.seconds() - full.first_s) / steps : 0;
-  out.busy = 1;
-  const double whole = std::floor(requests / out.batch), rest = requests - whole * out.batch;
-  if (again_after_s >= 0) {
-    const double between_s = requests > out.batch ? 0 : again_after_s;
-    out.requests_per_s = out.batch / (full.seconds() + between_s);
-    out.queue_s = (requests - out.batch) / out.requests_per_s;
-  } else {
-    const FixedBatch last = rest > 0 ? fixed_batch(pool, load, rest) : FixedBatch{};
-    const double share = rest / requests;
-    out.queue_s = ((1 - share) * (whole - 1) / 2 + share * whole) * full.seconds();
-    out.prefill_s += share * (last.first_s - full.first_s);
-    if (load.output > 1 && rest > 0) out.tpot_s += share * ((last.seconds() - last.first_s) / steps - out.tpot_s);
-    out.requests_per_s = requests / (whole * full.seconds() + last.seconds());
-  }
-  out.ttft_s = out.queue_s + out.prefill_s;
-  return out;
-}
-
-namespace {
-
 // Passes of N steps behind the first token, while prompts take a share of the time: `pass_s` on average; but the first ones hold the
 // prompts that came while its own was computed, `left_s` of them, where a pass at a random time holds share * pass_s. A pass holds what
 // came during the one before, so that the difference fades by the share with every pass: N*pass + (left - share*pass) * (1 - share^N) / (1
@@ -258,6 +207,27 @@ void put_room(PoolState& out, const PoolFormula& pool, const LoadMoments& load, 
   if (load.percentile > 0 && waits > spared) out.ttft_high_s += mean_s * std::log(waits / spared);
 }
 
+// As many servers as prompts have room, each taken from its first pass until its cache is handed over (Allen and Cunneen); who waits for
+// room does not wait for passes too.
+double put_held(PoolState& out, const PoolFormula& pool, const LoadMoments& load, double rate_per_s, double hand_over_s) {
+  if (!std::isfinite(out.ttft_s)) return 0;
+  const auto page = static_cast<double>(pool.pool().rules.page);
+  const double room = static_cast<double>(pool.pool().rules.pages) / std::ceil(load.input / page);
+  const double places = pool.pool().pool->instances * std::max(1.0, std::floor(room)), each_s = out.prefill_s + hand_over_s;
+  const double taken = rate_per_s * each_s;
+  if (taken >= places) {
+    out = {.held = true, .ttft_s = INFINITY, .requests_per_s = places / each_s};
+    return INFINITY;
+  }
+  const double waits = chance_to_wait(static_cast<int>(places), taken), spared = 1 - load.percentile;
+  const double mean_s = (load.arrival_variation + load.input_variation) / 2 * each_s / (places - taken);
+  const double more_s = std::max(0.0, waits * mean_s - out.queue_s);
+  out.queue_s += more_s;
+  out.ttft_s += more_s;
+  if (load.percentile > 0 && waits > spared) out.ttft_high_s = std::max(out.ttft_high_s, out.prefill_s + mean_s * std::log(waits / spared));
+  return more_s;
+}
+
 // Between two passes of one prompt nobody would have joined in any case. What is missed goes on with decoding, and where prompts run beside
 // it with those who came before.
 void put_late(PoolState& out, const PoolFormula& pool, double rate_per_s) {
@@ -272,7 +242,8 @@ void put_late(PoolState& out, const PoolFormula& pool, double rate_per_s) {
 
 // Prompts and decoding at a rate of arrivals an instance: the share of the time that prompts take lengthens every token, and short answers
 // suffer more from what came with them. Means over requests, not over time.
-PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
+PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int looked_at) {
+  if (pool.pool().rules.batching == Batching::fixed) return static_batches(pool, load, rate_per_s, looked_at);
   PoolState out;
   double batch = 0;
   for (int round = 0; round < fixed_point_rounds; ++round) {
@@ -327,57 +298,6 @@ PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double
   put_high_prompts(out, load, instances);
   return out;
 }
-
-namespace {
-
-// A static batch of so many sequences, of which ever fewer go on: how long it takes, and per token of an answer on average.
-struct StaticBatch {
-  double seconds = 0, tpot_s = 0;
-};
-StaticBatch static_batch(const PoolFormula& pool, const LoadMoments& load, double sequences) {
-  StaticBatch out;
-  const std::vector<double> steps = load.steps.empty() ? std::vector<double>{0} : load.steps;
-  const auto all = static_cast<double>(steps.size());
-  double before = -1, answer_s = 0;  // the first token comes with a pass too
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const double ended = static_cast<double>(i) / all, runs = steps[i] - before;
-    const double pass_s = pool.decode_s(std::max(1.0, sequences * (1 - ended)));
-    answer_s += runs * pass_s;
-    out.tpot_s += answer_s / (steps[i] + 1) / all;
-    out.seconds += runs * pass_s * (1 - std::pow(ended, sequences));  // while anybody of the batch goes on
-    before = steps[i];
-  }
-  return out;
-}
-
-// Caches that come while a batch is decoded make the next one: of a batch that takes D a Poisson number, one where that is none. Who comes
-// during it waits for D/2 on average.
-PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
-  PoolState out;
-  double batch = 1;
-  StaticBatch one;
-  for (int round = 0; round < fixed_point_rounds; ++round) {
-    one = static_batch(pool, load, batch);
-    const double come = rate_per_s * one.seconds, none = std::exp(-come), next = come + none;
-    out.queue_s = one.seconds / (one.seconds + none / rate_per_s) * one.seconds / 2;
-    if (next > pool.most_sequences()) {
-      const double most = pool.most_sequences();
-      return {.ttft_s = INFINITY, .requests_per_s = most / static_batch(pool, load, most).seconds};
-    }
-    if (std::abs(next - batch) < 1e-9 * (1 + next)) break;
-    batch = next;
-  }
-  const double come = rate_per_s * one.seconds, seen = (come * come + batch) / batch;  // large batches are seen by more
-  out.tpot_s = static_batch(pool, load, seen).tpot_s;
-  out.batch = batch;
-  out.busy = one.seconds / (one.seconds + std::exp(-come) / rate_per_s);
-  out.requests_per_s = rate_per_s;
-  if (load.percentile > 0)
-    out.tpot_high_s = static_batch(pool, load, seen + std::max(0.0, normal_quantile(load.percentile)) * std::sqrt(seen)).tpot_s;
-  return out;
-}
-
-}  // namespace
 
 // Decoding alone at a rate an instance, by Little.
 PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {

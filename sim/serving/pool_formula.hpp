@@ -83,6 +83,7 @@ struct PoolState {
   double ttft_high_s = 0, tpot_high_s = 0;
   double pass_s = -1;    // a decode pass, where it is not tpot_s
   double answer_s = -1;  // behind the first token, mean; -1: its tokens times tpot_s
+  bool held = false;     // beyond its capacity by caches that are not handed over yet
   [[nodiscard]] double first_pass_s() const { return pass_s >= 0 ? pass_s : tpot_s; }
   double ttft_s = 0, tpot_s = 0, batch = 0, requests_per_s = 0, queue_s = 0, prefill_s = 0, busy = 0;
 };
@@ -92,13 +93,20 @@ struct PoolState {
 // Batches one after another, of so many at once; or of so many clients, who come again so long after they were answered: all prompts,
 // then all tokens.
 [[nodiscard]] PoolState in_batches(const PoolFormula& pool, const LoadMoments& load, double requests, double again_after_s = -1);
-// Prompts and decoding at a rate of arrivals an instance. TTFT infinite: beyond its capacity, which is `requests_per_s`.
-[[nodiscard]] PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s);
+// Batches at a rate of arrivals an instance, of decoding alone or of instances of both: who comes during one makes the next. Of so many
+// instances the router sends who comes to one without a batch.
+[[nodiscard]] PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances = 1);
+// Prompts and decoding at a rate of arrivals an instance, one of so many that a router looks at. TTFT infinite: beyond its capacity, which
+// is `requests_per_s`.
+[[nodiscard]] PoolState together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int looked_at = 1);
 // Adds what requests of instances of both wait for others to end, whose answers fill an instance, one of `turns`: queue_s, TTFT and its
 // high value. More than it holds: TTFT infinite.
 void put_room(PoolState& state, const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns);
 // Adds the pass that those miss who come while one runs, where engines work ahead: to queue_s, TTFT and its high value.
 void put_late(PoolState& state, const PoolFormula& pool, double rate_per_s);
+// Adds what prompts of a pool, at a rate of all its instances, wait for caches that hold its memory until they are handed over, so long
+// after they were computed: queue_s, TTFT and its high value. More than it holds: TTFT infinite. What it adds to TTFT.
+double put_held(PoolState& state, const PoolFormula& pool, const LoadMoments& load, double rate_per_s, double hand_over_s);
 // Prompts alone, at a rate of all n instances.
 [[nodiscard]] PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances);
 // Decoding alone, at a rate an instance, one of `turns` that share their requests evenly (company.hpp).

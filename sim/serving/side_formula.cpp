@@ -176,7 +176,7 @@ SideState SideFormula::together(double rate_per_s, int turns) const {
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const double each = rate_per_s * shares[i] / instances(i);
     states.push_back(queues_by_passes(pools_[i], load_) ? together_by_passes(pools_[i], load_, each, goes_by_ == GoesBy::caches ? 1 : turns)
-                                                        : sim::together(pools_[i], load_, each));
+                                                        : sim::together(pools_[i], load_, each, looks() ? turns : 1));
   }
   return state_of(std::move(states), std::move(shares));
 }

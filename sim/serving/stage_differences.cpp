@@ -139,6 +139,8 @@ const std::vector<Cause>& causes() {
          return fmt::format("passes take as long by formula as beside the mean number of sequences; prompts meet {} ones",
                             f.more_s > 0 ? "longer" : "shorter");
        }},
+      {Stage::queued, [](const Facts& f) { return f.job.pools.front().habits.batching == Batching::fixed; },
+       [](const Facts&) { return std::string("static batches differ in length, and routers look for instances without one"); }},
       {Stage::queued, [](const Facts&) { return true; },
        [](const Facts&) { return std::string("a queue has more than the two moments that the formula knows"); }},
 

@@ -293,5 +293,21 @@ TEST(FormulaAndSimulationAgree, on_clients_that_think) {
   }
 }
 
+// Static batches of instances of both: who comes during one waits for the next. At a constant rate with time to spare nobody does.
+TEST(FormulaAndSimulationAgree, on_static_batches_of_prompts_and_answers) {
+  for (const char* arrivals : {"poisson: 0.5 /s", "poisson: 2 /s", "poisson: 10 /s", "constant: 0.5 /s"}) {
+    for (const int output : {1, 20, 200}) {
+      const Both found = both(
+          fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n  pools: {{all: {{role: both}}}}\n"
+                      "  load: {{arrivals: {{{}}}, input: 500, output: {}, requests: 8000}}\n",
+                      arrivals, output));
+      EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << arrivals << ' ' << output;
+      if (output > 1) {
+        EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02) << arrivals << ' ' << output;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests
