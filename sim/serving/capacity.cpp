@@ -26,6 +26,7 @@ std::int64_t InstanceMemory::tokens() const { return left() > 0 ? static_cast<st
 InstanceMemory instance_memory(const workloads::InstancePlan& plan, const workloads::PassOperators& operators, const Gpu& gpu,
                                const Software& software, const EngineHabits& habits) {
   InstanceMemory memory;
+  memory.whole = gpu.memory_bytes;
   memory.limit = gpu.memory_bytes * habits.memory_fraction;
   memory.cache_share = habits.cache_share;
   for (const workloads::LayerOperators& layer : operators.layers) memory.weights += layer.layers * layer.weight_bytes / plan.pp;

@@ -11,6 +11,7 @@ namespace rehearse::sim {
 
 // Bytes on one GPU, the fullest.
 struct InstanceMemory {
+  double whole = 0;  // of the GPU
   double limit = 0;  // what the engine may take
   double cache_share = 1;
   double weights = 0, activations = 0, context = 0;

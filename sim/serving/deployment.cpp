@@ -15,8 +15,12 @@ constexpr double gb = 1e9;
 constexpr std::uint64_t drawing_stream = 5;  // of random numbers; arrivals, lengths and routers have others
 
 std::string misfit_of(const PoolDeployment& pool) {
-  if (pool.rules.pages > 0) return {};
   const InstanceMemory& memory = pool.memory;
+  const double given = pool.pool->kv_tokens * memory.kv_per_token;  // somebody's measured cache may be larger than what is left by formula
+  if (memory.weights + given > memory.whole && given > 0)
+    return fmt::format("pool {}: {} on a GPU take {:.1f} GB of weights, and {} tokens (kv_tokens) {:.1f} GB, of {:.1f} GB", pool.pool->name,
+                       pool.pool->plan.model.name, memory.weights / gb, pool.pool->kv_tokens, given / gb, memory.whole / gb);
+  if (pool.rules.pages > 0) return {};
   return fmt::format(
       "pool {}: {} on a GPU take {:.1f} GB of weights, {:.1f} GB of activations and {:.1f} GB beside them, of {:.1f} GB: no room for a "
       "cache",

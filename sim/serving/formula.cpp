@@ -270,7 +270,7 @@ void put_pool(ServingPrediction& out, const PoolDeployment& pool, const PoolStat
 
 void put_latencies(ServingResult& result, const LoadMoments& lengths, double ttft_s, double tpot_s, double answer_s) {
   result.ttft.mean_s = ttft_s;
-  result.tpot.mean_s = result.itl.mean_s = tpot_s > 0 && lengths.output > 1 ? tpot_s : -1;  // answers of one token have none
+  result.tpot.mean_s = result.itl.mean_s = lengths.output > 1 ? tpot_s : -1;  // answers of one token have none
   result.e2e.mean_s = ttft_s + answer_s;
 }
 
@@ -306,7 +306,7 @@ ServingPrediction predict_one_side(const ServingJob& job, const Deployment& depl
   put_stage(out.result, Stage::queued, front_s + (decodes_alone ? 0 : state.queue_s));
   put_stage(out.result, Stage::decode_queued, decodes_alone ? state.queue_s : 0);
   put_stage(out.result, Stage::decoding, answer_s);
-  put_latencies(out.result, lengths, state.ttft_s + front_s, state.tpot_s, answer_s);
+  put_latencies(out.result, lengths, state.ttft_s + front_s, role == Role::prefill ? -1 : state.tpot_s, answer_s);
   put_promised(out.result, job, lengths, promised_together(state, front_s));
   put_rates(out.result, job, lengths, open ? lengths.rate_per_s : requests_per_s);
   return out;

@@ -206,6 +206,7 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
       if (!pool.mixes()) continue;
       seconds = std::max(cut.seconds(pool, u, beside), queue.beside_s[0]);
     }
+    queue.ahead = pool.pool().rules.ahead && !pool.step_passes().empty() && pool.step_passes().front() <= 1;
     if (rate_per_s * queue.beside_s.back() * cut.units / cut.most >= highest_load) return {beyond(0), walk.highest};
     if (cut.units != units) known = {};
     units = cut.units;
@@ -217,7 +218,10 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     double decoding_s = 0, beside_it = 0;
     out.tpot_s = 0;
     for (std::size_t i = 0; i < load.steps.size(); ++i) {
-      const double seconds = passes.tokens_s(pool.step_passes()[i]);
+      // Where passes are put together ahead those who came during a prompt's own pass miss the first one behind it.
+      const double steps = pool.step_passes()[i];
+      double seconds = passes.tokens_s(steps);
+      if (pool.pool().rules.ahead) seconds = steps > 1 ? queue.beside_s[0] + passes.tokens_s(steps - 1) : steps * passes.first_ahead_s();
       decoding_s += seconds / static_cast<double>(load.steps.size());
       beside_it += passes.sequences_beside(pool.step_passes()[i]) / static_cast<double>(load.steps.size());
       out.tpot_s += seconds / load.steps[i] / static_cast<double>(load.steps.size());

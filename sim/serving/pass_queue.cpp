@@ -132,6 +132,7 @@ QueuedPasses::Chances QueuedPasses::meet(const Chances& at, const std::vector<Po
   std::vector<std::vector<double>> came_each_s;  // by units of the pass
   for (const PoissonChances& one : come) came_each_s.push_back(came_s(one));
   Chances behind(states(), 0);
+  if (queue_.ahead) left_.assign(states(), 0);
   for (std::size_t state = 0; state < states(); ++state) {
     const int units = there(state);
     const double idles = units == 0 ? queue_.idle : 0, chance = at[state] * (1 - idles);
@@ -147,13 +148,22 @@ QueuedPasses::Chances QueuedPasses::meet(const Chances& at, const std::vector<Po
     const int finished = prompts(units) - prompts(units - taken(units));
     whole += chance * finished;
     with_it_ += chance * finished * (finished - 1);
-    if (finished > 0) pass_on(state, chance * finished, come[static_cast<std::size_t>(taken(units))], behind);
+    if (finished <= 0) continue;
+    pass_on(state, chance * finished, come[static_cast<std::size_t>(taken(units))], behind);
+    if (!queue_.ahead) continue;
+    const int left = units - taken(units);
+    first_ahead_s_ += chance * finished * queue_.beside_s[static_cast<std::size_t>(queue_.mixes ? taken(left) : 0)];
+    if (left == 0 || queue_.mixes) continue;
+    left_share_ += chance * finished;
+    pass_on(state, chance * finished, come[static_cast<std::size_t>(taken(units))], left_);
   }
   time_s += idle_s;
   queue_s_ = waiting_s / time_s / queue_.rate_per_s;
   prefill_s_ = there_s / time_s / queue_.rate_per_s - queue_s_;
   busy_ = 1 - idle_s / time_s;
   with_it_ /= whole;
+  first_ahead_s_ /= whole;
+  left_share_ /= whole;
   if (spells > 0) idle_each_s_ = idle_s / spells;
   scale_to_one(behind);
   for (std::size_t state = 0; state < states(); ++state) joining_ += behind[state] * prompts(there(state));
@@ -195,6 +205,10 @@ void QueuedPasses::drain(const Chances& at, const Chances& always) {
   // Behind the last token nobody waits for prompts that came with it.
   const Drained behind = drained(at);
   first_tokens_s_ = {behind.seconds + queue_.beside_s[0]};
+  if (left_share_ > 0) {
+    scale_to_one(left_);
+    first_ahead_s_ += left_share_ * drained(std::move(left_)).seconds;
+  }
   if (queue_.turns > 1) spare_first_tokens(behind.phases);
 }
 

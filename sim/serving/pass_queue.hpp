@@ -17,6 +17,7 @@ struct PassQueue {
   bool mixes = true;         // sequences decode in passes with prompts too
   double most_tokens = 1e9;  // of an answer: more are not asked about
   double within = 1e-7;      // the chances of instances that take turns: the sum of their errors
+  bool ahead = false;        // first_ahead_s() is asked for
   // A pass with so many units, 0 to `most`: as prompts meet it, and as a sequence does that decodes
   // (empty: none does here).
   std::vector<double> pass_s, beside_s;
@@ -52,6 +53,8 @@ class QueuedPasses {
   [[nodiscard]] double idle_each_s() const { return idle_each_s_; }  // a spell without a pass; 0: none
   // So many further tokens of a sequence, from the end of its prompt on.
   [[nodiscard]] double tokens_s(double tokens) const;
+  // The first of them where passes are put together ahead: who came during its prompt's last pass is not in the one behind.
+  [[nodiscard]] double first_ahead_s() const { return first_ahead_s_; }
   // Of this instance, that a sequence of so many further tokens sees beside it, as a mean over its passes.
   [[nodiscard]] double sequences_beside(double tokens) const;
 
@@ -129,6 +132,8 @@ class QueuedPasses {
   std::vector<double> join_;            // that are in so many passes behind it
   std::vector<PoissonChances> beside_arrivals_;
   Chances ends_;  // solved_ends, once it is needed
+  Chances left_;  // behind a prompt, where others were there before its last pass that did not fit into it
+  double left_share_ = 0, first_ahead_s_ = 0;
 };
 
 }  // namespace rehearse::sim

@@ -237,7 +237,8 @@ std::vector<StageDifference> stage_differences(const ServingJob& job, const Serv
     if (one.analytic_s > 0 || one.simulated_s > 0) out.push_back(std::move(one));
   }
   out.push_back({"time to first token", analytic.ttft.mean_s, simulated.ttft.mean_s, {}});
-  if (simulated.tpot.mean_s >= 0) out.push_back({"time per output token", analytic.tpot.mean_s, simulated.tpot.mean_s, {}});
+  if (simulated.tpot.mean_s >= 0 && analytic.tpot.mean_s >= 0)
+    out.push_back({"time per output token", analytic.tpot.mean_s, simulated.tpot.mean_s, {}});
   out.push_back({"end to end", analytic.e2e.mean_s, simulated.e2e.mean_s, {}});
   return out;
 }

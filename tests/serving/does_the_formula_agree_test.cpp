@@ -309,5 +309,48 @@ TEST(FormulaAndSimulationAgree, on_static_batches_of_prompts_and_answers) {
   }
 }
 
+// Answers of two tokens under engines that work ahead: the pass behind a prompt was put together before those came that came during it.
+// Prompts first: 3 %; beside decoding 30 %, where a chunk that is left stands in it.
+TEST(FormulaAndSimulationAgree, on_answers_of_two_tokens) {
+  for (const char* engine : {"sglang", "vllm"}) {
+    for (const double rate : {2.0, 5.0, 7.0}) {
+      const Both found =
+          both(fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: {}\nserving:\n  pools: {{all: {{role: both}}}}\n"
+                           "  load: {{arrivals: {{poisson: {} /s}}, input: 4000, output: 2, requests: 8000}}\n",
+                           engine, rate));
+      const double within = engine == std::string("sglang") ? 0.03 : 0.3;
+      EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, within) << engine << ' ' << rate;
+      EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.06) << engine << ' ' << rate;
+    }
+  }
+}
+
+// All tokens that are tried are taken: both come with one pass, and a further one takes no time, by formula too.
+TEST(FormulaAndSimulationAgree, on_tokens_that_take_no_time) {
+  const Both found = both(
+      "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {p: {role: prefill}, d: {role: decode, "
+      "overflow: reserve, speculative: {tokens: 1, acceptance: 1}}}\n"
+      "  load: {arrivals: {poisson: 2 /s}, input: 500, output: 2, requests: 200}\n");
+  EXPECT_EQ(found.formula.tpot.mean_s, 0);
+  EXPECT_EQ(found.simulated.tpot.mean_s, 0);
+}
+
+// A cache of the user's size is held against the memory all the same.
+TEST(ACacheOfGivenTokens, fits_into_the_memory_with_the_weights) {
+  const auto misfit = [](const char* model, const char* cluster, int tokens) {
+    const sim::ServingJob job = sim::read_serving_job(
+        config::Node::load_text(
+            fmt::format("model: {}\ncluster: {}\nsoftware: vllm\nserving:\n  pools: {{all: {{role: both, kv_tokens: {}}}}}\n"
+                        "  load: {{arrivals: at-once, input: 100, output: 2}}\n",
+                        model, cluster, tokens),
+            "job.yaml"),
+        "job");
+    return deploy(job).misfit;
+  };
+  EXPECT_EQ(misfit("llama3-8b", "dgx-h100-ndr400", 3000), "");
+  EXPECT_NE(misfit("llama3-8b", "dgx-h100-ndr400", 2'000'000).find("2000000 tokens (kv_tokens)"), std::string::npos);
+  EXPECT_NE(misfit("llama3-70b", "a10-pcie", 3000).find("GB of weights"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rehearse::tests
