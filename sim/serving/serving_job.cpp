@@ -140,6 +140,15 @@ void read_speculation(Pool& pool, const SpeculationDocument& given, const Servin
                            pool.draft->vocab, job.model.name, job.model.vocab));
 }
 
+// Integers are counted as floats of their width (pool_keys.cpp).
+void note_integers(ServingJob& job, const std::string& pool, const Node& precision) {
+  std::set<std::string> named;
+  for (const std::string& key : precision.keys()) named.insert(precision.at(key).as_string());
+  for (const auto& [integers, floats] : {std::pair{"int8", "fp8"}, std::pair{"int4", "fp4"}}) {
+    if (named.contains(integers)) job.notes.push_back(fmt::format("pool {}: {} counts as {}, which is as wide", pool, integers, floats));
+  }
+}
+
 Pool read_pool(Reading& reading, const std::string& name, const Node& node, const Node& document) {
   const PoolDocument given = mapping(pool_keys()).read(node);
   ServingJob& job = reading.job;
@@ -175,6 +184,9 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
     job.notes.push_back(fmt::format("pool {}: {} has no products in {}: they are computed in {}, weights keep their width", pool.name,
                                     job.parts[pool.part].gpu.name, name_of(pool.wanted), name_of(pool.plan.precision.compute)));
   }
+  if (const auto precision = node.find("precision")) note_integers(job, pool.name, *precision);
+  if (given.graphs && pool.role == Role::prefill)
+    job.notes.push_back(fmt::format("pool {}: graphs change nothing, since it decodes nothing", pool.name));
   if (const auto speculative = node.find("speculative")) read_speculation(pool, given.speculative, job, *speculative);
   check_plan(job, pool, node);
   return pool;
@@ -189,6 +201,10 @@ void read_pools(Reading& reading, const Node& serving, const Node& document) {
 
 void read_routers(ServingJob& job, const Node& node) {
   node.allow_keys({"prefill", "decode"});
+  const auto none = [&](Role role) { return std::ranges::none_of(job.pools, [&](const Pool& pool) { return pool.role == role; }); };
+  if (node.find("decode") && none(Role::decode)) job.notes.push_back("router.decode chooses nothing: no pool decodes apart");
+  if (node.find("prefill") && none(Role::prefill) && none(Role::both))
+    job.notes.push_back("router.prefill chooses nothing: no pool computes prompts");
   if (const auto prefill = node.find("prefill")) job.prompt_router = prefill->as_choice(RouterRegistry::names());
   if (const auto decode = node.find("decode")) job.decode_router = decode->as_choice(RouterRegistry::names());
 }

@@ -48,7 +48,9 @@ std::string unserved(const ServingResult& result) {
   if (result.rejected > 0) text += fmt::format("the caches of {} requests are larger than an instance's", result.rejected);
   if (result.lost > 0)
     text += fmt::format("{}{} requests were given up after hand-overs that timed out", result.rejected > 0 ? "; " : "", result.lost);
-  if (result.rejected + result.lost == 0) text += "no instance that could serve them came back";
+  if (const int left = all - result.rejected - result.lost; left > 0)
+    text += fmt::format("{}{}no instance that could serve them came back", result.rejected + result.lost > 0 ? "; " : "",
+                        left < all ? fmt::format("for {} ", left) : "");
   return text;
 }
 
@@ -111,6 +113,11 @@ class Finding {
       config::Node::load_text(config::yaml_text(from), "--trace-from")
           .fail(fmt::format("{} is behind the end, at {}: timeline.json would be empty", from,
                             config::human_quantity(run->end_s, config::Dimension::time)));
+    }
+    for (const ServiceFault& fault : job_.faults) {
+      if (fault.from_s < run->end_s) continue;
+      report_.notes.push_back(fmt::format("'{}' is after the end, at {}, and strikes nothing", fault.text,
+                                          config::human_quantity(run->end_s, config::Dimension::time)));
     }
     report_.results.push_back(result_of(job_, setup, *run));
     const ServingResult& result = report_.results.back();
