@@ -163,9 +163,11 @@ double busiest_leaf(const workloads::RankGrid& grid, GroupKind kind, int leaf_gp
   for (int rank = 0; rank < grid.size(); ++rank) {
     const std::vector<int> members = grid.group(kind, rank);
     if (std::ranges::find(members, rank) == members.end() || !groups.insert(members).second) continue;
-    std::set<int> domains;
-    for (const int member : members) domains.insert(member / domain_gpus);
-    const int channels = kind == GroupKind::pp ? 1 : std::max<int>(1, static_cast<int>(members.size() / domains.size()));
+    std::map<int, int> in_domain;
+    for (const int member : members) ++in_domain[member / domain_gpus];
+    int channels = static_cast<int>(members.size());  // as many as the domain with the fewest has, each over a NIC of its own
+    for (const auto& [domain, number] : in_domain) channels = std::min(channels, number);
+    if (kind == GroupKind::pp) channels = 1;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const int from = members[i] / leaf_gpus, to = members[(i + 1) % members.size()] / leaf_gpus;
       if (from != to) flows[from] += channels;
