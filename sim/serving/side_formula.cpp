@@ -27,7 +27,7 @@ double SideState::mean(double PoolState::*what) const {
 }
 
 SideFormula::SideFormula(std::span<const PoolDeployment> pools, const LoadMoments& load, std::string_view router)
-    : load_(load), goes_by_(RouterRegistry::get(router).goes_by()) {
+    : deployments_(pools), load_(load), router_(router), goes_by_(RouterRegistry::get(router).goes_by()) {
   for (const PoolDeployment& pool : pools) pools_.emplace_back(pool, load);
 }
 
@@ -65,9 +65,33 @@ SideState SideFormula::state_of(std::vector<PoolState> pools, std::vector<double
   return state;
 }
 
+// As if all requests of a pool took longer than those of faster ones: the percentile falls into one pool, of whose requests it is another.
+SideState SideFormula::of_all(SideState state, const std::function<SideState(const SideFormula&)>& again) const {
+  if (pools_.size() < 2 || load_.percentile <= 0) return state;
+  constexpr double nearly_none = 1e-3;
+  const std::vector<PoolState> at_all = state.pools;
+  for (const auto& [of_side, of_pool] :
+       {std::pair{&SideState::ttft_high_s, &PoolState::ttft_high_s}, std::pair{&SideState::tpot_high_s, &PoolState::tpot_high_s}}) {
+    if (!std::isfinite(state.*of_side)) continue;
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      if (state.shares[i] > 0) order.push_back(i);
+    }
+    std::ranges::sort(order, {}, [&](std::size_t i) { return at_all[i].*of_pool; });
+    double before = 0;
+    std::size_t at = 0;
+    while (at + 1 < order.size() && before + state.shares[order[at]] < load_.percentile) before += state.shares[order[at++]];
+    LoadMoments other = load_;
+    other.percentile = std::clamp((load_.percentile - before) / state.shares[order[at]], nearly_none, 1 - nearly_none);
+    const double within_s = again(SideFormula(deployments_, other, router_)).pools[order[at]].*of_pool;
+    state.*of_side = std::clamp(within_s, at_all[order.front()].*of_pool, state.*of_side);
+  }
+  return state;
+}
+
 // Several pools behind a router that looks are one queue of unlike servers; of its wait services of other spread have the share that they
 // have of Erlang's (Allen and Cunneen).
-SideState SideFormula::prompts(double rate_per_s) const {
+SideState SideFormula::prompts_by_pool(double rate_per_s) const {
   std::vector<double> shares = equal_shares();
   const bool one_queue = looks() && !alike();
   ServerQueue queue;
@@ -118,7 +142,7 @@ double SideFormula::pages(std::size_t pool) const {
   return static_cast<double>(pools_[pool].pool().rules.pages * pools_[pool].pool().rules.page);
 }
 
-SideState SideFormula::decoding(double rate_per_s) const {
+SideState SideFormula::decoding_by_pool(double rate_per_s) const {
   std::vector<double> shares(pools_.size(), 0), batches(pools_.size(), 0);
   for (int round = 0; round < (pools_.size() > 1 && looks() ? spreading_rounds : 1); ++round) {
     for (std::size_t i = 0; i < pools_.size(); ++i) {
@@ -169,7 +193,7 @@ std::vector<double> SideFormula::shares_together(double rate_per_s) const {
   return shares;
 }
 
-SideState SideFormula::together(double rate_per_s, int turns) const {
+SideState SideFormula::together_by_pool(double rate_per_s, int turns) const {
   std::vector<double> shares = shares_together(rate_per_s);
   std::vector<PoolState> states;
   // By their caches alone all that come during a pass go to one instance.

@@ -15,7 +15,7 @@ struct SideState {
   std::vector<PoolState> pools;
   std::vector<double> shares;                                             // of the requests
   double ttft_s = 0, queue_s = 0, prefill_s = 0, tpot_s = 0, pass_s = 0;  // means over requests
-  double ttft_high_s = 0, tpot_high_s = 0;                                // at the load's percentile, the longest of the pools
+  double ttft_high_s = 0, tpot_high_s = 0;                                // at the load's percentile of all requests
   [[nodiscard]] double mean(double PoolState::*what) const;
 };
 
@@ -27,13 +27,19 @@ class SideFormula {
   // At a rate of all requests. Routers that look at nothing send every instance as many; others send prompts the more where they are
   // computed soonest the busier all are, and caches so that all decode as many (routers that go by them: take as large a share of theirs);
   // so do those of instances of both, where they look at requests or caches.
-  [[nodiscard]] SideState prompts(double rate_per_s) const;
-  [[nodiscard]] SideState decoding(double rate_per_s) const;
+  [[nodiscard]] SideState prompts(double rate_per_s) const {
+    return of_all(prompts_by_pool(rate_per_s), [&](const SideFormula& side) { return side.prompts_by_pool(rate_per_s); });
+  }
+  [[nodiscard]] SideState decoding(double rate_per_s) const {
+    return of_all(decoding_by_pool(rate_per_s), [&](const SideFormula& side) { return side.decoding_by_pool(rate_per_s); });
+  }
   // Instances among which requests are spread evenly.
   [[nodiscard]] int turns() const;
   // Prompts and decoding on the same instances; as if so many of them took turns.
   [[nodiscard]] SideState together(double rate_per_s) const { return together(rate_per_s, turns()); }
-  [[nodiscard]] SideState together(double rate_per_s, int turns) const;
+  [[nodiscard]] SideState together(double rate_per_s, int turns) const {
+    return of_all(together_by_pool(rate_per_s, turns), [&](const SideFormula& side) { return side.together_by_pool(rate_per_s, turns); });
+  }
   // So many requests in all, for each of which that ends another one comes: `at` a pool with so many on each of its instances.
   using AtClients = std::function<PoolState(const PoolFormula& pool, double each)>;
   [[nodiscard]] SideState of_clients(double clients, const AtClients& at) const;
@@ -46,6 +52,11 @@ class SideFormula {
 
  private:
   [[nodiscard]] SideState state_of(std::vector<PoolState> pools, std::vector<double> shares) const;
+  // With the high times of all requests, where unlike pools share them; `again`: the same at another percentile.
+  [[nodiscard]] SideState of_all(SideState state, const std::function<SideState(const SideFormula&)>& again) const;
+  [[nodiscard]] SideState prompts_by_pool(double rate_per_s) const;
+  [[nodiscard]] SideState decoding_by_pool(double rate_per_s) const;
+  [[nodiscard]] SideState together_by_pool(double rate_per_s, int turns) const;
   [[nodiscard]] std::vector<double> equal_shares() const;  // of the instances
   [[nodiscard]] std::vector<double> spread(double clients) const;
   void gather(double clients, const AtClients& at, std::vector<double>& each) const;
@@ -56,8 +67,10 @@ class SideFormula {
   [[nodiscard]] bool looks() const { return goes_by_ != GoesBy::chance && goes_by_ != GoesBy::turns; }
   [[nodiscard]] double instances(std::size_t pool) const { return pools_[pool].pool().pool->instances; }
 
+  std::span<const PoolDeployment> deployments_;
   std::vector<PoolFormula> pools_;
   const LoadMoments& load_;
+  std::string_view router_;
   GoesBy goes_by_;
 };
 

@@ -335,6 +335,22 @@ TEST(FormulaAndSimulationAgree, on_tokens_that_take_no_time) {
   EXPECT_EQ(found.simulated.tpot.mean_s, 0);
 }
 
+// Five sixths of the requests go to fast instances, the others to a slow one: of all of them half are within what the fast ones keep to,
+// nine tenths are not.
+TEST(FormulaAndSimulationAgree, on_what_unlike_pools_keep_together) {
+  for (const double percentile : {0.5, 0.7, 0.95}) {
+    const Both found = both(fmt::format(
+        "model: llama3-8b\ncluster: {{parts: {{a: {{cluster: dgx-h100-ndr400, nodes: 1}}, b: {{cluster: a10-pcie, nodes: 2}}}}, "
+        "between: {{bandwidth: 100 Gbps, latency: 8 us}}}}\nsoftware: vllm\nserving:\n"
+        "  pools: {{fast: {{role: both, part: a, instances: 4}}, slow: {{role: both, part: b, parallel: {{tp: 2}}}}}}\n"
+        "  load: {{arrivals: {{poisson: 4 /s}}, input: 1000, output: 100, requests: 5000}}\n"
+        "  slo: {{ttft: 1 s, tpot: 15 ms, percentile: {}}}\n",
+        percentile));
+    EXPECT_EQ(found.formula.kept, found.simulated.kept) << percentile;
+    EXPECT_EQ(found.formula.kept, percentile < 0.8) << percentile;
+  }
+}
+
 // A cache of the user's size is held against the memory all the same.
 TEST(ACacheOfGivenTokens, fits_into_the_memory_with_the_weights) {
   const auto misfit = [](const char* model, const char* cluster, int tokens) {
