@@ -25,8 +25,11 @@ constexpr std::size_t most_ways = 1024;    // of a lane, with those of attention
 std::shared_ptr<const topology::Fabric> fabric_for(topology::ClusterSpec cluster, int gpus) {
   const int nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
   if (cluster.network.kind == topology::Network::none) return std::make_shared<const Fabric>(Fabric::build(cluster, gpus));
-  cluster.nodes = std::max(cluster.nodes, nodes + 1);  // one more, so that there is a way out of the last one
-  return std::make_shared<const Fabric>(Fabric::build(cluster, (nodes + 1) * cluster.gpus_per_node));
+  // One domain more, so that there is a way out of the last one.
+  const int domain = cluster.domain_gpus() / cluster.gpus_per_node,
+            all = cluster.supernode_gpus > 0 ? (nodes + domain - 1) / domain * domain + domain : nodes + 1;
+  cluster.nodes = std::max(cluster.nodes, all);
+  return std::make_shared<const Fabric>(Fabric::build(cluster, all * cluster.gpus_per_node));
 }
 
 struct NetworkTransfers::Impl {
@@ -135,7 +138,7 @@ NetworkTransfers::Impl::Links NetworkTransfers::Impl::way_out(std::size_t part, 
 // From a GPU to its part's switches, or back: up to the link behind its NIC.
 NetworkTransfers::Impl::Links NetworkTransfers::Impl::way_out_in(const Fabric& fabric, std::size_t part, int gpu, bool out,
                                                                  double& latency_s) {
-  const int per_node = fabric.cluster().gpus_per_node, other = gpu < per_node ? gpu + per_node : gpu - per_node;
+  const int domain = fabric.cluster().domain_gpus(), other = gpu < domain ? gpu + domain : gpu - domain;
   topology::Route route;
   out ? fabric.route(gpu, other, 0, route) : fabric.route(other, gpu, 0, route);
   latency_s = std::max(latency_s, route.latency_s);

@@ -12,7 +12,7 @@
 
 namespace rehearse::sim {
 
-// Of so many GPUs, with one node more where there is a network.
+// Of so many GPUs, with one node, or supernode, more where there is a network.
 [[nodiscard]] std::shared_ptr<const topology::Fabric> fabric_for(topology::ClusterSpec cluster, int gpus);
 
 class NetworkTransfers final : public TransferPlan {

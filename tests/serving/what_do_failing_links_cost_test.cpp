@@ -140,6 +140,23 @@ TEST(AFailingLink, joins_two_parts) {
   EXPECT_NEAR(one.with("link wide/node0/nic0 wide/leaf0 at 0 s"), one.before_s + one.flows_s, rounding);
 }
 
+// Out of a supernode of 72 GPUs a cache goes over the ports: half their rate is twice the time, where nothing is narrower.
+TEST(AFailingLink, leads_out_of_a_supernode) {
+  const std::string text =
+      "model: llama3-8b\n"
+      "cluster: {parts: {rich: {cluster: gb200-nvl72, nodes: 18}, wide: {cluster: gb200-nvl72, nodes: 18}}, between: {bandwidth: 100 "
+      "Tbps}}\n"
+      "software: vllm\n"
+      "serving:\n"
+      "  pools:\n"
+      "    prefill: {role: prefill, part: rich, parallel: {tp: 4}, precision: {compute: bf16, weights: bf16, kv: bf16}}\n"
+      "    decode: {role: decode, part: wide, parallel: {tp: 4}, precision: {compute: bf16, weights: bf16, kv: bf16}}\n"
+      "  load: {arrivals: at-once, input: 8000, output: 20, requests: 1}\n";
+  const OneHandOver one(text, "rail 0 slow 2");
+  EXPECT_GT(one.flows_s, 8000 * 131'072.0 / 4 / 50e9);  // a quarter of it over a port of at most 400 Gb/s
+  EXPECT_NEAR(one.with("rail 1 slow 3"), one.before_s + 3 * one.flows_s, rounding);
+}
+
 TEST(AFailingLink, that_is_none_is_refused_at_its_place) {
   const auto expect = [](const std::string& item, const std::string& why) {
     try {
