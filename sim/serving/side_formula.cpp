@@ -77,7 +77,7 @@ SideState SideFormula::of_all(SideState state, const std::function<SideState(con
     for (std::size_t i = 0; i < pools_.size(); ++i) {
       if (state.shares[i] > 0) order.push_back(i);
     }
-    std::ranges::sort(order, {}, [&](std::size_t i) { return at_all[i].*of_pool; });
+    std::ranges::sort(order, {}, [&at_all, time = of_pool](std::size_t i) { return at_all[i].*time; });
     double before = 0;
     std::size_t at = 0;
     while (at + 1 < order.size() && before + state.shares[order[at]] < load_.percentile) before += state.shares[order[at++]];
