@@ -116,7 +116,9 @@ void add_predictions(const Workload& workload, const Cutter& cutter, LayersLeft&
   for (int k = 0; k < workload.model.mtp; ++k) {
     const bool recomputed = left.full-- > 0;
     const bool holds_embedding = k == 0 && !ends_meet(workload);  // the first stage's table is out of reach
-    const auto program = std::make_shared<const UnitProgram>(cutter.unit(prediction_program(workload, recomputed, holds_embedding)));
+    UnitProgram made = cutter.unit(prediction_program(workload, recomputed, holds_embedding));
+    made.layer_parameters = made.parameters - (holds_embedding ? embedding_program(workload).parameters : 0);
+    const auto program = std::make_shared<const UnitProgram>(std::move(made));
     const std::string name = "mtp " + std::to_string(k);
     units.push_back({program, name, workload.model.layers + k, UnitKind::prediction, recomputed, kind});
     units.push_back({head, name + " head", -1, UnitKind::head});
@@ -152,8 +154,13 @@ void add_up_parameters(StageProgram& stage) {
 }  // namespace
 
 // ZeRO-2 and 3 keep a shard of the gradients.
-HeldParameters held_in_step(const Workload& workload, const Parameters& own, double updated) {
-  return {workload.optimizer.zero_stage > 1 ? updated : own.all, own.layers, own.experts, own.all};
+HeldParameters held_in_step(const Workload& workload, const ReplicaSync& sync, const Parameters& own, double updated) {
+  const bool sharded = workload.optimizer.zero_stage > 0;
+  const double dense = own.layers - own.experts;
+  return {.gradients = workload.optimizer.zero_stage > 1 ? updated : own.all,
+          .layers = own.layers,
+          .dense_updated = sharded ? std::max(dense / sync.shard_ranks, std::min(dense, sync.largest_matrix)) : dense,
+          .experts_updated = sharded ? own.experts / sync.expert_ranks : own.experts};
 }
 
 std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
@@ -184,7 +191,7 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
     add_up_parameters(stage);
     const bool sharded = workload.optimizer.zero_stage > 0;
     const double own = sharded ? sync.shard(stage.parameters.all, stage.parameters.experts) : stage.parameters.all;
-    const OptimizerProgram optimizer = optimizer_program(workload, own, held_in_step(workload, stage.parameters, own));
+    const OptimizerProgram optimizer = optimizer_program(workload, own, held_in_step(workload, sync, stage.parameters, own));
     stage.update = optimizer.update;
     stage.on_host = optimizer.on_host;
   }
@@ -242,10 +249,14 @@ std::vector<Communication> ReplicaSync::gathers_at_once(const Parameters& what) 
 
 namespace {
 
+double largest_matrix(const Workload& workload) {
+  return static_cast<double>(workload.model.ffn) * static_cast<double>(workload.model.hidden) / workload.parallel.tp;
+}
+
 double largest_tensor(const Workload& workload) {
-  const Model& model = workload.model;
-  const double wide = static_cast<double>(model.ffn), vocab = workload.parallel.pp > 1 ? 0 : static_cast<double>(model.vocab);
-  return std::max(wide, vocab) * static_cast<double>(model.hidden) / workload.parallel.tp;
+  const double table =
+      workload.parallel.pp > 1 ? 0 : static_cast<double>(workload.model.vocab) * static_cast<double>(workload.model.hidden);
+  return std::max(largest_matrix(workload), table / workload.parallel.tp);
 }
 
 // ZeRO-1 and 2 by whole tensors, as InternEvo's: the largest first, each to the rank that has least (hybrid_zero_optim.py).
@@ -282,7 +293,10 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   sync.all_reduces = workload.optimizer.all_reduces && sync.gathers_weights;
   if (sync.gathers_weights && workload.optimizer.by_owner) give_to_owners(workload, sync);
   // Muon needs whole matrices. Megatron-Core's layer-wise optimizer scatters gradients to their owners and gathers weights all the same.
-  if (sync.gathers_weights && workload.optimizer.muon()) sync.largest_tensor = largest_tensor(workload);
+  if (sync.gathers_weights && workload.optimizer.muon()) {
+    sync.largest_tensor = largest_tensor(workload);
+    sync.largest_matrix = largest_matrix(workload);
+  }
   if (zero < 3 && workload.optimizer.exchange_by_tensor) sync.calls_per_unit = layer_tensors(workload.model);
   if (zero == 3 && workload.optimizer.by_tensor) {
     sync.overlap_gradients = sync.overlap_parameters = false;

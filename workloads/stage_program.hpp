@@ -45,7 +45,8 @@ struct StageProgram {
 };
 
 // What a step does once with all that a GPU holds (`own`, before ZeRO; `updated` after it).
-[[nodiscard]] HeldParameters held_in_step(const Workload& workload, const Parameters& own, double updated);
+struct ReplicaSync;
+[[nodiscard]] HeldParameters held_in_step(const Workload& workload, const ReplicaSync& sync, const Parameters& own, double updated);
 
 // One per pipeline stage.
 [[nodiscard]] std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut = Granularity::layer);
@@ -80,10 +81,11 @@ struct ReplicaSync {
   bool all_reduces = false;                     // although the optimizer is sharded
   bool gathers_weights = false;                 // ZeRO-1 and 2: all-gather of the updated weights
   double gradient_bytes = 4, weight_bytes = 2;  // per parameter
-  double layer_weight_bytes = 2;                // of a layer's, as they are gathered
+  double layer_weight_bytes = 2;                // of a layer's, as they are gathered, and without ZeRO-3 kept
   int calls_per_unit = 1;                       // a unit's gather or reduction is cut into so many equal ones
   int owners = 0;             // of whole tensors: all of a stage's weights at once come by a broadcast from each; 0: tensors are cut
-  double largest_tensor = 0;  // with owners: parameters
+  double largest_tensor = 0;  // with owners, and of Muon, which has whole matrices: parameters
+  double largest_matrix = 0;  // of Muon: of a layer
 
   // Experts have replicas of their own: of `parameters` that contain `experts`, each part goes over its own group.
   [[nodiscard]] bool replicated() const { return ranks > 1 || expert_ranks > 1; }

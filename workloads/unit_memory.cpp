@@ -12,18 +12,12 @@ namespace {
 constexpr double fp32 = 4;
 constexpr double mask_byte = 1;
 
-// Of parameters those in layers, as in the whole model: tables of words stay in 16 bits.
-double layers_share(const Model& model) {
-  const ParameterCount count = count_parameters(model);
-  return 1 - (count.embedding + count.head) / count.total;
-}
-
 // Adam: both moments (Muon: one of layers' matrices), a master copy of weights that are kept in fewer bits, and with ZeRO a copy of
 // gradients that are kept in fp16 only.
-double optimizer_bytes(const Workload& workload, const MemoryHabits& habits) {
+double optimizer_bytes(const Workload& workload, const MemoryHabits& habits, const Parameters& own) {
   const double state = bytes_of(workload.precision.optimizer);
   const bool sharded_copy = habits.half_gradients && workload.precision.weights == DType::fp16 && workload.optimizer.zero_stage > 0;
-  const double moments = workload.optimizer.muon() ? 2 - layers_share(workload.model) : 2;
+  const double moments = workload.optimizer.muon() && own.all > 0 ? 2 - own.layers / own.all : 2;
   return moments * bytes_of(workload.precision.moments) +
          state * ((bytes_of(workload.precision.weights) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
 }
@@ -271,8 +265,8 @@ Parameters exchanged_at_once(const Workload& workload, const MemoryHabits& habit
   return {matrix, 0, std::min(all.layers, matrix)};
 }
 
-StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters, double expert_parameters) {
-  return static_memory(workload, habits, replica_sync(workload), placeholder_bytes(workload, habits), parameters, expert_parameters);
+StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const Parameters& own) {
+  return static_memory(workload, habits, replica_sync(workload), placeholder_bytes(workload, habits), own);
 }
 
 double placeholder_bytes(const Workload& workload, const MemoryHabits& habits) {
@@ -280,20 +274,19 @@ double placeholder_bytes(const Workload& workload, const MemoryHabits& habits) {
 }
 
 StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double placeholders,
-                           double parameters, double expert_parameters) {
+                           const Parameters& own) {
+  const auto& [parameters, expert_parameters, of_layers] = own;
   const int zero = workload.optimizer.zero_stage;
   const double shard = sync.shard(parameters, expert_parameters);
   const bool no_copy = autocasts(workload) || (zero == 3 && habits.sharded_master &&
                                                bytes_of(workload.precision.weights) < bytes_of(workload.precision.optimizer));
   StaticMemory memory;
-  const bool as_gathered = zero < 3 && sync.layer_weight_bytes != sync.weight_bytes;
-  const double weight = as_gathered ? sync.gathered_bytes({1, 0, layers_share(workload.model)}) : sync.weight_bytes;
-  memory.weights = no_copy ? 0 : (zero == 3 ? shard : parameters) * weight;
+  memory.weights = no_copy ? 0 : zero == 3 ? shard * sync.weight_bytes : sync.gathered_bytes(own);
   memory.gradients = kept_gradients(workload, habits, sync, parameters, expert_parameters);
   const double updated = zero > 0 ? shard : parameters;
   const bool whole_master = habits.whole_master && (zero == 1 || zero == 2);
   if (whole_master) memory.optimizer = parameters * bytes_of(workload.precision.optimizer) + shard * bytes_of(workload.precision.weights);
-  (workload.optimizer.on_cpu ? memory.host : memory.optimizer) += updated * optimizer_bytes(workload, habits);
+  (workload.optimizer.on_cpu ? memory.host : memory.optimizer) += updated * optimizer_bytes(workload, habits, own);
   // Beside the states the host receives the gradients and makes the new weights.
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + bytes_of(workload.precision.weights));
   if (zero > 0) memory.temporary = zero == 3 ? habits.zero3_bucket_bytes.value_or(habits.bucket_bytes) : habits.bucket_bytes;
@@ -307,7 +300,7 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   const double narrow = bytes_of(workload.precision.compute);
   if (habits.narrow_copies && zero < 3 && narrow < bytes_of(workload.precision.weights)) {
     const int copies = narrow < sync.layer_weight_bytes ? 2 : 1;  // by rows, unless they are kept so, and by columns
-    memory.temporary += copies * narrow * parameters * layers_share(workload.model);
+    memory.temporary += copies * narrow * of_layers;
   }
   return memory;
 }

@@ -60,13 +60,11 @@ struct StaticMemory {
   double host = 0;       // in the host's memory: states and gradients of an optimizer that runs there
   [[nodiscard]] double total() const { return weights + gradients + optimizer + temporary; }  // on the GPU
 };
-// parameters: of the pipeline stage, before ZeRO.
-// expert_parameters: those of them that belong to experts, whose replicas are other ranks.
-[[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, double parameters,
-                                         double expert_parameters = 0);
+// own: of the pipeline stage, before ZeRO.
+[[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const Parameters& own);
 // The same with what all stages share, in numbers alone. placeholders: placeholder_bytes().
 [[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double placeholders,
-                                         double parameters, double expert_parameters);
+                                         const Parameters& own);
 // Of the habit gradient_placeholders: one for each matrix of a layer, for good.
 [[nodiscard]] double placeholder_bytes(const Workload& workload, const MemoryHabits& habits);
 

@@ -185,7 +185,7 @@ void fill_stages(const System& system, const workloads::Workload& workload, cons
     stage.tied_s = plan.tied_s[s];
     const double updated = workload.optimizer.zero_stage > 0 ? rules.sync.shard(own.all, own.experts) : own.all;
     fill_meetings(rules, plan.hop_ports[s], plan.hop_ports[(s + stages - 1) % stages], stage);
-    const workloads::HeldParameters held = workloads::held_in_step(workload, own, updated);
+    const workloads::HeldParameters held = workloads::held_in_step(workload, rules.sync, own, updated);
     stage.update_s = prices.update_s(updated, held, at, [&] { return update_s(system, workload, updated, held, prices, at); });
     fill_shared(workload, rules, own, updated, prices, at, stage);
   }

@@ -45,6 +45,13 @@ const std::vector<Choice>& choices() {
   return all;
 }
 
+// A feature changed, with what goes with it alone: layers are named of activations that are offloaded.
+Settings switched(const Job& job, const std::string& key, const std::string& value) {
+  Settings settings{{key, value}};
+  if (key == "offload.activations" && value == "false" && job.workload.offload_layers >= 0) settings.emplace_back("offload.layers", "all");
+  return settings;
+}
+
 constexpr const char* shard_group = "optimizer.shard_group";
 
 std::string shown(const Settings& settings) {
@@ -115,7 +122,7 @@ std::vector<Settings> alternatives(const Job& job) {
   for (const Choice& choice : choices()) {
     const std::string now = job.resolved.value(choice.key);
     for (const std::string& value : choice.values) {
-      if (value != now) all.push_back({{choice.key, value}});
+      if (value != now) all.push_back(switched(job, choice.key, value));
     }
   }
   add_modules(job, all);
@@ -147,7 +154,7 @@ std::vector<Settings> without_each(const Job& job) {
   std::vector<Settings> all;
   for (const Choice& choice : choices()) {
     const std::string now = job.resolved.value(choice.key);
-    if (now != choice.values.front()) all.push_back({{choice.key, choice.values.front()}});
+    if (now != choice.values.front()) all.push_back(switched(job, choice.key, choice.values.front()));
   }
   add_whole_sequences(job, all);
   if (job.workload.schedule != "1f1b") {

@@ -98,7 +98,7 @@ void read_stand_ins(Table& table, const config::Node& node, OperatorClass cls, c
     if (const auto entry = node.find(name_of(*other))) table.add(cls, type, read_model(*entry, {cls, peak, gpu.memory_bytes_per_s}));
   }
   if (cls != OperatorClass::attention) return;
-  // Nobody measured it in 8 or 4 bits: softmax takes as long as ever, and so does all of it.
+  // Where the file has no line for 8 or 4 bits softmax takes as long as ever, and so does all of it.
   const auto peak = gpu.peak_flops_per_s.find(DType::bf16);
   const auto entry = node.find(name_of(DType::bf16));
   if (!entry || peak == gpu.peak_flops_per_s.end()) return;

@@ -82,7 +82,8 @@ void write_recompute(const workloads::Recompute& recompute, int vpp, Arguments& 
 void write_optimizer(const Workload& work, Arguments& out) {
   constexpr std::array fsdp{"no_shard", "optim", "optim_grads", "optim_grads_params"};
   const workloads::Optimizer& optimizer = work.optimizer;
-  out.add("optimizer", std::string(workloads::optimizer_kinds.of(optimizer.kind)));
+  if (optimizer.muon()) return out.add("optimizer", optimizer.zero_stage == 0 ? "muon" : "dist_muon");  // which has no other switches
+  out.add("optimizer", "adam");
   out.flag_if(optimizer.zero_stage > 0, "use-distributed-optimizer");
   if (optimizer.zero_stage > 1) {
     out.flag("use-megatron-fsdp");
@@ -95,8 +96,8 @@ void write_optimizer(const Workload& work, Arguments& out) {
 }
 
 void write_overlap(const Workload& work, Arguments& out) {
-  out.flag_if(work.overlap.dp_gradients, "overlap-grad-reduce");
-  out.flag_if(work.overlap.dp_parameters, "overlap-param-gather");
+  out.flag_if(work.overlap.dp_gradients && !work.optimizer.muon(), "overlap-grad-reduce");
+  out.flag_if(work.overlap.dp_parameters && !work.optimizer.muon(), "overlap-param-gather");
   out.flag_if(work.overlap.tp && work.parallel.tp > 1, "tp-comm-overlap");
   out.flag_if(work.overlap.ep && work.model.moe, "overlap-moe-expert-parallel-comm");
   // Megatron's sends run beside the next micro-batch with virtual stages alone.
@@ -136,7 +137,8 @@ void write_megatron_plan(const Job& job, Arguments& out) {
     for (const workloads::GraphScope scope : work.graphs) scopes.push_back(workloads::graph_scopes.of(scope));
     out.add("cuda-graph-scope", fmt::format("{}", fmt::join(scopes, " ")));
   }
-  if (work.offload_activations && work.offload_layers > 0) {
+  const bool alone = work.parallel.pp == 1 && work.recompute.kind == workloads::RecomputeKind::none;  // else it refuses to offload
+  if (alone && work.offload_activations && work.offload_layers > 0) {
     out.flag("cpu-offloading");
     out.add("cpu-offloading-num-layers", work.offload_layers);
   }

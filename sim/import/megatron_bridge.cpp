@@ -143,7 +143,7 @@ void read_rest(Cell& cell, const std::string& precision, Draft& draft) {
   if (const auto modules = cell.take("recompute_modules")) draft.set("recompute.modules", *modules);
   if (cell.flag("cuda_graphs")) draft.set("cuda_graphs", "true");
   if (cell.flag("moe_a2a_overlap")) draft.set("overlap.ep", "true");
-  if (const auto offloaded = cell.take("activation_offload_layers")) {
+  if (const auto offloaded = cell.take("activation_offload_layers"); offloaded && offloaded->as_int(0, 10'000) > 0) {
     draft.set("offload.activations", "true");
     draft.set("offload.layers", *offloaded);
   }

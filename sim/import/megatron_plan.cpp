@@ -282,7 +282,7 @@ void read_world(std::int64_t world, const MegatronDegrees& degrees, Draft& draft
   draft.need("gpus", fmt::format("the file does not say on how many; a replica takes {}", degrees.tp * degrees.pp * degrees.cp));
 }
 
-// Scopes that are a part of a layer; the others are all of it.
+// Scopes that are a part of a layer; none, or the full iteration, is all of it.
 void read_graphs(MegatronArguments& arguments, Draft& draft) {
   const auto graphs = arguments.take("cuda-graph-impl"), scope = arguments.take("cuda-graph-scope");
   const bool replayed = arguments.flag("enable-cuda-graph") || arguments.flag("external-cuda-graph");
@@ -292,7 +292,12 @@ void read_graphs(MegatronArguments& arguments, Draft& draft) {
   }
   std::vector<Node> parts;
   for (const Node& part : !scope ? std::vector<Node>{} : scope->is_sequence() ? scope->items() : std::vector{*scope}) {
-    if (workloads::graph_scopes.find(part.as_string())) parts.push_back(part);
+    const std::string name = part.as_string();
+    if (name == "full" || name == "full_iteration") return draft.set("cuda_graphs", "true");
+    if (!workloads::graph_scopes.find(name))
+      part.fail(fmt::format("graphs of {} are not simulated", config::shown(name)),
+                "attn, mlp, moe_router, moe_preprocess or full_iteration");
+    parts.push_back(part);
   }
   draft.set("cuda_graphs", parts.empty() ? Node::scalar("true") : Node::list(parts));
 }
@@ -313,10 +318,11 @@ void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft&
   read_dispatch(arguments, draft);
   read_fusions(arguments, draft);
   read_graphs(arguments, draft);
-  const auto offloaded = arguments.take("cpu-offloading-num-layers");
-  if (arguments.flag("cpu-offloading")) {
+  const std::int64_t offloaded = arguments.whole("cpu-offloading-num-layers", 0, 0);  // the number is the switch
+  static_cast<void>(arguments.flag("cpu-offloading"));
+  if (offloaded > 0) {
     draft.set("offload.activations", "true");
-    if (offloaded) draft.set("offload.layers", *offloaded);
+    draft.set("offload.layers", offloaded);
   }
   draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
 }

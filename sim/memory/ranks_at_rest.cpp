@@ -57,8 +57,7 @@ RanksAtRest::RanksAtRest(const System& system, const workloads::Workload& worklo
     : RanksAtRest(system, workload, sync, workloads::placeholder_bytes(workload, system.software.memory.habits)) {}
 
 RankAtRest RanksAtRest::of(const workloads::Parameters& parameters) const {
-  return {system_, framework_bytes_,
-          workloads::static_memory(workload_, system_.software.memory.habits, sync_, placeholders_, parameters.all, parameters.experts)};
+  return {system_, framework_bytes_, workloads::static_memory(workload_, system_.software.memory.habits, sync_, placeholders_, parameters)};
 }
 
 }  // namespace rehearse::sim

@@ -205,6 +205,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const bool products = workload.attention == workloads::Attention::flash && !shard.low_precision();
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
   if (!plain || !products || !order || workload.optimizer.zero_stage > 1 || workload.optimizer.on_cpu) return false;
+  if (workload.optimizer.muon() || workload.precision.param_gather) return false;
   if (habits.order == workloads::TensorOrder::nanotron) {
     const bool whole = workload.recompute.kind == workloads::RecomputeKind::none && workload.parallel.cp == 1;
     return whole && model.gated() && !shard.dropout && (workload.parallel.sp || workload.parallel.tp == 1);

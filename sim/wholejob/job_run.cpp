@@ -137,7 +137,7 @@ void JobRun::handle_events() {
     if (phase_ == Phase::waiting && !pool_.waiting()) after_detection();
   }
   while (next_fault_ && next_fault_->at <= now_) {
-    if (++struck_ > most_failures) {
+    if (result_.all_failures() >= most_failures) {
       result_.finished = 0;
       return finish("given up");
     }

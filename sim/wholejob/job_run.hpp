@@ -62,7 +62,6 @@ class JobRun {
   NodeMap map_;
   std::unique_ptr<FaultStream> faults_;
   std::optional<Fault> next_fault_;
-  std::int64_t struck_ = 0;  // failures so far
   Random random_;
   History* history_;
 

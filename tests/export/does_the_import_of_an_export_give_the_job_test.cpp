@@ -60,8 +60,11 @@ TEST(RecomputedLayers, AreWrittenOfEachVirtualStage) {
 
 // What a layer's graphs hold, scales of 8 bits, Muon, and layers whose activations go to the host.
 TEST(PartsOfAPlan, GoToMegatronAndBack) {
-  const Job job = load_job({"llama3-70b-64-h100",
+  const Job job = load_job({"llama3-8b-64-h100",
                             {{"precision", "{compute: fp8, recipe: tensorwise, param_gather: fp8}"},
+                             {"recompute", "none"},
+                             {"overlap.dp_gradients", "false"},
+                             {"overlap.dp_parameters", "false"},
                              {"cuda_graphs", "[attn, mlp]"},
                              {"optimizer.kind", "muon"},
                              {"offload", "{activations: true, layers: 2}"}},

@@ -158,7 +158,7 @@ TEST(StaticMemory, IsShardedAsZeroSays) {
   const double n = 1e6;
   const auto held = [&](int zero) {
     job.workload.optimizer.zero_stage = zero;
-    return workloads::static_memory(job.workload, {}, n);
+    return workloads::static_memory(job.workload, {}, {.all = n});
   };
   EXPECT_EQ(held(0).total(), 18 * n);
   EXPECT_EQ(held(1).total(), (2 + 4 + 12.0 / 4) * n);

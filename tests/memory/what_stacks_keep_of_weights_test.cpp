@@ -21,10 +21,16 @@ workloads::Workload plan(int dp, int zero_stage) {
   return w;
 }
 
+// Of so many parameters those in layers, as in the whole model.
+double layers_of(const workloads::Model& model, double parameters) {
+  const workloads::ParameterCount count = workloads::count_parameters(model);
+  return count.total > 0 ? parameters * (1 - (count.embedding + count.head) / count.total) : parameters;
+}
+
 double per_parameter(const workloads::Workload& w) {
   const Software nanotron = read_software(ready_made(software_part, "nanotron").node, "nanotron");
   constexpr double parameters = 1 << 20;
-  return workloads::static_memory(w, nanotron.memory.habits, parameters).total() / parameters;
+  return workloads::static_memory(w, nanotron.memory.habits, {parameters, 0, layers_of(w.model, parameters)}).total() / parameters;
 }
 
 // 2 weights, 4 gradients, 4 copy; of the shard 4 master, 8 moments, 2 gradients.
@@ -55,7 +61,7 @@ TEST(WhatStacksKeepOfWeights, DeepSpeed) {
     w.batch = {.global = dp * microbatches, .micro = 1, .sequence = 1024};
     w.precision.gradients = workloads::DType::bf16;
     w.optimizer.shard_group = dp;
-    return workloads::static_memory(w, deepspeed.memory.habits, parameters);
+    return workloads::static_memory(w, deepspeed.memory.habits, {.all = parameters});
   };
   for (const int dp : {1, 8}) {
     const double p = 8e9, r = dp;
@@ -82,11 +88,11 @@ TEST(WhatStacksKeepOfWeights, ForeachUpdate) {
     w.optimizer.shard_group = 8;
     for (auto* type : {&w.precision.weights, &w.precision.gradients, &w.precision.moments, &w.precision.optimizer})
       *type = workloads::DType::bf16;
-    const workloads::StaticMemory held = workloads::static_memory(w, habits, 8e9);
+    const workloads::StaticMemory held = workloads::static_memory(w, habits, {.all = 8e9});
     EXPECT_DOUBLE_EQ(held.update, 2 * (zero_stage == 0 ? 8e9 : 1e9));
     EXPECT_DOUBLE_EQ(held.weights + held.gradients + held.optimizer + held.update, 10 * (zero_stage == 0 ? 8e9 : 1e9));
     w.optimizer.on_cpu = true;
-    EXPECT_EQ(workloads::static_memory(w, habits, 8e9).update, 0);
+    EXPECT_EQ(workloads::static_memory(w, habits, {.all = 8e9}).update, 0);
   }
 }
 
@@ -122,10 +128,10 @@ double kept(const char* stack, workloads::DType products, int zero_stage) {
   workloads::Workload w = plan(4, zero_stage);
   w.model = workloads::read_model(config::Node::load_file(REHEARSE_SOURCE_DIR "/workloads/models/llama2-7b.yaml"), "llama2-7b");
   w.precision.compute = products;
-  return workloads::static_memory(w, software.memory.habits, workloads::count_parameters(w.model).total).total();
+  const double parameters = workloads::count_parameters(w.model).total;
+  return workloads::static_memory(w, software.memory.habits, {parameters, 0, layers_of(w.model, parameters)}).total();
 }
 
-// Transformer Engine's two copies of layers' weights in 8 bits, beside those in 16; NVIDIA's recipes have them in their stead.
 // Of layers one moment, and weights as they are gathered; tables of words are Adam's, in 16 bits.
 TEST(WhatStacksKeepOfWeights, MuonAndWeightsInEightBits) {
   workloads::Workload w = plan(1, 0);
@@ -143,6 +149,7 @@ TEST(WhatStacksKeepOfWeights, MuonAndWeightsInEightBits) {
   EXPECT_DOUBLE_EQ(per_parameter(w), before - 4 * (1 - tables) - (1 - tables));
 }
 
+// Transformer Engine's two copies of layers' weights in 8 bits, beside those in 16; NVIDIA's recipes have them in their stead.
 TEST(WhatStacksKeepOfWeights, CopiesInEightBits) {
   using workloads::DType;
   // Of LLaMA 2 7B all but two tables of 32000 x 4096.

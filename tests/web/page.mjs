@@ -52,7 +52,7 @@ const sections = {
   seeds: ['whole-job', 'seeds', 'job'],
   round: ['federated-round', 'federated-methods', 'job'],
   rounds: ['federated-rounds', 'job'],
-  serving: ['serving', 'job'],
+  serving: ['serving', 'serving-comparison', 'job'],
   deployments: ['serving-tune', 'serving-front', 'job'],
   tune: ['tune-best', 'tune-front', 'tune-keys', 'tune-points', 'job'],
   nothing: ['tune-best', 'tune-points', 'job'],

@@ -239,6 +239,48 @@ TEST(OperatorCommunication, LayersAreGatheredInTheTypeThatThePlanNames) {
   EXPECT_EQ(bytes(), (std::vector<double>{50 * 1 + 20 * 2, 30 * 1}));
 }
 
+// Of a multi-token-prediction module, too, all but its copy of the table is a layer's.
+TEST(OperatorCommunication, PredictionsAreLayers) {
+  Workload workload = parallel(1, false);
+  workload.model.layers = 2;
+  workload.model.mtp = 1;
+  workload.model.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 512};
+  workload.parallel.pp = 2;
+  workload.batch.global = 8;
+  int predictions = 0;
+  for (const StageProgram& stage : stage_programs(workload, Granularity::layer)) {
+    for (const Unit& unit : stage.chunks.front()) {
+      const Parameters own = parameters_of(*unit.program);
+      EXPECT_GE(own.layers, own.experts) << unit.name;
+      if (unit.kind != UnitKind::prediction) continue;
+      ++predictions;
+      const double table = embedding_program(workload).parameters;
+      EXPECT_DOUBLE_EQ(own.layers, own.all - table);
+    }
+  }
+  EXPECT_EQ(predictions, 1);
+}
+
+// A rank of sixty-four makes its share of a layer's matrices orthogonal, or the largest of them: not the table, which is Adam's.
+TEST(OperatorCommunication, MuonSharesMatricesOut) {
+  Workload workload = parallel(1, false);
+  workload.optimizer.kind = OptimizerKind::muon;
+  workload.optimizer.zero_stage = 1;
+  workload.parallel.dp = 64;
+  const ReplicaSync sync = replica_sync(workload);
+  const Parameters own{.all = 8e9, .experts = 0, .layers = 7e9};
+  const HeldParameters held = held_in_step(workload, sync, own, sync.shard(own.all, 0));
+  EXPECT_DOUBLE_EQ(held.dense_updated, 7e9 / 64);
+  EXPECT_GT(sync.shard(own.all, 0), held.dense_updated);
+  const ReplicaSync none = replica_sync([&] {
+    Workload whole = workload;
+    whole.optimizer.zero_stage = 0;
+    return whole;
+  }());
+  workload.optimizer.zero_stage = 0;
+  EXPECT_DOUBLE_EQ(held_in_step(workload, none, own, own.all).dense_updated, 7e9);
+}
+
 // What a graph replays the host does not issue: neither kernels nor calls.
 TEST(OperatorCommunication, GraphsTakeTheirPartsFromTheHost) {
   Workload workload = parallel(2, true);

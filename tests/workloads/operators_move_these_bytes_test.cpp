@@ -120,7 +120,8 @@ TEST(OperatorBytes, MuonMakesMatricesOrthogonal) {
   const Model& model = workload.model;
   const double h = model.hidden, qkv = 1.5 * h, ffn = model.ffn;  // a quarter as many keys and values as queries; gated
   const double matrices = h * qkv + h * h + 3 * h * ffn, all = matrices + 1e6;
-  const OptimizerProgram program = optimizer_program(workload, all, {.gradients = all, .layers = matrices, .experts = 0, .all = all});
+  const OptimizerProgram program =
+      optimizer_program(workload, all, {.gradients = all, .layers = matrices, .dense_updated = matrices, .experts_updated = 0});
   const auto steps = [](double a, double b) {
     const double m = std::min(a, b), n = std::max(a, b);
     return 5 * (4 * m * m * n + 2 * m * m * m);

@@ -97,8 +97,8 @@ void add_orthogonalisation(std::vector<Operator>& update, const std::vector<Matr
   }
 }
 
-// Of the stage's layers, whose sizes are told by their parameters: dense parts and experts apart, of the model's mix of layers.
-void add_muon(const Workload& workload, const HeldParameters& held, double updated, std::vector<Operator>& update) {
+// Of what this GPU updates of its stage's layers, told by its parameters: dense parts and experts apart, of the model's mix of layers.
+void add_muon(const Workload& workload, const HeldParameters& held, std::vector<Operator>& update) {
   const Shard shard = shard_of(workload);
   std::vector<Matrices> dense;
   for (int layer = 0; layer < workload.model.layers; ++layer) {
@@ -112,9 +112,8 @@ void add_muon(const Workload& workload, const HeldParameters& held, double updat
       }
     }
   }
-  const double share = updated / held.all;
-  if (held.layers > held.experts) add_orthogonalisation(update, dense, (held.layers - held.experts) * share);
-  if (held.experts > 0) add_orthogonalisation(update, expert_matrices(workload, shard), held.experts * share);
+  if (held.dense_updated > 0) add_orthogonalisation(update, dense, held.dense_updated);
+  if (held.experts_updated > 0) add_orthogonalisation(update, expert_matrices(workload, shard), held.experts_updated);
 }
 
 }  // namespace
@@ -135,13 +134,13 @@ OptimizerProgram optimizer_program(const Workload& workload, double parameters, 
   const bool fused = workload.fusions.optimizer;
   const double update = gradient + states(fused ? fused_passes : foreach_passes) + weight;
   OptimizerProgram program{clipping, {}};
-  const double by_muon = workload.optimizer.muon() && held.all > 0 ? parameters * held.layers / held.all : 0;
+  const double by_muon = workload.optimizer.muon() ? std::min(parameters, held.dense_updated + held.experts_updated) : 0;
   if (parameters > by_muon) program.update.push_back(update_operator("adam", (parameters - by_muon) * update, fused ? 1 : foreach_kernels));
   if (by_muon > 0) {
     // The momentum in and out, the sum cast; then what became of it in, the master weight in and out, the weight out.
     const double narrow = bytes_of(DType::bf16);
     program.update.push_back(update_operator("momentum", by_muon * (gradient + 2 * moment + narrow), 1));
-    add_muon(workload, held, parameters, program.update);
+    add_muon(workload, held, program.update);
     program.update.push_back(update_operator("muon", by_muon * (narrow + 2 * state + weight), 1));
   }
   return program;

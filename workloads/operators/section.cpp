@@ -14,10 +14,10 @@ void mark_recompute(RingAttention& ring) {
 
 void mark_recompute(RoutedExperts& experts) { experts.pass = Pass::recompute; }
 
-template <class Content>
-void mark_captured(Content& content) {
-  if constexpr (requires { content.captured; }) content.captured = true;
-}
+void mark_captured(Operator& op) { op.captured = true; }
+void mark_captured(Communication& communication) { communication.captured = true; }
+void mark_captured(RingAttention& ring) { ring.step.captured = true; }
+void mark_captured(RoutedExperts& /*experts*/) {}  // in no graph
 
 void append(std::vector<Item>& to, const std::vector<Item>& items) { to.insert(to.end(), items.begin(), items.end()); }
 

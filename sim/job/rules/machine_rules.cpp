@@ -38,6 +38,24 @@ const Rule gathers{"precision.param_gather",
                                     "it is the type in which layers' weights are gathered: fp8 for example"};
                    }};
 
+const Rule gathers_as_computed{"precision.param_gather",
+                               [](const Workload& w, const System&) {
+                                 return !w.precision.param_gather || bytes_of(w.precision.compute) <= bytes_of(*w.precision.param_gather);
+                               },
+                               [](const Workload& w, const System&) {
+                                 return Refusal{fmt::format("precision.param_gather {} has fewer bits than products in {}",
+                                                            name_of(*w.precision.param_gather), name_of(w.precision.compute)),
+                                                "precision.compute: fp8"};
+                               }};
+
+const Rule orthogonal{"optimizer.kind",
+                      [](const Workload& w, const System& system) {
+                        return !w.optimizer.muon() || system.gpu.peak_flops_per_s.contains(workloads::DType::bf16);
+                      },
+                      [](const Workload&, const System& system) {
+                        return Refusal{fmt::format("muon's products are in bf16, in which GPU '{}' does not compute", system.gpu.name)};
+                      }};
+
 const Rule scales{"precision.recipe",
                   [](const Workload& w, const System&) {
                     return w.precision.recipe == workloads::Scaling::delayed || w.precision.compute == workloads::DType::fp8;
@@ -74,7 +92,8 @@ const Rule host_updates{
 }  // namespace
 
 std::vector<Rule> machine_rules() {
-  return {precision, attention, gathers, scales, offloaded, room_for_activations, room_for_states, host_updates};
+  return {precision,       attention,   gathers, gathers_as_computed, orthogonal, scales, offloaded, room_for_activations,
+          room_for_states, host_updates};
 }
 
 }  // namespace rehearse::sim
