@@ -60,7 +60,8 @@ class PriceBook {
   // What `make` says of an optimizer that updates so many parameters on a GPU of the stage; asked once.
   template <class Make>
   [[nodiscard]] double update_s(double parameters, const workloads::HeldParameters& held, int stage, Make make) {
-    const auto [it, added] = updates_.try_emplace({place(stage), parameters, held.gradients, held.layers, held.dense_updated, held.experts_updated}, 0.0);
+    const auto [it, added] =
+        updates_.try_emplace({place(stage), parameters, held.gradients, held.layers, held.dense_updated, held.experts_updated}, 0.0);
     if (added) it->second = make();
     return it->second;
   }
