@@ -21,7 +21,7 @@ void ServiceSimulation::begin_fault(std::size_t fault) {
     if (what.kind == ServiceFault::Kind::fails) fail(instance);
   }
   settle_slowness(what);
-  if (what.kind == ServiceFault::Kind::cut) go_around(what);
+  if (what.kind == ServiceFault::Kind::cut) go_around();
 }
 
 void ServiceSimulation::end_fault(std::size_t fault) {
@@ -31,7 +31,7 @@ void ServiceSimulation::end_fault(std::size_t fault) {
     if (what.kind == ServiceFault::Kind::fails) come_back(instance);
   }
   settle_slowness(what);
-  if (what.kind == ServiceFault::Kind::cut) cut_links();
+  if (what.kind == ServiceFault::Kind::cut) go_around();
 }
 
 // What a fault speaks of is as slow as the slowest that acts on it now.
@@ -62,20 +62,16 @@ void ServiceSimulation::settle_slowness(const ServiceFault& of) {
   }
 }
 
-void ServiceSimulation::cut_links() {
+// Pieces on links that are cut now begin again on another way, which the end of a cut may bring too; where there is none they wait.
+void ServiceSimulation::go_around() {
   std::vector<ServiceLink> links;
   for (std::size_t i = 0; i < setup_.faults.size(); ++i) {
     const ServiceFault& fault = setup_.faults[i];
     if (acts_[i] && fault.kind == ServiceFault::Kind::cut) links.insert(links.end(), fault.links.begin(), fault.links.end());
   }
   setup_.transfers->cut(links);
-}
-
-// Pieces on links that are cut begin again on another way; where there is none they wait for the link.
-void ServiceSimulation::go_around(const ServiceFault& cut) {
-  cut_links();
   std::vector<LinkIndex> gone;
-  for (const ServiceLink& link : cut.links) {
+  for (const ServiceLink& link : links) {
     if (const auto known = setup_.transfers->link(link)) gone.push_back(known->first);
   }
   const auto crosses = [&](const std::vector<LinkIndex>& links) {

@@ -10,6 +10,7 @@ namespace rehearse::sim {
 // The whole pass in equal layers; in one activity where nothing of it is sent.
 void ServiceSimulation::begin_pass(std::size_t instance, double seconds) {
   if (!is_layered(instance)) return schedule_end(instance, seconds);
+  layers_[instance].left = 0;
   const PassNetwork sent = setup_.pools[pool_of_[instance]].price->network(instances_[instance]->pass_shape());
   if (sent.bytes <= 0 || layers_[instance].links.size() < 2) return schedule_end(instance, seconds);
   generation_[instance] = (generation_[instance] + 1) % generations;
@@ -59,6 +60,7 @@ void ServiceSimulation::next_layer(std::size_t instance) {
 
 void ServiceSimulation::stop_layers(std::size_t instance) {
   if (!is_layered(instance)) return;
+  layers_[instance].left = 0;
   machine_.halt([&](Token token) { return event_of(token) == ServiceEvent::layer_sent && index_of(token) == instance; });
 }
 

@@ -106,8 +106,7 @@ class ServiceSimulation {
   void start_again(RequestId id);
   void drop(RequestId id, Stage as);
   void settle_slowness(const ServiceFault& of);
-  void cut_links();
-  void go_around(const ServiceFault& cut);
+  void go_around();
   void send_anew(std::size_t piece);
   void settle_up();
   [[nodiscard]] bool apart() const { return sides_.size() > 1; }

@@ -32,7 +32,7 @@ void ServiceSimulation::offer_early(RequestId id, const CacheFront& ready) {
 
 // The layers of a model take equal shares of a pass (assumption); the last is computed when the pass ends.
 void ServiceSimulation::await_layer(std::size_t instance) {
-  if (!apart() || instance >= sides_.back().first || is_layered(instance)) return;
+  if (!apart() || instance >= sides_.back().first || (is_layered(instance) && layers_[instance].left > 0)) return;
   const int layers = setup_.transfers->layers(), next = layer_[instance] + 1;
   const PassRun pass = instances_[instance]->under_way();
   if (next >= layers || pass.prompts == 0) return;

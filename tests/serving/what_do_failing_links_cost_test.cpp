@@ -105,6 +105,17 @@ TEST(AFailingLink, waits_where_there_is_no_other_way) {
 }
 
 // Two spines, each with half the rate of a port, which is what a flow gets over either; what is cut goes over the other.
+// What waits because no way is left goes on by the first that comes back, and not by the one that it waits on.
+TEST(AFailingLink, is_gone_around_when_another_comes_back) {
+  const OneHandOver one = between_eight_ports();
+  std::vector<std::string> gone{one.half_way("nic 0 at")};
+  for (int port = 1; port < 8; ++port) gone.push_back(fmt::format("{} for 1 s", one.half_way(fmt::format("nic {} at", port))));
+  const ServingRun run = run_of(one.text, gone);
+  EXPECT_EQ(run.requests[0].stage, Stage::done);
+  EXPECT_LT(on_the_way_s(run), 3);
+  EXPECT_GT(on_the_way_s(run), 1);
+}
+
 TEST(AFailingLink, between_switches_is_gone_around) {
   const OneHandOver one(one_port, "spine slow 2");
   EXPECT_NEAR(one.with("spine slow 2"), one.before_s + 2 * one.flows_s, rounding);

@@ -129,6 +129,17 @@ TEST(LayersShare, nothing_where_one_client_asks) {
   }
 }
 
+// Passes of replicas on two nodes send nothing: what leaves layer by layer does so as their equal shares of a pass end.
+TEST(LayersShare, nothing_where_passes_send_nothing) {
+  const std::string text = hand_over_job("layerwise", "{arrivals: {poisson: 2 /s}, input: 4000, output: 5, requests: 40}", 8192, "",
+                                         "{tp: 8, dp: 2}", "{tp: 8}");
+  const ServingRun whole = run_by(text, "iteration"), layers = run_by(text, "layer");
+  for (std::size_t i = 0; i < whole.requests.size(); ++i) {
+    EXPECT_NEAR(moving_s(layers.requests[i]), moving_s(whole.requests[i]), 1e-9);
+    EXPECT_NEAR(layers.requests[i].last_s, whole.requests[i].last_s, 1e-9 * whole.requests[i].last_s);
+  }
+}
+
 // A cache that comes while another answer is decoded on the same ports: both take longer.
 TEST(LayersShare, the_ports_of_experts_with_caches) {
   const std::string text = wide_job("{arrivals: {constant: 2 /s}, input: 8000, output: 200, requests: 3}", "{tp: 1, dp: 32, ep: 32}",
