@@ -84,7 +84,8 @@ void check_prefix_router(const ServingJob& job, const Node& serving) {
     const auto caches = [&](const Pool& pool) {
       return pool.prefix_cache && (prompts ? pool.role != Role::decode : pool.role == Role::decode);
     };
-    if (std::ranges::any_of(job.pools, caches)) continue;
+    const bool asked = prompts || std::ranges::count(job.pools, Role::decode, &Pool::role) > 0;
+    if (!asked || std::ranges::any_of(job.pools, caches)) continue;
     serving.at("router")
         .at(prompts ? "prefill" : "decode")
         .fail(fmt::format("{} chooses by what is found in caches, and no pool of that side has prefix_cache", router));

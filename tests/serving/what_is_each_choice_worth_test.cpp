@@ -150,6 +150,20 @@ TEST(ApartOrTogether, says_the_highest_rate_of_each) {
 }
 
 // Two kinds of GPUs make no one pool: every instance serves both, where it stands.
+// What routers look for in caches of a side is asked of nobody where that side is gone.
+TEST(ApartOrTogether, leaves_a_router_of_caches_without_its_side) {
+  const auto job = [](const std::string& pools) {
+    return sim::read_serving_job(
+        config::Node::load_text(
+            "model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {" + pools +
+                "}\n  router: {prefill: prefix, decode: prefix}\n  load: {arrivals: {trace: mooncake-conversation-prefixes}}\n",
+            "job.yaml"),
+        "job");
+  };
+  EXPECT_NO_THROW(job("all: {role: both, parallel: {tp: 8}, prefix_cache: true}"));
+  EXPECT_THROW(job("p: {role: prefill, parallel: {tp: 8}, prefix_cache: true}, d: {role: decode, parallel: {tp: 8}}"), config::InputError);
+}
+
 TEST(ApartOrTogether, keeps_two_kinds_of_gpus_as_they_are) {
   std::string text = two_sides;
   text.replace(text.find("dgx-h100-ndr400"), 15,
