@@ -210,14 +210,7 @@ class TwoSides {
     State state{
         .rate_per_s = rate_per_s, .prompts = prompts_.prompts(rate_per_s), .decoding = decoding_.decoding(rate_per_s), .between = {}};
     state.between = hand_overs_.at(rate_per_s, state.prompts.shares, state.decoding.shares);
-    SideState& prompts = state.prompts;
-    for (std::size_t i = 0; i < prompts.pools.size(); ++i) {
-      const double hand_over_s = state.between.links_busy < 1 ? state.between.waiting_s + state.between.transfer_s : 0;
-      const double more_s = put_held(prompts.pools[i], prompts_.pools()[i], lengths_, rate_per_s * prompts.shares[i], hand_over_s);
-      prompts.queue_s += prompts.shares[i] * more_s;
-      prompts.ttft_s += prompts.shares[i] * more_s;
-      if (prompts.shares[i] > 0) prompts.ttft_high_s = std::max(prompts.ttft_high_s, prompts.pools[i].ttft_high_s);
-    }
+    put_held(state.prompts, prompts_.pools(), lengths_, rate_per_s, state.between);
     return state;
   }
   // The load's rate; of a closed loop the one at which clients divided by a round lead back to it.
@@ -308,6 +301,7 @@ ServingPrediction predict_one_side(const ServingJob& job, const Deployment& depl
   put_stage(out.result, Stage::decoding, answer_s);
   put_latencies(out.result, lengths, state.ttft_s + front_s, role == Role::prefill ? -1 : state.tpot_s, answer_s);
   put_promised(out.result, job, lengths, promised_together(state, front_s));
+  if (role == Role::prefill) out.result.promised_tpot_s = -1;
   put_rates(out.result, job, lengths, open ? lengths.rate_per_s : requests_per_s);
   return out;
 }

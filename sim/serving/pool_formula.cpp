@@ -20,10 +20,9 @@ double normal_quantile(double share) {
   return low;
 }
 
-// A prompt of the load's percentile against a mean one.
-double high_prompt(const LoadMoments& load) { return load.percentile > 0 ? load.input_at(load.percentile) / load.input : 1; }
-
 }  // namespace
+
+double high_prompt(const LoadMoments& load) { return load.percentile > 0 ? load.input_at(load.percentile) / load.input : 1; }
 
 // Erlang's C by the recursion of his B.
 double chance_to_wait(int servers, double offered) {
@@ -215,10 +214,12 @@ double put_held(PoolState& out, const PoolFormula& pool, const LoadMoments& load
   const double room = static_cast<double>(pool.pool().rules.pages) / std::ceil(load.input / page);
   const double places = pool.pool().pool->instances * std::max(1.0, std::floor(room)), each_s = out.prefill_s + hand_over_s;
   const double taken = rate_per_s * each_s;
+  constexpr double far = 10;  // standard deviations: so many are never there
   if (taken >= places) {
     out = {.held = true, .ttft_s = INFINITY, .requests_per_s = places / each_s};
     return INFINITY;
   }
+  if (places > taken + far * std::sqrt(taken) + 100) return 0;
   const double waits = chance_to_wait(static_cast<int>(places), taken), spared = 1 - load.percentile;
   const double mean_s = (load.arrival_variation + load.input_variation) / 2 * each_s / (places - taken);
   const double more_s = std::max(0.0, waits * mean_s - out.queue_s);

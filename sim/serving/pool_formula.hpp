@@ -116,6 +116,8 @@ double put_held(PoolState& state, const PoolFormula& pool, const LoadMoments& lo
 // are one queue. Nothing where the load has no percentile.
 // So many sequences as the percentile of a Poisson number of that mean says.
 [[nodiscard]] double high_number(double mean, const LoadMoments& load);
+// A prompt of the load's percentile against a mean one.
+[[nodiscard]] double high_prompt(const LoadMoments& load);
 void put_high_together(PoolState& state, const PoolFormula& pool, const LoadMoments& load, double rate_per_s);
 void put_high_prompts(PoolState& state, const LoadMoments& load, int instances);
 

@@ -26,6 +26,21 @@ double SideState::mean(double PoolState::*what) const {
   return sum;
 }
 
+// What all requests keep to stays where no pool's high time becomes longer.
+void put_held(SideState& prompts, std::span<const PoolFormula> pools, const LoadMoments& load, double rate_per_s,
+              const MeanHandOver& between) {
+  const double hand_over_s = between.links_busy < 1 ? between.waiting_s + between.transfer_s : 0;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    PoolState& pool = prompts.pools[i];
+    const double before_s = pool.ttft_high_s;
+    const double more_s = put_held(pool, pools[i], load, rate_per_s * prompts.shares[i], hand_over_s);
+    if (prompts.shares[i] <= 0) continue;
+    prompts.queue_s += prompts.shares[i] * more_s;
+    prompts.ttft_s += prompts.shares[i] * more_s;
+    if (pool.ttft_high_s > before_s) prompts.ttft_high_s = std::max(prompts.ttft_high_s, pool.ttft_high_s);
+  }
+}
+
 SideFormula::SideFormula(std::span<const PoolDeployment> pools, const LoadMoments& load, std::string_view router)
     : deployments_(pools), load_(load), router_(router), goes_by_(RouterRegistry::get(router).goes_by()) {
   for (const PoolDeployment& pool : pools) pools_.emplace_back(pool, load);
@@ -155,8 +170,11 @@ SideState SideFormula::decoding_by_pool(double rate_per_s) const {
                             rate_per_s * shares[i] / instances(i) * pools_[i].passes(load_.output) * pools_[i].decode_s(1 + batches[i]));
   }
   std::vector<PoolState> states;
-  for (std::size_t i = 0; i < pools_.size(); ++i)
-    states.push_back(decoding_alone(pools_[i], load_, rate_per_s * shares[i] / instances(i), turns()));
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    const double each = rate_per_s * shares[i] / instances(i);
+    states.push_back(pools_[i].pool().rules.batching == Batching::fixed ? static_batches(pools_[i], load_, each, looks() ? turns() : 1)
+                                                                        : decoding_alone(pools_[i], load_, each, turns()));
+  }
   return state_of(std::move(states), std::move(shares));
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/serving/hand_over_formula.hpp"
 #include "sim/serving/pool_formula.hpp"
 #include "sim/serving/router.hpp"
 
@@ -18,6 +19,10 @@ struct SideState {
   double ttft_high_s = 0, tpot_high_s = 0;                                // at the load's percentile of all requests
   [[nodiscard]] double mean(double PoolState::*what) const;
 };
+
+// put_held of every pool, at a rate of all requests (pool_formula.hpp).
+void put_held(SideState& prompts, std::span<const PoolFormula> pools, const LoadMoments& load, double rate_per_s,
+              const MeanHandOver& between);
 
 class SideFormula {
  public:

@@ -71,6 +71,7 @@ struct Facts {
     const LoadMoments load = moments_of(job.load, job.seed);
     return load.input_variation <= 0 && load.arrival_variation == 1 && load.rate_per_s > 0;
   }
+  [[nodiscard]] bool differ() const { return moments_of(job.load, job.seed).steps.size() > 1; }  // answers
   [[nodiscard]] double answers_of_time() const { return simulated.makespan_s / simulated.e2e.mean_s; }
 };
 
@@ -178,8 +179,10 @@ const std::vector<Cause>& causes() {
 
       {Stage::decode_queued, [](const Facts& f) { return f.more_s > 0 && f.preempted() > 0; },
        [](const Facts&) { return std::string("passes that compute tokens again are long, and caches wait for their end"); }},
-      {Stage::decode_queued, [](const Facts& f) { return f.job.pools.back().habits.batching == Batching::fixed && f.more_s != 0; },
+      {Stage::decode_queued, [](const Facts& f) { return f.job.pools.back().habits.batching == Batching::fixed && f.differ(); },
        [](const Facts&) { return std::string("static batches differ in length"); }},
+      {Stage::decode_queued, [](const Facts& f) { return f.job.pools.back().habits.batching == Batching::fixed; },
+       [](const Facts&) { return std::string("routers look for instances without a batch"); }},
       {Stage::decode_queued, [](const Facts&) { return true; },
        [](const Facts&) { return std::string("caches do not come at random within a pass"); }},
 

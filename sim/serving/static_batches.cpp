@@ -118,6 +118,7 @@ PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, doubl
   if (load.percentile > 0) {
     const double waiting_s = waits > 0 ? std::max(0.0, 1 - (1 - load.percentile) / waits) * one.seconds : 0;
     out.ttft_high_s = waiting_s + met.first_s;
+    if (pool.pool().rules.role == Role::both) out.ttft_high_s += (high_prompt(load) - 1) * pool.prompt_s(0).seconds;
     out.tpot_high_s = static_batch(pool, load, random ? std::max(seen, high_number(seen, load)) : seen).tpot_s;
   }
   if (pool.pool().rules.role != Role::both) return out;

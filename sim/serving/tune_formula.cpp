@@ -118,8 +118,14 @@ MeanHandOver TuneFormula::between(const PoolCandidate& prompts, int prompters, c
 }
 
 PromisedTimes TuneFormula::apart(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const {
-  return promised_apart(sides_.job.transfer, sides_.load, state_of(prompts, prompters), state_of(decodes, decoders),
-                        between(prompts, prompters, decodes, decoders), prompts.pool->habits.request_s);
+  const MeanHandOver way = between(prompts, prompters, decodes, decoders);
+  SideState side = state_of(prompts, prompters);
+  const Pool pool = with_number(prompts, prompters);
+  PoolDeployment deployment = prompts.deployment;
+  deployment.pool = &pool;
+  const PoolFormula formula(deployment, sides_.load);
+  put_held(side, {&formula, 1}, sides_.load, sides_.load.rate_per_s, way);
+  return promised_apart(sides_.job.transfer, sides_.load, side, state_of(decodes, decoders), way, prompts.pool->habits.request_s);
 }
 
 PromisedTimes TuneFormula::of(const TunedDeployment& deployment) const {

@@ -351,6 +351,20 @@ TEST(FormulaAndSimulationAgree, on_what_unlike_pools_keep_together) {
   }
 }
 
+// The same of prompts alone, half of which are computed on fast instances.
+TEST(FormulaAndSimulationAgree, on_what_unlike_pools_of_prompts_keep_together) {
+  const Both found = both(
+      "model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+      "  pools:\n    fast: {role: prefill, instances: 2, parallel: {tp: 8}, precision: {compute: fp8, weights: fp8, kv: fp8}}\n"
+      "    slow: {role: prefill, instances: 2, parallel: {tp: 2}, precision: {compute: fp8, weights: fp8, kv: fp8}}\n"
+      "    decode: {role: decode, instances: 4, parallel: {tp: 4}, precision: {compute: fp8, weights: fp8, kv: fp8}}\n"
+      "  router: {prefill: round-robin}\n"
+      "  load: {arrivals: {poisson: 4 /s}, input: 1000, output: 100, requests: 5000}\n"
+      "  slo: {ttft: 180 ms, percentile: 0.45}\n");
+  EXPECT_TRUE(found.simulated.kept);
+  EXPECT_TRUE(found.formula.kept) << found.formula.promised_ttft_s;
+}
+
 // A cache of the user's size is held against the memory all the same.
 TEST(ACacheOfGivenTokens, fits_into_the_memory_with_the_weights) {
   const auto misfit = [](const char* model, const char* cluster, int tokens) {

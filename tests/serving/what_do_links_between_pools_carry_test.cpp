@@ -8,7 +8,9 @@
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/formula.hpp"
 #include "sim/serving/network_transfers.hpp"
+#include "sim/serving/promised_times.hpp"
 #include "sim/serving/serving_job.hpp"
+#include "sim/serving/tune.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -64,6 +66,48 @@ TEST(CachesAtTheSender, keep_the_next_prompts_waiting) {
   EXPECT_NE(formula.overloaded.find("with caches that are not handed over yet"), std::string::npos) << formula.overloaded;
   EXPECT_NE(formula.overloaded.find("it carries 2.54"), std::string::npos) << formula.overloaded;
   EXPECT_NEAR(simulated.requests_per_s / 2.544, 1, 0.02);
+}
+
+// tune predicts what predict does of the deployment: here the caches of 8,000 tokens that wait for 24 Gbit/s keep others out.
+TEST(CachesAtTheSender, keep_the_next_prompts_waiting_in_tune_too) {
+  sim::ServingJob job = sim::read_serving_job(
+      config::Node::load_text(
+          "model: llama3-70b\ncluster:\n  parts: {rich: {cluster: dgx-h100-ndr400, nodes: 1}, wide: {cluster: h20-roce-4x400, nodes: 2}}\n"
+          "  between: {bandwidth: 24 Gbps, latency: 8 us}\nsoftware: vllm\nserving:\n  pools:\n"
+          "    prefill: {role: prefill, part: rich, parallel: {tp: 2}, precision: {compute: bf16, weights: bf16, kv: bf16}, kv_tokens: "
+          "9000}\n"
+          "    decode: {role: decode, part: wide, instances: 2, parallel: {tp: 4}, precision: {compute: bf16, weights: bf16, kv: bf16}}\n"
+          "  load: {arrivals: {poisson: 0.3 /s}, input: 8000, output: 50, requests: 1000}\n  slo: {ttft: 60 s, tpot: 100 ms}\n"
+          "tune: {inventory: {rich: 8, wide: 16}, price: {rich: 3 /h, wide: 1 /h}, confirm: 0, keep: 30}\n",
+          "job.yaml"),
+      "job");
+  const sim::ServingTuning tuning = tune_serving(job, [](double) {});
+  int apart = 0;
+  for (const sim::TunedDeployment& one : tuning.best) {
+    const sim::ServingJob chosen = with_pools(job, one, 0.3);
+    if (!chosen.apart()) continue;
+    const sim::PromisedTimes times = predicted_promise(chosen, deploy(chosen));
+    EXPECT_NEAR(one.ttft_s / times.ttft_s, 1, 1e-9) << one.kind;
+    ++apart;
+  }
+  EXPECT_GT(apart, 0);
+}
+
+// Forty instances of a small model hold millions of caches: none waits, and nobody counts them one by one.
+TEST(CachesAtTheSender, keep_nobody_waiting_where_there_is_much_room) {
+  const sim::ServingJob job =
+      sim::read_serving_job(config::Node::load_text("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n"
+                                                    "    p: {role: prefill, instances: 40}\n    d: {role: decode, instances: 8}\n"
+                                                    "  load: {arrivals: {poisson: 10 /s}, input: 16, output: 20, requests: 1000}\n",
+                                                    "job.yaml"),
+                            "job");
+  const sim::Deployment deployment = deploy(job);
+  const sim::LoadMoments load = promised_moments(job);
+  sim::PoolDeployment pool = deployment.pools.front();
+  pool.rules.pages = std::int64_t{1} << 40U;
+  sim::PoolState state{.ttft_s = 1, .prefill_s = 1};
+  EXPECT_EQ(put_held(state, sim::PoolFormula(pool, load), load, 10, 1), 0);
+  EXPECT_EQ(state.ttft_s, 1);
 }
 
 }  // namespace

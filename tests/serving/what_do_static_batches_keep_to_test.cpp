@@ -1,0 +1,52 @@
+// Static batches by formula: what the promised share of requests sees, and instances that are free.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "hand_over_jobs.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+// Prompts alone in answers of one token, of lengths from a few to ten times the mean.
+TEST(StaticBatches, keep_long_prompts_longer) {
+  double before_s = 0;
+  for (const double percentile : {0.5, 0.9, 0.99}) {
+    const FormulaAndRun found = formula_and_run(
+        fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n  pools: {{all: {{role: both}}}}\n"
+                    "  load: {{arrivals: {{poisson: 1 /s}}, input: {{lognormal: {{median: 1020, p90: 2734}}, max: 14050}}, output: 1, "
+                    "requests: 5000}}\n"
+                    "  slo: {{ttft: 1 s, percentile: {}}}\n",
+                    percentile));
+    EXPECT_GT(found.formula.promised_ttft_s, 1.3 * before_s) << percentile;
+    const sim::Spread& simulated = found.simulated.ttft;
+    const double kept_s = percentile > 0.9 ? simulated.p99_s : percentile > 0.5 ? simulated.p90_s : simulated.p50_s;
+    EXPECT_NEAR(found.formula.promised_ttft_s / kept_s, 1, 0.3) << percentile;
+    before_s = found.formula.promised_ttft_s;
+  }
+}
+
+// A router that looks sends caches to instances without a batch: one of four alone would keep them four times as long at 3/s.
+TEST(StaticBatches, of_decoding_alone_find_instances_that_are_free) {
+  for (const auto& [rate, times] : {std::pair(3.0, 2.0), std::pair(4.5, 1.25), std::pair(6.0, 1.25)}) {
+    const FormulaAndRun found =
+        formula_and_run(fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n  isolate: decode\n"
+                                    "  pools: {{d: {{role: decode, instances: 4}}}}\n"
+                                    "  load: {{arrivals: {{poisson: {} /s}}, input: 500, output: 100, requests: 8000}}\n",
+                                    rate));
+    const double off = found.formula.ttft.mean_s / found.simulated.ttft.mean_s;
+    EXPECT_LT(off, times) << rate;
+    EXPECT_GT(off, 1 / times) << rate;
+  }
+}
+
+TEST(PromptsAlone, promise_no_time_per_token) {
+  const FormulaAndRun found = formula_and_run(
+      "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  isolate: prefill\n"
+      "  pools: {p: {role: prefill}, d: {role: decode}}\n  load: {arrivals: {poisson: 2 /s}, input: 500, output: 20, requests: 100}\n"
+      "  slo: {ttft: 1 s}\n");
+  EXPECT_LT(found.formula.promised_tpot_s, 0);
+  EXPECT_GT(found.formula.promised_ttft_s, 0);
+}
+
+}  // namespace
+}  // namespace rehearse::tests
