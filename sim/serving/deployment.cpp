@@ -115,12 +115,18 @@ void go_by_layers(const ServingJob& job, ServingSetup& setup) {
       LayeredPasses& passes = setup.layered.emplace_back();
       if (!sends) continue;
       passes.layers = its.plan.model.layers;
+      std::map<ServiceLink, int> domains;
+      double all = 0;
       for (int gpu = place; gpu < place + its.plan.gpus(); ++gpu) {
-        for (const ServiceLink& port : links.port(its.part, gpu)) passes.ports.push_back(port);
+        for (const ServiceLink& port : links.port(its.part, gpu)) {
+          domains.emplace(port, gpu / cluster.domain_gpus());
+          ++all;
+        }
       }
-      std::ranges::sort(passes.ports);
-      const auto all = static_cast<double>(passes.ports.size());
-      passes.ports.erase(std::unique(passes.ports.begin(), passes.ports.end()), passes.ports.end());
+      for (const auto& [port, domain] : domains) {
+        passes.ports.push_back(port);
+        passes.domains.push_back(domain);
+      }
       if (all > 0) passes.gpus_each = all / static_cast<double>(passes.ports.size());
     }
   }

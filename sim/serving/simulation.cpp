@@ -20,10 +20,12 @@ ServiceSimulation::ServiceSimulation(const ServingSetup& setup)
   for (std::size_t i = 0; i < setup.layered.size(); ++i) {
     Layers& layers = layers_.emplace_back();
     double narrowest = INFINITY;
-    for (const ServiceLink& port : setup.layered[i].ports) {
-      const auto known = setup.transfers->link(port);
+    const LayeredPasses& how = setup.layered[i];
+    for (std::size_t port = 0; port < how.ports.size(); ++port) {
+      const auto known = setup.transfers->link(how.ports[port]);
       if (!known) continue;
       layers.links.push_back(known->first);
+      layers.domains.push_back(how.domains.empty() ? 0 : how.domains[port]);
       narrowest = std::min(narrowest, known->second);
     }
     layers.port_bytes_per_s = narrowest;

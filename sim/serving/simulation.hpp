@@ -26,7 +26,8 @@ struct PoolSetup {
 struct LayeredPasses {
   int layers = 0;  // 0: its passes are one activity each
   std::vector<ServiceLink> ports;
-  double gpus_each = 1;  // GPUs that share a port
+  double gpus_each = 1;           // GPUs that share a port
+  std::vector<int> domains = {};  // [port] whose GPUs reach it; empty: one of all
 };
 
 // What instances that return read before they work: over links of their own.

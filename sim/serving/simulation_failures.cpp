@@ -62,7 +62,8 @@ void ServiceSimulation::settle_slowness(const ServiceFault& of) {
   }
 }
 
-// Pieces on links that are cut now begin again on another way, which the end of a cut may bring too; where there is none they wait.
+// Pieces and layers on links that are cut now begin again on another way, which the end of a cut may bring too; where there is none they
+// wait.
 void ServiceSimulation::go_around() {
   std::vector<ServiceLink> links;
   for (std::size_t i = 0; i < setup_.faults.size(); ++i) {
@@ -70,18 +71,16 @@ void ServiceSimulation::go_around() {
     if (acts_[i] && fault.kind == ServiceFault::Kind::cut) links.insert(links.end(), fault.links.begin(), fault.links.end());
   }
   setup_.transfers->cut(links);
-  std::vector<LinkIndex> gone;
+  gone_.clear();
   for (const ServiceLink& link : links) {
-    if (const auto known = setup_.transfers->link(link)) gone.push_back(known->first);
+    if (const auto known = setup_.transfers->link(link)) gone_.push_back(known->first);
   }
-  const auto crosses = [&](const std::vector<LinkIndex>& links) {
-    return std::ranges::any_of(links, [&](LinkIndex link) { return std::ranges::count(gone, link) > 0; });
-  };
+  for (std::size_t instance = 0; instance < layers_.size(); ++instance) send_layer_around(instance);
   for (const Way& way : ways_) {
     for (const std::size_t place : way.pieces) {
-      if (!crosses(pieces_[place].links)) continue;
+      if (!crosses_gone(pieces_[place].links)) continue;
       const HandOver anew = hand_over_of(pieces_[place]);
-      if (std::ranges::none_of(anew.flows, [&](const HandOver::Flow& flow) { return crosses(flow.links); })) send_anew(place);
+      if (std::ranges::none_of(anew.flows, [&](const HandOver::Flow& flow) { return crosses_gone(flow.links); })) send_anew(place);
     }
   }
 }

@@ -2,6 +2,8 @@
 // "Layer by layer").
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "sim/serving/simulation_state.hpp"
 
@@ -21,6 +23,7 @@ void ServiceSimulation::begin_pass(std::size_t instance, double seconds) {
   layers.sent_s = std::min(sent.seconds, seconds) / how.layers;
   layers.compute_s = (seconds - (sent.beside ? 0 : std::min(sent.seconds, seconds))) / how.layers;
   layers.bytes = std::min(sent.bytes * how.gpus_each / how.layers, layers.sent_s * layers.port_bytes_per_s);
+  layers.times = 1;
   machine_.set_bandwidth(layers.own, layers.bytes / layers.sent_s);
   begin_layer(instance);
 }
@@ -33,8 +36,45 @@ void ServiceSimulation::begin_layer(std::size_t instance) {
 }
 
 void ServiceSimulation::send_layer(std::size_t instance) {
+  Layers& layers = layers_[instance];
+  const double before = layers.times;
+  std::tie(layers.way, layers.times) = way_of(layers);
+  if (layers.times != before) machine_.set_bandwidth(layers.own, layers.times * layers.bytes / layers.sent_s);
+  layers.sending = true;
+  machine_.transfer(host_, host_, layers.way, layers.times * layers.bytes,
+                    token_of(ServiceEvent::layer_sent, instance, generation_[instance]));
+}
+
+bool ServiceSimulation::crosses_gone(const std::vector<LinkIndex>& links) const {
+  return std::ranges::any_of(links, [&](LinkIndex link) { return std::ranges::count(gone_, link) > 0; });
+}
+
+std::pair<std::vector<LinkIndex>, double> ServiceSimulation::way_of(const Layers& layers) const {
+  if (gone_.empty() || !crosses_gone(layers.links)) return {layers.links, 1};
+  std::vector<LinkIndex> way;
+  std::map<int, std::pair<double, double>> ports;  // by domain: all, and those that are left
+  for (std::size_t i = 0; i < layers.domains.size(); ++i) {
+    auto& [all, left] = ports[layers.domains[i]];
+    ++all;
+    if (std::ranges::count(gone_, layers.links[i]) > 0) continue;
+    ++left;
+    way.push_back(layers.links[i]);
+  }
+  double times = 1;
+  for (const auto& [domain, its] : ports) {
+    if (its.second <= 0) return {layers.links, 1};
+    times = std::max(times, its.first / its.second);
+  }
+  way.push_back(layers.own);
+  return {std::move(way), times};
+}
+
+// The layer under way begins to send anew, where there is another way.
+void ServiceSimulation::send_layer_around(std::size_t instance) {
   const Layers& layers = layers_[instance];
-  machine_.transfer(host_, host_, layers.links, layers.bytes, token_of(ServiceEvent::layer_sent, instance, generation_[instance]));
+  if (!layers.sending || !crosses_gone(layers.way) || crosses_gone(way_of(layers).first)) return;
+  machine_.halt([&](Token token) { return event_of(token) == ServiceEvent::layer_sent && index_of(token) == instance; });
+  send_layer(instance);
 }
 
 void ServiceSimulation::layer_is_computed(std::size_t instance) {
@@ -44,6 +84,7 @@ void ServiceSimulation::layer_is_computed(std::size_t instance) {
 }
 
 void ServiceSimulation::layer_is_sent(std::size_t instance) {
+  layers_[instance].sending = false;
   if (--layers_[instance].open == 0) next_layer(instance);
 }
 
@@ -61,6 +102,7 @@ void ServiceSimulation::next_layer(std::size_t instance) {
 void ServiceSimulation::stop_layers(std::size_t instance) {
   if (!is_layered(instance)) return;
   layers_[instance].left = 0;
+  layers_[instance].sending = false;
   machine_.halt([&](Token token) { return event_of(token) == ServiceEvent::layer_sent && index_of(token) == instance; });
 }
 

@@ -80,6 +80,7 @@ class ServiceSimulation {
   void layer_is_sent(std::size_t instance);
   void next_layer(std::size_t instance);
   void stop_layers(std::size_t instance);
+  void send_layer_around(std::size_t instance);
   [[nodiscard]] bool is_layered(std::size_t instance) const { return !setup_.layered.empty() && setup_.layered[instance].layers > 0; }
   void offer(RequestId id);
   void send(RequestId id);
@@ -168,10 +169,18 @@ class ServiceSimulation {
     double port_bytes_per_s = 0;                  // of the narrowest
     double compute_s = 0, sent_s = 0, bytes = 0;  // of a layer
     bool beside = false;
-    int left = 0, open = 0;  // layers; what is not over of the one under way
+    int left = 0, open = 0;           // layers; what is not over of the one under way
+    std::vector<int> domains = {};    // [port]
+    std::vector<LinkIndex> way = {};  // of the layer under way: without ports that are gone
+    double times = 1;                 // as many bytes on each of them
+    bool sending = false;
   };
-  std::vector<Layers> layers_;  // [instance], or empty
-  std::vector<bool> acts_;      // [fault] now
+  // Without ports that are gone, the others of whose domains carry their share; all of them where a domain has none left.
+  [[nodiscard]] std::pair<std::vector<LinkIndex>, double> way_of(const Layers& layers) const;
+  [[nodiscard]] bool crosses_gone(const std::vector<LinkIndex>& links) const;
+  std::vector<LinkIndex> gone_;  // links that are cut now
+  std::vector<Layers> layers_;   // [instance], or empty
+  std::vector<bool> acts_;       // [fault] now
   std::map<RequestId, std::vector<StageSpan>> followed_;
   int failures_ = 0;
   std::shared_ptr<ServiceRecord> record_;  // where it is asked for

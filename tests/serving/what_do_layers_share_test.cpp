@@ -169,5 +169,25 @@ TEST(LayersShare, what_fails) {
   for (const std::int64_t left : lost.pages_left) EXPECT_EQ(left, 0);
 }
 
+// Of eight ports of a node one is gone for good: the other seven carry what it did, of a layer under way and of all after it.
+TEST(LayersShare, the_ports_that_are_left) {
+  const std::string text = wide_job("{arrivals: {closed: 1}, input: 1000, output: 100, requests: 1}", "{tp: 1, dp: 32, ep: 32}",
+                                    "{tp: 1, dp: 32, ep: 32}", "{dispatcher: hierarchical}");
+  const ServingRun alone = run_by(text, "layer");
+  const double middle_s = (alone.requests[0].first_s + alone.requests[0].last_s) / 2, pass_s = alone.requests[0].tpot_s();
+  for (const std::string& what : {fmt::format("nic 35 at {:.6f} s", middle_s), fmt::format("rail 3 at {:.6f} s", middle_s)}) {
+    const ServingRun gone = run_by(text, "layer", "[" + what + "]");
+    EXPECT_EQ(gone.requests[0].stage, Stage::done);
+    EXPECT_GT(gone.requests[0].last_s, alone.requests[0].last_s) << what;
+    EXPECT_LT(gone.requests[0].last_s - middle_s, 8.0 / 7 * (alone.requests[0].last_s - middle_s) + pass_s) << what;
+  }
+  // While a node has none left its passes wait, and go on over the first that is back.
+  std::vector<std::string> all;
+  for (int gpu = 32; gpu < 40; ++gpu) all.push_back(fmt::format("nic {} at {:.6f} s{}", gpu, middle_s, gpu == 35 ? " for 1 s" : ""));
+  const ServingRun back = run_by(text, "layer", fmt::format("[{}]", fmt::join(all, ", ")));
+  EXPECT_GT(back.requests[0].last_s, alone.requests[0].last_s + 1 - pass_s);
+  EXPECT_LT(back.requests[0].last_s, alone.requests[0].last_s + 1 + 8 * (alone.requests[0].last_s - middle_s) + pass_s);
+}
+
 }  // namespace
 }  // namespace rehearse::tests
