@@ -199,12 +199,14 @@ double Floors::needed_bytes(const Workload& workload) {
   for (const StageCounts& stage : stages(workload)) {
     if (last != nullptr && *last == stage.all) continue;
     last = &stage.all;
-    double all = 0, experts = 0;
+    workloads::Parameters own;
     for (std::size_t i = 0; i < part_count; ++i) {
-      all += stage.all[i] * of_units.parts[i].all;
-      experts += stage.all[i] * of_units.parts[i].experts;
+      const double all = stage.all[i] * of_units.parts[i].all;
+      own.all += all;
+      own.experts += stage.all[i] * of_units.parts[i].experts;
+      if (i != embedding && i != head) own.layers += all;
     }
-    const RankAtRest resting = at_rest.of({all, experts});
+    const RankAtRest resting = at_rest.of(own);
     RankMemory memory = resting.rank();
     resting.raise_to_update(memory);
     resting.add_cache(memory);
