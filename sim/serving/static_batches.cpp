@@ -82,11 +82,64 @@ StaticBatch static_batch(const PoolFormula& pool, const LoadMoments& load, doubl
   return out;
 }
 
+// Batches of so many by how long the longest answer is, or the prompts where answers are alike; at equal shares.
+std::vector<double> unlike_batches(const PoolFormula& pool, const LoadMoments& load, int sequences) {
+  constexpr int shares = 32;
+  const bool both = pool.pool().rules.role == Role::both;
+  const double prompts_s = both ? fixed_batch(pool, load, sequences).prompts_s : 0, pass_s = pool.decode_s(sequences);
+  std::vector<double> out;
+  for (int i = 0; i < shares; ++i) {
+    const double share = std::pow((i + 0.5) / shares, 1.0 / sequences), with_steps = (share - 1 + load.step_share) / load.step_share;
+    const double steps = load.steps.empty() || with_steps <= 0
+                             ? 0
+                             : load.steps[static_cast<std::size_t>(with_steps * static_cast<double>(load.steps.size()))];
+    const double longer = load.steps.size() > 1 ? 1 : 1 + (load.input_at(share) / load.input - 1) / sequences;
+    out.push_back(prompts_s * longer + (steps + (both ? 0 : 1)) * pass_s);
+  }
+  return out;
+}
+
+// At a constant rate of less than one a batch those wait who come during a long one. A chain from batch to batch, by the part of an
+// interval until the next one comes, and by how many make the batch: all who came during the one before, or who comes to an idle instance.
+double wait_at_constant_rate_s(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
+  constexpr int parts = 64, most = 6, rounds = 60;
+  constexpr double hardly = 1e-9;
+  std::vector<std::vector<double>> batches;
+  for (int n = 1; n <= most; ++n) batches.push_back(unlike_batches(pool, load, n));
+  using Chances = std::vector<std::vector<double>>;
+  Chances now(most, std::vector<double>(parts, 0));
+  now[0][parts - 1] = 1;
+  double waits = 0, served = 0;
+  for (int round = 0; round < rounds; ++round) {
+    Chances next(most, std::vector<double>(parts, 0));
+    waits = served = 0;
+    for (int at = 0; at < most * parts; ++at) {
+      const int n = at / parts, part = at % parts;
+      const double chance = now[n][part] / static_cast<double>(batches[n].size());
+      if (chance < hardly) continue;
+      for (const double seconds : batches[n]) {
+        const double intervals = seconds * rate_per_s, first = (part + 1.0) / parts;
+        const double come = intervals > first ? 1 + std::floor(intervals - first) : 0;
+        served += chance * (n + 1);
+        waits += chance * (come * (intervals - first) - come * (come - 1) / 2);
+        const double place = come > 0 ? (first + come - intervals) * parts - 1 : parts - 1;
+        const int to = static_cast<int>(std::clamp(come, 1.0, double{most})) - 1;
+        const int low = std::clamp(static_cast<int>(std::floor(place)), 0, parts - 1), high = std::min(low + 1, parts - 1);
+        const double higher = std::clamp(place - low, 0.0, 1.0);
+        next[to][low] += chance * (1 - higher);
+        next[to][high] += chance * higher;
+      }
+    }
+    now = std::move(next);
+  }
+  return waits / served / rate_per_s;
+}
+
 }  // namespace
 
 // Who comes while a batch is under way makes the next one: of a batch that takes D a Poisson number, one where that is none. Who comes
 // during it waits for D/2 on average; of several instances only where all are at work (Sakasegawa). At a constant rate below one a batch
-// nobody does.
+// nobody does, where batches are alike.
 PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances) {
   PoolState out{.answer_s = pool.pool().rules.role == Role::both ? 0.0 : -1.0};
   constexpr int rounds = 200;
@@ -110,6 +163,8 @@ PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, doubl
   const double seen = random ? (come * come + batch) / batch : batch;  // large batches are seen by more
   if (!random && come <= 1) waits = 0;
   out.queue_s = waits * one.seconds / 2;
+  const bool unlike = load.steps.size() > 1 || load.input_variation > 0;
+  if (!random && come <= 1 && unlike && instances == 1) out.queue_s = wait_at_constant_rate_s(pool, load, rate_per_s);
   const StaticBatch met = static_batch(pool, load, seen);
   out.prefill_s = met.first_s;
   out.tpot_s = met.tpot_s;
