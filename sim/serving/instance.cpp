@@ -385,17 +385,4 @@ std::vector<Instance::Part> Instance::in_pass() const {
   return parts;
 }
 
-// For who came and for another speed, at the end of the pass under way; for who took pages, before those that are left run out.
-std::optional<double> Instance::cut(double now_s) {
-  if (under_way_.passes <= 1 || !under_way_.chunks.empty()) return std::nullopt;
-  const std::int64_t done = passes_done(now_s), next = done > 0 && end_of(done) >= now_s ? done : done + 1;
-  const bool goes_on = !arrived_join() && !brings_back() && !admits_next() && under_way_.slowdown == slowdown_;
-  std::int64_t passes = goes_on ? under_way_.passes : next;
-  if (keeps_growing()) passes = std::min(passes, std::max(next, pages_.passes_left(under_way_.passes)));
-  if (passes >= under_way_.passes) return std::nullopt;
-  under_way_.passes = passes;
-  under_way_.seconds = end_of(passes) - under_way_.start_s;
-  return end_of(passes);
-}
-
 }  // namespace rehearse::sim

@@ -44,7 +44,7 @@ struct InstanceRules {
   Speculation speculation = {};                                        // of tokens; needs a cache that does not grow: overflow: reserve
   std::uint64_t drawing_seed = 0;  // of how many of them are taken: by request, whatever instance decodes it
   std::shared_ptr<const workloads::PromptBlocks> blocks = nullptr;  // of the prompts: those that come again are found in the cache
-  bool one_by_one = false;  // every decode pass is an activity of its own: the same answer, for those who check it
+  bool one_by_one = false;  // every decode pass is an activity of its own, as where it goes layer by layer: the same answer
 };
 
 // What an instance did.

@@ -65,6 +65,8 @@ std::vector<RequestId> followed_requests(const std::string& list, std::size_t re
     if (!number || *number < 0 || *number >= static_cast<double>(requests) || *number != std::floor(*number))
       throw config::InputError(
           fmt::format("--trace-requests takes numbers of requests from 0 to {}, not {}", requests - 1, config::shown(text)));
+    if (std::ranges::count(out, static_cast<RequestId>(*number)) > 0)
+      throw config::InputError(fmt::format("--trace-requests has {} twice", text));
     out.push_back(static_cast<RequestId>(*number));
   }
   return out;

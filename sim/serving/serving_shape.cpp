@@ -34,23 +34,24 @@ Shape cluster_with_parts() {
 
 Shape serving_section() {
   const Shape routers = config::word(RouterRegistry::names()).shape;
-  return map({{"pools", map({{"*", pool_keys().shape(), false, "", "A pool by its name."}}), true, "", "Equal instances."},
-              {"transfer", transfer_keys().shape(), false, "", "Of the cache, where prefill and decode are apart."},
-              {"router",
-               map({{"prefill", routers, false, "least-requests", "Where a prompt goes."},
-                    {"decode", routers, false, "least-kv", "Where it is decoded."}}),
-               false, "", "To which instance."},
-              {"load", load_shape(), true, "", "What clients ask."},
-              {"slo", promise_keys().shape(), false, "", "What is promised."},
-              {"recovery",
-               {.kind = Shape::Kind::quantity},
-               false,
-               "10 min",
-               "For run: until an instance is back, where a failure does not say; repair and loading of weights."},
-              {"reload", config::word({"counted", "disk", "storage"}).shape, false, "counted",
-               "Where an instance that returns has its weights from, behind its repair: a disk of each node, or the cluster's storage; "
-               "counted: the repair has the time for it."},
-              {"isolate", config::word({"prefill", "decode"}).shape, false, "", "This side alone, the other taken as unlimited."}});
+  return map(
+      {{"pools", map({{"*", pool_keys().shape(), false, "", "A pool by its name."}}), true, "", "Equal instances."},
+       {"transfer", transfer_keys().shape(), false, "", "Of the cache, where prefill and decode are apart."},
+       {"router",
+        map({{"prefill", routers, false, "least-requests", "Where a prompt goes."},
+             {"decode", routers, false, "least-kv", "Where it is decoded."}}),
+        false, "", "To which instance."},
+       {"load", load_shape(), true, "", "What clients ask."},
+       {"slo", promise_keys().shape(), false, "", "What is promised."},
+       {"recovery",
+        {.kind = Shape::Kind::quantity},
+        false,
+        "10 min",
+        "For run: until an instance is back, where a failure does not say; repair and loading of weights, with reload repair alone."},
+       {"reload", config::word({"counted", "disk", "storage"}).shape, false, "counted",
+        "Where an instance that returns has its weights from, behind its repair: a disk of each node, or the cluster's storage; "
+        "counted: the repair has the time for it."},
+       {"isolate", config::word({"prefill", "decode"}).shape, false, "", "This side alone, the other taken as unlimited."}});
 }
 
 }  // namespace

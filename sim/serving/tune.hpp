@@ -16,7 +16,7 @@ struct TunedDeployment {
   double cost_per_s = 0;
   int gpus = 0;
   std::string kind;               // "together on rich", "apart on rich and wide", "apart, several plans in a role"
-  double ttft_s = 0, tpot_s = 0;  // by formula, at the promise's percentile; of several plans in a role the longest
+  double ttft_s = 0, tpot_s = 0;  // by formula, at the promise's percentile; of several plans in a role over the requests of all
   double rate_per_s = 0;          // that it carries within the promise by formula, for which the times are; 0: the tuning's
   // So many others are the same but for limits without effect, "POOL.tokens" or "POOL.sequences".
   std::uint64_t twins = 0;

@@ -317,5 +317,10 @@ TEST_F(TheFiles, say_the_same_of_methods) {
   }
 }
 
+TEST_F(TheFiles, follow_a_request_once) {
+  EXPECT_NO_THROW(files(small_job, {{"trace-requests", {"1,0"}}}));
+  EXPECT_THROW(files(small_job, {{"trace-requests", {"1,0,1"}}}), config::InputError);
+}
+
 }  // namespace
 }  // namespace rehearse::tests
