@@ -12,13 +12,11 @@ namespace {
 constexpr double fp32 = 4;
 constexpr double mask_byte = 1;
 
-// Adam: both moments (Muon: one of layers' matrices), a master copy of weights that are kept in fewer bits, and with ZeRO a copy of
-// gradients that are kept in fp16 only.
+// The moments, a master copy of weights that are kept in fewer bits, and with ZeRO a copy of gradients that are kept in fp16 only.
 double optimizer_bytes(const Workload& workload, const MemoryHabits& habits, const Parameters& own) {
   const double state = bytes_of(workload.precision.optimizer);
   const bool sharded_copy = habits.half_gradients && workload.precision.weights == DType::fp16 && workload.optimizer.zero_stage > 0;
-  const double moments = workload.optimizer.muon() && own.all > 0 ? 2 - own.layers / own.all : 2;
-  return moments * bytes_of(workload.precision.moments) +
+  return moments_per_parameter(workload.optimizer, own) * bytes_of(workload.precision.moments) +
          state * ((bytes_of(workload.precision.weights) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
 }
 
@@ -263,6 +261,10 @@ Parameters exchanged_at_once(const Workload& workload, const MemoryHabits& habit
   }
   const double matrix = std::min(all.all, static_cast<double>(shard.hidden) * width);
   return {matrix, 0, std::min(all.layers, matrix)};
+}
+
+double moments_per_parameter(const Optimizer& optimizer, const Parameters& own) {
+  return optimizer.muon() && own.all > 0 ? 2 - own.layers / own.all : 2;
 }
 
 StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const Parameters& own) {

@@ -92,9 +92,8 @@ void CommunicationModel::list_shares(const workloads::Workload& workload) {
   };
   thread_local Known known;
   if (known.place != place || known.order != p.order) {
-    const GroupKind shifting = p.cp > 1 ? GroupKind::cp : GroupKind::dp_cp;  // the latter: send-recv alone
-    known = {place, p.order, {}, {}, trunk_factor(shifting, Crossing::shifts), users_by_stage(false), {}, {}};
-    known.shifting_nic_users = busiest_nic(users_of_nics(shifting, true));
+    known = {place, p.order, {}, {}, trunk_factor(GroupKind::cp, Crossing::shifts), users_by_stage(false), {}, {}};
+    known.shifting_nic_users = busiest_nic(users_of_nics(GroupKind::cp, true));
     for (int number = 0; number < workloads::network_group_kinds; ++number) {
       const auto kind = static_cast<GroupKind>(number);
       known.nic_users.push_back(busiest_nic(users_of_nics(kind)));
@@ -178,8 +177,10 @@ CallPrice CommunicationModel::price_shift(const Communication& what, std::span<c
   price.intra_bytes_per_s = scale_up(members).effective_bytes_per_s();
   if (what.group == GroupKind::pp) {
     set_network_share(price, what.group, trunk_factor_[static_cast<std::size_t>(what.group)]);
-  } else {
+  } else if (what.group == GroupKind::cp) {
     set_network_share(price, shifting_nic_users_, shifting_trunk_factor_);
+  } else {  // send-recv alone
+    set_network_share(price, busiest_nic(users_of_nics(what.group, true)), trunk_factor(what.group, Crossing::shifts));
   }
   const std::size_t hops = members.size() == 2 && what.group == GroupKind::pp ? 1 : members.size();
   for (std::size_t i = 0; i < hops; ++i) {

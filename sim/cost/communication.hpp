@@ -128,7 +128,7 @@ class CommunicationModel {
   bool pipeline_wraps_ = false;     // with cables: the last stage sends to the first
   std::vector<Level> levels_;
   std::vector<Busiest> nic_users_;  // [GroupKind] GPUs that send through one NIC at once
-  Busiest shifting_nic_users_;      // of cp (of replicas, where there is no cp), when it shifts
+  Busiest shifting_nic_users_;      // of cp, when it shifts
   double shifting_trunk_factor_ = 1;
   std::vector<double> stages_at_nics_;
   std::vector<double> trunk_factor_;    // [GroupKind] times a GPU's share of its node's NICs that the trunks leave to each flow

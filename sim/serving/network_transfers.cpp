@@ -1,10 +1,9 @@
-#include "sim/serving/network_transfers.hpp"
+#include "sim/serving/network_transfers_impl.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "sim/serving/placement.hpp"
@@ -15,7 +14,6 @@ namespace {
 
 using topology::Fabric;
 using topology::LinkId;
-using topology::LinkKind;
 
 constexpr std::size_t most_instances = 8;  // of a pool, whose ways are looked at
 constexpr std::size_t most_ways = 1024;    // of a lane, with those of attention replicas
@@ -32,66 +30,6 @@ std::shared_ptr<const topology::Fabric> fabric_for(topology::ClusterSpec cluster
   return std::make_shared<const Fabric>(Fabric::build(cluster, all * cluster.gpus_per_node));
 }
 
-struct NetworkTransfers::Impl {
-  const ServingJob& job;
-  Fabrics fabrics;                            // by part
-  std::vector<std::vector<int>> places;       // [pool][instance] its first GPU in its part
-  std::size_t senders = 0;                    // pools that compute prompts; the others decode
-  std::vector<TransferLane> lanes;            // [sender * receivers + receiver]
-  std::vector<std::vector<LinkIndex>> links;  // [part][fabric link]
-  using Parts = std::pair<std::size_t, std::size_t>;
-  std::map<Parts, LinkIndex> between;  // where caches cross from part to part
-  // Of parts in which links are gone: the others, and those that are gone; [part], empty where all are there.
-  std::vector<std::optional<Fabric>> left;
-  std::vector<std::vector<LinkId>> gone;
-  // Of a lane, from one instance to another: [pair] links by their places in `loads` with seconds of a token.
-  struct Ways {
-    std::vector<std::vector<std::pair<std::size_t, double>>> of_pair;
-    double latency_s = 0;
-  };
-  struct LaneWays {
-    std::vector<Ways> between;  // instances, and their attention replicas in turn; of many the first ones
-    std::size_t sources = 1, targets = 1;
-    double senders = 1, receivers = 1;  // of the replicas of each side, those that are looked at
-    // Of a link that so many of the instances on each side load that are looked at: what is one side's own is so many times as busy as all
-    // of that side would make it.
-    [[nodiscard]] double share(std::size_t loading, std::size_t loaded) const {
-      const bool of_all = loading >= sources, to_all = loaded >= targets;
-      return of_all == to_all ? std::max(senders, receivers) : of_all ? receivers : senders;
-    }
-    double all_sources = 1;  // with those that are not looked at
-    std::map<std::pair<std::size_t, LinkId>, std::size_t> known;
-    mutable std::vector<double> loads;
-  };
-  std::vector<LaneWays> lane_ways;
-
-  explicit Impl(const ServingJob& serving) : job(serving), places(places_of(serving)) {}
-  [[nodiscard]] const TransferLane& lane(std::size_t sender, std::size_t receiver) const {
-    return lanes[sender * (job.pools.size() - senders) + receiver];
-  }
-
-  [[nodiscard]] static Fabrics fabrics_of(const ServingJob& job);
-  void plan();
-  [[nodiscard]] LaneWays ways_of(const TransferLane& lane) const;
-  [[nodiscard]] Ways ways_between(const TransferLane& lane, std::size_t source, std::size_t target, std::size_t request,
-                                  LaneWays& all) const;
-  double load(const LaneWays& all, const Ways& ways, const TransferLane& lane, const CacheFront& sent, const CacheFront& ready) const;
-  // Of the instances of this pool and those behind it, the pool and the place in it.
-  [[nodiscard]] std::pair<std::size_t, std::size_t> place_in(std::size_t first_pool, std::size_t instance) const;
-  [[nodiscard]] std::pair<std::size_t, LinkId> crossing_link() const { return {job.parts.size(), 0}; }  // between the parts
-  using Links = std::vector<std::pair<std::size_t, LinkId>>;
-  [[nodiscard]] Links way(const TransferLane& lane, int from, int to, double& latency_s) const;
-  [[nodiscard]] Links way_out(std::size_t part, int gpu, bool out, double& latency_s) const;
-  [[nodiscard]] static Links way_out_in(const Fabric& fabric, std::size_t part, int gpu, bool out, double& latency_s);
-  [[nodiscard]] topology::Route route(std::size_t part, int from, int to) const;
-  [[nodiscard]] bool is_gone(const Links& links) const;
-  [[nodiscard]] double between_bytes_per_s(const Parts& parts) const;
-  [[nodiscard]] double rate(const std::pair<std::size_t, LinkId>& link) const {
-    return fabrics[link.first]->links()[link.second].bandwidth_bytes_per_s;
-  }
-  [[nodiscard]] int rank_gpu(std::size_t pool, std::size_t instance, std::size_t request, int rank) const;
-};
-
 NetworkTransfers::Fabrics NetworkTransfers::Impl::fabrics_of(const ServingJob& job) {
   Fabrics out;
   for (std::size_t part = 0; part < job.parts.size(); ++part) out.push_back(fabric_for(job.parts[part].cluster, gpus_taken(job, part)));
@@ -103,74 +41,6 @@ int NetworkTransfers::Impl::rank_gpu(std::size_t pool, std::size_t instance, std
   const workloads::InstancePlan& plan = job.pools[pool].plan;
   const int stage = rank / plan.tp, tensor = rank % plan.tp, replica = static_cast<int>(request % static_cast<std::size_t>(plan.dp));
   return places[pool][instance] + stage * plan.stage_ranks() + replica * plan.tp + tensor;
-}
-
-bool NetworkTransfers::Impl::is_gone(const Links& links) const {
-  return std::ranges::any_of(links, [&](const auto& link) { return std::ranges::binary_search(gone[link.first], link.second); });
-}
-
-// Over what is left; where nothing leads there, as if all were there: it waits.
-topology::Route NetworkTransfers::Impl::route(std::size_t part, int from, int to) const {
-  topology::Route out;
-  if (part < left.size() && left[part]) {
-    try {
-      left[part]->route(from, to, 0, out);
-      return out;
-    } catch (const std::runtime_error&) {
-      out = {};
-    }
-  }
-  fabrics[part]->route(from, to, 0, out);
-  return out;
-}
-
-// Another way only where its own is cut: the GPU at the other end of the route stands for any.
-NetworkTransfers::Impl::Links NetworkTransfers::Impl::way_out(std::size_t part, int gpu, bool out, double& latency_s) const {
-  Links own = way_out_in(*fabrics[part], part, gpu, out, latency_s);
-  if (part >= left.size() || !left[part] || !is_gone(own)) return own;
-  try {
-    return way_out_in(*left[part], part, gpu, out, latency_s);
-  } catch (const std::runtime_error&) {
-    return own;
-  }
-}
-
-// From a GPU to its part's switches, or back: up to the link behind its NIC.
-NetworkTransfers::Impl::Links NetworkTransfers::Impl::way_out_in(const Fabric& fabric, std::size_t part, int gpu, bool out,
-                                                                 double& latency_s) {
-  const int domain = fabric.cluster().domain_gpus(), other = gpu < domain ? gpu + domain : gpu - domain;
-  topology::Route route;
-  out ? fabric.route(gpu, other, 0, route) : fabric.route(other, gpu, 0, route);
-  latency_s = std::max(latency_s, route.latency_s);
-  Links links;
-  const auto is_nic = [&](LinkId link) { return fabric.links()[link].kind == LinkKind::nic; };
-  if (out) {
-    for (const LinkId link : route.links) {
-      links.emplace_back(part, link);
-      if (is_nic(link)) break;
-    }
-  } else {
-    const auto last = std::find_if(route.links.rbegin(), route.links.rend(), is_nic);
-    for (auto link = std::prev(last.base()); link != route.links.end(); ++link) links.emplace_back(part, *link);
-  }
-  return links;
-}
-
-NetworkTransfers::Impl::Links NetworkTransfers::Impl::way(const TransferLane& lane, int from, int to, double& latency_s) const {
-  Links links;
-  if (lane.staged) links.emplace_back(lane.from_part, fabrics[lane.from_part]->device_to_host(from));
-  const bool same_node = lane.one_part() && fabrics[lane.from_part]->node_of(from) == fabrics[lane.from_part]->node_of(to);
-  if (lane.one_part() && !(lane.staged && same_node)) {
-    const topology::Route over = route(lane.from_part, from, to);
-    latency_s = std::max(latency_s, over.latency_s);
-    for (const LinkId link : over.links) links.emplace_back(lane.from_part, link);
-  } else if (!lane.one_part()) {
-    for (const auto& link : way_out(lane.from_part, from, true, latency_s)) links.push_back(link);
-    for (const auto& link : way_out(lane.to_part, to, false, latency_s)) links.push_back(link);
-    latency_s = std::max(latency_s, job.between.latency_s);
-  }
-  if (lane.staged) links.emplace_back(lane.to_part, fabrics[lane.to_part]->host_to_device(to));
-  return links;
 }
 
 // Of the network between two parts: what the file says, else what the smaller side's NICs carry.

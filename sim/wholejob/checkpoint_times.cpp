@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/job/refusal.hpp"
+#include "workloads/unit_memory.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -69,8 +70,9 @@ double checkpoint_bytes(const Job& job) {
   if (job.whole.checkpoint.size_bytes) return *job.whole.checkpoint.size_bytes;
   const workloads::Precision& precision = job.workload.precision;
   const workloads::ParameterCount count = workloads::count_parameters(job.workload.model);
-  const double moments = job.workload.optimizer.muon() ? count.total + count.embedding + count.head : 2 * count.total;
-  return count.total * (bytes_of(precision.weights) + bytes_of(precision.optimizer)) + moments * bytes_of(precision.moments);
+  const double moments =
+      workloads::moments_per_parameter(job.workload.optimizer, {count.total, 0, count.total - count.embedding - count.head});
+  return count.total * (bytes_of(precision.weights) + bytes_of(precision.optimizer) + moments * bytes_of(precision.moments));
 }
 
 CheckpointTimes checkpoint_times(const Job& job) {

@@ -14,6 +14,7 @@
 #include "sim/serving/serving_report.hpp"
 #include "sim/serving/tune.hpp"
 #include "sim/serving/tune_candidates.hpp"
+#include "tests/serving/every_deployment.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -330,23 +331,7 @@ double cheapest_by_predict(const sim::ServingJob& job) {
     one.pools = std::move(pools);
     if (by_predict(job, one, sides.load.rate_per_s).keeps(job.promise)) least = cost;
   };
-  for (std::size_t one = 0; one < job.parts.size(); ++one) {
-    for (const sim::PoolCandidate& plan : sides.together[one]) {
-      for (int n = 1; n <= sides.most(plan); ++n) ask({with_number(plan, n)}, n * plan.side.cost);
-    }
-    for (std::size_t other = 0; other < job.parts.size(); ++other) {
-      for (const sim::PoolCandidate& prompts : sides.prompts[one]) {
-        for (const sim::PoolCandidate& decodes : sides.decodes[other]) {
-          for (int p = 1; p <= sides.most(prompts); ++p) {
-            for (int d = 1; d <= sides.most(decodes); ++d) {
-              if (one == other && p * prompts.side.gpus + d * decodes.side.gpus > sides.spec.inventory[one]) continue;
-              ask({with_number(prompts, p), with_number(decodes, d)}, p * prompts.side.cost + d * decodes.side.cost);
-            }
-          }
-        }
-      }
-    }
-  }
+  for_every_deployment(sides, ask);
   return least;
 }
 

@@ -11,6 +11,7 @@
 #include "sim/serving/serving_result.hpp"
 #include "sim/serving/tune.hpp"
 #include "sim/serving/tune_candidates.hpp"
+#include "tests/serving/every_deployment.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -53,23 +54,7 @@ std::vector<Priced> all_deployments(const sim::ServingJob& job) {
     one.cost = cost;
     one.deployment.pools = std::move(pools);
   };
-  for (std::size_t one = 0; one < job.parts.size(); ++one) {
-    for (const sim::PoolCandidate& plan : sides.together[one]) {
-      for (int n = 1; n <= sides.most(plan); ++n) add({with_number(plan, n)}, n * plan.side.cost);
-    }
-    for (std::size_t other = 0; other < job.parts.size(); ++other) {
-      for (const sim::PoolCandidate& prompts : sides.prompts[one]) {
-        for (const sim::PoolCandidate& decodes : sides.decodes[other]) {
-          for (int p = 1; p <= sides.most(prompts); ++p) {
-            for (int d = 1; d <= sides.most(decodes); ++d) {
-              if (one == other && p * prompts.side.gpus + d * decodes.side.gpus > sides.spec.inventory[one]) continue;
-              add({with_number(prompts, p), with_number(decodes, d)}, p * prompts.side.cost + d * decodes.side.cost);
-            }
-          }
-        }
-      }
-    }
-  }
+  for_every_deployment(sides, add);
   std::ranges::stable_sort(out, {}, &Priced::cost);
   return out;
 }

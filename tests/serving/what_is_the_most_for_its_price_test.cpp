@@ -11,6 +11,7 @@
 #include "sim/serving/serving_report.hpp"
 #include "sim/serving/tune.hpp"
 #include "sim/serving/tune_candidates.hpp"
+#include "tests/serving/every_deployment.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -59,23 +60,7 @@ TEST(TheMostForItsPrice, is_what_asking_every_deployment_finds) {
     const sim::TuneSides sides(job, counts);
     double most = 0;
     const auto ask = [&](const std::vector<sim::Pool>& pools, double cost) { most = std::max(most, rate_by_predict(job, pools) / cost); };
-    for (std::size_t one = 0; one < 2; ++one) {
-      for (const sim::PoolCandidate& plan : sides.together[one]) {
-        for (int n = 1; n <= sides.most(plan); ++n) ask({with_number(plan, n)}, n * plan.side.cost);
-      }
-      for (std::size_t other = 0; other < 2; ++other) {
-        for (const sim::PoolCandidate& prompts : sides.prompts[one]) {
-          for (const sim::PoolCandidate& decodes : sides.decodes[other]) {
-            for (int p = 1; p <= sides.most(prompts); ++p) {
-              for (int d = 1; d <= sides.most(decodes); ++d) {
-                if (one == other && p + d > sides.spec.inventory[one]) continue;
-                ask({with_number(prompts, p), with_number(decodes, d)}, p * prompts.side.cost + d * decodes.side.cost);
-              }
-            }
-          }
-        }
-      }
-    }
+    for_every_deployment(sides, ask);
     const sim::ServingTuning tuning = tune_serving(job, [](double) {});
     ASSERT_FALSE(tuning.best.empty());
     const sim::TunedDeployment& best = tuning.best.front();
