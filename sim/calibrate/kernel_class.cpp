@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <map>
 #include <string>
 
 namespace rehearse::sim {
@@ -16,66 +15,37 @@ struct Sign {
 
 // The first that occurs decides: communication before all, casts and transposes before the products whose namespaces they live in,
 // attention before the library that it is built with.
-constexpr std::array signs{Sign{"nccl", KernelClass::communication},
-                           Sign{"rccl", KernelClass::communication},
-                           Sign{"hccl", KernelClass::communication},
-                           Sign{"nvshmem", KernelClass::communication},
-                           Sign{"deep_ep", KernelClass::communication},
-                           Sign{"ep::internode", KernelClass::communication},
-                           Sign{"ep::intranode", KernelClass::communication},
-                           Sign{"hybrid_ep", KernelClass::communication},
-                           Sign{"memcpy", KernelClass::copy},
-                           Sign{"memset", KernelClass::copy},
-                           Sign{"transpose", KernelClass::memory_bound},
-                           Sign{"cast", KernelClass::memory_bound},
-                           Sign{"quantize", KernelClass::memory_bound},
-                           Sign{"flash", KernelClass::attention},
-                           Sign{"fmha", KernelClass::attention},
-                           Sign{"attn", KernelClass::attention},
-                           Sign{"attention", KernelClass::attention},
-                           Sign{"softmax", KernelClass::attention},
-                           Sign{"m_grouped", KernelClass::grouped_product},
-                           Sign{"groupproblem", KernelClass::grouped_product},
-                           Sign{"groupedgemm", KernelClass::grouped_product},
-                           Sign{"grouped_mm", KernelClass::grouped_product},
-                           Sign{"gemm", KernelClass::product},
-                           Sign{"cutlass", KernelClass::product},
-                           Sign{"nvjet", KernelClass::product},
-                           Sign{"cublas", KernelClass::product},
-                           Sign{"splitk", KernelClass::product},
-                           Sign{"wgmma", KernelClass::product},
-                           Sign{"xmma", KernelClass::product},
-                           Sign{"cijk_", KernelClass::product},
-                           Sign{"at::native", KernelClass::memory_bound},
-                           Sign{"elementwise", KernelClass::memory_bound},
-                           Sign{"triton_", KernelClass::memory_bound},
-                           Sign{"norm", KernelClass::memory_bound},
-                           Sign{"ln_fwd", KernelClass::memory_bound},
-                           Sign{"ln_bwd", KernelClass::memory_bound},
-                           Sign{"rotary", KernelClass::memory_bound},
-                           Sign{"rope", KernelClass::memory_bound},
-                           Sign{"swiglu", KernelClass::memory_bound},
-                           Sign{"silu", KernelClass::memory_bound},
-                           Sign{"gelu", KernelClass::memory_bound},
-                           Sign{"dropout", KernelClass::memory_bound},
-                           Sign{"reduce", KernelClass::memory_bound},
-                           Sign{"copy", KernelClass::memory_bound},
-                           Sign{"fill", KernelClass::memory_bound},
-                           Sign{"scatter", KernelClass::memory_bound},
-                           Sign{"gather", KernelClass::memory_bound},
-                           Sign{"expand", KernelClass::memory_bound},
-                           Sign{"permute", KernelClass::memory_bound},
-                           Sign{"index", KernelClass::memory_bound},
-                           Sign{"mapping", KernelClass::memory_bound},
-                           Sign{"layout", KernelClass::memory_bound},
-                           Sign{"topk", KernelClass::memory_bound},
-                           Sign{"sort", KernelClass::memory_bound},
-                           Sign{"scan", KernelClass::memory_bound},
-                           Sign{"count", KernelClass::memory_bound},
-                           Sign{"embedding", KernelClass::memory_bound},
-                           Sign{"cross_entropy", KernelClass::memory_bound},
-                           Sign{"adam", KernelClass::memory_bound},
-                           Sign{"multi_tensor", KernelClass::memory_bound}};
+constexpr std::array signs{
+    Sign{"nccl", KernelClass::communication}, Sign{"rccl", KernelClass::communication}, Sign{"hccl", KernelClass::communication},
+    Sign{"nvshmem", KernelClass::communication}, Sign{"deep_ep", KernelClass::communication},
+    Sign{"ep::internode", KernelClass::communication}, Sign{"ep::intranode", KernelClass::communication},
+    Sign{"hybrid_ep", KernelClass::communication}, Sign{"multimem_", KernelClass::communication},
+    Sign{"cross_device_reduce", KernelClass::communication}, Sign{"memcpy", KernelClass::copy}, Sign{"memset", KernelClass::copy},
+    Sign{"transpose", KernelClass::memory_bound}, Sign{"cast", KernelClass::memory_bound}, Sign{"quantize", KernelClass::memory_bound},
+    // As `simulate` names them.
+    Sign{"bias gradient", KernelClass::memory_bound}, Sign{"attention_projection", KernelClass::product},
+    Sign{"attention_scores", KernelClass::product}, Sign{"attention_values", KernelClass::product},
+    Sign{"attention_residual", KernelClass::memory_bound}, Sign{"attention_dropout", KernelClass::memory_bound},
+    Sign{"flash", KernelClass::attention}, Sign{"fmha", KernelClass::attention}, Sign{"attn", KernelClass::attention},
+    Sign{"attention", KernelClass::attention}, Sign{"softmax", KernelClass::attention}, Sign{"m_grouped", KernelClass::grouped_product},
+    Sign{"groupproblem", KernelClass::grouped_product}, Sign{"groupedgemm", KernelClass::grouped_product},
+    Sign{"grouped_mm", KernelClass::grouped_product}, Sign{"gemm", KernelClass::product}, Sign{"cutlass", KernelClass::product},
+    Sign{"nvjet", KernelClass::product}, Sign{"cublas", KernelClass::product}, Sign{"splitk", KernelClass::product},
+    Sign{"wgmma", KernelClass::product}, Sign{"xmma", KernelClass::product}, Sign{"cijk_", KernelClass::product},
+    Sign{"bmm_", KernelClass::product}, Sign{"gemv", KernelClass::product}, Sign{"qkv", KernelClass::product},
+    Sign{"_fc1", KernelClass::product}, Sign{"_fc2", KernelClass::product}, Sign{"logits", KernelClass::product},
+    Sign{"at::native", KernelClass::memory_bound}, Sign{"elementwise", KernelClass::memory_bound},
+    Sign{"triton_", KernelClass::memory_bound}, Sign{"norm", KernelClass::memory_bound}, Sign{"ln_fwd", KernelClass::memory_bound},
+    Sign{"ln_bwd", KernelClass::memory_bound}, Sign{"rotary", KernelClass::memory_bound}, Sign{"rope", KernelClass::memory_bound},
+    Sign{"swiglu", KernelClass::memory_bound}, Sign{"silu", KernelClass::memory_bound}, Sign{"gelu", KernelClass::memory_bound},
+    Sign{"activation", KernelClass::memory_bound}, Sign{"residual", KernelClass::memory_bound}, Sign{"dropout", KernelClass::memory_bound},
+    Sign{"reduce", KernelClass::memory_bound}, Sign{"copy", KernelClass::memory_bound}, Sign{"fill", KernelClass::memory_bound},
+    Sign{"scatter", KernelClass::memory_bound}, Sign{"gather", KernelClass::memory_bound}, Sign{"expand", KernelClass::memory_bound},
+    Sign{"permute", KernelClass::memory_bound}, Sign{"index", KernelClass::memory_bound}, Sign{"mapping", KernelClass::memory_bound},
+    Sign{"layout", KernelClass::memory_bound}, Sign{"topk", KernelClass::memory_bound}, Sign{"sort", KernelClass::memory_bound},
+    Sign{"scan", KernelClass::memory_bound}, Sign{"count", KernelClass::memory_bound}, Sign{"embedding", KernelClass::memory_bound},
+    Sign{"cross_entropy", KernelClass::memory_bound}, Sign{"adam", KernelClass::memory_bound}, Sign{"optimizer", KernelClass::memory_bound},
+    Sign{"multi_tensor", KernelClass::memory_bound}};
 
 }  // namespace
 
@@ -90,40 +60,6 @@ KernelClass class_of(std::string_view kernel_name) {
   std::ranges::transform(small, small.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const auto sign = std::ranges::find_if(signs, [&](const Sign& each) { return small.find(each.part) != std::string::npos; });
   return sign == signs.end() ? KernelClass::unknown : sign->cls;
-}
-
-KernelClass class_of(const TraceKernel& kernel) { return kernel.copy ? KernelClass::copy : class_of(kernel.name); }
-
-std::vector<ClassTime> class_times(const std::vector<KinetoTrace>& traces) {
-  std::map<KernelClass, ClassTime> times;
-  for (const KinetoTrace& trace : traces) {
-    for (const TraceKernel& kernel : trace.kernels) {
-      ClassTime& time = times[class_of(kernel)];
-      ++time.kernels;
-      time.busy_us += kernel.end_us - kernel.start_us;
-    }
-  }
-  std::vector<ClassTime> out;
-  for (auto& [cls, time] : times) out.push_back({cls, time.kernels, time.busy_us});
-  std::ranges::stable_sort(out, std::greater{}, &ClassTime::busy_us);
-  return out;
-}
-
-std::vector<UnknownKernel> unknown_kernels(const std::vector<KinetoTrace>& traces) {
-  std::map<std::string, double> times;
-  double all = 0;
-  for (const KinetoTrace& trace : traces) {
-    for (const TraceKernel& kernel : trace.kernels) {
-      all += kernel.end_us - kernel.start_us;
-      if (class_of(kernel) == KernelClass::unknown) times[kernel.name] += kernel.end_us - kernel.start_us;
-    }
-  }
-  std::vector<UnknownKernel> out;
-  for (const auto& [name, time] : times) {
-    if (time > 0.01 * all) out.push_back({name, time / all});
-  }
-  std::ranges::stable_sort(out, std::greater{}, &UnknownKernel::share);
-  return out;
 }
 
 }  // namespace rehearse::sim

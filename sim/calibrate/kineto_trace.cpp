@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_map>
 
 #include "config/input_error.hpp"
+#include "sim/calibrate/called_by.hpp"
+#include "sim/calibrate/traced_operators.hpp"
 #include "sim/unpacked_file.hpp"
 
 namespace rehearse::sim {
@@ -34,10 +38,32 @@ std::string unpacked(const std::string& path) {
 
 // One event's fields, as far as they are of use.
 struct Event {
-  std::string name, category, phase, grid, block, group;
-  std::optional<double> start_us, duration_us;
-  double stream = -1, device = 0;
+  std::string name, category, phase, grid, block, group, members;
+  std::optional<double> start_us, duration_us, correlation;
+  double process = 0, thread = 0, stream = -1, device = 0;
+  CalledOperator called;
+  TracedCollective collective;
 };
+
+// "[0, 1, 2, 3]" of `size` ranks; PyTorch breaks long lists off ("[0, 8, 16, ...]"), which go on as they began.
+std::vector<int> members_of(const std::string& text, int size) {
+  std::vector<int> ranks;
+  const char* at = text.c_str();
+  while (*at != '\0' && static_cast<int>(ranks.size()) < size) {
+    if (*at >= '0' && *at <= '9') {
+      char* end = nullptr;
+      ranks.push_back(static_cast<int>(std::strtol(at, &end, 10)));
+      at = end;
+    } else {
+      ++at;
+    }
+  }
+  if (ranks.size() < 2 || (static_cast<int>(ranks.size()) < size && text.find("...") == std::string::npos)) return {};
+  for (const int stride = ranks[1] - ranks[0]; static_cast<int>(ranks.size()) < size;) ranks.push_back(ranks.back() + stride);
+  return ranks;
+}
+
+constexpr int most_ranks = 1 << 20;  // of a group: more is no group's size
 
 // Follows the document to traceEvents, deviceProperties and distributedInfo; the rest passes by.
 class Handler final : public json::json_sax_t {
@@ -61,6 +87,9 @@ class Handler final : public json::json_sax_t {
     return true;
   }
   bool start_array(std::size_t /*size*/) override {
+    if (in_events() && path_.size() == argument_depth) {
+      if (auto* lists = sizes_of_arguments()) lists->emplace_back();
+    }
     path_.emplace_back("[]");
     return true;
   }
@@ -84,8 +113,12 @@ class Handler final : public json::json_sax_t {
       } else if (key == "ph") {
         event_.phase = std::move(value);
       }
-    } else if (path_.size() == 4 && path_[3] == "Process Group Description") {
-      event_.group = std::move(value);
+    } else if (path_.size() == 4) {
+      text_of_argument(path_[3], value);
+    } else if (path_.size() == argument_depth && path_[3] == "Input type") {
+      event_.called.types.push_back(std::move(value));
+    } else if (path_.size() == argument_depth && path_[3] == "Concrete Inputs") {
+      event_.called.values.push_back(std::move(value));
     }
     return true;
   }
@@ -95,24 +128,74 @@ class Handler final : public json::json_sax_t {
   }
 
   [[nodiscard]] bool saw_events() const { return saw_events_; }
+  // When all events are there.
+  void tell_callers() {
+    const auto callers = calls_.callers();
+    for (std::size_t i = 0; i < correlations_.size(); ++i) {
+      const auto caller = callers.find(correlations_[i]);
+      if (caller == callers.end()) continue;
+      trace_.kernels[i].called_by = caller->second.index;
+      trace_.kernels[i].launched_us = caller->second.launched_us;
+    }
+  }
 
  private:
+  static constexpr std::size_t argument_depth = 5;  // of what a list of an event's arguments holds
+
+  [[nodiscard]] std::vector<std::vector<std::int64_t>>* sizes_of_arguments() {
+    if (path_[3] == "Input Dims") return &event_.called.dims;
+    return path_[3] == "Input Strides" ? &event_.called.strides : nullptr;
+  }
+
+  void text_of_argument(const std::string& key, std::string& value) {
+    if (key == "Process Group Description") {
+      event_.group = std::move(value);
+    } else if (key == "Process Group Ranks") {
+      event_.members = std::move(value);
+    } else if (key == "Collective name") {
+      event_.collective.name = std::move(value);
+    } else if (key == "dtype") {
+      event_.collective.dtype = std::move(value);
+    }
+  }
+
   [[nodiscard]] bool in_events() const { return path_.size() >= 2 && path_[0] == "traceEvents"; }
 
   bool number(double value) {
     if (path_.size() == 2 && path_[0] == "distributedInfo" && path_[1] == "rank") trace_.rank = static_cast<int>(value);
+    if (path_.size() == 2 && path_[0] == "distributedInfo" && path_[1] == "world_size")
+      trace_.world = static_cast<int>(std::clamp(value, 0.0, double{most_ranks}));
     if (!in_events()) return true;
     if (path_.size() == 3) {
       if (path_[2] == "ts") event_.start_us = value;
       if (path_[2] == "dur") event_.duration_us = value;
+      if (path_[2] == "pid") event_.process = value;
+      if (path_[2] == "tid") event_.thread = value;
     } else if (path_.size() == 4) {
-      if (path_[3] == "stream") event_.stream = value;
-      if (path_[3] == "device") event_.device = value;
-    } else if (path_.size() == 5) {
+      number_of_argument(path_[3], value);
+    } else if (path_.size() == argument_depth) {
       if (path_[3] == "grid") event_.grid += fmt::format("{} ", value);
       if (path_[3] == "block") event_.block += fmt::format("{} ", value);
+    } else if (path_.size() == argument_depth + 1) {
+      if (auto* lists = sizes_of_arguments(); lists != nullptr && !lists->empty())
+        lists->back().push_back(static_cast<std::int64_t>(std::clamp(value, 0.0, 1e15)));
     }
     return true;
+  }
+
+  void number_of_argument(const std::string& key, double value) {
+    if (key == "stream") event_.stream = value;
+    if (key == "device") event_.device = value;
+    if (key == "correlation") event_.correlation = value;
+    if (key == "In msg nelems") event_.collective.in_elements = value;
+    if (key == "Out msg nelems") event_.collective.out_elements = value;
+    if (key == "Group size") event_.collective.group_size = static_cast<int>(std::clamp(value, 0.0, double{most_ranks}));
+  }
+
+  // Processes and threads are small numbers or addresses: both together tell threads apart.
+  [[nodiscard]] static Calls::Thread thread_of(const Event& event) {
+    return static_cast<Calls::Thread>(std::fmod(event.process, 1e6)) * 1'000'000'000 +
+           static_cast<Calls::Thread>(std::fmod(event.thread, 1e9));
   }
 
   void take(Event event) {
@@ -120,11 +203,22 @@ class Handler final : public json::json_sax_t {
     if (event.phase != "X" || !event.start_us || !event.duration_us || *event.duration_us < 0) return;
     if (event.category == "cuda_runtime" || event.category == "cuda_driver") {
       if (event.name.find("LaunchKernel") != std::string::npos) trace_.launch_us.push_back(*event.duration_us);
+      if (event.correlation) calls_.add_launch(thread_of(event), *event.start_us, static_cast<std::int64_t>(*event.correlation));
+      return;
+    }
+    if (event.category == "cpu_op") {
+      if (event.called.dims.empty() || !counts_shapes(event.name)) return;
+      calls_.add_operator(thread_of(event), *event.start_us, *event.duration_us, static_cast<std::uint32_t>(trace_.operators.size()));
+      event.called.name = std::move(event.name);
+      trace_.operators.push_back(std::move(event.called));
       return;
     }
     if (event.category == "user_annotation" && event.name.starts_with("ProfilerStep#")) ++trace_.steps;
     const bool copy = event.category == "gpu_memcpy" || event.category == "gpu_memset";
     if (!copy && event.category != "kernel") return;
+    event.collective.ranks = members_of(event.members, event.collective.group_size);
+    correlations_.push_back(event.correlation ? static_cast<std::int64_t>(*event.correlation) : -1);
+    const KernelClass cls = copy ? KernelClass::copy : class_by_name(event.name);
     trace_.kernels.push_back({.name = std::move(event.name),
                               .start_us = *event.start_us,
                               .end_us = *event.start_us + *event.duration_us,
@@ -132,10 +226,21 @@ class Handler final : public json::json_sax_t {
                               .stream = static_cast<int>(event.stream),
                               .launch = event.grid + "/ " + event.block,
                               .group = std::move(event.group),
-                              .copy = copy});
+                              .cls = cls,
+                              .collective = std::move(event.collective)});
+  }
+
+  // There are few names, and many kernels.
+  KernelClass class_by_name(const std::string& name) {
+    const auto [it, added] = classes_.try_emplace(name, KernelClass::unknown);
+    if (added) it->second = class_of(name);
+    return it->second;
   }
 
   KinetoTrace& trace_;
+  Calls calls_;
+  std::vector<std::int64_t> correlations_;  // of the kernels
+  std::unordered_map<std::string, KernelClass> classes_;
   std::vector<std::string> path_;  // the keys that lead here; "[]" in an array
   Event event_;
   bool saw_events_ = false;
@@ -147,6 +252,7 @@ void settle(KinetoTrace& trace) {
   for (TraceKernel& kernel : trace.kernels) {
     kernel.start_us -= first;
     kernel.end_us -= first;
+    kernel.launched_us -= first;
     trace.span_us = std::max(trace.span_us, kernel.end_us);
   }
 }
@@ -163,6 +269,7 @@ KinetoTrace read_kineto(const std::string& path) {
     throw config::InputError(fmt::format("{} has no traceEvents", config::shown(path)), "a trace of PyTorch's profiler");
   if (trace.kernels.empty())
     throw config::InputError(fmt::format("{} has no kernels of a GPU", config::shown(path)), "ProfilerActivity.CUDA was not traced");
+  handler.tell_callers();
   settle(trace);
   return trace;
 }

@@ -46,10 +46,10 @@ void add_models(std::vector<FitParameter>& to, const Node& efficiency, const std
   }
 }
 
-void add_gpu(JobParameters& all, const Job& job) {
+void add_gpu(JobParameters& all, const Part& part, const Gpu& gpu) {
   const std::string prefix = "cluster.gpu.efficiency.";
-  const auto own = job.parts->gpu.node.find("efficiency");
-  const Node efficiency = own ? *own : common_efficiency_mapping(job.system.gpu);
+  const auto own = part.node.find("efficiency");
+  const Node efficiency = own ? *own : common_efficiency_mapping(gpu);
   if (!own) all.first.emplace_back("cluster.gpu.efficiency", config::one_line(efficiency));
   add_models(all.parameters, efficiency, prefix, "gemm");
   add_models(all.parameters, efficiency, prefix, "attention");
@@ -75,9 +75,15 @@ void add_software(std::vector<FitParameter>& to, const Node& software) {
 
 JobParameters parameters_of(const Job& job, const FittedParts& which) {
   JobParameters all;
-  if (which.gpu) add_gpu(all, job);
+  if (which.gpu) add_gpu(all, job.parts->gpu, job.system.gpu);
   if (which.cluster) add_cluster(all.parameters, job.parts->cluster.node);
   if (which.software) add_software(all.parameters, job.parts->software.node);
+  return all;
+}
+
+JobParameters parameters_of_gpu(const Part& part, const Gpu& gpu) {
+  JobParameters all;
+  add_gpu(all, part, gpu);
   return all;
 }
 

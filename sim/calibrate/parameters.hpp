@@ -24,6 +24,7 @@ struct JobParameters {
   Settings first;
 };
 [[nodiscard]] JobParameters parameters_of(const Job& job, const FittedParts& which);
+[[nodiscard]] JobParameters parameters_of_gpu(const Part& part, const Gpu& gpu);
 
 // With these values of the parameters, to be set on a job in this order.
 [[nodiscard]] Settings settings_of(const JobParameters& all, std::span<const double> values);

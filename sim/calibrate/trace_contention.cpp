@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "sim/calibrate/median.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -49,14 +51,14 @@ std::vector<Span> joined(std::vector<Span> spans) {
 }
 
 // Communication by what it is for, and everything that computes, of one GPU; without the kernel's own stream, by stream.
-class Gpu {
+class Streams {
  public:
-  Gpu(const KinetoTrace& trace, int device) {
+  Streams(const KinetoTrace& trace, int device) {
     std::map<std::pair<std::string, int>, std::vector<Span>> calls;
     std::map<int, std::vector<Span>> work;
     for (const TraceKernel& kernel : trace.kernels) {
       if (kernel.device != device) continue;
-      const KernelClass cls = class_of(kernel);
+      const KernelClass cls = kernel.cls;
       const Span span{kernel.start_us, kernel.end_us};
       if (cls == KernelClass::communication) calls[{purpose_of(kernel), kernel.stream}].push_back(span);
       if (cls != KernelClass::communication && cls != KernelClass::copy) work[kernel.stream].push_back(span);
@@ -85,12 +87,6 @@ class Gpu {
   std::map<std::pair<std::string, int>, std::vector<Span>> calls_;
   std::map<int, std::vector<Span>> work_;
 };
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 double weighted_median(std::vector<std::pair<double, double>> values) {
   std::ranges::sort(values);
@@ -129,15 +125,15 @@ struct Durations {
 using Same = std::pair<KernelClass, std::string>;  // and its place
 
 void sort_into(const KinetoTrace& trace, std::map<Same, Durations>& all) {
-  std::map<int, Gpu> gpus;
+  std::map<int, Streams> gpus;
   for (const TraceKernel& kernel : trace.kernels) gpus.try_emplace(kernel.device, trace, kernel.device);
   const std::vector<std::string> places = places_of(trace);
   for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
     const TraceKernel& kernel = trace.kernels[i];
     const double duration = kernel.end_us - kernel.start_us;
-    const KernelClass cls = class_of(kernel);
+    const KernelClass cls = kernel.cls;
     if (duration <= 0 || cls == KernelClass::copy) continue;
-    const Gpu& gpu = gpus.at(kernel.device);
+    const Streams& gpu = gpus.at(kernel.device);
     Durations& durations = all[{cls, places[i]}];
     const double beside_work = gpu.beside_work(kernel);
     if (cls == KernelClass::communication) {

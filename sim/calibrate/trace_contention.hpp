@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/calibrate/kernel_class.hpp"
+#include "sim/calibrate/kineto_trace.hpp"
 
 namespace rehearse::sim {
 

@@ -9,19 +9,35 @@
 
 namespace rehearse::sim {
 
+// How the trace's kernels find their place in the job, from the best to the last.
+enum class ComparedBy : std::uint8_t {
+  name,      // kernels are named as the job's operations (traces of `simulate`)
+  shape,     // operators of PyTorch whose shapes the trace tells
+  position,  // products, of which a step has as many as the job's
+  kind       // the sum of a class of kernels
+};
+inline constexpr int ways_to_compare = 4;
+[[nodiscard]] std::string_view name_of(ComparedBy by);  // of several: "operations", "operators by their shapes", ...
+
+struct ComparedTime {
+  std::string name;
+  ComparedBy by = ComparedBy::name;
+  double measured_s = 0, before_s = 0, after_s = 0;  // on the GPU
+};
+
 struct TraceCalibration {
   std::vector<FitParameter> parameters;
   std::vector<FittedParameter> fitted;
-  bool by_operation = false;  // kernels are named as the job's operations (traces of `simulate`); else classes of kernels are compared
-  int compared = 0;           // operations, or classes
-  double before_pct = 0, after_pct = 0;  // mean absolute error of their times
+  std::vector<ComparedTime> compared;
   Settings settings;
   JobParts parts;
+  [[nodiscard]] bool by_name() const { return !compared.empty() && compared.front().by == ComparedBy::name; }
 };
 
 // Each trace is of one rank of the job. Kernels named as the job's operations are compared one by one, those beside communication left out,
-// and must come in the job's order: the first that does not is named. Others are compared by class, a whole step of one rank.
-// Throws config::InputError.
+// and must come in the job's order: the first that does not is named. Of others what the trace gives shapes of is compared operator by
+// operator, products by their place in the step where it has as many as the job, and classes of kernels of which neither holds by their
+// sum, over a step of one rank. Throws config::InputError.
 [[nodiscard]] TraceCalibration calibrate_to_traces(const std::vector<KinetoTrace>& traces, const JobRequest& job, const FittedParts& which);
 
 }  // namespace rehearse::sim

@@ -3,36 +3,16 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/App.hpp>
-#include <cmath>
 #include <ostream>
 #include <sstream>
 
 #include "sim/calibrate/measured_steps.hpp"
-#include "sim/calibrate/network_tables.hpp"
-#include "sim/calibrate/trace_contention.hpp"
-#include "sim/calibrate/trace_fit.hpp"
-#include "sim/cli/command.hpp"
-#include "sim/cli/set_option.hpp"
+#include "sim/calibrate/network_fit.hpp"
+#include "sim/cli/calibrate.hpp"
 #include "sim/cli/terminal.hpp"
-#include "sim/report/table.hpp"
 #include "sim/report/whole_file.hpp"
 
 namespace rehearse::cli {
-namespace {
-
-using config::Node;
-
-struct CalibrateOptions {
-  std::string what, job, from, stack = "megatron-core";
-  std::vector<std::string> files, sets;
-  std::string gpu, cluster, software;  // files to write
-};
-
-// A part with what was fitted, and where it is to be written.
-struct File {
-  std::string path;
-  Node document;
-};
 
 std::string rendered(const sim::Table& table) {
   std::ostringstream text;
@@ -82,6 +62,8 @@ void refuse_option(const std::string& given, const char* option, const char* wha
   if (!given.empty()) throw config::InputError(fmt::format("{} has nothing to do with calibrate {}", option, what));
 }
 
+namespace {
+
 Exit from_steps(const CalibrateOptions& options) {
   refuse_option(options.job, "--job", "steps");
   refuse_option(options.from, "--from", "steps");
@@ -105,10 +87,11 @@ Exit from_tables(const CalibrateOptions& options) {
   refuse_option(options.software, "--software", "network");
   if (options.from.empty())
     throw config::InputError("calibrate network needs a cluster to begin with", "--from dgx-h100-ndr400 (rehearse list clusters)");
-  const sim::NetworkCalibration out = sim::calibrate_to_tables(options.files, options.from, options.stack);
+  const sim::NetworkCalibration out = sim::calibrate_to_collectives(
+      sim::collectives_of_tables(options.files), config::Node::scalar(options.from), config::Node::scalar(options.stack));
   sim::Table tables{{{"table", sim::Align::left}, {"", sim::Align::left}, {"ranks"}, {"hosts"}, {"rows"}, {"error before"}, {"after"}}};
-  for (const sim::TableError& table : out.tables) {
-    tables.rows.push_back({table.file, table.collective, fmt::format("{}", table.ranks), fmt::format("{}", table.hosts),
+  for (const sim::CollectiveError& table : out.errors) {
+    tables.rows.push_back({table.source, table.collective, fmt::format("{}", table.ranks), fmt::format("{}", table.hosts),
                            fmt::format("{}", table.rows), fmt::format("{:.1f} %", table.before_pct),
                            fmt::format("{:.1f} %", table.after_pct)});
   }
@@ -117,93 +100,10 @@ Exit from_tables(const CalibrateOptions& options) {
   return deliver(options, parameter_table(out.parameters, out.fitted) + '\n' + rendered(tables), files);
 }
 
-std::string told_of_traces(const std::vector<sim::KinetoTrace>& traces) {
-  std::string told;
-  for (const sim::KinetoTrace& trace : traces) {
-    told += fmt::format("{}: {}, rank {}, {} kernels in {:.3f} ms, {} steps marked\n", trace.path,
-                        trace.device.empty() ? "GPU not named" : trace.device, trace.rank, trace.kernels.size(), trace.span_us / 1e3,
-                        trace.steps);
-  }
-  sim::Table classes{{{"class", sim::Align::left}, {"kernels"}, {"time"}, {"share"}}};
-  double all = 0;
-  const std::vector<sim::ClassTime> times = sim::class_times(traces);
-  for (const sim::ClassTime& time : times) all += time.busy_us;
-  for (const sim::ClassTime& time : times) {
-    classes.rows.push_back({std::string(sim::name_of(time.cls)), fmt::format("{}", time.kernels),
-                            fmt::format("{:.3f} ms", time.busy_us / 1e3), fmt::format("{:.1f} %", 100 * time.busy_us / all)});
-  }
-  told += '\n' + rendered(classes);
-  for (const sim::UnknownKernel& kernel : sim::unknown_kernels(traces))
-    told += fmt::format("of no known class, {:.1f} %: {}\n", 100 * kernel.share, kernel.name.substr(0, 100));
-  return told;
-}
-
-std::string told_of_contention(const std::vector<sim::MeasuredContention>& contentions) {
-  if (contentions.empty()) return "\nno kernel ran both alone and beside communication\n";
-  sim::Table table{{{"beside communication", sim::Align::left}, {"of", sim::Align::left}, {"takes"}, {"alone"}, {"beside"}}};
-  for (const sim::MeasuredContention& each : contentions) {
-    table.rows.push_back({std::string(sim::name_of(each.cls)), each.with, fmt::format("{:.3f} times as long", each.factor),
-                          fmt::format("{}", each.alone), fmt::format("{}", each.beside)});
-  }
-  return '\n' + rendered(table);
-}
-
-// Contention of the classes of communication that a GPU file knows: alpha over all computation, beta of the communication itself.
-sim::Settings contention_settings(const std::vector<sim::MeasuredContention>& contentions) {
-  struct Sum {
-    double logs = 0, weight = 0, beta = 0;
-  };
-  std::map<std::string, Sum> sums;
-  for (const sim::MeasuredContention& each : contentions) {
-    if (each.with == "any") continue;
-    Sum& sum = sums[each.with];
-    if (each.cls == sim::KernelClass::communication) {
-      sum.beta = each.factor;
-    } else {
-      sum.logs += each.beside * std::log(each.factor);
-      sum.weight += each.beside;
-    }
-  }
-  sim::Settings settings;
-  for (const auto& [with, sum] : sums) {
-    const std::string key = "cluster.gpu.contention." + with;
-    if (sum.weight > 0) settings.emplace_back(key + ".alpha", fmt::format("{:.3f}", std::max(1.0, std::exp(sum.logs / sum.weight))));
-    if (sum.beta > 0) settings.emplace_back(key + ".beta", fmt::format("{:.3f}", std::max(1.0, sum.beta)));
-  }
-  return settings;
-}
-
-Exit from_traces(const CalibrateOptions& options) {
-  refuse_option(options.from, "--from", "trace");
-  refuse_option(options.cluster, "--cluster", "trace");
-  std::vector<sim::KinetoTrace> traces;
-  for (const std::string& file : options.files) traces.push_back(sim::read_kineto(file));
-  const std::vector<sim::MeasuredContention> contentions = sim::contentions(traces);
-  std::string told = told_of_traces(traces) + told_of_contention(contentions);
-  if (options.job.empty()) {
-    if (!options.gpu.empty() || !options.software.empty())
-      throw config::InputError("a file needs the job that was traced", "--job job.yaml");
-    return deliver(options, told, {});
-  }
-  sim::JobRequest request{.path = options.job, .sets = {}, .seed = {}};
-  for (const std::string& set : options.sets) request.sets.push_back(parse_set(set));
-  sim::FittedParts which = parts_of(options);
-  which.cluster = false;
-  const sim::TraceCalibration out = sim::calibrate_to_traces(traces, request, which);
-  told += '\n' + parameter_table(out.parameters, out.fitted);
-  told += fmt::format("\n{} {} compared with the job's: mean absolute error {:.2f} % before, {:.2f} % after\n", out.compared,
-                      out.by_operation ? "operations" : "classes of kernels", out.before_pct, out.after_pct);
-  sim::Settings settings = out.settings;
-  if (!out.by_operation) {  // a simulated trace is slowed down by its own file's factors
-    for (auto& each : contention_settings(contentions)) settings.push_back(std::move(each));
-  }
-  return deliver(options, told, files_of(options, out.parts, settings));
-}
-
 Exit calibrate(const CalibrateOptions& options) {
   if (options.what == "steps") return from_steps(options);
   if (options.what == "network") return from_tables(options);
-  if (options.what == "trace") return from_traces(options);
+  if (options.what == "trace") return calibrate_to_traces(options);
   throw config::InputError("calibrate knows no " + config::shown(options.what),
                            config::suggestion(options.what, {"network", "steps", "trace"}));
 }
@@ -215,11 +115,13 @@ class Calibrate final : public Command {
     return "What it takes:\n"
            "  steps     case files with measured steps (docs/validation.md): half is fitted to, the other half shows what that is worth\n"
            "  network   tables that nccl-tests print, on one node and on several\n"
-           "  trace     traces of PyTorch's profiler (.json, .json.gz): classes of kernels and contention; with --job also the GPU\n"
+           "  trace     traces of PyTorch's profiler (.json, .json.gz): classes of kernels, contention, shapes, collectives; what they\n"
+           "            say of a GPU and a network, with --job of a stack\n"
            "\nExamples:\n"
            "  rehearse calibrate steps my-cases.yaml --gpu my-gpu.yaml --software my-stack.yaml\n"
            "  rehearse calibrate network 1-node.txt 4-nodes.txt --from dgx-h100-ndr400 --cluster my-cluster.yaml\n"
-           "  rehearse calibrate trace rank0.json --job job.yaml --gpu my-gpu.yaml\n";
+           "  rehearse calibrate trace rank0.json --job job.yaml --gpu my-gpu.yaml\n"
+           "  rehearse calibrate trace rank*.json --from dgx-h100-ndr400 --gpu my-gpu.yaml --cluster my-cluster.yaml\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto options = std::make_shared<CalibrateOptions>();
@@ -228,8 +130,9 @@ class Calibrate final : public Command {
     app.add_option("--gpu", options->gpu, "Fit the GPU and write it into this file")->type_name("FILE");
     app.add_option("--cluster", options->cluster, "Fit the cluster and write it into this file")->type_name("FILE");
     app.add_option("--software", options->software, "Fit the software stack and write it into this file")->type_name("FILE");
-    app.add_option("--from", options->from, "network: the cluster to begin with, a file or a ready-made name")->type_name("CLUSTER");
-    app.add_option("--stack", options->stack, "network: whose collectives were measured; default megatron-core")->type_name("NAME");
+    app.add_option("--from", options->from, "network, trace: the cluster to begin with, a file or a ready-made name")->type_name("CLUSTER");
+    app.add_option("--stack", options->stack, "network, trace without a job: whose collectives were measured; default megatron-core")
+        ->type_name("NAME");
     app.add_option("--job", options->job, "trace: the job that was traced, a file or a ready-made name")->type_name("JOB");
     app.add_option("--set", options->sets, "trace: set a key of that job; may be given several times")
         ->type_name("KEY=VALUE")

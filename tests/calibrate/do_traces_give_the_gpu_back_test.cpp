@@ -75,6 +75,7 @@ TEST_F(Traces, CutReorderedAndForeignOnesAreRefused) {
 
 sim::TraceKernel kernel(std::string name, int stream, double start_us, double duration_us) {
   sim::TraceKernel out;
+  out.cls = sim::class_of(name);
   out.name = std::move(name);
   out.start_us = start_us;
   out.end_us = start_us + duration_us;

@@ -1,12 +1,11 @@
 // Attention: projections, rotary embedding and the core (flash or unfused; a ring over the context-parallel group).
 #include "config/input_error.hpp"
+#include "workloads/operators/flash.hpp"
 #include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
 namespace {
 
-// Flash backward recomputes the scores: five products where forward has two (Dao et al. 2022, algorithm 4).
-constexpr double flash_backward_flops = 2.5;
 // Preparation (rowwise dO*O), main kernel, conversion of the query gradient.
 constexpr int flash_backward_kernels = 3;
 constexpr double log_sum_bytes = 4;  // one fp32 log-sum-exp per head and query

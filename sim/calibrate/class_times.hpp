@@ -1,0 +1,26 @@
+// How long the kernels of each class ran.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/calibrate/kineto_trace.hpp"
+
+namespace rehearse::sim {
+
+struct ClassTime {
+  KernelClass cls = KernelClass::unknown;
+  int kernels = 0;
+  double busy_us = 0;
+};
+// All classes that occur, longest first.
+[[nodiscard]] std::vector<ClassTime> class_times(const std::vector<KinetoTrace>& traces);
+
+struct UnknownKernel {
+  std::string name;
+  double share = 0;  // of the kernels' time
+};
+// Names of no class that take more than one percent of the time, longest first.
+[[nodiscard]] std::vector<UnknownKernel> unknown_kernels(const std::vector<KinetoTrace>& traces);
+
+}  // namespace rehearse::sim
