@@ -173,8 +173,11 @@ std::vector<MeasuredContention> contentions(const std::vector<KinetoTrace>& trac
     }
   }
   std::vector<MeasuredContention> out;
-  for (auto& [key, each] : ratios)
-    out.push_back({key.first, key.second, weighted_median(std::move(each.by_weight)), each.alone, each.beside});
+  for (auto& [key, each] : ratios) {
+    double time_us = 0;
+    for (const auto& [ratio, weight] : each.by_weight) time_us += weight;
+    out.push_back({key.first, key.second, weighted_median(std::move(each.by_weight)), each.alone, each.beside, time_us});
+  }
   return out;
 }
 

@@ -15,6 +15,7 @@ struct MeasuredContention {
   KernelClass cls = KernelClass::unknown;  // communication: what it suffers itself, which is beta
   double factor = 1;                       // median over kernels, weighted by their time, of the ratio of medians
   int alone = 0, beside = 0;               // kernels that say so
+  double time_us = 0;                      // that those beside would take alone
 };
 
 // Kernels count as beside communication when it covers nine tenths of them, as alone when it covers less than a tenth.

@@ -42,17 +42,8 @@ std::string told_of_traces(const std::vector<sim::KinetoTrace>& traces) {
   return told;
 }
 
-std::string told_of_contention(const std::vector<sim::MeasuredContention>& contentions) {
-  if (contentions.empty()) return "\nno kernel ran both alone and beside communication\n";
-  sim::Table table{{{"beside communication", sim::Align::left}, {"of", sim::Align::left}, {"takes"}, {"alone"}, {"beside"}}};
-  for (const sim::MeasuredContention& each : contentions) {
-    table.rows.push_back({std::string(sim::name_of(each.cls)), each.with, fmt::format("{:.3f} times as long", each.factor),
-                          fmt::format("{}", each.alone), fmt::format("{}", each.beside)});
-  }
-  return '\n' + rendered(table);
-}
-
-// Contention of the classes of communication that a GPU file knows: alpha over all computation, beta of the communication itself.
+// Contention of the classes of communication that a GPU file knows: alpha over all computation, by its time, beta of the communication
+// itself.
 sim::Settings contention_settings(const std::vector<sim::MeasuredContention>& contentions) {
   struct Sum {
     double logs = 0, weight = 0, beta = 0;
@@ -64,8 +55,8 @@ sim::Settings contention_settings(const std::vector<sim::MeasuredContention>& co
     if (each.cls == sim::KernelClass::communication) {
       sum.beta = each.factor;
     } else {
-      sum.logs += each.beside * std::log(each.factor);
-      sum.weight += each.beside;
+      sum.logs += each.time_us * std::log(each.factor);
+      sum.weight += each.time_us;
     }
   }
   sim::Settings settings;
@@ -75,6 +66,18 @@ sim::Settings contention_settings(const std::vector<sim::MeasuredContention>& co
     if (sum.beta > 0) settings.emplace_back(key + ".beta", fmt::format("{:.3f}", std::max(1.0, sum.beta)));
   }
   return settings;
+}
+
+std::string told_of_contention(const std::vector<sim::MeasuredContention>& contentions) {
+  if (contentions.empty()) return "\nno kernel ran both alone and beside communication\n";
+  sim::Table table{{{"beside communication", sim::Align::left}, {"of", sim::Align::left}, {"takes"}, {"alone"}, {"beside"}}};
+  for (const sim::MeasuredContention& each : contentions) {
+    table.rows.push_back({std::string(sim::name_of(each.cls)), each.with, fmt::format("{:.3f} times as long", each.factor),
+                          fmt::format("{}", each.alone), fmt::format("{}", each.beside)});
+  }
+  std::string together;
+  for (const auto& [key, value] : contention_settings(contentions)) together += fmt::format("{} {}\n", key, value);
+  return '\n' + rendered(table) + together;
 }
 
 std::string told_of_host(const sim::HostTimes& host) {

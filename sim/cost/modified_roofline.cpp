@@ -6,6 +6,8 @@
 // dimension, as extra work per score. Both concern the attention class alone.
 // unaligned: the share of the compute rate that is left to a product whose n or k is no multiple of 16 bytes, which tensor-core kernels
 // load at once (assumption, from measured steps).
+// weight_gradient: the share of the compute rate that is left to the products of weight gradients, whose operands in 8 bits are both scaled
+// by blocks along the sum.
 #include <algorithm>
 #include <cmath>
 
@@ -22,6 +24,7 @@ struct Fit {
   double causal_block = 0;
   double head_dim_half = 0;
   double unaligned = 1;
+  double weight_gradient = 1;
 };
 
 constexpr double alignment_bytes = 16;
@@ -46,7 +49,8 @@ class ModifiedRoofline : public CostModel {
  public:
   explicit ModifiedRoofline(const Fit& fit) : fit_(fit) {}
   [[nodiscard]] double seconds(const workloads::Operator& op) const override {
-    const double rate = fit_.flops_per_s * (is_backward(op) ? fit_.backward : 1) * (is_unaligned(op) ? fit_.unaligned : 1);
+    const double rate = fit_.flops_per_s * (is_backward(op) ? fit_.backward : 1) * (is_unaligned(op) ? fit_.unaligned : 1) *
+                        (op.pass == workloads::Pass::backward_weight ? fit_.weight_gradient : 1);
     return knee_sum(op.flops * attention_work(op) / rate, op.bytes / fit_.bytes_per_s, fit_.knee) + fit_.fixed_s;
   }
 
@@ -68,7 +72,8 @@ double number_or(const config::Node& node, const char* key, double low, double h
 class ModifiedRooflineFactory : public CostModelFactory {
  public:
   [[nodiscard]] std::unique_ptr<const CostModel> make(const config::Node& node, const Ceiling& ceiling) const override {
-    node.allow_keys({"model", "compute", "memory", "knee", "backward", "fixed", "causal_block", "head_dim_half", "unaligned"});
+    node.allow_keys(
+        {"model", "compute", "memory", "knee", "backward", "fixed", "causal_block", "head_dim_half", "unaligned", "weight_gradient"});
     Fit fit;
     // A fitted line may lie above the data sheet's when bytes are counted that a cache keeps.
     fit.flops_per_s = ceiling.flops_per_s * node.at("compute").as_number(1e-3, 2);
@@ -78,6 +83,7 @@ class ModifiedRooflineFactory : public CostModelFactory {
     fit.causal_block = number_or(node, "causal_block", 0, 4096, 0);
     fit.head_dim_half = number_or(node, "head_dim_half", 0, 4096, 0);
     fit.unaligned = number_or(node, "unaligned", 1e-3, 1, 1);
+    fit.weight_gradient = number_or(node, "weight_gradient", 1e-3, 1, 1);
     if (const auto fixed = node.find("fixed")) fit.fixed_s = fixed->as_quantity(config::Dimension::time);
     return std::make_unique<ModifiedRoofline>(fit);
   }

@@ -242,6 +242,17 @@ TEST(ModifiedRoofline, SlowsProductsOfUnalignedRows) {
   expect_same(rate(4096, 4096, 108), 5e12);
 }
 
+TEST(ModifiedRoofline, SlowsWeightGradients) {
+  const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 0.5, memory: 1, knee: 64, backward: 0.8, weight_gradient: 0.5}");
+  workloads::Operator op = gemm(4096, 4096, 4096);
+  op.bytes = 0;
+  for (const auto& [pass, rate] : {std::pair(workloads::Pass::forward, 50e12), std::pair(workloads::Pass::backward_input, 40e12),
+                                   std::pair(workloads::Pass::backward_weight, 20e12)}) {
+    op.pass = pass;
+    expect_same(op.flops / gpu.cost->seconds(op), rate);
+  }
+}
+
 // A head of 96 takes the kernel of 128, one of 256 the largest there is; other operators and newer stacks have the line itself.
 TEST(FlashGeneration, DividesTheRateOfTheAttentionLine) {
   Gpu gpu = gpu_with_attention("{model: roofline, compute: 0.5}");
