@@ -34,6 +34,7 @@ struct Batch {
   int document = 0;  // tokens of each of the documents that a sequence is packed of, and that attention stays within; 0: it is one
 
   [[nodiscard]] int context() const { return document > 0 ? std::min(document, sequence) : sequence; }  // that attention sees
+  [[nodiscard]] int documents() const { return document > 0 ? micro * ((sequence + context() - 1) / context()) : 1; }  // of a micro-batch
 };
 
 // How products in 8 bits get their scales, by the names of Megatron-Core's --fp8-recipe: one of a tensor from steps before, or from the
@@ -184,6 +185,11 @@ struct KernelFusions {
   PassCopies bias_copies;
   // Of what their first product gives, where the model clamps both halves of it.
   PassCopies clamp_copies;
+  // Rotary embedding that is not fused: what the host issues for queries and keys, and reads and writes of both; or document by document
+  // where sequences are packed.
+  PassKernels rope_kernels{8, 8};
+  PassCopies rope_copies{4.5, 4.5};
+  bool rope_by_document = false;
   bool zeroes_gradients = false;  // the buffer of all gradients is set to zero once per step
   bool casts_weights = false;     // products in 8 or 4 bits: weights are cast once per step, as they are and transposed
   double dropless_time = 1;       // where no token is dropped, experts' products take so many times what the GPU's file says

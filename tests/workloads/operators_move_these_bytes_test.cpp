@@ -80,6 +80,24 @@ TEST(OperatorBytes, EachMissingFusionMovesMoreAndLaunchesMore) {
   }
 }
 
+TEST(OperatorBytes, RopeApartIsAsTheStackHasItAndDocumentByDocument) {
+  Workload workload = small();
+  workload.fusions.rope = false;
+  const double once = 2 * tokens * (1024 + 256);  // queries and keys, 2 bytes
+  EXPECT_EQ(find(layer_program(workload, false).forward, "rope").bytes, 9 * once);
+  workload.fusions.rope_kernels = {24, 18};
+  workload.fusions.rope_copies = {6, 8.5};
+  workload.batch.document = 300;  // 4 in each of the two sequences
+  for (const bool apart : {false, true}) {
+    workload.fusions.rope_by_document = apart;
+    const BlockProgram layer = layer_program(workload, false);
+    EXPECT_EQ(find(layer.forward, "rope").bytes, 12 * once);
+    EXPECT_EQ(find(layer.backward, "rope").bytes, 17 * once);
+    EXPECT_EQ(find(layer.forward, "rope").kernels, apart ? 8 * 24 : 24);
+    EXPECT_EQ(find(layer.backward, "rope").kernels, apart ? 8 * 18 : 18);
+  }
+}
+
 TEST(OperatorBytes, EightBitLayersReadOneByteAndCastTheirInputs) {
   Workload workload = small();
   workload.precision.compute = DType::fp8;

@@ -194,12 +194,14 @@ Section head_norms(const Workload& workload, const Shard& shard) {
   return section;
 }
 
-// Queries and keys in and out. Written with PyTorch operators: rotate half (in, out), two products (in, out each), one sum (two in, one
-// out).
+// Queries and keys in and out. Written with PyTorch operators, by default: rotate half (in, out), two products (in, out each), one sum (two
+// in, one out).
 Section rotary(const Workload& workload, const Shard& shard) {
-  const double bytes = static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width)) * shard.element;
-  if (workload.fusions.rope) return pointwise("rope", {.forward_bytes = 2 * bytes, .backward_bytes = 2 * bytes});
-  return pointwise("rope", {.forward_bytes = 9 * bytes, .backward_bytes = 9 * bytes, .forward_kernels = 8, .backward_kernels = 8});
+  const double bytes = 2 * static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width)) * shard.element;
+  if (workload.fusions.rope) return pointwise("rope", {.forward_bytes = bytes, .backward_bytes = bytes});
+  const PassCopies& copies = workload.fusions.rope_copies;
+  const PassKernels kernels = separate_rope(workload);
+  return pointwise("rope", {copies.forward * bytes, copies.backward * bytes, kernels.forward, kernels.backward});
 }
 
 // Queries, keys and values are cast before they are attended to in fewer bits, the gradient of the output before backward.
@@ -215,6 +217,11 @@ Section with_casts(const Shard& shard, Section section) {
 }
 
 }  // namespace
+
+PassKernels separate_rope(const Workload& workload) {
+  const int times = workload.fusions.rope_by_document ? workload.batch.documents() : 1;
+  return {times * workload.fusions.rope_kernels.forward, times * workload.fusions.rope_kernels.backward};
+}
 
 Section core_attention(const Workload& workload, const Shard& shard) {
   const auto core = [](Section section) {

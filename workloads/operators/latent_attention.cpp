@@ -25,12 +25,20 @@ Section up(const Workload& workload, const Shard& shard, const char* name, std::
   return column_parallel(workload, low, {name, shard.tokens, width, rank, false}, name);
 }
 
-// Queries in and out; keys and values as projected in, whole keys and values out.
-Section rotary(const Shard& shard, const MlaSpec& mla) {
+// Queries in and out; keys and values as projected in, whole keys and values out. Not fused the parts with positions are rotated before that
+// (of queries: all heads' keys share theirs).
+Section rotary(const Workload& workload, const Shard& shard, const MlaSpec& mla) {
   const double query = mla.qk_nope + mla.qk_rope;
   const double per_head = 2 * query + (mla.qk_nope + mla.v) + (query + mla.v);
-  const double bytes = static_cast<double>(shard.tokens * shard.heads) * per_head * shard.element;
-  return pointwise("rope", {.forward_bytes = bytes, .backward_bytes = bytes, .forward_kernels = 2, .backward_kernels = 2});
+  const double per_element = static_cast<double>(shard.tokens * shard.heads) * shard.element;
+  Traffic traffic{per_element * per_head, per_element * per_head, 2, 2};
+  if (workload.fusions.rope) return pointwise("rope", traffic);
+  const PassKernels apart = separate_rope(workload);
+  traffic.forward_bytes += 2 * per_element * mla.qk_rope * workload.fusions.rope_copies.forward;
+  traffic.backward_bytes += 2 * per_element * mla.qk_rope * workload.fusions.rope_copies.backward;
+  traffic.forward_kernels += apart.forward;
+  traffic.backward_kernels += apart.backward;
+  return pointwise("rope", traffic);
 }
 
 }  // namespace
@@ -51,7 +59,7 @@ std::vector<Section> latent_attention_sections(const Workload& workload, const S
   sections.push_back(down(workload, shard, "kv_down", mla.kv_lora + mla.qk_rope));
   sections.push_back(upwards(low_rank_norm(workload, shard, "kv_norm", mla.kv_lora)));
   sections.push_back(whole(up(workload, shard, "kv_up", shard.heads * (mla.qk_nope + mla.v), mla.kv_lora)));
-  sections.push_back(whole(rotary(shard, mla)));
+  sections.push_back(whole(rotary(workload, shard, mla)));
   sections.push_back(core_attention(workload, shard));
   const bool bias = workload.model.projection_bias();
   const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.heads * mla.v, bias};

@@ -56,6 +56,8 @@ struct Linear {
 // LayerNorm or RMSNorm of the tokens outside the tensor-parallel region.
 [[nodiscard]] Section norm(const Workload& workload, const Shard& shard, const std::string& name);
 
+// What the host issues for rotary embedding that the stack does not fuse.
+[[nodiscard]] PassKernels separate_rope(const Workload& workload);
 [[nodiscard]] std::vector<Section> attention_sections(const Workload& workload, const Shard& shard);
 [[nodiscard]] std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard);
 [[nodiscard]] std::vector<Section> latent_attention_sections(const Workload& workload, const Shard& shard);  // MLA
