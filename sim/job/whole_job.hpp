@@ -56,11 +56,9 @@ struct RecoverySpec {
 
 struct WholeJob {
   TrainingLength training;
-  // Of a job that starts for the first time: median over 41 results of MLPerf Training v3.0 to v5.1 with 64 to 11,616 GPUs, from the
-  // logs' init_start to run_start (170 to 1,100 s).
-  double init_s = 395;
-  double step_s = 0;  // given; 0: worked out
-  double data_s = 0;  // reading the training data again up to where training goes on
+  std::optional<double> init_s;  // of a job that starts for the first time; none: by its size (sim/wholejob/start_up.hpp)
+  double step_s = 0;             // given; 0: worked out
+  double data_s = 0;             // reading the training data again up to where training goes on
   CheckpointSpec checkpoint;
   RecoverySpec recovery;
   FaultScenario faults;

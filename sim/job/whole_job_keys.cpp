@@ -82,7 +82,7 @@ const Keys<WholeJob>& training_keys() {
           .otherwise(""),
       K("step", &WholeJob::step_s, positive_time(), "Of the healthy job, instead of predicting it; --step comes first.")
           .otherwise("predicted"),
-      K("init", &WholeJob::init_s, time_form(), "The first start; default: median of 41 MLPerf results on 64 to 11,616 GPUs."),
+      K("init", &WholeJob::init_s, word_or_none("auto", time_form()), "The first start; auto: 60 s x (GPUs / 8)^0.34."),
       K("data", &WholeJob::data_s, time_form(), "Reading data again after a restart."),
   };
   return keys;

@@ -7,6 +7,7 @@
 
 #include "sim/job/recovery_policy.hpp"
 #include "sim/job/refusal.hpp"
+#include "sim/wholejob/start_up.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -42,13 +43,15 @@ std::int64_t settle_steps(const Job& job, double tokens_per_step) {
   return length.tokens > 0 ? std::llround(std::ceil(length.tokens / tokens_per_step)) : INT64_MAX;
 }
 
+double first_start_s(const Job& job) { return job.whole.init_s.value_or(start_up_s(job.system.gpus)); }
+
 FormulaInput formula_input(const WholeJobPlan& plan) {
   const WholeJob& whole = plan.job->whole;
   const double limit_s = whole.training.time_s;
   const double training_s = limit_s > 0 ? limit_s : static_cast<double>(plan.training.steps) * plan.step_s;
   FormulaInput input{.step_s = plan.step_s,
                      .save_s = plan.checkpoint.blocking_s,
-                     .init_s = limit_s > 0 ? std::min(whole.init_s, limit_s) : whole.init_s,
+                     .init_s = limit_s > 0 ? std::min(first_start_s(*plan.job), limit_s) : first_start_s(*plan.job),
                      .limited_by_time = limit_s > 0};
   add_failures(plan, training_s, input);
   input.steps = training_s / plan.step_s;
@@ -116,7 +119,7 @@ WholeJobPlan plan_whole_job(const Job& job, double step_s, const std::string& st
   fill_training(plan, plan.training);
   check_backup(plan);
   plan.give_up = hopeless(plan);
-  plan.init = to_ns(whole.init_s);
+  plan.init = to_ns(first_start_s(job));
   plan.load = to_ns(plan.checkpoint.load_s);
   plan.backup_load = to_ns(plan.checkpoint.backup_load_s);
   plan.data = to_ns(whole.data_s);
