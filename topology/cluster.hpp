@@ -17,6 +17,7 @@ struct LinkSpec {
   double efficiency = 1;                      // (0, 1]: what a large transfer reaches; header and protocol overhead
   double latency_s = 0;                       // alpha of one message or one round of a collective over this kind of link
   std::optional<double> read_latency_s = {};  // of one round of a kernel that reads the memory of its peers; as latency_s where not known
+  bool typical = false;                       // `efficiency` is what links of the kind have in common, and not this one's own
   [[nodiscard]] double effective_bytes_per_s() const { return bandwidth_bytes_per_s * efficiency; }
   [[nodiscard]] double round_s(bool reads) const { return reads ? read_latency_s.value_or(latency_s) : latency_s; }
 };
@@ -85,6 +86,8 @@ struct ClusterSpec {
   HostMemorySpec host_memory;
   StorageSpec storage;
 
+  // Of which the line rates are known, and not what messages reach.
+  [[nodiscard]] bool by_line_rates() const { return intra.typical || supernode.typical || nic.typical; }
   [[nodiscard]] int domain_gpus() const { return supernode_gpus > 0 ? supernode_gpus : gpus_per_node; }
   // Network ports per node. NICs beyond one per GPU are bundled: a transfer is striped over all NICs of its GPU, as NCCL does.
   [[nodiscard]] int rails_per_node() const { return nics_per_node < gpus_per_node ? nics_per_node : gpus_per_node; }

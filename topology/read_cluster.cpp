@@ -111,6 +111,7 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
 
 void read_nics(const config::Node& node, ClusterSpec& cluster) {
   cluster.nic = read_link(node, typical_nic, nic_keys());
+  if (node.find("by_nodes")) cluster.nic.typical = false;
   cluster.nics_per_node = read_count(node.at("per_node"), 1, most_gpus_per_node);
   const int nics = cluster.nics_per_node;
   const int gpus = cluster.gpus_per_node;

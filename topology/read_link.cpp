@@ -60,9 +60,9 @@ config::Shape link_shape(const TypicalLink& otherwise, const More& more) {
 
 LinkSpec read_link(const config::Node& node, const TypicalLink& otherwise, const More& more) {
   node.allow_keys(names_of(link_shape(otherwise, more).keys));
-  LinkSpec link{.efficiency = otherwise.efficiency, .latency_s = otherwise.latency_s};
+  LinkSpec link{.efficiency = otherwise.efficiency, .latency_s = otherwise.latency_s, .typical = !node.find("efficiency")};
   link.bandwidth_bytes_per_s = read_bandwidth(node.at("bandwidth"));
-  if (const auto efficiency = node.find("efficiency")) link.efficiency = read_efficiency(*efficiency);
+  if (!link.typical) link.efficiency = read_efficiency(node.at("efficiency"));
   if (const auto latency = node.find("latency")) link.latency_s = read_latency(*latency);
   return link;
 }

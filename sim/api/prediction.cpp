@@ -17,7 +17,7 @@ Report prediction(const Job& job, double price_per_gpu_hour) {
   trainings.begin();
   const auto result = std::make_shared<StepResult>(predict(job, compiled));
   Report report(summary_of(job));
-  report.own(expected_bands(job)).own(cost);
+  report.own(expected_bands(job, result->memory)).own(cost);
   trainings.add_to(result->memory);
   report.own(StepResults{{result.get()}}).add(std::shared_ptr<const StepResult>(result));
   return report;

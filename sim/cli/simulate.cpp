@@ -11,6 +11,7 @@
 #include "sim/cli/trace_options.hpp"
 #include "sim/engine/prepared_step.hpp"
 #include "sim/memory/allocator_peaks.hpp"
+#include "sim/memory/predicted.hpp"
 #include "sim/report/expected_band.hpp"
 #include "sim/report/training_cost.hpp"
 
@@ -38,7 +39,9 @@ Exit simulate(JobOptions& options, TraceOptions& traces) {
     return Exit::fine;
   }
   trainings.add_to(simulation.result.memory);
-  options.deliver(report.own(sim::expected_bands(job)).own(sim::training_cost(job)).own(sim::StepResults{{&simulation.result}}));
+  options.deliver(report.own(sim::expected_bands(job, sim::predicted_memory(job, *compiled.into_layers)))
+                      .own(sim::training_cost(job))
+                      .own(sim::StepResults{{&simulation.result}}));
   return fit_verdict({&simulation.result});
 }
 

@@ -39,6 +39,11 @@ constexpr double few_memory = 0.8, few_compute = 0.74, few_knee = 2.3, few_narro
 constexpr double cache_memory = 0.86, cache_compute = 0.6, cache_fixed_us = 7;
 constexpr double product_memory = 0.47, product_knee = 2.05, attention_memory = 0.8, memory_bound = 0.8, backward = 0.86;
 
+// Geometric means of A100, H100 and B200: what kernels of communication that hold SMs cost computation (dp: fitted on the last two). Of
+// A100 and H100: what the first generation of FlashAttention reaches of the newest kernel.
+constexpr const char* contention = "{tp: {alpha: 1.23}, cp: {alpha: 1.03}, ep: {alpha: 1.19}, pp: {alpha: 1.03}, dp: {alpha: 1.32}}";
+constexpr const char* flash = "{1: {64: 0.52, 128: 0.36}}";
+
 bool is_tpu(const Gpu& gpu) { return gpu.vendor == "google"; }
 
 bool is_amd(const Gpu& gpu) { return gpu.vendor == "amd"; }
@@ -97,5 +102,14 @@ config::Node common_efficiency_mapping(const Gpu& gpu) {
 }
 
 std::shared_ptr<const CostModel> common_efficiency(const Gpu& gpu) { return read_efficiency(common_efficiency_mapping(gpu), gpu); }
+
+config::Node common_contention_mapping(const Gpu& gpu) {
+  const bool holds_sms = gpu.vendor == "nvidia" || is_amd(gpu);
+  return config::Node::load_text(holds_sms ? contention : "{}", "the common contention of " + gpu.name);
+}
+
+config::Node common_flash_mapping(const Gpu& gpu) {
+  return config::Node::load_text(gpu.vendor == "nvidia" ? flash : "{}", "the common shares of older attention of " + gpu.name);
+}
 
 }  // namespace rehearse::sim

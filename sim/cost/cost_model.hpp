@@ -42,6 +42,9 @@ struct FewTokenCosts {
 // its file could hold, and the models that it stands for.
 [[nodiscard]] config::Node common_efficiency_mapping(const Gpu& gpu);
 [[nodiscard]] std::shared_ptr<const CostModel> common_efficiency(const Gpu& gpu);
+// Its `contention` and `flash` likewise, where it says nothing of them.
+[[nodiscard]] config::Node common_contention_mapping(const Gpu& gpu);
+[[nodiscard]] config::Node common_flash_mapping(const Gpu& gpu);
 // The table of models of a GPU file: its `efficiency` mapping.
 [[nodiscard]] std::shared_ptr<const CostModel> read_efficiency(const config::Node& node, const Gpu& gpu);
 

@@ -118,7 +118,11 @@ const Keys<Gpu>& gpu_keys() {
       K(
           "efficiency", efficiency_shape(), [](const Node& node, Gpu& gpu) { gpu.cost = read_efficiency(node, gpu); }, {},
           "By class of operators, and precision: how their time follows from their shape.")
-          .otherwise("what calibrated GPUs have in common", [](Gpu& gpu) { gpu.cost = common_efficiency(gpu); }),
+          .otherwise("what calibrated GPUs have in common",
+                     [](Gpu& gpu) {
+                       gpu.by_data_sheet = true;
+                       gpu.cost = common_efficiency(gpu);
+                     }),
       K(
           "flash", flash_keys().shape(), [](const Node& node, Gpu& gpu) { flash_keys().read(node, gpu); }, {},
           "Older generations of flash attention: shares of the attention line by head dimension."),
@@ -134,6 +138,8 @@ Gpu read_gpu(const Node& node, const std::string& name) {
   Gpu gpu;
   gpu.name = name;
   gpu_keys().read(node, gpu);
+  if (gpu.by_data_sheet && !node.find("contention")) contention_keys().read(common_contention_mapping(gpu), gpu);
+  if (gpu.by_data_sheet && !node.find("flash")) flash_keys().read(common_flash_mapping(gpu), gpu);
   if (const auto given = node.find("driver_memory"); given && gpu.driver_bytes >= gpu.memory_bytes)
     given->fail("the driver keeps all of the memory", "of NVIDIA's GPUs it keeps 0.65 GiB");
   return gpu;

@@ -25,11 +25,13 @@ void print_bands(const StepResult& result, const ExpectedBands* bands, std::ostr
     fmt::print(out, "expected: {} to {} ms {:.0f} times in 10 ({})\n", unit(bands->step->low * result.step_s),
                unit(bands->step->high * result.step_s), 10 * bands->share, bands->step_basis);
   }
-  if (bands->peak && !result.memory.ranks.empty()) {
-    const double counted = counted_bytes(result.memory, bands->counter) / gib;
-    fmt::print(out, "expected memory, {}: {:.1f} to {:.1f} GiB ({})\n", memory_counters().of(bands->counter), bands->peak->low * counted,
-               bands->peak->high * counted, bands->peak_basis);
+  if (result.memory.ranks.empty()) return;
+  for (const ExpectedPeak& peak : bands->peaks) {
+    const double counted = counted_bytes(result.memory, peak.counter) / gib;
+    fmt::print(out, "expected memory, {}: {:.1f} to {:.1f} GiB ({})\n", memory_counters().of(peak.counter), peak.band.low * counted,
+               peak.band.high * counted, peak.basis);
   }
+  if (bands->fits) fmt::print(out, "fits: {:.0f} times in 100 ({})\n", 100 * bands->fits->chance, bands->fits->basis);
 }
 
 void print_cost(const StepResult& result, const TrainingCost* cost, std::ostream& out) {

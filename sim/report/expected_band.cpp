@@ -16,30 +16,49 @@ namespace rehearse::sim {
 struct MeasuredErrors::Row {
   std::optional<std::string> gpu, vendor, software;
   std::string as;  // the stack that was measured, where that is another
+  bool by_data_sheet = false;
   std::optional<bool> experts;
   std::optional<int> over, up_to;  // GPUs
   double share = 0;
   int cases = 0, most_gpus = 0;
-  MemoryCounter counter = MemoryCounter::allocated;
+  std::optional<MemoryCounter> counter;
   ErrorBand band;
-  double half = 1;
+  double half = 1, spread = 0;
 
   [[nodiscard]] bool matches(const Job& job, const std::string& its_software) const {
     return (!gpu || *gpu == job.system.gpu.name) && (!vendor || *vendor == job.system.gpu.vendor) &&
            (!software || *software == its_software) && (!experts || *experts == job.workload.model.moe.has_value()) &&
            (!over || job.system.gpus > *over) && (!up_to || job.system.gpus <= *up_to);
   }
-  [[nodiscard]] std::string basis(const Job& job) const {
-    const std::string of = gpu || software ? fmt::format("{} with {}", gpu.value_or("other GPUs"), software.value_or("other stacks"))
-                                           : "other GPUs and stacks";
-    return of + runs(job);
+  // Of a step: a GPU without lines of its own is one of those, but where it was measured itself.
+  [[nodiscard]] bool matches_step(const Job& job) const {
+    return matches(job, job.system.software.name) && (gpu || by_data_sheet == job.system.gpu.by_data_sheet);
   }
-  [[nodiscard]] std::string runs(const Job& job) const {
+  [[nodiscard]] Measured known(const Job& job) const {
+    return {.gpu = gpu.has_value(),
+            .software = software.has_value(),
+            .scale = !beyond(job),
+            .gpu_by_data_sheet = by_data_sheet,
+            .network_by_line_rates = job.system.cluster.by_line_rates()};
+  }
+  [[nodiscard]] std::string basis(const Job& job, const Measured& of) const {
+    return fmt::format("{}{}{}{}", known_text(job, of), of.network_by_line_rates ? ", network by line rates" : "",
+                       of.scale ? "" : ", this scale not", runs());
+  }
+  [[nodiscard]] std::string runs() const {
     const std::string least = over ? fmt::format("more than {}, ", *over) : "";
-    return fmt::format(": {} runs on {}up to {} GPUs{}", cases, least, most_gpus, beyond(job) ? ", this scale not" : "");
+    return fmt::format(": {} runs on {}up to {} GPUs", cases, least, most_gpus);
   }
   [[nodiscard]] bool beyond(const Job& job) const;
   [[nodiscard]] ErrorBand band_of(const Job& job) const;
+
+ private:
+  [[nodiscard]] std::string known_text(const Job& job, const Measured& of) const {
+    const std::string stack = software.value_or("other stacks");
+    if (of.gpu_by_data_sheet) return fmt::format("{} by data sheet, {} measured", job.system.gpu.name, stack);
+    if (!gpu && !software) return "other GPUs and stacks measured";
+    return fmt::format("{} {} {} measured", gpu.value_or("other GPUs"), gpu && software ? "and" : "with", stack);
+  }
 };
 
 namespace {
@@ -71,13 +90,16 @@ class Reader {
     row.band.low = factor(11);
     row.half = factor(12);
     row.band.high = factor(13);
-    row.as = text(14).value_or(row.software.value_or("other stacks"));
+    if (!cell(14).empty()) row.spread = table_.number(columns_[14], 0, 10);
+    row.as = text(15).value_or(row.software.value_or("other stacks"));
+    row.by_data_sheet = !cell(16).empty();
     return row;
   }
 
  private:
-  static inline const std::vector<std::string> titles{"of",    "gpu",   "vendor",    "software", "experts", "over", "up_to", "counter",
-                                                      "share", "cases", "most_gpus", "low",      "half",    "high", "as"};
+  static inline const std::vector<std::string> titles{"of",    "gpu",     "vendor", "software", "experts",   "over",
+                                                      "up_to", "counter", "share",  "cases",    "most_gpus", "low",
+                                                      "half",  "high",    "spread", "as",       "data_sheet"};
 
   [[nodiscard]] std::string_view cell(std::size_t title) const { return table_.cell(columns_[title]); }
   [[nodiscard]] std::optional<std::string> text(std::size_t title) const {
@@ -126,34 +148,56 @@ const MeasuredErrors::Row* MeasuredErrors::first(const std::vector<Row>& rows, c
   return found == rows.end() ? nullptr : &*found;
 }
 
-ExpectedBands MeasuredErrors::bands(const Job& job) const {
+// The first row that a job matches, and of its stack those of what else was counted.
+std::vector<ExpectedPeak> MeasuredErrors::peaks(const Job& job) const {
+  std::vector<ExpectedPeak> found;
+  const std::string software = unchanged(job.system.software.name);
+  for (const Row& row : peaks_) {
+    const MemoryCounter counter = row.counter.value_or(MemoryCounter::allocated);
+    const bool is_new = std::ranges::none_of(found, [&](const ExpectedPeak& peak) { return peak.counter == counter; });
+    if (!row.matches(job, software) || !is_new || (!row.software && !found.empty())) continue;
+    Measured of = row.known(job);
+    of.network_by_line_rates = false;
+    found.push_back({row.band_of(job), counter, row.basis(job, of)});
+  }
+  return found;
+}
+
+ExpectedBands MeasuredErrors::bands(const Job& job, std::optional<double> needed_share) const {
   ExpectedBands bands;
-  const std::string& software = job.system.software.name;
-  if (const Row* row = first(steps_, job, software)) {
-    bands.share = row->share;
-    bands.step = row->band_of(job);
-    bands.step_basis = row->basis(job);
+  const auto step = std::ranges::find_if(steps_, [&](const Row& row) { return row.matches_step(job); });
+  if (step != steps_.end()) {
+    bands.share = step->share;
+    bands.step = step->band_of(job);
+    bands.known = step->known(job);
+    bands.step_basis = step->basis(job, bands.known);
   }
-  if (const Row* row = first(peaks_, job, unchanged(software))) {
-    bands.share = row->share;
-    bands.peak = row->band_of(job);
-    bands.peak_basis = row->basis(job);
-    bands.counter = row->counter;
-  }
+  bands.peaks = peaks(job);
+  if (!bands.peaks.empty()) bands.share = peaks_.front().share;
+  const MostNeed most = most_need(job);
+  if (needed_share && !most.basis.empty()) bands.fits = {most.chance(*needed_share), most.basis};
   return bands;
 }
 
+double needed_share(const MemoryResult& by_formula) {
+  double most = 0;
+  for (const RankMemory& rank : by_formula.ranks) most = std::max(most, rank.needed_bytes() / rank.capacity_bytes);
+  return most;
+}
+
 double MostNeed::chance(double needed_share) const {
-  constexpr double nine_tenths = 1.2816;  // of the normal distribution
-  const double width = std::log(factor / half) / nine_tenths;
-  if (width <= 0) return needed_share * factor <= 1 ? 1 : 0;
-  return std::erfc((std::log(needed_share * half) / width) / std::numbers::sqrt2) / 2;
+  constexpr double either_way = 0.01;  // of the measured runs far from the edge (docs/accuracy.md, "How sure a verdict is")
+  if (basis.empty()) return needed_share * factor <= 1 ? 1 : 0;
+  const double suffices =
+      spread > 0 ? std::erfc(std::log(needed_share * half) / spread / std::numbers::sqrt2) / 2 : needed_share * half <= 1;
+  return either_way + (1 - 2 * either_way) * suffices;
 }
 
 MostNeed MeasuredErrors::most_need(const Job& job) const {
   const Row* row = first(needs_, job, unchanged(job.system.software.name));
   if (row == nullptr) return {};
-  return {std::max(1.0, row->band_of(job).high), row->half, row->as + row->runs(job)};
+  return {std::max(1.0, row->band_of(job).high), row->half, row->spread,
+          row->as + row->runs() + (row->beyond(job) ? ", this scale not" : "")};
 }
 
 }  // namespace rehearse::sim

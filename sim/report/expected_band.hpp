@@ -15,43 +15,71 @@ struct ErrorBand {
   double low = 1, high = 1;
 };
 
+// What of a job was measured, as far as its band says.
+struct Measured {
+  bool gpu = false, software = false, scale = false;
+  bool gpu_by_data_sheet = false;      // not measured, and without lines of its own
+  bool network_by_line_rates = false;  // what its messages reach is what such links reach
+};
+
+struct ExpectedPeak {
+  ErrorBand band;
+  MemoryCounter counter = MemoryCounter::allocated;  // what was measured
+  std::string basis;
+};
+
+// How sure it is that memory suffices.
+struct ChanceToFit {
+  double chance = 0;
+  std::string basis;  // which runs say so
+};
+
 struct ExpectedBands {
   double share = 0;  // of measurements inside
-  std::optional<ErrorBand> step, peak;
-  std::string step_basis,
-      peak_basis;  // which measured runs they come from: "h100-sxm5-80g with megatron-core: 74 runs on up to 10752 GPUs"
-  MemoryCounter counter = MemoryCounter::allocated;  // what was measured of the peak
+  std::optional<ErrorBand> step;
+  std::string step_basis;  // which measured runs it comes from: "h100-sxm5-80g and megatron-core measured: 18 runs on up to 10752 GPUs"
+  Measured known;          // of the step
+  std::vector<ExpectedPeak> peaks;  // of what says most of GPU and stack first; others of the stack by what was counted
+  std::optional<ChanceToFit> fits;  // none: nobody knows
 };
 
 // What a plan may need of a GPU's memory, as a factor, at least 1, of what the formula says it needs.
 struct MostNeed {
   double factor = 1;
-  double half = 1;    // what half of the runs needed; below `factor`, or 1 as that
+  double half = 1;    // what half of the runs needed
+  double spread = 0;  // of what was needed, log-normal: its standard deviation; 0: none is known
   std::string basis;  // which runs say so; empty: none
-  // That a plan fits which needs this share of a GPU's memory by the formula: what is needed beyond it is log-normal, with the nine tenths
-  // and the half above.
+  // That a plan fits which needs this share of a GPU's memory by the formula. One run in a hundred goes the other way however much is left.
   [[nodiscard]] double chance(double needed_share) const;
 };
 
 // platforms/accuracy.csv (scripts/accuracy writes it), read once: of each kind the first row that a job matches, of which the later ones
-// say less about GPU and stack and are wider (rows of steps are also of few, more or many GPUs). On more GPUs than twice what was measured
+// say less about GPU and stack and are wider (rows of steps are also of few, more or many GPUs; a GPU that is known by its data sheet alone
+// and was not measured has rows of its own). On more GPUs than twice what was measured
 // a band is widened by a quarter (assumption). Nothing where there is no file or no row. A stack that the job changes is the stack that it
 // is like where memory is concerned.
 class MeasuredErrors {
  public:
   MeasuredErrors();
   ~MeasuredErrors();
-  [[nodiscard]] ExpectedBands bands(const Job& job) const;
+  // needed_share: of the fullest GPU's memory by the formula; none: nothing is said of it.
+  [[nodiscard]] ExpectedBands bands(const Job& job, std::optional<double> needed_share) const;
   [[nodiscard]] MostNeed most_need(const Job& job) const;
 
   struct Row;
 
  private:
+  [[nodiscard]] std::vector<ExpectedPeak> peaks(const Job& job) const;
   [[nodiscard]] static const Row* first(const std::vector<Row>& rows, const Job& job, const std::string& software);
 
   std::vector<Row> steps_, peaks_, needs_;  // none: no file
 };
 
-[[nodiscard]] inline ExpectedBands expected_bands(const Job& job) { return MeasuredErrors().bands(job); }
+// Of the fullest GPU's memory; before the allocator was asked, as runs were counted.
+[[nodiscard]] double needed_share(const MemoryResult& by_formula);
+
+[[nodiscard]] inline ExpectedBands expected_bands(const Job& job, const MemoryResult& by_formula) {
+  return MeasuredErrors().bands(job, needed_share(by_formula));
+}
 
 }  // namespace rehearse::sim

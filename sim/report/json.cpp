@@ -172,12 +172,34 @@ Json band_json(const std::optional<ErrorBand>& band, double answer, const std::s
   return {{"low", band->low * answer}, {"high", band->high * answer}, {"basis", basis}};
 }
 
-// Memory: around what was counted where the band was measured.
+// Around what was counted where the band was measured.
+Json peak_json(const ExpectedPeak& peak, const MemoryResult& memory) {
+  Json json = band_json(peak.band, counted_bytes(memory, peak.counter), peak.basis);
+  json["counter"] = memory_counters().of(peak.counter);
+  return json;
+}
+
+Json known_json(const Measured& known) {
+  return {{"gpu", known.gpu                 ? "measured"
+                  : known.gpu_by_data_sheet ? "data sheet"
+                                            : "others"},
+          {"software", known.software ? "measured" : "others"},
+          {"network", known.network_by_line_rates ? "line rates" : "described"},
+          {"scale", known.scale ? "measured" : "not measured"}};
+}
+
 Json bands_json(const ExpectedBands& bands, const StepResult& result) {
-  Json memory = nullptr;
-  if (!result.memory.ranks.empty()) memory = band_json(bands.peak, counted_bytes(result.memory, bands.counter), bands.peak_basis);
-  if (!memory.is_null()) memory["counter"] = memory_counters().of(bands.counter);
-  return {{"share", bands.share}, {"step_s", band_json(bands.step, result.step_s, bands.step_basis)}, {"memory_bytes", memory}};
+  Json peaks = Json::array();
+  if (!result.memory.ranks.empty()) {
+    for (const ExpectedPeak& peak : bands.peaks) peaks.push_back(peak_json(peak, result.memory));
+  }
+  Json json{{"share", bands.share},
+            {"step_s", band_json(bands.step, result.step_s, bands.step_basis)},
+            {"memory_bytes", peaks.empty() ? Json() : peaks.front()},
+            {"peaks", peaks}};
+  if (bands.step) json["known"] = known_json(bands.known);
+  if (bands.fits) json["fits"] = {{"chance", bands.fits->chance}, {"basis", bands.fits->basis}};
+  return json;
 }
 
 Json cost_json(const TrainingCost& cost, const StepResult& result) {

@@ -68,11 +68,12 @@ std::vector<std::string> free_keys_of(const Space& space, const Candidate& candi
   return keys;
 }
 
-TunedPlan predicted_plan(const Space& space, const Candidate& candidate, const Job& job) {
+TunedPlan predicted_plan(const Space& space, const Candidate& candidate, const Job& job, const MeasuredErrors& errors) {
   TunedPlan plan = plan_of(space, candidate, job.workload);
   plan.free_keys = free_keys_of(space, candidate);
   plan.predicted = predict(job);
   plan.held_back = held_back_by(*plan.predicted);
+  plan.fits = errors.bands(job, needed_share(plan.predicted->memory)).fits;
   if (job.whole.training.given())
     plan.interval_steps = plan_whole_job(job, plan.predicted->step_s, "predicted").formula_input.interval_steps;
   return plan;
@@ -201,9 +202,10 @@ TuneReport report_of(const Space& space, const TuneSpec& spec, const Search& sea
   report.refused = refused_points(space, found);
   report.sensitivity = sensitivity_of(space, search, found);
   report.map = map_of(space, search, found, report.sensitivity);
+  const MeasuredErrors errors;
   for (const Candidate& candidate : found.best.all()) {
     const Job own = tuned(space.job_of(candidate.point, candidate.dp));
-    report.best.push_back(predicted_plan(space, candidate, own));
+    report.best.push_back(predicted_plan(space, candidate, own, errors));
     if (job) continue;
     job = own;
     report.best_yaml = own.resolved.to_yaml();
@@ -216,7 +218,7 @@ TuneReport report_of(const Space& space, const TuneSpec& spec, const Search& sea
     report.nearest = plan_of(space, *found.nearest);
     job = space.job_of(found.nearest->point, found.nearest->dp);
   }
-  if (job && search.errors() != nullptr) report.most_need = search.errors()->most_need(*job);
+  if (job && search.errors() != nullptr) report.most_need = errors.most_need(*job);
   return report;
 }
 

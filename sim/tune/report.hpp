@@ -31,6 +31,7 @@ struct TunedPlan {
   double interval_steps = 0;              // K* of (44), where the training has a length; else 0
   std::vector<std::string> free_keys;     // in which its twins differ: without effect on it
   std::string held_back;                  // what its step is not spent computing on, the largest parts: "bubble 12 %, tp 6 %"
+  std::optional<ChanceToFit> fits;        // how sure it is that memory suffices
 };
 
 struct RefusedPoints {

@@ -87,6 +87,7 @@ void run(const MeasuredCase& measured_case, const ValidationOptions& options, Ou
   const Job job = job_of(measured_case, options);
   outcome.gpu = job.system.gpu.name;
   outcome.software = job.system.software.name;
+  outcome.precision = name_of(job.workload.precision.compute);
   outcome.experts = job.workload.model.moe.has_value();
   outcome.gpus = job.system.gpus;
   Predicted predicted(job);

@@ -14,6 +14,7 @@ namespace rehearse::sim {
 struct Outcome {
   std::string id, group, source;
   std::string gpu, software;  // of the job, by name; empty when it could not be read
+  std::string precision;      // of its matrix products
   bool experts = false;
   int gpus = 0;
   std::vector<std::string> inferred;

@@ -26,6 +26,7 @@ Json case_json(const Outcome& outcome) {
             {"group", outcome.group},
             {"gpu", outcome.gpu},
             {"software", outcome.software},
+            {"precision", outcome.precision},
             {"experts", outcome.experts},
             {"gpus", outcome.gpus},
             {"inferred", outcome.inferred},

@@ -1,6 +1,8 @@
 // A GPU file without `efficiency`: what calibrated GPUs have in common.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "config/node.hpp"
 #include "gpu_files.hpp"
 #include "sim/job/parts.hpp"
@@ -52,6 +54,21 @@ TEST(WhatADataSheetAloneTells, OfATpuIsWhatItsMemoryFeeds) {
   EXPECT_LT(read_gpu(node, "fed").cost->seconds(op), before);
   const Gpu v5p = shipped_gpu("tpu-v5p");  // 459 TFLOP/s over 2765 GB/s: 0.92 - 0.0005 * 166
   EXPECT_NEAR(op.flops / 459e12 / v5p.cost->seconds(op), 0.837, 0.005);
+}
+
+// Communication holds SMs of NVIDIA's and AMD's: what a file does not say of it is what calibrated GPUs have in common, unless it has lines
+// of its own.
+TEST(WhatADataSheetAloneTells, HoldsOfContentionAndOlderAttentionToo) {
+  const config::Node file = ready_made(gpu_part, "h100-sxm5-80g").node;
+  const Gpu bare = read_gpu(file.without("efficiency").without("contention").without("flash"), "bare");
+  EXPECT_TRUE(bare.by_data_sheet);
+  EXPECT_FALSE(shipped_gpu("h100-sxm5-80g").by_data_sheet);
+  EXPECT_NEAR(bare.contention_with(workloads::Phase::tp).alpha, std::cbrt(1.29 * 1.22 * 1.19), 0.005);
+  EXPECT_NEAR(bare.contention_with(workloads::Phase::dp).alpha, std::cbrt(1.17 * 1.4 * 1.4), 0.005);
+  EXPECT_NEAR(bare.flash_share.at(1).at(128), std::sqrt(0.44 * 0.3), 0.005);
+  EXPECT_EQ(sheet_of("h100-sxm5-80g").contention_with(workloads::Phase::dp).alpha, 1.4);  // the file says it
+  EXPECT_EQ(read_gpu(file.without("contention"), "own lines").contention_with(workloads::Phase::dp).alpha, 1);
+  EXPECT_EQ(read_gpu(ready_made(gpu_part, "tpu-v6e").node.without("contention"), "tpu").contention_with(workloads::Phase::dp).alpha, 1);
 }
 
 TEST(WhatADataSheetAloneTells, HasALineForEachPrecisionOfTheSheet) {

@@ -168,51 +168,93 @@ bool is_left_out(const std::string& id) {
 }
 
 // How many of a metric's left-out measurements lie inside the band beside their prediction.
-void count_inside(Metric metric, std::optional<ErrorBand> ExpectedBands::*band, int& inside, int& all) {
+template <class BandOf>
+void count_inside(Metric metric, const BandOf& band_of, int& inside, int& all) {
   const MeasuredErrors errors;
   const std::vector<MeasuredCase> cases = read_cases(case_files());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Outcome& outcome = validation().outcomes[i];
     const auto measured = outcome.measured.find(metric);
     if (!outcome.failed.empty() || measured == outcome.measured.end() || !is_left_out(outcome.id)) continue;
-    const ExpectedBands bands = errors.bands(read_job(cases[i].job, cases[i].id, cases[i].models));
-    ASSERT_TRUE(bands.*band) << outcome.id;
+    const std::optional<ErrorBand> band = band_of(errors.bands(read_job(cases[i].job, cases[i].id, cases[i].models), {}));
+    ASSERT_TRUE(band) << outcome.id;
     const double factor = measured->second / outcome.predicted.at(metric);
-    inside += (bands.*band)->low <= factor && factor <= (bands.*band)->high ? 1 : 0;
+    inside += band->low <= factor && factor <= band->high ? 1 : 0;
     ++all;
   }
 }
 
-// The band beside every answer holds what it promises where nothing was fitted: four in five steps of a next source, so a few more of
-// these, whose sources are known.
+// The band beside every answer holds what it promises where nothing was fitted: four in five.
 TEST(Measured, BandsCoverTheLeftOutHalf) {
   int inside = 0, all = 0;
-  ASSERT_NO_FATAL_FAILURE(count_inside(Metric::step_s, &ExpectedBands::step, inside, all));
+  ASSERT_NO_FATAL_FAILURE(count_inside(
+      Metric::step_s, [](const ExpectedBands& bands) { return bands.step; }, inside, all));
   EXPECT_GT(all, 500);
-  EXPECT_GE(static_cast<double>(inside) / all, 0.78);
-  EXPECT_LE(static_cast<double>(inside) / all, 0.87);
+  EXPECT_NEAR(static_cast<double>(inside) / all, 0.8, 0.05);
 }
 
-// Of whole stacks and sources that were left out of the rows, as scripts/bands counted when it wrote them: within 5 points of four in five;
-// as they were at first contact, before what was wrong was mended, 70 % at least.
-TEST(Measured, BandsCoverTheNextStackAndSource) {
+// Of what was left out of the rows, as scripts/bands counted when it wrote them.
+std::map<std::string, int> covered() {
   std::ifstream page(std::filesystem::path(REHEARSE_SOURCE_DIR) / "docs/accuracy.md");
   std::map<std::string, int> inside;
   for (std::string line; std::getline(page, line);) {
-    const std::regex row(R"(\| step \| (the s[^|]*) \| \d+ \| (\d+) % \|.*)");
+    const std::regex row(R"(\| step \| ([^|]*) \| \d+ \| (\d+) % \|.*)");
     if (std::smatch found; std::regex_match(line, found, row)) inside[found[1]] = std::stoi(found[2]);
   }
+  return inside;
+}
+
+// Whole stacks and sources, and what links reach: within 5 points of four in five; as they were at first contact, before what was wrong was
+// mended, 70 % at least.
+TEST(Measured, BandsCoverTheNextStackAndSource) {
+  const std::map<std::string, int> inside = covered();
   EXPECT_NEAR(inside.at("the stack left out, each in turn"), 80, 5);
   EXPECT_NEAR(inside.at("the source left out, each in turn"), 80, 5);
+  EXPECT_NEAR(inside.at("network by line rates"), 80, 5);
   EXPECT_GE(inside.at("the source left out, as it was at first contact"), 70);
+}
+
+// Families of GPUs without lines of their own, in rows that the others give. Experts on stacks that no other family has: ten sources.
+TEST(Measured, BandsCoverTheNextGpuByItsDataSheet) {
+  const std::map<std::string, int> inside = covered();
+  const std::string sheet = "GPU by data sheet, its family left out: ";
+  EXPECT_NEAR(inside.at(sheet + "all"), 80, 5);
+  EXPECT_NEAR(inside.at(sheet + "stack measured, dense"), 80, 5);
+  EXPECT_NEAR(inside.at(sheet + "stack measured, experts"), 80, 5);
+  EXPECT_NEAR(inside.at(sheet + "stack not, dense"), 80, 8);
+  EXPECT_GE(inside.at(sheet + "stack not, experts"), 45);
 }
 
 // The band of a peak likewise, around what was counted.
 TEST(Measured, BandsOfMemoryCoverTheLeftOutHalf) {
   int inside = 0, all = 0;
-  ASSERT_NO_FATAL_FAILURE(count_inside(Metric::peak_memory_gib, &ExpectedBands::peak, inside, all));
+  const auto first = [](const ExpectedBands& bands) {
+    return bands.peaks.empty() ? std::nullopt : std::optional(bands.peaks.front().band);
+  };
+  ASSERT_NO_FATAL_FAILURE(count_inside(Metric::peak_memory_gib, first, inside, all));
   EXPECT_GT(all, 300);
   EXPECT_NEAR(static_cast<double>(inside) / all, 0.8, 0.05);
+}
+
+// How sure a verdict is: of the left-out runs of stacks of which many ran out, as many ran as were said to, also where it was not clear.
+TEST(Measured, VerdictsAreAsSureAsTheySay) {
+  double said = 0, ran = 0, unclear_said = 0, unclear_ran = 0;
+  int all = 0, unclear = 0;
+  for (const Outcome& outcome : validation().outcomes) {
+    if (!outcome.failed.empty() || !outcome.surely_fits || !is_left_out(outcome.id)) continue;
+    if (outcome.group != "nanotron-h100" && outcome.group != "aleph-alpha-a100") continue;
+    ++all;
+    said += outcome.chance;
+    ran += *outcome.ran ? 1 : 0;
+    if (outcome.chance < 0.05 || outcome.chance > 0.95) continue;
+    ++unclear;
+    unclear_said += outcome.chance;
+    unclear_ran += *outcome.ran ? 1 : 0;
+  }
+  EXPECT_GT(all, 500);
+  EXPECT_NEAR(said / all, ran / all, 0.02);
+  EXPECT_GT(unclear, 40);
+  EXPECT_NEAR(unclear_said / unclear, unclear_ran / unclear, 0.1);
 }
 
 // What a search takes runs: of the left-out runs that surely fit none in twenty ran out of memory, and the margin costs few that ran.

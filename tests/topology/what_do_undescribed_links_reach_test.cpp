@@ -42,6 +42,21 @@ class Links {
   std::set<std::tuple<double, double, double>> seen_;
 };
 
+// What a cluster says of none of its GPUs' links is what answers are told to be by.
+TEST(LinksByTheirDataSheet, AreTold) {
+  const config::Node node = config::Node::load_file(config::data_file("platforms/clusters", "dgx-h100-ndr400"));
+  EXPECT_FALSE(read_cluster(node, "described").by_line_rates());
+  for (const char* part : {"intra_node", "nics"}) {
+    config::Node changed = node;
+    changed.set_child(part, node.at(part).without("efficiency"));
+    EXPECT_TRUE(read_cluster(changed, part).by_line_rates()) << part;
+  }
+  config::Node listed = node;
+  listed.set_child("nics", node.at("nics").without("efficiency"));
+  listed.set("nics.by_nodes", "{4: 0.8, 64: 0.3}");
+  EXPECT_FALSE(read_cluster(listed, "listed").by_line_rates());
+}
+
 TEST(LinksByTheirDataSheet, ReachWhatShippedOnesHaveInCommon) {
   Links scale_up, pcie, nics, host;
   for (const std::string& name : config::data_names("platforms/clusters")) {

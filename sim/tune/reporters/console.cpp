@@ -71,7 +71,7 @@ Table best_table(const TuneReport& report) {
   if (!step) table.columns.push_back({"step"});
   if (simulated) table.columns.insert(table.columns.end(), {{"simulated"}, {"rank"}});
   if (whole) table.columns.push_back({"checkpoint every"});
-  table.columns.insert(table.columns.end(), {{"memory"}, {"plan", Align::left}, {"held back by", Align::left}});
+  table.columns.insert(table.columns.end(), {{"memory"}, {"fits"}, {"plan", Align::left}, {"held back by", Align::left}});
   if (twins) table.columns.push_back({"twins", Align::left});
   for (std::size_t i = 0; i < report.best.size(); ++i) {
     const TunedPlan& plan = report.best[i];
@@ -82,7 +82,8 @@ Table best_table(const TuneReport& report) {
     if (simulated) row.push_back(confirmed_text(plan));
     if (simulated) row.push_back(plan.confirmed && plan.confirmed->rank > 0 ? fmt::format("{}", plan.confirmed->rank) : "");
     if (whole) row.push_back(fmt::format("{:.0f} steps", plan.interval_steps));
-    row.insert(row.end(), {bytes_text(plan.candidate.needed_bytes), plan.text, plan.held_back});
+    const std::string fits = plan.fits ? fmt::format("{:.0f} %", 100 * plan.fits->chance) : "";
+    row.insert(row.end(), {bytes_text(plan.candidate.needed_bytes), fits, plan.text, plan.held_back});
     if (twins) row.push_back(twins_text(plan));
     table.rows.push_back(std::move(row));
   }

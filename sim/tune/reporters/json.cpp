@@ -49,6 +49,7 @@ Json plan_json(const TuneReport& report, const TunedPlan& plan) {
   if (plan.confirmed) add_confirmation(*plan.confirmed, json);
   if (!plan.predicted) return json;
   json["held_back_by"] = plan.held_back;
+  if (plan.fits) json["fits"] = {{"chance", plan.fits->chance}, {"basis", plan.fits->basis}};
   Json phases;
   for (std::size_t i = 0; i < phase_count; ++i) phases[std::string(key_of(static_cast<Phase>(i)))] = plan.predicted->mean.seconds[i];
   json["phases_s"] = phases;
