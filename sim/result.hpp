@@ -85,8 +85,9 @@ struct RankMemory {
   // Free blocks that the allocator keeps; below 0 where the formula counts blocks that come free late (kept_gathers of the stack) and the
   // allocator, asked tensor by tensor, did without them.
   double cached_bytes = 0;
-  double stuck_bytes = 0;  // of those, what it cannot give back when memory runs short
-  double host_bytes = 0;   // most that it keeps in its host's memory at any time
+  double stuck_bytes = 0;        // of those, what it cannot give back when memory runs short
+  bool cache_simulated = false;  // by the allocator on the rank's own tensors; otherwise a share of these that its stack states
+  double host_bytes = 0;         // most that it keeps in its host's memory at any time
 
   [[nodiscard]] double peak_bytes() const { return at_peak.total(); }
   [[nodiscard]] double tensor_bytes() const { return peak_bytes() - at_peak[MemoryUse::framework]; }  // torch.cuda.max_memory_allocated

@@ -15,7 +15,7 @@
 namespace rehearse::workloads {
 
 // Whose tensors, one by one in program order, a stack has where that is known (sim/memory/unit_tensors.hpp).
-enum class TensorOrder : std::uint8_t { megatron_core, nanotron };
+enum class TensorOrder : std::uint8_t { megatron_core, nanotron, torch };
 
 // What a training stack does with memory that the job does not say (platforms/software/*.yaml).
 struct MemoryHabits {
@@ -43,6 +43,7 @@ struct MemoryHabits {
   bool whole_master =
       false;  // ZeRO-1 and 2: every rank keeps all weights in the optimizer's type too, and sharded gradients in the weights'
   TensorOrder order = TensorOrder::megatron_core;
+  bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF of its launcher; on NVIDIA's GPUs
   // Gradients are given back after the update and made anew by the next backward (zero_grad(set_to_none=True)).
   bool gradients_freed = false;
   bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other

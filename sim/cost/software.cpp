@@ -117,7 +117,8 @@ config::Form<std::vector<std::string>> collectives_form() {
 
 const config::Names<workloads::TensorOrder>& tensor_orders() {
   static const config::Names<workloads::TensorOrder> names{{"megatron-core", workloads::TensorOrder::megatron_core},
-                                                           {"nanotron", workloads::TensorOrder::nanotron}};
+                                                           {"nanotron", workloads::TensorOrder::nanotron},
+                                                           {"torch", workloads::TensorOrder::torch}};
   return names;
 }
 
@@ -176,6 +177,8 @@ const Keys<MemoryOverhead>& memory_keys() {
       K("whole_master", habit(&Habits::whole_master), truth(),
         "ZeRO-1 and 2: every rank keeps all weights in the optimizer's type too, and sharded gradients in the weights'."),
       K("order", habit(&Habits::order), config::choice(tensor_orders()), "Whose tensors, in whose order, the allocator is asked for."),
+      K("expandable_segments", habit(&Habits::expandable_segments), truth(),
+        "Its launcher sets PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which NVIDIA's GPUs can do."),
       K("gradients_freed", habit(&Habits::gradients_freed), truth(),
         "Gradients are given back after the update, and made anew, unit by unit, by the next backward."),
       K("narrow_copies", habit(&Habits::narrow_copies), truth(),

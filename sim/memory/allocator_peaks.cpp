@@ -12,15 +12,13 @@ namespace rehearse::sim {
 std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double device_bytes) {
   if (!knows_tensors(job.workload, job.system.software.memory.habits)) return std::nullopt;
   const workloads::Compiled compiled = workloads::compile(job.workload);
-  return TriedStage(job.workload, job.system.software.memory.habits, compiled, stage).fullest(device_bytes);
+  return TriedStage(job, compiled, stage).fullest(device_bytes);
 }
 
 struct AllocatorTrainings::Impl {
   Impl(const Job& its_job, const workloads::Compiled& its_compiled) : job(its_job), compiled(its_compiled) {}
 
-  const TriedStage& tried(int stage) {
-    return stages.try_emplace(stage, job.workload, job.system.software.memory.habits, compiled, stage).first->second;
-  }
+  const TriedStage& tried(int stage) { return stages.try_emplace(stage, job, compiled, stage).first->second; }
 
   void begin() {
     for (int stage = 0; stage < std::ssize(compiled.stages); ++stage) tried(stage);
@@ -43,6 +41,7 @@ struct AllocatorTrainings::Impl {
   void add_to(RankMemory& rank) {
     // The stack's own figures, which verdicts were fitted to, say what is needed.
     const bool formula_decides = job.system.software.memory.habits.order == workloads::TensorOrder::nanotron;
+    rank.cache_simulated = true;
     rank.cached_bytes = peaks(rank.stage, StageTrainings::unlimited).reserved - rank.tensor_bytes();
     rank.stuck_bytes = formula_decides ? 0 : std::max(0.0, rank.cached_bytes);
     if (rank.fits() || rank.peak_bytes() > rank.capacity_bytes) return;

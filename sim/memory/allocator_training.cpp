@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <utility>
 
-#include "sim/memory/caching_allocator.hpp"
+#include "sim/memory/allocator_device.hpp"
+#include "sim/memory/rank_weights.hpp"
 #include "workloads/operators/shard.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 using workloads::Slot;
-using Block = CachingAllocator::Block;
+using Device = AllocatorDevice;
+using Block = Device::Block;
 
 constexpr int steps = 3;  // the first has no moments yet, and what the second takes beside them the third may split differently
 // PyTorch's NCCL marks what a collective reads and writes as used by its stream (record_stream in ProcessGroupNCCL, off only with
@@ -20,67 +23,31 @@ constexpr int steps = 3;  // the first has no moments yet, and what the second t
 // How far is not known: it is taken to wait for it after every second unit, which the 70B and the 405B runs of SimuMax ask for alike
 // (tests/memory).
 constexpr int units_ahead = 2;
-constexpr int nccl_stream = 1;
-
-struct OutOfMemory {};
-
-// The allocator with its peaks.
-class Device {
- public:
-  using Request = std::optional<CachingAllocator::Request>;  // none: nothing to take
-
-  explicit Device(double bytes) : allocator_(static_cast<std::uint64_t>(std::max(0.0, bytes))) {}
-
-  Request request(double bytes, bool communicated = false) {
-    if (bytes < 1) return std::nullopt;
-    CachingAllocator::Request made = allocator_.request(static_cast<std::uint64_t>(bytes));
-    if (communicated) allocator_.use(made, nccl_stream);
-    return made;
-  }
-  Block* take(double bytes) { return take(request(bytes)); }
-  Block* take(const Request& request) { return request ? take(*request) : nullptr; }
-  Block* take(const CachingAllocator::Request& request) {
-    Block* block = allocator_.allocate(request);
-    allocated_ = std::max(allocated_, allocator_.allocated());
-    reserved_ = std::max(reserved_, allocator_.reserved());
-    if (block == nullptr) throw OutOfMemory{};
-    return block;
-  }
-  void give(Block*& block) {
-    if (block != nullptr) allocator_.free(std::exchange(block, nullptr));
-  }
-  void catch_up() { allocator_.finish(nccl_stream); }
-  [[nodiscard]] std::vector<std::uint64_t> snapshot() const { return allocator_.snapshot(); }
-  [[nodiscard]] AllocatorPeaks peaks() const {
-    const AllocatorState now = allocator_.state();
-    return {static_cast<double>(allocated_), static_cast<double>(reserved_), now.retries, now.out_of_memory > 0};
-  }
-
- private:
-  CachingAllocator allocator_;
-  std::uint64_t allocated_ = 0, reserved_ = 0;
-};
 
 // A unit's steps as its device is asked for them; those that take nothing are left out.
 struct Action {
   TensorStep::Kind kind;
-  int tensor;
+  int tensor, name;
   Device::Request request;  // of what is not given back
 };
 struct UnitActions {
-  UnitActions(const UnitTensors& unit, Device& device)
-      : forward(actions(unit.forward, device)), backward(actions(unit.backward, device)), tensors(static_cast<std::size_t>(unit.tensors)) {}
+  UnitActions(const UnitTensors& unit, double workspace, Device& device)
+      : forward(actions(unit.forward, workspace, device)),
+        backward(actions(unit.backward, workspace, device)),
+        tensors(static_cast<std::size_t>(unit.tensors)) {}
 
   std::vector<Action> forward, backward;
   std::size_t tensors;
 
  private:
-  static std::vector<Action> actions(const std::vector<TensorStep>& steps, Device& device) {
+  static std::vector<Action> actions(const std::vector<TensorStep>& steps, double workspace, Device& device) {
     std::vector<Action> made;
     made.reserve(steps.size());
     for (const TensorStep& step : steps) {
-      const Device::Request request = device.request(step.bytes, step.communicated);
-      if (request || step.kind == TensorStep::Kind::give) made.push_back({step.kind, step.tensor, request});
+      const double bytes = step.bytes == TensorStep::workspace ? workspace : step.bytes;
+      const Device::Request request = device.request(bytes, compute_stream, step.communicated ? nccl_stream : compute_stream);
+      const bool takes_none = step.kind == TensorStep::Kind::give || step.kind == TensorStep::Kind::pass_on;
+      if (request || takes_none) made.push_back({step.kind, step.tensor, step.name, request});
     }
     return made;
   }
@@ -89,14 +56,19 @@ struct UnitActions {
 class Training {
  public:
   Training(const TrainedStage& stage, const std::vector<double>& own, double bytes)
-      : stage_(stage), own_(own), device_(bytes), hidden_(device_.request(stage.hidden)), live_(stage.kind_of.size()) {
-    for (const UnitTensors& kind : stage.kinds) kinds_.emplace_back(kind, device_);
+      : stage_(stage),
+        own_(own),
+        device_(bytes, stage.habits.expandable_segments),
+        hidden_(device_.request(stage.hidden)),
+        live_(stage.kind_of.size()) {
+    for (const UnitTensors& kind : stage.kinds) kinds_.emplace_back(kind, stage.workspace, device_);
     for (std::vector<Live>& of_chunk : live_) of_chunk.resize(static_cast<std::size_t>(stage.microbatches));
     for (const std::vector<std::size_t>& kinds : stage.kind_of) {
       std::size_t tensors = 0;
       for (const std::size_t kind : kinds) tensors += kinds_[kind].tensors;
       tensors_of_.push_back(tensors);
     }
+    if (stage.torch()) weights_ = rank_weights(stage, own, device_);
   }
 
   AllocatorPeaks run() {
@@ -105,7 +77,11 @@ class Training {
       for (int step = 0; step < steps; ++step) {
         run_rounds();
         device_.catch_up();  // the loss is read
-        if (step == 0) moments();
+        if (weights_) {
+          weights_->update(step == 0);
+        } else if (step == 0) {
+          moments();
+        }
       }
     } catch (const OutOfMemory&) {
     }
@@ -117,6 +93,10 @@ class Training {
 
   // Weights; with the distributed optimizer they then move into one buffer. Gradients are one buffer, master weights a tensor each.
   void build() {
+    if (weights_) {
+      weights_->build();
+      return;
+    }
     if (stage_.by_tensor()) {
       build_by_tensor();
       return;
@@ -190,29 +170,37 @@ class Training {
     blocks.assign(tensors_of_[static_cast<std::size_t>(slot.chunk)], nullptr);
     Block** own = blocks.data();
     Block* hidden = starts(slot.chunk) ? nullptr : device_.take(hidden_);
+    std::size_t u = 0;
     for (const std::size_t kind : stage_.kind_of[static_cast<std::size_t>(slot.chunk)]) {
       const UnitActions& unit = kinds_[kind];
+      if (weights_) weights_->before_forward(u);
       own[UnitTensors::input] = hidden;
       act(unit.forward, own);
       hidden = std::exchange(own[UnitTensors::output], nullptr);
       own += unit.tensors;
+      if (weights_) weights_->after_forward(u++);
     }
+    device_.give(cached_);
     device_.give(hidden);  // sent
   }
 
   void backward(const Slot& slot) {
     Live& blocks = live(slot);
+    if (weights_) weights_->begin_backward({slot.microbatch == 0, slot.microbatch + 1 == stage_.microbatches});
     Block* gradient = ends(slot.chunk) ? nullptr : device_.take(hidden_);
     Block** own = blocks.data() + blocks.size();
     const std::vector<std::size_t>& kinds = stage_.kind_of[static_cast<std::size_t>(slot.chunk)];
     for (std::size_t u = kinds.size(); u-- > 0;) {
       const UnitActions& unit = kinds_[kinds[u]];
       own -= unit.tensors;
+      if (weights_) weights_->before_backward(u);
       own[UnitTensors::output_gradient] = gradient;
       act(unit.backward, own);
       gradient = std::exchange(own[UnitTensors::input_gradient], nullptr);
+      if (weights_) weights_->after_backward(u);
     }
     device_.give(gradient);
+    if (weights_) weights_->end_backward();
   }
 
   // A chunk may be empty: a stage that only passes on.
@@ -233,9 +221,26 @@ class Training {
       } else if (action.kind == TensorStep::Kind::take) {
         blocks[action.tensor] = device_.take(*action.request);
       } else {
+        act_for_rank(action, blocks);
+      }
+    }
+  }
+
+  void act_for_rank(const Action& action, Block** blocks) {
+    switch (action.kind) {
+      case TensorStep::Kind::hold: {
         Block*& held = held_[static_cast<std::size_t>(action.tensor)];
         if (held == nullptr) held = device_.take(*action.request);
+        break;
       }
+      case TensorStep::Kind::cached:
+        cached_.push_back(device_.take(*action.request));
+        break;
+      case TensorStep::Kind::gradient:
+        weights_->take_gradient(device_.take(*action.request), static_cast<double>(action.request->asked));
+        break;
+      default:
+        blocks[action.name] = std::exchange(blocks[action.tensor], nullptr);
     }
   }
 
@@ -248,6 +253,8 @@ class Training {
   unsigned units_ = 0;
   std::vector<std::vector<Live>> live_;  // [chunk][micro-batch]
   std::array<Block*, TensorStep::most_held> held_{};
+  std::vector<Block*> cached_;            // by autocast, of this forward
+  std::unique_ptr<RankWeights> weights_;  // of PyTorch's own modules
 };
 
 bool alike(const TrainedRound& a, const TrainedRound& b) {
@@ -272,18 +279,19 @@ std::vector<TrainedRound> rounds_of(const std::vector<Slot>& order) {
 }  // namespace
 
 TrainedStage::TrainedStage(const workloads::Workload& of, const workloads::MemoryHabits& habits_of, int stage,
-                           const workloads::StageProgram& its)
-    : workload(of), habits(habits_of), program(its) {
+                           const workloads::StageProgram& its, double workspace_bytes)
+    : workload(of), habits(habits_of), program(its), workspace(workspace_bytes) {
   const workloads::Unit* last = nullptr;
   for (const auto& chunk : program.chunks) {
     auto& kinds_of_chunk = kind_of.emplace_back();
     for (const workloads::Unit& unit : chunk) {
       if (last == nullptr || unit.kind != last->kind || unit.recomputed != last->recomputed) {
         kinds.push_back(tensors_of(workload, habits, unit));
+        kind_parameters.push_back(parameters_of(workload, unit));
       }
       last = &unit;
       kinds_of_chunk.push_back(kinds.size() - 1);
-      const std::vector<double> sizes = parameters_of(workload, unit);
+      const std::vector<double>& sizes = kind_parameters.back();
       parameters.insert(parameters.end(), sizes.begin(), sizes.end());
     }
   }

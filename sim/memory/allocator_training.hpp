@@ -17,21 +17,27 @@ struct TrainedRound {
 
 // What is the same for every rank of a stage. Workload, habits and program must outlive it.
 struct TrainedStage {
+  // workspace: bytes that cuBLAS takes for each thread that makes products; 0: with what the context takes.
   TrainedStage(const workloads::Workload& workload, const workloads::MemoryHabits& habits, int stage,
-               const workloads::StageProgram& program);
+               const workloads::StageProgram& program, double workspace = 0);
 
-  // Every rank has a piece of each tensor (nanotron), not of one buffer.
-  [[nodiscard]] bool by_tensor() const { return habits.order == workloads::TensorOrder::nanotron; }
+  // Every rank has a piece of each tensor (nanotron, PyTorch's FSDP), not of one buffer.
+  [[nodiscard]] bool by_tensor() const { return habits.order == workloads::TensorOrder::nanotron || (torch() && habits.sharded_master); }
+  [[nodiscard]] bool torch() const { return habits.order == workloads::TensorOrder::torch; }
+  // Parameters of the tensors of a unit of the first chunk.
+  [[nodiscard]] const std::vector<double>& tensors_of_unit(std::size_t unit) const { return kind_parameters[kind_of.front()[unit]]; }
 
   const workloads::Workload& workload;
   const workloads::MemoryHabits& habits;
   const workloads::StageProgram& program;
-  std::vector<UnitTensors> kinds;                 // distinct ones
-  std::vector<std::vector<std::size_t>> kind_of;  // [chunk][unit]
-  std::vector<double> parameters;                 // of each tensor, in the order in which they are made
-  int microbatches = 0;                           // at most 2 pp: what follows repeats the same tensors
-  std::vector<TrainedRound> rounds;               // of these
-  double hidden = 0;                              // bytes of the hidden states between two stages
+  std::vector<UnitTensors> kinds;                    // distinct ones
+  std::vector<std::vector<double>> kind_parameters;  // [kind] of each tensor
+  std::vector<std::vector<std::size_t>> kind_of;     // [chunk][unit]
+  std::vector<double> parameters;                    // of each tensor, in the order in which they are made
+  int microbatches = 0;                              // at most 2 pp: what follows repeats the same tensors
+  std::vector<TrainedRound> rounds;                  // of these
+  double workspace = 0;
+  double hidden = 0;  // bytes of the hidden states between two stages
 };
 
 // The tensors, or parts of them, in piece `shard` of `shards` of the optimizer: how many parameters of each. All else is the same for the

@@ -10,16 +10,23 @@ namespace {
 
 constexpr int most_shards = 4;  // each is a training of its own
 
+// getChosenWorkspaceSize in PyTorch's aten/src/ATen/cuda/CublasHandlePool.cpp: 32 MiB from Hopper on (here: where there are products in 8
+// bits), 4096:2:16:8 before.
+double blas_workspace(const Gpu& gpu) {
+  if (gpu.vendor != "nvidia") return 0;
+  return (gpu.peak_flops_per_s.contains(workloads::DType::fp8) ? 32 * 1024 : 2 * 4096 + 8 * 16) * 1024;
+}
+
 void keep_fuller(const AllocatorPeaks& peaks, AllocatorPeaks& most) {
   if (peaks.reserved > most.reserved) most = peaks;
 }
 
 }  // namespace
 
-TriedStage::TriedStage(const workloads::Workload& workload, const workloads::MemoryHabits& habits, const workloads::Compiled& compiled,
-                       int stage)
-    : what(workload, habits, stage, compiled.stages[static_cast<std::size_t>(stage)]) {
-  const int shards = workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
+TriedStage::TriedStage(const Job& job, const workloads::Compiled& compiled, int stage)
+    : what(job.workload, job.system.software.memory.habits, stage, compiled.stages[static_cast<std::size_t>(stage)],
+           blas_workspace(job.system.gpu)) {
+  const int shards = job.workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
   const int tried = std::min(shards, most_shards);
   for (int i = 0; i < tried; ++i) {
     std::vector<double> own = parameters_of_shard(what, tried == 1 ? 0 : i * (shards - 1) / (tried - 1), shards);

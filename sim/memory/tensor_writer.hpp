@@ -7,7 +7,16 @@
 namespace rehearse::sim {
 
 // Tensors that the rank holds from their first use on.
-enum Held { gathered_input, gathered_gradient, qkv_placeholder, projection_placeholder, fc1_placeholder, fc2_placeholder };
+enum Held {
+  gathered_input,
+  gathered_gradient,
+  qkv_placeholder,
+  projection_placeholder,
+  fc1_placeholder,
+  fc2_placeholder,
+  forward_workspace,
+  backward_workspace
+};
 
 class TensorWriter {
  public:
@@ -43,10 +52,16 @@ class TensorWriter {
     return tensor;
   }
   void hold(Held what, double bytes) { to_->push_back({.kind = TensorStep::Kind::hold, .tensor = what, .bytes = bytes}); }
+  void take_for_forward(double bytes) { to_->push_back({.kind = TensorStep::Kind::cached, .bytes = bytes}); }
+  void make_gradient(double bytes) { to_->push_back({.kind = TensorStep::Kind::gradient, .bytes = bytes}); }
+  void pass_on(int tensor, int name) { to_->push_back({.kind = TensorStep::Kind::pass_on, .tensor = tensor, .name = name}); }
+  // Of cuBLAS, for the thread that makes the first product here.
+  void hold_workspace(Held what) { hold(what, TensorStep::workspace); }
   // The tensor by another name: what a neighbour knows it by.
   void move_to(int name, int tensor) {
     for (TensorStep& step : *to_) {
-      if (step.kind != TensorStep::Kind::hold && step.tensor == tensor) step.tensor = name;
+      const bool own = step.kind == TensorStep::Kind::take || step.kind == TensorStep::Kind::give;
+      if (own && step.tensor == tensor) step.tensor = name;
     }
   }
 

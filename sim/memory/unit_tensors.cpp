@@ -4,6 +4,7 @@
 
 #include "sim/memory/nanotron_tensors.hpp"
 #include "sim/memory/tensor_writer.hpp"
+#include "sim/memory/torch_tensors.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/schedule.hpp"
 
@@ -200,12 +201,14 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(workload.schedule);
   const workloads::Model& model = workload.model;
   const workloads::Shard shard = workloads::shard_of(workload);
-  if (workloads::unfused_norm_bytes(workload) > 0 || (workload.fusions.keeps_gathered && shard.sp)) return false;
   const bool plain = !model.moe && !model.mla && model.mtp == 0 && !model.qk_norm && !model.post_norms && !workload.offload_activations;
   const bool products = workload.attention == workloads::Attention::flash && !shard.low_precision();
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
-  if (!plain || !products || !order || workload.optimizer.zero_stage > 1 || workload.optimizer.on_cpu) return false;
+  if (!plain || !products || !order || workload.optimizer.on_cpu) return false;
   if (workload.optimizer.muon() || workload.precision.param_gather) return false;
+  if (habits.order == workloads::TensorOrder::torch) return knows_torch_tensors(workload, habits);
+  if (workload.optimizer.zero_stage > 1 || workloads::unfused_norm_bytes(workload) > 0 || (workload.fusions.keeps_gathered && shard.sp))
+    return false;
   if (habits.order == workloads::TensorOrder::nanotron) {
     const bool whole = workload.recompute.kind == workloads::RecomputeKind::none && workload.parallel.cp == 1;
     return whole && model.gated() && !shard.dropout && (workload.parallel.sp || workload.parallel.tp == 1);
@@ -218,6 +221,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
 
 UnitTensors tensors_of(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {
   if (habits.order == workloads::TensorOrder::nanotron) return nanotron_tensors(workload, unit);
+  if (habits.order == workloads::TensorOrder::torch) return torch_tensors(workload, habits, unit);
   UnitTensors made;
   Writer writer(workload, made);
   if (unit.kind == UnitKind::embedding) {
@@ -233,12 +237,14 @@ UnitTensors tensors_of(const Workload& workload, const workloads::MemoryHabits& 
 std::vector<double> parameters_of(const Workload& workload, const Unit& unit) {
   const workloads::Shard s = workloads::shard_of(workload);
   const auto hidden = static_cast<double>(s.hidden);
+  const auto query = static_cast<double>(s.query_width), key = static_cast<double>(s.kv_width), ffn = static_cast<double>(s.ffn);
+  const bool gated = workload.model.gated(), apart = gated && workload.fusions.separate_qkv && workload.fusions.separate_gate;
   std::vector<double> sizes;
-  if (unit.kind == UnitKind::layer) {
-    const double inner = static_cast<double>(s.ffn) * (workload.model.gated() ? 2 : 1);
-    const auto query = static_cast<double>(s.query_width), keys_and_values = static_cast<double>(2 * s.kv_width);
-    sizes = {hidden * query, hidden, hidden * (query + keys_and_values), hidden, hidden * inner, hidden * static_cast<double>(s.ffn)};
-  } else {
+  if (unit.kind == UnitKind::layer && apart) {
+    sizes = {hidden * query, hidden * key, hidden * key, hidden * query, hidden * ffn, hidden * ffn, hidden * ffn, hidden, hidden};
+  } else if (unit.kind == UnitKind::layer) {
+    sizes = {hidden * query, hidden, hidden * (query + 2 * key), hidden, hidden * ffn * (gated ? 2 : 1), hidden * ffn};
+  } else if (unit.program->parameters >= hidden * static_cast<double>(s.vocab)) {  // not where the other end has it
     sizes = {hidden * static_cast<double>(s.vocab)};
   }
   double rest = unit.program->parameters;

@@ -14,12 +14,17 @@
 namespace rehearse::sim {
 
 struct TensorStep {
-  enum class Kind : std::uint8_t { take, give, hold };  // hold: taken when it is first met in the training, never given back
-  static constexpr std::size_t most_held = 6;
+  // hold: taken when it is first met in the training, never given back. cached: taken, and given back when the forward of the micro-batch
+  // is over. gradient: of a tensor of the weights, which whoever adds gradients up or reduces them gives back. pass_on: the tensor by
+  // another name from now on.
+  enum class Kind : std::uint8_t { take, give, hold, cached, gradient, pass_on };
+  static constexpr std::size_t most_held = 8;
+  static constexpr double workspace = -1;  // bytes of a hold: as many as cuBLAS takes on this GPU
   Kind kind = Kind::take;
   int tensor = 0;  // of the unit and micro-batch; hold: of the rank, below most_held
   double bytes = 0;
   bool communicated = false;  // take: NCCL's stream uses it too
+  int name = 0;               // pass_on: the other
 };
 
 struct UnitTensors {
@@ -34,7 +39,7 @@ struct UnitTensors {
 
 // Whether the order is known: a dense model with flash attention, 16-bit products, ZeRO up to stage 1, whole backwards one at a time; on
 // Megatron-Core's stack with nothing or whole layers recomputed and context parallelism by all-to-all if any, on nanotron's with neither, a
-// gated MLP, and sequence parallelism where there is tensor parallelism.
+// gated MLP, and sequence parallelism where there is tensor parallelism; on PyTorch's own as torch_tensors.hpp says, by ZeRO-3 too.
 [[nodiscard]] bool knows_tensors(const workloads::Workload& workload, const workloads::MemoryHabits& habits);
 
 // Of a unit that knows_tensors() speaks of.

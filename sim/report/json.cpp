@@ -33,6 +33,8 @@ Json memory_json(const RankMemory& memory) {
           {"tensor_bytes", memory.tensor_bytes()},
           {"needed_bytes", memory.needed_bytes()},
           {"device_bytes", memory.device_bytes()},
+          {"cache_bytes", memory.cached_bytes},
+          {"cache", memory.cache_simulated ? "simulated" : "share"},
           {"capacity_bytes", memory.capacity_bytes},
           {"fits", memory.fits()},
           {"at_s", memory.at_s},

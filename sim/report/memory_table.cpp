@@ -67,8 +67,12 @@ std::string memory_line(const StepResult& result) {
   const std::string on_host =
       host.bytes > 0 ? fmt::format(", {} of {} GiB in the memory of node {}", in_gib(host.bytes), in_gib(host.capacity_bytes), host.node)
                      : "";
-  return fmt::format("memory: {} of {} GiB on stage {}{}", in_gib(fullest->needed_bytes()), in_gib(fullest->capacity_bytes), fullest->stage,
-                     on_host);
+  const std::string by_share =
+      !fullest->cache_simulated && fullest->stuck_bytes > 0
+          ? fmt::format(", {} GiB of it for the allocator's cache by a fixed share of the tensors", in_gib(fullest->stuck_bytes))
+          : "";
+  return fmt::format("memory: {} of {} GiB on stage {}{}{}", in_gib(fullest->needed_bytes()), in_gib(fullest->capacity_bytes),
+                     fullest->stage, by_share, on_host);
 }
 
 std::string shortage(const StepResult& result) {

@@ -31,12 +31,12 @@ class Live {
   void arrive(int tensor) { tensors_[tensor] = 0; }
   void act(const std::vector<TensorStep>& steps) {
     for (const TensorStep& step : steps) {
-      if (step.kind == TensorStep::Kind::hold) continue;
       if (step.kind == TensorStep::Kind::take) {
         EXPECT_TRUE(tensors_.try_emplace(step.tensor, step.bytes).second) << step.tensor;
-      } else {
+      } else if (step.kind == TensorStep::Kind::give || step.kind == TensorStep::Kind::pass_on) {
         EXPECT_EQ(tensors_.erase(step.tensor), 1U) << step.tensor;
       }
+      if (step.kind == TensorStep::Kind::pass_on) arrive(step.name);
     }
   }
   [[nodiscard]] double bytes() const {
@@ -46,6 +46,7 @@ class Live {
   }
   void leave(int tensor) { tensors_.erase(tensor); }
   [[nodiscard]] bool none() const { return tensors_.empty(); }
+  [[nodiscard]] bool none_of(int tensor) const { return !tensors_.contains(tensor); }
 
  private:
   std::map<int, double> tensors_;
@@ -80,7 +81,9 @@ TEST(UnitTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
       live.leave(UnitTensors::output);
       const workloads::Shard shard = workloads::shard_of(job.workload);
       const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
-      const double input = unit.kind == workloads::UnitKind::embedding ? 0 : states;
+      const bool casts = workloads::autocasts(job.workload);
+      const bool gone = unit.kind == workloads::UnitKind::embedding || (live.none_of(UnitTensors::input) && !casts);
+      const double input = gone ? 0 : casts ? states / shard.element * 4 : states;
       EXPECT_NEAR(live.bytes() + input, formula[0][u].activations, 1e-9 * formula[0][u].activations) << unit.name;
       if (unit.kind != workloads::UnitKind::head) live.arrive(UnitTensors::output_gradient);
       live.act(tensors.backward);

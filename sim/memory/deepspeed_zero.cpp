@@ -1,0 +1,205 @@
+#include "sim/memory/deepspeed_zero.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr double norm_bytes = 8;  // gradients' norms are computed in fp64
+
+double sum_of(const std::vector<double>& sizes) { return std::accumulate(sizes.begin(), sizes.end(), 0.0); }
+
+}  // namespace
+
+DeepSpeedZero::DeepSpeedZero(const TrainedStage& stage, const std::vector<double>& own, int shards, AllocatorDevice& device)
+    : stage_(stage),
+      own_(own),
+      device_(device),
+      partitions_(stage.workload.optimizer.zero_stage == 2),
+      all_(sum_of(stage.parameters)),
+      share_(all_ / shards),
+      bucket_(stage.habits.bucket_bytes / 2),
+      weight_(bytes_of(stage.workload.precision.weights)) {}
+
+// The tensors go to the host, and what was theirs back to the device, before the buffer is made. initialize_optimizer_states has one of
+// gradients for a while.
+void DeepSpeedZero::build() {
+  const double exact = bytes_of(stage_.workload.precision.optimizer);
+  device_.take(all_ * weight_);
+  Block* clone = device_.take(share_ * weight_);
+  device_.take(share_ * exact);
+  device_.give(clone);
+  Block* gradients = device_.take(share_ * exact);
+  device_.give(gradients);
+}
+
+void DeepSpeedZero::begin_backward(Pass pass) {
+  pass_ = pass;
+  in_bucket_ = 0;
+  next_whole_ = 0;
+  for (int i = 0; i < 2; ++i) buckets_.push_back(device_.take(bucket_));
+}
+
+void DeepSpeedZero::take_gradient(Block* gradient, double bytes) {
+  if (!partitions_ && !pass_.first) {  // added to what is there
+    device_.give(gradient);
+    gradient = whole_[next_whole_];
+    if (reduces()) whole_[next_whole_] = nullptr;
+    ++next_whole_;
+    if (!reduces()) return;
+  } else if (!reduces()) {
+    whole_.push_back(gradient);
+    return;
+  }
+  if (in_bucket_ + bytes > bucket_) reduce();
+  in_bucket_ += bytes;
+  if (bytes > bucket_) {
+    waiting_.push_back(gradient);
+  } else {
+    device_.give(gradient);
+  }
+}
+
+// Slices that go to several ranks are joined; the rank's own are copied out.
+void DeepSpeedZero::reduce() {
+  if (share_ < all_) {
+    Block* joined = device_.take(device_.request(in_bucket_, reduce_stream));
+    device_.give(joined);
+  }
+  if (made_ == nullptr) made_ = device_.take(device_.request(share_ * weight_, reduce_stream));
+  device_.give(waiting_);
+  in_bucket_ = 0;
+}
+
+void DeepSpeedZero::end_backward() {
+  if (reduces()) {
+    reduce();
+    if (sum_ == nullptr) {
+      sum_ = std::exchange(made_, nullptr);
+    } else {
+      device_.give(made_);
+    }
+    whole_.clear();
+  }
+  device_.give(buckets_);
+}
+
+void DeepSpeedZero::update(bool first_step) {
+  const double exact = bytes_of(stage_.workload.precision.optimizer);
+  for (const double size : own_) {
+    Block* norm = device_.take(size * norm_bytes);
+    device_.give(norm);
+  }
+  Block* flat = device_.take(share_ * weight_);
+  Block* wide = device_.take(share_ * exact);
+  device_.give(flat);
+  device_.give(sum_);
+  if (first_step) take_moments({share_}, bytes_of(stage_.workload.precision.moments), device_);
+  device_.give(wide);
+}
+
+DeepSpeedZero3::DeepSpeedZero3(const TrainedStage& stage, int shards, AllocatorDevice& device)
+    : stage_(stage),
+      device_(device),
+      shards_(shards),
+      all_(sum_of(stage.parameters)),
+      bucket_(stage.habits.zero3_bucket_bytes.value_or(stage.habits.bucket_bytes)),
+      weight_(bytes_of(stage.workload.precision.weights)),
+      gathered_(stage.kind_of.front().size()) {
+  double behind = all_;
+  for (std::size_t unit = 0; unit < gathered_.size(); ++unit) {
+    behind -= sum_of(stage.tensors_of_unit(unit));
+    behind_.push_back(behind);
+  }
+  const double most = stage.habits.update_at_once.value_or(all_);
+  double group = 0;
+  for (const double size : stage.parameters) {
+    group += size / shards_;
+    if (group < most) continue;
+    groups_.push_back(group);
+    group = 0;
+  }
+  if (group > 0) groups_.push_back(group);
+}
+
+// The shard of the weights is one buffer, that of their gradients another. The optimizer's first step is taken here, on gradients of the
+// largest group's size.
+void DeepSpeedZero3::build() {
+  const double exact = bytes_of(stage_.workload.precision.optimizer);
+  device_.take(all_ / shards_ * weight_);
+  for (const double group : groups_) {
+    Block* clone = device_.take(group * weight_);
+    device_.take(group * exact);
+    device_.give(clone);
+  }
+  Block* gradients = device_.take(*std::ranges::max_element(groups_) * exact);
+  take_moments(groups_, bytes_of(stage_.workload.precision.moments), device_);
+  device_.give(gradients);
+  device_.take(bucket_);
+  device_.take(all_ / shards_ * weight_);
+}
+
+// use: among the units' forwards and then their backwards, the last unit's first. Those of the use at hand whatever there is already.
+void DeepSpeedZero3::gather_from(std::size_t use) {
+  if (shards_ < 2) return;
+  const std::size_t units = gathered_.size();
+  for (std::size_t next = use; next < 2 * units; ++next) {
+    const std::size_t unit = next < units ? next : 2 * units - 1 - next;
+    const std::vector<double>& tensors = stage_.tensors_of_unit(unit);
+    while (gathered_[unit].size() < tensors.size()) {
+      const double size = tensors[gathered_[unit].size()];
+      if (next > use && live_ + size > stage_.habits.live_parameters) return;
+      gathered_[unit].push_back(device_.take(device_.request(size * weight_, gather_stream, compute_as_user)));
+      live_ += size;
+    }
+  }
+}
+
+void DeepSpeedZero3::release(std::size_t unit) {
+  const std::vector<double>& tensors = stage_.tensors_of_unit(unit);
+  for (std::size_t i = 0; i < gathered_[unit].size(); ++i) live_ -= tensors[i];
+  device_.give(gathered_[unit]);
+}
+
+// Kept where its backward comes soon (stage3_max_reuse_distance).
+void DeepSpeedZero3::after_forward(std::size_t unit) {
+  if (2 * behind_[unit] > stage_.habits.live_parameters) release(unit);
+}
+
+// Copied into the bucket in the stream that reduces.
+void DeepSpeedZero3::take_gradient(Block* gradient, double bytes) {
+  device_.use(gradient, reduce_stream);
+  if (in_bucket_ + bytes > bucket_) reduce();
+  in_bucket_ += bytes;
+  if (bytes > bucket_) {
+    waiting_ = gradient;
+  } else {
+    device_.give(gradient);
+  }
+}
+
+// The parts of several ranks lie in a buffer of their own.
+void DeepSpeedZero3::reduce() {
+  if (shards_ > 1) {
+    Block* parts = device_.take(device_.request(in_bucket_, reduce_stream));
+    device_.give(parts);
+  }
+  device_.give(waiting_);
+  in_bucket_ = 0;
+}
+
+void DeepSpeedZero3::update(bool /*first_step*/) {
+  for (const double size : stage_.parameters) {
+    Block* norm = device_.take(size / shards_ * norm_bytes);
+    device_.give(norm);
+  }
+  for (const double group : groups_) {
+    Block* flat = device_.take(group * weight_);
+    Block* wide = device_.take(group * bytes_of(stage_.workload.precision.optimizer));
+    device_.give(flat);
+    device_.give(wide);
+  }
+}
+
+}  // namespace rehearse::sim

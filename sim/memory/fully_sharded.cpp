@@ -1,0 +1,118 @@
+#include "sim/memory/fully_sharded.hpp"
+
+#include <numeric>
+
+namespace rehearse::sim {
+
+FullyShardedWeights::FullyShardedWeights(const TrainedStage& stage, const std::vector<double>& own, int shards, AllocatorDevice& device)
+    : stage_(stage),
+      own_(own),
+      device_(device),
+      shards_(shards),
+      weight_(bytes_of(stage.workload.precision.weights)),
+      reduced_(bytes_of(stage.workload.precision.gradients)),
+      exact_(bytes_of(stage.workload.precision.optimizer)),
+      copied_(stage.workload.optimizer.copies),
+      weights_(stage.kind_of.front().size()) {}
+
+void FullyShardedWeights::build() {
+  for (const double size : own_) device_.take(size * exact_);
+}
+
+double FullyShardedWeights::parameters(std::size_t unit) const {
+  const std::vector<double>& own = stage_.tensors_of_unit(unit);
+  return std::accumulate(own.begin(), own.end(), 0.0);
+}
+
+// The shard in 16 bits, and the gathered weights. FSDP2 on one rank copies at once.
+void FullyShardedWeights::gather(std::size_t unit) {
+  Weights& weights = weights_[unit];
+  if ((copied_ && shards_ < 2) || weights.gathered != nullptr || !weights.copies.empty()) return;
+  const double bytes = parameters(unit) * weight_;
+  Block* shard = device_.take(device_.request(bytes / shards_, gather_stream));
+  weights.gathered = device_.take(device_.request(bytes, gather_stream, copied_ ? compute_stream : compute_as_user));
+  device_.give(shard);
+}
+
+void FullyShardedWeights::copy_out(std::size_t unit) {
+  if (!copied_) return;
+  for (const double size : stage_.tensors_of_unit(unit)) weights_[unit].copies.push_back(device_.take(size * weight_));
+}
+
+void FullyShardedWeights::release(std::size_t unit) {
+  if (!copied_) device_.give(weights_[unit].gathered);
+  device_.give(weights_[unit].copies);
+}
+
+// The buffer is there until the next unit's weights were copied out of theirs.
+void FullyShardedWeights::before_forward(std::size_t unit) {
+  gather(unit);
+  if (!copied_) return;
+  device_.give(last_gathered_);
+  copy_out(unit);
+  last_gathered_ = std::exchange(weights_[unit].gathered, nullptr);
+}
+
+// The last unit's weights stay for its backward.
+void FullyShardedWeights::after_forward(std::size_t unit) {
+  if (unit + 1 == weights_.size()) return;
+  release(unit);
+}
+
+// The unit before it is gathered meanwhile.
+void FullyShardedWeights::before_backward(std::size_t unit) {
+  device_.give(last_gathered_);
+  gather(unit);
+  if (copied_ && weights_[unit].copies.empty()) {
+    copy_out(unit);
+    device_.give(weights_[unit].gathered);
+  }
+  if (unit > 0) gather(unit - 1);
+}
+
+void FullyShardedWeights::after_backward(std::size_t unit) {
+  const double all = parameters(unit);
+  release(unit);
+  if (copied_) {
+    reduce_copied(all);
+    if (unit == 0) device_.give(last_reduced_);
+  } else {
+    reduce_flat(all);
+  }
+}
+
+void FullyShardedWeights::reduce_copied(double all) {
+  device_.give(last_reduced_);
+  last_reduced_ = device_.take(all * reduced_);
+  device_.give(gradients_);
+  keep_sum(device_.take(device_.request(all / shards_ * reduced_, reduce_stream)));
+}
+
+// Autograd joins the gradients of the flat parameter's views; the sum, in the weights' type, is cast to that of the gradients.
+void FullyShardedWeights::reduce_flat(double all) {
+  Block* flat = device_.take(device_.request(all * weight_, compute_stream, reduce_stream));
+  device_.give(gradients_);
+  Block* sum = device_.take(device_.request(all / shards_ * weight_, reduce_stream));
+  device_.give(flat);
+  if (reduced_ > weight_) {
+    Block* exact = device_.take(device_.request(all / shards_ * reduced_, reduce_stream));
+    device_.give(sum);
+    sum = exact;
+  }
+  keep_sum(sum);
+}
+
+void FullyShardedWeights::keep_sum(Block* sum) {
+  if (first_) {
+    sums_.push_back(sum);
+  } else {
+    device_.give(sum);
+  }
+}
+
+void FullyShardedWeights::update(bool first_step) {
+  if (first_step) take_moments(own_, bytes_of(stage_.workload.precision.moments), device_);
+  device_.give(sums_);
+}
+
+}  // namespace rehearse::sim

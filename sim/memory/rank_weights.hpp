@@ -1,0 +1,40 @@
+// A rank's weights, gradients and optimizer where its modules are PyTorch's own (torch_tensors.hpp): what is asked of the allocator for
+// them when the model is made, around each unit, and in the update. Units are those of the first chunk.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "sim/memory/allocator_device.hpp"
+#include "sim/memory/allocator_training.hpp"
+
+namespace rehearse::sim {
+
+class RankWeights {
+ public:
+  using Block = AllocatorDevice::Block;
+  struct Pass {
+    bool first = true, last = true;  // micro-batch of the step
+  };
+
+  virtual ~RankWeights() = default;
+  virtual void build() = 0;
+  virtual void before_forward(std::size_t /*unit*/) {}
+  virtual void after_forward(std::size_t /*unit*/) {}
+  virtual void begin_backward(Pass /*pass*/) {}
+  virtual void before_backward(std::size_t /*unit*/) {}
+  // Takes what backward made of one of the unit's tensors.
+  virtual void take_gradient(Block* gradient, double bytes) = 0;
+  virtual void after_backward(std::size_t /*unit*/) {}
+  virtual void end_backward() {}
+  virtual void update(bool first_step) = 0;
+};
+
+// Both of Adam's, of each tensor.
+void take_moments(const std::vector<double>& own, double bytes, AllocatorDevice& device);
+
+// As the stack does it, of the rank that has these parameters of the optimizer. All must outlive it.
+[[nodiscard]] std::unique_ptr<RankWeights> rank_weights(const TrainedStage& stage, const std::vector<double>& own, AllocatorDevice& device);
+
+}  // namespace rehearse::sim

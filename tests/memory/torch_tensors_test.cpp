@@ -1,0 +1,113 @@
+// Do PyTorch's operators, one by one, leave what the formula counts, and allocate and reserve what measured steps did?
+#include "sim/memory/torch_tensors.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "places.hpp"
+#include "sim/memory/allocator_peaks.hpp"
+#include "sim/memory/predicted.hpp"
+#include "sim/validate/measured_case.hpp"
+#include "sim/validate/metric.hpp"
+#include "tests/engine/jobs.hpp"
+#include "workloads/operators/shard.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using sim::TensorStep;
+using sim::UnitTensors;
+
+constexpr double endless = 1e15, bytes_in_gib = 1024.0 * 1024.0 * 1024.0;
+
+sim::Job torch_job(const std::string& software, const std::string& recompute, const std::string& activation, const std::string& rest) {
+  const std::string text = fmt::format(
+      "model: {{layers: 3, hidden: 1024, heads: 8, kv_heads: 4, ffn: 4096, vocab: 32000, activation: {}, dropout: 0}}\n"
+      "cluster: dgx-h100-ndr400\ngpus: 4\nparallel: {{dp: 4}}\nbatch: {{global: 8, micro: 2, sequence: 2048}}\n"
+      "attention: flash\nrecompute: {}\nsoftware: {}\n{}\n",
+      activation, recompute, software, rest);
+  return sim::read_job(config::Node::load_text(text, "torch.yaml"), "torch");
+}
+
+void follow_steps(const std::vector<TensorStep>& steps, std::map<int, double>& live) {
+  for (const TensorStep& step : steps) {
+    if (step.kind == TensorStep::Kind::take) {
+      EXPECT_TRUE(live.try_emplace(step.tensor, step.bytes).second) << step.tensor;
+    } else if (step.kind == TensorStep::Kind::give || step.kind == TensorStep::Kind::pass_on) {
+      EXPECT_EQ(live.erase(step.tensor), 1U) << step.tensor;
+    }
+    if (step.kind == TensorStep::Kind::pass_on) live.emplace(step.name, 0);
+  }
+}
+
+void follow_units(const sim::Job& job) {
+  const workloads::MemoryHabits& habits = job.system.software.memory.habits;
+  ASSERT_TRUE(sim::knows_tensors(job.workload, habits)) << job.system.software.name;
+  const workloads::StageProgram stage = workloads::stage_programs(job.workload).front();
+  const workloads::Shard s = workloads::shard_of(job.workload);
+  const double state = static_cast<double>(s.tokens * s.hidden) * (workloads::autocasts(job.workload) ? 4 : 2);
+  for (const workloads::Unit& unit : stage.chunks[0]) {
+    const UnitTensors tensors = sim::tensors_of(job.workload, habits, unit);
+    std::map<int, double> live;
+    if (unit.kind != workloads::UnitKind::embedding) live.emplace(UnitTensors::input, state);
+    follow_steps(tensors.forward, live);
+    live.erase(UnitTensors::output);
+    double bytes = 0;
+    for (const auto& [tensor, size] : live) bytes += size;
+    // Of the weights' copies the formula has the norms' as well.
+    const double formula = workloads::unit_memory(job.workload, habits, unit).activations;
+    EXPECT_NEAR(bytes, formula, 1e-3 * formula) << job.system.software.name << " " << unit.name;
+    if (unit.kind != workloads::UnitKind::head) live.emplace(UnitTensors::output_gradient, 0);
+    follow_steps(tensors.backward, live);
+    live.erase(UnitTensors::input_gradient);
+    EXPECT_TRUE(live.empty()) << job.system.software.name << " " << unit.name << " " << live.begin()->first;
+  }
+}
+
+TEST(TorchTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
+  const std::string narrow = "precision: {compute: bf16, weights: bf16, gradients: bf16, optimizer: bf16}\noptimizer: {sharding: none}";
+  const std::string cast = "precision: bf16\noptimizer: {sharding: none}", sharded = "precision: bf16\noptimizer: {sharding: zero3}";
+  for (const std::string software :
+       {"torch-fsdp", "llm-foundry", "torchtitan", "torchtitan-2024", "pytorch", "pytorch-compile", "transformers"}) {
+    for (const std::string activation : {"swiglu", "gelu"}) {
+      for (const std::string recompute : {"none", "full"}) {
+        follow_units(torch_job(software, recompute, activation, narrow));
+        follow_units(torch_job(software, recompute, activation, sharded));
+        if (software != "torch-fsdp" && software != "llm-foundry") follow_units(torch_job(software, recompute, activation, cast));
+      }
+    }
+  }
+  for (const std::string software : {"torchtitan", "pytorch", "pytorch-compile"}) {
+    for (const std::string& rest : {narrow, cast, sharded}) follow_units(torch_job(software, "selective", "swiglu", rest));
+  }
+  for (const std::string sharding : {"zero1", "zero2", "zero3"}) {
+    follow_units(torch_job("deepspeed", "none", "swiglu", "precision: bf16\noptimizer: {sharding: " + sharding + "}"));
+  }
+}
+
+// What these steps allocated is known to 0.1 MiB; the sequence has to reach its peak where they did.
+TEST(TorchTensors, AllocateWhatMeasuredStepsDid) {
+  double runs = 0, sum = 0;
+  for (const char* file : {"pytorch-h100", "pytorch-h200", "transformers", "deepspeed"}) {
+    for (const sim::MeasuredCase& c : sim::read_cases({fmt::format(REHEARSE_SOURCE_DIR "/tests/measured/cases/{}.yaml", file)})) {
+      const auto measured = c.measured.find(sim::Metric::peak_memory_gib);
+      if (measured == c.measured.end() || c.memory.counter != sim::MemoryCounter::allocated) continue;
+      const sim::Job job = sim::read_job(c.job, c.id, c.models);
+      const auto peaks = sim::allocator_peaks(job, 0, endless);
+      ASSERT_TRUE(peaks) << c.id;
+      const double error = peaks->allocated / bytes_in_gib / measured->second - 1;
+      EXPECT_LT(std::abs(error), 0.065) << c.id;  // a compiled layer where every second product is kept
+      sum += std::abs(error);
+      ++runs;
+    }
+  }
+  EXPECT_GT(runs, 100);
+  fmt::print("{} runs, mean error {:.2f} %\n", runs, 100 * sum / runs);
+  EXPECT_LT(sum / runs, 0.006);
+}
+
+}  // namespace
+}  // namespace rehearse::tests
