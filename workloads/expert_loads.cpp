@@ -11,8 +11,19 @@
 namespace rehearse::workloads {
 namespace {
 
-// A token chooses an expert once: no expert can get more than every token. What is beyond goes to the others in proportion.
-void limit(std::vector<double>& shares, double most) {
+// All that the loads of a step depend on, unless the job lists them.
+struct Origin {
+  std::string routing;
+  Senders senders = Senders::alike;
+  std::uint64_t seed = 0;
+  double skew = 0, capacity_factor = 0, own_pairs = 0;
+  int step = 0, experts = 0, top_k = 0, ep = 0, etp = 0;
+  bool operator==(const Origin&) const = default;
+};
+
+}  // namespace
+
+void choose_once(std::vector<double>& shares, double most) {
   std::vector<std::size_t> open(shares.size());
   std::iota(open.begin(), open.end(), std::size_t{0});
   while (true) {
@@ -33,18 +44,6 @@ void limit(std::vector<double>& shares, double most) {
     for (const std::size_t e : open) shares[e] *= factor;
   }
 }
-
-// All that the loads of a step depend on, unless the job lists them.
-struct Origin {
-  std::string routing;
-  Senders senders = Senders::alike;
-  std::uint64_t seed = 0;
-  double skew = 0, capacity_factor = 0, own_pairs = 0;
-  int step = 0, experts = 0, top_k = 0, ep = 0, etp = 0;
-  bool operator==(const Origin&) const = default;
-};
-
-}  // namespace
 
 ExpertLoads::ExpertLoads(const Workload& workload, int step)
     : workload_(workload),
@@ -78,7 +77,7 @@ const LayerLoad& ExpertLoads::at(int layer, int microbatch) const {
 std::vector<double> ExpertLoads::choices(const RoutingPlace& place, double pairs) const {
   const MoeSpec& moe = *workload_.model.moe;
   std::vector<double> shares = RoutingRegistry::get(workload_.experts.routing).shares(workload_.experts, moe.experts, place);
-  limit(shares, 1.0 / moe.top_k);
+  choose_once(shares, 1.0 / moe.top_k);
   for (double& share : shares) share *= pairs;
   return shares;
 }
@@ -114,7 +113,7 @@ LayerLoad ExpertLoads::load_by_sender(int layer, int microbatch) const {
     if (sampled) {
       config::Random random(seed_of(workload_.experts, place));
       row = config::multinomial(std::llround(own_pairs_), of_layer, random);
-      limit(row, own_pairs_ / moe.top_k);
+      choose_once(row, own_pairs_ / moe.top_k);
     } else {
       row = choices(place, own_pairs_);
     }

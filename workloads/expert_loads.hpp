@@ -21,6 +21,9 @@ struct LayerLoad {
   std::vector<double> dropped_by;
 };
 
+// A token chooses an expert once: none gets more than the share `most`, every token. What is beyond goes to the others in proportion.
+void choose_once(std::vector<double>& shares, double most);
+
 class ExpertLoads {
  public:
   // Of one step. The workload must have experts, and outlive this.

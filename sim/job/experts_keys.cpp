@@ -128,14 +128,23 @@ Form<std::vector<int>> thresholds_form() {
   });
 }
 
+Key<ExpertPlan> routing_key() {
+  return Key<ExpertPlan>("routing", config::either({{.kind = Shape::Kind::choice, .choices = {"balanced"}}, routing_keys().shape()}),
+                         read_routing, write_routing, "How many tokens each expert gets.")
+      .otherwise("balanced");
+}
+
 }  // namespace
+
+const Keys<ExpertPlan>& served_experts_keys() {
+  static const Keys<ExpertPlan> keys{routing_key()};
+  return keys;
+}
 
 const Keys<ExpertPlan>& experts_keys() {
   using K = Key<ExpertPlan>;
   static const Keys<ExpertPlan> keys{
-      K("routing", config::either({{.kind = Shape::Kind::choice, .choices = {"balanced"}}, routing_keys().shape()}), read_routing,
-        write_routing, "How many tokens each expert gets.")
-          .otherwise("balanced"),
+      routing_key(),
       K("capacity_factor", &ExpertPlan::capacity_factor, word_or("none", 0.0, config::number(1e-3, 1e6)),
         "An expert takes at most so many times its balanced share (of each sender); none: dropless."),
       K("nodes_per_token", &ExpertPlan::nodes_per_token, whole(1, 1'000'000),

@@ -11,7 +11,8 @@ namespace rehearse::sim {
 [[nodiscard]] const config::Keys<workloads::Optimizer>& optimizer_keys();
 [[nodiscard]] const config::Keys<workloads::Overlap>& overlap_keys();
 [[nodiscard]] const config::Keys<workloads::Workload>& offload_keys();
-[[nodiscard]] const config::Keys<workloads::ExpertPlan>& experts_keys();  // files are relative to the job's
+[[nodiscard]] const config::Keys<workloads::ExpertPlan>& experts_keys();         // files are relative to the job's
+[[nodiscard]] const config::Keys<workloads::ExpertPlan>& served_experts_keys();  // of them, what a job that serves has
 
 // A word for the precision as a whole, or a mapping.
 [[nodiscard]] config::Form<workloads::Precision> precision_form();

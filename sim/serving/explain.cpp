@@ -34,6 +34,7 @@ class Changes {
       if (job_.model.moe) experts(pool);
       layout(pool);
     }
+    if (document_.find_path("moe.routing")) changes_.push_back({"moe.routing", "balanced", document_.without("moe")});
     if (job_.apart()) transfer();
     routers();
     change_sides();
@@ -125,6 +126,7 @@ class Changes {
   void experts(const Pool& pool) {
     with(pool, "moe.overlap", pool.plan.overlaps ? "false" : "true");
     others(pool, "moe.dispatcher", workloads::dispatchers, pool.plan.dispatcher);
+    if (pool.plan.routing && pool.plan.ep > 1) with(pool, "moe.redundant", pool.plan.redundant > 0 ? "0" : std::to_string(pool.plan.ep));
   }
 
   // On the same GPUs.

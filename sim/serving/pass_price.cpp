@@ -4,7 +4,6 @@
 #include <cmath>
 #include <memory>
 
-#include "workloads/exchange.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/rank_grid.hpp"
 
@@ -20,14 +19,6 @@ using workloads::OperatorClass;
 
 // Of whatever sums over many tokens, to take a slope from.
 constexpr double many = 1e6;
-
-// The most that one of `ranks` gets of balls thrown at random, mean each: its mean and the largest of so many normal deviations.
-double largest_share(double mean, int ranks) { return ranks > 1 ? mean + std::sqrt(2 * mean * std::log(ranks)) : mean; }
-
-// Of things that each are there with a chance, so many a rank: the share that the rank with the most of them has.
-double largest_part(double chance, double a_rank, int ranks) {
-  return ranks > 1 ? std::min(1.0, chance + std::sqrt(2 * chance * (1 - chance) / a_rank * std::log(ranks))) : chance;
-}
 
 workloads::DType dense_type(const InstancePlan& plan) {
   const workloads::DType type = plan.precision.compute;
@@ -91,6 +82,7 @@ OperatorPassPrice::OperatorPassPrice(const InstancePlan& plan, const Gpu& gpu, c
     if (layer.has_experts) kernels += static_cast<double>(operators_.experts.operators.size()) + (plan.dp > 1 ? 2 : 0);
     kernels_ += layer.layers * kernels;
   }
+  if (plan.routing && plan.model.moe) expert_ranks_.emplace(plan);
   cache_s_per_token_ = cache_s_per_token();
   for (int layer = 0; layer < plan.model.layers; ++layer) full_layers_ += plan.model.windowed(layer) ? 0 : 1;
 }
@@ -117,80 +109,6 @@ CallPrice OperatorPassPrice::price_of(const Communication& call) const {
 }
 
 double OperatorPassPrice::call_s(const Communication& call) const { return price_of(call).seconds() + software_.launch_s + habits_.call_s; }
-
-// Weights are read of those experts that some token of the group chose: each is missed by all of n with (1 - k/X)^n. All wait for the rank
-// that has the most of them.
-double OperatorPassPrice::experts_s(double tokens) const {
-  const workloads::MoeSpec& moe = *plan_.model.moe;
-  const double all = tokens * plan_.dp, copies = plan_.redundant > 0 ? 1.0 + static_cast<double>(plan_.redundant) / moe.experts : 1.0;
-  const double each = 1 - std::pow(1 - static_cast<double>(moe.top_k) / moe.experts / copies, all);
-  const double hit = plan_.redundant > 0 ? each : largest_part(each, moe.experts / plan_.ep, plan_.ep);
-  const double pairs = largest_share(all * moe.top_k / plan_.ep, plan_.redundant > 0 ? 1 : plan_.ep);
-  const bool dispatched = plan_.dp > 1 && plan_.dispatcher != workloads::Dispatcher::allgather;
-  const double share = dispatched ? 1 : habits_.expert_share;
-  double sum = 0;
-  for (workloads::TokenOperator line : operators_.experts.operators) {
-    line.bytes *= hit * copies;
-    const bool product = line.shape.cls == OperatorClass::gemm;
-    if (product && bytes_of(line.shape.dtype) < 1) line.bytes /= habits_.expert_read;
-    if (product && bytes_of(line.shape.dtype) == 2 && bytes_of(plan_.precision.weights) < 1) line.bytes /= habits_.mixed_read;
-    if (product && bytes_of(line.shape.dtype) >= 1) line.shape.flops /= share;                 // those of 4 bits are made for it
-    if (product && bytes_of(line.shape.dtype) == 1 && !dispatched) sum += habits_.quantise_s;  // tokens that are sent are narrow already
-    sum += product ? expert_product_s(line.at(pairs)) : kernel_s(line.at(pairs));
-  }
-  return sum;
-}
-
-// Reading and computing one after the other: where some experts have many tokens and others few, neither hides the other
-// (ai-dynamo/aiconfigurator, moe of three engines on four GPUs; docs/serving.md).
-double OperatorPassPrice::expert_product_s(Operator op) const {
-  Operator reads = op;
-  reads.flops = 0;
-  reads.kernels = 0;
-  op.bytes = 0;
-  Operator neither = reads;
-  neither.bytes = 0;
-  return kernel_s(op) + kernel_s(reads) - kernel_s(neither);
-}
-
-// Tokens of every rank to their experts and back. Where attention is not replicated every rank has all tokens, and nothing is sent.
-std::vector<Communication> OperatorPassPrice::exchanges(double tokens, workloads::Dispatcher dispatcher) const {
-  if (plan_.dp == 1) return {};
-  const workloads::MoeSpec& moe = *plan_.model.moe;
-  const double own = tokens / plan_.tp, hidden = operators_.hidden_bytes;
-  const auto call = [&](CollectiveKind kind, double bytes, std::shared_ptr<const workloads::Exchange> exchange) {
-    Communication out;
-    out.kind = kind;
-    out.group = GroupKind::ep;
-    out.bytes = bytes;
-    out.exchange = std::move(exchange);
-    return out;
-  };
-  if (dispatcher == workloads::Dispatcher::allgather) {
-    const double all = own * static_cast<double>(ep_group_.size()) * hidden;
-    return {call(CollectiveKind::all_gather, all, nullptr), call(CollectiveKind::reduce_scatter, all, nullptr)};
-  }
-  const double narrow = bytes_of(plan_.precision.compute) < 2 ? 0.5 : 1;  // tokens go out as the experts read them, in 8 bits
-  std::vector<Communication> out;
-  for (const bool back : {false, true}) {
-    workloads::Exchange exchange;
-    exchange.pairs.assign(ep_group_.size(), own * moe.top_k / static_cast<double>(ep_group_.size()));
-    exchange.bytes_per_pair = hidden * (back ? 1 : narrow);
-    exchange.reversed = back;
-    exchange.hierarchical = dispatcher == workloads::Dispatcher::hierarchical;
-    exchange.top_k = moe.top_k;
-    exchange.experts = moe.experts;
-    out.push_back(
-        call(CollectiveKind::all_to_all, own * moe.top_k * exchange.bytes_per_pair, std::make_shared<workloads::Exchange>(exchange)));
-  }
-  return out;
-}
-
-double OperatorPassPrice::exchange_s(double tokens, workloads::Dispatcher dispatcher) const {
-  double sum = 0;
-  for (const Communication& call : exchanges(tokens, dispatcher)) sum += call_s(call);
-  return sum;
-}
 
 OperatorPassPrice::TokenCost OperatorPassPrice::price_tokens(double tokens) const {
   TokenCost cost;

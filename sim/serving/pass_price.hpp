@@ -12,6 +12,7 @@
 #include "sim/cost/cost_model.hpp"
 #include "sim/cost/engine_habits.hpp"
 #include "sim/cost/gpu.hpp"
+#include "workloads/serving/expert_ranks.hpp"
 #include "workloads/serving/pass_operators.hpp"
 
 namespace rehearse::sim {
@@ -110,6 +111,12 @@ class OperatorPassPrice final : public PassPrice {
   // Tokens of the busiest attention replica, and of all of them in the mean.
   void add_token_cost(PassCost& parts, int tokens, int mean_tokens, bool decoding) const;
   [[nodiscard]] double operators_s(const std::vector<workloads::TokenOperator>& operators, double tokens) const;
+  // Of the busiest rank of the group, with so many tokens in the pass.
+  struct ExpertsAtWork {
+    double hit = 0;    // share of its experts, copies included, that it reads
+    double pairs = 0;  // (token, expert) pairs
+  };
+  [[nodiscard]] ExpertsAtWork busiest_experts(double tokens, double copies) const;
   [[nodiscard]] double experts_s(double tokens) const;
   [[nodiscard]] double expert_product_s(workloads::Operator op) const;
   [[nodiscard]] std::vector<workloads::Communication> exchanges(double tokens, workloads::Dispatcher dispatcher) const;
@@ -142,6 +149,7 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double draft_s(const PassShape& whole) const;
   [[nodiscard]] int tokens_each() const { return 1 + tried_; }  // of a sequence in a decode pass
   workloads::PassOperators operators_;
+  std::optional<workloads::ExpertRanks> expert_ranks_;  // where tokens do not go to all experts alike
   CommunicationModel communication_, library_;
   std::vector<int> tp_group_, ep_group_;
   double kernels_ = 0;            // of a whole pass

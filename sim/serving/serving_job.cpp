@@ -9,8 +9,10 @@
 #include "config/yaml_text.hpp"
 #include "sim/job/limits.hpp"
 #include "sim/job/resolved_text.hpp"
+#include "sim/job/workload_keys.hpp"
 #include "sim/serving/capacity.hpp"
 #include "sim/serving/cluster_parts.hpp"
+#include "sim/serving/expert_routing.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/resolved_serving.hpp"
 #include "sim/serving/router.hpp"
@@ -34,6 +36,7 @@ constexpr const char* bookkeeping[] = {"params_b", "params_active_b", "params_pu
 struct Reading {
   ServingJob job;
   Node resolved;
+  std::shared_ptr<const workloads::ExpertPlan> routing;  // of tokens to experts
   struct Engine {
     std::shared_ptr<const Software> software;
     EngineHabits habits;
@@ -178,6 +181,7 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   pool.plan.dispatcher = given.moe.dispatcher;
   pool.plan.redundant = given.moe.redundant;
   pool.plan.overlaps = given.moe.overlap;
+  pool.plan.routing = reading.routing;
   if (node.find("moe") && !job.model.moe) node.at("moe").fail_at_key("moe is for models with experts");
   pool.wanted = given.precision.compute;
   if (!settle_precision(pool, job.parts[pool.part].gpu)) {
@@ -245,6 +249,7 @@ void read_serving(Reading& reading, const Node& document) {
 
 void resolve(Reading& reading, const Node& document) {
   reading.resolved.set_child("serving", resolved_serving(document.at("serving")));
+  if (reading.routing) reading.resolved.set_child("moe", served_experts_keys().write(*reading.routing));
   if (const auto given = document.find("simulation")) reading.resolved.set_child("simulation", *given);
   if (document.find("software")) reading.resolved.set_child("software", named(find_part(document.at("software"), software_part)));
   const ResolvedText text(reading.job.name, [node = reading.resolved] { return node; });
@@ -273,6 +278,7 @@ workloads::InstancePlan draft_plan(const Pool& pool) {
   plan.model = *pool.draft;
   plan.ep = plan.model.moe && plan.dp > 1 ? plan.stage_ranks() : 1;
   plan.redundant = 0;
+  plan.routing = nullptr;
   plan.overlaps = false;
   return plan;
 }
@@ -309,14 +315,16 @@ std::optional<PlanRefusal> plan_refusal(const ServingJob& job, const Pool& pool)
 }
 
 ServingJob read_serving_job(const Node& document, const std::string& name, const Node& models) {
-  document.allow_keys({"format", "name", "model", "cluster", "software", "serving", "tune", "simulation", "faults"});
+  document.allow_keys({"format", "name", "model", "cluster", "software", "serving", "tune", "simulation", "faults", "moe"});
   if (const auto format = document.find("format")) static_cast<void>(format->as_int(1, 1));
   Reading reading;
   reading.job.name = document.find("name") ? document.at("name").as_string() : name;
   reading.resolved.set_child("name", Node::scalar(reading.job.name, true));
   read_model_of(reading, document.at("model"), models);
   read_parts(reading.job, reading.resolved, document.at("cluster"));
+  if (const auto moe = document.find("moe")) reading.routing = read_expert_routing(*moe, reading.job.model);
   read_serving(reading, document);
+  note_expert_routing(reading.job);
   if (const auto simulation = document.find("simulation")) read_simulation(reading.job, *simulation);
   if (const auto faults = document.find("faults")) {
     reading.job.scenario = FaultScenario::read(*faults, service_fault_context(reading.job));

@@ -2,6 +2,7 @@
 #include "sim/cost/gpu.hpp"
 #include "sim/job/faults_shape.hpp"
 #include "sim/job/limits.hpp"
+#include "sim/job/workload_keys.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
 #include "sim/serving/serving_job.hpp"
@@ -64,6 +65,7 @@ Shape serving_shape() {
               {"model", part_shape(workloads::model_keys().shape()), true, "", "What is served."},
               {"cluster", std::move(cluster), true, "", "On what."},
               {"software", part_shape(software_shape()), false, "each pool's", "The engine."},
+              {"moe", served_experts_keys().shape(), false, "tokens go to all experts alike", "Models with experts only."},
               {"serving", serving_section(), true, "", "How it is served, and to whom."},
               {"faults", faults_shape(), false, "", "For run: a scenario, a file or a mapping of sources (fault-format.md)."},
               {"tune", serving_tune_shape(), false, "", "What tune may choose from."},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <memory>
 
 #include "workloads/plan.hpp"
 
@@ -20,8 +21,9 @@ struct InstancePlan {
   int ep = 1;  // ranks among which the experts are spread; each expert is shared by tp*dp/ep of them
   ServingPrecision precision;
   Dispatcher dispatcher = Dispatcher::allgather;
-  int redundant = 0;      // copies of experts beside the model's own
-  bool overlaps = false;  // two half-batches: exchanges of one run beside the other's computation
+  int redundant = 0;                          // copies of experts beside the model's own
+  std::shared_ptr<const ExpertPlan> routing;  // where the router sends tokens; nullptr: to all experts alike
+  bool overlaps = false;                      // two half-batches: exchanges of one run beside the other's computation
 
   [[nodiscard]] int stage_ranks() const { return tp * dp; }
   [[nodiscard]] int gpus() const { return tp * pp * dp; }
