@@ -18,11 +18,13 @@ constexpr int most_nodes_in_detail = 32;
 
 class Drawing {
  public:
-  Drawing(const Plan& plan, const Mask& mask) : plan_(plan), at_(plan.layout), mask_(mask), whole_(at_.nodes <= most_nodes_in_detail) {
+  // Names begin with the prefix.
+  Drawing(const Plan& plan, const Mask& mask, std::string prefix = "")
+      : plan_(plan), at_(plan.layout), mask_(mask), prefix_(std::move(prefix)), whole_(at_.nodes <= most_nodes_in_detail) {
     if (whole_) return;
     tier_boxes();
-    others_ = fmt::format("nodes 1-{}", at_.nodes - 1);
-    domains_ = at_.domains == 1 ? "supernode0/nvswitch" : fmt::format("{} supernodes", at_.domains);
+    others_ = fmt::format("{}nodes 1-{}", prefix_, at_.nodes - 1);
+    domains_ = prefix_ + (at_.domains == 1 ? "supernode0/nvswitch" : fmt::format("{} supernodes", at_.domains));
   }
 
   void write(std::ostream& out) const {
@@ -31,6 +33,23 @@ class Drawing {
     write_nodes(out);
     write_edges(out);
     out << "}\n";
+  }
+
+  // As a part of another graph; what stands for its top switches.
+  std::string write_part(const std::string& part, std::ostream& out) const {
+    fmt::print(out, "  subgraph \"cluster_{}\" {{\n    label=\"{}\";\n", quoted(part), quoted(part));
+    write_nodes(out);
+    out << "  }\n";
+    write_edges(out);
+    std::string top;
+    int highest = 0;
+    for (VertexId v = at_.switch0; v < at_.host0; ++v) {
+      if (const int level = plan_.level(v); top.empty() || level > highest) {
+        highest = level;
+        top = quoted(box(v));
+      }
+    }
+    return top;
   }
 
  private:
@@ -62,7 +81,7 @@ class Drawing {
 
   void tier_boxes() {
     for (const auto& tier : plan_.tiers) {
-      const std::string box = tier.count > 1 ? fmt::format("{} x {}", tier.count, tier.name) : tier.name;
+      const std::string box = prefix_ + (tier.count > 1 ? fmt::format("{} x {}", tier.count, tier.name) : tier.name);
       boxes_.insert(boxes_.end(), tier.count, box);
     }
   }
@@ -76,12 +95,14 @@ class Drawing {
     return v >= at_.disk0 && v < at_.shared0 ? static_cast<int>(v - at_.disk0) : -1;
   }
 
+  [[nodiscard]] std::string named(VertexId v) const { return prefix_ + plan_.name(v); }
+
   // The box that stands for a vertex.
   [[nodiscard]] std::string box(VertexId v) const {
-    if (whole_ || node_of(v) == 0) return plan_.name(v);
+    if (whole_ || node_of(v) == 0) return named(v);
     if (node_of(v) > 0) return others_;
     if (v < at_.nic0) return domains_;
-    return v >= at_.shared0 ? plan_.name(v) : boxes_[v - at_.switch0];
+    return v >= at_.shared0 ? named(v) : boxes_[v - at_.switch0];
   }
 
   void write_nodes(std::ostream& out) const {
@@ -96,8 +117,10 @@ class Drawing {
       }
     }
     for (const auto& [node, vertices] : inside) {
-      fmt::print(out, "  subgraph cluster_node{} {{\n    label=\"node{}\";\n", node, node);
-      for (const VertexId v : vertices) fmt::print(out, "    \"{}\"{};\n", quoted(plan_.name(v)), broken(v));
+      const std::string graph =
+          prefix_.empty() ? "cluster_node" + std::to_string(node) : fmt::format("\"cluster_{}node{}\"", quoted(prefix_), node);
+      fmt::print(out, "  subgraph {} {{\n    label=\"node{}\";\n", graph, node);
+      for (const VertexId v : vertices) fmt::print(out, "    \"{}\"{};\n", quoted(named(v)), broken(v));
       out << "  }\n";
     }
   }
@@ -122,6 +145,7 @@ class Drawing {
   const Plan& plan_;
   const Layout& at_;
   const Mask& mask_;
+  std::string prefix_;
   bool whole_;
   std::vector<std::string> boxes_;  // by network switch, when not drawn whole
   std::string others_, domains_;
@@ -130,5 +154,9 @@ class Drawing {
 }  // namespace
 
 void Fabric::write_dot(std::ostream& out) const { Drawing(*impl_->plan, impl_->mask).write(out); }
+
+std::string Fabric::write_dot_part(const std::string& part, std::ostream& out) const {
+  return Drawing(*impl_->plan, impl_->mask, part + "/").write_part(part, out);
+}
 
 }  // namespace rehearse::topology

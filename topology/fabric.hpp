@@ -84,6 +84,8 @@ class Fabric {
 
   [[nodiscard]] CutReport cuts() const;
   void write_dot(std::ostream& out) const;
+  // As a subgraph for a graph of several, names behind "PART/"; the name of what stands for its top switches, "" where it has none.
+  std::string write_dot_part(const std::string& part, std::ostream& out) const;
   void write_simgrid_xml(std::ostream& out) const;  // hosts, links and full routes; refuses more than 512 GPUs (routes grow quadratically)
 
  private:

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "sim/job/limits.hpp"
 #include "sim/job/resolved_text.hpp"
 
@@ -25,11 +27,39 @@ ClusterPart read_part(const std::string& name, const Node& node, const std::opti
   return part;
 }
 
+topology::LinkSpec read_joint(const Node& node) {
+  topology::LinkSpec link;
+  link.bandwidth_bytes_per_s = node.at("bandwidth").as_quantity(Dimension::bandwidth, 1e3);
+  if (const auto efficiency = node.find("efficiency")) link.efficiency = efficiency->as_number(1e-3, 1);
+  if (const auto latency = node.find("latency")) link.latency_s = latency->as_quantity(Dimension::time);
+  return link;
+}
+
+std::size_t place_of_part(const ServingJob& job, const Node& node) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < job.parts.size(); ++i) {
+    if (job.parts[i].name == node.as_string()) return i;
+    names.push_back(job.parts[i].name);
+  }
+  node.fail("no part " + config::shown(node.as_string()) + " in the cluster", config::suggestion(node.as_string(), names));
+}
+
+// One network for all pairs, or a list with one for each pair that it names.
 void read_between(ServingJob& job, const Node& node) {
-  node.allow_keys({"bandwidth", "efficiency", "latency"});
-  job.between.bandwidth_bytes_per_s = node.at("bandwidth").as_quantity(Dimension::bandwidth, 1e3);
-  if (const auto efficiency = node.find("efficiency")) job.between.efficiency = efficiency->as_number(1e-3, 1);
-  if (const auto latency = node.find("latency")) job.between.latency_s = latency->as_quantity(Dimension::time);
+  if (node.is_map()) {
+    node.allow_keys({"bandwidth", "efficiency", "latency"});
+    job.between.each = read_joint(node);
+    return;
+  }
+  for (const Node& one : node.items()) {
+    one.allow_keys({"parts", "bandwidth", "efficiency", "latency"});
+    const Node parts = one.at("parts");
+    const std::vector<Node> two = parts.items();
+    if (two.size() != 2) parts.fail("a network joins two parts", "write parts: [ONE, OTHER]");
+    const std::size_t from = place_of_part(job, two.front()), to = place_of_part(job, two.back());
+    if (from == to) two.back().fail("a part is not joined to itself");
+    if (!job.between.pairs.try_emplace(std::minmax(from, to), read_joint(one)).second) parts.fail("these two parts are joined twice");
+  }
 }
 
 }  // namespace

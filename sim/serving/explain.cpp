@@ -129,8 +129,10 @@ class Changes {
     if (pool.plan.routing && pool.plan.ep > 1) with(pool, "moe.redundant", pool.plan.redundant > 0 ? "0" : std::to_string(pool.plan.ep));
   }
 
-  // On the same GPUs.
+  // On the same number of GPUs.
   void layout(const Pool& pool) {
+    if (job_.apart() && pool.instances > 1 && pool.plan.gpus() < job_.parts[pool.part].cluster.gpus_per_node)
+      with(pool, "place", pool.spread ? "pack" : "spread");
     const auto resized = [&](int tp, int instances) {
       Node changed = pool_node(pool);
       changed.set("parallel.tp", std::to_string(tp));

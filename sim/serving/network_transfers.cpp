@@ -45,7 +45,8 @@ int NetworkTransfers::Impl::rank_gpu(std::size_t pool, std::size_t instance, std
 
 // Of the network between two parts: what the file says, else what the smaller side's NICs carry.
 double NetworkTransfers::Impl::between_bytes_per_s(const Parts& parts) const {
-  if (job.between.bandwidth_bytes_per_s > 0) return job.between.effective_bytes_per_s();
+  const topology::LinkSpec& between = job.between.of(parts.first, parts.second);
+  if (between.bandwidth_bytes_per_s > 0) return between.effective_bytes_per_s();
   const auto side_bytes_per_s = [&](std::size_t part, Role role) {
     const topology::ClusterSpec& cluster = job.parts[part].cluster;
     int gpus = 0;

@@ -68,7 +68,7 @@ NetworkTransfers::Impl::Links NetworkTransfers::Impl::way(const TransferLane& la
   } else if (!lane.one_part()) {
     for (const auto& link : way_out(lane.from_part, from, true, latency_s)) links.push_back(link);
     for (const auto& link : way_out(lane.to_part, to, false, latency_s)) links.push_back(link);
-    latency_s = std::max(latency_s, job.between.latency_s);
+    latency_s = std::max(latency_s, job.between.of(lane.from_part, lane.to_part).latency_s);
   }
   if (lane.staged) links.emplace_back(lane.to_part, fabrics[lane.to_part]->host_to_device(to));
   return links;

@@ -9,10 +9,11 @@ std::vector<int> place(int& next, const Pool& pool, int gpus_per_node) {
   std::vector<int> first;
   for (int i = 0; i < pool.instances; ++i) {
     const int gpus = pool.plan.gpus(), used = next % gpus_per_node;
-    if (used + gpus > gpus_per_node && used > 0) next += gpus_per_node - used;
+    if ((pool.spread || used + gpus > gpus_per_node) && used > 0) next += gpus_per_node - used;
     first.push_back(next);
     next += gpus;
   }
+  if (pool.spread) next = (next + gpus_per_node - 1) / gpus_per_node * gpus_per_node;
   return first;
 }
 

@@ -8,7 +8,7 @@
 namespace rehearse::sim {
 
 // [pool][instance] its first GPU in its part. Instances in order, whole: one that fits into what is left of a node goes there, another
-// begins a node.
+// begins a node. Those of a pool that is spread have a node each, or several, which nobody shares.
 [[nodiscard]] std::vector<std::vector<int>> places_of(const ServingJob& job);
 
 // GPUs of a part from its first one to the last one that an instance takes; at least 1.

@@ -107,6 +107,8 @@ const Keys<PoolDocument>& pool_keys() {
       K("role", &Pool::role, choice(role_names()), "What its instances do.").required(),
       K("part", &Pool::part, config::text(), "Of the cluster, where it has parts.").otherwise("the only one"),
       K("instances", &Pool::instances, whole(1, most_pool_ranks), "Equal ones."),
+      K("place", &Pool::spread, config::either_word("pack", "spread"),
+        "pack: instances in order, several on a node; spread: each on nodes of its own."),
       K("parallel", &Pool::parallel, mapping(parallelism_keys()), "Of one instance; it takes tp*pp*dp GPUs."),
       K("precision", &Pool::precision, mapping(serving_precision_keys()), "Number formats."),
       K("software", &Pool::software, part(), "The engine: a name, a path or the content.").otherwise("the job's"),

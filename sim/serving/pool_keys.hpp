@@ -31,6 +31,7 @@ struct PoolDocument {
   Role role = Role::both;
   std::string part;
   int instances = 1;
+  bool spread = false;
   Parallelism parallel;
   workloads::ServingPrecision precision;
   config::Node software;  // likewise

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/serving/placement.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
 
@@ -31,8 +32,8 @@ void check_roles(ServingJob& job, const Node& serving) {
 
 void check_size(const ServingJob& job, const Node& node) {
   for (std::size_t part = 0; part < job.parts.size(); ++part) {
-    int used = 0;
-    for (const Pool& pool : job.pools) used += pool.part == part ? pool.gpus() : 0;
+    if (std::ranges::find(job.pools, part, &Pool::part) == job.pools.end()) continue;
+    const int used = gpus_taken(job, part);
     const int there = job.parts[part].cluster.max_gpus();
     if (there > 0 && used > there) {
       node.fail_at_key(fmt::format("the pools take {} GPUs, and {} has {}", used, job.parts[part].cluster.name, there));
@@ -94,16 +95,20 @@ void check_prefix_router(const ServingJob& job, const Node& serving) {
 
 void note_wide_between(ServingJob& job) {
   if (!job.apart()) return;
+  const auto rate = [](double bytes_per_s) { return config::human_quantity(bytes_per_s, Dimension::bandwidth); };
   for (std::size_t part = 0; part < job.parts.size(); ++part) {
     const topology::ClusterSpec& cluster = job.parts[part].cluster;
     int gpus = 0;
     for (const Pool& pool : job.pools) gpus += pool.part == part ? pool.gpus() : 0;
     const int nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
     const double ports = nodes * cluster.rail_bytes_per_s() * cluster.rails_per_node();
-    if (ports <= 0 || job.between.effective_bytes_per_s() <= ports) continue;
-    const auto rate = [](double bytes_per_s) { return config::human_quantity(bytes_per_s, Dimension::bandwidth); };
-    job.notes.push_back(fmt::format("between: {} is more than the network ports of part {} carry, {}",
-                                    rate(job.between.effective_bytes_per_s()), job.parts[part].name, rate(ports)));
+    double widest = 0;
+    for (std::size_t other = 0; other < job.parts.size(); ++other) {
+      if (other != part) widest = std::max(widest, job.between.of(part, other).effective_bytes_per_s());
+    }
+    if (ports <= 0 || widest <= ports) continue;
+    job.notes.push_back(
+        fmt::format("between: {} is more than the network ports of part {} carry, {}", rate(widest), job.parts[part].name, rate(ports)));
   }
 }
 

@@ -159,6 +159,7 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   pool.name = name;
   pool.role = given.role;
   pool.instances = given.instances;
+  pool.spread = given.spread;
   pool.part = part_of(job, given, node);
   const Reading::Engine& engine = engine_of(reading, given.software ? given.software : document.at("software"));
   pool.software = engine.software;

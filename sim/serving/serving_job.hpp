@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/keys.hpp"
@@ -48,12 +50,23 @@ struct ClusterPart {
   FewTokenCosts costs;  // of the GPU
 };
 
+// The network between parts, one direction of each pair; bandwidth 0: what the smaller side's NICs carry.
+struct BetweenParts {
+  topology::LinkSpec each;                                                  // of all pairs that have none of their own
+  std::map<std::pair<std::size_t, std::size_t>, topology::LinkSpec> pairs;  // the earlier part first
+  [[nodiscard]] const topology::LinkSpec& of(std::size_t one, std::size_t other) const {
+    const auto found = pairs.find(std::minmax(one, other));
+    return found == pairs.end() ? each : found->second;
+  }
+};
+
 // A pool of equal instances.
 struct Pool {
   std::string name;
   std::size_t part = 0;
   Role role = Role::both;
   int instances = 1;
+  bool spread = false;  // every instance begins a node
   workloads::InstancePlan plan;
   std::shared_ptr<const Software> software;
   workloads::DType wanted = workloads::DType::bf16;  // products, where the GPU has them; else plan.precision.compute
@@ -92,8 +105,8 @@ struct ServingJob {
   workloads::Model model;
   std::string cluster_name;
   std::vector<ClusterPart> parts;
-  topology::LinkSpec between;  // of each pair of parts, one direction; bandwidth 0: what the smaller side's NICs carry
-  std::vector<Pool> pools;     // those of prompts before those of decoding, all of both, or one side alone
+  BetweenParts between;
+  std::vector<Pool> pools;  // those of prompts before those of decoding, all of both, or one side alone
   TransferSpec transfer;
   std::string prompt_router = "least-requests", decode_router = "least-kv";
   workloads::LoadSpec load;

@@ -26,11 +26,15 @@ Shape cluster_with_parts() {
   const Shape bandwidth{.kind = Shape::Kind::quantity, .dimension = config::Dimension::bandwidth};
   const Shape part = map({{"cluster", {.kind = Shape::Kind::text}, true, "", "A name, a path or the content."},
                           {"nodes", config::whole(1, most_gpus).shape, false, "the cluster's", "So many of them."}});
-  const Shape between = map({{"bandwidth", bandwidth, true, "", "One direction, of each pair of parts."},
-                             {"efficiency", config::number(1e-3, 1).shape, false, "1", "Share that large messages reach."},
-                             {"latency", {.kind = Shape::Kind::quantity}, false, "0 s", "Of a message."}});
+  std::vector<Parameter> joint{{"bandwidth", bandwidth, true, "", "One direction."},
+                               {"efficiency", config::number(1e-3, 1).shape, false, "1", "Share that large messages reach."},
+                               {"latency", {.kind = Shape::Kind::quantity}, false, "0 s", "Of a message."}};
+  const Shape each = map(joint);
+  joint.insert(joint.begin(), {"parts", {.kind = Shape::Kind::list, .parts = {{.kind = Shape::Kind::text}}}, true, "", "The two."});
+  const Shape between = config::either({each, {.kind = Shape::Kind::list, .parts = {map(joint)}}});
   return map({{"parts", map({{"*", part, false, "", "A part by its name."}}), true, "", "Clusters of different machines."},
-              {"between", between, false, "the smaller side's NICs", "The network between them."}});
+              {"between", between, false, "the smaller side's NICs",
+               "The network between each pair of them, or a list with one for each pair that it names."}});
 }
 
 Shape serving_section() {

@@ -36,7 +36,8 @@ struct TuneSides {
 
   [[nodiscard]] int most(const PoolCandidate& candidate) const {  // instances that the inventory holds, on whole nodes as they are placed
     const std::size_t part = candidate.side.part;
-    return instances_within(spec.inventory[part], candidate.side.gpus, job.parts[part].cluster.gpus_per_node);
+    const int node = job.parts[part].cluster.gpus_per_node, gpus = candidate.side.gpus;
+    return instances_within(spec.inventory[part], candidate.pool->spread ? (gpus + node - 1) / node * node : gpus, node);
   }
   [[nodiscard]] double ttft_within_s() const;  // infinite: nothing is promised
   [[nodiscard]] double tpot_within_s() const;

@@ -91,10 +91,11 @@ double TuneFormula::between_at_least_s(const PoolCandidate& prompts, const PoolC
   }
   const double tokens = lane.in_pages(std::ceil(sides_.load.input));
   double crossing_s = 0;
-  if (!lane.one_part() && scratch_.between.bandwidth_bytes_per_s > 0) {
+  const topology::LinkSpec& between = scratch_.between.of(lane.from_part, lane.to_part);
+  if (!lane.one_part() && between.bandwidth_bytes_per_s > 0) {
     double bytes = 0;
     for (const workloads::KvPair& pair : lane.pairs) bytes += pair.bytes_per_token * tokens * lane.wire_share;
-    crossing_s = bytes / (lane.line_share * scratch_.between.effective_bytes_per_s()) * rounding;
+    crossing_s = bytes / (lane.line_share * between.effective_bytes_per_s()) * rounding;
     if (sides_.load.rate_per_s * crossing_s >= 1) return never_s;
   }
   if (scratch_.transfer.prefill_answers_first || scratch_.transfer.mode != TransferMode::after_prefill) return 0;
