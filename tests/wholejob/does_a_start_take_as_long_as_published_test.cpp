@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "config/table.hpp"
+#include "places.hpp"
 #include "sim/wholejob/start_up.hpp"
 #include "tests/wholejob/runs.hpp"
 
