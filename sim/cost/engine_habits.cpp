@@ -65,6 +65,9 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("scalar_share", &Engine::scalar_share, config::number(1e-6, 1),
         "Of the GPU's peak, reached by kernels that read the cache for every query head; needed with grouped_heads above 1.")
           .otherwise("none"),
+      K("cannot_align", &Engine::cannot_align, list_of(config::text()),
+        "Differences between a cache that it sends or takes and its own that it does not make fit.")
+          .otherwise("none"),
       K("transfer_start", &Engine::transfer_start_s, config::quantity(Dimension::time), "Of one hand-over of a cache."),
       K("transfer_piece", &Engine::transfer_piece_s, config::quantity(Dimension::time),
         "Of the receiver, per page of a layer's keys or values that is handed over.")

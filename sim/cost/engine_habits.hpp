@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "config/keys.hpp"
 
@@ -48,12 +49,13 @@ struct EngineHabits {
   double expert_share = 1;  // times the rate of other products that its kernel for experts reaches, where tokens are not dispatched to them
   double expert_read = 1;   // times the rate of other products in 4 bits, at which that kernel reads weights of 4 bits
   double mixed_read = 1;    // times the rate of other products in 16 bits, at which it reads weights of 4 bits to compute in 16
-  double prompt_kernel_s = 0;   // per kernel of a pass with prompts, which is no graph: what the GPU idles before it
-  int grouped_heads = 1;        // query heads of a key/value head from which on a kernel reads the cache once for all of them; below it
-                                // every query head reads for itself, without tensor cores
-  double block_share = 1;       // of the rate at which it reads caches, what a sequence reaches with a key/value head; 1: all of it
-  double scalar_share = 0;      // of the GPU's peak that those kernels reach; needed where grouped_heads is above 1
-  double transfer_start_s = 0;  // of one hand-over of a cache
+  double prompt_kernel_s = 0;  // per kernel of a pass with prompts, which is no graph: what the GPU idles before it
+  int grouped_heads = 1;       // query heads of a key/value head from which on a kernel reads the cache once for all of them; below it
+                               // every query head reads for itself, without tensor cores
+  double block_share = 1;      // of the rate at which it reads caches, what a sequence reaches with a key/value head; 1: all of it
+  double scalar_share = 0;     // of the GPU's peak that those kernels reach; needed where grouped_heads is above 1
+  std::vector<std::string> cannot_align;  // differences between two caches that it does not make fit (names of sim/serving/alignments)
+  double transfer_start_s = 0;            // of one hand-over of a cache
   double transfer_piece_s =
       0;  // of each piece of it that lies together, which the receiver asks for: a page of a layer's keys, or of its values
   double transfer_share = 1;  // of the line rate that it reaches

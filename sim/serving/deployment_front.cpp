@@ -91,6 +91,7 @@ std::vector<FrontPoint> DeploymentFront::sorted() const {
 void add_pairs(const FrontProblem& problem, DeploymentFront& front) {
   for (std::size_t decode = 0; decode < problem.decodes.size(); ++decode) {
     for (std::size_t prompt = 0; prompt < problem.prompts.size(); ++prompt) PairOfSides(problem, prompt, decode).add_to(front);
+    problem.progress(decode + 1);
   }
 }
 

@@ -60,6 +60,7 @@ struct FrontProblem {
   std::function<double(std::size_t prompt_plan, std::size_t decode_plan)> between_s;  // at least; infinite: they cannot be paired
   // So many of both, which take no less than the above say.
   std::function<FrontTimes(std::size_t prompt_plan, int prompters, std::size_t decode_plan, int decoders)> times;
+  std::function<void(std::size_t decode_plans)> progress = [](std::size_t) {};  // so many are done
 };
 
 // Adds every pair with every number of both that keeps the promise; pairs whose best values are reached already are left out.

@@ -10,8 +10,9 @@ namespace rehearse::sim {
 ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTransfers& transfers, double tokens, double request_s,
                                   std::size_t lane, double there) {
   const std::int64_t page = prompts.pool().rules.page;
+  const CacheFront whole{static_cast<std::int64_t>(std::ceil(tokens))};
   if (transfers.whole() || (transfers.layers() == 1 && tokens < static_cast<double>(page)))
-    return {request_s, transfers.alone_s(tokens, lane, there)};
+    return {request_s, transfers.alone_s(tokens, lane, there), transfers.aligning_s({static_cast<std::int64_t>(there)}, whole, lane)};
   const auto early = [&](double computed) { return static_cast<std::int64_t>(computed) / page * page; };
   struct Leaving {
     double at_s;
@@ -36,15 +37,16 @@ ExposedHandOver exposed_hand_over(const PoolFormula& prompts, const NetworkTrans
     ready_at(now_s, {after});
   }
   CacheFront sent{static_cast<std::int64_t>(there)};
-  double links_s = 0, there_s = 0;
+  double links_s = 0, there_s = 0, aligning_s = 0;
   for (const Leaving& piece : pieces) {
     const NetworkTransfers::Alone times = transfers.alone(sent, piece.ready, lane);
     links_s = std::max(links_s, piece.at_s + times.before_s) + times.links_s;
     there_s = std::max(there_s, links_s + times.after_s);
+    aligning_s = transfers.aligning_s(sent, piece.ready, lane);
     sent = piece.ready;
   }
   const double begins_s = pieces.back().at_s;
-  return {begins_s - now_s, there_s - begins_s};
+  return {begins_s - now_s, there_s - begins_s, std::min(aligning_s, there_s - begins_s)};
 }
 
 }  // namespace rehearse::sim

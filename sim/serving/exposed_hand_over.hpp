@@ -9,6 +9,7 @@ namespace rehearse::sim {
 struct ExposedHandOver {
   double waiting_s = 0;   // until the other engine knows of the request
   double transfer_s = 0;  // from then until the cache is there
+  double aligning_s = 0;  // of that, kernels that make it fit
 };
 
 // `lane`: from the pool of these prompts; `there`: tokens that the other side has already; `request_s`: seconds until a request is in the

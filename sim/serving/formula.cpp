@@ -327,7 +327,8 @@ ServingPrediction predict_with(const ServingJob& job, const Deployment& deployme
   const double front_s = sides.prompts_front_s(), tpot_s = state.decoding.tpot_s, steps = std::max(0.0, lengths.output - 1);
   put_stage(result, Stage::queued, state.prompts.queue_s + front_s);
   put_stage(result, Stage::prefilling, state.prompts.prefill_s);
-  put_stage(result, Stage::transferring, state.between.transfer_s);
+  put_stage(result, Stage::aligning, state.between.aligning_s);
+  put_stage(result, Stage::transferring, state.between.transfer_s - state.between.aligning_s);
   put_stage(result, Stage::decode_queued, state.decoding.queue_s);
   result.kv_transfer_s = state.between.transfer_s;
   result.kv_transfer_bytes = state.between.bytes;

@@ -32,6 +32,7 @@ MeanHandOver HandOverFormula::at(double rate_per_s, const std::vector<double>& p
     out.waiting_s += share * lane.exposed.waiting_s;
     out.transfer_s += share * (lane.exposed.transfer_s + (lane.links_s > 0 ? lane.links_s * shared : 0));
     out.bytes += share * lane.bytes;
+    out.aligning_s += share * lane.exposed.aligning_s;
   }
   return out;
 }

@@ -12,6 +12,7 @@ namespace rehearse::sim {
 
 struct MeanHandOver {
   double waiting_s = 0, transfer_s = 0, bytes = 0;
+  double aligning_s = 0;  // of transfer_s
   double links_busy = 0;  // share of the time of the busiest link; from 1 on they are beyond their capacity
 };
 

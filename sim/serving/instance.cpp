@@ -7,8 +7,8 @@
 namespace rehearse::sim {
 
 std::string_view name_of(Stage stage) {
-  constexpr std::array<std::string_view, 9> names{"queued",   "prefilling", "waiting",  "transferring", "decode_queued",
-                                                  "decoding", "done",       "rejected", "lost"};
+  constexpr std::array<std::string_view, 10> names{"queued",        "prefilling", "waiting", "aligning", "transferring",
+                                                   "decode_queued", "decoding",   "done",    "rejected", "lost"};
   return names[static_cast<std::size_t>(stage)];
 }
 
@@ -331,7 +331,9 @@ void Instance::start_mixed(PassShape shape) {
     shape.context = decode_context();
   }
   under_way_.shape = shape;
-  under_way_.seconds = under_way_.swap_s + slowdown_ * price_.seconds(shape);
+  const PassCost cost = price_.parts(shape);
+  under_way_.mix = mix_of(cost);
+  under_way_.seconds = under_way_.swap_s + slowdown_ * cost.seconds();
 }
 
 DecodeLine Instance::decode_line() const {

@@ -17,6 +17,7 @@
 #include "sim/cost/engine_habits.hpp"
 #include "sim/serving/gaps.hpp"
 #include "sim/serving/page_pool.hpp"
+#include "sim/serving/pass_mix.hpp"
 #include "sim/serving/pass_price.hpp"
 #include "sim/serving/prefix_cache.hpp"
 #include "sim/serving/request_state.hpp"
@@ -61,6 +62,9 @@ struct InstanceUse {
   std::int64_t recomputed_tokens = 0;
   std::int64_t swapped_pages = 0;  // to the host; as many came back, of who was not lost
   double swap_s = 0;               // of busy_s, until pages were there or gone
+  // Seconds of passes, times the prompts in them; times the sequences that decode in them, and the tokens that these got.
+  PassMix prompt_mix, decode_mix;
+  double decoded_tokens = 0;
 };
 
 // A run of passes as it is under way.
@@ -162,6 +166,7 @@ class Instance {
     std::vector<Chunk> chunks;
     DecodeLine line;  // of a run without chunks
     PassShape shape;
+    PassMix mix;            // of a single pass with prompts
     bool measured = false;  // its seconds are not its price
   };
 
@@ -216,6 +221,7 @@ class Instance {
   void advance_decodes(double now_s, Finished& finished);
   void count_gaps(double first_pass_s);
   void count_use();
+  void count_mix();
   void forget();
   [[nodiscard]] DecodeLine decode_line() const;
 

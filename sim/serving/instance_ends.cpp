@@ -116,10 +116,28 @@ void Instance::count_use() {
   use_.passes += static_cast<double>(under_way_.passes);
   use_.page_seconds += under_way_.seconds * static_cast<double>(pages_.used() + pages_at_end()) / 2;
   use_.most_pages = std::max(use_.most_pages, pages_at_end());
+  count_mix();
   if (!under_way_.decodes) return;
   use_.decode_passes += static_cast<double>(under_way_.passes);
   use_.batch += static_cast<double>(under_way_.passes * count());
   use_.sequence_seconds += under_way_.seconds * static_cast<double>(count());
+}
+
+// In the proportions of its price, of a run of its middle pass. While pages move everybody waits.
+void Instance::count_mix() {
+  const auto passes = static_cast<double>(under_way_.passes);
+  PassMix mix = under_way_.mix;
+  if (under_way_.chunks.empty()) {
+    PassShape shape = under_way_.shape;
+    shape.context += growth() * (passes - 1) / 2;
+    mix = mix_of(price_.parts(shape));
+  }
+  mix = mix.scaled_to(under_way_.seconds - under_way_.swap_s);
+  mix.waiting += under_way_.swap_s;
+  use_.prompt_mix.add(mix, static_cast<double>(under_way_.chunks.size()));
+  if (!under_way_.decodes) return;
+  use_.decode_mix.add(mix, static_cast<double>(count()));
+  use_.decoded_tokens += growth() * passes;
 }
 
 Instance::Finished Instance::finish(double now_s) {

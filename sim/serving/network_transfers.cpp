@@ -196,6 +196,7 @@ HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size
   const double tokens = lane.piece_tokens(sent, ready, 0, lane.layers);
   out.before_s = lane.start_s(tokens, latency_s);
   out.after_s = lane.receiver_s_per_token * tokens;
+  out.aligning_s = lane.aligning_s_per_token() * tokens;
   return out;
 }
 
@@ -279,6 +280,11 @@ NetworkTransfers::Busiest NetworkTransfers::busiest(double prompt, std::size_t l
     if (sharing > 1) out.of_others_s = std::max(out.of_others_s, seconds * (1 - 1 / sharing));
   }
   return out;
+}
+
+double NetworkTransfers::aligning_s(const CacheFront& sent, const CacheFront& ready, std::size_t lane) const {
+  const TransferLane& plan = impl_->lanes[lane];
+  return plan.aligning_s_per_token() * plan.piece_tokens(sent, ready, 0, plan.layers);
 }
 
 double NetworkTransfers::alone_s(double prompt, std::size_t lane, double there) const {

@@ -45,6 +45,8 @@ class NetworkTransfers final : public TransferPlan {
   };
   [[nodiscard]] Alone alone(const CacheFront& sent, const CacheFront& ready, std::size_t lane = 0) const;
   [[nodiscard]] double alone_s(double tokens, std::size_t lane = 0, double there = 0) const;
+  // Of a piece of a cache, the time of kernels that make it fit.
+  [[nodiscard]] double aligning_s(const CacheFront& sent, const CacheFront& ready, std::size_t lane = 0) const;
   // Seconds that a hand-over takes of the lane's busiest link, where all instances hand over as often; and of the link that instances
   // share most, those of other senders.
   struct Busiest {

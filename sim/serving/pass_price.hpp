@@ -61,6 +61,8 @@ class PassPrice {
   virtual ~PassPrice() = default;
   [[nodiscard]] virtual double seconds(const PassShape& shape) const = 0;
   [[nodiscard]] virtual DecodeLine decode(int sequences) const = 0;
+  // By what they are spent on, as far as it is known; they add up to the seconds.
+  [[nodiscard]] virtual PassCost parts(const PassShape& shape) const { return {.linear_s = seconds(shape)}; }
   [[nodiscard]] virtual PassNetwork network(const PassShape&) const { return {}; }
 };
 
@@ -82,7 +84,7 @@ class OperatorPassPrice final : public PassPrice {
 
   [[nodiscard]] double seconds(const PassShape& shape) const override { return parts(shape).seconds(); }
   [[nodiscard]] DecodeLine decode(int sequences) const override;
-  [[nodiscard]] PassCost parts(const PassShape& shape) const;
+  [[nodiscard]] PassCost parts(const PassShape& shape) const override;
   [[nodiscard]] PassNetwork network(const PassShape& shape) const override;  // of one stage; of several it says nothing
 
  private:

@@ -16,6 +16,7 @@ enum class Stage : std::uint8_t {
   queued,         // at the instance that computes its prompt
   prefilling,     // its prompt is being computed
   waiting,        // its cache stays where it was computed: no room on the other side
+  aligning,       // of what is behind it, the time of kernels that make it fit the other side
   transferring,   // its cache is on the way
   decode_queued,  // its cache is there, the pass under way is not over
   decoding,
@@ -23,7 +24,7 @@ enum class Stage : std::uint8_t {
   rejected,  // cannot be served: its cache is larger than an instance's
   lost,      // given up after too many hand-overs that did not end in time
 };
-inline constexpr std::size_t timed_stages = 6;  // those before done
+inline constexpr std::size_t timed_stages = 7;  // those before done
 [[nodiscard]] std::string_view name_of(Stage stage);
 
 struct StageSpan {

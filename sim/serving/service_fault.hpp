@@ -28,6 +28,7 @@ struct ServiceFault {
   std::vector<ServiceLink> links = {};      // link, cut
   double times = 1;                         // slows, link: so many times as long
   double from_s = 0, for_s = 0;             // infinite: for good
+  double every_s = 0;                       // comes again so long after it began; 0: it does not
 };
 
 }  // namespace rehearse::sim

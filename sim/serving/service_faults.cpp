@@ -74,7 +74,10 @@ class FaultReading {
     if (how == "at" && !of_spines) {
       if (of_links) fault_.kind = ServiceFault::Kind::cut;
       fault_.from_s = words_.any_time_s();
-      if (words_.take("for")) fault_.for_s = words_.any_time_s();
+      if (words_.take("for")) {
+        fault_.for_s = words_.any_time_s();
+        again();
+      }
       return;
     }
     if (how != "slow" && !(how == "down" && of_links && !of_spines) && !(how == "lost" && of_spines))
@@ -88,9 +91,16 @@ class FaultReading {
       fault_.from_s = words_.any_time_s();
       if (!words_.take("for")) words_.refuse("how long is missing: from TIME for TIME");
       fault_.for_s = words_.any_time_s();
+      again();
     } else if (how == "down") {
       words_.refuse(fmt::format("a {} is down from TIME for TIME", what == "link" ? "link" : "port"));
     }
+  }
+
+  void again() {
+    if (!words_.take("every")) return;
+    fault_.every_s = words_.any_time_s();
+    if (fault_.every_s <= fault_.for_s) words_.fail("it comes again before it is over");
   }
 
   // The others carry its traffic.

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <string>
 
+#include "config/quantity.hpp"
 #include "sim/serving/placement.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
+#include "sim/serving/transfer_lane.hpp"
 
 namespace rehearse::sim {
 
@@ -49,6 +51,17 @@ void check_path(const ServingJob& job, const Node& path) {
       path.fail(
           fmt::format("nothing leads from the memory of {} ({}) to that of {} ({})", first.name, first.vendor, other.name, other.vendor),
           "write path: host-staged");
+  }
+}
+
+void check_alignable(const ServingJob& job, const Node& serving) {
+  if (!job.apart()) return;
+  for (std::size_t from = 0; from < job.pools.size(); ++from) {
+    for (std::size_t to = from + 1; to < job.pools.size(); ++to) {
+      if (job.pools[from].role != Role::prefill || job.pools[to].role != Role::decode) continue;
+      const std::string refused = transfer_lane(job, from, to).refused;
+      if (!refused.empty()) serving.at("pools").at(job.pools[to].name).fail(refused);
+    }
   }
 }
 
@@ -95,7 +108,7 @@ void check_prefix_router(const ServingJob& job, const Node& serving) {
 
 void note_wide_between(ServingJob& job) {
   if (!job.apart()) return;
-  const auto rate = [](double bytes_per_s) { return config::human_quantity(bytes_per_s, Dimension::bandwidth); };
+  const auto rate = [](double bytes_per_s) { return config::human_quantity(bytes_per_s, config::Dimension::bandwidth); };
   for (std::size_t part = 0; part < job.parts.size(); ++part) {
     const topology::ClusterSpec& cluster = job.parts[part].cluster;
     int gpus = 0;

@@ -16,6 +16,8 @@ void check_path(const ServingJob& job, const config::Node& path);
 void read_reload(ServingJob& job, const config::Node& reload);
 // A note where the network between two parts is said to carry more than the ports of one: nothing can, and it may be a slip of units.
 void note_wide_between(ServingJob& job);
+// Of `serving`: whether the engines of the two sides make caches fit each other.
+void check_alignable(const ServingJob& job, const config::Node& serving);
 // Of `transfer`: whether hosts can change the layout of what crosses their memory.
 void check_align(const ServingJob& job, const config::Node& align);
 // Whether the load says which prompts begin alike. Hashes come with a trace, for as many prompts as it has.

@@ -63,6 +63,12 @@ const Reading::Engine& engine_of(Reading& reading, const Node& node) {
   }
   const auto [found, added] = reading.engines.try_emplace(config::one_line(named(part)));
   if (added) found->second = {std::make_shared<const Software>(read_software(part.node, part.name)), mapping(engine_keys()).read(*habits)};
+  for (const std::string& name : found->second.habits.cannot_align) {
+    const auto known = KvAlignmentRegistry::names();
+    if (std::ranges::find(known, name) == known.end())
+      habits->at("cannot_align")
+          .fail("no difference between caches is called " + config::shown(name), config::suggestion(name, KvAlignmentRegistry::names()));
+  }
   if (found->second.habits.grouped_heads > 1 && found->second.habits.scalar_share <= 0) {
     habits->at("grouped_heads")
         .fail("with grouped_heads above 1 scalar_share is needed: what kernels reach that read for every query head");
@@ -144,11 +150,12 @@ void read_speculation(Pool& pool, const SpeculationDocument& given, const Servin
 }
 
 // Integers are counted as floats of their width (pool_keys.cpp).
-void note_integers(ServingJob& job, const std::string& pool, const Node& precision) {
+void note_integers(ServingJob& job, const std::string& who, const Node& precision) {
   std::set<std::string> named;
   for (const std::string& key : precision.keys()) named.insert(precision.at(key).as_string());
   for (const auto& [integers, floats] : {std::pair{"int8", "fp8"}, std::pair{"int4", "fp4"}}) {
-    if (named.contains(integers)) job.notes.push_back(fmt::format("pool {}: {} counts as {}, which is as wide", pool, integers, floats));
+    const std::string note = fmt::format("{}: {} counts as {}, which is as wide", who, integers, floats);
+    if (named.contains(integers) && std::ranges::find(job.notes, note) == job.notes.end()) job.notes.push_back(note);
   }
 }
 
@@ -189,7 +196,7 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
     job.notes.push_back(fmt::format("pool {}: {} has no products in {}: they are computed in {}, weights keep their width", pool.name,
                                     job.parts[pool.part].gpu.name, name_of(pool.wanted), name_of(pool.plan.precision.compute)));
   }
-  if (const auto precision = node.find("precision")) note_integers(job, pool.name, *precision);
+  if (const auto precision = node.find("precision")) note_integers(job, "pool " + pool.name, *precision);
   if (given.graphs && pool.role == Role::prefill)
     job.notes.push_back(fmt::format("pool {}: graphs change nothing, since it decodes nothing", pool.name));
   if (const auto speculative = node.find("speculative")) read_speculation(pool, given.speculative, job, *speculative);
@@ -238,6 +245,7 @@ void read_serving(Reading& reading, const Node& document) {
     if (const auto path = transfer->find("path")) check_path(job, *path);
     if (const auto align = transfer->find("align")) check_align(job, *align);
   }
+  check_alignable(job, serving);
   if (const auto router = serving.find("router")) read_routers(job, *router);
   job.load = read_load(serving.at("load"), std::ranges::any_of(job.pools, &Pool::prefix_cache));
   check_blocks(job, serving);
@@ -246,6 +254,20 @@ void read_serving(Reading& reading, const Node& document) {
   if (const auto slo = serving.find("slo")) job.promise = mapping(promise_keys()).read(*slo);
   if (const auto recovery = serving.find("recovery")) job.recovery_s = recovery->as_quantity(Dimension::time);
   if (const auto reload = serving.find("reload")) read_reload(job, *reload);
+}
+
+void read_tune(ServingJob& job, const Node& tune) {
+  job.tune = read_serving_tune(tune, job);
+  const auto given = tune.find("precision");
+  if (!given) return;
+  for (const Node& precision : given->is_sequence() ? given->items() : std::vector<Node>{*given}) note_integers(job, "tune", precision);
+}
+
+// Instances that send between nodes, beside caches that are handed over.
+bool goes_by_layers(const ServingJob& job) {
+  return job.apart() && std::ranges::any_of(job.pools, [&](const Pool& pool) {
+           return pool.plan.pp == 1 && pool.plan.gpus() > job.parts[pool.part].cluster.domain_gpus();
+         });
 }
 
 void resolve(Reading& reading, const Node& document) {
@@ -331,7 +353,10 @@ ServingJob read_serving_job(const Node& document, const std::string& name, const
     reading.job.scenario = FaultScenario::read(*faults, service_fault_context(reading.job));
     reading.resolved.set_child("faults", reading.job.scenario->resolved());
   }
-  if (const auto tune = document.find("tune")) reading.job.tune = read_serving_tune(*tune, reading.job);
+  if (const auto tune = document.find("tune")) read_tune(reading.job, *tune);
+  if (reading.job.by_layers && !goes_by_layers(reading.job))
+    reading.job.notes.push_back(
+        "granularity: layer changes nothing: no caches are handed over, or no instance has layers on one stage over several nodes");
   resolve(reading, document);
   return std::move(reading.job);
 }

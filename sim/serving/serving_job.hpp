@@ -97,7 +97,8 @@ struct ServingTuneSpec {
   std::vector<int> tp, pp, dp, ep, sequences, tokens;
   std::vector<workloads::ServingPrecision> precisions;
   std::vector<ServingGoal> goals{ServingGoal::cost};  // one of rates alone, or any of the others
-  int keep = 10, confirm = 5;
+  int keep = 20, confirm = 20;
+  bool confirms_all = false;  // as many are simulated; else fewer where no other can be better
 };
 
 struct ServingJob {

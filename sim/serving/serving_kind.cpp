@@ -12,12 +12,14 @@
 #include "sim/job/open_job.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/report/trace_events.hpp"
+#include "sim/serving/chosen_plan.hpp"
 #include "sim/serving/formula.hpp"
 #include "sim/serving/goodput.hpp"
 #include "sim/serving/load_moments.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/service_faults.hpp"
 #include "sim/serving/serving_report.hpp"
+#include "sim/serving/time_splits.hpp"
 #include "sim/serving/tune.hpp"
 
 namespace rehearse::sim {
@@ -99,6 +101,7 @@ class Finding {
     const ServingPrediction prediction = predict_serving(job_, deployment_, mean_input());
     if (prediction.overloaded.empty()) {
       report_.results.push_back(prediction.result);
+      put_predicted_splits(report_.results.back(), job_, deployment_);
     } else {
       report_.verdicts.push_back(prediction.overloaded);
     }
@@ -241,13 +244,14 @@ class ServingKind final : public JobKind {
     const KindOption args{"trace-args", "full|none", "'none': those of timeline.json have names only"};
     const KindOption runs{"runs", "N", "Histories of failures, with seeds from the job's on"};
     const KindOption methods{"methods", "LIST", "apart,together: the two sides on the same GPUs, apart and together, side by side"};
+    const KindOption sweep{"sweep", "KEY=VALUE,...", "Tunes for each value of a key of the job, and shows the optimum of each"};
     const KindOption top{"top", "N", "So many of the best are simulated, as tune.confirm of the job"};
     return {{"predict", {}},
             {"run", {fault, runs}},
             {"simulate", {promise, fault, goodput, from, followed, args}},
             {"compare", {promise, methods}},
             {"explain", {goodput}},
-            {"tune", {top}}};
+            {"tune", {top, sweep}}};
   }
 
   [[nodiscard]] KindAnswer answer(const std::string& command, const KindRequest& request) const override {
@@ -306,13 +310,23 @@ class ServingKind final : public JobKind {
     check_tunable(job, request.document.at("serving"));
     ServingReport report;
     report.notes = job.notes;
+    if (const std::string* sweep = asked.option("sweep")) {
+      report.sweep = std::make_shared<TuneSweep>(tune_over(document_of(request), request.name, *sweep, request.progress));
+      for (const TunedPoint& point : report.sweep->points) {
+        if (!point.tuning->chosen)
+          report.verdicts.push_back(fmt::format("{} {}: no deployment keeps the promise", report.sweep->key, point.value));
+      }
+      KindAnswer answer{Report(serving_summary(job), "serving-"), report.verdicts.empty()};
+      answer.report.own(std::move(report));
+      return answer;
+    }
     auto tuning = std::make_shared<ServingTuning>(tune_serving(job, request.progress));
     if (tuning->best.empty())
       report.verdicts.emplace_back("no deployment within the inventory keeps the promise, by formula");
     else if (!tuning->chosen)
       report.verdicts.emplace_back("none of the deployments that were simulated keeps the promise");
     else
-      report.plan_yaml = plan_yaml(job, *tuning);
+      report.plan_yaml = chosen_plan(job, *tuning);
     report.notes.insert(report.notes.end(), tuning->notes.begin(), tuning->notes.end());
     report.tuning = std::move(tuning);
     KindAnswer answer{Report(serving_summary(job), "serving-"), report.verdicts.empty()};
@@ -348,41 +362,6 @@ class ServingKind final : public JobKind {
     if (!number || *number < least || *number > most || *number != std::floor(*number))
       throw config::InputError(fmt::format("--{} takes a whole number from {} to {}, not {}", option, least, most, config::shown(text)));
     return static_cast<int>(*number);
-  }
-
-  // The resolved job, with the pools that were chosen.
-  static std::string plan_yaml(const ServingJob& job, const ServingTuning& tuning) {
-    config::Node document = config::Node::load_text(job.resolved_yaml, job.name);
-    const TunedDeployment& chosen = tuning.best[*tuning.chosen];
-    const config::Node written = document.at("serving").at("pools");
-    config::Node pools;
-    for (const Pool& pool : chosen.pools) {
-      config::Node node = written.at(pool.like).without("kv_tokens").without("parallel");
-      node.set("role", role_names().of(pool.role));
-      if (!job.parts[pool.part].name.empty()) node.set("part", job.parts[pool.part].name);
-      node.set("instances", std::to_string(pool.instances));
-      node.set("parallel", fmt::format("{{tp: {}, pp: {}, dp: {}, ep: {}}}", pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep));
-      if (job.tune && !job.tune->precisions.empty()) {
-        node.set("precision", fmt::format("{{compute: {}, weights: {}, kv: {}}}", name_of(pool.wanted),
-                                          name_of(pool.plan.precision.weights), name_of(pool.plan.precision.kv)));
-      }
-      node.set("limits", fmt::format("{{sequences: {}, tokens: {}}}", pool.habits.sequences, pool.habits.tokens));
-      pools.set_child(pool.name, node);
-    }
-    config::Node serving = document.at("serving");
-    if (chosen.pools.front().role == Role::both) serving = serving.without("transfer");
-    serving.set_child("pools", pools);
-    document.set_child("serving", serving);
-    const double rate_per_s = chosen.simulated && std::isfinite(chosen.simulated->goodput_per_s) && chosen.simulated->goodput_per_s > 0
-                                  ? chosen.simulated->goodput_per_s
-                                  : (chosen.rate_per_s > 0 ? chosen.rate_per_s : tuning.rate_per_s);
-    if (is_of_rates(tuning.goals.front()) && job.load.arrivals.kind != workloads::Arrivals::trace) {
-      for (const char* form : {"poisson", "gamma", "constant"}) {
-        const std::string key = fmt::format("serving.load.arrivals.{}", form);
-        if (document.find_path(key)) document.set(key, fmt::format("{} /s", rate_per_s));
-      }
-    }
-    return document.to_yaml();
   }
 
   static Finding fitting(const std::string& name, const config::Node& document, const config::Node& models) {

@@ -12,6 +12,7 @@
 #include "sim/serving/serving_result.hpp"
 #include "sim/serving/stage_differences.hpp"
 #include "sim/serving/tune.hpp"
+#include "sim/serving/tune_sweep.hpp"
 
 namespace rehearse::sim {
 
@@ -22,6 +23,7 @@ struct ServingReport {
   std::vector<std::string> verdicts;              // why the answer is no
   std::shared_ptr<const ServingRun> run;          // of the simulation, where files are wanted
   std::shared_ptr<const ServingTuning> tuning = {};
+  std::shared_ptr<const TuneSweep> sweep = {};   // of tune --sweep
   std::vector<ServingEffect> effects = {};       // of explain
   std::vector<ServingEffect> methods = {};       // of compare --methods
   std::shared_ptr<const ServiceDays> days = {};  // of run

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/serving/time_splits.hpp"
 #include "workloads/serving/pass_operators.hpp"
 
 namespace rehearse::sim {
@@ -35,6 +36,15 @@ std::vector<double> values_of(const ServingJob& job, const ServingRun& run, Valu
   return out;
 }
 
+std::vector<double> tpots_of(const ServingJob& job, const ServingRun& run) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < run.requests.size(); ++i) {
+    const RequestState& request = run.requests[i];
+    if (counts(job, i) && request.stage == Stage::done && request.tokens.output > 1) out.push_back(request.tpot_s());
+  }
+  return out;
+}
+
 // With prompts isolated nobody does.
 bool decodes(const ServingJob& job) { return job.pools.back().role != Role::prefill; }
 
@@ -46,19 +56,13 @@ double mean_of(const std::vector<double>& values) {
 
 void count_latencies(ServingResult& result, const ServingJob& job, const ServingRun& run) {
   result.ttft = spread_of(values_of(job, run, [](const RequestState& r) { return r.ttft_s(); }));
-  std::vector<double> tpot;
-  for (std::size_t i = 0; decodes(job) && i < run.requests.size(); ++i) {
-    const RequestState& request = run.requests[i];
-    if (counts(job, i) && request.stage == Stage::done && request.tokens.output > 1) tpot.push_back(request.tpot_s());
-  }
-  result.tpot = spread_of(std::move(tpot));
+  result.tpot = spread_of(decodes(job) ? tpots_of(job, run) : std::vector<double>{});
   result.e2e = spread_of(values_of(job, run, [](const RequestState& r) { return r.e2e_s(); }));
   for (std::size_t stage = 0; stage < timed_stages; ++stage) {
     result.stages[std::string(name_of(static_cast<Stage>(stage)))] =
         mean_of(values_of(job, run, [stage](const RequestState& r) { return r.spent_s[stage]; }));
   }
-  const auto transferring = static_cast<std::size_t>(Stage::transferring);
-  result.kv_transfer_s = mean_of(values_of(job, run, [=](const RequestState& r) { return r.spent_s[transferring]; }));
+  result.kv_transfer_s = result.stages["aligning"] + result.stages["transferring"];
   result.kv_transfer_bytes = mean_of(values_of(job, run, [](const RequestState& r) { return r.transfer_bytes; }));
 }
 
@@ -113,6 +117,12 @@ void judge(ServingResult& result, const ServingJob& job, const ServingRun& run) 
     tpot += steady ? 1 : 0;
     both += fast && steady ? 1 : 0;
   }
+  const auto at_promise = [&](std::vector<double> values) {
+    std::ranges::sort(values);
+    return values.empty() ? -1 : at_share(values, promise.percentile);
+  };
+  result.promised_ttft_s = at_promise(values_of(job, run, [](const RequestState& r) { return r.ttft_s(); }));
+  result.promised_tpot_s = decodes(job) ? at_promise(tpots_of(job, run)) : -1;
   const double all = std::max(1, result.counted);
   result.attained = both / all;
   result.attained_ttft = ttft / all;
@@ -170,6 +180,7 @@ ServingResult result_of(const ServingJob& job, const ServingSetup& setup, const 
   result.failures = run.failures;
   count_latencies(result, job, run);
   count_gaps(result, run);
+  put_simulated_splits(result, run);
   count_rates(result, job, run);
   judge(result, job, run);
   if (!run.requests.empty()) result.makespan_s = std::max(0.0, run.end_s - run.requests.front().arrival_s);

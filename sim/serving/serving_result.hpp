@@ -35,6 +35,7 @@ struct ServingResult {
   std::string method;  // "analytic", "simulated"
   Spread ttft, tpot, e2e, itl;
   std::map<std::string, double> stages;  // mean seconds of a request in each
+  PassMix ttft_split, tpot_split;        // the means of the two times by what they go to, seconds
   double requests_per_s = 0, input_tokens_per_s = 0, output_tokens_per_s = 0;
   double input_tokens_per_s_per_prompt_gpu = 0, output_tokens_per_s_per_decode_gpu = 0, output_tokens_per_s_per_gpu = 0;
   double kv_transfer_s = 0;      // mean, alone and with what it shares
@@ -48,7 +49,7 @@ struct ServingResult {
   double attained = -1;                     // share of the counted requests within the promise; -1: nothing is promised
   double goodput_per_s = -1;  // requests: the highest rate that keeps the promise; -1: nobody asked; infinite: too few requests to tell
   double attained_ttft = -1, attained_tpot = -1;
-  double promised_ttft_s = -1, promised_tpot_s = -1;  // by formula: what the promised share keeps to; -1: it does not know
+  double promised_ttft_s = -1, promised_tpot_s = -1;  // what the promised share keeps to; -1: a formula does not know
   bool kept = true;                                   // the promise
   double cost_per_s = 0;
   std::vector<PoolResult> pools;

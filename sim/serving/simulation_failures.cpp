@@ -32,6 +32,19 @@ void ServiceSimulation::end_fault(std::size_t fault) {
   }
   settle_slowness(what);
   if (what.kind == ServiceFault::Kind::cut) go_around();
+  if (what.every_s > 0 && comes_again(fault)) machine_.after(what.every_s - what.for_s, token_of(ServiceEvent::fault, fault));
+}
+
+// Where requests wait for what never comes back nothing would end otherwise.
+bool ServiceSimulation::comes_again(std::size_t fault) {
+  constexpr int most_idle = 1000;  // times in a row in which no token of an answer was computed
+  double done = next_;
+  for (const Instance* one : instances_) done += one->use().answer_tokens;
+  Again& again = again_[fault];
+  again.idle = done > again.done ? 0 : again.idle + 1;
+  again.done = done;
+  return again.idle < most_idle &&
+         (again.idle == 0 || std::ranges::any_of(requests_, [](const RequestState& one) { return one.stage < Stage::done; }));
 }
 
 // What a fault speaks of is as slow as the slowest that acts on it now.

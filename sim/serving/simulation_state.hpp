@@ -93,6 +93,7 @@ class ServiceSimulation {
   void end_answer(RequestId id);
   void begin_fault(std::size_t fault);
   void end_fault(std::size_t fault);
+  [[nodiscard]] bool comes_again(std::size_t fault);
   void fail(std::size_t instance);
   void come_back(std::size_t instance);
   void end_load(std::size_t instance);
@@ -139,6 +140,7 @@ class ServiceSimulation {
     std::vector<std::size_t> pieces;  // on their way
     int timeouts = 0;
     double began_s = 0;         // when the last piece left
+    double aligning_s = 0;      // of the last one that came
     std::uint64_t attempt = 0;  // tokens of earlier ones mean nothing any more
   };
   std::vector<Way> ways_;
@@ -146,7 +148,7 @@ class ServiceSimulation {
     RequestId request = 0;
     CacheFront sent, ready;  // from what had left to what has left with it
     int flows = 0;
-    double after_s = 0, bytes = 0;
+    double after_s = 0, bytes = 0, aligning_s = 0;
     std::vector<LinkIndex> links = {};  // that its flows are on; with faults
     std::uint64_t generation = 0;       // of those that had its place
   };
@@ -181,6 +183,11 @@ class ServiceSimulation {
   std::vector<LinkIndex> gone_;  // links that are cut now
   std::vector<Layers> layers_;   // [instance], or empty
   std::vector<bool> acts_;       // [fault] now
+  struct Again {
+    double done = 0;
+    int idle = 0;
+  };
+  std::map<std::size_t, Again> again_;  // [fault] that comes again
   std::map<RequestId, std::vector<StageSpan>> followed_;
   int failures_ = 0;
   std::shared_ptr<ServiceRecord> record_;  // where it is asked for

@@ -105,6 +105,7 @@ void ServiceSimulation::start_flows(std::size_t place) {
   piece.flows = static_cast<int>(hand_over.flows.size());
   piece.after_s = hand_over.after_s;
   piece.bytes = hand_over.bytes;
+  piece.aligning_s = hand_over.aligning_s;
   piece.links.clear();
   for (const HandOver::Flow& flow : hand_over.flows) {
     if (!setup_.faults.empty()) piece.links.insert(piece.links.end(), flow.links.begin(), flow.links.end());
@@ -147,6 +148,7 @@ void ServiceSimulation::free_piece(std::size_t place) {
 void ServiceSimulation::end_piece(std::size_t place) {
   const RequestId id = pieces_[place].request;
   Way& way = ways_[id];
+  way.aligning_s = pieces_[place].aligning_s;
   if (record_) record_->hand_over_ends(place, now(), true);
   free_piece(place);
   std::erase(way.pieces, place);
@@ -157,7 +159,11 @@ void ServiceSimulation::end_transfer(RequestId id) {
   Way& way = ways_[id];
   forget_way(id);
   way.cached = way.reserved = false;
-  requests_[id].enter(Stage::decode_queued, now());
+  RequestState& request = requests_[id];
+  const double aligning_s = std::min(way.aligning_s, now() - request.since_s);
+  request.enter(Stage::decode_queued, now());
+  request.spent_s[static_cast<std::size_t>(Stage::transferring)] -= aligning_s;
+  request.spent_s[static_cast<std::size_t>(Stage::aligning)] += aligning_s;
   instances_[way.from]->release(id);
   touched_.push_back(way.from);
   touched_.push_back(way.to);

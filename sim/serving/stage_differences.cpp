@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 
 #include "sim/serving/load_moments.hpp"
 #include "sim/serving/router.hpp"
@@ -168,6 +170,12 @@ const std::vector<Cause>& causes() {
       {Stage::waiting, [](const Facts&) { return true; },
        [](const Facts&) { return std::string("the other engine learns of it while passes go on that several prompts share"); }},
 
+      {Stage::aligning, [](const Facts&) { return true; },
+       [](const Facts& f) {
+         return f.job.transfer.mode == TransferMode::after_prefill
+                    ? std::string("the formula has one prompt of the mean length")
+                    : std::string("the last pieces are of other lengths than a lone prompt's");
+       }},
       {Stage::transferring, [](const Facts& f) { return f.more_s > 0; },
        [](const Facts&) { return std::string("caches on their way at once share links"); }},
       {Stage::transferring, [](const Facts&) { return true; },
@@ -224,6 +232,36 @@ std::string reason_of(Stage stage, const Facts& facts) {
   return {};
 }
 
+constexpr std::array split_waits{Stage::queued, Stage::waiting, Stage::aligning, Stage::transferring, Stage::decode_queued};
+constexpr std::array split_computes{Stage::prefilling};
+constexpr std::array split_decodes{Stage::decoding};
+
+// That of the stage among these which differs the most.
+std::string reason_among(const std::vector<StageDifference>& all, std::span<const Stage> stages) {
+  double most_s = 0;
+  std::string reason;
+  for (const StageDifference& one : all) {
+    const double more_s = std::abs(one.simulated_s - one.analytic_s);
+    if (more_s <= most_s || std::ranges::none_of(stages, [&](Stage stage) { return one.name == name_of(stage); })) continue;
+    most_s = more_s;
+    reason = one.reason;
+  }
+  return reason;
+}
+
+// What the time above goes to; of small differences nothing is said.
+template <class Reason>
+void add_split(std::vector<StageDifference>& out, const std::string& before, const PassMix& analytic, const PassMix& simulated,
+               Reason reason) {
+  constexpr double noticed = 0.01;
+  for (const PassMix::Named& one : PassMix::parts()) {
+    const double formula_s = analytic.*one.part, run_s = simulated.*one.part;
+    if (formula_s <= 0 && run_s <= 0) continue;
+    const bool differ = std::abs(run_s - formula_s) > noticed * simulated.sum();
+    out.push_back({before + std::string(one.name), formula_s, run_s, differ ? reason(one.part) : ""});
+  }
+}
+
 }  // namespace
 
 std::vector<StageDifference> stage_differences(const ServingJob& job, const ServingResult& analytic, const ServingResult& simulated) {
@@ -239,9 +277,16 @@ std::vector<StageDifference> stage_differences(const ServingJob& job, const Serv
     if (std::abs(more_s) > noticed * simulated.e2e.mean_s) one.reason = reason_of(stage, {job, analytic, simulated, more_s});
     if (one.analytic_s > 0 || one.simulated_s > 0) out.push_back(std::move(one));
   }
+  const std::vector<StageDifference> stages = out;
   out.push_back({"time to first token", analytic.ttft.mean_s, simulated.ttft.mean_s, {}});
-  if (simulated.tpot.mean_s >= 0 && analytic.tpot.mean_s >= 0)
+  add_split(out, "first token: ", analytic.ttft_split, simulated.ttft_split, [&](PassMix::Part part) {
+    return reason_among(stages, part == &PassMix::waiting ? std::span<const Stage>(split_waits) : std::span<const Stage>(split_computes));
+  });
+  if (simulated.tpot.mean_s >= 0 && analytic.tpot.mean_s >= 0) {
     out.push_back({"time per output token", analytic.tpot.mean_s, simulated.tpot.mean_s, {}});
+    add_split(out, "per token: ", analytic.tpot_split, simulated.tpot_split,
+              [&](PassMix::Part) { return reason_among(stages, split_decodes); });
+  }
   out.push_back({"end to end", analytic.e2e.mean_s, simulated.e2e.mean_s, {}});
   return out;
 }

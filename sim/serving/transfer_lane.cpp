@@ -1,5 +1,7 @@
 #include "sim/serving/transfer_lane.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -28,6 +30,21 @@ double pieces_per_token(const ServingJob& job, const TransferLane& lane) {
   double most = 0;
   for (const auto& [rank, number] : layers) most = std::max(most, number);
   return kinds * most / lane.page;
+}
+
+// The first difference that an engine does not make fit.
+std::string not_aligned(const KvSide& sender, const KvSide& receiver, const Pool& from, const Pool& to) {
+  if (from.habits.cannot_align.empty() && to.habits.cannot_align.empty()) return "";
+  for (const std::string& name : KvAlignmentRegistry::names()) {
+    const std::vector<KvAlignmentWork> ways = KvAlignmentRegistry::get(name).ways(sender, receiver);
+    if (ways.empty()) continue;
+    for (const Pool* pool : {&from, &to}) {
+      if (std::ranges::find(pool->habits.cannot_align, name) == pool->habits.cannot_align.end()) continue;
+      return fmt::format("{} hands nothing over between caches that differ in {}: from pool {} to pool {} {}", pool->software->name, name,
+                         from.name, to.name, ways.front().reason);
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -68,6 +85,7 @@ TransferLane transfer_lane(const ServingJob& job, std::size_t from_pool, std::si
     lane.receiver_s_per_token += alignment_s(work, sender, receiver) - sender.moving_s(work.sender_bytes_per_token);
     lane.wire_share *= work.wire_share;
   }
+  lane.refused = not_aligned(sender, receiver, from, to);
   lane.line_share = std::min(from.habits.transfer_share, to.habits.transfer_share);
   lane.engine_s = from.habits.transfer_start_s;
   lane.pages_s_per_token = to.habits.transfer_piece_s * pieces_per_token(job, lane);

@@ -24,8 +24,10 @@ struct TransferLane {
   double engine_s = 0;                                      // before anything moves: the engines, the first piece to the host and from it
   double wire_share = 1;                                    // bytes on the wire of a sender's byte, by its number format
   double line_share = 1;                                    // of the line rate that engines reach
+  std::string refused;                                      // what one of the engines does not make fit; "": nothing
   bool staged = false;                                      // through the memory of both hosts
 
+  [[nodiscard]] double aligning_s_per_token() const { return sender_s_per_token + receiver_s_per_token; }
   [[nodiscard]] bool one_part() const { return from_part == to_part; }
   [[nodiscard]] double in_pages(double tokens) const;
   // Tokens of a piece in the layers [first, last), as if each of them had as many.

@@ -31,7 +31,8 @@ struct HandOver {
   double before_s = 0;
   std::vector<Flow> flows;
   double after_s = 0;
-  double bytes = 0;  // of all flows
+  double bytes = 0;       // of all flows
+  double aligning_s = 0;  // of both delays, that of kernels which make it fit
 };
 
 struct TransferLink {

@@ -6,16 +6,20 @@
 #include <cmath>
 #include <iterator>
 #include <set>
+#include <string_view>
 #include <tuple>
 
-#include "sim/serving/goodput.hpp"
 #include "sim/serving/tune_candidates.hpp"
+#include "sim/serving/tune_confirm.hpp"
 #include "sim/serving/tune_front.hpp"
 #include "sim/serving/tune_mixed.hpp"
+#include "sim/serving/tune_sweep.hpp"
 #include "sim/serving/tune_value.hpp"
 
 namespace rehearse::sim {
 namespace {
+
+constexpr std::string_view several_plans = ", several plans in a role";  // of the kind of such a deployment (tune_mixed.cpp)
 
 // The formula's answers to what the search over pairs asks, of the prompts of one part and the decodes of another.
 class FormulaPairs final : public PairModel {
@@ -51,9 +55,11 @@ class FormulaPairs final : public PairModel {
 
 class Tuning {
  public:
-  explicit Tuning(const ServingJob& job) : job_(job), sides_(job, out_) {}
+  Tuning(const ServingJob& job, std::function<void(double)> progress)
+      : job_(job), progress_(std::move(progress)), sides_(job, out_, [this](double share) { progress_(pricing * share); }) {}
 
-  ServingTuning run(const std::function<void(double)>& progress) {
+  ServingTuning run() {
+    const auto progress = [this](double share) { progress_(searching + (1 - searching) * share); };
     out_.goals = sides_.spec.goals;
     for (const ClusterPart& part : job_.parts) out_.parts.push_back(part.name);
     if (out_.goals.front() == ServingGoal::goodput_per_cost) {
@@ -61,7 +67,7 @@ class Tuning {
       out_.rate_per_s = out_.best.empty() ? 0 : out_.best.front().rate_per_s;
       out_.output_tokens_per_s = out_.rate_per_s * sides_.load.output;
       out_.bound_per_s = INFINITY;
-      confirm(progress);
+      confirm_tuned(job_, sides_.spec, out_, progress);
       return std::move(out_);
     }
     if (out_.goals.front() == ServingGoal::goodput) sides_.load.rate_per_s = most_carried();
@@ -71,7 +77,7 @@ class Tuning {
     if (by_cost || out_.goals.front() == ServingGoal::goodput) out_.best = cheapest();
     if (!by_cost || out_.goals.size() > 1) take_front();
     out_.goals.front() == ServingGoal::goodput ? add_faster_mixed() : add_mixed();
-    confirm(progress);
+    confirm_tuned(job_, sides_.spec, out_, progress);
     return std::move(out_);
   }
 
@@ -179,7 +185,10 @@ class Tuning {
     const TuneFormula formula(sides_);
     std::vector<TunedDeployment> all, apart;
     for (std::size_t one = 0; one < job_.parts.size(); ++one) {
-      for (std::size_t other = 0; other < job_.parts.size(); ++other) add_pairs(formula, one, other, apart);
+      for (std::size_t other = 0; other < job_.parts.size(); ++other) {
+        add_pairs(formula, one, other, apart);
+        tick();
+      }
     }
     const double limit = cost_of_kept(apart);
     for (std::size_t part = 0; part < job_.parts.size(); ++part) add_together(formula, part, limit, all);
@@ -219,6 +228,7 @@ class Tuning {
     MixedDeployments mixed(sides_, false);
     std::vector<TunedDeployment> fastest;
     const auto carries = [&](double rate) {
+      tick();
       sides_.load.rate_per_s = rate;
       std::vector<TunedDeployment> found = mixed.cheaper_than({});
       if (found.empty()) return false;
@@ -238,17 +248,42 @@ class Tuning {
     }
   }
 
-  // Where cost does not come first the best are those of the front.
+  // Where cost does not come first those that are simulated stand on a wider front, of all that somebody may ask for: on that of one goal
+  // and cost may be nothing but deployments at the edge of the promise, which a simulation does not keep.
   void take_front() {
     if (out_.goals.front() == ServingGoal::goodput) return;
-    out_.front = deployment_front(sides_);
+    const auto progress = [this](double share) { progress_(pricing + (searching - pricing) * share); };
+    out_.front = deployment_front(sides_, progress);
     if (out_.goals.front() == ServingGoal::cost) return;
     out_.bound_per_s = INFINITY;
+    wider_ = out_.front;
+    if (sides_.spec.confirm > 0) {
+      const std::vector<ServingGoal> goals = sides_.spec.goals;
+      for (const ServingGoal goal : {ServingGoal::cost, ServingGoal::ttft, ServingGoal::tpot}) {
+        if (std::ranges::find(goals, goal) == goals.end()) sides_.spec.goals.push_back(goal);
+      }
+      wider_ = deployment_front(sides_, progress);
+      sides_.spec.goals = goals;
+    }
     take_best();
   }
+  // The others are there for when none of those that are reported keeps the promise.
   void take_best() {
-    const std::size_t kept = std::min(out_.front.size(), static_cast<std::size_t>(sides_.spec.keep));
-    out_.best.assign(out_.front.begin(), out_.front.begin() + static_cast<std::ptrdiff_t>(kept));
+    constexpr std::size_t times_kept = 5;
+    out_.best = wider_;
+    for (const TunedDeployment& one : out_.front) {
+      if (one.kind.ends_with(several_plans)) out_.best.push_back(one);
+    }
+    std::ranges::stable_sort(out_.best, {}, [&](const TunedDeployment& one) { return goal_value(out_, one); });
+    const std::size_t most =
+        sides_.spec.confirm > 0 ? times_kept * static_cast<std::size_t>(sides_.spec.keep) : static_cast<std::size_t>(sides_.spec.keep);
+    if (out_.best.size() > most) out_.best.resize(most);
+  }
+
+  // So much of the search is done as its steps, whose number is not known, let one guess.
+  void tick() {
+    constexpr double usual_steps = 20;
+    progress_(pricing + (searching - pricing) * (1 - std::exp(-++ticks_ / usual_steps)));
   }
 
   // Whether any deployment carries the load's rate.
@@ -271,6 +306,7 @@ class Tuning {
   double most_carried() {
     const double asked = sides_.load.rate_per_s;
     const auto carries = [&](double rate) {
+      tick();
       sides_.load.rate_per_s = rate;
       return is_carried();
     };
@@ -297,40 +333,11 @@ class Tuning {
     return low;
   }
 
-  // Simulates the first ones, more of them until one keeps the promise, and the first of each kind; on the same requests.
-  void confirm(const std::function<void(double)>& progress) {
-    if (out_.best.empty()) return;
-    if (sides_.spec.confirm == 0) {
-      out_.chosen = 0;
-      return;
-    }
-    std::set<std::string> kinds;
-    for (std::size_t i = 0; i < out_.best.size(); ++i) {
-      const bool first = kinds.insert(out_.best[i].kind).second;
-      if (!first && out_.chosen && i >= static_cast<std::size_t>(sides_.spec.confirm)) continue;
-      simulate(out_.best[i]);
-      if (is_better(i)) out_.chosen = i;
-      progress(static_cast<double>(i + 1) / static_cast<double>(out_.best.size()));
-    }
-  }
-
-  // Of the highest rate each is asked for its own, by bisection.
-  void simulate(TunedDeployment& one) const {
-    const ServingJob job = with_pools(job_, one, one.rate_per_s > 0 ? one.rate_per_s : out_.rate_per_s);
-    const Deployment deployment = deploy(job);
-    const ServingSetup setup = setup_of(job, deployment);
-    one.simulated = result_of(job, setup, simulate_serving(setup));
-    if (is_of_rates(out_.goals.front())) one.simulated->goodput_per_s = goodput_of(job, deployment, [](double) {});
-  }
-
-  [[nodiscard]] bool is_better(std::size_t i) const {
-    const bool by_cost = out_.goals.front() == ServingGoal::goodput_per_cost;
-    const auto rate_of = [&](std::size_t at) { return out_.best[at].simulated->goodput_per_s / (by_cost ? out_.best[at].cost_per_s : 1); };
-    if (is_of_rates(out_.goals.front())) return rate_of(i) > (out_.chosen ? rate_of(*out_.chosen) : 0);
-    return out_.best[i].simulated->kept && !out_.chosen;
-  }
-
+  static constexpr double pricing = 0.1, searching = 0.5;  // of the progress: plans are priced, deployments are found
   const ServingJob& job_;
+  std::function<void(double)> progress_;
+  double ticks_ = 0;
+  std::vector<TunedDeployment> wider_;  // front
   ServingTuning out_;
   TuneSides sides_;
 };
@@ -363,6 +370,6 @@ void check_tunable(const ServingJob& job, const config::Node& serving) {
     serving.at("load").at("arrivals").fail("tune needs requests that come at a rate", "write for example arrivals: {poisson: 6 /s}");
 }
 
-ServingTuning tune_serving(const ServingJob& job, const std::function<void(double)>& progress) { return Tuning(job).run(progress); }
+ServingTuning tune_serving(const ServingJob& job, const std::function<void(double)>& progress) { return Tuning(job, progress).run(); }
 
 }  // namespace rehearse::sim

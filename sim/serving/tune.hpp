@@ -21,6 +21,7 @@ struct TunedDeployment {
   // So many others are the same but for limits without effect, "POOL.tokens" or "POOL.sequences".
   std::uint64_t twins = 0;
   std::vector<std::string> without_effect = {};
+  double below_per_s = 0;  // with a goal of rates: simulated at this rate alone, which another carries and it does not
   // Of those that were simulated; with a goal of rates also the highest rate that keeps the promise.
   std::optional<ServingResult> simulated;
 };

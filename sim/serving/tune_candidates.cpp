@@ -188,7 +188,7 @@ void settle_prices(const ServingJob& job, ServingTuneSpec& spec, ServingTuning& 
 
 }  // namespace
 
-TuneSides::TuneSides(const ServingJob& of_job, ServingTuning& tuning)
+TuneSides::TuneSides(const ServingJob& of_job, ServingTuning& tuning, const std::function<void(double)>& progress)
     : job(of_job), spec(of_job.tune ? *of_job.tune : usual_serving_tune(of_job)), promise(of_job.promise), load(promised_moments(of_job)) {
   settle_prices(job, spec, tuning);
   Space space(job, spec, load, tuning);
@@ -203,6 +203,7 @@ TuneSides::TuneSides(const ServingJob& of_job, ServingTuning& tuning)
     together.push_back(plans_of(Role::both, part));
     prompts.push_back(plans_of(Role::prefill, part));
     decodes.push_back(plans_of(Role::decode, part));
+    progress(static_cast<double>(part + 1) / static_cast<double>(job.parts.size()));
   }
 }
 

@@ -1,6 +1,7 @@
 // What `tune` of a serving job chooses from: plans of one instance, priced.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ using Candidates = std::vector<PoolCandidate>;
 
 // All of a job. Prices that nobody has given are settled, which the notes of the tuning say.
 struct TuneSides {
-  TuneSides(const ServingJob& of_job, ServingTuning& tuning);
+  TuneSides(
+      const ServingJob& of_job, ServingTuning& tuning, const std::function<void(double)>& progress = [](double) {});
 
   const ServingJob& job;
   ServingTuneSpec spec;

@@ -78,6 +78,14 @@ bool TuneFormula::holds(const ServingJob& job) const {
     const bool stands = std::ranges::find(job.pools, part, &Pool::part) != job.pools.end();
     if (stands && gpus_taken(job, part) > sides_.spec.inventory[part]) return false;
   }
+  for (std::size_t from = 0; job.apart() && from < job.pools.size(); ++from) {
+    for (std::size_t to = from + 1; to < job.pools.size(); ++to) {
+      const Pool &one = job.pools[from], &other = job.pools[to];
+      const bool may_refuse = !one.habits.cannot_align.empty() || !other.habits.cannot_align.empty();
+      if (may_refuse && one.role == Role::prefill && other.role == Role::decode && !transfer_lane(job, from, to).refused.empty())
+        return false;
+    }
+  }
   return true;
 }
 
@@ -86,6 +94,7 @@ double TuneFormula::between_at_least_s(const PoolCandidate& prompts, const PoolC
   constexpr double rounding = 1 - 1e-9;
   put_scratch(prompts, 1, decodes, 1);
   const TransferLane lane = transfer_lane(scratch_, 0, 1);
+  if (!lane.refused.empty()) return never_s;
   for (const std::size_t end : {lane.from_part, lane.to_part}) {
     if (!lane.one_part() && scratch_.parts[end].cluster.network.kind == topology::Network::none) return never_s;
   }

@@ -33,8 +33,9 @@ std::vector<FrontGoal> goals_of(const ServingTuneSpec& spec) {
 
 class Fronts {
  public:
-  explicit Fronts(const TuneSides& sides)
+  Fronts(const TuneSides& sides, const std::function<void(double)>& progress)
       : sides_(sides),
+        progress_(progress),
         together_(places_of(sides.together)),
         prompts_(places_of(sides.prompts)),
         decodes_(places_of(sides.decodes)),
@@ -44,8 +45,15 @@ class Fronts {
   std::vector<TunedDeployment> run() {
     add_together();
     FrontProblem problem;
-    for (const Place& place : prompts_) problem.prompts.push_back(prompt_side(place));
-    for (const Place& place : decodes_) problem.decodes.push_back(decode_side(place));
+    for (const Place& place : prompts_) {
+      problem.prompts.push_back(prompt_side(place));
+      done(1, problem.prompts.size(), prompts_.size());
+    }
+    for (const Place& place : decodes_) {
+      problem.decodes.push_back(decode_side(place));
+      done(2, problem.decodes.size(), decodes_.size());
+    }
+    problem.progress = [this](std::size_t plans) { done(3, plans, decodes_.size()); };
     problem.inventory = sides_.spec.inventory;
     problem.within_s = sides_.ttft_within_s();
     problem.per_token_s = sides_.tpot_within_s();
@@ -72,6 +80,7 @@ class Fronts {
   void add_together() {
     for (std::size_t i = 0; i < together_.size(); ++i) {
       const PoolCandidate& candidate = sides_.together[together_[i].part][together_[i].plan];
+      done(0, i, together_.size());
       for (int n = 1; n <= sides_.most(candidate); ++n) {
         const auto values_of = [&](const PromisedTimes& times) {
           return FrontValues{n * candidate.side.cost, static_cast<double>(n * candidate.side.gpus), times.ttft_s, times.tpot_s};
@@ -120,7 +129,11 @@ class Fronts {
     return out;
   }
 
+  // A quarter each: instances of both, of prompts, of decoding, and their pairs.
+  void done(int quarters, std::size_t at, std::size_t all) const { progress_((quarters + static_cast<double>(at) / all) / 4); }
+
   const TuneSides& sides_;
+  const std::function<void(double)>& progress_;
   std::vector<Place> together_, prompts_, decodes_;
   DeploymentFront front_;
   TuneFormula formula_;
@@ -128,7 +141,9 @@ class Fronts {
 
 }  // namespace
 
-std::vector<TunedDeployment> deployment_front(const TuneSides& sides) { return Fronts(sides).run(); }
+std::vector<TunedDeployment> deployment_front(const TuneSides& sides, const std::function<void(double)>& progress) {
+  return Fronts(sides, progress).run();
+}
 
 bool add_to_front(const TuneSides& sides, const TunedDeployment& deployment, std::vector<TunedDeployment>& front) {
   const FrontOrder order{goals_of(sides.spec)};

@@ -110,7 +110,10 @@ ServingTuneSpec read_serving_tune(const Node& node, const ServingJob& job) {
   if (const auto precision = node.find("precision")) spec.precisions = read_precisions(*precision);
   if (const auto goal = node.find("goal")) spec.goals = read_goals(*goal);
   if (const auto keep = node.find("keep")) spec.keep = static_cast<int>(keep->as_int(1, 10'000));
-  if (const auto confirm = node.find("confirm")) spec.confirm = static_cast<int>(confirm->as_int(0, 1000));
+  if (const auto confirm = node.find("confirm")) {
+    spec.confirm = static_cast<int>(confirm->as_int(0, 1000));
+    spec.confirms_all = true;
+  }
   spec.keep = std::max(spec.keep, spec.confirm);
   return spec;
 }
@@ -135,8 +138,9 @@ Shape serving_tune_shape() {
        {"goal", list(config::word(serving_goal_names().words()).shape), false, "cost",
         "What is to be least at the job's load, of several the Pareto front; or goodput: the highest load within the inventory; or "
         "goodput-per-cost: the most requests for their price."},
-       {"keep", config::whole(1, 10'000).shape, false, "10", "So many plans are reported."},
-       {"confirm", config::whole(0, 1000).shape, false, "5", "So many of them are simulated, and the best of each kind."}});
+       {"keep", config::whole(1, 10'000).shape, false, "20", "So many plans are reported."},
+       {"confirm", config::whole(0, 1000).shape, false, "20, fewer where no other can be better",
+        "So many of them are simulated, and the best of each kind."}});
 }
 
 }  // namespace rehearse::sim

@@ -125,11 +125,11 @@ constexpr const char* wide =
     "                moe: {dispatcher: hierarchical, redundant: 0}}}\n"
     "  load: {arrivals: {poisson: 0.3 /s}, input: 16000, output: 100, requests: 400}\n";
 
-struct Answers {
+struct BothAnswers {
   sim::ServingResult formula, run;
   std::vector<std::string> notes;
 };
-Answers wide_answers(const std::string& text) {
+BothAnswers wide_answers(const std::string& text) {
   const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
   const sim::Deployment deployment = sim::deploy(job);
   const sim::ServingSetup setup = sim::setup_of(job, deployment);
@@ -142,13 +142,13 @@ std::string with_redundant(const std::string& number) {
 }
 
 TEST(HotExperts, take_longer_by_both_methods_and_less_with_copies) {
-  const Answers even = wide_answers(wide), hot = wide_answers(std::string(wide) + "moe: {routing: {zipf: 0.8}}\n"),
-                copied = wide_answers(with_redundant("32") + "moe: {routing: {zipf: 0.8}}\n");
+  const BothAnswers even = wide_answers(wide), hot = wide_answers(std::string(wide) + "moe: {routing: {zipf: 0.8}}\n"),
+                    copied = wide_answers(with_redundant("32") + "moe: {routing: {zipf: 0.8}}\n");
   EXPECT_GT(hot.run.tpot.mean_s, 1.02 * even.run.tpot.mean_s);
   EXPECT_GT(hot.run.ttft.mean_s, 1.05 * even.run.ttft.mean_s);
   EXPECT_LT(copied.run.ttft.mean_s, hot.run.ttft.mean_s);
   EXPECT_LT(copied.run.tpot.mean_s, hot.run.tpot.mean_s);
-  for (const Answers* one : {&even, &hot, &copied}) {
+  for (const BothAnswers* one : {&even, &hot, &copied}) {
     // Long prompts of 16 attention replicas: 0.5 to 2 and 4 to 9 % too short, without a routing as with one.
     EXPECT_NEAR(one->formula.ttft.mean_s / one->run.ttft.mean_s, 1, 0.03);
     EXPECT_NEAR(one->formula.tpot.mean_s / one->run.tpot.mean_s, 1, 0.1);

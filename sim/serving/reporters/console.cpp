@@ -120,7 +120,7 @@ void print_rates(const ServingResult& result, std::ostream& out) {
     fmt::print(out, "promise: {:.1f} % within the first-token time, {:.1f} % within the time per token, {:.1f} % within both: {}\n",
                100 * result.attained_ttft, 100 * result.attained_tpot, 100 * result.attained, result.kept ? "kept" : "not kept");
   }
-  if (result.promised_ttft_s >= 0) {
+  if (result.promised_ttft_s >= 0 && result.attained < 0) {  // a simulation has the shares
     fmt::print(out, "promise: its share of the requests sees the first token within {}", time_text(result.promised_ttft_s));
     if (result.promised_tpot_s >= 0) fmt::print(out, " and a further one every {}", time_text(result.promised_tpot_s));
     fmt::print(out, ": {}\n", result.kept ? "kept" : "not kept");
@@ -247,6 +247,7 @@ class ServingConsole final : public Reporter {
     }
     if (!serving.methods.empty()) print_methods(serving.methods, report.colour, out);
     if (serving.days) print_days(*serving.days, report.colour, out);
+    if (serving.sweep) print_sweep(*serving.sweep, report.colour, out);
     if (serving.tuning) print_tuning(*serving.tuning, report.colour, out);
     for (const std::string& verdict : serving.verdicts) fmt::print(out, "\nno: {}\n", verdict);
   }

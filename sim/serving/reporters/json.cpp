@@ -41,12 +41,20 @@ Json pool_json(const PoolResult& pool) {
           {"prefix_share", pool.prefix_share}};
 }
 
+Json split_json(const PassMix& mix) {
+  Json json;
+  for (const PassMix::Named& one : PassMix::parts()) json[std::string(one.name)] = mix.*one.part;
+  return json;
+}
+
 Json result_json(const ServingResult& result) {
   Json json{{"ttft", spread_json(result.ttft)},
             {"tpot", spread_json(result.tpot)},
             {"itl", spread_json(result.itl)},
             {"e2e", spread_json(result.e2e)},
             {"stages_s", result.stages},
+            {"ttft_split_s", split_json(result.ttft_split)},
+            {"tpot_split_s", split_json(result.tpot_split)},
             {"requests_per_s", result.requests_per_s},
             {"input_tokens_per_s", result.input_tokens_per_s},
             {"output_tokens_per_s", result.output_tokens_per_s},
@@ -168,6 +176,12 @@ Json differences_json(const std::vector<StageDifference>& differences) {
   return json;
 }
 
+Json sweep_json(const TuneSweep& sweep) {
+  Json json{{"key", sweep.key}, {"points", Json::array()}};
+  for (const TunedPoint& point : sweep.points) json["points"].push_back({{"value", point.value}, {"tune", tuning_json(*point.tuning)}});
+  return json;
+}
+
 Json day_json(const ServiceDays& days, const ServiceDay& day) {
   Json up = Json::object();
   for (std::size_t pool = 0; pool < days.pools.size(); ++pool) up[days.pools[pool]] = day.up[pool];
@@ -205,6 +219,7 @@ class ServingJson final : public Reporter {
     for (const ServingResult& result : serving.results) json["results"][result.method] = result_json(result);
     if (!serving.differences.empty()) json["differences"] = differences_json(serving.differences);
     if (serving.tuning) json["tune"] = tuning_json(*serving.tuning);
+    if (serving.sweep) json["sweep"] = sweep_json(*serving.sweep);
     if (!serving.effects.empty()) json["effects"] = effects_json(serving.effects);
     if (!serving.methods.empty()) json["methods"] = methods_json(serving.methods);
     if (serving.days) json["run"] = days_json(*serving.days);

@@ -71,6 +71,18 @@ std::string heading(const ServingTuning& tuning) {
   return fmt::format("least {} at {:.4g} requests/s", serving_goal_names().of(tuning.goals.front()), tuning.rate_per_s);
 }
 
+// Where a rate is asked for: against the formula's, or another's.
+std::string simulated_text(const TunedDeployment& one, bool rates, bool chosen) {
+  std::string text = one.simulated->kept ? "kept" : "not kept";
+  if (rates && one.below_per_s > 0) {
+    text = "carries less than another";
+  } else if (rates) {
+    const double carried = one.simulated->goodput_per_s;
+    text = one.simulated->kept ? "kept at the formula's rate" : carried > 0 ? "kept below the formula's rate" : "not kept at any rate";
+  }
+  return text + (chosen ? ", chosen" : "");
+}
+
 Table best_table(const ServingTuning& tuning) {
   const bool rates = is_of_rates(tuning.goals.front()), by_cost = tuning.goals.front() == ServingGoal::goodput_per_cost;
   Table table{.columns = {{"deployment", Align::left},
@@ -91,14 +103,17 @@ Table best_table(const ServingTuning& tuning) {
     const TunedDeployment& one = tuning.best[i];
     const bool known = one.simulated.has_value();
     const auto share = [&](double value) { return known && value >= 0 ? fmt::format("{:.1f} %", 100 * value) : ""; };
-    table.rows.push_back(
-        {one.kind, deployment_text(one, tuning, tuning.best), std::to_string(one.gpus), hourly(one.cost_per_s), tuned_time(one.ttft_s),
-         tuned_time(one.tpot_s), share(known ? one.simulated->attained_ttft : -1), share(known ? one.simulated->attained_tpot : -1),
-         fmt::format("{}{}", known ? one.simulated->kept ? "kept" : "not kept" : "", tuning.chosen == i ? ", chosen" : "")});
+    table.rows.push_back({one.kind, deployment_text(one, tuning, tuning.best), std::to_string(one.gpus), hourly(one.cost_per_s),
+                          tuned_time(one.ttft_s), tuned_time(one.tpot_s), share(known ? one.simulated->attained_ttft : -1),
+                          share(known ? one.simulated->attained_tpot : -1), known ? simulated_text(one, rates, tuning.chosen == i) : ""});
     if (by_cost) table.rows.back().push_back(fmt::format("{:.4g}", one.rate_per_s));
-    if (rates) table.rows.back().push_back(known ? fmt::format("{:.4g}", one.simulated->goodput_per_s) : "");
-    if (by_cost)
-      table.rows.back().push_back(fmt::format("{:.5g}", (known ? one.simulated->goodput_per_s : one.rate_per_s) / one.cost_per_s));
+    const auto rate_text = [&](double times) {
+      if (!known) return fmt::format("{:.5g}", times * one.rate_per_s);
+      return one.below_per_s > 0 ? fmt::format("< {:.5g}", times * one.below_per_s)
+                                 : fmt::format("{:.5g}", times * one.simulated->goodput_per_s);
+    };
+    if (rates) table.rows.back().push_back(known ? rate_text(1) : "");
+    if (by_cost) table.rows.back().push_back(rate_text(1 / one.cost_per_s));
     if (twins) table.rows.back().push_back(one.twins > 0 ? fmt::format("{}: {}", one.twins, fmt::join(one.without_effect, ", ")) : "");
   }
   return table;
@@ -132,6 +147,47 @@ void print_front(const ServingTuning& tuning, bool colour, std::ostream& out) {
 }
 
 }  // namespace
+
+void print_sweep(const TuneSweep& sweep, bool colour, std::ostream& out) {
+  fmt::print(out, "\nthe optimum for each value of {}:\n", sweep.key);
+  Table table{.columns = {{"value", Align::left},
+                          {"deployment", Align::left},
+                          {"instances (prefill, decode)", Align::left},
+                          {"GPUs"},
+                          {"requests/s"},
+                          {"cost per hour"},
+                          {"TTFT"},
+                          {"TPOT"},
+                          {"runner-up", Align::left},
+                          {"worse by"}}};
+  table.bold_header = colour;
+  for (const TunedPoint& point : sweep.points) {
+    const ServingTuning& tuning = *point.tuning;
+    table.rows.push_back({point.value, "none"});
+    std::vector<std::string>& row = table.rows.back();
+    row.resize(table.columns.size());
+    if (!tuning.chosen) continue;
+    const TunedDeployment& one = tuning.best[*tuning.chosen];
+    const double rate = one.simulated && one.simulated->goodput_per_s > 0 ? one.simulated->goodput_per_s
+                        : one.rate_per_s > 0                              ? one.rate_per_s
+                                                                          : tuning.rate_per_s;
+    row = {point.value,
+           one.kind,
+           deployment_text(one, tuning, tuning.best),
+           std::to_string(one.gpus),
+           fmt::format("{:.4g}", rate),
+           hourly(one.cost_per_s),
+           tuned_time(one.ttft_s),
+           tuned_time(one.tpot_s),
+           "",
+           ""};
+    if (const TunedDeployment* next = runner_up(tuning)) {
+      row[8] = fmt::format("{}, {}", next->kind, deployment_text(*next, tuning, tuning.best));
+      row[9] = fmt::format("{:.1f} %", 100 * (goal_value(tuning, *next) / goal_value(tuning, one) - 1));
+    }
+  }
+  table.print(out);
+}
 
 void print_tuning(const ServingTuning& tuning, bool colour, std::ostream& out) {
   fmt::print(out, "\n{}\n", heading(tuning));

@@ -42,7 +42,8 @@ std::string stages(const Input& input, const std::vector<std::string>& methods) 
     Bar bar{method, {}};
     double sum_s = 0;
     const Json& of_stage = input.at(result_at(method) + "/stages_s");
-    for (const char* stage : {"queued", "prefilling", "waiting", "transferring", "decode_queued", "decoding"}) {  // as a request goes
+    for (const char* stage :
+         {"queued", "prefilling", "waiting", "aligning", "transferring", "decode_queued", "decoding"}) {  // as a request goes
       const double seconds = of_stage.value(stage, 0.0);
       const std::string css = fmt::format("c-{}", bar.pieces.size());
       if (bars.empty()) marks.push_back({css, words_of_key(stage)});
