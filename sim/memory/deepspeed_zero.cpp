@@ -12,8 +12,29 @@ double sum_of(const std::vector<double>& sizes) { return std::accumulate(sizes.b
 
 }  // namespace
 
+void DeepSpeedWeights::begin_backward(Pass pass) {
+  expects_table_ = tied_;
+  begin(pass);
+}
+
+// The head's comes first.
+void DeepSpeedWeights::take_gradient(Block* gradient, double bytes) {
+  if (std::exchange(expects_table_, false)) {
+    table_ = gradient;
+    table_bytes_ = bytes;
+  } else {
+    put_into_bucket(gradient, bytes);
+  }
+}
+
+void DeepSpeedWeights::end_backward() {
+  if (table_ != nullptr) put_into_bucket(std::exchange(table_, nullptr), table_bytes_);
+  finish();
+}
+
 DeepSpeedZero::DeepSpeedZero(const TrainedStage& stage, const std::vector<double>& own, int shards, AllocatorDevice& device)
-    : stage_(stage),
+    : DeepSpeedWeights(stage),
+      stage_(stage),
       own_(own),
       device_(device),
       partitions_(stage.workload.optimizer.zero_stage == 2),
@@ -34,14 +55,14 @@ void DeepSpeedZero::build() {
   device_.give(gradients);
 }
 
-void DeepSpeedZero::begin_backward(Pass pass) {
+void DeepSpeedZero::begin(Pass pass) {
   pass_ = pass;
   in_bucket_ = 0;
   next_whole_ = 0;
   for (int i = 0; i < 2; ++i) buckets_.push_back(device_.take(bucket_));
 }
 
-void DeepSpeedZero::take_gradient(Block* gradient, double bytes) {
+void DeepSpeedZero::put_into_bucket(Block* gradient, double bytes) {
   if (!partitions_ && !pass_.first) {  // added to what is there
     device_.give(gradient);
     gradient = whole_[next_whole_];
@@ -72,7 +93,7 @@ void DeepSpeedZero::reduce() {
   in_bucket_ = 0;
 }
 
-void DeepSpeedZero::end_backward() {
+void DeepSpeedZero::finish() {
   if (reduces()) {
     reduce();
     if (sum_ == nullptr) {
@@ -100,7 +121,8 @@ void DeepSpeedZero::update(bool first_step) {
 }
 
 DeepSpeedZero3::DeepSpeedZero3(const TrainedStage& stage, int shards, AllocatorDevice& device)
-    : stage_(stage),
+    : DeepSpeedWeights(stage),
+      stage_(stage),
       device_(device),
       shards_(shards),
       all_(sum_of(stage.parameters)),
@@ -168,10 +190,11 @@ void DeepSpeedZero3::after_forward(std::size_t unit) {
 }
 
 // Copied into the bucket in the stream that reduces.
-void DeepSpeedZero3::take_gradient(Block* gradient, double bytes) {
+void DeepSpeedZero3::put_into_bucket(Block* gradient, double bytes) {
   device_.use(gradient, reduce_stream);
   if (in_bucket_ + bytes > bucket_) reduce();
   in_bucket_ += bytes;
+  ++in_bucket_now_;
   if (bytes > bucket_) {
     waiting_ = gradient;
   } else {
@@ -179,14 +202,15 @@ void DeepSpeedZero3::take_gradient(Block* gradient, double bytes) {
   }
 }
 
-// The parts of several ranks lie in a buffer of their own.
+// Several gradients are joined rank by rank (reduce_scatter_coalesced).
 void DeepSpeedZero3::reduce() {
-  if (shards_ > 1) {
+  if (in_bucket_now_ > 1) {
     Block* parts = device_.take(device_.request(in_bucket_, reduce_stream));
     device_.give(parts);
   }
   device_.give(waiting_);
   in_bucket_ = 0;
+  in_bucket_now_ = 0;
 }
 
 void DeepSpeedZero3::update(bool /*first_step*/) {

@@ -12,6 +12,10 @@ using workloads::Unit;
 using workloads::UnitKind;
 using workloads::Workload;
 
+// Per logit, of a loss of several operators: logits in 16 bits and in fp32 and the log-probabilities. A stack whose loss holds less takes
+// it in one kernel or in pieces.
+constexpr double least_by_operators = 2 + 2 * exact_bytes;
+
 class TorchWriter : private TorchOperators {
  public:
   TorchWriter(const Workload& workload, const workloads::MemoryHabits& habits, UnitTensors& made)
@@ -37,7 +41,7 @@ class TorchWriter : private TorchOperators {
     const int read = cast(normed.output, normed.casts[0]), weight = cast_weight(s_.vocab, false);
     const int logits = take(wide(s_.vocab));
     const double exact = tokens() * static_cast<double>(s_.vocab) * exact_bytes;
-    const bool fused = w_.fusions.cross_entropy;
+    const bool fused = loss_bytes_ > 0 ? loss_bytes_ < least_by_operators : w_.fusions.cross_entropy;
     const int copy = fused ? -1 : take(exact);
     const int log_probabilities = fused ? logits : take(exact);
     give(copy);
@@ -289,7 +293,8 @@ bool knows_torch_tensors(const Workload& workload, const workloads::MemoryHabits
       workload.recompute.kept.empty() && (kind != workloads::RecomputeKind::selective || workload.recompute.every_second_product());
   const bool master = bytes_of(workload.precision.weights) < bytes_of(workload.precision.optimizer);
   const int zero = workload.optimizer.zero_stage;
-  const bool whole = zero == 0 && (!master || workloads::autocasts(workload));
+  const bool one_type = !master && bytes_of(workload.precision.gradients) == bytes_of(workload.precision.weights);
+  const bool whole = zero == 0 && (one_type || workloads::autocasts(workload));
   const bool sharded = zero == 3 && habits.sharded_master;
   const bool deepspeed = zero > 0 && habits.live_parameters > 0 && !habits.sharded_master && master && !workloads::autocasts(workload);
   return alone && kept && (whole || sharded || deepspeed) && !workload.optimizer.no_sync && habits.gradients_freed && !habits.planned;

@@ -101,8 +101,12 @@ class Writer : private TensorWriter {
     inner_ = take(wide(gated()));
     give(gathered);
     if (!kept) give(norm2_);
+    silu_ = apart() ? take(wide(s_.ffn)) : -1;
     active_ = take(wide(s_.ffn));
-    if (!kept) give(inner_);
+    if (!kept) {
+      give(silu_);
+      give(inner_);
+    }
     const int sum = spread(take(full()));
     if (!kept) give(active_);
     take_as(UnitTensors::output, states());
@@ -146,8 +150,8 @@ class Writer : private TensorWriter {
     hold(fc2_placeholder, matrix(s_.ffn));
     give(gathered);
     give(active_);
-    const int inner = take(wide(gated()));
-    give(active);
+    const int inner = activation_backward(active);
+    give(silu_);
     give(inner_);
     const int again = gather();
     const int norm = spread(take(full()));
@@ -161,6 +165,16 @@ class Writer : private TensorWriter {
     gradient_ = take(states());
     give(middle);
     give(UnitTensors::output_gradient);
+  }
+
+  // A gated activation of several operators keeps what the gate's half became, and joins the gradients of both.
+  [[nodiscard]] bool apart() const { return w_.model.gated() && !w_.fusions.activation; }
+  int activation_backward(int active) {
+    const int silu = apart() ? take(wide(s_.ffn)) : -1;
+    const int up = apart() ? take(wide(s_.ffn)) : -1;
+    const int inner = take(wide(gated()));
+    for (const int tensor : {active, silu, up}) give(tensor);
+    return inner;
   }
 
   void attention_backward() {
@@ -192,7 +206,7 @@ class Writer : private TensorWriter {
   }
 
   int norm_ = -1, query_ = -1, key_ = -1, value_ = -1, context_ = -1, unexchanged_ = -1, statistics_ = -1, middle_ = -1, norm2_ = -1;
-  int inner_ = -1, active_ = -1, mask_ = -1, mask2_ = -1, gradient_ = -1;
+  int inner_ = -1, silu_ = -1, active_ = -1, mask_ = -1, mask2_ = -1, gradient_ = -1;
 };
 
 }  // namespace

@@ -136,7 +136,7 @@ Metrics Predicted::metrics(const Metrics& wanted, const MemoryReading& reading) 
 }
 
 bool Predicted::fits() {
-  constexpr double close = 0.15;  // more than the allocator keeps beyond the tensors in any known training (docs/memory.md)
+  constexpr double close = 0.15;  // what the allocator keeps beyond this it gives back where memory runs short (docs/memory.md)
   const bool is_close = std::ranges::any_of(
       memory().ranks, [](const RankMemory& rank) { return std::abs(rank.peak_bytes() / rank.capacity_bytes - 1) < close; });
   return (is_close ? with_allocator() : memory()).fits();
