@@ -25,7 +25,9 @@ class WholeWeights : public RankWeights {
       all += size * weight_;
     }
     if (stage_.workload.parallel.dp == 1) return;
-    for (; all > 0; all -= ddp_bucket_bytes) device_.take(std::min(all, ddp_bucket_bytes));
+    const auto whole = static_cast<std::size_t>(all / ddp_bucket_bytes);
+    for (std::size_t i = 0; i < whole; ++i) device_.take(ddp_bucket_bytes);
+    device_.take(all - static_cast<double>(whole) * ddp_bucket_bytes);
   }
   void begin_backward(Pass pass) override { first_ = pass.first; }
   // Added to what the first micro-batch made.
