@@ -248,8 +248,8 @@ class Tuning {
     }
   }
 
-  // Where cost does not come first those that are simulated stand on a wider front, of all that somebody may ask for: on that of one goal
-  // and cost may be nothing but deployments at the edge of the promise, which a simulation does not keep.
+  // Where a time comes first and few stand on its front with cost, those that are simulated stand on a wider one, of cost and both times:
+  // on the narrow one may be nothing but deployments at the edge of the promise, which a simulation does not keep.
   void take_front() {
     if (out_.goals.front() == ServingGoal::goodput) return;
     const auto progress = [this](double share) { progress_(pricing + (searching - pricing) * share); };
@@ -257,7 +257,8 @@ class Tuning {
     if (out_.goals.front() == ServingGoal::cost) return;
     out_.bound_per_s = INFINITY;
     wider_ = out_.front;
-    if (sides_.spec.confirm > 0) {
+    const bool by_time = out_.goals.front() == ServingGoal::ttft || out_.goals.front() == ServingGoal::tpot;
+    if (by_time && sides_.spec.confirm > 0 && out_.front.size() < static_cast<std::size_t>(sides_.spec.keep)) {
       const std::vector<ServingGoal> goals = sides_.spec.goals;
       for (const ServingGoal goal : {ServingGoal::cost, ServingGoal::ttft, ServingGoal::tpot}) {
         if (std::ranges::find(goals, goal) == goals.end()) sides_.spec.goals.push_back(goal);
