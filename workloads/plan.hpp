@@ -175,9 +175,10 @@ struct KernelFusions {
   bool compiled = false;                // chains of pointwise operators are one kernel
   bool grouped_gemm = true;             // one kernel for all of a rank's experts; otherwise each expert has its own
   bool low_precision_dispatch = false;  // 8-bit layers: tokens travel to their experts in 8 bits
-  // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; more for each
-  // piece of a layer (attention and router; experts) when forward and backward of two micro-batches are interleaved (overlap.ep).
-  PassKernels routing_kernels{6, 4}, permutation_kernels{2, 1}, pairing_kernels{0, 0};
+  // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; for each of the
+  // two sorts around the experts that another dispatcher leaves to it; more for each piece of a layer (attention and router; experts) when
+  // forward and backward of two micro-batches are interleaved (overlap.ep).
+  PassKernels routing_kernels{6, 4}, permutation_kernels{2, 1}, sorting_kernels{0, 0}, pairing_kernels{0, 0};
   // Pointwise operators around a layer's experts beside permutation, activation and sums: of the states of pairs of token and expert; of
   // what the experts' first product gives.
   PassCopies pair_copies, product_copies;

@@ -90,6 +90,8 @@ const Keys<Software>& experts_keys() {
         "What the host issues to route a layer's tokens."),
       K("permutation_kernels", kernels(&KernelFusions::permutation_kernels), mapping(pass_keys()),
         "For each of the two permutations around the all-to-all."),
+      K("sorting_kernels", kernels(&KernelFusions::sorting_kernels), mapping(pass_keys()),
+        "With another dispatcher: for each of the two sorts by expert around the experts that it leaves to the host."),
       K("pairing_kernels", kernels(&KernelFusions::pairing_kernels), mapping(pass_keys()), "For each piece of a layer with overlap.ep."),
       K("pair_copies", kernels(&KernelFusions::pair_copies), mapping(copies_keys()),
         "Reads and writes of the states of pairs of token and expert beside permutations and sums."),

@@ -288,6 +288,7 @@ TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
             "    7 | experts: {routing: {forward: 3, backward: 1}}\n"
             "      |           ^\n"
             "  did you mean 'routing_kernels'? known: grouped_gemm, low_precision_dispatch, routing_kernels, permutation_kernels, "
+            "sorting_kernels, "
             "pairing_kernels, pair_copies, product_copies, bias_copies, clamp_copies, dropless_time");
 }
 

@@ -83,10 +83,11 @@ INSTANTIATE_TEST_SUITE_P(Measured, Groups,
                                          Guard{"flagperf-deepspeed", 8.8}, Guard{"transformers-h100", 3.4}, Guard{"transformers-h200", 7.9},
                                          Guard{"transformers-experts", 3.4}, Guard{"pytorch-h100-fp8", 6.6}, Guard{"xla-h100-one", 8.6},
                                          Guard{"fsdp-h100-olmo", 4.6}, Guard{"deepspeed-h100", 8.8}, Guard{"pytorch-h200", 4.0},
-                                         Guard{"pythia-a100", 11.0}, Guard{"mlperf-v60-8b-more", 5.3}, Guard{"megatron-bridge", 20.3},
+                                         Guard{"pythia-a100", 11.0}, Guard{"mlperf-v60-8b-more", 5.3}, Guard{"megatron-bridge", 18.1},
                                          Guard{"pai-qwen3-h800", 9.6}, Guard{"long-h100-fp8", 1.5}, Guard{"nemo-2024-h100", 3.7},
                                          Guard{"ms-swift-h20", 6.1}, Guard{"qwen-finetune-a100", 19.9}, Guard{"torchtitan-gb200", 3.2},
-                                         Guard{"ms-swift-a100", 5.8}, Guard{"bridge-cards-h100", 26.5}, Guard{"torchtitan-experts", 17.1}),
+                                         Guard{"ms-swift-a100", 5.8}, Guard{"bridge-cards-h100", 16.8}, Guard{"torchtitan-experts", 17.1},
+                                         Guard{"aws-bridge", 16.3}, Guard{"aws-bridge-deepep", 27.7}, Guard{"primus-mi355x", 25.4}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');

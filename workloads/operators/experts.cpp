@@ -6,6 +6,15 @@ namespace {
 
 constexpr double fp32 = 4;
 
+// What the host launches beside kernels that are counted elsewhere.
+Section launched(const char* name, const PassKernels& kernels) {
+  Section section;
+  if (kernels.forward + kernels.backward == 0) return section;
+  section.forward.emplace_back(memory_bound(name, 0, Pass::forward, kernels.forward));
+  section.backward.emplace_back(memory_bound(name, 0, Pass::backward_input, kernels.backward));
+  return section;
+}
+
 Section router(const Workload& workload, const Shard& shard) {
   Shard alone = shard;  // every tensor-parallel rank routes its own tokens
   alone.tp = 1;
@@ -19,9 +28,10 @@ Section choice(const Workload& workload, const Shard& shard) {
   return pointwise("routing", {5 * scores, 4 * scores, kernels.forward, kernels.backward});
 }
 
-// Copies of tokens, sorted by expert, for the all-to-all; afterwards added up again. The other dispatchers do this while they send.
+// Copies of tokens, sorted by expert, for the all-to-all; afterwards added up again. The other dispatchers do this while they send, and may
+// leave what sorts by expert where tokens arrive (workloads/expert_layer) to the host.
 Section permutation(const Workload& workload, const Shard& shard, const char* name) {
-  if (workload.experts.dispatcher != Dispatcher::alltoall) return {};
+  if (workload.experts.dispatcher != Dispatcher::alltoall) return launched(name, workload.fusions.sorting_kernels);
   const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
   const double bytes = states * (1 + workload.model.moe->top_k);
   const PassKernels& kernels = workload.fusions.permutation_kernels;
@@ -56,12 +66,7 @@ std::vector<Section> shared(const Workload& workload, const Shard& shard) {
 }  // namespace
 
 Section pairing(const Workload& workload) {
-  const PassKernels& kernels = workload.fusions.pairing_kernels;
-  Section section;
-  if (!workload.overlap.ep || kernels.forward + kernels.backward == 0) return section;
-  section.forward.emplace_back(memory_bound("pairing", 0, Pass::forward, kernels.forward));
-  section.backward.emplace_back(memory_bound("pairing", 0, Pass::backward_input, kernels.backward));
-  return section;
+  return workload.overlap.ep ? launched("pairing", workload.fusions.pairing_kernels) : Section{};
 }
 
 std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) {

@@ -25,8 +25,8 @@ Section up(const Workload& workload, const Shard& shard, const char* name, std::
   return column_parallel(workload, low, {name, shard.tokens, width, rank, false}, name);
 }
 
-// Queries in and out; keys and values as projected in, whole keys and values out. Not fused the parts with positions are rotated before that
-// (of queries: all heads' keys share theirs).
+// Queries in and out; keys and values as projected in, whole keys and values out. Not fused the parts with positions are rotated before
+// that (of queries: all heads' keys share theirs).
 Section rotary(const Workload& workload, const Shard& shard, const MlaSpec& mla) {
   const double query = mla.qk_nope + mla.qk_rope;
   const double per_head = 2 * query + (mla.qk_nope + mla.v) + (query + mla.v);
