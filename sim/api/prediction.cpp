@@ -2,6 +2,7 @@
 
 #include "sim/analytic/predict.hpp"
 #include "sim/memory/allocator_peaks.hpp"
+#include "sim/memory/predicted.hpp"
 #include "sim/report/expected_band.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/training_cost.hpp"
@@ -17,7 +18,7 @@ Report prediction(const Job& job, double price_per_gpu_hour) {
   trainings.begin();
   const auto result = std::make_shared<StepResult>(predict(job, compiled));
   Report report(summary_of(job));
-  report.own(expected_bands(job, result->memory)).own(cost);
+  report.own(expected_bands(job, needed_share(result->memory))).own(cost);
   trainings.add_to(result->memory);
   report.own(StepResults{{result.get()}}).add(std::shared_ptr<const StepResult>(result));
   return report;

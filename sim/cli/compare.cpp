@@ -16,7 +16,6 @@
 #include "sim/cli/whole_job_options.hpp"
 #include "sim/compare/methods.hpp"
 #include "sim/engine/simulate.hpp"
-#include "sim/memory/predicted.hpp"
 #include "sim/report/expected_band.hpp"
 #include "sim/wholejob/simulate_run.hpp"
 
@@ -86,7 +85,7 @@ Exit compare(CompareOptions& all) {
   }
   all.traces->write(sim::summary_of(job), comparison.timeline);
   options.deliver(sim::Report(sim::summary_of(job))
-                      .own(sim::expected_bands(job, sim::predicted_memory(job, *compiled.into_layers)))
+                      .own(sim::expected_bands(job, comparison.needed_share))
                       .own(sim::StepResults{{&comparison.analytic, &comparison.simulated, &comparison.critical}})
                       .add(&comparison.timeline)
                       .own(all.traces->style())

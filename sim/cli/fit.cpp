@@ -7,11 +7,10 @@
 
 namespace rehearse::cli {
 
-sim::StepResult memory_by_formula(const sim::Job& job, const workloads::Compiled& compiled, sim::AllocatorTrainings& trainings) {
+sim::StepResult memory_by_formula(const sim::Job& job, const workloads::Compiled& compiled) {
   sim::StepResult formula;
   formula.method = "analytic";
   formula.memory = sim::predicted_memory(job, compiled);
-  trainings.add_to(formula.memory);
   return formula;
 }
 
@@ -32,7 +31,8 @@ Exit fit_verdict(std::initializer_list<const sim::StepResult*> results) {
 Exit fit_verdict(const sim::Job& job) {
   const workloads::Compiled compiled = workloads::compile(job.workload);
   sim::AllocatorTrainings trainings(job, compiled);
-  const sim::StepResult formula = memory_by_formula(job, compiled, trainings);
+  sim::StepResult formula = memory_by_formula(job, compiled);
+  trainings.add_to(formula.memory);
   return fit_verdict({&formula});
 }
 

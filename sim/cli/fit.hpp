@@ -10,9 +10,8 @@
 
 namespace rehearse::cli {
 
-// A result of the formula that holds memory alone. `compiled`: the job's, into layers; trainings: the job's, which may be used again.
-[[nodiscard]] sim::StepResult memory_by_formula(const sim::Job& job, const workloads::Compiled& compiled,
-                                                sim::AllocatorTrainings& trainings);
+// A result of the formula that holds memory alone, before the allocator is asked. `compiled`: the job's, into layers.
+[[nodiscard]] sim::StepResult memory_by_formula(const sim::Job& job, const workloads::Compiled& compiled);
 
 // Says before a long simulation that its answer will be no.
 void warn_of_shortage(const sim::StepResult& formula);

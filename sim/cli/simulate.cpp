@@ -23,7 +23,10 @@ Exit simulate(JobOptions& options, TraceOptions& traces) {
   const sim::Job job = options.load();
   const sim::CompiledJob compiled(job);
   sim::AllocatorTrainings trainings(job, *compiled.into_layers);
-  warn_of_shortage(memory_by_formula(job, *compiled.into_layers, trainings));
+  sim::StepResult formula = memory_by_formula(job, *compiled.into_layers);
+  const double needed_share = sim::needed_share(formula.memory);
+  trainings.add_to(formula.memory);
+  warn_of_shortage(formula);
   const bool timeline = options.writes_files() || traces.per_rank();
   sim::Simulation simulation = [&] {
     ProgressBar bar("simulating");
@@ -39,9 +42,8 @@ Exit simulate(JobOptions& options, TraceOptions& traces) {
     return Exit::fine;
   }
   trainings.add_to(simulation.result.memory);
-  options.deliver(report.own(sim::expected_bands(job, sim::predicted_memory(job, *compiled.into_layers)))
-                      .own(sim::training_cost(job))
-                      .own(sim::StepResults{{&simulation.result}}));
+  options.deliver(
+      report.own(sim::expected_bands(job, needed_share)).own(sim::training_cost(job)).own(sim::StepResults{{&simulation.result}}));
   return fit_verdict({&simulation.result});
 }
 

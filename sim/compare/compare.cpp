@@ -4,13 +4,15 @@
 
 #include "sim/analytic/predict.hpp"
 #include "sim/compare/reasons.hpp"
+#include "sim/memory/predicted.hpp"
 
 namespace rehearse::sim {
 
 Comparison begin_comparison(const Job& job, const CompiledJob& compiled, AllocatorTrainings& trainings) {
   PredictionBesideAlone both = predict_beside_alone(job, *compiled.into_layers);
-  trainings.add_to(both.predicted.memory);
   Comparison c;
+  c.needed_share = needed_share(both.predicted.memory);
+  trainings.add_to(both.predicted.memory);
   c.analytic = std::move(both.predicted);
   c.analytic_alone_s = both.alone_s;
   return c;

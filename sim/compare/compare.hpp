@@ -20,6 +20,7 @@ struct PhaseDifference {
 
 struct Comparison {
   StepResult analytic, simulated, critical;
+  double needed_share = 0;  // of the fullest GPU's memory by the formula, before the allocator was asked
   double analytic_alone_s =
       0;              // the analytic step with all contention coefficients at 1 and nothing left to others, as the critical path has it
   Timeline timeline;  // of the simulation

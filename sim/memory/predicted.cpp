@@ -302,4 +302,10 @@ std::vector<bool> expert_layers_that_fit(const Job& job) {
   return fit;
 }
 
+double needed_share(const MemoryResult& memory) {
+  double most = 0;
+  for (const RankMemory& rank : memory.ranks) most = std::max(most, rank.needed_bytes() / rank.capacity_bytes);
+  return most;
+}
+
 }  // namespace rehearse::sim

@@ -16,6 +16,9 @@ namespace rehearse::sim {
 [[nodiscard]] MemoryResult predicted_memory(const Job& job, const workloads::Compiled& compiled, bool walked_by_slots = true);
 [[nodiscard]] MemoryResult predicted_memory(const Job& job);
 
+// Of the memory of the GPU that is fullest by it.
+[[nodiscard]] double needed_share(const MemoryResult& memory);
+
 // [layer of the model, then MTP modules] Whether a layer with experts fits whenever it is at work, on every rank and in every
 // simulated step; false for other layers.
 [[nodiscard]] std::vector<bool> expert_layers_that_fit(const Job& job);

@@ -179,12 +179,6 @@ ExpectedBands MeasuredErrors::bands(const Job& job, std::optional<double> needed
   return bands;
 }
 
-double needed_share(const MemoryResult& by_formula) {
-  double most = 0;
-  for (const RankMemory& rank : by_formula.ranks) most = std::max(most, rank.needed_bytes() / rank.capacity_bytes);
-  return most;
-}
-
 double MostNeed::chance(double needed_share) const {
   constexpr double either_way = 0.01;  // of the measured runs far from the edge (docs/accuracy.md, "How sure a verdict is")
   if (basis.empty()) return needed_share * factor <= 1 ? 1 : 0;

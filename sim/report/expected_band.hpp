@@ -75,11 +75,7 @@ class MeasuredErrors {
   std::vector<Row> steps_, peaks_, needs_;  // none: no file
 };
 
-// Of the fullest GPU's memory; before the allocator was asked, as runs were counted.
-[[nodiscard]] double needed_share(const MemoryResult& by_formula);
-
-[[nodiscard]] inline ExpectedBands expected_bands(const Job& job, const MemoryResult& by_formula) {
-  return MeasuredErrors().bands(job, needed_share(by_formula));
-}
+// needed_share: by the formula, before the allocator was asked, as runs were counted (sim/memory/predicted.hpp).
+[[nodiscard]] inline ExpectedBands expected_bands(const Job& job, double needed_share) { return MeasuredErrors().bands(job, needed_share); }
 
 }  // namespace rehearse::sim

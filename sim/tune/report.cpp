@@ -9,6 +9,7 @@
 #include "config/fnv.hpp"
 #include "config/input_error.hpp"
 #include "sim/analytic/predict.hpp"
+#include "sim/memory/predicted.hpp"
 #include "sim/memory/tune_chunks.hpp"
 #include "sim/report/version.hpp"
 #include "sim/tune/cursor.hpp"

@@ -142,11 +142,7 @@ bool Predicted::fits() {
   return (is_close ? with_allocator() : memory()).fits();
 }
 
-double Predicted::needed_share() {
-  double most = 0;
-  for (const RankMemory& rank : memory().ranks) most = std::max(most, rank.needed_bytes() / rank.capacity_bytes);
-  return most;
-}
+double Predicted::needed_share() { return sim::needed_share(memory()); }
 
 double relative_error(double predicted, double measured) { return predicted / measured - 1; }
 
