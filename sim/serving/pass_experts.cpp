@@ -34,7 +34,7 @@ OperatorPassPrice::ExpertsAtWork OperatorPassPrice::busiest_experts(double token
     return {rank.hit * plan_.ep / (moe.experts + plan_.redundant), tokens * moe.top_k * rank.pairs};
   }
   const double each = 1 - std::pow(1 - static_cast<double>(moe.top_k) / moe.experts / copies, tokens);
-  const double hit = plan_.redundant > 0 ? each : largest_part(each, moe.experts / plan_.ep, plan_.ep);
+  const double hit = plan_.redundant > 0 ? each : largest_part(each, static_cast<double>(moe.experts) / plan_.ep, plan_.ep);
   return {hit, largest_share(tokens * moe.top_k / plan_.ep, plan_.redundant > 0 ? 1 : plan_.ep)};
 }
 

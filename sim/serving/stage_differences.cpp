@@ -258,7 +258,10 @@ void add_split(std::vector<StageDifference>& out, const std::string& before, con
     const double formula_s = analytic.*one.part, run_s = simulated.*one.part;
     if (formula_s <= 0 && run_s <= 0) continue;
     const bool differ = std::abs(run_s - formula_s) > noticed * simulated.sum();
-    out.push_back({before + std::string(one.name), formula_s, run_s, differ ? reason(one.part) : ""});
+    std::string why = differ ? reason(one.part) : "";
+    if (differ && why.empty())
+      why = "passes hold other numbers of prompts and sequences than the formula's, which are one prompt's and the mean";
+    out.push_back({before + std::string(one.name), formula_s, run_s, why});
   }
 }
 
