@@ -6,7 +6,7 @@
 
 namespace rehearse::sim {
 
-std::vector<ClassTime> class_times(const std::vector<KinetoTrace>& traces) {
+std::vector<ClassTime> class_times(std::span<const KinetoTrace> traces) {
   std::map<KernelClass, ClassTime> times;
   for (const KinetoTrace& trace : traces) {
     for (const TraceKernel& kernel : trace.kernels) {
@@ -21,7 +21,7 @@ std::vector<ClassTime> class_times(const std::vector<KinetoTrace>& traces) {
   return out;
 }
 
-std::vector<UnknownKernel> unknown_kernels(const std::vector<KinetoTrace>& traces) {
+std::vector<UnknownKernel> unknown_kernels(std::span<const KinetoTrace> traces) {
   std::map<std::string, double> times;
   double all = 0;
   for (const KinetoTrace& trace : traces) {

@@ -57,6 +57,7 @@ std::vector<double> products_in_order(const KinetoTrace& trace) {
   for (const TraceKernel& kernel : trace.kernels) {
     if (class_in_model(kernel.cls) != OperatorClass::gemm) continue;
     const double duration = (kernel.end_us - kernel.start_us) * 1e-6;
+    if (duration <= 0) continue;
     if (!seconds.empty() && kernel.name.find("splitKreduce") != std::string::npos) {
       seconds.back() += duration;
     } else {
@@ -68,8 +69,8 @@ std::vector<double> products_in_order(const KinetoTrace& trace) {
 
 std::map<OperatorClass, double> class_seconds(const KinetoTrace& trace) {
   std::map<OperatorClass, double> seconds;
-  for (const ClassTime& time : class_times({trace})) {
-    if (const auto cls = class_in_model(time.cls)) seconds[*cls] += time.busy_us * 1e-6;
+  for (const ClassTime& time : class_times({&trace, 1})) {
+    if (const auto cls = class_in_model(time.cls); cls && time.busy_us > 0) seconds[*cls] += time.busy_us * 1e-6;
   }
   return seconds;
 }
@@ -95,8 +96,9 @@ class Kernels {
     std::vector<double> seconds;
     for (const TracedOperator& each : shaped_) seconds.push_back(device_seconds(each, job.system.gpu, job.system.software));
     for (const Operator& each : ordered_) seconds.push_back(on_device(each, job));
+    if (sums_.empty()) return seconds;
     std::map<OperatorClass, double> sums;
-    for (const Operator& each : operators_) sums[joined(each.cls)] += sums_.empty() ? 0 : on_device(each, job);
+    for (const Operator& each : operators_) sums[joined(each.cls)] += on_device(each, job);
     for (const OperatorClass cls : sums_) seconds.push_back(sums.at(cls));
     return seconds;
   }
@@ -116,7 +118,7 @@ class Kernels {
 
   // Takes away the classes that are told by it.
   void by_shape(const std::vector<KinetoTrace>& traces, std::map<OperatorClass, double>& seconds) {
-    const std::vector<TracedOperator> traced = traced_operators({traces.front()});
+    const std::vector<TracedOperator> traced = traced_operators({&traces.front(), 1});
     std::map<OperatorClass, double> covered;
     for (const TracedOperator& each : traced) covered[each.op.cls] += each.calls * each.median_s;
     for (const TracedOperator& each : traced) {
@@ -159,7 +161,7 @@ class Kernels {
 
 }  // namespace
 
-Comparison compare_kernels(const PreparedStep& step, const std::vector<KinetoTrace>& traces) {
+TracedComparison compare_kernels(const PreparedStep& step, const std::vector<KinetoTrace>& traces) {
   const auto kernels = std::make_shared<const Kernels>(step, traces);
   return {kernels->times(), [kernels](const Job& job) { return kernels->predicted(job); }};
 }

@@ -54,7 +54,7 @@ void add_works(const PreparedStep& step, const KinetoTrace& trace, std::map<std:
                                            config::shown(kernel.name), config::shown(label)),
                                "the job and its granularity must be those that were traced");
     }
-    if (!kernels[i].alone) continue;
+    if (!kernels[i].alone || kernel.end_us <= kernel.start_us) continue;
     SeenWork& seen = works[op.item];
     if (seen.label.empty()) seen.label = label;
     seen.seconds += (kernel.end_us - kernel.start_us) * 1e-6;
@@ -72,11 +72,11 @@ bool named_as_operations(const PreparedStep& step, const std::vector<KinetoTrace
   return !kernels.empty() && std::ranges::find(step.graph.labels, kernels.front().kernel->name) != step.graph.labels.end();
 }
 
-Comparison compare_operations(const PreparedStep& step, const std::vector<KinetoTrace>& traces) {
+TracedComparison compare_operations(const PreparedStep& step, const std::vector<KinetoTrace>& traces) {
   std::map<std::uint32_t, SeenWork> seen;
   for (const KinetoTrace& trace : traces) add_works(step, trace, seen);
   if (seen.empty()) throw config::InputError("no kernel of the traces ran without communication beside it");
-  Comparison out;
+  TracedComparison out;
   std::vector<std::uint32_t> works;
   for (const auto& [work, each] : seen) {
     out.times.push_back({.name = each.label, .by = ComparedBy::name, .measured_s = each.seconds / each.count});

@@ -11,7 +11,7 @@
 
 namespace rehearse::sim {
 
-struct Comparison {
+struct TracedComparison {
   std::vector<ComparedTime> times;  // as measured
   // In seconds, of the same, with this job's GPU and stack. Calls outlive neither the step nor the traces.
   std::function<std::vector<double>(const Job&)> predicted;
@@ -19,9 +19,9 @@ struct Comparison {
 
 [[nodiscard]] bool named_as_operations(const PreparedStep& step, const std::vector<KinetoTrace>& traces);
 // Mean time of every piece of work that was seen alone. Throws config::InputError where the job has another.
-[[nodiscard]] Comparison compare_operations(const PreparedStep& step, const std::vector<KinetoTrace>& traces);
+[[nodiscard]] TracedComparison compare_operations(const PreparedStep& step, const std::vector<KinetoTrace>& traces);
 // By shapes, by position, and by classes.
-[[nodiscard]] Comparison compare_kernels(const PreparedStep& step, const std::vector<KinetoTrace>& traces);
+[[nodiscard]] TracedComparison compare_kernels(const PreparedStep& step, const std::vector<KinetoTrace>& traces);
 
 // The rank's computations in the order of its stream, those that take time. Throws config::InputError for a rank that is not simulated.
 [[nodiscard]] std::vector<workloads::Op> computations(const PreparedStep& step, const KinetoTrace& trace);

@@ -45,25 +45,37 @@ struct Event {
   TracedCollective collective;
 };
 
-// "[0, 1, 2, 3]" of `size` ranks; PyTorch breaks long lists off ("[0, 8, 16, ...]"), which go on as they began.
+constexpr int most_ranks = 1 << 20;  // of a group: more is no group's size
+constexpr int most_devices = 1 << 16, most_streams = 1 << 30;
+
+// "[0, 1, 2, 3]" of `size` ranks, each above the one before; PyTorch breaks long lists off ("[0, 8, 16, ...]"), which go on as they began.
 std::vector<int> members_of(const std::string& text, int size) {
   std::vector<int> ranks;
+  const auto add = [&](long rank) {
+    const bool rises = rank < most_ranks && (ranks.empty() ? rank >= 0 : rank > ranks.back());
+    if (rises) ranks.push_back(static_cast<int>(rank));
+    return rises;
+  };
   const char* at = text.c_str();
   while (*at != '\0' && static_cast<int>(ranks.size()) < size) {
     if (*at >= '0' && *at <= '9') {
       char* end = nullptr;
-      ranks.push_back(static_cast<int>(std::strtol(at, &end, 10)));
+      if (!add(std::strtol(at, &end, 10))) return {};
       at = end;
     } else {
       ++at;
     }
   }
   if (ranks.size() < 2 || (static_cast<int>(ranks.size()) < size && text.find("...") == std::string::npos)) return {};
-  for (const int stride = ranks[1] - ranks[0]; static_cast<int>(ranks.size()) < size;) ranks.push_back(ranks.back() + stride);
+  for (const int stride = ranks[1] - ranks[0]; static_cast<int>(ranks.size()) < size;) {
+    if (!add(long{ranks.back()} + stride)) return {};
+  }
   return ranks;
 }
 
-constexpr int most_ranks = 1 << 20;  // of a group: more is no group's size
+// Of a number that a file says, as large as it may be.
+int small_number(double value, int most) { return static_cast<int>(std::clamp(value, 0.0, static_cast<double>(most))); }
+std::int64_t large_number(double value) { return static_cast<std::int64_t>(std::clamp(value, -1e15, 1e15)); }
 
 // Follows the document to traceEvents, deviceProperties and distributedInfo; the rest passes by.
 class Handler final : public json::json_sax_t {
@@ -162,9 +174,8 @@ class Handler final : public json::json_sax_t {
   [[nodiscard]] bool in_events() const { return path_.size() >= 2 && path_[0] == "traceEvents"; }
 
   bool number(double value) {
-    if (path_.size() == 2 && path_[0] == "distributedInfo" && path_[1] == "rank") trace_.rank = static_cast<int>(value);
-    if (path_.size() == 2 && path_[0] == "distributedInfo" && path_[1] == "world_size")
-      trace_.world = static_cast<int>(std::clamp(value, 0.0, double{most_ranks}));
+    if (path_.size() == 2 && path_[0] == "distributedInfo" && path_[1] == "rank") trace_.rank = small_number(value, most_ranks - 1);
+    if (path_.size() == 2 && path_[0] == "distributedInfo" && path_[1] == "world_size") trace_.world = small_number(value, most_ranks);
     if (!in_events()) return true;
     if (path_.size() == 3) {
       if (path_[2] == "ts") event_.start_us = value;
@@ -178,7 +189,7 @@ class Handler final : public json::json_sax_t {
       if (path_[3] == "block") event_.block += fmt::format("{} ", value);
     } else if (path_.size() == argument_depth + 1) {
       if (auto* lists = sizes_of_arguments(); lists != nullptr && !lists->empty())
-        lists->back().push_back(static_cast<std::int64_t>(std::clamp(value, 0.0, 1e15)));
+        lists->back().push_back(std::max<std::int64_t>(0, large_number(value)));
     }
     return true;
   }
@@ -189,7 +200,7 @@ class Handler final : public json::json_sax_t {
     if (key == "correlation") event_.correlation = value;
     if (key == "In msg nelems") event_.collective.in_elements = value;
     if (key == "Out msg nelems") event_.collective.out_elements = value;
-    if (key == "Group size") event_.collective.group_size = static_cast<int>(std::clamp(value, 0.0, double{most_ranks}));
+    if (key == "Group size") event_.collective.group_size = small_number(value, most_ranks);
   }
 
   // Processes and threads are small numbers or addresses: both together tell threads apart.
@@ -203,7 +214,7 @@ class Handler final : public json::json_sax_t {
     if (event.phase != "X" || !event.start_us || !event.duration_us || *event.duration_us < 0) return;
     if (event.category == "cuda_runtime" || event.category == "cuda_driver") {
       if (event.name.find("LaunchKernel") != std::string::npos) trace_.launch_us.push_back(*event.duration_us);
-      if (event.correlation) calls_.add_launch(thread_of(event), *event.start_us, static_cast<std::int64_t>(*event.correlation));
+      if (event.correlation) calls_.add_launch(thread_of(event), *event.start_us, large_number(*event.correlation));
       return;
     }
     if (event.category == "cpu_op") {
@@ -217,13 +228,13 @@ class Handler final : public json::json_sax_t {
     const bool copy = event.category == "gpu_memcpy" || event.category == "gpu_memset";
     if (!copy && event.category != "kernel") return;
     event.collective.ranks = members_of(event.members, event.collective.group_size);
-    correlations_.push_back(event.correlation ? static_cast<std::int64_t>(*event.correlation) : -1);
+    correlations_.push_back(event.correlation ? large_number(*event.correlation) : -1);
     const KernelClass cls = copy ? KernelClass::copy : class_by_name(event.name);
     trace_.kernels.push_back({.name = std::move(event.name),
                               .start_us = *event.start_us,
                               .end_us = *event.start_us + *event.duration_us,
-                              .device = static_cast<int>(event.device),
-                              .stream = static_cast<int>(event.stream),
+                              .device = small_number(event.device, most_devices),
+                              .stream = small_number(event.stream, most_streams),
                               .launch = event.grid + "/ " + event.block,
                               .group = std::move(event.group),
                               .cls = cls,
@@ -269,6 +280,8 @@ KinetoTrace read_kineto(const std::string& path) {
     throw config::InputError(fmt::format("{} has no traceEvents", config::shown(path)), "a trace of PyTorch's profiler");
   if (trace.kernels.empty())
     throw config::InputError(fmt::format("{} has no kernels of a GPU", config::shown(path)), "ProfilerActivity.CUDA was not traced");
+  if (std::ranges::all_of(trace.kernels, [](const TraceKernel& kernel) { return kernel.end_us <= kernel.start_us; }))
+    throw config::InputError(fmt::format("{} has no kernel that takes time", config::shown(path)), "durations are in the key dur");
   handler.tell_callers();
   settle(trace);
   return trace;

@@ -84,18 +84,18 @@ void add_node_links(JobParameters& to, const topology::ClusterSpec& cluster, con
   to.parameters.push_back(latency("cluster.intra_node.in_network.latency", cluster.in_switch.latency_s));
 }
 
-// nodes: of the jobs whose collectives left a node.
-void add_nics(JobParameters& to, const Cluster& cluster, const std::set<int>& hosts) {
-  if (hosts.empty()) return;
+// all_nodes: the numbers of nodes of the jobs whose collectives left a node.
+void add_nics(JobParameters& to, const Cluster& cluster, const std::set<int>& all_nodes) {
+  if (all_nodes.empty()) return;
   const topology::ClusterSpec few = cluster.job({}, 1).system.cluster;
   to.parameters.push_back(latency("cluster.nics.latency", few.nic.latency_s));
-  const double there = cluster.job({}, *hosts.begin() * few.gpus_per_node).system.cluster.nic.efficiency;
-  if (hosts.size() == 1 && there == few.nic.efficiency && !cluster.part().node.find_path("nics.by_nodes")) {
+  const double there = cluster.job({}, *all_nodes.begin() * few.gpus_per_node).system.cluster.nic.efficiency;
+  if (all_nodes.size() == 1 && there == few.nic.efficiency && !cluster.part().node.find_path("nics.by_nodes")) {
     to.parameters.push_back(share("cluster.nics.efficiency", few.nic.efficiency));
     return;
   }
   std::string listed;
-  for (const int nodes : hosts) {
+  for (const int nodes : all_nodes) {
     const double now = cluster.job({}, nodes * few.gpus_per_node).system.cluster.nic.efficiency;
     listed += fmt::format("{}{}: {}", listed.empty() ? "" : ", ", nodes, now);
     to.parameters.push_back(share(fmt::format("cluster.nics.by_nodes.{}", nodes), now));

@@ -53,8 +53,7 @@ void add_gpu(JobParameters& all, const Part& part, const Gpu& gpu) {
   if (!own) all.first.emplace_back("cluster.gpu.efficiency", config::one_line(efficiency));
   // A file that gets lines of its own keeps what it had without saying.
   const auto keep = [&](const std::string& key, const Node& common) {
-    if (!own && !part.node.find(key) && !common.keys().empty())
-      all.first.emplace_back("cluster.gpu." + key, config::one_line(common));
+    if (!own && !part.node.find(key) && !common.keys().empty()) all.first.emplace_back("cluster.gpu." + key, config::one_line(common));
   };
   keep("contention", common_contention_mapping(gpu));
   keep("flash", common_flash_mapping(gpu));

@@ -54,7 +54,7 @@ TraceCalibration calibrate_to_traces(const std::vector<KinetoTrace>& traces, con
   const PreparedStep step(job, compiled);
   const JobParameters all = parameters_of(job, which);
   const bool by_name = named_as_operations(step, traces);
-  const Comparison compared = by_name ? compare_operations(step, traces) : compare_kernels(step, traces);
+  const TracedComparison compared = by_name ? compare_operations(step, traces) : compare_kernels(step, traces);
   TraceCalibration out;
   out.parameters = all.parameters;
   out.parts = *job.parts;

@@ -1,12 +1,16 @@
 #include "sim/calibrate/traced_collectives.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 
+#include "config/input_error.hpp"
 #include "sim/calibrate/median.hpp"
 
 namespace rehearse::sim {
@@ -82,6 +86,7 @@ int gpus_of(const std::vector<KinetoTrace>& traces) {
 
 TracedCollectives traced_collectives(const std::vector<KinetoTrace>& traces) {
   std::map<SizedCall, SeenByRanks> all;
+  std::set<int> ranks;
   TracedCollectives out;
   for (const KinetoTrace& trace : traces) {
     std::map<SizedCall, std::vector<double>> mine;
@@ -91,6 +96,9 @@ TracedCollectives traced_collectives(const std::vector<KinetoTrace>& traces) {
       mine[*call].push_back((kernel.end_us - kernel.start_us) * 1e-6);
       ++out.calls;
     }
+    if (!mine.empty() && !ranks.insert(trace.rank).second)
+      throw config::InputError(fmt::format("{} is another trace of rank {}", config::shown(trace.path), trace.rank),
+                               "of each rank one; its kernels would count as another rank's");
     for (auto& [call, seconds] : mine) all[call].push_back(std::move(seconds));
   }
   const int gpus = gpus_of(traces);

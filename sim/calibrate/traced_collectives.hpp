@@ -17,6 +17,7 @@ struct TracedCollectives {
 // The kernel of a collective lasts from its rank's call to the end, so that the last rank to call shows what the network takes: of each
 // call the shortest of the ranks that were traced, and of all calls of one size the median; of groups seen by one rank the shortest call.
 // Left out: point to point, exchanges of uneven parts, groups whose ranks the trace does not list.
+// Throws config::InputError for two traces of one rank.
 [[nodiscard]] TracedCollectives traced_collectives(const std::vector<KinetoTrace>& traces);
 
 }  // namespace rehearse::sim

@@ -247,7 +247,7 @@ double device_seconds(const TracedOperator& traced, const Gpu& gpu, Software sof
   return operator_seconds(gpu, software, traced.op);
 }
 
-std::vector<TracedOperator> traced_operators(const std::vector<KinetoTrace>& traces) {
+std::vector<TracedOperator> traced_operators(std::span<const KinetoTrace> traces) {
   std::map<std::string, SeenShape> all;
   for (const KinetoTrace& trace : traces) add_shapes(trace, all);
   std::vector<TracedOperator> out;

@@ -1,6 +1,7 @@
 // Operators of PyTorch whose shapes a trace tells (torch.profiler with record_shapes=True), as operators that a GPU's file prices.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +28,7 @@ struct TracedOperator {
 // one, calls beside communication, shapes that say nothing of their rate (products with a side below 64 or unaligned, tensors below 4 MB,
 // not in order or of several shapes, kernels below 10 us), types that GPU files do not know, attention of which the trace does not say
 // whether it is causal.
-[[nodiscard]] std::vector<TracedOperator> traced_operators(const std::vector<KinetoTrace>& traces);
+[[nodiscard]] std::vector<TracedOperator> traced_operators(std::span<const KinetoTrace> traces);
 
 // What its kernels take by the GPU's file; what the stack launches between and before them is in no kernel.
 [[nodiscard]] double device_seconds(const TracedOperator& traced, const Gpu& gpu, Software software);

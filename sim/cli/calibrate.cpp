@@ -58,6 +58,8 @@ Exit deliver(const CalibrateOptions& options, const std::string& told, const std
   return Exit::fine;
 }
 
+std::string stack_of(const CalibrateOptions& options) { return options.stack.empty() ? "megatron-core" : options.stack; }
+
 void refuse_option(const std::string& given, const char* option, const char* what) {
   if (!given.empty()) throw config::InputError(fmt::format("{} has nothing to do with calibrate {}", option, what));
 }
@@ -88,7 +90,7 @@ Exit from_tables(const CalibrateOptions& options) {
   if (options.from.empty())
     throw config::InputError("calibrate network needs a cluster to begin with", "--from dgx-h100-ndr400 (rehearse list clusters)");
   const sim::NetworkCalibration out = sim::calibrate_to_collectives(
-      sim::collectives_of_tables(options.files), config::Node::scalar(options.from), config::Node::scalar(options.stack));
+      sim::collectives_of_tables(options.files), config::Node::scalar(options.from), config::Node::scalar(stack_of(options)));
   sim::Table tables{{{"table", sim::Align::left}, {"", sim::Align::left}, {"ranks"}, {"hosts"}, {"rows"}, {"error before"}, {"after"}}};
   for (const sim::CollectiveError& table : out.errors) {
     tables.rows.push_back({table.source, table.collective, fmt::format("{}", table.ranks), fmt::format("{}", table.hosts),

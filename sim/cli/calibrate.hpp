@@ -11,7 +11,7 @@
 namespace rehearse::cli {
 
 struct CalibrateOptions {
-  std::string what, job, from, stack = "megatron-core";
+  std::string what, job, from, stack;
   std::vector<std::string> files, sets;
   std::string gpu, cluster, software;  // files to write
 };
@@ -30,6 +30,8 @@ struct File {
 [[nodiscard]] sim::FittedParts parts_of(const CalibrateOptions& options);
 [[nodiscard]] std::vector<File> files_of(const CalibrateOptions& options, const sim::JobParts& parts, const sim::Settings& settings);
 [[nodiscard]] Exit deliver(const CalibrateOptions& options, const std::string& told, const std::vector<File>& files);
+// That whose collectives were measured.
+[[nodiscard]] std::string stack_of(const CalibrateOptions& options);
 void refuse_option(const std::string& given, const char* option, const char* what);
 
 // rehearse calibrate trace

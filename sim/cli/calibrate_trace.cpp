@@ -168,8 +168,11 @@ std::vector<sim::ComparedTime> compared_of(const sim::OperatorFit& fit) {
 // A step as the trace has it, beside what the formula says of the job with what was fitted.
 std::string told_of_step(const sim::KinetoTrace& trace, sim::JobRequest request, const sim::Settings& settings) {
   request.sets.insert(request.sets.end(), settings.begin(), settings.end());
-  const sim::StepResult predicted = sim::predict(sim::load_job(request));
-  const auto rank = std::ranges::find(predicted.ranks, trace.rank, &sim::RankResult::rank);
+  const sim::Job job = sim::load_job(request);
+  const sim::StepResult predicted = sim::predict(job);
+  // The formula knows the ranks of a stage by one of them.
+  const int stage = workloads::rank_grid(job.workload).coordinates(trace.rank % job.system.gpus).pp;
+  const auto rank = std::ranges::find(predicted.ranks, stage, &sim::RankResult::stage);
   if (rank == predicted.ranks.end()) return "";
   using enum sim::Phase;
   const sim::PhaseTimes& phases = rank->phases;
@@ -206,6 +209,7 @@ std::string told_of_network(const sim::TracedCollectives& traced, const sim::Net
 
 // By what was traced alone.
 Exit without_job(const CalibrateOptions& options, const std::vector<sim::KinetoTrace>& traces, std::string told) {
+  if (!options.sets.empty()) refuse_option(options.sets.front(), "--set", "trace without --job");
   if (!options.software.empty()) throw config::InputError("a file of a stack needs the job that was traced", "--job job.yaml");
   const std::vector<sim::TracedOperator> operators = sim::traced_operators(traces);
   const sim::TracedCollectives collectives = sim::traced_collectives(traces);
@@ -230,7 +234,7 @@ Exit without_job(const CalibrateOptions& options, const std::vector<sim::KinetoT
   }
   if (which.cluster && !collectives.measured.empty()) {
     const sim::NetworkCalibration fit =
-        sim::calibrate_to_collectives(collectives.measured, config::Node::scalar(options.from), config::Node::scalar(options.stack));
+        sim::calibrate_to_collectives(collectives.measured, config::Node::scalar(options.from), config::Node::scalar(stack_of(options)));
     told += told_of_network(collectives, fit);
     if (!options.cluster.empty()) files.push_back({options.cluster, fit.cluster});
   } else if (!options.cluster.empty()) {
@@ -256,6 +260,7 @@ Exit calibrate_to_traces(const CalibrateOptions& options) {
   std::string told = told_of_traces(traces) + told_of_contention(contentions) + told_of_host(host);
   if (options.job.empty()) return without_job(options, traces, std::move(told));
   refuse_option(options.from, "--from", "trace with --job");
+  refuse_option(options.stack, "--stack", "trace with --job, whose stack it is");
   sim::JobRequest request{.path = options.job, .sets = {}, .seed = {}};
   for (const std::string& set : options.sets) request.sets.push_back(parse_set(set));
   sim::FittedParts which = parts_of(options);

@@ -138,8 +138,13 @@ Gpu read_gpu(const Node& node, const std::string& name) {
   Gpu gpu;
   gpu.name = name;
   gpu_keys().read(node, gpu);
-  if (gpu.by_data_sheet && !node.find("contention")) contention_keys().read(common_contention_mapping(gpu), gpu);
-  if (gpu.by_data_sheet && !node.find("flash")) flash_keys().read(common_flash_mapping(gpu), gpu);
+  if (gpu.by_data_sheet) {  // what the file does not say itself
+    Gpu common;
+    contention_keys().read(common_contention_mapping(gpu), common);
+    flash_keys().read(common_flash_mapping(gpu), common);
+    gpu.contention.insert(common.contention.begin(), common.contention.end());
+    gpu.flash_share.insert(common.flash_share.begin(), common.flash_share.end());
+  }
   if (const auto given = node.find("driver_memory"); given && gpu.driver_bytes >= gpu.memory_bytes)
     given->fail("the driver keeps all of the memory", "of NVIDIA's GPUs it keeps 0.65 GiB");
   return gpu;

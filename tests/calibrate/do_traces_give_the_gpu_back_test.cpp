@@ -105,7 +105,8 @@ TEST(KernelClasses, AreToldByName) {
         std::pair("void flash_fwd_kernel<cutlass::bfloat16_t>", attention), std::pair("nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NNT", product),
         std::pair("void cuda::per_channel_cast_and_transpose<256, 128>", memory_bound),
         std::pair("void at::native::vectorized_elementwise_kernel<4>", memory_bound), std::pair("Memcpy DtoH (Device -> Pinned)", copy),
-        std::pair("cutlass::device_kernel<m_grouped_fp8_gemm>", grouped_product), std::pair("my_own", unknown)}) {
+        std::pair("cutlass::device_kernel<m_grouped_fp8_gemm>", grouped_product), std::pair("fused_qkv_rope_forward_kernel", memory_bound),
+        std::pair("cross_entropy_logits_fwd", memory_bound), std::pair("F layer 3 qkv", product), std::pair("my_own", unknown)}) {
     EXPECT_EQ(sim::class_of(name), cls) << name;
   }
 }

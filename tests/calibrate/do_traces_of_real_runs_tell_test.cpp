@@ -6,6 +6,7 @@
 
 #include "config/data_dir.hpp"
 #include "sim/calibrate/trace_host.hpp"
+#include "sim/calibrate/traced_collectives.hpp"
 #include "sim/calibrate/traced_operators.hpp"
 #include "sim/job/parts.hpp"
 #include "tests/calibrate/measurements.hpp"
@@ -44,7 +45,8 @@ TEST_F(RealTraces, OperatorsAreCountedByTheShapesOfTheirArguments) {
   trace.call("aten::add", {{4096, 1024}, {4096, 1024}, {}}, {"c10::BFloat16", "c10::BFloat16", "Scalar"}, {"", "", "1"},
              "void at::native::vectorized_elementwise_kernel<4>", 20);
   std::map<std::string, sim::TracedOperator> by_name;
-  for (const sim::TracedOperator& each : sim::traced_operators({read(trace)})) by_name[each.shown.substr(0, each.shown.find(' '))] = each;
+  for (const sim::TracedOperator& each : sim::traced_operators(std::vector{read(trace)}))
+    by_name[each.shown.substr(0, each.shown.find(' '))] = each;
   ASSERT_EQ(by_name.size(), 4U);
   EXPECT_DOUBLE_EQ(by_name["aten::mm"].op.flops, 2.0 * 4096 * 1024 * 2048);
   EXPECT_DOUBLE_EQ(by_name["aten::mm"].op.bytes, 2.0 * (4096 * 1024 + 1024 * 2048 + 4096 * 2048));
@@ -69,11 +71,11 @@ TEST_F(RealTraces, WhatSaysNothingOfARateIsLeftOut) {
   trace.call("aten::mul", {{4096, 1024}, {4096, 1024}}, {{1, 4096}, {1024, 1}}, two_bf16, {"", ""}, "elementwise_kernel", 30);
   trace.call("aten::_flash_attention_forward", {{2, 512, 8, 64}, {2, 512, 8, 64}, {2, 512, 8, 64}}, {"c10::BFloat16"}, {}, "flash", 30);
   trace.call("aten::mm", {{4096, 1024}, {1024, 2048}}, two_bf16, {"", ""}, "at::native::fill", 30);  // no kernel of a product
-  EXPECT_TRUE(sim::traced_operators({read(trace)}).empty());
+  EXPECT_TRUE(sim::traced_operators(std::vector{read(trace)}).empty());
   const double start = trace.now_us();
   trace.call("aten::mm", {{4096, 1024}, {1024, 2048}}, two_bf16, {"", ""}, product_kernel, 100);
   trace.communication("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", start + 50, 300);
-  EXPECT_TRUE(sim::traced_operators({read(trace)}).empty()) << "beside communication";
+  EXPECT_TRUE(sim::traced_operators(std::vector{read(trace)}).empty()) << "beside communication";
 }
 
 // Operators that take what a GPU would take whose products reach 0.55 of its peak, and whose memory 0.66 of its bandwidth.
@@ -95,7 +97,8 @@ TEST_F(RealTraces, ShapesGiveTheGpuBackWithoutAJob) {
     }
     return trace;
   };
-  for (const sim::TracedOperator& each : sim::traced_operators({read(written())})) seconds[each.shown] = sim::device_seconds(each, gpu, {});
+  for (const sim::TracedOperator& each : sim::traced_operators(std::vector{read(written())}))
+    seconds[each.shown] = sim::device_seconds(each, gpu, {});
   const WrittenTrace timed = written();
   write(folder_.path() / "timed.json", timed.text());
   const Outcome outcome = shell("\"$rehearse\" calibrate trace timed.json --from dgx-h100-ndr400 --gpu my.yaml");
@@ -170,6 +173,36 @@ TEST_F(RealTraces, ProductsFindTheirPlacesInTheStep) {
   EXPECT_NEAR(fitted("my.yaml", "efficiency.gemm.bf16.compute") / 0.5, 1, 0.05) << outcome.out;
 }
 
+// Groups that no ranks can form, numbers that are none, kernels that take nothing.
+TEST_F(RealTraces, WhatMakesNoSenseIsLeftOut) {
+  WrittenTrace trace;
+  const auto call = [&](const std::string& members, double duration_us) {
+    trace.communication("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", trace.now_us(), duration_us,
+                        fmt::format(R"(,"Collective name":"allreduce","In msg nelems":1000000,"Out msg nelems":1000000,"Group size":4,)"
+                                    R"("dtype":"BFloat16","Process Group Ranks":"{}")",
+                                    members));
+    trace.wait(1000);
+  };
+  for (const char* members : {"[0, 0, 0, 0]", "[3, 2, 1, 0]", "[0, 1000000000, ...]", "[0, 99999999999999999999, 3, 4]", "[0, 1]", ""})
+    call(members, 100);
+  call("[0, 1, 2, 3]", 0);
+  EXPECT_TRUE(sim::traced_collectives({read(trace)}).measured.empty());
+  call("[0, 2, ...]", 100);
+  const sim::TracedCollectives found = sim::traced_collectives({read(trace)});
+  ASSERT_EQ(found.measured.size(), 1U);
+  EXPECT_EQ(found.measured.front().members, (std::vector<int>{0, 2, 4, 6}));
+  EXPECT_EQ(found.measured.front().gpus, 7);
+  EXPECT_TRUE(found.of_one_rank);
+  write(folder_.path() / "one.json", trace.text(3, 8));
+  const Outcome twice = shell("\"$rehearse\" calibrate trace one.json one.json --from dgx-h100-ndr400");
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_NE(twice.err.find("another trace of rank 3"), std::string::npos) << twice.err;
+  WrittenTrace still;
+  still.kernel("gemm", 0);
+  write(folder_.path() / "still.json", still.text());
+  EXPECT_NE(shell("\"$rehearse\" calibrate trace still.json").err.find("no kernel that takes time"), std::string::npos);
+}
+
 TEST_F(RealTraces, WhatTheyDoNotTellIsRefused) {
   WrittenTrace trace;
   trace.kernel("gemm", 100);
@@ -179,7 +212,8 @@ TEST_F(RealTraces, WhatTheyDoNotTellIsRefused) {
         std::pair("--from dgx-h100-ndr400 --gpu my.yaml", "tell no shapes"),
         std::pair("--from dgx-h100-ndr400 --cluster my.yaml", "no collective"),
         std::pair("--from dgx-h100 --gpu my.yaml", "tell no shapes"), std::pair("--job job.yaml --cluster my.yaml", "no collective"),
-        std::pair("--job job.yaml --from dgx-h100-ndr400", "nothing to do with")}) {
+        std::pair("--job job.yaml --from dgx-h100-ndr400", "nothing to do with"), std::pair("--set gpus=8", "nothing to do with"),
+        std::pair("--job job.yaml --stack megatron-lm", "nothing to do with")}) {
     const Outcome outcome = shell(std::string("\"$rehearse\" calibrate trace bare.json ") + options);
     EXPECT_EQ(outcome.code, 2) << options;
     EXPECT_NE(outcome.err.find(says), std::string::npos) << options << ": " << outcome.err;

@@ -67,6 +67,11 @@ TEST(WhatADataSheetAloneTells, HoldsOfContentionAndOlderAttentionToo) {
   EXPECT_NEAR(bare.contention_with(workloads::Phase::dp).alpha, std::cbrt(1.17 * 1.4 * 1.4), 0.005);
   EXPECT_NEAR(bare.flash_share.at(1).at(128), std::sqrt(0.44 * 0.3), 0.005);
   EXPECT_EQ(sheet_of("h100-sxm5-80g").contention_with(workloads::Phase::dp).alpha, 1.4);  // the file says it
+  config::Node one = file.without("efficiency").without("contention");
+  one.set("contention.ep.alpha", "1.05");  // of the others it says nothing
+  const Gpu partly = read_gpu(one, "partly");
+  EXPECT_EQ(partly.contention_with(workloads::Phase::ep).alpha, 1.05);
+  EXPECT_EQ(partly.contention_with(workloads::Phase::dp).alpha, bare.contention_with(workloads::Phase::dp).alpha);
   EXPECT_EQ(read_gpu(file.without("contention"), "own lines").contention_with(workloads::Phase::dp).alpha, 1);
   EXPECT_EQ(read_gpu(ready_made(gpu_part, "tpu-v6e").node.without("contention"), "tpu").contention_with(workloads::Phase::dp).alpha, 1);
 }

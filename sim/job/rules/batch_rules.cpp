@@ -14,6 +14,7 @@ namespace {
 
 using workloads::Workload;
 
+constexpr int most_documents = 100'000;     // of a micro-batch
 constexpr int most_microbatches = 100'000;  // of one replica in one step; real jobs have at most a few hundred
 
 std::int64_t tokens_of(const Workload& w) { return std::int64_t{w.batch.micro} * w.batch.sequence; }
@@ -32,6 +33,11 @@ const Rule few_tokens{"batch.micro", [](const Workload& w, const System&) { retu
                         return Refusal{fmt::format("micro*sequence = {} tokens, more than one micro-batch can have ({})", tokens_of(w),
                                                    std::numeric_limits<int>::max())};
                       }};
+
+const Rule few_documents{"batch.document_tokens", [](const Workload& w, const System&) { return w.batch.documents() <= most_documents; },
+                         [](const Workload& w, const System&) {
+                           return Refusal{fmt::format("{} documents in a micro-batch, more than {}", w.batch.documents(), most_documents)};
+                         }};
 
 const Rule few_microbatches{
     "batch.global", [](const Workload& w, const System&) { return w.microbatches() <= most_microbatches; },
@@ -88,7 +94,7 @@ const Rule outputs_to_keep{"recompute.kept", [](const Workload& w, const System&
 }  // namespace
 
 std::vector<Rule> batch_rules() {
-  return {whole_microbatches, few_tokens,          few_microbatches,     one_chunk_scheduled,
+  return {whole_microbatches, few_tokens,          few_documents,        few_microbatches, one_chunk_scheduled,
           chunks_scheduled,   layers_to_recompute, modules_to_recompute, outputs_to_keep};
 }
 
