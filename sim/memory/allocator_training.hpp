@@ -24,6 +24,8 @@ struct TrainedStage {
   // Every rank has a piece of each tensor (nanotron, PyTorch's FSDP), not of one buffer.
   [[nodiscard]] bool by_tensor() const { return habits.order == workloads::TensorOrder::nanotron || (torch() && habits.sharded_master); }
   [[nodiscard]] bool torch() const { return habits.order == workloads::TensorOrder::torch; }
+  // The head multiplies by the first unit's table of words.
+  [[nodiscard]] bool shares_table() const { return workload.model.tied_embeddings && workload.model.vocab > 0; }
   // Parameters of the tensors of a unit of the first chunk.
   [[nodiscard]] const std::vector<double>& tensors_of_unit(std::size_t unit) const { return kind_parameters[kind_of.front()[unit]]; }
 

@@ -12,28 +12,8 @@ double sum_of(const std::vector<double>& sizes) { return std::accumulate(sizes.b
 
 }  // namespace
 
-void DeepSpeedWeights::begin_backward(Pass pass) {
-  expects_table_ = tied_;
-  begin(pass);
-}
-
-// The head's comes first.
-void DeepSpeedWeights::take_gradient(Block* gradient, double bytes) {
-  if (std::exchange(expects_table_, false)) {
-    table_ = gradient;
-    table_bytes_ = bytes;
-  } else {
-    put_into_bucket(gradient, bytes);
-  }
-}
-
-void DeepSpeedWeights::end_backward() {
-  if (table_ != nullptr) put_into_bucket(std::exchange(table_, nullptr), table_bytes_);
-  finish();
-}
-
 DeepSpeedZero::DeepSpeedZero(const TrainedStage& stage, const std::vector<double>& own, int shards, AllocatorDevice& device)
-    : DeepSpeedWeights(stage),
+    : RankWeights(stage),
       stage_(stage),
       own_(own),
       device_(device),
@@ -62,7 +42,7 @@ void DeepSpeedZero::begin(Pass pass) {
   for (int i = 0; i < 2; ++i) buckets_.push_back(device_.take(bucket_));
 }
 
-void DeepSpeedZero::put_into_bucket(Block* gradient, double bytes) {
+void DeepSpeedZero::add_gradient(Block* gradient, double bytes) {
   if (!partitions_ && !pass_.first) {  // added to what is there
     device_.give(gradient);
     gradient = whole_[next_whole_];
@@ -93,7 +73,7 @@ void DeepSpeedZero::reduce() {
   in_bucket_ = 0;
 }
 
-void DeepSpeedZero::finish() {
+void DeepSpeedZero::end_backward() {
   if (reduces()) {
     reduce();
     if (sum_ == nullptr) {
@@ -121,7 +101,7 @@ void DeepSpeedZero::update(bool first_step) {
 }
 
 DeepSpeedZero3::DeepSpeedZero3(const TrainedStage& stage, int shards, AllocatorDevice& device)
-    : DeepSpeedWeights(stage),
+    : RankWeights(stage),
       stage_(stage),
       device_(device),
       shards_(shards),
@@ -168,14 +148,21 @@ void DeepSpeedZero3::gather_from(std::size_t use) {
   const std::size_t units = gathered_.size();
   for (std::size_t next = use; next < 2 * units; ++next) {
     const std::size_t unit = next < units ? next : 2 * units - 1 - next;
-    const std::vector<double>& tensors = stage_.tensors_of_unit(unit);
-    while (gathered_[unit].size() < tensors.size()) {
-      const double size = tensors[gathered_[unit].size()];
-      if (next > use && live_ + size > stage_.habits.live_parameters) return;
-      gathered_[unit].push_back(device_.take(device_.request(size * weight_, gather_stream, compute_as_user)));
-      live_ += size;
-    }
+    if (!gather(unit, next == use)) return;
+    if (tied() && unit + 1 == units && !gather(0, next == use)) return;
   }
+}
+
+// False where what is not needed yet would be too much.
+bool DeepSpeedZero3::gather(std::size_t unit, bool needed) {
+  const std::vector<double>& tensors = stage_.tensors_of_unit(unit);
+  while (gathered_[unit].size() < tensors.size()) {
+    const double size = tensors[gathered_[unit].size()];
+    if (!needed && live_ + size > stage_.habits.live_parameters) return false;
+    gathered_[unit].push_back(device_.take(device_.request(size * weight_, gather_stream, compute_as_user)));
+    live_ += size;
+  }
+  return true;
 }
 
 void DeepSpeedZero3::release(std::size_t unit) {
@@ -184,13 +171,19 @@ void DeepSpeedZero3::release(std::size_t unit) {
   device_.give(gathered_[unit]);
 }
 
-// Kept where its backward comes soon (stage3_max_reuse_distance).
+// Kept where its backward comes soon (stage3_max_reuse_distance); a table that the head shares where that comes.
 void DeepSpeedZero3::after_forward(std::size_t unit) {
-  if (2 * behind_[unit] > stage_.habits.live_parameters) release(unit);
+  const bool table = tied() && unit == 0;
+  if (table ? releases_table() : 2 * behind_[unit] > stage_.habits.live_parameters) release(unit);
+}
+
+void DeepSpeedZero3::leave(std::size_t unit) {
+  release(unit);
+  if (tied() && unit + 1 == gathered_.size() && releases_table()) release(0);
 }
 
 // Copied into the bucket in the stream that reduces.
-void DeepSpeedZero3::put_into_bucket(Block* gradient, double bytes) {
+void DeepSpeedZero3::add_gradient(Block* gradient, double bytes) {
   device_.use(gradient, reduce_stream);
   if (in_bucket_ + bytes > bucket_) reduce();
   in_bucket_ += bytes;

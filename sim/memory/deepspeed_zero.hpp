@@ -9,39 +9,19 @@
 
 namespace rehearse::sim {
 
-// The gradient of a table of words that the head shares is complete, and goes on, when the embedding's is there.
-class DeepSpeedWeights : public RankWeights {
- public:
-  explicit DeepSpeedWeights(const TrainedStage& stage) : tied_(stage.workload.model.tied_embeddings) {}
-
-  void begin_backward(Pass pass) override;
-  void take_gradient(Block* gradient, double bytes) override;
-  void end_backward() override;
-
- protected:
-  virtual void begin(Pass /*pass*/) {}
-  virtual void put_into_bucket(Block* gradient, double bytes) = 0;
-  virtual void finish() = 0;
-
- private:
-  bool tied_, expects_table_ = false;
-  Block* table_ = nullptr;
-  double table_bytes_ = 0;
-};
-
 // ZeRO-1 and 2: weights are one buffer, gradients go through two buckets into a buffer of the rank's share.
-class DeepSpeedZero : public DeepSpeedWeights {
+class DeepSpeedZero : public RankWeights {
  public:
   // All must outlive it. own: parameters of the tensors in the rank's share; shards: ranks.
   DeepSpeedZero(const TrainedStage& stage, const std::vector<double>& own, int shards, AllocatorDevice& device);
 
   void build() override;
+  void end_backward() override;
   void update(bool first_step) override;
 
  private:
   void begin(Pass pass) override;
-  void put_into_bucket(Block* gradient, double bytes) override;
-  void finish() override;
+  void add_gradient(Block* gradient, double bytes) override;
   [[nodiscard]] bool reduces() const { return partitions_ || pass_.last; }
   void reduce();
 
@@ -60,7 +40,7 @@ class DeepSpeedZero : public DeepSpeedWeights {
 
 // ZeRO-3: weights are gathered tensor by tensor, as far ahead as live_parameters allows, and stay after their forward where backward needs
 // them soon.
-class DeepSpeedZero3 : public DeepSpeedWeights {
+class DeepSpeedZero3 : public RankWeights {
  public:
   DeepSpeedZero3(const TrainedStage& stage, int shards, AllocatorDevice& device);
 
@@ -68,13 +48,15 @@ class DeepSpeedZero3 : public DeepSpeedWeights {
   void before_forward(std::size_t unit) override { gather_from(unit); }
   void after_forward(std::size_t unit) override;
   void before_backward(std::size_t unit) override { gather_from(2 * gathered_.size() - 1 - unit); }
-  void after_backward(std::size_t unit) override { release(unit); }
+  void end_backward() override { reduce(); }
   void update(bool first_step) override;
 
  private:
-  void put_into_bucket(Block* gradient, double bytes) override;
-  void finish() override { reduce(); }
+  void add_gradient(Block* gradient, double bytes) override;
+  void leave(std::size_t unit) override;
   void gather_from(std::size_t use);
+  [[nodiscard]] bool gather(std::size_t unit, bool needed);
+  [[nodiscard]] bool releases_table() const { return behind_.front() > stage_.habits.live_parameters; }
   void release(std::size_t unit);
   void reduce();
 

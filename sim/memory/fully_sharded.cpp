@@ -1,11 +1,13 @@
 #include "sim/memory/fully_sharded.hpp"
 
 #include <numeric>
+#include <utility>
 
 namespace rehearse::sim {
 
 FullyShardedWeights::FullyShardedWeights(const TrainedStage& stage, const std::vector<double>& own, int shards, AllocatorDevice& device)
-    : stage_(stage),
+    : RankWeights(stage),
+      stage_(stage),
       own_(own),
       device_(device),
       shards_(shards),
@@ -53,9 +55,9 @@ void FullyShardedWeights::before_forward(std::size_t unit) {
   last_gathered_ = std::exchange(weights_[unit].gathered, nullptr);
 }
 
-// The last unit's weights stay for its backward.
+// The last unit's weights stay for its backward, a table that the head shares for that and its own.
 void FullyShardedWeights::after_forward(std::size_t unit) {
-  if (unit + 1 == weights_.size()) return;
+  if (unit + 1 == weights_.size() || (unit == 0 && tied())) return;
   release(unit);
 }
 
@@ -70,7 +72,7 @@ void FullyShardedWeights::before_backward(std::size_t unit) {
   if (unit > 0) gather(unit - 1);
 }
 
-void FullyShardedWeights::after_backward(std::size_t unit) {
+void FullyShardedWeights::leave(std::size_t unit) {
   const double all = parameters(unit);
   release(unit);
   if (copied_) {

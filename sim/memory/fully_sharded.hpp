@@ -18,11 +18,7 @@ class FullyShardedWeights : public RankWeights {
   void build() override;
   void before_forward(std::size_t unit) override;
   void after_forward(std::size_t unit) override;
-  void begin_backward(Pass pass) override { first_ = pass.first; }
   void before_backward(std::size_t unit) override;
-  void take_gradient(Block* gradient, double /*bytes*/) override { gradients_.push_back(gradient); }
-  // What backward made of the unit's weights goes; its sharded sum stays from the step's first micro-batch on.
-  void after_backward(std::size_t unit) override;
   void update(bool first_step) override;
 
  private:
@@ -31,6 +27,10 @@ class FullyShardedWeights : public RankWeights {
     std::vector<Block*> copies;
   };
 
+  void begin(Pass pass) override { first_ = pass.first; }
+  void add_gradient(Block* gradient, double /*bytes*/) override { gradients_.push_back(gradient); }
+  // What backward made of the unit's weights goes; its sharded sum stays from the step's first micro-batch on.
+  void leave(std::size_t unit) override;
   [[nodiscard]] double parameters(std::size_t unit) const;
   void gather(std::size_t unit);
   void copy_out(std::size_t unit);

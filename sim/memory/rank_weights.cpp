@@ -1,5 +1,7 @@
 #include "sim/memory/rank_weights.hpp"
 
+#include <utility>
+
 #include "sim/memory/deepspeed_zero.hpp"
 #include "sim/memory/fully_sharded.hpp"
 #include "workloads/operators/shard.hpp"
@@ -13,7 +15,8 @@ constexpr double ddp_bucket_bytes = 25 * 1024 * 1024;  // DistributedDataParalle
 class WholeWeights : public RankWeights {
  public:
   WholeWeights(const TrainedStage& stage, const std::vector<double>& own, AllocatorDevice& device)
-      : stage_(stage),
+      : RankWeights(stage),
+        stage_(stage),
         own_(own),
         device_(device),
         weight_(bytes_of(workloads::autocasts(stage.workload) ? stage.workload.precision.optimizer : stage.workload.precision.weights)) {}
@@ -29,15 +32,6 @@ class WholeWeights : public RankWeights {
     for (std::size_t i = 0; i < whole; ++i) device_.take(ddp_bucket_bytes);
     device_.take(all - static_cast<double>(whole) * ddp_bucket_bytes);
   }
-  void begin_backward(Pass pass) override { first_ = pass.first; }
-  // Added to what the first micro-batch made.
-  void take_gradient(Block* gradient, double /*bytes*/) override {
-    if (first_) {
-      gradients_.push_back(gradient);
-    } else {
-      device_.give(gradient);
-    }
-  }
   void update(bool first_step) override {
     const double moment = bytes_of(stage_.workload.precision.moments);
     if (first_step) take_moments(own_, moment, device_);
@@ -50,6 +44,16 @@ class WholeWeights : public RankWeights {
   }
 
  private:
+  void begin(Pass pass) override { first_ = pass.first; }
+  // Added to what the first micro-batch made.
+  void add_gradient(Block* gradient, double /*bytes*/) override {
+    if (first_) {
+      gradients_.push_back(gradient);
+    } else {
+      device_.give(gradient);
+    }
+  }
+
   const TrainedStage& stage_;
   const std::vector<double>& own_;
   AllocatorDevice& device_;
@@ -59,6 +63,25 @@ class WholeWeights : public RankWeights {
 };
 
 }  // namespace
+
+void RankWeights::begin_backward(Pass pass) {
+  expects_table_ = tied_;
+  begin(pass);
+}
+
+void RankWeights::take_gradient(Block* gradient, double bytes) {
+  if (std::exchange(expects_table_, false)) {
+    table_ = gradient;
+    table_bytes_ = bytes;
+  } else {
+    add_gradient(gradient, bytes);
+  }
+}
+
+void RankWeights::after_backward(std::size_t unit) {
+  if (unit == 0 && table_ != nullptr) add_gradient(std::exchange(table_, nullptr), table_bytes_);
+  leave(unit);
+}
 
 void take_moments(const std::vector<double>& own, double bytes, AllocatorDevice& device) {
   for (const double size : own) {

@@ -18,17 +18,30 @@ class RankWeights {
     bool first = true, last = true;  // micro-batch of the step
   };
 
+  explicit RankWeights(const TrainedStage& stage) : tied_(stage.shares_table()) {}
   virtual ~RankWeights() = default;
   virtual void build() = 0;
   virtual void before_forward(std::size_t /*unit*/) {}
   virtual void after_forward(std::size_t /*unit*/) {}
-  virtual void begin_backward(Pass /*pass*/) {}
+  void begin_backward(Pass pass);
   virtual void before_backward(std::size_t /*unit*/) {}
   // Takes what backward made of one of the unit's tensors.
-  virtual void take_gradient(Block* gradient, double bytes) = 0;
-  virtual void after_backward(std::size_t /*unit*/) {}
+  void take_gradient(Block* gradient, double bytes);
+  void after_backward(std::size_t unit);
   virtual void end_backward() {}
   virtual void update(bool first_step) = 0;
+
+ protected:
+  virtual void begin(Pass /*pass*/) {}
+  virtual void add_gradient(Block* gradient, double bytes) = 0;
+  virtual void leave(std::size_t /*unit*/) {}
+  [[nodiscard]] bool tied() const { return tied_; }
+
+ private:
+  // The gradient of a table of words that the head shares, which comes first, is complete, and goes on, when the embedding's is there.
+  bool tied_, expects_table_ = false;
+  Block* table_ = nullptr;
+  double table_bytes_ = 0;
 };
 
 // Both of Adam's, of each tensor.

@@ -21,11 +21,12 @@ class TorchWriter : private TorchOperators {
   TorchWriter(const Workload& workload, const workloads::MemoryHabits& habits, UnitTensors& made)
       : TorchOperators(workload, made), selective_(workload.recompute.every_second_product()), loss_bytes_(habits.loss_bytes) {}
 
-  void embedding(bool has_table) {
+  // Of a table that is the head's too autograd adds this gradient to the head's.
+  void embedding(bool own_gradient) {
     take_as(UnitTensors::output, residual());
     start_backward();
     const double gradient = casts_ ? table() / s_.element * exact_bytes : table();
-    if (has_table) {
+    if (own_gradient) {
       make_gradient(gradient);
     } else {
       give(take(gradient));
@@ -304,7 +305,7 @@ UnitTensors torch_tensors(const Workload& workload, const workloads::MemoryHabit
   UnitTensors made;
   TorchWriter writer(workload, habits, made);
   if (unit.kind == UnitKind::embedding) {
-    writer.embedding(unit.program->parameters > 0);
+    writer.embedding(!workload.model.tied_embeddings);
   } else if (unit.kind == UnitKind::head) {
     writer.head();
   } else {

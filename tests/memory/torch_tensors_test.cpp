@@ -109,5 +109,46 @@ TEST(TorchTensors, AllocateWhatMeasuredStepsDid) {
   EXPECT_LT(sum / runs, 0.006);
 }
 
+constexpr double words = 256000.0 * 1024;
+
+// Allocated at most, over the parameters of the smaller table.
+double peak_per_word(const std::string& software, const std::string& sharding, int sequence, int microbatches, bool tied, int tables) {
+  const std::string text = fmt::format(
+      "model: {{layers: 2, hidden: 1024, heads: 8, kv_heads: 4, ffn: 2048, vocab: {}, activation: swiglu, dropout: 0, tied_embeddings: "
+      "{}}}\n"
+      "cluster: dgx-h100-ndr400\ngpus: 8\nparallel: {{dp: 8}}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n"
+      "attention: flash\nsoftware: {}\nprecision: bf16\noptimizer: {{sharding: {}}}\n",
+      tables * 256000, tied, 8 * microbatches, sequence, software, sharding);
+  const auto peaks = sim::allocator_peaks(sim::read_job(config::Node::load_text(text, "tied.yaml"), "tied"), 0, endless);
+  EXPECT_TRUE(peaks) << text;
+  return peaks ? peaks->allocated / words : 0;
+}
+
+// The head of a long sequence decides the peak, and has one table there either way: what a second one costs is what the rank holds of it
+// all the time. DDP: weight, both moments and the bucket in fp32, and from the second micro-batch on a gradient. Sharded eight ways: master
+// and both moments, of FSDP from the second micro-batch on a gradient, of DeepSpeed always, in 16 bits, as the weight.
+TEST(TorchTensors, HaveOneTableAtAHeadThatSharesIt) {
+  const auto second = [](const std::string& software, const char* sharding, int microbatches) {
+    return peak_per_word(software, sharding, 8192, microbatches, false, 1) - peak_per_word(software, sharding, 8192, microbatches, true, 1);
+  };
+  constexpr double rounding = 0.2;
+  EXPECT_NEAR(second("pytorch", "none", 1), 4 + 8 + 4, rounding);
+  EXPECT_NEAR(second("pytorch", "none", 2), 4 + 8 + 4 + 4, rounding);
+  for (const char* software : {"torch-fsdp", "torchtitan"}) {
+    EXPECT_NEAR(second(software, "zero3", 1), 12.0 / 8, rounding) << software;
+    EXPECT_NEAR(second(software, "zero3", 2), 16.0 / 8, rounding) << software;
+  }
+  EXPECT_NEAR(second("{like: deepspeed, memory: {live_parameters: 1000}}", "zero3", 1), 16.0 / 8, rounding);
+}
+
+// Few tokens: the end of backward decides. Weight, master and moments (2 + 12 / 8), the table's one gradient, which is larger than a
+// bucket, beside what joins it for the reduction, and the rank's share of this one and of their sum.
+TEST(TorchTensors, ReduceTheGradientOfASharedTableOnce) {
+  for (const char* sharding : {"zero1", "zero2"}) {
+    const double peak = peak_per_word("deepspeed", sharding, 128, 1, true, 2) - peak_per_word("deepspeed", sharding, 128, 1, true, 1);
+    EXPECT_NEAR(peak, 2 + 12.0 / 8 + 2 + 2 + 2 * 2.0 / 8, 0.05) << sharding;
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests
