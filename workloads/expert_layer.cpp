@@ -11,12 +11,13 @@ namespace rehearse::workloads {
 namespace {
 
 // Tokens sorted by expert as they arrive, and back by origin before they leave. After the all-to-all a pair is moved once; the other
-// dispatchers deliver tokens once, which are copied for every expert here.
+// dispatchers deliver tokens once, which are copied for every expert here, and may leave the sort to many kernels of the stack.
 Section sorting(const Workload& workload, const Shard& shard, const char* name, double pairs) {
-  const bool sorts = workload.experts.dispatcher != Dispatcher::alltoall || workload.model.moe->experts > workload.parallel.ep;
-  if (!sorts) return {};
+  const bool exchanges = workload.experts.dispatcher == Dispatcher::alltoall;
+  if (exchanges && workload.model.moe->experts == workload.parallel.ep) return {};
   const double bytes = 2 * pairs * static_cast<double>(shard.hidden) * shard.element;
-  return pointwise(name, {.forward_bytes = bytes, .backward_bytes = bytes});
+  const PassKernels kernels = exchanges ? PassKernels{1, 1} : workload.fusions.sorting_kernels;
+  return pointwise(name, {bytes, bytes, std::max(1, kernels.forward), std::max(1, kernels.backward)});
 }
 
 // What the stack's pointwise operators do beside all that, such as masks that are all true.

@@ -104,6 +104,33 @@ TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
   }
 }
 
+// What sorts tokens that DeepEP delivers is launched behind the exchange, where the experts are: it can be in no graph of what lies before,
+// and the all-to-all's own sort is one kernel.
+TEST(ExpertOperators, SortWhatArrivesWithTheLaunchesOfTheStack) {
+  for (const char* dispatcher : {"alltoall", "hierarchical", "allgather"}) {
+    const bool exchanges = dispatcher == std::string("alltoall");
+    for (const bool many : {false, true}) {
+      const sim::Job job =
+          job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}",
+                 fmt::format("moe: {{dispatcher: {}}}\nsoftware: {{like: megatron-core, experts: {{sorting_kernels: {}}}}}\n", dispatcher,
+                             many ? "{forward: 10, backward: 8}" : "{forward: 0, backward: 0}"));
+      const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, LayerKind::experts);
+      const workloads::ExpertLayer experts(job.workload);
+      const auto of_experts = [&](const workloads::RoutedExperts& what, const char* name) {
+        return kernels_of(workloads::operators_of(job.workload, experts.work(what, 0, 0, 0)), name);
+      };
+      for (const char* name : {"sort_tokens", "unsort_tokens"}) {
+        EXPECT_EQ(of_experts({Pass::forward}, name), many && !exchanges ? 10 : 1) << dispatcher;
+        EXPECT_EQ(of_experts({Pass::backward_input, true}, name), many && !exchanges ? 8 : 1) << dispatcher;
+      }
+      for (const char* name : {"permute", "unpermute"}) {
+        EXPECT_EQ(kernels_of(layer.forward, name), exchanges ? job.system.software.kernels.permutation_kernels.forward : 0) << dispatcher;
+        EXPECT_EQ(kernels_of(layer.backward, name), exchanges ? job.system.software.kernels.permutation_kernels.backward : 0) << dispatcher;
+      }
+    }
+  }
+}
+
 double bytes_of(const std::vector<workloads::Operator>& operators, const std::string& name) {
   double sum = 0;
   for (const workloads::Operator& op : operators) {

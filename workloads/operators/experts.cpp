@@ -28,10 +28,9 @@ Section choice(const Workload& workload, const Shard& shard) {
   return pointwise("routing", {5 * scores, 4 * scores, kernels.forward, kernels.backward});
 }
 
-// Copies of tokens, sorted by expert, for the all-to-all; afterwards added up again. The other dispatchers do this while they send, and may
-// leave what sorts by expert where tokens arrive (workloads/expert_layer) to the host.
+// Copies of tokens, sorted by expert, for the all-to-all; afterwards added up again. The other dispatchers do this while they send.
 Section permutation(const Workload& workload, const Shard& shard, const char* name) {
-  if (workload.experts.dispatcher != Dispatcher::alltoall) return launched(name, workload.fusions.sorting_kernels);
+  if (workload.experts.dispatcher != Dispatcher::alltoall) return {};
   const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
   const double bytes = states * (1 + workload.model.moe->top_k);
   const PassKernels& kernels = workload.fusions.permutation_kernels;
