@@ -98,6 +98,29 @@ TEST(OperatorBytes, RopeApartIsAsTheStackHasItAndDocumentByDocument) {
   }
 }
 
+// Of MLA the parts with positions alone are rotated, of queries and of keys that all heads share: so many copies of 16 heads' 64 numbers,
+// beside the kernel that puts queries, keys and values together.
+TEST(OperatorBytes, RopeApartOfLatentAttentionTakesThePartsWithPositions) {
+  Workload workload = small();
+  workload.model.mla = MlaSpec{.q_lora = 512, .kv_lora = 256, .qk_nope = 128, .qk_rope = 64, .v = 128};
+  const BlockProgram fused = layer_program(workload, false);
+  workload.fusions.rope = false;
+  workload.fusions.rope_kernels = {24, 18};
+  workload.fusions.rope_copies = {6, 8.5};
+  workload.batch.document = 300;  // 4 in each of the two sequences
+  const double once = 2 * 2 * tokens * 16 * 64;
+  for (const bool apart : {false, true}) {
+    workload.fusions.rope_by_document = apart;
+    const BlockProgram layer = layer_program(workload, false);
+    const Operator before = find(fused.forward, "rope"), forward = find(layer.forward, "rope"), backward = find(layer.backward, "rope");
+    EXPECT_EQ(forward.bytes - before.bytes, 6 * once);
+    EXPECT_EQ(backward.bytes - find(fused.backward, "rope").bytes, 8.5 * once);
+    EXPECT_EQ(before.kernels, 2);
+    EXPECT_EQ(forward.kernels, 2 + (apart ? 8 * 24 : 24));
+    EXPECT_EQ(backward.kernels, 2 + (apart ? 8 * 18 : 18));
+  }
+}
+
 TEST(OperatorBytes, EightBitLayersReadOneByteAndCastTheirInputs) {
   Workload workload = small();
   workload.precision.compute = DType::fp8;
