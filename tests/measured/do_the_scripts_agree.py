@@ -28,5 +28,25 @@ def a_stack_has_one_need_of_each_vendor():
     assert [(row["half"], row["high"]) for row in needs] == [(1.08, 1.09)], needs
 
 
+def sheets_have_in_common_what_the_program_has():
+    sheets = script("sheets")
+    text = (SCRIPTS.parent / "sim/cost/common_efficiency.cpp").read_text()
+    sheets.check_lines(text)
+    for here, other in (("products{1.019", "products{1.018"), ("ep: {alpha: 1.19}", "ep: {alpha: 1.2}"), ("128: 0.36", "128: 0.37")):
+        assert here in text
+        try:
+            sheets.check_lines(text.replace(here, other))
+        except SystemExit:
+            continue
+        raise AssertionError(f"{other} is not noticed")
+
+
+def halves_are_the_same_for_all():
+    of = script("bands").is_fitted
+    assert all(script(name).is_fitted is of for name in ("aims", "coverage", "fit", "sheets"))
+
+
 if __name__ == "__main__":
     a_stack_has_one_need_of_each_vendor()
+    sheets_have_in_common_what_the_program_has()
+    halves_are_the_same_for_all()
