@@ -10,6 +10,7 @@
 #include "sim/cli/fabric_text.hpp"
 #include "sim/report/table.hpp"
 #include "sim/serving/cluster_parts.hpp"
+#include "sim/serving/placement.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -29,11 +30,11 @@ std::string in_quotes(const std::string& text) {
   return out + '"';
 }
 
-// What all NICs of a part carry, in one direction.
-double ports_bytes_per_s(const Fabric& fabric) {
+// What all NICs of a part carry; pools have those of their nodes.
+double all_ports_bytes_per_s(const Fabric& fabric) {
   const topology::ClusterSpec& cluster = fabric.cluster();
   if (cluster.network.kind == topology::Network::none) return 0;
-  return static_cast<double>(fabric.gpu_count()) / cluster.gpus_per_node * cluster.rail_bytes_per_s() * cluster.rails_per_node();
+  return sim::ports_bytes_per_s(cluster, (fabric.gpu_count() + cluster.gpus_per_node - 1) / cluster.gpus_per_node);
 }
 
 }  // namespace
@@ -61,7 +62,8 @@ std::vector<ClusterOfParts::Joint> ClusterOfParts::joints() const {
   std::vector<Joint> out;
   for (std::size_t one = 0; one < fabrics_.size(); ++one) {
     for (std::size_t other = one + 1; other < fabrics_.size(); ++other)
-      out.push_back({one, other, &job_.between.of(one, other), ports_bytes_per_s(fabrics_[one]), ports_bytes_per_s(fabrics_[other])});
+      out.push_back(
+          {one, other, &job_.between.of(one, other), all_ports_bytes_per_s(fabrics_[one]), all_ports_bytes_per_s(fabrics_[other])});
   }
   return out;
 }
@@ -81,7 +83,7 @@ void ClusterOfParts::describe(bool bold, std::ostream& out) const {
   sim::Table table{.columns = {{"between parts", Align::left},
                                {"joined by"},
                                {"latency"},
-                               {"ports of the one"},
+                               {"all ports of the one"},
                                {"of the other"},
                                {"carries, one direction"},
                                {"limited by", Align::left}}};

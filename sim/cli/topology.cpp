@@ -1,8 +1,10 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <ostream>
 #include <sstream>
 
@@ -41,15 +43,18 @@ std::filesystem::path path_of(const std::string& name) {
   std::string ready_made = config::data_file("platforms/clusters", name);
   if (ready_made.empty()) ready_made = config::data_file("workloads/jobs/serving", name);
   if (ready_made.empty() && !std::filesystem::exists(name)) {
-    throw config::InputError("unknown cluster '" + name + "'", config::suggestion(name, config::data_names("platforms/clusters")));
+    std::vector<std::string> known = config::data_names("platforms/clusters");
+    std::ranges::move(config::data_names("workloads/jobs/serving"), std::back_inserter(known));
+    throw config::InputError("unknown cluster '" + name + "'", config::suggestion(name, known));
   }
   return ready_made.empty() ? name : ready_made;
 }
 
-// With all that it has of another which it is like.
+// Of a cluster's file, or a job's; with all that it has of another which it is like.
 Loaded read_loaded(const config::Node& document, const std::filesystem::path& path) {
-  sim::Part cluster = sim::find_part(document, sim::cluster_part);
-  cluster.name = path.stem().string();
+  const auto of_job = document.is_map() ? document.find("cluster") : std::nullopt;
+  sim::Part cluster = sim::find_part(of_job ? *of_job : document, sim::cluster_part);
+  if (!of_job) cluster.name = path.stem().string();
   const sim::Part gpu = sim::take_gpu(cluster);
   static_cast<void>(sim::read_gpu(gpu.node, gpu.name));
   return {topology::read_cluster(cluster.node, cluster.name), cluster.node};
@@ -128,14 +133,13 @@ class Topology final : public Command {
   [[nodiscard]] std::string_view examples() const override {
     return "Examples:\n"
            "  rehearse topology dgx-a100-80g-hdr200 --gpus 32\n"
-           "  rehearse topology job.yaml                       a job's cluster with parts, and what joins them\n"
+           "  rehearse topology job.yaml                       a job's cluster; of one with parts also what joins them\n"
            "  rehearse topology cluster.yaml --check           exit code 1 when one switch is a single point of failure\n"
            "  rehearse topology cluster.yaml --dot - | dot -Tsvg > cluster.svg\n";
   }
   [[nodiscard]] Action declare(CLI::App& app) const override {
     auto options = std::make_shared<TopologyOptions>();
-    app.add_option("CLUSTER", options->cluster,
-                   "A cluster file, the name of a ready-made cluster (rehearse list clusters), or a job whose cluster has parts")
+    app.add_option("CLUSTER", options->cluster, "A cluster file, the name of a ready-made cluster (rehearse list clusters), or a job")
         ->required();
     app.add_option("--gpus", options->gpus, "The first N GPUs; default: the whole cluster, or 16 nodes when it has no size")
         ->check(CLI::Validator([](const std::string& text) { return text.empty() ? "needs a number" : ""; }, ""))

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "sim/serving/pool_keys.hpp"
 
 namespace rehearse::sim {
@@ -30,13 +28,10 @@ std::string chosen_plan(const ServingJob& job, const ServingTuning& tuning) {
   if (chosen.pools.front().role == Role::both) serving = serving.without("transfer");
   serving.set_child("pools", pools);
   document.set_child("serving", serving);
-  const double rate_per_s = chosen.simulated && std::isfinite(chosen.simulated->goodput_per_s) && chosen.simulated->goodput_per_s > 0
-                                ? chosen.simulated->goodput_per_s
-                                : (chosen.rate_per_s > 0 ? chosen.rate_per_s : tuning.rate_per_s);
   if (is_of_rates(tuning.goals.front()) && job.load.arrivals.kind != workloads::Arrivals::trace) {
     for (const char* form : {"poisson", "gamma", "constant"}) {
       const std::string key = fmt::format("serving.load.arrivals.{}", form);
-      if (document.find_path(key)) document.set(key, fmt::format("{} /s", rate_per_s));
+      if (document.find_path(key)) document.set(key, fmt::format("{} /s", tuning.carried_per_s(chosen)));
     }
   }
   return document.to_yaml();

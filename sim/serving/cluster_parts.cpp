@@ -51,6 +51,7 @@ void read_between(ServingJob& job, const Node& node) {
     job.between.each = read_joint(node);
     return;
   }
+  if (!node.is_sequence()) node.fail("between is neither a network nor a list of them", "write between: {bandwidth: 400 Gbps}");
   for (const Node& one : node.items()) {
     one.allow_keys({"parts", "bandwidth", "efficiency", "latency"});
     const Node parts = one.at("parts");

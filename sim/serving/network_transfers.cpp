@@ -43,15 +43,12 @@ int NetworkTransfers::Impl::rank_gpu(std::size_t pool, std::size_t instance, std
   return places[pool][instance] + stage * plan.stage_ranks() + replica * plan.tp + tensor;
 }
 
-// Of the network between two parts: what the file says, else what the smaller side's NICs carry.
+// What the file says, else what the smaller side's NICs carry.
 double NetworkTransfers::Impl::between_bytes_per_s(const Parts& parts) const {
   const topology::LinkSpec& between = job.between.of(parts.first, parts.second);
   if (between.bandwidth_bytes_per_s > 0) return between.effective_bytes_per_s();
   const auto side_bytes_per_s = [&](std::size_t part, Role role) {
-    const topology::ClusterSpec& cluster = job.parts[part].cluster;
-    int gpus = 0;
-    for (const Pool& pool : job.pools) gpus += pool.part == part && pool.role == role ? pool.gpus() : 0;
-    return std::ceil(static_cast<double>(gpus) / cluster.gpus_per_node) * cluster.rail_bytes_per_s() * cluster.rails_per_node();
+    return ports_bytes_per_s(job.parts[part].cluster, nodes_of(job, part, role));
   };
   return std::min(side_bytes_per_s(parts.first, Role::prefill), side_bytes_per_s(parts.second, Role::decode));
 }
@@ -77,7 +74,10 @@ void NetworkTransfers::Impl::plan() {
   for (std::size_t from = 0; from < senders; ++from) {
     for (std::size_t to = senders; to < job.pools.size(); ++to) {
       lanes.push_back(transfer_lane(job, from, to));
-      if (!lanes.back().one_part()) between.try_emplace({lanes.back().from_part, lanes.back().to_part}, LinkIndex{0});
+      if (!lanes.back().one_part()) {
+        const Parts parts{lanes.back().from_part, lanes.back().to_part};
+        if (!between.contains(parts)) between[parts] = {.link = 0, .bytes_per_s = between_bytes_per_s(parts)};
+      }
     }
   }
 }
@@ -116,7 +116,7 @@ NetworkTransfers::Impl::Ways NetworkTransfers::Impl::ways_between(const Transfer
     auto& links_of_pair = out.of_pair.emplace_back();
     const int from = rank_gpu(lane.from_pool, source, request, pair.from), to = rank_gpu(lane.to_pool, target, request, pair.to);
     for (const auto& link : way(lane, from, to, out.latency_s)) links_of_pair.emplace_back(place(link), bytes / rate(link));
-    if (!lane.one_part()) links_of_pair.emplace_back(place(crossing), bytes / between_bytes_per_s({lane.from_part, lane.to_part}));
+    if (!lane.one_part()) links_of_pair.emplace_back(place(crossing), bytes / between.at({lane.from_part, lane.to_part}).bytes_per_s);
   }
   return out;
 }
@@ -142,7 +142,7 @@ void NetworkTransfers::build(Machine& machine) {
     auto& links = impl_->links.emplace_back();
     for (const topology::Link& link : fabric->links()) links.push_back(machine.add_link(link.bandwidth_bytes_per_s));
   }
-  for (auto& [parts, link] : impl_->between) link = machine.add_link(impl_->between_bytes_per_s(parts));
+  for (auto& [parts, crossing] : impl_->between) crossing.link = machine.add_link(crossing.bytes_per_s);
 }
 
 std::vector<TransferLink> NetworkTransfers::links() const {
@@ -152,8 +152,8 @@ std::vector<TransferLink> NetworkTransfers::links() const {
     for (const topology::Link& link : fabric.links())
       out.push_back({impl_->job.parts[part].name, fabric.vertex_name(link.from), fabric.vertex_name(link.to), link.bandwidth_bytes_per_s});
   }
-  for (const auto& [parts, link] : impl_->between)
-    out.push_back({"", impl_->job.parts[parts.first].name, impl_->job.parts[parts.second].name, impl_->between_bytes_per_s(parts)});
+  for (const auto& [parts, crossing] : impl_->between)
+    out.push_back({"", impl_->job.parts[parts.first].name, impl_->job.parts[parts.second].name, crossing.bytes_per_s});
   return out;
 }
 
@@ -188,7 +188,7 @@ HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size
     const double bytes = pair.bytes_per_token * tokens * lane.wire_share;
     HandOver::Flow flow;
     for (const auto& [part, link] : impl_->way(lane, source_gpu, target_gpu, latency_s)) flow.links.push_back(impl_->links[part][link]);
-    if (!lane.one_part()) flow.links.push_back(impl_->between.at({lane.from_part, lane.to_part}));
+    if (!lane.one_part()) flow.links.push_back(impl_->between.at({lane.from_part, lane.to_part}).link);
     out.bytes += bytes;
     flow.bytes = bytes / lane.line_share;
     out.flows.push_back(std::move(flow));
@@ -202,8 +202,8 @@ HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size
 
 std::optional<std::pair<LinkIndex, double>> NetworkTransfers::link(const ServiceLink& of) const {
   if (of.part < impl_->fabrics.size()) return std::pair(impl_->links[of.part][of.link], impl_->rate({of.part, of.link}));
-  for (const auto& [parts, link] : impl_->between) {
-    if (between_parts(impl_->fabrics.size(), parts.first, parts.second) == of) return std::pair(link, impl_->between_bytes_per_s(parts));
+  for (const auto& [parts, crossing] : impl_->between) {
+    if (between_parts(impl_->fabrics.size(), parts.first, parts.second) == of) return std::pair(crossing.link, crossing.bytes_per_s);
   }
   return std::nullopt;
 }

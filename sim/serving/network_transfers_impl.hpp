@@ -23,7 +23,11 @@ struct NetworkTransfers::Impl {
   std::vector<TransferLane> lanes;            // [sender * receivers + receiver]
   std::vector<std::vector<LinkIndex>> links;  // [part][fabric link]
   using Parts = std::pair<std::size_t, std::size_t>;
-  std::map<Parts, LinkIndex> between;  // where caches cross from part to part
+  struct Crossing {
+    LinkIndex link = 0;
+    double bytes_per_s = 0;
+  };
+  std::map<Parts, Crossing> between;  // where caches cross from part to part
   // Of parts in which links are gone: the others, and those that are gone; [part], empty where all are there.
   std::vector<std::optional<Fabric>> left;
   std::vector<std::vector<LinkId>> gone;

@@ -1,6 +1,7 @@
 #include "sim/serving/placement.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace rehearse::sim {
 namespace {
@@ -24,6 +25,23 @@ std::vector<std::vector<int>> places_of(const ServingJob& job) {
   std::vector<std::vector<int>> places;
   for (const Pool& pool : job.pools) places.push_back(place(next[pool.part], pool, job.parts[pool.part].cluster.gpus_per_node));
   return places;
+}
+
+int nodes_of(const ServingJob& job, std::size_t part, std::optional<Role> role) {
+  const std::vector<std::vector<int>> places = places_of(job);
+  const int gpus_per_node = job.parts[part].cluster.gpus_per_node;
+  std::set<int> nodes;
+  for (std::size_t pool = 0; pool < places.size(); ++pool) {
+    if (job.pools[pool].part != part || (role && job.pools[pool].role != *role)) continue;
+    for (const int first : places[pool]) {
+      for (int node = first / gpus_per_node; node <= (first + job.pools[pool].plan.gpus() - 1) / gpus_per_node; ++node) nodes.insert(node);
+    }
+  }
+  return static_cast<int>(nodes.size());
+}
+
+double ports_bytes_per_s(const topology::ClusterSpec& cluster, int nodes) {
+  return nodes * cluster.rail_bytes_per_s() * cluster.rails_per_node();
 }
 
 int gpus_taken(const ServingJob& job, std::size_t part) {

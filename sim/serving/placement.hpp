@@ -1,6 +1,7 @@
 // Where the instances of a deployment stand, and what each part of the cluster has.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/serving/serving_job.hpp"
@@ -11,6 +12,10 @@ namespace rehearse::sim {
 // begins a node. Those of a pool that is spread have a node each, or several, which nobody shares.
 [[nodiscard]] std::vector<std::vector<int>> places_of(const ServingJob& job);
 
+// Nodes of a part on which instances of pools of a role stand, or of any.
+[[nodiscard]] int nodes_of(const ServingJob& job, std::size_t part, std::optional<Role> role = std::nullopt);
+// What the NICs of so many nodes carry, in one direction.
+[[nodiscard]] double ports_bytes_per_s(const topology::ClusterSpec& cluster, int nodes);
 // GPUs of a part from its first one to the last one that an instance takes; at least 1.
 [[nodiscard]] int gpus_taken(const ServingJob& job, std::size_t part);
 // Instances of so many GPUs each that an inventory holds, placed as places_of() does.

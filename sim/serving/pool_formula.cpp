@@ -32,6 +32,17 @@ double chance_to_wait(int servers, double offered) {
   return blocked / (1 - load * (1 - blocked));
 }
 
+PassShape prompt_shape(const LoadMoments& load, double prompts, double tokens, double cached, double beside) {
+  PassShape shape;
+  shape.prompt_tokens = prompts * tokens;
+  shape.prompt_pairs = prompts * (tokens * cached + tokens * (tokens + 1) / 2) * load.pair_factor;  // they grow with the square of a prompt
+  shape.cached = prompts * cached;
+  shape.chunks = shape.finished = prompts;
+  shape.decodes = beside;
+  shape.context = beside * load.context;
+  return shape;
+}
+
 PoolFormula::PoolFormula(const PoolDeployment& pool, const LoadMoments& load)
     : pool_(pool), load_(load), price_(*pool.price), step_passes_(load.steps) {
   if (pool.rules.speculation.tokens == 0) return;
@@ -50,14 +61,8 @@ std::vector<PoolFormula::Chunk> PoolFormula::chunks(double tokens, double sequen
   double done = found(tokens);
   while (done < tokens) {
     const double q = std::min(chunk, tokens - done);
-    PassShape shape;
-    shape.prompt_tokens = q;
-    shape.prompt_pairs = (q * done + q * (q + 1) / 2) * load_.pair_factor;  // they grow with the square of a prompt
-    shape.cached = done;
-    shape.chunks = 1;
+    PassShape shape = prompt_shape(load_, 1, q, done, beside);
     shape.finished = done + q >= tokens ? 1 : 0;
-    shape.decodes = beside;
-    shape.context = beside * load_.context;
     out.push_back({q, price_.seconds(shape)});
     done += q;
   }
@@ -105,17 +110,11 @@ double PoolFormula::prompts_of_a_pass(double there, double sequences) const {
 
 // Each in the emptiest lane, and part of the last ones in the next pass; what is longer than a lane's room takes a lane of several passes.
 double PoolFormula::together_s(double prompts, double sequences) const {
-  PassShape shape;
   const double tokens = load_.input - load_.found, room = std::ceil(room_of_a_pass(sequences) / lanes());
   if (lanes() > 1 && tokens > room) return std::min(1.0, prompts) * std::ceil(prompts / lanes()) * prompt_s(sequences).seconds;
-  shape.chunks = shape.finished = prompts;
-  shape.prompt_tokens = prompts * tokens;
+  PassShape shape = prompt_shape(load_, prompts, tokens, load_.found, mixes() ? std::floor(sequences) : 0);
   shape.busiest_tokens = std::max(shape.prompt_tokens / lanes(), std::min(std::ceil(prompts / lanes()) * tokens, room));
   if (prompts <= 1 || lanes() <= 1) shape.busiest_tokens = shape.prompt_tokens;
-  shape.prompt_pairs = prompts * (tokens * load_.found + tokens * (tokens + 1) / 2) * load_.pair_factor;
-  shape.cached = prompts * load_.found;
-  shape.decodes = mixes() ? std::floor(sequences) : 0;
-  shape.context = shape.decodes * load_.context;
   return price_.seconds(shape);
 }
 

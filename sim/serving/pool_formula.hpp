@@ -9,6 +9,9 @@
 
 namespace rehearse::sim {
 
+// A pass with so many tokens of each of some prompts, whose ends they are, behind others in the cache, beside so many sequences.
+[[nodiscard]] PassShape prompt_shape(const LoadMoments& load, double prompts, double tokens, double cached, double beside);
+
 // One instance of a pool, as the formula sees it.
 class PoolFormula {
  public:

@@ -56,13 +56,7 @@ void check_path(const ServingJob& job, const Node& path) {
 
 void check_alignable(const ServingJob& job, const Node& serving) {
   if (!job.apart()) return;
-  for (std::size_t from = 0; from < job.pools.size(); ++from) {
-    for (std::size_t to = from + 1; to < job.pools.size(); ++to) {
-      if (job.pools[from].role != Role::prefill || job.pools[to].role != Role::decode) continue;
-      const std::string refused = transfer_lane(job, from, to).refused;
-      if (!refused.empty()) serving.at("pools").at(job.pools[to].name).fail(refused);
-    }
-  }
+  if (const auto refused = hand_over_refused(job)) serving.at("pools").at(job.pools[refused->to_pool].name).fail(refused->refused);
 }
 
 void check_align(const ServingJob& job, const Node& align) {
@@ -111,10 +105,7 @@ void note_wide_between(ServingJob& job) {
   const auto rate = [](double bytes_per_s) { return config::human_quantity(bytes_per_s, config::Dimension::bandwidth); };
   for (std::size_t part = 0; part < job.parts.size(); ++part) {
     const topology::ClusterSpec& cluster = job.parts[part].cluster;
-    int gpus = 0;
-    for (const Pool& pool : job.pools) gpus += pool.part == part ? pool.gpus() : 0;
-    const int nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
-    const double ports = nodes * cluster.rail_bytes_per_s() * cluster.rails_per_node();
+    const double ports = ports_bytes_per_s(cluster, nodes_of(job, part));
     double widest = 0;
     for (std::size_t other = 0; other < job.parts.size(); ++other) {
       if (other != part) widest = std::max(widest, job.between.of(part, other).effective_bytes_per_s());

@@ -63,11 +63,10 @@ const Reading::Engine& engine_of(Reading& reading, const Node& node) {
   }
   const auto [found, added] = reading.engines.try_emplace(config::one_line(named(part)));
   if (added) found->second = {std::make_shared<const Software>(read_software(part.node, part.name)), mapping(engine_keys()).read(*habits)};
+  const std::vector<std::string> known = KvAlignmentRegistry::names();
   for (const std::string& name : found->second.habits.cannot_align) {
-    const auto known = KvAlignmentRegistry::names();
     if (std::ranges::find(known, name) == known.end())
-      habits->at("cannot_align")
-          .fail("no difference between caches is called " + config::shown(name), config::suggestion(name, KvAlignmentRegistry::names()));
+      habits->at("cannot_align").fail("no difference between caches is called " + config::shown(name), config::suggestion(name, known));
   }
   if (found->second.habits.grouped_heads > 1 && found->second.habits.scalar_share <= 0) {
     habits->at("grouped_heads")

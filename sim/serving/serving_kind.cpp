@@ -313,6 +313,9 @@ class ServingKind final : public JobKind {
     if (const std::string* sweep = asked.option("sweep")) {
       report.sweep = std::make_shared<TuneSweep>(tune_over(document_of(request), request.name, *sweep, request.progress));
       for (const TunedPoint& point : report.sweep->points) {
+        for (const std::string& note : point.tuning->notes) {
+          if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(note);
+        }
         if (!point.tuning->chosen)
           report.verdicts.push_back(fmt::format("{} {}: no deployment keeps the promise", report.sweep->key, point.value));
       }

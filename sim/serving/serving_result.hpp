@@ -49,7 +49,7 @@ struct ServingResult {
   double attained = -1;                     // share of the counted requests within the promise; -1: nothing is promised
   double goodput_per_s = -1;  // requests: the highest rate that keeps the promise; -1: nobody asked; infinite: too few requests to tell
   double attained_ttft = -1, attained_tpot = -1;
-  double promised_ttft_s = -1, promised_tpot_s = -1;  // what the promised share keeps to; -1: a formula does not know
+  double promised_ttft_s = -1, promised_tpot_s = -1;  // what the promised share of those that are done keeps to; -1: unknown
   bool kept = true;                                   // the promise
   double cost_per_s = 0;
   std::vector<PoolResult> pools;

@@ -183,7 +183,7 @@ void ServiceSimulation::want_room(RequestId id) {
 // It is not served; a client of a closed loop goes on to the next.
 void ServiceSimulation::drop(RequestId id, Stage as) {
   requests_[id].enter(as, now());
-  if (closed() && next_ < requests_.size()) machine_.after(setup_.arrivals.think_s, token_of(ServiceEvent::arrival, next_++));
+  if (closed() && next_ < requests_.size()) await_arrival(setup_.arrivals.think_s, next_++);
 }
 
 // First come, first served: who does not fit keeps back those behind.
@@ -226,7 +226,7 @@ void ServiceSimulation::end_answer(RequestId id) {
   end_s_ = now();
   if (!closed() || next_ >= requests_.size()) return;
   if (setup_.arrivals.think_s > 0) {
-    machine_.after(setup_.arrivals.think_s, token_of(ServiceEvent::arrival, next_++));
+    await_arrival(setup_.arrivals.think_s, next_++);
   } else {
     arrive(next_++);
   }
@@ -280,7 +280,12 @@ void ServiceSimulation::arrive_next() {
 
 void ServiceSimulation::await_next() {
   if (next_ == requests_.size()) return;
-  machine_.after(std::max(0.0, setup_.requests[next_].arrival_s - now()), token_of(ServiceEvent::arrival, requests_.size()));
+  await_arrival(std::max(0.0, setup_.requests[next_].arrival_s - now()), requests_.size());
+}
+
+void ServiceSimulation::await_arrival(double after_s, std::uint64_t request) {
+  ++arrivals_ahead_;
+  machine_.after(after_s, token_of(ServiceEvent::arrival, request));
 }
 
 void ServiceSimulation::on(Token token) {
@@ -293,6 +298,7 @@ void ServiceSimulation::on(Token token) {
   if (moving && generation_of(token) != pieces_[index].generation) return;
   switch (event) {
     case ServiceEvent::arrival:
+      --arrivals_ahead_;
       index < requests_.size() ? arrive(id) : arrive_next();
       break;
     case ServiceEvent::placed:

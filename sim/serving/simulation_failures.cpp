@@ -35,12 +35,18 @@ void ServiceSimulation::end_fault(std::size_t fault) {
   if (what.every_s > 0 && comes_again(fault)) machine_.after(what.every_s - what.for_s, token_of(ServiceEvent::fault, fault));
 }
 
-// Where requests wait for what never comes back nothing would end otherwise.
+// Where requests wait for what never comes back nothing would end otherwise. While more are to come something does, and while instances
+// work, unless they fail time and again.
 bool ServiceSimulation::comes_again(std::size_t fault) {
-  constexpr int most_idle = 1000;  // times in a row in which no token of an answer was computed
-  double done = next_;
-  for (const Instance* one : instances_) done += one->use().answer_tokens;
+  constexpr int most_idle = 1000;  // times in a row in which no token of an answer was computed and no request ended
   Again& again = again_[fault];
+  const bool works = setup_.faults[fault].kind != ServiceFault::Kind::fails && std::ranges::any_of(instances_, &Instance::busy);
+  if (arrivals_ahead_ > 0 || works) {
+    again.idle = 0;
+    return true;
+  }
+  auto done = static_cast<double>(std::ranges::count_if(requests_, [](const RequestState& one) { return one.stage >= Stage::done; }));
+  for (const Instance* one : instances_) done += one->use().answer_tokens;
   again.idle = done > again.done ? 0 : again.idle + 1;
   again.done = done;
   return again.idle < most_idle &&

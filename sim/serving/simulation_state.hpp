@@ -60,6 +60,7 @@ class ServiceSimulation {
   void on(Token token);
   void arrive_next();
   void await_next();
+  void await_arrival(double after_s, std::uint64_t request);
   void arrive(RequestId id);
   void accept_sent_with(RequestId id);
   void accept(RequestId id);
@@ -193,6 +194,7 @@ class ServiceSimulation {
   std::shared_ptr<ServiceRecord> record_;  // where it is asked for
   HostIndex host_ = 0;
   RequestId next_ = 0;
+  std::size_t arrivals_ahead_ = 0;  // whose instants are known
   double end_s_ = 0;
 };
 

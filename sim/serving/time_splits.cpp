@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/serving/load_moments.hpp"
+#include "sim/serving/pool_formula.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -32,14 +33,9 @@ void put_splits(ServingResult& result, const PassMix& prompts, const PassMix& de
 PassShape prompt_pass(const PoolDeployment& pool, const LoadMoments& load, double beside) {
   const double whole = std::max(1.0, load.input - load.found);
   const double lane = static_cast<double>(pool.rules.tokens) / static_cast<double>(pool.rules.lanes);
-  PassShape shape;
-  shape.prompt_tokens = pool.rules.chunked_prefill ? std::min(whole, std::max(1.0, lane - beside)) : whole;
-  shape.prompt_pairs = shape.prompt_tokens * (load.found + (whole + 1) / 2);
-  shape.cached = load.found + (whole - shape.prompt_tokens) / 2;
-  shape.chunks = 1;
-  shape.finished = shape.prompt_tokens / whole;
-  shape.decodes = beside;
-  shape.context = beside * load.context;
+  const double tokens = pool.rules.chunked_prefill ? std::min(whole, std::max(1.0, lane - beside)) : whole;
+  PassShape shape = prompt_shape(load, 1, tokens, load.found + (whole - tokens) / 2, beside);
+  shape.finished = tokens / whole;
   return shape;
 }
 
@@ -79,7 +75,11 @@ void put_predicted_splits(ServingResult& result, const ServingJob& job, const De
     PassMix decode = mix_of(pool.price->parts(shape));
     // What the time per token is longer than such a pass: prompts in it, or before it.
     const double more_s = std::max(0.0, result.tpot.mean_s - decode.sum());
-    mixes ? decode.add(prompt.scaled_to(more_s), 1) : static_cast<void>(decode.waiting += more_s);
+    if (mixes) {
+      decode.add(prompt.scaled_to(more_s), 1);
+    } else {
+      decode.waiting += more_s;
+    }
     decodes.add(decode.scaled_to(1), instances * batch);
   }
   put_splits(result, prompts, decodes);

@@ -97,4 +97,15 @@ TransferLane transfer_lane(const ServingJob& job, std::size_t from_pool, std::si
   return lane;
 }
 
+std::optional<TransferLane> hand_over_refused(const ServingJob& job) {
+  if (std::ranges::all_of(job.pools, [](const Pool& pool) { return pool.habits.cannot_align.empty(); })) return std::nullopt;
+  for (std::size_t from = 0; from < job.pools.size(); ++from) {
+    for (std::size_t to = from + 1; to < job.pools.size(); ++to) {
+      if (job.pools[from].role != Role::prefill || job.pools[to].role != Role::decode) continue;
+      if (TransferLane lane = transfer_lane(job, from, to); !lane.refused.empty()) return lane;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace rehearse::sim

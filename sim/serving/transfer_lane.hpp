@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/serving/kv_alignment.hpp"
@@ -42,5 +44,7 @@ struct TransferLane {
 
 // The pools by their places in the job.
 [[nodiscard]] TransferLane transfer_lane(const ServingJob& job, std::size_t from_pool, std::size_t to_pool);
+// The first one that is refused.
+[[nodiscard]] std::optional<TransferLane> hand_over_refused(const ServingJob& job);
 
 }  // namespace rehearse::sim

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 #include <set>
-#include <string_view>
 #include <tuple>
 
 #include "sim/serving/tune_candidates.hpp"
@@ -18,8 +17,6 @@
 
 namespace rehearse::sim {
 namespace {
-
-constexpr std::string_view several_plans = ", several plans in a role";  // of the kind of such a deployment (tune_mixed.cpp)
 
 // The formula's answers to what the search over pairs asks, of the prompts of one part and the decodes of another.
 class FormulaPairs final : public PairModel {
@@ -56,7 +53,9 @@ class FormulaPairs final : public PairModel {
 class Tuning {
  public:
   Tuning(const ServingJob& job, std::function<void(double)> progress)
-      : job_(job), progress_(std::move(progress)), sides_(job, out_, [this](double share) { progress_(pricing * share); }) {}
+      : job_(job),
+        progress_([this, said = std::move(progress)](double share) { said(highest_ = std::max(highest_, share)); }),
+        sides_(job, out_, [this](double share) { progress_(pricing * share); }) {}
 
   ServingTuning run() {
     const auto progress = [this](double share) { progress_(searching + (1 - searching) * share); };
@@ -76,7 +75,11 @@ class Tuning {
     const bool by_cost = out_.goals.front() == ServingGoal::cost;
     if (by_cost || out_.goals.front() == ServingGoal::goodput) out_.best = cheapest();
     if (!by_cost || out_.goals.size() > 1) take_front();
-    out_.goals.front() == ServingGoal::goodput ? add_faster_mixed() : add_mixed();
+    if (out_.goals.front() == ServingGoal::goodput) {
+      add_faster_mixed();
+    } else {
+      add_mixed();
+    }
     confirm_tuned(job_, sides_.spec, out_, progress);
     return std::move(out_);
   }
@@ -248,7 +251,7 @@ class Tuning {
     }
   }
 
-  // Where a time comes first and few stand on its front with cost, those that are simulated stand on a wider one, of cost and both times:
+  // Where cost does not come first and few stand on the front, those that are simulated stand on a wider one, of cost and both times too:
   // on the narrow one may be nothing but deployments at the edge of the promise, which a simulation does not keep.
   void take_front() {
     if (out_.goals.front() == ServingGoal::goodput) return;
@@ -257,8 +260,7 @@ class Tuning {
     if (out_.goals.front() == ServingGoal::cost) return;
     out_.bound_per_s = INFINITY;
     wider_ = out_.front;
-    const bool by_time = out_.goals.front() == ServingGoal::ttft || out_.goals.front() == ServingGoal::tpot;
-    if (by_time && sides_.spec.confirm > 0 && out_.front.size() < static_cast<std::size_t>(sides_.spec.keep)) {
+    if (sides_.spec.confirm > 0 && out_.front.size() < static_cast<std::size_t>(sides_.spec.keep)) {
       const std::vector<ServingGoal> goals = sides_.spec.goals;
       for (const ServingGoal goal : {ServingGoal::cost, ServingGoal::ttft, ServingGoal::tpot}) {
         if (std::ranges::find(goals, goal) == goals.end()) sides_.spec.goals.push_back(goal);
@@ -273,7 +275,7 @@ class Tuning {
     constexpr std::size_t times_kept = 5;
     out_.best = wider_;
     for (const TunedDeployment& one : out_.front) {
-      if (one.kind.ends_with(several_plans)) out_.best.push_back(one);
+      if (one.mixed) out_.best.push_back(one);
     }
     std::ranges::stable_sort(out_.best, {}, [&](const TunedDeployment& one) { return goal_value(out_, one); });
     const std::size_t most =
@@ -337,7 +339,7 @@ class Tuning {
   static constexpr double pricing = 0.1, searching = 0.5;  // of the progress: plans are priced, deployments are found
   const ServingJob& job_;
   std::function<void(double)> progress_;
-  double ticks_ = 0;
+  double ticks_ = 0, highest_ = 0;
   std::vector<TunedDeployment> wider_;  // front
   ServingTuning out_;
   TuneSides sides_;

@@ -1,6 +1,7 @@
 // The deployment that keeps a promise at the least cost, or carries the most within an inventory (docs/serving.md, "Tuning").
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@ struct TunedDeployment {
   std::vector<Pool> pools;  // of role both, or of prefill and of decode
   double cost_per_s = 0;
   int gpus = 0;
+  bool mixed = false;             // several plans in a role
   std::string kind;               // "together on rich", "apart on rich and wide", "apart, several plans in a role"
   double ttft_s = 0, tpot_s = 0;  // by formula, at the promise's percentile; of several plans in a role over the requests of all
   double rate_per_s = 0;          // that it carries within the promise by formula, for which the times are; 0: the tuning's
@@ -37,6 +39,13 @@ struct ServingTuning {
   std::uint64_t pairs = 0, looked_at = 0;
   double bound_per_s = 0;                            // least cost of the pairs not looked at; infinite: all were
   int plans = 0, refused = 0, unfit = 0, twins = 0;  // twins: plans that others stand for
+
+  [[nodiscard]] double formula_per_s(const TunedDeployment& one) const { return one.rate_per_s > 0 ? one.rate_per_s : rate_per_s; }
+  // Within the promise: simulated where that has found a rate, else by formula.
+  [[nodiscard]] double carried_per_s(const TunedDeployment& one) const {
+    const double simulated = one.simulated ? one.simulated->goodput_per_s : 0;
+    return simulated > 0 && std::isfinite(simulated) ? simulated : formula_per_s(one);
+  }
 };
 
 // Throws config::InputError, with the position in the section `serving`, where the job has no promise or no rate, leaves a side out or has

@@ -57,8 +57,7 @@ class Confirming {
 
   // best: what a request's price or a second brings with another; 0: it is not held against that.
   void simulate(TunedDeployment& one, double best) const {
-    const double by_formula = one.rate_per_s > 0 ? one.rate_per_s : out_.rate_per_s;
-    const ServingJob job = with_pools(job_, one, best > 0 ? best * unit_of(one) : by_formula);
+    const ServingJob job = with_pools(job_, one, best > 0 ? best * unit_of(one) : out_.formula_per_s(one));
     const Deployment deployment = deploy(job);
     const ServingSetup setup = setup_of(job, deployment);
     one.simulated = result_of(job, setup, simulate_serving(setup));

@@ -78,15 +78,7 @@ bool TuneFormula::holds(const ServingJob& job) const {
     const bool stands = std::ranges::find(job.pools, part, &Pool::part) != job.pools.end();
     if (stands && gpus_taken(job, part) > sides_.spec.inventory[part]) return false;
   }
-  for (std::size_t from = 0; job.apart() && from < job.pools.size(); ++from) {
-    for (std::size_t to = from + 1; to < job.pools.size(); ++to) {
-      const Pool &one = job.pools[from], &other = job.pools[to];
-      const bool may_refuse = !one.habits.cannot_align.empty() || !other.habits.cannot_align.empty();
-      if (may_refuse && one.role == Role::prefill && other.role == Role::decode && !transfer_lane(job, from, to).refused.empty())
-        return false;
-    }
-  }
-  return true;
+  return !hand_over_refused(job);
 }
 
 // Of a cache that leaves as a whole what its engines and kernels take, and the network between two parts.

@@ -99,6 +99,7 @@ TunedDeployment MixedDeployments::deployment_of(const Choice& choice) const {
     const auto taken = [&] { return std::ranges::count(out.pools, last.name, &Pool::name) > 1; };
     for (int again = 2; taken(); ++again) last.name = fmt::format("{}-{}", name, again);
   }
+  out.mixed = true;
   out.kind = fmt::format("{}, several plans in a role", roles_of(out) == 1 ? "together" : "apart");
   return out;
 }

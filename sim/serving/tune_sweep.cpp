@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <tuple>
+
 namespace rehearse::sim {
 namespace {
 
@@ -28,6 +31,24 @@ SweptKey swept_key(const std::string& text) {
   return out;
 }
 
+double value_of(ServingGoal goal, const TunedDeployment& one, double ttft_s, double tpot_s, double rate_per_s) {
+  switch (goal) {
+    case ServingGoal::cost:
+      return one.cost_per_s;
+    case ServingGoal::gpus:
+      return one.gpus;
+    case ServingGoal::ttft:
+      return ttft_s;
+    case ServingGoal::tpot:
+      return tpot_s;
+    case ServingGoal::goodput:
+      return 1 / rate_per_s;
+    case ServingGoal::goodput_per_cost:
+      return one.cost_per_s / rate_per_s;
+  }
+  return 0;
+}
+
 }  // namespace
 
 TuneSweep tune_over(const config::Node& document, const std::string& name, const std::string& sweep,
@@ -48,29 +69,27 @@ TuneSweep tune_over(const config::Node& document, const std::string& name, const
 }
 
 double goal_value(const ServingTuning& tuning, const TunedDeployment& one) {
-  const double rate = one.rate_per_s > 0 ? one.rate_per_s : tuning.rate_per_s;
-  switch (tuning.goals.front()) {
-    case ServingGoal::cost:
-      return one.cost_per_s;
-    case ServingGoal::gpus:
-      return one.gpus;
-    case ServingGoal::ttft:
-      return one.ttft_s;
-    case ServingGoal::tpot:
-      return one.tpot_s;
-    case ServingGoal::goodput:
-      return 1 / rate;
-    case ServingGoal::goodput_per_cost:
-      return one.cost_per_s / rate;
-  }
-  return 0;
+  return value_of(tuning.goals.front(), one, one.ttft_s, one.tpot_s, tuning.formula_per_s(one));
 }
 
-const TunedDeployment* runner_up(const ServingTuning& tuning) {
-  const TunedDeployment* out = nullptr;
-  for (std::size_t i = 0; i < tuning.best.size(); ++i) {
-    if (tuning.chosen == i) continue;
-    if (out == nullptr || goal_value(tuning, tuning.best[i]) < goal_value(tuning, *out)) out = &tuning.best[i];
+std::optional<RunnerUp> runner_up(const ServingTuning& tuning) {
+  if (!tuning.chosen) return std::nullopt;
+  const ServingGoal goal = tuning.goals.front();
+  const TunedDeployment& chosen = tuning.best[*tuning.chosen];
+  const auto value = [&](const TunedDeployment& one) {
+    if (!one.simulated) return goal_value(tuning, one);
+    const double rate = one.below_per_s > 0 ? one.below_per_s : one.simulated->goodput_per_s;
+    return value_of(goal, one, one.simulated->promised_ttft_s, one.simulated->promised_tpot_s, rate);
+  };
+  // Cost and GPUs are the same by formula and simulation.
+  const bool counted = goal == ServingGoal::cost || goal == ServingGoal::gpus;
+  std::optional<RunnerUp> out;
+  for (const TunedDeployment& one : tuning.best) {
+    const bool rates = is_of_rates(goal), refuted = one.simulated && (rates ? one.simulated->goodput_per_s == 0 : !one.simulated->kept);
+    if (&one == &chosen || refuted || (!counted && one.simulated.has_value() != chosen.simulated.has_value())) continue;
+    const RunnerUp next{&one, value(one) / value(chosen) - 1, one.below_per_s > 0};
+    if (std::isfinite(next.worse_by) && (!out || std::tuple(next.at_least, next.worse_by) < std::tuple(out->at_least, out->worse_by)))
+      out = next;
   }
   return out;
 }

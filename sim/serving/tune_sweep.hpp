@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,16 @@ struct TuneSweep {
 [[nodiscard]] TuneSweep tune_over(const config::Node& document, const std::string& name, const std::string& sweep,
                                   const std::function<void(double)>& progress);
 
-// Of a deployment what the first goal is about; small is good.
+// Of a deployment what the first goal is about, by formula; small is good.
 [[nodiscard]] double goal_value(const ServingTuning& tuning, const TunedDeployment& one);
-// The best of those that are not chosen, by the first goal and formula; nothing: there is none.
-[[nodiscard]] const TunedDeployment* runner_up(const ServingTuning& tuning);
+
+struct RunnerUp {
+  const TunedDeployment* deployment = nullptr;
+  double worse_by = 0;    // than the chosen one, by the first goal
+  bool at_least = false;  // it is known alone that it carries less than another
+};
+// The best of those that are not chosen and that no simulation refuted, by the first goal: cost and GPUs, times and rates as the chosen one
+// has them, simulated or by formula. Nothing: there is none.
+[[nodiscard]] std::optional<RunnerUp> runner_up(const ServingTuning& tuning);
 
 }  // namespace rehearse::sim

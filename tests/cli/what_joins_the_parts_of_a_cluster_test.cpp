@@ -37,6 +37,12 @@ TEST_F(PartsOfTheTopology, IsAlsoThatOfAJob) {
   EXPECT_NE(job.out.find("1 parts, 8 GPUs"), std::string::npos) << job.out;
   const Outcome ready_made = run_program("topology serve-llama3-70b-two-types");
   EXPECT_NE(ready_made.out.find("rich - wide"), std::string::npos) << ready_made.out << ready_made.err;
+  for (const char* name : {"serve-llama3-70b-apart", "serve-llama3-70b-together"}) {
+    const Outcome of_one_kind = run_program(std::string("topology ") + name);
+    EXPECT_EQ(of_one_kind.code, 0) << of_one_kind.err;
+    EXPECT_NE(of_one_kind.out.find("8 in a node"), std::string::npos) << of_one_kind.out;
+  }
+  EXPECT_NE(run_program("topology serve-llama3-70b-apar").err.find("did you mean 'serve-llama3-70b-apart'?"), std::string::npos);
 }
 
 TEST_F(PartsOfTheTopology, IsDrawn) {
@@ -58,6 +64,8 @@ TEST_F(PartsOfTheTopology, SaysWhatIsWrong) {
   EXPECT_NE(run_on(two_parts, "--gpus 8").err.find("--gpus is for a cluster of one kind"), std::string::npos);
   EXPECT_NE(run_on(two_parts, "--xml -").err.find("--xml is for a cluster of one kind"), std::string::npos);
   EXPECT_NE(run_on("parts: {a: {cluster: dgx-h100-ndr40}}\n", "").err.find("parts.yaml:1:"), std::string::npos);
+  EXPECT_NE(run_on("parts: {a: {cluster: dgx-h100-ndr400}}\nbetween: 5\n", "").err.find("neither a network nor a list of them"),
+            std::string::npos);
   EXPECT_NE(run_on("parts: {a: {cluster: dgx-h100-ndr400}}\nbetwen: {}\n", "").err.find("unknown key 'betwen'"), std::string::npos);
 }
 

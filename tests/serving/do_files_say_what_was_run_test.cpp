@@ -223,6 +223,8 @@ TEST_F(TheFiles, have_no_time_per_token_of_answers_of_one) {
   EXPECT_EQ(result.at("finished"), result.at("counted"));
   EXPECT_TRUE(result.at("tpot").at("mean_s").is_null());
   EXPECT_TRUE(result.at("itl").at("p99_s").is_null());
+  EXPECT_TRUE(result.at("tpot_split_s").is_null());
+  EXPECT_FALSE(result.at("ttft_split_s").is_null());
   EXPECT_GT(result.at("ttft").at("mean_s"), 0);
 }
 
@@ -273,6 +275,22 @@ TEST_F(TheFiles, say_of_deployments_what_the_result_says) {
   for (const char* id : {"serving-tune", "serving-front", "job"})
     EXPECT_NE(page.find("<section id=\"" + std::string(id) + "\""), std::string::npos);
   EXPECT_NE(page.find("no price is given for a GPU: each counts as 1 an hour"), std::string::npos);
+}
+
+// One that was asked for another's rate and does not carry it has no rate of its own, but that one.
+TEST_F(TheFiles, say_what_deployments_do_not_carry) {
+  std::string text = std::string(apart) + "tune: {goal: goodput-per-cost, inventory: 16, tp: [1, 2, 4]}\n";
+  text.insert(text.find("  load:"), "  slo: {ttft: 1 s, tpot: 50 ms}\n");
+  const sim::KindAnswer answer = answer_of("tune", text);
+  const json result = json::parse(files(answer).at("result.json"));
+  int raced = 0;
+  for (const json& one : result.at("tune").at("best")) {
+    if (!one.contains("simulated")) continue;
+    const bool unknown = one.at("simulated").at("goodput_requests_per_s").is_null();
+    raced += one.contains("carries_less_than_per_s") ? 1 : 0;
+    EXPECT_EQ(one.contains("carries_less_than_per_s"), unknown) << one;
+  }
+  EXPECT_GT(raced, 0);
 }
 
 TEST_F(TheFiles, show_what_failed) {

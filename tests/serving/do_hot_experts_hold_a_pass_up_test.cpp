@@ -83,6 +83,12 @@ TEST(HotExperts, are_hit_as_tokens_drawn_one_by_one_hit_them) {
   }
 }
 
+// A token comes to an expert once.
+TEST(HotExperts, get_no_more_than_all_tokens) {
+  for (const double tokens : {2.0, 64.0, 1000.0})
+    EXPECT_LE(ExpertRanks(routed_plan("zipf", 2, 128)).busiest(tokens).pairs * 8, 1 + 1e-9) << tokens;
+}
+
 // Shares add up, copies never make the busiest rank busier, and with one for every rank it comes near the mean.
 TEST(HotExperts, are_evened_out_by_copies) {
   double before = 1e9;

@@ -64,6 +64,27 @@ TEST(PartsOfACluster, are_joined_by_their_ports_where_nothing_is_said) {
   EXPECT_EQ(sim::NetworkTransfers(all).alone_s(4000, 1), sim::NetworkTransfers(each).alone_s(4000, 1));
 }
 
+// What crosses from a, and where it is said to be more than the ports carry: those of the nodes on which instances stand, 8 of 50 GB/s
+// each.
+TEST(PartsOfACluster, are_joined_by_the_ports_of_their_nodes) {
+  const auto crossing = [](const std::string& place) {
+    std::string text = three_parts("[{parts: [a, b], bandwidth: 1 Gbps}]", place);
+    text.replace(text.find("near: {role: prefill, part: a"), 29, "near: {role: prefill, part: a, instances: 2, place: " + place);
+    for (const sim::TransferLink& link : sim::NetworkTransfers(parts_job(text)).links()) {
+      if (link.part.empty() && link.from == "a") return link.bytes_per_s;
+    }
+    return 0.0;
+  };
+  EXPECT_NEAR(crossing("spread") / crossing("pack"), 2, 1e-9);
+  const auto wide = [](const std::string& place) {
+    const std::vector<std::string> notes = parts_job(three_parts("{bandwidth: 5 Tbps, efficiency: 1}", place)).notes;
+    return std::ranges::count_if(notes,
+                                 [](const std::string& note) { return note.find("the network ports of part c") != std::string::npos; });
+  };
+  EXPECT_EQ(wide("pack"), 1);
+  EXPECT_EQ(wide("spread"), 0);
+}
+
 TEST(PartsOfACluster, are_refused_where_they_do_not_fit) {
   const auto expect = [](const std::string& message, const char* place, const char* why) {
     EXPECT_NE(message.find(place), std::string::npos) << message;

@@ -65,13 +65,15 @@ TEST_F(EngineOfOnesOwn, is_tuned_without_such_pairs) {
   EXPECT_TRUE(alike(tuned("[tensor-parallel, replication]")));
 }
 
-sim::ServingResult under(const std::vector<std::string>& faults, const std::string& closing = "") {
+sim::ServingResult under(const std::vector<std::string>& faults, const std::string& arrivals = "{poisson: 4 /s}", int requests = 200,
+                         const std::string& more = "") {
   std::string text =
       "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n"
       "    p: {role: prefill, parallel: {tp: 8}}\n    d: {role: decode, parallel: {tp: 8}}\n"
-      "  load: {arrivals: {poisson: 4 /s}, input: 4000, output: 40, requests: 200}\nsimulation:\n  faults:\n";
+      "  load: {arrivals: " +
+      arrivals + ", input: 4000, output: 40, requests: " + std::to_string(requests) + "}\n" + more + "simulation:\n  faults:\n";
   for (const std::string& fault : faults) text += "  - " + fault + "\n";
-  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text + closing, "job.yaml"), "job");
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
   const sim::Deployment deployment = sim::deploy(job);
   const sim::ServingSetup setup = sim::setup_of(job, deployment);
   return sim::result_of(job, setup, simulate_serving(setup));
@@ -89,6 +91,21 @@ TEST(FailuresThatComeAgain, are_as_many_that_come_once) {
   const sim::ServingResult stopped = under({"instance d.0 at 5 s", "nic 0 down from 2 s for 1 s every 4 s"});
   EXPECT_LT(stopped.finished, stopped.counted);
   EXPECT_GT(under({"instance d.0 at 2 s for 1 s every 10 s"}).failures, 3);
+}
+
+// A thousand times between two requests, of which the last ones are as slow as the first: of an open and a closed loop; and while a queue
+// of prompts alone is computed.
+TEST(FailuresThatComeAgain, go_on_while_requests_come) {
+  const std::vector<std::string> slow{"instance p.0 slow 10 from 0 s for 90 ms every 100 ms"};
+  for (const char* arrivals : {"{constant: 0.005 /s}", "{closed: 1, think: 200 s}"}) {
+    const sim::ServingResult again = under(slow, arrivals, 20), none = under({"nic 0 slow 1"}, arrivals, 20);
+    EXPECT_GT(again.ttft.mean_s, 2 * none.ttft.mean_s) << arrivals;
+  }
+  const std::vector<std::string> often{"instance p.0 slow 10 from 0 s for 9 ms every 10 ms"};
+  const std::string alone = "  isolate: prefill\n";
+  EXPECT_GT(under(often, "at-once", 200, alone).e2e.p99_s,
+            3 * under({"instance p.0 slow 1 from 0 s for 1 s"}, "at-once", 200, alone).e2e.p99_s);
+  EXPECT_LT(under({"instance p.0 at 5 s", "nic 0 slow 2 from 2 s for 1 s every 4 s"}, "{closed: 4}").finished, 200);
 }
 
 TEST(FailuresThatComeAgain, are_refused_where_they_are_not_over) {

@@ -79,6 +79,14 @@ TEST(TheTwoTimes, go_to_communication_where_there_is_any) {
   EXPECT_GT(four.run.ttft_split.communication, 0.02 * four.run.ttft.mean_s);
 }
 
+// Pairs of query and key grow with the square of a prompt: of unlike ones attention takes more than that of a mean one.
+TEST(TheTwoTimes, go_to_the_same_of_unlike_prompts) {
+  std::string text = sides_of("instances: 1", "instances: 1");
+  text.replace(text.find("input: 4000"), 11, "input: {lognormal: {median: 1020, p90: 4000}, max: 14050}");
+  const BothWays both = both_ways(text);
+  EXPECT_NEAR(both.formula.ttft_split.cache / both.run.ttft_split.cache, 1, 0.15);
+}
+
 // Whoever decodes while prompts alone are computed waits.
 TEST(TheTwoTimes, go_to_waiting_where_prompts_go_first) {
   const BothWays first = both_ways(one_pool("sglang", "instances: 1")), mixed = both_ways(one_pool("vllm", "instances: 1"));

@@ -113,7 +113,8 @@ BusiestRank ExpertRanks::at(double tokens) const {
     const bool chance = redundant_ == 0;
     const double held = static_cast<double>(layer.slots.size()) / static_cast<double>(ranks_);
     sum.hit += std::min(held, chance ? largest_drawn(hits, spread) : std::ranges::max(hits));
-    sum.pairs += std::min(1.0, (chance ? largest_drawn(pairs, pairs) : std::ranges::max(pairs)) / (tokens * top_k_));
+    // No rank gets a token more often than it has experts.
+    sum.pairs += std::min({1.0, held / top_k_, (chance ? largest_drawn(pairs, pairs) : std::ranges::max(pairs)) / (tokens * top_k_)});
   }
   const auto layers = static_cast<double>(layers_.size());
   return {sum.hit / layers, sum.pairs / layers};

@@ -41,8 +41,10 @@ Json pool_json(const PoolResult& pool) {
           {"prefix_share", pool.prefix_share}};
 }
 
-Json split_json(const PassMix& mix) {
+// Of a time that some request had.
+Json split_json(const PassMix& mix, const Spread& of) {
   Json json;
+  if (of.mean_s < 0) return json;
   for (const PassMix::Named& one : PassMix::parts()) json[std::string(one.name)] = mix.*one.part;
   return json;
 }
@@ -53,8 +55,8 @@ Json result_json(const ServingResult& result) {
             {"itl", spread_json(result.itl)},
             {"e2e", spread_json(result.e2e)},
             {"stages_s", result.stages},
-            {"ttft_split_s", split_json(result.ttft_split)},
-            {"tpot_split_s", split_json(result.tpot_split)},
+            {"ttft_split_s", split_json(result.ttft_split, result.ttft)},
+            {"tpot_split_s", split_json(result.tpot_split, result.tpot)},
             {"requests_per_s", result.requests_per_s},
             {"input_tokens_per_s", result.input_tokens_per_s},
             {"output_tokens_per_s", result.output_tokens_per_s},
@@ -112,6 +114,7 @@ Json tuned_json(const TunedDeployment& one, const ServingTuning& tuning) {
   json["output_tokens_per_s_per_gpu"] =
       tuning.output_tokens_per_s * (one.rate_per_s > 0 ? one.rate_per_s / tuning.rate_per_s : 1) / one.gpus;
   if (one.rate_per_s > 0) json["requests_per_s"] = one.rate_per_s;
+  if (one.below_per_s > 0) json["carries_less_than_per_s"] = one.below_per_s;
   json["pools"] = pools_json(one.pools);
   json["twins"] = one.twins;
   json["without_effect"] = one.without_effect;

@@ -72,13 +72,15 @@ std::string heading(const ServingTuning& tuning) {
 }
 
 // Where a rate is asked for: against the formula's, or another's.
-std::string simulated_text(const TunedDeployment& one, bool rates, bool chosen) {
+std::string simulated_text(const ServingTuning& tuning, const TunedDeployment& one, bool chosen) {
   std::string text = one.simulated->kept ? "kept" : "not kept";
-  if (rates && one.below_per_s > 0) {
+  if (one.below_per_s > 0) {
     text = "carries less than another";
-  } else if (rates) {
+  } else if (is_of_rates(tuning.goals.front())) {
     const double carried = one.simulated->goodput_per_s;
-    text = one.simulated->kept ? "kept at the formula's rate" : carried > 0 ? "kept below the formula's rate" : "not kept at any rate";
+    text = carried >= tuning.formula_per_s(one) ? "kept at the formula's rate"
+           : carried > 0                        ? "kept below the formula's rate"
+                                                : "not kept at any rate";
   }
   return text + (chosen ? ", chosen" : "");
 }
@@ -105,7 +107,7 @@ Table best_table(const ServingTuning& tuning) {
     const auto share = [&](double value) { return known && value >= 0 ? fmt::format("{:.1f} %", 100 * value) : ""; };
     table.rows.push_back({one.kind, deployment_text(one, tuning, tuning.best), std::to_string(one.gpus), hourly(one.cost_per_s),
                           tuned_time(one.ttft_s), tuned_time(one.tpot_s), share(known ? one.simulated->attained_ttft : -1),
-                          share(known ? one.simulated->attained_tpot : -1), known ? simulated_text(one, rates, tuning.chosen == i) : ""});
+                          share(known ? one.simulated->attained_tpot : -1), known ? simulated_text(tuning, one, tuning.chosen == i) : ""});
     if (by_cost) table.rows.back().push_back(fmt::format("{:.4g}", one.rate_per_s));
     const auto rate_text = [&](double times) {
       if (!known) return fmt::format("{:.5g}", times * one.rate_per_s);
@@ -168,22 +170,19 @@ void print_sweep(const TuneSweep& sweep, bool colour, std::ostream& out) {
     row.resize(table.columns.size());
     if (!tuning.chosen) continue;
     const TunedDeployment& one = tuning.best[*tuning.chosen];
-    const double rate = one.simulated && one.simulated->goodput_per_s > 0 ? one.simulated->goodput_per_s
-                        : one.rate_per_s > 0                              ? one.rate_per_s
-                                                                          : tuning.rate_per_s;
     row = {point.value,
            one.kind,
            deployment_text(one, tuning, tuning.best),
            std::to_string(one.gpus),
-           fmt::format("{:.4g}", rate),
+           fmt::format("{:.4g}", tuning.carried_per_s(one)),
            hourly(one.cost_per_s),
            tuned_time(one.ttft_s),
            tuned_time(one.tpot_s),
            "",
            ""};
-    if (const TunedDeployment* next = runner_up(tuning)) {
-      row[8] = fmt::format("{}, {}", next->kind, deployment_text(*next, tuning, tuning.best));
-      row[9] = fmt::format("{:.1f} %", 100 * (goal_value(tuning, *next) / goal_value(tuning, one) - 1));
+    if (const auto next = runner_up(tuning)) {
+      row[8] = fmt::format("{}, {}", next->deployment->kind, deployment_text(*next->deployment, tuning, tuning.best));
+      row[9] = fmt::format("{}{:.1f} %", next->at_least ? "> " : "", 100 * next->worse_by);
     }
   }
   table.print(out);
