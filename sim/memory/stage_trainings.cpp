@@ -10,11 +10,14 @@ namespace {
 
 constexpr int most_shards = 4;  // each is a training of its own
 
-// getChosenWorkspaceSize in PyTorch's aten/src/ATen/cuda/CublasHandlePool.cpp: 32 MiB from Hopper on (here: where there are products in 8
-// bits), 4096:2:16:8 before.
+// getChosenWorkspaceSize in PyTorch's aten/src/ATen/cuda/CublasHandlePool.cpp: 32 MiB on Hopper and, since February 2026 (pull request
+// 175344), Blackwell, elsewhere 4096:2:16:8. Of chips with products in 8 bits Ada's are elsewhere: those have none in 4 bits, and no HBM.
 double blas_workspace(const Gpu& gpu) {
+  constexpr double ada_bytes_per_s = 1.1e12;  // at most (RTX 4090: 1.008)
   if (gpu.vendor != "nvidia") return 0;
-  return (gpu.peak_flops_per_s.contains(workloads::DType::fp8) ? 32 * 1024 : 2 * 4096 + 8 * 16) * 1024;
+  const auto multiplies = [&](workloads::DType type) { return gpu.peak_flops_per_s.contains(type); };
+  const bool hopper = multiplies(workloads::DType::fp8) && gpu.memory_bytes_per_s > ada_bytes_per_s;
+  return (hopper || multiplies(workloads::DType::fp4) ? 32 * 1024 : 2 * 4096 + 8 * 16) * 1024;
 }
 
 void keep_fuller(const AllocatorPeaks& peaks, AllocatorPeaks& most) {

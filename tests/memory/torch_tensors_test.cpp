@@ -10,6 +10,7 @@
 #include "places.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 #include "sim/memory/predicted.hpp"
+#include "sim/memory/stage_trainings.hpp"
 #include "sim/validate/measured_case.hpp"
 #include "sim/validate/metric.hpp"
 #include "tests/engine/jobs.hpp"
@@ -107,6 +108,27 @@ TEST(TorchTensors, AllocateWhatMeasuredStepsDid) {
   EXPECT_GT(runs, 100);
   fmt::print("{} runs, mean error {:.2f} %\n", runs, 100 * sum / runs);
   EXPECT_LT(sum / runs, 0.006);
+}
+
+TEST(TorchTensors, HaveWorkspacesOfTheGpu) {
+  for (const auto& [gpu, mib] : std::map<std::string, double>{{"a100-sxm4-80g", 8.125},
+                                                              {"l4", 8.125},
+                                                              {"l40s", 8.125},
+                                                              {"rtx-4090", 8.125},
+                                                              {"h100-sxm5-64g", 32},
+                                                              {"h20-96g", 32},
+                                                              {"b200-sxm", 32},
+                                                              {"gb300", 32},
+                                                              {"rtx-pro-6000-server", 32},
+                                                              {"mi300x", 0}}) {
+    const std::string text = fmt::format(
+        "model: gpt-2020-1b\ncluster: {{like: dgx-h100-ndr400, gpu: {}}}\ngpus: 1\nparallel: {{dp: 1}}\n"
+        "batch: {{global: 1, micro: 1, sequence: 1024}}\nsoftware: pytorch\n",
+        gpu);
+    const sim::Job job = sim::read_job(config::Node::load_text(text, "gpu.yaml"), "gpu");
+    const workloads::Compiled compiled = workloads::compile(job.workload);
+    EXPECT_EQ(sim::TriedStage(job, compiled, 0).what.workspace, mib * 1024 * 1024) << gpu;
+  }
 }
 
 constexpr double words = 256000.0 * 1024;
