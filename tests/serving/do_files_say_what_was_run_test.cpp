@@ -293,6 +293,19 @@ TEST_F(TheFiles, say_what_deployments_do_not_carry) {
   EXPECT_GT(raced, 0);
 }
 
+// Once, of all values.
+TEST_F(TheFiles, have_the_notes_of_a_sweep) {
+  std::string text = std::string(apart) + "tune: {inventory: 16, tp: [1, 2], confirm: 0}\n";
+  text.insert(text.find("  load:"), "  slo: {ttft: 1 s, tpot: 50 ms}\n");
+  const json alone = json::parse(files(answer_of("tune", text)).at("result.json")),
+             swept = json::parse(files(answer_of("tune", text, {{"sweep", {"serving.load.requests=600,800"}}})).at("result.json"));
+  const auto says = [](const json& result, const std::string& what) {
+    return std::ranges::count_if(result.at("notes"), [&](const json& note) { return note.get<std::string>().find(what) == 0; });
+  };
+  EXPECT_EQ(says(alone, "no price is given"), 1) << alone.at("notes");
+  EXPECT_EQ(says(swept, "no price is given"), 1) << swept.at("notes");
+}
+
 TEST_F(TheFiles, show_what_failed) {
   const auto all = files(std::string(apart) + "simulation: {faults: [instance decode.1 at 5 s for 3 s, instance prefill.2 at 6 s]}\n");
   const json timeline = json::parse(all.at("timeline.json"));

@@ -77,10 +77,11 @@ std::string simulated_text(const ServingTuning& tuning, const TunedDeployment& o
   if (one.below_per_s > 0) {
     text = "carries less than another";
   } else if (is_of_rates(tuning.goals.front())) {
+    constexpr double rounding = 1 - 1e-9;
     const double carried = one.simulated->goodput_per_s;
-    text = carried >= tuning.formula_per_s(one) ? "kept at the formula's rate"
-           : carried > 0                        ? "kept below the formula's rate"
-                                                : "not kept at any rate";
+    text = carried >= tuning.formula_per_s(one) * rounding ? "kept at the formula's rate"
+           : carried > 0                                   ? "kept below the formula's rate"
+                                                           : "not kept at any rate";
   }
   return text + (chosen ? ", chosen" : "");
 }
@@ -111,8 +112,9 @@ Table best_table(const ServingTuning& tuning) {
     if (by_cost) table.rows.back().push_back(fmt::format("{:.4g}", one.rate_per_s));
     const auto rate_text = [&](double times) {
       if (!known) return fmt::format("{:.5g}", times * one.rate_per_s);
-      return one.below_per_s > 0 ? fmt::format("< {:.5g}", times * one.below_per_s)
-                                 : fmt::format("{:.5g}", times * one.simulated->goodput_per_s);
+      if (one.below_per_s > 0) return fmt::format("< {:.5g}", times * one.below_per_s);
+      if (std::isinf(one.simulated->goodput_per_s)) return std::string("too few requests");
+      return fmt::format("{:.5g}", times * one.simulated->goodput_per_s);
     };
     if (rates) table.rows.back().push_back(known ? rate_text(1) : "");
     if (by_cost) table.rows.back().push_back(rate_text(1 / one.cost_per_s));
