@@ -9,10 +9,17 @@
 #include <set>
 
 #include "config/quantity.hpp"
+#include "topology/dot.hpp"
 #include "topology/fabric_impl.hpp"
 
 namespace rehearse::topology {
 namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return out;
+}
 
 constexpr int most_nodes_in_detail = 32;
 
@@ -28,8 +35,7 @@ class Drawing {
   }
 
   void write(std::ostream& out) const {
-    fmt::print(out, "graph \"{}\" {{\n  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=9];\n",
-               quoted(plan_.cluster.name));
+    begin_dot(plan_.cluster.name, out);
     write_nodes(out);
     write_edges(out);
     out << "}\n";
@@ -65,12 +71,6 @@ class Drawing {
       ++links;
     }
   };
-
-  static std::string quoted(const std::string& text) {
-    std::string out;
-    for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-    return out;
-  }
 
   static std::string human(double rate) { return config::human_quantity(rate, config::Dimension::bandwidth); }
 
@@ -152,6 +152,11 @@ class Drawing {
 };
 
 }  // namespace
+
+void begin_dot(const std::string& name, std::ostream& out) {
+  fmt::print(out, "graph \"{}\" {{\n  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=9];\n",
+             quoted(name));
+}
 
 void Fabric::write_dot(std::ostream& out) const { Drawing(*impl_->plan, impl_->mask).write(out); }
 

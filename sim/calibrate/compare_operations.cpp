@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/calibrate/alone.hpp"
 #include "sim/calibrate/compared.hpp"
 
 namespace rehearse::sim {
@@ -11,27 +12,15 @@ namespace {
 
 struct Computing {
   const TraceKernel* kernel = nullptr;
-  bool alone = true;  // no communication and no copy meanwhile
+  bool alone = true;
 };
 
 // By start.
 std::vector<Computing> computing(const KinetoTrace& trace) {
+  const std::vector<bool> alone = alone_on_gpu(trace);
   std::vector<Computing> out;
-  std::vector<const TraceKernel*> others;
-  for (const TraceKernel& kernel : trace.kernels) {
-    if (kernel.cls == KernelClass::copy || kernel.cls == KernelClass::communication) {
-      others.push_back(&kernel);
-    } else {
-      out.push_back({&kernel});
-    }
-  }
-  double busy_until_us = -1;  // of those communications that began before
-  std::size_t next = 0;
-  for (Computing& each : out) {
-    for (; next < others.size() && others[next]->start_us < each.kernel->end_us; ++next) {
-      busy_until_us = std::max(busy_until_us, others[next]->end_us);
-    }
-    each.alone = busy_until_us <= each.kernel->start_us;
+  for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+    if (computes(trace.kernels[i])) out.push_back({&trace.kernels[i], alone[i]});
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/calibrate/alone.hpp"
 #include "sim/calibrate/median.hpp"
 
 namespace rehearse::sim {
@@ -14,7 +15,7 @@ namespace {
 std::map<int, int> busiest_streams(const KinetoTrace& trace) {
   std::map<std::pair<int, int>, int> kernels;
   for (const TraceKernel& kernel : trace.kernels) {
-    if (kernel.cls != KernelClass::copy && kernel.cls != KernelClass::communication) ++kernels[{kernel.device, kernel.stream}];
+    if (computes(kernel)) ++kernels[{kernel.device, kernel.stream}];
   }
   std::map<int, int> busiest;
   std::map<int, int> most;

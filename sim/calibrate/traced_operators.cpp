@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "sim/calibrate/alone.hpp"
 #include "sim/calibrate/median.hpp"
 #include "workloads/operators/flash.hpp"
 
@@ -180,22 +181,14 @@ struct CallOnGpu {
 };
 
 std::map<std::uint32_t, CallOnGpu> calls_of(const KinetoTrace& trace) {
+  const std::vector<bool> alone = alone_on_gpu(trace);
   std::map<std::uint32_t, CallOnGpu> calls;
-  std::map<int, double> exchanged_until;  // by GPU: the last end of what was begun before
-  std::map<int, std::vector<const TraceKernel*>> exchanges;
-  for (const TraceKernel& kernel : trace.kernels) {
-    if (kernel.cls == KernelClass::copy || kernel.cls == KernelClass::communication) exchanges[kernel.device].push_back(&kernel);
-  }
-  std::map<int, std::size_t> next;
-  for (const TraceKernel& kernel : trace.kernels) {
-    if (kernel.called_by == no_operator || kernel.cls == KernelClass::copy || kernel.cls == KernelClass::communication) continue;
-    const auto& others = exchanges[kernel.device];
-    double& until = exchanged_until[kernel.device];
-    for (std::size_t& i = next[kernel.device]; i < others.size() && others[i]->start_us < kernel.end_us; ++i)
-      until = std::max(until, others[i]->end_us);
+  for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+    const TraceKernel& kernel = trace.kernels[i];
+    if (kernel.called_by == no_operator || !computes(kernel)) continue;
     CallOnGpu& call = calls[kernel.called_by];
     call.kernels.push_back(&kernel);
-    call.alone = call.alone && until <= kernel.start_us;
+    call.alone = call.alone && alone[i];
   }
   return calls;
 }

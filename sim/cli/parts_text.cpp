@@ -11,6 +11,7 @@
 #include "sim/report/table.hpp"
 #include "sim/serving/cluster_parts.hpp"
 #include "sim/serving/placement.hpp"
+#include "topology/dot.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -23,12 +24,6 @@ using topology::Fabric;
 constexpr int nodes_of_a_part = 16;  // where its cluster has no size
 
 std::string rate_text(double bytes_per_s) { return human_quantity(bytes_per_s, Dimension::bandwidth); }
-
-std::string in_quotes(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-  return out + '"';
-}
 
 // What all NICs of a part carry; pools have those of their nodes.
 double all_ports_bytes_per_s(const Fabric& fabric) {
@@ -101,8 +96,7 @@ void ClusterOfParts::describe(bool bold, std::ostream& out) const {
 }
 
 void ClusterOfParts::write_dot(std::ostream& out) const {
-  fmt::print(out, "graph {} {{\n  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=9];\n",
-             in_quotes(job_.cluster_name));
+  topology::begin_dot(job_.cluster_name, out);
   std::vector<std::string> tops;
   for (std::size_t part = 0; part < fabrics_.size(); ++part) tops.push_back(fabrics_[part].write_dot_part(job_.parts[part].name, out));
   for (const Joint& joint : joints()) {
