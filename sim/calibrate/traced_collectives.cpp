@@ -44,7 +44,7 @@ struct SizedCall {
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::vector<int> members;
   double bytes = 0;
-  auto operator<=>(const SizedCall&) const = default;
+  auto operator<=>(const SizedCall&) const = default;  // NOLINT(modernize-use-nullptr): the 0 it compares with
 };
 
 std::optional<SizedCall> call_of(const TracedCollective& collective) {

@@ -156,8 +156,8 @@ std::optional<Operator> pass_of(const CalledOperator& called) {
 // Its tensors, without those of one element.
 std::string shown(const CalledOperator& called) {
   std::string text = called.name;
-  for (std::size_t i = 0; i < called.dims.size(); ++i) {
-    if (elements_of(called.dims[i]) > 1) text += fmt::format(" {}", fmt::join(called.dims[i], "x"));
+  for (const std::vector<std::int64_t>& dims : called.dims) {
+    if (elements_of(dims) > 1) text += fmt::format(" {}", fmt::join(dims, "x"));
   }
   return text;
 }

@@ -104,7 +104,7 @@ void ServiceSimulation::wake(std::size_t instance) {
 
 // Everything that happens at an instant is known to the instances before they go on.
 void ServiceSimulation::wake_touched() {
-  for (std::size_t i = 0; i < touched_.size(); ++i) wake(touched_[i]);
+  for (std::size_t i = 0; i < touched_.size(); ++i) wake(touched_[i]);  // NOLINT(modernize-loop-convert): which may touch more
   if (record_) {
     for (const std::size_t instance : touched_) record_->level(instance, now(), *instances_[instance]);
   }

@@ -46,7 +46,8 @@ Section routed(const Workload& workload, const Shard& shard) {
   const double ffn = static_cast<double>(moe.ffn) / parallel.etp, width = ffn * (workload.model.gated() ? 2 : 1);
   const auto h = static_cast<double>(shard.hidden);
   const double biases = workload.model.biases ? width + h : 0;
-  section.parameters = section.expert_parameters = moe.experts / parallel.ep * (h * (width + ffn) + biases);
+  const int held = moe.experts / parallel.ep;
+  section.parameters = section.expert_parameters = held * (h * (width + ffn) + biases);
   return section;
 }
 
