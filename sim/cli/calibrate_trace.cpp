@@ -207,8 +207,9 @@ std::string told_of_network(const sim::TracedCollectives& traced, const sim::Net
   throw config::InputError("the traces have no collective whose size and ranks they tell", "PyTorch 2.4 and later trace them");
 }
 
-// By what was traced alone.
-Exit without_job(const CalibrateOptions& options, const std::vector<sim::KinetoTrace>& traces, std::string told) {
+// By what was traced alone. beside: what hosts and contention say.
+Exit without_job(const CalibrateOptions& options, const std::vector<sim::KinetoTrace>& traces, const sim::Settings& beside,
+                 std::string told) {
   if (!options.sets.empty()) refuse_option(options.sets.front(), "--set", "trace without --job");
   if (!options.software.empty()) throw config::InputError("a file of a stack needs the job that was traced", "--job job.yaml");
   const std::vector<sim::TracedOperator> operators = sim::traced_operators(traces);
@@ -225,8 +226,7 @@ Exit without_job(const CalibrateOptions& options, const std::vector<sim::KinetoT
   if (which.gpu && !operators.empty()) {
     sim::OperatorFit fit = sim::fit_to_operators(operators, options.from);
     told += '\n' + parameter_table(fit.parameters, fit.fitted) + told_of_compared(compared_of(fit));
-    for (const auto& each : host_settings(sim::host_times(traces))) fit.settings.push_back(each);
-    for (const auto& each : contention_settings(sim::contentions(traces))) fit.settings.push_back(each);
+    fit.settings.insert(fit.settings.end(), beside.begin(), beside.end());
     if (!options.gpu.empty()) files.push_back({options.gpu, sim::fitted_part(sim::gpu_part, fit.gpu, "cluster.gpu.", fit.settings)});
   } else if (!options.gpu.empty()) {
     throw config::InputError("the traces tell no shapes of operators that a GPU could be fitted to",
@@ -258,7 +258,9 @@ Exit calibrate_to_traces(const CalibrateOptions& options) {
   const std::vector<sim::MeasuredContention> contentions = sim::contentions(traces);
   const sim::HostTimes host = sim::host_times(traces);
   std::string told = told_of_traces(traces) + told_of_contention(contentions) + told_of_host(host);
-  if (options.job.empty()) return without_job(options, traces, std::move(told));
+  sim::Settings beside = contention_settings(contentions);
+  for (auto& each : host_settings(host)) beside.push_back(std::move(each));
+  if (options.job.empty()) return without_job(options, traces, beside, std::move(told));
   refuse_option(options.from, "--from", "trace with --job");
   refuse_option(options.stack, "--stack", "trace with --job, whose stack it is");
   sim::JobRequest request{.path = options.job, .sets = {}, .seed = {}};
@@ -267,10 +269,8 @@ Exit calibrate_to_traces(const CalibrateOptions& options) {
   which.cluster = false;
   const sim::TraceCalibration out = sim::calibrate_to_traces(traces, request, which);
   sim::Settings settings = out.settings;
-  if (!out.by_name()) {  // a simulated trace is slowed down by its own file's factors, and launches as its own file says
-    for (auto& each : contention_settings(contentions)) settings.push_back(std::move(each));
-    for (auto& each : host_settings(host)) settings.push_back(std::move(each));
-  }
+  // A simulated trace is slowed down by its own file's factors, and launches as its own file says.
+  if (!out.by_name()) settings.insert(settings.end(), beside.begin(), beside.end());
   told += '\n' + parameter_table(out.parameters, out.fitted) + told_of_compared(out.compared);
   CalibrateOptions others = options;
   others.cluster.clear();
