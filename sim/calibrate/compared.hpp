@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/calibrate/compared_time.hpp"
 #include "sim/calibrate/kineto_trace.hpp"
-#include "sim/calibrate/trace_fit.hpp"
 #include "sim/engine/prepared_step.hpp"
 
 namespace rehearse::sim {

@@ -62,7 +62,8 @@ OperatorFit fit_to_operators(const std::vector<TracedOperator>& operators, const
   });
   out.settings = settings_of_fitted(all, out.fitted);
   const std::vector<double> before = seconds(operators, gpu), after = seconds(operators, part.gpu(out.settings));
-  for (std::size_t i = 0; i < operators.size(); ++i) out.operators.push_back({operators[i], before[i], after[i]});
+  for (std::size_t i = 0; i < operators.size(); ++i)
+    out.compared.push_back({operators[i].shown, ComparedBy::shape, operators[i].median_s, before[i], after[i]});
   return out;
 }
 

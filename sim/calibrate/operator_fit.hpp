@@ -4,21 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "sim/calibrate/compared_time.hpp"
 #include "sim/calibrate/parameters.hpp"
 #include "sim/calibrate/traced_operators.hpp"
 
 namespace rehearse::sim {
 
-struct OperatorError {
-  TracedOperator operation;
-  double before_s = 0, after_s = 0;  // by the GPU's file, and by what was fitted
-};
-
 struct OperatorFit {
   std::vector<FitParameter> parameters;
   std::vector<FittedParameter> fitted;
-  std::vector<OperatorError> operators;  // as given
-  Settings settings;                     // of a job with that cluster
+  std::vector<ComparedTime> compared;  // the operators, as given
+  Settings settings;                   // of a job with that cluster
   Part gpu;
 };
 

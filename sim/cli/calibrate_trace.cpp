@@ -158,13 +158,6 @@ std::string told_of_operators(const std::vector<sim::TracedOperator>& operators)
   return '\n' + rendered(table) + (more > 0 ? fmt::format("and {} more whose shapes are in the trace\n", more) : "");
 }
 
-std::vector<sim::ComparedTime> compared_of(const sim::OperatorFit& fit) {
-  std::vector<sim::ComparedTime> out;
-  for (const sim::OperatorError& each : fit.operators)
-    out.push_back({each.operation.shown, sim::ComparedBy::shape, each.operation.median_s, each.before_s, each.after_s});
-  return out;
-}
-
 // A step as the trace has it, beside what the formula says of the job with what was fitted.
 std::string told_of_step(const sim::KinetoTrace& trace, sim::JobRequest request, const sim::Settings& settings) {
   request.sets.insert(request.sets.end(), settings.begin(), settings.end());
@@ -225,7 +218,7 @@ Exit without_job(const CalibrateOptions& options, const std::vector<sim::KinetoT
   std::vector<File> files;
   if (which.gpu && !operators.empty()) {
     sim::OperatorFit fit = sim::fit_to_operators(operators, options.from);
-    told += '\n' + parameter_table(fit.parameters, fit.fitted) + told_of_compared(compared_of(fit));
+    told += '\n' + parameter_table(fit.parameters, fit.fitted) + told_of_compared(fit.compared);
     fit.settings.insert(fit.settings.end(), beside.begin(), beside.end());
     if (!options.gpu.empty()) files.push_back({options.gpu, sim::fitted_part(sim::gpu_part, fit.gpu, "cluster.gpu.", fit.settings)});
   } else if (!options.gpu.empty()) {
