@@ -29,9 +29,8 @@ constexpr double narrow_products = 0.54;
 // through MaxText's published steps on v5e, v5p, v6e and TPU7x (240, 166, 560 and 313 FLOPs per byte), fitted to half of them
 // (docs/accuracy.md).
 constexpr double tpu_at_rest = 0.92, tpu_per_flops_per_byte = -0.0005, tpu_attention = 0.5;
-// AMD's reach less of what the lines say: fitted to half of the published steps on MI350X and MI355X (torchtitan in 16 bits, MLPerf v5.1 in
-// 8 bits and v6.0 in MXFP4; docs/accuracy.md).
-constexpr double amd_products = 0.75, amd_fp8 = 0.46, amd_fp4 = 0.36, amd_attention = 0.85;
+// AMD's reach less of what the lines say: geometric means of what the files of MI300X to MI355X have.
+constexpr double amd_products = 0.79, amd_fp8 = 0.45, amd_fp4 = 0.3, amd_attention = 0.85;
 // Geometric means of A100, H100 and B200: share of the bandwidth in products and their knee; in attention, and in kernels bound by memory.
 // Few-token products and attention against a cache: aiconfigurator's kernel tables (A100, H100, H200, B200, GB200, L40S, RTX PRO 6000;
 // bf16, fp8, nvfp4): shares of memory and compute, geometric means; 7 us for the kernels that split a short cache and join it again.
@@ -43,6 +42,8 @@ constexpr double product_memory = 0.47, product_knee = 2.05, attention_memory = 
 // A100 and H100: what the first generation of FlashAttention reaches of the newest kernel.
 constexpr const char* contention = "{tp: {alpha: 1.23}, cp: {alpha: 1.03}, ep: {alpha: 1.19}, pp: {alpha: 1.03}, dp: {alpha: 1.32}}";
 constexpr const char* flash = "{1: {64: 0.52, 128: 0.36}}";
+// Of MI300X and MI355X: what PyTorch's own attention (AOTriton) reaches of AITER's.
+constexpr const char* amd_flash = "{2: {64: 0.27, 128: 0.27}}";
 
 bool is_tpu(const Gpu& gpu) { return gpu.vendor == "google"; }
 
@@ -109,7 +110,10 @@ config::Node common_contention_mapping(const Gpu& gpu) {
 }
 
 config::Node common_flash_mapping(const Gpu& gpu) {
-  return config::Node::load_text(gpu.vendor == "nvidia" ? flash : "{}", "the common shares of older attention of " + gpu.name);
+  return config::Node::load_text(gpu.vendor == "nvidia" ? flash
+                                 : is_amd(gpu)          ? amd_flash
+                                                        : "{}",
+                                 "the common shares of older attention of " + gpu.name);
 }
 
 }  // namespace rehearse::sim

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -96,6 +97,35 @@ TEST(MeasuredGemm, OnB200) {
   EXPECT_LT(deviation.mean(), 0.12);
 }
 
+// The files are of steps, which keep a chip at its power limit: 0.8 of squares alone (the rates of MI325X that AMD measured for half a
+// minute).
+TEST(MeasuredGemm, OnAmd) {
+  for (const char* gpu : {"mi325x", "mi355x"}) {
+    const Deviation deviation = gemm_deviation(gpu, gpu, 4096, 1 / 0.8);
+    EXPECT_EQ(deviation.count, std::string(gpu) == "mi355x" ? 6 : 3) << gpu;
+    EXPECT_LT(deviation.mean(), 0.13) << gpu;
+  }
+}
+
+// Ten products of DeepSeek-V3 together: AMD's "Typical Attained FLOPs" of MI325X.
+TEST(MeasuredGemm, OfTenShapesOnMi325x) {
+  const Gpu gpu = shipped_gpu("mi325x");
+  constexpr std::array<std::pair<int, int>, 5> weights{{{2112, 7168}, {3072, 1536}, {7168, 2048}, {4608, 7168}, {7168, 256}}};
+  const auto attained = [&](workloads::DType type) {
+    double flops = 0, seconds = 0;
+    for (const int m : {32, 32768}) {
+      for (const auto& [n, k] : weights) {
+        const Operator op = gemm(m, n, k, type);
+        flops += op.flops;
+        seconds += gpu.cost->seconds(op);
+      }
+    }
+    return flops / seconds;
+  };
+  EXPECT_NEAR(attained(workloads::DType::bf16), 616e12, 10e12);
+  EXPECT_NEAR(attained(workloads::DType::fp8), 1143e12, 25e12);
+}
+
 // Forward and backward as the shipped operators count them: FLOPs executed (half for causal), bytes of Q, K, V, O and their gradients.
 struct Passes {
   Operator forward, backward;
@@ -180,6 +210,37 @@ TEST(MeasuredAttention, TransformerEngineOnB200) {
   const Deviation deviation = attention_deviation("b200-sxm", chosen, host_bound);
   EXPECT_EQ(deviation.count, 50);
   EXPECT_LT(deviation.mean(), 0.11);
+}
+
+TEST(MeasuredAttention, AiterOnAmd) {
+  for (const char* gpu : {"mi300x", "mi355x"}) {
+    const auto chosen = [&](const Node& row) { return is(row, "gpu", gpu) && is(row, "kernel", "aiter") && size(row, "seq") >= 2048; };
+    const Deviation deviation = attention_deviation(gpu, chosen, never);
+    EXPECT_EQ(deviation.count, 152) << gpu;
+    EXPECT_LT(deviation.mean(), 0.05) << gpu;
+  }
+}
+
+// Forward and backward of one size together: a share is of both.
+TEST(MeasuredAttention, PyTorchsOwnOnAmd) {
+  const Gpu gpu = shipped_gpu("mi355x");
+  double logs = 0;
+  int count = 0;
+  const std::vector<Node> rows = points("attention.yaml");
+  for (const Node& forward : rows) {
+    if (!is(forward, "kernel", "sdpa") || !is(forward, "pass", "fwd") || size(forward, "heads") != 16 || size(forward, "seq") < 2048)
+      continue;
+    for (const Node& backward : rows) {
+      if (!is(backward, "kernel", "sdpa") || !is(backward, "pass", "bwd") || size(backward, "seq") != size(forward, "seq") ||
+          is(backward, "causal", "true") != is(forward, "causal", "true"))
+        continue;
+      const Passes passes = measured_attention(forward);
+      logs += std::log(predicted(gpu, passes, "fwd+bwd") / (measured(forward, passes, "fwd") + measured(backward, passes, "bwd")));
+      ++count;
+    }
+  }
+  EXPECT_EQ(count, 8);
+  EXPECT_NEAR(std::exp(logs / count), gpu.flash_share.at(2).at(128), 0.01);
 }
 
 }  // namespace
