@@ -163,6 +163,7 @@ struct KernelFusions {
   bool gradient_accumulation = true;    // weight-gradient GEMM adds into the gradient buffer
   bool optimizer = true;                // whole Adam update in one pass
   bool whole_logits = false;            // gathered over tp: every rank computes the loss of the whole vocabulary
+  int loss_pieces = 1;                  // head and loss work on so many parts of the tokens one after another, forward and backward at once
   bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
   bool keeps_gathered = false;          // sequence parallelism: what is gathered for products stays until their backward
   bool separate_qkv = false;            // queries, keys and values are three products of one input

@@ -73,6 +73,7 @@ class Sizes {
   [[nodiscard]] UnitMemory head() const {
     const double logits = static_cast<double>(shard_.tokens * shard_.loss_vocab);
     const bool fused = workload_.fusions.cross_entropy;
+    if (workload_.fusions.loss_pieces > 1) return head_in_pieces(logits / workload_.fusions.loss_pieces, fused);
     UnitMemory memory;
     memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + (autocasts(workload_) ? table() : 0) +
                          spread_elements() * unfused_norm_bytes(workload_) +
@@ -92,6 +93,20 @@ class Sizes {
       memory.weight_temporary = std::max(0.0, memory.weight_temporary - gone);
     }
     // Gathered logits lie in parts before they are joined.
+    memory.forward_communication = (shard_.sp ? gathered_states() : 0) + (shard_.gathers_logits() ? logits * shard_.element : 0);
+    memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states();
+    return memory;
+  }
+
+  // Forward makes the gradients of the logits' input and of the table, which wait for backward; all else of the loss is of one piece.
+  [[nodiscard]] UnitMemory head_in_pieces(double logits, bool fused) const {
+    UnitMemory memory;
+    memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + spread_elements() * unfused_norm_bytes(workload_) +
+                         states() + table();
+    const double by_fusion = fused ? shard_.element : 2 * (shard_.element + fp32);
+    memory.forward_temporary =
+        states() + (autocasts(workload_) ? table() : 0) + logits * (habits_.loss_bytes > 0 ? habits_.loss_bytes : by_fusion);
+    memory.backward_temporary = states();
     memory.forward_communication = (shard_.sp ? gathered_states() : 0) + (shard_.gathers_logits() ? logits * shard_.element : 0);
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states();
     return memory;

@@ -239,6 +239,8 @@ const Keys<Software>& software_keys() {
       K("selective_narrow", &Software::selective_narrow, truth(), "With selective_by_product: products in 8 bits as those in 16."),
       K("whole_logits", kernels(&KernelFusions::whole_logits), truth(),
         "The logits are gathered over tp: every rank computes the loss of the whole vocabulary."),
+      K("loss_pieces", kernels(&KernelFusions::loss_pieces), whole(1, most_kernels),
+        "Head and loss work on so many parts of the tokens one after another, forward and backward at once, and keep no logits."),
       K("packed_qkv", kernels(&KernelFusions::packed_qkv), truth(),
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
       K("keeps_gathered", kernels(&KernelFusions::keeps_gathered), truth(),

@@ -219,7 +219,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const bool products = workload.attention == workloads::Attention::flash && !shard.low_precision();
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
   if (!plain || !products || !order || workload.optimizer.on_cpu) return false;
-  if (workload.optimizer.muon() || workload.precision.param_gather) return false;
+  if (workload.optimizer.muon() || workload.fusions.loss_pieces > 1 || workload.precision.param_gather) return false;
   if (habits.order == workloads::TensorOrder::torch) return knows_torch_tensors(workload, habits);
   if (workload.optimizer.zero_stage > 1 || workloads::unfused_norm_bytes(workload) > 0 || (workload.fusions.keeps_gathered && shard.sp))
     return false;

@@ -266,7 +266,7 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
             "step, collectives, "
             "flash, early_stop, zero3_issue, "
             "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, whole_messages, "
-            "selective_by_product, selective_narrow, whole_logits, "
+            "selective_by_product, selective_narrow, whole_logits, loss_pieces, "
             "packed_qkv, keeps_gathered, separate_qkv, separate_gate, reduces_by_product, copies_shared, gathers_by_product, "
             "joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, zeroes_gradients, casts_weights, "
             "memory, serving");

@@ -1,4 +1,6 @@
 // Final norm, logits, and their cross entropy: vocabulary-parallel as Megatron-LM's, or of logits that are gathered first.
+#include <algorithm>
+
 #include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
@@ -43,9 +45,29 @@ Section cross_entropy(const Workload& workload, const Shard& shard) {
   Traffic traffic = loss_bytes(workload.fusions.cross_entropy, shard.element);
   traffic.forward_bytes *= logits;
   traffic.backward_bytes *= logits;
+  traffic.forward_kernels *= workload.fusions.loss_pieces;
+  traffic.backward_kernels *= workload.fusions.loss_pieces;
   Section section = pointwise("cross_entropy", traffic, OperatorClass::loss);
   add_reductions(section, shard);
   return section;
+}
+
+// A part of the tokens at a time: each reads the table again, and adds to its gradient.
+void cut(Section& logits, const Shard& shard, int pieces) {
+  const double table = static_cast<double>(shard.vocab * shard.hidden) * shard.element;
+  const auto cut_products = [&](std::vector<Item>& items) {
+    for (Item& item : items) {
+      auto* op = std::get_if<Operator>(&item);
+      if (op == nullptr || op->cls != OperatorClass::gemm) continue;
+      const bool gradient = op->pass == Pass::backward_weight;
+      op->bytes += (pieces - 1) * (gradient ? 2 : 1) * table;
+      std::int64_t& tokens = gradient ? op->k : op->m;
+      tokens = std::max<std::int64_t>(1, tokens / pieces);
+      op->kernels *= pieces;
+    }
+  };
+  cut_products(logits.forward);
+  cut_products(logits.backward);
 }
 
 }  // namespace
@@ -54,6 +76,7 @@ BlockProgram head_program(const Workload& workload) {
   if (workload.model.vocab == 0) return {};
   const Shard shard = shard_of(workload);
   Section logits = output_linear(workload, shard, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head");
+  cut(logits, shard, workload.fusions.loss_pieces);
   // Tied weights are the embedding's; the last stage of a pipeline keeps a copy of them.
   if (workload.model.tied_embeddings && ends_meet(workload)) logits.parameters = 0;
   return assemble({norm(workload, shard, "final_norm"), logits, gathered_logits(shard), cross_entropy(workload, shard)});
