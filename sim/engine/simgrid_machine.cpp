@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <xbt/log.h>
 
+#include <cmath>
 #include <csignal>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/resource/Action.hpp>
@@ -163,7 +164,7 @@ LinkIndex SimGridMachine::add_link(double bytes_per_s) {
 void SimGridMachine::transfer(HostIndex from, HostIndex to, std::span<const LinkIndex> links, double bytes, Token token, double weight,
                               AreaIndex /*area*/) {
   zone_->lay_out(links);
-  const auto units = static_cast<std::uint64_t>(bytes * units_per_byte + 0.5);
+  const auto units = static_cast<std::uint64_t>(std::llround(bytes * units_per_byte));
   // A flow is bound for life to the least bandwidth that its links have when it starts: start it with all of them at full bandwidth.
   const auto slowed = [&](LinkIndex link) { return current_[link] < full_[link]; };
   for (const LinkIndex link : links) {

@@ -20,7 +20,7 @@ constexpr std::uint64_t first_stream = std::uint64_t{1} << 32U;  // of random nu
 std::vector<int> some_of(int from, int count, Random& random) {
   std::vector<int> all(static_cast<std::size_t>(from));
   std::iota(all.begin(), all.end(), 0);
-  for (int i = 0; i < count; ++i) std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i + random.below(from - i))]);
+  for (int i = 0; i < count; ++i) std::iter_swap(all.begin() + i, all.begin() + i + random.below(from - i));
   all.resize(static_cast<std::size_t>(count));
   std::ranges::sort(all);
   return all;

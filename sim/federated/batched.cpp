@@ -137,7 +137,8 @@ Plan batched_plan(const Job& job, std::uint16_t cut) {
 Plan batched_plan(const Job& job) {
   const std::string& named = job.settings.cuts.for_all;
   std::optional<Plan> best;
-  for (std::uint16_t cut = 0; cut < job.cuts.size(); ++cut) {
+  for (std::size_t i = 0; i < job.cuts.size(); ++i) {
+    const auto cut = static_cast<std::uint16_t>(i);
     const auto may = [&](const std::vector<std::uint16_t>& cuts) { return std::ranges::find(cuts, cut) != cuts.end(); };
     if ((named != "tuned" && job.cuts[cut].name != named) || !std::ranges::all_of(job.available, may)) continue;
     Plan plan = batched_plan(job, cut);
