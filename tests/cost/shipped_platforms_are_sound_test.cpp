@@ -72,6 +72,7 @@ Software load_software(const std::string& name) { return read_software(ready_mad
 TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
   const auto names = config::data_names("platforms/software");
   EXPECT_EQ(names, (std::vector<std::string>{"aleph-alpha-scaling",
+                                             "atom",
                                              "automodel",
                                              "custom",
                                              "deepspeed",
