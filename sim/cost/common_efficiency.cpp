@@ -42,8 +42,8 @@ constexpr double product_memory = 0.47, product_knee = 2.05, attention_memory = 
 // A100 and H100: what the first generation of FlashAttention reaches of the newest kernel.
 constexpr const char* contention = "{tp: {alpha: 1.23}, cp: {alpha: 1.03}, ep: {alpha: 1.19}, pp: {alpha: 1.03}, dp: {alpha: 1.32}}";
 constexpr const char* flash = "{1: {64: 0.52, 128: 0.36}}";
-// Of MI300X and MI355X: what PyTorch's own attention (AOTriton) reaches of AITER's.
-constexpr const char* amd_flash = "{2: {64: 0.27, 128: 0.27}}";
+// Of MI355X: what Composable Kernel, and of both MI300X and MI355X: what PyTorch's own attention (AOTriton) reaches of AITER's.
+constexpr const char* amd_flash = "{2: {64: 0.48, 128: 0.48}, sdpa: {64: 0.27, 128: 0.27}}";
 
 bool is_tpu(const Gpu& gpu) { return gpu.vendor == "google"; }
 

@@ -78,14 +78,15 @@ const Keys<Shares>& flash_share_keys() {
 const Keys<Gpu>& flash_keys() {
   static const Keys<Gpu> keys([] {
     std::vector<Key<Gpu>> all;
-    for (const int generation : {1, 2, 3}) {
+    for (const int generation : {1, 2, 3, sdpa}) {
       const auto read = [=](const Node& node, Gpu& gpu) {
         Shares& shares = gpu.flash_share[generation];
         flash_share_keys().read(node, shares);
         if (shares.empty()) node.fail_at_key("a head dimension is missing", "write for example 2: {64: 0.7, 128: 0.65}");
       };
-      all.emplace_back(std::to_string(generation), flash_share_keys().shape(), read, std::function<Node(const Gpu&)>(),
-                       "Of FlashAttention-" + std::to_string(generation) + ".");
+      const std::string number = std::to_string(generation);
+      all.emplace_back(generation == sdpa ? "sdpa" : number, flash_share_keys().shape(), read, std::function<Node(const Gpu&)>(),
+                       generation == sdpa ? "Of PyTorch's scaled_dot_product_attention." : "Of FlashAttention-" + number + ".");
     }
     return all;
   }());

@@ -26,6 +26,10 @@ struct ContentionPair {
 
 class CostModel;
 
+// In place of a generation: PyTorch's own scaled_dot_product_attention, which takes other kernels on every maker's GPUs. The second
+// generation where a GPU says nothing of it.
+inline constexpr int sdpa = 0;
+
 struct Gpu {
   std::string name;
   std::string vendor = "nvidia";                        // GPUs of two have no way from memory to memory but through their hosts
@@ -39,7 +43,7 @@ struct Gpu {
   double launch_s = 0;                                    // host time of one bare kernel launch (driver)
   std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
   std::shared_ptr<const CostModel> cost;                  // by operator class and precision
-  // Older generations of flash attention: by the head dimension that a kernel is compiled for, its share of the rate of `cost`'s line.
+  // Older generations of flash attention, and sdpa: by the head dimension that a kernel is compiled for, its share of the rate of `cost`'s line.
   std::map<int, std::map<int, double>> flash_share;
 
   [[nodiscard]] ContentionPair contention_with(workloads::Phase communication) const {
@@ -87,7 +91,7 @@ struct Software {
   bool selective_narrow = false;       // those in 8 bits as well
   bool early_stop = false;             // recomputation ends with the last tensor that backward reads
   std::vector<std::string> collectives = workloads::rings_and_trees();  // algorithms that its communication library has
-  int flash = 3;  // generation of its flash-attention kernels; a GPU runs the newest that it has up to this one
+  int flash = 3;  // generation of its flash-attention kernels, or sdpa; a GPU runs the newest that it has up to this one
 };
 
 // Seconds of one operator on a GPU. Interchangeable models (`profile`, `roofline`, `modified-roofline`) chosen per operator class and

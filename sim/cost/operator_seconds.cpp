@@ -9,7 +9,8 @@ namespace {
 
 // What the stack's generation of flash attention reaches of the GPU's attention line. A head takes the kernel of the next larger dimension.
 double flash_share(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
-  const auto generation = gpu.flash_share.find(software.flash);
+  auto generation = gpu.flash_share.find(software.flash);
+  if (software.flash == sdpa && generation == gpu.flash_share.end()) generation = gpu.flash_share.find(2);
   if (op.cls != workloads::OperatorClass::attention || generation == gpu.flash_share.end()) return 1;
   const auto kernel = generation->second.lower_bound(static_cast<int>(op.head_dim));
   return kernel == generation->second.end() ? generation->second.rbegin()->second : kernel->second;

@@ -117,6 +117,11 @@ config::Form<std::vector<std::string>> collectives_form() {
   });
 }
 
+const config::Names<int>& flash_kernels() {
+  static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"sdpa", sdpa}};
+  return names;
+}
+
 const config::Names<workloads::TensorOrder>& tensor_orders() {
   static const config::Names<workloads::TensorOrder> names{{"megatron-core", workloads::TensorOrder::megatron_core},
                                                            {"nanotron", workloads::TensorOrder::nanotron},
@@ -219,7 +224,8 @@ const Keys<Software>& software_keys() {
           .otherwise("what links give"),
       K("step", &Software::step_s, time(), "Per step: data loading, logging, host work that nothing hides.").required(),
       K("collectives", &Software::collectives, collectives_form(), "Algorithms that its communication library has."),
-      K("flash", &Software::flash, whole(1, 3), "Generation of its flash-attention kernels."),
+      K("flash", &Software::flash, config::choice(flash_kernels()),
+        "Generation of its flash-attention kernels; sdpa: PyTorch's own, whatever that is on the GPU."),
       K("early_stop", &Software::early_stop, truth(), "Recomputation ends with the last tensor that backward reads."),
       K("zero3_issue", &Software::zero3_issue_s, time(), "More per kernel on the host with ZeRO-3: hooks of every module.")
           .otherwise("0 s"),

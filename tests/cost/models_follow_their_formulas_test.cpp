@@ -264,6 +264,12 @@ TEST(FlashGeneration, DividesTheRateOfTheAttentionLine) {
     const workloads::Operator op = attention(1, 8, 4096, head_dim, false);
     expect_same(operator_seconds(gpu, software, op), gpu.cost->seconds(op) / share);
   }
+  // PyTorch's own is the second generation, unless the GPU says what it is.
+  const workloads::Operator op = attention(1, 8, 4096, 128, false);
+  software.flash = sdpa;
+  expect_same(operator_seconds(gpu, software, op), gpu.cost->seconds(op) / 0.8);
+  gpu.flash_share[sdpa] = {{128, 0.25}};
+  expect_same(operator_seconds(gpu, software, op), gpu.cost->seconds(op) / 0.25);
   software.flash = 1;
   expect_same(operator_seconds(gpu, software, gemm(4096, 4096, 4096)), gpu.cost->seconds(gemm(4096, 4096, 4096)));
 }

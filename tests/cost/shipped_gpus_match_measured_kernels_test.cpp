@@ -240,7 +240,7 @@ TEST(MeasuredAttention, PyTorchsOwnOnAmd) {
     }
   }
   EXPECT_EQ(count, 8);
-  EXPECT_NEAR(std::exp(logs / count), gpu.flash_share.at(2).at(128), 0.01);
+  EXPECT_NEAR(std::exp(logs / count), gpu.flash_share.at(sdpa).at(128), 0.01);
 }
 
 }  // namespace
