@@ -90,7 +90,8 @@ INSTANTIATE_TEST_SUITE_P(Measured, Groups,
                                          Guard{"aws-bridge", 16.3}, Guard{"aws-bridge-deepep", 27.7}, Guard{"primus-mi355x", 25.4},
                                          Guard{"halo-b300-moe", 37.4}, Guard{"halo-b300-dense", 53.6}, Guard{"trl-long-h100", 1.4},
                                          Guard{"mindformers-910b", 15.9}, Guard{"megatron-recipes", 10.5}, Guard{"marin-megatron", 14.4},
-                                         Guard{"prime-rl-moe", 39.1}, Guard{"prime-rl-sft", 30.9}, Guard{"prime-rl-rl", 30.2}),
+                                         Guard{"prime-rl-moe", 39.1}, Guard{"prime-rl-sft", 30.9}, Guard{"prime-rl-rl", 30.2},
+                                         Guard{"torchtitan-b200-experts", 19.7}),
                          [](const auto& test) {
                            std::string name = test.param.group;
                            std::ranges::replace(name, '-', '_');
