@@ -17,7 +17,7 @@ struct Origin {
   Senders senders = Senders::alike;
   std::uint64_t seed = 0;
   double skew = 0, capacity_factor = 0, own_pairs = 0;
-  int step = 0, experts = 0, top_k = 0, ep = 0, etp = 0;
+  int step = 0, experts = 0, top_k = 0, ep = 0, etp = 0, pad_to = 0;
   bool operator==(const Origin&) const = default;
 };
 
@@ -51,7 +51,9 @@ ExpertLoads::ExpertLoads(const Workload& workload, int step)
       per_rank_(workload.model.moe->experts / workload.parallel.ep),
       even_(RoutingRegistry::get(workload.experts.routing).even()),
       alike_(even_ || workload.experts.senders == Senders::alike) {
+  const int experts = workload.model.moe->experts;
   own_pairs_ = static_cast<double>(shard_of(workload).spread_tokens) * workload.model.moe->top_k;
+  sent_by_each_ = even_ ? filled_up(own_pairs_ / experts, own_pairs_) * experts : own_pairs_;
   loads_ = drawn();
 }
 
@@ -62,7 +64,7 @@ std::shared_ptr<ExpertLoads::Loads> ExpertLoads::drawn() const {
   const MoeSpec& moe = *workload_.model.moe;
   const Parallel& parallel = workload_.parallel;
   Origin origin{plan.routing, plan.senders, plan.seed, plan.skew,   plan.capacity_factor, own_pairs_,
-                step_,        moe.experts,  moe.top_k, parallel.ep, parallel.etp};
+                step_,        moe.experts,  moe.top_k, parallel.ep, parallel.etp,         plan.pad_to};
   if (!last.second || last.first != origin) last = {std::move(origin), std::make_shared<Loads>()};
   return last.second;
 }
@@ -82,16 +84,24 @@ std::vector<double> ExpertLoads::choices(const RoutingPlace& place, double pairs
   return shares;
 }
 
+// Rows that a sender dispatches to an expert in place of those that its own pairs make.
+double ExpertLoads::filled_up(double rows, double pairs) const {
+  const ExpertPlan& plan = workload_.experts;
+  if (plan.pad_to == ExpertPlan::to_capacity) return plan.capacity_factor * pairs / workload_.model.moe->experts;
+  return plan.pad_to == 0 ? rows : std::ceil(rows / plan.pad_to) * plan.pad_to;
+}
+
 LayerLoad ExpertLoads::load(int layer, int microbatch) const {
   if (!alike_) return load_by_sender(layer, microbatch);
   const int experts = workload_.model.moe->experts;
   const double pairs = own_pairs_ * workload_.parallel.ep * workload_.parallel.etp;
   const double capacity = workload_.experts.capacity_factor > 0 ? workload_.experts.capacity_factor * pairs / experts : pairs;
+  const double senders = static_cast<double>(workload_.parallel.ep) * workload_.parallel.etp;
   LayerLoad load;
   load.tokens = choices({step_, layer, microbatch}, pairs);
   for (double& tokens : load.tokens) {
     load.dropped += std::max(0.0, tokens - capacity);
-    tokens = std::min(tokens, capacity);
+    tokens = filled_up(std::min(tokens, capacity) / senders, own_pairs_) * senders;
   }
   return load;
 }
@@ -119,8 +129,9 @@ LayerLoad ExpertLoads::load_by_sender(int layer, int microbatch) const {
     }
     for (int e = 0; e < moe.experts; ++e) {
       const double kept = std::min(row[e], capacity);
-      load.tokens[e] += kept * etp;
-      sent[static_cast<std::size_t>(sender) * ep + e / per_rank_] += kept;
+      const double rows = filled_up(kept, own_pairs_);
+      load.tokens[e] += rows * etp;
+      sent[static_cast<std::size_t>(sender) * ep + e / per_rank_] += rows;
       load.dropped_by[sender] += row[e] - kept;
     }
     load.dropped += load.dropped_by[sender] * etp;

@@ -36,16 +36,18 @@ class ExpertLoads {
   [[nodiscard]] const LayerLoad& at(int layer, int microbatch) const;
   // Pairs that the experts of ep rank `rank` get.
   [[nodiscard]] double received(int rank, int layer, int microbatch) const;
-  [[nodiscard]] double sent_by_each() const { return own_pairs_; }  // pairs of one rank's own tokens, before drops
+  // Pairs of one rank's own tokens, before drops; balanced with what fills them up.
+  [[nodiscard]] double sent_by_each() const { return sent_by_each_; }
 
  private:
   [[nodiscard]] LayerLoad load(int layer, int microbatch) const;
   [[nodiscard]] LayerLoad load_by_sender(int layer, int microbatch) const;
+  [[nodiscard]] double filled_up(double rows, double pairs) const;
   [[nodiscard]] std::vector<double> choices(const RoutingPlace& place, double pairs) const;
   const Workload& workload_;
   int step_, per_rank_;
   bool even_, alike_;
-  double own_pairs_ = 0;
+  double own_pairs_ = 0, sent_by_each_ = 0;
   using Loads = std::map<std::pair<int, int>, LayerLoad>;  // by layer and micro-batch
   // Routing is drawn once however many ask for it: what the last asker on this thread drew, when the routing is the same.
   [[nodiscard]] std::shared_ptr<Loads> drawn() const;

@@ -17,6 +17,11 @@ struct ExpertWork {
 
 [[nodiscard]] std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& work);
 
+// Whether weight gradients come after what is sent back has begun to travel.
+[[nodiscard]] inline bool delays_weights(const Workload& workload, const RoutedExperts& what) {
+  return workload.overlap.delay_wgrad && what.weight_gradients;
+}
+
 // Operators of the experts on `pairs` (token, expert) pairs, shared out evenly among the rank's experts: one pass.
 [[nodiscard]] BlockProgram expert_operators(const Workload& workload, double pairs);
 // The same when `experts` is expert_operators() of the work's pairs already.

@@ -232,9 +232,15 @@ void OpChain::experts(const ExpertSegment& segment, Phase phase, const std::stri
     work.again = true;
     if (layer.again(segment.experts)) compute(work, Phase::recompute, part + " experts again");
     work.again = false;
+    const bool delays = delays_weights(build_.workload, segment.experts) && !calls.combine.empty();
+    if (delays) work.what.weight_gradients = false;
     compute(work, phase, part + " experts");
     computed.push_back(tail_.front());
     if (!calls.combine.empty()) combined = beside(calls.combine, tail_, Stream::ep_combine, part);
+    if (delays) {  // in the stream of computations, where the next one waits for it
+      work.what = {Pass::backward_weight};
+      compute(work, phase, part + " experts' weights");
+    }
   }
   if (combined != no_op) tail_ = {combined};
 }

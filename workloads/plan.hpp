@@ -50,6 +50,8 @@ struct Precision {
   std::optional<DType> attention = std::nullopt;     // of core attention; none: as compute, but in 16 bits where that has fewer
   std::optional<DType> param_gather = std::nullopt;  // in which replicas keep and gather the weights of layers; none: as weights
   Scaling recipe = Scaling::delayed;
+  std::optional<DType> head = std::nullopt;              // of the head's products; none: as compute, but in 16 bits where that has fewer
+  std::optional<DType> activation_input = std::nullopt;  // in which an MLP keeps what its activation function reads; none: as it is
 };
 
 enum class Attention { flash, unfused };
@@ -104,6 +106,7 @@ struct Overlap {
   bool pp = true;
   bool dp_gradients = false;
   bool dp_parameters = false;
+  bool delay_wgrad = false;  // experts: weight gradients behind the start of the exchange that follows the input gradients
 };
 
 // How tokens reach their experts and come back: one message per pair of ranks; every rank gets all tokens of its group; or over the network
@@ -129,7 +132,9 @@ struct ExpertPlan {
   std::vector<RoutedTokens> counts;  // of routing: counts, sorted by step, layer, micro-batch, sender, expert
   std::uint64_t seed = 1;            // of random routing
   double capacity_factor = 0;        // an expert takes at most so many times its balanced share; 0: all that come
-  int nodes_per_token = 0;           // the most domains that one token's experts may lie in; 0: any number
+  int pad_to = 0;                    // every expert's rows are filled up to a multiple of so many; to_capacity: to what it takes at most
+  static constexpr int to_capacity = -1;
+  int nodes_per_token = 0;  // the most domains that one token's experts may lie in; 0: any number
   Dispatcher dispatcher = Dispatcher::alltoall;
   int chunks = 1;                           // pieces of a layer's tokens whose exchange and computation overlap; 0: tuned to memory
   std::vector<int> thresholds{1, 2, 4, 8};  // what tuning chooses from, ascending

@@ -31,6 +31,7 @@ class Sizes {
     const LayerKind kind = unit.layer_kind;
     Workload nothing_dropped = workload_;
     nothing_dropped.recompute = {};
+    nothing_dropped.precision.activation_input.reset();
     const double kept = layer_activation_bytes(workload_, recomputed, kind);
     const double dropped = layer_activation_bytes(nothing_dropped, false, kind) - kept;
     UnitMemory memory;
@@ -74,10 +75,12 @@ class Sizes {
     const double logits = static_cast<double>(shard_.tokens * shard_.loss_vocab);
     const bool fused = workload_.fusions.cross_entropy;
     if (workload_.fusions.loss_pieces > 1) return head_in_pieces(logits / workload_.fusions.loss_pieces, fused);
+    const auto& type = workload_.precision.head;
+    const double input = type ? std::min(1.0, bytes_of(*type) / shard_.element) : 1;  // as it is multiplied
     UnitMemory memory;
     memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + (autocasts(workload_) ? table() : 0) +
                          spread_elements() * unfused_norm_bytes(workload_) +
-                         (shard_.sp && workload_.fusions.keeps_gathered ? gathered_states() : states()) +
+                         (shard_.sp && workload_.fusions.keeps_gathered ? gathered_states() : states()) * input +
                          logits * (fused ? shard_.element : fp32);
     memory.forward_temporary = fused ? 0 : logits * (shard_.element + fp32);
     memory.backward_temporary = 2 * states() + (fused ? 0 : logits * shard_.element);
@@ -114,11 +117,11 @@ class Sizes {
 
   // One of each shape: all experts share theirs.
   [[nodiscard]] double layer_matrices() const {
-    const double attention = shard_.heads > 0 ? static_cast<double>(2 * shard_.query_width + 2 * shard_.kv_width) : 0;
-    double widths = attention;
+    double widths = attention_matrices();
     if (workload_.model.moe) {
       const MoeSpec& moe = *workload_.model.moe;
-      widths += (static_cast<double>(moe.shared) / static_cast<double>(shard_.tp) + 1.0 / workload_.parallel.etp) * moe.ffn * (gates() + 1);
+      const double shared = static_cast<double>(moe.shared) / static_cast<double>(shard_.tp), own = 1.0 / workload_.parallel.etp;
+      widths += (own + (shared == own ? 0 : shared)) * moe.ffn * (gates() + 1);
     }
     if (!workload_.model.moe || workload_.model.moe->first_dense > 0 || workload_.model.moe->every > 1) {
       widths += ffn_width() + static_cast<double>(shard_.ffn);
@@ -127,6 +130,16 @@ class Sizes {
   }
 
  private:
+  // Over the hidden width.
+  [[nodiscard]] double attention_matrices() const {
+    if (shard_.heads == 0) return 0;
+    if (!workload_.model.mla) return static_cast<double>(2 * shard_.query_width + 2 * shard_.kv_width);
+    const MlaSpec& mla = *workload_.model.mla;
+    const auto heads = static_cast<double>(shard_.heads), hidden = static_cast<double>(shard_.hidden);
+    const double queries = heads * (mla.qk_nope + mla.qk_rope);
+    const double up = (mla.q_lora * queries + mla.kv_lora * heads * (mla.qk_nope + mla.v)) / hidden;
+    return up + (mla.q_lora > 0 ? mla.q_lora : queries) + mla.kv_lora + mla.qk_rope + heads * mla.v;
+  }
   [[nodiscard]] bool accumulates() const { return workload_.fusions.gradient_accumulation; }
   [[nodiscard]] double gates() const { return workload_.model.gated() ? 2 : 1; }
   [[nodiscard]] double ffn_width() const { return static_cast<double>(shard_.ffn) * gates(); }
@@ -147,6 +160,7 @@ class Sizes {
     Workload nothing_dropped = workload_;
     nothing_dropped.experts.chunk_recompute = false;
     nothing_dropped.recompute = {};
+    nothing_dropped.precision.activation_input.reset();
     const double all = received_activation_bytes(nothing_dropped, false);
     memory.received_activations = received_activation_bytes(workload_, unit.recomputed);
     // Dropped tensors are there again while the layer, or where chunks bring back their own the chunk, is at work.

@@ -15,9 +15,12 @@ void ChunkTimes::raise_to(const ChunkTimes& other) {
   recompute_s = std::max(recompute_s, other.recompute_s);
   work_s = std::max(work_s, other.work_s);
   combine_s = std::max(combine_s, other.combine_s);
+  delayed_s = std::max(delayed_s, other.delayed_s);
 }
 
 double chunked_s(const ChunkTimes& times, const ContentionPair& pair) {
+  if (times.delayed_s > 0)
+    return times.dispatch_s + times.recompute_s + times.work_s + overlapped_s(times.delayed_s, times.combine_s, pair);
   const double experts = times.recompute_s + times.work_s;
   double total = times.dispatch_s + times.combine_s;
   for (int i = 0; i < times.chunks; ++i) {
@@ -40,7 +43,8 @@ PairTimes paired(std::span<const Pieces> first, std::span<const Pieces> second, 
         ready[slot] = compute_free = std::max(ready[slot], compute_free) + now.compute_s;
         if (now.calls_s > 0) ready[slot] = calls_free = std::max(ready[slot], calls_free) + now.calls_s;
         if (now.combine_s > 0) ready[slot] = combine_free = std::max(ready[slot], combine_free) + now.combine_s;
-        computes += now.compute_s;
+        compute_free += now.delayed_s;
+        computes += now.compute_s + now.delayed_s;
         exchanges += now.dispatch_s + now.combine_s;
       }
     }
@@ -50,7 +54,7 @@ PairTimes paired(std::span<const Pieces> first, std::span<const Pieces> second, 
   const auto alone_s = [](const PieceTimes& piece) { return piece.compute_s + piece.calls_s; };
   const double ends =
       second.empty() || first.empty() || exchanges <= 0 ? 0 : alone_s(second.front().front()) + alone_s(first.back().back());
-  const double end = std::max({ready[0], ready[1], ends + exchanges});
+  const double end = std::max({ready[0], ready[1], compute_free, ends + exchanges});
   // While both go on they stretch each other.
   const double together = std::max(0.0, computes + exchanges - end);
   const double last = std::max(ready[0], ready[1]);

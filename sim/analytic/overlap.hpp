@@ -13,10 +13,11 @@ namespace rehearse::sim {
 // max(c, k).
 [[nodiscard]] double overlapped_s(double compute_s, double communication_s, const ContentionPair& pair);
 
-// The pieces of a layer's experts, each dispatched, worked on and combined; equal pieces.
+// The pieces of a layer's experts, each dispatched, worked on and combined; equal pieces. delayed_s: of weight gradients that are computed
+// while a piece is combined.
 struct ChunkTimes {
   int chunks = 1;
-  double dispatch_s = 0, recompute_s = 0, work_s = 0, combine_s = 0;
+  double dispatch_s = 0, recompute_s = 0, work_s = 0, combine_s = 0, delayed_s = 0;
   void raise_to(const ChunkTimes& other);  // each part the longer of the two
 };
 // Seconds of all chunks: the first dispatch alone, then each chunk's experts beside the next dispatch and the combine before, the last
@@ -25,7 +26,7 @@ struct ChunkTimes {
 
 // One piece of a unit: computation, and around it the exchange of experts, or behind it tensor-parallel calls in a stream of their own.
 struct PieceTimes {
-  double dispatch_s = 0, compute_s = 0, combine_s = 0, calls_s = 0;
+  double dispatch_s = 0, compute_s = 0, combine_s = 0, calls_s = 0, delayed_s = 0;
 };
 // Equation (22): two slots side by side, unit by unit and piece by piece by turns, `second` first: computation in one stream, dispatches
 // and combines in two others, each slot's pieces one after another.

@@ -164,16 +164,18 @@ void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, 
     const ChunkTimes slowest = slowest_chunk(what, to.layer, i, to.stage);
     const double total = chunked_s(slowest, contentions_.ep) / microbatches;
     const double again = slowest.chunks * slowest.recompute_s / microbatches, work = slowest.chunks * slowest.work_s / microbatches;
+    const double delayed = slowest.delayed_s / microbatches;
     if (to.pieces != nullptr) {
       PieceTimes& piece = to.pieces->back();
       piece.dispatch_s += slowest.chunks * slowest.dispatch_s / microbatches;
       piece.compute_s += again + work;
       piece.combine_s += slowest.chunks * slowest.combine_s / microbatches;
+      piece.delayed_s += delayed;
     }
     to.times[Phase::recompute] += again;
-    to.times[phase] += work;
-    to.times[Phase::ep] += total - again - work;
-    waited += total - again - work;
+    to.times[phase] += work + delayed;
+    to.times[Phase::ep] += total - again - work - delayed;
+    waited += total - again - work - delayed;
   }
   const workloads::ExpertCalls& calls = experts_->calls(what.pass, 0, to.layer, 0);
   const double all = seconds(calls.dispatch, to.stage) + seconds(calls.combine, to.stage);
@@ -195,6 +197,10 @@ ChunkTimes UnitPricer::slowest_chunk(const workloads::RoutedExperts& what, int l
       known = &calls;
     }
     workloads::ExpertWork work = experts_->work(what, rank, layer, microbatch);
+    if (workloads::delays_weights(workload_, what)) {
+      work.what.weight_gradients = false;
+      own.delayed_s = seconds(workloads::ExpertWork{{workloads::Pass::backward_weight}, false, work.pairs});
+    }
     own.work_s = seconds(work);
     work.again = experts_->again(what);
     own.recompute_s = work.again ? seconds(work) : 0;

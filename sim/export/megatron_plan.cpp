@@ -55,6 +55,7 @@ void write_precision(const workloads::Precision& precision, Arguments& out) {
   }
   if (precision.compute == DType::fp4) out.add("fp4-format", "e2m1");
   out.flag_if(precision.compute != DType::fp32 && precision.gradients == DType::bf16, "grad-reduce-in-bf16");
+  out.flag_if(precision.activation_input == DType::fp8, "activation-func-fp8-input-store");
 }
 
 std::string_view megatron_name(workloads::RecomputeModule module) {
@@ -100,9 +101,13 @@ void write_overlap(const Workload& work, Arguments& out) {
   out.flag_if(work.overlap.dp_parameters && !work.optimizer.muon(), "overlap-param-gather");
   out.flag_if(work.overlap.tp && work.parallel.tp > 1, "tp-comm-overlap");
   out.flag_if(work.overlap.ep && work.model.moe, "overlap-moe-expert-parallel-comm");
+  out.flag_if(work.overlap.delay_wgrad && work.model.moe, "delay-wgrad-compute");
   // Megatron's sends run beside the next micro-batch with virtual stages alone.
   out.flag_if(work.parallel.vpp > 1 && !work.overlap.pp, "no-overlap-p2p-communication");
 }
+
+// What Megatron fills experts' rows up to.
+int multiple_of(const workloads::Precision& precision) { return precision.recipe == workloads::Scaling::mxfp8 ? 32 : 16; }
 
 void write_dispatch(const Workload& work, Arguments& out) {
   using workloads::Dispatcher;
@@ -113,6 +118,8 @@ void write_dispatch(const Workload& work, Arguments& out) {
                                                                               : "alltoall");
   out.flag_if(dispatcher == Dispatcher::hierarchical, "moe-enable-deepep");
   if (work.experts.capacity_factor > 0) out.add("moe-expert-capacity-factor", work.experts.capacity_factor);
+  out.flag_if(work.experts.pad_to == workloads::ExpertPlan::to_capacity, "moe-pad-expert-input-to-capacity");
+  out.flag_if(work.experts.pad_to == multiple_of(work.precision), "moe-router-padding-for-quantization");
 }
 
 }  // namespace

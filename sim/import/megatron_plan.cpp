@@ -112,9 +112,11 @@ void read_megatron_precision(MegatronArguments& arguments, Draft& draft) {
   const std::string compute = fp4 ? "fp4" : fp8 || fp8_too ? "fp8" : bf16 ? "bf16" : "fp16";
   const auto recipe = arguments.take("fp8-recipe");
   const bool gathers = arguments.flag("fp8-param-gather"), has_recipe = recipe && compute == "fp8";
-  if (!narrow_gradients && !gathers && !has_recipe) return draft.set("precision", compute);
+  const bool narrow_input = arguments.flag("activation-func-fp8-input-store");
+  if (!narrow_gradients && !gathers && !has_recipe && !narrow_input) return draft.set("precision", compute);
   draft.set("precision.compute", compute);
   if (has_recipe) draft.set("precision.recipe", *recipe);
+  if (narrow_input) draft.set("precision.activation_input", "fp8");
   if (gathers && has_recipe && recipe->as_string() == "mxfp8") {
     draft.infer("precision.param_gather: left out, since parameters in mxfp8 are gathered in bf16");
   } else if (gathers) {
@@ -222,11 +224,21 @@ void read_overlap(MegatronArguments& arguments, const MegatronDegrees& degrees, 
   switch_on("overlap-grad-reduce", "dp_gradients");
   switch_on("overlap-param-gather", "dp_parameters");
   switch_on("overlap-moe-expert-parallel-comm", "ep");
+  switch_on("delay-wgrad-compute", "delay_wgrad");
   if (arguments.flag("tp-comm-overlap") && degrees.tp > 1) draft.set("overlap.tp", "true");
   // Sends run beside the next micro-batch with virtual stages alone.
   const bool off = arguments.flag("no-overlap-p2p-communication");
   static_cast<void>(arguments.truth("overlap-p2p-comm"));
   if (degrees.pp > 1) draft.set("overlap.pp", degrees.vpp > 1 && !off ? "true" : "false");
+}
+
+// To multiples of what the recipe scales by: 32 of MXFP8 (get_fp8_align_size in megatron/core/fp8_utils.py), else 16.
+void read_padding(MegatronArguments& arguments, Draft& draft) {
+  const bool older = arguments.flag("moe-router-padding-for-fp8"), to_multiple = arguments.flag("moe-router-padding-for-quantization");
+  if (arguments.flag("moe-pad-expert-input-to-capacity")) return draft.set("moe.pad_to", "capacity");
+  if (!older && !to_multiple) return;
+  const auto recipe = draft.document().find_path("precision.recipe");
+  draft.set("moe.pad_to", recipe && recipe->as_string() == "mxfp8" ? "32" : "16");
 }
 
 void read_dispatch(MegatronArguments& arguments, Draft& draft) {
@@ -244,6 +256,7 @@ void read_dispatch(MegatronArguments& arguments, Draft& draft) {
   if (const auto factor = arguments.take("moe-expert-capacity-factor"); factor && factor->as_number(-1e6, 1e6) > 0) {
     draft.set("moe.capacity_factor", *factor);
   }
+  read_padding(arguments, draft);
 }
 
 // MindSpeed's own arguments, on Ascend.

@@ -23,6 +23,7 @@ using workloads::ExpertPlan;
 using workloads::RoutedTokens;
 
 constexpr int most_chunks = 1024;
+constexpr int largest_multiple = 1'000'000;  // of an expert's rows
 constexpr const char* ways_to_route = "balanced, {zipf: exponent}, {dirichlet: concentration} or {trace: counts.csv}";
 
 void read_senders(const Node& node, ExpertPlan& experts) {
@@ -147,6 +148,11 @@ const Keys<ExpertPlan>& experts_keys() {
       routing_key(),
       K("capacity_factor", &ExpertPlan::capacity_factor, word_or("none", 0.0, config::number(1e-3, 1e6)),
         "An expert takes at most so many times its balanced share (of each sender); none: dropless."),
+      K("pad_to", &ExpertPlan::pad_to, word_or("none", 0, word_or("capacity", ExpertPlan::to_capacity, whole(2, largest_multiple))),
+        "Rows of each expert are filled up to a multiple of so many (Megatron-Core's --moe-router-padding-for-quantization), or to its "
+        "capacity (--moe-pad-expert-input-to-capacity).")
+          .written_if([](const ExpertPlan& experts) { return experts.pad_to != 0; })
+          .otherwise("none"),
       K("nodes_per_token", &ExpertPlan::nodes_per_token, whole(1, 1'000'000),
         "At most so many nodes (supernodes) per token, dispatcher hierarchical.")
           .written_if([](const ExpertPlan& experts) { return experts.nodes_per_token > 0; })

@@ -82,6 +82,11 @@ const Keys<Precision>& precision_keys() {
       K("recipe", &Precision::recipe, choice(workloads::scalings),
         "Scales of products in fp8, by the names of Megatron-Core's --fp8-recipe: what casts read and write.")
           .written_if([](const Precision& precision) { return precision.recipe != workloads::Scaling::delayed; }),
+      K("head", &Precision::head, choice(workloads::dtypes), "Of the products of the head.")
+          .otherwise("as compute, bf16 where that is fp8 or fp4"),
+      K("activation_input", &Precision::activation_input, choice(workloads::dtypes),
+        "In which MLPs with a gate keep the input of their activation function (Megatron-Core's --activation-func-fp8-input-store).")
+          .otherwise("as it is computed"),
   };
   return keys;
 }
@@ -217,6 +222,10 @@ const Keys<Overlap>& overlap_keys() {
       K("pp", &Overlap::pp, truth(), "Sends between stages behind the next micro-batch.").feature(),
       K("dp_gradients", &Overlap::dp_gradients, truth(), "Reduction of gradients behind backward.").feature(),
       K("dp_parameters", &Overlap::dp_parameters, truth(), "Gathering of parameters behind forward.").feature(),
+      K("delay_wgrad", &Overlap::delay_wgrad, truth(),
+        "With ep: experts' weight gradients beside the exchange that follows their input gradients (Megatron-Core's "
+        "--delay-wgrad-compute).")
+          .written_if([](const Overlap& overlap) { return overlap.delay_wgrad; }),
   };
   return keys;
 }

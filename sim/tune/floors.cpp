@@ -99,7 +99,8 @@ bool needs_no_less_than_smaller(const Workload& workload) {
   const workloads::PipelineShape shape = workloads::pipeline_shape(workload);
   const bool drawn =
       workload.model.moe && (workload.experts.chunks == 0 || !workloads::RoutingRegistry::get(workload.experts.routing).even());
-  return !drawn && shape.microbatches >= 2 * shape.stages * shape.chunks;
+  // What fills an expert's rows up to a multiple is less of a larger micro-batch.
+  return !drawn && workload.experts.pad_to <= 0 && shape.microbatches >= 2 * shape.stages * shape.chunks;
 }
 
 const Floors::Units& Floors::units(const Workload& workload) {

@@ -37,6 +37,7 @@ class RandomJobs {
   }
   std::string draw() {
     moe_ = pick({0, 0, 1}) == 1;
+    gated_ = moe_ && pick({0, 1, 1}) == 1;
     const int tp = pick({1, 1, 2, 4}), pp = pick({1, 1, 2, 4}), cp = tp * pp > 4 ? 1 : pick({1, 1, 2}),
               dp = any_ ? pick({2, 3, 4, 6, 8}) : pick({1, 2, 4});
     const std::string schedule =
@@ -58,6 +59,7 @@ class RandomJobs {
                         any_ && !moe_ && flag() ? fmt::format(", shard_group: {}", pick({1, 2, 3, 4})) : "");
     text +=
         fmt::format("overlap: {{tp: {}, cp: {}, pp: {}, dp_gradients: {}, dp_parameters: {}}}\n", flag(), flag(), flag(), flag(), flag());
+    if (moe_) text += routes();
     if (!moe_ && pick({0, 0, 0, 1}) == 1) text += "offload: {activations: true, layers: " + pick<std::string>({"all", "1", "2"}) + "}\n";
     text +=
         "cuda_graphs: " + pick<std::string>({"false", "false", "true", "[attn]", moe_ ? "[attn, moe_router, moe_preprocess]" : "[mlp]"});
@@ -73,8 +75,14 @@ class RandomJobs {
   bool flag() { return random_() % 2 == 0; }
   std::string precision() {
     if (pick({0, 0, 1}) == 0) return "bf16";
-    return fmt::format("{{compute: fp8, attention: {}, param_gather: {}, recipe: {}}}", pick<std::string>({"bf16", "fp8"}),
-                       pick<std::string>({"bf16", "fp8"}), pick<std::string>({"delayed", "tensorwise", "blockwise", "mxfp8"}));
+    return fmt::format("{{compute: fp8, attention: {}, param_gather: {}, recipe: {}, head: {}{}}}", pick<std::string>({"bf16", "fp8"}),
+                       pick<std::string>({"bf16", "fp8"}), pick<std::string>({"delayed", "tensorwise", "blockwise", "mxfp8"}),
+                       pick<std::string>({"bf16", "fp8"}), gated_ && flag() ? ", activation_input: fp8" : "");
+  }
+  std::string routes() {
+    return fmt::format("moe: {{dispatcher: {}, capacity_factor: {}, pad_to: {}}}\n",
+                       pick<std::string>({"alltoall", "alltoall", "hierarchical", "allgather"}), pick<std::string>({"none", "1", "1.5"}),
+                       pick<std::string>({"none", "none", "48", "capacity"}));
   }
   std::string contention() {
     if (flag()) return "{tp: {alpha: 1, beta: 1}}";
@@ -107,13 +115,13 @@ class RandomJobs {
   std::string model(int layers) {
     const std::string experts = moe_ ? ", moe: {experts: 8, top_k: 2, ffn: 512, first_dense: 1}" : "";
     return fmt::format(
-        "model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: gelu, vocab: {}, positions: rope{}}}\n", layers,
-        pick({0, 32000}), experts);
+        "model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: {}, vocab: {}, positions: rope{}}}\n", layers,
+        gated_ ? "swiglu" : "gelu", pick({0, 32000}), experts);
   }
 
   std::mt19937 random_;
   bool any_;
-  bool moe_ = false;
+  bool moe_ = false, gated_ = false;
 };
 
 }  // namespace rehearse::tests

@@ -86,6 +86,35 @@ TEST(OverlappedPair, OfOneUnitEachByHand) {
   EXPECT_EQ(sim::paired(nothing, slot, {}).seconds, 9);
 }
 
+// 1 of its experts' 3 are weight gradients, which wait until the combine has begun: backward alone computes 0-1, dispatches 1-3, its
+// experts 3-5, combines 5-7 beside the weights 5-6, and computes 7-8.
+TEST(OverlappedPair, WithDelayedWeightGradientsByHand) {
+  const std::vector<PieceTimes> unit{{0, 1, 0}, {2, 3, 2}, {0, 1, 0}}, delays{{0, 1, 0}, {2, 2, 2, 0, 1}, {0, 1, 0}};
+  const std::vector<sim::Pieces> forward{unit}, backward{delays}, nothing;
+  EXPECT_EQ(sim::paired(nothing, backward, {}).seconds, 8);
+  // The other's experts follow the weights, 6-9.
+  EXPECT_EQ(sim::paired(forward, backward, {}).seconds, 12);
+  EXPECT_EQ(sim::chunked_s({.chunks = 1, .dispatch_s = 2, .work_s = 2, .combine_s = 2, .delayed_s = 1}, {}), 6);
+}
+
+TEST(OverlappedPair, DelaysWeightGradientsByFormulaAndTimelineAlike) {
+  for (const Layout& layout : {Layout{"{dp: 16, ep: 16}", "1f1b"}, Layout{"{pp: 4, dp: 4, ep: 4}", "1f1b"},
+                               Layout{"{pp: 4, vpp: 2, dp: 4, ep: 4}", "interleaved-1f1b"}}) {
+    const sim::Job at_once = job_of(layout, true);
+    sim::Job delayed = at_once;
+    delayed.workload.overlap.delay_wgrad = true;
+    const sim::StepResult formula = sim::predict(delayed), simulated = sim::simulate_in_child(delayed);
+    EXPECT_NEAR(simulated.step_s, formula.step_s, 0.02 * formula.step_s) << layout.parallel;
+    EXPECT_LT(formula.step_s, sim::predict(at_once).step_s);
+    EXPECT_LT(simulated.step_s, sim::simulate_in_child(at_once).step_s);
+    EXPECT_NEAR(formula.mean[sim::Phase::compute], sim::predict(at_once).mean[sim::Phase::compute], 1e-9 * formula.step_s);
+    for (const sim::RankMemory& rank : simulated.memory.ranks) {
+      const double peak = formula.memory.ranks.at(static_cast<std::size_t>(rank.stage)).peak_bytes();
+      EXPECT_NEAR(rank.peak_bytes(), peak, 1e-12 * peak) << rank.stage;
+    }
+  }
+}
+
 TEST(OverlappedPair, SlotsAreAllThereOnceAndPairsAreOfDifferentMicroBatches) {
   for (const char* schedule : {"1f1b", "interleaved-1f1b"}) {
     sim::Job job = job_of({schedule[0] == '1' ? "{pp: 4, dp: 4, ep: 4}" : "{pp: 4, vpp: 2, dp: 4, ep: 4}", schedule}, true);

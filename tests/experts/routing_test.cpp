@@ -85,6 +85,28 @@ TEST(ExpertLoad, KeepsEveryPairUnlessCapacityDropsIt) {
   }
 }
 
+// Every sender fills up what it sends to an expert, to a multiple or to its capacity, and what travels is as much.
+TEST(ExpertLoad, IsFilledUp) {
+  const auto job = [](const std::string& routing, const std::string& pad) {
+    return expert_job(8, "{dp: 8, ep: 4}", "{global: 16, micro: 1, sequence: 1000}",
+                      fmt::format("moe: {{routing: {}, capacity_factor: 1.5, pad_to: {}}}\n", routing, pad));
+  };
+  const double own = 1000.0 * 2 / 16;  // pairs of a sender with an expert, in the mean
+  for (const char* routing : {"balanced", "{zipf: 0.8}", "{zipf: 0.8, senders: sampled}"}) {
+    const sim::Job to_capacity = job(routing, "capacity"), to_multiple = job(routing, "64"), none = job(routing, "none");
+    const ExpertLoads full(to_capacity.workload), rounded(to_multiple.workload), as_they_come(none.workload);
+    for (int e = 0; e < 16; ++e) {
+      EXPECT_NEAR(full.at(3, 1).tokens[e], 4 * 1.5 * own, 1e-9) << routing;
+      const double rows = rounded.at(3, 1).tokens[e], before = as_they_come.at(3, 1).tokens[e];
+      EXPECT_NEAR(std::remainder(rows, 64), 0, 1e-9) << routing;
+      EXPECT_GE(rows, before);
+      EXPECT_LT(rows, before + 4 * 64);
+    }
+  }
+  EXPECT_EQ(ExpertLoads(job("balanced", "64").workload).sent_by_each(), 16 * 128);
+  EXPECT_EQ(ExpertLoads(job("balanced", "capacity").workload).sent_by_each(), 1.5 * 2000);
+}
+
 TEST(ExpertLoad, OfCountsIsWhatWasCounted) {
   std::string rows;
   for (int layer = 0; layer < 8; ++layer) {

@@ -104,7 +104,9 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
 // Intermediate tensors of one token in an MLP of this width: before the activation function (twice as wide with a gate) and after it.
 double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn) {
   const bool apart = workload.model.gated() && !workload.fusions.activation;  // the function's output, for its product with the other half
-  return ffn * (workload.model.gated() ? 2 : 1) * shard.element + ffn * (saved_input(shard) + (apart ? shard.element : 0));
+  const auto& input = workload.precision.activation_input;
+  return ffn * (workload.model.gated() ? 2 : 1) * (input ? bytes_of(*input) : shard.element) +
+         ffn * (saved_input(shard) + (apart ? shard.element : 0));
 }
 
 double mlp_bytes(const Workload& workload, const Shard& shard) {

@@ -75,7 +75,9 @@ void cut(Section& logits, const Shard& shard, int pieces) {
 BlockProgram head_program(const Workload& workload) {
   if (workload.model.vocab == 0) return {};
   const Shard shard = shard_of(workload);
-  Section logits = output_linear(workload, shard, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head");
+  Shard products = shard;
+  products.dense = workload.precision.head.value_or(shard.dense);
+  Section logits = output_linear(workload, products, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head");
   cut(logits, shard, workload.fusions.loss_pieces);
   // Tied weights are the embedding's; the last stage of a pipeline keeps a copy of them.
   if (workload.model.tied_embeddings && ends_meet(workload)) logits.parameters = 0;

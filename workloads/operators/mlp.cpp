@@ -24,6 +24,13 @@ Linear mlp_input(const Workload& workload, const Shard& shard, std::string name,
 Section activation(const Workload& workload, const Shard& shard, double elements) {
   const double pass_bytes = elements * shard.element;
   Traffic traffic = activation_passes(workload.model.gated(), workload.model.biases, workload.fusions.activation);
+  if (const auto kept = workload.precision.activation_input) {  // cast to be kept, and back again, both halves
+    const double passes = 2 * (1 + bytes_of(*kept) / shard.element);
+    traffic.forward_bytes += passes;
+    traffic.backward_bytes += passes;
+    ++traffic.forward_kernels;
+    ++traffic.backward_kernels;
+  }
   traffic.forward_bytes *= pass_bytes;
   traffic.backward_bytes *= pass_bytes;
   return pointwise("activation", traffic);

@@ -63,6 +63,21 @@ const Rule pairs_reduce_once{
     "overlap.ep", [](const Workload& w, const System&) { return !w.overlap.ep || !workloads::replica_sync(w).reduce_each_microbatch; },
     [](const Workload&, const System&) { return no_pairs("gradients that are sharded after every micro-batch", "sharding: zero1"); }};
 
+const Rule delays_in_pairs{
+    "overlap.delay_wgrad", [](const Workload& w, const System&) { return !w.overlap.delay_wgrad || w.overlap.ep; },
+    [](const Workload&, const System&) {
+      return Refusal{"weight gradients are delayed in overlapped pairs only", "overlap: {ep: true, delay_wgrad: true}"};
+    }};
+
+const Rule delays_whole_backwards{
+    "overlap.delay_wgrad",
+    [](const Workload& w, const System&) {
+      return !w.overlap.delay_wgrad || !workloads::ScheduleRegistry::get(w.schedule).splits_backward();
+    },
+    [](const Workload& w, const System&) {
+      return Refusal{fmt::format("schedule {} has slots of its own for weight gradients", w.schedule), "delay_wgrad: false"};
+    }};
+
 // Ranks that share experts -------------------------------------------------------------------------------------------------------------
 
 const Rule experts_to_spread{"parallel.ep", [](const Workload& w, const System&) { return w.model.moe || w.parallel.ep == 1; },
@@ -147,17 +162,37 @@ const Rule nodes_counted{
           "dispatcher: hierarchical, or no nodes_per_token"};
     }};
 
+const Rule capacity_known{
+    "moe.pad_to",
+    [](const Workload& w, const System&) {
+      return w.experts.pad_to != workloads::ExpertPlan::to_capacity || w.experts.capacity_factor > 0;
+    },
+    [](const Workload&, const System&) {
+      return Refusal{"experts that take all that come have no capacity to fill up to", "capacity_factor: 1 for example"};
+    }};
+
+const Rule capacity_sent{
+    "moe.pad_to",
+    [](const Workload& w, const System&) {
+      return w.experts.pad_to != workloads::ExpertPlan::to_capacity || w.experts.dispatcher != workloads::Dispatcher::hierarchical;
+    },
+    [](const Workload&, const System&) {
+      return Refusal{"dispatcher hierarchical sends tokens, and nothing to fill capacity with", "dispatcher: alltoall"};
+    }};
+
 }  // namespace
 
 std::vector<Rule> experts_rules() {
   return {graphs_have_experts, graphs_start_at_the_router,
           pairs_have_experts,  pairs_scheduled,
           pairs_in_one_chunk,  pairs_reduce_once,
+          delays_in_pairs,     delays_whole_backwards,
           experts_to_spread,   experts_over_ep,
           expert_over_etp,     shared_over_tp,
           whole_expert_groups, experts_need_sp,
           experts_stay,        chunks_recomputed,
-          nodes_counted};
+          nodes_counted,       capacity_known,
+          capacity_sent};
 }
 
 }  // namespace rehearse::sim

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "sim/job/rules/rule.hpp"
 
 namespace rehearse::sim {
@@ -27,6 +29,30 @@ const Rule attention{
     },
     [](const Workload& w, const System& system) {
       return Refusal{fmt::format("GPU '{}' does not compute in {}", system.gpu.name, workloads::name_of(*w.precision.attention))};
+    }};
+
+const Rule head{
+    "precision.head",
+    [](const Workload& w, const System& system) { return !w.precision.head || system.gpu.peak_flops_per_s.contains(*w.precision.head); },
+    [](const Workload& w, const System& system) {
+      return Refusal{fmt::format("GPU '{}' does not compute in {}", system.gpu.name, workloads::name_of(*w.precision.head))};
+    }};
+
+const Rule narrow_input{"precision.activation_input",
+                        [](const Workload& w, const System&) { return !w.precision.activation_input || w.model.gated(); },
+                        [](const Workload& w, const System&) {
+                          return Refusal{fmt::format("the activation function of model '{}' has no gate", w.model.name),
+                                         "precision.activation_input is of gated MLPs"};
+                        }};
+
+const Rule narrower_input{
+    "precision.activation_input",
+    [](const Workload& w, const System&) {
+      return !w.precision.activation_input || bytes_of(*w.precision.activation_input) < std::max(2.0, bytes_of(w.precision.compute));
+    },
+    [](const Workload& w, const System&) {
+      return Refusal{fmt::format("precision.activation_input {} is no narrower than what it is of", name_of(*w.precision.activation_input)),
+                     "precision.activation_input: fp8"};
     }};
 
 const Rule gathers{"precision.param_gather",
@@ -92,8 +118,8 @@ const Rule host_updates{
 }  // namespace
 
 std::vector<Rule> machine_rules() {
-  return {precision,       attention,   gathers, gathers_as_computed, orthogonal, scales, offloaded, room_for_activations,
-          room_for_states, host_updates};
+  return {precision,  attention, head,      narrow_input,         narrower_input,  gathers,     gathers_as_computed,
+          orthogonal, scales,    offloaded, room_for_activations, room_for_states, host_updates};
 }
 
 }  // namespace rehearse::sim
