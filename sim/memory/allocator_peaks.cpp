@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "sim/memory/stage_trainings.hpp"
+#include "workloads/routing.hpp"
 
 namespace rehearse::sim {
 
@@ -16,25 +18,33 @@ std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double 
 }
 
 struct AllocatorTrainings::Impl {
-  Impl(const Job& its_job, const workloads::Compiled& its_compiled) : job(its_job), compiled(its_compiled) {}
+  Impl(const Job& its_job, const workloads::Compiled& its_compiled)
+      : job(its_job),
+        compiled(its_compiled),
+        uneven(job.workload.model.moe && !workloads::RoutingRegistry::get(job.workload.experts.routing).even()) {}
 
   const TriedStage& tried(int stage) { return stages.try_emplace(stage, job, compiled, stage).first->second; }
 
+  // Ranks that get tokens of their own are trained when it is known which of a stage holds most.
   void begin() {
+    if (uneven) return;
     for (int stage = 0; stage < std::ssize(compiled.stages); ++stage) tried(stage);
     under_way.emplace(stages, std::thread::hardware_concurrency());
   }
 
   // Each run when it is first asked for.
-  const AllocatorPeaks& peaks(int stage, double device_bytes) {
-    const auto [entry, is_new] = known.try_emplace({stage, device_bytes});
-    if (is_new) entry->second = tried(stage).fullest(device_bytes);
+  const AllocatorPeaks& peaks(const RankMemory& rank, double device_bytes) {
+    const std::pair<int, int> who = uneven ? std::pair(rank.rank, rank.step) : std::pair(0, 0);
+    const auto [entry, is_new] = known.try_emplace({rank.stage, who, device_bytes});
+    if (is_new && !uneven) entry->second = tried(rank.stage).fullest(device_bytes);
+    if (is_new && uneven)
+      entry->second = TriedStage(job, compiled, rank.stage, compiled.grid.expert_rank(rank.rank), rank.step).fullest(device_bytes);
     return entry->second;
   }
 
   void wait() {
     if (!under_way) return;
-    for (const auto& [stage, fullest] : under_way->finish()) known[{stage, StageTrainings::unlimited}] = fullest;
+    for (const auto& [stage, fullest] : under_way->finish()) known[{stage, {0, 0}, StageTrainings::unlimited}] = fullest;
     under_way.reset();
   }
 
@@ -42,17 +52,39 @@ struct AllocatorTrainings::Impl {
     // The stack's own figures, which verdicts were fitted to, say what is needed.
     const bool formula_decides = job.system.software.memory.habits.order == workloads::TensorOrder::nanotron;
     rank.cache_simulated = true;
-    rank.cached_bytes = peaks(rank.stage, StageTrainings::unlimited).reserved - rank.tensor_bytes();
+    rank.cached_bytes = peaks(rank, StageTrainings::unlimited).reserved - rank.tensor_bytes();
     rank.stuck_bytes = formula_decides ? 0 : std::max(0.0, rank.cached_bytes);
     if (rank.fits() || rank.peak_bytes() > rank.capacity_bytes) return;
     const double left = rank.capacity_bytes - rank.at_peak[MemoryUse::framework];
-    if (!peaks(rank.stage, left).out_of_memory) rank.stuck_bytes = rank.capacity_bytes - rank.peak_bytes();
+    if (!peaks(rank, left).out_of_memory) rank.stuck_bytes = rank.capacity_bytes - rank.peak_bytes();
+  }
+
+  // Of a stage's ranks with tokens of their own the fullest is trained; the others are taken to keep as much.
+  void add_to(MemoryResult& memory) {
+    std::map<int, RankMemory*> fullest;
+    for (RankMemory& rank : memory.ranks) {
+      RankMemory*& most = fullest[rank.stage];
+      if (!uneven) {
+        add_to(rank);
+      } else if (most == nullptr || rank.peak_bytes() > most->peak_bytes()) {
+        most = &rank;
+      }
+    }
+    if (!uneven) return;
+    for (const auto& [stage, most] : fullest) add_to(*most);
+    for (RankMemory& rank : memory.ranks) {
+      const RankMemory& most = *fullest.at(rank.stage);
+      rank.cache_simulated = true;
+      rank.cached_bytes = most.cached_bytes;
+      rank.stuck_bytes = most.stuck_bytes;
+    }
   }
 
   const Job& job;
   const workloads::Compiled& compiled;
   std::map<int, TriedStage> stages;
-  std::map<std::pair<int, double>, AllocatorPeaks> known;
+  bool uneven;
+  std::map<std::tuple<int, std::pair<int, int>, double>, AllocatorPeaks> known;  // by stage; of uneven ones rank and step
   std::optional<StageTrainings> under_way;
 };
 
@@ -74,7 +106,7 @@ void AllocatorTrainings::begin() {
 void AllocatorTrainings::add_to(MemoryResult& memory) {
   if (!impl_) return;
   impl_->wait();
-  for (RankMemory& rank : memory.ranks) impl_->add_to(rank);
+  impl_->add_to(memory);
 }
 
 void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories) {

@@ -1,6 +1,5 @@
 #include "sim/memory/allocator_training.hpp"
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -8,7 +7,6 @@
 
 #include "sim/memory/allocator_device.hpp"
 #include "sim/memory/rank_weights.hpp"
-#include "workloads/operators/shard.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -28,26 +26,39 @@ constexpr int units_ahead = 2;
 struct Action {
   TensorStep::Kind kind;
   int tensor, name;
-  Device::Request request;  // of what is not given back
+  Device::Request request;             // of what is not given back
+  const TensorStep* varies = nullptr;  // take: by the pairs of the micro-batch
 };
+
+Device::Request request_of(const TensorStep& step, double bytes, Device& device) {
+  if (step.aside) return device.request(bytes, gather_stream, compute_as_user);
+  return device.request(bytes, compute_stream, step.communicated ? nccl_stream : compute_stream);
+}
+
 struct UnitActions {
-  UnitActions(const UnitTensors& unit, double workspace, Device& device)
-      : forward(actions(unit.forward, workspace, device)),
-        backward(actions(unit.backward, workspace, device)),
+  // varies: pairs are not the same in all micro-batches.
+  UnitActions(const UnitTensors& unit, const Workspaces& workspaces, double pairs, bool varies, Device& device)
+      : forward(actions(unit.forward, workspaces, pairs, varies, device)),
+        backward(actions(unit.backward, workspaces, pairs, varies, device)),
         tensors(static_cast<std::size_t>(unit.tensors)) {}
 
   std::vector<Action> forward, backward;
   std::size_t tensors;
 
  private:
-  static std::vector<Action> actions(const std::vector<TensorStep>& steps, double workspace, Device& device) {
+  static std::vector<Action> actions(const std::vector<TensorStep>& steps, const Workspaces& workspaces, double pairs, bool varies,
+                                     Device& device) {
     std::vector<Action> made;
     made.reserve(steps.size());
     for (const TensorStep& step : steps) {
-      const double bytes = step.bytes == TensorStep::workspace ? workspace : step.bytes;
-      const Device::Request request = device.request(bytes, compute_stream, step.communicated ? nccl_stream : compute_stream);
-      const bool takes_none = step.kind == TensorStep::Kind::give || step.kind == TensorStep::Kind::pass_on;
-      if (request || takes_none) made.push_back({step.kind, step.tensor, step.name, request});
+      const double bytes = step.bytes == TensorStep::workspace          ? workspaces.torch
+                           : step.bytes == TensorStep::engine_workspace ? workspaces.engine
+                                                                        : step.bytes + pairs * step.per_pair;
+      const Device::Request request = request_of(step, bytes, device);
+      const bool takes_none =
+          step.kind == TensorStep::Kind::give || step.kind == TensorStep::Kind::pass_on || step.kind == TensorStep::Kind::wait;
+      const bool each = varies && step.per_pair > 0;
+      if (request || takes_none || each) made.push_back({step.kind, step.tensor, step.name, request, each ? &step : nullptr});
     }
     return made;
   }
@@ -61,7 +72,8 @@ class Training {
         device_(bytes, stage.habits.expandable_segments),
         hidden_(device_.request(stage.hidden)),
         live_(stage.kind_of.size()) {
-    for (const UnitTensors& kind : stage.kinds) kinds_.emplace_back(kind, stage.workspace, device_);
+    for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind)
+      kinds_.emplace_back(stage.kinds[kind], stage.workspaces, stage.kind_pairs[kind], stage.uneven(), device_);
     for (std::vector<Live>& of_chunk : live_) of_chunk.resize(static_cast<std::size_t>(stage.microbatches));
     for (const std::vector<std::size_t>& kinds : stage.kind_of) {
       std::size_t tensors = 0;
@@ -109,10 +121,20 @@ class Training {
       weights.push_back(device_.take(size * weight));
       all += size;
     }
+    double experts = 0;
+    std::vector<Block*> expert_weights;
+    for (const double size : stage_.expert_parameters) {
+      expert_weights.push_back(device_.take(size * weight));
+      experts += size;
+    }
     const bool distributed = stage_.workload.optimizer.zero_stage > 0;
-    if (distributed) device_.take(all * weight);
-    device_.take(all * bytes_of(precision.gradients));
-    if (distributed) std::ranges::for_each(weights, [this](Block*& block) { device_.give(block); });
+    const auto lay_out = [&](double parameters, std::vector<Block*>& own) {
+      if (distributed) device_.take(parameters * weight);
+      device_.take(parameters * bytes_of(precision.gradients));
+      if (distributed) device_.give(own);
+    };
+    lay_out(all, weights);
+    lay_out(experts, expert_weights);
     if (weight >= state) return;
     for (const double size : own_) {
       Block* copy = device_.take(size * weight);
@@ -170,12 +192,13 @@ class Training {
     blocks.assign(tensors_of_[static_cast<std::size_t>(slot.chunk)], nullptr);
     Block** own = blocks.data();
     Block* hidden = starts(slot.chunk) ? nullptr : device_.take(hidden_);
-    std::size_t u = 0;
+    std::size_t u = 0, at = 0;
     for (const std::size_t kind : stage_.kind_of[static_cast<std::size_t>(slot.chunk)]) {
       const UnitActions& unit = kinds_[kind];
       if (weights_) weights_->before_forward(u);
       own[UnitTensors::input] = hidden;
-      act(unit.forward, own);
+      act(unit.forward, own, pairs(slot, at));
+      ++at;
       hidden = std::exchange(own[UnitTensors::output], nullptr);
       own += unit.tensors;
       if (weights_) weights_->after_forward(u++);
@@ -195,7 +218,7 @@ class Training {
       own -= unit.tensors;
       if (weights_) weights_->before_backward(u);
       own[UnitTensors::output_gradient] = gradient;
-      act(unit.backward, own);
+      act(unit.backward, own, pairs(slot, u));
       gradient = std::exchange(own[UnitTensors::input_gradient], nullptr);
       if (weights_) weights_->after_backward(u);
     }
@@ -213,13 +236,21 @@ class Training {
     return !units.empty() && units.back().kind == workloads::UnitKind::head;
   }
 
-  void act(const std::vector<Action>& actions, Block** blocks) {
+  [[nodiscard]] double pairs(const Slot& slot, std::size_t unit) const {
+    if (!stage_.uneven()) return 0;
+    return stage_.pairs[static_cast<std::size_t>(slot.microbatch)][static_cast<std::size_t>(slot.chunk)][unit];
+  }
+
+  // pairs: of what varies.
+  void act(const std::vector<Action>& actions, Block** blocks, double pairs) {
     if (++units_ % units_ahead == 0) device_.catch_up();
     for (const Action& action : actions) {
       if (action.kind == TensorStep::Kind::give) {
         device_.give(blocks[action.tensor]);
       } else if (action.kind == TensorStep::Kind::take) {
-        blocks[action.tensor] = device_.take(*action.request);
+        const TensorStep* step = action.varies;
+        blocks[action.tensor] = step == nullptr ? device_.take(*action.request)
+                                                : device_.take(request_of(*step, step->bytes + pairs * step->per_pair, device_));
       } else {
         act_for_rank(action, blocks);
       }
@@ -239,6 +270,9 @@ class Training {
       case TensorStep::Kind::gradient:
         weights_->take_gradient(device_.take(*action.request), static_cast<double>(action.request->asked));
         break;
+      case TensorStep::Kind::wait:
+        device_.catch_up();
+        break;
       default:
         blocks[action.name] = std::exchange(blocks[action.tensor], nullptr);
     }
@@ -257,72 +291,7 @@ class Training {
   std::unique_ptr<RankWeights> weights_;  // of PyTorch's own modules
 };
 
-bool alike(const TrainedRound& a, const TrainedRound& b) {
-  const int later = b.slots.front().microbatch - a.slots.front().microbatch;
-  return std::ranges::equal(a.slots, b.slots, [&](const Slot& x, const Slot& y) {
-    return x.kind == y.kind && x.chunk == y.chunk && x.microbatch + later == y.microbatch;
-  });
-}
-
-std::vector<TrainedRound> rounds_of(const std::vector<Slot>& order) {
-  std::vector<TrainedRound> rounds(1);
-  int live = 0;
-  for (const Slot& slot : order) {
-    if (live == 0 && !rounds.back().slots.empty()) rounds.emplace_back();
-    rounds.back().slots.push_back(slot);
-    live += slot.kind == Slot::Kind::forward ? 1 : -1;
-  }
-  for (std::size_t r = 1; r < rounds.size(); ++r) rounds[r].as_before = alike(rounds[r - 1], rounds[r]);
-  return rounds;
-}
-
 }  // namespace
-
-TrainedStage::TrainedStage(const workloads::Workload& of, const workloads::MemoryHabits& habits_of, int stage,
-                           const workloads::StageProgram& its, double workspace_bytes)
-    : workload(of), habits(habits_of), program(its), workspace(workspace_bytes) {
-  const workloads::Unit* last = nullptr;
-  for (const auto& chunk : program.chunks) {
-    auto& kinds_of_chunk = kind_of.emplace_back();
-    for (const workloads::Unit& unit : chunk) {
-      if (last == nullptr || unit.kind != last->kind || unit.recomputed != last->recomputed) {
-        kinds.push_back(tensors_of(workload, habits, unit));
-        kind_parameters.push_back(parameters_of(workload, unit));
-      }
-      last = &unit;
-      kinds_of_chunk.push_back(kinds.size() - 1);
-      const std::vector<double>& sizes = kind_parameters.back();
-      parameters.insert(parameters.end(), sizes.begin(), sizes.end());
-    }
-  }
-  workloads::PipelineShape shape = workloads::pipeline_shape(workload);
-  microbatches = shape.microbatches = std::min(shape.microbatches, 2 * shape.stages);
-  rounds = rounds_of(workloads::ScheduleRegistry::get(workload.schedule).order(shape, stage));
-  const workloads::Shard shard = workloads::shard_of(workload);
-  hidden = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
-}
-
-// The buffer holds parameters in the order of their gradients, last ones first; the rank has one piece of it. nanotron's ranks have a piece
-// of each tensor.
-std::vector<double> parameters_of_shard(const TrainedStage& stage, int shard, int shards) {
-  if (stage.by_tensor()) {
-    std::vector<double> own = stage.parameters;
-    for (double& size : own) size /= shards;
-    return own;
-  }
-  double all = 0;
-  for (const double size : stage.parameters) all += size;
-  const double from = all / shards * shard, to = all / shards * (shard + 1);
-  std::vector<double> own;
-  double at = 0;
-  for (std::size_t i = stage.parameters.size(); i-- > 0;) {
-    const double size = stage.parameters[i];
-    const double part = std::min(at + size, to) - std::max(at, from);
-    if (part >= 1) own.push_back(part);
-    at += size;
-  }
-  return own;
-}
 
 AllocatorPeaks trained(const TrainedStage& stage, const std::vector<double>& own_parameters, double device_bytes) {
   return Training(stage, own_parameters, device_bytes).run();

@@ -15,11 +15,17 @@ struct TrainedRound {
   bool as_before = false;  // as the round before it, of later micro-batches
 };
 
+// Bytes that cuBLAS takes for each thread that makes products by PyTorch, and for each stream of Transformer Engine's.
+struct Workspaces {
+  double torch = 0, engine = 0;
+};
+
 // What is the same for every rank of a stage. Workload, habits and program must outlive it.
 struct TrainedStage {
-  // workspace: bytes that cuBLAS takes for each thread that makes products; 0: with what the context takes.
+  // workspaces: of cuBLAS; none: with what the context takes. Of a model with experts the rank at this place of its group, in this step of
+  // the routing.
   TrainedStage(const workloads::Workload& workload, const workloads::MemoryHabits& habits, int stage,
-               const workloads::StageProgram& program, double workspace = 0);
+               const workloads::StageProgram& program, const Workspaces& workspaces = {}, int expert_rank = 0, int step = 0);
 
   // Every rank has a piece of each tensor (nanotron, PyTorch's FSDP), not of one buffer.
   [[nodiscard]] bool by_tensor() const { return habits.order == workloads::TensorOrder::nanotron || (torch() && habits.sharded_master); }
@@ -34,11 +40,17 @@ struct TrainedStage {
   const workloads::StageProgram& program;
   std::vector<UnitTensors> kinds;                    // distinct ones
   std::vector<std::vector<double>> kind_parameters;  // [kind] of each tensor
+  std::vector<double> kind_pairs;                    // [kind] in the first micro-batch
   std::vector<std::vector<std::size_t>> kind_of;     // [chunk][unit]
-  std::vector<double> parameters;                    // of each tensor, in the order in which they are made
-  int microbatches = 0;                              // at most 2 pp: what follows repeats the same tensors
-  std::vector<TrainedRound> rounds;                  // of these
-  double workspace = 0;
+  // Of each tensor, in the order in which they are made; routed experts have a buffer of their own, which their own replicas share.
+  std::vector<double> parameters, expert_parameters;
+  int expert_shards = 1;
+  // Pairs of token and expert that the rank gets, [micro-batch][chunk][unit]; one for all where they are even, none without experts.
+  std::vector<std::vector<std::vector<double>>> pairs;
+  [[nodiscard]] bool uneven() const { return pairs.size() > 1; }
+  int microbatches = 0;              // at most 2 pp: what follows repeats the same tensors; where they differ at most 64
+  std::vector<TrainedRound> rounds;  // of these
+  Workspaces workspaces;
   double hidden = 0;  // bytes of the hidden states between two stages
 };
 

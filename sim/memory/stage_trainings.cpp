@@ -10,14 +10,17 @@ namespace {
 
 constexpr int most_shards = 4;  // each is a training of its own
 
-// getChosenWorkspaceSize in PyTorch's aten/src/ATen/cuda/CublasHandlePool.cpp: 32 MiB on Hopper and, since February 2026 (pull request
-// 175344), Blackwell, elsewhere 4096:2:16:8. Of chips with products in 8 bits Ada's are elsewhere: those have none in 4 bits, and no HBM.
-double blas_workspace(const Gpu& gpu) {
+// PyTorch: getChosenWorkspaceSize in aten/src/ATen/cuda/CublasHandlePool.cpp: 32 MiB on Hopper and, since February 2026 (pull request
+// 175344), Blackwell, elsewhere 4096:2:16:8. Transformer Engine (get_cublas_workspace_size_bytes): 32 MiB and 1 KiB on both, elsewhere 4
+// MiB. Of chips with products in 8 bits Ada's are elsewhere: those have none in 4 bits, and no HBM.
+Workspaces blas_workspaces(const Gpu& gpu) {
   constexpr double ada_bytes_per_s = 1.1e12;  // at most (RTX 4090: 1.008)
-  if (gpu.vendor != "nvidia") return 0;
+  constexpr double kib = 1024;
+  if (gpu.vendor != "nvidia") return {};
   const auto multiplies = [&](workloads::DType type) { return gpu.peak_flops_per_s.contains(type); };
   const bool hopper = multiplies(workloads::DType::fp8) && gpu.memory_bytes_per_s > ada_bytes_per_s;
-  return (hopper || multiplies(workloads::DType::fp4) ? 32 * 1024 : 2 * 4096 + 8 * 16) * 1024;
+  if (hopper || multiplies(workloads::DType::fp4)) return {32 * 1024 * kib, (32 * 1024 + 1) * kib};
+  return {(2 * 4096 + 8 * 16) * kib, 4096 * kib};
 }
 
 void keep_fuller(const AllocatorPeaks& peaks, AllocatorPeaks& most) {
@@ -26,9 +29,9 @@ void keep_fuller(const AllocatorPeaks& peaks, AllocatorPeaks& most) {
 
 }  // namespace
 
-TriedStage::TriedStage(const Job& job, const workloads::Compiled& compiled, int stage)
+TriedStage::TriedStage(const Job& job, const workloads::Compiled& compiled, int stage, int expert_rank, int step)
     : what(job.workload, job.system.software.memory.habits, stage, compiled.stages[static_cast<std::size_t>(stage)],
-           blas_workspace(job.system.gpu)) {
+           blas_workspaces(job.system.gpu), expert_rank, step) {
   const int shards = job.workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
   const int tried = std::min(shards, most_shards);
   for (int i = 0; i < tried; ++i) {

@@ -16,7 +16,8 @@ namespace rehearse::sim {
 
 // A stage and the distinct pieces of the optimizer that are tried on it: at most four, evenly spread. Job parts must outlive it.
 struct TriedStage {
-  TriedStage(const Job& job, const workloads::Compiled& compiled, int stage);
+  // Of a model with experts, which ranks of a group: as TrainedStage.
+  TriedStage(const Job& job, const workloads::Compiled& compiled, int stage, int expert_rank = 0, int step = 0);
 
   // Of the rank that reserves most on a GPU with device_bytes for tensors; of the first that runs out of memory.
   [[nodiscard]] AllocatorPeaks fullest(double device_bytes) const;

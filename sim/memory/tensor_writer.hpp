@@ -14,8 +14,18 @@ enum Held {
   projection_placeholder,
   fc1_placeholder,
   fc2_placeholder,
+  query_down_placeholder,
+  query_up_placeholder,
+  pair_down_placeholder,
+  pair_up_placeholder,
+  experts_fc1_placeholder,
+  experts_fc2_placeholder,
+  shared_fc1_placeholder,
+  shared_fc2_placeholder,
   forward_workspace,
-  backward_workspace
+  backward_workspace,
+  engine_workspace,
+  grouped_workspace  // one for each of several streams
 };
 
 class TensorWriter {
@@ -41,22 +51,32 @@ class TensorWriter {
     take_as(made_.tensors, bytes);
     return made_.tensors++;
   }
+  // Of every pair of token and expert that this rank's experts get.
+  int take_pairs(double bytes) {
+    to_->push_back({.kind = TensorStep::Kind::take, .tensor = made_.tensors, .per_pair = bytes});
+    return made_.tensors++;
+  }
   void give(int tensor) {
     if (tensor >= 0) to_->push_back({.kind = TensorStep::Kind::give, .tensor = tensor});
   }
+  void wait_for_gpu() { to_->push_back({.kind = TensorStep::Kind::wait}); }
   // Input or output of a collective.
-  int communicated(int tensor) {
-    for (TensorStep& step : *to_) {
-      if (step.kind == TensorStep::Kind::take && step.tensor == tensor) step.communicated = true;
-    }
-    return tensor;
-  }
+  int communicated(int tensor) { return marked(tensor, &TensorStep::communicated); }
+  // Made in the stream of the communication that fills it.
+  int aside(int tensor) { return marked(tensor, &TensorStep::aside); }
   void hold(Held what, double bytes) { to_->push_back({.kind = TensorStep::Kind::hold, .tensor = what, .bytes = bytes}); }
   void take_for_forward(double bytes) { to_->push_back({.kind = TensorStep::Kind::cached, .bytes = bytes}); }
   void make_gradient(double bytes) { to_->push_back({.kind = TensorStep::Kind::gradient, .bytes = bytes}); }
   void pass_on(int tensor, int name) { to_->push_back({.kind = TensorStep::Kind::pass_on, .tensor = tensor, .name = name}); }
   // Of cuBLAS, for the thread that makes the first product here.
   void hold_workspace(Held what) { hold(what, TensorStep::workspace); }
+  // Of Transformer Engine's own calls of it (get_cublas_workspace in transformer_engine/pytorch/cpp_extensions/gemm.py), and of its grouped
+  // products, of which four run at a time.
+  void hold_engine_workspace() { hold(engine_workspace, TensorStep::engine_workspace); }
+  void hold_grouped_workspaces() {
+    constexpr int streams = 4;
+    for (int i = 0; i < streams; ++i) hold(static_cast<Held>(grouped_workspace + i), TensorStep::engine_workspace);
+  }
   // The tensor by another name: what a neighbour knows it by.
   void move_to(int name, int tensor) {
     for (TensorStep& step : *to_) {
@@ -86,6 +106,13 @@ class TensorWriter {
   workloads::Shard s_;
 
  private:
+  int marked(int tensor, bool TensorStep::*as) {
+    for (TensorStep& step : *to_) {
+      if (step.kind == TensorStep::Kind::take && step.tensor == tensor) step.*as = true;
+    }
+    return tensor;
+  }
+
   UnitTensors& made_;
   std::vector<TensorStep>* to_;
 };

@@ -16,15 +16,17 @@ namespace rehearse::sim {
 struct TensorStep {
   // hold: taken when it is first met in the training, never given back. cached: taken, and given back when the forward of the micro-batch
   // is over. gradient: of a tensor of the weights, which whoever adds gradients up or reduces them gives back. pass_on: the tensor by
-  // another name from now on.
-  enum class Kind : std::uint8_t { take, give, hold, cached, gradient, pass_on };
-  static constexpr std::size_t most_held = 8;
-  static constexpr double workspace = -1;  // bytes of a hold: as many as cuBLAS takes on this GPU
+  // another name from now on. wait: the host for the GPU.
+  enum class Kind : std::uint8_t { take, give, hold, cached, gradient, pass_on, wait };
+  static constexpr std::size_t most_held = 24;
+  // Bytes of a hold: as many as cuBLAS takes on this GPU, called by PyTorch and by Transformer Engine.
+  static constexpr double workspace = -1, engine_workspace = -2;
   Kind kind = Kind::take;
-  int tensor = 0;  // of the unit and micro-batch; hold: of the rank, below most_held
-  double bytes = 0;
-  bool communicated = false;  // take: NCCL's stream uses it too
-  int name = 0;               // pass_on: the other
+  int tensor = 0;                  // of the unit and micro-batch; hold: of the rank, below most_held
+  double bytes = 0, per_pair = 0;  // and of every pair of token and expert that the rank's experts get
+  bool communicated = false;       // take: NCCL's stream uses it too
+  bool aside = false;              // take: of the stream of a communication, though what computes reads it
+  int name = 0;                    // pass_on: the other
 };
 
 struct UnitTensors {
@@ -37,16 +39,18 @@ struct UnitTensors {
   int tensors = first_own;
 };
 
-// Whether the order is known: a dense model with flash attention, 16-bit products, ZeRO up to stage 1, whole backwards one at a time; on
-// Megatron-Core's stack with nothing or whole layers recomputed and context parallelism by all-to-all if any, on nanotron's with neither, a
-// gated MLP, and sequence parallelism where there is tensor parallelism; on PyTorch's own as torch_tensors.hpp says, by ZeRO-3 too.
+// Whether the order is known: flash attention, 16-bit products, ZeRO up to stage 1, whole backwards one at a time; on Megatron-Core's stack
+// with context parallelism by all-to-all if any, also of models with experts and latent attention; on nanotron's dense models with neither
+// that nor recomputation, a gated MLP, and sequence parallelism where there is tensor parallelism; on PyTorch's own as torch_tensors.hpp
+// says, by ZeRO-3 too.
 [[nodiscard]] bool knows_tensors(const workloads::Workload& workload, const workloads::MemoryHabits& habits);
 
 // Of a unit that knows_tensors() speaks of.
 [[nodiscard]] UnitTensors tensors_of(const workloads::Workload& workload, const workloads::MemoryHabits& habits,
                                      const workloads::Unit& unit);
 
-// Parameters of a unit's tensors, in the order in which they are made.
+// Parameters of a unit's tensors but its routed experts', and of those, in the order in which they are made.
 [[nodiscard]] std::vector<double> parameters_of(const workloads::Workload& workload, const workloads::Unit& unit);
+[[nodiscard]] std::vector<double> expert_parameters_of(const workloads::Workload& workload, const workloads::Unit& unit);
 
 }  // namespace rehearse::sim

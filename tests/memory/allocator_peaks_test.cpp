@@ -10,6 +10,7 @@
 #include "places.hpp"
 #include "sim/memory/allocator_training.hpp"
 #include "sim/memory/predicted.hpp"
+#include "sim/memory/stage_trainings.hpp"
 #include "sim/memory/unit_tensors.hpp"
 #include "sim/validate/measured_case.hpp"
 #include "tests/engine/random_jobs.hpp"
@@ -28,11 +29,12 @@ constexpr double no_limit = 1e15;
 // What is live after the steps; fails where a tensor is taken twice or given back when it is not there.
 class Live {
  public:
+  explicit Live(double pairs) : pairs_(pairs) {}
   void arrive(int tensor) { tensors_[tensor] = 0; }
   void act(const std::vector<TensorStep>& steps) {
     for (const TensorStep& step : steps) {
       if (step.kind == TensorStep::Kind::take) {
-        EXPECT_TRUE(tensors_.try_emplace(step.tensor, step.bytes).second) << step.tensor;
+        EXPECT_TRUE(tensors_.try_emplace(step.tensor, step.bytes + pairs_ * step.per_pair).second) << step.tensor;
       } else if (step.kind == TensorStep::Kind::give || step.kind == TensorStep::Kind::pass_on) {
         EXPECT_EQ(tensors_.erase(step.tensor), 1U) << step.tensor;
       }
@@ -49,6 +51,7 @@ class Live {
   [[nodiscard]] bool none_of(int tensor) const { return !tensors_.contains(tensor); }
 
  private:
+  double pairs_;  // of token and expert, that the rank gets
   std::map<int, double> tensors_;
 };
 
@@ -64,6 +67,7 @@ std::vector<sim::Job> jobs_of_known_order(std::uint64_t seed, int wanted) {
 
 // Korthikanti's sum, which unit_memory has in one formula, tensor by tensor: what forward leaves, with the layer's input.
 TEST(UnitTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
+  int of_experts = 0;
   std::vector<sim::Job> jobs = jobs_of_known_order(3, 40);
   ASSERT_EQ(jobs.size(), 40U);
   for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -75,7 +79,10 @@ TEST(UnitTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
     for (std::size_t u = 0; u < stage.chunks[0].size(); ++u) {
       const workloads::Unit& unit = stage.chunks[0][u];
       const UnitTensors tensors = sim::tensors_of(job.workload, job.system.software.memory.habits, unit);
-      Live live;
+      const bool experts = unit.layer_kind == workloads::LayerKind::experts;
+      const double pairs = experts ? workloads::ExpertLoads(job.workload).received(0, unit.first_layer, 0) : 0;
+      const double kept = formula[0][u].with_tokens(pairs).activations;
+      Live live(pairs);
       if (unit.kind != workloads::UnitKind::embedding) live.arrive(UnitTensors::input);
       live.act(tensors.forward);
       live.leave(UnitTensors::output);
@@ -84,12 +91,98 @@ TEST(UnitTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
       const bool casts = workloads::autocasts(job.workload);
       const bool gone = unit.kind == workloads::UnitKind::embedding || (live.none_of(UnitTensors::input) && !casts);
       const double input = gone ? 0 : casts ? states / shard.element * 4 : states;
-      EXPECT_NEAR(live.bytes() + input, formula[0][u].activations, 1e-9 * formula[0][u].activations) << unit.name;
+      EXPECT_NEAR(live.bytes() + input, kept, 1e-9 * kept) << job.name << " " << unit.name;
+      of_experts += experts;
       if (unit.kind != workloads::UnitKind::head) live.arrive(UnitTensors::output_gradient);
       live.act(tensors.backward);
       live.leave(UnitTensors::input_gradient);
       EXPECT_TRUE(live.none()) << unit.name;
     }
+  }
+  EXPECT_GT(of_experts, 20);
+}
+
+// Layers with experts and latent attention, by every dispatcher, in chunks, with modules dropped: forward leaves what the formula counts,
+// backward nothing, and an uneven job is trained with what each micro-batch gets.
+TEST(UnitTensors, OfExpertsAreThoseOfTheFormula) {
+  const std::string model = R"(
+model: {{layers: 4, hidden: 1024, heads: 16, ffn: 4096, activation: swiglu, vocab: 32000, positions: rope,
+        {}, moe: {{experts: 16, top_k: 4, shared: {}, ffn: 512, first_dense: 1}}}}
+cluster:{}
+gpus: 8
+parallel: {{{}}}
+batch: {{global: 32, micro: 1, sequence: 2048}}
+software: megatron-core
+recompute: {}
+moe: {{{}}}
+)";
+  const std::string latent = "mla: {q_lora: 256, kv_lora: 128, qk_nope: 64, qk_rope: 32, v: 64}", grouped = "kv_heads: 4, qk_norm: true";
+  int jobs = 0;
+  for (const std::string& attention : {latent, grouped}) {
+    for (const char* parallel : {"dp: 8, ep: 8", "dp: 4, tp: 2, sp: true, ep: 4, etp: 1", "dp: 4, tp: 2, sp: true, ep: 2, etp: 2"}) {
+      for (const char* recompute : {"none", "full", "{modules: [layernorm, moe_act, shared_experts, mlp]}", "selective"}) {
+        for (const char* moe : {"dispatcher: alltoall", "dispatcher: allgather", "dispatcher: hierarchical", "chunks: 4",
+                                "chunks: 2, chunk_recompute: false", "chunk_recompute: true", "routing: {zipf: 0.7}"}) {
+          const std::string modules =
+              attention == latent && recompute[0] == '{' ? "{modules: [layernorm, mla_up_proj, moe_act]}" : recompute;
+          const sim::Job job = job_of(fmt::format(fmt::runtime(model), attention, 1 + jobs % 2,
+                                                  small_cluster(8, "{tp: {alpha: 1, beta: 1}}", "{size: 2 TB, bandwidth: 400 GB/s}"),
+                                                  parallel, modules, moe));
+          ASSERT_TRUE(sim::knows_tensors(job.workload, job.system.software.memory.habits)) << moe;
+          ++jobs;
+          const workloads::ExpertLoads loads(job.workload);
+          const workloads::StageProgram stage = workloads::stage_programs(job.workload).front();
+          const workloads::ReplicaSync sync = workloads::replica_sync(job.workload);
+          const workloads::RankMemories formula(job.workload, job.system.software.memory.habits, sync, stage, &loads, 1);
+          const workloads::Shard shard = workloads::shard_of(job.workload);
+          for (std::size_t u = 1; u + 1 < stage.chunks[0].size(); ++u) {
+            const workloads::Unit& unit = stage.chunks[0][u];
+            const double kept = formula.at(0, static_cast<int>(u), 3).activations;
+            const UnitTensors tensors = sim::tensors_of(job.workload, job.system.software.memory.habits, unit);
+            Live live(unit.layer_kind == workloads::LayerKind::experts ? loads.received(1, unit.first_layer, 3) : 0);
+            live.arrive(UnitTensors::input);
+            live.act(tensors.forward);
+            live.leave(UnitTensors::output);
+            const double input = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
+            EXPECT_NEAR(live.bytes() + input, kept, 1e-9 * kept) << parallel << " " << modules << " " << moe << " " << unit.name;
+            live.arrive(UnitTensors::output_gradient);
+            live.act(tensors.backward);
+            live.leave(UnitTensors::input_gradient);
+            EXPECT_TRUE(live.none()) << parallel << " " << modules << " " << moe << " " << unit.name;
+          }
+          const AllocatorPeaks free = *sim::allocator_peaks(job, 0, no_limit);
+          EXPECT_FALSE(free.out_of_memory);
+          EXPECT_GE(free.reserved, free.allocated);
+        }
+      }
+    }
+  }
+}
+
+// Dense tensors and experts are in two buffers; the ranks of a stage have all of both between them.
+TEST(UnitTensors, OfWeightsAreAllThatTheStageHas) {
+  const sim::Job job = job_of(R"(
+model: deepseek-v2-lite
+cluster: dgx-h100-ndr400
+gpus: 32
+parallel: {pp: 2, ep: 8}
+batch: {global: 32, micro: 1, sequence: 4096}
+optimizer: {sharding: zero1}
+software: megatron-core
+)");
+  const workloads::Compiled compiled = workloads::compile(job.workload);
+  for (int stage = 0; stage < 2; ++stage) {
+    const sim::TriedStage tried(job, compiled, stage);
+    double dense = 0, experts = 0, own = 0;
+    for (const double size : tried.what.parameters) dense += size;
+    for (const double size : tried.what.expert_parameters) experts += size;
+    EXPECT_NEAR(dense + experts, tried.what.program.parameters.all, 1);
+    EXPECT_NEAR(experts, tried.what.program.parameters.experts, 1);
+    EXPECT_EQ(tried.what.expert_shards, 2);
+    for (int shard = 0; shard < 16; ++shard) {
+      for (const double size : sim::parameters_of_shard(tried.what, shard, 16)) own += size;
+    }
+    EXPECT_NEAR(own, dense + 8 * experts, 1e-6 * own);
   }
 }
 
@@ -148,7 +241,8 @@ TEST(AllocatorPeaks, AreThoseOfTheFullestShard) {
     const int shards = job.workload.optimizer.zero_stage > 0 ? compiled.sync.shard_ranks : 1;
     if (shards > 4) continue;
     sharded += shards > 1;
-    const sim::TrainedStage stage(job.workload, job.system.software.memory.habits, 0, compiled.stages.front());
+    const sim::TriedStage tried(job, compiled, 0);
+    const sim::TrainedStage& stage = tried.what;
     AllocatorPeaks most;
     for (int shard = 0; shard < shards; ++shard) {
       const AllocatorPeaks peaks = sim::trained(stage, sim::parameters_of_shard(stage, shard, shards), no_limit);
@@ -212,7 +306,7 @@ Errors errors_of(const sim::MeasuredCase& c, double reserved) {
 
 // Allocated bytes are known to 0.01 GiB. Reserved bytes depend on how far the host runs ahead of the GPU, and on workspaces: 1 % is three
 // segments of a layer's largest tensor.
-TEST(AllocatorPeaks, AreNearThoseOfDenseRunsOnOneB200Node) {
+TEST(AllocatorPeaks, AreNearThoseOfRunsOnOneB200Node) {
   const config::Node measured = config::Node::load_file(REHEARSE_SOURCE_DIR "/tests/memory/measured/reserved.yaml");
   double count = 0;
   Errors mean;
@@ -220,17 +314,18 @@ TEST(AllocatorPeaks, AreNearThoseOfDenseRunsOnOneB200Node) {
     const auto reserved = measured.find(c.id);
     if (!reserved) continue;
     const Errors errors = errors_of(c, reserved->as_number(0, 1000));
-    EXPECT_LT(std::abs(errors.allocated), 0.003) << c.id;
+    const bool experts = c.id.find("deepseek") != std::string::npos;
+    EXPECT_LT(std::abs(errors.allocated), experts ? 0.008 : 0.003) << c.id;
     EXPECT_LT(std::abs(errors.reserved), 0.03) << c.id;
     ++count;
     mean.allocated += std::abs(errors.allocated);
     mean.reserved += std::abs(errors.reserved);
     mean.by_share += std::abs(errors.by_share);
   }
-  ASSERT_EQ(count, 17);
+  ASSERT_EQ(count, 24);
   fmt::print("mean errors: allocated {:.2f} %, reserved {:.2f} %, by a fixed share {:.2f} %\n", 100 * mean.allocated / count,
              100 * mean.reserved / count, 100 * mean.by_share / count);
-  EXPECT_LT(mean.allocated / count, 0.002);
+  EXPECT_LT(mean.allocated / count, 0.0025);
   EXPECT_LT(mean.reserved / count, 0.007);
 }
 

@@ -127,7 +127,7 @@ TEST(TorchTensors, HaveWorkspacesOfTheGpu) {
         gpu);
     const sim::Job job = sim::read_job(config::Node::load_text(text, "gpu.yaml"), "gpu");
     const workloads::Compiled compiled = workloads::compile(job.workload);
-    EXPECT_EQ(sim::TriedStage(job, compiled, 0).what.workspace, mib * 1024 * 1024) << gpu;
+    EXPECT_EQ(sim::TriedStage(job, compiled, 0).what.workspaces.torch, mib * 1024 * 1024) << gpu;
   }
 }
 

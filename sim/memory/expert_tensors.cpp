@@ -1,0 +1,290 @@
+#include "sim/memory/expert_tensors.hpp"
+
+#include "workloads/exchange.hpp"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr double score_bytes = 4, choice_byte = 1;
+
+// As in workloads/unit_memory: DeepEP delivers a token once to a rank that has several of its experts.
+double copies_per_pair(const workloads::Workload& workload) {
+  const double ranks = workload.parallel.ep;
+  const workloads::MoeSpec& moe = *workload.model.moe;
+  return ranks * (1 - workloads::missed(1 / ranks, moe.top_k, moe.experts)) / moe.top_k;
+}
+
+}  // namespace
+
+MegatronExperts::MegatronExperts(const workloads::Workload& workload, UnitTensors& made, int chunks)
+    : MegatronAttention(workload, made), chunks_(chunks) {
+  if (workload.model.moe && whole_tokens()) copies_ = copies_per_pair(workload);
+}
+
+bool MegatronExperts::whole_tokens() const { return w_.experts.dispatcher == workloads::Dispatcher::hierarchical && w_.parallel.ep > 1; }
+bool MegatronExperts::gathers_tokens() const {
+  return w_.experts.dispatcher == workloads::Dispatcher::allgather && w_.parallel.ep * w_.parallel.etp > 1;
+}
+double MegatronExperts::ffn() const { return static_cast<double>(w_.model.moe->ffn) / w_.parallel.etp * s_.element; }
+double MegatronExperts::scores() const { return static_cast<double>(s_.spread_tokens) * w_.model.moe->experts * score_bytes; }
+double MegatronExperts::shared_width() const {
+  return static_cast<double>(w_.model.moe->shared) * w_.model.moe->ffn / static_cast<double>(s_.tp) * s_.element * tokens();
+}
+double MegatronExperts::own_pairs() const { return w_.model.moe->top_k * states() / chunks_; }
+double MegatronExperts::all_tokens() const { return states() * w_.parallel.ep * w_.parallel.etp / chunks_; }
+
+// The router works in fp32; scores, probabilities and the map of choices are read again in backward.
+void MegatronExperts::route() {
+  const int logits = take(scores());
+  scores_ = take(scores());
+  give(logits);
+  probabilities_ = take(scores());
+  map_ = take(scores() / score_bytes * choice_byte);
+}
+
+void MegatronExperts::shared_inside() {
+  const int gathered = gather();
+  shared_inner_ = take(gates() * shared_width());
+  give(gathered);
+  shared_silu_ = apart() ? take(shared_width()) : -1;
+  shared_active_ = take(shared_width());
+}
+
+void MegatronExperts::shared_forward(bool kept) {
+  if (w_.model.moe->shared == 0) return;
+  shared_inside();
+  shared_sum_ = spread(take(full()));
+  if (!kept || drops(Module::shared_experts)) give_all({&shared_inner_, &shared_silu_, &shared_active_});
+}
+
+int MegatronExperts::shared_backward() {
+  if (w_.model.moe->shared == 0) return -1;
+  if (drops(Module::shared_experts)) shared_inside();
+  const double matrix_bytes = shared_width() / tokens() / s_.element * static_cast<double>(s_.hidden) * bytes_of(w_.precision.weights);
+  const bool as_experts = shared_width() / tokens() == ffn();  // placeholders are one for each shape
+  const int gathered = gather();
+  const int active = take(shared_width());
+  hold(as_experts ? experts_fc2_placeholder : shared_fc2_placeholder, matrix_bytes);
+  give(gathered);
+  give_all({&shared_active_});
+  const int inner = activation_backward(active, shared_width());
+  give_all({&shared_silu_, &shared_inner_});
+  const int again = gather();
+  const int part = spread(take(full()));
+  hold(as_experts ? experts_fc1_placeholder : shared_fc1_placeholder, gates() * matrix_bytes);
+  give(again);
+  give(inner);
+  return part;
+}
+
+// What a rank's experts get of a piece. By the all-to-all from the copies of its own tokens that every rank has made.
+void MegatronExperts::dispatch(Piece& piece) {
+  if (w_.experts.pad_to != workloads::ExpertPlan::to_capacity) wait_for_gpu();  // for the numbers of tokens
+  if (whole_tokens()) {
+    piece.arrived = aside(take_rows(state() * copies_));
+  } else if (gathers_tokens()) {
+    piece.arrived = communicated(take(all_tokens()));
+  } else if (w_.parallel.ep > 1) {
+    communicated(permuted_);
+    piece.arrived = communicated(take_rows(state() / w_.parallel.etp));
+  }
+}
+
+// Sorted by expert, and the experts' output brought back into the order in which it is sent.
+int MegatronExperts::compute(Piece& piece, bool kept) {
+  int rows = exchanges_experts() ? communicated(take_rows(state())) : -1;
+  if (sorts()) {
+    piece.sorted = take_rows(state());
+    give(rows);
+  } else {
+    piece.sorted = rows >= 0 ? rows : std::exchange(piece.arrived, -1);
+  }
+  hold_grouped_workspaces();
+  piece.inner = take_rows(gates() * ffn());
+  piece.silu = apart() ? take_rows(ffn()) : -1;
+  piece.active = take_rows(ffn());
+  if (!kept) give_all({&piece.inner, &piece.silu});
+  const int output = take_rows(state());
+  if (!kept || drops(Module::moe_act)) give_all({&piece.active});
+  int back = output;
+  if (whole_tokens())
+    back = take_rows(state() * copies_);
+  else if (gathers_tokens())
+    back = take(all_tokens());
+  else if (sorts())
+    back = take_rows(state());
+  if (back != output) give(output);
+  if (!kept) give_all({&piece.sorted});
+  if (exchanges_experts()) {
+    const int part = communicated(take_rows(state() / w_.parallel.etp));
+    give(communicated(back));
+    back = part;
+  }
+  return back;
+}
+
+// The layer's function has names for what is sent both ways until it returns.
+int MegatronExperts::forward_of_pieces(bool kept) {
+  const bool copies = !whole_tokens() && !gathers_tokens();
+  permuted_ = copies ? take(chunks_ * own_pairs()) : -1;
+  std::vector<int> results;
+  dispatch(pieces_.front());
+  shared_forward(kept);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (i + 1 < pieces_.size()) dispatch(pieces_[i + 1]);
+    const int sent = compute(pieces_[i], kept && !again());
+    const double own = states() / chunks_;
+    if (!copies) {
+      results.push_back(whole_tokens() ? aside(take(own)) : communicated(take(own)));
+      if (gathers_tokens()) communicated(sent);
+    } else {
+      const int back = w_.parallel.ep > 1 ? communicated(take(own_pairs())) : -1;
+      if (back >= 0) communicated(sent);
+      results.push_back(take(own));
+      give(back);
+    }
+    give(sent);
+    if (chunks_ > 1) give_all({&pieces_[i].arrived});
+  }
+  int whole = results.front();
+  if (chunks_ > 1) {
+    whole = take(states());
+    for (const int result : results) give(result);
+  }
+  if (shared_sum_ >= 0) {
+    const int sum = take(states());
+    give(std::exchange(whole, sum));
+    give_all({&shared_sum_});
+  }
+  for (Piece& piece : pieces_) give_all({&piece.arrived});
+  give_all({&permuted_});
+  return whole;
+}
+
+void MegatronExperts::experts_forward(bool kept) {
+  pieces_.assign(static_cast<std::size_t>(chunks_), {});
+  norm2_ = take(states());
+  route();
+  const int made = forward_of_pieces(kept);
+  if (!kept) give_all({&scores_, &probabilities_, &map_});
+  if (!kept || drops(Module::layernorm)) give_all({&norm2_});
+  take_as(UnitTensors::output, states());
+  give(made);
+  mask2_ = dropped_out();
+  if (!kept) give_all({&mask_, &mask2_, &middle_});
+}
+
+// The gradient of a piece's output, as its experts read it.
+int MegatronExperts::gradient_arrives() {
+  int gradient = -1;
+  if (whole_tokens()) {
+    gradient = aside(take_rows(state() * copies_));
+  } else if (gathers_tokens()) {
+    gradient = communicated(take(all_tokens()));
+  } else {
+    gradient = take(own_pairs());
+    if (w_.parallel.ep > 1) {
+      const int sent = communicated(std::exchange(gradient, communicated(take_rows(state() / w_.parallel.etp))));
+      give(sent);
+    }
+    if (exchanges_experts()) {
+      const int part = communicated(std::exchange(gradient, communicated(take_rows(state()))));
+      give(part);
+    }
+  }
+  if (sorts()) {
+    const int unsorted = std::exchange(gradient, take_rows(state()));
+    give(unsorted);
+  }
+  return gradient;
+}
+
+// Of a product in groups: its input's gradient; all of a rank's experts have their weights in one shape.
+int MegatronExperts::compute_backward(Piece& piece, int gradient) {
+  const double matrix_bytes = ffn() / s_.element * static_cast<double>(s_.hidden) * bytes_of(w_.precision.weights);
+  if (drops(Module::moe_act) && piece.active < 0) piece.active = take_rows(ffn());
+  const int active = take_rows(ffn());
+  hold(experts_fc2_placeholder, matrix_bytes);
+  give(gradient);
+  give_all({&piece.active});
+  const int weighted = take_rows(ffn());  // the activation once more, for the gradient of its weight
+  const int inner = take_rows(gates() * ffn());
+  give(weighted);
+  give(active);
+  give_all({&piece.inner, &piece.silu});
+  const int read = take_rows(state());
+  hold(experts_fc1_placeholder, gates() * matrix_bytes);
+  give(inner);
+  give_all({&piece.sorted});
+  return read;
+}
+
+// Back at the rank that the tokens come from.
+int MegatronExperts::gradient_returns(int gradient) {
+  if (whole_tokens()) {
+    const int unsorted = take_rows(state() * copies_);
+    give(gradient);
+    const int own = aside(take(states() / chunks_));
+    give(unsorted);
+    return own;
+  }
+  if (gathers_tokens()) {
+    const int unsorted = communicated(take(all_tokens()));
+    give(gradient);
+    const int own = communicated(take(states() / chunks_));
+    give(unsorted);
+    return own;
+  }
+  if (exchanges_experts()) {
+    const int whole = communicated(std::exchange(gradient, communicated(take_rows(state() / w_.parallel.etp))));
+    give(whole);
+  }
+  if (w_.parallel.ep > 1) {
+    const int sent = communicated(std::exchange(gradient, communicated(take(own_pairs()))));
+    give(sent);
+  }
+  return gradient;
+}
+
+void MegatronExperts::experts_backward() {
+  give_all({&mask2_});
+  if (drops(Module::layernorm)) norm2_ = take(states());
+  if (again()) permuted_ = !whole_tokens() && !gathers_tokens() ? take(chunks_ * own_pairs()) : -1;
+  const bool copies = !whole_tokens() && !gathers_tokens();
+  int of_norm = -1, of_shared = -1;
+  for (std::size_t i = pieces_.size(); i-- > 0;) {
+    Piece& piece = pieces_[i];
+    if (again()) {
+      dispatch(piece);
+      give(compute(piece, true));
+      give_all({&piece.arrived});
+    }
+    int gradient = compute_backward(piece, gradient_arrives());
+    if (copies && sorts()) {
+      const int sorted = std::exchange(gradient, take_rows(state()));
+      give(sorted);
+    }
+    if (i == 0) of_shared = shared_backward();
+    gradient = gradient_returns(gradient);
+    if (!copies && chunks_ == 1) {
+      of_norm = gradient;
+    } else {
+      if (of_norm < 0) of_norm = take(states());
+      give(gradient);
+    }
+  }
+  give_all({&permuted_});
+  give(of_shared);
+  const int of_probabilities = take(scores()), of_scores = take(scores());
+  give(of_probabilities);
+  const int of_router = take(states());
+  give(of_scores);
+  give(of_router);
+  give_all({&scores_, &probabilities_, &map_});
+  const int middle = take(states());
+  give(of_norm);
+  give_all({&norm2_, &middle_});
+  meet_residual(middle);
+}
+
+}  // namespace rehearse::sim
