@@ -7,6 +7,7 @@
 
 #include "sim/serving/placement.hpp"
 #include "sim/serving/service_links.hpp"
+#include "sim/serving/serving_checks.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -139,7 +140,7 @@ void load_weights(const ServingJob& job, const Deployment& deployment, WeightLoa
   for (std::size_t pool = 0; pool < job.pools.size(); ++pool) {
     const Pool& its = job.pools[pool];
     const topology::ClusterSpec& cluster = job.parts[its.part].cluster;
-    const bool disk = job.reload == ServingJob::Reload::disk;
+    const bool disk = job.reload != ServingJob::Reload::storage;
     for (const int place : places[pool]) {
       std::map<std::size_t, double> bytes;
       for (int gpu = place; gpu < place + its.plan.gpus(); ++gpu) {
@@ -150,6 +151,21 @@ void load_weights(const ServingJob& job, const Deployment& deployment, WeightLoa
       auto& reads = loads.instances.emplace_back();
       for (const auto& [link, of_it] : bytes) reads.push_back({link, of_it});
     }
+  }
+}
+
+// Instances of its own pool first.
+void load_from_peers(const ServingJob& job, const Deployment& deployment, WeightLoads& loads) {
+  std::vector<std::size_t> pool_of;
+  for (std::size_t pool = 0; pool < job.pools.size(); ++pool) pool_of.insert(pool_of.end(), job.pools[pool].instances, pool);
+  for (std::size_t instance = 0; instance < pool_of.size(); ++instance) {
+    const std::size_t own = pool_of[instance];
+    std::vector<std::size_t>& peers = loads.peers.emplace_back();
+    for (std::size_t other = 0; other < pool_of.size(); ++other) {
+      if (other != instance && has_weights_of(job.pools[pool_of[other]], job.pools[own])) peers.push_back(other);
+    }
+    std::ranges::stable_partition(peers, [&](std::size_t peer) { return pool_of[peer] == own; });
+    loads.gpu_bytes.push_back(deployment.pools[own].memory.weights);
   }
 }
 
@@ -168,6 +184,10 @@ ServingSetup setup_of(const ServingJob& job, const Deployment& deployment) {
   setup.faults = job.faults;
   setup.timeout_s = job.transfer.timeout_s;
   if (job.reload != ServingJob::Reload::counted) load_weights(job, deployment, setup.loads);
+  if (job.reload == ServingJob::Reload::peer) {
+    load_from_peers(job, deployment, setup.loads);
+    if (!setup.transfers) setup.transfers = std::make_shared<NetworkTransfers>(job);
+  }
   if (job.by_layers && deployment.transfers) go_by_layers(job, setup);
   return setup;
 }

@@ -31,6 +31,7 @@ class NetworkTransfers final : public TransferPlan {
   [[nodiscard]] int layers() const override;
   [[nodiscard]] HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, const CacheFront& sent,
                                    const CacheFront& ready) const override;
+  [[nodiscard]] std::vector<HandOver::Flow> weights(std::size_t from, std::size_t to, double bytes_per_gpu) const override;  // in a part
   [[nodiscard]] std::optional<std::pair<LinkIndex, double>> link(const ServiceLink& of) const override;
   void cut(const std::vector<ServiceLink>& links) override;
   [[nodiscard]] bool reserves_first() const override;

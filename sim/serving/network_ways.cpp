@@ -74,4 +74,22 @@ NetworkTransfers::Impl::Links NetworkTransfers::Impl::way(const TransferLane& la
   return links;
 }
 
+// Each GPU reads from the one that has its place among those of the other instance.
+std::vector<HandOver::Flow> NetworkTransfers::weights(std::size_t from, std::size_t to, double bytes_per_gpu) const {
+  const auto [sender, source] = impl_->place_in(0, from);
+  const auto [receiver, target] = impl_->place_in(0, to);
+  const Pool &has = impl_->job.pools[sender], &wants = impl_->job.pools[receiver];
+  const double line_share = std::min(has.habits.transfer_share, wants.habits.transfer_share);
+  std::vector<HandOver::Flow> out;
+  for (int gpu = 0; gpu < wants.plan.gpus(); ++gpu) {
+    const int peer = gpu * has.plan.gpus() / wants.plan.gpus();
+    HandOver::Flow& flow = out.emplace_back();
+    flow.bytes = bytes_per_gpu / line_share;
+    for (const topology::LinkId link :
+         impl_->route(wants.part, impl_->places[sender][source] + peer, impl_->places[receiver][target] + gpu).links)
+      flow.links.push_back(impl_->links[wants.part][link]);
+  }
+  return out;
+}
+
 }  // namespace rehearse::sim

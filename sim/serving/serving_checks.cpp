@@ -117,15 +117,24 @@ void note_wide_between(ServingJob& job) {
 }
 
 void read_reload(ServingJob& job, const config::Node& reload) {
-  const std::string from = reload.as_choice({"counted", "disk", "storage"});
+  using Reload = ServingJob::Reload;
+  const std::string from = reload.as_choice({"counted", "disk", "storage", "peer"});
   if (from == "counted") return;
-  job.reload = from == "disk" ? ServingJob::Reload::disk : ServingJob::Reload::storage;
+  job.reload = from == "peer" ? Reload::peer : from == "disk" ? Reload::disk : Reload::storage;
   for (const Pool& pool : job.pools) {
     const topology::ClusterSpec& cluster = job.parts[pool.part].cluster;
-    if ((from == "disk" ? cluster.storage.disk_read_bytes_per_s : cluster.storage.shared_read_bytes_per_s) > 0) continue;
-    reload.fail(fmt::format("pool {}: its cluster does not say how fast that is read", pool.name),
-                fmt::format("write storage: {{{}: ...}} in the cluster", from == "disk" ? "disk_read" : "shared_read"));
+    const auto same = [&](const Pool& other) { return has_weights_of(other, pool); };
+    if (job.reload == Reload::peer && pool.instances == 1 && std::ranges::count_if(job.pools, same) == 1)
+      reload.fail(fmt::format("pool {}: no other instance of its part has its weights", pool.name), "write reload: disk");
+    if ((job.reload != Reload::storage ? cluster.storage.disk_read_bytes_per_s : cluster.storage.shared_read_bytes_per_s) > 0) continue;
+    reload.fail(fmt::format("pool {}: its cluster does not say how fast that is read{}", pool.name,
+                            job.reload == Reload::peer ? " where no other instance works, from disk" : ""),
+                fmt::format("write storage: {{{}: ...}} in the cluster", job.reload != Reload::storage ? "disk_read" : "shared_read"));
   }
+}
+
+bool has_weights_of(const Pool& one, const Pool& other) {
+  return one.part == other.part && one.plan.precision.weights == other.plan.precision.weights;
 }
 
 }  // namespace rehearse::sim

@@ -118,7 +118,7 @@ struct ServingJob {
   std::vector<ServiceFault> faults;       // in the simulation
   std::optional<FaultScenario> scenario;  // of whole days, for run
   double recovery_s = 600;  // until an instance works again, where a failure does not say: repair, and loading of weights if counted
-  enum class Reload { counted, disk, storage } reload = Reload::counted;  // where an instance that returns has its weights from
+  enum class Reload { counted, disk, storage, peer } reload = Reload::counted;  // where an instance that returns has its weights from
   std::optional<ServingTuneSpec> tune;
   std::vector<std::string> notes;  // what the reader should know of what was made of the job
   std::string resolved_yaml, input_hash;

@@ -53,9 +53,9 @@ Shape serving_section() {
         false,
         "10 min",
         "For run: until an instance is back, where a failure does not say; repair and loading of weights, with reload repair alone."},
-       {"reload", config::word({"counted", "disk", "storage"}).shape, false, "counted",
-        "Where an instance that returns has its weights from, behind its repair: a disk of each node, or the cluster's storage; "
-        "counted: the repair has the time for it."},
+       {"reload", config::word({"counted", "disk", "storage", "peer"}).shape, false, "counted",
+        "Where an instance that returns has its weights from, behind its repair: a disk of each node, the cluster's storage, or "
+        "another instance over the network; counted: the repair has the time for it."},
        {"isolate", config::word({"prefill", "decode"}).shape, false, "", "This side alone, the other taken as unlimited."}});
 }
 

@@ -170,7 +170,7 @@ void ServiceSimulation::accept_sent_with(RequestId id) {
 void ServiceSimulation::accept(RequestId id) {
   RequestState& request = requests_[id];
   const bool decode_alone = setup_.pools.front().rules.role == Role::decode;
-  if (!decode_alone && !(setup_.transfers && setup_.transfers->reserves_first())) return place_prompt(id);
+  if (!decode_alone && !(apart() && setup_.transfers->reserves_first())) return place_prompt(id);
   if (decode_alone) request.enter(Stage::waiting, now());
   want_room(id);
 }

@@ -30,7 +30,7 @@ struct LayeredPasses {
   std::vector<int> domains = {};  // [port] whose GPUs reach it; empty: one of all
 };
 
-// What instances that return read before they work: over links of their own.
+// What instances that return read before they work: over links of their own, or from another instance over those of `transfers`.
 struct WeightLoads {
   struct Read {
     std::size_t link = 0;
@@ -38,6 +38,10 @@ struct WeightLoads {
   };
   std::vector<double> links;                 // bytes a second
   std::vector<std::vector<Read>> instances;  // [instance], or empty: they work at once
+  // Others that have its weights, in the order in which they are asked: of those that work the one that fewest read from. Where none
+  // works, what stands above.
+  std::vector<std::vector<std::size_t>> peers = {};  // [instance], or empty
+  std::vector<double> gpu_bytes = {};                // [instance] for each of its GPUs
 };
 
 struct ServingSetup {
@@ -46,7 +50,7 @@ struct ServingSetup {
   workloads::ArrivalSpec arrivals;
   std::vector<workloads::Request> requests;
   std::uint64_t seed = 1;
-  std::shared_ptr<TransferPlan> transfers;  // needed where the sides are apart
+  std::shared_ptr<TransferPlan> transfers;  // needed where the sides are apart, and for loads from peers
   std::vector<ServiceFault> faults = {};
   std::vector<LayeredPasses> layered = {};  // [instance], or empty
   WeightLoads loads = {};

@@ -95,6 +95,7 @@ void ServiceSimulation::go_around() {
     if (const auto known = setup_.transfers->link(link)) gone_.push_back(known->first);
   }
   for (std::size_t instance = 0; instance < layers_.size(); ++instance) send_layer_around(instance);
+  load_around();
   for (const Way& way : ways_) {
     for (const std::size_t place : way.pieces) {
       if (!crosses_gone(pieces_[place].links)) continue;
@@ -108,8 +109,7 @@ void ServiceSimulation::go_around() {
 // hand-over that it takes part in is noticed by the other side.
 void ServiceSimulation::fail(std::size_t instance) {
   if (loading_[instance] > 0) {  // it has not worked yet: from the beginning, when the repair is done
-    loading_[instance] = 0;
-    machine_.halt([&](Token token) { return event_of(token) == ServiceEvent::loaded && index_of(token) == instance; });
+    stop_load(instance);
     return;
   }
   if (down_[instance]++ > 0) return;
@@ -134,23 +134,7 @@ void ServiceSimulation::fail(std::size_t instance) {
     start_again(id);
   }
   try_decode_room();
-}
-
-// Repaired. What it reads is shared with others that return.
-void ServiceSimulation::come_back(std::size_t instance) {
-  if (down_[instance] == 1 && !setup_.loads.instances.empty()) {
-    const std::vector<WeightLoads::Read>& reads = setup_.loads.instances[instance];
-    loading_[instance] = reads.size();
-    for (const WeightLoads::Read& read : reads)
-      machine_.transfer(host_, host_, {&load_links_[read.link], 1}, read.bytes, token_of(ServiceEvent::loaded, instance));
-    if (!reads.empty()) return;
-  }
-  if (--down_[instance] == 0) works_again(instance);
-}
-
-void ServiceSimulation::end_load(std::size_t instance) {
-  if (--loading_[instance] > 0) return;
-  if (--down_[instance] == 0) works_again(instance);
+  load_anew_from(instance);
 }
 
 // Of the time up to the last arrival.

@@ -97,7 +97,12 @@ class ServiceSimulation {
   [[nodiscard]] bool comes_again(std::size_t fault);
   void fail(std::size_t instance);
   void come_back(std::size_t instance);
+  void load(std::size_t instance);
+  void stop_load(std::size_t instance);
+  void load_anew_from(std::size_t instance);
+  void load_around();
   void end_load(std::size_t instance);
+  [[nodiscard]] std::optional<std::size_t> peer_of(std::size_t instance) const;
   void works_again(std::size_t instance);
   void count_down(std::size_t instance, double until_s);
   void lose_sender(RequestId id);
@@ -162,6 +167,11 @@ class ServiceSimulation {
   std::vector<int> down_;               // [instance] faults that keep it from working
   std::vector<LinkIndex> load_links_;
   std::vector<std::size_t> loading_;         // [instance] reads under way of one that returns, which keep it from working as a fault does
+  struct PeerLoad {
+    std::size_t peer = 0;
+    std::vector<LinkIndex> links;  // that its flows are on
+  };
+  std::map<std::size_t, PeerLoad> peer_loads_;  // [instance that reads from another]
   std::vector<double> down_since_, down_s_;  // [instance]
   std::vector<int> layer_;                   // [instance] computed in the pass under way
   // Passes that go layer by layer: each computes, and sends over the ports of its instance, at the rate at which it would take its time

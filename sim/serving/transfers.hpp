@@ -55,6 +55,8 @@ class TransferPlan {
   // Of a piece of a request's cache, what is `ready` and not `sent`, from an instance that computes prompts to one that decodes.
   [[nodiscard]] virtual HandOver hand_over(std::size_t from, std::size_t to, std::size_t request, const CacheFront& sent,
                                            const CacheFront& ready) const = 0;
+  // So many bytes for each GPU of an instance, from the GPUs of another one; both counted among all.
+  [[nodiscard]] virtual std::vector<HandOver::Flow> weights(std::size_t from, std::size_t to, double bytes_per_gpu) const = 0;
   // A link of the machine, with its rate; nothing where no cache can go over it.
   [[nodiscard]] virtual std::optional<std::pair<LinkIndex, double>> link(const ServiceLink& of) const = 0;
   // These are gone from here on, and no others: what is handed over goes another way where there is one.

@@ -123,6 +123,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "vllm-2025",
                                              "vllm-2025-blocks",
                                              "vllm-mooncake",
+                                             "vllm-nixl",
                                              "vllm-rocm-2025",
                                              "vllm-rocm-2026"}));
   for (const std::string& name : names) {

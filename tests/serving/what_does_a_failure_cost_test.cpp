@@ -94,7 +94,55 @@ TEST(AnInstance, that_returns_reads_what_its_gpus_hold) {
               std::string::npos)
         << error.what();
   }
-  EXPECT_THROW(static_cast<void>(run_with("peer")), config::InputError);
+  EXPECT_THROW(static_cast<void>(run_with("tape")), config::InputError);
+  try {
+    static_cast<void>(run_with("peer"));
+    ADD_FAILURE();
+  } catch (const config::InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("job.yaml:8:11: error: pool all: no other instance of its part has its weights"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+// Weights of 50 bytes a GPU over the link of the caches, which moves a hundred a second: half a second behind the repair, twice that where
+// another one returns. Whose peer stops begins again with another one; where none works the disk is read, at 10 bytes a second.
+TEST(AnInstance, that_returns_reads_from_another_one) {
+  const auto down_s = [](std::size_t instance, std::vector<ServiceFault> faults) {
+    ServingSetup setup = one_request({pool(Role::both, 3)}, 1000, 1);
+    setup.requests = {{20, {1000, 1}}};
+    setup.faults = std::move(faults);
+    setup.transfers = std::make_shared<OneLink>(OneLink::Habits{.bytes_per_s = 100});
+    setup.loads.links = {10};
+    setup.loads.instances.assign(3, {{0, 50}});
+    setup.loads.peers = {{1, 2}, {0, 2}, {0, 1}};
+    setup.loads.gpu_bytes.assign(3, 50);
+    return simulate_serving(setup).down_s[instance];
+  };
+  const double forever = INFINITY;
+  EXPECT_NEAR(down_s(2, {failing(2, 0.5, 1.5)}), 1.5 + 0.5, eps);
+  EXPECT_NEAR(down_s(1, {failing(0, 0.5, 1.5), failing(1, 0.5, 1.5)}), 1.5 + 1, eps);
+  EXPECT_NEAR(down_s(0, {failing(0, 0.5, 1.5), failing(1, 2.2, forever)}), 1.5 + 0.2 + 0.5, eps);
+  EXPECT_NEAR(down_s(0, {failing(0, 0.5, 1.5), failing(1, 0.5, forever), failing(2, 0.5, forever)}), 1.5 + 5, eps);
+  EXPECT_NEAR(down_s(0, {failing(0, 0.5, 1.5), failing(0, 2.1, 1)}), 2.6 + 0.5, eps);  // it fails while it reads: repaired at 3.1 s
+}
+
+// Each GPU's weights over its own port, at the share of its rate that hand-overs reach.
+TEST(AnInstance, that_returns_reads_over_the_network) {
+  const sim::ServingJob job = sim::read_serving_job(
+      config::Node::load_text("model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n"
+                              "    p: {role: prefill, parallel: {tp: 8}}\n    d: {role: decode, parallel: {tp: 8}}\n"
+                              "  reload: peer\n  load: {arrivals: at-once, input: 1000, output: 10, requests: 1}\n"
+                              "simulation: {faults: [instance p.0 at 1 ms for 2 s]}\n",
+                              "job.yaml"),
+      "job");
+  const sim::Deployment deployment = deploy(job);
+  const sim::ServingSetup setup = setup_of(job, deployment);
+  ServingSetup counted = setup;
+  counted.loads = {};
+  const double port_bytes_per_s = job.parts[0].cluster.rail_bytes_per_s(), share = job.pools[0].habits.transfer_share;
+  EXPECT_NEAR(simulate_serving(setup).requests[0].first_s - simulate_serving(counted).requests[0].first_s,
+              deployment.pools[0].memory.weights / share / port_bytes_per_s, 1e-4);
 }
 
 // The other instance takes it over at once.

@@ -48,6 +48,29 @@ TEST_F(EngineOfOnesOwn, refuses_what_it_does_not_make_fit) {
   EXPECT_NE(unknown.find("no difference between caches is called 'layuot'"), std::string::npos) << unknown;
 }
 
+// What the sources of the shipped engines say (platforms/software).
+TEST(AShippedEngine, refuses_what_its_connector_does) {
+  const auto handed_over = [](const std::string& engine, const std::string& prefill, const std::string& decode) {
+    const std::string text = "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: " + engine +
+                             "\nserving:\n  pools:\n    p: {role: prefill" + prefill + "}\n    d: {role: decode" + decode +
+                             "}\n  load: {arrivals: {poisson: 2 /s}, input: 2000, output: 40, requests: 200}\n";
+    try {
+      static_cast<void>(sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job"));
+    } catch (const config::InputError&) {
+      return false;
+    }
+    return true;
+  };
+  for (const char* engine : {"vllm", "vllm-nixl", "vllm-mooncake", "sglang", "trtllm"}) {
+    const bool any = engine == std::string("vllm");  // no connector in particular
+    EXPECT_TRUE(handed_over(engine, "", "")) << engine;
+    EXPECT_EQ(handed_over(engine, ", parallel: {tp: 2}", ", parallel: {tp: 4}"), engine != std::string("vllm-mooncake")) << engine;
+    EXPECT_EQ(handed_over(engine, "", ", precision: {kv: fp8}"), any) << engine;
+    EXPECT_EQ(handed_over(engine, "", ", kv: {page: 128}"), any || engine == std::string("vllm-nixl")) << engine;
+  }
+  EXPECT_FALSE(handed_over("vllm-nixl", "", ", kv: {layout: nhd}"));
+}
+
 // Plans whose heads are cut otherwise are no pairs.
 TEST_F(EngineOfOnesOwn, is_tuned_without_such_pairs) {
   const auto alike = [](const sim::ServingTuning& tuning) {

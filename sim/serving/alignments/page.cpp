@@ -2,6 +2,8 @@
 // receiver.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/serving/kv_alignment.hpp"
 #include "workloads/serving/kv_layout.hpp"
 
@@ -14,7 +16,8 @@ class Page final : public KvAlignment {
     const int from = sender.habits->page, to = receiver.habits->page;
     if (from == to) return {};
     const bool multiple = from % to == 0 || to % from == 0;
-    if (multiple && sender.habits->layout == KvLayout::token_major) return {};
+    if (multiple && sender.habits->layout == KvLayout::token_major)
+      return {{.reason = fmt::format("pages of {} tokens are found in pages of {}", std::min(from, to), std::max(from, to))}};
     std::vector<KvAlignmentWork> ways = rewrites(sender, receiver, fmt::format("pages of {} tokens are made pages of {}", from, to));
     std::erase_if(ways, [](const KvAlignmentWork& way) { return way.sender_bytes_per_token > 0; });
     return ways;
