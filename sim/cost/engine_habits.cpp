@@ -21,6 +21,21 @@ const config::Names<KvLayout>& layout_names() {
   return names;
 }
 
+namespace {
+
+const config::Keys<MemoryLimits>& memory_limit_keys() {
+  using K = config::Key<MemoryLimits>;
+  static const config::Keys<MemoryLimits> keys{
+      K("below", &MemoryLimits::below_bytes, config::quantity(Dimension::bytes, 0), "Of a GPU's memory.").required(),
+      K("gpus", &MemoryLimits::gpus, list_of(config::text()), "And those with one of these in their names.").otherwise("none"),
+      K("sequences", &MemoryLimits::sequences, whole(1, 1'000'000), "As `sequences`.").otherwise("the same"),
+      K("tokens", &MemoryLimits::tokens, whole(1, 10'000'000), "As `tokens`.").otherwise("the same"),
+  };
+  return keys;
+}
+
+}  // namespace
+
 const config::Keys<EngineHabits>& engine_keys() {
   using Engine = EngineHabits;
   using K = config::Key<Engine>;
@@ -29,14 +44,20 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("chunked_prefill", &Engine::chunked_prefill, config::truth(), "Prompts longer than what is left of a pass are cut."),
       K("sequences", &Engine::sequences, whole(1, 1'000'000), "At most, of one instance at once."),
       K("tokens", &Engine::tokens, whole(1, 10'000'000), "At most, of one pass."),
+      K("by_memory", &Engine::by_memory, list_of(mapping(memory_limit_keys())), "Limits by the GPU's memory: the first that it is below.")
+          .otherwise("none"),
+      K("tokens_of", &Engine::divides_tokens, config::either_word("replica", "instance"),
+        "Whose `tokens` are: each attention replica's, or all of them together."),
       K("memory_fraction", &Engine::memory_fraction, config::number(0.01, 1), "Of the GPU's memory that the engine takes."),
       K("cache_share", &Engine::cache_share, config::number(0.01, 1),
         "Of what is left of that beside weights and passes, that the cache gets."),
+      K("watermark", &Engine::watermark, config::number(0, 0.5), "Of the cache's pages, left free by whoever is admitted."),
       K("overflow", &Engine::overflow, choice(overflow_names()), "What gives way when the cache has no page left."),
       K("page", &Engine::page, whole(1, 4096), "Tokens of a page of the cache."),
       K("layout", &Engine::layout, choice(layout_names()), "Of a page: tokens outside heads (nhd) or heads outside tokens (hnd)."),
       K("request", &Engine::request_s, config::quantity(Dimension::time),
         "Of the server and the tokeniser per request, until it is queued."),
+      K("stream", &Engine::stream, whole(1, 100'000), "Tokens that a client is shown at once, behind the first one."),
       K("pass", &Engine::pass_s, config::quantity(Dimension::time), "Of the host per pass."),
       K("sequence", &Engine::sequence_s, config::quantity(Dimension::time), "Of the host per sequence of a pass."),
       K("ahead", &Engine::ahead, config::truth(), "The host prepares a pass while the one before runs."),

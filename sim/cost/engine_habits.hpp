@@ -22,18 +22,29 @@ enum class KvLayout { token_major, head_major };  // NHD, HND
 [[nodiscard]] const config::Names<Overflow>& overflow_names();
 [[nodiscard]] const config::Names<KvLayout>& layout_names();
 
+// Limits of an engine on GPUs with less memory than others, and on those by these names.
+struct MemoryLimits {
+  double below_bytes = 0;
+  std::vector<std::string> gpus;  // in their names
+  int sequences = 0, tokens = 0;  // 0: as on others
+};
+
 struct EngineHabits {
   Batching batching = Batching::continuous;
   bool chunked_prefill = true;
-  int sequences = 256;  // at most, of one instance at once
-  int tokens = 8192;    // at most, of one pass
+  int sequences = 256;                  // at most, of one instance at once
+  int tokens = 8192;                    // at most, of one pass
+  std::vector<MemoryLimits> by_memory;  // the first that a GPU is one of has its limits
+  bool divides_tokens = false;          // `tokens` are of all attention replicas together, each has its share
   double memory_fraction = 0.9;
   double cache_share = 1;  // of what is left of it beside weights, activations and context, that the cache gets
+  double watermark = 0;    // of the cache's pages that whoever is admitted leaves free
   Overflow overflow = Overflow::recompute;
   int page = 16;  // tokens
   KvLayout layout = KvLayout::token_major;
 
   double request_s = 0;   // from a client's request until the engine's queue, and back with its first token: server, tokeniser
+  int stream = 1;         // tokens that a client is shown at once; the first one alone
   double pass_s = 0;      // of the host per pass: scheduling, preparing, sampling
   double sequence_s = 0;  // of the host per sequence in it, of one attention replica
   bool ahead = true;      // the host prepares a pass while the one before runs

@@ -86,6 +86,7 @@ PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
   out.rules.page = pool.habits.page;
   out.rules.ahead = pool.habits.ahead && pool.plan.pp == 1 && pool.habits.batching != Batching::fixed && pool.role != Role::prefill;
   out.rules.pages = tokens / pool.habits.page * replicas;
+  out.rules.free_pages = static_cast<std::int64_t>(pool.habits.watermark * static_cast<double>(out.rules.pages));
   if (pool.prefix_cache) out.rules.blocks = job.load.blocks;
   if (pool.habits.overflow == Overflow::swap) put_swap(out.rules, pool, part.cluster);
   return out;

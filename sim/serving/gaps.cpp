@@ -39,6 +39,19 @@ void Gaps::merge(const Gaps& other) {
   largest_s_ = std::max(largest_s_, other.largest_s_);
 }
 
+Gaps Gaps::shown_by(int tokens) const {
+  if (tokens <= 1) return *this;
+  Gaps out;
+  out.add(0, count_ * (1 - 1.0 / tokens));
+  for (std::size_t i = 0; i < bins_.size(); ++i) {
+    const double middle_s = smallest_s * std::pow(width, static_cast<double>(i) + 0.5);
+    out.add(i > 0 ? tokens * middle_s : 0, bins_[i] / tokens);
+  }
+  out.sum_s_ = sum_s_;
+  out.largest_s_ = tokens * largest_s_;
+  return out;
+}
+
 double Gaps::quantile_s(double share) const {
   double below = 0;
   for (std::size_t i = 0; i < bins_.size(); ++i) {

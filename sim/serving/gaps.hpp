@@ -12,6 +12,9 @@ class Gaps {
   // Passes that get longer evenly, from the first to the last, each with so many gaps.
   void add_run(double first_s, double last_s, double passes, double count);
   void merge(const Gaps& other);
+  // The same where a client is shown so many tokens at once: of as many gaps one is as long as all, the others are 0 (assumption: a gap is
+  // as long as those beside it).
+  [[nodiscard]] Gaps shown_by(int tokens) const;
   [[nodiscard]] double count() const { return count_; }
   [[nodiscard]] double mean_s() const { return count_ > 0 ? sum_s_ / count_ : 0; }
   [[nodiscard]] double quantile_s(double share) const;

@@ -38,6 +38,7 @@ struct InstanceRules {
   // sequences and the tokens of a pass are shared evenly.
   std::int64_t lanes = 1;
   std::int64_t pages = 1;
+  std::int64_t free_pages = 0;  // that whoever is admitted leaves
   int page = 16;
   bool ahead = false;      // the next pass is put together when one begins: who comes meanwhile joins the one after it
   double swap_page_s = 0;  // overflow: swap: a page to the host's memory, or back

@@ -79,8 +79,6 @@ EngineHabits habits_of(const PoolDocument& given, EngineHabits habits) {
   if (given.batching) habits.batching = *given.batching;
   if (given.chunked_prefill) habits.chunked_prefill = *given.chunked_prefill;
   if (given.graphs && !*given.graphs) habits.captured = 0;
-  if (given.limits.sequences > 0) habits.sequences = given.limits.sequences;
-  if (given.limits.tokens > 0) habits.tokens = given.limits.tokens;
   if (given.memory_fraction) habits.memory_fraction = *given.memory_fraction;
   if (given.page) habits.page = *given.page;
   if (given.layout) habits.layout = *given.layout;
@@ -186,6 +184,9 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   pool.plan.ep = std::max(1, given.parallel.ep);
   pool.plan.precision = given.precision;
   pool.plan.dispatcher = given.moe.dispatcher;
+  pool.limits = given.limits;
+  pool.usual_limits = {engine.habits.sequences, engine.habits.tokens};
+  settle_limits(pool, job.parts[pool.part].gpu);
   pool.plan.redundant = given.moe.redundant;
   pool.plan.overlaps = given.moe.overlap;
   pool.plan.routing = reading.routing;

@@ -71,6 +71,7 @@ struct Pool {
   std::shared_ptr<const Software> software;
   workloads::DType wanted = workloads::DType::bf16;  // products, where the GPU has them; else plan.precision.compute
   EngineHabits habits;                               // the software's, with what the job says otherwise
+  PoolLimits limits, usual_limits;                   // of the job; of the software's file
   Speculation speculation;
   std::shared_ptr<const workloads::Model> draft;  // that proposes its tokens; nullptr: they cost nothing
   bool prefix_cache = false;                      // blocks of prompts stay in the cache for others that begin alike
@@ -133,6 +134,8 @@ struct ServingJob {
 
 // Products in a format that the GPU does not have are computed in 16 bits, the weights widened on the way (Marlin, AWQ): false.
 bool settle_precision(Pool& pool, const Gpu& gpu);
+// The job's limits, else the engine's on this GPU with as many attention replicas.
+void settle_limits(Pool& pool, const Gpu& gpu);
 // Of a pool's model that proposes tokens: on the same GPUs, in its precision.
 [[nodiscard]] workloads::InstancePlan draft_plan(const Pool& pool);
 // Why a pool's plan cannot be; nothing: it can.

@@ -66,10 +66,12 @@ void count_latencies(ServingResult& result, const ServingJob& job, const Serving
   result.kv_transfer_bytes = mean_of(values_of(job, run, [](const RequestState& r) { return r.transfer_bytes; }));
 }
 
-void count_gaps(ServingResult& result, const ServingRun& run) {
+void count_gaps(ServingResult& result, const ServingJob& job, const ServingRun& run) {
   Gaps gaps;
-  for (const ServingRun::Pool& pool : run.pools) gaps.merge(pool.gaps);
-  result.longest_gap_s = gaps.largest_s();
+  for (std::size_t pool = 0; pool < run.pools.size(); ++pool) {
+    gaps.merge(run.pools[pool].gaps.shown_by(job.pools[pool].habits.stream));
+    result.longest_gap_s = std::max(result.longest_gap_s, run.pools[pool].gaps.largest_s());  // between two passes
+  }
   if (gaps.count() == 0) {
     result.itl = no_spread;
     return;
@@ -179,7 +181,7 @@ ServingResult result_of(const ServingJob& job, const ServingSetup& setup, const 
   }
   result.failures = run.failures;
   count_latencies(result, job, run);
-  count_gaps(result, run);
+  count_gaps(result, job, run);
   put_simulated_splits(result, run);
   count_rates(result, job, run);
   judge(result, job, run);

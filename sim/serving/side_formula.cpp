@@ -172,7 +172,7 @@ SideState SideFormula::decoding_by_pool(double rate_per_s) const {
   std::vector<PoolState> states;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const double each = rate_per_s * shares[i] / instances(i);
-    states.push_back(pools_[i].pool().rules.batching == Batching::fixed ? static_batches(pools_[i], load_, each, looks() ? turns() : 1)
+    states.push_back(pools_[i].pool().rules.batching == Batching::fixed ? static_batches(pools_[i], load_, each, turns())
                                                                         : decoding_alone(pools_[i], load_, each, turns()));
   }
   return state_of(std::move(states), std::move(shares));
@@ -218,7 +218,7 @@ SideState SideFormula::together_by_pool(double rate_per_s, int turns) const {
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const double each = rate_per_s * shares[i] / instances(i);
     states.push_back(queues_by_passes(pools_[i], load_) ? together_by_passes(pools_[i], load_, each, goes_by_ == GoesBy::caches ? 1 : turns)
-                                                        : sim::together(pools_[i], load_, each, looks() ? turns : 1));
+                                                        : sim::together(pools_[i], load_, each, turns));
   }
   return state_of(std::move(states), std::move(shares));
 }

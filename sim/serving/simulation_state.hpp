@@ -166,14 +166,14 @@ class ServiceSimulation {
   std::deque<RequestId> stranded_;      // no instance works that could compute their prompts
   std::vector<int> down_;               // [instance] faults that keep it from working
   std::vector<LinkIndex> load_links_;
-  std::vector<std::size_t> loading_;         // [instance] reads under way of one that returns, which keep it from working as a fault does
+  std::vector<std::size_t> loading_;  // [instance] reads under way of one that returns, which keep it from working as a fault does
   struct PeerLoad {
     std::size_t peer = 0;
     std::vector<LinkIndex> links;  // that its flows are on
   };
   std::map<std::size_t, PeerLoad> peer_loads_;  // [instance that reads from another]
-  std::vector<double> down_since_, down_s_;  // [instance]
-  std::vector<int> layer_;                   // [instance] computed in the pass under way
+  std::vector<double> down_since_, down_s_;     // [instance]
+  std::vector<int> layer_;                      // [instance] computed in the pass under way
   // Passes that go layer by layer: each computes, and sends over the ports of its instance, at the rate at which it would take its time
   // alone or what the links leave.
   struct Layers {

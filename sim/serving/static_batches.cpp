@@ -83,8 +83,7 @@ StaticBatch static_batch(const PoolFormula& pool, const LoadMoments& load, doubl
 }
 
 // Batches of so many by how long the longest answer is, or the prompts where answers are alike; at equal shares.
-std::vector<double> unlike_batches(const PoolFormula& pool, const LoadMoments& load, int sequences) {
-  constexpr int shares = 32;
+std::vector<double> unlike_batches(const PoolFormula& pool, const LoadMoments& load, int sequences, int shares = 32) {
   const bool both = pool.pool().rules.role == Role::both;
   const double prompts_s = both ? fixed_batch(pool, load, sequences).prompts_s : 0, pass_s = pool.decode_s(sequences);
   std::vector<double> out;
@@ -135,11 +134,107 @@ double wait_at_constant_rate_s(const PoolFormula& pool, const LoadMoments& load,
   return waits / served / rate_per_s;
 }
 
+// Batches of an instance that gets every n-th of arrivals at random. A chain from batch to batch, by how many make it and how many others
+// have come since the last one of its own: of N that come to all instances during a batch the m-th comes at m / (N + 1) of it on average.
+class BatchesInTurn {
+ public:
+  BatchesInTurn(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) : turns_(std::min(turns, most_turns)) {
+    const bool unlike = load.steps.size() > 1 || load.input_variation > 0;
+    for (int n = 1; n <= most; ++n) {
+      batches_.push_back(static_batch(pool, load, n));
+      const std::vector<double> lengths =
+          unlike ? unlike_batches(pool, load, n, unlike_shares) : std::vector<double>{batches_.back().seconds};
+      for (int since = 0; since < turns_; ++since) rows_.push_back(row(lengths, since, rate_per_s * turns_));
+    }
+    settle();
+  }
+  [[nodiscard]] bool holds() const { return full_ < hardly; }  // hardly any batch would be larger than those looked at
+
+  // Sets what the batches of a mean request are.
+  void put(PoolState& out, StaticBatch& met, double& waits, double& longest_s) const {
+    double served = 0, come = 0, wait_s = 0, busy_s = 0, batches = 0;
+    met = {};
+    for (std::size_t at = 0; at < rows_.size(); ++at) {
+      const std::size_t n = at / static_cast<std::size_t>(turns_);
+      const double requests = chance_[at] * static_cast<double>(n + 1);
+      served += requests;
+      batches += chance_[at];
+      come += chance_[at] * rows_[at].come;
+      wait_s += chance_[at] * rows_[at].wait_s;
+      busy_s += chance_[at] * batches_[n].seconds;
+      met.first_s += requests * batches_[n].first_s;
+      met.tpot_s += requests * batches_[n].tpot_s;
+    }
+    met.first_s /= served;
+    met.tpot_s /= served;
+    out.queue_s = wait_s / served;
+    out.batch = served / batches;
+    waits = come / served;
+    longest_s = come > 0 ? 2 * wait_s / come : 0;
+    met.seconds = busy_s / batches;
+  }
+
+ private:
+  static constexpr int most = 24, most_turns = 16, unlike_shares = 8;
+  static constexpr double hardly = 1e-3;
+  struct Row {
+    std::vector<double> next;
+    double come = 0, wait_s = 0;
+  };
+
+  [[nodiscard]] Row row(const std::vector<double>& lengths, int since, double all_per_s) const {
+    constexpr double tail = 1e-10;
+    Row out{.next = std::vector<double>(static_cast<std::size_t>(most * turns_), 0)};
+    for (const double seconds : lengths) {
+      const double mean = all_per_s * seconds;
+      double left = 1, log_chance = -mean;
+      for (int all = 0; left > tail; log_chance += std::log(mean / ++all)) {
+        const double chance = std::exp(log_chance);
+        left -= chance;
+        if (all > mean && chance < tail) break;
+        const double weight = chance / static_cast<double>(lengths.size());
+        const int own = (since + all) / turns_;
+        for (int i = 1; i <= own; ++i) out.wait_s += weight * seconds * (1 - (i * turns_ - since) / (all + 1.0));
+        out.come += weight * own;
+        const int to = own == 0 ? 0 : (std::min(own, most) - 1) * turns_ + (since + all) % turns_;
+        out.next[static_cast<std::size_t>(to)] += weight;
+      }
+    }
+    return out;
+  }
+
+  void settle() {
+    constexpr int rounds = 100;
+    constexpr double near = 1e-9;
+    chance_.assign(rows_.size(), 0);
+    chance_[0] = 1;
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<double> next(rows_.size(), 0);
+      for (std::size_t from = 0; from < rows_.size(); ++from) {
+        if (chance_[from] <= 0) continue;
+        for (std::size_t to = 0; to < next.size(); ++to) next[to] += chance_[from] * rows_[from].next[to];
+      }
+      double moved = 0;
+      for (std::size_t at = 0; at < next.size(); ++at) moved += std::abs(next[at] - chance_[at]);
+      chance_ = std::move(next);
+      if (moved < near) break;
+    }
+    full_ = 0;
+    for (std::size_t at = rows_.size() - static_cast<std::size_t>(turns_); at < rows_.size(); ++at) full_ += chance_[at];
+  }
+
+  int turns_;
+  std::vector<StaticBatch> batches_;
+  std::vector<Row> rows_;  // [batch][arrivals elsewhere since the last one here]
+  std::vector<double> chance_;
+  double full_ = 0;
+};
+
 }  // namespace
 
 // Who comes while a batch is under way makes the next one: of a batch that takes D a Poisson number, one where that is none. Who comes
-// during it waits for D/2 on average; of several instances only where all are at work (Sakasegawa). At a constant rate below one a batch
-// nobody does, where batches are alike.
+// during it waits for D/2 on average; of several instances only where all are at work (Sakasegawa), and small batches as they come in turn.
+// At a constant rate below one a batch nobody does, where batches are alike.
 PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances) {
   PoolState out{.answer_s = pool.pool().rules.role == Role::both ? 0.0 : -1.0};
   constexpr int rounds = 200;
@@ -165,13 +260,18 @@ PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, doubl
   out.queue_s = waits * one.seconds / 2;
   const bool unlike = load.steps.size() > 1 || load.input_variation > 0;
   if (!random && come <= 1 && unlike && instances == 1) out.queue_s = wait_at_constant_rate_s(pool, load, rate_per_s);
-  const StaticBatch met = static_batch(pool, load, seen);
+  StaticBatch met = static_batch(pool, load, seen);
+  double longest_s = one.seconds;
+  out.batch = batch;
+  constexpr double most_in_turn = 8;  // of a batch; larger ones are alike whoever they come in turn with
+  if (random && instances > 1 && batch < most_in_turn) {
+    if (const BatchesInTurn chain(pool, load, rate_per_s, instances); chain.holds()) chain.put(out, met, waits, longest_s);
+  }
   out.prefill_s = met.first_s;
   out.tpot_s = met.tpot_s;
-  out.batch = batch;
   out.requests_per_s = rate_per_s;
   if (load.percentile > 0) {
-    const double waiting_s = waits > 0 ? std::max(0.0, 1 - (1 - load.percentile) / waits) * one.seconds : 0;
+    const double waiting_s = waits > 0 ? std::max(0.0, 1 - (1 - load.percentile) / waits) * longest_s : 0;
     out.ttft_high_s = waiting_s + met.first_s;
     if (pool.pool().rules.role == Role::both) out.ttft_high_s += (high_prompt(load) - 1) * pool.prompt_s(0).seconds;
     out.tpot_high_s = static_batch(pool, load, random ? std::max(seen, high_number(seen, load)) : seen).tpot_s;

@@ -29,13 +29,15 @@ void put_splits(ServingResult& result, const PassMix& prompts, const PassMix& de
   if (result.tpot.mean_s >= 0) result.tpot_split = decodes.scaled_to(result.tpot.mean_s);
 }
 
-// One prompt, or as much of it as a pass takes; beside so many sequences.
-PassShape prompt_pass(const PoolDeployment& pool, const LoadMoments& load, double beside) {
+// One prompt, or as much of it as a pass takes; beside so many sequences. Of attention replicas those compute one each that came meanwhile.
+PassShape prompt_pass(const PoolDeployment& pool, const LoadMoments& load, double beside, double meanwhile) {
   const double whole = std::max(1.0, load.input - load.found);
   const double lane = static_cast<double>(pool.rules.tokens) / static_cast<double>(pool.rules.lanes);
   const double tokens = pool.rules.chunked_prefill ? std::min(whole, std::max(1.0, lane - beside)) : whole;
-  PassShape shape = prompt_shape(load, 1, tokens, load.found + (whole - tokens) / 2, beside);
-  shape.finished = tokens / whole;
+  const double prompts = std::clamp(meanwhile, 1.0, static_cast<double>(pool.rules.lanes));
+  PassShape shape = prompt_shape(load, prompts, tokens, load.found + (whole - tokens) / 2, beside);
+  shape.finished = prompts * tokens / whole;
+  if (prompts > 1) shape.busiest_tokens = tokens;
   return shape;
 }
 
@@ -59,13 +61,16 @@ void put_simulated_splits(ServingResult& result, const ServingRun& run) {
 void put_predicted_splits(ServingResult& result, const ServingJob& job, const Deployment& deployment) {
   const LoadMoments load = moments_of(job.load, job.seed);
   PassMix prompts, decodes;
+  double computing = 0;  // instances that compute prompts
+  for (const PoolDeployment& pool : deployment.pools) computing += pool.rules.role == Role::decode ? 0 : pool.pool->instances;
+  const double meanwhile = result.requests_per_s / std::max(1.0, computing) * mean_stage_s(result, Stage::prefilling);
   for (std::size_t i = 0; i < deployment.pools.size(); ++i) {
     const PoolDeployment& pool = deployment.pools[i];
     const double instances = pool.pool->instances, batch = std::max(1.0, result.pools[i].batch);
     const bool mixes = pool.rules.role == Role::both && pool.rules.batching == Batching::continuous;
     PassMix prompt;
     if (pool.rules.role != Role::decode) {
-      prompt = mix_of(pool.price->parts(prompt_pass(pool, load, mixes ? result.pools[i].batch : 0)));
+      prompt = mix_of(pool.price->parts(prompt_pass(pool, load, mixes ? result.pools[i].batch : 0, meanwhile)));
       prompts.add(prompt.scaled_to(1), instances);
     }
     if (pool.rules.role == Role::prefill) continue;

@@ -48,7 +48,9 @@ class OneLink final : public sim::TransferPlan {
     const double bytes = bytes_of(ready) - bytes_of(sent);
     return {habits_.before_s, {{{link_}, bytes}}, habits_.after_s, bytes};
   }
-  [[nodiscard]] std::vector<sim::HandOver::Flow> weights(std::size_t, std::size_t, double bytes) const override { return {{{link_}, bytes}}; }
+  [[nodiscard]] std::vector<sim::HandOver::Flow> weights(std::size_t, std::size_t, double bytes) const override {
+    return {{{link_}, bytes}};
+  }
   [[nodiscard]] std::optional<std::pair<sim::LinkIndex, double>> link(const sim::ServiceLink&) const override {
     return std::pair(link_, habits_.bytes_per_s);
   }

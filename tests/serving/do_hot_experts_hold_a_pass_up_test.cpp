@@ -128,7 +128,7 @@ constexpr const char* wide =
     "software: sglang\n"
     "serving:\n"
     "  pools: {all: {role: both, parallel: {tp: 1, dp: 16, ep: 16}, precision: {compute: fp8, weights: fp8, kv: bf16},\n"
-    "                moe: {dispatcher: hierarchical, redundant: 0}}}\n"
+    "                moe: {dispatcher: hierarchical, redundant: 0}, limits: {tokens: 8192}}}\n"
     "  load: {arrivals: {poisson: 0.3 /s}, input: 16000, output: 100, requests: 400}\n";
 
 struct BothAnswers {

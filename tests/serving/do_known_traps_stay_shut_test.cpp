@@ -138,7 +138,8 @@ TEST(ADifference, of_the_two_sides_is_named_and_costs_time) {
   const Outcome layout = outcome(apart({.decode_more = ", kv: {layout: hnd}"}));
   EXPECT_GT(layout.result.kv_transfer_s, same.result.kv_transfer_s);
   expect_named({.decode_more = ", kv: {page: 32}"}, "pages of 16 tokens are found in pages of 32");
-  EXPECT_EQ(outcome(apart({.decode_more = ", kv: {page: 32}"})).result.kv_transfer_s, same.result.kv_transfer_s);  // arithmetic of addresses
+  EXPECT_EQ(outcome(apart({.decode_more = ", kv: {page: 32}"})).result.kv_transfer_s,
+            same.result.kv_transfer_s);  // arithmetic of addresses
 }
 
 // The first requests meet an empty engine; they are not in the mean.

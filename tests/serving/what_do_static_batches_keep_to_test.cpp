@@ -25,6 +25,27 @@ TEST(StaticBatches, keep_long_prompts_longer) {
   }
 }
 
+// Instances in turn, of which each gets every n-th request: exact but for how long a batch of several takes. Who looks for the fewest
+// requests, or the emptiest cache, finds the same while batches are of one.
+TEST(StaticBatches, of_several_instances_are_as_they_come_in_turn) {
+  for (const int instances : {2, 3, 5}) {
+    for (const double each : {0.2, 1.2, 2.5, 5.0}) {
+      for (const char* router : {"round-robin", "least-requests", "least-kv"}) {
+        const bool in_turn = router == std::string("round-robin");
+        if (!in_turn && each > 1) continue;
+        const FormulaAndRun found = formula_and_run(
+            fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n  pools: {{all: {{role: both, "
+                        "instances: {}}}}}\n"
+                        "  router: {{prefill: {}}}\n  load: {{arrivals: {{poisson: {} /s}}, input: 1000, output: 100, requests: 20000}}\n",
+                        instances, router, each * instances));
+        EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, in_turn ? 0.03 : 0.05)
+            << instances << ' ' << each << router;
+        EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02) << instances << ' ' << each << router;
+      }
+    }
+  }
+}
+
 // A router that looks sends caches to instances without a batch: one of four alone would keep them four times as long at 3/s.
 TEST(StaticBatches, of_decoding_alone_find_instances_that_are_free) {
   for (const auto& [rate, times] : {std::pair(3.0, 2.0), std::pair(4.5, 1.25), std::pair(6.0, 1.25)}) {

@@ -129,13 +129,13 @@ TEST(AnInstance, that_returns_reads_from_another_one) {
 
 // Each GPU's weights over its own port, at the share of its rate that hand-overs reach.
 TEST(AnInstance, that_returns_reads_over_the_network) {
-  const sim::ServingJob job = sim::read_serving_job(
-      config::Node::load_text("model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n"
-                              "    p: {role: prefill, parallel: {tp: 8}}\n    d: {role: decode, parallel: {tp: 8}}\n"
-                              "  reload: peer\n  load: {arrivals: at-once, input: 1000, output: 10, requests: 1}\n"
-                              "simulation: {faults: [instance p.0 at 1 ms for 2 s]}\n",
-                              "job.yaml"),
-      "job");
+  const sim::ServingJob job =
+      sim::read_serving_job(config::Node::load_text("model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n"
+                                                    "    p: {role: prefill, parallel: {tp: 8}}\n    d: {role: decode, parallel: {tp: 8}}\n"
+                                                    "  reload: peer\n  load: {arrivals: at-once, input: 1000, output: 10, requests: 1}\n"
+                                                    "simulation: {faults: [instance p.0 at 1 ms for 2 s]}\n",
+                                                    "job.yaml"),
+                            "job");
   const sim::Deployment deployment = deploy(job);
   const sim::ServingSetup setup = setup_of(job, deployment);
   ServingSetup counted = setup;

@@ -1,0 +1,92 @@
+// Limits by memory and attention replicas, pages left free, tokens shown at once: what engine files say where a job does not.
+#include <gtest/gtest.h>
+
+#include "sim/serving/deployment.hpp"
+#include "sim/serving/gaps.hpp"
+#include "sim/serving/serving_result.hpp"
+#include "sim/serving/tune.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+sim::ServingJob job_of(const std::string& cluster, const std::string& engine, const std::string& pool, const std::string& more = "") {
+  const std::string text = "model: llama3-8b\ncluster: " + cluster + "\nsoftware: " + engine +
+                           "\nserving:\n  pools:\n    all: {role: both" + pool +
+                           "}\n  load: {arrivals: {poisson: 2 /s}, input: 800, output: 40, requests: 200}\n" + more;
+  return sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+}
+
+using Limits = std::pair<int, int>;  // sequences, tokens
+
+Limits limits_of(const std::string& cluster, const std::string& engine, const std::string& pool = "") {
+  const sim::EngineHabits& habits = job_of(cluster, engine, pool).pools.front().habits;
+  return {habits.sequences, habits.tokens};
+}
+
+TEST(AnEnginesLimits, follow_the_memory) {
+  EXPECT_EQ(limits_of("dgx-h100-ndr400", "vllm"), Limits(1024, 8192));
+  EXPECT_EQ(limits_of("l40s-pcie-8", "vllm"), Limits(256, 2048));
+  EXPECT_EQ(limits_of("dgx-a100-80g-hdr200", "vllm"), Limits(256, 2048));  // by its name
+  EXPECT_EQ(limits_of("l40s-pcie-8", "vllm", ", limits: {sequences: 99}"), Limits(99, 2048));
+  EXPECT_EQ(limits_of("l40s-pcie-8", "sglang"), Limits(2048, 4096));
+  EXPECT_EQ(limits_of("a10-pcie", "sglang"), Limits(2048, 2048));
+}
+
+// SGLang cuts its tokens by the replicas, vLLM gives each as many; what a job writes is of each.
+TEST(AnEnginesLimits, are_shared_by_attention_replicas) {
+  EXPECT_EQ(limits_of("dgx-h100-ndr400", "sglang", ", parallel: {dp: 4}"), Limits(2048, 2048));
+  EXPECT_EQ(limits_of("dgx-h100-ndr400", "vllm", ", parallel: {dp: 4}"), Limits(1024, 8192));
+  EXPECT_EQ(limits_of("dgx-h100-ndr400", "sglang", ", parallel: {dp: 4}, limits: {tokens: 4096}"), Limits(2048, 4096));
+}
+
+// Each part's own, and each plan's.
+TEST(AnEnginesLimits, are_those_of_the_part_that_tune_tries) {
+  const std::string parts = "{parts: {big: {cluster: dgx-h100-ndr400, nodes: 1}, small: {cluster: l40s-pcie-8, nodes: 1}}}";
+  const sim::ServingTuning tuning =
+      tune_serving(job_of(parts, "vllm", ", part: big",
+                          "  slo: {ttft: 2 s, tpot: 80 ms}\ntune: {inventory: {big: 4, small: 4}, tp: [1, 2], confirm: 0, keep: 40}\n"),
+                   [](double) {});
+  bool small = false, big = false;
+  for (const sim::TunedDeployment& one : tuning.best) {
+    for (const sim::Pool& pool : one.pools) {
+      if (pool.role != sim::Role::both) continue;
+      EXPECT_EQ(pool.habits.tokens, pool.part == 0 ? 8192 : 2048);
+      (pool.part == 0 ? big : small) = true;
+    }
+  }
+  EXPECT_TRUE(big && small);
+}
+
+// Of a hundred pages one stays free: who needs all waits for ever and is rejected, who needs 99 is served.
+TEST(AWatermark, is_left_free) {
+  const auto served = [](int input, const std::string& engine) {
+    const sim::ServingJob job = sim::read_serving_job(
+        config::Node::load_text("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: " + engine +
+                                    "\nserving:\n  pools: {all: {role: both, kv_tokens: 1600}}\n  load: {arrivals: at-once, input: " +
+                                    std::to_string(input) + ", output: 1, requests: 3, warmup: 0}\n",
+                                "job.yaml"),
+        "job");
+    const sim::Deployment deployment = deploy(job);
+    const sim::ServingSetup setup = setup_of(job, deployment);
+    return result_of(job, setup, simulate_serving(setup)).finished;
+  };
+  EXPECT_EQ(served(1570, "vllm-2024"), 3);
+  EXPECT_EQ(served(1590, "vllm-2024"), 0);
+  EXPECT_EQ(served(1590, "vllm-2025"), 3);
+}
+
+TEST(Gaps, of_tokens_shown_together_are_one_and_zeros) {
+  sim::Gaps gaps;
+  gaps.add(0.01, 80);
+  gaps.add(0.05, 20);
+  const sim::Gaps shown = gaps.shown_by(5);
+  EXPECT_EQ(shown.count(), gaps.count());
+  EXPECT_EQ(shown.mean_s(), gaps.mean_s());
+  EXPECT_LT(shown.quantile_s(0.8), 1e-6);
+  EXPECT_NEAR(shown.quantile_s(0.9), 0.05, 0.01 * 0.05);
+  EXPECT_NEAR(shown.quantile_s(0.99), 0.25, 0.01 * 0.25);
+  EXPECT_EQ(gaps.shown_by(1).quantile_s(0.5), gaps.quantile_s(0.5));
+}
+
+}  // namespace
+}  // namespace rehearse::tests
