@@ -10,14 +10,29 @@
 namespace rehearse::workloads {
 namespace {
 
+// Where sorts are not fused, a view of every rank's tokens for every expert is cut out and joined: so many take the host as long as a
+// counted kernel (docs/moe.md).
+constexpr int views_per_kernel = 16;
+
+PassKernels sorting_kernels(const Workload& workload) {
+  if (workload.experts.dispatcher != Dispatcher::alltoall) return workload.fusions.sorting_kernels;
+  if (workload.fusions.permutation) return {1, 1};
+  const int kernels = 1 + workload.model.moe->experts * workload.parallel.etp / views_per_kernel;
+  return {kernels, kernels};
+}
+
 // Tokens sorted by expert as they arrive, and back by origin before they leave. After the all-to-all a pair is moved once; the other
 // dispatchers deliver tokens once, which are copied for every expert here, and may leave the sort to many kernels of the stack.
-Section sorting(const Workload& workload, const Shard& shard, const char* name, double pairs) {
+Section sorting(const Workload& workload, const Shard& shard, bool back, double pairs) {
   const bool exchanges = workload.experts.dispatcher == Dispatcher::alltoall;
   if (exchanges && workload.model.moe->experts == workload.parallel.ep) return {};
   const double bytes = 2 * pairs * static_cast<double>(shard.hidden) * shard.element;
-  const PassKernels kernels = exchanges ? PassKernels{1, 1} : workload.fusions.sorting_kernels;
-  return pointwise(name, {bytes, bytes, std::max(1, kernels.forward), std::max(1, kernels.backward)});
+  const double added = exchanges || workload.fusions.permutation ? bytes : 2 * bytes;  // what is added to is read and written each time
+  const PassKernels kernels = sorting_kernels(workload);
+  return pointwise(back ? "unsort_tokens" : "sort_tokens", {.forward_bytes = back ? added : bytes,
+                                                            .backward_bytes = back ? bytes : added,
+                                                            .forward_kernels = std::max(1, kernels.forward),
+                                                            .backward_kernels = std::max(1, kernels.backward)});
 }
 
 // What the stack's pointwise operators do beside all that, such as masks that are all true.
@@ -65,14 +80,14 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
   const std::int64_t rows = std::llround(pairs), ffn = moe.ffn / workload.parallel.etp;
   const std::int64_t width = ffn * (workload.model.gated() ? 2 : 1);
   const bool bias = workload.model.biases;
-  return assemble({pairing(workload), sorting(workload, shard, "sort_tokens", pairs),
+  return assemble({pairing(workload), sorting(workload, shard, false, pairs),
                    copies("pair_copies", pairs * static_cast<double>(shard.hidden), shard.element, workload.fusions.pair_copies),
                    grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
                    copies("product_copies", pairs * static_cast<double>(width), shard.element, workload.fusions.product_copies),
                    clamps(workload, pairs * static_cast<double>(width), shard.element), activation_of(workload, pairs),
                    grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
                    biases_apart(workload, pairs * static_cast<double>(shard.hidden), shard.element, experts),
-                   sorting(workload, shard, "unsort_tokens", pairs)});
+                   sorting(workload, shard, true, pairs)});
 }
 
 std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& work) {
@@ -127,12 +142,42 @@ ExpertCalls ExpertLayer::make_calls(Pass pass, int chunks, int ep_rank, int laye
         calls.dispatch.push_back(std::move(call));
       }
       calls.combine = from_experts("combine gradients", pass, chunks, ep_rank, layer, microbatch);
+      add_weights("gradients of weights", pass, chunks, layer, microbatch, calls.combine);
       return calls;
     default:
-      calls.dispatch = to_experts("dispatch", pass, chunks, ep_rank, layer, microbatch);
+      add_counts(pass, chunks, layer, microbatch, calls.dispatch);
+      for (Communication& call : to_experts("dispatch", pass, chunks, ep_rank, layer, microbatch)) {
+        calls.dispatch.push_back(std::move(call));
+      }
+      add_weights("weights", pass, chunks, layer, microbatch, calls.dispatch);
       calls.combine = from_experts("combine", pass, chunks, ep_rank, layer, microbatch);
       return calls;
   }
+}
+
+// By a gather, or where kernels of its own dispatch tokens (DeepEP, HybridEP) by messages from each to each. Where experts have a capacity,
+// every rank sends as much.
+void ExpertLayer::add_counts(Pass pass, int chunks, int layer, int microbatch, std::vector<Communication>& calls) const {
+  const ExpertPlan& plan = workload_.experts;
+  if (!workload_.fusions.gathers_counts || workload_.parallel.ep == 1 || plan.capacity_factor > 0) return;
+  const double bytes = sizeof(std::int64_t) * static_cast<double>(workload_.model.moe->experts) * workload_.parallel.ep;
+  if (plan.dispatcher == Dispatcher::alltoall) calls.push_back({"counts", CollectiveKind::all_gather, GroupKind::ep, bytes, pass});
+  if (plan.dispatcher == Dispatcher::hierarchical) calls.push_back(small("counts", pass, chunks, layer, microbatch));
+}
+
+// Of each pair, in fp32. Other dispatchers send them with the tokens.
+void ExpertLayer::add_weights(const char* what, Pass pass, int chunks, int layer, int microbatch, std::vector<Communication>& calls) const {
+  if (workload_.parallel.ep == 1 || !workload_.fusions.exchanges_weights || workload_.experts.dispatcher != Dispatcher::alltoall) return;
+  calls.push_back(small(what, pass, chunks, layer, microbatch));
+}
+
+// Four bytes for each pair, the way of the tokens or back.
+Communication ExpertLayer::small(const char* what, Pass pass, int chunks, int layer, int microbatch) const {
+  Exchange pairs = *exchange(pass != Pass::backward_input, chunks, layer, microbatch);
+  pairs.bytes_per_pair = sizeof(float);
+  pairs.hierarchical = false;
+  const double bytes = loads_.sent_by_each() / chunks * pairs.bytes_per_pair;
+  return {what, CollectiveKind::all_to_all, GroupKind::ep, bytes, pass, std::make_shared<const Exchange>(std::move(pairs))};
 }
 
 std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, int chunks, int layer, int microbatch) const {

@@ -31,6 +31,9 @@ class ExpertLayer {
  private:
   using Key = std::tuple<Pass, int, int, int, int>;
   [[nodiscard]] ExpertCalls make_calls(Pass pass, int chunks, int ep_rank, int layer, int microbatch) const;
+  void add_counts(Pass pass, int chunks, int layer, int microbatch, std::vector<Communication>& calls) const;
+  void add_weights(const char* what, Pass pass, int chunks, int layer, int microbatch, std::vector<Communication>& calls) const;
+  [[nodiscard]] Communication small(const char* what, Pass pass, int chunks, int layer, int microbatch) const;
   [[nodiscard]] std::shared_ptr<const Exchange> exchange(bool dispatch, int chunks, int layer, int microbatch) const;
   [[nodiscard]] std::vector<Communication> to_experts(const char* what, Pass pass, int chunks, int ep_rank, int layer,
                                                       int microbatch) const;

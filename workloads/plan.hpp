@@ -181,6 +181,9 @@ struct KernelFusions {
   bool compiled = false;                // chains of pointwise operators are one kernel
   bool grouped_gemm = true;             // one kernel for all of a rank's experts; otherwise each expert has its own
   bool low_precision_dispatch = false;  // 8-bit layers: tokens travel to their experts in 8 bits
+  bool permutation = true;              // tokens are sorted by expert, and added up again, by a kernel each
+  bool gathers_counts = false;          // what each rank has for each expert is gathered before tokens are dispatched
+  bool exchanges_weights = false;       // after the all-to-all of tokens another one has their weights
   // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; for each of the
   // two sorts around the experts that another dispatcher leaves to it; more for each piece of a layer (attention and router; experts) when
   // forward and backward of two micro-batches are interleaved (overlap.ep).

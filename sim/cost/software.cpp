@@ -38,9 +38,12 @@ constexpr std::array<Fusion, 8> all_fusions{
      {"optimizer", &KernelFusions::optimizer, "The whole update in one pass."}}};
 
 // What a stack does with experts; left out it is as KernelFusions has it.
-constexpr std::array<Fusion, 2> expert_habits{
+constexpr std::array<Fusion, 5> expert_habits{
     {{"grouped_gemm", &KernelFusions::grouped_gemm, "One kernel for all of a rank's experts."},
-     {"low_precision_dispatch", &KernelFusions::low_precision_dispatch, "8-bit layers: tokens travel to their experts in 8 bits."}}};
+     {"low_precision_dispatch", &KernelFusions::low_precision_dispatch, "8-bit layers: tokens travel to their experts in 8 bits."},
+     {"permutation", &KernelFusions::permutation, "Tokens are sorted by expert, and added up again, by a kernel each."},
+     {"gathers_counts", &KernelFusions::gathers_counts, "What each rank has for each expert is gathered before tokens are dispatched."},
+     {"exchanges_weights", &KernelFusions::exchanges_weights, "After the all-to-all of tokens another one has their weights."}}};
 
 // One of a stack's kernels, as a key has it.
 constexpr auto kernels(auto KernelFusions::*field) {
@@ -86,6 +89,9 @@ const Keys<Software>& experts_keys() {
   static const Keys<Software> keys{
       habit(expert_habits[0]),
       habit(expert_habits[1]),
+      habit(expert_habits[2]),
+      habit(expert_habits[3]),
+      habit(expert_habits[4]),
       K("routing_kernels", kernels(&KernelFusions::routing_kernels), mapping(pass_keys()),
         "What the host issues to route a layer's tokens."),
       K("permutation_kernels", kernels(&KernelFusions::permutation_kernels), mapping(pass_keys()),

@@ -21,7 +21,8 @@ TEST(DeepEP, RatesOfDispatchAndCombine) {
        config::Node::load_file(std::string(REHEARSE_SOURCE_DIR) + "/tests/experts/measured/deepep.yaml").items()) {
     const int ep = static_cast<int>(row.at("ep").as_int(2, 1024));
     const std::string text = fmt::format(
-        "model: deepseek-v3\ncluster: h800-deepseek\nsoftware: custom\ngpus: {0}\nparallel: {{dp: {0}, ep: {0}}}\nprecision: fp8\n"
+        "model: deepseek-v3\ncluster: h800-deepseek\nsoftware: {{like: custom, experts: {{gathers_counts: false}}}}\ngpus: {0}\nparallel: "
+        "{{dp: {0}, ep: {0}}}\nprecision: fp8\n"
         "batch: {{global: {0}, micro: 1, sequence: {1}}}\nmoe: {{dispatcher: hierarchical, nodes_per_token: {2}}}\n",
         ep, row.at("tokens").as_int(1, 1 << 20), row.at("top_groups").as_int(1, 64));
     const sim::Job job = sim::read_job(config::Node::load_text(text, "deepep"), "deepep");

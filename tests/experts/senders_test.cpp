@@ -186,7 +186,7 @@ TEST(Senders, TheJobsOwnMatrixTakesAlphaAndItsBusiestPort) {
     for (const auto& [gpus, group] : {std::pair{8, 8}, {16, 16}}) {
       const sim::Job job =
           expert_job(gpus, fmt::format("{{dp: {}, ep: {}}}", gpus, group), fmt::format("{{global: {}, micro: 1, sequence: 4096}}", gpus),
-                     fmt::format("moe: {{routing: {}}}\nsimulation: {{ranks: all}}\n", routing), 2);
+                     fmt::format("moe: {{routing: {}}}\nsimulation: {{ranks: all}}\n{}", routing, tokens_alone), 2);
       const workloads::ExpertLayer layer(job.workload);
       const std::vector<int> members = workloads::RankGrid(job.workload.parallel).group(GroupKind::ep, 0);
       const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
@@ -212,7 +212,7 @@ TEST(Senders, TheJobsOwnMatrixTakesAlphaAndItsBusiestPort) {
 TEST(Senders, OfTwoRanksByHand) {
   const char* rows = "[0, 0, 0, 0, 0, 3], [0, 0, 0, 0, 15, 1], [0, 0, 0, 1, 3, 2], [0, 0, 0, 1, 12, 2]";
   const sim::Job job = expert_job(2, "{dp: 2, ep: 2}", "{global: 2, micro: 1, sequence: 1000}",
-                                  fmt::format("moe: {{routing: {{counts: [{}]}}}}\nsimulation: {{ranks: all}}\n", rows), 1);
+                                  fmt::format("moe: {{routing: {{counts: [{}]}}}}\nsimulation: {{ranks: all}}\n{}", rows, tokens_alone), 1);
   const workloads::ExpertLayer layer(job.workload);
   // 2000 pairs each. An expert gets at most every token, 1000: sender 0 sends 1000 to its own expert 0 and 1000 to expert 15 on rank 1.
   const LayerLoad& load = layer.loads().at(0, 0);

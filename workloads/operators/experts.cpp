@@ -29,12 +29,14 @@ Section choice(const Workload& workload, const Shard& shard) {
 }
 
 // Copies of tokens, sorted by expert, for the all-to-all; afterwards added up again. The other dispatchers do this while they send.
-Section permutation(const Workload& workload, const Shard& shard, const char* name) {
+// Without a kernel for it each copy is added to what is read and written again: tokens forward, gradients backward.
+Section permutation(const Workload& workload, const Shard& shard, bool back) {
   if (workload.experts.dispatcher != Dispatcher::alltoall) return {};
   const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
-  const double bytes = states * (1 + workload.model.moe->top_k);
+  const int copies = workload.model.moe->top_k;
+  const double bytes = states * (1 + copies), added = workload.fusions.permutation ? bytes : states * (1 + 3 * copies);
   const PassKernels& kernels = workload.fusions.permutation_kernels;
-  return pointwise(name, {bytes, bytes, kernels.forward, kernels.backward});
+  return pointwise(back ? "unpermute" : "permute", {back ? added : bytes, back ? bytes : added, kernels.forward, kernels.backward});
 }
 
 Section routed(const Workload& workload, const Shard& shard) {
@@ -75,9 +77,9 @@ std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) 
                                 routing(router(workload, shard)),
                                 routing(choice(workload, shard)),
                                 pairing(workload),
-                                within(GraphScope::moe_preprocess, workload, permutation(workload, shard, "permute")),
+                                within(GraphScope::moe_preprocess, workload, permutation(workload, shard, false)),
                                 routed(workload, shard),
-                                permutation(workload, shard, "unpermute")};
+                                permutation(workload, shard, true)};
   for (Section& section : shared(workload, shard)) sections.push_back(routing(std::move(section)));
   add_residual(sections, workload, shard, "mlp", workload.model.biases);
   return sections;
