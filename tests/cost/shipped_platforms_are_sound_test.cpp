@@ -95,6 +95,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "nanotron-rings",
                                              "nemo-2024",
                                              "paddle-2023",
+                                             "primus",
                                              "pytorch",
                                              "pytorch-compile",
                                              "sglang",
