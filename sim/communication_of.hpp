@@ -9,7 +9,12 @@ namespace rehearse::sim {
 // cluster: the system's, or what faults leave of it.
 [[nodiscard]] inline CommunicationModel communication_of(const System& system, const workloads::Workload& workload,
                                                          const topology::ClusterSpec& cluster) {
-  return {cluster, workload, system.simulation.algorithm, system.software.collectives, system.simulation.collectives == Fidelity::step};
+  return {cluster,
+          workload,
+          system.simulation.algorithm,
+          system.software.collectives,
+          system.simulation.collectives == Fidelity::step,
+          system.simulation.protocol};
 }
 [[nodiscard]] inline CommunicationModel communication_of(const System& system, const workloads::Workload& workload) {
   return communication_of(system, workload, system.cluster);

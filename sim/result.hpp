@@ -52,10 +52,16 @@ struct RankResult {
   PhaseTimes phases;
 };
 
+// "ring LL", as tables show it; "ring", where it is no other protocol than Simple.
+[[nodiscard]] inline std::string with_protocol(const std::string& algorithm, const std::string& protocol) {
+  return protocol.starts_with("LL") ? algorithm + " " + protocol : algorithm;
+}
+
 struct CollectiveResult {
   std::string name;       // "all-reduce"
   std::string group;      // "tp", "dp", "pp", ...
   std::string algorithm;  // "ring", "tree", ...
+  std::string protocol;   // CallPrice::protocol_name()
   int ranks = 0;
   double bytes = 0;      // of one call
   long calls = 0;        // per rank and step (largest over ranks)

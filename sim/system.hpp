@@ -25,6 +25,7 @@ struct SimulationOptions {
   bool all_ranks = false;  // ranks: all
   Routing routing = Routing::balanced;
   std::string algorithm = "auto";  // of all collectives: a registered name, or auto = the fastest per call of those that the software has
+  topology::Protocol protocol = topology::Protocol::automatic;  // of NCCL's rings and trees, where the cluster says what it does
   int steps = 1;
   std::uint64_t seed = 1;
   StepFaults faults;       // what goes wrong in the simulated step

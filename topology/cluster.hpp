@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,12 +14,26 @@
 
 namespace rehearse::topology {
 
+// How NCCL moves a buffer. simple: chunks, each told by a flag after it; ll, ll128: with a flag in every 8 (128) bytes, of which 4 (120)
+// are data, so that nobody waits for a chunk. automatic: the fastest for the call.
+enum class Protocol : std::uint8_t { automatic, simple, ll, ll128 };
+
+// Of ll or ll128 over one kind of link.
+struct ProtocolSpec {
+  double call_s = 0;      // of a call, beside its rounds
+  double latency_s = 0;   // of a round
+  double efficiency = 1;  // share of the line rate that data reaches
+};
+
 struct LinkSpec {
   double bandwidth_bytes_per_s = 0;           // line rate, one direction
   double efficiency = 1;                      // (0, 1]: what a large transfer reaches; header and protocol overhead
   double latency_s = 0;                       // alpha of one message or one round of a collective over this kind of link
   std::optional<double> read_latency_s = {};  // of one round of a kernel that reads the memory of its peers; as latency_s where not known
   bool typical = false;                       // `efficiency` is what links of the kind have in common, and not this one's own
+  double exchange_share = 1;                  // NICs: of the effective rate, what an exchange of experts reaches
+  std::optional<ProtocolSpec> ll = {}, ll128 = {};  // none: collectives do without; all that stands above is of `simple`
+  [[nodiscard]] const std::optional<ProtocolSpec>& by(Protocol protocol) const { return protocol == Protocol::ll ? ll : ll128; }
   [[nodiscard]] double effective_bytes_per_s() const { return bandwidth_bytes_per_s * efficiency; }
   [[nodiscard]] double round_s(bool reads) const { return reads ? read_latency_s.value_or(latency_s) : latency_s; }
 };

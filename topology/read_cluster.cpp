@@ -30,9 +30,14 @@ void read_reads(const config::Node& node, LinkSpec& link) {
   if (const auto latency = node.find("read_latency")) link.read_latency_s = read_latency(*latency);
 }
 
+More and_protocols(More keys) {
+  for (config::Parameter& key : protocol_keys()) keys.push_back(std::move(key));
+  return keys;
+}
+
 const More& intra_keys() {
-  static const More keys{
-      {"kind", choice(intra_kinds).shape, true, "", "How the GPUs of a node are linked."}, in_network_key(nvls), reads()};
+  static const More keys =
+      and_protocols({{"kind", choice(intra_kinds).shape, true, "", "How the GPUs of a node are linked."}, in_network_key(nvls), reads()});
   return keys;
 }
 
@@ -49,17 +54,22 @@ config::Shape intra_shape() {
 }
 
 const More& supernode_keys() {
-  static const More keys{{"gpus", config::whole(1, most_gpus_per_supernode).shape, true, "", "In one domain of several nodes."},
-                         {"spare", config::whole(0, most_gpus_per_supernode).shape, false, "0", "Of them left idle."},
-                         in_network_key(nvls),
-                         reads()};
+  static const More keys =
+      and_protocols({{"gpus", config::whole(1, most_gpus_per_supernode).shape, true, "", "In one domain of several nodes."},
+                     {"spare", config::whole(0, most_gpus_per_supernode).shape, false, "0", "Of them left idle."},
+                     in_network_key(nvls),
+                     reads()});
   return keys;
 }
 
+constexpr double least_exchange_share = 0.01;
+
 const More& nic_keys() {
-  static const More keys{
-      {"per_node", config::whole(1, most_gpus_per_node).shape, true, "", "NICs of a node."},
-      {"by_nodes", by_nodes_shape(), false, "efficiency, in jobs of any size", "Efficiency by the number of nodes of a job, as measured."}};
+  static const More keys = and_protocols(
+      {{"per_node", config::whole(1, most_gpus_per_node).shape, true, "", "NICs of a node."},
+       {"exchange", config::number(least_exchange_share, 1).shape, false, "1", "Share of that rate at which exchanges of experts go."},
+       {"by_nodes", by_nodes_shape(), false, "efficiency, in jobs of any size",
+        "Efficiency by the number of nodes of a job, as measured."}});
   return keys;
 }
 
@@ -85,6 +95,10 @@ void read_intra(const config::Node& node, ClusterSpec& cluster) {
     cluster.intra = read_link(node, cluster.intra_kind == IntraNode::pcie ? typical_pcie : typical_scale_up, intra_keys());
     read_reads(node, cluster.intra);
     read_in_switch(node, cluster.intra, cluster);
+    read_protocols(node, cluster.intra);
+    if (cluster.intra_kind == IntraNode::pcie && (cluster.intra.ll || cluster.intra.ll128))
+      node.at(cluster.intra.ll ? "ll" : "ll128")
+          .fail_at_key("the ports of a pcie node carry all of its traffic by one protocol", "leave it out");
   }
 }
 
@@ -102,6 +116,7 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   cluster.supernode = read_link(node, typical_scale_up, supernode_keys());
   read_reads(node, cluster.supernode);
   read_in_switch(node, cluster.supernode, cluster);
+  read_protocols(node, cluster.supernode);
   const int gpus = read_whole_nodes(node.at("gpus"), 1, most_gpus_per_supernode, cluster, "a supernode");
   if (const auto spare = node.find("spare")) {
     cluster.supernode_spare_gpus = read_whole_nodes(*spare, 0, gpus - cluster.gpus_per_node, cluster, "a spare part");
@@ -111,6 +126,8 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
 
 void read_nics(const config::Node& node, ClusterSpec& cluster) {
   cluster.nic = read_link(node, typical_nic, nic_keys());
+  read_protocols(node, cluster.nic);
+  if (const auto share = node.find("exchange")) cluster.nic.exchange_share = share->as_number(least_exchange_share, 1);
   if (node.find("by_nodes")) cluster.nic.typical = false;
   cluster.nics_per_node = read_count(node.at("per_node"), 1, most_gpus_per_node);
   const int nics = cluster.nics_per_node;

@@ -97,6 +97,38 @@ LinkSpec read_in_network(const config::Node& node, const LinkSpec& port, const I
   return service;
 }
 
+namespace {
+
+config::Parameter protocol_key(std::string name, std::string means) {
+  config::Parameter call{"call", config::quantity(config::Dimension::time).shape, false, "0 s",
+                         "Of a call, beside its rounds; at most 1 s."};
+  config::Parameter round = latency(""), share = efficiency("");
+  round.required = share.required = true;
+  round.means = "Of a round; at most 1 s.";
+  share.means = "Share of the line rate that data reaches.";
+  return {std::move(name), with({std::move(call)}, {std::move(share), std::move(round)}), false, "not used", std::move(means)};
+}
+
+}  // namespace
+
+More protocol_keys() {
+  return {protocol_key("ll", "NCCL's protocol LL, for small messages of rings and trees."),
+          protocol_key("ll128", "NCCL's protocol LL128, likewise for middling ones.")};
+}
+
+void read_protocols(const config::Node& node, LinkSpec& link) {
+  const More keys = protocol_keys();
+  const auto read = [&](std::size_t which, std::optional<ProtocolSpec>& into) {
+    const auto given = node.find(keys[which].name);
+    if (!given) return;
+    given->allow_keys(names_of(keys[which].shape.keys));
+    into = ProtocolSpec{.latency_s = read_latency(given->at("latency")), .efficiency = read_efficiency(given->at("efficiency"))};
+    if (const auto call = given->find("call")) into->call_s = read_latency(*call);
+  };
+  read(0, link.ll);
+  read(1, link.ll128);
+}
+
 int read_count(const config::Node& node, int low, int high) { return static_cast<int>(node.as_int(low, high)); }
 
 int read_count(const config::Node& node, std::string_view key, int low, int high, int fallback) {

@@ -36,6 +36,10 @@ struct InNetwork {
 [[nodiscard]] config::Parameter in_network_key(const InNetwork& what);
 [[nodiscard]] LinkSpec read_in_network(const config::Node& node, const LinkSpec& port, const InNetwork& what);
 
+// `ll`, `ll128`: NCCL's other protocols over the link, each {call, latency, efficiency}.
+[[nodiscard]] More protocol_keys();
+void read_protocols(const config::Node& node, LinkSpec& link);
+
 [[nodiscard]] int read_count(const config::Node& node, int low, int high);
 
 // `node[key]`, or `fallback` when absent.

@@ -106,6 +106,8 @@ class Collective {
   [[nodiscard]] virtual bool fits(CollectiveKind kind, const GroupShape& group) const { return serves(kind, group); }
   // Whether it is a kernel that reads the memory of its peers, instead of a library's channels: its rounds have a latency of their own.
   [[nodiscard]] virtual bool reads_peers() const { return false; }
+  // Whether NCCL runs it by LL and LL128 too.
+  [[nodiscard]] virtual bool runs_by_protocols(CollectiveKind) const { return false; }
   [[nodiscard]] virtual Pace pace(CollectiveKind, const GroupShape&) const { return Pace::rounds; }
   // Whether in every round each member does what all others do, seen from its own place: one message can then stand for all of a round.
   [[nodiscard]] virtual bool rotates(CollectiveKind, const GroupShape&) const { return false; }

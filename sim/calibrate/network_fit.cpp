@@ -76,9 +76,21 @@ FitParameter latency(std::string key, double seconds) {
   return {std::move(key), seconds * 1e6, seconds * 1e4, seconds * 1e8, table_time_prior, "us"};
 }
 
+// What the file lists of NCCL's other protocols.
+void add_protocols(JobParameters& to, const std::string& link, const topology::LinkSpec& spec) {
+  for (const auto& [name, protocol] : {std::pair("ll", spec.ll), std::pair("ll128", spec.ll128)}) {
+    if (!protocol) continue;
+    const std::string at = fmt::format("cluster.{}.{}.", link, name);
+    to.parameters.push_back(share(at + "efficiency", protocol->efficiency));
+    to.parameters.push_back(latency(at + "latency", protocol->latency_s));
+    if (protocol->call_s > 0) to.parameters.push_back(latency(at + "call", protocol->call_s));
+  }
+}
+
 void add_node_links(JobParameters& to, const topology::ClusterSpec& cluster, const Node& document) {
   to.parameters.push_back(share("cluster.intra_node.efficiency", cluster.intra.efficiency));
   to.parameters.push_back(latency("cluster.intra_node.latency", cluster.intra.latency_s));
+  add_protocols(to, "intra_node", cluster.intra);
   if (!document.find_path("intra_node.in_network")) return;
   to.parameters.push_back(share("cluster.intra_node.in_network.efficiency", cluster.in_switch.efficiency));
   to.parameters.push_back(latency("cluster.intra_node.in_network.latency", cluster.in_switch.latency_s));
@@ -89,6 +101,7 @@ void add_nics(JobParameters& to, const Cluster& cluster, const std::set<int>& al
   if (all_nodes.empty()) return;
   const topology::ClusterSpec few = cluster.job({}, 1).system.cluster;
   to.parameters.push_back(latency("cluster.nics.latency", few.nic.latency_s));
+  add_protocols(to, "nics", few.nic);
   const double there = cluster.job({}, *all_nodes.begin() * few.gpus_per_node).system.cluster.nic.efficiency;
   if (all_nodes.size() == 1 && there == few.nic.efficiency && !cluster.part().node.find_path("nics.by_nodes")) {
     to.parameters.push_back(share("cluster.nics.efficiency", few.nic.efficiency));

@@ -4,6 +4,12 @@
 
 namespace rehearse::sim {
 
+std::string_view CallPrice::protocol_name() const {
+  if (kind != CallKind::collective) return "";
+  if (protocol == topology::Protocol::ll) return "LL";
+  return protocol == topology::Protocol::ll128 ? "LL128" : "Simple";
+}
+
 double CallPrice::transfer_s() const {
   if (host_bytes > 0) return host_bytes / host_bytes_per_s;
   const double intra = intra_bytes > 0 ? intra_bytes / intra_bytes_per_s : 0;
@@ -16,6 +22,13 @@ PortTimes CallPrice::ports() const {
   const double scale_up = intra_bytes + passing_bytes > 0 ? (intra_bytes + passing_bytes) / intra_bytes_per_s : 0;
   const double nic = inter_bytes > 0 ? inter_bytes / inter_bytes_per_s : 0;
   return {transfer_s(), scale_up, nic, messages * scale_up, nic_messages * nic};
+}
+
+double CallPrice::counts_for(const workloads::Transfer& transfer, const workloads::GroupShape& group) const {
+  if (transfer.in_switch != workloads::InSwitch::nothing)
+    return workloads::between_domains(transfer.in_switch) ? network_overhead : switch_overhead;
+  const auto domain = [&](int member) { return group.domain[static_cast<std::size_t>(member)]; };
+  return domain(transfer.from) == domain(transfer.to) ? scale_up_overhead : nic_overhead;
 }
 
 CallPrice CallPrice::alone() const {

@@ -51,13 +51,14 @@ bool blocks_fit(const workloads::Parallel& p, int domain, bool last_may_lack = f
 }  // namespace
 
 CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm,
-                                       std::vector<std::string> library, bool by_rounds)
+                                       std::vector<std::string> library, bool by_rounds, topology::Protocol protocol)
     : cluster_(cluster),
       grid_(workloads::rank_grid(workload)),
       groups_lie_alike_(blocks_fit(workload.parallel, cluster.gpus_per_node) && blocks_fit(workload.parallel, cluster.domain_gpus())),
       algorithm_(std::move(algorithm)),
       library_(std::move(library)),
       by_rounds_(by_rounds),
+      protocol_(protocol),
       stages_(workload.parallel.pp),
       cables_(Cables::of(cluster, grid_.size())) {
   const topology::NetworkSpec& network = cluster_.network;
@@ -145,10 +146,12 @@ std::size_t CommunicationModel::levels_between(int from, int to) const {
   return domain_of(from) == domain_of(to) ? 1 : 2;
 }
 
-double CommunicationModel::latency_s(int from, int to, bool reads) const {
+double CommunicationModel::latency_s(int from, int to, bool reads, topology::Protocol protocol) const {
   if (from == to) return 0;
-  if (node_of(from) == node_of(to)) return cluster_.intra.round_s(reads);
-  return domain_of(from) == domain_of(to) ? cluster_.supernode.round_s(reads) : cluster_.nic.latency_s;
+  const bool inside = domain_of(from) == domain_of(to);
+  const LinkSpec& link = node_of(from) == node_of(to) ? cluster_.intra : inside ? cluster_.supernode : cluster_.nic;
+  if (protocol >= topology::Protocol::ll && link.by(protocol)) return link.by(protocol)->latency_s;
+  return link.round_s(reads && inside);
 }
 
 // The axes of a torus that members in order of their nodes fill, each a ring; none when there is more or less than one box of them.
@@ -216,6 +219,8 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
     const double out = loads.intra_out[i] + loads.inter_out[i], in = loads.intra_in[i] + loads.inter_in[i];
     price.passing_bytes = std::max(price.passing_bytes, std::max(out, in) - price.intra_bytes);
   }
+  if (!one_port()) price.nic_overhead = 1 / cluster_.nic.exchange_share;
+  price.inter_bytes *= price.nic_overhead;
   if (price.inter_bytes > 0) price.alpha_s = cluster_.nic.latency_s;
   if (price.inter_bytes <= 0 || loads.forwards) price.alpha_s += intra.latency_s;
   return price;
@@ -230,8 +235,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   price.kind = CallKind::collective;
   price.algorithm = algorithm;
   price.collective = &collective;
-  price.alpha_s = form.rounds_intra * intra.round_s(collective.reads_peers()) + form.rounds_inter * cluster_.nic.latency_s +
-                  form.rounds_switch * cluster_.in_switch.latency_s;
+  price.alpha_s = form.rounds_switch * cluster_.in_switch.latency_s;
   if (form.rounds_switch > 0) price.switch_overhead = intra.effective_bytes_per_s() / cluster_.in_switch.effective_bytes_per_s();
   price.intra_bytes = form.intra_bytes * price.switch_overhead;
   price.inter_bytes = form.inter_bytes;
@@ -255,13 +259,7 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
     if (axis_s > 0) price.limit_network(price.inter_bytes / axis_s);
   }
   price.sequential = form.sequential;
-  if (by_rounds_ && form.hops_inside > 0) {
-    const double intra_s = (price.intra_bytes + price.passing_bytes) / price.intra_bytes_per_s, transfer_s = price.transfer_s();
-    const double inter_s = std::max(price.inter_bytes / price.inter_bytes_per_s, price.passing_bytes > 0 ? intra_s : 0);
-    price.alpha_s =
-        workloads::stream_s(form, intra.round_s(collective.reads_peers()), cluster_.nic.latency_s, intra_s, inter_s) - transfer_s;
-  }
-  return price;
+  return with_protocol(price, form, what.kind, intra);
 }
 
 CallPrice CommunicationModel::price(const Communication& what, std::span<const int> members) const {
@@ -278,7 +276,7 @@ CallPrice CommunicationModel::price(const Communication& what, std::span<const i
   for (const std::string& name : library_) {
     if (!workloads::CollectiveRegistry::get(name).fits(what.kind, group)) continue;
     CallPrice price = price_with(name, what, group, members);
-    if (!best || price.seconds() < best->seconds()) best = std::move(price);
+    if (!best || better(price, *best)) best = std::move(price);
   }
   return best.value();
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,9 +28,10 @@ class CommunicationModel {
   // `algorithm` forces one collective algorithm wherever it serves; "auto", and where it does not: the fastest of `library` (names of
   // algorithms) that fit the call's group, the earlier of two that take equally long. by_rounds: every round is simulated, so that the
   // latencies of a ring hide behind its bytes (workloads::stream_s); otherwise they add up, as libraries' own models and measured steps
-  // say.
+  // say. protocol: of rings and trees, where their links say what it does; automatic: the fastest.
   CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm,
-                     std::vector<std::string> library = workloads::rings_and_trees(), bool by_rounds = false);
+                     std::vector<std::string> library = workloads::rings_and_trees(), bool by_rounds = false,
+                     topology::Protocol protocol = topology::Protocol::automatic);
 
   // members: global ranks in group order; point-to-point: {sender, receiver}. send_recv on a group is a ring shift: everybody to the next.
   [[nodiscard]] CallPrice price(const workloads::Communication& what, std::span<const int> members) const;
@@ -49,8 +51,9 @@ class CommunicationModel {
   [[nodiscard]] bool groups_lie_alike() const { return groups_lie_alike_; }
   // 0: in one node, 1: in one supernode, 2: over the network.
   [[nodiscard]] std::size_t levels_between(int from, int to) const;
-  // Alpha of one message between two ranks; reads: by a kernel that reads the memory of its peers.
-  [[nodiscard]] double latency_s(int from, int to, bool reads = false) const;
+  // Alpha of one message between two ranks; reads: by a kernel that reads the memory of its peers. By ll and ll128 where their links have
+  // it.
+  [[nodiscard]] double latency_s(int from, int to, bool reads = false, topology::Protocol protocol = topology::Protocol::simple) const;
   // The job's GPUs that share a rank's link to the host, or its host's memory: so many from this rank on.
   [[nodiscard]] int first_host_sharer(workloads::GroupKind kind, int rank) const;
   [[nodiscard]] int host_sharers(workloads::GroupKind kind, int rank) const;
@@ -109,6 +112,17 @@ class CommunicationModel {
   [[nodiscard]] std::vector<std::vector<workloads::Transfer>> at_once(const workloads::Communication& what, const CallPrice& price,
                                                                       const workloads::GroupShape& group) const;
   void let_cables_limit(CallPrice& price, const workloads::Communication& what, std::span<const int> members) const;
+  struct ByProtocol {
+    double call_s = 0, intra_round_s = 0, inter_round_s = 0;
+    double intra_overhead = 1, inter_overhead = 1;  // what a byte counts for
+  };
+  // Nothing where a link that the form uses does not say.
+  [[nodiscard]] std::optional<ByProtocol> by_protocol(topology::Protocol protocol, const workloads::ClosedForm& form,
+                                                      const topology::LinkSpec& intra) const;
+  [[nodiscard]] bool better(const CallPrice& one, const CallPrice& other) const;
+  // The fastest of a collective's protocols. price: all of it but what depends on them, by `simple`.
+  [[nodiscard]] CallPrice with_protocol(const CallPrice& price, const workloads::ClosedForm& form, workloads::CollectiveKind kind,
+                                        const topology::LinkSpec& intra) const;
   void list_shares(const workloads::Workload& workload);
   [[nodiscard]] CallPrice price_copy(const workloads::Communication& what, int rank) const;
   [[nodiscard]] CallPrice price_shift(const workloads::Communication& what, std::span<const int> members) const;
@@ -122,6 +136,7 @@ class CommunicationModel {
   std::string algorithm_;
   std::vector<std::string> library_;
   bool by_rounds_ = false;
+  topology::Protocol protocol_ = topology::Protocol::automatic;
   int stages_ = 1;
   std::shared_ptr<Cables> cables_;  // null: a tree
   std::string place_;               // with cables: how ranks lie, as text

@@ -147,8 +147,10 @@ class Loads {
   [[nodiscard]] std::vector<Load> round_by_round() const {
     std::vector<Load> loads;
     int phase = 0;
-    for (const workloads::Round& round : price_.collective->rounds(what_.kind, model_.shape(members_), what_.bytes)) {
+    const workloads::GroupShape shape = model_.shape(members_);
+    for (workloads::Round& round : price_.collective->rounds(what_.kind, shape, what_.bytes)) {
       if (round.transfers.empty()) continue;
+      for (Transfer& t : round.transfers) t.bytes *= price_.counts_for(t, shape);
       for (Load& load : by_volume(round.transfers)) {
         load.phase = phase;
         loads.push_back(std::move(load));
@@ -189,8 +191,8 @@ class Loads {
     for (std::size_t i = 0; i < members_.size(); ++i) {
       add_port(loads, i, false, true, ports.intra_out[i]);
       add_port(loads, i, false, false, ports.intra_in[i]);
-      add_port(loads, i, true, true, ports.inter_out[i]);
-      add_port(loads, i, true, false, ports.inter_in[i]);
+      add_port(loads, i, true, true, ports.inter_out[i] * price_.nic_overhead);
+      add_port(loads, i, true, false, ports.inter_in[i] * price_.nic_overhead);
     }
     if (!wiring_.has_trunks()) return loads;
     for (Load& load : one_for_each_volume(exchange_over_trunks(ports))) loads.push_back(std::move(load));
@@ -213,7 +215,8 @@ class Loads {
         wiring_.trunks(members_[from], members_[to], wiring_.rail_of(members_[from]), flow_, wires);
         for (const Wire wire : wires) of_sender.emplace_back(wire, sent);
       }
-      for (const auto& [wire, sent] : of_sender) bytes[wire] += leaving > 0 ? sent * ports.inter_out[from] / leaving : 0;
+      for (const auto& [wire, sent] : of_sender)
+        bytes[wire] += leaving > 0 ? sent * price_.nic_overhead * ports.inter_out[from] / leaving : 0;
     }
     std::erase_if(bytes, [](const auto& entry) { return entry.second <= 0; });
     return bytes;
@@ -248,15 +251,15 @@ std::vector<Transfer> messages_of(const Communication& what, const CallPrice& pr
   if (what.kind == CollectiveKind::send_recv) {
     for (int i = 0; i < (what.group == GroupKind::pp ? 1 : n); ++i) all.push_back({.from = i, .to = (i + 1) % n, .bytes = what.bytes});
   } else if (what.exchange) {
+    const workloads::GroupShape shape = model.shape(members);
     for (int i = 0; i < n * n; ++i) {
       if (i / n != i % n) all.push_back({.from = i / n, .to = i % n, .bytes = what.exchange->bytes(i / n, i % n)});
     }
+    for (Transfer& t : all) t.bytes *= price.counts_for(t, shape);
   } else if (price.collective != nullptr) {
-    all = price.collective->volumes(what.kind, model.shape(members), what.bytes);
-    for (Transfer& t : all) {
-      if (t.in_switch != workloads::InSwitch::nothing)
-        t.bytes *= workloads::between_domains(t.in_switch) ? price.network_overhead : price.switch_overhead;
-    }
+    const workloads::GroupShape shape = model.shape(members);
+    all = price.collective->volumes(what.kind, shape, what.bytes);
+    for (Transfer& t : all) t.bytes *= price.counts_for(t, shape);
   }
   return all;
 }

@@ -187,7 +187,7 @@ int CommPlanner::times(Wire stands_for, const Load& load, std::size_t index, std
 
 const std::vector<CommPlanner::Times>& CommPlanner::times_of_all(std::uint32_t call) {
   const workloads::Call& c = graph_.calls[call];
-  const auto [it, added] = times_.try_emplace({c.group, c.what.kind, prices_.calls[call].algorithm, c.what.exchange.get()});
+  const auto [it, added] = times_.try_emplace({c.group, c.what.kind, algorithm_and_protocol(prices_.calls[call]), c.what.exchange.get()});
   if (added) it->second = one_way(c) ? count_messages(call) : count_groups(call);
   return it->second;
 }

@@ -14,6 +14,9 @@ using workloads::CollectiveKind;
 using workloads::Round;
 using workloads::Transfer;
 
+// What a call costs beside its rounds is paid before its first transfers.
+bool first(const workloads::Dependency& needs) { return needs.before_alpha.empty() && needs.before_bytes < 0; }
+
 }  // namespace
 
 // Every transfer of every round: its alpha as a leg, then its bytes as another (workloads/collective.hpp says which wait for which).
@@ -36,6 +39,7 @@ CommPlanner::Draft CommPlanner::plan_rounds(std::uint32_t call) {
   for (std::size_t i = 0; i < dependencies.size(); ++i) {  // transfer i is the legs 2i (alpha) and 2i + 1 (bytes)
     plan.wait(2 * i, 2 * i + 1);
     for (const std::uint32_t before : dependencies[i].before_alpha) plan.wait(2UL * before + 1, 2 * i);
+    if (first(dependencies[i])) plan.legs[2 * i].delay_s += price.call_s;
     if (dependencies[i].before_bytes >= 0) plan.wait(2 * static_cast<std::size_t>(dependencies[i].before_bytes) + 1, 2 * i + 1);
   }
   return plan;
@@ -53,7 +57,12 @@ bool CommPlanner::alike(std::uint32_t call) const {
 std::vector<Round> CommPlanner::rounds_of(std::uint32_t call) const {
   const workloads::Communication& what = graph_.calls[call].what;
   if (what.kind == CollectiveKind::send_recv) return {{messages_of(what, prices_.calls[call], members_of(call), model_)}};
-  return prices_.calls[call].collective->rounds(what.kind, model_.shape(members_of(call)), what.bytes);
+  const workloads::GroupShape shape = model_.shape(members_of(call));
+  std::vector<Round> rounds = prices_.calls[call].collective->rounds(what.kind, shape, what.bytes);
+  for (Round& round : rounds) {
+    for (Transfer& t : round.transfers) t.bytes *= prices_.calls[call].counts_for(t, shape);
+  }
+  return rounds;
 }
 
 bool CommPlanner::crosses(const Transfer& t, std::uint32_t call) const {
@@ -65,7 +74,8 @@ double CommPlanner::alpha_s(const Transfer& t, std::uint32_t call) const {
   const std::vector<int>& members = members_of(call);
   const workloads::Collective* collective = prices_.calls[call].collective;
   const bool reads = collective != nullptr && collective->reads_peers();
-  return model_.latency_s(members[static_cast<std::size_t>(t.from)], members[static_cast<std::size_t>(t.to)], reads);
+  return model_.latency_s(members[static_cast<std::size_t>(t.from)], members[static_cast<std::size_t>(t.to)], reads,
+                          prices_.calls[call].protocol);
 }
 
 // One transfer stands for all of its round that are like it.
@@ -94,6 +104,7 @@ CommPlanner::Draft CommPlanner::plan_alike_rounds(std::uint32_t call) {
       const workloads::Dependency& needs = dependencies[leg_of.size()];
       leg_of.push_back(leg);
       if (!told.insert(leg).second) continue;
+      if (first(needs)) plan.legs[leg].delay_s += prices_.calls[call].call_s;
       std::set<std::size_t> before;
       for (const std::uint32_t transfer : needs.before_alpha) before.insert(leg_of[transfer] + 1);
       for (const std::size_t one : before) plan.wait(one, leg);
@@ -110,6 +121,7 @@ CommPlanner::Draft CommPlanner::plan_ring_rounds(std::uint32_t call) {
   const int n = static_cast<int>(members_of(call).size()), domains = model_.shape(members_of(call)).domains();
   const int places = domains == 1 ? 1 : n / domains;
   const int rounds = (what.kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1);
+  const CallPrice& price = prices_.calls[call];
   const double bytes = what.bytes / n / places;
   std::map<bool, std::vector<Transfer>> edges;
   for (const Transfer& t : messages_of(what, prices_.calls[call], members_of(call), model_)) edges[crosses(t, call)].push_back(t);
@@ -123,8 +135,8 @@ CommPlanner::Draft CommPlanner::plan_ring_rounds(std::uint32_t call) {
   for (int round = 0; round < rounds; ++round) {
     for (int place = 0; place < places; ++place) {
       const bool crossing = domains > 1 && place + 1 == places;
-      add_leg(plan, alpha_s(edges.at(crossing).front(), call), 0, {});
-      add_leg(plan, 0, bytes, links.at(crossing));
+      add_leg(plan, alpha_s(edges.at(crossing).front(), call) + (round == 0 ? price.call_s : 0), 0, {});
+      add_leg(plan, 0, bytes * (crossing ? price.nic_overhead : price.scale_up_overhead), links.at(crossing));
       plan.wait(leg(round, place), leg(round, place) + 1);
       if (round == 0) continue;
       plan.wait(leg(round - 1, (place + places - 1) % places) + 1, leg(round, place));

@@ -69,6 +69,7 @@ LoneCollective run_alone(const Job& job, CollectiveKind kind, double bytes) {
   const CallPrice& price = prices.calls.front();
   LoneCollective out{.kind = kind,
                      .algorithm = price.algorithm,
+                     .protocol = std::string(price.protocol_name()),
                      .gpus = job.system.gpus,
                      .gpus_per_node = job.system.cluster.gpus_per_node,
                      .bytes = bytes,

@@ -12,7 +12,7 @@ namespace rehearse::sim {
 
 struct LoneCollective {
   workloads::CollectiveKind kind = workloads::CollectiveKind::all_reduce;
-  std::string algorithm;
+  std::string algorithm, protocol;
   int gpus = 0, gpus_per_node = 0;
   double bytes = 0;  // of the buffer, as nccl-tests count it
   double formula_s = 0, simulated_s = 0;

@@ -48,7 +48,7 @@ void StepCalls::list_patterns() {
   for (const Communication& what : calls) {
     const auto of_kind = groups.find(what.group);
     if (of_kind == groups.end()) continue;
-    const std::string algorithm = model.price(what, of_kind->second.groups.front()).algorithm;
+    const std::string algorithm = algorithm_and_protocol(model.price(what, of_kind->second.groups.front()));
     if (seen.emplace(what.group, what.kind, algorithm, what.exchange != nullptr).second) patterns[what.group].push_back(what);
   }
 }

@@ -141,6 +141,7 @@ class Rows {
     row.result.name = workloads::name_of(call.what.kind);
     row.result.group = std::get<1>(key);
     row.result.algorithm = price.algorithm;
+    row.result.protocol = price.protocol_name();
     row.result.ranks = static_cast<int>(group.members.size());
     row.result.bytes = call.what.bytes;
     row.result.longest_s = std::max(row.result.longest_s, price.seconds());

@@ -62,7 +62,8 @@ TimelineCollective collective_of(const PreparedStep& prepared, std::size_t index
           .bytes = call.what.bytes * call.repeat / parts,
           .group_size = static_cast<int>(group.members.size()),
           .group_ranks = group.members,
-          .algorithm = prepared.prices.calls[index].algorithm};
+          .algorithm = prepared.prices.calls[index].algorithm,
+          .protocol = std::string(prepared.prices.calls[index].protocol_name())};
 }
 
 void add_collectives(const PreparedStep& prepared, Timeline& timeline) {

@@ -49,6 +49,8 @@ const Keys<SimulationOptions>& simulation_keys() {
         "Between switches: balanced over paths of equal cost, or ecmp: by hash, which needs all ranks."),
       K("algorithm", &Options::algorithm, config::word(algorithms()),
         "Of all collectives; auto: the fastest that the software has, per call."),
+      K("protocol", &Options::protocol, choice(protocols),
+        "NCCL's, of rings and trees where the cluster's links say what it does; auto: the fastest, per call."),
       K("solver", &Options::solver, choice(solvers),
         "auto: a heap of events and max-min shares; simgrid: everything through SimGrid, the same to 1e-9 and many times slower."),
       K(

@@ -12,6 +12,7 @@
 #include "sim/report/json_text.hpp"
 #include "sim/report/reporter.hpp"
 #include "sim/report/table.hpp"
+#include "sim/result.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -22,7 +23,7 @@ using config::human_quantity;
 constexpr double giga = 1e9;
 
 std::vector<std::string> row_of(const LoneCollective& result) {
-  return {human_quantity(result.bytes, Dimension::bytes),         result.algorithm,
+  return {human_quantity(result.bytes, Dimension::bytes),         with_protocol(result.algorithm, result.protocol),
           human_quantity(result.formula_s, Dimension::time),      human_quantity(result.simulated_s, Dimension::time),
           fmt::format("{:.2f}", result.algbw_bytes_per_s / giga), fmt::format("{:.2f}", result.busbw_bytes_per_s / giga)};
 }
@@ -51,6 +52,7 @@ class CollectiveJson final : public Reporter {
       json["collectives"].push_back({{"collective", std::string(name_of(result.kind))},
                                      {"bytes", result.bytes},
                                      {"algorithm", result.algorithm},
+                                     {"protocol", result.protocol},
                                      {"formula_s", result.formula_s},
                                      {"simulated_s", result.simulated_s},
                                      {"algbw_bytes_per_s", result.algbw_bytes_per_s},

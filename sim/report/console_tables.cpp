@@ -52,7 +52,7 @@ constexpr std::size_t calls_column = 5, longest_column = 7;  // of the table of 
 std::vector<std::string> collective_row(const CollectiveResult& collective) {
   return {collective.name,
           collective.group,
-          collective.algorithm,
+          with_protocol(collective.algorithm, collective.protocol),
           fmt::format("{}", collective.ranks),
           config::human_quantity(collective.bytes, config::Dimension::bytes),
           "",

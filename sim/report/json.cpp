@@ -49,6 +49,7 @@ Json collective_json(const CollectiveResult& collective) {
   return {{"name", collective.name},
           {"group", collective.group},
           {"algorithm", collective.algorithm},
+          {"protocol", collective.protocol},
           {"ranks", collective.ranks},
           {"bytes", collective.bytes},
           {"calls", collective.calls},

@@ -70,9 +70,11 @@ OperatorPassPrice::OperatorPassPrice(const InstancePlan& plan, const Gpu& gpu, c
       tried_(tried),
       draft_(std::move(draft)),
       operators_(pass_operators(plan, kernel_fusions(software))),
-      communication_(cluster, workload_of(plan, 1, kernel_fusions(software)), "auto",
-                     collectives_over(cluster, plan, software.collectives)),
-      library_(cluster, workload_of(plan, 1, kernel_fusions(software)), "auto", library_collectives(software.collectives)) {
+      // By Simple: what an engine's call costs besides was fitted with it (`call` of EngineHabits), and LL's own would count twice.
+      communication_(cluster, workload_of(plan, 1, kernel_fusions(software)), "auto", collectives_over(cluster, plan, software.collectives),
+                     false, topology::Protocol::simple),
+      library_(cluster, workload_of(plan, 1, kernel_fusions(software)), "auto", library_collectives(software.collectives), false,
+               topology::Protocol::simple) {
   const workloads::RankGrid grid = rank_grid(workload_of(plan, 1, kernel_fusions(software)));
   tp_group_ = grid.group(GroupKind::tp, 0);
   ep_group_ = grid.group(GroupKind::ep, 0);

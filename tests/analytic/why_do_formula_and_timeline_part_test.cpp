@@ -16,8 +16,14 @@ std::string reason(double predicted_s, double alone_s, double simulated_s) {
   made.analytic_alone_s = made.critical.step_s = alone_s;
   made.simulated.step_s = simulated_s;
   made.simulated.collectives = {
-      {.name = "all-gather", .group = "tp", .algorithm = "ring", .calls = 1000, .seconds = 1e-3, .in_step_s = 1.001e-3},
-      {.name = "send-recv", .group = "pp", .algorithm = "send", .calls = 10, .seconds = 10e-3, .in_step_s = 20e-3}};
+      {.name = "all-gather",
+       .group = "tp",
+       .algorithm = "ring",
+       .protocol = "Simple",
+       .calls = 1000,
+       .seconds = 1e-3,
+       .in_step_s = 1.001e-3},
+      {.name = "send-recv", .group = "pp", .algorithm = "send", .protocol = "", .calls = 10, .seconds = 10e-3, .in_step_s = 20e-3}};
   sim::explain(small_job(16, "{tp: 4, pp: 2, dp: 2}", "{global: 8, micro: 1, sequence: 2048}", ""), made);
   return made.reasons.empty() ? "" : made.reasons.front();
 }

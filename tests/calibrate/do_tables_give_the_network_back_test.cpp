@@ -38,9 +38,12 @@ std::string table(const std::filesystem::path& cluster, int hosts) {
 
 class Tables : public ::testing::Test {
  protected:
+  // Without protocols that would be faster where latency tells.
   void SetUp() override {
+    const std::string slow = "{latency: 1 ms, efficiency: 0.01}", none = fmt::format("ll: {}, ll128: {}", slow, slow);
+    write(folder_.path() / "base.yaml", fmt::format("like: dgx-h100-ndr400\nintra_node: {{{}}}\nnics: {{{}}}\n", none, none));
     write(folder_.path() / "real.yaml",
-          "like: dgx-h100-ndr400\n"
+          "like: base.yaml\n"
           "intra_node: {efficiency: 0.72, latency: 9 us}\n"
           "nics: {efficiency: 0.8, latency: 25 us, by_nodes: {2: 0.7, 4: 0.35}}\n");
     for (const int hosts : {1, 2, 4}) write(folder_.path() / fmt::format("{}.txt", hosts), table(folder_.path() / "real.yaml", hosts));
@@ -51,7 +54,7 @@ class Tables : public ::testing::Test {
 };
 
 TEST_F(Tables, LinksAndNicsComeBackWithinOnePercent) {
-  const Outcome outcome = shell("\"$rehearse\" calibrate network 1.txt 2.txt 4.txt --from dgx-h100-ndr400 --cluster my.yaml");
+  const Outcome outcome = shell("\"$rehearse\" calibrate network 1.txt 2.txt 4.txt --from base.yaml --cluster my.yaml");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NEAR(fitted("intra_node.efficiency") / 0.72, 1, 0.01) << outcome.out;
   EXPECT_NEAR(fitted("intra_node.latency") / 9, 1, 0.01) << outcome.out;
@@ -62,9 +65,9 @@ TEST_F(Tables, LinksAndNicsComeBackWithinOnePercent) {
 }
 
 TEST_F(Tables, OneNodeSaysNothingOfNics) {
-  ASSERT_EQ(shell("\"$rehearse\" calibrate network 1.txt --from dgx-h100-ndr400 --cluster my.yaml").code, 0);
+  ASSERT_EQ(shell("\"$rehearse\" calibrate network 1.txt --from base.yaml --cluster my.yaml").code, 0);
   EXPECT_NEAR(fitted("intra_node.efficiency") / 0.72, 1, 0.01);
-  EXPECT_EQ(fitted("nics.latency"), -1);
+  EXPECT_EQ(fitted("nics.latency"), 6.6) << "the shipped cluster's";
 }
 
 // Where the file's own network would have lost rate by then, one table is of its number of nodes alone: 0.9 is more than `at_scale` leaves.

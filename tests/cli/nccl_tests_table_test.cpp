@@ -8,9 +8,9 @@ namespace rehearse::cli {
 namespace {
 
 sim::NcclTestsTable table_of(const TemporaryFolder& folder, const std::string& collective) {
-  const Outcome outcome = run_shell(
-      "exec \"$rehearse\" simulate dgx-h100-ndr400 --gpus 8 --collective " + collective + " --algorithm ring --size 1MiB..1GiB -o out",
-      folder.path());
+  const Outcome outcome = run_shell("exec \"$rehearse\" simulate dgx-h100-ndr400 --gpus 8 --collective " + collective +
+                                        " --algorithm ring --set simulation.protocol=simple --size 1MiB..1GiB -o out",
+                                    folder.path());
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   return sim::read_nccl_tests((folder.path() / "out" / "nccl-tests.txt").string());
 }

@@ -78,6 +78,35 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, CollectiveAlone, testing::ValuesIn(cases()), case_name);
 
+// NCCL's other protocols: a call's own time, rounds and bytes of both kinds of link; a domain's ring also round by round.
+TEST(CollectiveAloneByProtocol, TakesItsClosedForm) {
+  using enum CollectiveKind;
+  for (const int per_node : {64, 8, 1}) {
+    sim::Job job = job_of_one_group(64);
+    topology::ClusterSpec& cluster = job.system.cluster;
+    cluster.gpus_per_node = cluster.nics_per_node = per_node;
+    cluster.intra.ll = {9e-6, 1e-6, 0.2};
+    cluster.nic.ll = {10e-6, 5e-6, 0.07};
+    cluster.intra.ll128 = {15e-6, 2e-6, 0.5};
+    cluster.nic.ll128 = {15e-6, 12e-6, 0.53};
+    for (const auto protocol : {topology::Protocol::ll, topology::Protocol::ll128}) {
+      job.system.simulation.protocol = protocol;
+      for (const char* algorithm : {"ring", "tree"}) {
+        job.system.simulation.algorithm = algorithm;
+        for (const auto fidelity : {sim::Fidelity::ring, sim::Fidelity::step, sim::Fidelity::closed}) {
+          job.system.simulation.collectives = fidelity;
+          if (fidelity == sim::Fidelity::step && per_node == 8) continue;
+          for (const double bytes : {4096.0, 1e7}) {
+            const double expected = closed_form_s(job, all_reduce, 16, bytes);
+            EXPECT_NEAR(alone_s(job, all_reduce, 16, bytes), expected, 1e-6 * expected)
+                << algorithm << ", " << bytes << " bytes, nodes of " << per_node << ", fidelity " << static_cast<int>(fidelity);
+          }
+        }
+      }
+    }
+  }
+}
+
 // A full mesh of 16: rings that share no link, direct exchanges over all links, and what uses one link after the other.
 TEST(CollectiveAloneInAMesh, TakesItsClosedForm) {
   using enum CollectiveKind;

@@ -21,6 +21,7 @@ CollectiveResult all_reduce() {
   return {.name = "all-reduce",
           .group = "tp",
           .algorithm = "ring",
+          .protocol = "Simple",
           .ranks = 8,
           .bytes = bytes,
           .calls = 32,

@@ -59,6 +59,26 @@ TEST(AreGoodClusterFilesAccepted, NetworksWhoseSwitchesReduce) {
   EXPECT_NE(refusal_of(with("network: {kind: single_switch, in_network: {kind: nvls}}")).find("sharp"), std::string::npos);
 }
 
+TEST(AreGoodClusterFilesAccepted, LinksThatListProtocols) {
+  const ClusterSpec plain = cluster_of(std::string(good));
+  EXPECT_FALSE(plain.intra.ll || plain.intra.ll128 || plain.nic.ll || plain.nic.ll128);
+  EXPECT_DOUBLE_EQ(plain.nic.exchange_share, 1);
+  const std::string nics = "nics: {per_node: 8, bandwidth: 400 Gbps, exchange: 0.6, ll128: {call: 15 us, latency: 12 us, efficiency: 0.5}}";
+  const ClusterSpec listed = cluster_of(with(nics));
+  EXPECT_DOUBLE_EQ(listed.nic.exchange_share, 0.6);
+  ASSERT_TRUE(listed.nic.ll128.has_value());
+  EXPECT_DOUBLE_EQ(listed.nic.ll128->call_s, 15e-6);
+  EXPECT_DOUBLE_EQ(listed.nic.ll128->latency_s, 12e-6);
+  EXPECT_DOUBLE_EQ(listed.nic.ll128->efficiency, 0.5);
+  const auto intra = [](const std::string& more) {
+    return refusal_of(with("intra_node: {kind: nvswitch, bandwidth: 450 GB/s, " + more + "}"));
+  };
+  EXPECT_NE(intra("ll: {latency: 1 us}").find("missing key 'efficiency'"), std::string::npos);
+  EXPECT_NE(intra("ll: {latency: 1 us, efficiency: 2}").find("error"), std::string::npos);
+  EXPECT_NE(intra("ll: {latency: 1 us, efficiency: 0.2, base: 1 us}").find("unknown key 'base'"), std::string::npos);
+  EXPECT_NE(refusal_of(with("nics: {per_node: 8, bandwidth: 400 Gbps, exchange: 0}")).find("error"), std::string::npos);
+}
+
 struct Case {
   std::string name, yaml, message;
 };

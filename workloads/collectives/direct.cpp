@@ -41,7 +41,10 @@ class Direct final : public Collective {
     return supports(kind) && (group.domains() == 1 || (kind == CollectiveKind::all_to_all && group.uniform()));
   }
 
-  [[nodiscard]] bool fits(CollectiveKind kind, const GroupShape& group) const override { return serves(kind, group) && group.mesh; }
+  // NCCL posts the messages of an all-to-all at once, on a switch too.
+  [[nodiscard]] bool fits(CollectiveKind kind, const GroupShape& group) const override {
+    return serves(kind, group) && (group.mesh || (kind == CollectiveKind::all_to_all && group.domains() == 1));
+  }
 
   [[nodiscard]] std::vector<Round> rounds(CollectiveKind kind, const GroupShape& group, double bytes, int root) const override {
     const Layout layout = checked(kind, group, root);

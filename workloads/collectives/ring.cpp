@@ -115,6 +115,7 @@ class Ring final : public Collective {
   }
   [[nodiscard]] bool rotates(CollectiveKind kind, const GroupShape&) const override { return kind != CollectiveKind::broadcast; }
   [[nodiscard]] bool laps(CollectiveKind kind) const override { return even_edges(kind); }
+  [[nodiscard]] bool runs_by_protocols(CollectiveKind kind) const override { return laps(kind) || kind == CollectiveKind::broadcast; }
   // Each block goes on once, inside the domain or out of it: in groups over unequal domains no port carries the most of both.
   [[nodiscard]] double most_sent(CollectiveKind kind, const GroupShape& group, double bytes) const override {
     return even_edges(kind) ? laps_of(kind) * bytes * (group.size - 1) / group.size : Collective::most_sent(kind, group, bytes);

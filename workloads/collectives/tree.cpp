@@ -74,6 +74,7 @@ double busiest_inside(const Layout& layout) {
 class Tree final : public Collective {
  public:
   [[nodiscard]] bool supports(CollectiveKind kind) const override { return kind == CollectiveKind::all_reduce; }
+  [[nodiscard]] bool runs_by_protocols(CollectiveKind) const override { return true; }
   [[nodiscard]] Pace pace(CollectiveKind, const GroupShape&) const override { return Pace::chunks; }
   [[nodiscard]] double messages_at_once(CollectiveKind, const GroupShape& group, double bytes, double port_bytes) const override {
     return collectives::messages_of_channels(group, bytes, port_bytes);
