@@ -43,7 +43,8 @@ struct Gpu {
   double launch_s = 0;                                    // host time of one bare kernel launch (driver)
   std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
   std::shared_ptr<const CostModel> cost;                  // by operator class and precision
-  // Older generations of flash attention, and sdpa: by the head dimension that a kernel is compiled for, its share of the rate of `cost`'s line.
+  // Older generations of flash attention, and sdpa: by the head dimension that a kernel is compiled for, its share of the rate of `cost`'s
+  // line.
   std::map<int, std::map<int, double>> flash_share;
 
   [[nodiscard]] ContentionPair contention_with(workloads::Phase communication) const {
