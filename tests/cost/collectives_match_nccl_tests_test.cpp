@@ -103,7 +103,8 @@ TEST(NcclProtocols, NoByteCountsForLessThanItsFlagsMake) {
 TEST(NcclProtocols, TheFastestIsTaken) {
   for (const int gpus : {8, 16, 32}) {
     double before = 0;
-    for (double bytes = 8; bytes < 1e9; bytes *= 3) {
+    for (std::int64_t size = 8; size < 1'000'000'000; size *= 3) {
+      const auto bytes = static_cast<double>(size);
       const double now = price_on("dgx-b200-ndr400", CollectiveKind::all_reduce, gpus, bytes).seconds();
       EXPECT_GE(now, before);
       before = now;
