@@ -66,6 +66,23 @@ TEST(ExchangeAlone, PairByPairIsBoundByTheSamePorts) {
   }
 }
 
+// A network that gives exchanges 0.6 of its rate, by flows and message by message: what the NICs carry takes 1/0.6 times as long.
+TEST(ExchangeAlone, TakesLongerWhereTheNetworkGivesItLess) {
+  for (const char* collectives : {"ring", "step"}) {
+    sim::Job job = job_with(16, 16, collectives);
+    const std::vector<int> members = workloads::RankGrid(job.workload.parallel).group(GroupKind::ep, 0);
+    Exchange exchange;
+    exchange.bytes_per_pair = 4096;
+    exchange.pairs.assign(16, 4000);
+    const double alpha_s = job.system.cluster.nic.latency_s, full_s = executed_s(job, exchange_of(exchange)) - alpha_s;
+    job.system.cluster.nic.exchange_share = 0.6;
+    const Communication what = exchange_of(exchange);
+    const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
+    EXPECT_NEAR(model.price(what, members).seconds(), alpha_s + full_s / 0.6, 1e-6 * full_s);
+    EXPECT_NEAR(executed_s(job, what), alpha_s + full_s / 0.6, rounding * full_s / 0.6) << collectives;
+  }
+}
+
 TEST(ExchangeAlone, AlikeSendersAreTheFullMatrixOfTheirRows) {
   std::mt19937 random(7);
   for (const int n : {2, 4, 8, 16}) {
