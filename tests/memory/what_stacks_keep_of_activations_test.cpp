@@ -76,5 +76,20 @@ TEST(WhatStacksKeepOfActivations, AutocastCastsForEveryProduct) {
   EXPECT_EQ(workloads::layer_activation_bytes(w, false), plain);
 }
 
+// Experts between hooks are no part of what a compiler fuses: the function's output stays for its product with the other half.
+TEST(WhatStacksKeepOfActivations, EagerExpertsInACompiledBlock) {
+  Workload w = kept_by(false);
+  w.parallel.tp = 1;
+  w.model.activation = workloads::Activation::swiglu;
+  w.model.moe = workloads::MoeSpec{.experts = 8, .top_k = 2, .ffn = 512};
+  w.fusions.compiled = true;
+  const double pair = workloads::received_activation_bytes(w, false);
+  w.fusions.pair_copies = {7, 12};
+  EXPECT_EQ(workloads::received_activation_bytes(w, false) - pair, 512 * 2);
+  EXPECT_EQ(workloads::received_activation_bytes(w, true), 0);
+  w.fusions.activation = false;  // which keeps as much
+  EXPECT_EQ(workloads::received_activation_bytes(w, false) - pair, 512 * 2);
+}
+
 }  // namespace
 }  // namespace rehearse::tests

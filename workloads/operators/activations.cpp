@@ -101,9 +101,14 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
          core_attention_bytes(workload, shard);
 }
 
-// Intermediate tensors of one token in an MLP of this width: before the activation function (twice as wide with a gate) and after it.
-double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn) {
-  const bool apart = workload.model.gated() && !workload.fusions.activation;  // the function's output, for its product with the other half
+// Experts that a stack runs in eager mode, operator by operator, though a compiler fuses what is around them: its pointwise operators are
+// named one by one.
+bool eager_experts(const Workload& workload) { return !workload.fusions.activation || workload.fusions.pair_copies.forward > 0; }
+
+// Intermediate tensors of one token in an MLP of this width: before the activation function (twice as wide with a gate) and after it; eager
+// ones also have the function's output, for its product with the other half.
+double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn, bool eager) {
+  const bool apart = workload.model.gated() && eager;
   const auto& input = workload.precision.activation_input;
   return ffn * (workload.model.gated() ? 2 : 1) * (input ? bytes_of(*input) : shard.element) +
          ffn * (saved_input(shard) + (apart ? shard.element : 0));
@@ -112,7 +117,7 @@ double intermediate_bytes(const Workload& workload, const Shard& shard, double f
 double mlp_bytes(const Workload& workload, const Shard& shard) {
   if (workload.recompute.drops(RecomputeModule::mlp)) return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard));
   return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) +
-         static_cast<double>(shard.tokens) * intermediate_bytes(workload, shard, static_cast<double>(shard.ffn));
+         static_cast<double>(shard.tokens) * intermediate_bytes(workload, shard, static_cast<double>(shard.ffn), !workload.fusions.activation);
 }
 
 // The router's scores and probabilities in fp32 and its map of choices; shared experts. Routed experts: received_activation_bytes.
@@ -122,7 +127,7 @@ double experts_bytes(const Workload& workload, const Shard& shard) {
   if (workload.recompute.drops(RecomputeModule::shared_experts))
     return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router;
   const double shared = static_cast<double>(shard.tokens) *
-                        intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp));
+                        intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp), !workload.fusions.activation);
   return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router + shared;
 }
 
@@ -181,7 +186,7 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
   if (workload.recompute.every_second_product()) return workload.parallel.ep > 1 ? static_cast<double>(shard.hidden) * shard.element : 0;
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
   const double dropped = workload.recompute.drops(RecomputeModule::moe_act) ? ffn * saved_input(shard) : 0;
-  return static_cast<double>(shard.hidden) * saved_input(shard) + intermediate_bytes(workload, shard, ffn) - dropped;
+  return static_cast<double>(shard.hidden) * saved_input(shard) + intermediate_bytes(workload, shard, ffn, eager_experts(workload)) - dropped;
 }
 
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
