@@ -117,7 +117,8 @@ double intermediate_bytes(const Workload& workload, const Shard& shard, double f
 double mlp_bytes(const Workload& workload, const Shard& shard) {
   if (workload.recompute.drops(RecomputeModule::mlp)) return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard));
   return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) +
-         static_cast<double>(shard.tokens) * intermediate_bytes(workload, shard, static_cast<double>(shard.ffn), !workload.fusions.activation);
+         static_cast<double>(shard.tokens) *
+             intermediate_bytes(workload, shard, static_cast<double>(shard.ffn), !workload.fusions.activation);
 }
 
 // The router's scores and probabilities in fp32 and its map of choices; shared experts. Routed experts: received_activation_bytes.
@@ -127,7 +128,8 @@ double experts_bytes(const Workload& workload, const Shard& shard) {
   if (workload.recompute.drops(RecomputeModule::shared_experts))
     return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router;
   const double shared = static_cast<double>(shard.tokens) *
-                        intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp), !workload.fusions.activation);
+                        intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp),
+                                           !workload.fusions.activation);
   return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router + shared;
 }
 
@@ -186,7 +188,8 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
   if (workload.recompute.every_second_product()) return workload.parallel.ep > 1 ? static_cast<double>(shard.hidden) * shard.element : 0;
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
   const double dropped = workload.recompute.drops(RecomputeModule::moe_act) ? ffn * saved_input(shard) : 0;
-  return static_cast<double>(shard.hidden) * saved_input(shard) + intermediate_bytes(workload, shard, ffn, eager_experts(workload)) - dropped;
+  return static_cast<double>(shard.hidden) * saved_input(shard) + intermediate_bytes(workload, shard, ffn, eager_experts(workload)) -
+         dropped;
 }
 
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
