@@ -80,6 +80,34 @@ TEST(PartsOfAPlan, GoToMegatronAndBack) {
   EXPECT_EQ(step_of(again), step_of(job));
 }
 
+// Experts filled up, delayed weight gradients, and what activation functions keep; the head in 8 bits Megatron cannot say.
+TEST(PartsOfAPlan, OfExpertsGoToMegatronAndBack) {
+  for (const char* pad : {"capacity", "32"}) {
+    const Job job = load_job({"mixtral-8x7b-64-h100",
+                              {{"precision", "{compute: fp8, recipe: mxfp8, activation_input: fp8, head: fp8}"},
+                               {"cluster", "hgx-b200"},
+                               {"gpus", "8"},
+                               {"parallel", "{dp: 8, ep: 8, etp: 1}"},
+                               {"schedule", "1f1b"},
+                               {"batch", "{global: 64, micro: 1, sequence: 4096}"},
+                               {"overlap", "{ep: true, delay_wgrad: true}"},
+                               {"moe", std::string("{capacity_factor: 1.5, pad_to: ") + pad + "}"}},
+                              {}});
+    const std::string text = text_of("megatron", job);
+    const ReadBack back = read_back(job, "megatron", text);
+    EXPECT_TRUE(back.otherwise.empty()) << text;
+    for (const char* key : {"precision.activation_input", "overlap", "moe"}) {
+      EXPECT_TRUE(std::ranges::none_of(back.left_out, [&](const LeftOut& one) { return one.key.starts_with(key) && one.key != "overlap.pp"; }))
+          << key << '\n' << text;
+    }
+    EXPECT_TRUE(std::ranges::any_of(back.left_out, [](const LeftOut& one) { return one.key == "precision.head"; }));
+    const Job again = imported("megatron", text, back.left_out);
+    EXPECT_EQ(again.workload.experts.pad_to, job.workload.experts.pad_to);
+    EXPECT_TRUE(again.workload.overlap.delay_wgrad);
+    EXPECT_EQ(step_of(again), step_of(job));
+  }
+}
+
 class EveryShippedJob : public ::testing::TestWithParam<std::string> {
  protected:
   Job job = load_job({GetParam(), {}, {}});
