@@ -211,14 +211,32 @@ std::vector<double> SideFormula::shares_together(double rate_per_s) const {
   return shares;
 }
 
+namespace {
+
+// Behind a router that goes by their caches alone instances that idle are the emptiest: requests come in turn. Where all are at work
+// (Sakasegawa) those that come during a pass go to one instance, as to one with arrivals of its own.
+PoolState by_caches(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
+  PoolState out = together_by_passes(pool, load, rate_per_s, 1);
+  if (turns == 1 || !std::isfinite(out.ttft_s)) return out;
+  const PoolState in_turn = together_by_passes(pool, load, rate_per_s, turns);
+  if (!std::isfinite(in_turn.ttft_s)) return out;
+  const double at_work = std::pow(std::min(1.0, in_turn.busy), std::sqrt(2.0 * (turns + 1)) - 1);
+  for (const auto part : {&PoolState::ttft_high_s, &PoolState::tpot_high_s, &PoolState::pass_s, &PoolState::answer_s, &PoolState::ttft_s,
+                          &PoolState::tpot_s, &PoolState::batch, &PoolState::queue_s, &PoolState::prefill_s, &PoolState::busy})
+    out.*part = at_work * (out.*part) + (1 - at_work) * (in_turn.*part);
+  return out;
+}
+
+}  // namespace
+
 SideState SideFormula::together_by_pool(double rate_per_s, int turns) const {
   std::vector<double> shares = shares_together(rate_per_s);
   std::vector<PoolState> states;
-  // By their caches alone all that come during a pass go to one instance.
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const double each = rate_per_s * shares[i] / instances(i);
-    states.push_back(queues_by_passes(pools_[i], load_) ? together_by_passes(pools_[i], load_, each, goes_by_ == GoesBy::caches ? 1 : turns)
-                                                        : sim::together(pools_[i], load_, each, turns));
+    states.push_back(!queues_by_passes(pools_[i], load_) ? sim::together(pools_[i], load_, each, turns)
+                     : goes_by_ == GoesBy::caches        ? by_caches(pools_[i], load_, each, turns)
+                                                         : together_by_passes(pools_[i], load_, each, turns));
   }
   return state_of(std::move(states), std::move(shares));
 }

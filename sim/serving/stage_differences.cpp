@@ -92,8 +92,12 @@ GoesBy prompts_go_by(const Facts& f) { return RouterRegistry::get(f.job.prompt_r
 bool sees_no_queue(const Facts& f) {
   return prompts_go_by(f) == GoesBy::caches && (f.job.pools.front().instances > 1 || f.job.several(f.job.pools.front().role));
 }
+bool is_of_both(const Facts& f) {
+  const Pool& first = f.job.pools.front();
+  return first.role == Role::both && (first.instances > 1 || f.job.several(Role::both));
+}
 // Routers by caches between like instances of both.
-bool bunches(const Facts& f) { return sees_no_queue(f) && f.job.pools.front().role == Role::both; }
+bool bunches(const Facts& f) { return sees_no_queue(f) && is_of_both(f); }
 std::string bunched_words(const Facts& f) {
   return f.job.prompt_router +
          ": who came together ends together and leaves the emptiest cache, to which go all that come next: prompts come in bunches";
@@ -196,6 +200,11 @@ const std::vector<Cause>& causes() {
 
       {Stage::decoding, [](const Facts& f) { return f.more_s > 0 && f.preempted() > 0; }, preempted_words},
       {Stage::decoding, bunches, bunched_words},
+      {Stage::decoding, [](const Facts& f) { return prompts_go_by(f) == GoesBy::requests && is_of_both(f) && !f.job.several(Role::both); },
+       [](const Facts& f) {
+         return f.job.prompt_router +
+                ": who came together ends together and leaves the instance with the fewest requests: prompts come in bunches";
+       }},
       {Stage::decoding, [](const Facts& f) { return f.job.several(Role::both); },
        [](const Facts& f) {
          return fmt::format("{} divides the requests between unlike instances otherwise than the formula has it", f.job.prompt_router);
