@@ -100,7 +100,10 @@ std::vector<double> unlike_batches(const PoolFormula& pool, const LoadMoments& l
 
 // At a constant rate of less than one a batch those wait who come during a long one. A chain from batch to batch, by the part of an
 // interval until the next one comes, and by how many make the batch: all who came during the one before, or who comes to an idle instance.
-double wait_at_constant_rate_s(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
+struct Waits {
+  double mean_s = 0, share = 0;  // of all; those that wait
+};
+Waits waits_at_constant_rate(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
   constexpr int parts = 64, most = 6, rounds = 60;
   constexpr double hardly = 1e-9;
   std::vector<std::vector<double>> batches;
@@ -108,10 +111,10 @@ double wait_at_constant_rate_s(const PoolFormula& pool, const LoadMoments& load,
   using Chances = std::vector<std::vector<double>>;
   Chances now(most, std::vector<double>(parts, 0));
   now[0][parts - 1] = 1;
-  double waits = 0, served = 0;
+  double waits = 0, served = 0, waiting = 0;
   for (int round = 0; round < rounds; ++round) {
     Chances next(most, std::vector<double>(parts, 0));
-    waits = served = 0;
+    waits = served = waiting = 0;
     for (int at = 0; at < most * parts; ++at) {
       const int n = at / parts, part = at % parts;
       const double chance = now[n][part] / static_cast<double>(batches[n].size());
@@ -120,6 +123,7 @@ double wait_at_constant_rate_s(const PoolFormula& pool, const LoadMoments& load,
         const double intervals = seconds * rate_per_s, first = (part + 1.0) / parts;
         const double come = intervals > first ? 1 + std::floor(intervals - first) : 0;
         served += chance * (n + 1);
+        waiting += chance * come;
         waits += chance * (come * (intervals - first) - come * (come - 1) / 2);
         const double place = come > 0 ? (first + come - intervals) * parts - 1 : parts - 1;
         const int to = static_cast<int>(std::clamp(come, 1.0, double{most})) - 1;
@@ -131,7 +135,7 @@ double wait_at_constant_rate_s(const PoolFormula& pool, const LoadMoments& load,
     }
     now = std::move(next);
   }
-  return waits / served / rate_per_s;
+  return {waits / served / rate_per_s, waiting / served};
 }
 
 // Batches of an instance that gets every n-th of arrivals at random. A chain from batch to batch, by how many make it and how many others
@@ -259,9 +263,14 @@ PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, doubl
   if (!random && come <= 1) waits = 0;
   out.queue_s = waits * one.seconds / 2;
   const bool unlike = load.steps.size() > 1 || load.input_variation > 0;
-  if (!random && come <= 1 && unlike && instances == 1) out.queue_s = wait_at_constant_rate_s(pool, load, rate_per_s);
   StaticBatch met = static_batch(pool, load, seen);
   double longest_s = one.seconds;
+  if (!random && come <= 1 && unlike && instances == 1) {
+    const Waits some = waits_at_constant_rate(pool, load, rate_per_s);
+    out.queue_s = some.mean_s;
+    waits = some.share;
+    longest_s = waits > 0 ? 2 * some.mean_s / waits : 0;
+  }
   out.batch = batch;
   constexpr double most_in_turn = 8;  // of a batch; larger ones are alike whoever they come in turn with
   if (random && instances > 1 && batch < most_in_turn) {

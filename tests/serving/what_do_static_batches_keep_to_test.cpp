@@ -65,9 +65,11 @@ TEST(StaticBatches, of_unlike_answers_keep_others_waiting_at_a_constant_rate) {
   for (const double rate : {0.3, 0.4, 0.5, 0.6, 0.66}) {
     const FormulaAndRun found = formula_and_run(
         fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n  pools: {{all: {{role: both}}}}\n"
-                    "  load: {{arrivals: {{constant: {} /s}}, input: 500, output: {{uniform: [1, 400]}}, requests: 8000}}\n",
+                    "  load: {{arrivals: {{constant: {} /s}}, input: 500, output: {{uniform: [1, 400]}}, requests: 8000}}\n"
+                    "  slo: {{ttft: 1 s, percentile: 0.9}}\n",
                     rate));
     EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.15) << rate;
+    EXPECT_NEAR(found.formula.promised_ttft_s / found.simulated.ttft.p90_s, 1, 0.25) << rate;
   }
 }
 
