@@ -94,6 +94,7 @@ struct ClusterSpec {
   LinkSpec supernode;            // GPU to the domain's switch; used between nodes of one supernode
   int nics_per_node = 0;         // GPU g of a node uses NIC g * nics / gpus_per_node (rail = NIC index); see rails_per_node()
   LinkSpec nic;                  // NIC to its switch
+  double dispatch_s = 0;         // a dispatch or combine by kernels that send by themselves takes so much more between nodes
   double pcie_bytes_per_s = 0;   // GPU to NIC; 0 = not limiting
   double sent_bytes_per_s = 0;   // what the job's stack brings of a GPU's messages to its NIC; 0 = not limiting
   NetworkSpec network;

@@ -68,8 +68,11 @@ const More& nic_keys() {
   static const More keys = and_protocols(
       {{"per_node", config::whole(1, most_gpus_per_node).shape, true, "", "NICs of a node."},
        {"exchange", config::number(least_exchange_share, 1).shape, false, "1", "Share of that rate at which exchanges of experts go."},
-       {"by_nodes", by_nodes_shape(), false, "efficiency, in jobs of any size",
-        "Efficiency by the number of nodes of a job, as measured."}});
+       {"by_nodes", by_nodes_shape(), false, "efficiency, in jobs of any size", "Efficiency by the number of nodes of a job, as measured."},
+       {"dispatch_latency", config::quantity(config::Dimension::time).shape, false, "0 s",
+        "More for each dispatch and combine between nodes by kernels that send by themselves (moe.dispatcher: hierarchical), where the "
+        "host "
+        "sends for them."}});
   return keys;
 }
 
@@ -129,6 +132,7 @@ void read_nics(const config::Node& node, ClusterSpec& cluster) {
   read_protocols(node, cluster.nic);
   if (const auto share = node.find("exchange")) cluster.nic.exchange_share = share->as_number(least_exchange_share, 1);
   if (node.find("by_nodes")) cluster.nic.typical = false;
+  if (const auto more = node.find("dispatch_latency")) cluster.dispatch_s = read_latency(*more);
   cluster.nics_per_node = read_count(node.at("per_node"), 1, most_gpus_per_node);
   const int nics = cluster.nics_per_node;
   const int gpus = cluster.gpus_per_node;

@@ -223,6 +223,7 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   price.inter_bytes *= price.nic_overhead;
   if (price.inter_bytes > 0) price.alpha_s = cluster_.nic.latency_s;
   if (price.inter_bytes <= 0 || loads.forwards) price.alpha_s += intra.latency_s;
+  if (price.inter_bytes > 0 && loads.forwards) price.alpha_s += cluster_.dispatch_s;
   return price;
 }
 

@@ -49,5 +49,24 @@ TEST(DeepEP, RatesOfDispatchAndCombine) {
   EXPECT_LT(across_nodes / points, 0.10);
 }
 
+// Between nodes, by kernels that send by themselves; each way.
+TEST(DeepEP, TakesMoreWhereTheHostSendsForIt) {
+  const auto seconds = [](int ep, const char* dispatcher, int more_us) {
+    const std::string text = fmt::format(
+        "model: deepseek-v3\ncluster: {{like: h800-deepseek, nics: {{dispatch_latency: {1} us}}}}\ngpus: {0}\nparallel: {{dp: {0}, ep: "
+        "{0}}}\n"
+        "batch: {{global: {0}, micro: 1, sequence: 4096}}\nmoe: {{dispatcher: {2}}}\n{3}",
+        ep, more_us, dispatcher, tokens_alone);
+    const sim::Job job = sim::read_job(config::Node::load_text(text, "job.yaml"), "job");
+    const workloads::ExpertCalls calls = workloads::ExpertLayer(job.workload).calls(workloads::Pass::forward, 0, 10, 0);
+    const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
+    const std::vector<int> members = workloads::RankGrid(job.workload.parallel).group(workloads::GroupKind::ep, 0);
+    return model.price(calls.dispatch.front(), members).seconds() + model.price(calls.combine.front(), members).seconds();
+  };
+  EXPECT_NEAR(seconds(16, "hierarchical", 500) - seconds(16, "hierarchical", 0), 2 * 500e-6, 1e-12);
+  EXPECT_EQ(seconds(8, "hierarchical", 500), seconds(8, "hierarchical", 0));
+  EXPECT_EQ(seconds(16, "alltoall", 500), seconds(16, "alltoall", 0));
+}
+
 }  // namespace
 }  // namespace rehearse::tests

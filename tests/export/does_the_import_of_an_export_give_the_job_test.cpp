@@ -97,8 +97,10 @@ TEST(PartsOfAPlan, OfExpertsGoToMegatronAndBack) {
     const ReadBack back = read_back(job, "megatron", text);
     EXPECT_TRUE(back.otherwise.empty()) << text;
     for (const char* key : {"precision.activation_input", "overlap", "moe"}) {
-      EXPECT_TRUE(std::ranges::none_of(back.left_out, [&](const LeftOut& one) { return one.key.starts_with(key) && one.key != "overlap.pp"; }))
-          << key << '\n' << text;
+      EXPECT_TRUE(
+          std::ranges::none_of(back.left_out, [&](const LeftOut& one) { return one.key.starts_with(key) && one.key != "overlap.pp"; }))
+          << key << '\n'
+          << text;
     }
     EXPECT_TRUE(std::ranges::any_of(back.left_out, [](const LeftOut& one) { return one.key == "precision.head"; }));
     const Job again = imported("megatron", text, back.left_out);
