@@ -165,7 +165,7 @@ void load_from_peers(const ServingJob& job, const Deployment& deployment, Weight
     for (std::size_t other = 0; other < pool_of.size(); ++other) {
       if (other != instance && has_weights_of(job.pools[pool_of[other]], job.pools[own])) peers.push_back(other);
     }
-    std::ranges::stable_partition(peers, [&](std::size_t peer) { return pool_of[peer] == own; });
+    std::stable_partition(peers.begin(), peers.end(), [&](std::size_t peer) { return pool_of[peer] == own; });
     loads.gpu_bytes.push_back(deployment.pools[own].memory.weights);
   }
 }
