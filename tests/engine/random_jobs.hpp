@@ -57,8 +57,8 @@ class RandomJobs {
     text += fmt::format("optimizer: {{kind: {}, sharding: {}{}}}\n", pick<std::string>({"adam", "adam", "adam", "muon"}),
                         pick<std::string>({"none", "zero1", "zero2", "zero3"}),
                         any_ && !moe_ && flag() ? fmt::format(", shard_group: {}", pick({1, 2, 3, 4})) : "");
-    text +=
-        fmt::format("overlap: {{tp: {}, cp: {}, pp: {}, dp_gradients: {}, dp_parameters: {}}}\n", flag(), flag(), flag(), flag(), flag());
+    text += fmt::format("overlap: {{tp: {}, cp: {}, pp: {}, dp_gradients: {}, dp_parameters: {}{}}}\n", flag(), flag(), flag(), flag(),
+                        flag(), moe_ ? pairs() : "");
     if (moe_) text += routes();
     if (!moe_ && pick({0, 0, 0, 1}) == 1) text += "offload: {activations: true, layers: " + pick<std::string>({"all", "1", "2"}) + "}\n";
     text +=
@@ -79,6 +79,7 @@ class RandomJobs {
                        pick<std::string>({"bf16", "fp8"}), pick<std::string>({"delayed", "tensorwise", "blockwise", "mxfp8"}),
                        pick<std::string>({"bf16", "fp8"}), gated_ && flag() ? ", activation_input: fp8" : "");
   }
+  std::string pairs() { return pick<std::string>({"", "", ", ep: true", ", ep: true, delay_wgrad: true"}); }
   std::string routes() {
     return fmt::format("moe: {{dispatcher: {}, capacity_factor: {}, pad_to: {}}}\n",
                        pick<std::string>({"alltoall", "alltoall", "hierarchical", "allgather"}), pick<std::string>({"none", "1", "1.5"}),
