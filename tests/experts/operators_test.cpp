@@ -139,55 +139,6 @@ double bytes_of(const std::vector<workloads::Operator>& operators, const std::st
   return sum;
 }
 
-// Added up without a kernel for it: zeros, and for each copy a read, and a read and write of what it is added to. Sorts cut 128 views.
-TEST(ExpertOperators, AddUpAndSortWithoutAKernelForIt) {
-  for (const bool fused : {false, true}) {
-    const sim::Job job = job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}",
-                                fmt::format("software: {{like: megatron-core, experts: {{permutation: {}}}}}\n", fused));
-    const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, LayerKind::experts);
-    const double states = 4096.0 * job.workload.model.hidden * 2, plain = 9 * states, added = fused ? plain : 25 * states;
-    const auto moved = [](const std::vector<workloads::Item>& items, const std::string& name) {
-      double bytes = 0;
-      for (const workloads::Item& item : items) {
-        const auto* op = std::get_if<workloads::Operator>(&item);
-        if (op != nullptr && op->name == name) bytes += op->bytes;
-      }
-      return bytes;
-    };
-    EXPECT_DOUBLE_EQ(moved(layer.forward, "permute"), plain);
-    EXPECT_DOUBLE_EQ(moved(layer.forward, "unpermute"), added);
-    EXPECT_DOUBLE_EQ(moved(layer.backward, "permute"), added);
-    EXPECT_DOUBLE_EQ(moved(layer.backward, "unpermute"), plain);
-    const workloads::ExpertLayer experts(job.workload);
-    const auto operators = workloads::operators_of(job.workload, experts.work({Pass::forward}, 0, 0, 0));
-    EXPECT_EQ(kernels_of(operators, "sort_tokens"), fused ? 1 : 1 + 128 / 16);
-  }
-}
-
-// Counts before the tokens, unless each expert takes its share; weights behind them, and their gradients in backward.
-TEST(ExpertCalls, AreThoseOfTheStack) {
-  const auto names = [](const std::vector<workloads::Communication>& calls) {
-    std::string all;
-    for (const workloads::Communication& call : calls) all += call.name + ", ";
-    return all;
-  };
-  const auto said = [&](Pass pass, const char* moe, const char* habits) {
-    const sim::Job job =
-        job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}", fmt::format("moe: {}\nsoftware: {{like: megatron-core, experts: {}}}\n", moe, habits));
-    const workloads::ExpertLayer experts(job.workload);
-    const workloads::ExpertCalls& calls = experts.calls(pass, 0, 0, 0);
-    return names(calls.dispatch) + "experts, " + names(calls.combine);
-  };
-  const char *both = "{gathers_counts: true, exchanges_weights: true}", *none = "{gathers_counts: false, exchanges_weights: false}";
-  EXPECT_EQ(said(Pass::forward, "{dispatcher: alltoall}", both), "counts, dispatch, weights, experts, combine, ");
-  EXPECT_EQ(said(Pass::backward_input, "{dispatcher: alltoall}", both),
-            "dispatch gradients, experts, combine gradients, gradients of weights, ");
-  EXPECT_EQ(said(Pass::forward, "{dispatcher: hierarchical}", both), "counts, dispatch, experts, combine, ");
-  EXPECT_EQ(said(Pass::forward, "{dispatcher: allgather}", both), "dispatch, experts, combine, ");
-  EXPECT_EQ(said(Pass::forward, "{dispatcher: alltoall, capacity_factor: 1}", both), "dispatch, weights, experts, combine, ");
-  EXPECT_EQ(said(Pass::forward, "{dispatcher: alltoall}", none), "dispatch, experts, combine, ");
-}
-
 // Each copy reads and writes every pair's state, or what the first product (gate and up) gives for it.
 TEST(ExpertOperators, CopyWhatTheStackSays) {
   const sim::Job job = job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}",
