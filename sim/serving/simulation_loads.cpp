@@ -19,14 +19,19 @@ std::optional<std::size_t> ServiceSimulation::peer_of(std::size_t instance) cons
   const auto readers = [&](std::size_t peer) {
     return std::ranges::count_if(peer_loads_, [&](const auto& one) { return one.second.peer == peer; });
   };
+  const auto cut_off = [&](std::size_t peer) {
+    const std::vector<HandOver::Flow> flows = setup_.transfers->weights(peer, instance, setup_.loads.gpu_bytes[instance]);
+    return std::ranges::any_of(flows, [&](const HandOver::Flow& flow) { return crosses_gone(flow.links); });
+  };
   std::optional<std::size_t> best;
   for (const std::size_t peer : setup_.loads.peers[instance]) {
-    if (down_[peer] == 0 && (!best || readers(peer) < readers(*best))) best = peer;
+    if (down_[peer] > 0 || (!gone_.empty() && cut_off(peer))) continue;
+    if (!best || readers(peer) < readers(*best)) best = peer;
   }
   return best;
 }
 
-// From another instance that works, over the links that caches go over; else over links that others share who return.
+// From another instance that works and can be reached, over the links that caches go over; else over links that others share who return.
 void ServiceSimulation::load(std::size_t instance) {
   const Token token = token_of(ServiceEvent::loaded, instance);
   if (const auto peer = peer_of(instance)) {
@@ -62,13 +67,11 @@ void ServiceSimulation::load_anew_from(std::size_t instance) {
   }
 }
 
-// Likewise over links that are cut now, where another way leads around them; else it waits.
+// Likewise over links that are cut now: another way, another instance, or what it reads from where none can be reached.
 void ServiceSimulation::load_around() {
   std::vector<std::size_t> readers;
   for (const auto& [reader, load] : peer_loads_) {
-    if (!crosses_gone(load.links)) continue;
-    const std::vector<HandOver::Flow> anew = setup_.transfers->weights(load.peer, reader, setup_.loads.gpu_bytes[reader]);
-    if (std::ranges::none_of(anew, [&](const HandOver::Flow& flow) { return crosses_gone(flow.links); })) readers.push_back(reader);
+    if (crosses_gone(load.links)) readers.push_back(reader);
   }
   for (const std::size_t reader : readers) {
     stop_load(reader);

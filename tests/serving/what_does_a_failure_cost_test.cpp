@@ -1,6 +1,8 @@
 // Failures in the middle of a prompt, a hand-over, an answer: with constant prices every time can be written out.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "deployments.hpp"
@@ -143,6 +145,31 @@ TEST(AnInstance, that_returns_reads_over_the_network) {
   const double port_bytes_per_s = job.parts[0].cluster.rail_bytes_per_s(), share = job.pools[0].habits.transfer_share;
   EXPECT_NEAR(simulate_serving(setup).requests[0].first_s - simulate_serving(counted).requests[0].first_s,
               deployment.pools[0].memory.weights / share / port_bytes_per_s, 1e-4);
+}
+
+// d.0 is repaired at 5 s and would read from d.1, whose ports are all gone, before it begins or while it reads: it has its weights from one
+// of the other pool, and the pool is not lost.
+TEST(AnInstance, that_returns_reads_from_who_can_be_reached) {
+  const auto done_with = [](const std::string& cut_at, const std::string& others) {
+    std::string faults = "instance d.0 at 2 s for 3 s";
+    for (int gpu = 24; gpu < 32; ++gpu) faults += fmt::format(", nic {} at {}", gpu, cut_at);
+    const sim::ServingJob job = sim::read_serving_job(
+        config::Node::load_text(
+            fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n"
+                        "    p: {{role: prefill, parallel: {{tp: 8}}, instances: 2{}}}\n    d: {{role: decode, parallel: {{tp: 8}}, instances: 2}}\n"
+                        "  reload: peer\n  load: {{arrivals: {{constant: 4 /s}}, input: 1000, output: 50, requests: 100, warmup: 0}}\n"
+                        "simulation: {{faults: [{}]}}\n",
+                        others, faults),
+            "job.yaml"),
+        "job");
+    const sim::Deployment deployment = deploy(job);
+    const sim::ServingRun run = simulate_serving(setup_of(job, deployment));
+    EXPECT_LT(run.down_s[2], 4);
+    return std::ranges::count(run.requests, Stage::done, &RequestState::stage);
+  };
+  EXPECT_GT(done_with("4 s", ""), 85);  // who waits for d.1 meanwhile is given up
+  EXPECT_GT(done_with("5.01 s", ""), 85);
+  EXPECT_GT(done_with("4 s", ", precision: {compute: fp8, weights: fp8, kv: bf16}"), 85);  // from its disk: p has other weights
 }
 
 // The other instance takes it over at once.
