@@ -153,6 +153,9 @@ int SideFormula::turns() const {
   return static_cast<int>(sum);
 }
 
+// Of a constant rate each of those in turn has one of its own, as if it were alone.
+int SideFormula::own_turns(int turns) const { return load_.arrival_variation > 0 || looks() ? turns : 1; }
+
 double SideFormula::pages(std::size_t pool) const {
   return static_cast<double>(pools_[pool].pool().rules.pages * pools_[pool].pool().rules.page);
 }
@@ -172,7 +175,7 @@ SideState SideFormula::decoding_by_pool(double rate_per_s) const {
   std::vector<PoolState> states;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const double each = rate_per_s * shares[i] / instances(i);
-    states.push_back(pools_[i].pool().rules.batching == Batching::fixed ? static_batches(pools_[i], load_, each, turns())
+    states.push_back(pools_[i].pool().rules.batching == Batching::fixed ? static_batches(pools_[i], load_, each, own_turns(turns()))
                                                                         : decoding_alone(pools_[i], load_, each, turns()));
   }
   return state_of(std::move(states), std::move(shares));
@@ -234,7 +237,7 @@ SideState SideFormula::together_by_pool(double rate_per_s, int turns) const {
   std::vector<PoolState> states;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const double each = rate_per_s * shares[i] / instances(i);
-    states.push_back(!queues_by_passes(pools_[i], load_) ? sim::together(pools_[i], load_, each, turns)
+    states.push_back(!queues_by_passes(pools_[i], load_) ? sim::together(pools_[i], load_, each, own_turns(turns))
                      : goes_by_ == GoesBy::caches        ? by_caches(pools_[i], load_, each, turns)
                                                          : together_by_passes(pools_[i], load_, each, turns));
   }

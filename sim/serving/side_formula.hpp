@@ -67,6 +67,7 @@ class SideFormula {
   void gather(double clients, const AtClients& at, std::vector<double>& each) const;
   [[nodiscard]] std::vector<double> shares_together(double rate_per_s) const;
   [[nodiscard]] double pages(std::size_t pool) const;
+  [[nodiscard]] int own_turns(int turns) const;  // of static batches
   [[nodiscard]] PoolState prompts_of(std::size_t pool, double rate_per_s, bool one_queue) const;
   [[nodiscard]] bool alike() const;  // prompts take as long in all pools
   [[nodiscard]] bool looks() const { return goes_by_ != GoesBy::chance && goes_by_ != GoesBy::turns; }

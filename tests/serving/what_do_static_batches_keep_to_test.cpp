@@ -60,16 +60,21 @@ TEST(StaticBatches, of_decoding_alone_find_instances_that_are_free) {
   }
 }
 
-// At a constant rate who comes during a batch of a long answer waits for it, and makes the next one longer.
+// At a constant rate who comes during a batch of a long answer waits for it, and makes the next one longer; of instances in turn each has a
+// constant rate of its own.
 TEST(StaticBatches, of_unlike_answers_keep_others_waiting_at_a_constant_rate) {
-  for (const double rate : {0.3, 0.4, 0.5, 0.6, 0.66}) {
-    const FormulaAndRun found = formula_and_run(
-        fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n  pools: {{all: {{role: both}}}}\n"
-                    "  load: {{arrivals: {{constant: {} /s}}, input: 500, output: {{uniform: [1, 400]}}, requests: 8000}}\n"
-                    "  slo: {{ttft: 1 s, percentile: 0.9}}\n",
-                    rate));
-    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.15) << rate;
-    EXPECT_NEAR(found.formula.promised_ttft_s / found.simulated.ttft.p90_s, 1, 0.25) << rate;
+  for (const int instances : {1, 2, 3}) {
+    for (const double rate : {0.3, 0.4, 0.5, 0.6, 0.66}) {
+      if (instances > 1 && rate != 0.4 && rate != 0.6) continue;
+      const FormulaAndRun found =
+          formula_and_run(fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n"
+                                      "  pools: {{all: {{role: both, instances: {}}}}}\n  router: {{prefill: round-robin}}\n"
+                                      "  load: {{arrivals: {{constant: {} /s}}, input: 500, output: {{uniform: [1, 400]}}, requests: {}}}\n"
+                                      "  slo: {{ttft: 1 s, percentile: 0.9}}\n",
+                                      instances, rate * instances, 8000 * instances));
+      EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.15) << instances << ' ' << rate;
+      EXPECT_NEAR(found.formula.promised_ttft_s / found.simulated.ttft.p90_s, 1, 0.25) << instances << ' ' << rate;
+    }
   }
 }
 
