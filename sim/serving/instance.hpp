@@ -47,6 +47,8 @@ struct InstanceRules {
   std::uint64_t drawing_seed = 0;  // of how many of them are taken: by request, whatever instance decodes it
   std::shared_ptr<const workloads::PromptBlocks> blocks = nullptr;  // of the prompts: those that come again are found in the cache
   bool one_by_one = false;  // every decode pass is an activity of its own, as where it goes layer by layer: the same answer
+
+  [[nodiscard]] std::int64_t usable_pages() const { return pages - free_pages; }  // of those that are admitted
 };
 
 // What an instance did.

@@ -16,7 +16,7 @@ std::int64_t Instance::pages_of(RequestId id) const {
 
 bool Instance::can_hold(const workloads::Lengths& tokens) const {
   const std::int64_t all = rules_.role == Role::prefill ? tokens.input : std::int64_t{tokens.input} + tokens.output;
-  return pages_.pages_for(all) <= pages_.pages() - rules_.free_pages;
+  return pages_.pages_for(all) <= rules_.usable_pages();
 }
 
 void Instance::submit(RequestId id, double now_s) {

@@ -64,7 +64,7 @@ class PoolFormula {
   [[nodiscard]] bool mixes() const { return pool_.rules.batching == Batching::continuous; }
   // Sequences that an instance holds at once, by slots and by its cache.
   [[nodiscard]] double most_sequences() const {
-    const double tokens = static_cast<double>(pool_.rules.pages * pool_.rules.page);
+    const double tokens = static_cast<double>(pool_.rules.usable_pages() * pool_.rules.page);
     const double each =
         load_.input +
         (pool_.rules.overflow == Overflow::reserve || pool_.rules.batching == Batching::fixed ? load_.output : load_.output / 2);

@@ -44,10 +44,12 @@ ServingJob read(const KindRequest& request) {
 }
 
 // Why requests that count were not served.
-std::string unserved(const ServingResult& result) {
+std::string unserved(const ServingJob& job, const ServingResult& result) {
+  const bool leaves = std::ranges::any_of(job.pools, [](const Pool& pool) { return pool.habits.watermark > 0; });
+  const char* less_free = leaves ? ", less what stays free" : "";
   const int all = result.counted - result.finished;
   std::string text = fmt::format("{} of {} requests that count were not served: ", all, result.counted);
-  if (result.rejected > 0) text += fmt::format("the caches of {} requests are larger than an instance's", result.rejected);
+  if (result.rejected > 0) text += fmt::format("the caches of {} requests are larger than an instance's{}", result.rejected, less_free);
   if (result.lost > 0)
     text += fmt::format("{}{} requests were given up after hand-overs that timed out", result.rejected > 0 ? "; " : "", result.lost);
   if (const int left = all - result.rejected - result.lost; left > 0)
@@ -126,7 +128,7 @@ class Finding {
     }
     report_.results.push_back(result_of(job_, setup, *run));
     const ServingResult& result = report_.results.back();
-    if (result.finished < result.counted) report_.verdicts.push_back(unserved(result));
+    if (result.finished < result.counted) report_.verdicts.push_back(unserved(job_, result));
     if (records_from_s) report_.run = std::move(run);
   }
 
@@ -188,7 +190,7 @@ class Finding {
     for (std::size_t i = 0; i < job_.pools.size(); ++i) {
       const InstanceRules& rules = deployment_.pools[i].rules;
       const double tokens = load.input + (rules.role == Role::prefill ? 0 : load.output),
-                   room = static_cast<double>(rules.pages * rules.page);
+                   room = static_cast<double>(rules.usable_pages() * rules.page);
       if (tokens > room)
         return fmt::format("pool {}: a request of {:.0f} tokens does not fit into an instance's cache of {:.0f}", job_.pools[i].name,
                            tokens, room);

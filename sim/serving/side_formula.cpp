@@ -157,7 +157,7 @@ int SideFormula::turns() const {
 int SideFormula::own_turns(int turns) const { return load_.arrival_variation > 0 || looks() ? turns : 1; }
 
 double SideFormula::pages(std::size_t pool) const {
-  return static_cast<double>(pools_[pool].pool().rules.pages * pools_[pool].pool().rules.page);
+  return static_cast<double>(pools_[pool].pool().rules.usable_pages() * pools_[pool].pool().rules.page);
 }
 
 SideState SideFormula::decoding_by_pool(double rate_per_s) const {

@@ -1,6 +1,7 @@
 // Limits by memory and attention replicas, pages left free, tokens shown at once: what engine files say where a job does not.
 #include <gtest/gtest.h>
 
+#include "hand_over_jobs.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/gaps.hpp"
 #include "sim/serving/serving_result.hpp"
@@ -9,10 +10,11 @@
 namespace rehearse::tests {
 namespace {
 
-sim::ServingJob job_of(const std::string& cluster, const std::string& engine, const std::string& pool, const std::string& more = "") {
-  const std::string text = "model: llama3-8b\ncluster: " + cluster + "\nsoftware: " + engine +
-                           "\nserving:\n  pools:\n    all: {role: both" + pool +
-                           "}\n  load: {arrivals: {poisson: 2 /s}, input: 800, output: 40, requests: 200}\n" + more;
+sim::ServingJob job_of(const std::string& cluster, const std::string& engine, const std::string& pool, const std::string& more = "",
+                       int input = 800) {
+  const std::string text =
+      "model: llama3-8b\ncluster: " + cluster + "\nsoftware: " + engine + "\nserving:\n  pools:\n    all: {role: both" + pool +
+      "}\n  load: {arrivals: {poisson: 2 /s}, input: " + std::to_string(input) + ", output: 40, requests: 200}\n" + more;
   return sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
 }
 
@@ -73,6 +75,30 @@ TEST(AWatermark, is_left_free) {
   EXPECT_EQ(served(1570, "vllm-2024"), 3);
   EXPECT_EQ(served(1590, "vllm-2024"), 0);
   EXPECT_EQ(served(1590, "vllm-2025"), 3);
+}
+
+// A prompt that all pages would hold and half of them do not is no plan's.
+TEST(AWatermark, is_known_to_tune) {
+  const auto unfit = [](const std::string& watermark) {
+    return tune_serving(job_of("dgx-h100-ndr400", "{like: vllm-2024, serving: {watermark: " + watermark + "}}", "",
+                               "  slo: {ttft: 1000 s}\ntune: {inventory: 2, tp: [1], confirm: 0}\n", 300'000),
+                        [](double) {})
+        .unfit;
+  };
+  EXPECT_EQ(unfit("0.01"), 0);
+  EXPECT_EQ(unfit("0.5"), 3);
+}
+
+// Who finds no room waits for one of so many to end: 80 and 110 ms without what stays free.
+TEST(AWatermark, leaves_room_for_fewer_by_formula) {
+  for (const auto& [watermark, rate] : {std::pair(0.5, 3), std::pair(0.3, 4)}) {
+    const FormulaAndRun found = formula_and_run(
+        fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: {{like: vllm-2024, serving: {{watermark: {}}}}}\nserving:\n"
+                    "  pools: {{all: {{role: both, kv_tokens: 40000}}}}\n  load: {{arrivals: {{poisson: {} /s}}, input: 2000, output: 200, "
+                    "requests: 8000}}\n",
+                    watermark, rate));
+    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.4) << watermark;  // Allen and Cunneen's
+  }
 }
 
 TEST(Gaps, of_tokens_shown_together_are_one_and_zeros) {

@@ -156,7 +156,8 @@ TEST(AnInstance, that_returns_reads_from_who_can_be_reached) {
     const sim::ServingJob job = sim::read_serving_job(
         config::Node::load_text(
             fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n"
-                        "    p: {{role: prefill, parallel: {{tp: 8}}, instances: 2{}}}\n    d: {{role: decode, parallel: {{tp: 8}}, instances: 2}}\n"
+                        "    p: {{role: prefill, parallel: {{tp: 8}}, instances: 2{}}}\n    d: {{role: decode, parallel: {{tp: 8}}, "
+                        "instances: 2}}\n"
                         "  reload: peer\n  load: {{arrivals: {{constant: 4 /s}}, input: 1000, output: 50, requests: 100, warmup: 0}}\n"
                         "simulation: {{faults: [{}]}}\n",
                         others, faults),
