@@ -73,6 +73,13 @@ Section activation_of(const Workload& workload, double pairs) {
 
 }  // namespace
 
+double copies_per_pair(const Workload& workload) {
+  const double ranks = workload.parallel.ep;
+  const MoeSpec& moe = *workload.model.moe;
+  if (workload.experts.dispatcher != Dispatcher::hierarchical || ranks < 2) return 1;
+  return ranks * (1 - missed(1 / ranks, moe.top_k, moe.experts)) / moe.top_k;
+}
+
 BlockProgram expert_operators(const Workload& workload, double pairs) {
   const Shard shard = shard_of(workload);
   const MoeSpec& moe = *workload.model.moe;
@@ -145,7 +152,7 @@ ExpertCalls ExpertLayer::make_calls(Pass pass, int chunks, int ep_rank, int laye
       add_weights("gradients of weights", pass, chunks, layer, microbatch, calls.combine);
       return calls;
     default:
-      add_counts(pass, chunks, layer, microbatch, calls.dispatch);
+      add_counts(pass, calls.dispatch);
       for (Communication& call : to_experts("dispatch", pass, chunks, ep_rank, layer, microbatch)) {
         calls.dispatch.push_back(std::move(call));
       }
@@ -155,14 +162,20 @@ ExpertCalls ExpertLayer::make_calls(Pass pass, int chunks, int ep_rank, int laye
   }
 }
 
-// By a gather, or where kernels of its own dispatch tokens (DeepEP, HybridEP) by messages from each to each. Where experts have a capacity,
-// every rank sends as much.
-void ExpertLayer::add_counts(Pass pass, int chunks, int layer, int microbatch, std::vector<Communication>& calls) const {
+// A number for each expert: by a gather, or where kernels of its own dispatch tokens (DeepEP, HybridEP) by messages from each to each.
+// Where experts are filled up to their capacity, every rank sends as much.
+void ExpertLayer::add_counts(Pass pass, std::vector<Communication>& calls) const {
   const ExpertPlan& plan = workload_.experts;
-  if (!workload_.fusions.gathers_counts || workload_.parallel.ep == 1 || plan.capacity_factor > 0) return;
-  const double bytes = sizeof(std::int64_t) * static_cast<double>(workload_.model.moe->experts) * workload_.parallel.ep;
-  if (plan.dispatcher == Dispatcher::alltoall) calls.push_back({"counts", CollectiveKind::all_gather, GroupKind::ep, bytes, pass});
-  if (plan.dispatcher == Dispatcher::hierarchical) calls.push_back(small("counts", pass, chunks, layer, microbatch));
+  const int ep = workload_.parallel.ep;
+  if (!workload_.fusions.gathers_counts || ep == 1 || plan.pad_to == ExpertPlan::to_capacity) return;
+  const double experts = workload_.model.moe->experts;
+  if (plan.dispatcher == Dispatcher::alltoall)
+    calls.push_back({"counts", CollectiveKind::all_gather, GroupKind::ep, sizeof(std::int64_t) * experts * ep, pass});
+  if (plan.dispatcher != Dispatcher::hierarchical) return;
+  auto numbers = std::make_shared<Exchange>();
+  numbers->pairs.assign(static_cast<std::size_t>(ep), experts / ep);
+  numbers->bytes_per_pair = sizeof(std::int32_t);
+  calls.push_back({"counts", CollectiveKind::all_to_all, GroupKind::ep, experts * sizeof(std::int32_t), pass, std::move(numbers)});
 }
 
 // Of each pair, in fp32. Other dispatchers send them with the tokens.

@@ -17,6 +17,9 @@ struct ExpertCalls {
   std::vector<Communication> dispatch, combine;
 };
 
+// Of a token on a rank, for every pair that it makes there: the hierarchical dispatcher delivers it once. Of a model with experts.
+[[nodiscard]] double copies_per_pair(const Workload& workload);
+
 class ExpertLayer {
  public:
   explicit ExpertLayer(const Workload& workload, int step = 0);
@@ -31,7 +34,7 @@ class ExpertLayer {
  private:
   using Key = std::tuple<Pass, int, int, int, int>;
   [[nodiscard]] ExpertCalls make_calls(Pass pass, int chunks, int ep_rank, int layer, int microbatch) const;
-  void add_counts(Pass pass, int chunks, int layer, int microbatch, std::vector<Communication>& calls) const;
+  void add_counts(Pass pass, std::vector<Communication>& calls) const;
   void add_weights(const char* what, Pass pass, int chunks, int layer, int microbatch, std::vector<Communication>& calls) const;
   [[nodiscard]] Communication small(const char* what, Pass pass, int chunks, int layer, int microbatch) const;
   [[nodiscard]] std::shared_ptr<const Exchange> exchange(bool dispatch, int chunks, int layer, int microbatch) const;

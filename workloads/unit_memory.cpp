@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "workloads/exchange.hpp"
+#include "workloads/expert_layer.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/whole_gradients.hpp"
 
@@ -167,7 +167,8 @@ class Sizes {
     const bool by_chunk = workload_.experts.chunk_recompute || workload_.recompute.drops(RecomputeModule::moe_act);
     const bool planned = habits_.planned && unit.recomputed;
     const double dropped = planned ? 0 : (all - memory.received_activations) * (by_chunk ? at_hand : 1);
-    const double unsorted = state * copies_per_pair(), ffn = static_cast<double>(moe.ffn) / workload_.parallel.etp * shard_.element;
+    const double unsorted = state * copies_per_pair(workload_),
+                 ffn = static_cast<double>(moe.ffn) / workload_.parallel.etp * shard_.element;
     memory.received_forward = dropped + (state + unsorted) * at_hand + 2 * unsorted * travelling;
     const double again = workload_.experts.chunk_recompute ? state * travelling : 0;  // the next chunk's tokens, dispatched again
     const double most = std::max({state + unsorted, (gates() + 2) * ffn, state + gates() * ffn});
@@ -176,13 +177,6 @@ class Sizes {
       memory.forward_communication += moe.top_k * spread_elements() * shard_.element;
       memory.backward_communication += moe.top_k * spread_elements() * shard_.element;
     }
-  }
-  // Of a token for every pair that it makes on a rank: the hierarchical dispatcher delivers it once.
-  [[nodiscard]] double copies_per_pair() const {
-    const double ranks = workload_.parallel.ep;
-    const MoeSpec& moe = *workload_.model.moe;
-    if (workload_.experts.dispatcher != Dispatcher::hierarchical || ranks < 2) return 1;
-    return ranks * (1 - missed(1 / ranks, moe.top_k, moe.experts)) / moe.top_k;
   }
   [[nodiscard]] double spread_elements() const { return static_cast<double>(shard_.spread_tokens * shard_.hidden); }
   [[nodiscard]] double states() const { return spread_elements() * shard_.element; }

@@ -1,24 +1,17 @@
 #include "sim/memory/expert_tensors.hpp"
 
-#include "workloads/exchange.hpp"
+#include "workloads/expert_layer.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 constexpr double score_bytes = 4, choice_byte = 1;
 
-// As in workloads/unit_memory: DeepEP delivers a token once to a rank that has several of its experts.
-double copies_per_pair(const workloads::Workload& workload) {
-  const double ranks = workload.parallel.ep;
-  const workloads::MoeSpec& moe = *workload.model.moe;
-  return ranks * (1 - workloads::missed(1 / ranks, moe.top_k, moe.experts)) / moe.top_k;
-}
-
 }  // namespace
 
 MegatronExperts::MegatronExperts(const workloads::Workload& workload, UnitTensors& made, int chunks)
     : MegatronAttention(workload, made), chunks_(chunks) {
-  if (workload.model.moe && whole_tokens()) copies_ = copies_per_pair(workload);
+  if (workload.model.moe) copies_ = workloads::copies_per_pair(workload);
 }
 
 bool MegatronExperts::whole_tokens() const { return w_.experts.dispatcher == workloads::Dispatcher::hierarchical && w_.parallel.ep > 1; }

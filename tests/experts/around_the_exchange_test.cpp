@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "jobs.hpp"
+#include "workloads/exchange.hpp"
 #include "workloads/expert_layer.hpp"
 #include "workloads/stage_program.hpp"
 
@@ -42,7 +43,7 @@ TEST(ExpertOperators, AddUpAndSortWithoutAKernelForIt) {
   }
 }
 
-// Counts before the tokens, unless each expert takes its share; weights behind them, and their gradients in backward.
+// Counts before the tokens, unless each expert is filled up to what it takes at most; weights behind them, and their gradients in backward.
 TEST(ExpertCalls, AreThoseOfTheStack) {
   const auto names = [](const std::vector<workloads::Communication>& calls) {
     std::string all;
@@ -61,8 +62,24 @@ TEST(ExpertCalls, AreThoseOfTheStack) {
             "dispatch gradients, experts, combine gradients, gradients of weights, ");
   EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: hierarchical}", both), "counts, dispatch, experts, combine, ");
   EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: allgather}", both), "dispatch, experts, combine, ");
-  EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: alltoall, capacity_factor: 1}", both), "dispatch, weights, experts, combine, ");
+  EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: alltoall, capacity_factor: 1}", both),
+            "counts, dispatch, weights, experts, combine, ");
+  EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: alltoall, capacity_factor: 1, pad_to: capacity}", both),
+            "dispatch, weights, experts, combine, ");
   EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: alltoall}", none), "dispatch, experts, combine, ");
+}
+
+// A number for each of 128 experts: of 8 bytes, from every rank, in a gather; of 4, each to the expert's rank, by DeepEP.
+TEST(ExpertCalls, CountsAreANumberForEachExpert) {
+  const auto counts = [](const char* dispatcher) {
+    const sim::Job job = job_on_a_node(
+        fmt::format("moe: {{dispatcher: {}}}\nsoftware: {{like: megatron-core, experts: {{gathers_counts: true}}}}\n", dispatcher));
+    return workloads::ExpertLayer(job.workload).calls(workloads::Pass::forward, 0, 0, 0).dispatch.front();
+  };
+  EXPECT_EQ(counts("alltoall").bytes, 8 * 128 * 8);
+  const workloads::Communication each = counts("hierarchical");
+  EXPECT_EQ(each.bytes, 128 * 4);
+  for (int to = 0; to < 8; ++to) EXPECT_EQ(each.exchange->bytes(0, to), 16 * 4);
 }
 
 }  // namespace
