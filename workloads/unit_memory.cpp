@@ -76,7 +76,7 @@ class Sizes {
     const bool fused = workload_.fusions.cross_entropy;
     if (workload_.fusions.loss_pieces > 1) return head_in_pieces(logits / workload_.fusions.loss_pieces, fused);
     const auto& type = workload_.precision.head;
-    const double input = type ? std::min(1.0, bytes_of(*type) / shard_.element) : 1;  // as it is multiplied
+    const double input = type ? bytes_of(*type) / shard_.element : 1;  // as it is multiplied
     UnitMemory memory;
     memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + (autocasts(workload_) ? table() : 0) +
                          spread_elements() * unfused_norm_bytes(workload_) +

@@ -22,7 +22,8 @@ struct AllocatorPeaks {
 // Of the rank of a stage that reserves most, over model, optimizer and three steps, on a GPU with device_bytes left for tensors. Nothing
 // where the stack's order of tensors is not known (unit_tensors.hpp).
 //
-// Steps have at most 2 pp micro-batches here: what follows repeats the same tensors. Ranks differ by the part of the optimizer that they
+// Steps have at most 2 pp micro-batches here: what follows repeats the same tensors; with uneven routing, where it does not, at most 64 (or
+// 2 pp, if more). Ranks differ by the part of the optimizer that they
 // shard; at most four, evenly spread, are tried.
 [[nodiscard]] std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double device_bytes);
 
@@ -41,7 +42,8 @@ class AllocatorTrainings {
   AllocatorTrainings(const AllocatorTrainings&) = delete;
   AllocatorTrainings& operator=(const AllocatorTrainings&) = delete;
 
-  // Begins with every stage, on other threads (no fork before add_to); add_to waits for it.
+  // Begins with every stage, on other threads (no fork before add_to); add_to waits for it. With uneven routing with none: which rank of
+  // a stage is trained is known in add_to.
   void begin();
   void add_to(MemoryResult& memory);
 

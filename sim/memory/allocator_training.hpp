@@ -45,9 +45,9 @@ struct TrainedStage {
   // Of each tensor, in the order in which they are made; routed experts have a buffer of their own, which their own replicas share.
   std::vector<double> parameters, expert_parameters;
   int expert_shards = 1;
-  // Pairs of token and expert that the rank gets, [micro-batch][chunk][unit]; one for all where they are even, none without experts.
+  // Pairs of token and expert that the rank gets, [micro-batch][chunk][unit]; none where they are even or there are no experts.
   std::vector<std::vector<std::vector<double>>> pairs;
-  [[nodiscard]] bool uneven() const { return pairs.size() > 1; }
+  [[nodiscard]] bool uneven() const { return !pairs.empty(); }
   int microbatches = 0;              // at most 2 pp: what follows repeats the same tensors; where they differ at most 64
   std::vector<TrainedRound> rounds;  // of these
   Workspaces workspaces;

@@ -144,10 +144,6 @@ class Writer : private MegatronExperts {
   int norm2_ = -1, inner_ = -1, silu_ = -1, active_ = -1, mask2_ = -1;
 };
 
-}  // namespace
-
-namespace {
-
 // Of the orders but Megatron-Core's: dense layers as Llama has them.
 bool plain(const workloads::Model& model) { return !model.moe && !model.mla && !model.qk_norm; }
 
@@ -167,7 +163,8 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const workloads::Model& model = workload.model;
   const workloads::Shard shard = workloads::shard_of(workload);
   const bool layers = model.mtp == 0 && !model.post_norms && !workload.offload_activations;
-  const bool products = workload.attention == workloads::Attention::flash && !shard.low_precision() && !workload.precision.head;
+  const bool head = workload.precision.head.value_or(shard.dense) == shard.dense;
+  const bool products = workload.attention == workloads::Attention::flash && !shard.low_precision() && head;
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
   if (!layers || !products || !order || workload.optimizer.on_cpu || workload.precision.activation_input) return false;
   if (workload.optimizer.muon() || workload.fusions.loss_pieces > 1 || workload.precision.param_gather) return false;

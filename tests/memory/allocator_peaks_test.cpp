@@ -159,6 +159,67 @@ moe: {{{}}}
   }
 }
 
+// Copies that a stack makes of pairs are not kept beside its fused activation, by the formula as by the allocator's tensors.
+TEST(UnitTensors, OfExpertsWithCopiesAreThoseOfTheFormula) {
+  for (const char* stack : {"megatron-core", "nemo-2024"}) {
+    const sim::Job job = job_of(fmt::format(R"(
+model: mixtral-8x7b
+cluster: dgx-h100-ndr400
+gpus: 64
+parallel: {{pp: 4, ep: 8}}
+batch: {{global: 256, micro: 1, sequence: 4096}}
+optimizer: {{sharding: zero1}}
+software: {}
+)",
+                                            stack));
+    ASSERT_TRUE(sim::knows_tensors(job.workload, job.system.software.memory.habits));
+    const sim::MemoryResult formula = sim::predicted_memory(job);
+    const AllocatorPeaks peaks = *sim::allocator_peaks(job, 0, no_limit);
+    EXPECT_NEAR(formula.ranks.front().tensor_bytes() / peaks.allocated, 1, 0.05) << stack;
+  }
+}
+
+// A step of one micro-batch is uneven too: each layer has what its own experts get.
+TEST(AllocatorPeaks, OfOneMicrobatchAreThoseOfItsLayers) {
+  for (const int seed : {1, 4, 6}) {
+    const sim::Job job = job_of(fmt::format(R"(
+model: {{layers: 8, hidden: 1024, heads: 16, ffn: 4096, activation: swiglu, vocab: 32000, positions: rope,
+        moe: {{experts: 16, top_k: 4, ffn: 2048}}}}
+cluster:{}
+gpus: 8
+parallel: {{dp: 8, ep: 8}}
+batch: {{global: 8, micro: 1, sequence: 4096}}
+software: megatron-core
+moe: {{routing: {{zipf: 1, seed: {}}}}}
+)",
+                                            small_cluster(8, "{tp: {alpha: 1, beta: 1}}", "{size: 2 TB, bandwidth: 400 GB/s}"), seed));
+    const workloads::Compiled compiled = workloads::compile(job.workload);
+    EXPECT_TRUE(sim::TriedStage(job, compiled, 0).what.uneven());
+    sim::MemoryResult memory = sim::predicted_memory(job);
+    const auto fullest = std::ranges::max_element(memory.ranks, {}, [](const sim::RankMemory& rank) { return rank.peak_bytes(); });
+    const int place = compiled.grid.expert_rank(fullest->rank);
+    const AllocatorPeaks peaks = sim::TriedStage(job, compiled, 0, place).fullest(no_limit);
+    EXPECT_NEAR(peaks.allocated / fullest->tensor_bytes(), 1, 0.05) << seed;
+  }
+}
+
+// The head's products in the type that all others have are no others.
+TEST(UnitTensors, AreKnownOfAHeadInTheTypeOfTheOthers) {
+  for (const auto& [head, known] : {std::pair("bf16", true), std::pair("fp8", false)}) {
+    const sim::Job job = job_of(fmt::format(R"(
+model: llama3-8b
+cluster: dgx-h100-ndr400
+gpus: 8
+parallel: {{tp: 4}}
+batch: {{global: 8, micro: 1, sequence: 4096}}
+precision: {{head: {}}}
+software: megatron-core
+)",
+                                            head));
+    EXPECT_EQ(sim::knows_tensors(job.workload, job.system.software.memory.habits), known) << head;
+  }
+}
+
 // Dense tensors and experts are in two buffers; the ranks of a stage have all of both between them.
 TEST(UnitTensors, OfWeightsAreAllThatTheStageHas) {
   const sim::Job job = job_of(R"(

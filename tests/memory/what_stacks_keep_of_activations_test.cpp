@@ -4,6 +4,7 @@
 #include "places.hpp"
 #include "workloads/operators.hpp"
 #include "workloads/operators/shard.hpp"
+#include "workloads/unit_memory.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -82,13 +83,28 @@ TEST(WhatStacksKeepOfActivations, EagerExpertsInACompiledBlock) {
   w.parallel.tp = 1;
   w.model.activation = workloads::Activation::swiglu;
   w.model.moe = workloads::MoeSpec{.experts = 8, .top_k = 2, .ffn = 512};
-  w.fusions.compiled = true;
   const double pair = workloads::received_activation_bytes(w, false);
   w.fusions.pair_copies = {7, 12};
+  EXPECT_EQ(workloads::received_activation_bytes(w, false), pair);  // of the router and permutations around a fused activation
+  w.fusions.compiled = true;
   EXPECT_EQ(workloads::received_activation_bytes(w, false) - pair, 512 * 2);
   EXPECT_EQ(workloads::received_activation_bytes(w, true), 0);
   w.fusions.activation = false;  // which keeps as much
   EXPECT_EQ(workloads::received_activation_bytes(w, false) - pair, 512 * 2);
+}
+
+// The input of the head's products as it is multiplied: narrower or wider than what the others read.
+TEST(WhatStacksKeepOfActivations, TheHeadsInputInItsOwnType) {
+  Workload w = kept_by(false);
+  const auto kept = [&w] {
+    const workloads::StageProgram stage = workloads::stage_programs(w).front();
+    return workloads::unit_memory(w, {}, stage.chunks[0].back()).activations;
+  };
+  const double in_16_bits = kept();
+  w.precision.head = workloads::DType::fp8;
+  EXPECT_EQ(kept() - in_16_bits, -states);
+  w.precision.head = workloads::DType::fp32;
+  EXPECT_EQ(kept() - in_16_bits, 2 * states);
 }
 
 }  // namespace

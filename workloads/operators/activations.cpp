@@ -102,8 +102,11 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
 }
 
 // Experts that a stack runs in eager mode, operator by operator, though a compiler fuses what is around them: its pointwise operators are
-// named one by one.
-bool eager_experts(const Workload& workload) { return !workload.fusions.activation || workload.fusions.pair_copies.forward > 0; }
+// named one by one. Without a compiler such operators may be of a router and permutations around a fused activation.
+bool eager_experts(const Workload& workload) {
+  const KernelFusions& fusions = workload.fusions;
+  return !fusions.activation || (fusions.compiled && fusions.pair_copies.forward > 0);
+}
 
 // Intermediate tensors of one token in an MLP of this width: before the activation function (twice as wide with a gate) and after it; eager
 // ones also have the function's output, for its product with the other half.
