@@ -3,6 +3,7 @@
 #include <array>
 
 #include "sim/export/megatron_parts.hpp"
+#include "sim/import/megatron_arguments.hpp"
 #include "workloads/names.hpp"
 
 namespace rehearse::sim {
@@ -106,9 +107,6 @@ void write_overlap(const Workload& work, Arguments& out) {
   out.flag_if(work.parallel.vpp > 1 && !work.overlap.pp, "no-overlap-p2p-communication");
 }
 
-// What Megatron fills experts' rows up to.
-int multiple_of(const workloads::Precision& precision) { return precision.recipe == workloads::Scaling::mxfp8 ? 32 : 16; }
-
 void write_dispatch(const Workload& work, Arguments& out) {
   using workloads::Dispatcher;
   if (!work.model.moe) return;
@@ -119,7 +117,8 @@ void write_dispatch(const Workload& work, Arguments& out) {
   out.flag_if(dispatcher == Dispatcher::hierarchical, "moe-enable-deepep");
   if (work.experts.capacity_factor > 0) out.add("moe-expert-capacity-factor", work.experts.capacity_factor);
   out.flag_if(work.experts.pad_to == workloads::ExpertPlan::to_capacity, "moe-pad-expert-input-to-capacity");
-  out.flag_if(work.experts.pad_to == multiple_of(work.precision), "moe-router-padding-for-quantization");
+  out.flag_if(work.experts.pad_to == megatron_multiple(work.precision.compute, work.precision.recipe),
+              "moe-router-padding-for-quantization");
 }
 
 }  // namespace
@@ -137,6 +136,7 @@ void write_megatron_plan(const Job& job, Arguments& out) {
   write_dispatch(work, out);
   const auto& fusions = job.system.software.fusions;
   out.flag_if(fusions.contains("cross_entropy") && fusions.at("cross_entropy"), "cross-entropy-loss-fusion");
+  out.flag_if(work.model.moe && work.fusions.permutation, "moe-permute-fusion");
   if (job.system.software.replays_graphs) out.add("cuda-graph-impl", "local");
   if (!work.graphs.empty()) {
     out.add("cuda-graph-impl", "transformer_engine");

@@ -1,6 +1,7 @@
 // The arguments of Megatron-LM, from wherever they come: a script, a YAML file, or the settings of a program on top of it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "config/node.hpp"
 #include "sim/import/draft.hpp"
+#include "workloads/plan.hpp"
 
 namespace rehearse::sim {
 
@@ -55,6 +57,10 @@ void read_older_megatron(MegatronArguments& arguments, Draft& draft);
 // Its halves, which throw InputError for what cannot be simulated.
 void read_megatron_model(MegatronArguments& arguments, Draft& draft);
 void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft& draft);
+
+// What experts' rows are filled up to with --moe-router-padding-for-quantization (get_fp8_align_size in megatron/core/fp8_utils.py). None
+// in fp4, where get_fp4_align_size said 32 at first and says 128 now.
+[[nodiscard]] std::optional<std::int64_t> megatron_multiple(workloads::DType compute, workloads::Scaling recipe);
 
 // What is neither used by the functions above nor in one of these lists is named as left out.
 [[nodiscard]] bool megatron_has_no_effect(std::string_view name);

@@ -232,13 +232,15 @@ void read_overlap(MegatronArguments& arguments, const MegatronDegrees& degrees, 
   if (degrees.pp > 1) draft.set("overlap.pp", degrees.vpp > 1 && !off ? "true" : "false");
 }
 
-// To multiples of what the recipe scales by: 32 of MXFP8 (get_fp8_align_size in megatron/core/fp8_utils.py), else 16.
 void read_padding(MegatronArguments& arguments, Draft& draft) {
   const bool older = arguments.flag("moe-router-padding-for-fp8"), to_multiple = arguments.flag("moe-router-padding-for-quantization");
   if (arguments.flag("moe-pad-expert-input-to-capacity")) return draft.set("moe.pad_to", "capacity");
   if (!older && !to_multiple) return;
-  const auto recipe = draft.document().find_path("precision.recipe");
-  draft.set("moe.pad_to", recipe && recipe->as_string() == "mxfp8" ? "32" : "16");
+  const auto compute = draft.document().find_path("precision.compute"), recipe = draft.document().find_path("precision.recipe");
+  const auto multiple = megatron_multiple(workloads::dtypes.read(compute ? *compute : draft.document().at("precision")),
+                                          recipe ? workloads::scalings.read(*recipe) : workloads::Scaling::delayed);
+  if (multiple) return draft.set("moe.pad_to", *multiple);
+  draft.puzzle("moe-router-padding-for-quantization (in fp4 to 32 or 128, by version: --set moe.pad_to)");
 }
 
 void read_dispatch(MegatronArguments& arguments, Draft& draft) {
@@ -266,6 +268,22 @@ bool is_mindspeed(const MegatronArguments& arguments) {
   return std::ranges::any_of(names, [&](const char* name) { return arguments.has(name); });
 }
 
+// Tokens sorted by expert, and added up again, by a kernel each when it is told to; other stacks than its own as they are.
+void read_permutation(MegatronArguments& arguments, Draft& draft) {
+  const bool fused = arguments.flag("moe-permute-fusion"), ascend = is_mindspeed(arguments);
+  if (!draft.document().find_path("model.moe")) {
+    if (fused) draft.ignore("moe-permute-fusion (the model has no experts)");
+    return;
+  }
+  const auto stack = draft.document().find("software");
+  const auto is = [&](const char* name) { return stack && stack->is_scalar() && stack->as_string() == name; };
+  const bool fuses = !is("megatron-lm");  // megatron-core, which is also the default
+  if (fused == fuses || ascend || (stack && !is("megatron-lm") && !is("megatron-core"))) return;
+  if (!stack) draft.set("software", "megatron-core");
+  draft.override_with("software.experts.permutation", fused ? "true" : "false");
+  if (!fused) draft.infer("software.experts.permutation: false, without --moe-permute-fusion");
+}
+
 // Kernels that Megatron runs apart when it is told to; the stack as it is otherwise. Cross entropy is fused when it is told to.
 void read_fusions(MegatronArguments& arguments, Draft& draft) {
   const bool fused = arguments.flag("cross-entropy-loss-fusion");
@@ -273,6 +291,7 @@ void read_fusions(MegatronArguments& arguments, Draft& draft) {
     draft.set("software", "megatron-lm");
     draft.infer("software: megatron-lm, without --cross-entropy-loss-fusion");
   }
+  read_permutation(arguments, draft);
   static constexpr std::pair<const char*, const char*> switches[] = {{"no-masked-softmax-fusion", "softmax"},
                                                                      {"no-bias-swiglu-fusion", "activation"},
                                                                      {"no-bias-gelu-fusion", "activation"},
@@ -316,6 +335,11 @@ void read_graphs(MegatronArguments& arguments, Draft& draft) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> megatron_multiple(workloads::DType compute, workloads::Scaling recipe) {
+  if (compute == workloads::DType::fp4) return std::nullopt;
+  return compute == workloads::DType::fp8 && recipe == workloads::Scaling::mxfp8 ? 32 : 16;
+}
 
 void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft& draft) {
   MegatronDegrees degrees = read_degrees(arguments, draft);

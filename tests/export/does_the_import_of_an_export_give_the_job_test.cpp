@@ -1,4 +1,5 @@
 // import(export(job)) = job for what a format can say; what it cannot say is told, and with it the two are the same.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -108,6 +109,30 @@ TEST(PartsOfAPlan, OfExpertsGoToMegatronAndBack) {
     EXPECT_TRUE(again.workload.overlap.delay_wgrad);
     EXPECT_EQ(step_of(again), step_of(job));
   }
+}
+
+// --moe-permute-fusion, with either stack of Megatron's.
+TEST(PartsOfAPlan, FusedPermutationsGoToMegatronAndBack) {
+  for (const char* stack : {"megatron-lm", "megatron-core"}) {
+    for (const bool fused : {true, false}) {
+      const std::string software = fmt::format("{{like: {}, experts: {{permutation: {}}}}}", stack, fused);
+      const Job job = load_job({"mixtral-8x7b-64-h100", {{"software", software}}, {}});
+      const std::string text = text_of("megatron", job);
+      EXPECT_EQ(text.find("--moe-permute-fusion") != std::string::npos, fused) << text;
+      const Job again = imported("megatron", text, {{"cluster", "dgx-h100-ndr400"}});
+      EXPECT_EQ(again.workload.fusions.permutation, fused) << software;
+      EXPECT_EQ(again.workload.fusions.cross_entropy, job.workload.fusions.cross_entropy) << software;
+    }
+  }
+}
+
+// In 4 bits Megatron's multiple depends on its version: it is told, and not written.
+TEST(PartsOfAPlan, WhatExpertsAreFilledUpToInFourBitsIsToldApart) {
+  const Job job = load_job({"mixtral-8x7b-64-h100", {{"precision", "fp4"}, {"cluster", "dgx-b200-ndr400"}, {"moe.pad_to", "16"}}, {}});
+  const std::string text = text_of("megatron", job);
+  EXPECT_EQ(text.find("padding-for-quantization"), std::string::npos) << text;
+  const ReadBack back = read_back(job, "megatron", text);
+  EXPECT_TRUE(std::ranges::any_of(back.left_out, [](const LeftOut& one) { return one.key == "moe.pad_to" && one.value == "16"; }));
 }
 
 class EveryShippedJob : public ::testing::TestWithParam<std::string> {
