@@ -33,7 +33,17 @@ struct LinkSpec {
   bool typical = false;                       // `efficiency` is what links of the kind have in common, and not this one's own
   double exchange_share = 1;                  // NICs: of the effective rate, what an exchange of experts reaches
   std::optional<ProtocolSpec> ll = {}, ll128 = {};  // none: collectives do without; all that stands above is of `simple`
-  [[nodiscard]] const std::optional<ProtocolSpec>& by(Protocol protocol) const { return protocol == Protocol::ll ? ll : ll128; }
+  [[nodiscard]] const std::optional<ProtocolSpec>& by(Protocol protocol) const {
+    static const std::optional<ProtocolSpec> none;
+    switch (protocol) {
+      case Protocol::ll:
+        return ll;
+      case Protocol::ll128:
+        return ll128;
+      default:
+        return none;
+    }
+  }
   [[nodiscard]] double effective_bytes_per_s() const { return bandwidth_bytes_per_s * efficiency; }
   [[nodiscard]] double round_s(bool reads) const { return reads ? read_latency_s.value_or(latency_s) : latency_s; }
 };

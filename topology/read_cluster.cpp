@@ -127,7 +127,15 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   cluster.supernode_gpus = gpus - cluster.supernode_spare_gpus;
 }
 
+void refuse_in_pcie_nodes(const config::Node& nics) {
+  for (const char* key : {"ll", "ll128", "exchange"}) {
+    if (const auto given = nics.find(key))
+      given->fail_at_key("the ports of a pcie node carry all of its traffic alike: by one protocol, exchanges as all else", "leave it out");
+  }
+}
+
 void read_nics(const config::Node& node, ClusterSpec& cluster) {
+  if (cluster.intra_kind == IntraNode::pcie) refuse_in_pcie_nodes(node);
   cluster.nic = read_link(node, typical_nic, nic_keys());
   read_protocols(node, cluster.nic);
   if (const auto share = node.find("exchange")) cluster.nic.exchange_share = share->as_number(least_exchange_share, 1);

@@ -150,7 +150,10 @@ double CommunicationModel::latency_s(int from, int to, bool reads, topology::Pro
   if (from == to) return 0;
   const bool inside = domain_of(from) == domain_of(to);
   const LinkSpec& link = node_of(from) == node_of(to) ? cluster_.intra : inside ? cluster_.supernode : cluster_.nic;
-  if (protocol >= topology::Protocol::ll && link.by(protocol)) return link.by(protocol)->latency_s;
+  // A call by a protocol that a node's own links do not list is one of its supernode.
+  for (const LinkSpec* its : {&link, inside ? &cluster_.supernode : &link}) {
+    if (its->by(protocol)) return its->by(protocol)->latency_s;
+  }
   return link.round_s(reads && inside);
 }
 

@@ -107,6 +107,26 @@ TEST(CollectiveAloneByProtocol, TakesItsClosedForm) {
   }
 }
 
+// In a supernode by a protocol that its own links list and those of its nodes do not.
+TEST(CollectiveAloneByProtocol, OfASupernodeTakesItsClosedForm) {
+  sim::Job job = job_of_one_group(64);
+  topology::ClusterSpec& cluster = job.system.cluster;
+  cluster.gpus_per_node = cluster.nics_per_node = 8;
+  cluster.supernode_gpus = 64;
+  cluster.supernode = cluster.intra;
+  cluster.supernode.ll = {9e-6, 1e-6, 0.2};
+  job.system.simulation.protocol = topology::Protocol::ll;
+  job.system.simulation.algorithm = "ring";
+  for (const auto fidelity : {sim::Fidelity::ring, sim::Fidelity::step, sim::Fidelity::closed}) {
+    job.system.simulation.collectives = fidelity;
+    for (const int members : {8, 16}) {
+      const double expected = closed_form_s(job, CollectiveKind::all_gather, members, 65536);
+      EXPECT_NEAR(alone_s(job, CollectiveKind::all_gather, members, 65536), expected, 1e-6 * expected)
+          << members << " ranks, fidelity " << static_cast<int>(fidelity);
+    }
+  }
+}
+
 // A full mesh of 16: rings that share no link, direct exchanges over all links, and what uses one link after the other.
 TEST(CollectiveAloneInAMesh, TakesItsClosedForm) {
   using enum CollectiveKind;

@@ -79,6 +79,22 @@ TEST(AreGoodClusterFilesAccepted, LinksThatListProtocols) {
   EXPECT_NE(refusal_of(with("nics: {per_node: 8, bandwidth: 400 Gbps, exchange: 0}")).find("error"), std::string::npos);
 }
 
+// One port carries what goes over the network and what does not.
+TEST(AreBadClusterFilesRefused, ProtocolsAndExchangesOfNicsOfPcieNodes) {
+  for (const std::string more :
+       {"", ", ll: {latency: 1 us, efficiency: 0.2}", ", ll128: {latency: 1 us, efficiency: 0.2}", ", exchange: 0.6"}) {
+    const std::string refusal = refusal_of(
+        "gpu: a10-24g\ngpus_per_node: 4\nnodes: 2\nintra_node: {kind: pcie, bandwidth: 31.5 GB/s, latency: 6 us}\n"
+        "nics: {per_node: 1, bandwidth: 100 Gbps" +
+        more + "}\nnetwork: {kind: single_switch}\n");
+    if (more.empty()) {
+      EXPECT_EQ(refusal, "accepted");
+    } else {
+      EXPECT_NE(refusal.find("the ports of a pcie node carry all of its traffic alike"), std::string::npos) << more;
+    }
+  }
+}
+
 struct Case {
   std::string name, yaml, message;
 };
