@@ -78,6 +78,25 @@ TEST_F(RealTraces, WhatSaysNothingOfARateIsLeftOut) {
   EXPECT_TRUE(sim::traced_operators(std::vector{read(trace)}).empty()) << "beside communication";
 }
 
+// A stack that leaves its attention to PyTorch ran the kernels that the trace names: on Blackwell the older ones reach 0.34 of the newest.
+TEST(TracedOperators, ArePricedByTheKernelsThatRan) {
+  const sim::Part part = sim::ready_made(sim::gpu_part, "b200-sxm");
+  const sim::Gpu gpu = sim::read_gpu(part.node, part.name);
+  sim::TracedOperator traced;
+  traced.op.cls = workloads::OperatorClass::attention;
+  traced.op.dtype = workloads::DType::bf16;
+  traced.op.flops = 1e13;
+  traced.op.head_dim = 128;
+  for (const int stack : {sim::sdpa, 3}) {
+    sim::Software software;
+    software.flash = stack;
+    traced.flash = 3;
+    const double newest = sim::device_seconds(traced, gpu, software);
+    traced.flash = 2;
+    EXPECT_NEAR(newest / sim::device_seconds(traced, gpu, software), 0.34, 1e-9) << stack;
+  }
+}
+
 // Operators that take what a GPU would take whose products reach 0.55 of its peak, and whose memory 0.66 of its bandwidth.
 TEST_F(RealTraces, ShapesGiveTheGpuBackWithoutAJob) {
   sim::Part part = sim::ready_made(sim::gpu_part, "h100-sxm5-80g");
