@@ -116,39 +116,51 @@ int MegatronExperts::compute(Piece& piece, bool kept) {
   return back;
 }
 
-// The layer's function has names for what is sent both ways until it returns.
-int MegatronExperts::forward_of_pieces(bool kept) {
-  const bool copies = !whole_tokens() && !gathers_tokens();
-  permuted_ = copies ? take(chunks_ * own_pairs()) : -1;
-  std::vector<int> results;
-  dispatch(pieces_.front());
-  shared_forward(kept);
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    if (i + 1 < pieces_.size()) dispatch(pieces_[i + 1]);
-    const int sent = compute(pieces_[i], kept && !again());
-    const double own = states() / chunks_;
-    if (!copies) {
-      results.push_back(whole_tokens() ? aside(take(own)) : communicated(take(own)));
-      if (gathers_tokens()) communicated(sent);
-    } else {
-      const int back = w_.parallel.ep > 1 ? communicated(take(own_pairs())) : -1;
-      if (back >= 0) communicated(sent);
-      results.push_back(take(own));
-      give(back);
-    }
-    give(sent);
-    if (chunks_ > 1) give_all({&pieces_[i].arrived});
+// A piece's output, back at the rank that its tokens come from.
+int MegatronExperts::combine(int sent) {
+  const double own = states() / chunks_;
+  int result = -1;
+  if (whole_tokens()) {
+    result = aside(take(own));
+  } else if (gathers_tokens()) {
+    result = communicated(take(own));
+    communicated(sent);
+  } else {
+    const int back = w_.parallel.ep > 1 ? communicated(take(own_pairs())) : -1;
+    if (back >= 0) communicated(sent);
+    result = take(own);
+    give(back);
   }
+  give(sent);
+  return result;
+}
+
+// Of all pieces and the shared experts.
+int MegatronExperts::join(const std::vector<int>& results) {
   int whole = results.front();
   if (chunks_ > 1) {
     whole = take(states());
     for (const int result : results) give(result);
   }
-  if (shared_sum_ >= 0) {
-    const int sum = take(states());
-    give(std::exchange(whole, sum));
-    give_all({&shared_sum_});
+  if (shared_sum_ < 0) return whole;
+  const int sum = take(states());
+  give(whole);
+  give_all({&shared_sum_});
+  return sum;
+}
+
+// The layer's function has names for what is sent both ways until it returns.
+int MegatronExperts::forward_of_pieces(bool kept) {
+  permuted_ = sends_pairs() ? take(chunks_ * own_pairs()) : -1;
+  std::vector<int> results;
+  dispatch(pieces_.front());
+  shared_forward(kept);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (i + 1 < pieces_.size()) dispatch(pieces_[i + 1]);
+    results.push_back(combine(compute(pieces_[i], kept && !again())));
+    if (chunks_ > 1) give_all({&pieces_[i].arrived});
   }
+  const int whole = join(results);
   for (Piece& piece : pieces_) give_all({&piece.arrived});
   give_all({&permuted_});
   return whole;
@@ -239,27 +251,39 @@ int MegatronExperts::gradient_returns(int gradient) {
   return gradient;
 }
 
+// The gradient of its tokens. The shared experts' backward runs beside the exchange of the last piece, the first one.
+int MegatronExperts::backward_of_piece(Piece& piece, int& of_shared) {
+  if (again()) {
+    dispatch(piece);
+    give(compute(piece, true));
+    give_all({&piece.arrived});
+  }
+  int gradient = compute_backward(piece, gradient_arrives());
+  if (sends_pairs() && sorts()) {
+    const int sorted = std::exchange(gradient, take_rows(state()));
+    give(sorted);
+  }
+  if (&piece == &pieces_.front()) of_shared = shared_backward();
+  return gradient_returns(gradient);
+}
+
+void MegatronExperts::route_backward() {
+  const int of_probabilities = take(scores()), of_scores = take(scores());
+  give(of_probabilities);
+  const int of_router = take(states());
+  give(of_scores);
+  give(of_router);
+  give_all({&scores_, &probabilities_, &map_});
+}
+
 void MegatronExperts::experts_backward() {
   give_all({&mask2_});
   if (drops(Module::layernorm)) norm2_ = take(states());
-  if (again()) permuted_ = !whole_tokens() && !gathers_tokens() ? take(chunks_ * own_pairs()) : -1;
-  const bool copies = !whole_tokens() && !gathers_tokens();
+  if (again()) permuted_ = sends_pairs() ? take(chunks_ * own_pairs()) : -1;
   int of_norm = -1, of_shared = -1;
   for (std::size_t i = pieces_.size(); i-- > 0;) {
-    Piece& piece = pieces_[i];
-    if (again()) {
-      dispatch(piece);
-      give(compute(piece, true));
-      give_all({&piece.arrived});
-    }
-    int gradient = compute_backward(piece, gradient_arrives());
-    if (copies && sorts()) {
-      const int sorted = std::exchange(gradient, take_rows(state()));
-      give(sorted);
-    }
-    if (i == 0) of_shared = shared_backward();
-    gradient = gradient_returns(gradient);
-    if (!copies && chunks_ == 1) {
+    const int gradient = backward_of_piece(pieces_[i], of_shared);
+    if (!sends_pairs() && chunks_ == 1) {
       of_norm = gradient;
     } else {
       if (of_norm < 0) of_norm = take(states());
@@ -268,12 +292,7 @@ void MegatronExperts::experts_backward() {
   }
   give_all({&permuted_});
   give(of_shared);
-  const int of_probabilities = take(scores()), of_scores = take(scores());
-  give(of_probabilities);
-  const int of_router = take(states());
-  give(of_scores);
-  give(of_router);
-  give_all({&scores_, &probabilities_, &map_});
+  route_backward();
   const int middle = take(states());
   give(of_norm);
   give_all({&norm2_, &middle_});

@@ -26,9 +26,10 @@ class MegatronExperts : protected MegatronAttention {
 
   [[nodiscard]] bool whole_tokens() const;    // DeepEP: a token travels once to a rank, and is copied there for its experts
   [[nodiscard]] bool gathers_tokens() const;  // every rank gets all of them
+  [[nodiscard]] bool sends_pairs() const { return !whole_tokens() && !gathers_tokens(); }
   // The all-to-all leaves pairs by sender, which a rank with several experts sorts; their tensor-parallel ranks exchange what each got.
   [[nodiscard]] bool sorts() const { return whole_tokens() || gathers_tokens() || w_.model.moe->experts > w_.parallel.ep; }
-  [[nodiscard]] bool exchanges_experts() const { return w_.parallel.etp > 1 && !whole_tokens() && !gathers_tokens(); }
+  [[nodiscard]] bool exchanges_experts() const { return w_.parallel.etp > 1 && sends_pairs(); }
   [[nodiscard]] bool again() const { return w_.experts.chunk_recompute; }
   [[nodiscard]] double state() const { return static_cast<double>(s_.hidden) * s_.element; }
   [[nodiscard]] double gates() const { return w_.model.gated() ? 2 : 1; }
@@ -45,10 +46,14 @@ class MegatronExperts : protected MegatronAttention {
   int shared_backward();
   void dispatch(Piece& piece);
   int compute(Piece& piece, bool kept);
+  int combine(int sent);
+  int join(const std::vector<int>& results);
   int forward_of_pieces(bool kept);
   int gradient_arrives();
   int compute_backward(Piece& piece, int gradient);
   int gradient_returns(int gradient);
+  int backward_of_piece(Piece& piece, int& of_shared);
+  void route_backward();
 
   int chunks_;
   double copies_ = 1;  // of a token on a rank, for each of its pairs there

@@ -19,226 +19,46 @@ class MegatronAttention : protected TensorWriter {
 
   [[nodiscard]] bool drops(Module module) const { return w_.recompute.drops(module); }
   int dropped_out() { return s_.dropout ? take(states() / s_.element) : -1; }
-  void give_all(std::initializer_list<int*> tensors) {
-    for (int* tensor : tensors) give(std::exchange(*tensor, -1));
-  }
+  void give_all(std::initializer_list<int*> tensors);
 
   // A gated activation of several operators keeps what the gate's half became, and joins the gradients of both.
   [[nodiscard]] bool apart() const { return w_.model.gated() && !w_.fusions.activation; }
-  int activation_backward(int active, double bytes) {
-    const int silu = apart() ? take(bytes) : -1;
-    const int up = apart() ? take(bytes) : -1;
-    const int inner = take(w_.model.gated() ? 2 * bytes : bytes);
-    for (const int tensor : {active, silu, up}) give(tensor);
-    return inner;
-  }
+  int activation_backward(int active, double bytes);
   // What comes of the layer's second half, and the residual's gradient.
-  void meet_residual(int gradient) {
-    if (s_.heads > 0) {
-      gradient_ = take(states());
-    } else {
-      take_as(UnitTensors::input_gradient, states());
-    }
-    give(gradient);
-    give(UnitTensors::output_gradient);
-  }
+  void meet_residual(int gradient);
 
   // kept: for a backward that follows; otherwise what is read for the last time goes. Modules that are computed again go in either case.
-  void attention_forward(bool kept) {
-    if (s_.heads == 0) return;  // the layer's input is the MLP's
-    norm_ = take(states());
-    w_.model.mla ? project_latent(kept) : project(kept);
-    attend(kept);
-    const int projected = spread(take(full()));
-    if (!kept) give_all({&context_});
-    if (kept && drops(Module::layernorm)) give_all({&norm_});
-    middle_ = take(states());
-    give(projected);
-    mask_ = dropped_out();
-  }
+  void attention_forward(bool kept);
 
   // Of the layer's second half: its gradient, with the residual's, is in gradient_.
-  void attention_backward() {
-    if (s_.heads == 0) return;
-    if (drops(Module::layernorm)) norm_ = take(states());
-    give(mask_);
-    const int gathered = gather();
-    int context = take(core_output());
-    hold(projection_placeholder, core_output() / tokens() / s_.element * hidden_weight());
-    give(gathered);
-    context = exchanged(context, core_output());
-    if (drops(Module::mla_up_proj)) project_up(true);
-    const bool again = drops(Module::core_attn);
-    const int output = again ? take(core_output()) : -1;
-    if (again) statistics_ = take(statistics());
-    int query = take(query_bytes()), key = take(key_bytes()), value = take(value_bytes());
-    give(context);
-    query = exchanged(query, query_bytes());
-    key = exchanged(key, key_bytes());
-    value = exchanged(value, value_bytes());
-    give(output);
-    give_all({&query_, &key_, &value_, &context_, &statistics_, &unexchanged_});
-    const int part = w_.model.mla ? latent_backward(query, key, value) : projections_backward(query, key, value);
-    const int inner = take(states());
-    give(part);
-    take_as(UnitTensors::input_gradient, states());
-    give(inner);
-    give(gradient_);
-    give_all({&norm_});
-  }
+  void attention_backward();
 
   int middle_ = -1, mask_ = -1, gradient_ = -1;
 
  private:
   [[nodiscard]] double hidden_weight() const { return static_cast<double>(s_.hidden) * bytes_of(w_.precision.weights); }
   [[nodiscard]] double per_head(int width) const { return wide(s_.heads * width); }
-  [[nodiscard]] double query_bytes() const {
-    return w_.model.mla ? per_head(w_.model.mla->qk_nope + w_.model.mla->qk_rope) : wide(s_.query_width);
-  }
+  [[nodiscard]] double query_bytes() const;
   [[nodiscard]] double key_bytes() const { return w_.model.mla ? query_bytes() : wide(s_.kv_width); }
   [[nodiscard]] double value_bytes() const { return w_.model.mla ? per_head(w_.model.mla->v) : wide(s_.kv_width); }
   [[nodiscard]] double core_output() const { return w_.model.mla ? value_bytes() : query_bytes(); }
   [[nodiscard]] double statistics() const { return tokens() * static_cast<double>(s_.heads) * statistic_bytes; }
   [[nodiscard]] double low_rank(int width) const { return static_cast<double>(s_.spread_tokens * width) * s_.element; }
-  [[nodiscard]] double matrix_of(std::int64_t in, std::int64_t out) const {
-    return static_cast<double>(in * out) * bytes_of(w_.precision.weights);
-  }
+  [[nodiscard]] double matrix_of(std::int64_t in, std::int64_t out) const;
 
-  // Queries and keys are copied out of the product, where the model has them normed, and rotated; values copied.
-  void project(bool kept) {
-    const int gathered = gather();
-    const int mixed = take(wide(s_.query_width + 2 * s_.kv_width));
-    give(gathered);
-    if (!kept) give_all({&norm_});
-    query_ = normed_and_rotated(wide(s_.query_width), true, query_input_);
-    key_ = normed_and_rotated(wide(s_.kv_width), false, key_input_);
-    value_ = take(wide(s_.kv_width));
-    give(mixed);
-    if (!kept) give_all({&query_input_, &key_input_});
-    query_ = exchanged(query_, wide(s_.query_width));
-    key_ = exchanged(key_, wide(s_.kv_width));
-    value_ = exchanged(value_, wide(s_.kv_width));
-  }
-  int normed_and_rotated(double bytes, bool copied, int& input) {
-    const bool norm = w_.model.qk_norm;
-    if (norm) input = take(bytes);
-    const int copy = norm || copied ? take(bytes) : -1;
-    const int rotated = take(bytes);
-    give(copy);
-    return rotated;
-  }
-  int projections_backward(int query, int key, int value) {
-    if (w_.model.qk_norm) {
-      key = normed_backward(key, wide(s_.kv_width), key_input_);
-      query = normed_backward(query, wide(s_.query_width), query_input_);
-    }
-    const int mixed = take(wide(s_.query_width + 2 * s_.kv_width));
-    for (const int tensor : {query, key, value}) give(tensor);
-    const int again = gather();
-    const int part = spread(take(full()));
-    hold(qkv_placeholder, matrix(s_.query_width + 2 * s_.kv_width));
-    give(again);
-    give(mixed);
-    return part;
-  }
-  int normed_backward(int gradient, double bytes, int& input) {
-    const int made = take(bytes);
-    give(gradient);
-    give_all({&input});
-    return made;
-  }
+  void project(bool kept);
+  int normed_and_rotated(double bytes, bool copied, int& input);
+  int projections_backward(int query, int key, int value);
+  int normed_backward(int gradient, double bytes, int& input);
 
-  void attend(bool kept) {
-    context_ = take(core_output());
-    statistics_ = take(statistics());
-    // Both stay: attention keeps its own output, the projection what the exchange made of it.
-    unexchanged_ = exchanges() ? std::exchange(context_, communicated(take(core_output()))) : -1;
-    if (!kept || drops(Module::core_attn)) give_all({&statistics_});
-    if (!kept) give_all({&query_, &key_, &value_, &unexchanged_});
-    if (kept && drops(Module::mla_up_proj)) give_all({&query_, &key_, &value_, &query_normed_, &pair_normed_});
-  }
+  void attend(bool kept);
 
-  // Low-rank queries, and keys and values with what all heads share of the keys.
-  void project_latent(bool kept) {
-    const workloads::MlaSpec& mla = *w_.model.mla;
-    if (mla.q_lora > 0) query_down_ = take(low_rank(mla.q_lora));
-    pair_down_ = take(low_rank(mla.kv_lora + mla.qk_rope));
-    if (!kept && mla.q_lora > 0) give_all({&norm_});
-    project_up(kept);
-    if (!kept) give_all({&norm_, &query_down_, &pair_down_});
-  }
-  // Queries are rotated in their place where that is one kernel; keys and values are made of one product.
-  void project_up(bool kept) {
-    const workloads::MlaSpec& mla = *w_.model.mla;
-    if (mla.q_lora > 0) query_normed_ = take(low_rank(mla.q_lora));
-    query_ = up(mla.q_lora > 0 ? wide(mla.q_lora) : full(), query_bytes());
-    if (!w_.fusions.rope) {
-      const int rotated = take(query_bytes());
-      give(std::exchange(query_, rotated));
-    }
-    if (!kept) give_all({&query_normed_});
-    pair_normed_ = take(low_rank(mla.kv_lora));
-    const int both = up(wide(mla.kv_lora), pair_bytes());
-    key_ = take(key_bytes());
-    value_ = take(value_bytes());
-    give(both);
-    if (!kept) give_all({&pair_normed_});
-  }
+  void project_latent(bool kept);
+  void project_up(bool kept);
   [[nodiscard]] double pair_bytes() const { return per_head(w_.model.mla->qk_nope + w_.model.mla->v); }
-  int up(double input, double output) {
-    const int gathered = spreads() ? communicated(take(input)) : -1;
-    const int made = take(output);
-    give(gathered);
-    return made;
-  }
-  // Of a product up: its input's gradient, of this rank's tokens.
-  int up_backward(int gradient, int width, double spread_bytes, Held placeholder, std::int64_t output) {
-    int part = take(wide(width));
-    hold(placeholder, matrix_of(width, output));
-    give(gradient);
-    if (spreads()) {
-      const int own = communicated(take(spread_bytes));
-      give(communicated(part));
-      part = own;
-    }
-    return part;
-  }
-  int latent_backward(int query, int key, int value) {
-    const workloads::MlaSpec& mla = *w_.model.mla;
-    const int both = take(pair_bytes());
-    give(key);
-    give(value);
-    int pair = up_backward(both, mla.kv_lora, low_rank(mla.kv_lora), pair_up_placeholder, s_.heads * (mla.qk_nope + mla.v));
-    pair = normed_backward(pair, low_rank(mla.kv_lora), pair_normed_);
-    if (!w_.fusions.rope) {
-      const int rotated = take(query_bytes());
-      give(std::exchange(query, rotated));
-    }
-    int low = -1, part = -1;
-    const std::int64_t heads_wide = s_.heads * (mla.qk_nope + mla.qk_rope);
-    if (mla.q_lora > 0) {
-      low = up_backward(query, mla.q_lora, low_rank(mla.q_lora), query_up_placeholder, heads_wide);
-      low = normed_backward(low, low_rank(mla.q_lora), query_normed_);
-    } else {
-      part = spread(take(full()));
-      hold(query_up_placeholder, matrix_of(s_.hidden, heads_wide));
-      give(query);
-    }
-    const int down = take(low_rank(mla.kv_lora + mla.qk_rope));
-    give(pair);
-    const int of_pair = take(states());
-    hold(pair_down_placeholder, matrix_of(s_.hidden, mla.kv_lora + mla.qk_rope));
-    give(down);
-    give_all({&pair_down_});
-    if (mla.q_lora > 0) {
-      part = take(states());
-      hold(query_down_placeholder, matrix_of(s_.hidden, mla.q_lora));
-      give(low);
-      give_all({&query_down_});
-    }
-    give(of_pair);  // added to the other
-    return part;
-  }
+  int up(double input, double output);
+  int up_backward(int gradient, int width, double spread_bytes, Held placeholder, std::int64_t output);
+  int latent_backward(int query, int key, int value);
 
   int norm_ = -1, query_ = -1, key_ = -1, value_ = -1, context_ = -1, unexchanged_ = -1, statistics_ = -1;
   int query_input_ = -1, key_input_ = -1;                                        // of the norms over heads

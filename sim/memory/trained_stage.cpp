@@ -34,26 +34,42 @@ std::vector<TrainedRound> rounds_of(const std::vector<Slot>& order, bool same) {
   return rounds;
 }
 
+bool same_tensors(const workloads::Workload& workload, const workloads::Unit& a, const workloads::Unit& b) {
+  const bool experts = a.layer_kind == workloads::LayerKind::experts;
+  return a.kind == b.kind && a.recomputed == b.recomputed && a.layer_kind == b.layer_kind &&
+         !(experts && workload.experts.chunks_of(a.first_layer) != workload.experts.chunks_of(b.first_layer));
+}
+
+// That a rank's experts get in a unit.
+double pairs_in(const workloads::Unit& unit, const workloads::ExpertLoads* loads, int expert_rank, int microbatch) {
+  return unit.layer_kind == workloads::LayerKind::experts ? loads->received(expert_rank, unit.first_layer, microbatch) : 0;
+}
+
+// [chunk][unit]
+std::vector<std::vector<double>> pairs_in(const workloads::StageProgram& program, const workloads::ExpertLoads& loads, int expert_rank,
+                                          int microbatch) {
+  std::vector<std::vector<double>> pairs;
+  for (const auto& chunk : program.chunks) {
+    std::vector<double>& of_chunk = pairs.emplace_back();
+    for (const workloads::Unit& unit : chunk) of_chunk.push_back(pairs_in(unit, &loads, expert_rank, microbatch));
+  }
+  return pairs;
+}
+
 }  // namespace
 
 TrainedStage::TrainedStage(const workloads::Workload& of, const workloads::MemoryHabits& habits_of, int stage,
                            const workloads::StageProgram& its, const Workspaces& its_workspaces, int expert_rank, int step)
     : workload(of), habits(habits_of), program(its), workspaces(its_workspaces) {
   const auto loads = workload.model.moe ? std::make_unique<workloads::ExpertLoads>(workload, step) : nullptr;
-  const auto differs = [&](const workloads::Unit& a, const workloads::Unit& b) {
-    const bool experts = a.layer_kind == workloads::LayerKind::experts;
-    return a.kind != b.kind || a.recomputed != b.recomputed || a.layer_kind != b.layer_kind ||
-           (experts && workload.experts.chunks_of(a.first_layer) != workload.experts.chunks_of(b.first_layer));
-  };
   const workloads::Unit* last = nullptr;
   for (const auto& chunk : program.chunks) {
     auto& kinds_of_chunk = kind_of.emplace_back();
     for (const workloads::Unit& unit : chunk) {
-      const bool experts = unit.layer_kind == workloads::LayerKind::experts;
-      if (last == nullptr || differs(unit, *last)) {
+      if (last == nullptr || !same_tensors(workload, unit, *last)) {
         kinds.push_back(tensors_of(workload, habits, unit));
         kind_parameters.push_back(parameters_of(workload, unit));
-        kind_pairs.push_back(experts ? loads->received(expert_rank, unit.first_layer, 0) : 0);
+        kind_pairs.push_back(pairs_in(unit, loads.get(), expert_rank, 0));
       }
       last = &unit;
       kinds_of_chunk.push_back(kinds.size() - 1);
@@ -67,16 +83,7 @@ TrainedStage::TrainedStage(const workloads::Workload& of, const workloads::Memor
   workloads::PipelineShape shape = workloads::pipeline_shape(workload);
   const bool each = loads && !loads->even();
   microbatches = shape.microbatches = std::min(shape.microbatches, each ? std::max(most_uneven, 2 * shape.stages) : 2 * shape.stages);
-  for (int i = 0; each && i < microbatches; ++i) {
-    auto& of_microbatch = pairs.emplace_back();
-    for (const auto& chunk : program.chunks) {
-      auto& of_chunk = of_microbatch.emplace_back();
-      for (const workloads::Unit& unit : chunk) {
-        const bool experts = unit.layer_kind == workloads::LayerKind::experts;
-        of_chunk.push_back(experts ? loads->received(expert_rank, unit.first_layer, i) : 0);
-      }
-    }
-  }
+  for (int i = 0; each && i < microbatches; ++i) pairs.push_back(pairs_in(program, *loads, expert_rank, i));
   rounds = rounds_of(workloads::ScheduleRegistry::get(workload.schedule).order(shape, stage), !uneven());
   const workloads::Shard shard = workloads::shard_of(workload);
   hidden = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
