@@ -1,8 +1,8 @@
+#include "sim/serving/static_batches.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
-
-#include "sim/serving/pool_formula.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -16,10 +16,12 @@ struct FixedBatch {
 FixedBatch fixed_batch(const PoolFormula& pool, const LoadMoments& load, double requests) {
   FixedBatch out;
   const double fit = pool.prompts_of_a_pass(requests, 0);
-  for (double left = requests; left > 1e-9; left -= fit) {
+  double left = requests;
+  while (left > 1e-9) {
     const double prompts = std::min(left, fit);
     out.prompts_s += fit > 1 ? pool.together_s(prompts, 0) : prompts * pool.prompt_s(0).seconds;
     out.first_s += prompts / requests * out.prompts_s;
+    left -= fit;
   }
   out.line_s = pool.pool()
                    .price->decode(static_cast<int>(std::ceil(requests)))
@@ -56,13 +58,7 @@ PoolState in_batches(const PoolFormula& pool, const LoadMoments& load, double re
   return out;
 }
 
-namespace {
-
-// A static batch of so many sequences, of which ever fewer go on: how long it takes, and per token of an answer on average. Of instances of
-// both it begins with their prompts.
-struct StaticBatch {
-  double seconds = 0, first_s = 0, tpot_s = 0;
-};
+// Of instances of both it begins with their prompts.
 StaticBatch static_batch(const PoolFormula& pool, const LoadMoments& load, double sequences) {
   const bool both = pool.pool().rules.role == Role::both;
   const FixedBatch prompts = both ? fixed_batch(pool, load, sequences) : FixedBatch{};
@@ -82,8 +78,7 @@ StaticBatch static_batch(const PoolFormula& pool, const LoadMoments& load, doubl
   return out;
 }
 
-// Batches of so many by how long the longest answer is, or the prompts where answers are alike; at equal shares.
-std::vector<double> unlike_batches(const PoolFormula& pool, const LoadMoments& load, int sequences, int shares = 32) {
+std::vector<double> unlike_batches(const PoolFormula& pool, const LoadMoments& load, int sequences, int shares) {
   const bool both = pool.pool().rules.role == Role::both;
   const double prompts_s = both ? fixed_batch(pool, load, sequences).prompts_s : 0, pass_s = pool.decode_s(sequences);
   std::vector<double> out;
@@ -98,16 +93,18 @@ std::vector<double> unlike_batches(const PoolFormula& pool, const LoadMoments& l
   return out;
 }
 
+namespace {
+
 // At a constant rate of less than one a batch those wait who come during a long one. A chain from batch to batch, by the part of an
 // interval until the next one comes, and by how many make the batch: all who came during the one before, or who comes to an idle instance.
 struct Waits {
   double mean_s = 0, share = 0;  // of all; those that wait
 };
 Waits waits_at_constant_rate(const PoolFormula& pool, const LoadMoments& load, double rate_per_s) {
-  constexpr int parts = 64, most = 6, rounds = 60;
+  constexpr int parts = 64, most = 6, rounds = 60, shares = 32;
   constexpr double hardly = 1e-9;
   std::vector<std::vector<double>> batches;
-  for (int n = 1; n <= most; ++n) batches.push_back(unlike_batches(pool, load, n));
+  for (int n = 1; n <= most; ++n) batches.push_back(unlike_batches(pool, load, n, shares));
   using Chances = std::vector<std::vector<double>>;
   Chances now(most, std::vector<double>(parts, 0));
   now[0][parts - 1] = 1;
@@ -138,124 +135,29 @@ Waits waits_at_constant_rate(const PoolFormula& pool, const LoadMoments& load, d
   return {waits / served / rate_per_s, waiting / served};
 }
 
-// Batches of an instance that gets every n-th of arrivals at random. A chain from batch to batch, by how many make it and how many others
-// have come since the last one of its own: of N that come to all instances during a batch the m-th comes at m / (N + 1) of it on average.
-class BatchesInTurn {
- public:
-  BatchesInTurn(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) : turns_(std::min(turns, most_turns)) {
-    const bool unlike = load.steps.size() > 1 || load.input_variation > 0;
-    for (int n = 1; n <= most; ++n) {
-      batches_.push_back(static_batch(pool, load, n));
-      const std::vector<double> lengths =
-          unlike ? unlike_batches(pool, load, n, unlike_shares) : std::vector<double>{batches_.back().seconds};
-      for (int since = 0; since < turns_; ++since) rows_.push_back(row(lengths, since, rate_per_s * turns_));
-    }
-    settle();
-  }
-  [[nodiscard]] bool holds() const { return full_ < hardly; }  // hardly any batch would be larger than those looked at
-
-  // Sets what the batches of a mean request are.
-  void put(PoolState& out, StaticBatch& met, double& waits, double& longest_s) const {
-    double served = 0, come = 0, wait_s = 0, busy_s = 0, batches = 0;
-    met = {};
-    for (std::size_t at = 0; at < rows_.size(); ++at) {
-      const std::size_t n = at / static_cast<std::size_t>(turns_);
-      const double requests = chance_[at] * static_cast<double>(n + 1);
-      served += requests;
-      batches += chance_[at];
-      come += chance_[at] * rows_[at].come;
-      wait_s += chance_[at] * rows_[at].wait_s;
-      busy_s += chance_[at] * batches_[n].seconds;
-      met.first_s += requests * batches_[n].first_s;
-      met.tpot_s += requests * batches_[n].tpot_s;
-    }
-    met.first_s /= served;
-    met.tpot_s /= served;
-    out.queue_s = wait_s / served;
-    out.batch = served / batches;
-    waits = come / served;
-    longest_s = come > 0 ? 2 * wait_s / come : 0;
-    met.seconds = busy_s / batches;
-  }
-
- private:
-  static constexpr int most = 24, most_turns = 16, unlike_shares = 8;
-  static constexpr double hardly = 1e-3;
-  struct Row {
-    std::vector<double> next;
-    double come = 0, wait_s = 0;
-  };
-
-  [[nodiscard]] Row row(const std::vector<double>& lengths, int since, double all_per_s) const {
-    constexpr double tail = 1e-10;
-    Row out{.next = std::vector<double>(static_cast<std::size_t>(most * turns_), 0)};
-    for (const double seconds : lengths) {
-      const double mean = all_per_s * seconds;
-      double left = 1, log_chance = -mean;
-      for (int all = 0; left > tail; log_chance += std::log(mean / ++all)) {
-        const double chance = std::exp(log_chance);
-        left -= chance;
-        if (all > mean && chance < tail) break;
-        const double weight = chance / static_cast<double>(lengths.size());
-        const int own = (since + all) / turns_;
-        for (int i = 1; i <= own; ++i) out.wait_s += weight * seconds * (1 - (i * turns_ - since) / (all + 1.0));
-        out.come += weight * own;
-        const int to = own == 0 ? 0 : (std::min(own, most) - 1) * turns_ + (since + all) % turns_;
-        out.next[static_cast<std::size_t>(to)] += weight;
-      }
-    }
-    return out;
-  }
-
-  void settle() {
-    constexpr int rounds = 100;
-    constexpr double near = 1e-9;
-    chance_.assign(rows_.size(), 0);
-    chance_[0] = 1;
-    for (int round = 0; round < rounds; ++round) {
-      std::vector<double> next(rows_.size(), 0);
-      for (std::size_t from = 0; from < rows_.size(); ++from) {
-        if (chance_[from] <= 0) continue;
-        for (std::size_t to = 0; to < next.size(); ++to) next[to] += chance_[from] * rows_[from].next[to];
-      }
-      double moved = 0;
-      for (std::size_t at = 0; at < next.size(); ++at) moved += std::abs(next[at] - chance_[at]);
-      chance_ = std::move(next);
-      if (moved < near) break;
-    }
-    full_ = 0;
-    for (std::size_t at = rows_.size() - static_cast<std::size_t>(turns_); at < rows_.size(); ++at) full_ += chance_[at];
-  }
-
-  int turns_;
-  std::vector<StaticBatch> batches_;
-  std::vector<Row> rows_;  // [batch][arrivals elsewhere since the last one here]
-  std::vector<double> chance_;
-  double full_ = 0;
-};
-
 }  // namespace
 
 // Who comes while a batch is under way makes the next one: of a batch that takes D a Poisson number, one where that is none. Who comes
-// during it waits for D/2 on average; of several instances only where all are at work (Sakasegawa), and small batches as they come in turn.
-// At a constant rate below one a batch nobody does, where batches are alike.
+// during it waits for D/2 on average; of several instances only where all are at work (Sakasegawa), and small batches as they come in turn,
+// as do those with few slots. At a constant rate below one a batch nobody does, where batches are alike.
 PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances) {
   PoolState out{.answer_s = pool.pool().rules.role == Role::both ? 0.0 : -1.0};
   constexpr int rounds = 200;
   const bool random = load.arrival_variation > 0;
   const double all_at_work = std::sqrt(2.0 * (instances + 1)) - 1;
+  const double most = pool.most_sequences(), most_per_s = most / static_batch(pool, load, most).seconds;
   double batch = 1, come = 0, waits = 0;
+  bool cut = false;  // some wait for a slot
   StaticBatch one;
   for (int round = 0; round < rounds; ++round) {
     one = static_batch(pool, load, batch);
     out.busy = std::min(1.0, rate_per_s * one.seconds / batch);
     waits = std::pow(out.busy, all_at_work);
     come = rate_per_s * one.seconds * waits / out.busy;
-    const double next = random ? come + std::exp(-come) : std::max(1.0, come);
-    if (next > pool.most_sequences()) {
-      const double most = pool.most_sequences();
-      return {.ttft_s = INFINITY, .requests_per_s = most / static_batch(pool, load, most).seconds};
-    }
+    double next = random ? come + std::exp(-come) : std::max(1.0, come);
+    cut = next > most;
+    if (cut && (!random || rate_per_s >= most_per_s)) return {.ttft_s = INFINITY, .requests_per_s = most_per_s};
+    next = std::min(next, most);
     if (std::abs(next - batch) < 1e-9 * (1 + next)) break;
     batch = (batch + next) / 2;
   }
@@ -273,9 +175,17 @@ PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, doubl
   }
   out.batch = batch;
   constexpr double most_in_turn = 8;  // of a batch; larger ones are alike whoever they come in turn with
-  if (random && instances > 1 && batch < most_in_turn) {
-    if (const BatchesInTurn chain(pool, load, rate_per_s, instances); chain.holds()) chain.put(out, met, waits, longest_s);
+  if (random && (instances > 1 || most < most_in_turn) && batch < most_in_turn) {
+    if (const auto in_turn = batches_in_turn(pool, load, rate_per_s, instances)) {
+      met = in_turn->met;
+      waits = in_turn->waits;
+      longest_s = in_turn->longest_s;
+      out.queue_s = in_turn->queue_s;
+      out.batch = in_turn->batch;
+      cut = false;
+    }
   }
+  if (cut) return {.ttft_s = INFINITY, .requests_per_s = most_per_s};
   out.prefill_s = met.first_s;
   out.tpot_s = met.tpot_s;
   out.requests_per_s = rate_per_s;

@@ -46,6 +46,19 @@ TEST(StaticBatches, of_several_instances_are_as_they_come_in_turn) {
   }
 }
 
+// Who finds no slot waits for the whole batch that others make.
+TEST(StaticBatches, in_turn_keep_to_their_slots) {
+  for (const auto& [instances, slots, each] : {std::tuple(1, 1, 0.5), std::tuple(1, 2, 2.0), std::tuple(3, 1, 0.5), std::tuple(3, 1, 1.5),
+                                               std::tuple(3, 2, 2.0), std::tuple(3, 3, 3.0), std::tuple(3, 4, 3.0)}) {
+    const FormulaAndRun found = formula_and_run(
+        fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n"
+                    "  pools: {{all: {{role: both, instances: {}, limits: {{sequences: {}}}}}}}\n  router: {{prefill: round-robin}}\n"
+                    "  load: {{arrivals: {{poisson: {} /s}}, input: 1000, output: 50, requests: 20000}}\n",
+                    instances, slots, each * instances));
+    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << instances << ' ' << slots << ' ' << each;
+  }
+}
+
 // A router that looks sends caches to instances without a batch: one of four alone would keep them four times as long at 3/s.
 TEST(StaticBatches, of_decoding_alone_find_instances_that_are_free) {
   for (const auto& [rate, times] : {std::pair(3.0, 2.0), std::pair(4.5, 1.25), std::pair(6.0, 1.25)}) {
