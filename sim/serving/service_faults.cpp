@@ -46,7 +46,8 @@ class FaultReading {
   void links(const std::string& what) {
     if (what != "nic" && what != "rail" && what != "link" && what != "spine")
       words_.refuse(fmt::format("'{}' is nothing that can fail: instance, gpu, node, nic, rail, link or spine", what));
-    if (!job_.apart()) words_.fail("nothing is handed over between two sides: what its network carries is in the price of its passes");
+    if (!job_.uses_network())
+      words_.fail("nothing is handed over between two sides: what its network carries is in the price of its passes");
     if (what == "nic") {
       const auto [part, gpu] = in_part(words_.whole_number(), 1, what);
       port(part, gpu);

@@ -33,7 +33,7 @@ class Striking {
       out.for_s = fault.duration == never ? INFINITY : to_s(fault.duration);
       out.times = fault.slowdown;
       if (slowed_by(fault.component) == Slows::trunks) {
-        if (job_.apart()) out.links = links_.trunks();
+        if (job_.uses_network()) out.links = links_.trunks();
         return out.links.empty() ? std::nullopt : std::optional(std::move(out));
       }
     }
@@ -65,7 +65,7 @@ class Striking {
 
   void strike_ports(const Fault& fault, std::size_t part, int first, ServiceFault& out) {
     const topology::ClusterSpec& cluster = job_.parts[part].cluster;
-    if (!job_.apart() || cluster.network.kind == topology::Network::none) return;
+    if (!job_.uses_network() || cluster.network.kind == topology::Network::none) return;
     for (int gpu = 0; gpu < cluster.gpus_per_node; ++gpu) {
       const int rail = gpu * cluster.rails_per_node() / cluster.gpus_per_node;
       if (fault.unit != all_units && rail != fault.unit) continue;

@@ -134,7 +134,8 @@ void read_reload(ServingJob& job, const config::Node& reload) {
 }
 
 bool has_weights_of(const Pool& one, const Pool& other) {
-  return one.part == other.part && one.plan.precision.weights == other.plan.precision.weights;
+  const auto draft = [](const Pool& pool) { return pool.draft ? pool.draft->name : ""; };
+  return one.part == other.part && one.plan.precision.weights == other.plan.precision.weights && draft(one) == draft(other);
 }
 
 }  // namespace rehearse::sim

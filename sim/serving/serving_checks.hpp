@@ -14,7 +14,7 @@ void check_size(const ServingJob& job, const config::Node& pools);
 void check_path(const ServingJob& job, const config::Node& path);
 // Of `serving`: where an instance that returns has its weights from, which the clusters of all pools must have.
 void read_reload(ServingJob& job, const config::Node& reload);
-// Whether an instance of another pool can read its weights from one of this.
+// Whether instances of both hold the same weights.
 [[nodiscard]] bool has_weights_of(const Pool& one, const Pool& other);
 // A note where the network between two parts is said to carry more than the ports of one: nothing can, and it may be a slip of units.
 void note_wide_between(ServingJob& job);

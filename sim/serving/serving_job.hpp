@@ -125,7 +125,8 @@ struct ServingJob {
   std::string resolved_yaml, input_hash;
 
   [[nodiscard]] int gpus() const;
-  [[nodiscard]] bool apart() const { return pools.front().role != pools.back().role; }  // caches are handed over
+  [[nodiscard]] bool apart() const { return pools.front().role != pools.back().role; }   // caches are handed over
+  [[nodiscard]] bool uses_network() const { return apart() || reload == Reload::peer; }  // beside what its passes take
   [[nodiscard]] bool several(Role role) const { return std::ranges::count(pools, role, &Pool::role) > 1; }
 };
 

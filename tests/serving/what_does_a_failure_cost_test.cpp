@@ -7,6 +7,7 @@
 
 #include "deployments.hpp"
 #include "sim/serving/deployment.hpp"
+#include "sim/serving/service_history.hpp"
 #include "sim/serving/serving_job.hpp"
 
 namespace rehearse::tests {
@@ -171,6 +172,50 @@ TEST(AnInstance, that_returns_reads_from_who_can_be_reached) {
   EXPECT_GT(done_with("4 s", ""), 85);  // who waits for d.1 meanwhile is given up
   EXPECT_GT(done_with("5.01 s", ""), 85);
   EXPECT_GT(done_with("4 s", ", precision: {compute: fp8, weights: fp8, kv: bf16}"), 85);  // from its disk: p has other weights
+}
+
+// Between instances of both it is a network too.
+TEST(AnInstance, that_returns_reads_over_ports_that_are_slow) {
+  const auto job = [](const std::string& pools, const std::string& faults) {
+    return sim::read_serving_job(
+        config::Node::load_text("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n" + pools +
+                                    "  reload: peer\n  load: {arrivals: {constant: 1 /s}, input: 1000, output: 10, requests: 10}\n" +
+                                    faults,
+                                "job.yaml"),
+        "job");
+  };
+  const std::string two = "    all: {role: both, parallel: {tp: 8}, instances: 2}\n", one = "instance all.0 at 1 ms for 2 s";
+  const auto down_s = [](const sim::ServingJob& job) {
+    const sim::Deployment deployment = deploy(job);
+    return simulate_serving(setup_of(job, deployment)).down_s[0] - 2;
+  };
+  const double alone_s = down_s(job(two, "simulation: {faults: [" + one + "]}\n"));
+  EXPECT_NEAR(down_s(job(two, "simulation: {faults: [" + one + ", nic 8 slow 2]}\n")) / alone_s, 2, 0.01);
+  const sim::ServingJob drawn =
+      job(two, "faults: {known: {source: script, faults: [{at: 1 s, node: 1, component: nic, kind: slow, slowdown: 3, duration: 9 s}]}}\n");
+  EXPECT_EQ(draw_service_faults(drawn, 1, 60).size(), 1U);
+}
+
+// A model that proposes tokens is part of the weights.
+TEST(AnInstance, that_returns_reads_its_draft_too) {
+  const auto refusal = [](const std::string& a, const std::string& b) -> std::string {
+    const std::string like = "{role: both, overflow: reserve";
+    try {
+      static_cast<void>(sim::read_serving_job(
+          config::Node::load_text("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools:\n    a: " + like + a +
+                                      "}\n    b: " + like + b + "}\n  reload: peer\n" +
+                                      "  load: {arrivals: at-once, input: 1000, output: 10, requests: 1}\n",
+                                  "job.yaml"),
+          "job"));
+    } catch (const config::InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string draft = ", speculative: {tokens: 4, acceptance: 0.8, draft: llama3-8b}";
+  EXPECT_EQ(refusal(draft, draft), "accepted");
+  EXPECT_EQ(refusal("", ""), "accepted");
+  EXPECT_NE(refusal(draft, "").find("pool a: no other instance of its part has its weights"), std::string::npos) << refusal(draft, "");
 }
 
 // The other instance takes it over at once.
