@@ -28,7 +28,7 @@ void Gaps::add_run(double first_s, double last_s, double passes, double count) {
   if (passes <= 0) return;
   const bool alike = last_s <= first_s * width;
   const double parts = alike ? 1 : std::min(passes, most_parts);
-  for (double part = 0.5; part < parts; ++part) add(first_s + (last_s - first_s) * part / parts, passes * count / parts);
+  for (int part = 0; part + 0.5 < parts; ++part) add(first_s + (last_s - first_s) * (part + 0.5) / parts, passes * count / parts);
 }
 
 void Gaps::merge(const Gaps& other) {
@@ -48,7 +48,6 @@ Gaps Gaps::shown_by(int tokens) const {
     out.add(i > 0 ? tokens * middle_s : 0, bins_[i] / tokens);
   }
   out.sum_s_ = sum_s_;
-  out.largest_s_ = tokens * largest_s_;
   return out;
 }
 
@@ -56,7 +55,7 @@ double Gaps::quantile_s(double share) const {
   double below = 0;
   for (std::size_t i = 0; i < bins_.size(); ++i) {
     below += bins_[i];
-    if (below >= share * count_ && below > 0) return smallest_s * std::pow(width, static_cast<double>(i) + 0.5);
+    if (below >= share * count_ && below > 0) return i == 0 ? 0 : smallest_s * std::pow(width, static_cast<double>(i) + 0.5);
   }
   return 0;
 }

@@ -186,7 +186,10 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   pool.plan.dispatcher = given.moe.dispatcher;
   pool.limits = given.limits;
   pool.usual_limits = {engine.habits.sequences, engine.habits.tokens};
-  settle_limits(pool, job.parts[pool.part].gpu);
+  if (settle_limits(pool, job.parts[pool.part].gpu)) {
+    job.notes.push_back(fmt::format("pool {}: on {} its engine takes at most {} sequences at once and {} tokens a pass", pool.name,
+                                    job.parts[pool.part].gpu.name, pool.habits.sequences, pool.habits.tokens));
+  }
   pool.plan.redundant = given.moe.redundant;
   pool.plan.overlaps = given.moe.overlap;
   pool.plan.routing = reading.routing;

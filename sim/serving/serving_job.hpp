@@ -135,8 +135,8 @@ struct ServingJob {
 
 // Products in a format that the GPU does not have are computed in 16 bits, the weights widened on the way (Marlin, AWQ): false.
 bool settle_precision(Pool& pool, const Gpu& gpu);
-// The job's limits, else the engine's on this GPU with as many attention replicas.
-void settle_limits(Pool& pool, const Gpu& gpu);
+// The job's limits, else the engine's on this GPU with as many attention replicas; whether any is there because of the GPU.
+bool settle_limits(Pool& pool, const Gpu& gpu);
 // Of a pool's model that proposes tokens: on the same GPUs, in its precision.
 [[nodiscard]] workloads::InstancePlan draft_plan(const Pool& pool);
 // Why a pool's plan cannot be; nothing: it can.

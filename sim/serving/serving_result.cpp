@@ -66,10 +66,13 @@ void count_latencies(ServingResult& result, const ServingJob& job, const Serving
   result.kv_transfer_bytes = mean_of(values_of(job, run, [](const RequestState& r) { return r.transfer_bytes; }));
 }
 
+// A client is shown no more at once than what a mean answer has behind its first token.
 void count_gaps(ServingResult& result, const ServingJob& job, const ServingRun& run) {
+  const double behind_first = mean_of(values_of(job, run, [](const RequestState& r) { return r.tokens.output - 1.0; }));
+  const int most = std::max(1, static_cast<int>(std::round(behind_first)));
   Gaps gaps;
   for (std::size_t pool = 0; pool < run.pools.size(); ++pool) {
-    gaps.merge(run.pools[pool].gaps.shown_by(job.pools[pool].habits.stream));
+    gaps.merge(run.pools[pool].gaps.shown_by(std::min(most, job.pools[pool].habits.stream)));
     result.longest_gap_s = std::max(result.longest_gap_s, run.pools[pool].gaps.largest_s());  // between two passes
   }
   if (gaps.count() == 0) {

@@ -70,7 +70,7 @@ class Space {
             pool.plan.pp = pp;
             pool.plan.dp = dp;
             pool.plan.ep = ep;
-            settle_limits(pool, job_.parts[part].gpu);
+            static_cast<void>(settle_limits(pool, job_.parts[part].gpu));
             add_formats(pool, out);
           }
         }

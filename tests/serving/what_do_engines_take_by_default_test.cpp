@@ -1,4 +1,6 @@
 // Limits by memory and attention replicas, pages left free, tokens shown at once: what engine files say where a job does not.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "hand_over_jobs.hpp"
@@ -32,6 +34,23 @@ TEST(AnEnginesLimits, follow_the_memory) {
   EXPECT_EQ(limits_of("l40s-pcie-8", "vllm", ", limits: {sequences: 99}"), Limits(99, 2048));
   EXPECT_EQ(limits_of("l40s-pcie-8", "sglang"), Limits(2048, 4096));
   EXPECT_EQ(limits_of("a10-pcie", "sglang"), Limits(2048, 2048));
+  EXPECT_EQ(limits_of("l40s-pcie-8", "atom"), Limits(512, 16384));
+}
+
+// A note says so, unless the job says both; names of GPUs match in capitals too.
+TEST(AnEnginesLimits, of_a_gpu_are_noted) {
+  const auto notes = [](const std::string& cluster, const std::string& pool) {
+    return fmt::format("{}", fmt::join(job_of(cluster, "vllm", pool).notes, "; "));
+  };
+  const std::string words = "its engine takes at most 256 sequences at once and 2048 tokens a pass";
+  EXPECT_NE(notes("l40s-pcie-8", "").find("pool all: on l40s " + words), std::string::npos) << notes("l40s-pcie-8", "");
+  EXPECT_EQ(notes("l40s-pcie-8", ", limits: {sequences: 99, tokens: 999}").find("its engine takes"), std::string::npos);
+  EXPECT_EQ(notes("dgx-h100-ndr400", "").find("its engine takes"), std::string::npos);
+  sim::Gpu gpu = job_of("dgx-a100-80g-hdr200", "vllm", "").parts[0].gpu;
+  gpu.name = "Our A100";
+  sim::Pool pool = job_of("dgx-h100-ndr400", "vllm", "").pools.front();
+  EXPECT_TRUE(settle_limits(pool, gpu));
+  EXPECT_EQ(pool.habits.tokens, 2048);
 }
 
 // SGLang cuts its tokens by the replicas, vLLM gives each as many; what a job writes is of each.
@@ -108,10 +127,25 @@ TEST(Gaps, of_tokens_shown_together_are_one_and_zeros) {
   const sim::Gaps shown = gaps.shown_by(5);
   EXPECT_EQ(shown.count(), gaps.count());
   EXPECT_EQ(shown.mean_s(), gaps.mean_s());
-  EXPECT_LT(shown.quantile_s(0.8), 1e-6);
+  EXPECT_EQ(shown.quantile_s(0.8), 0);
   EXPECT_NEAR(shown.quantile_s(0.9), 0.05, 0.01 * 0.05);
   EXPECT_NEAR(shown.quantile_s(0.99), 0.25, 0.01 * 0.25);
   EXPECT_EQ(gaps.shown_by(1).quantile_s(0.5), gaps.quantile_s(0.5));
+}
+
+// Of more tokens at once than an answer has behind its first one, all are shown with its end.
+TEST(TokensShownTogether, are_no_more_than_an_answer_has) {
+  const auto itl = [](int stream) {
+    return formula_and_run(
+               fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: {{like: vllm, serving: {{stream: {}}}}}\nserving:\n"
+                           "  pools: {{all: {{role: both}}}}\n  load: {{arrivals: {{constant: 1 /s}}, input: 800, output: 40, "
+                           "requests: 20}}\n",
+                           stream))
+        .simulated.itl;
+  };
+  EXPECT_EQ(itl(1000).p99_s, itl(39).p99_s);
+  EXPECT_GT(itl(39).p99_s, itl(20).p99_s);
+  EXPECT_EQ(itl(39).p50_s, 0);
 }
 
 }  // namespace
