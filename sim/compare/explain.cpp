@@ -45,9 +45,19 @@ const std::vector<Choice>& choices() {
   return all;
 }
 
-// A feature changed, with what goes with it alone: layers are named of activations that are offloaded.
+// A key's value; of a feature that a resolved job writes only when it is on, what it is without.
+std::string now_at(const Job& job, const std::string& key) {
+  std::string now = job.resolved.value(key);
+  if (!now.empty()) return now;
+  const auto choice = std::ranges::find(choices(), key, &Choice::key);
+  return choice != choices().end() ? choice->values.front() : now;
+}
+
+// A feature changed, with what goes with it alone: layers are named of activations that are offloaded, and weight gradients are delayed in
+// overlapped pairs.
 Settings switched(const Job& job, const std::string& key, const std::string& value) {
   Settings settings{{key, value}};
+  if (key == "overlap.ep" && value == "false" && job.workload.overlap.delay_wgrad) settings.emplace_back("overlap.delay_wgrad", "false");
   if (key == "offload.activations" && value == "false" && job.workload.offload_layers >= 0) settings.emplace_back("offload.layers", "all");
   return settings;
 }
@@ -120,7 +130,7 @@ void add_stacks(const Job& job, std::vector<Settings>& all) {
 std::vector<Settings> alternatives(const Job& job) {
   std::vector<Settings> all;
   for (const Choice& choice : choices()) {
-    const std::string now = job.resolved.value(choice.key);
+    const std::string now = now_at(job, choice.key);
     for (const std::string& value : choice.values) {
       if (value != now) all.push_back(switched(job, choice.key, value));
     }
@@ -153,7 +163,7 @@ void note(const Evaluation& evaluation, FeatureSwitch& feature) {
 std::vector<Settings> without_each(const Job& job) {
   std::vector<Settings> all;
   for (const Choice& choice : choices()) {
-    const std::string now = job.resolved.value(choice.key);
+    const std::string now = now_at(job, choice.key);
     if (now != choice.values.front()) all.push_back(switched(job, choice.key, choice.values.front()));
   }
   add_whole_sequences(job, all);
@@ -167,7 +177,7 @@ std::vector<Settings> without_each(const Job& job) {
 FeatureSwitch described(const Job& job, Settings settings) {
   FeatureSwitch feature;
   feature.feature = settings.front().first;
-  feature.from = feature.feature == software_part.what ? job.system.software.name : job.resolved.value(feature.feature);
+  feature.from = feature.feature == software_part.what ? job.system.software.name : now_at(job, feature.feature);
   if (feature.feature == "schedule" && settings.size() > 1 && settings[1].first == "parallel.vpp")
     feature.from += fmt::format(", parallel.vpp {}", job.workload.parallel.vpp);
   feature.to = shown(settings);
@@ -238,8 +248,8 @@ std::vector<FeatureEffect> effects_of_features(const Job& job, const Progress& p
     const StepResult predicted = predict(*other);
     const StepResult executed = simulate_in_child(*other);
     const std::string& key = variants[i].front().first;
-    effects.push_back({key, job.resolved.value(key), shown(variants[i]), analytic.step_s - predicted.step_s,
-                       simulated.step_s - executed.step_s, peak_of(analytic) - peak_of(predicted), peak_of(simulated) - peak_of(executed)});
+    effects.push_back({key, now_at(job, key), shown(variants[i]), analytic.step_s - predicted.step_s, simulated.step_s - executed.step_s,
+                       peak_of(analytic) - peak_of(predicted), peak_of(simulated) - peak_of(executed)});
   }
   return effects;
 }

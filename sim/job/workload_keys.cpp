@@ -225,6 +225,7 @@ const Keys<Overlap>& overlap_keys() {
       K("delay_wgrad", &Overlap::delay_wgrad, truth(),
         "With ep: experts' weight gradients beside the exchange that follows their input gradients (Megatron-Core's "
         "--delay-wgrad-compute).")
+          .feature()
           .written_if([](const Overlap& overlap) { return overlap.delay_wgrad; }),
   };
   return keys;

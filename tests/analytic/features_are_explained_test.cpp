@@ -92,6 +92,29 @@ TEST(FeaturesAreExplained, PackedDocumentsAgainstWholeSequences) {
   EXPECT_GT(found->step_s, sim::predict(job).step_s);
 }
 
+// Weight gradients are delayed in overlapped pairs only: without pairs they are not, and a job without pairs cannot have them.
+TEST(FeaturesAreExplained, PairsGoTogetherWithWhatIsDelayedInThem) {
+  const sim::Settings pairs{{"parallel", "{dp: 64, ep: 8, etp: 1}"}, {"schedule", "1f1b"}, {"overlap.ep", "true"}};
+  sim::Settings delays = pairs;
+  delays.emplace_back("overlap.delay_wgrad", "true");
+  const auto named = [](const std::vector<sim::FeatureSwitch>& all, const std::string& feature) {
+    const auto found = std::ranges::find(all, feature, &sim::FeatureSwitch::feature);
+    return found != all.end() ? *found : sim::FeatureSwitch();
+  };
+  const std::string name = "mixtral-8x7b-64-h100";
+  const sim::Explanation delayed = sim::explain(sim::load_job({name, delays, {}}));
+  EXPECT_EQ(named(delayed.switches, "overlap.ep").to, "false, overlap.delay_wgrad false");
+  EXPECT_EQ(named(delayed.switches, "overlap.delay_wgrad").to, "false");
+  EXPECT_EQ(named(delayed.refused, "overlap.ep").feature, "");
+  const sim::FeatureSwitch at_once = named(sim::explain(sim::load_job({name, pairs, {}})).switches, "overlap.delay_wgrad");
+  EXPECT_EQ(at_once.from, "false");
+  EXPECT_EQ(at_once.to, "true");
+  EXPECT_EQ(at_once.step_s, delayed.now.step_s);
+  const sim::Explanation dense = sim::explain(sim::load_job({"llama3-8b-64-h100", {}, {}}));
+  EXPECT_EQ(named(dense.refused, "overlap.delay_wgrad").to, "true");
+  EXPECT_EQ(named(dense.idle, "overlap.delay_wgrad").feature, "");
+}
+
 // The project's bound for a feature alone: 2 % of the step in time, 1 % of the peak in bytes.
 TEST(FeaturesAreExplained, FormulaAndTimelineAgreeOnEach) {
   for (const std::string name : {"llama2-70b-128-a100", "llama3-70b-64-h100"}) {
