@@ -44,7 +44,7 @@ struct TimelineCollective {  // what Kineto puts into the args of a NCCL kernel,
   int group_size = 0;
   std::vector<int> group_ranks;
   std::string algorithm = {};  // "ring", "tree", ...: what it was priced with
-  std::string protocol = {};   // CallPrice::protocol_name()
+  std::string protocol = {};   // CallPrice::protocol_name(); "" where nobody asks for one and its links list none
 };
 
 struct MemorySample {

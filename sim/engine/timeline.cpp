@@ -48,6 +48,13 @@ std::string_view torch_name(workloads::DType type) {
   return "";
 }
 
+// Simple is what all run by whose links list nothing else, unless it is asked for.
+std::string known_protocol(const CallPrice& price, const System& system) {
+  const bool listed = (price.intra_bytes <= 0 || system.cluster.intra.ll) && (price.inter_bytes <= 0 || system.cluster.nic.ll);
+  const bool asked = system.simulation.protocol == topology::Protocol::simple;
+  return listed || asked ? std::string(price.protocol_name()) : "";
+}
+
 TimelineCollective collective_of(const PreparedStep& prepared, std::size_t index) {
   const workloads::Call& call = prepared.graph.calls[index];
   const workloads::Group& group = prepared.graph.groups[call.group];
@@ -63,7 +70,7 @@ TimelineCollective collective_of(const PreparedStep& prepared, std::size_t index
           .group_size = static_cast<int>(group.members.size()),
           .group_ranks = group.members,
           .algorithm = prepared.prices.calls[index].algorithm,
-          .protocol = std::string(prepared.prices.calls[index].protocol_name())};
+          .protocol = known_protocol(prepared.prices.calls[index], prepared.job.system)};
 }
 
 void add_collectives(const PreparedStep& prepared, Timeline& timeline) {

@@ -67,10 +67,10 @@ class CollectivesCsv final : public Reporter {
   [[nodiscard]] std::string_view file_name() const override { return "collectives.csv"; }
   [[nodiscard]] bool applies(const Report& report) const override { return report.has<LoneCollectives>(); }
   void write(const Report& report, std::ostream& out) const override {
-    out << "collective,gpus,bytes,algorithm,formula_s,simulated_s,algbw_bytes_per_s,busbw_bytes_per_s\n";
+    out << "collective,gpus,bytes,algorithm,protocol,formula_s,simulated_s,algbw_bytes_per_s,busbw_bytes_per_s\n";
     for (const LoneCollective& each : report.get<LoneCollectives>()) {
-      csv_row(out, name_of(each.kind), each.gpus, each.bytes, each.algorithm, each.formula_s, each.simulated_s, each.algbw_bytes_per_s,
-              each.busbw_bytes_per_s);
+      csv_row(out, name_of(each.kind), each.gpus, each.bytes, each.algorithm, each.protocol, each.formula_s, each.simulated_s,
+              each.algbw_bytes_per_s, each.busbw_bytes_per_s);
     }
   }
 };

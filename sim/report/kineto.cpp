@@ -58,10 +58,11 @@ std::string suffix_of(const TimelineCollective& collective) {
   if (collective.algorithm == "nvls" || collective.algorithm == "nvls-sharp") return "_NVLS_SIMPLE";
   if (collective.algorithm == "collnet") return "_COLLNET_DIRECT_SIMPLE";
   if (collective.algorithm == "nvls-tree") return "_NVLS_TREE_SIMPLE";
-  const std::string_view protocol = collective.protocol.starts_with("LL")   ? std::string_view(collective.protocol)
-                                    : collective.bytes <= low_latency_bytes ? "LL"
-                                                                            : "SIMPLE";
-  return fmt::format("_{}_{}", collective.algorithm == "tree" ? "TREE" : "RING", protocol);
+  const std::string_view by_size = collective.bytes <= low_latency_bytes ? "LL" : "SIMPLE", known = collective.protocol;
+  return fmt::format("_{}_{}", collective.algorithm == "tree" ? "TREE" : "RING",
+                     known.empty()       ? by_size
+                     : known == "Simple" ? "SIMPLE"
+                                         : known);
 }
 
 double received_bytes(const TimelineCollective& collective) {

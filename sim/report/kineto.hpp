@@ -17,8 +17,8 @@ inline constexpr const char* nccl_version = "2.20";  // whose names these are
 [[nodiscard]] bool is_copy(const TimelineCollective& collective);
 
 // "ncclDevKernel_AllReduce_Sum_bf16_TREE_LL(ncclDevKernelArgsStorage<4096ul>)": with the algorithm that priced it, as far as NCCL has it
-// (others are called RING), and NCCL's protocol for its size: LL up to 64 KiB, else SIMPLE (Hu et al. 2025, "Demystifying NCCL", section
-// III; the model itself knows no protocols). Of a copy its name.
+// (others are called RING), and its protocol; where the model knows none, NCCL's for its size: LL up to 64 KiB, else SIMPLE (Hu et al.
+// 2025, "Demystifying NCCL", section III). Of a copy its name.
 [[nodiscard]] std::string kernel_name(const TimelineCollective& collective);
 
 // The communicators of a job, numbered as torch.distributed does: one for each kind of group and set of ranks.

@@ -100,6 +100,18 @@ TEST(OneCollectiveAlone, OnTheClusterOfAJobAndIntoAFolder) {
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 2) << csv;
 }
 
+TEST(OneCollectiveAlone, SaysByWhichProtocolEverywhere) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      run_shell("$rehearse simulate dgx-h100-ndr400 --gpus 8 --collective all-reduce --size 64KiB -o out --html", folder.path());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("ring LL"), std::string::npos) << outcome.out;
+  const std::string csv = content_of(folder.path() / "out/collectives.csv"), page = content_of(folder.path() / "out/report.html");
+  EXPECT_NE(csv.find(",algorithm,protocol,formula_s,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",65536,ring,LL,"), std::string::npos) << csv;
+  EXPECT_NE(page.find("ring LL"), std::string::npos);
+}
+
 TEST(OneCollectiveAlone, WrongInputIsRefused) {
   const auto refused = [](const std::string& arguments) {
     const Outcome outcome = run_program("simulate dgx-h100-ndr400 " + arguments);

@@ -173,20 +173,25 @@ TEST(Trace, IsWholeBeyondTheSizeOfTheWriteBuffer) {
 }
 
 TEST(Trace, KernelNamesAreThoseOfNccl) {
-  const auto name = [](std::string collective, std::string dtype, double bytes = 8, std::string algorithm = "ring") {
+  const auto name = [](std::string collective, std::string dtype, double bytes = 8, std::string algorithm = "ring",
+                       std::string protocol = "") {
     return kernel_name({.name = std::move(collective),
                         .group = "dp",
                         .dtype = std::move(dtype),
                         .bytes = bytes,
                         .group_size = 2,
                         .group_ranks = {},
-                        .algorithm = std::move(algorithm)});
+                        .algorithm = std::move(algorithm),
+                        .protocol = std::move(protocol)});
   };
   EXPECT_EQ(name("allreduce", "BFloat16"), "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
   EXPECT_EQ(name("allreduce", "BFloat16", 1e6, "tree"), "ncclDevKernel_AllReduce_Sum_bf16_TREE_SIMPLE(ncclDevKernelArgsStorage<4096ul>)");
   EXPECT_EQ(name("allreduce", "Float", 8, "nvls"), "ncclDevKernel_AllReduce_Sum_f32_NVLS_SIMPLE(ncclDevKernelArgsStorage<4096ul>)");
   EXPECT_EQ(name("_reduce_scatter_base", "Float"), "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
   EXPECT_EQ(name("broadcast", "Half"), "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+  // Where the model knows the protocol, that one, whatever the size.
+  EXPECT_EQ(name("broadcast", "Half", 8, "ring", "Simple"), "ncclDevKernel_Broadcast_RING_SIMPLE(ncclDevKernelArgsStorage<4096ul>)");
+  EXPECT_EQ(name("broadcast", "Half", 1e6, "ring", "LL128"), "ncclDevKernel_Broadcast_RING_LL128(ncclDevKernelArgsStorage<4096ul>)");
   EXPECT_EQ(name("send", "BFloat16"), "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)");
   EXPECT_EQ(name("all_to_allv", "BFloat16"), "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)");
 }

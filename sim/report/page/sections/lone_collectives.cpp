@@ -7,6 +7,7 @@
 #include "config/table.hpp"
 #include "sim/report/page/chart.hpp"
 #include "sim/report/page/page.hpp"
+#include "sim/result.hpp"
 
 namespace rehearse::sim::page {
 namespace {
@@ -20,13 +21,14 @@ struct Row {
 };
 
 std::vector<Row> rows_of(const std::string& csv) {
-  constexpr std::size_t columns = 8;
+  constexpr std::size_t columns = 9;
   config::Table table(csv, "collectives.csv");
   if (table.titles().size() != columns) table.fail(fmt::format("{} columns expected", columns));
   const auto text = [&](std::size_t column) { return std::string(table.cell(column)); };
   std::vector<Row> rows;
   while (table.next()) {
-    rows.push_back({text(0), text(1), text(3), table.number(2), table.number(4), table.number(5), table.number(6), table.number(7)});
+    rows.push_back({text(0), text(1), with_protocol(text(3), text(4)), table.number(2), table.number(5), table.number(6), table.number(7),
+                    table.number(8)});
   }
   return rows;
 }
