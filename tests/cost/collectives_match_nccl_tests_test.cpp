@@ -1,5 +1,5 @@
-// How far the price of a collective on the shipped clusters is from published tables of nccl-tests, in the half of their times that was
-// fitted and in the one that was left out (scripts/halves.py). The bounds are the errors, rounded up.
+// How far the price of a collective on the shipped clusters is from published tables of nccl-tests: of all their times together, those that
+// were fitted and those that were left out (docs/collectives.md has each half). The bounds are the errors, rounded up.
 #include <gtest/gtest.h>
 
 #include <cmath>
