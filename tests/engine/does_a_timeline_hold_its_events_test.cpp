@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -72,6 +73,22 @@ TEST(TimelineEvents, TakeNoMemory) {
     });
     EXPECT_LT(most - std::min(most, before), 1024 * timeline.ranks.size()) << events << " events";
   }
+}
+
+// Where links list no protocols, Simple is a protocol that nobody knows, unless it is asked for.
+TEST(TimelineCollectives, SayTheProtocolWhereTheModelKnowsIt) {
+  const auto protocols = [](const std::string& cluster, const std::string& asked) {
+    const sim::Job job =
+        sim::load_job({"llama3-8b-8-h100",
+                       {{"cluster", cluster}, {"batch", "{global: 8, micro: 1, sequence: 1024}"}, {"simulation.protocol", asked}},
+                       {}});
+    std::set<std::string> said;
+    for (const sim::TimelineCollective& collective : sim::simulate(job).timeline.collectives) said.insert(collective.protocol);
+    return said;
+  };
+  EXPECT_TRUE(protocols("dgx-h100-ndr400", "auto").contains("Simple"));
+  EXPECT_EQ(protocols("mi300x-8", "auto"), std::set<std::string>{""});
+  EXPECT_TRUE(protocols("mi300x-8", "simple").contains("Simple"));
 }
 
 }  // namespace

@@ -45,28 +45,48 @@ class RandomJobs {
     const int vpp = schedule == "interleaved-1f1b" || schedule == "zb-v" ? 2 : 1;
     const int microbatches = 2 * pp * pick({1, 1, 2});
     std::string text = model(8);
-    text += fmt::format("cluster:{}\ngpus: {}\n",
-                        any_ ? any_cluster() : small_cluster(pick({1, 8}), contention(), "{size: 2 TiB, bandwidth: 200 GB/s}"),
-                        tp * pp * cp * dp);
-    text += fmt::format("parallel: {{tp: {}, pp: {}, cp: {}, dp: {}, vpp: {}, sp: {}, cp_comm: {}{}{}}}\n", tp, pp, cp, dp, vpp,
-                        tp > 1 && (moe_ || flag()), pick<std::string>({"ring", "all-gather", "all-to-all"}),
-                        moe_ ? fmt::format(", ep: {}, etp: 1", std::min(4, dp * tp * cp)) : "", any_ && !moe_ ? order() : "");
-    text += fmt::format("schedule: {}\nbatch: {{global: {}, micro: 1, sequence: {}}}\nprecision: {}\n", schedule, microbatches * dp,
-                        pick({1024, 4096}), precision());
-    text += fmt::format("recompute: {}\n", pick<std::string>({"none", "selective", "full", "{full_layers: 1}"}));
-    text += fmt::format("optimizer: {{kind: {}, sharding: {}{}}}\n", pick<std::string>({"adam", "adam", "adam", "muon"}),
-                        pick<std::string>({"none", "zero1", "zero2", "zero3"}),
-                        any_ && !moe_ && flag() ? fmt::format(", shard_group: {}", pick({1, 2, 3, 4})) : "");
-    text += fmt::format("overlap: {{tp: {}, cp: {}, pp: {}, dp_gradients: {}, dp_parameters: {}{}}}\n", flag(), flag(), flag(), flag(),
-                        flag(), moe_ ? pairs() : "");
+    text += "cluster:" + (any_ ? any_cluster() : one_switch()) + fmt::format("\ngpus: {}\n", tp * pp * cp * dp);
+    text += parallel(tp, pp, cp, dp, vpp);
+    const int sequence = pick({1024, 4096});
+    text += fmt::format("schedule: {}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n", schedule, microbatches * dp, sequence);
+    text += "precision: " + precision();
+    text += "\nrecompute: " + pick<std::string>({"none", "selective", "full", "{full_layers: 1}"});
+    text += "\noptimizer: " + optimizer();
+    text += "\noverlap: " + overlap();
     if (moe_) text += routes();
     if (!moe_ && pick({0, 0, 0, 1}) == 1) text += "offload: {activations: true, layers: " + pick<std::string>({"all", "1", "2"}) + "}\n";
     text +=
         "cuda_graphs: " + pick<std::string>({"false", "false", "true", "[attn]", moe_ ? "[attn, moe_router, moe_preprocess]" : "[mlp]"});
     text += "\n";
     if (pick({0, 0, 1}) == 1) text += "software: megatron-2021\n";  // one call per tensor with ZeRO-3, host launches
-    text += fmt::format("simulation: {{collectives: {}", pick<std::string>({"ring", "auto", "closed", "step"}));
+    text += "simulation: {collectives: " + pick<std::string>({"ring", "auto", "closed", "step"});
     return text + (tp * pp * cp * dp <= 8 && flag() ? ", ranks: all" : "");
+  }
+
+  // Draws are statements of their own: the arguments of one call are evaluated in an order that the compiler chooses.
+  std::string parallel(int tp, int pp, int cp, int dp, int vpp) {
+    const bool sp = tp > 1 && (moe_ || flag());
+    const std::string cp_comm = pick<std::string>({"ring", "all-gather", "all-to-all"});
+    const std::string experts = moe_ ? fmt::format(", ep: {}, etp: 1", std::min(4, dp * tp * cp)) : "",
+                      ranks = any_ && !moe_ ? order() : "";
+    return fmt::format("parallel: {{tp: {}, pp: {}, cp: {}, dp: {}, vpp: {}, sp: {}, cp_comm: {}{}{}}}\n", tp, pp, cp, dp, vpp, sp, cp_comm,
+                       experts, ranks);
+  }
+  std::string optimizer() {
+    const std::string kind = pick<std::string>({"adam", "adam", "adam", "muon"}),
+                      sharding = pick<std::string>({"none", "zero1", "zero2", "zero3"});
+    const std::string groups = any_ && !moe_ && flag() ? fmt::format(", shard_group: {}", pick({1, 2, 3, 4})) : "";
+    return fmt::format("{{kind: {}, sharding: {}{}}}", kind, sharding, groups);
+  }
+  std::string overlap() {
+    std::string text = "{";
+    for (const char* key : {"tp", "cp", "pp", "dp_gradients", "dp_parameters"})
+      text += fmt::format("{}{}: {}", text.size() > 1 ? ", " : "", key, flag());
+    return text + (moe_ ? pairs() : "") + "}\n";
+  }
+  std::string one_switch() {
+    const int nics = pick({1, 8});
+    return small_cluster(nics, contention(), "{size: 2 TiB, bandwidth: 200 GB/s}");
   }
   template <class T>
   T pick(std::initializer_list<T> from) {
@@ -75,15 +95,17 @@ class RandomJobs {
   bool flag() { return random_() % 2 == 0; }
   std::string precision() {
     if (pick({0, 0, 1}) == 0) return "bf16";
-    return fmt::format("{{compute: fp8, attention: {}, param_gather: {}, recipe: {}, head: {}{}}}", pick<std::string>({"bf16", "fp8"}),
-                       pick<std::string>({"bf16", "fp8"}), pick<std::string>({"delayed", "tensorwise", "blockwise", "mxfp8"}),
-                       pick<std::string>({"bf16", "fp8"}), gated_ && flag() ? ", activation_input: fp8" : "");
+    const std::string attention = bits(), gathered = bits(), head = bits();
+    const std::string recipe = pick<std::string>({"delayed", "tensorwise", "blockwise", "mxfp8"});
+    return fmt::format("{{compute: fp8, attention: {}, param_gather: {}, recipe: {}, head: {}{}}}", attention, gathered, recipe, head,
+                       gated_ && flag() ? ", activation_input: fp8" : "");
   }
+  std::string bits() { return pick<std::string>({"bf16", "fp8"}); }
   std::string pairs() { return pick<std::string>({"", "", ", ep: true", ", ep: true, delay_wgrad: true"}); }
   std::string routes() {
-    return fmt::format("moe: {{dispatcher: {}, capacity_factor: {}, pad_to: {}}}\n",
-                       pick<std::string>({"alltoall", "alltoall", "hierarchical", "allgather"}), pick<std::string>({"none", "1", "1.5"}),
-                       pick<std::string>({"none", "none", "48", "capacity"}));
+    const std::string dispatcher = pick<std::string>({"alltoall", "alltoall", "hierarchical", "allgather"}),
+                      capacity = pick<std::string>({"none", "1", "1.5"}), filled = pick<std::string>({"none", "none", "48", "capacity"});
+    return fmt::format("moe: {{dispatcher: {}, capacity_factor: {}, pad_to: {}}}\n", dispatcher, capacity, filled);
   }
   std::string contention() {
     if (flag()) return "{tp: {alpha: 1, beta: 1}}";
@@ -102,6 +124,8 @@ class RandomJobs {
          fmt::format("kind: fat_tree, nodes_per_leaf: 1, nodes_per_pod: {}, oversubscription: {}, pod_oversubscription: 2", pick({2, 3}),
                      oversubscription),
          "kind: torus, dims: [4, 16], trunk: 100 Gbps"});
+    const std::string gpu = small_gpu(contention());
+    const int nics = pick({1, per_node, per_node, 2 * per_node}), gbps = pick({25, 100});
     return fmt::format(R"({}
   gpus_per_node: {}
   intra_node: {}
@@ -109,9 +133,9 @@ class RandomJobs {
   network: {{{}}}
   host: {{bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}}
   host_memory: {{size: 2 TiB, bandwidth: 200 GB/s}})",
-                       small_gpu(contention()), per_node,
-                       per_node == 1 ? "{kind: none}" : "{kind: nvswitch, bandwidth: 300 GB/s, efficiency: 0.8, latency: 3 us}",
-                       pick({1, per_node, per_node, 2 * per_node}), pick({25, 100}), network);
+                       gpu, per_node,
+                       per_node == 1 ? "{kind: none}" : "{kind: nvswitch, bandwidth: 300 GB/s, efficiency: 0.8, latency: 3 us}", nics, gbps,
+                       network);
   }
   std::string model(int layers) {
     const std::string experts = moe_ ? ", moe: {experts: 8, top_k: 2, ffn: 512, first_dense: 1}" : "";

@@ -52,8 +52,10 @@ class RandomSpaces {
     if (text.find("\ntraining:") == std::string::npos)
       text += std::string("training: {") + (by_time ? "time: 2 days" : "steps: 100000") +
               "}\ncheckpoint: {save_time: 20 s, load_time: 30 s}\nfaults: {all: {source: poisson, rate: 0.5 /day}}\n";
-    text += "tune:\n  memory: " + pick({"1", "1", "0.05", "0.03", "0.02", "0.01"}) + "\n  fits: " + pick({"surely", "likely"}) +
-            "\n  price: {gpu_hour: 2}\n  keep: " + pick({"1", "3", "10"}) + "\n  goal: [" + wanted + "]\n  space:\n";
+    text += "tune:\n  memory: " + pick({"1", "1", "0.05", "0.03", "0.02", "0.01"});
+    text += "\n  fits: " + pick({"surely", "likely"});
+    text += "\n  price: {gpu_hour: 2}\n  keep: " + pick({"1", "3", "10"});
+    text += "\n  goal: [" + wanted + "]\n  space:\n";
     std::vector<std::pair<std::string, std::vector<std::string>>> axes{
         {"parallel.tp", {"[1, 2, 4]", "divisors", "[2, 1]"}},
         {"parallel.pp", {"[1, 2, 4]", "powers-of-two", "{from: 1, to: 4}"}},
