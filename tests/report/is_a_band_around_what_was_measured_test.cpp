@@ -105,7 +105,7 @@ TEST(BandOfMemory, OfAChangedStackAndOfAnUnknownOne) {
   EXPECT_GT(nanotron.factor, 1);
   EXPECT_NE(nanotron.basis.find("nanotron"), std::string::npos) << nanotron.basis;
   EXPECT_EQ(errors.most_need(banded_job("{like: nanotron, flash: 2}")).factor, nanotron.factor);
-  const MostNeed unknown = errors.most_need(banded_job("torch-fsdp"));
+  const MostNeed unknown = errors.most_need(banded_job("gpt-neox"));
   EXPECT_GE(unknown.factor, nanotron.factor);
   EXPECT_NE(unknown.basis.find("other stacks"), std::string::npos) << unknown.basis;
 }
