@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
         Guard{"deepspeed-h100", 8.9}, Guard{"pytorch-h200", 4.1}, Guard{"pythia-a100", 10.6}, Guard{"mlperf-v60-8b-more", 5.3},
         Guard{"megatron-bridge", 18.0}, Guard{"pai-qwen3-h800", 8.1}, Guard{"long-h100-fp8", 1.5}, Guard{"nemo-2024-h100", 3.7},
         Guard{"ms-swift-h20", 6.1}, Guard{"qwen-finetune-a100", 19.9}, Guard{"torchtitan-gb200", 3.3}, Guard{"ms-swift-a100", 5.9},
-        Guard{"bridge-cards-h100", 16.8}, Guard{"torchtitan-experts", 17.5}, Guard{"aws-bridge", 12.8}, Guard{"aws-bridge-deepep", 16.2},
+        Guard{"bridge-cards-h100", 16.8}, Guard{"torchtitan-experts", 17.5}, Guard{"aws-bridge", 10.8}, Guard{"aws-bridge-deepep", 15.5},
         Guard{"primus-mi355x", 16.5}, Guard{"halo-b300-moe", 36.0}, Guard{"halo-b300-dense", 53.7}, Guard{"trl-long-h100", 1.5},
         Guard{"mindformers-910b", 16.0}, Guard{"megatron-recipes", 10.6}, Guard{"marin-megatron", 14.4}, Guard{"prime-rl-moe", 25.9},
         Guard{"prime-rl-sft", 15.2}, Guard{"prime-rl-rl", 17.6}, Guard{"torchtitan-b200-experts", 19.7}),
