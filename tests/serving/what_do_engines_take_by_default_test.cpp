@@ -23,7 +23,8 @@ sim::ServingJob job_of(const std::string& cluster, const std::string& engine, co
 using Limits = std::pair<int, int>;  // sequences, tokens
 
 Limits limits_of(const std::string& cluster, const std::string& engine, const std::string& pool = "") {
-  const sim::EngineHabits& habits = job_of(cluster, engine, pool).pools.front().habits;
+  const sim::ServingJob job = job_of(cluster, engine, pool);
+  const sim::EngineHabits& habits = job.pools.front().habits;
   return {habits.sequences, habits.tokens};
 }
 
