@@ -30,8 +30,8 @@ void read_reads(const config::Node& node, LinkSpec& link) {
   if (const auto latency = node.find("read_latency")) link.read_latency_s = read_latency(*latency);
 }
 
-More and_protocols(More keys) {
-  for (config::Parameter& key : protocol_keys()) keys.push_back(std::move(key));
+More and_protocols(More keys, const TypicalProtocols& typical = typical_nvlink_protocols) {
+  for (config::Parameter& key : protocol_keys(typical)) keys.push_back(std::move(key));
   return keys;
 }
 
@@ -70,9 +70,10 @@ const More& nic_keys() {
        {"exchange", config::number(least_exchange_share, 1).shape, false, "1", "Share of that rate at which exchanges of experts go."},
        {"by_nodes", by_nodes_shape(), false, "efficiency, in jobs of any size", "Efficiency by the number of nodes of a job, as measured."},
        {"dispatch_latency", config::quantity(config::Dimension::time).shape, false, "0 s",
-        "More for each dispatch and combine between nodes by kernels that send by themselves (moe.dispatcher: hierarchical), where the "
-        "host "
-        "sends for them."}});
+        "More for each dispatch and combine between nodes by kernels that send by themselves (moe.dispatcher: hierarchical) where the host "
+        "sends "
+        "for them."}},
+      typical_nic_protocols);
   return keys;
 }
 
@@ -98,7 +99,7 @@ void read_intra(const config::Node& node, ClusterSpec& cluster) {
     cluster.intra = read_link(node, cluster.intra_kind == IntraNode::pcie ? typical_pcie : typical_scale_up, intra_keys());
     read_reads(node, cluster.intra);
     read_in_switch(node, cluster.intra, cluster);
-    read_protocols(node, cluster.intra);
+    read_protocols(node, cluster.intra, typical_nvlink_protocols, cluster.intra.typical && cluster.intra_kind == IntraNode::nvswitch);
     if (cluster.intra_kind == IntraNode::pcie && (cluster.intra.ll || cluster.intra.ll128))
       node.at(cluster.intra.ll ? "ll" : "ll128")
           .fail_at_key("the ports of a pcie node carry all of its traffic by one protocol", "leave it out");
@@ -119,7 +120,7 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   cluster.supernode = read_link(node, typical_scale_up, supernode_keys());
   read_reads(node, cluster.supernode);
   read_in_switch(node, cluster.supernode, cluster);
-  read_protocols(node, cluster.supernode);
+  read_protocols(node, cluster.supernode, typical_nvlink_protocols, cluster.supernode.typical && cluster.intra.ll.has_value());
   const int gpus = read_whole_nodes(node.at("gpus"), 1, most_gpus_per_supernode, cluster, "a supernode");
   if (const auto spare = node.find("spare")) {
     cluster.supernode_spare_gpus = read_whole_nodes(*spare, 0, gpus - cluster.gpus_per_node, cluster, "a spare part");
@@ -137,7 +138,7 @@ void refuse_in_pcie_nodes(const config::Node& nics) {
 void read_nics(const config::Node& node, ClusterSpec& cluster) {
   if (cluster.intra_kind == IntraNode::pcie) refuse_in_pcie_nodes(node);
   cluster.nic = read_link(node, typical_nic, nic_keys());
-  read_protocols(node, cluster.nic);
+  read_protocols(node, cluster.nic, typical_nic_protocols, cluster.nic.typical && cluster.intra.ll.has_value());
   if (const auto share = node.find("exchange")) cluster.nic.exchange_share = share->as_number(least_exchange_share, 1);
   if (node.find("by_nodes")) cluster.nic.typical = false;
   if (const auto more = node.find("dispatch_latency")) cluster.dispatch_s = read_latency(*more);

@@ -99,34 +99,50 @@ LinkSpec read_in_network(const config::Node& node, const LinkSpec& port, const I
 
 namespace {
 
-config::Parameter protocol_key(std::string name, std::string means) {
-  config::Parameter call{"call", config::quantity(config::Dimension::time).shape, false, "0 s",
+std::string microseconds(double seconds) { return fmt::format("{:.3g} us", seconds * 1e6); }
+
+// As typical links of its kind run it, not at all, or as measured.
+const config::Form<std::string>& protocol_word() {
+  static const config::Form<std::string> word = config::word({"typical", "none"});
+  return word;
+}
+
+config::Parameter protocol_key(std::string name, const ProtocolSpec& typical, std::string means) {
+  config::Parameter call{"call", config::quantity(config::Dimension::time).shape, false, microseconds(typical.call_s),
                          "Of a call, beside its rounds; at most 1 s."};
-  config::Parameter round = latency(""), share = efficiency("");
-  round.required = share.required = true;
+  config::Parameter round = latency(microseconds(typical.latency_s)), share = efficiency(fmt::format("{}", typical.efficiency));
   round.means = "Of a round; at most 1 s.";
   share.means = "Share of the line rate that data reaches.";
-  return {std::move(name), with({std::move(call)}, {std::move(share), std::move(round)}), false, "not used", std::move(means)};
+  config::Shape measured = with({std::move(call)}, {std::move(share), std::move(round)});
+  return {std::move(name), config::either({protocol_word().shape, std::move(measured)}), false,
+          "typical where the link's efficiency is left out (NVLink by switches, and NICs of such nodes), otherwise none", std::move(means)};
+}
+
+std::optional<ProtocolSpec> read_protocol(const config::Node& node, const config::Parameter& key, const ProtocolSpec& typical) {
+  if (node.is_scalar()) return protocol_word().read(node) == "typical" ? std::optional(typical) : std::nullopt;
+  node.allow_keys(names_of(key.shape.parts.back().keys));
+  ProtocolSpec spec = typical;
+  if (const auto call = node.find("call")) spec.call_s = read_latency(*call);
+  if (const auto latency = node.find("latency")) spec.latency_s = read_latency(*latency);
+  if (const auto efficiency = node.find("efficiency")) spec.efficiency = read_efficiency(*efficiency);
+  return spec;
 }
 
 }  // namespace
 
-More protocol_keys() {
-  return {protocol_key("ll", "NCCL's protocol LL, for small messages of rings and trees."),
-          protocol_key("ll128", "NCCL's protocol LL128, likewise for middling ones.")};
+More protocol_keys(const TypicalProtocols& typical) {
+  return {protocol_key("ll", typical.ll, "NCCL's protocol LL, for small messages of rings and trees."),
+          protocol_key("ll128", typical.ll128, "NCCL's protocol LL128, likewise for middling ones.")};
 }
 
-void read_protocols(const config::Node& node, LinkSpec& link) {
-  const More keys = protocol_keys();
-  const auto read = [&](std::size_t which, std::optional<ProtocolSpec>& into) {
-    const auto given = node.find(keys[which].name);
-    if (!given) return;
-    given->allow_keys(names_of(keys[which].shape.keys));
-    into = ProtocolSpec{.latency_s = read_latency(given->at("latency")), .efficiency = read_efficiency(given->at("efficiency"))};
-    if (const auto call = given->find("call")) into->call_s = read_latency(*call);
+void read_protocols(const config::Node& node, LinkSpec& link, const TypicalProtocols& typical, bool by_default) {
+  const More keys = protocol_keys(typical);
+  const auto read = [&](const config::Parameter& key, const ProtocolSpec& usual) {
+    if (const auto given = node.find(key.name)) return read_protocol(*given, key, usual);
+    return by_default ? std::optional(usual) : std::nullopt;
   };
-  read(0, link.ll);
-  read(1, link.ll128);
+  link.ll = read(keys[0], typical.ll);
+  link.ll128 = read(keys[1], typical.ll128);
 }
 
 int read_count(const config::Node& node, int low, int high) { return static_cast<int>(node.as_int(low, high)); }

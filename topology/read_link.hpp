@@ -36,9 +36,10 @@ struct InNetwork {
 [[nodiscard]] config::Parameter in_network_key(const InNetwork& what);
 [[nodiscard]] LinkSpec read_in_network(const config::Node& node, const LinkSpec& port, const InNetwork& what);
 
-// `ll`, `ll128`: NCCL's other protocols over the link, each {call, latency, efficiency}.
-[[nodiscard]] More protocol_keys();
-void read_protocols(const config::Node& node, LinkSpec& link);
+// `ll`, `ll128`: NCCL's other protocols over the link, each {call, latency, efficiency}, `typical` or `none`. What such a mapping leaves
+// out is the typical one's; where the key is absent the link has them if `by_default`.
+[[nodiscard]] More protocol_keys(const TypicalProtocols& typical);
+void read_protocols(const config::Node& node, LinkSpec& link, const TypicalProtocols& typical, bool by_default);
 
 [[nodiscard]] int read_count(const config::Node& node, int low, int high);
 

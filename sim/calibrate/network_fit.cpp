@@ -76,14 +76,16 @@ FitParameter latency(std::string key, double seconds) {
   return {std::move(key), seconds * 1e6, seconds * 1e4, seconds * 1e8, table_time_prior, "us"};
 }
 
-// What the file lists of NCCL's other protocols.
+// NCCL's other protocols of a link, whether the file measured them or calls them typical.
 void add_protocols(JobParameters& to, const std::string& link, const topology::LinkSpec& spec) {
   for (const auto& [name, protocol] : {std::pair("ll", spec.ll), std::pair("ll128", spec.ll128)}) {
     if (!protocol) continue;
-    const std::string at = fmt::format("cluster.{}.{}.", link, name);
-    to.parameters.push_back(share(at + "efficiency", protocol->efficiency));
-    to.parameters.push_back(latency(at + "latency", protocol->latency_s));
-    if (protocol->call_s > 0) to.parameters.push_back(latency(at + "call", protocol->call_s));
+    const std::string at = fmt::format("cluster.{}.{}", link, name);
+    to.first.emplace_back(at, fmt::format("{{call: {:.6g} us, latency: {:.6g} us, efficiency: {}}}", protocol->call_s * 1e6,
+                                          protocol->latency_s * 1e6, protocol->efficiency));
+    to.parameters.push_back(share(at + ".efficiency", protocol->efficiency));
+    to.parameters.push_back(latency(at + ".latency", protocol->latency_s));
+    if (protocol->call_s > 0) to.parameters.push_back(latency(at + ".call", protocol->call_s));
   }
 }
 

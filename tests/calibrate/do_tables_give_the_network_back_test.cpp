@@ -40,7 +40,7 @@ class Tables : public ::testing::Test {
  protected:
   // Without protocols that would be faster where latency tells.
   void SetUp() override {
-    const std::string slow = "{latency: 1 ms, efficiency: 0.01}", none = fmt::format("ll: {}, ll128: {}", slow, slow);
+    const std::string none = "ll: none, ll128: none";
     write(folder_.path() / "base.yaml", fmt::format("like: dgx-h100-ndr400\nintra_node: {{{}}}\nnics: {{{}}}\n", none, none));
     write(folder_.path() / "real.yaml",
           "like: base.yaml\n"

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -91,6 +93,44 @@ TEST(LinksByTheirDataSheet, AreRead) {
   expect_typical(cluster.nic, typical_nic);
   expect_typical(cluster.host, typical_host);
   expect_typical(test::cluster_of("{gpu: l40s, gpus_per_node: 8, intra_node: {kind: pcie, bandwidth: 31.5 GB/s}}").intra, typical_pcie);
+}
+
+void expect_same(const std::optional<ProtocolSpec>& one, const ProtocolSpec& other) {
+  ASSERT_TRUE(one.has_value());
+  EXPECT_EQ(std::tie(one->call_s, one->latency_s, one->efficiency), std::tie(other.call_s, other.latency_s, other.efficiency));
+}
+
+ClusterSpec with_links(const std::string& intra, const std::string& nics) {
+  return test::cluster_of("{gpu: h100-sxm5-80g, gpus_per_node: 8, intra_node: {bandwidth: 450 GB/s, " + intra +
+                          "},\n nics: {per_node: 8, bandwidth: 400 Gbps" + nics +
+                          "}, network: {kind: single_switch}, host: {bandwidth: 63 GB/s}}");
+}
+
+// NVLink that nobody measured, and the NICs of its nodes, run NCCL's protocols as measured ones do; what was measured has what it says.
+TEST(LinksByTheirDataSheet, RunNcclsProtocols) {
+  const ClusterSpec plain = with_links("kind: nvswitch", "");
+  expect_same(plain.intra.ll, typical_nvlink_protocols.ll);
+  expect_same(plain.intra.ll128, typical_nvlink_protocols.ll128);
+  expect_same(plain.nic.ll, typical_nic_protocols.ll);
+  expect_same(plain.nic.ll128, typical_nic_protocols.ll128);
+  const ClusterSpec partly = with_links("kind: nvswitch, efficiency: 0.8, ll: {efficiency: 0.3}", ", ll128: none, ll: typical");
+  expect_same(partly.intra.ll, {typical_nvlink_protocols.ll.call_s, typical_nvlink_protocols.ll.latency_s, 0.3});
+  EXPECT_FALSE(partly.intra.ll128 || partly.nic.ll128);
+  expect_same(partly.nic.ll, typical_nic_protocols.ll);
+  const ClusterSpec mesh = with_links("kind: full_mesh", "");
+  EXPECT_FALSE(mesh.intra.ll || mesh.intra.ll128 || mesh.nic.ll || mesh.nic.ll128);
+}
+
+// Medians over the GPUs whose NVLink was measured, in the files that differ from the typical one.
+TEST(LinksByTheirDataSheet, RunProtocolsAtTheMedianOfMeasuredGpus) {
+  std::set<double> ll, ll128;
+  for (const std::string& name : config::data_names("platforms/clusters")) {
+    const ClusterSpec cluster = read_cluster(config::Node::load_file(config::data_file("platforms/clusters", name)), name);
+    if (cluster.intra.ll) ll.insert(cluster.intra.ll->efficiency);
+    if (cluster.intra.ll128) ll128.insert(cluster.intra.ll128->efficiency);
+  }
+  EXPECT_DOUBLE_EQ(typical_nvlink_protocols.ll.efficiency, median({ll.begin(), ll.end()}));
+  EXPECT_DOUBLE_EQ(typical_nvlink_protocols.ll128.efficiency, median({ll128.begin(), ll128.end()}));
 }
 
 // What is said of jobs of any size is the start of what is left in large ones.
