@@ -24,11 +24,14 @@ PortTimes CallPrice::ports() const {
   return {transfer_s(), scale_up, nic, messages * scale_up, nic_messages * nic};
 }
 
-double CallPrice::counts_for(const workloads::Transfer& transfer, const workloads::GroupShape& group) const {
-  if (transfer.in_switch != workloads::InSwitch::nothing)
-    return workloads::between_domains(transfer.in_switch) ? network_overhead : switch_overhead;
+void CallPrice::weigh(std::vector<workloads::Transfer>& transfers, const workloads::GroupShape& group) const {
   const auto domain = [&](int member) { return group.domain[static_cast<std::size_t>(member)]; };
-  return domain(transfer.from) == domain(transfer.to) ? scale_up_overhead : nic_overhead;
+  for (workloads::Transfer& each : transfers) {
+    if (each.in_switch != workloads::InSwitch::nothing)
+      each.bytes *= workloads::between_domains(each.in_switch) ? network_overhead : switch_overhead;
+    else
+      each.bytes *= domain(each.from) == domain(each.to) ? scale_up_overhead : nic_overhead;
+  }
 }
 
 CallPrice CallPrice::alone() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "topology/cluster.hpp"
 #include "workloads/collective.hpp"
@@ -57,8 +58,8 @@ struct CallPrice {
   [[nodiscard]] double transfer_s() const;
   [[nodiscard]] double seconds() const { return alpha_s + transfer_s(); }
   [[nodiscard]] PortTimes ports() const;
-  // What a byte of one of its transfers counts for.
-  [[nodiscard]] double counts_for(const workloads::Transfer& transfer, const workloads::GroupShape& group) const;
+  // The bytes of its transfers become what they count for on their links: more where a switch or the protocol takes some of the rate.
+  void weigh(std::vector<workloads::Transfer>& transfers, const workloads::GroupShape& group) const;
   void limit_network(double bytes_per_s) {
     inter_bytes_per_s = std::min(inter_bytes_per_s, bytes_per_s);
     inter_alone_bytes_per_s = std::min(inter_alone_bytes_per_s, bytes_per_s);

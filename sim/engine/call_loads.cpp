@@ -150,7 +150,7 @@ class Loads {
     const workloads::GroupShape shape = model_.shape(members_);
     for (workloads::Round& round : price_.collective->rounds(what_.kind, shape, what_.bytes)) {
       if (round.transfers.empty()) continue;
-      for (Transfer& t : round.transfers) t.bytes *= price_.counts_for(t, shape);
+      price_.weigh(round.transfers, shape);
       for (Load& load : by_volume(round.transfers)) {
         load.phase = phase;
         loads.push_back(std::move(load));
@@ -255,11 +255,11 @@ std::vector<Transfer> messages_of(const Communication& what, const CallPrice& pr
     for (int i = 0; i < n * n; ++i) {
       if (i / n != i % n) all.push_back({.from = i / n, .to = i % n, .bytes = what.exchange->bytes(i / n, i % n)});
     }
-    for (Transfer& t : all) t.bytes *= price.counts_for(t, shape);
+    price.weigh(all, shape);
   } else if (price.collective != nullptr) {
     const workloads::GroupShape shape = model.shape(members);
     all = price.collective->volumes(what.kind, shape, what.bytes);
-    for (Transfer& t : all) t.bytes *= price.counts_for(t, shape);
+    price.weigh(all, shape);
   }
   return all;
 }

@@ -59,9 +59,7 @@ std::vector<Round> CommPlanner::rounds_of(std::uint32_t call) const {
   if (what.kind == CollectiveKind::send_recv) return {{messages_of(what, prices_.calls[call], members_of(call), model_)}};
   const workloads::GroupShape shape = model_.shape(members_of(call));
   std::vector<Round> rounds = prices_.calls[call].collective->rounds(what.kind, shape, what.bytes);
-  for (Round& round : rounds) {
-    for (Transfer& t : round.transfers) t.bytes *= prices_.calls[call].counts_for(t, shape);
-  }
+  for (Round& round : rounds) prices_.calls[call].weigh(round.transfers, shape);
   return rounds;
 }
 

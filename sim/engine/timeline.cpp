@@ -50,7 +50,8 @@ std::string_view torch_name(workloads::DType type) {
 
 // Simple is what all run by whose links list nothing else, unless it is asked for.
 std::string known_protocol(const CallPrice& price, const System& system) {
-  const bool listed = (price.intra_bytes <= 0 || system.cluster.intra.ll) && (price.inter_bytes <= 0 || system.cluster.nic.ll);
+  const topology::ClusterSpec& cluster = system.cluster;
+  const bool listed = (price.intra_bytes <= 0 || cluster.intra.ll || cluster.supernode.ll) && (price.inter_bytes <= 0 || cluster.nic.ll);
   const bool asked = system.simulation.protocol == topology::Protocol::simple;
   return listed || asked ? std::string(price.protocol_name()) : "";
 }
