@@ -5,6 +5,7 @@
 #include "config/keys.hpp"
 #include "sim/cost/engine_habits.hpp"
 #include "sim/cost/gpu.hpp"
+#include "sim/cost/masked.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -124,7 +125,7 @@ config::Form<std::vector<std::string>> collectives_form() {
 }
 
 const config::Names<int>& flash_kernels() {
-  static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"sdpa", sdpa}};
+  static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"sdpa", sdpa}, {"masked", masked}};
   return names;
 }
 
@@ -231,7 +232,8 @@ const Keys<Software>& software_keys() {
       K("step", &Software::step_s, time(), "Per step: data loading, logging, host work that nothing hides.").required(),
       K("collectives", &Software::collectives, collectives_form(), "Algorithms that its communication library has."),
       K("flash", &Software::flash, config::choice(flash_kernels()),
-        "Generation of its flash-attention kernels; sdpa: PyTorch's own, whatever that is on the GPU."),
+        "Generation of its flash-attention kernels; sdpa: PyTorch's own, whatever that is on the GPU; masked: the one that it takes with a "
+        "mask."),
       K("early_stop", &Software::early_stop, truth(), "Recomputation ends with the last tensor that backward reads."),
       K("zero3_issue", &Software::zero3_issue_s, time(), "More per kernel on the host with ZeRO-3: hooks of every module.")
           .otherwise("0 s"),

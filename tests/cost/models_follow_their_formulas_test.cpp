@@ -5,6 +5,7 @@
 
 #include "config/input_error.hpp"
 #include "gpu_files.hpp"
+#include "sim/cost/masked.hpp"
 #include "sim/cost/queue.hpp"
 #include "sim/system.hpp"
 
@@ -270,6 +271,11 @@ TEST(FlashGeneration, DividesTheRateOfTheAttentionLine) {
   expect_same(operator_seconds(gpu, software, op), gpu.cost->seconds(op) / 0.8);
   gpu.flash_share[sdpa] = {{128, 0.25}};
   expect_same(operator_seconds(gpu, software, op), gpu.cost->seconds(op) / 0.25);
+  // Under a mask a sixth of the second generation's, or of the line where the GPU tells the two apart no more.
+  software.flash = masked;
+  expect_same(operator_seconds(gpu, software, op), gpu.cost->seconds(op) * 6 / 0.8);
+  const Gpu one_line = gpu_with_attention("{model: roofline, compute: 0.5}");
+  expect_same(operator_seconds(one_line, software, op), one_line.cost->seconds(op) * 6);
   software.flash = 1;
   expect_same(operator_seconds(gpu, software, gemm(4096, 4096, 4096)), gpu.cost->seconds(gemm(4096, 4096, 4096)));
 }

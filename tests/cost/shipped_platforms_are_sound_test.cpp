@@ -89,6 +89,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "megatron-core",
                                              "megatron-deepspeed-2022",
                                              "megatron-lm",
+                                             "megatron-lm-2023",
                                              "mindspeed",
                                              "nanotron",
                                              "nanotron-2024",

@@ -24,6 +24,7 @@ struct Facts {
 // As published: the datasheets and papers that the files name.
 const std::map<std::string, Facts>& published() {
   static const std::map<std::string, Facts> facts{{"dgx2-v100-32g", {"v100-sxm3-32g", 16, 150, 800, 16, 0}},
+                                                  {"dgx1-v100-32g", {"v100-sxm3-32g", 8, 25, 400, 8, 0}},  // per direct link
                                                   {"dgx-a100-40g-hdr200", {"a100-sxm4-40g", 8, 300, 1600, 8, 0}},
                                                   {"dgx-a100-80g-hdr200", {"a100-sxm4-80g", 8, 300, 1600, 8, 0}},
                                                   {"jean-zay-a100-80g", {"a100-sxm4-80g", 8, 300, 400, 8, 52}},
