@@ -12,7 +12,7 @@ std::string chosen_plan(const ServingJob& job, const ServingTuning& tuning) {
   const config::Node written = document.at("serving").at("pools");
   config::Node pools;
   for (const Pool& pool : chosen.pools) {
-    config::Node node = written.at(pool.like).without("kv_tokens").without("parallel");
+    config::Node node = written.at(pool.like).without("kv_tokens").without("parallel").without("longest_prompt");
     node.set("role", role_names().of(pool.role));
     if (!job.parts[pool.part].name.empty()) node.set("part", job.parts[pool.part].name);
     node.set("instances", std::to_string(pool.instances));
@@ -22,9 +22,13 @@ std::string chosen_plan(const ServingJob& job, const ServingTuning& tuning) {
                                         name_of(pool.plan.precision.kv)));
     }
     node.set("limits", fmt::format("{{sequences: {}, tokens: {}}}", pool.habits.sequences, pool.habits.tokens));
+    if (pool.longest_prompt > 0) node.set("longest_prompt", std::to_string(pool.longest_prompt));
     pools.set_child(pool.name, node);
   }
   config::Node serving = document.at("serving");
+  for (const Pool& pool : chosen.pools) {
+    if (pool.longest_prompt > 0) serving.set(pool.role == Role::decode ? "router.decode" : "router.prefill", divides_by_length);
+  }
   if (chosen.pools.front().role == Role::both) serving = serving.without("transfer");
   serving.set_child("pools", pools);
   document.set_child("serving", serving);

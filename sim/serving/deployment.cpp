@@ -60,18 +60,8 @@ void add_draft(InstanceMemory& memory, const Draft& draft, const Pool& pool, con
   memory.kv_per_token += own.kv_per_token;
 }
 
-}  // namespace
-
-PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
-  const ClusterPart& part = job.parts[pool.part];
-  PoolDeployment out;
-  out.pool = &pool;
-  const std::shared_ptr<const Draft> draft = draft_of(pool, part);
-  const auto draft_price = draft ? std::shared_ptr<const PassPrice>(draft, draft->price.get()) : nullptr;
-  out.price = std::make_shared<const OperatorPassPrice>(pool.plan, part.gpu, part.costs, *pool.software, part.cluster, pool.habits,
-                                                        pool.speculation.tokens, draft_price);
-  out.memory = instance_memory(pool.plan, out.price->operators(), part.gpu, *pool.software, pool.habits);
-  if (draft) add_draft(out.memory, *draft, pool, part.gpu);
+// From the memory that is left, and what the engine and the job say.
+void put_rules(const ServingJob& job, const Pool& pool, PoolDeployment& out) {
   const std::int64_t tokens = pool.kv_tokens > 0 ? pool.kv_tokens : out.memory.tokens();
   const int replicas = pool.plan.dp;
   out.rules.role = pool.role;
@@ -88,7 +78,33 @@ PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
   out.rules.pages = tokens / pool.habits.page * replicas;
   out.rules.free_pages = static_cast<std::int64_t>(pool.habits.watermark * static_cast<double>(out.rules.pages));
   if (pool.prefix_cache) out.rules.blocks = job.load.blocks;
-  if (pool.habits.overflow == Overflow::swap) put_swap(out.rules, pool, part.cluster);
+  if (pool.habits.overflow == Overflow::swap) put_swap(out.rules, pool, job.parts[pool.part].cluster);
+}
+
+}  // namespace
+
+PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool) {
+  const ClusterPart& part = job.parts[pool.part];
+  PoolDeployment out;
+  out.pool = &pool;
+  const std::shared_ptr<const Draft> draft = draft_of(pool, part);
+  const auto draft_price = draft ? std::shared_ptr<const PassPrice>(draft, draft->price.get()) : nullptr;
+  out.price = std::make_shared<const OperatorPassPrice>(pool.plan, part.gpu, part.costs, *pool.software, part.cluster, pool.habits,
+                                                        pool.speculation.tokens, draft_price);
+  out.memory = instance_memory(pool.plan, out.price->operators(), part.gpu, *pool.software, pool.habits);
+  if (draft) add_draft(out.memory, *draft, pool, part.gpu);
+  put_rules(job, pool, out);
+  return out;
+}
+
+PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool, const std::shared_ptr<const PoolDeployment>& priced) {
+  PoolDeployment out;
+  out.pool = &pool;
+  out.price = {priced, priced->price.get()};
+  out.memory = priced->memory;
+  out.memory.activations =
+      instance_memory(pool.plan, out.price->operators(), job.parts[pool.part].gpu, *pool.software, pool.habits).activations;
+  put_rules(job, pool, out);
   return out;
 }
 
@@ -170,12 +186,28 @@ void load_from_peers(const ServingJob& job, const Deployment& deployment, Weight
   }
 }
 
+// Of the pools of each role.
+void take_lengths(const Deployment& deployment, ServingSetup& setup) {
+  for (const Role role : {Role::both, Role::prefill, Role::decode}) {
+    std::vector<int> longest;
+    for (const PoolDeployment& pool : deployment.pools) {
+      if (pool.pool->role == role) longest.push_back(pool.pool->longest_prompt);
+    }
+    std::size_t next = 0;
+    const std::vector<LengthRange> ranges = length_ranges(longest);
+    for (PoolSetup& pool : setup.pools) {
+      if (pool.rules.role == role) pool.rules.prompts = ranges[next++];
+    }
+  }
+}
+
 }  // namespace
 
 ServingSetup setup_of(const ServingJob& job, const Deployment& deployment) {
   ServingSetup setup;
   for (const PoolDeployment& pool : deployment.pools)
     setup.pools.push_back({pool.pool->name, pool.rules, pool.price, pool.pool->instances, pool.pool->habits.request_s});
+  take_lengths(deployment, setup);
   setup.prompt_router = job.prompt_router;
   setup.decode_router = job.decode_router;
   setup.arrivals = job.load.arrivals;

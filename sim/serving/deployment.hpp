@@ -30,6 +30,8 @@ struct Deployment {
 
 // The job and the pool must outlive them.
 [[nodiscard]] PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool);
+// The same of one that differs from another in its role and in the limits of sequences and tokens alone, by whose prices it goes.
+[[nodiscard]] PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool, const std::shared_ptr<const PoolDeployment>& priced);
 [[nodiscard]] Deployment deploy(const ServingJob& job);
 [[nodiscard]] ServingSetup setup_of(const ServingJob& job, const Deployment& deployment);
 

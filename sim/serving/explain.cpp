@@ -169,10 +169,16 @@ class Changes {
     return std::ranges::any_of(job_.pools, [&](const Pool& pool) { return pool.prefix_cache && (pool.role == Role::decode) == decoding; });
   }
 
+  [[nodiscard]] bool divides(bool decoding) const {
+    return std::ranges::any_of(job_.pools,
+                               [&](const Pool& pool) { return pool.longest_prompt > 0 && (pool.role == Role::decode) == decoding; });
+  }
+
   void routers() {
     const auto of_role = [&](const char* role, const std::string& now) {
       for (const std::string& name : RouterRegistry::names()) {
         if (name == now || (RouterRegistry::get(name).finds_prefixes() && !keeps(*role == 'd'))) continue;
+        if (RouterRegistry::get(name).goes_by() == GoesBy::lengths && !divides(*role == 'd')) continue;
         Node its_serving = serving();
         its_serving.set(fmt::format("router.{}", role), name);
         add(fmt::format("router.{}", role), name, its_serving);

@@ -37,7 +37,9 @@ void put_rates(ServingResult& result, const ServingJob& job, const LoadMoments& 
   result.makespan_s = job.load.requests / requests_per_s;
 }
 
-PoolResult pool_of(const PoolDeployment& pool, const PoolState& state, const LoadMoments& lengths, double found) {
+PoolResult pool_of(const PoolFormula& formula, const PoolState& state, double found) {
+  const PoolDeployment& pool = formula.pool();
+  const LoadMoments& lengths = formula.load();
   PoolResult out;
   out.prefix_share = pool.pool->prefix_cache ? found / lengths.input : 0;
   out.name = pool.pool->name;
@@ -165,7 +167,7 @@ SideState one_side(const ServingJob& job, const SideFormula& side, const LoadMom
   const Role role = job.pools.front().role;
   if (lengths.rate_per_s <= 0) {
     const double at_once = is_closed(job) ? job.load.arrivals.clients : job.load.requests;
-    const auto at = [&](const PoolFormula& pool, double each) { return clients_at(job, lengths, pool, each); };
+    const auto at = [&](const PoolFormula& pool, double each) { return clients_at(job, pool.load(), pool, each); };
     return is_closed(job) ? side.of_clients(at_once, at) : side.at_once(at_once, at);
   }
   if (role == Role::prefill) return side.prompts(lengths.rate_per_s);
@@ -210,7 +212,7 @@ class TwoSides {
     State state{
         .rate_per_s = rate_per_s, .prompts = prompts_.prompts(rate_per_s), .decoding = decoding_.decoding(rate_per_s), .between = {}};
     state.between = hand_overs_.at(rate_per_s, state.prompts.shares, state.decoding.shares);
-    put_held(state.prompts, prompts_.pools(), lengths_, rate_per_s, state.between);
+    put_held(state.prompts, prompts_.pools(), rate_per_s, state.between);
     return state;
   }
   // The load's rate; of a closed loop the one at which clients divided by a round lead back to it.
@@ -228,11 +230,22 @@ class TwoSides {
     }
     State state = at(low);
     if (is_closed(job_)) return state;
-    const auto at_once = [&](const PoolFormula& pool, double each) { return clients_at(job_, lengths_, pool, each); };
+    const auto at_once = [&](const PoolFormula& pool, double each) { return clients_at(job_, pool.load(), pool, each); };
     state.prompts = prompts_.at_once(clients, at_once);
     return state;
   }
   [[nodiscard]] double prompts_front_s() const { return prompts_.request_s(); }
+  [[nodiscard]] const PoolFormula& pool(std::size_t i) const {
+    const std::size_t senders = prompts_.pools().size();
+    return i < senders ? prompts_.pools()[i] : decoding_.pools()[i - senders];
+  }
+  // Behind the first token, of a mean request.
+  [[nodiscard]] double steps_s(const SideState& decoding) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < decoding.pools.size(); ++i)
+      sum += decoding.shares[i] * (std::max(0.0, decoding_.pools()[i].load().output - 1) * decoding.pools[i].tpot_s);
+    return sum;
+  }
 
  private:
   static std::size_t senders(const ServingJob& job) {
@@ -253,12 +266,11 @@ ServingPrediction begun_prediction(const ServingJob& job) {
 }
 
 // Adds a pool, or says that it is beyond its capacity.
-void put_pool(ServingPrediction& out, const PoolDeployment& pool, const PoolState& state, const LoadMoments& lengths, double rate_per_s,
-              double per_pool, double found) {
+void put_pool(ServingPrediction& out, const PoolFormula& pool, const PoolState& state, double rate_per_s, double per_pool, double found) {
   if (std::isfinite(state.ttft_s))
-    out.result.pools.push_back(pool_of(pool, state, lengths, found));
+    out.result.pools.push_back(pool_of(pool, state, found));
   else if (out.overloaded.empty())
-    out.overloaded = overload(*pool.pool, rate_per_s, state, per_pool);
+    out.overloaded = overload(*pool.pool().pool, rate_per_s, state, per_pool);
 }
 
 void put_latencies(ServingResult& result, const LoadMoments& lengths, double ttft_s, double tpot_s, double answer_s) {
@@ -282,14 +294,15 @@ ServingPrediction predict_one_side(const ServingJob& job, const Deployment& depl
   const SideFormula side(deployment.pools, lengths, role == Role::decode ? job.decode_router : job.prompt_router);
   const SideState state = one_side(job, side, lengths);
   const bool once = !open && !is_closed(job);
-  double answer_s = 0, requests_per_s = once ? INFINITY : 0;
+  double answers_s = 0, requests_per_s = once ? INFINITY : 0;
   for (std::size_t i = 0; i < job.pools.size(); ++i) {
     const PoolState& pool = state.pools[i];
-    put_pool(out, deployment.pools[i], pool, lengths, lengths.rate_per_s * state.shares[i], per_pool ? 1 : job.pools[i].instances,
-             lengths.found);
-    answer_s += state.shares[i] * (pool.answer_s >= 0 ? pool.answer_s : std::max(0.0, lengths.output - 1) * pool.tpot_s);
+    put_pool(out, side.pools()[i], pool, lengths.rate_per_s * state.shares[i], per_pool ? 1 : job.pools[i].instances, lengths.found);
+    const double steps = std::max(0.0, side.pools()[i].load().output - 1);
+    answers_s += state.shares[i] * (pool.answer_s >= 0 ? pool.answer_s : steps * pool.tpot_s);
     // At once all have their share from the beginning, and the last to be done ends the load.
     const double in_all_per_s = pool.requests_per_s * job.pools[i].instances;
+    if (once && state.shares[i] <= 0) continue;
     requests_per_s = once ? std::min(requests_per_s, in_all_per_s / state.shares[i]) : requests_per_s + in_all_per_s;
   }
   if (!out.overloaded.empty()) return out;
@@ -298,8 +311,8 @@ ServingPrediction predict_one_side(const ServingJob& job, const Deployment& depl
   const bool decodes_alone = role == Role::decode;
   put_stage(out.result, Stage::queued, front_s + (decodes_alone ? 0 : state.queue_s));
   put_stage(out.result, Stage::decode_queued, decodes_alone ? state.queue_s : 0);
-  put_stage(out.result, Stage::decoding, answer_s);
-  put_latencies(out.result, lengths, state.ttft_s + front_s, role == Role::prefill ? -1 : state.tpot_s, answer_s);
+  put_stage(out.result, Stage::decoding, answers_s);
+  put_latencies(out.result, lengths, state.ttft_s + front_s, role == Role::prefill ? -1 : state.tpot_s, answers_s);
   put_promised(out.result, job, lengths, promised_together(state, front_s));
   if (role == Role::prefill) out.result.promised_tpot_s = -1;
   put_rates(out.result, job, lengths, open ? lengths.rate_per_s : requests_per_s);
@@ -316,15 +329,15 @@ ServingPrediction predict_with(const ServingJob& job, const Deployment& deployme
   for (std::size_t i = 0; i < job.pools.size(); ++i) {
     const SideState& side = i < senders ? state.prompts : state.decoding;
     const std::size_t at = i < senders ? i : i - senders;
-    put_pool(out, deployment.pools[i], side.pools[at], lengths, state.rate_per_s * side.shares[at],
-             i < senders ? 1 : job.pools[i].instances, i < senders ? lengths.found : there);
+    put_pool(out, sides.pool(i), side.pools[at], state.rate_per_s * side.shares[at], i < senders ? 1 : job.pools[i].instances,
+             i < senders ? lengths.found : there);
   }
   if (out.overloaded.empty() && state.between.links_busy >= 1)
     out.overloaded = fmt::format("the links between the pools are beyond their capacity: {:.4g} requests/s come, and they carry {:.4g}",
                                  state.rate_per_s, state.rate_per_s / state.between.links_busy);
   if (!out.overloaded.empty()) return out;
   ServingResult& result = out.result;
-  const double front_s = sides.prompts_front_s(), tpot_s = state.decoding.tpot_s, steps = std::max(0.0, lengths.output - 1);
+  const double front_s = sides.prompts_front_s(), tpot_s = state.decoding.tpot_s;
   put_stage(result, Stage::queued, state.prompts.queue_s + front_s);
   put_stage(result, Stage::prefilling, state.prompts.prefill_s);
   put_stage(result, Stage::aligning, state.between.aligning_s);
@@ -334,7 +347,8 @@ ServingPrediction predict_with(const ServingJob& job, const Deployment& deployme
   result.kv_transfer_bytes = state.between.bytes;
   const double ttft_s = state.prompts.ttft_s + front_s;
   // What lies between the sides is before the first token, or before the second.
-  const double between_s = state.between.waiting_s + state.between.transfer_s + state.decoding.queue_s, answer_s = steps * tpot_s;
+  const double between_s = state.between.waiting_s + state.between.transfer_s + state.decoding.queue_s;
+  const double answer_s = sides.steps_s(state.decoding);
   put_stage(result, Stage::waiting, state.between.waiting_s);
   if (job.transfer.prefill_answers_first) {
     put_stage(result, Stage::decoding, answer_s);

@@ -16,6 +16,7 @@
 
 #include "sim/cost/engine_habits.hpp"
 #include "sim/serving/gaps.hpp"
+#include "sim/serving/length_range.hpp"
 #include "sim/serving/page_pool.hpp"
 #include "sim/serving/pass_mix.hpp"
 #include "sim/serving/pass_price.hpp"
@@ -46,6 +47,7 @@ struct InstanceRules {
   Speculation speculation = {};                                        // of tokens; needs a cache that does not grow: overflow: reserve
   std::uint64_t drawing_seed = 0;  // of how many of them are taken: by request, whatever instance decodes it
   std::shared_ptr<const workloads::PromptBlocks> blocks = nullptr;  // of the prompts: those that come again are found in the cache
+  LengthRange prompts = {};                                         // that a router by length sends here
   bool one_by_one = false;  // every decode pass is an activity of its own, as where it goes layer by layer: the same answer
 
   [[nodiscard]] std::int64_t usable_pages() const { return pages - free_pages; }  // of those that are admitted
@@ -84,7 +86,8 @@ class Instance {
 
   // Whether a request can ever be served here.
   [[nodiscard]] bool can_hold(const workloads::Lengths& tokens) const;
-  void submit(RequestId id, double now_s);  // its prompt is to be computed
+  [[nodiscard]] bool takes(RequestId id) const { return rules_.prompts.has(requests_[id].tokens.input); }  // by its prompt's length
+  void submit(RequestId id, double now_s);                                                                 // its prompt is to be computed
   // Room for a cache that comes from elsewhere: false when there is none now.
   [[nodiscard]] bool reserve(RequestId id, double now_s);
   // The cache for which room was made is here. Whether those that wait for room may need less of it now.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 namespace rehearse::sim {
 namespace {
@@ -27,16 +29,16 @@ double LoadMoments::input_at(double share) const {
   return inputs[std::clamp<std::size_t>(rank, 1, inputs.size()) - 1];
 }
 
-LoadMoments moments_of(const workloads::LoadSpec& spec, std::uint64_t seed) {
-  workloads::LoadSpec load = spec;
-  load.requests = std::min(load.requests, most_looked_at);
-  const std::vector<workloads::Request> requests = draw_requests(load, seed);
-  const auto count = static_cast<double>(requests.size());
+namespace {
+
+// Of the lengths alone.
+LoadMoments moments_of_lengths(std::shared_ptr<const std::vector<workloads::Lengths>> requests) {
+  const auto count = static_cast<double>(requests->size());
   LoadMoments out;
   std::vector<double> steps;
   double squares = 0, seen = 0;
-  for (const workloads::Request& request : requests) {
-    const double i = request.tokens.input, o = request.tokens.output;
+  for (const workloads::Lengths& tokens : *requests) {
+    const double i = tokens.input, o = tokens.output;
     out.input += i;
     out.output += o;
     squares += i * i;
@@ -48,15 +50,46 @@ LoadMoments moments_of(const workloads::LoadSpec& spec, std::uint64_t seed) {
   out.input /= count;  // sums of whole numbers are exact: equal lengths have exactly their mean
   out.output /= count;
   out.input_variation = squares / count / (out.input * out.input) - 1;
-  out.rate_per_s = load.arrivals.rate_per_s;
-  if (load.arrivals.kind == Arrivals::trace && requests.back().arrival_s > 0) out.rate_per_s = (count - 1) / requests.back().arrival_s;
-  if (load.arrivals.kind == Arrivals::gamma) out.arrival_variation = load.arrivals.variation * load.arrivals.variation;
-  if (load.arrivals.kind == Arrivals::constant) out.arrival_variation = 0;
   out.pair_factor = 1 + out.input_variation;
   out.inputs_in_order = out.inputs;
   std::ranges::sort(out.inputs);
   out.step_share = static_cast<double>(steps.size()) / count;
   out.steps = at_equal_shares(std::move(steps));
+  out.requests = std::move(requests);
+  return out;
+}
+
+}  // namespace
+
+LoadMoments moments_of(const workloads::LoadSpec& spec, std::uint64_t seed) {
+  workloads::LoadSpec load = spec;
+  load.requests = std::min(load.requests, most_looked_at);
+  const std::vector<workloads::Request> drawn = draw_requests(load, seed);
+  auto lengths = std::make_shared<std::vector<workloads::Lengths>>();
+  for (const workloads::Request& request : drawn) lengths->push_back(request.tokens);
+  LoadMoments out = moments_of_lengths(std::move(lengths));
+  out.rate_per_s = load.arrivals.rate_per_s;
+  if (load.arrivals.kind == Arrivals::trace && drawn.back().arrival_s > 0)
+    out.rate_per_s = static_cast<double>(drawn.size() - 1) / drawn.back().arrival_s;
+  if (load.arrivals.kind == Arrivals::gamma) out.arrival_variation = load.arrivals.variation * load.arrivals.variation;
+  if (load.arrivals.kind == Arrivals::constant) out.arrival_variation = 0;
+  return out;
+}
+
+double share_within(const LoadMoments& load, const LengthRange& range) {
+  const auto number = std::ranges::count_if(load.inputs, [&](double tokens) { return range.has(tokens); });
+  return static_cast<double>(number) / static_cast<double>(load.inputs.size());
+}
+
+LoadMoments load_within(const LoadMoments& load, const LengthRange& range) {
+  auto lengths = std::make_shared<std::vector<workloads::Lengths>>();
+  std::ranges::copy_if(*load.requests, std::back_inserter(*lengths), [&](const workloads::Lengths& one) { return range.has(one.input); });
+  const double share = static_cast<double>(lengths->size()) / static_cast<double>(load.requests->size());
+  LoadMoments out = moments_of_lengths(std::move(lengths));
+  out.found = load.found / load.input * out.input;
+  out.rate_per_s = load.rate_per_s * share;
+  out.arrival_variation = 1 + share * (load.arrival_variation - 1);  // of gaps of which so many, drawn geometrically, follow one another
+  out.percentile = load.percentile;
   return out;
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
+#include "sim/serving/length_range.hpp"
 #include "workloads/serving/load.hpp"
 
 namespace rehearse::sim {
@@ -30,12 +32,18 @@ struct LoadMoments {
   [[nodiscard]] std::size_t short_place() const {
     return std::min(static_cast<std::size_t>((1 - percentile) * static_cast<double>(steps.size())), steps.size() - 1);
   }
-  double percentile = 0;  // of the requests, for which PoolState's high times are; 0: none
+  double percentile = 0;                                            // of the requests, for which PoolState's high times are; 0: none
+  std::shared_ptr<const std::vector<workloads::Lengths>> requests;  // what it is of
   std::vector<double> inputs_in_order;
   std::vector<double> inputs;                         // prompts, sorted: a share of them is no longer than that place says
   [[nodiscard]] double input_at(double share) const;  // tokens
 };
 
 [[nodiscard]] LoadMoments moments_of(const workloads::LoadSpec& load, std::uint64_t seed);
+
+// The share of the requests whose prompts are that long; and the load that they are, which must be some, taken out at random from the
+// others.
+[[nodiscard]] double share_within(const LoadMoments& load, const LengthRange& range);
+[[nodiscard]] LoadMoments load_within(const LoadMoments& load, const LengthRange& range);
 
 }  // namespace rehearse::sim

@@ -90,7 +90,9 @@ PoolFormula::Prompt PoolFormula::prompt_s(double sequences, double rate_per_s) c
   double together = 1;
   for (int round = 0; round < rounds; ++round) {
     out.seconds = together_s(together, sequences);
-    together = std::clamp(rate_per_s * out.seconds, 1.0, most);
+    const double next = std::clamp(rate_per_s * out.seconds, 1.0, most);
+    if (next == together) break;
+    together = next;
   }
   out.more_s = std::max(0.0, out.seconds - (beside > 0 ? out.passes * decode_s(beside) : 0)) / together;
   return out;

@@ -71,6 +71,7 @@ class PoolFormula {
     return std::max(1.0, std::min(static_cast<double>(pool_.rules.sequences), std::floor(tokens / each)));
   }
   [[nodiscard]] const PoolDeployment& pool() const { return pool_; }
+  [[nodiscard]] const LoadMoments& load() const { return load_; }
 
  private:
   const PoolDeployment& pool_;

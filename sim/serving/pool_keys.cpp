@@ -129,6 +129,9 @@ const Keys<PoolDocument>& pool_keys() {
         "Prompts that begin as earlier ones did find their caches there; needs a trace with block hashes."),
       K("moe", &Pool::moe, mapping(expert_keys()), "Models with experts only."),
       K("speculative", &Pool::speculative, mapping(speculation_keys()), "Speculative decoding.").otherwise("none"),
+      K("longest_prompt", &Pool::longest_prompt, whole(1, most_pool_tokens),
+        "Behind the router by-length: tokens of the longest prompt that it takes, of those too long for pools with a smaller one.")
+          .otherwise("any"),
       K("price", &Pool::price_per_s, config::quantity(Dimension::rate), "Of one GPU, in any currency."),
   };
   return keys;

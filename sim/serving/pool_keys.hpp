@@ -46,6 +46,7 @@ struct PoolDocument {
   bool prefix_cache = false;
   ExpertHabits moe;
   SpeculationDocument speculative;
+  int longest_prompt = 0;
   double price_per_s = 0;
 };
 

@@ -17,8 +17,9 @@ struct RouterMemory {
 };
 
 // What a router tells instances apart by, as the formula asks it: by nothing, at random or in turn; or by what an instance has of each.
-// seconds: how long it has to compute, so that a router knows who is slow.
-enum class GoesBy : std::uint8_t { chance, turns, requests, caches, tokens, seconds };
+// seconds: how long it has to compute, so that a router knows who is slow. lengths: who takes what is settled by prompts' lengths, and
+// among those by what they have of requests.
+enum class GoesBy : std::uint8_t { chance, turns, requests, caches, tokens, seconds, lengths };
 
 class RequestRouter {
  public:
@@ -27,6 +28,8 @@ class RequestRouter {
   [[nodiscard]] virtual GoesBy goes_by() const = 0;
   // Whether it looks for what caches hold of a request's own prompt.
   [[nodiscard]] virtual bool finds_prefixes() const { return false; }
+  // Whether a request may go there while others may not; where none of these works it goes to any that does.
+  [[nodiscard]] virtual bool sends(const Instance& /*to*/, RequestId /*request*/) const { return true; }
   // An index into `instances`, which is not empty.
   [[nodiscard]] virtual std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, RequestId request,
                                            double now_s) const = 0;

@@ -100,6 +100,31 @@ void check_prefix_router(const ServingJob& job, const Node& serving) {
   }
 }
 
+void check_lengths(ServingJob& job, const Node& serving) {
+  for (const Role role : {Role::both, Role::prefill, Role::decode}) {
+    const Pool* longest = nullptr;
+    bool any = false, stands = false;
+    for (const Pool& pool : job.pools) {
+      if (pool.role != role) continue;
+      stands = true;
+      any = any || pool.longest_prompt == 0;
+      if (pool.longest_prompt > 0 && (longest == nullptr || pool.longest_prompt > longest->longest_prompt)) longest = &pool;
+    }
+    const bool by_length = RouterRegistry::get(job.router_of(role)).goes_by() == GoesBy::lengths;
+    const char* key = role == Role::decode ? "decode" : "prefill";
+    if (by_length && stands && longest == nullptr)
+      job.notes.push_back(fmt::format("router.{}: {} divides nothing: no pool says longest_prompt", key, job.router_of(role)));
+    if (!by_length && longest != nullptr)
+      job.notes.push_back(fmt::format("pool {}: longest_prompt changes nothing: router.{} is {}", longest->name, key, job.router_of(role)));
+    if (!by_length || longest == nullptr || any) continue;
+    serving.at("pools")
+        .at(longest->name)
+        .at("longest_prompt")
+        .fail(fmt::format("no pool of role {} takes prompts of more than {} tokens", role_names().of(role), longest->longest_prompt),
+              "leave longest_prompt out where the longest prompts go");
+  }
+}
+
 void note_wide_between(ServingJob& job) {
   if (!job.apart()) return;
   const auto rate = [](double bytes_per_s) { return config::human_quantity(bytes_per_s, config::Dimension::bandwidth); };

@@ -26,5 +26,7 @@ void check_align(const ServingJob& job, const config::Node& align);
 void check_blocks(const ServingJob& job, const config::Node& serving);
 // Whether there are caches for a router that looks for prefixes.
 void check_prefix_router(const ServingJob& job, const config::Node& serving);
+// Whether prompts of every length have a pool where the router goes by them. Notes where nothing is divided.
+void check_lengths(ServingJob& job, const config::Node& serving);
 
 }  // namespace rehearse::sim

@@ -176,6 +176,7 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
     node.at("kv_tokens").fail(fmt::format("a cache of {} tokens has no page of {}", pool.kv_tokens, pool.habits.page));
   pool.prefix_cache = given.prefix_cache;
   if (pool.prefix_cache) check_prefix_cache(pool, node);
+  pool.longest_prompt = given.longest_prompt;
   pool.price_per_s = given.price_per_s;
   pool.plan.model = job.model;
   pool.plan.tp = given.parallel.tp;
@@ -253,6 +254,7 @@ void read_serving(Reading& reading, const Node& document) {
   job.load = read_load(serving.at("load"), std::ranges::any_of(job.pools, &Pool::prefix_cache));
   check_blocks(job, serving);
   check_prefix_router(job, serving);
+  check_lengths(job, serving);
   if (!job.load.trace_note.empty()) job.notes.push_back(job.load.trace_note);
   if (const auto slo = serving.find("slo")) job.promise = mapping(promise_keys()).read(*slo);
   if (const auto recovery = serving.find("recovery")) job.recovery_s = recovery->as_quantity(Dimension::time);

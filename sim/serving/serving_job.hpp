@@ -76,6 +76,7 @@ struct Pool {
   std::shared_ptr<const workloads::Model> draft;  // that proposes its tokens; nullptr: they cost nothing
   bool prefix_cache = false;                      // blocks of prompts stay in the cache for others that begin alike
   int kv_tokens = 0;                              // of the cache of one attention replica; 0: what the memory leaves
+  int longest_prompt = 0;                         // that the router by-length sends here, in tokens; 0: any
   double price_per_s = 0;                         // of one GPU, in any currency
   std::string like;                               // in a deployment that tune makes: the job's pool that it has its other keys from
 
@@ -99,6 +100,9 @@ struct ServingTuneSpec {
   std::vector<workloads::ServingPrecision> precisions;
   std::vector<ServingGoal> goals{ServingGoal::cost};  // one of rates alone, or any of the others
   int keep = 20, confirm = 20;
+  std::vector<int> lengths;       // tokens of prompts at which those of a role may be divided among plans, rising
+  bool divides_anywhere = false;  // at others than these
+  [[nodiscard]] bool divides() const { return divides_anywhere || !lengths.empty(); }
   bool confirms_all = false;  // as many are simulated; else fewer where no other can be better
 };
 
@@ -127,6 +131,7 @@ struct ServingJob {
   [[nodiscard]] int gpus() const;
   [[nodiscard]] bool apart() const { return pools.front().role != pools.back().role; }   // caches are handed over
   [[nodiscard]] bool uses_network() const { return apart() || reload == Reload::peer; }  // beside what its passes take
+  [[nodiscard]] const std::string& router_of(Role role) const { return role == Role::decode ? decode_router : prompt_router; }
   [[nodiscard]] bool several(Role role) const { return std::ranges::count(pools, role, &Pool::role) > 1; }
 };
 

@@ -27,13 +27,12 @@ double SideState::mean(double PoolState::*what) const {
 }
 
 // What all requests keep to stays where no pool's high time becomes longer.
-void put_held(SideState& prompts, std::span<const PoolFormula> pools, const LoadMoments& load, double rate_per_s,
-              const MeanHandOver& between) {
+void put_held(SideState& prompts, std::span<const PoolFormula> pools, double rate_per_s, const MeanHandOver& between) {
   const double hand_over_s = between.links_busy < 1 ? between.waiting_s + between.transfer_s : 0;
   for (std::size_t i = 0; i < pools.size(); ++i) {
     PoolState& pool = prompts.pools[i];
     const double before_s = pool.ttft_high_s;
-    const double more_s = put_held(pool, pools[i], load, rate_per_s * prompts.shares[i], hand_over_s);
+    const double more_s = put_held(pool, pools[i], pools[i].load(), rate_per_s * prompts.shares[i], hand_over_s);
     if (prompts.shares[i] <= 0) continue;
     prompts.queue_s += prompts.shares[i] * more_s;
     prompts.ttft_s += prompts.shares[i] * more_s;
@@ -43,7 +42,38 @@ void put_held(SideState& prompts, std::span<const PoolFormula> pools, const Load
 
 SideFormula::SideFormula(std::span<const PoolDeployment> pools, const LoadMoments& load, std::string_view router)
     : deployments_(pools), load_(load), router_(router), goes_by_(RouterRegistry::get(router).goes_by()) {
-  for (const PoolDeployment& pool : pools) pools_.emplace_back(pool, load);
+  if (goes_by_ == GoesBy::lengths) buckets_ = length_buckets(pools, load);
+  std::vector<const LoadMoments*> loads(pools.size(), &load);
+  for (const auto& bucket : buckets_) {
+    for (const std::size_t place : bucket->places) loads[place] = &bucket->load;
+  }
+  for (std::size_t i = 0; i < pools.size(); ++i) pools_.emplace_back(pools[i], *loads[i]);
+}
+
+// Poisson arrivals whose lengths are drawn one by one are Poisson arrivals in every bucket, independent of the others'.
+SideState SideFormula::by_buckets(double rate_per_s, const OfBucket& of) const {
+  std::vector<PoolState> states(pools_.size());
+  std::vector<double> shares(pools_.size(), 0);
+  for (const auto& bucket : buckets_) {
+    if (bucket->share <= 0) continue;
+    const SideState state = of(*bucket->side, rate_per_s * bucket->share);
+    for (std::size_t i = 0; i < bucket->places.size(); ++i) {
+      states[bucket->places[i]] = state.pools[i];
+      shares[bucket->places[i]] = bucket->share * state.shares[i];
+    }
+  }
+  return state_of(std::move(states), std::move(shares));
+}
+
+// What one instance of each pool gets of the requests, for one of a mean instance.
+std::vector<double> SideFormula::weights() const {
+  std::vector<double> out(pools_.size(), 1);
+  double all = 0;
+  for (std::size_t i = 0; i < pools_.size(); ++i) all += instances(i);
+  for (const auto& bucket : buckets_) {
+    for (const std::size_t place : bucket->places) out[place] = bucket->share * all / bucket->instances();
+  }
+  return out;
 }
 
 std::vector<double> SideFormula::equal_shares() const {
@@ -107,6 +137,7 @@ SideState SideFormula::of_all(SideState state, const std::function<SideState(con
 // Several pools behind a router that looks are one queue of unlike servers; of its wait services of other spread have the share that they
 // have of Erlang's (Allen and Cunneen).
 SideState SideFormula::prompts_by_pool(double rate_per_s) const {
+  if (!buckets_.empty()) return by_buckets(rate_per_s, [](const SideFormula& side, double rate) { return side.prompts_by_pool(rate); });
   std::vector<double> shares = equal_shares();
   const bool one_queue = looks() && !alike();
   ServerQueue queue;
@@ -161,6 +192,7 @@ double SideFormula::pages(std::size_t pool) const {
 }
 
 SideState SideFormula::decoding_by_pool(double rate_per_s) const {
+  if (!buckets_.empty()) return by_buckets(rate_per_s, [](const SideFormula& side, double rate) { return side.decoding_by_pool(rate); });
   std::vector<double> shares(pools_.size(), 0), batches(pools_.size(), 0);
   for (int round = 0; round < (pools_.size() > 1 && looks() ? spreading_rounds : 1); ++round) {
     for (std::size_t i = 0; i < pools_.size(); ++i) {
@@ -233,6 +265,9 @@ PoolState by_caches(const PoolFormula& pool, const LoadMoments& load, double rat
 }  // namespace
 
 SideState SideFormula::together_by_pool(double rate_per_s, int turns) const {
+  if (!buckets_.empty())
+    return by_buckets(rate_per_s,
+                      [=](const SideFormula& side, double rate) { return side.together_by_pool(rate, std::min(turns, side.turns())); });
   std::vector<double> shares = shares_together(rate_per_s);
   std::vector<PoolState> states;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
@@ -244,22 +279,24 @@ SideState SideFormula::together_by_pool(double rate_per_s, int turns) const {
   return state_of(std::move(states), std::move(shares));
 }
 
-// As many on each instance, or by their caches.
+// As many on each instance, or by their caches or the prompts that they take.
 std::vector<double> SideFormula::spread(double clients) const {
   std::vector<double> each;
+  const std::vector<double> taken = weights();
   double sum = 0;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
-    each.push_back(goes_by_ == GoesBy::caches ? pages(i) : 1);
+    each.push_back(goes_by_ == GoesBy::caches ? pages(i) : taken[i]);
     sum += instances(i) * each.back();
   }
   for (double& one : each) one *= clients / sum;
   return each;
 }
 
-// Routers that do not look send each as many in a time, so that clients gather where they are slow.
+// Routers that do not look, or go by lengths alone, send each as many in a time whatever it has, so that clients gather where they are
+// slow.
 SideState SideFormula::of_clients(double clients, const AtClients& at) const {
   std::vector<double> each = spread(clients);
-  if (pools_.size() > 1 && !looks()) gather(clients, at, each);
+  if (pools_.size() > 1 && (!looks() || !buckets_.empty())) gather(clients, at, each);
   std::vector<PoolState> states;
   std::vector<double> shares;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
@@ -281,7 +318,8 @@ SideState SideFormula::at_once(double requests, const AtClients& at) const {
   return state_of(std::move(states), std::move(shares));
 }
 
-// So many on each that all end as many in a time: the rate that all clients together come to, by bisection within bisection.
+// So many on each that all end as many in a time, or by what they take: the rate that all clients together come to, by bisection within
+// bisection.
 void SideFormula::gather(double clients, const AtClients& at, std::vector<double>& each) const {
   constexpr int halvings = 50;
   const auto held_at = [&](std::size_t i, double rate_per_s) {
@@ -292,13 +330,16 @@ void SideFormula::gather(double clients, const AtClients& at, std::vector<double
     }
     return high;
   };
+  const std::vector<double> taken = weights();
   double low = 0, high = 0;
-  for (const PoolFormula& pool : pools_) high = std::max(high, at(pool, clients).requests_per_s);
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    if (taken[i] > 0) high = std::max(high, at(pools_[i], clients).requests_per_s / taken[i]);
+  }
   for (int round = 0; round < halvings; ++round) {
     const double rate = (low + high) / 2;
     double held = 0;
     for (std::size_t i = 0; i < pools_.size(); ++i) {
-      each[i] = held_at(i, rate);
+      each[i] = held_at(i, rate * taken[i]);
       held += instances(i) * each[i];
     }
     (held < clients ? low : high) = rate;

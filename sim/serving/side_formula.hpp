@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/serving/hand_over_formula.hpp"
+#include "sim/serving/length_buckets.hpp"
 #include "sim/serving/pool_formula.hpp"
 #include "sim/serving/router.hpp"
 
@@ -21,8 +22,7 @@ struct SideState {
 };
 
 // put_held of every pool, at a rate of all requests (pool_formula.hpp).
-void put_held(SideState& prompts, std::span<const PoolFormula> pools, const LoadMoments& load, double rate_per_s,
-              const MeanHandOver& between);
+void put_held(SideState& prompts, std::span<const PoolFormula> pools, double rate_per_s, const MeanHandOver& between);
 
 class SideFormula {
  public:
@@ -31,7 +31,7 @@ class SideFormula {
 
   // At a rate of all requests. Routers that look at nothing send every instance as many; others send prompts the more where they are
   // computed soonest the busier all are, and caches so that all decode as many (routers that go by them: take as large a share of theirs);
-  // so do those of instances of both, where they look at requests or caches.
+  // so do those of instances of both, where they look at requests or caches. By length each pool has the requests that it takes.
   [[nodiscard]] SideState prompts(double rate_per_s) const {
     return of_all(prompts_by_pool(rate_per_s), [&](const SideFormula& side) { return side.prompts_by_pool(rate_per_s); });
   }
@@ -51,9 +51,9 @@ class SideFormula {
   // So many at once, and nobody after them.
   [[nodiscard]] SideState at_once(double requests, const AtClients& at) const;
 
-  [[nodiscard]] const std::vector<PoolFormula>& pools() const { return pools_; }
-  [[nodiscard]] double request_s() const;      // of the slowest engine
-  [[nodiscard]] double prompts_per_s() const;  // at most
+  [[nodiscard]] const std::vector<PoolFormula>& pools() const { return pools_; }  // each with the load that it takes
+  [[nodiscard]] double request_s() const;                                         // of the slowest engine
+  [[nodiscard]] double prompts_per_s() const;                                     // at most
 
  private:
   [[nodiscard]] SideState state_of(std::vector<PoolState> pools, std::vector<double> shares) const;
@@ -62,6 +62,9 @@ class SideFormula {
   [[nodiscard]] SideState prompts_by_pool(double rate_per_s) const;
   [[nodiscard]] SideState decoding_by_pool(double rate_per_s) const;
   [[nodiscard]] SideState together_by_pool(double rate_per_s, int turns) const;
+  using OfBucket = std::function<SideState(const SideFormula& side, double rate_per_s)>;
+  [[nodiscard]] SideState by_buckets(double rate_per_s, const OfBucket& of) const;
+  [[nodiscard]] std::vector<double> weights() const;
   [[nodiscard]] std::vector<double> equal_shares() const;  // of the instances
   [[nodiscard]] std::vector<double> spread(double clients) const;
   void gather(double clients, const AtClients& at, std::vector<double>& each) const;
@@ -74,6 +77,7 @@ class SideFormula {
   [[nodiscard]] double instances(std::size_t pool) const { return pools_[pool].pool().pool->instances; }
 
   std::span<const PoolDeployment> deployments_;
+  std::vector<std::unique_ptr<const LengthBucket>> buckets_;  // none: the router does not go by length
   std::vector<PoolFormula> pools_;
   const LoadMoments& load_;
   std::string_view router_;

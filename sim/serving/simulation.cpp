@@ -111,30 +111,6 @@ void ServiceSimulation::wake_touched() {
   touched_.clear();
 }
 
-bool ServiceSimulation::can_serve(const ServiceSide& side, const workloads::Lengths& tokens) {
-  return std::ranges::any_of(side.instances, [&](const auto& one) { return one->can_hold(tokens); });
-}
-
-// Of those that work and can hold it, which are all of them where instances are alike.
-std::optional<std::size_t> ServiceSimulation::choose(ServiceSide& side, const std::string& router, RequestId id,
-                                                     const workloads::Lengths& tokens) {
-  const auto holds = [&](const Instance* one) { return one->can_hold(tokens); };
-  const auto choice = [&](const std::vector<Instance*>& from) {
-    return from.size() == 1 ? 0 : RouterRegistry::get(router).choose(from, side.memory, id, now());
-  };
-  if (side.up.empty()) return std::nullopt;
-  if (std::ranges::all_of(side.up, holds)) return side.up_at[choice(side.up)];
-  std::vector<Instance*> able;
-  std::vector<std::size_t> able_at;
-  for (std::size_t i = 0; i < side.up.size(); ++i) {
-    if (!holds(side.up[i])) continue;
-    able.push_back(side.up[i]);
-    able_at.push_back(side.up_at[i]);
-  }
-  if (able.empty()) return std::nullopt;
-  return able_at[choice(able)];
-}
-
 void ServiceSimulation::place_prompt(RequestId id) {
   const workloads::Lengths left{requests_[id].prompt, requests_[id].tokens.output - requests_[id].generated};
   const auto instance = choose(sides_.front(), setup_.prompt_router, id, left);
@@ -184,29 +160,6 @@ void ServiceSimulation::want_room(RequestId id) {
 void ServiceSimulation::drop(RequestId id, Stage as) {
   requests_[id].enter(as, now());
   if (closed() && next_ < requests_.size()) await_arrival(setup_.arrivals.think_s, next_++);
-}
-
-// First come, first served: who does not fit keeps back those behind.
-void ServiceSimulation::try_decode_room() {
-  ServiceSide& side = sides_.back();
-  while (!wanting_room_.empty()) {
-    const RequestId id = wanting_room_.front();
-    const RouterMemory before = side.memory;
-    const auto chosen = choose(side, setup_.decode_router, id, requests_[id].tokens);
-    if (!chosen) return;
-    std::size_t taken = *chosen;
-    bool found = instances_[taken]->reserve(id, now());
-    for (std::size_t i = 0; !found && i < side.up.size(); ++i) {
-      taken = side.up_at[i];
-      found = instances_[taken]->can_hold(requests_[id].tokens) && instances_[taken]->reserve(id, now());
-    }
-    if (!found) {
-      side.memory = before;  // nobody was sent anywhere
-      return;
-    }
-    wanting_room_.pop_front();
-    place_decode(id, taken);
-  }
 }
 
 void ServiceSimulation::place_decode(RequestId id, std::size_t instance) {

@@ -65,6 +65,7 @@ class ServiceSimulation {
   void accept_sent_with(RequestId id);
   void accept(RequestId id);
   void place_prompt(RequestId id);
+  [[nodiscard]] std::optional<std::size_t> room_for(RequestId id);
   void try_decode_room();
   void place_decode(RequestId id, std::size_t instance);
   void ask(RequestId id);
@@ -122,7 +123,7 @@ class ServiceSimulation {
   void wake(std::size_t instance);
   void wake_touched();
   void schedule_end(std::size_t instance, double delay_s);
-  [[nodiscard]] std::optional<std::size_t> choose(ServiceSide& side, const std::string& router, RequestId id,
+  [[nodiscard]] std::optional<std::size_t> choose(ServiceSide& side, const std::string& router_name, RequestId id,
                                                   const workloads::Lengths& tokens);
   [[nodiscard]] bool closed() const { return setup_.arrivals.kind == workloads::Arrivals::closed; }
   [[nodiscard]] double now() const { return machine_.now(); }

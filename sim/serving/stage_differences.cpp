@@ -89,6 +89,8 @@ std::string short_words(const Facts& f) {
   return fmt::format("the load lasts as long as {:.1f} answers: it begins and ends with idle instances", f.answers_of_time());
 }
 GoesBy prompts_go_by(const Facts& f) { return RouterRegistry::get(f.job.prompt_router).goes_by(); }
+// Pools of the role among which something else than lengths chooses.
+bool are_chosen_among(const Facts& f, Role role) { return f.job.several(role) && prompts_go_by(f) != GoesBy::lengths; }
 bool sees_no_queue(const Facts& f) {
   return prompts_go_by(f) == GoesBy::caches && (f.job.pools.front().instances > 1 || f.job.several(f.job.pools.front().role));
 }
@@ -126,7 +128,7 @@ const std::vector<Cause>& causes() {
          return std::string("clients of a closed loop that began together come back together, and queue behind one another");
        }},
       {Stage::queued,
-       [](const Facts& f) { return f.more_s > 0 && f.job.several(f.job.pools.front().role) && prompts_go_by(f) != GoesBy::seconds; },
+       [](const Facts& f) { return f.more_s > 0 && are_chosen_among(f, f.job.pools.front().role) && prompts_go_by(f) != GoesBy::seconds; },
        [](const Facts& f) {
          return fmt::format("{} knows no speeds: who queues where prompts are slow would find others free", f.job.prompt_router);
        }},
@@ -156,7 +158,7 @@ const std::vector<Cause>& causes() {
        [](const Facts& f) {
          return fmt::format("passes hold chunks of several prompts, and take {:.1f} ms on average", 1e3 * f.prompt_pass_s());
        }},
-      {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill && f.job.several(Role::prefill); },
+      {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill && are_chosen_among(f, Role::prefill); },
        [](const Facts&) { return std::string("the router sends more prompts where they are computed sooner than the formula has it"); }},
       {Stage::prefilling, [](const Facts& f) { return f.job.pools.front().role == Role::prefill && f.walked_by_passes(); },
        [](const Facts&) { return std::string("fewer prompts share passes than would at random"); }},
@@ -205,7 +207,7 @@ const std::vector<Cause>& causes() {
          return f.job.prompt_router +
                 ": who came together ends together and leaves the instance with the fewest requests: prompts come in bunches";
        }},
-      {Stage::decoding, [](const Facts& f) { return f.job.several(Role::both); },
+      {Stage::decoding, [](const Facts& f) { return are_chosen_among(f, Role::both); },
        [](const Facts& f) {
          return fmt::format("{} divides the requests between unlike instances otherwise than the formula has it", f.job.prompt_router);
        }},

@@ -73,7 +73,8 @@ class Tuning {
     out_.rate_per_s = sides_.load.rate_per_s;
     out_.output_tokens_per_s = out_.rate_per_s * sides_.load.output;
     const bool by_cost = out_.goals.front() == ServingGoal::cost;
-    if (by_cost || out_.goals.front() == ServingGoal::goodput) out_.best = cheapest();
+    const TuneFormula formula(sides_);
+    if (by_cost || out_.goals.front() == ServingGoal::goodput) out_.best = cheapest(formula);
     if (!by_cost || out_.goals.size() > 1) take_front();
     if (out_.goals.front() == ServingGoal::goodput) {
       add_faster_mixed();
@@ -182,10 +183,10 @@ class Tuning {
   }
 
   // At the rate of the load.
-  std::vector<TunedDeployment> cheapest() {
+  std::vector<TunedDeployment> cheapest() { return cheapest(TuneFormula(sides_)); }
+  std::vector<TunedDeployment> cheapest(const TuneFormula& formula) {
     out_.pairs = out_.looked_at = 0;
     out_.bound_per_s = INFINITY;
-    const TuneFormula formula(sides_);
     std::vector<TunedDeployment> all, apart;
     for (std::size_t one = 0; one < job_.parts.size(); ++one) {
       for (std::size_t other = 0; other < job_.parts.size(); ++other) {
@@ -351,6 +352,9 @@ ServingJob with_pools(const ServingJob& job, const TunedDeployment& deployment, 
   ServingJob out = job;
   out.pools = deployment.pools;
   out.faults.clear();
+  for (const Pool& pool : out.pools) {
+    if (pool.longest_prompt > 0) (pool.role == Role::decode ? out.decode_router : out.prompt_router) = divides_by_length;
+  }
   const double asked_per_s = moments_of(job.load, job.seed).rate_per_s;
   if (rate_per_s == asked_per_s) return out;
   out.load.arrivals.rate_per_s *= rate_per_s / asked_per_s;

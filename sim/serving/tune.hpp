@@ -12,6 +12,8 @@
 
 namespace rehearse::sim {
 
+inline constexpr const char* divides_by_length = "by-length";  // the router of pools that say longest_prompt
+
 struct TunedDeployment {
   std::vector<Pool> pools;  // of role both, or of prefill and of decode
   double cost_per_s = 0;

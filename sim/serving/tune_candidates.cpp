@@ -65,6 +65,7 @@ class Space {
             pool.part = part;
             pool.instances = 1;
             pool.kv_tokens = 0;
+            pool.longest_prompt = 0;
             pool.price_per_s = spec_.price_per_s[part];
             pool.plan.tp = tp;
             pool.plan.pp = pp;
@@ -101,13 +102,14 @@ class Space {
     if (pool.plan.gpus() > spec_.inventory[pool.part]) return;
     ++counts_.plans;
     static_cast<void>(settle_precision(pool, job_.parts[pool.part].gpu));
-    if (plan_refusal(job_, pool)) {
+    const std::shared_ptr<const PoolDeployment> priced = priced_as(pool);
+    if (!priced) {
       ++counts_.refused;
       return;
     }
     PoolCandidate candidate;
     candidate.pool = std::make_unique<const Pool>(std::move(pool));
-    candidate.deployment = deploy_pool(job_, *candidate.pool);
+    candidate.deployment = deploy_pool(job_, *candidate.pool, priced);
     candidate.deployment.walks = walks_of(*candidate.pool);
     const InstanceRules& rules = candidate.deployment.rules;
     // A prompt of the 99th percentile fits, and where it is decoded a mean answer behind it.
@@ -119,6 +121,21 @@ class Space {
     const int gpus = candidate.pool->plan.gpus();
     candidate.side = {candidate.pool->part, gpus, gpus * candidate.pool->price_per_s};
     into.push_back(std::move(candidate));
+  }
+
+  // Of one template's plans that differ in role and limits alone: what a pass costs is the same for all, and so is why there is no such
+  // plan (nothing).
+  [[nodiscard]] std::shared_ptr<const PoolDeployment> priced_as(const Pool& pool) {
+    const PlanKey key{pool.like, pool.part, pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep, pool.plan.precision};
+    const auto [at, fresh] = priced_.try_emplace(key);
+    if (!fresh || plan_refusal(job_, pool)) return at->second;
+    struct Owned {
+      Pool pool;
+      PoolDeployment deployment;
+    };
+    const auto owned = std::make_shared<Owned>(Owned{pool, {}});
+    owned->deployment = deploy_pool(job_, owned->pool);
+    return at->second = {owned, &owned->deployment};
   }
 
   // Plans of one template that differ in `sequences` alone have one.
@@ -133,6 +150,8 @@ class Space {
   const ServingTuneSpec& spec_;
   const LoadMoments& load_;
   ServingTuning& counts_;
+  using PlanKey = std::tuple<std::string, std::size_t, int, int, int, int, workloads::ServingPrecision>;
+  std::map<PlanKey, std::shared_ptr<const PoolDeployment>> priced_;
   std::map<std::tuple<int, int, int, int, int, workloads::ServingPrecision>, std::shared_ptr<PassWalks>> walks_;
 };
 

@@ -16,9 +16,10 @@ const SideState& TuneFormula::state_of(const PoolCandidate& plan, int number) co
   const Pool pool = with_number(plan, number);
   PoolDeployment deployment = plan.deployment;
   deployment.pool = &pool;
+  if (&load_ != &sides_.load) deployment.walks = nullptr;  // of all requests
   const ServingJob& job = sides_.job;
-  const SideFormula side(std::span(&deployment, 1), sides_.load, pool.role == Role::decode ? job.decode_router : job.prompt_router);
-  const double rate_per_s = sides_.load.rate_per_s;
+  const SideFormula side(std::span(&deployment, 1), load_, pool.role == Role::decode ? job.decode_router : job.prompt_router);
+  const double rate_per_s = load_.rate_per_s;
   switch (pool.role) {
     case Role::prefill:
       at->second = side.prompts(rate_per_s);
@@ -40,7 +41,7 @@ PromisedTimes TuneFormula::together(const PoolCandidate& plan, int number) const
 // A first token takes a prompt alone, and a further one a pass with those who decode where every pass is as short as one sequence's.
 PromisedTimes TuneFormula::together_at_least(const PoolCandidate& plan, int number) const {
   constexpr double rounding = 1 - 1e-9;
-  const LoadMoments& load = sides_.load;
+  const LoadMoments& load = load_;
   const PoolFormula pool(plan.deployment, load);
   const double rate_per_s = load.rate_per_s / number;
   if (queues_by_passes(pool, load) && !carries_prompts(pool, rate_per_s)) return {never_s, never_s};
@@ -90,14 +91,14 @@ double TuneFormula::between_at_least_s(const PoolCandidate& prompts, const PoolC
   for (const std::size_t end : {lane.from_part, lane.to_part}) {
     if (!lane.one_part() && scratch_.parts[end].cluster.network.kind == topology::Network::none) return never_s;
   }
-  const double tokens = lane.in_pages(std::ceil(sides_.load.input));
+  const double tokens = lane.in_pages(std::ceil(load_.input));
   double crossing_s = 0;
   const topology::LinkSpec& between = scratch_.between.of(lane.from_part, lane.to_part);
   if (!lane.one_part() && between.bandwidth_bytes_per_s > 0) {
     double bytes = 0;
     for (const workloads::KvPair& pair : lane.pairs) bytes += pair.bytes_per_token * tokens * lane.wire_share;
     crossing_s = bytes / (lane.line_share * between.effective_bytes_per_s()) * rounding;
-    if (sides_.load.rate_per_s * crossing_s >= 1) return never_s;
+    if (load_.rate_per_s * crossing_s >= 1) return never_s;
   }
   if (scratch_.transfer.prefill_answers_first || scratch_.transfer.mode != TransferMode::after_prefill) return 0;
   return (decodes.pool->habits.request_s + lane.start_s(tokens, 0) + crossing_s + lane.receiver_s_per_token * tokens) * rounding;
@@ -113,7 +114,7 @@ MeanHandOver TuneFormula::between(const PoolCandidate& prompts, int prompters, c
     fabrics.push_back(fabric);
   }
   const NetworkTransfers transfers(scratch_, std::move(fabrics));
-  const LoadMoments& load = sides_.load;
+  const LoadMoments& load = load_;
   const PoolFormula formula(prompts.deployment, load);
   const HandOverFormula hand_overs(std::span(&formula, 1), transfers, load.input, decodes.pool->habits.request_s, 1);
   return hand_overs.at(load.rate_per_s, {1}, {1});
@@ -125,9 +126,9 @@ PromisedTimes TuneFormula::apart(const PoolCandidate& prompts, int prompters, co
   const Pool pool = with_number(prompts, prompters);
   PoolDeployment deployment = prompts.deployment;
   deployment.pool = &pool;
-  const PoolFormula formula(deployment, sides_.load);
-  put_held(side, {&formula, 1}, sides_.load, sides_.load.rate_per_s, way);
-  return promised_apart(sides_.job.transfer, sides_.load, side, state_of(decodes, decoders), way, prompts.pool->habits.request_s);
+  const PoolFormula formula(deployment, load_);
+  put_held(side, {&formula, 1}, load_.rate_per_s, way);
+  return promised_apart(sides_.job.transfer, load_, side, state_of(decodes, decoders), way, prompts.pool->habits.request_s);
 }
 
 PromisedTimes TuneFormula::of(const TunedDeployment& deployment) const {

@@ -14,7 +14,9 @@ namespace rehearse::sim {
 class TuneFormula {
  public:
   // They must outlive it, with the rate that they have now.
-  explicit TuneFormula(const TuneSides& sides) : sides_(sides), scratch_(sides.job) {}
+  explicit TuneFormula(const TuneSides& sides) : TuneFormula(sides, sides.load) {}
+  // Of a part of the sides' load, which must outlive it too.
+  TuneFormula(const TuneSides& sides, const LoadMoments& load) : sides_(sides), load_(load), scratch_(sides.job) {}
 
   [[nodiscard]] PromisedTimes together(const PoolCandidate& plan, int number) const;
   [[nodiscard]] PromisedTimes apart(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const;
@@ -39,6 +41,7 @@ class TuneFormula {
   void put_scratch(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const;
 
   const TuneSides& sides_;
+  const LoadMoments& load_;
   mutable ServingJob scratch_;  // whose pools are the two asked about
   mutable std::map<std::pair<const PoolCandidate*, int>, SideState> known_;
   mutable std::map<std::pair<std::size_t, int>, std::shared_ptr<const topology::Fabric>> fabrics_;  // by part and GPUs

@@ -1,5 +1,7 @@
 #include "sim/serving/tune_keys.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "config/keys.hpp"
@@ -72,6 +74,22 @@ std::vector<workloads::ServingPrecision> read_precisions(const Node& node) {
   return out;
 }
 
+// Rising, or where they are worth most.
+void read_lengths(const Node& node, ServingTuneSpec& spec) {
+  if (!node.is_sequence()) {
+    static_cast<void>(node.as_choice({"auto"}));
+    spec.divides_anywhere = true;
+    return;
+  }
+  if (node.items().empty()) node.fail("lengths of prompts to divide at are wanted", "write [1024, 4096], or auto");
+  for (const Node& item : node.items()) {
+    const int tokens = static_cast<int>(item.as_int(1, most_tuned_tokens));
+    if (!spec.lengths.empty() && tokens <= spec.lengths.back())
+      item.fail(fmt::format("lengths rise: {} does not come behind {}", tokens, spec.lengths.back()));
+    spec.lengths.push_back(tokens);
+  }
+}
+
 Shape tune_map(std::vector<Parameter> keys) { return {.kind = Shape::Kind::mapping, .keys = std::move(keys)}; }
 
 }  // namespace
@@ -97,7 +115,7 @@ ServingTuneSpec usual_serving_tune(const ServingJob& job) {
 }
 
 ServingTuneSpec read_serving_tune(const Node& node, const ServingJob& job) {
-  node.allow_keys({"inventory", "price", "tp", "pp", "dp", "ep", "precision", "sequences", "tokens", "goal", "keep", "confirm"});
+  node.allow_keys({"inventory", "price", "tp", "pp", "dp", "ep", "precision", "sequences", "tokens", "lengths", "goal", "keep", "confirm"});
   ServingTuneSpec spec = usual_serving_tune(job);
   if (const auto inventory = node.find("inventory"))
     read_by_part(*inventory, job, spec.inventory, [](const Node& n) { return static_cast<int>(n.as_int(0, most_gpus)); });
@@ -108,6 +126,7 @@ ServingTuneSpec read_serving_tune(const Node& node, const ServingJob& job) {
   read_list(node, "sequences", most_tuned_tokens, spec.sequences);
   read_list(node, "tokens", most_tuned_tokens, spec.tokens);
   if (const auto precision = node.find("precision")) spec.precisions = read_precisions(*precision);
+  if (const auto lengths = node.find("lengths")) read_lengths(*lengths, spec);
   if (const auto goal = node.find("goal")) spec.goals = read_goals(*goal);
   if (const auto keep = node.find("keep")) spec.keep = static_cast<int>(keep->as_int(1, 10'000));
   if (const auto confirm = node.find("confirm")) {
@@ -135,6 +154,8 @@ Shape serving_tune_shape() {
         "Number formats, each {compute, weights, kv}."},
        {"sequences", list(tokens), false, "the pools'", "At once, of a replica."},
        {"tokens", list(tokens), false, "the pools'", "Of one pass."},
+       {"lengths", config::either({{.kind = Shape::Kind::list, .parts = {tokens}}, config::word({"auto"}).shape}), false, "none",
+        "Of prompts, in tokens, rising: at which those of a role may be divided among plans; or auto."},
        {"goal", list(config::word(serving_goal_names().words()).shape), false, "cost",
         "What is to be least at the job's load, of several the Pareto front; or goodput: the highest load within the inventory; or "
         "goodput-per-cost: the most requests for their price."},

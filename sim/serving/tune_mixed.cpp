@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
+#include <numeric>
 
 #include "sim/serving/pool_cover.hpp"
 
@@ -45,15 +47,31 @@ const MixedDeployments::Times& MixedDeployments::instance_times(const PoolCandid
   return at->second;
 }
 
-// Within the promise, up to the load's rate.
-double MixedDeployments::rate_of_one(const PoolCandidate& candidate, double ttft_within_s) {
-  const auto is_too_much = [&](int step) {
-    const Times& times = instance_times(candidate, step);
-    return !std::isfinite(times.ttft_s) || times.ttft_s > ttft_within_s || times.tpot_s > sides_.tpot_within_s();
-  };
-  const int most = static_cast<int>(std::ceil(sides_.load.rate_per_s / step_per_s_ * (1 - 1e-12)));
-  const int least = least_number(most, is_too_much);
-  return least == no_number ? sides_.load.rate_per_s : (least - 1) * step_per_s_;
+// Within the promise at so many steps of the job's rate.
+bool MixedDeployments::carries(const PoolCandidate& candidate, int step, double ttft_within_s) {
+  const Times& times = instance_times(candidate, step);
+  return std::isfinite(times.ttft_s) && times.ttft_s <= ttft_within_s && times.tpot_s <= sides_.tpot_within_s();
+}
+
+int MixedDeployments::steps_of_load() const { return static_cast<int>(std::ceil(sides_.load.rate_per_s / step_per_s_ * (1 - 1e-12))); }
+
+// Of plans whose instances take as many GPUs of a part that which carries the most, the first of these: others are in no cheapest cover.
+// One that does not carry a step more than the best so far is asked about once.
+std::vector<MixedDeployments::Carrier> MixedDeployments::carriers(const Candidates& plans, double ttft_within_s) {
+  const int most = steps_of_load();
+  std::map<int, Carrier> best;  // by GPUs of an instance
+  for (const PoolCandidate& candidate : plans) {
+    Carrier& so_far = best[candidate.side.gpus];
+    if (so_far.steps >= most || !carries(candidate, so_far.steps + 1, ttft_within_s)) continue;
+    const int least = least_number(most, [&](int step) { return !carries(candidate, step, ttft_within_s); });
+    so_far = {&candidate, least == no_number ? most : least - 1};
+  }
+  std::vector<Carrier> out;
+  for (const auto& [gpus, carrier] : best) {
+    if (carrier.steps > 0) out.push_back(carrier);
+  }
+  std::ranges::sort(out, {}, &Carrier::plan);  // in the order of the plans
+  return out;
 }
 
 // Plans of a cover and where they come from.
@@ -71,17 +89,17 @@ struct MixedDeployments::Program {
     problem.rate_per_s = sides.load.rate_per_s;
   }
   void add(std::size_t role, const Candidates& plans, double ttft_within_s) {
-    for (const PoolCandidate& candidate : plans) {
-      const double rate = all.rate_of_one(candidate, ttft_within_s);
-      if (rate <= 0) continue;
-      problem.plans.push_back({role, candidate.side.part, candidate.side.gpus, rate});
-      candidates.push_back(&candidate);
+    for (const Carrier& carrier : all.carriers(plans, ttft_within_s)) {
+      const SidePlan& side = carrier.plan->side;
+      const double rate = carrier.steps == all.steps_of_load() ? all.sides_.load.rate_per_s : carrier.steps * all.step_per_s_;
+      problem.plans.push_back({role, side.part, side.gpus, rate});
+      candidates.push_back(carrier.plan);
     }
   }
   [[nodiscard]] Choice choice(const Cover& cover) const {
     Choice out;
     for (std::size_t i = 0; i < cover.numbers.size(); ++i) {
-      if (cover.numbers[i] > 0) out.emplace_back(candidates[i], cover.numbers[i]);
+      if (cover.numbers[i] > 0) out.push_back({candidates[i], cover.numbers[i]});
     }
     return out;
   }
@@ -89,10 +107,13 @@ struct MixedDeployments::Program {
 
 TunedDeployment MixedDeployments::deployment_of(const Choice& choice) const {
   TunedDeployment out;
-  for (const auto& [candidate, number] : choice) {
-    add_pool(out, *candidate, number);
-    out.cost_per_s += number * candidate->side.cost;
-    out.gpus += number * candidate->side.gpus;
+  bool divided = false;
+  for (const PlanInstances& one : choice) {
+    add_pool(out, *one.plan, one.number);
+    out.cost_per_s += one.number * one.plan->side.cost;
+    out.gpus += one.number * one.plan->side.gpus;
+    out.pools.back().longest_prompt = one.longest_prompt;
+    divided = divided || one.longest_prompt > 0;
     // By its own name, where another pool has it.
     Pool& last = out.pools.back();
     const std::string name = last.name;
@@ -100,7 +121,7 @@ TunedDeployment MixedDeployments::deployment_of(const Choice& choice) const {
     for (int again = 2; taken(); ++again) last.name = fmt::format("{}-{}", name, again);
   }
   out.mixed = true;
-  out.kind = fmt::format("{}, several plans in a role", roles_of(out) == 1 ? "together" : "apart");
+  out.kind = fmt::format("{}, {}", roles_of(out) == 1 ? "together" : "apart", divided ? "prompts by length" : "several plans in a role");
   return out;
 }
 
@@ -133,12 +154,12 @@ void MixedDeployments::guess_apart(double share) {
 
 double MixedDeployments::longest_between_s(const Choice& choice) const {
   double longest_s = 0;
-  for (const auto& [prompts, prompters] : choice) {
-    for (const auto& [decodes, decoders] : choice) {
-      if (prompts->pool->role != Role::prefill || decodes->pool->role != Role::decode) continue;
-      if (!std::isfinite(formula_.between_at_least_s(*prompts, *decodes))) return INFINITY;
+  for (const PlanInstances& prompts : choice) {
+    for (const PlanInstances& decodes : choice) {
+      if (prompts.plan->pool->role != Role::prefill || decodes.plan->pool->role != Role::decode) continue;
+      if (!std::isfinite(formula_.between_at_least_s(*prompts.plan, *decodes.plan))) return INFINITY;
       if (sides_.job.transfer.prefill_answers_first) continue;
-      longest_s = std::max(longest_s, formula_.between(*prompts, 1, *decodes, 1).transfer_s);
+      longest_s = std::max(longest_s, formula_.between(*prompts.plan, 1, *decodes.plan, 1).transfer_s);
     }
   }
   return longest_s;
@@ -147,34 +168,45 @@ double MixedDeployments::longest_between_s(const Choice& choice) const {
 // Whether they keep the promise by the formula of `predict`; several of a plan carry more than each alone.
 bool MixedDeployments::keeps(const Choice& choice) const { return formula_.keeps(formula_.of(deployment_of(choice))); }
 
-// Instances that can be spared go, those that save the most first, until none can.
+// Instances that can be spared go, those that save the most first, until none can. Who takes the longest prompts stays: somebody must.
 void MixedDeployments::spare(Choice& choice) const {
-  Choice order = choice;
-  std::ranges::stable_sort(order, std::greater(), [&](const auto& one) { return measure(one.first->side.cost, one.first->side.gpus); });
-  for (const auto& [spared, number] : order) {
-    for (int left = number; left > 0; --left) {
+  std::vector<std::size_t> order(choice.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](std::size_t i) { return measure(choice[i].plan->side.cost, choice[i].plan->side.gpus); });
+  for (const std::size_t i : order) {
+    while (choice[i].number > 0) {
+      --choice[i].number;
       Choice fewer;
-      for (const auto& [candidate, instances] : choice) {
-        const int kept = instances - (candidate == spared ? 1 : 0);
-        if (kept > 0) fewer.emplace_back(candidate, kept);
-      }
-      if (!has_both_ends(fewer) || !keeps(fewer)) break;
-      choice = std::move(fewer);
+      std::ranges::copy_if(choice, std::back_inserter(fewer), [](const PlanInstances& one) { return one.number > 0; });
+      if (has_both_ends(fewer) && takes_all_lengths(fewer) && keeps(fewer)) continue;
+      ++choice[i].number;
+      break;
     }
   }
+  std::erase_if(choice, [](const PlanInstances& one) { return one.number == 0; });
+}
+
+bool MixedDeployments::takes_all_lengths(const Choice& choice) {
+  return std::ranges::all_of(choice, [&](const PlanInstances& one) {
+    return std::ranges::any_of(
+        choice, [&](const PlanInstances& other) { return other.plan->pool->role == one.plan->pool->role && other.longest_prompt == 0; });
+  });
 }
 
 bool MixedDeployments::has_both_ends(const Choice& choice) {
-  const auto has = [&](Role role) { return std::ranges::any_of(choice, [&](const auto& one) { return one.first->pool->role == role; }); };
+  const auto has = [&](Role role) {
+    return std::ranges::any_of(choice, [&](const PlanInstances& one) { return one.plan->pool->role == role; });
+  };
   return has(Role::both) || (has(Role::prefill) && has(Role::decode));
 }
 
-// The cheapest of the guesses that keeps the promise.
-std::optional<TunedDeployment> MixedDeployments::best_of_guesses(double below) {
+// The cheapest of the guesses that keeps the promise, without the instances that can be spared, or as it was guessed.
+std::optional<TunedDeployment> MixedDeployments::best_of_guesses(double below, bool spared) {
   std::optional<TunedDeployment> best;
   for (Choice& guess : guesses_) {
     if (!keeps(guess)) continue;
-    spare(guess);
+    if (spared) spare(guess);
     TunedDeployment one = deployment_of(guess);
     const double measured = measure(one.cost_per_s, one.gpus);
     if (!has_several_in_a_role(one) || measured >= below) continue;
@@ -205,7 +237,46 @@ std::vector<TunedDeployment> MixedDeployments::cheaper_than(const std::vector<Tu
     if (!std::isfinite(sides_.ttft_within_s())) break;
   }
   if (auto one = best_of_guesses(least_of(found, 2))) out.push_back(std::move(*one));
+  if (sides_.spec.divides()) add_divided(found, out);
   return out;
+}
+
+// Where each length keeps the promise by itself, none need do so for others: that stands there too, for when the simulation wants it.
+void MixedDeployments::add_divided(const std::vector<TunedDeployment>& found, std::vector<TunedDeployment>& out) {
+  LengthDivisions divisions(sides_, counts_gpus_);
+  const double together = std::min(least_of(found, 1), least_of(out, 1)), apart = std::min(least_of(found, 2), least_of(out, 2));
+  const auto add_best = [&](double below) {
+    std::vector<Choice> guesses = guesses_;
+    auto whole = best_of_guesses(below, false);
+    guesses_ = std::move(guesses);
+    auto one = best_of_guesses(below);
+    const bool differs = whole && !(one && one->gpus == whole->gpus);
+    if (one) out.push_back(std::move(*one));
+    if (differs) out.push_back(std::move(*whole));
+  };
+  guesses_ = divisions.together();
+  add_best(together);
+  for (const double share : prompt_shares) {
+    guess_divided_apart(divisions, share);
+    if (!std::isfinite(sides_.ttft_within_s())) break;
+  }
+  add_best(apart);
+}
+
+// As guess_apart().
+void MixedDeployments::guess_divided_apart(LengthDivisions& divisions, double share) {
+  double between_s = 0;
+  for (int round = 0; round < between_rounds; ++round) {
+    std::vector<Choice> choices = divisions.apart(share, between_s);
+    if (choices.empty()) return;
+    const double longest_s = longest_between_s(choices.front());
+    if (longest_s <= between_s) {
+      guesses_.push_back(std::move(choices.front()));
+      return;
+    }
+    if (!std::isfinite(longest_s)) return;
+    between_s = longest_s;
+  }
 }
 
 }  // namespace rehearse::sim

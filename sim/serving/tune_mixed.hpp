@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/serving/tune_formula.hpp"
+#include "sim/serving/tune_lengths.hpp"
 
 namespace rehearse::sim {
 
@@ -20,7 +21,8 @@ class MixedDeployments {
       : sides_(sides), formula_(sides), counts_gpus_(counts_gpus), step_per_s_(sides.load.rate_per_s / 1000) {}
 
   // The cheapest deployment together, and the cheapest apart, where it has several plans in a role and costs less than the cheapest of
-  // `found`, of the same sort; at the rate of the sides.
+  // `found`, of the same sort; at the rate of the sides. With lengths to divide at also the cheapest two in which plans take prompts of
+  // different lengths.
   [[nodiscard]] std::vector<TunedDeployment> cheaper_than(const std::vector<TunedDeployment>& found);
 
  private:
@@ -28,18 +30,28 @@ class MixedDeployments {
     double ttft_s = std::numeric_limits<double>::infinity(), tpot_s = std::numeric_limits<double>::infinity();
   };
   struct Program;
-  using Choice = std::vector<std::pair<const PoolCandidate*, int>>;  // with its instances
+  using Choice = PlanChoice;
 
   [[nodiscard]] const Times& instance_times(const PoolCandidate& candidate, int step);
-  [[nodiscard]] double rate_of_one(const PoolCandidate& candidate, double ttft_within_s);
+  // A plan, and the most steps of the rate that one instance carries within the promise, up to the load's.
+  struct Carrier {
+    const PoolCandidate* plan = nullptr;
+    int steps = 0;
+  };
+  [[nodiscard]] bool carries(const PoolCandidate& candidate, int step, double ttft_within_s);
+  [[nodiscard]] int steps_of_load() const;
+  [[nodiscard]] std::vector<Carrier> carriers(const Candidates& plans, double ttft_within_s);
   void guess_together();
   void guess_apart(double share);
+  void guess_divided_apart(LengthDivisions& divisions, double share);
+  void add_divided(const std::vector<TunedDeployment>& found, std::vector<TunedDeployment>& out);
   [[nodiscard]] double longest_between_s(const Choice& choice) const;
   [[nodiscard]] TunedDeployment deployment_of(const Choice& choice) const;
   [[nodiscard]] bool keeps(const Choice& choice) const;
   void spare(Choice& choice) const;
   [[nodiscard]] static bool has_both_ends(const Choice& choice);
-  [[nodiscard]] std::optional<TunedDeployment> best_of_guesses(double below);
+  [[nodiscard]] static bool takes_all_lengths(const Choice& choice);
+  [[nodiscard]] std::optional<TunedDeployment> best_of_guesses(double below, bool spared = true);
   [[nodiscard]] double least_of(const std::vector<TunedDeployment>& found, std::size_t roles) const;
   [[nodiscard]] double measure(double cost_per_s, int gpus) const { return counts_gpus_ ? gpus : cost_per_s; }
 

@@ -59,6 +59,7 @@ std::string deployment_text(const TunedDeployment& one, const ServingTuning& tun
     text += plan_of_pool(pool, all);
     const std::string& part = tuning.parts[pool.part];
     if (!part.empty() && std::ranges::count(one.pools, pool.role, &Pool::role) > 1) text += " on " + part;
+    if (pool.longest_prompt > 0) text += fmt::format(" up to {} tokens", pool.longest_prompt);
   }
   return text;
 }
