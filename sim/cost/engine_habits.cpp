@@ -21,6 +21,12 @@ const config::Names<KvLayout>& layout_names() {
   return names;
 }
 
+const config::Names<FillingRows>& filling_names() {
+  static const config::Names<FillingRows> names{
+      {"tokens", FillingRows::as_tokens}, {"alike", FillingRows::alike}, {"none", FillingRows::none}};
+  return names;
+}
+
 namespace {
 
 const config::Keys<MemoryLimits>& memory_limit_keys() {
@@ -60,9 +66,16 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("stream", &Engine::stream, whole(1, 100'000), "Tokens that a client is shown at once, behind the first one."),
       K("pass", &Engine::pass_s, config::quantity(Dimension::time), "Of the host per pass."),
       K("sequence", &Engine::sequence_s, config::quantity(Dimension::time), "Of the host per sequence of a pass."),
+      K("sort", &Engine::sort_s, config::quantity(Dimension::time),
+        "Per logit of a sampler that sorts them all, where loads draw from the likeliest tokens."),
+      K("between", &Engine::between_s, config::quantity(Dimension::time), "Of the GPU between two passes, whose kernels no graph holds."),
       K("ahead", &Engine::ahead, config::truth(), "The host prepares a pass while the one before runs."),
       K("captured", &Engine::captured, whole(0, 1'000'000), "Decode passes of up to so many sequences are replayed as graphs."),
       K("capture_step", &Engine::capture_step, whole(1, 100'000), "Captured sizes are 1, 2, 4 and the multiples of this."),
+      K("eager_issue", &Engine::eager_issue_s, config::quantity(Dimension::time), "Of the host per kernel where a job switches graphs off.")
+          .otherwise("the stack's issue"),
+      K("filling", &Engine::filling, choice(filling_names()),
+        "How rows that fill a graph up choose experts: each for itself (tokens), all the same (alike), none."),
       K("call", &Engine::call_s, config::quantity(Dimension::time), "Per collective, beside what it takes on the links."),
       K("own_calls", &Engine::own_call_bytes, config::quantity(Dimension::bytes, 0),
         "All-reduces of up to this may go by the engine's own kernels, larger ones by the library.")
@@ -77,6 +90,9 @@ const config::Keys<EngineHabits>& engine_keys() {
         "Times the rate of other products in 4 bits, at which the kernel for experts reads its weights of 4 bits."),
       K("mixed_read", &Engine::mixed_read, config::number(0.1, 10),
         "Times the rate of other products in 16 bits, at which the kernel for experts reads weights of 4 bits that it computes in 16."),
+      K("expert_rows", &Engine::expert_rows, whole(1, 1024), "Of which the kernel for experts computes whole blocks for each expert."),
+      K("static_rows", &Engine::static_rows, config::truth(),
+        "Those blocks are as many as there might be: all pairs of a pass and one of every expert of the GPU."),
       K("prompt_kernel", &Engine::prompt_kernel_s, config::quantity(Dimension::time), "Per kernel of a pass with prompts, before it."),
       K("grouped_heads", &Engine::grouped_heads, whole(1, 1024),
         "Query heads of a key/value head from which on its cache is read once for all of them, on tensor cores."),

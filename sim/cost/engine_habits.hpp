@@ -3,6 +3,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,14 @@ enum class Batching { continuous, prefill_first, fixed };
 // whose pages go to the host's memory and come back; nobody, since only what fits to its last token is admitted.
 enum class Overflow { recompute, swap, reserve };
 enum class KvLayout { token_major, head_major };  // NHD, HND
+// How the rows that fill a replayed pass up to its captured size choose experts: each for itself, as a token does; all the same ones, being
+// copies of one request; none, since the router leaves them out.
+enum class FillingRows { as_tokens, alike, none };
 
 [[nodiscard]] const config::Names<Batching>& batching_names();
 [[nodiscard]] const config::Names<Overflow>& overflow_names();
 [[nodiscard]] const config::Names<KvLayout>& layout_names();
+[[nodiscard]] const config::Names<FillingRows>& filling_names();
 
 // Limits of an engine on GPUs with less memory than others, and on those by these names.
 struct MemoryLimits {
@@ -47,9 +52,14 @@ struct EngineHabits {
   int stream = 1;         // tokens that a client is shown at once; the first one alone
   double pass_s = 0;      // of the host per pass: scheduling, preparing, sampling
   double sequence_s = 0;  // of the host per sequence in it, of one attention replica
+  double sort_s = 0;      // of the GPU per logit of a sampler that sorts them all; 0 where the likeliest token is taken
+  double between_s = 0;   // of the GPU between two passes: kernels that sample and put inputs together, outside of any graph
   bool ahead = true;      // the host prepares a pass while the one before runs
   int captured = 512;     // decode passes of up to so many sequences are replayed as graphs; 0: none
   int capture_step = 8;   // the captured sizes: 1, 2, 4 and the multiples of this
+  FillingRows filling = FillingRows::as_tokens;
+  bool eager = false;                   // a job switched graphs off, and with them compiling
+  std::optional<double> eager_issue_s;  // of the host per kernel then; nothing: the stack's `issue`
 
   double call_s = 0;  // per collective, beside what it takes on the links: ranks wait for one another
   // All-reduces of up to so many bytes may go by the engine's own kernels, larger ones go by the library.
@@ -60,6 +70,8 @@ struct EngineHabits {
   double expert_share = 1;  // times the rate of other products that its kernel for experts reaches, where tokens are not dispatched to them
   double expert_read = 1;   // times the rate of other products in 4 bits, at which that kernel reads weights of 4 bits
   double mixed_read = 1;    // times the rate of other products in 16 bits, at which it reads weights of 4 bits to compute in 16
+  int expert_rows = 1;      // that the kernel for experts computes at once: every expert takes whole blocks of them
+  bool static_rows = false;    // it computes as many as there might be, since the host does not know: all pairs and a block of every expert
   double prompt_kernel_s = 0;  // per kernel of a pass with prompts, which is no graph: what the GPU idles before it
   int grouped_heads = 1;       // query heads of a key/value head from which on a kernel reads the cache once for all of them; below it
                                // every query head reads for itself, without tensor cores

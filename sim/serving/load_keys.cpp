@@ -25,6 +25,11 @@ constexpr double least_rate = 1e-9;
 constexpr int usual_requests = 1000, usual_requests_per_client = 5;
 constexpr double usual_warmup = 0.05;
 
+const std::vector<std::string>& samplings() {
+  static const std::vector<std::string> all{"greedy", "truncated"};
+  return all;
+}
+
 const std::vector<std::string>& words() {
   static const std::vector<std::string> all{"at-once", "saturate"};
   return all;
@@ -144,11 +149,12 @@ int count_in(const Node& node, const LoadSpec& load) {
 }  // namespace
 
 LoadSpec read_load(const Node& node, bool with_blocks) {
-  node.allow_keys({"arrivals", "input", "output", "requests", "time", "warmup"});
+  node.allow_keys({"arrivals", "input", "output", "sampling", "requests", "time", "warmup"});
   LoadSpec load;
   load.arrivals = read_arrivals(node.at("arrivals"), with_blocks, load);
   load.input = length_or_trace(node, "input", with_blocks, load);
   load.output = length_or_trace(node, "output", false, load);
+  if (const auto sampling = node.find("sampling")) load.truncated = sampling->as_choice(samplings()) == "truncated";
   load.requests = usual_count(load);
   const auto time = node.find("time"), requests = node.find("requests");
   if (time && requests) {
@@ -191,6 +197,7 @@ Shape load_shape() {
       {{"arrivals", arrivals, true, "", "When requests come."},
        {"input", length, false, "the trace's", "Tokens of a prompt."},
        {"output", length, false, "the trace's", "Tokens of an answer."},
+       {"sampling", config::word(samplings()).shape, false, "greedy", "How tokens are chosen: truncated by top-p or top-k, for example."},
        {"requests", count, false, "1000, 5 for each client, or the trace's", "How many."},
        {"time", time, false, "", "As many as come in it on average, instead."},
        {"warmup", config::whole(0, most_requests).shape, false, "5 %, none of a trace or at once", "The first, which do not count."}});

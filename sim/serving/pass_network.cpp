@@ -18,6 +18,18 @@ void add_network(PassNetwork& sum, const CallPrice& price, double times) {
 
 }  // namespace
 
+// Of a graph's rows, as many as choose experts of their own where so many sequences decode.
+int OperatorPassPrice::routed_rows(int decodes, int rows) const {
+  switch (habits_.filling) {
+    case FillingRows::alike:
+      return std::min(rows, decodes + 1);
+    case FillingRows::none:
+      return decodes;
+    default:
+      return rows;
+  }
+}
+
 OperatorPassPrice::PassTokens OperatorPassPrice::tokens_of(const PassShape& whole) const {
   PassTokens out;
   out.groups = std::clamp(whole.chunks + whole.decodes, 1.0, static_cast<double>(plan_.pp));
@@ -27,10 +39,11 @@ OperatorPassPrice::PassTokens OperatorPassPrice::tokens_of(const PassShape& whol
            whole.finished / prompts,      std::ceil(whole.decodes / parts), whole.context / parts};
   out.replayed = shape.prompt_tokens <= 0 && shape.decodes <= habits_.captured;
   const int decodes = static_cast<int>(shape.decodes);
-  const int decoded = (out.replayed ? padded(decodes) : decodes) * tokens_each();
-  out.tokens = static_cast<int>(std::ceil(shape.prompt_tokens)) + decoded;
+  const int rows = out.replayed ? padded(decodes) : decodes;
+  out.tokens = static_cast<int>(std::ceil(shape.prompt_tokens)) + rows * tokens_each();
   const double mean = std::min(shape.prompt_tokens, whole.prompt_tokens / plan_.dp);  // of its group
-  out.mean = static_cast<int>(std::ceil(mean)) + decoded;
+  out.mean = static_cast<int>(std::ceil(mean)) + rows * tokens_each();
+  out.routed = out.mean - (rows - routed_rows(decodes, rows)) * tokens_each();
   return out;
 }
 

@@ -141,13 +141,13 @@ const OperatorPassPrice::TokenCost& OperatorPassPrice::token_cost(int tokens) co
   return cost;
 }
 
-// Norm, logits of the rows, gathered over tp for the sampler.
+// Norm, logits of the rows, gathered over tp for the sampler, which sorts them where it draws from the likeliest.
 double OperatorPassPrice::head_s(double rows) const {
   if (rows <= 0) return 0;
   const auto at = static_cast<std::size_t>(std::ceil(rows));
   if (at >= heads_.size()) heads_.resize(at + 1, -1);
   if (heads_[at] >= 0) return heads_[at];
-  double sum = operators_s(operators_.head, static_cast<double>(at));
+  double sum = operators_s(operators_.head, static_cast<double>(at)) + static_cast<double>(at) * plan_.model.vocab * habits_.sort_s;
   if (plan_.tp > 1) {
     const double row = static_cast<double>(workloads::padded_vocabulary(plan_.model.vocab, plan_.tp)) * bytes_of(dense_type(plan_));
     Communication gather;
@@ -238,15 +238,14 @@ PassCost OperatorPassPrice::parts(const PassShape& whole) const {
   const PassShape& shape = each.shape;
   const double groups = each.groups;
   const bool replayed = each.replayed;
-  const int tokens = each.tokens;
   PassCost out = stage_parts(shape);  // attention first: exchanges run beside it
-  add_token_cost(out, tokens, each.mean, shape.prompt_tokens <= 0);
+  add_token_cost(out, each);
   if (plan_.pp > 1) {
     const int next = plan_.stage_ranks();
     Communication hop;
     hop.kind = CollectiveKind::send_recv;
     hop.group = GroupKind::pp;
-    hop.bytes = tokens * operators_.hidden_bytes;
+    hop.bytes = each.tokens * operators_.hidden_bytes;
     out.communication_s += (plan_.pp - 1) * communication_.price(hop, std::vector<int>{0, next}).seconds();
   }
   const double layers = out.linear_s + out.attention_s + out.experts_s, full = groups < plan_.pp ? 0 : groups - 1;
@@ -255,8 +254,8 @@ PassCost OperatorPassPrice::parts(const PassShape& whole) const {
   const double device = out.seconds();
   const double host = groups * (habits_.pass_s + habits_.sequence_s * (shape.decodes + shape.chunks));
   const double gaps = shape.prompt_tokens > 0 ? kernels_ * habits_.prompt_kernel_s : 0;
-  const double issued = std::max(device + gaps, replayed ? 0 : kernels_ * (gpu_.launch_s + software_.issue_s));
-  out.host_s = (ahead() ? std::max(issued, host) : issued + host) - device;
+  const double issued = std::max(device + gaps, replayed ? 0 : issue_s());
+  out.host_s = (ahead() ? std::max(issued, host) : issued + host) - device + habits_.between_s;
   return out;
 }
 
@@ -272,14 +271,14 @@ double OperatorPassPrice::draft_s(const PassShape& whole) const {
 
 // Two half-batches, where they overlap: twice the work of half the tokens, slowed by the exchanges beside it (the GPU's contention), and of
 // the exchanges what the work does not cover.
-void OperatorPassPrice::add_token_cost(PassCost& parts, int tokens, int mean_tokens, bool decoding) const {
-  const bool halves = plan_.overlaps && tokens > 1;
+void OperatorPassPrice::add_token_cost(PassCost& parts, const PassTokens& each) const {
+  const bool halves = plan_.overlaps && each.tokens > 1;
   const double times = halves ? 2 : 1;
-  const TokenCost mean = token_cost(halves ? (mean_tokens + 1) / 2 : mean_tokens);  // before the next, which may move it
-  const TokenCost cost = token_cost(halves ? (tokens + 1) / 2 : tokens);
+  const auto cost_of = [&](int tokens) { return token_cost(halves ? (tokens + 1) / 2 : tokens); };
+  const TokenCost mean = cost_of(each.mean), cost = cost_of(each.tokens);
   parts.linear_s = times * cost.linear_s;
-  parts.experts_s = times * mean.experts_s;
-  const double exchanges = times * (decoding ? mean.direct_exchange_s : mean.exchange_s);
+  parts.experts_s = times * cost_of(each.routed).experts_s;
+  const double exchanges = times * (each.shape.prompt_tokens <= 0 ? mean.direct_exchange_s : mean.exchange_s);
   const double work = parts.linear_s + parts.experts_s + parts.attention_s, covered = halves ? std::min(exchanges, work) : 0;
   const double slowed = covered * (gpu_.contention_with(workloads::Phase::ep).alpha - 1);
   parts.communication_s = times * cost.communication_s + exchanges - covered + slowed;
@@ -310,10 +309,10 @@ DecodeLine OperatorPassPrice::price_decode(int sequences) const {
   const double per_replica = std::ceil(sequences / (groups * plan_.dp));
   line.per_token_s = slowest_stage_times(groups) * full_layers_ * cache_s_per_token(per_replica) / (groups * plan_.dp);
   if (draft_) line.per_token_s += tried_ * draft_->decode(sequences).per_token_s;
-  const double issued = per_replica <= habits_.captured ? 0 : kernels_ * (gpu_.launch_s + software_.issue_s);
+  const double issued = per_replica <= habits_.captured ? 0 : issue_s();
   const double host = groups * (habits_.pass_s + habits_.sequence_s * per_replica);
   line.floor_s = ahead() ? std::max(issued, host) : issued;
-  line.after_s = ahead() ? 0 : host;
+  line.after_s = (ahead() ? 0 : host) + habits_.between_s;
   return line;
 }
 

@@ -94,13 +94,15 @@ class OperatorPassPrice final : public PassPrice {
     double exchange_s = 0, direct_exchange_s = 0;  // of tokens and their experts, of prompts and of decoding; not in communication_s
     bool known = false;
   };
-  // Of a pass, what one group of one attention replica has: the busiest one's, tokens of it and of all in the mean.
+  // Of a pass, what one group of one attention replica has: the busiest one's, tokens of it and of all in the mean; of these, those that
+  // choose experts.
   struct PassTokens {
     PassShape shape;
     double groups = 1;
     bool replayed = false;  // as a graph
-    int tokens = 0, mean = 0;
+    int tokens = 0, mean = 0, routed = 0;
   };
+  [[nodiscard]] int routed_rows(int decodes, int rows) const;
   [[nodiscard]] PassTokens tokens_of(const PassShape& whole) const;
   // Between nodes, by tokens.
   struct SentTokens {
@@ -110,8 +112,7 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] PassCost stage_parts(const PassShape& shape) const;
   [[nodiscard]] const TokenCost& token_cost(int tokens) const;
   [[nodiscard]] TokenCost price_tokens(double tokens) const;
-  // Tokens of the busiest attention replica, and of all of them in the mean.
-  void add_token_cost(PassCost& parts, int tokens, int mean_tokens, bool decoding) const;
+  void add_token_cost(PassCost& parts, const PassTokens& each) const;
   [[nodiscard]] double operators_s(const std::vector<workloads::TokenOperator>& operators, double tokens) const;
   // Of the busiest rank of the group, with so many tokens in the pass.
   struct ExpertsAtWork {
@@ -119,6 +120,8 @@ class OperatorPassPrice final : public PassPrice {
     double pairs = 0;  // (token, expert) pairs
   };
   [[nodiscard]] ExpertsAtWork busiest_experts(double tokens, double copies) const;
+  // Rows that the kernel computes for so many pairs of the busiest rank.
+  [[nodiscard]] double expert_rows(double tokens, const ExpertsAtWork& busiest) const;
   [[nodiscard]] double experts_s(double tokens) const;
   [[nodiscard]] double expert_product_s(workloads::Operator op) const;
   [[nodiscard]] std::vector<workloads::Communication> exchanges(double tokens, workloads::Dispatcher dispatcher) const;
@@ -135,6 +138,9 @@ class OperatorPassPrice final : public PassPrice {
   }
   [[nodiscard]] double cache_fixed_s(double decodes) const;
   [[nodiscard]] DecodeLine price_decode(int sequences) const;
+  [[nodiscard]] double issue_s() const {  // of all kernels of a pass, by the host
+    return kernels_ * (gpu_.launch_s + (habits_.eager ? habits_.eager_issue_s.value_or(software_.issue_s) : software_.issue_s));
+  }
   [[nodiscard]] int padded(int sequences) const;
   [[nodiscard]] static double shares_of(const PassShape& shape, double lanes);
   [[nodiscard]] double slowest_stage_times(double groups) const;

@@ -78,7 +78,8 @@ const Reading::Engine& engine_of(Reading& reading, const Node& node) {
 EngineHabits habits_of(const PoolDocument& given, EngineHabits habits) {
   if (given.batching) habits.batching = *given.batching;
   if (given.chunked_prefill) habits.chunked_prefill = *given.chunked_prefill;
-  if (given.graphs && !*given.graphs) habits.captured = 0;
+  habits.eager = given.graphs && !*given.graphs;
+  if (habits.eager) habits.captured = 0;
   if (given.memory_fraction) habits.memory_fraction = *given.memory_fraction;
   if (given.page) habits.page = *given.page;
   if (given.layout) habits.layout = *given.layout;
@@ -252,6 +253,9 @@ void read_serving(Reading& reading, const Node& document) {
   check_alignable(job, serving);
   if (const auto router = serving.find("router")) read_routers(job, *router);
   job.load = read_load(serving.at("load"), std::ranges::any_of(job.pools, &Pool::prefix_cache));
+  if (!job.load.truncated) {
+    for (Pool& pool : job.pools) pool.habits.sort_s = 0;
+  }
   check_blocks(job, serving);
   check_prefix_router(job, serving);
   check_lengths(job, serving);

@@ -101,6 +101,89 @@ TEST(KernelsForExperts, read_weights_of_four_bits_for_sixteen_at_another_rate) {
   expect_weights_of_four_bits_at(&EngineHabits::mixed_read, "h100-sxm5-80g");
 }
 
+// Every expert of a GPU computes a block less a row beside the pairs of a pass, chosen or not: twice the block is twice the time of it, as
+// long with 16 experts a GPU as is half of it with 32, and as long for one token as for eight. Where only those that are chosen do, one
+// token's eight of 128 are a sixteenth of that.
+TEST(KernelsForExperts, compute_whole_blocks_of_rows) {
+  const sim::ServingJob eight = node_of_eight("qwen3-30b-a3b", "{tp: 8, ep: 8}"), four = node_of_eight("qwen3-30b-a3b", "{tp: 4, ep: 4}"),
+                        one = node_of_eight("qwen3-30b-a3b", "{tp: 1}");
+  const auto seconds = [](const sim::ServingJob& job, int rows, bool all, double tokens = 1) {
+    EngineHabits habits = job.pools.front().habits;
+    habits.expert_rows = rows;
+    habits.static_rows = all;
+    habits.expert_share = 1e-3;  // so that computing is all there is
+    return parts_of(job, habits, {.decodes = tokens, .context = 1000}).experts_s;
+  };
+  const double block_s = seconds(eight, 512, true) - seconds(eight, 256, true);
+  EXPECT_NEAR(seconds(eight, 1024, true) - seconds(eight, 512, true), 2 * block_s, 0.02 * block_s);
+  EXPECT_NEAR(seconds(four, 512, true) - seconds(four, 256, true), 2 * block_s, 0.02 * block_s);
+  EXPECT_NEAR(seconds(eight, 512, true, 8) - seconds(eight, 256, true, 8), block_s, 0.02 * block_s);
+  const double chosen_s = seconds(one, 1024, false) - seconds(one, 512, false), all_s = seconds(one, 1024, true) - seconds(one, 512, true);
+  EXPECT_NEAR(all_s / chosen_s, 16, 0.4);
+}
+
+// Five sequences in a graph of eight: the rows that fill it up go through products alike, and choose experts as the engine has it.
+TEST(RowsThatFillAGraph, choose_experts_as_the_engine_says) {
+  const sim::ServingJob job = node_of_eight("qwen3-30b-a3b", "{tp: 1}");
+  const auto five = [&](sim::FillingRows filling) {
+    EngineHabits habits = job.pools.front().habits;
+    habits.filling = filling;
+    return parts_of(job, habits, {.decodes = 5, .context = 5000});
+  };
+  const auto without_graphs = [&](double sequences) {
+    EngineHabits habits = job.pools.front().habits;
+    habits.captured = 0;
+    return parts_of(job, habits, {.decodes = sequences, .context = 5000});
+  };
+  EXPECT_EQ(five(sim::FillingRows::as_tokens).experts_s, without_graphs(8).experts_s);
+  EXPECT_EQ(five(sim::FillingRows::alike).experts_s, without_graphs(6).experts_s);
+  EXPECT_EQ(five(sim::FillingRows::none).experts_s, without_graphs(5).experts_s);
+  EXPECT_EQ(five(sim::FillingRows::none).linear_s, without_graphs(8).linear_s);
+}
+
+// 151,936 logits of each of eight rows.
+TEST(ASamplerThatSorts, takes_its_time_for_every_logit) {
+  const sim::ServingJob job = node_of_eight("qwen3-30b-a3b", "{tp: 1}");
+  EngineHabits sorts = job.pools.front().habits, takes = sorts;
+  sorts.sort_s = 0.1e-9;
+  takes.sort_s = 0;
+  const PassShape shape{.decodes = 8, .context = 8000};
+  EXPECT_NEAR(parts_of(job, sorts, shape).head_s - parts_of(job, takes, shape).head_s, 8 * 151936 * 0.1e-9, 1e-12);
+}
+
+// Behind every pass, of decoding in a run as one by one; whether the host works ahead or not.
+TEST(KernelsBetweenTwoPasses, are_waited_for) {
+  const sim::ServingJob job = node_of_eight("llama3-8b", "{tp: 1}");
+  const sim::Pool& pool = job.pools.front();
+  const sim::ClusterPart& part = job.parts.front();
+  for (const bool ahead : {false, true}) {
+    EngineHabits none = pool.habits, some = none;
+    none.ahead = some.ahead = ahead;
+    some.between_s = 0.7e-3;
+    const sim::OperatorPassPrice without(pool.plan, part.gpu, part.costs, *pool.software, part.cluster, none),
+        with(pool.plan, part.gpu, part.costs, *pool.software, part.cluster, some);
+    EXPECT_NEAR(with.seconds(prompts) - without.seconds(prompts), 0.7e-3, 1e-12);
+    EXPECT_NEAR(with.seconds(one_decode) - without.seconds(one_decode), 0.7e-3, 1e-12);
+    EXPECT_NEAR(with.decode(1).seconds(1000) - without.decode(1).seconds(1000), 0.7e-3, 1e-12);
+  }
+}
+
+// With graphs switched off each kernel of a pass is issued; as long as that takes, the GPU's work is nothing.
+TEST(PassesWithoutGraphs, are_issued_kernel_by_kernel) {
+  const sim::ServingJob job = node_of_eight("llama3-8b", "{tp: 1}");
+  const auto seconds = [&](bool eager, double issue_s) {
+    EngineHabits habits = job.pools.front().habits;
+    habits.captured = 0;
+    habits.eager = eager;
+    habits.eager_issue_s = issue_s;
+    return parts_of(job, habits, one_decode).seconds();
+  };
+  const double slow_s = seconds(true, 1e-3);
+  EXPECT_NEAR((seconds(true, 2e-3) - slow_s) / (seconds(true, 4e-3) - slow_s), 1.0 / 3, 1e-9);
+  EXPECT_GT(slow_s, 32 * 7 * 1e-3);
+  EXPECT_EQ(seconds(false, 1e-3), seconds(false, 2e-3));
+}
+
 // Of eight key/value heads on a GPU each is a block that reaches a fiftieth: one sequence is read at 8/50 of the rate, seven and more at
 // all of it.
 TEST(ContextsThatAreNotSplit, are_read_by_as_many_blocks_as_there_are_heads) {

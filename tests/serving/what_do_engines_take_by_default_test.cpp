@@ -79,6 +79,28 @@ TEST(AnEnginesLimits, are_those_of_the_part_that_tune_tries) {
   EXPECT_TRUE(big && small);
 }
 
+// vLLM's sampler sorts logits where a load draws from the likeliest tokens, and nowhere else.
+TEST(ASampler, sorts_where_the_load_says_so) {
+  const auto sort_s = [](const std::string& sampling) {
+    const std::string text =
+        "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm-2025\nserving:\n  pools: {all: {role: both}}\n"
+        "  load: {arrivals: {poisson: 2 /s}, input: 800, output: 40" +
+        sampling + "}\n";
+    return sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job").pools.front().habits.sort_s;
+  };
+  EXPECT_EQ(sort_s(""), 0);
+  EXPECT_EQ(sort_s(", sampling: greedy"), 0);
+  EXPECT_GT(sort_s(", sampling: truncated"), 0);
+  EXPECT_THROW(sort_s(", sampling: hot"), config::InputError);
+}
+
+// Graphs that a job switches off take compiling with them; an engine without any is as ever.
+TEST(GraphsSwitchedOff, are_eager) {
+  EXPECT_TRUE(job_of("dgx-h100-ndr400", "vllm", ", graphs: false").pools.front().habits.eager);
+  EXPECT_FALSE(job_of("dgx-h100-ndr400", "vllm", ", graphs: true").pools.front().habits.eager);
+  EXPECT_FALSE(job_of("dgx-h100-ndr400", "trtllm-static", "").pools.front().habits.eager);
+}
+
 // Of a hundred pages one stays free: who needs all waits for ever and is rejected, who needs 99 is served.
 TEST(AWatermark, is_left_free) {
   const auto served = [](int input, const std::string& engine) {

@@ -40,6 +40,7 @@ struct LoadSpec {
   std::shared_ptr<const std::vector<Request>> trace;  // arrival times and lengths, where a file gives them
   std::shared_ptr<const PromptBlocks> blocks;         // of its prompts, where they are asked for
   std::string trace_note;                             // what else that file has, and nobody uses
+  bool truncated = false;  // answers are drawn from the likeliest tokens (top-p, top-k), else the likeliest taken
   int requests = 0;
   int warmup = 0;  // of them, the first, do not count
 };
