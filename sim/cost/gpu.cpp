@@ -65,7 +65,7 @@ const Keys<Shares>& flash_share_keys() {
   static const Keys<Shares> keys([] {
     std::vector<Key<Shares>> all;
     for (const int head_dim : {32, 64, 96, 128, 192, 256}) {
-      const auto form = config::number(1e-3, 1);
+      const auto form = config::number(1e-3, 2);
       all.emplace_back(
           std::to_string(head_dim), form.shape, [=](const Node& node, Shares& shares) { shares[head_dim] = form.read(node); },
           std::function<Node(const Shares&)>(), "Of a kernel for this head dimension.");
@@ -78,7 +78,7 @@ const Keys<Shares>& flash_share_keys() {
 const Keys<Gpu>& flash_keys() {
   static const Keys<Gpu> keys([] {
     std::vector<Key<Gpu>> all;
-    for (const int generation : {1, 2, 3, sdpa}) {
+    for (const int generation : {1, 2, 3, 4, sdpa}) {
       const auto read = [=](const Node& node, Gpu& gpu) {
         Shares& shares = gpu.flash_share[generation];
         flash_share_keys().read(node, shares);
@@ -126,7 +126,7 @@ const Keys<Gpu>& gpu_keys() {
                      }),
       K(
           "flash", flash_keys().shape(), [](const Node& node, Gpu& gpu) { flash_keys().read(node, gpu); }, {},
-          "Older generations of flash attention: shares of the attention line by head dimension."),
+          "Other generations of flash attention: their rates over the attention line's, by head dimension."),
   };
   return keys;
 }

@@ -125,7 +125,7 @@ config::Form<std::vector<std::string>> collectives_form() {
 }
 
 const config::Names<int>& flash_kernels() {
-  static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"sdpa", sdpa}, {"masked", masked}};
+  static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"sdpa", sdpa}, {"masked", masked}};
   return names;
 }
 

@@ -39,7 +39,7 @@ Metrics read_measured(const Node& node) {
 
 std::optional<bool> read_fits(const Node& node, const Metrics& measured) {
   const auto said = node.find("fits");
-  if (!said) return measured.contains(Metric::step_s) ? std::optional(true) : std::nullopt;
+  if (!said) return measured.contains(Metric::step_s) || measured.contains(Metric::passes_s) ? std::optional(true) : std::nullopt;
   const bool fits = said->as_bool();
   if (!fits && !measured.empty()) said->fail("a job that ran out of memory has no other measurement", "write measured: {fits: false}");
   return fits;

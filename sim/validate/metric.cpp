@@ -15,9 +15,10 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::array<std::pair<Metric, std::string_view>, 31> names{{{Metric::step_s, "step_s"},
+constexpr std::array<std::pair<Metric, std::string_view>, 32> names{{{Metric::step_s, "step_s"},
                                                                      {Metric::tokens_per_s_per_gpu, "tokens_per_s_per_gpu"},
                                                                      {Metric::samples_per_s, "samples_per_s"},
+                                                                     {Metric::passes_s, "passes_s"},
                                                                      {Metric::forward_ms, "forward_ms"},
                                                                      {Metric::backward_ms, "backward_ms"},
                                                                      {Metric::peak_memory_gib, "peak_memory_gib"},
@@ -56,8 +57,9 @@ Metrics pass_metrics(const Job& job, const workloads::Compiled& compiled) {
 }
 
 bool wants_step(const Metrics& wanted) {
-  return std::ranges::any_of(std::array{Metric::step_s, Metric::tokens_per_s_per_gpu, Metric::samples_per_s, Metric::peak_memory_gib},
-                             [&](Metric metric) { return wanted.contains(metric); });
+  constexpr std::array of_step{Metric::step_s, Metric::tokens_per_s_per_gpu, Metric::samples_per_s, Metric::passes_s,
+                               Metric::peak_memory_gib};
+  return std::ranges::any_of(of_step, [&](Metric metric) { return wanted.contains(metric); });
 }
 
 bool wants_passes(const Metrics& wanted) { return wanted.contains(Metric::forward_ms) || wanted.contains(Metric::backward_ms); }
@@ -115,6 +117,7 @@ const MemoryResult& Predicted::with_allocator() {
 
 void Predicted::add_step(const Metrics& wanted, const MemoryReading& reading, Metrics& metrics) {
   metrics.merge(metrics_of_step(job_, step().step_s));
+  metrics[Metric::passes_s] = step().step_s - step().mean[Phase::optimizer];
   if (reading.stage && *reading.stage >= job_.workload.parallel.pp) {
     throw std::invalid_argument(fmt::format("memory_stage is {}, and the job has {} stages", *reading.stage, job_.workload.parallel.pp));
   }

@@ -19,6 +19,7 @@ enum class Metric {
   step_s,
   tokens_per_s_per_gpu,
   samples_per_s,
+  passes_s,
   forward_ms,
   backward_ms,
   peak_memory_gib,

@@ -64,11 +64,11 @@ TEST(MalformedPlatforms, DriversLeaveSomeOfTheMemory) {
 
 TEST(MalformedPlatforms, FlashGenerationsHaveSharesByHeadDimension) {
   EXPECT_EQ(gpu_error_after("flash: {1: {64: 0.5, 128: 0.4}, 2: {128: 1}}\n"), "accepted");
-  EXPECT_NE(gpu_error_after("flash: {4: {64: 0.5}}\n").find("gpu.yaml:13:9: error: unknown key '4' in flash"), std::string::npos);
+  EXPECT_NE(gpu_error_after("flash: {5: {64: 0.5}}\n").find("gpu.yaml:13:9: error: unknown key '5' in flash"), std::string::npos);
   EXPECT_NE(gpu_error_after("flash: {1: {100: 0.5}}\n").find("gpu.yaml:13:13: error: unknown key '100' in flash.1"), std::string::npos);
-  EXPECT_NE(gpu_error_after("flash: {1: {64: 1.5}}\n").find("flash.1.64 must be between 0.001 and 1, not 1.5"), std::string::npos);
+  EXPECT_NE(gpu_error_after("flash: {1: {64: 2.5}}\n").find("flash.1.64 must be between 0.001 and 2, not 2.5"), std::string::npos);
   EXPECT_NE(gpu_error_after("flash: {1: {}}\n").find("a head dimension is missing"), std::string::npos);
-  EXPECT_NE(software_error("step: 5 ms\n", "step: 5 ms\nflash: 4\n").find("flash cannot be '4'"), std::string::npos);
+  EXPECT_NE(software_error("step: 5 ms\n", "step: 5 ms\nflash: 5\n").find("flash cannot be '5'"), std::string::npos);
 }
 
 TEST(MalformedPlatforms, TheUnchangedFilesAreAccepted) {

@@ -80,6 +80,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "deepspeed-zero",
                                              "fms",
                                              "gpt-neox",
+                                             "halo",
                                              "internevo",
                                              "kempnerforge",
                                              "llm-foundry",

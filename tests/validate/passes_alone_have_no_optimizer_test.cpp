@@ -22,5 +22,19 @@ TEST(PassesAlone, HaveNoOptimizer) {
   EXPECT_EQ(step, peak({{Metric::peak_memory_gib, 1}}));
 }
 
+// What a callback logs that stops the clock before the update has run: the step without its optimizer, and without what the host does once.
+TEST(PassesOfAStep, EndBeforeTheUpdate) {
+  const Job job = read_job(config::Node::load_text("model: llama3-8b\ncluster: dgx-h100-ndr400\ngpus: 8\nparallel: {dp: 8}\n"
+                                                   "batch: {global: 8, micro: 1, sequence: 4096}\noptimizer: {sharding: zero2}\n"
+                                                   "software: torch-fsdp\n",
+                                                   "job.yaml"),
+                           "job");
+  Predicted predicted(job);
+  const double passes = predicted.metrics({{Metric::passes_s, 1}}).at(Metric::passes_s);
+  const StepResult& step = predicted.step();
+  EXPECT_GT(step.mean[Phase::optimizer], job.system.software.step_s);
+  EXPECT_NEAR(passes + step.mean[Phase::optimizer], step.step_s, 1e-12);
+}
+
 }  // namespace
 }  // namespace rehearse::sim
