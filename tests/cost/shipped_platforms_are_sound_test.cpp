@@ -91,6 +91,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "megatron-deepspeed-2022",
                                              "megatron-lm",
                                              "megatron-lm-2023",
+                                             "mindformers",
                                              "mindspeed",
                                              "nanotron",
                                              "nanotron-2024",
