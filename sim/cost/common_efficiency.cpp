@@ -45,6 +45,9 @@ constexpr const char* flash = "{1: {64: 0.52, 128: 0.36}}";
 // Of MI355X: what Composable Kernel, and of both MI300X and MI355X: what PyTorch's own attention (AOTriton) reaches of AITER's.
 constexpr const char* amd_flash = "{2: {64: 0.48, 128: 0.48}, sdpa: {64: 0.27, 128: 0.27}}";
 
+// A matrix unit of a TPU, 128 or 256 wide, is half as full with heads of 64 as with heads of 128 (docs.cloud.google.com/tpu).
+constexpr const char* tpu_flash = "{3: {64: 0.5, 128: 1}}";
+
 bool is_tpu(const Gpu& gpu) { return gpu.vendor == "google"; }
 
 bool is_amd(const Gpu& gpu) { return gpu.vendor == "amd"; }
@@ -112,8 +115,9 @@ config::Node common_contention_mapping(const Gpu& gpu) {
 config::Node common_flash_mapping(const Gpu& gpu) {
   return config::Node::load_text(gpu.vendor == "nvidia" ? flash
                                  : is_amd(gpu)          ? amd_flash
+                                 : is_tpu(gpu)          ? tpu_flash
                                                         : "{}",
-                                 "the common shares of older attention of " + gpu.name);
+                                 "the common shares of other attention of " + gpu.name);
 }
 
 }  // namespace rehearse::sim

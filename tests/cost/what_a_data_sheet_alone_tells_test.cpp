@@ -73,6 +73,7 @@ TEST(WhatADataSheetAloneTells, HoldsOfContentionAndOlderAttentionToo) {
   EXPECT_EQ(partly.contention_with(workloads::Phase::ep).alpha, 1.05);
   EXPECT_EQ(partly.contention_with(workloads::Phase::dp).alpha, bare.contention_with(workloads::Phase::dp).alpha);
   EXPECT_EQ(read_gpu(file.without("contention"), "own lines").contention_with(workloads::Phase::dp).alpha, 1);
+  EXPECT_EQ(shipped_gpu("tpu-v6e").flash_share.at(3).at(64), 0.5);  // half of a matrix unit
   EXPECT_EQ(read_gpu(ready_made(gpu_part, "tpu-v6e").node.without("contention"), "tpu").contention_with(workloads::Phase::dp).alpha, 1);
 }
 
