@@ -29,6 +29,8 @@ class CostModel;
 // In place of a generation: PyTorch's own scaled_dot_product_attention, which takes other kernels on every maker's GPUs. The second
 // generation where a GPU says nothing of it.
 inline constexpr int sdpa = 0;
+// Attention under a mask that PyTorch is handed as a tensor (padding): of a stack alone.
+inline constexpr int masked = -1;
 
 struct Gpu {
   std::string name;

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/cost/masked.hpp"
 #include "sim/cost/queue.hpp"
 
 namespace rehearse::sim {

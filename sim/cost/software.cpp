@@ -5,7 +5,6 @@
 #include "config/keys.hpp"
 #include "sim/cost/engine_habits.hpp"
 #include "sim/cost/gpu.hpp"
-#include "sim/cost/masked.hpp"
 
 namespace rehearse::sim {
 namespace {
