@@ -29,10 +29,14 @@ Section sorting(const Workload& workload, const Shard& shard, bool back, double 
   const double bytes = 2 * pairs * static_cast<double>(shard.hidden) * shard.element;
   const double added = exchanges || workload.fusions.permutation ? bytes : 2 * bytes;  // what is added to is read and written each time
   const PassKernels kernels = sorting_kernels(workload);
+  const double elements = pairs * static_cast<double>(shard.hidden);
+  const PassCopies& adds = workload.fusions.sort_adds;
   return pointwise(back ? "unsort_tokens" : "sort_tokens", {.forward_bytes = back ? added : bytes,
                                                             .backward_bytes = back ? bytes : added,
                                                             .forward_kernels = std::max(1, kernels.forward),
-                                                            .backward_kernels = std::max(1, kernels.backward)});
+                                                            .backward_kernels = std::max(1, kernels.backward),
+                                                            .forward_adds = back ? adds.forward * elements : 0,
+                                                            .backward_adds = back ? 0 : adds.backward * elements});
 }
 
 // What the stack's pointwise operators do beside all that, such as masks that are all true.
@@ -53,6 +57,27 @@ Section biases_apart(const Workload& workload, double elements, double element, 
   Section section = copies("bias_copies", elements, element, workload.fusions.bias_copies);
   for (Item& item : section.forward) std::get<Operator>(item).kernels = experts;
   for (Item& item : section.backward) std::get<Operator>(item).kernels = 3 * experts;
+  return section;
+}
+
+// Experts one after another, each as operators of its own.
+Section loop(const Workload& workload, int experts) {
+  const PassKernels& kernels = workload.fusions.loop_kernels;
+  Section section;
+  if (workload.fusions.grouped_gemm || kernels.forward + kernels.backward == 0) return section;
+  section.forward.emplace_back(memory_bound("expert_loop", 0, Pass::forward, experts * kernels.forward));
+  section.backward.emplace_back(memory_bound("expert_loop", 0, Pass::backward_input, experts * kernels.backward));
+  return section;
+}
+
+// The gradient of an expert's part of a tensor of all experts' weights is a whole one: zeros are written, the part is not counted, and all
+// is added to the sum of the others (autograd's SelectBackward).
+Section whole_gradients_of_parts(const Workload& workload, double parameters, double element, int experts) {
+  Section section;
+  if (workload.fusions.grouped_gemm || !workload.fusions.stacked_experts) return section;
+  constexpr double passes = 4;  // zeros; both read and the sum written
+  section.backward.emplace_back(
+      memory_bound("stacked_gradients", passes * experts * parameters * element, Pass::backward_weight, 2 * experts));
   return section;
 }
 
@@ -87,7 +112,9 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
   const std::int64_t rows = std::llround(pairs), ffn = moe.ffn / workload.parallel.etp;
   const std::int64_t width = ffn * (workload.model.gated() ? 2 : 1);
   const bool bias = workload.model.biases;
-  return assemble({pairing(workload), sorting(workload, shard, false, pairs),
+  const double parameters = static_cast<double>(experts) * static_cast<double>(shard.hidden) * static_cast<double>(width + ffn);
+  return assemble({pairing(workload), sorting(workload, shard, false, pairs), loop(workload, experts),
+                   whole_gradients_of_parts(workload, parameters, shard.element, experts),
                    copies("pair_copies", pairs * static_cast<double>(shard.hidden), shard.element, workload.fusions.pair_copies),
                    grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
                    copies("product_copies", pairs * static_cast<double>(width), shard.element, workload.fusions.product_copies),
@@ -152,6 +179,7 @@ ExpertCalls ExpertLayer::make_calls(Pass pass, int chunks, int ep_rank, int laye
       add_weights("gradients of weights", pass, chunks, layer, microbatch, calls.combine);
       return calls;
     default:
+      if (pass == Pass::recompute && workload_.fusions.replays_dispatch) return calls;
       add_counts(pass, calls.dispatch);
       for (Communication& call : to_experts("dispatch", pass, chunks, ep_rank, layer, microbatch)) {
         calls.dispatch.push_back(std::move(call));

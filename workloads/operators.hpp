@@ -23,6 +23,7 @@ struct Operator {
   DType dtype = DType::bf16;
   double flops = 0;                  // multiply-add = 2
   double bytes = 0;                  // moved to and from device memory
+  double adds = 0;                   // atomic adds to single elements in it
   std::int64_t m = 0, n = 0, k = 0;  // gemm: 2*m*n*k = flops
   // attention: one causal or full attention of batch x heads over query x key positions
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0;

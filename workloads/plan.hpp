@@ -184,14 +184,23 @@ struct KernelFusions {
   bool permutation = true;              // tokens are sorted by expert, and added up again, by a kernel each
   bool gathers_counts = false;          // what each rank has for each expert is gathered before tokens are dispatched
   bool exchanges_weights = false;       // after the all-to-all of tokens another one has their weights
+  bool stacked_experts = false;         // one tensor has the weights of all experts; without grouped products each adds to a whole gradient
+  bool replays_dispatch = false;        // full recomputation takes what was dispatched and combined from memory
+  bool eager_experts = false;           // experts run operator by operator also where a compiler fuses what is around them
   // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; for each of the
   // two sorts around the experts that another dispatcher leaves to it; more for each piece of a layer (attention and router; experts) when
   // forward and backward of two micro-batches are interleaved (overlap.ep).
   PassKernels routing_kernels{6, 4}, permutation_kernels{2, 1}, sorting_kernels{0, 0}, pairing_kernels{0, 0};
+  // The same for each expert, beside its products, where they are no grouped ones: it finds its tokens, gathers, weights and adds them up.
+  PassKernels loop_kernels{0, 0};
   // Pointwise operators around a layer's experts beside permutation, activation and sums: of the states of pairs of token and expert; of
   // what the experts' first product gives.
   PassCopies pair_copies, product_copies;
-  // The same of what their second product gives, expert by expert, where experts have biases: the host knows how many rows each has.
+  // Where states of pairs are added to those of tokens by atomic adds, element by element (scatter_add, index_add_, the gradient of an
+  // index): how often around the all-to-all, and where tokens are sorted around the experts.
+  PassCopies token_adds, sort_adds;
+  double kept_outputs = 0;  // bytes an element of what experts give that the gradient of the pairs' weights keeps
+  // Reads and writes of what their second product gives, expert by expert, where experts have biases: the host knows how many rows each has.
   PassCopies bias_copies;
   // Of what their first product gives, where the model clamps both halves of it.
   PassCopies clamp_copies;

@@ -43,6 +43,9 @@ struct Gpu {
   double memory_bytes_per_s = 0;
   double power_limit_w = 0;
   double launch_s = 0;                                    // host time of one bare kernel launch (driver)
+  // Atomic adds to elements of 16 bits. The default is H100's: PyTorch's index_add_ adds 2^22 rows of 128 in 4,719 us there
+  // (pytorch/pytorch, pull request 175760).
+  double adds_per_s = 114e9;
   std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
   std::shared_ptr<const CostModel> cost;                  // by operator class and precision
   // Older generations of flash attention, and sdpa: by the head dimension that a kernel is compiled for, its share of the rate of `cost`'s

@@ -44,7 +44,8 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
   for (const workloads::Operator& op : operators) {
     if (!op.captured) share.issued += op.kernels;
     if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
-    const double alone_s = software.kernel_time * op.times * gpu.cost->seconds(op) / flash_share(gpu, software, op);
+    const double kernel_s = std::max(gpu.cost->seconds(op), op.adds / gpu.adds_per_s);
+    const double alone_s = software.kernel_time * op.times * kernel_s / flash_share(gpu, software, op);
     share.device_s += alone_s + software.launch_s * op.kernels;
   }
   return share;

@@ -38,12 +38,17 @@ constexpr std::array<Fusion, 8> all_fusions{
      {"optimizer", &KernelFusions::optimizer, "The whole update in one pass."}}};
 
 // What a stack does with experts; left out it is as KernelFusions has it.
-constexpr std::array<Fusion, 5> expert_habits{
+constexpr std::array<Fusion, 8> expert_habits{
     {{"grouped_gemm", &KernelFusions::grouped_gemm, "One kernel for all of a rank's experts."},
      {"low_precision_dispatch", &KernelFusions::low_precision_dispatch, "8-bit layers: tokens travel to their experts in 8 bits."},
      {"permutation", &KernelFusions::permutation, "Tokens are sorted by expert, and added up again, by a kernel each."},
      {"gathers_counts", &KernelFusions::gathers_counts, "What each rank has for each expert is gathered before tokens are dispatched."},
-     {"exchanges_weights", &KernelFusions::exchanges_weights, "After the all-to-all of tokens another one has their weights."}}};
+     {"exchanges_weights", &KernelFusions::exchanges_weights, "After the all-to-all of tokens another one has their weights."},
+     {"stacked", &KernelFusions::stacked_experts,
+      "Without grouped products: experts' weights are parts of one tensor, to whose gradient each adds a whole one."},
+     {"replays_dispatch", &KernelFusions::replays_dispatch,
+      "recompute: full takes what was dispatched to experts, and combined, from memory, and exchanges nothing."},
+     {"eager", &KernelFusions::eager_experts, "Experts run operator by operator also where a compiler fuses what is around them."}}};
 
 // One of a stack's kernels, as a key has it.
 constexpr auto kernels(auto KernelFusions::*field) {
@@ -92,6 +97,9 @@ const Keys<Software>& experts_keys() {
       habit(expert_habits[2]),
       habit(expert_habits[3]),
       habit(expert_habits[4]),
+      habit(expert_habits[5]),
+      habit(expert_habits[6]),
+      habit(expert_habits[7]),
       K("routing_kernels", kernels(&KernelFusions::routing_kernels), mapping(pass_keys()),
         "What the host issues to route a layer's tokens."),
       K("permutation_kernels", kernels(&KernelFusions::permutation_kernels), mapping(pass_keys()),
@@ -99,10 +107,18 @@ const Keys<Software>& experts_keys() {
       K("sorting_kernels", kernels(&KernelFusions::sorting_kernels), mapping(pass_keys()),
         "With another dispatcher: for each of the two sorts by expert around the experts that it leaves to the host."),
       K("pairing_kernels", kernels(&KernelFusions::pairing_kernels), mapping(pass_keys()), "For each piece of a layer with overlap.ep."),
+      K("loop_kernels", kernels(&KernelFusions::loop_kernels), mapping(pass_keys()),
+        "Without grouped products: for each expert, beside those."),
       K("pair_copies", kernels(&KernelFusions::pair_copies), mapping(copies_keys()),
         "Reads and writes of the states of pairs of token and expert beside permutations and sums."),
       K("product_copies", kernels(&KernelFusions::product_copies), mapping(copies_keys()),
         "The same of what the experts' first product gives, beside the activation."),
+      K("token_adds", kernels(&KernelFusions::token_adds), mapping(copies_keys()),
+        "Times that states of pairs are added to tokens by atomic adds, around the all-to-all."),
+      K("sort_adds", kernels(&KernelFusions::sort_adds), mapping(copies_keys()),
+        "The same where tokens are sorted around the experts."),
+      K("kept_outputs", kernels(&KernelFusions::kept_outputs), config::number(0, 8),
+        "Bytes an element of what experts give that the gradient of the pairs' weights keeps."),
       K("bias_copies", kernels(&KernelFusions::bias_copies), mapping(copies_keys()),
         "The same of what their second product gives, expert by expert, where experts have biases; none in graphs."),
       K("clamp_copies", kernels(&KernelFusions::clamp_copies), mapping(copies_keys()),

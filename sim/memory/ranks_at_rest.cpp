@@ -47,7 +47,8 @@ void RankAtRest::raise_to_update(RankMemory& memory) const {
 void RankAtRest::add_cache(RankMemory& memory) const {
   memory.cached_bytes = system_.software.memory.fragmentation * memory.tensor_bytes();
   memory.stuck_bytes = stuck_share * memory.cached_bytes;
-  memory.cached_bytes += tensors_.update;
+  // A flat buffer fits into nothing that a step gave back; roots of moments, tensor by tensor, do, and leave room for what comes.
+  if (!system_.software.memory.habits.foreach_update) memory.cached_bytes += tensors_.update;
 }
 
 RanksAtRest::RanksAtRest(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync, double placeholders)

@@ -81,7 +81,8 @@ TEST(MalformedPlatforms, UnknownKey) {
             "gpu.yaml:4:1: error: unknown key 'power_limt'\n"
             "    4 | power_limt: 400 W\n"
             "      | ^\n"
-            "  did you mean 'power_limit'? known: source, vendor, memory, driver_memory, memory_bandwidth, power_limit, launch, peak, "
+            "  did you mean 'power_limit'? known: source, vendor, memory, driver_memory, memory_bandwidth, power_limit, launch, "
+            "atomic_adds, peak, "
             "contention, efficiency, flash");
 }
 
@@ -283,14 +284,16 @@ TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
             "s.yaml:7:51: error: experts.routing_kernels.backward must be between 0 and 10000, not -1\n"
             "    7 | experts: {routing_kernels: {forward: 3, backward: -1}}\n"
             "      |                                                   ^");
-  EXPECT_EQ(
-      software_error(step, step + "experts: {routing: {forward: 3, backward: 1}}\n"),
-      "s.yaml:7:11: error: unknown key 'routing' in experts\n"
-      "    7 | experts: {routing: {forward: 3, backward: 1}}\n"
-      "      |           ^\n"
-      "  did you mean 'routing_kernels'? known: grouped_gemm, low_precision_dispatch, permutation, gathers_counts, exchanges_weights, "
-      "routing_kernels, permutation_kernels, sorting_kernels, pairing_kernels, pair_copies, product_copies, bias_copies, clamp_copies, "
-      "dropless_time");
+  EXPECT_EQ(software_error(step, step + "experts: {routing: {forward: 3, backward: 1}}\n"),
+            "s.yaml:7:11: error: unknown key 'routing' in experts\n"
+            "    7 | experts: {routing: {forward: 3, backward: 1}}\n"
+            "      |           ^\n"
+            "  did you mean 'routing_kernels'? known: grouped_gemm, low_precision_dispatch, permutation, gathers_counts, "
+            "exchanges_weights, stacked, "
+            "replays_dispatch, eager, "
+            "routing_kernels, permutation_kernels, sorting_kernels, pairing_kernels, loop_kernels, pair_copies, product_copies, "
+            "token_adds, sort_adds, kept_outputs, bias_copies, clamp_copies, "
+            "dropless_time");
 }
 
 const std::string good_memory =

@@ -5,7 +5,6 @@
 
 #include "config/input_error.hpp"
 #include "gpu_files.hpp"
-#include "sim/cost/masked.hpp"
 #include "sim/cost/queue.hpp"
 #include "sim/system.hpp"
 
@@ -130,6 +129,17 @@ TEST(OperatorSeconds, TakeAStacksKernelsLonger) {
   software.launch_s = 2e-6;
   software.kernel_time = 1.05;
   expect_same(operator_seconds(gpu, software, moving(1e9)), 1.05 * 2e-3 + 2e-6);
+}
+
+// The bytes and the adds of one kernel go on at the same time.
+TEST(OperatorSeconds, AddElementByElementAtTheRateOfAtomics) {
+  Gpu gpu = gpu_with_gemm("{model: roofline}");
+  gpu.adds_per_s = 100e9;
+  workloads::Operator op = moving(1e9);  // 2 ms
+  op.adds = 1e9;
+  expect_same(operator_seconds(gpu, {}, op), 10e-3);
+  op.adds = 1e8;
+  expect_same(operator_seconds(gpu, {}, op), 2e-3);
 }
 
 TEST(OperatorSeconds, AreNotLessThanTheHostNeedsToLaunch) {

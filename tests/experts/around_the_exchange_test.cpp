@@ -82,5 +82,18 @@ TEST(ExpertCalls, CountsAreANumberForEachExpert) {
   for (int to = 0; to < 8; ++to) EXPECT_EQ(each.exchange->bytes(0, to), 16 * 4);
 }
 
+// What was dispatched and combined is taken from memory when a layer is computed again; gradients travel all the same.
+TEST(ExpertCalls, AreNotMadeAgainWhereTheStackKeepsWhatTheyBrought) {
+  for (const bool kept : {false, true}) {
+    const sim::Job job =
+        job_on_a_node(fmt::format("recompute: full\nsoftware: {{like: megatron-core, experts: {{replays_dispatch: {}}}}}\n", kept));
+    const workloads::ExpertLayer experts(job.workload);
+    EXPECT_EQ(experts.calls(workloads::Pass::recompute, 0, 0, 0).dispatch.empty(), kept);
+    EXPECT_EQ(experts.calls(workloads::Pass::recompute, 0, 0, 0).combine.empty(), kept);
+    EXPECT_FALSE(experts.calls(workloads::Pass::forward, 0, 0, 0).dispatch.empty());
+    EXPECT_FALSE(experts.calls(workloads::Pass::backward_input, 0, 0, 0).dispatch.empty());
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests

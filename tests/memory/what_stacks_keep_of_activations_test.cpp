@@ -85,12 +85,33 @@ TEST(WhatStacksKeepOfActivations, EagerExpertsInACompiledBlock) {
   w.model.moe = workloads::MoeSpec{.experts = 8, .top_k = 2, .ffn = 512};
   const double pair = workloads::received_activation_bytes(w, false);
   w.fusions.pair_copies = {7, 12};
-  EXPECT_EQ(workloads::received_activation_bytes(w, false), pair);  // of the router and permutations around a fused activation
   w.fusions.compiled = true;
+  EXPECT_EQ(workloads::received_activation_bytes(w, false), pair);  // of the router and permutations around a fused activation
+  w.fusions.eager_experts = true;
   EXPECT_EQ(workloads::received_activation_bytes(w, false) - pair, 512 * 2);
   EXPECT_EQ(workloads::received_activation_bytes(w, true), 0);
   w.fusions.activation = false;  // which keeps as much
   EXPECT_EQ(workloads::received_activation_bytes(w, false) - pair, 512 * 2);
+}
+
+// Outputs that the gradient of their weights reads; and where recomputation exchanges nothing, what came with each exchange.
+TEST(WhatStacksKeepOfActivations, WhatExpertsGaveAndGot) {
+  Workload w = kept_by(false);
+  w.parallel.tp = 1;
+  w.model.moe = workloads::MoeSpec{.experts = 8, .top_k = 2, .ffn = 512};
+  const double pair = workloads::received_activation_bytes(w, false);
+  w.fusions.kept_outputs = 4;
+  EXPECT_EQ(workloads::received_activation_bytes(w, false) - pair, 4.0 * w.model.hidden);
+  w.parallel.ep = w.parallel.dp = 4;
+  w.batch.global = 4 * w.batch.micro;
+  EXPECT_EQ(workloads::received_activation_bytes(w, true), 0);
+  const double input = workloads::layer_activation_bytes(w, true, workloads::LayerKind::experts);
+  w.fusions.replays_dispatch = true;
+  EXPECT_EQ(workloads::received_activation_bytes(w, true), 2.0 * w.model.hidden);
+  EXPECT_EQ(workloads::layer_activation_bytes(w, true, workloads::LayerKind::experts), 2 * input);  // as large as the layer's input
+  w.parallel.ep = 1;                                                                                // nothing is dispatched
+  EXPECT_EQ(workloads::received_activation_bytes(w, true), 0);
+  EXPECT_EQ(workloads::layer_activation_bytes(w, true, workloads::LayerKind::experts), input);
 }
 
 // The input of the head's products as it is multiplied: narrower or wider than what the others read.

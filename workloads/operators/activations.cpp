@@ -1,4 +1,5 @@
 // Activation memory of a layer (Korthikanti et al. 2022, equations 1-6, per tensor so that GQA, gates, flash attention and 8 bits fit in).
+#include "workloads/expert_layer.hpp"
 #include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
@@ -101,12 +102,9 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
          core_attention_bytes(workload, shard);
 }
 
-// Experts that a stack runs in eager mode, operator by operator, though a compiler fuses what is around them: its pointwise operators are
-// named one by one. Without a compiler such operators may be of a router and permutations around a fused activation.
-bool eager_experts(const Workload& workload) {
-  const KernelFusions& fusions = workload.fusions;
-  return !fusions.activation || (fusions.compiled && fusions.pair_copies.forward > 0);
-}
+bool eager_experts(const Workload& workload) { return !workload.fusions.activation || workload.fusions.eager_experts; }
+
+bool replays_dispatch(const Workload& workload) { return workload.fusions.replays_dispatch && workload.parallel.ep > 1; }
 
 // Intermediate tensors of one token in an MLP of this width: before the activation function (twice as wide with a gate) and after it; eager
 // ones also have the function's output, for its product with the other half.
@@ -186,20 +184,24 @@ double unfused_norm_bytes(const Workload& workload) {
 }
 
 double received_activation_bytes(const Workload& workload, bool recomputed) {
-  if (recomputed || workload.experts.chunk_recompute) return 0;
+  if (workload.experts.chunk_recompute) return 0;
   const Shard shard = shard_of(workload);
+  if (recomputed)
+    return replays_dispatch(workload) ? copies_per_pair(workload) * static_cast<double>(shard.hidden) * shard.element : 0;
   if (workload.recompute.every_second_product()) return workload.parallel.ep > 1 ? static_cast<double>(shard.hidden) * shard.element : 0;
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
   const double dropped = workload.recompute.drops(RecomputeModule::moe_act) ? ffn * saved_input(shard) : 0;
-  return static_cast<double>(shard.hidden) * saved_input(shard) + intermediate_bytes(workload, shard, ffn, eager_experts(workload)) -
-         dropped;
+  return static_cast<double>(shard.hidden) * (saved_input(shard) + workload.fusions.kept_outputs) +
+         intermediate_bytes(workload, shard, ffn, eager_experts(workload)) - dropped;
 }
 
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
   const Shard shard = shard_of(workload);
   if (recomputed) {
     const double input = static_cast<double>(shard.spread_tokens * shard.hidden) * (autocasts(workload) ? fp32_bytes : shard.element);
-    return input + kept_bytes(workload, shard, kind);
+    const bool replays = kind == LayerKind::experts && replays_dispatch(workload);
+    const double combined = replays ? static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element : 0;
+    return input + combined + kept_bytes(workload, shard, kind);
   }
   if (workload.recompute.every_second_product()) return every_second_product_bytes(workload, shard, kind);
   const double attention = shard.heads > 0 ? attention_bytes(workload, shard) + post_norm_bytes(workload, shard) : 0;

@@ -36,7 +36,10 @@ Section permutation(const Workload& workload, const Shard& shard, bool back) {
   const int copies = workload.model.moe->top_k;
   const double bytes = states * (1 + copies), added = workload.fusions.permutation ? bytes : states * (1 + 3 * copies);
   const PassKernels& kernels = workload.fusions.permutation_kernels;
-  return pointwise(back ? "unpermute" : "permute", {back ? added : bytes, back ? bytes : added, kernels.forward, kernels.backward});
+  const double elements = static_cast<double>(shard.spread_tokens * shard.hidden) * copies;
+  const PassCopies& adds = workload.fusions.token_adds;
+  return pointwise(back ? "unpermute" : "permute", {back ? added : bytes, back ? bytes : added, kernels.forward, kernels.backward,
+                                                    back ? adds.forward * elements : 0, back ? 0 : adds.backward * elements});
 }
 
 Section routed(const Workload& workload, const Shard& shard) {

@@ -23,10 +23,18 @@ std::vector<Section> layer_sections(const Workload& workload, const Shard& shard
 
 bool is_routed(const Item& item) { return std::holds_alternative<RoutedExperts>(item); }
 
+bool sums_pairs(const Item& item) {
+  const auto* op = std::get_if<Operator>(&item);
+  return op != nullptr && op->name == "unpermute";
+}
+
 // The output of the layer's last product is read by nobody in backward (what a dropout behind it needs is its mask), but for that of
-// experts, which the gradient of their weights in the sum reads.
+// experts, which the gradient of their weights in the sum reads: there nobody reads the sum.
 std::vector<Item> without_last_product(std::vector<Item> items) {
-  if (std::ranges::any_of(items, is_routed)) return items;
+  if (std::ranges::any_of(items, is_routed)) {
+    std::erase_if(items, sums_pairs);
+    return items;
+  }
   const auto last = std::find_if(items.rbegin(), items.rend(), [](const Item& item) {
     const auto* op = std::get_if<Operator>(&item);
     return op != nullptr && op->cls == OperatorClass::gemm;

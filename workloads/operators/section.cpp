@@ -53,14 +53,15 @@ Section within(GraphScope scope, const Workload& workload, Section section) {
 
 Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass cls) {
   Section section;
-  const auto add = [&](std::vector<Item>& items, double bytes, Pass pass, int kernels) {
+  const auto add = [&](std::vector<Item>& items, double bytes, double adds, Pass pass, int kernels) {
     if (bytes <= 0) return;
     Operator op = memory_bound(name, bytes, pass, kernels);
     op.cls = cls;
+    op.adds = adds;
     items.emplace_back(std::move(op));
   };
-  add(section.forward, traffic.forward_bytes, Pass::forward, traffic.forward_kernels);
-  add(section.backward, traffic.backward_bytes, Pass::backward_input, traffic.backward_kernels);
+  add(section.forward, traffic.forward_bytes, traffic.forward_adds, Pass::forward, traffic.forward_kernels);
+  add(section.backward, traffic.backward_bytes, traffic.backward_adds, Pass::backward_input, traffic.backward_kernels);
   return section;
 }
 
