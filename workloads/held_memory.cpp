@@ -138,6 +138,7 @@ std::vector<Held> HeldMemory::on_gpu(const RankMemories& units) const {
   if (workload_.overlap.pp) add_messages(held);
   add_whole_gradients(held);
   if (makes_gradients_anew(workload_, habits_)) add_new_gradients(held);
+  for (const Round& round : rounds_) add_gradients_of(round, units, held);
   std::erase_if(held, [](const Held& one) { return one.bytes <= 0; });
   return held;
 }
@@ -200,6 +201,17 @@ void HeldMemory::add_new_gradients(std::vector<Held>& held) const {
     const bool last = task.turn + 1 == turns();
     const std::uint32_t begin = last ? i : turns_[task.turn + 1];
     held.push_back({MemoryUse::gradients, bytes, at(Edge::turn_begins, begin), at(Edge::turn_ends, turns_.back() - 1)});
+  }
+}
+
+void HeldMemory::add_gradients_of(const Round& round, const RankMemories& units, std::vector<Held>& held) const {
+  if (!habits_.added_after_backward) return;
+  const std::uint32_t last = tasks_[round.last].turn;
+  for (std::uint32_t i = round.first; i <= round.last && tasks_[i].turn < last; ++i) {
+    const HeldTask& task = tasks_[i];
+    if (!makes_weight_gradient(task.slot.kind)) continue;
+    const double bytes = units.at(task.slot.chunk, task.unit, task.slot.microbatch).gradients;
+    held.push_back({MemoryUse::gradients, bytes, at(Edge::turn_begins, turns_[task.turn + 1]), at(Edge::turn_ends, round.last)});
   }
 }
 

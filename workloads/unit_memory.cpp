@@ -115,6 +115,9 @@ class Sizes {
     return memory;
   }
 
+  // What of a unit's gradients waits for the end of the backward.
+  [[nodiscard]] double added_later(const Unit& unit) const { return habits_.added_after_backward ? unit.program->parameters * weight_ : 0; }
+
   // One of each shape: all experts share theirs.
   [[nodiscard]] double layer_matrices() const {
     double widths = attention_matrices();
@@ -231,7 +234,7 @@ class Sizes {
   double weight_;
 };
 
-UnitMemory memory_of(const Sizes& sizes, const Unit& unit) {
+UnitMemory work_of(const Sizes& sizes, const Unit& unit) {
   switch (unit.kind) {
     case UnitKind::embedding:
       return sizes.embedding();
@@ -242,6 +245,12 @@ UnitMemory memory_of(const Sizes& sizes, const Unit& unit) {
       break;
   }
   return sizes.layers(unit);
+}
+
+UnitMemory memory_of(const Sizes& sizes, const Unit& unit) {
+  UnitMemory memory = work_of(sizes, unit);
+  memory.gradients = sizes.added_later(unit);
+  return memory;
 }
 
 }  // namespace
@@ -309,9 +318,7 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   memory.weights = no_copy ? 0 : zero == 3 ? shard * sync.weight_bytes : sync.gathered_bytes(own);
   memory.gradients = kept_gradients(workload, habits, sync, parameters, expert_parameters);
   const double updated = zero > 0 ? shard : parameters;
-  const bool whole_master = habits.whole_master && (zero == 1 || zero == 2);
-  if (whole_master) memory.optimizer = parameters * bytes_of(workload.precision.optimizer) + shard * bytes_of(workload.precision.weights);
-  (workload.optimizer.on_cpu ? memory.host : memory.optimizer) += updated * optimizer_bytes(workload, habits, own);
+  (workload.optimizer.on_cpu ? memory.host : memory.optimizer) = updated * optimizer_bytes(workload, habits, own);
   // Beside the states the host receives the gradients and makes the new weights.
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + bytes_of(workload.precision.weights));
   if (zero > 0) memory.temporary = zero == 3 ? habits.zero3_bucket_bytes.value_or(habits.bucket_bytes) : habits.bucket_bytes;
@@ -321,6 +328,7 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
     const double at_once = zero == 3 ? std::min(updated, habits.update_at_once.value_or(updated)) : updated;
     memory.update = std::max(0.0, habits.update_bytes * at_once - (zero < 3 ? habits.bucket_bytes : 0));
   }
+  if (habits.gathers_copies && (zero == 1 || zero == 2) && sync.replicated()) memory.update += (2 * parameters + shard) * sync.weight_bytes;
   if (habits.foreach_update && !workload.optimizer.on_cpu) memory.update += bytes_of(workload.precision.moments) * updated;
   const double narrow = bytes_of(workload.precision.compute);
   if (habits.narrow_copies && zero < 3 && narrow < bytes_of(workload.precision.weights)) {

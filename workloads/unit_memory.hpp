@@ -17,6 +17,9 @@ namespace rehearse::workloads {
 // Whose tensors, one by one in program order, a stack has where that is known (sim/memory/unit_tensors.hpp).
 enum class TensorOrder : std::uint8_t { megatron_core, nanotron, torch };
 
+// How far the host is ahead of the GPU, and so how late what collectives read and wrote comes free (sim/memory/host_lead.hpp).
+enum class HostAhead : std::uint8_t { units, none, warm_up, queue };
+
 // What a training stack does with memory that the job does not say (platforms/software/*.yaml).
 struct MemoryHabits {
   // The weight-gradient product adds into the gradient buffer and hands autograd an empty tensor of the weights' shape and type instead:
@@ -40,9 +43,12 @@ struct MemoryHabits {
   // Of a layer's gathered input (tensor parallelism), the share that its blocks in flight hold up until backward.
   double kept_gathers = 0;
   bool ddp_buckets = false;  // without ZeRO: gradients as autograd makes them lie in buckets beside those that are added up
-  bool whole_master =
-      false;  // ZeRO-1 and 2: every rank keeps all weights in the optimizer's type too, and sharded gradients in the weights'
+  // Gradients stay as autograd makes them, in the weights' type, until the backward of their micro-batch is over, and are added up then.
+  bool added_after_backward = false;
+  // ZeRO-1 and 2: new weights are gathered from a copy of the rank's piece, into a copy of all pieces and one of the whole.
+  bool gathers_copies = false;
   TensorOrder order = TensorOrder::megatron_core;
+  HostAhead host_ahead = HostAhead::units;
   bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF of its launcher; on NVIDIA's GPUs
   // Gradients are given back after the update and made anew by the next backward (zero_grad(set_to_none=True)).
   bool gradients_freed = false;
@@ -57,7 +63,7 @@ struct MemoryHabits {
 struct StaticMemory {
   double weights = 0, gradients = 0, optimizer = 0;
   double temporary = 0;  // buffers that are never given back
-  double update = 0;     // while the optimizer works alone: copies of gradients
+  double update = 0;     // while the optimizer works alone: copies of gradients, of new weights
   double host = 0;       // in the host's memory: states and gradients of an optimizer that runs there
   [[nodiscard]] double total() const { return weights + gradients + optimizer + temporary; }  // on the GPU
 };
@@ -79,8 +85,9 @@ struct UnitMemory {
   double weight_temporary = 0;  // while its weight gradient is made: with backward, or in its own slot when the schedule splits backward
   // While forward or backward runs: what tensor and context parallelism gather, reduce or pass on.
   double forward_communication = 0, backward_communication = 0;
-  double gathered = 0;  // ZeRO-3: its weights, gathered
-  double bucket = 0;    // ZeRO-2 and 3: its gradients before they are reduced and sharded
+  double gradients = 0;  // of its weights as they are made, where they stay until the backward of the micro-batch is over
+  double gathered = 0;   // ZeRO-3: its weights, gathered
+  double bucket = 0;     // ZeRO-2 and 3: its gradients before they are reduced and sharded
   // Of backward_temporary: given back before the unit makes its weights' gradients; of weight_temporary: itself what is reduced.
   double gone_before_gradients = 0;
   // The embedding's gradients are reduced when its backward is over and nothing comes behind it: its weights are gone by then, and the

@@ -151,6 +151,14 @@ const config::Names<workloads::TensorOrder>& tensor_orders() {
   return names;
 }
 
+const config::Names<workloads::HostAhead>& leads_of_hosts() {
+  static const config::Names<workloads::HostAhead> names{{"units", workloads::HostAhead::units},
+                                                         {"none", workloads::HostAhead::none},
+                                                         {"warm-up", workloads::HostAhead::warm_up},
+                                                         {"queue", workloads::HostAhead::queue}};
+  return names;
+}
+
 const config::Names<Nccl>& nccl_releases() {
   static const config::Names<Nccl> names{{"none", Nccl::none},  {"2.10", Nccl::v2_10}, {"2.14", Nccl::v2_14},
                                          {"2.18", Nccl::v2_18}, {"2.19", Nccl::v2_19}, {"2.23", Nccl::v2_23}};
@@ -203,9 +211,13 @@ const Keys<MemoryOverhead>& memory_keys() {
         "Tensor parallelism: of a layer's gathered input, the share that is held up until its backward."),
       K("ddp_buckets", habit(&Habits::ddp_buckets), truth(),
         "Without ZeRO: gradients as autograd makes them lie beside those that are added up."),
-      K("whole_master", habit(&Habits::whole_master), truth(),
-        "ZeRO-1 and 2: every rank keeps all weights in the optimizer's type too, and sharded gradients in the weights'."),
+      K("added_after_backward", habit(&Habits::added_after_backward), truth(),
+        "Gradients stay in the weights' type until the backward of their micro-batch is over, and are added up then."),
+      K("gathers_copies", habit(&Habits::gathers_copies), truth(),
+        "ZeRO-1 and 2: new weights are gathered from a copy of the rank's piece into two copies of all of them."),
       K("order", habit(&Habits::order), config::choice(tensor_orders()), "Whose tensors, in whose order, the allocator is asked for."),
+      K("host_ahead", habit(&Habits::host_ahead), config::choice(leads_of_hosts()),
+        "How far the host is ahead of the GPU, and so how late tensors of collectives come free."),
       K("expandable_segments", habit(&Habits::expandable_segments), truth(),
         "Its launcher sets PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which NVIDIA's GPUs can do."),
       K("gradients_freed", habit(&Habits::gradients_freed), truth(),

@@ -61,6 +61,18 @@ class AllocatorDevice {
       if ((others_ >> stream & 1U) != 0) allocator_.finish(stream);
     }
   }
+  // How many blocks of collectives were freed so far, and that all of the first `count` of these are done.
+  [[nodiscard]] std::uint64_t freed_in_collectives() {
+    return (others_ >> nccl_stream & 1U) != 0 ? allocator_.freed_in_use(nccl_stream) : 0;
+  }
+  void catch_up_to(std::uint64_t count) {
+    if (count > 0) allocator_.finish(nccl_stream, count);
+  }
+  // Peaks are those from now on (reset_peak_memory_stats).
+  void reset_peaks() {
+    allocated_ = allocator_.allocated();
+    reserved_ = allocator_.reserved();
+  }
   [[nodiscard]] std::vector<std::uint64_t> snapshot() const { return allocator_.snapshot(); }
   [[nodiscard]] AllocatorPeaks peaks() const {
     const AllocatorState now = allocator_.state();

@@ -53,10 +53,17 @@ struct AllocatorTrainings::Impl {
     const bool formula_decides = job.system.software.memory.habits.order == workloads::TensorOrder::nanotron;
     rank.cache_simulated = true;
     rank.cached_bytes = peaks(rank, StageTrainings::unlimited).reserved - rank.tensor_bytes();
-    rank.stuck_bytes = formula_decides ? 0 : std::max(0.0, rank.cached_bytes);
-    if (rank.fits() || rank.peak_bytes() > rank.capacity_bytes) return;
-    const double left = rank.capacity_bytes - rank.at_peak[MemoryUse::framework];
-    if (!peaks(rank, left).out_of_memory) rank.stuck_bytes = rank.capacity_bytes - rank.peak_bytes();
+    rank.stuck_bytes = std::max(0.0, rank.cached_bytes);
+    if (!rank.fits() && (rank.peak_bytes() <= rank.capacity_bytes || formula_decides)) train_within(rank);
+    if (formula_decides) rank.stuck_bytes = 0;
+  }
+
+  // On a GPU of this size, where that ends, the allocator gives segments back on the way.
+  void train_within(RankMemory& rank) {
+    const AllocatorPeaks& within = peaks(rank, rank.capacity_bytes - rank.at_peak[MemoryUse::framework]);
+    if (within.out_of_memory) return;
+    rank.stuck_bytes = rank.capacity_bytes - rank.peak_bytes();
+    rank.cached_bytes = within.reserved - rank.tensor_bytes();
   }
 
   // Of a stage's ranks with tokens of their own the fullest is trained; the others are taken to keep as much.

@@ -11,7 +11,7 @@ std::size_t CachingAllocator::index_of(int stream) {
   const auto found = std::ranges::find(streams_, stream, &StreamUses::stream);
   if (found != streams_.end()) return static_cast<std::size_t>(found - streams_.begin());
   if (streams_.size() == most_streams) throw std::length_error("more streams than the caching allocator knows");
-  streams_.push_back({stream, 0, {}});
+  streams_.push_back({.stream = stream, .waiting = {}});
   return streams_.size() - 1;
 }
 
@@ -26,6 +26,18 @@ void CachingAllocator::use(Request& request, int stream) {
 void CachingAllocator::finish(int stream) {
   StreamUses& uses = streams_[index_of(stream)];
   uses.finished = uses.waiting.size();
+  any_finished_ = true;
+}
+
+std::uint64_t CachingAllocator::freed_in_use(int stream) {
+  const StreamUses& uses = streams_[index_of(stream)];
+  return uses.gone + uses.waiting.size();
+}
+
+void CachingAllocator::finish(int stream, std::uint64_t count) {
+  StreamUses& uses = streams_[index_of(stream)];
+  if (count <= uses.gone + uses.finished) return;
+  uses.finished = std::min<std::size_t>(count - uses.gone, uses.waiting.size());
   any_finished_ = true;
 }
 
@@ -44,6 +56,7 @@ void CachingAllocator::free_what_streams_finished() {
       if (--(*block)->waits_for == 0) put_back(*block);
     }
     uses.waiting.erase(uses.waiting.begin(), end);
+    uses.gone += uses.finished;
     uses.finished = 0;
   }
 }

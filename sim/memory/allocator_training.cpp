@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/memory/allocator_device.hpp"
+#include "sim/memory/host_lead.hpp"
 #include "sim/memory/rank_weights.hpp"
 
 namespace rehearse::sim {
@@ -16,11 +17,6 @@ using Device = AllocatorDevice;
 using Block = Device::Block;
 
 constexpr int steps = 3;  // the first has no moments yet, and what the second takes beside them the third may split differently
-// PyTorch's NCCL marks what a collective reads and writes as used by its stream (record_stream in ProcessGroupNCCL, off only with
-// TORCH_NCCL_AVOID_RECORD_STREAMS): freed, it is not free before the GPU has come past the collective, and the host is ahead of the GPU.
-// How far is not known: it is taken to wait for it after every second unit, which the 70B and the 405B runs of SimuMax ask for alike
-// (tests/memory).
-constexpr int units_ahead = 2;
 
 // A unit's steps as its device is asked for them; those that take nothing are left out.
 struct Action {
@@ -70,6 +66,7 @@ class Training {
       : stage_(stage),
         own_(own),
         device_(bytes, stage.habits.expandable_segments),
+        lead_(device_, stage.host_ahead()),
         hidden_(device_.request(stage.hidden)),
         live_(stage.kind_of.size()) {
     for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind)
@@ -80,7 +77,7 @@ class Training {
       for (const std::size_t kind : kinds) tensors += kinds_[kind].tensors;
       tensors_of_.push_back(tensors);
     }
-    if (stage.torch()) weights_ = rank_weights(stage, own, device_);
+    if (stage.torch() || stage.nanotron()) weights_ = rank_weights(stage, own, device_);
   }
 
   AllocatorPeaks run() {
@@ -88,7 +85,8 @@ class Training {
       build();
       for (int step = 0; step < steps; ++step) {
         run_rounds();
-        device_.catch_up();  // the loss is read
+        lead_.catch_up();                              // the loss is read
+        if (stage_.nanotron()) device_.reset_peaks();  // log_memory in its logging.py, after backward
         if (weights_) {
           weights_->update(step == 0);
         } else if (step == 0) {
@@ -107,10 +105,6 @@ class Training {
   void build() {
     if (weights_) {
       weights_->build();
-      return;
-    }
-    if (stage_.by_tensor()) {
-      build_by_tensor();
       return;
     }
     const workloads::Precision& precision = stage_.workload.precision;
@@ -143,23 +137,6 @@ class Training {
     }
   }
 
-  // nanotron, whose ranks all shard every tensor alike: weights, one buffer of gradients, master weights; with ZeRO-1 the shard's gradients
-  // in both types, otherwise, where there are replicas, DDP's buckets.
-  void build_by_tensor() {
-    const workloads::Precision& precision = stage_.workload.precision;
-    const double weight = bytes_of(precision.weights), state = bytes_of(precision.optimizer);
-    double all = 0;
-    for (const double size : stage_.parameters) {
-      device_.take(size * weight);
-      all += size;
-    }
-    device_.take(all * bytes_of(precision.gradients));
-    for (const double size : stage_.parameters) device_.take(size * state);
-    const bool sharded = stage_.workload.optimizer.zero_stage > 0;
-    if (!sharded && stage_.workload.parallel.dp == 1) return;
-    for (const double size : sharded ? own_ : stage_.parameters) device_.take(size * (weight + (sharded ? state : 0)));
-  }
-
   // At the first update.
   void moments() {
     const double state = bytes_of(stage_.workload.precision.moments);
@@ -175,9 +152,10 @@ class Training {
     bool changed = true;
     for (const TrainedRound& round : stage_.rounds) {
       if (round.as_before && !changed) continue;
+      lead_.begin_round();
       for (const Slot& slot : round.slots) slot.kind == Slot::Kind::forward ? forward(slot) : backward(slot);
       std::vector<std::uint64_t> after = device_.snapshot();
-      after.push_back(units_ % units_ahead);
+      lead_.add_to(after);
       changed = before != after;
       before = std::move(after);
     }
@@ -188,6 +166,7 @@ class Training {
   }
 
   void forward(const Slot& slot) {
+    lead_.begin_forward();
     Live& blocks = live(slot);
     blocks.assign(tensors_of_[static_cast<std::size_t>(slot.chunk)], nullptr);
     Block** own = blocks.data();
@@ -197,6 +176,7 @@ class Training {
       const UnitActions& unit = kinds_[kind];
       if (weights_) weights_->before_forward(u);
       own[UnitTensors::input] = hidden;
+      lead_.begin_unit(true);
       act(unit.forward, own, pairs(slot, at));
       ++at;
       hidden = std::exchange(own[UnitTensors::output], nullptr);
@@ -208,6 +188,7 @@ class Training {
   }
 
   void backward(const Slot& slot) {
+    lead_.begin_backward();
     Live& blocks = live(slot);
     if (weights_) weights_->begin_backward({slot.microbatch == 0, slot.microbatch + 1 == stage_.microbatches});
     Block* gradient = ends(slot.chunk) ? nullptr : device_.take(hidden_);
@@ -218,6 +199,7 @@ class Training {
       own -= unit.tensors;
       if (weights_) weights_->before_backward(u);
       own[UnitTensors::output_gradient] = gradient;
+      lead_.begin_unit(false);
       act(unit.backward, own, pairs(slot, u));
       gradient = std::exchange(own[UnitTensors::input_gradient], nullptr);
       if (weights_) weights_->after_backward(u);
@@ -243,7 +225,6 @@ class Training {
 
   // pairs: of what varies.
   void act(const std::vector<Action>& actions, Block** blocks, double pairs) {
-    if (++units_ % units_ahead == 0) device_.catch_up();
     for (const Action& action : actions) {
       if (action.kind == TensorStep::Kind::give) {
         device_.give(blocks[action.tensor]);
@@ -271,7 +252,7 @@ class Training {
         weights_->take_gradient(device_.take(*action.request), static_cast<double>(action.request->asked));
         break;
       case TensorStep::Kind::wait:
-        device_.catch_up();
+        lead_.catch_up();
         break;
       default:
         blocks[action.name] = std::exchange(blocks[action.tensor], nullptr);
@@ -281,14 +262,14 @@ class Training {
   const TrainedStage& stage_;
   const std::vector<double>& own_;
   Device device_;
+  HostLead lead_;
   Device::Request hidden_;
   std::vector<UnitActions> kinds_;
   std::vector<std::size_t> tensors_of_;  // [chunk]
-  unsigned units_ = 0;
   std::vector<std::vector<Live>> live_;  // [chunk][micro-batch]
   std::array<Block*, TensorStep::most_held> held_{};
   std::vector<Block*> cached_;            // by autocast, of this forward
-  std::unique_ptr<RankWeights> weights_;  // of PyTorch's own modules
+  std::unique_ptr<RankWeights> weights_;  // where autograd makes a gradient of each tensor
 };
 
 }  // namespace

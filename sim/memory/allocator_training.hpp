@@ -28,10 +28,17 @@ struct TrainedStage {
                const workloads::StageProgram& program, const Workspaces& workspaces = {}, int expert_rank = 0, int step = 0);
 
   // Every rank has a piece of each tensor (nanotron, PyTorch's FSDP), not of one buffer.
-  [[nodiscard]] bool by_tensor() const { return habits.order == workloads::TensorOrder::nanotron || (torch() && habits.sharded_master); }
+  [[nodiscard]] bool by_tensor() const { return nanotron() || (torch() && habits.sharded_master); }
+  [[nodiscard]] bool nanotron() const { return habits.order == workloads::TensorOrder::nanotron; }
+  [[nodiscard]] workloads::HostAhead host_ahead() const {
+    const bool alone = habits.host_ahead == workloads::HostAhead::warm_up && workload.parallel.pp == 1;
+    return alone ? workloads::HostAhead::none : habits.host_ahead;
+  }
   [[nodiscard]] bool torch() const { return habits.order == workloads::TensorOrder::torch; }
-  // The head multiplies by the first unit's table of words.
-  [[nodiscard]] bool shares_table() const { return workload.model.tied_embeddings && workload.model.vocab > 0; }
+  // The head multiplies by the first unit's table of words, and has its gradient added to that.
+  [[nodiscard]] bool shares_table() const {
+    return workload.model.tied_embeddings && workload.model.vocab > 0 && workload.parallel.pp == 1;
+  }
   // Parameters of the tensors of a unit of the first chunk.
   [[nodiscard]] const std::vector<double>& tensors_of_unit(std::size_t unit) const { return kind_parameters[kind_of.front()[unit]]; }
 

@@ -74,6 +74,9 @@ class CachingAllocator {
   void use(Request& request, int stream);
   // All that the stream was given so far is done.
   void finish(int stream);
+  // How many blocks were freed while the stream might still use them, and that it has come past the first `count` of these.
+  [[nodiscard]] std::uint64_t freed_in_use(int stream);
+  void finish(int stream, std::uint64_t count);
   // Gives free segments back (empty_cache).
   void empty_cache();
 
@@ -139,6 +142,7 @@ class CachingAllocator {
   struct StreamUses {
     int stream;
     std::size_t finished = 0;     // of those that wait
+    std::uint64_t gone = 0;       // those that waited before
     std::vector<Block*> waiting;  // freed, in this order
   };
   std::vector<StreamUses> streams_;

@@ -15,16 +15,20 @@ class NanotronWriter : private TensorWriter {
   using TensorWriter::TensorWriter;
 
   // Rows of words that other ranks have are zeroed in a copy.
-  void embedding() {
+  void embedding(bool shares_table) {
     const int found = take(full());
     const int masked = s_.tp > 1 ? take(full()) : found;
     if (masked != found) give(found);
     move_to(UnitTensors::output, reduced(masked));
     start_backward();
-    const int gathered = spreads() ? take(full()) : -1;
+    const int gathered = spreads() ? communicated(take(full())) : -1;
     const int unmasked = s_.tp > 1 ? take(full()) : -1;
     give(gathered);
-    give(take(table()));
+    if (shares_table) {
+      give(take(table()));  // added to the head's
+    } else {
+      make_gradient(table());
+    }
     give(unmasked);
     give(UnitTensors::output_gradient);
   }
@@ -62,29 +66,36 @@ class NanotronWriter : private TensorWriter {
   void buffer(Held which) {
     if (spreads()) hold(which, full());
   }
-  // A sum over tensor-parallel ranks by a call that the host waits for in its stream: nothing is marked as NCCL's.
+  // A sum over tensor-parallel ranks. Up to PyTorch 2.1, which its launcher names, tensors of calls that the stream waits for are marked as
+  // NCCL's as well.
   int reduced(int tensor) {
     if (!spreads()) return tensor;
-    const int part = take(states());
-    give(tensor);
+    const int part = communicated(take(states()));
+    give(communicated(tensor));
     return part;
   }
+  // Products have positions before sequences, flash attention the other way round: with one sequence there is nothing to copy.
+  int turned() { return w_.batch.micro > 1 ? take(wide(s_.query_width)) : -1; }
   [[nodiscard]] std::int64_t mixed_width() const { return s_.query_width + 2 * s_.kv_width; }
 
   // Queries, keys and values are made contiguous together; keys and values then side by side, keys rotated in place, queries into a copy.
+  // Reserved memory asks for two tensors of the hidden states' size more in each layer than the source is seen to keep, whatever the model,
+  // the stages and the micro-batch (docs/memory.md). The joined keys and values have their size, and stand for them.
   void attention_forward() {
     norm_ = communicated(take(states()));
     buffer(gathered_input);
     const int product = take(wide(mixed_width()));
     const int contiguous = take(wide(mixed_width()));
-    const int joined = take(wide(2 * s_.kv_width));
+    joined_ = take(wide(2 * s_.kv_width));
     pairs_ = take(wide(2 * s_.kv_width));
-    give(joined);
     query_ = take(wide(s_.query_width));
     give(contiguous);
     context_ = take(wide(s_.query_width));
     statistics_ = take(tokens() * static_cast<double>(s_.heads) * fp32_bytes);
-    attended_ = reduced(take(full()));
+    const int by_position = turned();
+    const int sum = take(full());
+    give(by_position);
+    attended_ = reduced(sum);
     give(product);
   }
 
@@ -101,11 +112,11 @@ class NanotronWriter : private TensorWriter {
     give(attended_);  // the layer's dictionary of outputs has it to the end
   }
 
-  // The input's gradient by a reduction beside the product for the weight's, which takes and gives the latter.
+  // The input's gradient by a reduction beside the product for the weight's.
   int column_backward(std::int64_t width) {
     const int whole = take(full());
     const int part = spreads() ? communicated(take(states())) : whole;
-    give(take(matrix(width)));
+    make_gradient(matrix(width));
     if (part != whole) give(communicated(whole));
     return part;
   }
@@ -113,9 +124,8 @@ class NanotronWriter : private TensorWriter {
   void mlp_backward() {
     buffer(gathered_gradient);
     const int gradient = take(wide(s_.ffn));
-    const int weight = take(matrix(s_.ffn));
+    make_gradient(matrix(s_.ffn));
     give(product_);
-    give(weight);
     const int active = take(wide(s_.ffn)), up = take(wide(s_.ffn));
     give(gradient);
     give(active_);
@@ -138,14 +148,19 @@ class NanotronWriter : private TensorWriter {
 
   void attention_backward() {
     buffer(gathered_gradient);
-    const int context = take(wide(s_.query_width));
-    give(take(matrix(s_.query_width)));
+    const int by_position = take(wide(s_.query_width));
+    const int turned_context = turned();
+    make_gradient(matrix(s_.query_width));
+    give(turned_context);
+    const int turned_back = turned();
+    const int context = turned_back < 0 ? by_position : turned_back;
+    if (turned_back >= 0) give(by_position);
     const int query = take(wide(s_.query_width)), key = take(wide(s_.kv_width)), value = take(wide(s_.kv_width));
     const int statistics = take(tokens() * static_cast<double>(s_.heads) * fp32_bytes);
     give(take(2 * wide(s_.query_width)));  // flash attention adds up queries' gradients in fp32
     for (const int tensor : {statistics, context, context_, query_, statistics_}) give(tensor);
     const int pairs = take(wide(2 * s_.kv_width));
-    for (const int tensor : {key, value, pairs_}) give(tensor);
+    for (const int tensor : {key, value, pairs_, joined_}) give(tensor);
     const int rotated = take(wide(s_.query_width));
     give(query);
     const int mixed = take(wide(mixed_width()));
@@ -157,11 +172,12 @@ class NanotronWriter : private TensorWriter {
     const int inner = take(states());
     give(part);
     take_as(UnitTensors::input_gradient, states());
+    communicated(UnitTensors::input_gradient);
     give(inner);
     give(gradient_);
   }
 
-  int norm_ = -1, pairs_ = -1, query_ = -1, context_ = -1, statistics_ = -1, attended_ = -1, middle_ = -1, norm2_ = -1;
+  int norm_ = -1, joined_ = -1, pairs_ = -1, query_ = -1, context_ = -1, statistics_ = -1, attended_ = -1, middle_ = -1, norm2_ = -1;
   int both_ = -1, active_ = -1, product_ = -1, gradient_ = -1;
 };
 
@@ -171,7 +187,7 @@ UnitTensors nanotron_tensors(const workloads::Workload& workload, const Unit& un
   UnitTensors made;
   NanotronWriter writer(workload, made);
   if (unit.kind == UnitKind::embedding) {
-    writer.embedding();
+    writer.embedding(workload.model.tied_embeddings && workload.parallel.pp == 1);
   } else if (unit.kind == UnitKind::head) {
     writer.head();
   } else {

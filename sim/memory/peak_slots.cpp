@@ -106,6 +106,7 @@ bool HeldUnits::add_up(int microbatches) {
       const double activations = memories[unit].activations;
       whole = whole && activations * fraction == std::floor(activations * fraction);
       chunk.activations += activations;
+      chunk.gradients += memories[unit].gradients;
     }
     all += chunk.activations;
     std::uint32_t last = -1;
@@ -137,7 +138,8 @@ double kept_before(const PeakSlots& slots, const HeldUnits& units, const PeakSlo
 double HeldUnits::most_in(const PeakSlots& slots, const PeakSlots::Entry& entry) const {
   const Chunk& chunk = chunks[static_cast<std::size_t>(entry.slot.chunk)];
   const double most = kept_before(slots, *this, entry) + chunk.work[static_cast<std::size_t>(entry.slot.kind)];
-  return entry.slot.kind == Slot::Kind::forward ? most + chunk.activations : most;
+  if (entry.slot.kind == Slot::Kind::forward) return most + chunk.activations;
+  return workloads::makes_weight_gradient(entry.slot.kind) ? most + chunk.gradients : most;
 }
 
 void HeldUnits::look_through(const PeakSlots& slots) {
@@ -195,7 +197,7 @@ class Peak {
   [[nodiscard]] double ceiling(double in_slot) const { return (always_bytes_ + in_slot + replicas_) * (1 + by_order_of_sums); }
 
   void look_at(const PeakSlots::Entry& entry) {
-    const double gradients = whole_gradients(entry);
+    double gradients = whole_gradients(entry);
     double kept = kept_before(slots_, units_, entry);
     const Slot::Kind kind = entry.slot.kind;
     const HeldUnits::Chunk& chunk = chunk_at(entry.slot.chunk);
@@ -210,7 +212,9 @@ class Peak {
         add_work(entry, k, now);
         compare(entry, kind == Slot::Kind::forward ? k : units - 1 - k, now);
       }
-      if (workloads::makes_weight_gradient(kind)) kept -= own;
+      if (!workloads::makes_weight_gradient(kind)) continue;
+      kept -= own;
+      gradients += unit_at(kind, chunk, k).gradients;
     }
   }
   double most_of(const PeakSlots::Entry& entry) {
@@ -230,7 +234,8 @@ class Peak {
   [[nodiscard]] const UnitMemory& unit_at(Slot::Kind kind, const HeldUnits::Chunk& chunk, std::size_t k) const {
     return units_.memories[index_at(kind, chunk, k)];
   }
-  // Whether the next turn of a forward, or the one before of a backward, holds the same and has more kept.
+  // Whether the next turn of a forward, or the one before of a backward or the one behind it, holds the same and has more kept: what a
+  // backward keeps of activations falls, and of gradients rises, by as much in each of them.
   [[nodiscard]] bool amid_others_alike(Slot::Kind kind, const HeldUnits::Chunk& chunk, std::size_t k, std::size_t count) const {
     const std::size_t back = kind == Slot::Kind::forward ? 1 : 2;
     if (k < back || k + 3 - back >= count) return false;

@@ -55,14 +55,14 @@ struct HeldUnits {
   struct Chunk {
     std::uint32_t first = 0, end = 0;                   // of `units`
     bool first_idle = false;                            // its first unit has nothing to do in the first half of a backward
-    double activations = 0;                             // of a micro-batch
+    double activations = 0, gradients = 0;              // of a micro-batch; gradients that are added up after its backward
     std::array<double, workloads::Slot::kinds> work{};  // [Slot::Kind] most that one of its units holds while it is at work
   };
   std::span<const workloads::UnitMemory> memories;  // distinct ones; must outlive this
   std::vector<std::uint32_t> units;                 // indices of them
   std::vector<Chunk> chunks;
   std::vector<double> whole_gradients;                             // [chunk] beside their shard; empty: they never lie whole for a while
-  double most_in_slots = std::numeric_limits<double>::infinity();  // that they hold, gradients and what replicas exchange left out
+  double most_in_slots = std::numeric_limits<double>::infinity();  // that they hold, whole gradients and what replicas exchange left out
 
   // Adds a chunk of a stage's program, whose units hold these of the memories. Whether PeakSlots can have the answer: it has units, of
   // which at most the first is ever idle.
@@ -71,7 +71,7 @@ struct HeldUnits {
   bool add_up(int microbatches);
   // Fills in most_in_slots, so that a stage whose slots hold too little to be of interest is told by that.
   void look_through(const PeakSlots& slots);
-  // Of a slot: not less than its units hold in any turn, gradients and what replicas exchange left out.
+  // Of a slot: not less than its units hold in any turn, whole gradients and what replicas exchange left out.
   [[nodiscard]] double most_in(const PeakSlots& slots, const PeakSlots::Entry& entry) const;
 
   [[nodiscard]] std::span<const std::uint32_t> of(const Chunk& chunk) const {

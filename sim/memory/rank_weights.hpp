@@ -1,5 +1,5 @@
-// A rank's weights, gradients and optimizer where its modules are PyTorch's own (torch_tensors.hpp): what is asked of the allocator for
-// them when the model is made, around each unit, and in the update. Units are those of the first chunk.
+// A rank's weights, gradients and optimizer where autograd makes a gradient of each tensor (torch_tensors.hpp, nanotron_tensors.hpp): what
+// is asked of the allocator for them when the model is made, around each unit, and in the update. Units are those of the first chunk.
 #pragma once
 
 #include <cstddef>

@@ -95,6 +95,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "mindspeed",
                                              "nanotron",
                                              "nanotron-2024",
+                                             "nanotron-polling",
                                              "nanotron-rings",
                                              "nemo-2024",
                                              "nous-torchtitan",

@@ -84,6 +84,35 @@ TEST(RandomPeaks, AreEqualWithDeepSpeed) {
   EXPECT_LT(updates, 55);
 }
 
+// Where gradients are added up behind a micro-batch's backward, and the update gathers weights through copies (nanotron); by slots, too.
+// Small micro-batches have more gradients than activations, so that the peak is where a backward ends.
+TEST(RandomPeaks, AreEqualWhereGradientsAreAddedUpAfterBackward) {
+  std::mt19937 random(13);
+  const auto pick = [&random](auto... from) { return std::array{from...}[random() % sizeof...(from)]; };
+  int at_the_end = 0;
+  for (int i = 0; i < 60; ++i) {
+    const int pp = pick(1, 2, 4), dp = pick(1, 2, 4), microbatches = pick(4, 8), layers = pick(4, 8);
+    const std::string text = fmt::format(
+        "model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: swiglu, vocab: {}, positions: rope}}\n"
+        "cluster: dgx-h100-ndr400\ngpus: {}\nparallel: {{tp: 1, pp: {}, dp: {}}}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n"
+        "precision: bf16\nschedule: {}\noptimizer: {{sharding: {}}}\nsoftware: nanotron\nsimulation: {{granularity: {}}}\n",
+        layers, pick(0, 32000), pp * dp, pp, dp, microbatches * dp, pick(64, 1024, 4096), pick("1f1b", "gpipe", "zb-h1"),
+        dp > 1 ? pick("none", "zero1") : "none", pick("stage", "layer", "operator"));
+    expect_equal_peaks(text);
+    const sim::Job job = job_of(text);
+    const workloads::Compiled compiled = workloads::compile(job.workload);
+    const sim::MemoryResult slots = sim::predicted_memory(job, compiled, true), turns = sim::predicted_memory(job, compiled, false);
+    for (std::size_t r = 0; r < slots.ranks.size(); ++r) {
+      EXPECT_EQ(slots.ranks[r].peak_bytes(), turns.ranks[r].peak_bytes()) << text;
+      EXPECT_EQ(slots.ranks[r].operation, turns.ranks[r].operation) << text;
+    }
+    const std::string& where = turns.ranks.front().operation;
+    at_the_end += where == "B embedding" || where == "W embedding" || where == "B layer 0" || where == "W layer 0" ? 1 : 0;
+  }
+  EXPECT_GT(at_the_end, 5);
+  EXPECT_LT(at_the_end, 55);
+}
+
 // Where a compiler plans the buffers of the step (maxtext).
 TEST(RandomPeaks, AreEqualWhereBuffersArePlanned) {
   std::mt19937 random(11);

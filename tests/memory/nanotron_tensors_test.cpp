@@ -34,8 +34,9 @@ void follow(const std::vector<TensorStep>& steps, std::map<int, double>& live) {
 }
 
 // Per token and rank of tp, in 16 bits with as many key/value heads as heads: input, two norms and the residual stream between them (8 h),
-// queries, keys, values and the context (8 h), gate, up, silu and product (8 f), and the softmax's fp32 sum per head.
-TEST(NanotronTensors, ALayerKeeps16HiddenAnd8IntermediateBytesPerToken) {
+// queries, keys, values and the context (8 h), joined keys and values (4 h), gate, up, silu and product (8 f), and the softmax's fp32 sum
+// per head.
+TEST(NanotronTensors, ALayerKeeps20HiddenAnd8IntermediateBytesPerToken) {
   int layers = 0;
   for (const sim::MeasuredCase& c : nanotron_runs()) {
     const sim::Job job = sim::read_job(c.job, c.id, c.models);
@@ -50,7 +51,7 @@ TEST(NanotronTensors, ALayerKeeps16HiddenAnd8IntermediateBytesPerToken) {
       live.erase(UnitTensors::output);
       double bytes = 0;
       for (const auto& [tensor, size] : live) bytes += size;
-      const auto per_token = static_cast<double>(8 * s.hidden / s.tp + 8 * s.query_width + 8 * s.ffn + 4 * s.heads);
+      const auto per_token = static_cast<double>(8 * s.hidden / s.tp + 12 * s.query_width + 8 * s.ffn + 4 * s.heads);
       EXPECT_NEAR(bytes, per_token * static_cast<double>(s.tokens), 1e-9 * bytes) << c.id;
       live.emplace(UnitTensors::output_gradient, 0);
       follow(tensors.backward, live);
