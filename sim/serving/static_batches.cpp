@@ -137,6 +137,33 @@ Waits waits_at_constant_rate(const PoolFormula& pool, const LoadMoments& load, d
 
 }  // namespace
 
+namespace {
+
+// The regularised incomplete gamma function P, by its series.
+double gamma_chance(double shape, double x) {
+  constexpr double far = 30, last = 1e-12;  // standard deviations behind the mean; of the sum
+  if (x <= 0) return 0;
+  if (x > shape + far * (1 + std::sqrt(shape))) return 1;
+  double term = std::exp(shape * std::log(x) - x - std::lgamma(shape + 1)), sum = 0;
+  for (double at = shape + 1; term > last * sum; ++at) {
+    sum += term;
+    term *= x / at;
+  }
+  return std::min(1.0, sum);
+}
+
+// Who comes so soon behind the one before that a batch of one is still under way, with gaps of that shape: the chance, and the mean time
+// that is left of the batch, of all.
+struct Soon {
+  double chance = 0, left_s = 0;
+};
+Soon within(double batch_s, double rate_per_s, double shape) {
+  const double x = batch_s * rate_per_s * shape, chance = gamma_chance(shape, x);
+  return {chance, std::max(0.0, batch_s * chance - gamma_chance(shape + 1, x) / rate_per_s)};
+}
+
+}  // namespace
+
 // Who comes while a batch is under way makes the next one: of a batch that takes D a Poisson number, one where that is none. Who comes
 // during it waits for D/2 on average; of several instances only where all are at work (Sakasegawa), and small batches as they come in turn,
 // as do those with few slots. At a constant rate below one a batch nobody does, where batches are alike.
@@ -186,6 +213,12 @@ PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, doubl
     }
   }
   if (cut) return {.ttft_s = INFINITY, .requests_per_s = most_per_s};
+  if (random && load.arrival_variation != 1) {  // against arrivals at random; an instance in turn sees so many gaps as one
+    const Soon these = within(one.seconds, rate_per_s, instances / load.arrival_variation),
+               those = within(one.seconds, rate_per_s, instances);
+    if (those.left_s > 0) out.queue_s *= these.left_s / those.left_s;
+    if (those.chance > 0) waits = std::min(1.0, waits * these.chance / those.chance);
+  }
   out.prefill_s = met.first_s;
   out.tpot_s = met.tpot_s;
   out.requests_per_s = rate_per_s;

@@ -46,6 +46,21 @@ TEST(StaticBatches, of_several_instances_are_as_they_come_in_turn) {
   }
 }
 
+// Who comes within a batch of one waits for what is left of it: with gaps of 0.3 of variation hardly anybody, with 2 twice and five times
+// as long as at random.
+TEST(StaticBatches, wait_by_how_unevenly_requests_come) {
+  for (const int instances : {1, 3}) {
+    for (const double variation : {0.3, 0.6, 1.0, 2.0}) {
+      const FormulaAndRun found = formula_and_run(
+          fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n  pools: {{all: {{role: both, "
+                      "instances: {}}}}}\n"
+                      "  load: {{arrivals: {{gamma: {} /s, cv: {}}}, input: 1000, output: 100, requests: 20000}}\n",
+                      instances, 0.6 * instances, variation));
+      EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.15) << instances << ' ' << variation;
+    }
+  }
+}
+
 // Who finds no slot waits for the whole batch that others make.
 TEST(StaticBatches, in_turn_keep_to_their_slots) {
   for (const auto& [instances, slots, each] : {std::tuple(1, 1, 0.5), std::tuple(1, 2, 2.0), std::tuple(3, 1, 0.5), std::tuple(3, 1, 1.5),
