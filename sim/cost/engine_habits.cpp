@@ -82,6 +82,7 @@ const config::Keys<EngineHabits>& engine_keys() {
           .otherwise("no limit"),
       K("quantise", &Engine::quantise_s, config::quantity(Dimension::time), "Per product in 8 or 4 bits, to make its input narrow."),
       K("narrow_products", &Engine::narrow_products, config::number(0.1, 10), "Times the GPU's rate of products in 8 and 4 bits."),
+      K("prompt_attention", &Engine::prompt_attention, config::number(0.01, 10), "Times the GPU's rate of attention of prompts."),
       K("narrow_attention", &Engine::narrow_attention, config::number(0.1, 10),
         "Times the rate of attention in 16 bits, of prompts whose cache is in 8 or 4 bits."),
       K("expert_share", &Engine::expert_share, config::number(0.01, 2),
@@ -90,9 +91,11 @@ const config::Keys<EngineHabits>& engine_keys() {
         "Times the rate of other products in 4 bits, at which the kernel for experts reads its weights of 4 bits."),
       K("mixed_read", &Engine::mixed_read, config::number(0.1, 10),
         "Times the rate of other products in 16 bits, at which the kernel for experts reads weights of 4 bits that it computes in 16."),
-      K("expert_rows", &Engine::expert_rows, whole(1, 1024), "Of which the kernel for experts computes whole blocks for each expert."),
-      K("static_rows", &Engine::static_rows, config::truth(),
-        "Those blocks are as many as there might be: all pairs of a pass and one of every expert of the GPU."),
+      K("static_rows", &Engine::static_rows, whole(0, 1024),
+        "Rows of a block of the kernel for experts in 8 bits, where it computes as many as there might be: all pairs of a pass and a block "
+        "of every "
+        "expert of the GPU.")
+          .otherwise("the pairs that there are"),
       K("prompt_kernel", &Engine::prompt_kernel_s, config::quantity(Dimension::time), "Per kernel of a pass with prompts, before it."),
       K("grouped_heads", &Engine::grouped_heads, whole(1, 1024),
         "Query heads of a key/value head from which on its cache is read once for all of them, on tensor cores."),

@@ -66,12 +66,14 @@ struct EngineHabits {
   double own_call_bytes = std::numeric_limits<double>::infinity();
   double quantise_s = 0;        // per product in 8 or 4 bits: the kernel that makes its input narrow, where that is not fused
   double narrow_products = 1;   // times the GPU's rate of products in 8 and 4 bits
+  double prompt_attention = 1;  // times the GPU's rate of attention of prompts
   double narrow_attention = 1;  // times the rate of attention in 16 bits, of prompts with a cache in 8 or 4 bits
   double expert_share = 1;  // times the rate of other products that its kernel for experts reaches, where tokens are not dispatched to them
   double expert_read = 1;   // times the rate of other products in 4 bits, at which that kernel reads weights of 4 bits
   double mixed_read = 1;    // times the rate of other products in 16 bits, at which it reads weights of 4 bits to compute in 16
-  int expert_rows = 1;      // that the kernel for experts computes at once: every expert takes whole blocks of them
-  bool static_rows = false;    // it computes as many as there might be, since the host does not know: all pairs and a block of every expert
+  // Of a block of the kernel for experts in 8 bits that computes as many as there might be, since the host does not know: all pairs of a
+  // pass and one block of every expert of the GPU. 0: it computes the pairs that there are.
+  int static_rows = 0;
   double prompt_kernel_s = 0;  // per kernel of a pass with prompts, which is no graph: what the GPU idles before it
   int grouped_heads = 1;       // query heads of a key/value head from which on a kernel reads the cache once for all of them; below it
                                // every query head reads for itself, without tensor cores

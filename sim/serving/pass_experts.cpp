@@ -23,17 +23,6 @@ double largest_part(double chance, double a_rank, int ranks) {
   return ranks > 1 ? std::min(1.0, chance + std::sqrt(2 * chance * (1 - chance) / a_rank * std::log(ranks))) : chance;
 }
 
-// Of an expert with so many tokens on average, blocks that hold them: the first with the chance that it has any, each further one with
-// that of more than those before hold (of a normal deviation).
-double expected_blocks(double tokens, double hit, int rows) {
-  double blocks = hit;
-  for (double held = rows;; held += rows) {
-    const double more = std::erfc((held + 0.5 - tokens) / std::sqrt(2 * tokens)) / 2;
-    if (!(more > 1e-9)) return blocks;
-    blocks += more;
-  }
-}
-
 }  // namespace
 
 // Weights are read of those experts that some token of the group chose: each is missed by all of n with (1 - k/X)^n. All wait for the rank
@@ -49,32 +38,23 @@ OperatorPassPrice::ExpertsAtWork OperatorPassPrice::busiest_experts(double token
   return {hit, largest_share(tokens * moe.top_k / plan_.ep, plan_.redundant > 0 ? 1 : plan_.ep)};
 }
 
-double OperatorPassPrice::expert_rows(double tokens, const ExpertsAtWork& busiest) const {
-  const int rows = habits_.expert_rows;
-  const double experts = operators_.experts.experts;
-  if (habits_.static_rows) return tokens * plan_.model.moe->top_k + experts * (rows - 1);
-  return rows > 1 ? experts * rows * expected_blocks(busiest.pairs / experts, busiest.hit, rows) : busiest.pairs;
-}
-
 double OperatorPassPrice::experts_s(double tokens) const {
   const workloads::MoeSpec& moe = *plan_.model.moe;
   const double copies = plan_.redundant > 0 ? 1.0 + static_cast<double>(plan_.redundant) / moe.experts : 1.0;
-  const ExpertsAtWork busiest = busiest_experts(tokens * plan_.dp, copies);
+  const auto [hit, pairs] = busiest_experts(tokens * plan_.dp, copies);
   const bool dispatched = plan_.dp > 1 && plan_.dispatcher != workloads::Dispatcher::allgather;
   const double share = dispatched ? 1 : habits_.expert_share;
-  const double pairs = busiest.pairs, rows = dispatched ? pairs : expert_rows(tokens * plan_.dp, busiest);
-  const double touched = habits_.static_rows ? rows : pairs;  // rows that hold no pair are computed, but not read
+  const bool blocks = habits_.static_rows > 0 && !dispatched && bytes_of(plan_.precision.compute) == 1;
+  const double rows = blocks ? tokens * plan_.dp * moe.top_k + operators_.experts.experts * (habits_.static_rows - 1.0) : pairs;
   double sum = 0;
   for (workloads::TokenOperator line : operators_.experts.operators) {
-    line.bytes *= busiest.hit * copies;
+    line.bytes *= hit * copies;
     const bool product = line.shape.cls == OperatorClass::gemm;
     if (product && bytes_of(line.shape.dtype) < 1) line.bytes /= habits_.expert_read;
     if (product && bytes_of(line.shape.dtype) == 2 && bytes_of(plan_.precision.weights) < 1) line.bytes /= habits_.mixed_read;
     if (product && bytes_of(line.shape.dtype) >= 1) line.shape.flops /= share;                 // those of 4 bits are made for it
     if (product && bytes_of(line.shape.dtype) == 1 && !dispatched) sum += habits_.quantise_s;  // tokens that are sent are narrow already
-    Operator op = line.at(touched);
-    op.flops = line.shape.flops * (product ? rows : touched);
-    sum += product && !habits_.static_rows ? expert_product_s(op) : kernel_s(op);
+    sum += product && !blocks ? expert_product_s(line.at(rows)) : kernel_s(line.at(rows));
   }
   return sum;
 }

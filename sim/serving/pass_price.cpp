@@ -171,7 +171,7 @@ double OperatorPassPrice::prompt_attention_s(const PassShape& shape) const {
   op.query = std::llround(shape.prompt_tokens / std::max(1.0, shape.chunks));
   op.key = std::max<std::int64_t>(1, std::llround(2 * shape.prompt_pairs / shape.prompt_tokens));
   op.causal = true;
-  const double rate = bytes_of(plan_.precision.kv) < 2 ? habits_.narrow_attention : 1;
+  const double rate = habits_.prompt_attention * (bytes_of(plan_.precision.kv) < 2 ? habits_.narrow_attention : 1);
   op.flops = attention.head_flops_per_pair * shape.prompt_pairs / rate;
   op.bytes = attention.activation_bytes * shape.prompt_tokens + attention.bytes_per_token * (shape.prompt_tokens + shape.cached);
   const double full_s = full_layers_ * kernel_s(op);

@@ -120,8 +120,6 @@ class OperatorPassPrice final : public PassPrice {
     double pairs = 0;  // (token, expert) pairs
   };
   [[nodiscard]] ExpertsAtWork busiest_experts(double tokens, double copies) const;
-  // Rows that the kernel computes for so many pairs of the busiest rank.
-  [[nodiscard]] double expert_rows(double tokens, const ExpertsAtWork& busiest) const;
   [[nodiscard]] double experts_s(double tokens) const;
   [[nodiscard]] double expert_product_s(workloads::Operator op) const;
   [[nodiscard]] std::vector<workloads::Communication> exchanges(double tokens, workloads::Dispatcher dispatcher) const;
