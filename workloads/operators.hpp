@@ -90,7 +90,7 @@ struct BlockProgram {
   double expert_parameters = 0;  // those of them that belong to routed experts, whose replicas are other ranks
 };
 
-// Of an optimizer on the host (equation 28), in bytes: gradients down, what the update moves through the host's memory, weights up.
+// Of an optimizer on the host (equation 28), in bytes: gradients down, what its memory would move in the update's time, weights up.
 struct HostUpdate {
   double gradients = 0, moved = 0, weights = 0;
   [[nodiscard]] bool happens() const { return moved > 0; }

@@ -95,6 +95,7 @@ struct Optimizer {
   bool by_tensor = false, exchange_by_tensor = false, all_reduces = false;
   bool by_owner = false;  // ZeRO-1 and 2: whole tensors belong to ranks, which broadcast them one after another
   bool copies = false;    // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
+  double host_rate = 1;   // of the host memory's, what an update there reaches
   [[nodiscard]] bool muon() const { return kind == OptimizerKind::muon; }
 };
 

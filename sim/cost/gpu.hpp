@@ -93,6 +93,7 @@ struct Software {
   bool all_reduces_gradients = false;  // ZeRO-1 and 2: every rank gets the whole sum
   bool broadcasts_weights = false;     // ZeRO-1 and 2: whole tensors have owners, who broadcast them one after another
   bool whole_messages = false;         // pipeline: each rank of tp sends all of the activations
+  double host_update = 1;              // of the host memory's rate, what an update of the optimizer there reaches
   bool selective_by_product = false;   // recompute: selective keeps attention and every second product
   bool selective_narrow = false;       // those in 8 bits as well
   bool early_stop = false;             // recomputation ends with the last tensor that backward reads

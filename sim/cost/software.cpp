@@ -274,6 +274,8 @@ const Keys<Software>& software_keys() {
         "ZeRO-1 and 2: every rank gets the whole sum of the gradients."),
       K("broadcasts_weights", &Software::broadcasts_weights, truth(),
         "ZeRO-1 and 2: whole tensors have owners, who broadcast their new weights one after another."),
+      K("host_update", &Software::host_update, config::number(1e-3, 1),
+        "Of the host memory's rate, what an update of the optimizer there reaches."),
       K("whole_messages", &Software::whole_messages, truth(), "Pipeline: each rank of tp sends all of the activations, not its share."),
       K("selective_by_product", &Software::selective_by_product, truth(),
         "recompute: selective keeps attention and every second product of 16 bits, and computes all else again."),

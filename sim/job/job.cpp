@@ -47,6 +47,7 @@ void take_habits(Job& job) {
   job.workload.optimizer.copies = job.system.software.copies_exchanged;
   job.workload.optimizer.by_owner = job.system.software.broadcasts_weights;
   job.workload.optimizer.all_reduces = job.system.software.all_reduces_gradients;
+  job.workload.optimizer.host_rate = job.system.software.host_update;
   job.workload.parallel.whole_messages = job.system.software.whole_messages;
   // A graph holds no kernels whose sizes the host has to know: the experts' MLP is one fused kernel there.
   if (job.system.software.replays_graphs) job.workload.fusions.bias_copies = job.workload.fusions.clamp_copies = {};

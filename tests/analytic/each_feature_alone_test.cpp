@@ -142,6 +142,10 @@ TEST(EachFeatureAlone, OptimizerOnTheHost) {
   const double expected = parameters * (6 / 20e9 + 30 / 25e9 - 30 / 1600e9) + 2 * 10e-6 - job.system.software.launch_s;
   EXPECT_NEAR(host.mean[sim::Phase::optimizer] - gpu.mean[sim::Phase::optimizer], expected, 1e-9 * expected);
   EXPECT_NEAR(sim::simulate_in_child(job).mean[sim::Phase::optimizer], host.mean[sim::Phase::optimizer], 1e-6 * expected);
+  // A stack that reaches a quarter of the host memory's rate is four times as long at those 30 bytes.
+  const std::string slow = "optimizer: {device: cpu}\nsoftware: {like: megatron-core, host_update: 0.25}";
+  const sim::Job slower = small_job(8, "{tp: 1, dp: 8}", "{global: 8, micro: 1, sequence: 1024}", slow);
+  EXPECT_NEAR(sim::predict(slower).mean[sim::Phase::optimizer] - host.mean[sim::Phase::optimizer], parameters * 90 / 25e9, 1e-9 * expected);
 }
 
 // Sharded inside a node, copies across nodes.

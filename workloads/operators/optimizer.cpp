@@ -129,7 +129,8 @@ OptimizerProgram optimizer_program(const Workload& workload, double parameters, 
   clipping.push_back(update_operator("gradient_clip", parameters * 2 * gradient, 1));
   if (workload.optimizer.on_cpu) {
     const double sent = parameters * bytes_of(workload.precision.weights);
-    return {clipping, {parameters * gradient, parameters * (gradient + states(fused_passes) + weight), sent}};
+    const double moved = parameters * (gradient + states(fused_passes) + weight);
+    return {clipping, {parameters * gradient, moved / workload.optimizer.host_rate, sent}};
   }
   const bool fused = workload.fusions.optimizer;
   const double update = gradient + states(fused ? fused_passes : foreach_passes) + weight;
