@@ -77,7 +77,7 @@ Section whole_gradients_of_parts(const Workload& workload, double parameters, do
   if (workload.fusions.grouped_gemm || !workload.fusions.stacked_experts) return section;
   constexpr double passes = 4;  // zeros; both read and the sum written
   section.backward.emplace_back(
-      memory_bound("stacked_gradients", passes * experts * parameters * element, Pass::backward_weight, 2 * experts));
+      memory_bound("stacked_gradients", passes * experts * parameters * element, Pass::backward_input, 2 * experts));
   return section;
 }
 

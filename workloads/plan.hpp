@@ -201,7 +201,8 @@ struct KernelFusions {
   // index): how often around the all-to-all, and where tokens are sorted around the experts.
   PassCopies token_adds, sort_adds;
   double kept_outputs = 0;  // bytes an element of what experts give that the gradient of the pairs' weights keeps
-  // Reads and writes of what their second product gives, expert by expert, where experts have biases: the host knows how many rows each has.
+  // Reads and writes of what their second product gives, expert by expert, where experts have biases: the host knows how many rows each
+  // has.
   PassCopies bias_copies;
   // Of what their first product gives, where the model clamps both halves of it.
   PassCopies clamp_copies;

@@ -42,7 +42,7 @@ struct Gpu {
   double driver_bytes = 0.65 * 1024 * 1024 * 1024;
   double memory_bytes_per_s = 0;
   double power_limit_w = 0;
-  double launch_s = 0;                                    // host time of one bare kernel launch (driver)
+  double launch_s = 0;  // host time of one bare kernel launch (driver)
   // Atomic adds to elements of 16 bits. The default is H100's: PyTorch's index_add_ adds 2^22 rows of 128 in 4,719 us there
   // (pytorch/pytorch, pull request 175760).
   double adds_per_s = 114e9;

@@ -63,6 +63,19 @@ TEST(ExpertOperators, MultiplyEveryActiveWeightOncePerToken) {
   }
 }
 
+int kernels_of(const std::vector<workloads::Item>& items, const std::string& name) {
+  int sum = 0;
+  for (const workloads::Item& item : items) {
+    const auto* op = std::get_if<workloads::Operator>(&item);
+    if (op != nullptr && op->name == name) sum += op->kernels;
+  }
+  return sum;
+}
+
+int kernels_of(const std::vector<workloads::Operator>& operators, const std::string& name) {
+  return kernels_of(std::vector<workloads::Item>(operators.begin(), operators.end()), name);
+}
+
 // Routing; for the all-to-all both permutations; for interleaved micro-batches the scheduling of attention and router, and of the experts.
 TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
   for (const char* overlap : {"{ep: false}", "{ep: true}"}) {
@@ -215,19 +228,6 @@ TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {
       EXPECT_NEAR(layer.parameters - layer.expert_parameters + experts, count.moe_layer, 1e-9 * count.moe_layer) << name << parallel;
     }
   }
-}
-
-int kernels_of(const std::vector<workloads::Item>& items, const std::string& name) {
-  int sum = 0;
-  for (const workloads::Item& item : items) {
-    const auto* op = std::get_if<workloads::Operator>(&item);
-    if (op != nullptr && op->name == name) sum += op->kernels;
-  }
-  return sum;
-}
-
-int kernels_of(const std::vector<workloads::Operator>& operators, const std::string& name) {
-  return kernels_of(std::vector<workloads::Item>(operators.begin(), operators.end()), name);
 }
 
 // The gradient of a token's weights reads what its experts gave: a stack whose recomputation stops early leaves out their sum alone.

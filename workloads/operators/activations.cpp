@@ -186,8 +186,7 @@ double unfused_norm_bytes(const Workload& workload) {
 double received_activation_bytes(const Workload& workload, bool recomputed) {
   if (workload.experts.chunk_recompute) return 0;
   const Shard shard = shard_of(workload);
-  if (recomputed)
-    return replays_dispatch(workload) ? copies_per_pair(workload) * static_cast<double>(shard.hidden) * shard.element : 0;
+  if (recomputed) return replays_dispatch(workload) ? copies_per_pair(workload) * static_cast<double>(shard.hidden) * shard.element : 0;
   if (workload.recompute.every_second_product()) return workload.parallel.ep > 1 ? static_cast<double>(shard.hidden) * shard.element : 0;
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
   const double dropped = workload.recompute.drops(RecomputeModule::moe_act) ? ffn * saved_input(shard) : 0;
