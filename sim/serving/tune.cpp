@@ -12,6 +12,7 @@
 #include "sim/serving/tune_confirm.hpp"
 #include "sim/serving/tune_front.hpp"
 #include "sim/serving/tune_mixed.hpp"
+#include "sim/serving/tune_near.hpp"
 #include "sim/serving/tune_sweep.hpp"
 #include "sim/serving/tune_value.hpp"
 
@@ -82,10 +83,23 @@ class Tuning {
       add_mixed();
     }
     confirm_tuned(job_, sides_.spec, out_, progress);
+    if (by_cost && out_.goals.size() == 1 && out_.chosen && sides_.spec.confirm > 0) settle(formula);
     return std::move(out_);
   }
 
  private:
+  // What the search counted is of the promise as it is.
+  void settle(const TuneFormula& formula) {
+    const Promise asked = sides_.promise;
+    const ServingTuning counted = out_;
+    sides_.promise.ttft_s *= looser_ttft;
+    sides_.promise.tpot_s *= looser_tpot;
+    const std::vector<TunedDeployment> looser = cheapest(formula);
+    sides_.promise = asked;
+    out_ = counted;
+    settle_by_simulation(sides_, formula, looser, out_);
+  }
+
   [[nodiscard]] PairProblem problem_of(std::size_t prompt_part, std::size_t decode_part) const {
     PairProblem problem;
     for (const PoolCandidate& candidate : sides_.prompts[prompt_part]) problem.prompts.push_back(candidate.side);

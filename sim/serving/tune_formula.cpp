@@ -131,6 +131,10 @@ PromisedTimes TuneFormula::apart(const PoolCandidate& prompts, int prompters, co
   return promised_apart(sides_.job.transfer, load_, side, state_of(decodes, decoders), way, prompts.pool->habits.request_s);
 }
 
+bool TuneFormula::holds(const TunedDeployment& deployment) const {
+  return holds(with_pools(sides_.job, deployment, sides_.load.rate_per_s));
+}
+
 PromisedTimes TuneFormula::of(const TunedDeployment& deployment) const {
   const ServingJob job = with_pools(sides_.job, deployment, sides_.load.rate_per_s);
   if (!holds(job)) return {never_s, never_s};

@@ -22,6 +22,7 @@ class TuneFormula {
   [[nodiscard]] PromisedTimes apart(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const;
   // Whether the inventory holds so many of both, on whole nodes as they are placed.
   [[nodiscard]] bool holds(const PoolCandidate& prompts, int prompters, const PoolCandidate& decodes, int decoders) const;
+  [[nodiscard]] bool holds(const TunedDeployment& deployment) const;
   // Of any pools of both sides, or of one role; infinite where the inventory does not hold them.
   [[nodiscard]] PromisedTimes of(const TunedDeployment& deployment) const;
   [[nodiscard]] bool keeps(const PromisedTimes& times) const { return times.keeps(sides_.promise) && times.ttft_s < never_s; }

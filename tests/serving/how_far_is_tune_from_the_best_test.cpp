@@ -8,6 +8,8 @@
 
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/load_moments.hpp"
+#include "sim/serving/pool_keys.hpp"
+#include "sim/serving/promised_times.hpp"
 #include "sim/serving/serving_result.hpp"
 #include "sim/serving/tune.hpp"
 #include "sim/serving/tune_candidates.hpp"
@@ -59,6 +61,21 @@ std::vector<Priced> all_deployments(const sim::ServingJob& job) {
   return out;
 }
 
+// Of a problem in which the choice was dearer: what the formula says of the best deployment, and what the simulation does.
+std::string shown(const sim::ServingJob& job, const Priced& one) {
+  std::string text = fmt::format("  {:.4g} /h:", one.cost * 3600);
+  for (const sim::Pool& pool : one.deployment.pools)
+    text += fmt::format(" {} {} x tp {} on {};", sim::role_names().of(pool.role), pool.instances, pool.plan.tp, job.parts[pool.part].name);
+  const sim::ServingJob plan = with_pools(job, one.deployment, sim::moments_of(job.load, job.seed).rate_per_s);
+  const sim::Deployment deployment = deploy(plan);
+  const sim::PromisedTimes times = predicted_promise(plan, deployment);
+  const sim::ServingSetup setup = setup_of(plan, deployment);
+  const sim::ServingResult result = result_of(plan, setup, simulate_serving(setup));
+  return text + fmt::format(" first token {:.1f} ms by formula, {:.1f} simulated; a token {:.2f} and {:.2f} ms; {} both\n",
+                            1e3 * times.ttft_s, 1e3 * result.promised_ttft_s, 1e3 * times.tpot_s, 1e3 * result.promised_tpot_s,
+                            job.promise.both ? "promised in" : "not in");
+}
+
 bool keeps_when_simulated(const sim::ServingJob& job, const sim::TunedDeployment& one) {
   const sim::ServingJob plan = with_pools(job, one, sim::moments_of(job.load, job.seed).rate_per_s);
   const sim::Deployment deployment = deploy(plan);
@@ -95,8 +112,9 @@ TEST(TheRegretOfTune, is_small_against_all_deployments_simulated) {
     largest = std::max(largest, regret);
     if (soak) {
       const sim::TunedDeployment& chosen = tuning.best[*tuning.chosen];
-      fmt::print("{}: {} of {} deployments; {} GPUs {}, regret {:.4f}\n{}", trial, best - all.begin() + 1, all.size(), chosen.gpus,
-                 chosen.kind, regret, regret > 0.1 ? text : "");
+      fmt::print("{}: {} of {} deployments; {} GPUs {}, regret {:.4f}\n", trial, best - all.begin() + 1, all.size(), chosen.gpus,
+                 chosen.kind, regret);
+      if (regret > 1e-9) fmt::print("{}{}{}", text, shown(job, *best), shown(job, {chosen.cost_per_s, chosen}));
     }
   }
   if (soak) fmt::print("{} problems, {} without regret, mean {:.4f}, largest {:.4f}\n", problems, better, sum / problems, largest);

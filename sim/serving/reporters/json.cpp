@@ -135,6 +135,7 @@ Json tuning_json(const ServingTuning& tuning) {
             {"twins", tuning.twins},
             {"pairs", tuning.pairs},
             {"pairs_looked_at", tuning.looked_at},
+            {"near_misses", tuning.near_misses},
             {"others_cost_per_s_at_least", std::isfinite(tuning.bound_per_s) ? Json(tuning.bound_per_s) : Json(nullptr)},
             {"chosen", tuning.chosen ? Json(*tuning.chosen) : Json(nullptr)}};
   json["best"] = Json::array();

@@ -18,7 +18,9 @@ namespace {
 constexpr double tuning_hour_s = 3600;
 constexpr std::size_t most_front_rows = 20;
 
-std::string tuned_time(double seconds) { return config::human_quantity(seconds, config::Dimension::time); }
+std::string tuned_time(double seconds) {
+  return std::isfinite(seconds) ? config::human_quantity(seconds, config::Dimension::time) : "overload";
+}
 
 std::string hourly(double per_s) { return fmt::format("{:.4g}", per_s * tuning_hour_s); }
 
@@ -202,6 +204,7 @@ void print_tuning(const ServingTuning& tuning, bool colour, std::ostream& out) {
              tuning.unfit, tuning.twins);
   if (tuning.pairs > 0) fmt::print(out, "; {} of {} pairs looked at", tuning.looked_at, tuning.pairs);
   if (std::isfinite(tuning.bound_per_s)) fmt::print(out, ": the others cost {} per hour at least", hourly(tuning.bound_per_s));
+  if (tuning.near_misses > 0) fmt::print(out, "; {} cheaper ones beside them were simulated", tuning.near_misses);
   fmt::print(out, "\n");
   if (!tuning.front.empty()) print_front(tuning, colour, out);
 }
