@@ -2,9 +2,14 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "bench/seconds.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/formula.hpp"
+#include "sim/serving/tune.hpp"
+#include "sim/serving/tune_formula.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -57,6 +62,61 @@ void predict_against_simulation(benchmark::State& state, const char* engine, dou
 
 BENCHMARK_CAPTURE(predict_against_simulation, mixed, "vllm", 72.9)->Iterations(3)->Repetitions(3)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(predict_against_simulation, prompts_first, "sglang", 71.0)->Iterations(3)->Repetitions(3)->Unit(benchmark::kMillisecond);
+
+// Of a pair of plans priced by itself: the cost of the least numbers of both that keep the promise.
+double cheapest_of(const TuneSides& sides, const PoolCandidate& prompts, const PoolCandidate& decodes) {
+  const TuneFormula formula(sides);
+  static_cast<void>(deploy_pool(sides.job, *prompts.pool));
+  static_cast<void>(deploy_pool(sides.job, *decodes.pool));
+  double least = INFINITY;
+  for (int decoders = 1; decoders <= sides.most(decodes); ++decoders) {
+    if (!formula.keeps(formula.decodes_take(decodes, decoders))) continue;
+    for (int prompters = 1; prompters <= sides.most(prompts) && formula.holds(prompts, prompters, decodes, decoders); ++prompters) {
+      if (!formula.keeps(formula.apart(prompts, prompters, decodes, decoders))) continue;
+      least = std::min(least, prompters * prompts.side.cost + decoders * decodes.side.cost);
+      break;
+    }
+  }
+  return least;
+}
+
+double cheapest_of_every_pair(const ServingJob& job) {
+  ServingTuning counts;
+  const TuneSides sides(job, counts);
+  double least = INFINITY;
+  for (const Candidates& some : sides.prompts) {
+    for (const Candidates& others : sides.decodes) {
+      for (const PoolCandidate& prompts : some) {
+        for (const PoolCandidate& decodes : others) least = std::min(least, cheapest_of(sides, prompts, decodes));
+      }
+    }
+  }
+  return least;
+}
+
+// Two kinds of GPUs for prompts and answers apart: `tune` against every pair of plans by itself.
+void tune_against_every_pair(benchmark::State& state) {
+  const std::string text =
+      "model: llama3-70b\n"
+      "cluster: {parts: {rich: {cluster: dgx-h100-ndr400, nodes: 2}, wide: {cluster: h20-roce-4x400, nodes: 2}}, between: {bandwidth: 1.6 "
+      "Tbps}}\n"
+      "software: vllm\nserving:\n  pools:\n"
+      "    prefill: {role: prefill, part: rich, precision: {compute: fp8, weights: fp8, kv: fp8}}\n"
+      "    decode: {role: decode, part: wide, precision: {compute: fp8, weights: fp8, kv: fp8}}\n"
+      "  load: {arrivals: {poisson: 8 /s}, input: {uniform: [100, 4000]}, output: 200, requests: 1000}\n"
+      "  slo: {ttft: 1 s, tpot: 40 ms}\n"
+      "tune: {price: {rich: 3 /h, wide: 1 /h}, tp: [1, 2, 4], sequences: [16, 32, 64, 128, 256], tokens: [512, 1024, 2048, 4096, 8192], "
+      "confirm: 0}\n";
+  const ServingJob job = read_serving_job(config::Node::load_text(text, "bench.yaml"), "bench");
+  double tuned_s = 0, every_s = 0;
+  for (auto _ : state) {
+    tuned_s += seconds_of([&] { benchmark::DoNotOptimize(tune_serving(job, [](double) {}).best.front().cost_per_s); });
+    every_s += seconds_of([&] { benchmark::DoNotOptimize(cheapest_of_every_pair(job)); });
+  }
+  state.counters["ratio"] = every_s / tuned_s;
+}
+
+BENCHMARK(tune_against_every_pair)->Iterations(1)->Repetitions(3)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace rehearse::sim
