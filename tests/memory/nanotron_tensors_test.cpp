@@ -63,8 +63,8 @@ TEST(NanotronTensors, ALayerKeeps20HiddenAnd8IntermediateBytesPerToken) {
   EXPECT_GT(layers, 100);
 }
 
-// Without tensor parallelism no block waits for a collective, and what the allocator reserves depends on the order alone; nothing in it is
-// fitted. 6.5 %: 5.6 % when this was written (median 4.2).
+// Without tensor parallelism no block waits for a collective, and what the allocator reserves depends on the order alone. 3.5 %: 2.7 % when
+// this was written (5.1 % before gradients lay until backward was over, and copies of the update were told from what is always there).
 TEST(NanotronTensors, ReserveWhatRunsWithoutTensorParallelismDid) {
   double runs = 0, sum = 0;
   for (const sim::MeasuredCase& c : nanotron_runs()) {
@@ -80,7 +80,7 @@ TEST(NanotronTensors, ReserveWhatRunsWithoutTensorParallelismDid) {
   }
   EXPECT_GT(runs, 50);
   fmt::print("{} runs, mean error {:.1f} %\n", runs, 100 * sum / runs);
-  EXPECT_LT(sum / runs, 0.065);
+  EXPECT_LT(sum / runs, 0.035);
 }
 
 }  // namespace
