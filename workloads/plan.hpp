@@ -157,6 +157,11 @@ struct PassCopies {
   double forward = 0, backward = 0;
 };
 
+// So many times as long.
+struct PassTimes {
+  double forward = 1, backward = 1;
+};
+
 // Kernels that the training stack fuses. Each fusion that is missing moves its tensors through device memory more often
 // (docs/operators.md).
 struct KernelFusions {
@@ -211,6 +216,9 @@ struct KernelFusions {
   PassKernels rope_kernels{8, 8};
   PassCopies rope_copies{4.5, 4.5};
   bool rope_by_document = false;
+  PassCopies loss_copies;  // of the fp32 logits, by a loss that is not fused, beside Megatron-LM's operators
+  // Of RMSNorm over a width that Transformer Engine has no tuned kernels for, against what the GPU's file says.
+  PassTimes untuned_norm_time;
   bool zeroes_gradients = false;  // the buffer of all gradients is set to zero once per step
   bool casts_weights = false;     // products in 8 or 4 bits: weights are cast once per step, as they are and transposed
   double dropless_time = 1;       // where no token is dropped, experts' products take so many times what the GPU's file says

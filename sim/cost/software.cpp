@@ -18,6 +18,7 @@ using config::whole;
 using workloads::KernelFusions;
 using workloads::PassCopies;
 using workloads::PassKernels;
+using workloads::PassTimes;
 
 constexpr int most_kernels = 10'000;
 constexpr double most_copies = 1000;
@@ -84,6 +85,15 @@ const Keys<PassCopies>& copies_keys() {
   static const Keys<PassCopies> keys{
       K("forward", &PassCopies::forward, config::number(0, most_copies), "In forward.").required(),
       K("backward", &PassCopies::backward, config::number(0, most_copies), "In backward.").required(),
+  };
+  return keys;
+}
+
+const Keys<PassTimes>& times_keys() {
+  using K = Key<PassTimes>;
+  static const Keys<PassTimes> keys{
+      K("forward", &PassTimes::forward, config::number(1, 100), "In forward.").required(),
+      K("backward", &PassTimes::backward, config::number(1, 100), "In backward.").required(),
   };
   return keys;
 }
@@ -308,6 +318,10 @@ const Keys<Software>& software_keys() {
       K("rope_copies", kernels(&KernelFusions::rope_copies), mapping(copies_keys()), "The same: reads and writes of queries and keys."),
       K("rope_by_document", kernels(&KernelFusions::rope_by_document), truth(),
         "The same: document by document where sequences are packed (batch.document_tokens)."),
+      K("loss_copies", kernels(&KernelFusions::loss_copies), mapping(copies_keys()),
+        "Cross entropy that is not fused: reads and writes of the fp32 logits beside those of Megatron-LM's operators."),
+      K("untuned_norm_time", kernels(&KernelFusions::untuned_norm_time), mapping(times_keys()),
+        "RMSNorm over a width without tuned kernels in Transformer Engine takes so many times what the GPU's file says."),
       K("zeroes_gradients", kernels(&KernelFusions::zeroes_gradients), truth(),
         "The buffer of all gradients is set to zero once per step."),
       K("casts_weights", kernels(&KernelFusions::casts_weights), truth(),

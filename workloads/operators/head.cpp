@@ -43,6 +43,10 @@ Section gathered_logits(const Shard& shard) {
 Section cross_entropy(const Workload& workload, const Shard& shard) {
   const double logits = static_cast<double>(shard.tokens * shard.loss_vocab);
   Traffic traffic = loss_bytes(workload.fusions.cross_entropy, shard.element);
+  if (!workload.fusions.cross_entropy) {
+    traffic.forward_bytes += 2 * fp32_loss * workload.fusions.loss_copies.forward;
+    traffic.backward_bytes += 2 * fp32_loss * workload.fusions.loss_copies.backward;
+  }
   traffic.forward_bytes *= logits;
   traffic.backward_bytes *= logits;
   traffic.forward_kernels *= workload.fusions.loss_pieces;

@@ -1,4 +1,7 @@
 // Norms and the residual path: memory-bound kernels on the tokens outside the tensor-parallel region.
+#include <algorithm>
+#include <array>
+
 #include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
@@ -23,6 +26,15 @@ Traffic norm_traffic(bool fused, double pass_bytes) {
           .backward_kernels = 2 * unfused_norm_kernels};
 }
 
+// Transformer Engine's tuned kernels (transformer_engine/common/normalization/rmsnorm, REGISTER_NORM_LAUNCHER); other widths have general
+// ones.
+constexpr std::array<std::int64_t, 6> tuned_widths{512, 768, 1024, 2048, 4096, 8192};
+
+void take_longer(Section& section, const PassTimes& times) {
+  for (Item& item : section.forward) std::get<Operator>(item).times = times.forward;
+  for (Item& item : section.backward) std::get<Operator>(item).times = times.backward;
+}
+
 // One byte per element for the mask of a dropout.
 constexpr double norm_mask_byte = 1;
 
@@ -33,6 +45,8 @@ Section norm(const Workload& workload, const Shard& shard, const std::string& na
   const double pass_bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
   Section section = pointwise(name, norm_traffic(workload.fusions.norm || layernorm, pass_bytes));
   section.parameters = static_cast<double>(shard.hidden) * (layernorm ? 2 : 1);
+  const bool tuned = std::ranges::find(tuned_widths, shard.hidden) != tuned_widths.end();
+  if (workload.fusions.norm && !layernorm && !tuned) take_longer(section, workload.fusions.untuned_norm_time);
   return section;
 }
 
