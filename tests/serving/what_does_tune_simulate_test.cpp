@@ -58,6 +58,23 @@ TEST(TuneSimulates, none_that_can_be_no_better) {
   EXPECT_GE(simulated(all), std::min<int>(20, static_cast<int>(all.best.size())));
 }
 
+// Seven instances of both by formula, whose queues of equal prompts are longer when simulated; next by formula comes a deployment of 12
+// GPUs apart. Eleven keep the promise and ten do not (every number of them simulated).
+TEST(TuneSimulates, instances_more_where_the_formula_asks_for_too_few) {
+  const sim::ServingTuning tuning = tuning_of(config::Node::load_text(
+      "model: qwen3-14b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {p: {role: prefill}, d: {role: decode}}\n"
+      "  load: {arrivals: {poisson: 40 /s}, input: 2500, output: 60, requests: 3000}\n"
+      "  slo: {ttft: 200 ms, tpot: 40 ms, percentile: 0.9}\nsimulation: {seed: 778}\n"
+      "tune: {inventory: 20, price: 3 /h, tp: [1, 2, 4]}\n",
+      "job.yaml"));
+  ASSERT_TRUE(tuning.chosen);
+  EXPECT_EQ(tuning.best.front().gpus, 7);
+  EXPECT_FALSE(tuning.best.front().simulated->kept);
+  EXPECT_EQ(tuning.best[*tuning.chosen].gpus, 11);
+  EXPECT_TRUE(tuning.best[*tuning.chosen].simulated->kept);
+  EXPECT_GT(tuning.near_misses, 3);
+}
+
 // Deployments of a rate are first asked for what another carries: the choice is as without, and those that carry less indeed do. What it
 // says of each holds of the rate that it carries.
 TEST(TuneSimulates, rates_of_those_alone_that_carry_more) {
