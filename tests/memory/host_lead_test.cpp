@@ -8,14 +8,14 @@ namespace {
 
 using workloads::HostAhead;
 
-constexpr double mib = 1024 * 1024, device = 1e12;
+constexpr double block_bytes = 64.0 * 1024 * 1024, device_bytes = 1e12;
 
 // Blocks of 64 MiB that are taken and given back one by one, one in each of `units` forwards of a layer: how many the allocator comes to
 // have.
-int blocks(HostAhead ahead, int units, int forwards = 1, bool backward = false) {
-  AllocatorDevice gpu(device, false);
+int blocks_of(HostAhead ahead, int units, int forwards = 1, bool backward = false) {
+  AllocatorDevice gpu(device_bytes, false);
   HostLead lead(gpu, ahead);
-  const AllocatorDevice::Request request = gpu.request(64 * mib, compute_stream, nccl_stream);
+  const AllocatorDevice::Request request = gpu.request(block_bytes, compute_stream, nccl_stream);
   lead.begin_round();
   for (int i = 0; i < forwards; ++i) lead.begin_forward();
   if (backward) lead.begin_backward();
@@ -24,37 +24,37 @@ int blocks(HostAhead ahead, int units, int forwards = 1, bool backward = false) 
     AllocatorDevice::Block* block = gpu.take(request);
     gpu.give(block);
   }
-  return static_cast<int>(gpu.peaks().reserved / (64 * mib));
+  return static_cast<int>(gpu.peaks().reserved / block_bytes);
 }
 
 TEST(HostLead, AUnitsBlocksComeFreeAtTheNextOneOrTheOneAfter) {
-  EXPECT_EQ(blocks(HostAhead::none, 100), 1);
-  EXPECT_EQ(blocks(HostAhead::units, 100), 2);
+  EXPECT_EQ(blocks_of(HostAhead::none, 100), 1);
+  EXPECT_EQ(blocks_of(HostAhead::units, 100), 2);
 }
 
 // 1024 launches at 34 a forward: the GPU has come past a layer when 30.1 more were issued, so that at the 31st its block is there.
 TEST(HostLead, TheQueueHolds1024Launches) {
-  EXPECT_EQ(blocks(HostAhead::queue, 20), 20);
-  EXPECT_EQ(blocks(HostAhead::queue, 100), 31);
+  EXPECT_EQ(blocks_of(HostAhead::queue, 20), 20);
+  EXPECT_EQ(blocks_of(HostAhead::queue, 100), 31);
 }
 
 TEST(HostLead, InTheWarmUpTheThirdForwardIsTheFirstThatRunsAhead) {
-  EXPECT_EQ(blocks(HostAhead::warm_up, 20, 2), 2);
-  EXPECT_EQ(blocks(HostAhead::warm_up, 20, 3), 20);
-  EXPECT_EQ(blocks(HostAhead::warm_up, 20, 3, true), 2);
+  EXPECT_EQ(blocks_of(HostAhead::warm_up, 20, 2), 2);
+  EXPECT_EQ(blocks_of(HostAhead::warm_up, 20, 3), 20);
+  EXPECT_EQ(blocks_of(HostAhead::warm_up, 20, 3, true), 2);
 }
 
 TEST(HostLead, WhoWaitsForTheGpuHasAllBlocksBack) {
-  AllocatorDevice gpu(device, false);
+  AllocatorDevice gpu(device_bytes, false);
   HostLead lead(gpu, HostAhead::queue);
-  const AllocatorDevice::Request request = gpu.request(64 * mib, compute_stream, nccl_stream);
+  const AllocatorDevice::Request request = gpu.request(block_bytes, compute_stream, nccl_stream);
   for (int i = 0; i < 3; ++i) {
     lead.begin_unit(true);
     AllocatorDevice::Block* block = gpu.take(request);
     gpu.give(block);
     lead.catch_up();
   }
-  EXPECT_EQ(gpu.peaks().reserved, 64 * mib);
+  EXPECT_EQ(gpu.peaks().reserved, block_bytes);
 }
 
 }  // namespace
