@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "sim/cost/queue.hpp"
+#include "workloads/model.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -15,16 +16,22 @@ double generation_share(const Gpu& gpu, int generation, int head_dim) {
   return kernel == shares->second.end() ? shares->second.rbegin()->second : kernel->second;
 }
 
-// PyTorch's memory-efficient kernel runs Ampere's instructions, as FlashAttention-2 does, at a third of its rate, and with a mask takes the
-// whole square, twice a causal one: ljm565/universal-llm-trainer's Llama on A100; its H100, not fitted, is then 8 % slow. With heads of
-// 96 there the kernel takes twice as long as that.
-constexpr double masked_of_second = 1.0 / 6;
+// PyTorch's memory-efficient kernel runs Ampere's instructions, as FlashAttention-2 does, at a third of its rate:
+// ljm565/universal-llm-trainer's Llama on A100; its H100, not fitted, is then 8 % slow.
+constexpr double masked_of_second = 1.0 / 3;
+
+// Of the square of queries and keys, what the operator is of: with a mask a kernel takes all of it, windows too.
+double share_of_square(const workloads::Operator& op) {
+  if (!op.causal || op.query == 0) return 1;
+  const auto query = static_cast<double>(op.query);
+  return workloads::attended_positions(query, static_cast<double>(op.key)) / query;
+}
 
 // What the stack's attention reaches of the GPU's line.
 double flash_share(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
   if (op.cls != workloads::OperatorClass::attention) return 1;
   const auto head_dim = static_cast<int>(op.head_dim);
-  if (software.flash == masked) return masked_of_second * generation_share(gpu, 2, head_dim);
+  if (software.flash == masked) return masked_of_second * share_of_square(op) * generation_share(gpu, 2, head_dim);
   return generation_share(gpu, software.flash == sdpa && !gpu.flash_share.contains(sdpa) ? 2 : software.flash, head_dim);
 }
 
