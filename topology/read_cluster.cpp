@@ -71,8 +71,7 @@ const More& nic_keys() {
        {"by_nodes", by_nodes_shape(), false, "efficiency, in jobs of any size", "Efficiency by the number of nodes of a job, as measured."},
        {"dispatch_latency", config::quantity(config::Dimension::time).shape, false, "0 s",
         "More for each dispatch and combine between nodes by kernels that send by themselves (moe.dispatcher: hierarchical) where the host "
-        "sends "
-        "for them."}},
+        "sends for them."}},
       typical_nic_protocols);
   return keys;
 }
@@ -138,9 +137,9 @@ void refuse_in_pcie_nodes(const config::Node& nics) {
 void read_nics(const config::Node& node, ClusterSpec& cluster) {
   if (cluster.intra_kind == IntraNode::pcie) refuse_in_pcie_nodes(node);
   cluster.nic = read_link(node, typical_nic, nic_keys());
+  if (node.find("by_nodes")) cluster.nic.typical = false;
   read_protocols(node, cluster.nic, typical_nic_protocols, cluster.nic.typical && cluster.intra.ll.has_value());
   if (const auto share = node.find("exchange")) cluster.nic.exchange_share = share->as_number(least_exchange_share, 1);
-  if (node.find("by_nodes")) cluster.nic.typical = false;
   if (const auto more = node.find("dispatch_latency")) cluster.dispatch_s = read_latency(*more);
   cluster.nics_per_node = read_count(node.at("per_node"), 1, most_gpus_per_node);
   const int nics = cluster.nics_per_node;

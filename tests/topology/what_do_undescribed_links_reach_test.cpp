@@ -117,6 +117,8 @@ TEST(LinksByTheirDataSheet, RunNcclsProtocols) {
   expect_same(partly.intra.ll, {typical_nvlink_protocols.ll.call_s, typical_nvlink_protocols.ll.latency_s, 0.3});
   EXPECT_FALSE(partly.intra.ll128 || partly.nic.ll128);
   expect_same(partly.nic.ll, typical_nic_protocols.ll);
+  const ClusterSpec measured = with_links("kind: nvswitch", ", by_nodes: {2: 0.8, 8: 0.7}");
+  EXPECT_FALSE(measured.nic.ll || measured.nic.ll128);
   const ClusterSpec mesh = with_links("kind: full_mesh", "");
   EXPECT_FALSE(mesh.intra.ll || mesh.intra.ll128 || mesh.nic.ll || mesh.nic.ll128);
 }
