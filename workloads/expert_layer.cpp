@@ -93,7 +93,7 @@ void take_all(const std::vector<Item>& items, std::vector<Operator>& into) {
 }
 
 Section activation_of(const Workload& workload, double pairs) {
-  return activation(workload, shard_of(workload), pairs * workload.model.moe->ffn / workload.parallel.etp);
+  return activation(workload, shard_of(workload), pairs * workload.model.moe->ffn / workload.parallel.etp, !eager_experts(workload));
 }
 
 }  // namespace
@@ -104,6 +104,10 @@ double copies_per_pair(const Workload& workload) {
   if (workload.experts.dispatcher != Dispatcher::hierarchical || ranks < 2) return 1;
   return ranks * (1 - missed(1 / ranks, moe.top_k, moe.experts)) / moe.top_k;
 }
+
+bool eager_experts(const Workload& workload) { return !workload.fusions.activation || workload.fusions.eager_experts; }
+
+bool replays_dispatch(const Workload& workload) { return workload.fusions.replays_dispatch && workload.parallel.ep > 1; }
 
 BlockProgram expert_operators(const Workload& workload, double pairs) {
   const Shard shard = shard_of(workload);
@@ -179,7 +183,7 @@ ExpertCalls ExpertLayer::make_calls(Pass pass, int chunks, int ep_rank, int laye
       add_weights("gradients of weights", pass, chunks, layer, microbatch, calls.combine);
       return calls;
     default:
-      if (pass == Pass::recompute && workload_.fusions.replays_dispatch) return calls;
+      if (pass == Pass::recompute && replays_dispatch(workload_)) return calls;
       add_counts(pass, calls.dispatch);
       for (Communication& call : to_experts("dispatch", pass, chunks, ep_rank, layer, microbatch)) {
         calls.dispatch.push_back(std::move(call));

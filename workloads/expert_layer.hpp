@@ -19,6 +19,10 @@ struct ExpertCalls {
 
 // Of a token on a rank, for every pair that it makes there: the hierarchical dispatcher delivers it once. Of a model with experts.
 [[nodiscard]] double copies_per_pair(const Workload& workload);
+// Whether the activation function of routed experts and its gate are operators of their own.
+[[nodiscard]] bool eager_experts(const Workload& workload);
+// Whether full recomputation takes from memory what was dispatched and combined: where experts are spread.
+[[nodiscard]] bool replays_dispatch(const Workload& workload);
 
 class ExpertLayer {
  public:

@@ -71,5 +71,20 @@ TEST(AddsAndLoops, ExpertsInALoopAreLaunchedAndAddedUpOneByOne) {
   }
 }
 
+// Three passes over both halves and their product become five, backward five eight, in two kernels each.
+TEST(AddsAndLoops, EagerExpertsActivateOperatorByOperator) {
+  const auto bytes = [](const Operator& op) { return op.bytes; };
+  const auto kernels = [](const Operator& op) { return op.kernels; };
+  const auto activated = [](const sim::Job& job, const workloads::RoutedExperts& what, const auto& of) {
+    const workloads::ExpertLayer experts(job.workload);
+    return sum_of(workloads::operators_of(job.workload, experts.work(what, 0, 0, 0)), "activation", of);
+  };
+  const sim::Job fused = qwen3_with("{eager: false}"), eager = qwen3_with("{eager: true}");
+  EXPECT_DOUBLE_EQ(3 * activated(eager, forward_pass, bytes), 5 * activated(fused, forward_pass, bytes));
+  EXPECT_DOUBLE_EQ(5 * activated(eager, backward_pass, bytes), 8 * activated(fused, backward_pass, bytes));
+  EXPECT_EQ(activated(eager, forward_pass, kernels), 2);
+  EXPECT_EQ(activated(eager, backward_pass, kernels), 2);
+}
+
 }  // namespace
 }  // namespace rehearse::tests

@@ -82,6 +82,19 @@ TEST(ExpertCalls, CountsAreANumberForEachExpert) {
   for (int to = 0; to < 8; ++to) EXPECT_EQ(each.exchange->bytes(0, to), 16 * 4);
 }
 
+// Of experts that are cut over two GPUs, and spread over none, tokens are gathered again: nothing of it is kept.
+TEST(ExpertCalls, AreMadeAgainWhereNothingIsDispatched) {
+  const sim::Job job = sim::read_job(
+      config::Node::load_text("model: qwen3-30b-a3b\ncluster: dgx-h100-ndr400\ngpus: 8\nparallel: {tp: 2, sp: true, etp: 2, dp: 4}\n"
+                              "batch: {global: 8, micro: 1, sequence: 4096}\nrecompute: full\n"
+                              "software: {like: megatron-core, experts: {replays_dispatch: true}}\n",
+                              "job.yaml"),
+      "job");
+  const workloads::ExpertLayer experts(job.workload);
+  EXPECT_EQ(experts.calls(workloads::Pass::recompute, 0, 0, 0).dispatch.size(), 1U);
+  EXPECT_EQ(experts.calls(workloads::Pass::recompute, 0, 0, 0).combine.size(), 1U);
+}
+
 // What was dispatched and combined is taken from memory when a layer is computed again; gradients travel all the same.
 TEST(ExpertCalls, AreNotMadeAgainWhereTheStackKeepsWhatTheyBrought) {
   for (const bool kept : {false, true}) {

@@ -102,10 +102,6 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
          core_attention_bytes(workload, shard);
 }
 
-bool eager_experts(const Workload& workload) { return !workload.fusions.activation || workload.fusions.eager_experts; }
-
-bool replays_dispatch(const Workload& workload) { return workload.fusions.replays_dispatch && workload.parallel.ep > 1; }
-
 // Intermediate tensors of one token in an MLP of this width: before the activation function (twice as wide with a gate) and after it; eager
 // ones also have the function's output, for its product with the other half.
 double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn, bool eager) {

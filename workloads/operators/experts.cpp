@@ -64,7 +64,7 @@ std::vector<Section> shared(const Workload& workload, const Shard& shard) {
   const auto part = [](Section section) { return part_of(RecomputeModule::shared_experts, std::move(section)); };
   const Linear fc1 = mlp_input(workload, shard, "shared_fc1", ffn);
   return {part(column_parallel(workload, shard, fc1, "shared experts")),
-          part(activation(workload, shard, static_cast<double>(shard.tokens * ffn))),
+          part(activation(workload, shard, static_cast<double>(shard.tokens * ffn), workload.fusions.activation)),
           part(row_parallel(workload, shard, {"shared_fc2", shard.tokens, shard.hidden, ffn, bias}, "shared experts"))};
 }
 

@@ -21,9 +21,9 @@ Linear mlp_input(const Workload& workload, const Shard& shard, std::string name,
           shard.hidden,    workload.model.biases, workload.fusions.separate_gate ? matrices : 1};
 }
 
-Section activation(const Workload& workload, const Shard& shard, double elements) {
+Section activation(const Workload& workload, const Shard& shard, double elements, bool fused) {
   const double pass_bytes = elements * shard.element;
-  Traffic traffic = activation_passes(workload.model.gated(), workload.model.biases, workload.fusions.activation);
+  Traffic traffic = activation_passes(workload.model.gated(), workload.model.biases, fused);
   if (const auto kept = workload.precision.activation_input) {  // cast to be kept, and back again, both halves
     const double passes = 2 * (1 + bytes_of(*kept) / shard.element);
     traffic.forward_bytes += passes;
@@ -43,7 +43,7 @@ std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) 
   std::vector<Section> sections{
       part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
       makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, fc1, "mlp"))),
-      mlp(activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn))),
+      mlp(activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn), workload.fusions.activation)),
       makes(LayerOutput::linear_fc2, mlp(row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp")))};
   add_residual(sections, workload, shard, "mlp", bias);
   return sections;

@@ -67,8 +67,8 @@ struct Linear {
 [[nodiscard]] Section pairing(const Workload& workload);
 // Norm, router, routed experts (an item of their own), shared experts, residual.
 [[nodiscard]] std::vector<Section> moe_sections(const Workload& workload, const Shard& shard);
-// Activation function over rows x width elements, its gate beside it.
-[[nodiscard]] Section activation(const Workload& workload, const Shard& shard, double elements);
+// Activation function over rows x width elements, its gate beside it, in one kernel or operator by operator.
+[[nodiscard]] Section activation(const Workload& workload, const Shard& shard, double elements, bool fused);
 [[nodiscard]] Section core_attention(const Workload& workload, const Shard& shard);
 
 // Of a branch that ends here: where the model has them its norm; bias, dropout and residual after a row-parallel layer, and the sum of the
