@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -21,6 +23,9 @@ class AllocatorDevice {
  public:
   using Block = CachingAllocator::Block;
   using Request = std::optional<CachingAllocator::Request>;  // none: nothing to take
+  // Streams that may use blocks of others, and a number for each.
+  static constexpr std::array users{nccl_stream, reduce_stream, compute_as_user};
+  using Freed = std::array<std::uint64_t, users.size()>;
 
   AllocatorDevice(double bytes, bool expandable_segments)
       : allocator_(static_cast<std::uint64_t>(std::max(0.0, bytes)), {.expandable_segments = expandable_segments}) {}
@@ -57,16 +62,20 @@ class AllocatorDevice {
   }
   // All that other streams were given so far is done.
   void catch_up() {
-    for (const AllocatorStream stream : {nccl_stream, reduce_stream, compute_as_user}) {
-      if ((others_ >> stream & 1U) != 0) allocator_.finish(stream);
+    for (const AllocatorStream stream : users) {
+      if (is_used_by(stream)) allocator_.finish(stream);
     }
   }
-  // How many blocks of collectives were freed so far, and that all of the first `count` of these are done.
-  [[nodiscard]] std::uint64_t freed_in_collectives() {
-    return (others_ >> nccl_stream & 1U) != 0 ? allocator_.freed_in_use(nccl_stream) : 0;
+  // How many blocks that other streams use were freed so far, of each of these, and that so many are done.
+  [[nodiscard]] Freed freed_in_use() {
+    Freed freed{};
+    for (std::size_t i = 0; i < users.size(); ++i) freed[i] = is_used_by(users[i]) ? allocator_.freed_in_use(users[i]) : 0;
+    return freed;
   }
-  void catch_up_to(std::uint64_t count) {
-    if (count > 0) allocator_.finish(nccl_stream, count);
+  void catch_up_to(const Freed& freed) {
+    for (std::size_t i = 0; i < users.size(); ++i) {
+      if (freed[i] > 0) allocator_.finish(users[i], freed[i]);
+    }
   }
   // Peaks are those from now on (reset_peak_memory_stats).
   void reset_peaks() {
@@ -80,6 +89,8 @@ class AllocatorDevice {
   }
 
  private:
+  [[nodiscard]] bool is_used_by(AllocatorStream stream) const { return (others_ >> stream & 1U) != 0; }
+
   CachingAllocator allocator_;
   std::uint64_t allocated_ = 0, reserved_ = 0;
   unsigned others_ = 0;  // streams that use blocks of others, a bit each

@@ -35,10 +35,6 @@ struct TrainedStage {
     return alone ? workloads::HostAhead::none : habits.host_ahead;
   }
   [[nodiscard]] bool torch() const { return habits.order == workloads::TensorOrder::torch; }
-  // The head multiplies by the first unit's table of words, and has its gradient added to that.
-  [[nodiscard]] bool shares_table() const {
-    return workload.model.tied_embeddings && workload.model.vocab > 0 && workload.parallel.pp == 1;
-  }
   // Parameters of the tensors of a unit of the first chunk.
   [[nodiscard]] const std::vector<double>& tensors_of_unit(std::size_t unit) const { return kind_parameters[kind_of.front()[unit]]; }
 

@@ -3,6 +3,7 @@
 // past the collective.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -39,7 +40,11 @@ class HostLead {
   // What decides from now on.
   void add_to(std::vector<std::uint64_t>& snapshot) {
     snapshot.push_back(units_ % 2);
-    for (const Issued& unit : issued_) snapshot.insert(snapshot.end(), {launches_ - unit.at, device_.freed_in_collectives() - unit.freed});
+    const AllocatorDevice::Freed now = device_.freed_in_use();
+    for (const Issued& unit : issued_) {
+      snapshot.push_back(launches_ - unit.at);
+      for (std::size_t i = 0; i < now.size(); ++i) snapshot.push_back(now[i] - unit.freed[i]);
+    }
   }
 
  private:
@@ -49,10 +54,11 @@ class HostLead {
   static constexpr int met_backward = -1'000'000'000;  // of forwards_
 
   struct Issued {
-    std::uint64_t at, freed;  // launches and blocks before it
+    std::uint64_t at;  // launches before it
+    AllocatorDevice::Freed freed;
   };
   void issue(std::uint64_t launches) {
-    issued_.push_back({launches_, device_.freed_in_collectives()});
+    issued_.push_back({launches_, device_.freed_in_use()});
     launches_ += launches;
     while (!issued_.empty() && issued_.front().at + queue_launches <= launches_) {
       device_.catch_up_to(issued_.front().freed);

@@ -15,7 +15,7 @@ class NanotronWriter : private TensorWriter {
   using TensorWriter::TensorWriter;
 
   // Rows of words that other ranks have are zeroed in a copy.
-  void embedding(bool shares_table) {
+  void embedding(bool shared) {
     const int found = take(full());
     const int masked = s_.tp > 1 ? take(full()) : found;
     if (masked != found) give(found);
@@ -24,7 +24,7 @@ class NanotronWriter : private TensorWriter {
     const int gathered = spreads() ? communicated(take(full())) : -1;
     const int unmasked = s_.tp > 1 ? take(full()) : -1;
     give(gathered);
-    if (shares_table) {
+    if (shared) {
       give(take(table()));  // added to the head's
     } else {
       make_gradient(table());
@@ -187,7 +187,7 @@ UnitTensors nanotron_tensors(const workloads::Workload& workload, const Unit& un
   UnitTensors made;
   NanotronWriter writer(workload, made);
   if (unit.kind == UnitKind::embedding) {
-    writer.embedding(workload.model.tied_embeddings && workload.parallel.pp == 1);
+    writer.embedding(shares_table(workload));
   } else if (unit.kind == UnitKind::head) {
     writer.head();
   } else {

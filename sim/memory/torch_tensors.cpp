@@ -305,7 +305,7 @@ UnitTensors torch_tensors(const Workload& workload, const workloads::MemoryHabit
   UnitTensors made;
   TorchWriter writer(workload, habits, made);
   if (unit.kind == UnitKind::embedding) {
-    writer.embedding(!workload.model.tied_embeddings);
+    writer.embedding(!shares_table(workload));
   } else if (unit.kind == UnitKind::head) {
     writer.head();
   } else {

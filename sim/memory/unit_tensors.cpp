@@ -176,6 +176,10 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   return plain(model) && whole && model.gated() && !shard.dropout && (workload.parallel.sp || workload.parallel.tp == 1);
 }
 
+bool shares_table(const Workload& workload) {
+  return workload.model.tied_embeddings && workload.model.vocab > 0 && workloads::ends_meet(workload);
+}
+
 UnitTensors tensors_of(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {
   if (habits.order == workloads::TensorOrder::nanotron) return nanotron_tensors(workload, unit);
   if (habits.order == workloads::TensorOrder::torch) return torch_tensors(workload, habits, unit);

@@ -45,6 +45,9 @@ struct UnitTensors {
 // says, by ZeRO-3 too.
 [[nodiscard]] bool knows_tensors(const workloads::Workload& workload, const workloads::MemoryHabits& habits);
 
+// Whether the head multiplies by the embedding's table of words, in one stage, and has its gradient added to that.
+[[nodiscard]] bool shares_table(const workloads::Workload& workload);
+
 // Of a unit that knows_tensors() speaks of.
 [[nodiscard]] UnitTensors tensors_of(const workloads::Workload& workload, const workloads::MemoryHabits& habits,
                                      const workloads::Unit& unit);

@@ -12,10 +12,10 @@ constexpr double block_bytes = 64.0 * 1024 * 1024, device_bytes = 1e12;
 
 // Blocks of 64 MiB that are taken and given back one by one, one in each of `units` forwards of a layer: how many the allocator comes to
 // have.
-int blocks_of(HostAhead ahead, int units, int forwards = 1, bool backward = false) {
+int blocks_of(HostAhead ahead, int units, int forwards = 1, bool backward = false, AllocatorStream user = nccl_stream) {
   AllocatorDevice gpu(device_bytes, false);
   HostLead lead(gpu, ahead);
-  const AllocatorDevice::Request request = gpu.request(block_bytes, compute_stream, nccl_stream);
+  const AllocatorDevice::Request request = gpu.request(block_bytes, compute_stream, user);
   lead.begin_round();
   for (int i = 0; i < forwards; ++i) lead.begin_forward();
   if (backward) lead.begin_backward();
@@ -36,6 +36,7 @@ TEST(HostLead, AUnitsBlocksComeFreeAtTheNextOneOrTheOneAfter) {
 TEST(HostLead, TheQueueHolds1024Launches) {
   EXPECT_EQ(blocks_of(HostAhead::queue, 20), 20);
   EXPECT_EQ(blocks_of(HostAhead::queue, 100), 31);
+  EXPECT_EQ(blocks_of(HostAhead::queue, 100, 1, false, reduce_stream), 31);  // FSDP's sums of gradients
 }
 
 TEST(HostLead, InTheWarmUpTheThirdForwardIsTheFirstThatRunsAhead) {
