@@ -192,7 +192,7 @@ struct KernelFusions {
   bool exchanges_weights = false;       // after the all-to-all of tokens another one has their weights
   bool stacked_experts = false;         // one tensor has the weights of all experts; without grouped products each adds to a whole gradient
   bool replays_dispatch = false;        // full recomputation takes what was dispatched and combined from memory
-  bool eager_experts = false;           // experts run operator by operator also where a compiler fuses what is around them
+  bool eager_experts = false;           // their activation is two operators also where a compiler fuses what is around them
   // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; for each of the
   // two sorts around the experts that another dispatcher leaves to it; more for each piece of a layer (attention and router; experts) when
   // forward and backward of two micro-batches are interleaved (overlap.ep).
@@ -206,8 +206,7 @@ struct KernelFusions {
   // index): how often around the all-to-all, and where tokens are sorted around the experts.
   PassCopies token_adds, sort_adds;
   double kept_outputs = 0;  // bytes an element of what experts give that the gradient of the pairs' weights keeps
-  // Reads and writes of what their second product gives, expert by expert, where experts have biases: the host knows how many rows each
-  // has.
+  // Reads and writes of what their second product gives, expert by expert, where experts have biases: the host knows each one's rows.
   PassCopies bias_copies;
   // Of what their first product gives, where the model clamps both halves of it.
   PassCopies clamp_copies;

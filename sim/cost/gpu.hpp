@@ -48,8 +48,8 @@ struct Gpu {
   double adds_per_s = 114e9;
   std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
   std::shared_ptr<const CostModel> cost;                  // by operator class and precision
-  // Older generations of flash attention, and sdpa: by the head dimension that a kernel is compiled for, its share of the rate of `cost`'s
-  // line.
+  // Generations of flash attention, and sdpa: by the head dimension that a kernel is compiled for, its rate over that of `cost`'s line.
+  // One that is not here runs at that rate.
   std::map<int, std::map<int, double>> flash_share;
 
   [[nodiscard]] ContentionPair contention_with(workloads::Phase communication) const {
@@ -98,7 +98,7 @@ struct Software {
   bool selective_narrow = false;       // those in 8 bits as well
   bool early_stop = false;             // recomputation ends with the last tensor that backward reads
   std::vector<std::string> collectives = workloads::rings_and_trees();  // algorithms that its communication library has
-  int flash = 3;  // generation of its flash-attention kernels, or sdpa; a GPU runs the newest that it has up to this one
+  int flash = 3;                                                        // generation of its flash-attention kernels, sdpa or masked
 };
 
 // Seconds of one operator on a GPU. Interchangeable models (`profile`, `roofline`, `modified-roofline`) chosen per operator class and

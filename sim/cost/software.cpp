@@ -49,7 +49,8 @@ constexpr std::array<Fusion, 8> expert_habits{
       "Without grouped products: experts' weights are parts of one tensor, to whose gradient each adds a whole one."},
      {"replays_dispatch", &KernelFusions::replays_dispatch,
       "recompute: full takes what was dispatched to experts, and combined, from memory, and exchanges nothing."},
-     {"eager", &KernelFusions::eager_experts, "Experts run operator by operator also where a compiler fuses what is around them."}}};
+     {"eager", &KernelFusions::eager_experts,
+      "Their activation function and its gate are operators of their own also where a compiler fuses what is around them."}}};
 
 // One of a stack's kernels, as a key has it.
 constexpr auto kernels(auto KernelFusions::*field) {
@@ -123,15 +124,15 @@ const Keys<Software>& experts_keys() {
         "Reads and writes of the states of pairs of token and expert beside permutations and sums."),
       K("product_copies", kernels(&KernelFusions::product_copies), mapping(copies_keys()),
         "The same of what the experts' first product gives, beside the activation."),
+      K("bias_copies", kernels(&KernelFusions::bias_copies), mapping(copies_keys()),
+        "The same of what their second product gives, expert by expert, where experts have biases; none in graphs."),
+      K("clamp_copies", kernels(&KernelFusions::clamp_copies), mapping(copies_keys()),
+        "The same of what the experts' first product gives, where the model clamps it (clamps_gate); none in graphs."),
       K("token_adds", kernels(&KernelFusions::token_adds), mapping(copies_keys()),
         "Times that states of pairs are added to tokens by atomic adds, around the all-to-all."),
       K("sort_adds", kernels(&KernelFusions::sort_adds), mapping(copies_keys()), "The same where tokens are sorted around the experts."),
       K("kept_outputs", kernels(&KernelFusions::kept_outputs), config::number(0, 8),
         "Bytes an element of what experts give that the gradient of the pairs' weights keeps."),
-      K("bias_copies", kernels(&KernelFusions::bias_copies), mapping(copies_keys()),
-        "The same of what their second product gives, expert by expert, where experts have biases; none in graphs."),
-      K("clamp_copies", kernels(&KernelFusions::clamp_copies), mapping(copies_keys()),
-        "The same of what the experts' first product gives, where the model clamps it (clamps_gate); none in graphs."),
       K("dropless_time", kernels(&KernelFusions::dropless_time), config::number(0.5, 10),
         "Without a capacity factor: products over tokens sorted by expert take so many times what the GPU's file says."),
   };
