@@ -92,9 +92,8 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("mixed_read", &Engine::mixed_read, config::number(0.1, 10),
         "Times the rate of other products in 16 bits, at which the kernel for experts reads weights of 4 bits that it computes in 16."),
       K("static_rows", &Engine::static_rows, whole(0, 1024),
-        "Rows of a block of the kernel for experts in 8 bits, where it computes as many as there might be: all pairs of a pass and a block "
-        "of every "
-        "expert of the GPU.")
+        "Rows of a block of the kernel for experts in 8 bits, where it computes as many as there might be: all pairs of a pass and a "
+        "block of every expert of the GPU.")
           .otherwise("the pairs that there are"),
       K("prompt_kernel", &Engine::prompt_kernel_s, config::quantity(Dimension::time), "Per kernel of a pass with prompts, before it."),
       K("grouped_heads", &Engine::grouped_heads, whole(1, 1024),

@@ -28,7 +28,7 @@ class RequestRouter {
   [[nodiscard]] virtual GoesBy goes_by() const = 0;
   // Whether it looks for what caches hold of a request's own prompt.
   [[nodiscard]] virtual bool finds_prefixes() const { return false; }
-  // Whether a request may go there while others may not; where none of these works it goes to any that does.
+  // Whether a request may go there; where no instance works to which it may, it goes to any that does.
   [[nodiscard]] virtual bool sends(const Instance& /*to*/, RequestId /*request*/) const { return true; }
   // An index into `instances`, which is not empty.
   [[nodiscard]] virtual std::size_t choose(const std::vector<Instance*>& instances, RouterMemory& memory, RequestId request,

@@ -135,10 +135,6 @@ Waits waits_at_constant_rate(const PoolFormula& pool, const LoadMoments& load, d
   return {waits / served / rate_per_s, waiting / served};
 }
 
-}  // namespace
-
-namespace {
-
 // The regularised incomplete gamma function P, by its series.
 double gamma_chance(double shape, double x) {
   constexpr double far = 30, last = 1e-12;  // standard deviations behind the mean; of the sum
