@@ -39,7 +39,8 @@ void put_swap(InstanceRules& rules, const Pool& pool, const topology::ClusterSpe
   rules.swap_pages = static_cast<std::int64_t>(share / (bytes.per_instance * pool.habits.page));
 }
 
-// The model that proposes tokens, on the same GPUs: weights and a cache of its own, and passes between which the host does nothing.
+// The model that proposes tokens, on the same GPUs: weights and a cache of its own, and passes between which the host does nothing. It
+// proposes the likeliest token, and what stands between two passes stands behind all of its own.
 struct Draft {
   workloads::InstancePlan plan;
   EngineHabits habits;
@@ -49,7 +50,7 @@ struct Draft {
 std::shared_ptr<const Draft> draft_of(const Pool& pool, const ClusterPart& part) {
   if (!pool.draft) return nullptr;
   auto draft = std::make_shared<Draft>(Draft{draft_plan(pool), pool.habits, nullptr});
-  draft->habits.pass_s = draft->habits.sequence_s = 0;
+  draft->habits.pass_s = draft->habits.sequence_s = draft->habits.sort_s = draft->habits.between_s = 0;
   draft->price = std::make_unique<const OperatorPassPrice>(draft->plan, part.gpu, part.costs, *pool.software, part.cluster, draft->habits);
   return draft;
 }

@@ -17,7 +17,7 @@ using sim::PassCost;
 using sim::PassShape;
 
 sim::ServingJob node_of_eight(const std::string& model, const std::string& parallel, const std::string& reads = "",
-                              const std::string& gpu = "h100-sxm5-80g", const std::string& format = "fp8") {
+                              const std::string& gpu = "h100-sxm5-80g", const std::string& format = "fp8", const std::string& more = "") {
   return sim::read_serving_job(
       config::Node::load_text(
           fmt::format("model: {}\n"
@@ -25,9 +25,9 @@ sim::ServingJob node_of_eight(const std::string& model, const std::string& paral
                       "  intra_node: {{kind: nvswitch, bandwidth: 450 GB/s, efficiency: 0.8, latency: 3.3 us{}}}}}\n"
                       "software: vllm\n"
                       "serving:\n"
-                      "  pools: {{all: {{role: both, instances: 1, parallel: {}, precision: {{compute: {}, weights: {}, kv: fp8}}}}}}\n"
+                      "  pools: {{all: {{role: both, instances: 1, parallel: {}, precision: {{compute: {}, weights: {}, kv: fp8}}{}}}}}\n"
                       "  load: {{arrivals: {{poisson: 1 /s}}, input: 1024, output: 128, requests: 100}}\n",
-                      model, gpu, reads, parallel, format, format),
+                      model, gpu, reads, parallel, format, format, more),
           "job.yaml"),
       "job");
 }
@@ -161,6 +161,19 @@ TEST(KernelsBetweenTwoPasses, are_waited_for) {
     EXPECT_NEAR(with.seconds(one_decode) - without.seconds(one_decode), 0.7e-3, 1e-12);
     EXPECT_NEAR(with.decode(1).seconds(1000) - without.decode(1).seconds(1000), 0.7e-3, 1e-12);
   }
+}
+
+// A model that proposes tokens takes the likeliest, and hands over to the one that tries them without the host.
+TEST(ADraft, neither_sorts_nor_waits_between_its_passes) {
+  const auto seconds = [](double sort_s, double between_s) {
+    sim::ServingJob job = node_of_eight("llama3-70b", "{tp: 4}", "", "h100-sxm5-80g", "fp8",
+                                        ", overflow: reserve, speculative: {tokens: 4, acceptance: 0.8, draft: llama3-8b}");
+    job.pools.front().habits.sort_s = sort_s;
+    job.pools.front().habits.between_s = between_s;
+    return sim::deploy_pool(job, job.pools.front()).price->seconds(one_decode);
+  };
+  EXPECT_NEAR(seconds(0, 1e-3) - seconds(0, 0), 1e-3, 1e-12);
+  EXPECT_NEAR(seconds(1e-9, 0) - seconds(0, 0), 5 * 128256 * 1e-9, 1e-12);  // four tried and the one behind them
 }
 
 // With graphs switched off each kernel of a pass is issued; as long as that takes, the GPU's work is nothing.
