@@ -247,6 +247,14 @@ Pool with_number(const PoolCandidate& candidate, int instances) {
   return pool;
 }
 
+PoolsKey pools_key(const TunedDeployment& deployment) {
+  PoolsKey key;
+  for (const Pool& pool : deployment.pools)
+    key.emplace_back(pool.role, pool.like, pool.part, pool.instances, pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep,
+                     pool.plan.precision, pool.habits.sequences, pool.habits.tokens, pool.longest_prompt);
+  return key;
+}
+
 void add_pool(TunedDeployment& deployment, const PoolCandidate& candidate, int instances) {
   deployment.pools.push_back(with_number(candidate, instances));
   deployment.twins = (deployment.twins + 1) * (static_cast<std::uint64_t>(candidate.twins) + 1) - 1;

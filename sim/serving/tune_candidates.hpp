@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sim/serving/deployment.hpp"
@@ -48,6 +49,10 @@ struct TuneSides {
 };
 
 [[nodiscard]] Pool with_number(const PoolCandidate& candidate, int instances);
+// What tells deployments of one job apart.
+using PoolsKey =
+    std::vector<std::tuple<Role, std::string, std::size_t, int, int, int, int, int, workloads::ServingPrecision, int, int, int>>;
+[[nodiscard]] PoolsKey pools_key(const TunedDeployment& deployment);
 // Another pool of a deployment, with what its plan's twins make of the deployment's.
 void add_pool(TunedDeployment& deployment, const PoolCandidate& candidate, int instances);
 

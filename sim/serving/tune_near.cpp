@@ -16,15 +16,6 @@ namespace {
 constexpr std::size_t tried_at_once = 4;
 constexpr double of_rounding = 1 - 1e-9;
 
-using PoolsKey = std::vector<std::tuple<Role, std::string, std::size_t, int, int, int, int, int, int, int, int>>;
-PoolsKey pools_key(const TunedDeployment& one) {
-  PoolsKey key;
-  for (const Pool& pool : one.pools)
-    key.emplace_back(pool.role, pool.like, pool.part, pool.instances, pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep,
-                     pool.habits.sequences, pool.habits.tokens, pool.longest_prompt);
-  return key;
-}
-
 auto cost_order(const TunedDeployment& one) { return std::tuple(one.cost_per_s, one.gpus); }
 
 // With so many instances more, or less, of one of its pools; its times are not known.
@@ -66,6 +57,7 @@ class Settling {
     const PromisedTimes times = formula_.of(one);
     one.ttft_s = times.ttft_s;
     one.tpot_s = times.tpot_s;
+    if (!std::isfinite(times.ttft_s)) return INFINITY;
     return std::max(times.ttft_s / sides_.ttft_within_s() - 1,
                     (times.tpot_s / sides_.tpot_within_s() - 1) * (looser_ttft - 1) / (looser_tpot - 1));
   }

@@ -1,7 +1,5 @@
 #include "sim/serving/tune_value.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -13,17 +11,6 @@ namespace {
 
 constexpr int octaves = 6, rates_an_octave = 2;
 constexpr double exact_rate = 1.001;
-
-std::string text_of(const TunedDeployment& one) {
-  std::string text;
-  for (const Pool& pool : one.pools) {
-    const workloads::ServingPrecision& precision = pool.plan.precision;
-    text += fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {};", static_cast<int>(pool.role), pool.like, pool.part, pool.instances,
-                        pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep, pool.habits.sequences, pool.habits.tokens,
-                        static_cast<int>(precision.compute), static_cast<int>(precision.weights), static_cast<int>(precision.kv));
-  }
-  return text;
-}
 
 // The highest rate that it carries, from one that it does.
 void take_rate(TuneSides& sides, double carried, TunedDeployment& one) {
@@ -54,13 +41,13 @@ void take_rate(TuneSides& sides, double carried, TunedDeployment& one) {
 std::vector<TunedDeployment> by_value(TuneSides& sides, double most_per_s, const std::function<std::vector<TunedDeployment>()>& cheapest) {
   const double asked = sides.load.rate_per_s;
   std::vector<TunedDeployment> all;
-  std::set<std::string> seen;
+  std::set<PoolsKey> seen;
   for (int step = 0; most_per_s > 0 && step <= octaves * rates_an_octave; ++step) {
     const double rate = most_per_s * std::exp2(-static_cast<double>(step) / rates_an_octave);
     sides.load.rate_per_s = rate;
     std::set<std::string> kinds;
     for (TunedDeployment& one : cheapest()) {
-      if (!kinds.insert(one.kind).second || !seen.insert(text_of(one)).second) continue;
+      if (!kinds.insert(one.kind).second || !seen.insert(pools_key(one)).second) continue;
       take_rate(sides, rate, one);
       if (one.rate_per_s > 0) all.push_back(std::move(one));
     }

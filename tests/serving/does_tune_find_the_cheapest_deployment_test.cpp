@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <tuple>
 
@@ -355,6 +356,43 @@ TEST_P(WhatTuneSaysOf, is_the_cheapest_of_all_by_predict) {
 INSTANTIATE_TEST_SUITE_P(Loads, WhatTuneSaysOf,
                          testing::Combine(testing::Values(equal_load, unlike_load), testing::Values(3.0, 9.0, 30.0, 50.0),
                                           testing::Values("", early_tokens)));
+
+// Plans that differ in limits and role share their prices: each has the memory and the passes of one that is deployed by itself.
+TEST(PlansThatShareTheirPrices, are_as_if_alone) {
+  const sim::ServingJob job = sim::read_serving_job(
+      config::Node::load_text(market_job({.more = ", tp: [2, 4], sequences: [16, 256], tokens: [512, 8192], precision: [{compute: bf16, "
+                                                  "weights: bf16, kv: bf16}, {compute: fp8, weights: fp8, kv: fp8}]"}),
+                              "job.yaml"),
+      "job");
+  sim::ServingTuning counts;
+  const sim::TuneSides sides(job, counts);
+  int plans = 0;
+  for (const auto& role : {std::cref(sides.together), std::cref(sides.prompts), std::cref(sides.decodes)}) {
+    for (const sim::Candidates& part : role.get()) {
+      for (const sim::PoolCandidate& plan : part) {
+        const sim::PoolDeployment alone = deploy_pool(job, *plan.pool);
+        const sim::PassShape pass{.prompt_tokens = 512, .prompt_pairs = 512 * 513 / 2.0, .chunks = 1, .decodes = 7, .context = 7000};
+        EXPECT_EQ(plan.deployment.rules.pages, alone.rules.pages);
+        EXPECT_EQ(plan.deployment.rules.tokens, alone.rules.tokens);
+        EXPECT_EQ(plan.deployment.price->seconds(pass), alone.price->seconds(pass));
+        ++plans;
+      }
+    }
+  }
+  EXPECT_GT(plans, 30);
+}
+
+// Whether one was tried is asked of all that makes a deployment another one.
+TEST(Deployments, are_told_apart_by_formats_and_lengths) {
+  sim::TunedDeployment one;
+  one.pools.emplace_back();
+  sim::TunedDeployment narrow = one, divided = one;
+  narrow.pools.front().plan.precision.kv = workloads::DType::fp8;
+  divided.pools.front().longest_prompt = 400;
+  EXPECT_EQ(pools_key(one), pools_key(sim::TunedDeployment(one)));
+  EXPECT_NE(pools_key(one), pools_key(narrow));
+  EXPECT_NE(pools_key(one), pools_key(divided));
+}
 
 }  // namespace
 }  // namespace rehearse::tests
