@@ -62,6 +62,7 @@ class Tuning {
     const auto progress = [this](double share) { progress_(searching + (1 - searching) * share); };
     out_.goals = sides_.spec.goals;
     for (const ClusterPart& part : job_.parts) out_.parts.push_back(part.name);
+    if (std::string why = why_undivided(sides_.spec, sides_.load); !why.empty()) out_.notes.push_back(std::move(why));
     if (out_.goals.front() == ServingGoal::goodput_per_cost) {
       out_.best = by_value(sides_, most_carried(), [this] { return cheapest(); });
       out_.rate_per_s = out_.best.empty() ? 0 : out_.best.front().rate_per_s;

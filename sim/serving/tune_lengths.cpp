@@ -1,5 +1,7 @@
 #include "sim/serving/tune_lengths.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -42,9 +44,23 @@ std::vector<int> lengths_to_divide_at(const ServingTuneSpec& spec, const LoadMom
     }
     bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
   }
-  // One at or behind the longest prompt divides nothing, nor one before the shortest.
-  std::erase_if(bounds, [&](int bound) { return bound >= load.inputs.back() || bound < load.inputs.front(); });
+  // One at or behind the longest prompt divides nothing, nor one up to which there are no prompts behind the one before.
+  LengthRange next;
+  std::erase_if(bounds, [&](int bound) {
+    next.up_to = bound;
+    if (bound >= load.inputs.back() || share_within(load, next) <= 0) return true;
+    next.above = bound;
+    return false;
+  });
   return bounds;
+}
+
+std::string why_undivided(const ServingTuneSpec& spec, const LoadMoments& load) {
+  if (!spec.divides()) return {};
+  if (spec.goals.front() == ServingGoal::goodput_per_cost) return "tune.lengths changes nothing: goodput-per-cost takes one plan in a role";
+  if (!lengths_to_divide_at(spec, load).empty()) return {};
+  return fmt::format("tune.lengths changes nothing: none of them divides prompts of {:.0f} to {:.0f} tokens", load.inputs.front(),
+                     load.inputs.back());
 }
 
 LengthDivisions::LengthDivisions(const TuneSides& sides, bool counts_gpus)
@@ -98,26 +114,24 @@ std::vector<PlanChoice> LengthDivisions::together() {
   return out;
 }
 
-std::vector<PlanChoice> LengthDivisions::apart(double share, double between_s) {
-  std::vector<PlanChoice> out;
-  if (bounds_.empty()) return out;
+std::optional<PlanChoice> LengthDivisions::apart(double share, double between_s) {
+  if (bounds_.empty()) return {};
   const double within_s = sides_.ttft_within_s() - between_s;
   const Role prompts = divided(sides_.prompts, prompts_keep, share * within_s);
-  if (prompts.splits.empty()) return out;
+  if (prompts.splits.empty()) return {};
   const Role decodes = divided(sides_.decodes, decodes_keep, std::isfinite(within_s) ? (1 - share) * within_s : INFINITY);
-  using Pair = std::tuple<double, int, const Split*, const Split*>;
-  std::vector<Pair> pairs;
+  std::tuple<double, int> least(INFINITY, 0);  // cost, GPUs
+  std::optional<PlanChoice> out;
   for (const Split& one : prompts.splits) {
     for (const Split& other : decodes.splits) {
-      if (one.pieces.size() + other.pieces.size() < 3 || !held_within(sides_.spec.inventory, one, other)) continue;
-      pairs.emplace_back(one.cost + other.cost, one.gpus + other.gpus, &one, &other);
+      const std::tuple<double, int> both(one.cost + other.cost, one.gpus + other.gpus);
+      if (one.pieces.size() + other.pieces.size() < 3 || both >= least || !held_within(sides_.spec.inventory, one, other)) continue;
+      least = both;
+      out.emplace();
+      add(prompts, one, *out);
+      add(decodes, other, *out);
     }
   }
-  std::ranges::stable_sort(pairs, {}, [](const Pair& pair) { return std::tuple(std::get<0>(pair), std::get<1>(pair)); });
-  if (pairs.empty()) return out;
-  PlanChoice& choice = out.emplace_back();
-  add(prompts, *std::get<2>(pairs.front()), choice);
-  add(decodes, *std::get<3>(pairs.front()), choice);
   return out;
 }
 

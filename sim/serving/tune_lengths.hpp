@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,8 @@ using PlanChoice = std::vector<PlanInstances>;
 
 // The lengths at which prompts may be divided, rising: those of the job, or so that all between two hold as many tokens of prompts.
 [[nodiscard]] std::vector<int> lengths_to_divide_at(const ServingTuneSpec& spec, const LoadMoments& load);
+// Why lengths that the job gives divide nothing, for its reader; empty: they may.
+[[nodiscard]] std::string why_undivided(const ServingTuneSpec& spec, const LoadMoments& load);
 
 // Every range of lengths between two of these is a load of its own that keeps the promise by itself: of those the cheapest divisions, at
 // the rate that the sides have now.
@@ -30,7 +34,7 @@ class LengthDivisions {
 
   [[nodiscard]] std::vector<PlanChoice> together();
   // Of the time to first token the prompts' side has a share of what is left beside so many seconds between the sides.
-  [[nodiscard]] std::vector<PlanChoice> apart(double share, double between_s);
+  [[nodiscard]] std::optional<PlanChoice> apart(double share, double between_s);
 
  private:
   using Does = bool (*)(const TuneFormula& formula, const PoolCandidate& plan, int number, double within_s);

@@ -131,24 +131,28 @@ void MixedDeployments::guess_together() {
   if (const auto cover = cheapest_cover(program.problem)) guesses_.push_back(program.choice(*cover));
 }
 
+std::optional<MixedDeployments::Choice> MixedDeployments::covered_apart(double share, double between_s) {
+  const double within_s = sides_.ttft_within_s() - between_s;
+  Program program(*this, 2);
+  for (const Candidates& part : sides_.prompts) program.add(0, part, share * within_s);
+  for (const Candidates& part : sides_.decodes) program.add(1, part, std::isfinite(within_s) ? (1 - share) * within_s : INFINITY);
+  const auto cover = cheapest_cover(program.problem);
+  return cover ? std::optional(program.choice(*cover)) : std::nullopt;
+}
+
 // The time between the sides is the longest of those that are used, found by taking longer ones until none is longer.
-void MixedDeployments::guess_apart(double share) {
-  double between_s = 0;
-  for (int round = 0; round < between_rounds; ++round) {
-    const double within_s = sides_.ttft_within_s() - between_s;
-    Program program(*this, 2);
-    for (const Candidates& part : sides_.prompts) program.add(0, part, share * within_s);
-    for (const Candidates& part : sides_.decodes) program.add(1, part, std::isfinite(within_s) ? (1 - share) * within_s : INFINITY);
-    const auto cover = cheapest_cover(program.problem);
-    if (!cover) return;
-    Choice choice = program.choice(*cover);
-    const double longest_s = longest_between_s(choice);
-    if (longest_s <= between_s) {
-      guesses_.push_back(std::move(choice));
-      return;
+void MixedDeployments::guess_apart(const ChoiceApart& choice_of) {
+  for (const double share : prompt_shares) {
+    double between_s = 0;
+    for (int round = 0; round < between_rounds; ++round) {
+      auto choice = choice_of(share, between_s);
+      if (!choice) break;
+      const double longest_s = longest_between_s(*choice);
+      if (longest_s <= between_s) guesses_.push_back(std::move(*choice));
+      if (longest_s <= between_s || !std::isfinite(longest_s)) break;
+      between_s = longest_s;
     }
-    if (!std::isfinite(longest_s)) return;
-    between_s = longest_s;
+    if (!std::isfinite(sides_.ttft_within_s())) break;
   }
 }
 
@@ -232,10 +236,7 @@ std::vector<TunedDeployment> MixedDeployments::cheaper_than(const std::vector<Tu
   std::vector<TunedDeployment> out;
   guess_together();
   if (auto one = best_of_guesses(least_of(found, 1))) out.push_back(std::move(*one));
-  for (const double share : prompt_shares) {
-    guess_apart(share);
-    if (!std::isfinite(sides_.ttft_within_s())) break;
-  }
+  guess_apart([this](double share, double between_s) { return covered_apart(share, between_s); });
   if (auto one = best_of_guesses(least_of(found, 2))) out.push_back(std::move(*one));
   if (sides_.spec.divides()) add_divided(found, out);
   return out;
@@ -256,27 +257,8 @@ void MixedDeployments::add_divided(const std::vector<TunedDeployment>& found, st
   };
   guesses_ = divisions.together();
   add_best(together);
-  for (const double share : prompt_shares) {
-    guess_divided_apart(divisions, share);
-    if (!std::isfinite(sides_.ttft_within_s())) break;
-  }
+  guess_apart([&](double share, double between_s) { return divisions.apart(share, between_s); });
   add_best(apart);
-}
-
-// As guess_apart().
-void MixedDeployments::guess_divided_apart(LengthDivisions& divisions, double share) {
-  double between_s = 0;
-  for (int round = 0; round < between_rounds; ++round) {
-    std::vector<Choice> choices = divisions.apart(share, between_s);
-    if (choices.empty()) return;
-    const double longest_s = longest_between_s(choices.front());
-    if (longest_s <= between_s) {
-      guesses_.push_back(std::move(choices.front()));
-      return;
-    }
-    if (!std::isfinite(longest_s)) return;
-    between_s = longest_s;
-  }
 }
 
 }  // namespace rehearse::sim

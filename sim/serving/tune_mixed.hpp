@@ -1,6 +1,7 @@
 // Several plans, or kinds of GPUs, in one role (docs/serving.md, "Tuning").
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -42,8 +43,10 @@ class MixedDeployments {
   [[nodiscard]] int steps_of_load() const;
   [[nodiscard]] std::vector<Carrier> carriers(const Candidates& plans, double ttft_within_s);
   void guess_together();
-  void guess_apart(double share);
-  void guess_divided_apart(LengthDivisions& divisions, double share);
+  // Of a share of the time to first token for the prompts' side, and so many seconds between the sides.
+  using ChoiceApart = std::function<std::optional<Choice>(double share, double between_s)>;
+  [[nodiscard]] std::optional<Choice> covered_apart(double share, double between_s);
+  void guess_apart(const ChoiceApart& choice_of);
   void add_divided(const std::vector<TunedDeployment>& found, std::vector<TunedDeployment>& out);
   [[nodiscard]] double longest_between_s(const Choice& choice) const;
   [[nodiscard]] TunedDeployment deployment_of(const Choice& choice) const;

@@ -20,6 +20,7 @@
 #include "sim/serving/load_moments.hpp"
 #include "sim/serving/serving_result.hpp"
 #include "sim/serving/tune.hpp"
+#include "sim/serving/tune_lengths.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -288,6 +289,22 @@ TEST_F(TwoLengths, are_divided_where_the_cheap_gpus_are_too_slow_for_long_ones) 
   const TwoAnswers found = both_of(again);
   EXPECT_DOUBLE_EQ(found.formula.promised_ttft_s, chosen.ttft_s);
   EXPECT_DOUBLE_EQ(found.simulated.promised_ttft_s, chosen.simulated->promised_ttft_s);
+}
+
+// Prompts of 400 and 4,000 tokens: two ranges, however many lengths are given. One that has no prompts is no load.
+TEST_F(TwoLengths, are_divided_in_two_wherever_else_lengths_are_given) {
+  const sim::ServingJob both = job("all: {role: both}", load("poisson: 12 /s", 3000));
+  const sim::LoadMoments moments = sim::moments_of(both.load, both.seed);
+  sim::ServingTuneSpec spec;
+  spec.lengths = {100, 400, 1000, 2000, 4000, 8000};
+  EXPECT_EQ(sim::lengths_to_divide_at(spec, moments), std::vector<int>{400});
+  EXPECT_EQ(sim::why_undivided(spec, moments), "");
+  spec.lengths = {100, 4000};
+  EXPECT_EQ(sim::lengths_to_divide_at(spec, moments), std::vector<int>{});
+  EXPECT_NE(sim::why_undivided(spec, moments).find("of 400 to 4000 tokens"), std::string::npos);
+  spec.lengths = {400};
+  spec.goals = {sim::ServingGoal::goodput_per_cost};
+  EXPECT_NE(sim::why_undivided(spec, moments).find("goodput-per-cost"), std::string::npos);
 }
 
 // One length is never divided; nor is anything that nobody asked for.
