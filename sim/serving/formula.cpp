@@ -37,11 +37,12 @@ void put_rates(ServingResult& result, const ServingJob& job, const LoadMoments& 
   result.makespan_s = job.load.requests / requests_per_s;
 }
 
+// found: share of the prompts' tokens.
 PoolResult pool_of(const PoolFormula& formula, const PoolState& state, double found) {
   const PoolDeployment& pool = formula.pool();
   const LoadMoments& lengths = formula.load();
   PoolResult out;
-  out.prefix_share = pool.pool->prefix_cache ? found / lengths.input : 0;
+  out.prefix_share = pool.pool->prefix_cache ? found : 0;
   out.name = pool.pool->name;
   out.instances = pool.pool->instances;
   out.gpus = pool.pool->gpus();
@@ -58,9 +59,9 @@ void put_stage(ServingResult& result, Stage stage, double seconds) { result.stag
 
 bool is_closed(const ServingJob& job) { return job.load.arrivals.kind == Arrivals::closed; }
 
-// All requests are, and take as many passes.
+// All requests are, take as many passes, and come again where they were.
 bool alike(const LoadMoments& lengths, const PoolFormula& pool) {
-  return lengths.input_variation <= 0 && lengths.steps.size() <= 1 && pool.pool().rules.speculation.tokens == 0;
+  return !lengths.taken_out && lengths.input_variation <= 0 && lengths.steps.size() <= 1 && pool.pool().rules.speculation.tokens == 0;
 }
 
 // Share of the requests that begin together: the first of a closed loop, or those of a batch that fit.
@@ -220,7 +221,7 @@ class TwoSides {
     if (lengths_.rate_per_s > 0) return at(lengths_.rate_per_s);
     const double clients = is_closed(job_) ? job_.load.arrivals.clients : job_.load.requests;
     const double think_s = is_closed(job_) ? job_.load.arrivals.think_s : 0;
-    double low = 0, high = std::min(prompts_.prompts_per_s(), clients / prompts_.pools().front().prompt_s(0).seconds);
+    double low = 0, high = std::min(prompts_.prompts_per_s(), clients / prompts_.least_prompt_s());
     for (int round = 0; round < rounds; ++round) {
       const double rate = (low + high) / 2;
       const State state = at(rate);
@@ -265,6 +266,8 @@ ServingPrediction begun_prediction(const ServingJob& job) {
   return out;
 }
 
+double found_share(const PoolFormula& pool) { return pool.load().found / pool.load().input; }
+
 // Adds a pool, or says that it is beyond its capacity.
 void put_pool(ServingPrediction& out, const PoolFormula& pool, const PoolState& state, double rate_per_s, double per_pool, double found) {
   if (std::isfinite(state.ttft_s))
@@ -297,7 +300,8 @@ ServingPrediction predict_one_side(const ServingJob& job, const Deployment& depl
   double answers_s = 0, requests_per_s = once ? INFINITY : 0;
   for (std::size_t i = 0; i < job.pools.size(); ++i) {
     const PoolState& pool = state.pools[i];
-    put_pool(out, side.pools()[i], pool, lengths.rate_per_s * state.shares[i], per_pool ? 1 : job.pools[i].instances, lengths.found);
+    put_pool(out, side.pools()[i], pool, lengths.rate_per_s * state.shares[i], per_pool ? 1 : job.pools[i].instances,
+             found_share(side.pools()[i]));
     const double steps = std::max(0.0, side.pools()[i].load().output - 1);
     answers_s += state.shares[i] * (pool.answer_s >= 0 ? pool.answer_s : steps * pool.tpot_s);
     // At once all have their share from the beginning, and the last to be done ends the load.
@@ -330,7 +334,7 @@ ServingPrediction predict_with(const ServingJob& job, const Deployment& deployme
     const SideState& side = i < senders ? state.prompts : state.decoding;
     const std::size_t at = i < senders ? i : i - senders;
     put_pool(out, sides.pool(i), side.pools[at], state.rate_per_s * side.shares[at], i < senders ? 1 : job.pools[i].instances,
-             i < senders ? lengths.found : there);
+             i < senders ? found_share(sides.pool(i)) : there / lengths.input);
   }
   if (out.overloaded.empty() && state.between.links_busy >= 1)
     out.overloaded = fmt::format("the links between the pools are beyond their capacity: {:.4g} requests/s come, and they carry {:.4g}",

@@ -1,5 +1,5 @@
 // What a load's prompts find in caches, by formula: the caches that keep what was used last, prompt after prompt, without time. Prompts go
-// to the instances of their side in turn; behind the router `prefix` all caches are one.
+// to the instances of their side in turn, behind the router `by-length` to those that take them; behind `prefix` all caches are one.
 #pragma once
 
 #include <vector>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 namespace rehearse::sim {
@@ -51,7 +50,6 @@ LoadMoments moments_of_lengths(std::shared_ptr<const std::vector<workloads::Leng
   out.output /= count;
   out.input_variation = squares / count / (out.input * out.input) - 1;
   out.pair_factor = 1 + out.input_variation;
-  out.inputs_in_order = out.inputs;
   std::ranges::sort(out.inputs);
   out.step_share = static_cast<double>(steps.size()) / count;
   out.steps = at_equal_shares(std::move(steps));
@@ -81,15 +79,42 @@ double share_within(const LoadMoments& load, const LengthRange& range) {
   return static_cast<double>(number) / static_cast<double>(load.inputs.size());
 }
 
+void put_found(LoadMoments& load, std::vector<double> found, std::size_t counted_from) {
+  if (counted_from >= found.size()) counted_from = 0;
+  double computed = 0, squares = 0, pairs = 0, found_in_all = 0;
+  for (std::size_t i = counted_from; i < found.size(); ++i) {
+    const double tokens = (*load.requests)[i].input, left = tokens - found[i];
+    computed += left;
+    squares += left * left;
+    pairs += tokens * tokens - found[i] * found[i];
+    found_in_all += found[i];
+  }
+  const auto count = static_cast<double>(found.size() - counted_from);
+  load.found = found_in_all / count;
+  load.input_variation = squares * count / (computed * computed) - 1;
+  load.pair_factor = pairs / count / (load.input * load.input - load.found * load.found);
+  load.found_in_order = std::move(found);
+  load.counted_from = counted_from;
+}
+
 LoadMoments load_within(const LoadMoments& load, const LengthRange& range) {
   auto lengths = std::make_shared<std::vector<workloads::Lengths>>();
-  std::ranges::copy_if(*load.requests, std::back_inserter(*lengths), [&](const workloads::Lengths& one) { return range.has(one.input); });
+  std::vector<double> found;
+  std::size_t before = 0;  // those that count
+  for (std::size_t i = 0; i < load.requests->size(); ++i) {
+    const workloads::Lengths& one = (*load.requests)[i];
+    if (!range.has(one.input)) continue;
+    lengths->push_back(one);
+    if (!load.found_in_order.empty()) found.push_back(load.found_in_order[i]);
+    if (i < load.counted_from) ++before;
+  }
   const double share = static_cast<double>(lengths->size()) / static_cast<double>(load.requests->size());
   LoadMoments out = moments_of_lengths(std::move(lengths));
-  out.found = load.found / load.input * out.input;
+  if (!found.empty()) put_found(out, std::move(found), before);
   out.rate_per_s = load.rate_per_s * share;
   out.arrival_variation = 1 + share * (load.arrival_variation - 1);  // of gaps of which so many, drawn geometrically, follow one another
   out.percentile = load.percentile;
+  out.taken_out = load.taken_out || share < 1;
   return out;
 }
 

@@ -34,12 +34,18 @@ struct LoadMoments {
   }
   double percentile = 0;                                            // of the requests, for which PoolState's high times are; 0: none
   std::shared_ptr<const std::vector<workloads::Lengths>> requests;  // what it is of
-  std::vector<double> inputs_in_order;
-  std::vector<double> inputs;                         // prompts, sorted: a share of them is no longer than that place says
-  [[nodiscard]] double input_at(double share) const;  // tokens
+  std::vector<double> found_in_order;                               // tokens of their prompts; empty: nothing is found
+  std::size_t counted_from = 0;                                     // those before fill the caches alone
+  bool taken_out = false;                                           // of a larger load: who is done here comes again elsewhere, too
+  std::vector<double> inputs;                                       // prompts, sorted: a share of them is no longer than that place says
+  [[nodiscard]] double input_at(double share) const;                // tokens
 };
 
 [[nodiscard]] LoadMoments moments_of(const workloads::LoadSpec& load, std::uint64_t seed);
+
+// Puts there what every prompt finds in a cache, in the order of the requests, of which those from some on count (all, where these are
+// none).
+void put_found(LoadMoments& load, std::vector<double> found, std::size_t counted_from);
 
 // The share of the requests whose prompts are that long; and the load that they are, which must be some, taken out at random from the
 // others.

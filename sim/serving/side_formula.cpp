@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -87,6 +88,12 @@ double SideFormula::request_s() const {
   double slowest_s = 0;
   for (const PoolFormula& pool : pools_) slowest_s = std::max(slowest_s, pool.pool().pool->habits.request_s);
   return slowest_s;
+}
+
+double SideFormula::least_prompt_s() const {
+  double least_s = std::numeric_limits<double>::infinity();
+  for (const PoolFormula& pool : pools_) least_s = std::min(least_s, pool.prompt_s(0).seconds);
+  return least_s;
 }
 
 double SideFormula::prompts_per_s() const {
@@ -300,7 +307,7 @@ SideState SideFormula::of_clients(double clients, const AtClients& at) const {
   std::vector<PoolState> states;
   std::vector<double> shares;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
-    states.push_back(at(pools_[i], each[i]));
+    states.push_back(each[i] > 0 ? at(pools_[i], each[i]) : PoolState{});
     shares.push_back(instances(i) * states[i].requests_per_s);
   }
   make_shares(shares);
@@ -311,7 +318,7 @@ SideState SideFormula::at_once(double requests, const AtClients& at) const {
   std::vector<double> shares = spread(requests);
   std::vector<PoolState> states;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
-    states.push_back(at(pools_[i], shares[i]));
+    states.push_back(shares[i] > 0 ? at(pools_[i], shares[i]) : PoolState{});
     shares[i] *= instances(i);
   }
   make_shares(shares);
@@ -339,7 +346,7 @@ void SideFormula::gather(double clients, const AtClients& at, std::vector<double
     const double rate = (low + high) / 2;
     double held = 0;
     for (std::size_t i = 0; i < pools_.size(); ++i) {
-      each[i] = held_at(i, rate * taken[i]);
+      each[i] = taken[i] > 0 ? held_at(i, rate * taken[i]) : 0;
       held += instances(i) * each[i];
     }
     (held < clients ? low : high) = rate;

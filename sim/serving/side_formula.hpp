@@ -53,6 +53,7 @@ class SideFormula {
 
   [[nodiscard]] const std::vector<PoolFormula>& pools() const { return pools_; }  // each with the load that it takes
   [[nodiscard]] double request_s() const;                                         // of the slowest engine
+  [[nodiscard]] double least_prompt_s() const;                                    // of the fastest pool, of a mean one of its prompts alone
   [[nodiscard]] double prompts_per_s() const;                                     // at most
 
  private:

@@ -194,6 +194,29 @@ TEST_F(TwoLengths, gather_where_they_are_slow) {
   const TwoAnswers found = both_of(
       job("short: {role: both, longest_prompt: 400}, long: {role: both}", "  router: {prefill: by-length}\n" + load("closed: 24", 6000)));
   EXPECT_NEAR(found.formula.requests_per_s / found.simulated.requests_per_s, 1, 0.1);
+  EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.3);
+}
+
+// One client's rounds are mostly of short prompts, whichever pool stands first.
+TEST_F(TwoLengths, take_as_long_in_whatever_order_pools_stand) {
+  const std::string rest =
+      fmt::format("  router: {{prefill: by-length}}\n  load: {{arrivals: {{closed: 1}}, input: {{from: {}}}, output: 2, requests: 2000}}\n",
+                  file_.string());
+  const auto per_s = [&](const char* pools) { return both_of(job(pools, rest)).formula.requests_per_s; };
+  const double short_first = per_s("short: {role: prefill, longest_prompt: 400}, long: {role: prefill}, d: {role: decode}");
+  const double long_first = per_s("long: {role: prefill}, short: {role: prefill, longest_prompt: 400}, d: {role: decode}");
+  EXPECT_NEAR(long_first / short_first, 1, 1e-9);
+}
+
+// A pool that takes no prompts of theirs has no clients.
+TEST_F(TwoLengths, leave_a_pool_alone_that_takes_neither) {
+  for (const char* arrivals : {"closed: 24", "closed: 24, think: 1 s"}) {
+    const TwoAnswers found =
+        both_of(job("short: {role: both, longest_prompt: 400}, middle: {role: both, longest_prompt: 2000}, long: {role: both}",
+                    "  router: {prefill: by-length}\n" + load(arrivals, 3000)));
+    EXPECT_EQ(found.formula.pools[1].batch, 0);
+    EXPECT_EQ(found.simulated.pools[1].batch, 0);
+  }
 }
 
 // A split by trying every division of the buckets among all plans.
@@ -305,6 +328,23 @@ TEST_F(TwoLengths, are_divided_in_two_wherever_else_lengths_are_given) {
   spec.lengths = {400};
   spec.goals = {sim::ServingGoal::goodput_per_cost};
   EXPECT_NE(sim::why_undivided(spec, moments).find("goodput-per-cost"), std::string::npos);
+}
+
+// Short prompts find other shares of themselves than long ones: each pool has caches of its own.
+TEST(PromptsByLength, find_what_their_own_pool_keeps) {
+  const sim::ServingJob job =
+      sim::read_serving_job(config::Node::load_text("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+                                                    "  pools: {short: {role: both, prefix_cache: true, longest_prompt: 6000},\n"
+                                                    "          long: {role: both, prefix_cache: true}}\n"
+                                                    "  router: {prefill: by-length}\n"
+                                                    "  load: {arrivals: {poisson: 0.5 /s}, input: {from: mooncake-conversation-prefixes},\n"
+                                                    "         output: {from: trace}, warmup: 0}\n",
+                                                    "job.yaml"),
+                            "job");
+  const TwoAnswers found = both_of(job);
+  ASSERT_EQ(found.formula.pools.size(), 2U);
+  for (std::size_t pool = 0; pool < 2; ++pool)
+    EXPECT_NEAR(found.formula.pools[pool].prefix_share, found.simulated.pools[pool].prefix_share, 0.02) << pool;
 }
 
 // One length is never divided; nor is anything that nobody asked for.
