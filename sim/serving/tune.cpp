@@ -84,7 +84,7 @@ class Tuning {
       add_mixed();
     }
     confirm_tuned(job_, sides_.spec, out_, progress);
-    if (by_cost && out_.goals.size() == 1 && out_.chosen && sides_.spec.confirm > 0) settle(formula);
+    if (by_cost && out_.goals.size() == 1 && sides_.spec.confirm > 0) settle(formula);
     return std::move(out_);
   }
 

@@ -39,7 +39,7 @@ struct ServingTuning {
   std::optional<std::size_t> chosen;      // of `best`: the cheapest that keeps the promise when simulated (without simulation: the first)
   std::vector<TunedDeployment> front;     // of several goals: all deployments that no other beats in every one, by the first goal
   std::uint64_t pairs = 0, looked_at = 0;
-  int near_misses = 0;                               // cheaper ones beside what the formula found that were simulated
+  int near_misses = 0;                               // deployments beside what the formula found that were simulated
   double bound_per_s = 0;                            // least cost of the pairs not looked at; infinite: all were
   int plans = 0, refused = 0, unfit = 0, twins = 0;  // twins: plans that others stand for
 

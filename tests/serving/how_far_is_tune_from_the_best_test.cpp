@@ -101,7 +101,9 @@ TEST(TheRegretOfTune, is_small_against_all_deployments_simulated) {
     const sim::ServingTuning tuning = tune_serving(job, [](double) {});
     const auto best = std::ranges::find_if(all, [&](const Priced& one) { return keeps_when_simulated(job, one.deployment); });
     if (best == all.end()) {
-      EXPECT_FALSE(tuning.chosen);
+      // Several plans in a role are not among them.
+      const sim::TunedDeployment* chosen = tuning.chosen ? &tuning.best[*tuning.chosen] : nullptr;
+      EXPECT_TRUE(chosen == nullptr || (chosen->mixed && keeps_when_simulated(job, *chosen)));
       continue;
     }
     ASSERT_TRUE(tuning.chosen) << "the best costs " << best->cost * 3600;

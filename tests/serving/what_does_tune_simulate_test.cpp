@@ -75,6 +75,35 @@ TEST(TuneSimulates, instances_more_where_the_formula_asks_for_too_few) {
   EXPECT_GT(tuning.near_misses, 3);
 }
 
+config::Node both_promises(const std::string& ttft) {
+  return config::Node::load_text(
+      fmt::format("model: qwen3-14b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {{p: {{role: prefill}}, d: {{role: "
+                  "decode}}}}\n  load: {{arrivals: {{poisson: 80 /s}}, input: {{uniform: [100, 4000]}}, output: 250, requests: 3000}}\n"
+                  "  slo: {{ttft: {}, tpot: 40 ms, percentile: 0.9, of: both}}\nsimulation: {{seed: 836}}\n"
+                  "tune: {{inventory: 20, price: 3 /h, tp: [1, 2, 4]}}\n",
+                  ttft),
+      "job.yaml");
+}
+
+// By formula two deployments of 16 GPUs keep the promise, and neither does when simulated; 18 do, and no fewer (all of them simulated).
+TEST(TuneSimulates, more_instances_where_nothing_found_keeps_the_promise) {
+  const sim::ServingTuning tuning = tuning_of(both_promises("200 ms"));
+  ASSERT_TRUE(tuning.chosen);
+  EXPECT_EQ(tuning.best[*tuning.chosen].gpus, 18);
+  EXPECT_TRUE(tuning.best[*tuning.chosen].simulated->kept);
+  for (const sim::TunedDeployment& one : tuning.best) EXPECT_TRUE(!one.simulated || !one.simulated->kept || one.gpus == 18);
+}
+
+// Where none does in the end the answer has what was tried.
+TEST(TuneSays, what_came_nearest) {
+  const sim::ServingTuning tuning = tuning_of(both_promises("120 ms"));
+  EXPECT_FALSE(tuning.chosen);
+  EXPECT_GT(tuning.near_misses, 0);
+  EXPECT_LE(tuning.near_misses, 40);
+  ASSERT_FALSE(tuning.notes.empty());
+  EXPECT_NE(tuning.notes.back().find(fmt::format("{} deployments beside", tuning.near_misses)), std::string::npos);
+}
+
 // Deployments of a rate are first asked for what another carries: the choice is as without, and those that carry less indeed do. What it
 // says of each holds of the rate that it carries.
 TEST(TuneSimulates, rates_of_those_alone_that_carry_more) {

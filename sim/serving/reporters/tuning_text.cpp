@@ -204,7 +204,7 @@ void print_tuning(const ServingTuning& tuning, bool colour, std::ostream& out) {
              tuning.unfit, tuning.twins);
   if (tuning.pairs > 0) fmt::print(out, "; {} of {} pairs looked at", tuning.looked_at, tuning.pairs);
   if (std::isfinite(tuning.bound_per_s)) fmt::print(out, ": the others cost {} per hour at least", hourly(tuning.bound_per_s));
-  if (tuning.near_misses > 0) fmt::print(out, "; {} cheaper ones beside them were simulated", tuning.near_misses);
+  if (tuning.near_misses > 0) fmt::print(out, "; {} others beside them were simulated", tuning.near_misses);
   fmt::print(out, "\n");
   if (!tuning.front.empty()) print_front(tuning, colour, out);
 }
