@@ -59,9 +59,10 @@ void put_stage(ServingResult& result, Stage stage, double seconds) { result.stag
 
 bool is_closed(const ServingJob& job) { return job.load.arrivals.kind == Arrivals::closed; }
 
-// All requests are, take as many passes, and come again where they were.
-bool alike(const LoadMoments& lengths, const PoolFormula& pool) {
-  return !lengths.taken_out && lengths.input_variation <= 0 && lengths.steps.size() <= 1 && pool.pool().rules.speculation.tokens == 0;
+// All requests are, and take as many passes; clients come again where they were.
+bool alike(const ServingJob& job, const LoadMoments& lengths, const PoolFormula& pool) {
+  if (is_closed(job) && lengths.taken_out) return false;
+  return lengths.input_variation <= 0 && lengths.steps.size() <= 1 && pool.pool().rules.speculation.tokens == 0;
 }
 
 // Share of the requests that begin together: the first of a closed loop, or those of a batch that fit.
@@ -75,7 +76,7 @@ double begin_together(const ServingJob& job, double batch, double at_once) {
 // own, instead of while it decodes. Equal requests of one pass end together, and share a pass again.
 void begin(const ServingJob& job, const LoadMoments& lengths, const PoolFormula& pool, double at_once, PoolState& state) {
   const double fit = pool.prompts_of_a_pass(state.batch, 0), share = begin_together(job, state.batch, at_once);
-  const double queued = share * std::max(0.0, state.batch - fit) / 2, beside = (alike(lengths, pool) ? 1 : share) * (fit - 1);
+  const double queued = share * std::max(0.0, state.batch - fit) / 2, beside = (alike(job, lengths, pool) ? 1 : share) * (fit - 1);
   const double alone_s = pool.prompt_s(0).seconds, each_s = fit > 1 ? pool.together_s(fit, 0) / fit : alone_s;
   state.queue_s += queued * each_s;
   state.prefill_s += beside > 0 ? beside / (fit - 1) * (fit * each_s - alone_s) : 0;
@@ -108,7 +109,7 @@ PoolState clients_of(const ServingJob& job, const LoadMoments& lengths, const Po
   }
   if (pool.pool().rules.batching == Batching::fixed)
     return in_batches(pool, lengths, at_once, is_closed(job) ? pool.pool().pool->habits.request_s : -1);
-  if (is_closed(job) && alike(lengths, pool) && lengths.output > 1)
+  if (is_closed(job) && alike(job, lengths, pool) && lengths.output > 1)
     return equal_clients(pool, lengths, at_once, pool.pool().pool->habits.request_s, begin_together(job, 0, at_once));
   state = closed_loop(pool, lengths, at_once);
   if (!is_closed(job)) state.queue_s -= std::max(0.0, at_once - state.batch) / state.requests_per_s / 2;  // a mean one of those that wait
@@ -134,7 +135,7 @@ PoolState clients_at(const ServingJob& job, const LoadMoments& lengths, const Po
   const PoolState all = served(each);
   if (think_s <= 0) return all;
   const double resting = 1 / (1 + all.requests_per_s * think_s / each);
-  if (each <= 1 || (alike(lengths, pool) && each <= pool.most_sequences())) return slower(all, resting);
+  if (each <= 1 || (alike(job, lengths, pool) && each <= pool.most_sequences())) return slower(all, resting);
   double low = 0, high = each;
   for (int round = 0; round < rounds; ++round) {
     const double clients = (low + high) / 2;
