@@ -235,6 +235,15 @@ void read_simulation(ServingJob& job, const Node& node) {
   }
 }
 
+// Engines sort logits for loads alone that draw from the likeliest.
+void settle_sampling(ServingJob& job) {
+  if (!job.load.truncated) {
+    for (Pool& pool : job.pools) pool.habits.sort_s = 0;
+  } else if (std::ranges::all_of(job.pools, [](const Pool& pool) { return pool.habits.sort_s <= 0; })) {
+    job.notes.emplace_back("load.sampling changes nothing: no engine here takes time for it (sort of its stack)");
+  }
+}
+
 void read_serving(Reading& reading, const Node& document) {
   const Node serving = document.at("serving");
   serving.allow_keys({"pools", "transfer", "router", "load", "slo", "isolate", "recovery", "reload"});
@@ -253,9 +262,7 @@ void read_serving(Reading& reading, const Node& document) {
   check_alignable(job, serving);
   if (const auto router = serving.find("router")) read_routers(job, *router);
   job.load = read_load(serving.at("load"), std::ranges::any_of(job.pools, &Pool::prefix_cache));
-  if (!job.load.truncated) {
-    for (Pool& pool : job.pools) pool.habits.sort_s = 0;
-  }
+  settle_sampling(job);
   check_blocks(job, serving);
   check_prefix_router(job, serving);
   check_lengths(job, serving);

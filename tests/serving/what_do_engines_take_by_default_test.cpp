@@ -94,6 +94,22 @@ TEST(ASampler, sorts_where_the_load_says_so) {
   EXPECT_THROW(sort_s(", sampling: hot"), config::InputError);
 }
 
+// vLLM since 0.14 does not sort: the reader is told.
+TEST(ASampler, that_takes_no_time_is_noted) {
+  const auto notes = [](const std::string& software) {
+    return sim::read_serving_job(
+               config::Node::load_text("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: " + software +
+                                           "\nserving:\n  pools: {all: {role: both}}\n"
+                                           "  load: {arrivals: {poisson: 2 /s}, input: 800, output: 40, sampling: truncated}\n",
+                                       "job.yaml"),
+               "job")
+        .notes;
+  };
+  EXPECT_TRUE(notes("vllm-2025").empty());
+  ASSERT_EQ(notes("vllm").size(), 1U);
+  EXPECT_NE(notes("vllm").front().find("load.sampling changes nothing"), std::string::npos);
+}
+
 // Graphs that a job switches off take compiling with them; an engine without any is as ever.
 TEST(GraphsSwitchedOff, are_eager) {
   EXPECT_TRUE(job_of("dgx-h100-ndr400", "vllm", ", graphs: false").pools.front().habits.eager);
