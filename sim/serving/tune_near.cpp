@@ -1,5 +1,8 @@
 #include "sim/serving/tune_near.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -8,10 +11,8 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "config/quantity.hpp"
+#include "sim/serving/pool_keys.hpp"
 #include "sim/serving/tune_confirm.hpp"
 
 namespace rehearse::sim {
@@ -67,7 +68,8 @@ class Settling {
 
   // By how much times are off the promise; infinite: it is beyond its capacity.
   [[nodiscard]] double off_by(double ttft_s, double tpot_s) const {
-    return std::max(ttft_s / sides_.ttft_within_s() - 1, (tpot_s / sides_.tpot_within_s() - 1) * (looser_ttft - 1) / (looser_tpot - 1));
+    const auto over = [](double time_s, double within_s) { return std::isfinite(within_s) ? time_s / within_s - 1 : -1; };
+    return std::max(over(ttft_s, sides_.ttft_within_s()), over(tpot_s, sides_.tpot_within_s()) * (looser_ttft - 1) / (looser_tpot - 1));
   }
   [[nodiscard]] double off_by(const ServingResult& simulated) const { return off_by(simulated.promised_ttft_s, simulated.promised_tpot_s); }
   [[nodiscard]] std::vector<Attempt> near(const std::vector<TunedDeployment>& all) const {
@@ -108,7 +110,7 @@ class Settling {
     }
   }
 
-  // The next few, from the cheapest on: while none keeps the promise those that come after the nearest. Whether there were any.
+  // The next few, from the cheapest on: while none keeps the promise those that come after the nearest.
   [[nodiscard]] std::vector<TunedDeployment> next_few() {
     std::erase_if(queue_, [&](const Attempt& one) { return !is_cheaper(one.deployment); });
     std::ranges::stable_sort(queue_, {}, [](const Attempt& one) { return cost_order(one.deployment); });
@@ -120,6 +122,7 @@ class Settling {
     std::ranges::stable_sort(out, {}, cost_order);
     return out;
   }
+  // Whether there were any.
   bool try_some() {
     ServingTuning tried;
     tried.goals = out_.goals;
