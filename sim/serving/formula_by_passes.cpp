@@ -185,7 +185,7 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
   double idle_each_s = 1 / rate_per_s;
   Beside now;
   Accelerated faster;
-  double bunched = 0, moved = 1;
+  double bunched = 0, moved = 1, high_s = 0;
   PassChances known;
   int units = 0;
   for (int round = 0; round < settling_rounds; ++round) {
@@ -234,6 +234,7 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     bunched = bunched_of(passes, load, pool, rate_per_s, beside_it);
     const Beside then{next, std::min(most, load.step_share * beside_it)};  // no more fit, however many come
     moved = moved_by(now, then);
+    if (load.percentile > 0 && (moved < within || round + 1 == settling_rounds)) high_s = passes.first_token_within_s(load.percentile);
     if (moved < within) break;
     now = faster.after(now, then, most);
     walk.highest = std::max(walk.highest, faster.highest());
@@ -243,6 +244,7 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
   out.ttft_s = out.queue_s + out.prefill_s;
   out.requests_per_s = rate_per_s;
   put_high_together(out, pool, load, rate_per_s);
+  out.ttft_high_s = high_s;
   return walk;
 }
 

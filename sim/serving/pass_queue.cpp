@@ -51,16 +51,16 @@ QueuedPasses::QueuedPasses(const PassQueue& queue, PassChances* known) : queue_(
   Chances nobody(states(), 0);
   nobody[0] = 1;
   const bool begins = known == nullptr || known->met.empty();
-  Chances met = settled(come, queue_.idle, begins ? nobody : resized(known->met, known->rows));
-  Chances behind = meet(met, come);
+  met_ = settled(come, queue_.idle, begins ? nobody : resized(known->met, known->rows));
+  Chances behind = meet(met_, come);
   if (!decodes) return;
   beside_arrivals_ = arrivals(queue_.beside_s);
-  const Chances beside = settled(beside_arrivals_, 0, begins ? met : resized(known->beside, known->rows));
+  const Chances beside = settled(beside_arrivals_, 0, begins ? met_ : resized(known->beside, known->rows));
   if (known != nullptr) {
     // What becomes of prompts until none is left hangs on passes with prompts alone.
     std::vector<double> with_prompts_s(queue_.beside_s.begin() + 1, queue_.beside_s.end());
     if (known->rows == rows_ && known->with_prompts_s == with_prompts_s) ends_ = known->ends;
-    *known = {std::move(met), beside, rows_, std::move(with_prompts_s), {}};
+    *known = {met_, beside, rows_, std::move(with_prompts_s), {}};
   }
   joining_ /= 1 - std::min(nearly_all, load);
   if (queue_.mixes)

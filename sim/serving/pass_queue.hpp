@@ -47,6 +47,8 @@ class QueuedPasses {
   [[nodiscard]] double queue_s() const { return queue_s_; }      // until the first pass with the prompt begins
   [[nodiscard]] double prefill_s() const { return prefill_s_; }  // from there to the end of its last one
   [[nodiscard]] double busy() const { return busy_; }            // share of the time
+  // From its arrival until a prompt is whole: that share of them take no longer.
+  [[nodiscard]] double first_token_within_s(double share) const;
   // Prompts that are there when one is whole, and those that come until none is: they begin to decode with it, or a little later.
   [[nodiscard]] double joining() const { return joining_; }
   [[nodiscard]] double token_s() const { return token_s_; }          // a further token late in an answer
@@ -115,6 +117,7 @@ class QueuedPasses {
   [[nodiscard]] Chances solved(const std::vector<PoissonChances>& come, double idle) const;
   [[nodiscard]] Chances resized(const Chances& known, int rows) const;
   [[nodiscard]] Chances meet(const Chances& at, const std::vector<PoissonChances>& come);
+  [[nodiscard]] double whole_after_s(double rest_s, int before) const;
   void follow(Chances at, const Chances& always);
   void drain(const Chances& at, const Chances& always);
   [[nodiscard]] Drained drain_once(const Chances& at, Chances& next) const;
@@ -131,6 +134,7 @@ class QueuedPasses {
   double with_it_ = 0;                  // other prompts that are whole with one
   std::vector<double> join_;            // that are in so many passes behind it
   std::vector<PoissonChances> beside_arrivals_;
+  Chances met_;   // at the beginning of passes, as prompts meet them
   Chances ends_;  // solved_ends, once it is needed
   Chances left_;  // behind a prompt, where others were there before its last pass that did not fit into it
   double left_share_ = 0, first_ahead_s_ = 0;

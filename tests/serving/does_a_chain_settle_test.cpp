@@ -148,5 +148,28 @@ TEST(WhoDecodesBesideOne, are_more_where_prompts_make_passes_long) {
   }
 }
 
+// At one server with equal services no longer than t wait (1 - load) * sum_k (rate * (k * service - t))^k / k! * e^(-rate * (k * service
+// - t)), k to t / service (Erlang, 1909).
+TEST(AChainsChances, are_erlangs_waits_of_one_server) {
+  for (const double load : {0.3, 0.6, 0.8, 0.9}) {
+    constexpr double service_s = 0.25;
+    const double rate = load / service_s;
+    sim::PassQueue queue;
+    queue.rate_per_s = rate;
+    queue.pass_s = {0, service_s};
+    const sim::QueuedPasses passes(queue);
+    for (const double share : {0.75, 0.9, 0.95, 0.99}) {
+      const double waits_s = passes.first_token_within_s(share) - service_s;
+      double within = 0, factorial = 1;
+      for (int k = 0; k <= waits_s / service_s; factorial *= ++k) {
+        const double x = rate * (k * service_s - waits_s);
+        within += (1 - load) * std::pow(x, k) / factorial * std::exp(-x);
+      }
+      if (1 - load > share) within = share;  // who does not wait
+      EXPECT_NEAR(within, share, 0.003) << load << ' ' << waits_s;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests

@@ -1,0 +1,54 @@
+// The first token at the promise's percentile, by formula and simulated: equal prompts on instances of both, each with arrivals at random.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "deployments.hpp"
+#include "sim/serving/formula.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+struct AtTheShare {
+  double formula_s = 0, simulated_s = 0;
+};
+
+AtTheShare first_tokens(const std::string& text) {
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+  const sim::Deployment deployment = deploy(job);
+  const sim::ServingPrediction prediction = predict_serving(job, deployment, job.load.input.low);
+  EXPECT_EQ(prediction.overloaded, "");
+  const sim::ServingSetup setup = setup_of(job, deployment);
+  return {prediction.result.promised_ttft_s, result_of(job, setup, simulate_serving(setup)).promised_ttft_s};
+}
+
+struct Kind {
+  const char *name, *software;
+  int tp, input, output;
+  double carried_per_s;  // by an instance, as `predict` says of a load that is too much for it
+};
+
+class FirstTokensAtAShare : public ::testing::TestWithParam<Kind> {};
+
+// With a wait that is evenly anything up to twice its mean nine tenths would be said to keep to a time 10 to 35 % too short.
+TEST_P(FirstTokensAtAShare, keep_to_what_passes_before_them_take) {
+  const Kind& kind = GetParam();
+  for (const double load : {0.3, 0.6, 0.8}) {
+    for (const double percentile : {0.5, 0.9}) {
+      const AtTheShare found = first_tokens(fmt::format(
+          "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: {}\nserving:\n  pools: {{all: {{role: both, instances: 2, parallel: {{tp: "
+          "{}}}}}}}\n  router: {{prefill: random}}\n  load: {{arrivals: {{poisson: {} /s}}, input: {}, output: {}, requests: 20000}}\n"
+          "  slo: {{ttft: 1 s, percentile: {}}}\n",
+          kind.software, kind.tp, load * 2 * kind.carried_per_s, kind.input, kind.output, percentile));
+      EXPECT_NEAR(found.formula_s / found.simulated_s, 1, percentile > 0.5 ? 0.1 : 0.13)
+          << load << ' ' << percentile << ": " << 1e3 * found.formula_s << " and " << 1e3 * found.simulated_s << " ms";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, FirstTokensAtAShare,
+                         ::testing::Values(Kind{"mixed", "vllm", 1, 700, 250, 32.3}, Kind{"mixed_long", "vllm", 2, 2500, 60, 26.3},
+                                           Kind{"first", "sglang", 4, 700, 250, 82.2}, Kind{"first_long", "sglang", 1, 2500, 60, 14.9}),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
+}  // namespace
+}  // namespace rehearse::tests
