@@ -7,6 +7,7 @@
 #include <random>
 
 #include "sim/serving/deployment.hpp"
+#include "sim/serving/formula.hpp"
 #include "sim/serving/load_moments.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/promised_times.hpp"
