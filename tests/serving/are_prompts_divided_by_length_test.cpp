@@ -11,6 +11,7 @@
 #include <random>
 #include <tuple>
 
+#include "both_ways.hpp"
 #include "deployments.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/serving/chosen_plan.hpp"
@@ -140,33 +141,22 @@ class TwoLengths : public testing::Test {
   std::filesystem::path file_ = std::filesystem::temp_directory_path() / fmt::format("two-lengths-{}.csv", getpid());
 };
 
-struct TwoAnswers {
-  sim::ServingResult formula, simulated;
-};
-TwoAnswers both_of(const sim::ServingJob& job) {
-  const sim::Deployment deployment = deploy(job);
-  const sim::ServingPrediction prediction = predict_serving(job, deployment, sim::moments_of(job.load, job.seed).input);
-  EXPECT_EQ(prediction.overloaded, "");
-  const ServingSetup setup = setup_of(job, deployment);
-  return {prediction.result, result_of(job, setup, simulate_serving(setup))};
-}
-
 // Of each length the requests are Poisson arrivals of equal prompts at pools of their own, where the formula goes pass by pass: 5 % of the
 // first token and 2 % of a token, as for one pool.
 TEST_F(TwoLengths, are_two_queues_by_formula) {
   for (const char* pools : {"short: {role: both, longest_prompt: 400}, long: {role: both}",
                             "short: {role: both, longest_prompt: 1000, instances: 2}, long: {role: both, parallel: {tp: 2}}"}) {
-    const TwoAnswers found = both_of(job(pools, "  router: {prefill: by-length}\n" + load("poisson: 12 /s", 20'000)));
+    const BothWays found = both_ways(job(pools, "  router: {prefill: by-length}\n" + load("poisson: 12 /s", 20'000)));
     EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << pools;
     EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02) << pools;
   }
 }
 
 TEST_F(TwoLengths, are_two_queues_of_prompts_and_two_of_answers) {
-  const TwoAnswers found =
-      both_of(job("p: {role: prefill, longest_prompt: 400}, q: {role: prefill}, d: {role: decode, longest_prompt: 400}, "
-                  "e: {role: decode}",
-                  "  router: {prefill: by-length, decode: by-length}\n" + load("poisson: 12 /s", 20'000)));
+  const BothWays found =
+      both_ways(job("p: {role: prefill, longest_prompt: 400}, q: {role: prefill}, d: {role: decode, longest_prompt: 400}, "
+                    "e: {role: decode}",
+                    "  router: {prefill: by-length, decode: by-length}\n" + load("poisson: 12 /s", 20'000)));
   EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05);
   EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02);
 }
@@ -191,7 +181,7 @@ TEST_F(TwoLengths, come_to_what_each_comes_to_alone) {
 
 // So many clients: as many requests of each length end in a time as come, wherever they gather.
 TEST_F(TwoLengths, gather_where_they_are_slow) {
-  const TwoAnswers found = both_of(
+  const BothWays found = both_ways(
       job("short: {role: both, longest_prompt: 400}, long: {role: both}", "  router: {prefill: by-length}\n" + load("closed: 24", 6000)));
   EXPECT_NEAR(found.formula.requests_per_s / found.simulated.requests_per_s, 1, 0.1);
   EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.35);  // clients who wait come in bunches
@@ -202,7 +192,7 @@ TEST_F(TwoLengths, take_as_long_in_whatever_order_pools_stand) {
   const std::string rest =
       fmt::format("  router: {{prefill: by-length}}\n  load: {{arrivals: {{closed: 1}}, input: {{from: {}}}, output: 2, requests: 2000}}\n",
                   file_.string());
-  const auto per_s = [&](const char* pools) { return both_of(job(pools, rest)).formula.requests_per_s; };
+  const auto per_s = [&](const char* pools) { return both_ways(job(pools, rest)).formula.requests_per_s; };
   const double short_first = per_s("short: {role: prefill, longest_prompt: 400}, long: {role: prefill}, d: {role: decode}");
   const double long_first = per_s("long: {role: prefill}, short: {role: prefill, longest_prompt: 400}, d: {role: decode}");
   EXPECT_NEAR(long_first / short_first, 1, 1e-9);
@@ -211,9 +201,9 @@ TEST_F(TwoLengths, take_as_long_in_whatever_order_pools_stand) {
 // A pool that takes no prompts of theirs has no clients.
 TEST_F(TwoLengths, leave_a_pool_alone_that_takes_neither) {
   for (const char* arrivals : {"closed: 24", "closed: 24, think: 1 s"}) {
-    const TwoAnswers found =
-        both_of(job("short: {role: both, longest_prompt: 400}, middle: {role: both, longest_prompt: 2000}, long: {role: both}",
-                    "  router: {prefill: by-length}\n" + load(arrivals, 3000)));
+    const BothWays found =
+        both_ways(job("short: {role: both, longest_prompt: 400}, middle: {role: both, longest_prompt: 2000}, long: {role: both}",
+                      "  router: {prefill: by-length}\n" + load(arrivals, 3000)));
     EXPECT_EQ(found.formula.pools[1].batch, 0);
     EXPECT_EQ(found.simulated.pools[1].batch, 0);
   }
@@ -309,7 +299,7 @@ TEST_F(TwoLengths, are_divided_where_the_cheap_gpus_are_too_slow_for_long_ones) 
   const sim::ServingJob again = sim::read_serving_job(config::Node::load_text(chosen_plan(tuned, tuning), "plan.yaml"), "plan");
   EXPECT_EQ(again.pools.size(), chosen.pools.size());
   EXPECT_EQ(again.prompt_router, "by-length");
-  const TwoAnswers found = both_of(again);
+  const BothWays found = both_ways(again);
   EXPECT_DOUBLE_EQ(found.formula.promised_ttft_s, chosen.ttft_s);
   EXPECT_DOUBLE_EQ(found.simulated.promised_ttft_s, chosen.simulated->promised_ttft_s);
 }
@@ -341,7 +331,7 @@ TEST(PromptsByLength, find_what_their_own_pool_keeps) {
                                                     "         output: {from: trace}, warmup: 0}\n",
                                                     "job.yaml"),
                             "job");
-  const TwoAnswers found = both_of(job);
+  const BothWays found = both_ways(job);
   ASSERT_EQ(found.formula.pools.size(), 2U);
   for (std::size_t pool = 0; pool < 2; ++pool)
     EXPECT_NEAR(found.formula.pools[pool].prefix_share, found.simulated.pools[pool].prefix_share, 0.02) << pool;

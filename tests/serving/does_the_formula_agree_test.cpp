@@ -3,24 +3,14 @@
 
 #include <fmt/format.h>
 
+#include "both_ways.hpp"
 #include "deployments.hpp"
 #include "sim/serving/formula.hpp"
 
 namespace rehearse::tests {
 namespace {
 
-struct Both {
-  sim::ServingResult formula, simulated;
-};
-
-Both both(const std::string& text) {
-  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
-  const sim::Deployment deployment = deploy(job);
-  const sim::ServingPrediction prediction = predict_serving(job, deployment, job.load.input.low);
-  EXPECT_EQ(prediction.overloaded, "");
-  const sim::ServingSetup setup = setup_of(job, deployment);
-  return {prediction.result, result_of(job, setup, simulate_serving(setup))};
-}
+BothWays both(const std::string& text) { return both_ways(sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job")); }
 
 std::string together(double rate) {
   return fmt::format(
@@ -32,7 +22,7 @@ std::string together(double rate) {
 
 TEST(FormulaAndSimulationAgree, on_tokens_of_one_pool) {
   for (const double rate : {0.5, 4.0, 12.0}) {
-    const Both found = both(together(rate));
+    const BothWays found = both(together(rate));
     EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02)
         << rate << ": formula " << found.formula.ttft.mean_s << " " << found.formula.tpot.mean_s << ", simulated "
         << found.simulated.ttft.mean_s << " " << found.simulated.tpot.mean_s;
@@ -47,7 +37,7 @@ TEST(FormulaAndSimulationAgree, on_tokens_of_one_pool) {
 TEST(FormulaAndSimulationAgree, on_waiting_for_room) {
   for (const int instances : {1, 3}) {
     for (const double each : {4.0, 5.0}) {
-      const Both found =
+      const BothWays found =
           both(fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
                            "  pools: {{all: {{role: both, instances: {}, overflow: reserve, kv_tokens: 12000}}}}\n"
                            "  load: {{arrivals: {{poisson: {} /s}}, input: 1000, output: 200, requests: 12000}}\n",
@@ -60,7 +50,7 @@ TEST(FormulaAndSimulationAgree, on_waiting_for_room) {
 
 // A prompt of a thousand passes: 5 % as ever for the first token, and an answer at once (a chain of so many pieces would take minutes).
 TEST(FormulaAndSimulationAgree, on_prompts_of_very_many_passes) {
-  const Both found = both(
+  const BothWays found = both(
       "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {all: {role: both, limits: {tokens: 1}}}\n"
       "  load: {arrivals: {poisson: 0.03 /s}, input: 1000, output: 2, requests: 2000}\n");
   EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << found.simulated.ttft.mean_s;
@@ -76,7 +66,7 @@ TEST(FormulaAndSimulationAgree, on_a_pool_whose_instances_take_turns) {
         "  load: {{arrivals: {{poisson: {} /s}}, input: 1000, output: 200, requests: {}}}\n",
         instances, rate, requests);
   };
-  const Both eight = both(pool(8, 32, 16'000));
+  const BothWays eight = both(pool(8, 32, 16'000));
   EXPECT_NEAR(eight.formula.tpot.mean_s / eight.simulated.tpot.mean_s, 1, 0.03);
   EXPECT_NEAR(eight.simulated.pools.front().batch / both(pool(1, 4, 8'000)).simulated.pools.front().batch, 1, 0.1);
 }
@@ -89,7 +79,7 @@ std::string loaded(const std::string& pool, const std::string& load, const std::
 // Prompts first, on instances that take turns: the next prompts behind one's own go elsewhere, so that short answers wait for fewer than
 // long ones (14 % apart before that was counted).
 TEST(FormulaAndSimulationAgree, on_short_answers_where_prompts_go_first) {
-  const Both found = both(
+  const BothWays found = both(
       "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm-2024\nserving:\n  pools: {all: {role: both, instances: 4}}\n"
       "  router: {prefill: round-robin}\n  load: {arrivals: {poisson: 8 /s}, input: 4000, output: 12, requests: 40000}\n");
   EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.02);
@@ -99,7 +89,7 @@ TEST(FormulaAndSimulationAgree, on_short_answers_where_prompts_go_first) {
 // Two sequences of Mixtral read nearly twice the experts of one; and those whose prompts came during one's own decode beside it from its
 // first token on (9 % apart before that was counted).
 TEST(FormulaAndSimulationAgree, on_who_decodes_beside_whom) {
-  const Both found = both(
+  const BothWays found = both(
       "model: mixtral-8x7b\ncluster: h20-roce-4x400\nsoftware: vllm\nserving:\n"
       "  pools: {all: {role: both, limits: {tokens: 1024}, precision: {compute: fp8, weights: fp8, kv: bf16}}}\n"
       "  load: {arrivals: {poisson: 0.1 /s}, input: 3569, output: 174, requests: 20000}\n");
@@ -113,7 +103,7 @@ TEST(FormulaAndSimulationAgree, on_requests_that_come_at_once) {
   for (const char* pools : {"all: {role: both}", "all: {role: both, limits: {sequences: 1}}", "all: {role: both, limits: {sequences: 20}}",
                             "p: {role: prefill}, d: {role: decode, instances: 2}"}) {
     for (const int requests : {12, 50, 400}) {
-      const Both found = both(loaded(pools, fmt::format("arrivals: at-once, input: 1000, output: 200, requests: {}", requests)));
+      const BothWays found = both(loaded(pools, fmt::format("arrivals: at-once, input: 1000, output: 200, requests: {}", requests)));
       const std::string what = fmt::format("{}, {} requests: {} s by formula, {} s simulated", pools, requests, found.formula.ttft.mean_s,
                                            found.simulated.ttft.mean_s);
       EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.2) << what;
@@ -130,7 +120,7 @@ TEST(FormulaAndSimulationAgree, on_clients_whose_requests_are_alike) {
                              "arrivals: {closed: 64}, input: 128, "
                              "output: 128, requests: 1280",
                              "arrivals: {closed: 64}, input: 1000, output: 200, requests: 1280"}) {
-      const Both found = both(loaded(pools, load));
+      const BothWays found = both(loaded(pools, load));
       const std::string what =
           fmt::format("{}, {}: {} s by formula, {} s simulated", pools, load, found.formula.ttft.mean_s, found.simulated.ttft.mean_s);
       EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.08) << what;
@@ -145,8 +135,8 @@ TEST(FormulaAndSimulationAgree, on_clients_whose_requests_are_alike) {
 TEST(FormulaAndSimulationAgree, on_static_batches_at_once) {
   for (const int sequences : {16, 64}) {
     for (const int requests : {12, 64, 400}) {
-      const Both found = both(loaded(fmt::format("all: {{role: both, batching: static, limits: {{sequences: {}}}}}", sequences),
-                                     fmt::format("arrivals: at-once, input: 1000, output: 200, requests: {}", requests)));
+      const BothWays found = both(loaded(fmt::format("all: {{role: both, batching: static, limits: {{sequences: {}}}}}", sequences),
+                                         fmt::format("arrivals: at-once, input: 1000, output: 200, requests: {}", requests)));
       EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.02) << sequences << ' ' << requests;
       EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.01) << sequences << ' ' << requests;
       EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.001) << sequences << ' ' << requests;
@@ -157,8 +147,9 @@ TEST(FormulaAndSimulationAgree, on_static_batches_at_once) {
 // Prompts alone: a client waits for all others, a request of a batch for half of them. Nobody writes answers.
 TEST(FormulaAndSimulationAgree, on_prompts_alone_of_clients_and_batches) {
   for (const char* arrivals : {"{closed: 64}", "at-once"}) {
-    const Both found = both(loaded("p: {role: prefill, instances: 3}, d: {role: decode}",
-                                   fmt::format("arrivals: {}, input: 1000, output: 200, requests: 600", arrivals), "  isolate: prefill\n"));
+    const BothWays found =
+        both(loaded("p: {role: prefill, instances: 3}, d: {role: decode}",
+                    fmt::format("arrivals: {}, input: 1000, output: 200, requests: 600", arrivals), "  isolate: prefill\n"));
     EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << arrivals;
     EXPECT_LT(found.formula.tpot.mean_s, 0);
     EXPECT_LT(found.simulated.tpot.mean_s, 0);
@@ -169,15 +160,15 @@ TEST(FormulaAndSimulationAgree, on_prompts_alone_of_clients_and_batches) {
 
 // A cache that comes at any time waits for half of a pass, at an engine of its own too.
 TEST(FormulaAndSimulationAgree, on_where_isolated_decoding_waits) {
-  const Both found = both(loaded("p: {role: prefill}, d: {role: decode}",
-                                 "arrivals: {poisson: 20 /s}, input: 1000, output: 200, requests: 3000", "  isolate: decode\n"));
+  const BothWays found = both(loaded("p: {role: prefill}, d: {role: decode}",
+                                     "arrivals: {poisson: 20 /s}, input: 1000, output: 200, requests: 3000", "  isolate: decode\n"));
   for (const char* stage : {"queued", "decode_queued"})
     EXPECT_NEAR(found.formula.stages.at(stage) / found.simulated.stages.at(stage), 1, 0.05) << stage;
 }
 
 TEST(FormulaAndSimulationAgree, that_answers_of_one_token_have_no_time_per_token) {
   for (const char* pools : {"all: {role: both}", "p: {role: prefill}, d: {role: decode}"}) {
-    const Both found = both(loaded(pools, "arrivals: {poisson: 4 /s}, input: 1000, output: 1, requests: 100"));
+    const BothWays found = both(loaded(pools, "arrivals: {poisson: 4 /s}, input: 1000, output: 1, requests: 100"));
     EXPECT_LT(found.formula.tpot.mean_s, 0) << pools;
     EXPECT_LT(found.simulated.tpot.mean_s, 0) << pools;
   }
@@ -194,7 +185,7 @@ TEST(FormulaAndSimulationAgree, on_lengths_that_vary) {
         "{{median: "
         "129, p90: 424}}, max: 1000}}, requests: 20000}}\n",
         rate);
-    const Both found = both(text);
+    const BothWays found = both(text);
     EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.05)
         << rate << ": formula " << found.formula.tpot.mean_s << ", simulated " << found.simulated.tpot.mean_s;
     EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.05)
@@ -217,7 +208,7 @@ std::string apart(double rate) {
 
 TEST(FormulaAndSimulationAgree, on_both_sides_apart) {
   for (const double rate : {1.0, 3.0}) {
-    const Both found = both(apart(rate));
+    const BothWays found = both(apart(rate));
     EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02)
         << rate << ": formula " << found.formula.ttft.mean_s << " " << found.formula.tpot.mean_s << ", simulated "
         << found.simulated.ttft.mean_s << " " << found.simulated.tpot.mean_s;
@@ -255,7 +246,7 @@ TEST(FormulaAndSimulationAgree, on_deployments_drawn_at_random) {
               "model: llama2-7b\ncluster: dgx-h100-ndr400\nsoftware: trtllm\nserving:\n  pools: {p: {role: prefill, instances: 3}, d: "
               "{role: decode, instances: 3, parallel: {tp: 4}}}\n  load: {arrivals: {poisson: 60 /s}, input: 608, output: 160, requests: "
               "12000}\n"}}) {
-    const Both found = both(job);
+    const BothWays found = both(job);
     EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << why << ": " << found.simulated.ttft.mean_s << " s";
     EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02) << why << ": " << found.simulated.tpot.mean_s << " s";
     EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.02) << why << ": " << found.simulated.e2e.mean_s << " s";
@@ -280,9 +271,9 @@ TEST(FormulaAndSimulationAgree, on_clients_that_think) {
     for (const int clients : {1, 8, 64}) {
       for (const int think_s : {0, 1, 10}) {
         if (think_s == 0 && clients > 1) continue;
-        const Both found = both(loaded("all: {role: both, instances: 4}",
-                                       fmt::format("arrivals: {{closed: {}, think: {} s}}, input: 500, output: {}, requests: {}", clients,
-                                                   think_s, output, 200 + 60 * clients)));
+        const BothWays found = both(loaded("all: {role: both, instances: 4}",
+                                           fmt::format("arrivals: {{closed: {}, think: {} s}}, input: 500, output: {}, requests: {}",
+                                                       clients, think_s, output, 200 + 60 * clients)));
         const std::string which = fmt::format("{} clients, {} s, {}", clients, think_s, output);
         EXPECT_NEAR(found.formula.requests_per_s / found.simulated.requests_per_s, 1, 0.04) << which;
         EXPECT_GE(found.formula.e2e.mean_s, found.formula.ttft.mean_s) << which;
@@ -297,7 +288,7 @@ TEST(FormulaAndSimulationAgree, on_clients_that_think) {
 TEST(FormulaAndSimulationAgree, on_static_batches_of_prompts_and_answers) {
   for (const char* arrivals : {"poisson: 0.5 /s", "poisson: 2 /s", "poisson: 10 /s", "constant: 0.5 /s"}) {
     for (const int output : {1, 20, 200}) {
-      const Both found = both(
+      const BothWays found = both(
           fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n  pools: {{all: {{role: both}}}}\n"
                       "  load: {{arrivals: {{{}}}, input: 500, output: {}, requests: 8000}}\n",
                       arrivals, output));
@@ -314,7 +305,7 @@ TEST(FormulaAndSimulationAgree, on_static_batches_of_prompts_and_answers) {
 TEST(FormulaAndSimulationAgree, on_answers_of_two_tokens) {
   for (const char* engine : {"sglang", "vllm"}) {
     for (const double rate : {2.0, 5.0, 7.0}) {
-      const Both found =
+      const BothWays found =
           both(fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: {}\nserving:\n  pools: {{all: {{role: both}}}}\n"
                            "  load: {{arrivals: {{poisson: {} /s}}, input: 4000, output: 2, requests: 8000}}\n",
                            engine, rate));
@@ -327,7 +318,7 @@ TEST(FormulaAndSimulationAgree, on_answers_of_two_tokens) {
 
 // All tokens that are tried are taken: both come with one pass, and a further one takes no time, by formula too.
 TEST(FormulaAndSimulationAgree, on_tokens_that_take_no_time) {
-  const Both found = both(
+  const BothWays found = both(
       "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {p: {role: prefill}, d: {role: decode, "
       "overflow: reserve, speculative: {tokens: 1, acceptance: 1}}}\n"
       "  load: {arrivals: {poisson: 2 /s}, input: 500, output: 2, requests: 200}\n");
@@ -339,7 +330,7 @@ TEST(FormulaAndSimulationAgree, on_tokens_that_take_no_time) {
 // nine tenths are not.
 TEST(FormulaAndSimulationAgree, on_what_unlike_pools_keep_together) {
   for (const double percentile : {0.5, 0.7, 0.95}) {
-    const Both found = both(fmt::format(
+    const BothWays found = both(fmt::format(
         "model: llama3-8b\ncluster: {{parts: {{a: {{cluster: dgx-h100-ndr400, nodes: 1}}, b: {{cluster: a10-pcie, nodes: 2}}}}, "
         "between: {{bandwidth: 100 Gbps, latency: 8 us}}}}\nsoftware: vllm\nserving:\n"
         "  pools: {{fast: {{role: both, part: a, instances: 4}}, slow: {{role: both, part: b, parallel: {{tp: 2}}}}}}\n"
@@ -353,7 +344,7 @@ TEST(FormulaAndSimulationAgree, on_what_unlike_pools_keep_together) {
 
 // The same of prompts alone, half of which are computed on fast instances.
 TEST(FormulaAndSimulationAgree, on_what_unlike_pools_of_prompts_keep_together) {
-  const Both found = both(
+  const BothWays found = both(
       "model: llama3-70b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
       "  pools:\n    fast: {role: prefill, instances: 2, parallel: {tp: 8}, precision: {compute: fp8, weights: fp8, kv: fp8}}\n"
       "    slow: {role: prefill, instances: 2, parallel: {tp: 2}, precision: {compute: fp8, weights: fp8, kv: fp8}}\n"

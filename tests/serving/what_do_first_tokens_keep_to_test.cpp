@@ -2,24 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "deployments.hpp"
-#include "sim/serving/formula.hpp"
+#include "both_ways.hpp"
 
 namespace rehearse::tests {
 namespace {
-
-struct AtTheShare {
-  double formula_s = 0, simulated_s = 0;
-};
-
-AtTheShare first_tokens(const std::string& text) {
-  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
-  const sim::Deployment deployment = deploy(job);
-  const sim::ServingPrediction prediction = predict_serving(job, deployment, job.load.input.low);
-  EXPECT_EQ(prediction.overloaded, "");
-  const sim::ServingSetup setup = setup_of(job, deployment);
-  return {prediction.result.promised_ttft_s, result_of(job, setup, simulate_serving(setup)).promised_ttft_s};
-}
 
 struct Kind {
   const char *name, *software;
@@ -34,13 +20,15 @@ TEST_P(FirstTokensAtAShare, keep_to_what_passes_before_them_take) {
   const Kind& kind = GetParam();
   for (const double load : {0.3, 0.6, 0.8}) {
     for (const double percentile : {0.5, 0.9}) {
-      const AtTheShare found = first_tokens(fmt::format(
+      const std::string text = fmt::format(
           "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: {}\nserving:\n  pools: {{all: {{role: both, instances: 2, parallel: {{tp: "
           "{}}}}}}}\n  router: {{prefill: random}}\n  load: {{arrivals: {{poisson: {} /s}}, input: {}, output: {}, requests: 20000}}\n"
           "  slo: {{ttft: 1 s, percentile: {}}}\n",
-          kind.software, kind.tp, load * 2 * kind.carried_per_s, kind.input, kind.output, percentile));
-      EXPECT_NEAR(found.formula_s / found.simulated_s, 1, percentile > 0.5 ? 0.1 : 0.13)
-          << load << ' ' << percentile << ": " << 1e3 * found.formula_s << " and " << 1e3 * found.simulated_s << " ms";
+          kind.software, kind.tp, load * 2 * kind.carried_per_s, kind.input, kind.output, percentile);
+      const BothWays found = both_ways(sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job"));
+      const double formula_s = found.formula.promised_ttft_s, simulated_s = found.simulated.promised_ttft_s;
+      EXPECT_NEAR(formula_s / simulated_s, 1, percentile > 0.5 ? 0.1 : 0.13)
+          << load << ' ' << percentile << ": " << 1e3 * formula_s << " and " << 1e3 * simulated_s << " ms";
     }
   }
 }
