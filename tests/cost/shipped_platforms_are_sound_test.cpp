@@ -118,6 +118,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "transformers",
                                              "trtllm",
                                              "trtllm-020",
+                                             "trtllm-2023",
                                              "trtllm-2024",
                                              "trtllm-nim-2024",
                                              "trtllm-serve",
