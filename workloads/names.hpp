@@ -31,10 +31,13 @@ inline const Names<Dispatcher> dispatchers{
 inline const Names<Senders> senders{{"alike", Senders::alike}, {"sampled", Senders::sampled}, {"own", Senders::own}};
 inline const Names<RecomputeKind> recompute_kinds{
     {"none", RecomputeKind::none}, {"selective", RecomputeKind::selective}, {"full", RecomputeKind::full}};
-inline const Names<RecomputeModule> recompute_modules{
-    {"core_attn", RecomputeModule::core_attn},     {"layernorm", RecomputeModule::layernorm},
-    {"mla_up_proj", RecomputeModule::mla_up_proj}, {"mlp", RecomputeModule::mlp},
-    {"moe_act", RecomputeModule::moe_act},         {"shared_experts", RecomputeModule::shared_experts}};
+inline const Names<RecomputeModule> recompute_modules{{"core_attn", RecomputeModule::core_attn},
+                                                      {"layernorm", RecomputeModule::layernorm},
+                                                      {"mla_up_proj", RecomputeModule::mla_up_proj},
+                                                      {"mlp", RecomputeModule::mlp},
+                                                      {"mlp_act", RecomputeModule::mlp_act},
+                                                      {"moe_act", RecomputeModule::moe_act},
+                                                      {"shared_experts", RecomputeModule::shared_experts}};
 inline const Names<LayerOutput> layer_outputs{{"linear_qkv", LayerOutput::linear_qkv},
                                               {"core_attention", LayerOutput::core_attention},
                                               {"linear_proj", LayerOutput::linear_proj},

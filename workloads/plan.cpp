@@ -81,6 +81,7 @@ bool has_module(const Model& model, RecomputeModule module) {
     case RecomputeModule::mla_up_proj:
       return model.mla.has_value();
     case RecomputeModule::mlp:
+    case RecomputeModule::mlp_act:
       return !model.moe || model.moe->first_dense > 0 || model.moe->every > 1;
     case RecomputeModule::moe_act:
       return model.moe.has_value();

@@ -57,7 +57,7 @@ struct Precision {
 enum class Attention { flash, unfused };
 enum class RecomputeKind { none, selective, full };
 // What selective recomputation can drop and compute again, by the names of Megatron-Core's --recompute-modules.
-enum class RecomputeModule { core_attn, layernorm, mla_up_proj, mlp, moe_act, shared_experts };
+enum class RecomputeModule { core_attn, layernorm, mla_up_proj, mlp, mlp_act, moe_act, shared_experts };
 [[nodiscard]] bool has_module(const Model& model, RecomputeModule module);
 // What a layer that is recomputed in full may keep all the same, by the names of Megatron-Core's modules: queries, keys and values as
 // attention reads them, the output of attention, of its projection, and of the products of a dense MLP (jax.checkpoint's policies,
@@ -69,6 +69,7 @@ struct Recompute {
   std::vector<RecomputeModule> modules = {};  // kind selective; none named: core attention
   int full_layers = -1;                       // kind full: the first N layers of every GPU's share; -1 = all
   std::vector<LayerOutput> kept = {};         // kind full
+  bool shards_inputs = false;                 // kind full: each rank of tp keeps its part of a layer's input, and backward gathers it
   // kind selective without modules: attention and every second product are kept, all else is computed again; of products in 8 bits none,
   // unless `narrow_too` (habits of the stack)
   bool by_product = false, narrow_too = false;

@@ -19,7 +19,7 @@ bool same_parallel(const workloads::Parallel& a, const workloads::Parallel& b) {
 
 bool same_recompute(const workloads::Recompute& a, const workloads::Recompute& b) {
   return a.kind == b.kind && a.modules == b.modules && a.kept == b.kept && a.full_layers == b.full_layers &&
-         a.stops_early == b.stops_early && a.by_product == b.by_product;
+         a.shards_inputs == b.shards_inputs && a.stops_early == b.stops_early && a.by_product == b.by_product;
 }
 
 bool same_experts(const workloads::ExpertPlan& a, const workloads::ExpertPlan& b) {

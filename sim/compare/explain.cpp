@@ -103,7 +103,7 @@ void add_schedules(const Job& job, std::vector<Settings>& all) {
 void add_modules(const Job& job, std::vector<Settings>& all) {
   using enum workloads::RecomputeModule;
   const std::string now = job.resolved.value("recompute");
-  for (const workloads::RecomputeModule module : {layernorm, mla_up_proj, mlp, moe_act, shared_experts}) {
+  for (const workloads::RecomputeModule module : {layernorm, mla_up_proj, mlp, mlp_act, moe_act, shared_experts}) {
     const std::string alone = fmt::format("{{modules: [{}]}}", workloads::recompute_modules.of(module));
     if (workloads::has_module(job.workload.model, module) && alone != now) all.push_back({{"recompute", alone}});
   }

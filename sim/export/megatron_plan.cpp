@@ -59,26 +59,30 @@ void write_precision(const workloads::Precision& precision, Arguments& out) {
   out.flag_if(precision.activation_input == DType::fp8, "activation-func-fp8-input-store");
 }
 
-std::string_view megatron_name(workloads::RecomputeModule module) {
-  constexpr std::array<std::string_view, 6> names{"core_attn", "layernorm", "mla_up_proj", "mlp", "moe_act", "shared_experts"};
-  return names[static_cast<std::size_t>(module)];
+// Of the modules that Megatron-Core has a name for: it has none for the activation function of a dense MLP.
+std::string megatron_modules(const std::vector<workloads::RecomputeModule>& modules) {
+  std::string names;
+  for (const workloads::RecomputeModule module : modules) {
+    if (module == workloads::RecomputeModule::mlp_act) continue;
+    names += (names.empty() ? "" : " ") + std::string(workloads::recompute_modules.of(module));
+  }
+  return names;
 }
 
 void write_recompute(const workloads::Recompute& recompute, int vpp, Arguments& out) {
   using workloads::RecomputeKind;
-  if (recompute.kind == RecomputeKind::none) return;
+  const std::string modules = megatron_modules(recompute.modules);
+  if (recompute.kind == RecomputeKind::none || (modules.empty() && !recompute.modules.empty())) return;
   const bool full = recompute.kind == RecomputeKind::full;
   out.add("recompute-granularity", full ? "full" : "selective");
   if (full) {
     out.add("recompute-method", recompute.full_layers < 0 ? "uniform" : "block");
     out.add("recompute-num-layers",
             recompute.full_layers < 0 ? 1 : (recompute.full_layers + vpp - 1) / vpp);  // block: of each virtual stage
+    out.flag_if(recompute.shards_inputs, "distribute-saved-activations");
     return;
   }
-  if (recompute.modules.empty()) return;
-  std::string modules;
-  for (const auto module : recompute.modules) modules += (modules.empty() ? "" : " ") + std::string(megatron_name(module));
-  out.add("recompute-modules", modules);
+  if (!modules.empty()) out.add("recompute-modules", modules);
 }
 
 void write_optimizer(const Workload& work, Arguments& out) {

@@ -11,6 +11,7 @@ using config::Node;
 constexpr std::pair<const char*, const char*> older_names[] = {{"activations-checkpoint-method", "recompute-method"},
                                                                {"activations-checkpoint-num-layers", "recompute-num-layers"},
                                                                {"checkpoint-num-layers", "recompute-num-layers"},
+                                                               {"distribute-checkpointed-activations", "distribute-saved-activations"},
                                                                {"cpu-optimizer", "optimizer-cpu-offload"},
                                                                {"ds-sequence-parallel-size", "context-parallel-size"},
                                                                {"pad-vocab-size-to", "padded-vocab-size"},

@@ -166,13 +166,15 @@ void read_recompute(MegatronArguments& arguments, const MegatronDegrees& degrees
   const auto granularity = arguments.take("recompute-granularity");
   const std::string method = arguments.word("recompute-method", "uniform");
   const auto layers = arguments.take("recompute-num-layers");
+  const bool shards_inputs = arguments.flag("distribute-saved-activations");
   if (!granularity && !activations) {
     if (arguments.take("recompute-modules")) draft.ignore("recompute-modules (recompute-granularity is not given)");
     return;
   }
   if (!granularity || granularity->as_choice({"full", "selective"}) == "selective") return read_modules(arguments, draft);
+  if (shards_inputs) draft.set("recompute.shards_inputs", "true");
   if (method == "block") return set_full_layers(layers, degrees, draft);
-  draft.set("recompute", "full");
+  if (!shards_inputs) draft.set("recompute", "full");
   if (layers && layers->as_int(1, 10'000) > 1) {
     draft.infer(fmt::format("recompute: full keeps the input of every layer, where {} layers at once keep one", layers->as_string()));
   }

@@ -101,6 +101,9 @@ const Keys<Recompute>& recompute_keys() {
       K("kept", &Recompute::kept, list_of(choice(workloads::layer_outputs)),
         "What layers recomputed in full keep beside their input, by the names of Megatron-Core's modules.")
           .otherwise(""),
+      K("shards_inputs", &Recompute::shards_inputs, truth(),
+        "Each rank of tp keeps its part of the input of layers recomputed in full (Megatron-LM's --distribute-saved-activations).")
+          .otherwise(""),
   };
   return keys;
 }
@@ -124,12 +127,12 @@ Recompute read_recompute(const Node& node) {
   if (!modules) {
     if (const auto kept = node.find("kept")) {
       check_names(*kept, recompute.kept, "recompute: full, or for example {kept: [linear_qkv]}");
-    } else {
+    } else if (!node.find("shards_inputs")) {
       static_cast<void>(node.at("full_layers"));
     }
     return recompute;
   }
-  for (const char* other : {"full_layers", "kept"}) {
+  for (const char* other : {"full_layers", "kept", "shards_inputs"}) {
     if (node.find(other))
       node.fail(fmt::format("recompute takes {} or modules, not both", other), "modules are of layers that keep all else");
   }
@@ -139,7 +142,7 @@ Recompute read_recompute(const Node& node) {
 }
 
 Node write_recompute(const Recompute& recompute) {
-  const bool word = recompute.full_layers < 0 && recompute.modules.empty() && recompute.kept.empty();
+  const bool word = recompute.full_layers < 0 && recompute.modules.empty() && recompute.kept.empty() && !recompute.shards_inputs;
   if (word) return Node::scalar(std::string(workloads::recompute_kinds.of(recompute.kind)), true);
   Node out;
   const auto write = [&](const char* key, bool said) {
@@ -148,6 +151,7 @@ Node write_recompute(const Recompute& recompute) {
   write("full_layers", recompute.full_layers >= 0);
   write("modules", !recompute.modules.empty());
   write("kept", !recompute.kept.empty());
+  write("shards_inputs", recompute.shards_inputs);
   return out;
 }
 

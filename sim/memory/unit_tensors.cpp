@@ -108,6 +108,7 @@ class Writer : private MegatronExperts {
     const int sum = spread(take(full()));
     if (!kept) give_all({&active_});
     if (kept && drops(Module::mlp)) give_all({&silu_, &inner_, &active_});
+    if (kept && drops(Module::mlp_act)) give_all({&silu_, &active_});
     if (kept && drops(Module::layernorm)) give_all({&norm2_});
     take_as(UnitTensors::output, states());
     give(sum);
@@ -118,10 +119,8 @@ class Writer : private MegatronExperts {
   void mlp_backward() {
     give_all({&mask2_});
     if (drops(Module::layernorm)) norm2_ = take(states());
-    if (drops(Module::mlp)) {
-      mlp_inside();
-      activate();
-    }
+    if (drops(Module::mlp)) mlp_inside();
+    if (drops(Module::mlp) || drops(Module::mlp_act)) activate();
     const int gathered = gather();
     const int active = take(wide(s_.ffn));
     hold(fc2_placeholder, matrix(s_.ffn));
@@ -166,6 +165,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const bool head = workload.precision.head.value_or(shard.dense) == shard.dense;
   const bool products = workload.attention == workloads::Attention::flash && !shard.low_precision() && head;
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
+  if (workload.recompute.shards_inputs) return false;
   if (!layers || !products || !order || workload.optimizer.on_cpu || workload.precision.activation_input) return false;
   if (workload.optimizer.muon() || workload.fusions.loss_pieces > 1 || workload.precision.param_gather) return false;
   if (habits.order == workloads::TensorOrder::torch) return plain(model) && knows_torch_tensors(workload, habits);

@@ -34,6 +34,7 @@ std::string layout_of(const workloads::Workload& workload) {
     std::string text = layers < 0 ? "full recompute" : fmt::format("full recompute of {} layers per GPU", layers);
     for (const auto output : workload.recompute.kept)
       text += fmt::format("{}{}", output == workload.recompute.kept.front() ? " but " : " ", workloads::layer_outputs.of(output));
+    if (workload.recompute.shards_inputs) text += " of sharded inputs";
     parts.push_back(std::move(text));
   }
   if (workload.optimizer.zero_stage > 0)

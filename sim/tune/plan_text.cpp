@@ -16,6 +16,7 @@ void add_recomputation(const workloads::Recompute& recompute, std::vector<std::s
   if (recompute.full_layers >= 0) text += fmt::format(" {}", recompute.full_layers);
   for (const auto output : recompute.kept)
     text += fmt::format("{}{}", output == recompute.kept.front() ? " but " : "+", workloads::layer_outputs.of(output));
+  if (recompute.shards_inputs) text += " of sharded inputs";
   std::vector<std::string_view> modules;
   for (const auto module : recompute.modules) modules.push_back(workloads::recompute_modules.of(module));
   parts.push_back(modules.empty() ? text : fmt::format("recompute {}", fmt::join(modules, "+")));

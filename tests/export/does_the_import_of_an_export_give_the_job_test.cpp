@@ -59,6 +59,21 @@ TEST(RecomputedLayers, AreWrittenOfEachVirtualStage) {
   }
 }
 
+// Parts of the inputs of recomputed layers have a switch; the activation function alone has no name there.
+TEST(Recomputation, GoesToMegatronAsFarAsItHasWords) {
+  const Job parts =
+      load_job({"llama3-70b-64-h100", {{"parallel.sp", "false"}, {"overlap.tp", "false"}, {"recompute", "{shards_inputs: true}"}}, {}});
+  const std::string text = text_of("megatron", parts);
+  EXPECT_NE(text.find("--distribute-saved-activations"), std::string::npos) << text;
+  EXPECT_TRUE(imported("megatron", text, read_back(parts, "megatron", text).left_out).workload.recompute.shards_inputs);
+  const Job activation = load_job({"llama3-70b-64-h100", {{"recompute", "{modules: [layernorm, mlp_act]}"}}, {}});
+  const std::string modules = text_of("megatron", activation);
+  EXPECT_NE(modules.find("--recompute-modules layernorm"), std::string::npos) << modules;
+  EXPECT_EQ(modules.find("mlp_act"), std::string::npos);
+  const ReadBack back = read_back(activation, "megatron", modules);
+  EXPECT_EQ(imported("megatron", modules, back.left_out).workload.recompute.modules, activation.workload.recompute.modules);
+}
+
 // What a layer's graphs hold, scales of 8 bits, Muon, and layers whose activations go to the host.
 TEST(PartsOfAPlan, GoToMegatronAndBack) {
   const Job job = load_job({"llama3-8b-64-h100",

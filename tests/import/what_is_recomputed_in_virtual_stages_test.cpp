@@ -34,5 +34,13 @@ TEST(RecomputedLayers, AreCountedInEachVirtualStage) {
   EXPECT_TRUE(says(more.draft.inferred, "2 in each of a GPU's 4 virtual stages"));
 }
 
+// Each rank of tp keeps its part of the inputs, by the switch's two names.
+TEST(RecomputedLayers, KeepAPartOfTheirInputs) {
+  for (const char* name : {"--distribute-saved-activations", "--distribute-checkpointed-activations"}) {
+    const ImportedFile file = recomputed(std::string("--recompute-num-layers 3 ") + name);
+    expect(file, {{"recompute.full_layers", "3"}, {"recompute.shards_inputs", "true"}});
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::sim::testing

@@ -41,7 +41,7 @@ TEST(TimelineEqualsFormula, WhereTheEmbeddingPassesNoGradientOn) {
 
 TEST(TimelineEqualsFormula, ForEveryRecomputationAndShardingWithAndWithoutSequenceParallelism) {
   for (const char* recompute : {"none", "selective", "full", "{full_layers: 1}", "{modules: [layernorm]}",
-                                "{kept: [linear_qkv, linear_fc2]}", "{modules: [core_attn, mlp]}"}) {
+                                "{kept: [linear_qkv, linear_fc2]}", "{modules: [core_attn, mlp]}", "{modules: [mlp_act]}"}) {
     for (const char* sharding : {"none", "zero1", "zero2", "zero3", "zero3, no_sync: true"}) {
       for (const char* sp : {"false", "true"}) {
         for (const char* overlap : {"{}", "{dp_gradients: true, dp_parameters: true}", "{pp: false}"}) {
@@ -50,6 +50,15 @@ TEST(TimelineEqualsFormula, ForEveryRecomputationAndShardingWithAndWithoutSequen
                              extra + "sp " + sp);
         }
       }
+    }
+  }
+}
+
+TEST(TimelineEqualsFormula, WithShardedInputsOfRecomputedLayers) {
+  for (const char* recompute : {"{shards_inputs: true}", "{full_layers: 1, shards_inputs: true}"}) {
+    for (const char* granularity : {"stage", "layer", "operator"}) {
+      const std::string extra = fmt::format("recompute: {}\nsimulation: {{granularity: {}}}\n", recompute, granularity);
+      expect_equal_peaks(small_job(8, "{tp: 4, pp: 2}", "{global: 16, micro: 2, sequence: 1024}", extra), extra);
     }
   }
 }

@@ -100,6 +100,22 @@ TEST(OperatorCommunication, FullRecomputationRepeatsTheForwardWithItsCollectives
   for (const Communication& communication : communications(layer.recompute)) EXPECT_EQ(communication.pass, Pass::recompute);
 }
 
+// Megatron-LM's --distribute-saved-activations: 2 bytes of h for each of the tokens, from all ranks of tp.
+TEST(OperatorCommunication, ShardedInputsOfRecomputedLayersAreGatheredFirst) {
+  Workload workload = parallel(8, false);
+  const double tokens = static_cast<double>(workload.batch.micro * workload.batch.sequence);
+  const Names whole = skeleton(layer_program(workload, true).recompute);
+  workload.recompute.shards_inputs = true;
+  const BlockProgram layer = layer_program(workload, true);
+  Names gathered{"layer input all-gather"};
+  gathered.insert(gathered.end(), whole.begin(), whole.end());
+  EXPECT_EQ(skeleton(layer.recompute), gathered);
+  const auto& input = std::get<Communication>(layer.recompute.front());
+  EXPECT_EQ(input.pass, Pass::recompute);
+  EXPECT_EQ(input.group, GroupKind::tp);
+  EXPECT_EQ(input.bytes, tokens * workload.model.hidden * 2);
+}
+
 TEST(OperatorCommunication, SelectiveRecomputationRepeatsCoreAttentionAlone) {
   Workload workload = parallel(8, true);
   workload.recompute.kind = RecomputeKind::selective;
@@ -124,6 +140,9 @@ TEST(OperatorCommunication, RecomputedModulesRepeatTheirOperatorsAlone) {
   EXPECT_EQ(again({}), (Names{"core_attention"}));
   EXPECT_EQ(again({RecomputeModule::layernorm}), (Names{"input_norm", "post_norm"}));
   EXPECT_EQ(again({RecomputeModule::mlp, RecomputeModule::core_attn}), (Names{"core_attention", "mlp_fc1", "activation", "mlp_fc2"}));
+  EXPECT_EQ(again({RecomputeModule::mlp_act}), (Names{"activation"}));
+  EXPECT_EQ(again({RecomputeModule::mlp_act, RecomputeModule::mlp}), (Names{"mlp_fc1", "activation", "mlp_fc2"}));
+  again({RecomputeModule::mlp, RecomputeModule::core_attn});
   EXPECT_EQ(skeleton(layer_program(workload, false).recompute),
             (Names{"core_attention", "mlp all-gather", "mlp_fc1", "mlp_fc2", "mlp reduce-scatter"}));
 }

@@ -50,7 +50,30 @@ TEST(Activations, RecomputedModulesDropTheirTensors) {
   EXPECT_NEAR(kept({RecomputeModule::core_attn}), 34, 34 * activation_rounding);
   EXPECT_NEAR(kept({RecomputeModule::layernorm}), 34 + score - 4, 100 * activation_rounding);
   EXPECT_NEAR(kept({RecomputeModule::mlp}), 34 + score - 16, 100 * activation_rounding);
+  EXPECT_NEAR(kept({RecomputeModule::mlp_act}), 34 + score - 8, 100 * activation_rounding);
   EXPECT_NEAR(kept({RecomputeModule::layernorm, RecomputeModule::mlp, RecomputeModule::core_attn}), 14, 34 * activation_rounding);
+  EXPECT_NEAR(kept({RecomputeModule::mlp_act, RecomputeModule::mlp}), 34 + score - 16, 100 * activation_rounding);
+}
+
+// A gated function of several operators leaves what the gate's half became, beside the product: both are made again.
+TEST(Activations, ARecomputedActivationFunctionLeavesItsInputAlone) {
+  const int h = 4096, f = 11008, s = 2048;
+  Workload workload = llama(1, h, 32, 32, f, 32000, s, 1);
+  for (const auto& [fused, dropped] : {std::pair(true, 1), std::pair(false, 2)}) {
+    workload.fusions.activation = fused;
+    workload.recompute = {};
+    const double all = layer_activation_bytes(workload, false);
+    workload.recompute = {.kind = RecomputeKind::selective, .modules = {RecomputeModule::mlp_act}};
+    EXPECT_EQ(all - layer_activation_bytes(workload, false), 2.0 * dropped * f * s);
+  }
+}
+
+// The input of a layer recomputed in full, 2 s b h, over t ranks.
+TEST(Activations, ShardedInputsOfRecomputedLayersAreAPartEach) {
+  Workload workload = with(gpt(1, 12288, 96, 51200, 2048, 1), 8, false, RecomputeKind::full);
+  EXPECT_EQ(layer_activation_bytes(workload, true), 2.0 * 2048 * 12288);
+  workload.recompute.shards_inputs = true;
+  EXPECT_EQ(layer_activation_bytes(workload, true), 2.0 * 2048 * 12288 / 8);
 }
 
 // In units of s b h / t: the layer's input and the outputs of the projection and of the MLP 2 each, queries, keys and values 6, the output

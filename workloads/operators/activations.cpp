@@ -102,20 +102,25 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
          core_attention_bytes(workload, shard);
 }
 
-// Intermediate tensors of one token in an MLP of this width: before the activation function (twice as wide with a gate) and after it; eager
-// ones also have the function's output, for its product with the other half.
+// Of one token in an MLP of this width: what the activation function makes; eager ones also have its output, for its product with the other
+// half.
+double activated_bytes(const Workload& workload, const Shard& shard, double ffn, bool eager) {
+  return ffn * (saved_input(shard) + (workload.model.gated() && eager ? shard.element : 0));
+}
+
+// And what is before it, twice as wide with a gate.
 double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn, bool eager) {
-  const bool apart = workload.model.gated() && eager;
   const auto& input = workload.precision.activation_input;
-  return ffn * (workload.model.gated() ? 2 : 1) * (input ? bytes_of(*input) : shard.element) +
-         ffn * (saved_input(shard) + (apart ? shard.element : 0));
+  return ffn * (workload.model.gated() ? 2 : 1) * (input ? bytes_of(*input) : shard.element) + activated_bytes(workload, shard, ffn, eager);
 }
 
 double mlp_bytes(const Workload& workload, const Shard& shard) {
-  if (workload.recompute.drops(RecomputeModule::mlp)) return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard));
-  return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) +
-         static_cast<double>(shard.tokens) *
-             intermediate_bytes(workload, shard, static_cast<double>(shard.ffn), !workload.fusions.activation);
+  const double outside = outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard));
+  if (workload.recompute.drops(RecomputeModule::mlp)) return outside;
+  const auto ffn = static_cast<double>(shard.ffn);
+  const bool eager = !workload.fusions.activation, dropped = workload.recompute.drops(RecomputeModule::mlp_act);
+  return outside + static_cast<double>(shard.tokens) *
+                       (intermediate_bytes(workload, shard, ffn, eager) - (dropped ? activated_bytes(workload, shard, ffn, eager) : 0));
 }
 
 // The router's scores and probabilities in fp32 and its map of choices; shared experts. Routed experts: received_activation_bytes.
@@ -193,7 +198,9 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
   const Shard shard = shard_of(workload);
   if (recomputed) {
-    const double input = static_cast<double>(shard.spread_tokens * shard.hidden) * (autocasts(workload) ? fp32_bytes : shard.element);
+    const double parts = workload.recompute.shards_inputs ? static_cast<double>(shard.tp) : 1;
+    const double input =
+        static_cast<double>(shard.spread_tokens * shard.hidden) * (autocasts(workload) ? fp32_bytes : shard.element) / parts;
     const bool replays = kind == LayerKind::experts && replays_dispatch(workload);
     const double combined = replays ? static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element : 0;
     return input + combined + kept_bytes(workload, shard, kind);

@@ -110,11 +110,21 @@ std::vector<Item> layer_again(const Workload& workload, const std::vector<Sectio
   return as_recompute(cut ? without_last_product(std::move(again)) : std::move(again));
 }
 
+// The input's parts of all ranks of tp, joined.
+std::vector<Item> input_again(const Shard& shard) {
+  const double bytes = static_cast<double>(shard.tokens * shard.hidden) * shard.element;
+  return {Communication{"layer input all-gather", CollectiveKind::all_gather, GroupKind::tp, bytes, Pass::recompute}};
+}
+
 BlockProgram with_recomputation(const Workload& workload, const Shard& shard, const std::vector<Section>& sections, bool recomputed) {
   BlockProgram program = assemble(sections);
   if (recomputed) {
     const bool cut = workload.recompute.stops_early && !shard.dropout;
     program.recompute = layer_again(workload, sections, cut);
+    if (workload.recompute.shards_inputs) {
+      std::vector<Item> input = input_again(shard);
+      program.recompute.insert(program.recompute.begin(), input.begin(), input.end());
+    }
     // Chunks bring back what their own backward needs.
     if (workload.experts.chunk_recompute) std::erase_if(program.recompute, is_routed);
   } else if (workload.recompute.every_second_product() && shard.heads > 0) {

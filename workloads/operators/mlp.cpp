@@ -40,10 +40,11 @@ std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) 
   const bool bias = workload.model.biases;
   const Linear fc1 = mlp_input(workload, shard, "mlp_fc1", shard.ffn);
   const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };
+  const RecomputeModule of_activation = workload.recompute.drops(RecomputeModule::mlp) ? RecomputeModule::mlp : RecomputeModule::mlp_act;
   std::vector<Section> sections{
       part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
       makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, fc1, "mlp"))),
-      mlp(activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn), workload.fusions.activation)),
+      part_of(of_activation, activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn), workload.fusions.activation)),
       makes(LayerOutput::linear_fc2, mlp(row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp")))};
   add_residual(sections, workload, shard, "mlp", bias);
   return sections;

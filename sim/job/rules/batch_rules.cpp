@@ -91,11 +91,21 @@ const Rule outputs_to_keep{"recompute.kept", [](const Workload& w, const System&
                              return Refusal{fmt::format("the model has no {} to keep", workloads::layer_outputs.of(*lacking_output(w)))};
                            }};
 
+// Under sequence parallelism, or with one rank, a rank has its part alone.
+const Rule inputs_to_shard{
+    "recompute.shards_inputs",
+    [](const Workload& w, const System&) { return !w.recompute.shards_inputs || (w.parallel.tp > 1 && !w.parallel.sp); },
+    [](const Workload& w, const System&) {
+      return Refusal{w.parallel.sp ? "with parallel.sp each rank keeps its part of the inputs already"
+                                   : "one rank (parallel.tp: 1) has no parts to keep",
+                     "recompute: full"};
+    }};
+
 }  // namespace
 
 std::vector<Rule> batch_rules() {
   return {whole_microbatches, few_tokens,          few_documents,        few_microbatches, one_chunk_scheduled,
-          chunks_scheduled,   layers_to_recompute, modules_to_recompute, outputs_to_keep};
+          chunks_scheduled,   layers_to_recompute, modules_to_recompute, outputs_to_keep,  inputs_to_shard};
 }
 
 }  // namespace rehearse::sim
