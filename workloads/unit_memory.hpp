@@ -15,10 +15,15 @@
 namespace rehearse::workloads {
 
 // Whose tensors, one by one in program order, a stack has where that is known (sim/memory/unit_tensors.hpp).
-enum class TensorOrder : std::uint8_t { megatron_core, nanotron, torch };
+enum class TensorOrder : std::uint8_t { megatron_core, megatron_2021, nanotron, torch };
 
 // How far the host is ahead of the GPU, and so how late what collectives read and wrote comes free (sim/memory/host_lead.hpp).
-enum class HostAhead : std::uint8_t { units, none, warm_up, queue };
+enum class HostAhead : std::uint8_t { units, none, warm_up, queue, messages };
+
+// Of which collectives PyTorch marks what they read and write as used by NCCL's stream (record_stream in ProcessGroupNCCL.cpp), so that it
+// comes free only when the GPU has come past it. all: up to 2.1. beside: not of gathers and reductions to shards that the stream waits for
+// (pull request 111431; 2.2). none: since 2.8 (pull request 150398).
+enum class Recorded : std::uint8_t { all, beside, none };
 
 // What a training stack does with memory that the job does not say (platforms/software/*.yaml).
 struct MemoryHabits {
@@ -38,6 +43,8 @@ struct MemoryHabits {
   // Backward's gradients stay in the weights' type beside those that are added up: with bf16 weights these are whole, with fp16 weights
   // only ZeRO's update has them, of its shard.
   bool half_gradients = false;
+  // Below ZeRO: gradients in fewer bits are copied to FP32 for the update, which keeps the copies.
+  bool main_gradients = false;
   bool narrow_gradients = false;  // gradients are added up in the weights' type where the job does not name theirs
   double loss_bytes = 0;          // per logit, most that the loss holds at a time, its logits included; 0: by the fusion
   // Of a layer's gathered input (tensor parallelism), the share that its blocks in flight hold up until backward.
@@ -49,6 +56,8 @@ struct MemoryHabits {
   bool gathers_copies = false;
   TensorOrder order = TensorOrder::megatron_core;
   HostAhead host_ahead = HostAhead::units;
+  PassKernels launches{0, 0};  // that the host issues for a layer: what `queue` counts
+  Recorded recorded = Recorded::all;
   bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF of its launcher; on NVIDIA's GPUs
   // Gradients are given back after the update and made anew by the next backward (zero_grad(set_to_none=True)).
   bool gradients_freed = false;

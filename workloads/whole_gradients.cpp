@@ -40,6 +40,8 @@ double gradient_bytes(const Workload& workload, const MemoryHabits& habits) {
   if (habits.ddp_buckets && workload.optimizer.zero_stage == 0 && replicas) {
     return added_up + (autocasts(workload) ? bytes_of(DType::fp32) : bytes_of(weights));
   }
+  const double state = bytes_of(workload.precision.optimizer);
+  if (habits.main_gradients && workload.optimizer.zero_stage == 0 && added_up < state) return added_up + state;
   if (!habits.half_gradients || bytes_of(weights) >= added_up) return added_up;
   return bytes_of(weights) + (weights == DType::fp16 ? 0 : added_up);
 }

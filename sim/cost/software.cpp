@@ -156,6 +156,7 @@ const config::Names<int>& flash_kernels() {
 
 const config::Names<workloads::TensorOrder>& tensor_orders() {
   static const config::Names<workloads::TensorOrder> names{{"megatron-core", workloads::TensorOrder::megatron_core},
+                                                           {"megatron-2021", workloads::TensorOrder::megatron_2021},
                                                            {"nanotron", workloads::TensorOrder::nanotron},
                                                            {"torch", workloads::TensorOrder::torch}};
   return names;
@@ -165,7 +166,14 @@ const config::Names<workloads::HostAhead>& leads_of_hosts() {
   static const config::Names<workloads::HostAhead> names{{"units", workloads::HostAhead::units},
                                                          {"none", workloads::HostAhead::none},
                                                          {"warm-up", workloads::HostAhead::warm_up},
-                                                         {"queue", workloads::HostAhead::queue}};
+                                                         {"queue", workloads::HostAhead::queue},
+                                                         {"messages", workloads::HostAhead::messages}};
+  return names;
+}
+
+const config::Names<workloads::Recorded>& recorded_collectives() {
+  static const config::Names<workloads::Recorded> names{
+      {"all", workloads::Recorded::all}, {"beside", workloads::Recorded::beside}, {"none", workloads::Recorded::none}};
   return names;
 }
 
@@ -213,6 +221,8 @@ const Keys<MemoryOverhead>& memory_keys() {
           .required(),
       K("half_gradients", habit(&Habits::half_gradients), truth(), "Gradients stay in the weights' type as autograd makes them.")
           .required(),
+      K("main_gradients", habit(&Habits::main_gradients), truth(),
+        "Below ZeRO: gradients in fewer bits are copied to FP32 for the update, which keeps the copies."),
       K("narrow_gradients", habit(&Habits::narrow_gradients), truth(),
         "Gradients are added up in the weights' type, unless the job names theirs."),
       K("loss", habit(&Habits::loss_bytes), config::number(0, 64),
@@ -228,6 +238,10 @@ const Keys<MemoryOverhead>& memory_keys() {
       K("order", habit(&Habits::order), config::choice(tensor_orders()), "Whose tensors, in whose order, the allocator is asked for."),
       K("host_ahead", habit(&Habits::host_ahead), config::choice(leads_of_hosts()),
         "How far the host is ahead of the GPU, and so how late tensors of collectives come free."),
+      K("launches", habit(&Habits::launches), mapping(pass_keys()),
+        "Launches that the host issues for a layer, of which the GPU's queue takes 1024 (host_ahead: queue)."),
+      K("recorded", habit(&Habits::recorded), config::choice(recorded_collectives()),
+        "Collectives whose tensors come free that late, by the release of PyTorch."),
       K("expandable_segments", habit(&Habits::expandable_segments), truth(),
         "Its launcher sets PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which NVIDIA's GPUs can do."),
       K("gradients_freed", habit(&Habits::gradients_freed), truth(),
@@ -339,10 +353,24 @@ const Keys<Software>& software_keys() {
 
 config::Shape software_shape() { return software_keys().shape(); }
 
+namespace {
+
+void require_launches(const Node& node, const workloads::MemoryHabits& habits) {
+  using workloads::HostAhead;
+  const bool counts = habits.host_ahead != HostAhead::units && habits.host_ahead != HostAhead::none;
+  if (counts && habits.launches.forward + habits.launches.backward == 0)
+    node.at("memory")
+        .at("host_ahead")
+        .fail("how far the queue reaches is not known", "memory.launches: {forward: N, backward: N} of a layer");
+}
+
+}  // namespace
+
 Software read_software(const Node& node, const std::string& name) {
   Software software;
   software.name = name;
   software_keys().read(node, software);
+  require_launches(node, software.memory.habits);
   return software;
 }
 

@@ -26,34 +26,39 @@ struct Action {
   const TensorStep* varies = nullptr;  // take: by the pairs of the micro-batch
 };
 
-Device::Request request_of(const TensorStep& step, double bytes, Device& device) {
+bool is_recorded(const TensorStep& step, workloads::Recorded recorded) {
+  using workloads::Recorded;
+  return step.communicated && recorded != Recorded::none && !(step.waited && recorded == Recorded::beside);
+}
+
+Device::Request request_of(const TensorStep& step, double bytes, workloads::Recorded recorded, Device& device) {
   if (step.aside) return device.request(bytes, gather_stream, compute_as_user);
-  return device.request(bytes, compute_stream, step.communicated ? nccl_stream : compute_stream);
+  return device.request(bytes, compute_stream, is_recorded(step, recorded) ? nccl_stream : compute_stream);
 }
 
 struct UnitActions {
-  // varies: pairs are not the same in all micro-batches.
-  UnitActions(const UnitTensors& unit, const Workspaces& workspaces, double pairs, bool varies, Device& device)
-      : forward(actions(unit.forward, workspaces, pairs, varies, device)),
-        backward(actions(unit.backward, workspaces, pairs, varies, device)),
-        tensors(static_cast<std::size_t>(unit.tensors)) {}
+  UnitActions(const UnitTensors& unit, const TrainedStage& stage, double pairs, Device& device)
+      : forward(actions(unit.forward, stage, pairs, device)),
+        backward(actions(unit.backward, stage, pairs, device)),
+        tensors(static_cast<std::size_t>(unit.tensors)),
+        again(unit.again) {}
 
   std::vector<Action> forward, backward;
   std::size_t tensors;
+  bool again;
 
  private:
-  static std::vector<Action> actions(const std::vector<TensorStep>& steps, const Workspaces& workspaces, double pairs, bool varies,
-                                     Device& device) {
+  static std::vector<Action> actions(const std::vector<TensorStep>& steps, const TrainedStage& stage, double pairs, Device& device) {
     std::vector<Action> made;
     made.reserve(steps.size());
     for (const TensorStep& step : steps) {
-      const double bytes = step.bytes == TensorStep::workspace          ? workspaces.torch
-                           : step.bytes == TensorStep::engine_workspace ? workspaces.engine
+      const double bytes = step.bytes == TensorStep::workspace          ? stage.workspaces.torch
+                           : step.bytes == TensorStep::engine_workspace ? stage.workspaces.engine
                                                                         : step.bytes + pairs * step.per_pair;
-      const Device::Request request = request_of(step, bytes, device);
+      const Device::Request request = request_of(step, bytes, stage.habits.recorded, device);
       const bool takes_none =
           step.kind == TensorStep::Kind::give || step.kind == TensorStep::Kind::pass_on || step.kind == TensorStep::Kind::wait;
-      const bool each = varies && step.per_pair > 0;
+      const bool each = stage.uneven() && step.per_pair > 0;
       if (request || takes_none || each) made.push_back({step.kind, step.tensor, step.name, request, each ? &step : nullptr});
     }
     return made;
@@ -66,18 +71,18 @@ class Training {
       : stage_(stage),
         own_(own),
         device_(bytes, stage.habits.expandable_segments),
-        lead_(device_, stage.host_ahead()),
+        lead_(device_, stage.host_ahead(), stage.habits.launches),
         hidden_(device_.request(stage.hidden)),
         live_(stage.kind_of.size()) {
     for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind)
-      kinds_.emplace_back(stage.kinds[kind], stage.workspaces, stage.kind_pairs[kind], stage.uneven(), device_);
+      kinds_.emplace_back(stage.kinds[kind], stage, stage.kind_pairs[kind], device_);
     for (std::vector<Live>& of_chunk : live_) of_chunk.resize(static_cast<std::size_t>(stage.microbatches));
     for (const std::vector<std::size_t>& kinds : stage.kind_of) {
       std::size_t tensors = 0;
       for (const std::size_t kind : kinds) tensors += kinds_[kind].tensors;
       tensors_of_.push_back(tensors);
     }
-    if (stage.torch() || stage.nanotron()) weights_ = rank_weights(stage, own, device_);
+    if (stage.makes_each_gradient()) weights_ = rank_weights(stage, own, device_);
   }
 
   AllocatorPeaks run() {
@@ -170,13 +175,15 @@ class Training {
     Live& blocks = live(slot);
     blocks.assign(tensors_of_[static_cast<std::size_t>(slot.chunk)], nullptr);
     Block** own = blocks.data();
-    Block* hidden = starts(slot.chunk) ? nullptr : device_.take(hidden_);
+    const bool arrives = !starts(slot.chunk), leaves = !ends(slot.chunk);
+    Block* hidden = arrives ? device_.take(hidden_) : nullptr;
+    if (arrives) lead_.pass_message();
     std::size_t u = 0, at = 0;
     for (const std::size_t kind : stage_.kind_of[static_cast<std::size_t>(slot.chunk)]) {
       const UnitActions& unit = kinds_[kind];
       if (weights_) weights_->before_forward(u);
       own[UnitTensors::input] = hidden;
-      lead_.begin_unit(true);
+      lead_.begin_forward_unit();
       act(unit.forward, own, pairs(slot, at));
       ++at;
       hidden = std::exchange(own[UnitTensors::output], nullptr);
@@ -184,14 +191,17 @@ class Training {
       if (weights_) weights_->after_forward(u++);
     }
     device_.give(cached_);
-    device_.give(hidden);  // sent
+    if (leaves) lead_.pass_message();
+    device_.give(hidden);
   }
 
   void backward(const Slot& slot) {
     lead_.begin_backward();
     Live& blocks = live(slot);
     if (weights_) weights_->begin_backward({slot.microbatch == 0, slot.microbatch + 1 == stage_.microbatches});
-    Block* gradient = ends(slot.chunk) ? nullptr : device_.take(hidden_);
+    const bool arrives = !ends(slot.chunk), leaves = !starts(slot.chunk);
+    Block* gradient = arrives ? device_.take(hidden_) : nullptr;
+    if (arrives) lead_.pass_message();
     Block** own = blocks.data() + blocks.size();
     const std::vector<std::size_t>& kinds = stage_.kind_of[static_cast<std::size_t>(slot.chunk)];
     for (std::size_t u = kinds.size(); u-- > 0;) {
@@ -199,11 +209,12 @@ class Training {
       own -= unit.tensors;
       if (weights_) weights_->before_backward(u);
       own[UnitTensors::output_gradient] = gradient;
-      lead_.begin_unit(false);
+      lead_.begin_backward_unit(unit.again);
       act(unit.backward, own, pairs(slot, u));
       gradient = std::exchange(own[UnitTensors::input_gradient], nullptr);
       if (weights_) weights_->after_backward(u);
     }
+    if (leaves) lead_.pass_message();
     device_.give(gradient);
     if (weights_) weights_->end_backward();
   }
@@ -230,8 +241,9 @@ class Training {
         device_.give(blocks[action.tensor]);
       } else if (action.kind == TensorStep::Kind::take) {
         const TensorStep* step = action.varies;
-        blocks[action.tensor] = step == nullptr ? device_.take(*action.request)
-                                                : device_.take(request_of(*step, step->bytes + pairs * step->per_pair, device_));
+        blocks[action.tensor] =
+            step == nullptr ? device_.take(*action.request)
+                            : device_.take(request_of(*step, step->bytes + pairs * step->per_pair, stage_.habits.recorded, device_));
       } else {
         act_for_rank(action, blocks);
       }

@@ -30,11 +30,15 @@ struct TrainedStage {
   // Every rank has a piece of each tensor (nanotron, PyTorch's FSDP), not of one buffer.
   [[nodiscard]] bool by_tensor() const { return nanotron() || (torch() && habits.sharded_master); }
   [[nodiscard]] bool nanotron() const { return habits.order == workloads::TensorOrder::nanotron; }
+  // Messages that run beside something are not waited for.
   [[nodiscard]] workloads::HostAhead host_ahead() const {
-    const bool alone = habits.host_ahead == workloads::HostAhead::warm_up && workload.parallel.pp == 1;
-    return alone ? workloads::HostAhead::none : habits.host_ahead;
+    using workloads::HostAhead;
+    if (habits.host_ahead == HostAhead::warm_up && workload.parallel.pp == 1) return HostAhead::none;
+    return habits.host_ahead == HostAhead::messages && workload.overlap.pp ? HostAhead::queue : habits.host_ahead;
   }
   [[nodiscard]] bool torch() const { return habits.order == workloads::TensorOrder::torch; }
+  // Autograd makes a gradient of each tensor (rank_weights.hpp).
+  [[nodiscard]] bool makes_each_gradient() const { return habits.order != workloads::TensorOrder::megatron_core; }
   // Parameters of the tensors of a unit of the first chunk.
   [[nodiscard]] const std::vector<double>& tensors_of_unit(std::size_t unit) const { return kind_parameters[kind_of.front()[unit]]; }
 

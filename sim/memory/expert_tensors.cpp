@@ -62,8 +62,8 @@ int MegatronExperts::shared_backward() {
   give_all({&shared_active_});
   const int inner = activation_backward(active, shared_width());
   give_all({&shared_silu_, &shared_inner_});
-  const int again = gather();
-  const int part = spread(take(full()));
+  const int again = gather_beside();
+  const int part = spread_beside(take(full()));
   hold(as_experts ? experts_fc1_placeholder : shared_fc1_placeholder, gates() * matrix_bytes);
   give(again);
   give(inner);

@@ -108,8 +108,8 @@ int MegatronAttention::projections_backward(int query, int key, int value) {
   }
   const int mixed = take(wide(s_.query_width + 2 * s_.kv_width));
   for (const int tensor : {query, key, value}) give(tensor);
-  const int again = gather();
-  const int part = spread(take(full()));
+  const int again = gather_beside();
+  const int part = spread_beside(take(full()));
   hold(qkv_placeholder, matrix(s_.query_width + 2 * s_.kv_width));
   give(again);
   give(mixed);
@@ -162,7 +162,7 @@ void MegatronAttention::project_up(bool kept) {
 }
 
 int MegatronAttention::up(double input, double output) {
-  const int gathered = spreads() ? communicated(take(input)) : -1;
+  const int gathered = spreads() ? waited(take(input)) : -1;
   const int made = take(output);
   give(gathered);
   return made;
@@ -198,7 +198,7 @@ int MegatronAttention::latent_backward(int query, int key, int value) {
     low = up_backward(query, mla.q_lora, low_rank(mla.q_lora), query_up_placeholder, heads_wide);
     low = normed_backward(low, low_rank(mla.q_lora), query_normed_);
   } else {
-    part = spread(take(full()));
+    part = spread_beside(take(full()));
     hold(query_up_placeholder, matrix_of(s_.hidden, heads_wide));
     give(query);
   }

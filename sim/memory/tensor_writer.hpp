@@ -85,11 +85,19 @@ class TensorWriter {
     }
   }
 
-  // All tokens under sequence parallelism, while a product needs them.
-  int gather() { return spreads() ? communicated(take(full())) : -1; }
-  // A sum over tensor-parallel ranks, of which with sequence parallelism each keeps its tokens.
+  int waited(int tensor) { return marked(communicated(tensor), &TensorStep::waited); }
+  // All tokens under sequence parallelism, while a product needs them; beside another product.
+  int gather() { return spreads() ? waited(take(full())) : -1; }
+  int gather_beside() { return spreads() ? communicated(take(full())) : -1; }
+  // A sum over tensor-parallel ranks, of which with sequence parallelism each keeps its tokens; beside another product.
   int spread(int tensor) {
     if (!spreads()) return s_.tp > 1 ? communicated(tensor) : tensor;
+    const int part = waited(take(states()));
+    give(waited(tensor));
+    return part;
+  }
+  int spread_beside(int tensor) {
+    if (!spreads()) return spread(tensor);
     const int part = communicated(take(states()));
     give(communicated(tensor));
     return part;

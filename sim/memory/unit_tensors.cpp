@@ -1,6 +1,7 @@
 #include "sim/memory/unit_tensors.hpp"
 
 #include "sim/memory/expert_tensors.hpp"
+#include "sim/memory/megatron_2021_tensors.hpp"
 #include "sim/memory/nanotron_tensors.hpp"
 #include "sim/memory/torch_tensors.hpp"
 #include "workloads/operators/shard.hpp"
@@ -128,8 +129,8 @@ class Writer : private MegatronExperts {
     give_all({&active_});
     const int inner = activation_backward(active, wide(s_.ffn));
     give_all({&silu_, &inner_});
-    const int again = gather();
-    const int norm = spread(take(full()));
+    const int again = gather_beside();
+    const int norm = spread_beside(take(full()));
     hold(fc1_placeholder, matrix(gated()));
     give(again);
     give(inner);
@@ -163,11 +164,13 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const workloads::Shard shard = workloads::shard_of(workload);
   const bool layers = model.mtp == 0 && !model.post_norms && !workload.offload_activations;
   const bool head = workload.precision.head.value_or(shard.dense) == shard.dense;
-  const bool products = workload.attention == workloads::Attention::flash && !shard.low_precision() && head;
+  const bool products = !shard.low_precision() && head;
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
-  if (workload.recompute.shards_inputs) return false;
+  if (workload.recompute.shards_inputs && habits.order != workloads::TensorOrder::megatron_2021) return false;
   if (!layers || !products || !order || workload.optimizer.on_cpu || workload.precision.activation_input) return false;
   if (workload.optimizer.muon() || workload.fusions.loss_pieces > 1 || workload.precision.param_gather) return false;
+  if (habits.order == workloads::TensorOrder::megatron_2021) return knows_megatron_2021(workload);
+  if (workload.attention != workloads::Attention::flash) return false;
   if (habits.order == workloads::TensorOrder::torch) return plain(model) && knows_torch_tensors(workload, habits);
   if (workload.optimizer.zero_stage > 1 || workloads::unfused_norm_bytes(workload) > 0 || (workload.fusions.keeps_gathered && shard.sp))
     return false;
@@ -180,9 +183,9 @@ bool shares_table(const Workload& workload) {
   return workload.model.tied_embeddings && workload.model.vocab > 0 && workloads::ends_meet(workload);
 }
 
-UnitTensors tensors_of(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {
-  if (habits.order == workloads::TensorOrder::nanotron) return nanotron_tensors(workload, unit);
-  if (habits.order == workloads::TensorOrder::torch) return torch_tensors(workload, habits, unit);
+namespace {
+
+UnitTensors megatron_core_tensors(const Workload& workload, const Unit& unit) {
   UnitTensors made;
   const bool experts = unit.layer_kind == workloads::LayerKind::experts;
   Writer writer(workload, made, experts ? workload.experts.chunks_of(unit.first_layer) : 1);
@@ -193,6 +196,29 @@ UnitTensors tensors_of(const Workload& workload, const workloads::MemoryHabits& 
   } else {
     writer.layer(unit);
   }
+  return made;
+}
+
+UnitTensors in_order_of(workloads::TensorOrder order, const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {
+  using workloads::TensorOrder;
+  switch (order) {
+    case TensorOrder::megatron_2021:
+      return megatron_2021_tensors(workload, unit);
+    case TensorOrder::nanotron:
+      return nanotron_tensors(workload, unit);
+    case TensorOrder::torch:
+      return torch_tensors(workload, habits, unit);
+    case TensorOrder::megatron_core:
+      break;
+  }
+  return megatron_core_tensors(workload, unit);
+}
+
+}  // namespace
+
+UnitTensors tensors_of(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {
+  UnitTensors made = in_order_of(habits.order, workload, habits, unit);
+  made.again = unit.recomputed;
   return made;
 }
 

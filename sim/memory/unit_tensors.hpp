@@ -25,6 +25,7 @@ struct TensorStep {
   int tensor = 0;                  // of the unit and micro-batch; hold: of the rank, below most_held
   double bytes = 0, per_pair = 0;  // and of every pair of token and expert that the rank's experts get
   bool communicated = false;       // take: NCCL's stream uses it too
+  bool waited = false;             // and computation waits for what gathers or scatters it
   bool aside = false;              // take: of the stream of a communication, though what computes reads it
   int name = 0;                    // pass_on: the other
 };
@@ -37,6 +38,7 @@ struct UnitTensors {
   // own input too, and the gradient that it got.
   std::vector<TensorStep> forward, backward;
   int tensors = first_own;
+  bool again = false;  // backward begins with the forward once more
 };
 
 // Whether the order is known: flash attention, 16-bit products, ZeRO up to stage 1, whole backwards one at a time; on Megatron-Core's stack

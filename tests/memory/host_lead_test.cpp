@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace rehearse::sim {
 namespace {
 
@@ -12,15 +14,17 @@ constexpr double block_bytes = 64.0 * 1024 * 1024, device_bytes = 1e12;
 
 // Blocks of 64 MiB that are taken and given back one by one, one in each of `units` forwards of a layer: how many the allocator comes to
 // have.
+constexpr workloads::PassKernels launches{34, 62};
+
 int blocks_of(HostAhead ahead, int units, int forwards = 1, bool backward = false, AllocatorStream user = nccl_stream) {
   AllocatorDevice gpu(device_bytes, false);
-  HostLead lead(gpu, ahead);
+  HostLead lead(gpu, ahead, launches);
   const AllocatorDevice::Request request = gpu.request(block_bytes, compute_stream, user);
   lead.begin_round();
   for (int i = 0; i < forwards; ++i) lead.begin_forward();
   if (backward) lead.begin_backward();
   for (int i = 0; i < units; ++i) {
-    lead.begin_unit(true);
+    lead.begin_forward_unit();
     AllocatorDevice::Block* block = gpu.take(request);
     gpu.give(block);
   }
@@ -45,12 +49,42 @@ TEST(HostLead, InTheWarmUpTheThirdForwardIsTheFirstThatRunsAhead) {
   EXPECT_EQ(blocks_of(HostAhead::warm_up, 20, 3, true), 2);
 }
 
+// 1024 launches at 62, or with the forward again 96, a backward: the GPU is past a layer when 15.5, or 9.7, more were issued.
+TEST(HostLead, ABackwardThatComputesItsForwardAgainHasBoth) {
+  for (const auto& [again, blocks] : {std::pair(false, 17), std::pair(true, 11)}) {
+    AllocatorDevice gpu(device_bytes, false);
+    HostLead lead(gpu, HostAhead::queue, launches);
+    const AllocatorDevice::Request request = gpu.request(block_bytes, compute_stream, nccl_stream);
+    for (int i = 0; i < 100; ++i) {
+      lead.begin_backward_unit(again);
+      AllocatorDevice::Block* block = gpu.take(request);
+      gpu.give(block);
+    }
+    EXPECT_EQ(gpu.peaks().reserved / block_bytes, blocks) << again;
+  }
+}
+
+TEST(HostLead, MessagesBetweenStagesBringAllBlocksBack) {
+  for (const HostAhead ahead : {HostAhead::queue, HostAhead::messages}) {
+    AllocatorDevice gpu(device_bytes, false);
+    HostLead lead(gpu, ahead, launches);
+    const AllocatorDevice::Request request = gpu.request(block_bytes, compute_stream, nccl_stream);
+    for (int i = 0; i < 20; ++i) {
+      if (i % 5 == 0) lead.pass_message();
+      lead.begin_forward_unit();
+      AllocatorDevice::Block* block = gpu.take(request);
+      gpu.give(block);
+    }
+    EXPECT_EQ(gpu.peaks().reserved / block_bytes, ahead == HostAhead::messages ? 5 : 20);
+  }
+}
+
 TEST(HostLead, WhoWaitsForTheGpuHasAllBlocksBack) {
   AllocatorDevice gpu(device_bytes, false);
-  HostLead lead(gpu, HostAhead::queue);
+  HostLead lead(gpu, HostAhead::queue, launches);
   const AllocatorDevice::Request request = gpu.request(block_bytes, compute_stream, nccl_stream);
   for (int i = 0; i < 3; ++i) {
-    lead.begin_unit(true);
+    lead.begin_forward_unit();
     AllocatorDevice::Block* block = gpu.take(request);
     gpu.give(block);
     lead.catch_up();

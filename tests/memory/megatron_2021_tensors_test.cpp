@@ -1,0 +1,105 @@
+// Do the tensors of Megatron-LM of 2021, one by one, leave what the formula counts, and does the allocator keep for them what its runs had?
+#include "sim/memory/megatron_2021_tensors.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "places.hpp"
+#include "sim/memory/allocator_peaks.hpp"
+#include "sim/memory/predicted.hpp"
+#include "sim/memory/stage_trainings.hpp"
+#include "tests/engine/jobs.hpp"
+#include "workloads/operators/shard.hpp"
+
+namespace rehearse::tests {
+namespace {
+
+using sim::TensorStep;
+using sim::UnitTensors;
+
+constexpr double limit_2021 = 1e15;
+
+sim::Job job_of_2021(const std::string& parallel, const std::string& recompute, int micro = 16) {
+  return sim::read_job(config::Node::load_text(fmt::format(R"(
+model: {{layers: 16, hidden: 1536, heads: 16, ffn: 6144, activation: gelu, vocab: 50257, tied_embeddings: true, positions: learned}}
+cluster: dgx1-v100-32g
+gpus: 8
+parallel: {{{}}}
+batch: {{global: {}, micro: {}, sequence: 2048}}
+precision: {{compute: fp16, gradients: fp16}}
+attention: unfused
+recompute: {}
+optimizer: {{kind: adam, sharding: none}}
+software: megatron-2021
+)",
+                                                           parallel, 8 * micro, micro, recompute),
+                                               "2021.yaml"),
+                       "2021");
+}
+
+void follow_2021(const std::vector<TensorStep>& steps, std::map<int, double>& live) {
+  for (const TensorStep& step : steps) {
+    if (step.kind == TensorStep::Kind::take) {
+      EXPECT_TRUE(live.try_emplace(step.tensor, step.bytes).second) << step.tensor;
+    } else if (step.kind == TensorStep::Kind::give) {
+      EXPECT_EQ(live.erase(step.tensor), 1U) << step.tensor;
+    }
+  }
+}
+
+TEST(Megatron2021Tensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
+  for (const std::string recompute : {"none", "full", "{shards_inputs: true}"}) {
+    const sim::Job job = job_of_2021("tp: 8", recompute);
+    const workloads::MemoryHabits& habits = job.system.software.memory.habits;
+    ASSERT_TRUE(sim::knows_tensors(job.workload, habits)) << recompute;
+    const workloads::Shard s = workloads::shard_of(job.workload);
+    const workloads::StageProgram stage = workloads::stage_programs(job.workload).front();
+    for (const workloads::Unit& unit : stage.chunks[0]) {
+      const UnitTensors tensors = sim::tensors_of(job.workload, habits, unit);
+      std::map<int, double> live;
+      if (unit.kind != workloads::UnitKind::embedding)
+        live.emplace(UnitTensors::input, static_cast<double>(s.tokens * s.hidden) * s.element);
+      follow_2021(tensors.forward, live);
+      live.erase(UnitTensors::output);
+      double bytes = 0;
+      for (const auto& [tensor, size] : live) bytes += size;
+      const double formula = workloads::unit_memory(job.workload, habits, unit).activations;
+      EXPECT_NEAR(bytes, formula, 1e-9 * formula) << recompute << " " << unit.name;
+      if (unit.kind != workloads::UnitKind::head) live.emplace(UnitTensors::output_gradient, 0);
+      follow_2021(tensors.backward, live);
+      live.erase(UnitTensors::input_gradient);
+      EXPECT_TRUE(live.empty()) << recompute << " " << unit.name;
+    }
+  }
+}
+
+// Sums over eight ranks are whole tensors of hidden states, 96 MiB here. Four of them in each of 16 layers' backward, two of its forward
+// again and two of its gradients, are NCCL's until the GPU is past them: the queue takes 1024 / (17 + 32) = 20.9 such layers.
+TEST(Megatron2021Tensors, BlocksOfSumsOverTensorParallelRanksComeFreeLate) {
+  const double block = 16.0 * 2048 * 1536 * 2;
+  const sim::Job job = job_of_2021("tp: 8", "full");
+  sim::Job waiting = job;
+  waiting.system.software.memory.habits.host_ahead = workloads::HostAhead::none;
+  const double late = sim::allocator_peaks(job, 0, limit_2021)->reserved - sim::allocator_peaks(waiting, 0, limit_2021)->reserved;
+  EXPECT_GT(late / block, 3 * 15);  // a layer's input, which it gives back, takes the place of one
+  EXPECT_LT(late / block, 4 * 16);
+  sim::Job new_torch = job;
+  new_torch.system.software.memory.habits.recorded = workloads::Recorded::none;
+  EXPECT_LE(sim::allocator_peaks(new_torch, 0, limit_2021)->reserved, sim::allocator_peaks(waiting, 0, limit_2021)->reserved);
+}
+
+// Beside weights, masters, moments and gradients in 16 bits (2 + 4 + 8 + 2 bytes a parameter) the update keeps gradients in FP32 (4).
+TEST(Megatron2021Tensors, TheUpdateKeepsGradientsInFp32) {
+  const sim::Job job = job_of_2021("dp: 8", "full", 2);
+  sim::Job without = job;
+  without.system.software.memory.habits.main_gradients = false;
+  const double parameters = 16 * (12.0 * 1536 * 1536 + 13 * 1536) + (50304 + 2048 + 2) * 1536.0;
+  const double more = sim::predicted_memory(job).ranks.front().tensor_bytes() - sim::predicted_memory(without).ranks.front().tensor_bytes();
+  EXPECT_NEAR(more, 4 * parameters, 1e-3 * more);
+  EXPECT_NEAR(sim::allocator_peaks(job, 0, limit_2021)->allocated / sim::predicted_memory(job).ranks.front().tensor_bytes(), 1, 0.05);
+}
+
+}  // namespace
+}  // namespace rehearse::tests
