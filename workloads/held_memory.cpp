@@ -197,7 +197,7 @@ void HeldMemory::add_new_gradients(std::vector<Held>& held) const {
     const HeldTask& task = tasks_[i];
     if (!makes_weight_gradient(task.slot.kind)) continue;
     const UnitProgram& unit = *program_.chunks[task.slot.chunk][task.unit].program;
-    const double bytes = kept_gradients(workload_, habits_, compiled_.sync, unit.parameters, unit.expert_parameters);
+    const double bytes = kept_gradients(workload_, habits_, compiled_.sync, parameters_of(unit));
     const bool last = task.turn + 1 == turns();
     const std::uint32_t begin = last ? i : turns_[task.turn + 1];
     held.push_back({MemoryUse::gradients, bytes, at(Edge::turn_begins, begin), at(Edge::turn_ends, turns_.back() - 1)});

@@ -91,5 +91,7 @@ struct ParameterCount {
 // those of MTP modules included; the embedding look-up is free. context: tokens of the documents that attention stays within; 0: the
 // sequence.
 [[nodiscard]] double model_flops_per_sequence(const Model& model, int sequence, bool causal_half, int context = 0);
+// Of those, scores and values.
+[[nodiscard]] double attention_flops_per_sequence(const Model& model, int sequence, bool causal_half, int context = 0);
 
 }  // namespace rehearse::workloads

@@ -43,5 +43,22 @@ inline const Names<LayerOutput> layer_outputs{{"linear_qkv", LayerOutput::linear
                                               {"linear_proj", LayerOutput::linear_proj},
                                               {"linear_fc1", LayerOutput::linear_fc1},
                                               {"linear_fc2", LayerOutput::linear_fc2}};
+// Megatron-Bridge's words, then those of HuggingFace's PEFT and torchtune for the same.
+inline const Names<LoraTarget> lora_targets{{"linear_qkv", LoraTarget::linear_qkv},
+                                            {"linear_q", LoraTarget::linear_q},
+                                            {"linear_k", LoraTarget::linear_k},
+                                            {"linear_v", LoraTarget::linear_v},
+                                            {"linear_proj", LoraTarget::linear_proj},
+                                            {"linear_fc1", LoraTarget::linear_fc1},
+                                            {"linear_fc1_gate", LoraTarget::linear_fc1_gate},
+                                            {"linear_fc1_up", LoraTarget::linear_fc1_up},
+                                            {"linear_fc2", LoraTarget::linear_fc2},
+                                            {"q_proj", LoraTarget::linear_q},
+                                            {"k_proj", LoraTarget::linear_k},
+                                            {"v_proj", LoraTarget::linear_v},
+                                            {"o_proj", LoraTarget::linear_proj},
+                                            {"gate_proj", LoraTarget::linear_fc1_gate},
+                                            {"up_proj", LoraTarget::linear_fc1_up},
+                                            {"down_proj", LoraTarget::linear_fc2}};
 
 }  // namespace rehearse::workloads

@@ -55,6 +55,7 @@ struct Communication {
   std::shared_ptr<const Exchange> exchange = nullptr;  // all-to-all: what each pair of members exchanges; none: equal parts
   bool for_later = false;                              // the product that follows does not need it
   bool captured = false;
+  bool in_line = false;  // overlap.tp puts no product beside it
 };
 
 // Ring attention over the cp group: cp steps; step i computes attention against one key/value block while the next block travels.
@@ -88,6 +89,7 @@ struct BlockProgram {
   std::vector<Item> backward;    // input and weight gradients, told apart by `pass`
   double parameters = 0;         // held by this GPU (after tp; before ZeRO)
   double expert_parameters = 0;  // those of them that belong to routed experts, whose replicas are other ranks
+  double adapters = 0;           // those of them that belong to adapters
 };
 
 // Of an optimizer on the host (equation 28), in bytes: gradients down, what its memory would move in the update's time, weights up.
@@ -114,6 +116,8 @@ struct OptimizerProgram {
 // (workload.recompute.kind == full and the layer is among the recomputed ones).
 [[nodiscard]] BlockProgram layer_program(const Workload& workload, bool recomputed, LayerKind kind = LayerKind::dense,
                                          Reach reach = Reach::sequence);
+// Of all adapters of the model, on all GPUs.
+[[nodiscard]] double adapter_parameters(const Workload& workload);
 // A multi-token-prediction module (DeepSeek-V3 report, section 2.2): the next token's embedding joined to the hidden states, and one more
 // layer. holds_embedding: a copy of the table lies on this stage too.
 [[nodiscard]] BlockProgram prediction_program(const Workload& workload, bool recomputed, bool holds_embedding);

@@ -137,11 +137,14 @@ double attended_positions(double sequence, double window) {
   return window <= 0 || window >= sequence ? sequence / 2 : window - window * window / (2 * sequence);
 }
 
-double model_flops_per_sequence(const Model& model, int sequence, bool causal_half, int context) {
+// Forward: scores 2 s^2 a d_qk and values 2 s^2 a d_v; forward and backward are three times that.
+double attention_flops_per_sequence(const Model& model, int sequence, bool causal_half, int context) {
   const double s = sequence;
-  // Forward: scores 2 s^2 a d_qk and values 2 s^2 a d_v; forward and backward are three times that.
-  const double attention = 6 * s * attended(model, context > 0 ? context : s) * model.heads * head_widths(model) * (causal_half ? 0.5 : 1);
-  return 6 * s * matrices_per_token(model) + attention;
+  return 6 * s * attended(model, context > 0 ? context : s) * model.heads * head_widths(model) * (causal_half ? 0.5 : 1);
+}
+
+double model_flops_per_sequence(const Model& model, int sequence, bool causal_half, int context) {
+  return 6.0 * sequence * matrices_per_token(model) + attention_flops_per_sequence(model, sequence, causal_half, context);
 }
 
 }  // namespace rehearse::workloads

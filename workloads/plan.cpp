@@ -74,6 +74,14 @@ bool ends_meet(const Workload& workload) {
   return schedule.mirrors() || schedule.location(shape, 0, 0).stage == schedule.location(shape, 0, schedule.depth(shape) - 1).stage;
 }
 
+double step_flops_per_sequence(const Workload& workload, bool causal_half) {
+  const Batch& batch = workload.batch;
+  const double all = model_flops_per_sequence(workload.model, batch.sequence, causal_half, batch.context());
+  if (!workload.lora.on()) return all;
+  const double attention = attention_flops_per_sequence(workload.model, batch.sequence, causal_half, batch.context());
+  return (all - attention) * 2 / 3 + attention;
+}
+
 bool has_module(const Model& model, RecomputeModule module) {
   switch (module) {
     case RecomputeModule::core_attn:

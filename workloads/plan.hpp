@@ -82,6 +82,36 @@ struct Recompute {
   }
 };
 
+// What low-rank adapters may stand beside, by the names of Megatron-Bridge's LoRA, which has one for a fused linear layer, and its
+// CanonicalLoRA, which has one for each matrix in it.
+enum class LoraTarget : std::uint8_t {
+  linear_qkv,
+  linear_q,
+  linear_k,
+  linear_v,
+  linear_proj,
+  linear_fc1,
+  linear_fc1_gate,
+  linear_fc1_up,
+  linear_fc2
+};
+
+// Bytes of a weight that bitsandbytes or torchao keep as NormalFloat 4 (Dettmers et al. 2023, arXiv 2305.14314, section 3): half a byte,
+// the 8-bit scale of its block of 64, and the fp32 scale of 256 such blocks.
+inline constexpr double nf4_bytes = 0.5 + 1.0 / 64 + 4.0 / (64 * 256);
+
+// Low-rank adapters (Hu et al. 2021, arXiv 2106.09685): y = x w + s (x a) b, where a and b are trained and all else is frozen.
+struct Lora {
+  int rank = 0;  // columns of a and rows of b; 0: no adapters, all weights are trained
+  std::vector<LoraTarget> targets{LoraTarget::linear_qkv, LoraTarget::linear_proj, LoraTarget::linear_fc1, LoraTarget::linear_fc2};
+  double dropout = 0;                           // probability, of their inputs
+  std::optional<DType> weights = std::nullopt;  // of a and b, and of all around them; none: as the layer has its own in 16 bits
+  bool nf4 = false;                             // the frozen matrices of layers are kept in 4 bits (QLoRA)
+  bool operator==(const Lora&) const = default;
+  [[nodiscard]] bool on() const { return rank > 0; }
+  [[nodiscard]] bool adapts(LoraTarget target) const { return on() && std::find(targets.begin(), targets.end(), target) != targets.end(); }
+};
+
 enum class OptimizerKind : std::uint8_t { adam, muon };
 
 struct Optimizer {
@@ -180,6 +210,7 @@ struct KernelFusions {
   bool keeps_gathered = false;          // sequence parallelism: what is gathered for products stays until their backward
   bool separate_qkv = false;            // queries, keys and values are three products of one input
   bool separate_gate = false;           // a gated MLP's first two matrices are two products
+  bool fused_adapters = false;          // LoRA: products scale what they give, and add it to what is there
   bool reduces_by_product = false;      // without sequence parallelism: separate products reduce their input gradients one by one
   bool gathers_by_product = false;      // with it: they gather their input, and scatter its gradient, one by one
   bool copies_shared = false;           // without it: separate products copy their input, all-reduces their gradient
@@ -236,6 +267,7 @@ struct Workload {
   Attention attention = Attention::flash;
   std::string schedule = "1f1b";
   Recompute recompute;
+  Lora lora = {};
   Optimizer optimizer;
   ExpertPlan experts;
   bool offload_activations = false;
@@ -245,6 +277,7 @@ struct Workload {
   KernelFusions fusions;
 
   [[nodiscard]] bool captures(GraphScope scope) const { return std::find(graphs.begin(), graphs.end(), scope) != graphs.end(); }
+  [[nodiscard]] DType trained_weights() const { return lora.on() && lora.weights ? *lora.weights : precision.weights; }
   [[nodiscard]] int gpus() const { return parallel.tp * parallel.cp * parallel.pp * parallel.dp; }
   [[nodiscard]] int microbatches() const { return batch.global / (parallel.dp * batch.micro); }  // per replica
 };
@@ -258,6 +291,10 @@ struct Chunk {
 };
 // [stage][chunk], after layers_per_stage or the even split (remainder to the middle stages), where the schedule puts them.
 [[nodiscard]] std::vector<std::vector<Chunk>> split_layers(const Workload& workload);
+
+// Floating-point operations of forward + backward for one sequence by the convention of model_flops_per_sequence. With adapters, which are
+// not counted, frozen matrices have no weight gradients: two thirds of theirs (Megatron-Bridge's flop_utils.py).
+[[nodiscard]] double step_flops_per_sequence(const Workload& workload, bool causal_half);
 
 // Whether the embedding and the head are on the same GPU: without pipeline, and where the schedule leads a micro-batch back or both ways.
 [[nodiscard]] bool ends_meet(const Workload& workload);

@@ -6,7 +6,7 @@ namespace rehearse::workloads {
 namespace {
 
 Parameters experts_of(const Parameters& both) { return {both.experts, both.experts, both.experts}; }
-Parameters dense_of(const Parameters& both) { return {both.all - both.experts, 0, both.layers - both.experts}; }
+Parameters dense_of(const Parameters& both) { return {both.all - both.experts, 0, both.layers - both.experts, both.frozen}; }
 
 bool completes_gradients(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight; }
 
@@ -113,7 +113,7 @@ OpId RankEmitter::gather(const Parameters& what, const std::vector<OpId>& after,
 OpId RankEmitter::reduce(const Parameters& what, const std::string& label) {
   OpId last = no_op;
   const std::vector<OpId> after = chain_.tail();
-  for (const Communication& call : plan_.sync.reductions(what.all, what.experts)) {
+  for (const Communication& call : plan_.sync.reductions(what)) {
     last = chain_.beside(call, plan_.sync.calls_per_unit, after, label);
   }
   return last;
@@ -361,7 +361,7 @@ void RankEmitter::finish() {
   }
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !plan_.sync.overlap_gradients && !plan_.sync.reduce_each_microbatch) {
-    for (const Communication& what : plan_.sync.reductions(parameters.all, parameters.experts))
+    for (const Communication& what : plan_.sync.reductions(parameters))
       chain_.collective(what, plan_.sync.calls_per_unit, "reduce gradients");
   }
   tied_embeddings();

@@ -52,7 +52,7 @@ class Pairing {
   }
   static const Communication* collective(const Item& item, bool gather) {
     const auto* what = std::get_if<Communication>(&item);
-    if (what == nullptr || what->group != GroupKind::tp) return nullptr;
+    if (what == nullptr || what->group != GroupKind::tp || what->in_line) return nullptr;
     return (what->kind == CollectiveKind::all_gather) == gather ? what : nullptr;
   }
   [[nodiscard]] Segment pair(const Operator& product, Communication collective, bool first) const {
@@ -179,8 +179,14 @@ std::vector<Segment> Cutter::segments(const std::vector<Item>& items) const {
 }
 
 UnitProgram Cutter::unit(const BlockProgram& block) const {
-  UnitProgram program{segments(block.forward), segments(block.recompute), segments(block.backward), {}, {},
-                      block.parameters,        block.expert_parameters};
+  UnitProgram program{segments(block.forward),
+                      segments(block.recompute),
+                      segments(block.backward),
+                      {},
+                      {},
+                      block.parameters,
+                      block.expert_parameters,
+                      workload_.lora.on() ? block.parameters - block.adapters : 0};
   if (ScheduleRegistry::get(workload_.schedule).splits_backward()) {
     program.backward_input = segments(of_pass(block.backward, false));
     program.backward_weight = segments(of_pass(block.backward, true));

@@ -49,7 +49,8 @@ struct UnitProgram {
   std::vector<Segment> backward_input, backward_weight;  // backward in two, for schedules that split it
   double parameters = 0;                                 // of dense matrices and experts
   double expert_parameters = 0;                          // of experts
-  double layer_parameters = 0;                           // all of them, where it is a layer of the model
+  double frozen_parameters = 0;                          // with LoRA: all but the adapters
+  double layer_parameters = 0;                           // all of them but adapters, where it is a layer of the model
   double offloaded_bytes = 0;                            // activations that move to the host's memory between forward and backward
   double offloaded_per_pair = 0;                         // and of them for every (token, expert) pair that a layer's experts get
 };

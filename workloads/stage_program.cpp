@@ -28,13 +28,19 @@ BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, Bloc
   const double dense = sync.ranks > 1 || sync.copied ? program.parameters - program.expert_parameters : 0;
   const double moved = dense + (sync.expert_ranks > 1 ? program.expert_parameters : 0);
   if (moved == 0) return program;
-  const double read = moved * bytes_of(workload.precision.weights);
+  const double adapters = workload.lora.on() ? program.adapters : 0, base = workload.lora.on() && workload.lora.nf4 ? nf4_bytes : 0;
+  const double read =
+      (moved - adapters) * (base > 0 ? base : bytes_of(workload.precision.weights)) + adapters * bytes_of(workload.trained_weights());
   if (sync.shards_parameters) {
     program.forward.insert(program.forward.begin(), copy_of("parameter copy", 2 * read, Pass::forward));
-    program.backward.insert(program.backward.begin(), copy_of("parameter copy", 2 * read, Pass::backward_input));
+    if (!program.backward.empty())
+      program.backward.insert(program.backward.begin(), copy_of("parameter copy", 2 * read, Pass::backward_input));
   }
-  if (sync.reduce_each_microbatch)
-    program.backward.emplace_back(copy_of("gradient copy", read + moved * sync.gradient_bytes, Pass::backward_input));
+  const double reduced = workload.lora.on() ? program.adapters : moved;
+  if (sync.reduce_each_microbatch && reduced > 0) {
+    const double bytes = reduced * (bytes_of(workload.trained_weights()) + sync.gradient_bytes);
+    program.backward.emplace_back(copy_of("gradient copy", bytes, Pass::backward_input));
+  }
   return program;
 }
 
@@ -59,7 +65,7 @@ class LayerPrograms {
     const bool casts_again = recomputed || workload_.recompute.every_second_product();
     UnitProgram made =
         cutter_.unit(with_copies(workload_, sync_, with_casts(workload_, casts_again, layer_program(workload_, recomputed, kind, reach))));
-    made.layer_parameters = made.parameters;
+    made.layer_parameters = base_parameters(made);
     if (offloaded) {
       made.offloaded_bytes = layer_activation_bytes(workload_, recomputed, kind);
       if (kind == LayerKind::experts) made.offloaded_per_pair = received_activation_bytes(workload_, recomputed);
@@ -146,6 +152,7 @@ void add_up_parameters(StageProgram& stage) {
         sum->all += unit.program->parameters;
         sum->experts += unit.program->expert_parameters;
         sum->layers += unit.program->layer_parameters;
+        sum->frozen += unit.program->frozen_parameters;
       }
     }
   }
@@ -157,7 +164,7 @@ void add_up_parameters(StageProgram& stage) {
 HeldParameters held_in_step(const Workload& workload, const ReplicaSync& sync, const Parameters& own, double updated) {
   const bool sharded = workload.optimizer.zero_stage > 0;
   const double dense = own.layers - own.experts;
-  return {.gradients = workload.optimizer.zero_stage > 1 ? updated : own.all,
+  return {.gradients = workload.optimizer.zero_stage > 1 ? updated : own.trained(),
           .layers = own.layers,
           .dense_updated = sharded ? std::max(dense / sync.shard_ranks, std::min(dense, sync.largest_matrix)) : dense,
           .experts_updated = sharded ? own.experts / sync.expert_ranks : own.experts};
@@ -190,7 +197,7 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
     }
     add_up_parameters(stage);
     const bool sharded = workload.optimizer.zero_stage > 0;
-    const double own = sharded ? sync.shard(stage.parameters.all, stage.parameters.experts) : stage.parameters.all;
+    const double own = sharded ? sync.shard(stage.parameters) : stage.parameters.trained();
     const OptimizerProgram optimizer = optimizer_program(workload, own, held_in_step(workload, sync, stage.parameters, own));
     stage.update = optimizer.update;
     stage.on_host = optimizer.on_host;
@@ -199,8 +206,9 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
   return stages;
 }
 
-ReplicaCalls ReplicaSync::reduction_calls(double parameters, double experts) const {
-  const double dense = (parameters - experts) * gradient_bytes / calls_per_unit, own = experts * gradient_bytes / calls_per_unit;
+ReplicaCalls ReplicaSync::reduction_calls(const Parameters& what) const {
+  const double dense = (what.trained() - what.experts) * gradient_bytes / calls_per_unit;
+  const double own = what.experts * gradient_bytes / calls_per_unit;
   const bool sharded = (shards_parameters || gathers_weights) && !all_reduces;
   const CollectiveKind kind = sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   ReplicaCalls calls;
@@ -217,7 +225,11 @@ ReplicaCalls ReplicaSync::reduction_calls(double parameters, double experts) con
 // all-gather of as many bytes.
 ReplicaCalls ReplicaSync::gather_calls(const Parameters& what, int pieces) const {
   const double own = what.experts * layer_weight_bytes / pieces;
-  const double dense = gathered_bytes({what.all - what.experts, 0, what.layers - what.experts}) / pieces;
+  // ZeRO-1 and 2 gather what the update has changed.
+  const bool adapters = what.frozen > 0 && gathers_weights;
+  const double all = adapters ? what.trained() * trained_weight_bytes
+                              : gathered_bytes({what.all - what.experts, 0, what.layers - what.experts, what.frozen});
+  const double dense = all / pieces;
   ReplicaCalls calls;
   if (ranks > 1 && dense > 0) calls.add({CollectiveKind::all_gather, copies() == 1 ? GroupKind::dp_cp : GroupKind::shard, dense});
   if (expert_ranks > 1 && own > 0) calls.add({CollectiveKind::all_gather, GroupKind::edp, own});
@@ -237,9 +249,7 @@ std::vector<Communication> named(const ReplicaCalls& calls, const std::string& w
 
 }  // namespace
 
-std::vector<Communication> ReplicaSync::reductions(double parameters, double experts) const {
-  return named(reduction_calls(parameters, experts), "gradient");
-}
+std::vector<Communication> ReplicaSync::reductions(const Parameters& what) const { return named(reduction_calls(what), "gradient"); }
 
 std::vector<Communication> ReplicaSync::gathers(const Parameters& what) const { return named(gather_calls(what), "parameter"); }
 
@@ -254,6 +264,7 @@ double largest_matrix(const Workload& workload) {
 }
 
 double largest_tensor(const Workload& workload) {
+  if (workload.lora.on()) return largest_matrix(workload) / workload.model.hidden * workload.lora.rank;
   const double table =
       workload.parallel.pp > 1 ? 0 : static_cast<double>(workload.model.vocab) * static_cast<double>(workload.model.hidden);
   return std::max(largest_matrix(workload), table / workload.parallel.tp);
@@ -290,6 +301,9 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   sync.gradient_bytes = bytes_of(workload.precision.gradients);
   sync.weight_bytes = bytes_of(workload.precision.weights);
   sync.layer_weight_bytes = workload.precision.param_gather ? bytes_of(*workload.precision.param_gather) : sync.weight_bytes;
+  sync.kept_layer_bytes = sync.weight_bytes;
+  if (workload.lora.on() && workload.lora.nf4) sync.layer_weight_bytes = sync.kept_layer_bytes = nf4_bytes;
+  sync.trained_weight_bytes = bytes_of(workload.trained_weights());
   sync.all_reduces = workload.optimizer.all_reduces && sync.gathers_weights;
   if (sync.gathers_weights && workload.optimizer.by_owner) give_to_owners(workload, sync);
   // Muon needs whole matrices. Megatron-Core's layer-wise optimizer scatters gradients to their owners and gathers weights all the same.
@@ -306,7 +320,7 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
 }
 
 double tied_embedding_bytes(const Workload& workload) {
-  if (!workload.model.tied_embeddings || workload.model.vocab == 0 || ends_meet(workload)) return 0;
+  if (!workload.model.tied_embeddings || workload.model.vocab == 0 || ends_meet(workload) || workload.lora.on()) return 0;
   return head_program(workload).parameters * bytes_of(workload.precision.gradients);
 }
 

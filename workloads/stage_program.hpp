@@ -30,10 +30,17 @@ struct Unit {
 struct Parameters {
   double all = 0;
   double experts = 0;  // of those, the routed experts'
-  double layers = 0;   // and the layers'
+  double layers = 0;   // and the layers', without adapters
+  double frozen = 0;   // with LoRA: all but the adapters
+  [[nodiscard]] double trained() const { return all - frozen; }
 };
 [[nodiscard]] inline Parameters parameters_of(const UnitProgram& unit) {
-  return {unit.parameters, unit.expert_parameters, unit.layer_parameters};
+  return {unit.parameters, unit.expert_parameters, unit.layer_parameters, unit.frozen_parameters};
+}
+
+// Without adapters.
+[[nodiscard]] inline double base_parameters(const UnitProgram& unit) {
+  return unit.frozen_parameters > 0 ? unit.frozen_parameters : unit.parameters;
 }
 
 struct StageProgram {
@@ -82,6 +89,8 @@ struct ReplicaSync {
   bool gathers_weights = false;                 // ZeRO-1 and 2: all-gather of the updated weights
   double gradient_bytes = 4, weight_bytes = 2;  // per parameter
   double layer_weight_bytes = 2;                // of a layer's, as they are gathered, and without ZeRO-3 kept
+  double kept_layer_bytes = 2;                  // of a layer's frozen ones in a shard of ZeRO-3
+  double trained_weight_bytes = 2;              // of an adapter's
   int calls_per_unit = 1;                       // a unit's gather or reduction is cut into so many equal ones
   int owners = 0;             // of whole tensors: all of a stage's weights at once come by a broadcast from each; 0: tensors are cut
   double largest_tensor = 0;  // with owners, and of Muon, which has whole matrices: parameters
@@ -91,18 +100,26 @@ struct ReplicaSync {
   [[nodiscard]] bool replicated() const { return ranks > 1 || expert_ranks > 1; }
   // One call each, of calls_per_unit, one after another. Dense parameters without ZeRO: an all-reduce; otherwise a reduce-scatter over the
   // shard group, then where there are copies an all-reduce of the shard over them.
-  [[nodiscard]] ReplicaCalls reduction_calls(double parameters, double experts) const;
+  [[nodiscard]] ReplicaCalls reduction_calls(const Parameters& what) const;
   [[nodiscard]] ReplicaCalls gather_calls(const Parameters& what) const { return gather_calls(what, calls_per_unit); }
   // All of a stage's at once: of calls_at_once().
   [[nodiscard]] ReplicaCalls gather_calls_at_once(const Parameters& what) const { return gather_calls(what, calls_at_once()); }
   [[nodiscard]] int calls_at_once() const { return owners > 0 ? owners : calls_per_unit; }
   // The same with their names.
-  [[nodiscard]] std::vector<Communication> reductions(double parameters, double experts) const;
+  [[nodiscard]] std::vector<Communication> reductions(const Parameters& what) const;
   [[nodiscard]] std::vector<Communication> gathers(const Parameters& what) const;
   [[nodiscard]] std::vector<Communication> gathers_at_once(const Parameters& what) const;
   [[nodiscard]] double gathered_bytes(const Parameters& what) const {
-    return what.layers * layer_weight_bytes + (what.all - what.layers) * weight_bytes;
+    const double adapters = what.frozen > 0 ? what.trained() : 0;
+    return what.layers * layer_weight_bytes + (what.all - what.layers - adapters) * weight_bytes + adapters * trained_weight_bytes;
   }
+  // Of a rank's shard of ZeRO-3.
+  [[nodiscard]] double frozen_shard_bytes(const Parameters& what) const {
+    if (what.frozen == 0) return 0;
+    return (what.layers * kept_layer_bytes + (what.frozen - what.layers) * weight_bytes) / shard_ranks;
+  }
+  // What of those that are trained the rank with most holds when they are sharded.
+  [[nodiscard]] double shard(const Parameters& what) const { return shard(what.trained(), what.experts); }
   // What of them the rank with most holds when they are sharded.
   [[nodiscard]] double shard(double parameters, double experts) const {
     const double dense = parameters - experts;

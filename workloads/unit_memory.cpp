@@ -17,7 +17,7 @@ double optimizer_bytes(const Workload& workload, const MemoryHabits& habits, con
   const double state = bytes_of(workload.precision.optimizer);
   const bool sharded_copy = habits.half_gradients && workload.precision.weights == DType::fp16 && workload.optimizer.zero_stage > 0;
   return moments_per_parameter(workload.optimizer, own) * bytes_of(workload.precision.moments) +
-         state * ((bytes_of(workload.precision.weights) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
+         state * ((bytes_of(workload.trained_weights()) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
 }
 
 // Sizes in bytes of the tensors that units work on.
@@ -43,7 +43,13 @@ class Sizes {
     const bool planned = habits_.planned && recomputed;
     memory.forward_temporary = (planned ? std::min(dropped, planned_tensors(kind)) : dropped) + (computed_again ? copies : 0);
     memory.backward_temporary = (planned ? planned_tensors(kind) : dropped + layer_gradients(kind)) + (computed_again ? copies : 0);
-    memory.weight_temporary = accumulates() ? 0 : static_cast<double>(shard_.hidden) * largest_width(kind) * weight_;
+    const double short_side = workload_.lora.on() ? workload_.lora.rank : static_cast<double>(shard_.hidden);
+    if (workload_.lora.on() && workload_.lora.nf4) {  // the matrix at hand in 16 bits
+      const double matrix = static_cast<double>(shard_.hidden) * largest_width(kind) * shard_.element;
+      memory.forward_temporary += matrix;
+      memory.backward_temporary += matrix;
+    }
+    memory.weight_temporary = accumulates() ? 0 : short_side * largest_width(kind) * weight_;
     memory.forward_communication = gathered_states() + context_buffers();
     const double with_gradients = workload_.parallel.cp_comm == ContextComm::all_to_all ? 1 : 2;
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states() + with_gradients * context_buffers();
@@ -56,15 +62,17 @@ class Sizes {
   }
 
   // Kept: the mask of the dropout; the output is the first layer's input. Backward makes a dense gradient of the table, in its own type.
+  // Frozen it has no backward.
   [[nodiscard]] UnitMemory embedding() const {
     UnitMemory memory;
+    memory.forward_communication = gathered_states();
+    if (workload_.lora.on()) return memory;
     memory.activations = shard_.dropout ? spread_elements() * mask_byte : 0;
     memory.backward_temporary = states();
     memory.weight_temporary = table() * (autocasts(workload_) ? fp32 / weight_ : 1);
     memory.gone_before_gradients = memory.weight_temporary;  // it is itself what replicas reduce
     memory.reduced_last = true;
     memory.shard_counted = makes_gradients_anew(workload_, habits_);
-    memory.forward_communication = gathered_states();
     memory.backward_communication = shard_.sp ? gathered_states() : 0;
     return memory;
   }
@@ -76,7 +84,8 @@ class Sizes {
     const bool fused = workload_.fusions.cross_entropy;
     if (workload_.fusions.loss_pieces > 1) return head_in_pieces(logits / workload_.fusions.loss_pieces, fused);
     const auto& type = workload_.precision.head;
-    const double input = type ? bytes_of(*type) / shard_.element : 1;  // as it is multiplied
+    const double multiplied = type ? bytes_of(*type) / shard_.element : 1;
+    const double input = workload_.lora.on() ? 0 : multiplied;  // which the gradient of the table reads
     UnitMemory memory;
     memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + (autocasts(workload_) ? table() : 0) +
                          spread_elements() * unfused_norm_bytes(workload_) +
@@ -88,7 +97,7 @@ class Sizes {
       memory.forward_temporary = 0;
       memory.backward_temporary = 2 * states() + logits * std::max(0.0, habits_.loss_bytes - (fused ? shard_.element : fp32));
     }
-    if (habits_.gradient_placeholders || !accumulates()) memory.weight_temporary = table();
+    if (!workload_.lora.on() && (habits_.gradient_placeholders || !accumulates())) memory.weight_temporary = table();
     // When the product makes the gradient of the table, of the loss's tensors only the gradient of the logits is left.
     if (habits_.gradients_freed && habits_.loss_bytes > 0) {
       const double gone = logits * std::max(0.0, habits_.loss_bytes - shard_.element);
@@ -105,7 +114,7 @@ class Sizes {
   [[nodiscard]] UnitMemory head_in_pieces(double logits, bool fused) const {
     UnitMemory memory;
     memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + spread_elements() * unfused_norm_bytes(workload_) +
-                         states() + table();
+                         states() + (workload_.lora.on() ? 0 : table());
     const double by_fusion = fused ? shard_.element : 2 * (shard_.element + fp32);
     memory.forward_temporary =
         states() + (autocasts(workload_) ? table() : 0) + logits * (habits_.loss_bytes > 0 ? habits_.loss_bytes : by_fusion);
@@ -116,7 +125,9 @@ class Sizes {
   }
 
   // What of a unit's gradients waits for the end of the backward.
-  [[nodiscard]] double added_later(const Unit& unit) const { return habits_.added_after_backward ? unit.program->parameters * weight_ : 0; }
+  [[nodiscard]] double added_later(const Unit& unit) const {
+    return habits_.added_after_backward ? parameters_of(*unit.program).trained() * weight_ : 0;
+  }
 
   // One of each shape: all experts share theirs.
   [[nodiscard]] double layer_matrices() const {
@@ -266,11 +277,11 @@ UnitMemory UnitMemory::with_tokens(double pairs) const {
 UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, const Parameters& what) const {
   UnitMemory all = *this;
   if (!sync.replicated() && !sync.copied) return all;
-  const double parameters = what.all;
+  const double parameters = what.trained();
   if (sync.shards_parameters) all.gathered = sync.gathered_bytes(what);
   if (sync.reduce_each_microbatch || sync.shards_parameters) {  // as autograd makes them, and copied to what is reduced
     const double copy = sync.copied ? parameters * sync.gradient_bytes : 0;
-    double reduced = parameters * sync.weight_bytes + copy;
+    double reduced = parameters * sync.trained_weight_bytes + copy;
     if (reduced_last && sync.shards_parameters) {  // those that autograd made go before the shard is made
       const double shard = sync.shard(parameters, 0) * sync.gradient_bytes;
       reduced = std::max(reduced, copy + shard) - (shard_counted ? shard : 0) - all.gathered;
@@ -292,7 +303,7 @@ Parameters exchanged_at_once(const Workload& workload, const MemoryHabits& habit
     width = static_cast<double>(moe.experts) / workload.parallel.ep * static_cast<double>(moe.ffn) / workload.parallel.etp;
   }
   const double matrix = std::min(all.all, static_cast<double>(shard.hidden) * width);
-  return {matrix, 0, std::min(all.layers, matrix)};
+  return {matrix, 0, std::min(all.layers, matrix), std::min(all.frozen, matrix)};
 }
 
 double moments_per_parameter(const Optimizer& optimizer, const Parameters& own) {
@@ -304,36 +315,37 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
 }
 
 double placeholder_bytes(const Workload& workload, const MemoryHabits& habits) {
+  if (workload.lora.on()) return 0;  // those of adapters are nothing beside the layers' matrices
   return habits.gradient_placeholders && workload.fusions.gradient_accumulation ? Sizes(workload, habits).layer_matrices() : 0;
 }
 
 StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double placeholders,
                            const Parameters& own) {
-  const auto& [parameters, expert_parameters, of_layers] = own;
   const int zero = workload.optimizer.zero_stage;
-  const double shard = sync.shard(parameters, expert_parameters);
+  const double trained = own.trained(), shard = sync.shard(own);
   const bool no_copy = autocasts(workload) || (zero == 3 && habits.sharded_master &&
-                                               bytes_of(workload.precision.weights) < bytes_of(workload.precision.optimizer));
+                                               bytes_of(workload.trained_weights()) < bytes_of(workload.precision.optimizer));
   StaticMemory memory;
-  memory.weights = no_copy ? 0 : zero == 3 ? shard * sync.weight_bytes : sync.gathered_bytes(own);
-  memory.gradients = kept_gradients(workload, habits, sync, parameters, expert_parameters);
-  const double updated = zero > 0 ? shard : parameters;
+  const double trained_weights = no_copy ? 0 : shard * sync.trained_weight_bytes;
+  memory.weights = zero == 3 ? sync.frozen_shard_bytes(own) + trained_weights : no_copy ? 0 : sync.gathered_bytes(own);
+  memory.gradients = kept_gradients(workload, habits, sync, own);
+  const double updated = zero > 0 ? shard : trained;
   (workload.optimizer.on_cpu ? memory.host : memory.optimizer) = updated * optimizer_bytes(workload, habits, own);
   // Beside the states the host receives the gradients and makes the new weights.
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + bytes_of(workload.precision.weights));
   if (zero > 0) memory.temporary = zero == 3 ? habits.zero3_bucket_bytes.value_or(habits.bucket_bytes) : habits.bucket_bytes;
-  if (zero == 3 && sync.replicated()) memory.temporary += std::min(habits.live_parameters, parameters) * sync.weight_bytes;
+  if (zero == 3 && sync.replicated()) memory.temporary += std::min(habits.live_parameters, own.all) * sync.weight_bytes;
   memory.temporary += placeholders;
   if (zero > 0 && !workload.optimizer.on_cpu) {
     const double at_once = zero == 3 ? std::min(updated, habits.update_at_once.value_or(updated)) : updated;
     memory.update = std::max(0.0, habits.update_bytes * at_once - (zero < 3 ? habits.bucket_bytes : 0));
   }
-  if (habits.gathers_copies && (zero == 1 || zero == 2) && sync.replicated()) memory.update += (2 * parameters + shard) * sync.weight_bytes;
+  if (habits.gathers_copies && (zero == 1 || zero == 2) && sync.replicated()) memory.update += (2 * trained + shard) * sync.weight_bytes;
   if (habits.foreach_update && !workload.optimizer.on_cpu) memory.update += bytes_of(workload.precision.moments) * updated;
   const double narrow = bytes_of(workload.precision.compute);
   if (habits.narrow_copies && zero < 3 && narrow < bytes_of(workload.precision.weights)) {
     const int copies = narrow < sync.layer_weight_bytes ? 2 : 1;  // by rows, unless they are kept so, and by columns
-    memory.temporary += copies * narrow * of_layers;
+    memory.temporary += copies * narrow * own.layers;
   }
   return memory;
 }

@@ -51,24 +51,22 @@ bool makes_gradients_anew(const Workload& workload, const MemoryHabits& habits) 
   return habits.gradients_freed && !one_buffer && workload.microbatches() == 1;
 }
 
-double kept_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
-                      double expert_parameters) {
+double kept_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const Parameters& what) {
   // DeepSpeed's ZeRO-1 reduces while the last micro-batch's backward runs.
   const bool an_only_one = habits.live_parameters > 0 && workload.optimizer.zero_stage == 1 && workload.microbatches() == 1;
   const bool sharded = sync.reduce_each_microbatch || shards_gradients_at_the_end(workload, sync) || an_only_one;
-  return (sharded ? sync.shard(parameters, expert_parameters) : parameters) * gradient_bytes(workload, habits);
+  return (sharded ? sync.shard(what) : what.trained()) * gradient_bytes(workload, habits);
 }
 
-double beside_the_shard(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
-                        double expert_parameters) {
-  return (parameters - sync.shard(parameters, expert_parameters)) * gradient_bytes(workload, habits);
+double beside_the_shard(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const Parameters& what) {
+  return (what.trained() - sync.shard(what)) * gradient_bytes(workload, habits);
 }
 
 void list_whole_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const StageProgram& stage,
                           std::vector<double>& bytes) {
   bytes.clear();
   if (!shards_gradients_at_the_end(workload, sync)) return;
-  for (const Parameters& chunk : stage.of_chunk) bytes.push_back(beside_the_shard(workload, habits, sync, chunk.all, chunk.experts));
+  for (const Parameters& chunk : stage.of_chunk) bytes.push_back(beside_the_shard(workload, habits, sync, chunk));
 }
 
 double whole_now(std::span<const ChunkGradients> states, std::span<const double> bytes, bool overlapped) {

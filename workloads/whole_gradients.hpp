@@ -37,12 +37,11 @@ enum class ChunkGradients : std::uint8_t {
 // find those of the first. ZeRO-3 with master weights of its own (DeepSpeed's stage3.py) keeps one buffer for its shard of them.
 [[nodiscard]] bool makes_gradients_anew(const Workload& workload, const MemoryHabits& habits);
 // Of `parameters`: what of their gradients a rank keeps until the update.
-[[nodiscard]] double kept_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
-                                    double expert_parameters);
+[[nodiscard]] double kept_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const Parameters& what);
 
 // What a chunk's gradients take beside their shard while they lie whole.
-[[nodiscard]] double beside_the_shard(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double parameters,
-                                      double expert_parameters);
+[[nodiscard]] double beside_the_shard(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync,
+                                      const Parameters& what);
 // `bytes` [chunk] of a stage's program; empty: nothing lies whole for a while.
 void list_whole_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const StageProgram& stage,
                           std::vector<double>& bytes);

@@ -82,7 +82,7 @@ ExpertLoadResult expert_load(const Job& job) {
 void finish_for(const Job& job, StepResult& result) {
   const workloads::Batch& batch = job.workload.batch;
   const double tokens = static_cast<double>(batch.global) * batch.sequence;
-  const double flops = batch.global * workloads::model_flops_per_sequence(job.workload.model, batch.sequence, false, batch.context());
+  const double flops = batch.global * workloads::step_flops_per_sequence(job.workload, false);
   finish(result, tokens, flops, job.system.gpus, job.system.gpu.peak_flops_per_s.at(job.workload.precision.compute));
   if (job.workload.model.moe) result.experts = expert_load(job);
   result.seed = job.system.simulation.seed;

@@ -315,6 +315,9 @@ const Keys<Software>& software_keys() {
       K("separate_qkv", kernels(&KernelFusions::separate_qkv), truth(), "Queries, keys and values are three products of one input."),
       K("separate_gate", kernels(&KernelFusions::separate_gate), truth(),
         "A gated MLP's first two matrices are two products of one input."),
+      K("fused_adapters", kernels(&KernelFusions::fused_adapters), truth(),
+        "LoRA without tensor parallelism: an adapter's products scale what they give and add it to what is there, in no kernels of their "
+        "own."),
       K("reduces_by_product", kernels(&KernelFusions::reduces_by_product), truth(),
         "Tensor parallelism without sequence parallelism: separate products reduce the gradient of their input one by one."),
       K("copies_shared", kernels(&KernelFusions::copies_shared), truth(),

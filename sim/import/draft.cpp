@@ -30,7 +30,7 @@ void Draft::override_with(std::string_view key, std::string_view value) {
 Node in_order(const Node& document) {
   Node out;
   for (const char* key : {"name", "model", "cluster", "gpus", "parallel", "software", "batch", "precision", "attention", "schedule",
-                          "recompute", "optimizer", "offload", "overlap", "moe", "cuda_graphs"}) {
+                          "recompute", "lora", "optimizer", "offload", "overlap", "moe", "cuda_graphs"}) {
     if (const auto found = document.find(key)) out.set_child(key, *found);
   }
   for (const std::string& key : document.keys()) {

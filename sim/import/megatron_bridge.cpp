@@ -175,6 +175,22 @@ Draft read_matrix(const Node& file, const ImportRequest& request) {
 
 constexpr std::array sections{"mixed_precision", "comm_overlap", "model", "train", "ddp", "optimizer", "dist", "dataset"};
 
+// LoRA and CanonicalLoRA, whose targets a job calls as they do. What their results are scaled by, and how they begin, takes no time.
+void read_adapters(const Node& container, Draft& draft) {
+  const auto peft = container.find("peft");
+  if (!peft || !peft->is_map()) return;
+  const auto kind = peft->find("_target_");
+  if (kind && !kind->as_string().ends_with("LoRA")) kind->fail("adapters other than LoRA are not simulated");
+  for (const auto& [from, to] :
+       {std::pair{"dim", "lora.rank"}, std::pair{"target_modules", "lora.targets"}, std::pair{"dropout", "lora.dropout"}}) {
+    if (const auto value = peft->find(from); value && !value->is_null()) draft.set(to, *value);
+  }
+  for (const std::string& key : peft->keys()) {
+    const bool taken = key == "_target_" || key == "dim" || key == "target_modules" || key == "dropout";
+    if (!taken) draft.ignore("peft." + key);
+  }
+}
+
 // Sections whose fields are Megatron's arguments; where two say something the first counts, as mixed_precision overrides model and ddp.
 Draft read_container(const Node& container) {
   std::map<std::string, Node> fields;
@@ -205,9 +221,10 @@ Draft read_container(const Node& container) {
     if (reduced->second.as_string() == "false") arguments.add("grad-reduce-in-bf16", Node::scalar("true"));
   }
   for (const std::string& key : container.keys()) {
-    if (std::ranges::find(sections, key) == sections.end()) draft.ignore(key);
+    if (key != "peft" && std::ranges::find(sections, key) == sections.end()) draft.ignore(key);
   }
   read_megatron_arguments(arguments, 0, draft);
+  read_adapters(container, draft);
   return draft;
 }
 

@@ -192,6 +192,10 @@ const Keys<JobDocument>& job_keys() {
           "What backward computes again instead of keeping it; selective: core attention.")
           .feature(),
       section(
+          "lora", [=](auto& d) -> auto& { return workload(d).lora; }, lora_keys(),
+          "Fine-tuning by low-rank adapters; all other weights are frozen.")
+          .written_if([](const JobDocument& d) { return d.job.workload.lora.on(); }),
+      section(
           "optimizer", [=](auto& d) -> auto& { return workload(d).optimizer; }, optimizer_keys(),
           "How weights are updated, and what of it the replicas share."),
       section("offload", workload, offload_keys(), "What waits in host memory instead of the GPU's."),

@@ -19,6 +19,7 @@ using config::Shape;
 using config::truth;
 using config::whole;
 using workloads::DType;
+using workloads::Lora;
 using workloads::Optimizer;
 using workloads::Overlap;
 using workloads::Parallel;
@@ -29,6 +30,7 @@ using workloads::Workload;
 constexpr std::int64_t most_sequences = 10'000'000;  // in a global batch
 constexpr std::int64_t longest_sequence = 100'000'000;
 constexpr std::int64_t most_layers = 10'000;
+constexpr std::int64_t most_columns = 1'000'000;  // of a matrix
 
 std::vector<std::string> split_at_dashes(const std::string& text) {
   std::vector<std::string> out{""};
@@ -118,6 +120,17 @@ void check_names(const Node& list, const std::vector<Value>& values, const char*
   if (values.empty()) list.fail(fmt::format("{} names nothing", list.path()), example);
 }
 
+template <class Value>
+Form<std::vector<Value>> named_once(const Form<Value>& item, const char* example) {
+  Form<std::vector<Value>> form = list_of(item);
+  form.read = [read = form.read, example](const Node& node) {
+    auto values = read(node);
+    check_names(node, values, example);
+    return values;
+  };
+  return form;
+}
+
 Recompute read_recompute(const Node& node) {
   if (!node.is_map()) return {.kind = workloads::recompute_kinds.read(node)};
   Recompute recompute;
@@ -196,6 +209,25 @@ const Keys<workloads::Batch>& batch_keys() {
   return keys;
 }
 
+const Keys<Lora>& lora_keys() {
+  using K = Key<Lora>;
+  static const Keys<Lora> keys{
+      K("rank", &Lora::rank, whole(1, most_columns), "Of each adapter; scaling by alpha takes the same time whatever it is.").required(),
+      K("targets", &Lora::targets, named_once(choice(workloads::lora_targets), "lora: {rank: 16, targets: [linear_qkv, linear_proj]}"),
+        "Linear layers that have adapters, by the names of Megatron-Bridge (LoRA and CanonicalLoRA) or of HuggingFace's PEFT."),
+      K("dropout", &Lora::dropout, config::number(0, 1),
+        "Probability, of the adapters' inputs; above 0 there are kernels, and masks are kept."),
+      K("weights", &Lora::weights, choice(workloads::dtypes),
+        "Of the adapters, whose products, sums and casts are in it: PEFT has them in fp32 beside 16 bits.")
+          .otherwise("as the products of layers in 16 bits")
+          .written_if([](const Lora& lora) { return lora.weights.has_value(); }),
+      K("base", &Lora::nf4, config::either_word("plain", "nf4"),
+        "How layers keep their frozen matrices: as precision.weights, or in NormalFloat 4 (QLoRA), which each use dequantises.")
+          .written_if([](const Lora& lora) { return lora.nf4; }),
+  };
+  return keys;
+}
+
 const Keys<Optimizer>& optimizer_keys() {
   using K = Key<Optimizer>;
   static const Keys<Optimizer> keys{
@@ -257,13 +289,7 @@ Form<Precision> precision_form() {
 }
 
 Form<std::vector<workloads::GraphScope>> graph_scopes_form() {
-  Form<std::vector<workloads::GraphScope>> form = list_of(choice(workloads::graph_scopes));
-  form.read = [read = form.read](const Node& node) {
-    auto scopes = read(node);
-    check_names(node, scopes, "cuda_graphs: false, or for example [attn, moe_router]");
-    return scopes;
-  };
-  return form;
+  return named_once(choice(workloads::graph_scopes), "cuda_graphs: false, or for example [attn, moe_router]");
 }
 
 Form<Recompute> recompute_form() {

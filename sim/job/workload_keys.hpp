@@ -8,6 +8,7 @@ namespace rehearse::sim {
 
 [[nodiscard]] const config::Keys<workloads::Parallel>& parallel_keys();  // dp stays 0 where it is left out
 [[nodiscard]] const config::Keys<workloads::Batch>& batch_keys();
+[[nodiscard]] const config::Keys<workloads::Lora>& lora_keys();
 [[nodiscard]] const config::Keys<workloads::Optimizer>& optimizer_keys();
 [[nodiscard]] const config::Keys<workloads::Overlap>& overlap_keys();
 [[nodiscard]] const config::Keys<workloads::Workload>& offload_keys();

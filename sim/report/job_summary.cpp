@@ -37,6 +37,7 @@ std::string layout_of(const workloads::Workload& workload) {
     if (workload.recompute.shards_inputs) text += " of sharded inputs";
     parts.push_back(std::move(text));
   }
+  if (workload.lora.on()) parts.push_back(fmt::format("lora {}", workload.lora.rank));
   if (workload.optimizer.zero_stage > 0)
     parts.push_back(fmt::format("zero{}{}", workload.optimizer.zero_stage, workload.optimizer.no_sync ? " without sync" : ""));
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -78,7 +78,7 @@ bool same_units(const Workload& a, const Workload& b) {
                       e.chunk_recompute, e.nodes_per_token, e.capacity_factor);
   };
   return numbers(a) == numbers(b) && a.recompute.modules == b.recompute.modules && a.recompute.kept == b.recompute.kept &&
-         a.experts.layer_chunks == b.experts.layer_chunks && workloads::ends_meet(a) == workloads::ends_meet(b) &&
+         a.experts.layer_chunks == b.experts.layer_chunks && a.lora == b.lora && workloads::ends_meet(a) == workloads::ends_meet(b) &&
          (a.schedule == b.schedule ||
           workloads::ScheduleRegistry::get(a.schedule).splits_backward() == workloads::ScheduleRegistry::get(b.schedule).splits_backward());
 }
@@ -114,7 +114,9 @@ const Floors::Units& Floors::units(const Workload& workload) {
   const Computation computation(base_.system, made.of);
   const workloads::Cutter cutter(made.of, workloads::Granularity::layer);
   const auto put = [&](Part part, const workloads::BlockProgram& block) {
-    made.parts[part] = {computation.of(cutter.unit(block)), block.parameters, block.expert_parameters};
+    const workloads::UnitProgram unit = cutter.unit(block);
+    made.parts[part] = {computation.of(unit), unit.parameters, unit.expert_parameters, unit.frozen_parameters,
+                        workloads::base_parameters(unit)};
   };
   using workloads::LayerKind;
   const workloads::Model& model = workload.model;
@@ -202,10 +204,10 @@ double Floors::needed_bytes(const Workload& workload) {
     last = &stage.all;
     workloads::Parameters own;
     for (std::size_t i = 0; i < part_count; ++i) {
-      const double all = stage.all[i] * of_units.parts[i].all;
-      own.all += all;
+      own.all += stage.all[i] * of_units.parts[i].all;
       own.experts += stage.all[i] * of_units.parts[i].experts;
-      if (i != embedding && i != head) own.layers += all;
+      own.frozen += stage.all[i] * of_units.parts[i].frozen;
+      if (i != embedding && i != head) own.layers += stage.all[i] * of_units.parts[i].base;
     }
     const RankAtRest resting = at_rest.of(own);
     RankMemory memory = resting.rank();

@@ -41,8 +41,8 @@ class Floors {
   // Layers without and with experts, both as they are and recomputed in full, the model's ends, and MTP modules likewise.
   enum Part { dense, with_experts, dense_again, experts_again, embedding, head, prediction, prediction_again, part_count };
   struct UnitFloor {
-    double seconds = 0;           // forward, recomputation and backward, of computation alone
-    double all = 0, experts = 0;  // parameters
+    double seconds = 0;                                 // forward, recomputation and backward, of computation alone
+    double all = 0, experts = 0, frozen = 0, base = 0;  // parameters; base: without adapters
   };
   struct Units {
     workloads::Workload of;

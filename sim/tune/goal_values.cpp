@@ -21,7 +21,7 @@ double tokens_of(const workloads::Batch& batch) { return static_cast<double>(bat
 // As finish_for() has it.
 double mfu_of(const Job& job, double step_s) {
   const workloads::Workload& w = job.workload;
-  const double flops = w.batch.global * workloads::model_flops_per_sequence(w.model, w.batch.sequence, false, w.batch.context());
+  const double flops = w.batch.global * workloads::step_flops_per_sequence(w, false);
   return flops / (job.system.gpus * step_s) / job.system.gpu.peak_flops_per_s.at(w.precision.compute);
 }
 

@@ -69,6 +69,10 @@ void add_backup(const Job& job, CheckpointTimes& times) {
 double checkpoint_bytes(const Job& job) {
   if (job.whole.checkpoint.size_bytes) return *job.whole.checkpoint.size_bytes;
   const workloads::Precision& precision = job.workload.precision;
+  if (job.workload.lora.on()) {
+    return workloads::adapter_parameters(job.workload) *
+           (bytes_of(job.workload.trained_weights()) + bytes_of(precision.optimizer) + 2 * bytes_of(precision.moments));
+  }
   const workloads::ParameterCount count = workloads::count_parameters(job.workload.model);
   const double moments =
       workloads::moments_per_parameter(job.workload.optimizer, {count.total, 0, count.total - count.embedding - count.head});

@@ -17,7 +17,8 @@ class RandomJobs {
   // any: nodes of 1 to 8 GPUs with shared, own or bundled NICs, behind leaves of one to four nodes, rails, trees or on cables; ranks in any
   // order, 2 to 8 replicas, sharded in groups.
   enum class Network : std::uint8_t { one_switch, any };
-  explicit RandomJobs(unsigned seed, Network network = Network::one_switch) : random_(seed), any_(network == Network::any) {}
+  explicit RandomJobs(unsigned seed, Network network = Network::one_switch)
+      : random_(seed), adapters_(seed), any_(network == Network::any) {}
 
   // The text of a job that is not refused, its last line open: "simulation: {collectives: ring".
   std::string next() {
@@ -51,7 +52,9 @@ class RandomJobs {
     text += fmt::format("schedule: {}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n", schedule, microbatches * dp, sequence);
     text += "precision: " + precision();
     text += "\nrecompute: " + pick<std::string>({"none", "selective", "full", "{full_layers: 1}"});
-    text += "\noptimizer: " + optimizer();
+    const std::string updated = optimizer();
+    text += "\noptimizer: " + updated;
+    if (!moe_ && !updated.starts_with("{kind: muon")) text += lora();
     text += "\noverlap: " + overlap();
     if (moe_) text += routes();
     if (!moe_ && pick({0, 0, 0, 1}) == 1) text += "offload: {activations: true, layers: " + pick<std::string>({"all", "1", "2"}) + "}\n";
@@ -77,6 +80,14 @@ class RandomJobs {
                       sharding = pick<std::string>({"none", "zero1", "zero2", "zero3"});
     const std::string groups = any_ && !moe_ && flag() ? fmt::format(", shard_group: {}", pick({1, 2, 3, 4})) : "";
     return fmt::format("{{kind: {}, sharding: {}{}}}", kind, sharding, groups);
+  }
+  // One job in four; drawn apart, so that all else is as without.
+  std::string lora() {
+    const std::uint32_t drawn = adapters_();
+    if (drawn % 4 != 0) return "";
+    const char* targets[] = {"[linear_qkv]", "[q_proj, v_proj]", "[linear_qkv, linear_proj, linear_fc1, linear_fc2]", "[down_proj]"};
+    return fmt::format("\nlora: {{rank: {}, targets: {}, dropout: {}{}}}", drawn / 4 % 2 == 0 ? 8 : 64, targets[drawn / 8 % 4],
+                       drawn / 32 % 2 == 0 ? "0" : "0.1", drawn / 64 % 2 == 0 ? "" : ", weights: fp32");
   }
   std::string overlap() {
     std::string text = "{";
@@ -144,7 +155,7 @@ class RandomJobs {
         gated_ ? "swiglu" : "gelu", pick({0, 32000}), experts);
   }
 
-  std::mt19937 random_;
+  std::mt19937 random_, adapters_;
   bool any_;
   bool moe_ = false, gated_ = false;
 };

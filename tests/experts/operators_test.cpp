@@ -361,7 +361,7 @@ TEST(ExpertRanks, ReplicasOfExpertsAreOtherRanksThanThoseOfDenseParameters) {
   const workloads::ReplicaSync sync = workloads::replica_sync(job.workload);
   EXPECT_EQ(sync.ranks, 16);
   EXPECT_EQ(sync.expert_ranks, 4);
-  const auto reductions = sync.reductions(100, 60);
+  const auto reductions = sync.reductions(workloads::Parameters{.all = 100, .experts = 60});
   ASSERT_EQ(reductions.size(), 2U);
   EXPECT_EQ(reductions[0].group, workloads::GroupKind::dp_cp);
   EXPECT_EQ(reductions[0].bytes, 40 * 4.0);

@@ -1,4 +1,5 @@
 // Settings as published (published/SOURCES.md), and what of them a job or model must say.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -207,6 +208,26 @@ TEST(MegatronBridge, AContainerIsTheModelItself) {
                 {"precision", "{compute: fp8, recipe: mxfp8}"},
                 {"optimizer.sharding", "zero1"}});
   EXPECT_EQ(file.finished.summary, "job: 70.55 billion parameters on 32 x gb200");
+}
+
+// Its section peft, by Megatron-Bridge's own names; what changes no time is told.
+TEST(MegatronBridge, AContainerMayHaveAdapters) {
+  const std::string published = std::string(REHEARSE_SOURCE_DIR) + "/tests/import/published/llama3-70b-sft-container.yaml";
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("lora-container-{}.yaml", getpid());
+  const auto with = [&](const char* adapters) {
+    std::ofstream(path) << std::ifstream(published).rdbuf() << "\npeft: " << adapters << "\n";
+    return import_file("megatron-bridge", path.string(), {{"cluster", "gb200-nvl72"}, {"gpus", "32"}});
+  };
+  const ImportedFile file =
+      with("{_target_: megatron.bridge.peft.lora.LoRA, dim: 16, alpha: 32, dropout: 0.1, target_modules: [linear_qkv, linear_proj]}");
+  expect(file, {{"lora.rank", "16"}, {"lora.targets", "[linear_qkv, linear_proj]"}, {"lora.dropout", "0.1"}});
+  EXPECT_TRUE(says(file.draft.without_effect, "peft.alpha"));
+  EXPECT_EQ(value_of(with("null"), "lora"), "");
+  EXPECT_NE(config::refusal_of([&] {
+              static_cast<void>(with("{_target_: megatron.bridge.peft.dora.DoRA, dim: 16}"));
+            }).find("adapters other than LoRA are not simulated"),
+            std::string::npos);
+  std::filesystem::remove(path);
 }
 
 TEST(Nemo, Llama2WithInterpolation) {

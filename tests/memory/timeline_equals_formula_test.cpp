@@ -63,6 +63,23 @@ TEST(TimelineEqualsFormula, WithShardedInputsOfRecomputedLayers) {
   }
 }
 
+// The embedding has nothing to do in backward, and nothing is reduced but of layers.
+TEST(TimelineEqualsFormula, ForAdapters) {
+  for (const char* lora : {"{rank: 8, targets: [linear_qkv]}", "{rank: 8, dropout: 0.1}", "{rank: 8, base: nf4, weights: fp32}"}) {
+    for (const char* schedule : {"1f1b", "zb-h1"}) {
+      for (const char* sharding : {"none", "zero1", "zero2", "zero3", "zero3, no_sync: true"}) {
+        for (const char* recompute : {"none", "full", "{modules: [mlp_act]}"}) {
+          const std::string extra =
+              fmt::format("lora: {}\nschedule: {}\noptimizer: {{sharding: {}}}\nrecompute: {}\n", lora, schedule, sharding, recompute);
+          sim::Job job = small_job(8, "{tp: 2, pp: 2, sp: true}", "{global: 16, micro: 2, sequence: 1024}", extra);
+          job.workload.model.vocab = 1000;
+          expect_equal_peaks(job, extra);
+        }
+      }
+    }
+  }
+}
+
 TEST(TimelineEqualsFormula, ForEverySchedule) {
   for (const std::string& schedule : workloads::ScheduleRegistry::names()) {
     const workloads::Schedule& order = workloads::ScheduleRegistry::get(schedule);

@@ -1,5 +1,6 @@
 // Activation memory of a layer (Korthikanti et al. 2022, equations 1-6, per tensor so that GQA, gates, flash attention and 8 bits fit in).
 #include "workloads/expert_layer.hpp"
+#include "workloads/operators/adapters.hpp"
 #include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
@@ -36,6 +37,27 @@ double copies_for_attention(const Workload& workload, const Shard& shard) {
 }
 double copies_for_mlp(const Workload& workload, const Shard& shard) {
   return copies_of_input(workload, shard, workload.fusions.separate_gate && workload.model.gated(), 2);
+}
+
+// Of a linear layer's adapters. The first product keeps its input, all of them the same one, or what each made of it by a cast, or by
+// dropout with a mask; the second one the first's output. kept: the input is kept anyway.
+double adapter_bytes(const Workload& workload, const Shard& shard, std::size_t adapters, double width, bool kept) {
+  const auto count = static_cast<double>(adapters);
+  const bool dropped = workload.lora.dropout > 0;
+  const double element = adapter_element(workload, shard);
+  const bool cast = element > shard.element;
+  const double own = dropped ? element + mask_byte : cast ? element : 0;  // of each
+  const double shared = own == 0 && adapters > 0 && !kept ? element : 0;
+  return static_cast<double>(shard.tokens) * (width * (count * own + shared) + count * workload.lora.rank * element);
+}
+
+// Copies of a column-parallel layer's input that the layer itself keeps: frozen it has no gradient to make of it.
+double own_copies(const Workload& workload, double copies) { return workload.lora.on() ? 0 : copies; }
+
+// What adapters beside a column-parallel layer keep.
+double column_adapter_bytes(const Workload& workload, const Shard& shard, std::size_t adapters) {
+  const bool again = workload.recompute.drops(RecomputeModule::layernorm);
+  return adapter_bytes(workload, shard, adapters, static_cast<double>(shard.hidden), again);
 }
 
 // Input of the norm and what else it keeps, input of the column-parallel layer, mask of the dropout: the 10 of equation 2 for both halves
@@ -90,22 +112,27 @@ CoreWidths core_widths(const Workload& workload, const Shard& shard) {
 double attention_bytes(const Workload& workload, const Shard& shard) {
   const CoreWidths widths = core_widths(workload, shard);
   const double projections = workload.recompute.drops(RecomputeModule::mla_up_proj) ? 0 : widths.in * shard.element;
-  const double context = widths.out * saved_input(shard);
+  const bool is_flash = workload.attention == Attention::flash;
+  // Frozen the projection keeps nothing, flash attention its output all the same.
+  const bool trained = !workload.lora.on();
+  const double context = widths.out * (trained ? saved_input(shard) : is_flash ? shard.element : 0);
   const double packed =
       workload.fusions.packed_qkv && !workload.model.mla ? static_cast<double>(shard.query_width + 2 * shard.kv_width) * shard.element : 0;
   // Flash attention keeps its output for its own backward: the projection keeps another tensor where it reads a cast to fewer bits, or what
   // an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
-  const bool exchanged = workload.attention == Attention::flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
-  const double own_output = shard.low_precision() || exchanged ? widths.out * shard.element : 0;
-  return outside_tensor_parallel(workload, shard, copies_for_attention(workload, shard)) + latent_bytes(workload, shard) +
-         head_norm_bytes(workload, shard) + static_cast<double>(shard.tokens) * (projections + context + packed + own_output) +
-         core_attention_bytes(workload, shard);
+  const bool exchanged = is_flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
+  const double own_output = trained && (shard.low_precision() || exchanged) ? widths.out * shard.element : 0;
+  const double adapters = column_adapter_bytes(workload, shard, qkv_adapters(workload, shard).size()) +
+                          adapter_bytes(workload, shard, projection_adapters(workload, shard).size(), widths.out, is_flash && !exchanged);
+  return adapters + outside_tensor_parallel(workload, shard, own_copies(workload, copies_for_attention(workload, shard))) +
+         latent_bytes(workload, shard) + head_norm_bytes(workload, shard) +
+         static_cast<double>(shard.tokens) * (projections + context + packed + own_output) + core_attention_bytes(workload, shard);
 }
 
 // Of one token in an MLP of this width: what the activation function makes; eager ones also have its output, for its product with the other
 // half.
 double activated_bytes(const Workload& workload, const Shard& shard, double ffn, bool eager) {
-  return ffn * (saved_input(shard) + (workload.model.gated() && eager ? shard.element : 0));
+  return ffn * ((workload.lora.on() ? 0 : saved_input(shard)) + (workload.model.gated() && eager ? shard.element : 0));
 }
 
 // And what is before it, twice as wide with a gate.
@@ -115,12 +142,14 @@ double intermediate_bytes(const Workload& workload, const Shard& shard, double f
 }
 
 double mlp_bytes(const Workload& workload, const Shard& shard) {
-  const double outside = outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard));
+  const double outside = outside_tensor_parallel(workload, shard, own_copies(workload, copies_for_mlp(workload, shard)));
   if (workload.recompute.drops(RecomputeModule::mlp)) return outside;
   const auto ffn = static_cast<double>(shard.ffn);
   const bool eager = !workload.fusions.activation, dropped = workload.recompute.drops(RecomputeModule::mlp_act);
-  return outside + static_cast<double>(shard.tokens) *
-                       (intermediate_bytes(workload, shard, ffn, eager) - (dropped ? activated_bytes(workload, shard, ffn, eager) : 0));
+  const double adapters = column_adapter_bytes(workload, shard, fc1_adapters(workload, shard).size()) +
+                          adapter_bytes(workload, shard, fc2_adapters(workload, shard).size(), ffn, dropped);
+  const double activated = dropped ? activated_bytes(workload, shard, ffn, eager) : 0;
+  return adapters + outside + static_cast<double>(shard.tokens) * (intermediate_bytes(workload, shard, ffn, eager) - activated);
 }
 
 // The router's scores and probabilities in fp32 and its map of choices; shared experts. Routed experts: received_activation_bytes.
@@ -176,8 +205,8 @@ double kept_bytes(const Workload& workload, const Shard& shard, LayerKind kind) 
 }  // namespace
 
 bool autocasts(const Workload& workload) {
-  return workload.fusions.autocast && workload.optimizer.zero_stage < 3 && bytes_of(workload.precision.weights) == 2 &&
-         bytes_of(workload.precision.optimizer) == fp32_bytes;
+  return workload.fusions.autocast && !workload.lora.on() && workload.optimizer.zero_stage < 3 &&
+         bytes_of(workload.precision.weights) == 2 && bytes_of(workload.precision.optimizer) == fp32_bytes;
 }
 
 double unfused_norm_bytes(const Workload& workload) {

@@ -1,5 +1,6 @@
 // Attention: projections, rotary embedding and the core (flash or unfused; a ring over the context-parallel group).
 #include "config/input_error.hpp"
+#include "workloads/operators/adapters.hpp"
 #include "workloads/operators/flash.hpp"
 #include "workloads/operators/section.hpp"
 
@@ -244,8 +245,10 @@ std::vector<Section> attention_sections(const Workload& workload, const Shard& s
                    shard.query_width + 2 * shard.kv_width,
                    shard.hidden,
                    workload.model.qkv_bias(),
-                   workload.fusions.separate_qkv ? 3 : 1};
-  const Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.query_width, bias};
+                   workload.fusions.separate_qkv ? 3 : 1,
+                   qkv_adapters(workload, shard)};
+  const Linear projection{
+      "attention_projection", shard.tokens, shard.hidden, shard.query_width, bias, 1, projection_adapters(workload, shard)};
   std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "input_norm")),
                                 makes(LayerOutput::linear_qkv, column_parallel(workload, shard, qkv, "attention"))};
   if (workload.model.qk_norm) sections.push_back(makes(LayerOutput::linear_qkv, head_norms(workload, shard)));

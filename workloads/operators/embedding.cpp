@@ -56,7 +56,9 @@ BlockProgram embedding_program(const Workload& workload) {
   std::vector<Section> sections{look_up(workload, shard), reduction(shard)};
   if (workload.model.positions == Positions::learned) sections.push_back(position_sum(workload, shard));
   if (shard.dropout) sections.push_back(dropout(shard));
-  return assemble(sections);
+  BlockProgram program = assemble(sections);
+  if (workload.lora.on()) program.backward = {frozen("embedding")};  // nothing before it asks for a gradient
+  return program;
 }
 
 }  // namespace rehearse::workloads

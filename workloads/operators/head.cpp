@@ -82,6 +82,7 @@ BlockProgram head_program(const Workload& workload) {
   Shard products = shard;
   products.dense = workload.precision.head.value_or(shard.dense);
   Section logits = output_linear(workload, products, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head");
+  if (workload.lora.on()) logits.backward.emplace_back(frozen("logits"));
   cut(logits, shard, workload.fusions.loss_pieces);
   // Tied weights are the embedding's; the last stage of a pipeline keeps a copy of them.
   if (workload.model.tied_embeddings && ends_meet(workload)) logits.parameters = 0;

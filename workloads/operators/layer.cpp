@@ -169,6 +169,12 @@ BlockProgram prediction_program(const Workload& workload, bool recomputed, bool 
   return with_recomputation(workload, shard, sections, recomputed);
 }
 
+double adapter_parameters(const Workload& workload) {
+  Workload whole = workload;
+  whole.parallel = {};
+  return workload.model.layers * layer_program(whole, false).adapters;
+}
+
 // Each rank of tp sends its share, also where all of them hold the same (scatter/gather: Narayanan et al. 2021, section 4.1), unless the
 // stack sends all of it from every rank. The receivers' all-gather inside the node is not priced: less than 0.3 % of a stage.
 double pipeline_message_bytes(const Workload& workload) {

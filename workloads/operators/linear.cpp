@@ -1,7 +1,9 @@
 // Linear layers: forward, input-gradient and weight-gradient products, their casts, biases and tensor-parallel collectives.
+#include "workloads/operators/linear.hpp"
+
 #include <algorithm>
 
-#include "workloads/operators/section.hpp"
+#include "workloads/operators/adapters.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -19,7 +21,8 @@ Operator gemm(const std::string& name, Pass pass, DType type, std::int64_t m, st
   return op;
 }
 
-// Both inputs read in `type`, the output written in 16 (or 32) bits.
+}  // namespace
+
 Operator product(const std::string& name, Pass pass, DType type, double element, std::int64_t m, std::int64_t n, std::int64_t k) {
   Operator op = gemm(name, pass, type, m, n, k);
   const double inputs = static_cast<double>(m * k) + static_cast<double>(k * n);
@@ -27,20 +30,7 @@ Operator product(const std::string& name, Pass pass, DType type, double element,
   return op;
 }
 
-// What a linear layer needs to know of the workload.
-struct Kind {
-  DType type;
-  Scaling recipe;
-  double element;    // bytes of its 16- or 32-bit input and output
-  double gradient;   // bytes of an accumulated gradient
-  bool accumulates;  // the product itself adds into the gradient buffer
-  bool keeps_gathered;
-  bool compiled;
-  bool by_product;  // separate products have collectives of their own
-  bool joins;       // copies around what is gathered and scattered along the sequence
-};
-
-Kind kind_of(const Workload& workload, const Shard& shard, DType type) {
+LinearKind kind_of(const Workload& workload, const Shard& shard, DType type) {
   const bool keeps_gathered = workload.fusions.keeps_gathered && !workload.recompute.drops(RecomputeModule::layernorm);
   const KernelFusions& fusions = workload.fusions;
   return {.type = type,
@@ -48,11 +38,48 @@ Kind kind_of(const Workload& workload, const Shard& shard, DType type) {
           .element = shard.element,
           .gradient = bytes_of(workload.precision.gradients),
           .accumulates = fusions.gradient_accumulation,
+          .frozen = workload.lora.on(),
+          .nf4 = workload.lora.on() && workload.lora.nf4,
           .keeps_gathered = keeps_gathered,
           .compiled = fusions.compiled,
           .by_product = shard.tp > 1 && (shard.sp ? fusions.gathers_by_product : fusions.reduces_by_product),
           .joins = shard.tp > 1 && shard.sp && fusions.joins_gathered && !workload.overlap.tp};
 }
+
+// Two in and one out for each but the first, or all in and one out where a compiler fuses the sums.
+int passes_of_sum(const LinearKind& kind, int terms) {
+  if (terms == 1) return 0;
+  return kind.compiled ? terms + 1 : 3 * (terms - 1);
+}
+
+void add_weight_gradient(std::vector<Item>& items, const LinearKind& kind, const Linear& linear) {
+  const double weights = static_cast<double>(linear.n * linear.k);
+  Operator op = product(linear.name, Pass::backward_weight, kind.type, kind.element, linear.n, linear.k, linear.m);
+  op.kernels *= linear.products;
+  if (kind.accumulates) op.bytes += weights * (2 * kind.gradient - kind.element);
+  items.emplace_back(std::move(op));
+  if (!kind.accumulates) {
+    items.emplace_back(
+        memory_bound(linear.name + " gradient accumulation", weights * (kind.element + 2 * kind.gradient), Pass::backward_weight));
+  }
+  if (linear.bias) {
+    items.emplace_back(
+        memory_bound(linear.name + " bias gradient", static_cast<double>(linear.m * linear.n) * kind.element, Pass::backward_weight));
+  }
+}
+
+std::vector<Item> hidden_collective(const Shard& shard, const std::string& where, CollectiveKind kind, Pass pass, double element,
+                                    int times) {
+  if (shard.tp == 1) return {};
+  Communication communication;
+  communication.name = where + " " + std::string(name_of(kind));
+  communication.kind = kind;
+  communication.bytes = static_cast<double>(shard.tokens * shard.hidden) * element * times;
+  communication.pass = pass;
+  return {communication};
+}
+
+namespace {
 
 bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
 
@@ -66,15 +93,16 @@ double scale_bytes(Scaling recipe) {
 bool by_blocks(Scaling recipe) { return recipe == Scaling::blockwise || recipe == Scaling::mxfp8; }
 
 // 8- and 4-bit layers: read in 16 bits (twice where the scale is the tensor's own), written as is for one product and transposed for the
-// other. What is gathered over tp afterwards is cast where it lies spread, and transposed behind the gather.
-void add_cast(std::vector<Item>& items, const Kind& kind, const std::string& name, Pass pass, double elements, bool transposed) {
+// other, that of a weight gradient. What is gathered over tp afterwards is cast where it lies spread, and transposed behind the gather.
+void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool transposed) {
   if (!is_narrow(kind.type)) return;
   const bool own = kind.recipe == Scaling::tensorwise;
-  const double written = (transposed || by_blocks(kind.recipe) ? 2 : 1) * (bytes_of(kind.type) + scale_bytes(kind.recipe));
+  const bool both = !kind.frozen && (transposed || by_blocks(kind.recipe));
+  const double written = (both ? 2 : 1) * (bytes_of(kind.type) + scale_bytes(kind.recipe));
   items.emplace_back(memory_bound(name + " cast", elements * ((own ? 2 : 1) * kind.element + written), pass, own ? 2 : 1));
 }
-void add_transpose(std::vector<Item>& items, const Kind& kind, const std::string& name, double elements) {
-  if (!is_narrow(kind.type) || by_blocks(kind.recipe)) return;
+void add_transpose(std::vector<Item>& items, const LinearKind& kind, const std::string& name, double elements) {
+  if (!is_narrow(kind.type) || by_blocks(kind.recipe) || kind.frozen) return;
   items.emplace_back(memory_bound(name + " transpose", elements * 2 * bytes_of(kind.type), Pass::backward_input));
 }
 
@@ -84,28 +112,17 @@ Operator separated(Operator op, const Linear& linear) {
   return op;
 }
 
-// The input gradients of separate products are added up: two in and one out for each but the first, or all in and one out where a compiler
-// fuses the sums.
-void add_gradient_sum(std::vector<Item>& items, const Kind& kind, const Linear& linear, double elements) {
+void add_gradient_sum(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, double elements) {
   if (linear.products == 1) return;
-  const int passes = kind.compiled ? linear.products + 1 : 3 * (linear.products - 1);
-  items.emplace_back(memory_bound(linear.name + " input gradient sum", passes * elements * kind.element, Pass::backward_input,
-                                  kind.compiled ? 1 : linear.products - 1));
+  items.emplace_back(memory_bound(linear.name + " input gradient sum", passes_of_sum(kind, linear.products) * elements * kind.element,
+                                  Pass::backward_input, kind.compiled ? 1 : linear.products - 1));
 }
 
-void add_weight_gradient(std::vector<Item>& items, const Kind& kind, const Linear& linear) {
+// A kernel for each matrix writes it out in 16 bits before the product that reads it.
+void add_dequantised(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, Pass pass) {
+  if (!kind.nf4) return;
   const double weights = static_cast<double>(linear.n * linear.k);
-  Operator op = separated(product(linear.name, Pass::backward_weight, kind.type, kind.element, linear.n, linear.k, linear.m), linear);
-  if (kind.accumulates) op.bytes += weights * (2 * kind.gradient - kind.element);
-  items.emplace_back(std::move(op));
-  if (!kind.accumulates) {
-    items.emplace_back(
-        memory_bound(linear.name + " gradient accumulation", weights * (kind.element + 2 * kind.gradient), Pass::backward_weight));
-  }
-  if (linear.bias) {
-    items.emplace_back(
-        memory_bound(linear.name + " bias gradient", static_cast<double>(linear.m * linear.n) * kind.element, Pass::backward_weight));
-  }
+  items.emplace_back(memory_bound(linear.name + " dequantise", weights * (nf4_bytes + kind.element), pass, linear.products));
 }
 
 // What tensor parallelism adds around the products of one linear layer. The spread shares are those of the tokens that a GPU holds before
@@ -116,9 +133,9 @@ struct Around {
   double spread = 1;                                                             // share of the tokens outside the tensor-parallel region
 };
 
-// The saved input is gathered again for the weight gradient, beside the input gradient. Weight gradients come last: the reduction of the
-// input gradient runs beside them (Megatron-LM, Transformer Engine).
-Section linear_section(const Kind& kind, const Linear& linear, const Around& around) {
+// The saved input is gathered again for the weight gradient, where there is one, beside the input gradient. Weight gradients come last: the
+// reduction of the input gradient runs beside them (Megatron-LM, Transformer Engine).
+Section linear_section(const LinearKind& kind, const Linear& linear, const Around& around) {
   const bool gathers_input = !around.gather_input.empty(), gathers_gradient = !around.gather_gradient.empty();
   const auto input = static_cast<double>(linear.m * linear.k), output = static_cast<double>(linear.m * linear.n);
   const auto append = [](std::vector<Item>& to, const std::vector<Item>& items) { to.insert(to.end(), items.begin(), items.end()); };
@@ -126,6 +143,7 @@ Section linear_section(const Kind& kind, const Linear& linear, const Around& aro
   section.parameters = static_cast<double>(linear.n * linear.k) + (linear.bias ? static_cast<double>(linear.n) : 0.0);
   add_cast(section.forward, kind, linear.name, Pass::forward, gathers_input ? input * around.spread : input, !gathers_input);
   append(section.forward, around.gather_input);
+  add_dequantised(section.forward, kind, linear, Pass::forward);
   section.forward.emplace_back(
       separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), linear));
   append(section.forward, around.reduce_output);
@@ -133,28 +151,16 @@ Section linear_section(const Kind& kind, const Linear& linear, const Around& aro
            !gathers_gradient);
   append(section.backward, around.gather_gradient);
   append(section.backward, around.gather_input_again);
+  add_dequantised(section.backward, kind, linear, Pass::backward_input);
   section.backward.emplace_back(
       separated(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n), linear));
   if (gathers_gradient) add_transpose(section.backward, kind, linear.name, output);
   if (gathers_input) add_transpose(section.backward, kind, linear.name, input);
   if (!kind.by_product) add_gradient_sum(section.backward, kind, linear, input);
   append(section.backward, around.reduce_input_gradient);
-  add_weight_gradient(section.backward, kind, linear);
+  if (!kind.frozen) add_weight_gradient(section.backward, kind, linear);
   if (kind.by_product) add_gradient_sum(section.backward, kind, linear, input * around.spread);
   return section;
-}
-
-// A collective over tp of the whole hidden state of a micro-batch in `element` bytes, once for each of `times` products (one call of as
-// many bytes); nothing when tp = 1.
-std::vector<Item> hidden_collective(const Shard& shard, const std::string& where, CollectiveKind kind, Pass pass, double element,
-                                    int times) {
-  if (shard.tp == 1) return {};
-  Communication communication;
-  communication.name = where + " " + std::string(name_of(kind));
-  communication.kind = kind;
-  communication.bytes = static_cast<double>(shard.tokens * shard.hidden) * element * times;
-  communication.pass = pass;
-  return {communication};
 }
 
 // A hidden state read and written.
@@ -163,21 +169,21 @@ Item hidden_copy(const Shard& shard, const std::string& name, Pass pass, double 
 }
 
 // What lies behind a gather by pieces of the sequence, or has to before a scatter, is read and written once where batch comes first.
-void add_join(std::vector<Item>& items, const Kind& kind, const Shard& shard, const std::string& where, Pass pass, double element,
+void add_join(std::vector<Item>& items, const LinearKind& kind, const Shard& shard, const std::string& where, Pass pass, double element,
               int times) {
   if (!kind.joins || items.empty()) return;
   items.emplace_back(hidden_copy(shard, where + " join", pass, element, times));
 }
 
 // Gathers move what the product reads: Transformer Engine casts before it gathers. Reductions add in 16 (or 32) bits.
-std::vector<Item> hidden_gather(const Kind& kind, const Shard& shard, const std::string& where, Pass pass, int times = 1) {
+std::vector<Item> hidden_gather(const LinearKind& kind, const Shard& shard, const std::string& where, Pass pass, int times = 1) {
   if (!shard.sp) return {};
   const double element = is_narrow(kind.type) ? bytes_of(kind.type) : shard.element;
   std::vector<Item> items = hidden_collective(shard, where, CollectiveKind::all_gather, pass, element, times);
   add_join(items, kind, shard, where, pass, element, times);
   return items;
 }
-std::vector<Item> hidden_reduction(const Kind& kind, const Shard& shard, const std::string& where, Pass pass, int times = 1) {
+std::vector<Item> hidden_reduction(const LinearKind& kind, const Shard& shard, const std::string& where, Pass pass, int times = 1) {
   const CollectiveKind how = shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   std::vector<Item> items = hidden_collective(shard, where, how, pass, shard.element, times);
   add_join(items, kind, shard, where, pass, shard.element, times);
@@ -193,11 +199,11 @@ void copy_first(std::vector<Item>& items, const Workload& workload, const Shard&
 
 double spread_of(const Shard& shard) { return static_cast<double>(shard.spread_tokens) / static_cast<double>(shard.tokens); }
 
-Section column(const Kind& kind, const Shard& shard, const Linear& linear, const std::string& where) {
+Section column(const LinearKind& kind, const Shard& shard, const Linear& linear, const std::string& where) {
   const int times = kind.by_product ? linear.products : 1;
   Around around;
   around.gather_input = hidden_gather(kind, shard, where, Pass::forward, times);
-  if (!kind.keeps_gathered) around.gather_input_again = hidden_gather(kind, shard, where, Pass::backward_input, times);
+  if (!kind.keeps_gathered && !kind.frozen) around.gather_input_again = hidden_gather(kind, shard, where, Pass::backward_input, times);
   for (Item& item : around.gather_input_again) {
     if (auto* gather = std::get_if<Communication>(&item)) gather->for_later = true;
   }
@@ -211,11 +217,12 @@ Section column(const Kind& kind, const Shard& shard, const Linear& linear, const
 Section column_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
   Section section = column(kind_of(workload, shard, shard.linear), shard, linear, where);
   copy_first(section.forward, workload, shard, where, Pass::forward, linear.products);
+  add_adapters(section, workload, shard, linear, Side::column, where);
   return section;
 }
 
 Section grouped_linear(const Workload& workload, const Shard& shard, const Linear& linear, int groups) {
-  const Kind kind = kind_of(workload, shard, shard.linear);
+  const LinearKind kind = kind_of(workload, shard, shard.linear);
   Section section = linear_section(kind, linear, {});
   // linear_section counts one matrix of weights; every expert has its own. The rows that a product works on are one expert's.
   const double weights = static_cast<double>(linear.n * linear.k), more = (groups - 1) * weights;
@@ -241,17 +248,20 @@ Section grouped_linear(const Workload& workload, const Shard& shard, const Linea
 }
 
 Section output_linear(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
-  return column(kind_of(workload, shard, shard.dense), shard, linear, where);
+  LinearKind kind = kind_of(workload, shard, shard.dense);
+  kind.nf4 = false;
+  return column(kind, shard, linear, where);
 }
 
 Section row_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
-  const Kind kind = kind_of(workload, shard, shard.linear);
+  const LinearKind kind = kind_of(workload, shard, shard.linear);
   Around around;
   around.reduce_output = hidden_reduction(kind, shard, where, Pass::forward);
   around.gather_gradient = hidden_gather(kind, shard, where, Pass::backward_input);
   around.spread = spread_of(shard);
   Section section = linear_section(kind, linear, around);
   copy_first(section.backward, workload, shard, where, Pass::backward_input, 1);
+  add_adapters(section, workload, shard, linear, Side::row, where);
   return section;
 }
 

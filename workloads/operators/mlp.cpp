@@ -1,5 +1,5 @@
 // The two (or, gated, three) matrices of the MLP and the activation between them.
-#include "workloads/operators/section.hpp"
+#include "workloads/operators/adapters.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -38,14 +38,16 @@ Section activation(const Workload& workload, const Shard& shard, double elements
 
 std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) {
   const bool bias = workload.model.biases;
-  const Linear fc1 = mlp_input(workload, shard, "mlp_fc1", shard.ffn);
+  Linear fc1 = mlp_input(workload, shard, "mlp_fc1", shard.ffn);
+  fc1.adapters = fc1_adapters(workload, shard);
+  const Linear fc2{"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias, 1, fc2_adapters(workload, shard)};
   const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };
   const RecomputeModule of_activation = workload.recompute.drops(RecomputeModule::mlp) ? RecomputeModule::mlp : RecomputeModule::mlp_act;
   std::vector<Section> sections{
       part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
       makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, fc1, "mlp"))),
       part_of(of_activation, activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn), workload.fusions.activation)),
-      makes(LayerOutput::linear_fc2, mlp(row_parallel(workload, shard, {"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias}, "mlp")))};
+      makes(LayerOutput::linear_fc2, mlp(row_parallel(workload, shard, fc2, "mlp")))};
   add_residual(sections, workload, shard, "mlp", bias);
   return sections;
 }

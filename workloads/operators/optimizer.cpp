@@ -123,12 +123,12 @@ OptimizerProgram optimizer_program(const Workload& workload, double parameters, 
   const double state = bytes_of(workload.precision.optimizer), moment = bytes_of(workload.precision.moments);
   const auto states = [&](const Passes& passes) { return passes.master * state + passes.moments * moment; };
   // Weights that are kept in fewer bits than the master copy are written from it.
-  const double weight = bytes_of(workload.precision.weights) < state ? bytes_of(workload.precision.weights) : 0;
+  const double kept = bytes_of(workload.trained_weights()), weight = kept < state ? kept : 0;
   std::vector<Operator> clipping = once_a_step(workload, held);
   clipping.push_back(update_operator("gradient_norm", parameters * gradient, 1));
   clipping.push_back(update_operator("gradient_clip", parameters * 2 * gradient, 1));
   if (workload.optimizer.on_cpu) {
-    const double sent = parameters * bytes_of(workload.precision.weights);
+    const double sent = parameters * kept;
     const double moved = parameters * (gradient + states(fused_passes) + weight);
     return {clipping, {parameters * gradient, moved / workload.optimizer.host_rate, sent}};
   }

@@ -33,6 +33,8 @@ Operator memory_bound(std::string name, double bytes, Pass pass, int kernels) {
   return op;
 }
 
+Operator frozen(std::string name) { return memory_bound(std::move(name), 0, Pass::backward_weight, 0); }
+
 Section part_of(RecomputeModule module, Section section) {
   section.module = module;
   return section;
@@ -71,6 +73,7 @@ BlockProgram assemble(const std::vector<Section>& sections) {
     append(program.forward, section.forward);
     program.parameters += section.parameters;
     program.expert_parameters += section.expert_parameters;
+    program.adapters += section.adapters;
   }
   for (auto section = sections.rbegin(); section != sections.rend(); ++section) append(program.backward, section->backward);
   return program;

@@ -16,6 +16,7 @@ struct Section {
   std::vector<Item> backward;  // in execution order
   double parameters = 0;
   double expert_parameters = 0;                          // of those, what belongs to routed experts
+  double adapters = 0;                                   // of those, what belongs to adapters
   std::optional<RecomputeModule> module = std::nullopt;  // that it is part of
   std::optional<LayerOutput> output = std::nullopt;      // that it makes, or a part of it
 };
@@ -34,12 +35,16 @@ struct Traffic {
 [[nodiscard]] Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass cls = OperatorClass::memory_bound);
 [[nodiscard]] Operator memory_bound(std::string name, double bytes, Pass pass, int kernels = 1);
 
+// In the place of what frozen weights have no gradients for: it takes no time.
+[[nodiscard]] Operator frozen(std::string name);
+
 // y = x w over m tokens with k inputs and n outputs on this GPU.
 struct Linear {
   std::string name;
   std::int64_t m = 0, n = 0, k = 0;
   bool bias = false;
-  int products = 1;  // that make up y, each of the same x
+  int products = 1;                         // that make up y, each of the same x
+  std::vector<std::int64_t> adapters = {};  // columns on this GPU of what each adapter beside it adds to
 };
 
 // Tensor-parallel linear layers with the collectives where Megatron-LM places them (Shoeybi et al. 2019, Korthikanti et al. 2022 figure 5).

@@ -10,7 +10,8 @@ namespace rehearse::sim {
 std::span<const Rule> all_rules() {
   static const std::vector<Rule> rules = [] {
     std::vector<Rule> all;
-    for (const std::vector<Rule>& table : {support_rules(), layout_rules(), batch_rules(), experts_rules(), machine_rules()}) {
+    for (const std::vector<Rule>& table :
+         {support_rules(), layout_rules(), batch_rules(), lora_rules(), experts_rules(), machine_rules()}) {
       all.insert(all.end(), table.begin(), table.end());
     }
     return all;

@@ -1,0 +1,28 @@
+// LoRA beside the linear layers of a transformer layer (internal to the operators).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/operators/section.hpp"
+
+namespace rehearse::workloads {
+
+// How tensor parallelism cuts the linear layer that an adapter stands beside.
+enum class Side : std::uint8_t { column, row };
+
+// Columns on this GPU of what each adapter adds to, in the order of its fused layer's matrices: one for a fused layer that is a target
+// itself, one for each of its matrices where these are targets, or where the stack has a product for each.
+[[nodiscard]] std::vector<std::int64_t> qkv_adapters(const Workload& workload, const Shard& shard);
+[[nodiscard]] std::vector<std::int64_t> projection_adapters(const Workload& workload, const Shard& shard);
+[[nodiscard]] std::vector<std::int64_t> fc1_adapters(const Workload& workload, const Shard& shard);
+[[nodiscard]] std::vector<std::int64_t> fc2_adapters(const Workload& workload, const Shard& shard);
+
+// Bytes of what adapters compute with.
+[[nodiscard]] double adapter_element(const Workload& workload, const Shard& shard);
+
+// Puts the layer's adapters into its section: behind its forward, before its backward. `linear` is what one GPU has of the layer.
+void add_adapters(Section& section, const Workload& workload, const Shard& shard, const Linear& linear, Side side,
+                  const std::string& where);
+
+}  // namespace rehearse::workloads
