@@ -212,6 +212,46 @@ TEST(MeasuredAttention, TransformerEngineOnB200) {
   EXPECT_LT(deviation.mean(), 0.11);
 }
 
+// The rate by length: each pass at a level of its own, since the files have the rates of steps, and of the kernels that those ran.
+struct OwnLevel {
+  double level = 0;      // kernels over the line
+  double deviation = 0;  // mean of the points around it
+};
+
+OwnLevel own_level(const std::string& file, const std::string& pass) {
+  const Gpu gpu = shipped_gpu(file);
+  std::vector<double> ratios;
+  for (const Node& row : points("attention.yaml")) {
+    if (!is(row, "gpu", file) || !is(row, "kernel", "cudnn") || !is(row, "pass", pass)) continue;
+    const Passes passes = measured_attention(row);
+    ratios.push_back(predicted(gpu, passes, pass) / measured(row, passes, pass));
+  }
+  OwnLevel own;
+  const auto count = static_cast<double>(ratios.size());
+  for (const double ratio : ratios) own.level += std::log(ratio) / count;
+  own.level = std::exp(own.level);
+  for (const double ratio : ratios) own.deviation += std::abs(ratio / own.level - 1) / count;
+  std::cout << file << " " << pass << ": " << own.level << " of the line, " << 100 * own.deviation << " % around it\n";
+  return own;
+}
+
+TEST(MeasuredAttention, RisesWithLengthAsCudnnDoes) {
+  EXPECT_LT(own_level("gb200", "fwd").deviation, 0.04);
+  EXPECT_LT(own_level("gb200", "bwd").deviation, 0.065);
+  EXPECT_LT(own_level("gb300", "fwd").deviation, 0.05);
+  EXPECT_LT(own_level("gb300", "bwd").deviation, 0.05);
+  EXPECT_LT(own_level("h200-sxm", "fwd").deviation, 0.055);
+  EXPECT_LT(own_level("h200-sxm", "bwd").deviation, 0.09);
+}
+
+// The kernels of 2026, alone, over what steps of those that are public show.
+TEST(MeasuredAttention, IsFasterAloneThanInSteps) {
+  EXPECT_NEAR(own_level("gb200", "fwd").level, 1.50, 0.02);
+  EXPECT_NEAR(own_level("gb200", "bwd").level, 1.45, 0.02);
+  EXPECT_NEAR(own_level("h200-sxm", "fwd").level, 1.14, 0.02);
+  EXPECT_NEAR(own_level("h200-sxm", "bwd").level, 1.12, 0.02);
+}
+
 TEST(MeasuredAttention, AiterOnAmd) {
   for (const char* gpu : {"mi300x", "mi355x"}) {
     const auto chosen = [&](const Node& row) { return is(row, "gpu", gpu) && is(row, "kernel", "aiter") && size(row, "seq") >= 2048; };
