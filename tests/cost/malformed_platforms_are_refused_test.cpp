@@ -258,6 +258,21 @@ TEST(MalformedPlatforms, SoftwareNegativeTime) {
             "      |         ^");
 }
 
+TEST(MalformedPlatforms, SoftwareWhoseQueueIsNotCounted) {
+  const std::string memory =
+      "step: 5 ms\nmemory: {context: 1 GiB, communicator: 0 B, fragmentation: 0, buckets: 0 B, gradient_placeholders: false,\n"
+      "         half_gradients: false, sharded_master: false, host_ahead: ";
+  for (const std::string ahead : {"queue", "messages", "warm-up"}) {
+    EXPECT_EQ(software_error("step: 5 ms\n", memory + ahead + "}\n"),
+              "s.yaml:8:68: error: how far the queue reaches is not known\n"
+              "    8 |          half_gradients: false, sharded_master: false, host_ahead: " +
+                  ahead + "}\n      | " + std::string(67, ' ') +
+                  "^\n"
+                  "  memory.launches: {forward: N, backward: N} of a layer");
+    EXPECT_EQ(software_error("step: 5 ms\n", memory + ahead + ", launches: {forward: 19, backward: 29}}\n"), "accepted");
+  }
+  EXPECT_EQ(software_error("step: 5 ms\n", memory + "units}\n"), "accepted");
+}
 TEST(MalformedPlatforms, SoftwareUnknownKey) {
   EXPECT_EQ(software_error("issue", "isue"),
             "s.yaml:5:1: error: unknown key 'isue'\n"
