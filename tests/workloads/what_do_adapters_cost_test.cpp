@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "operators_workloads.hpp"
 #include "workloads/stage_program.hpp"
@@ -185,6 +186,7 @@ TEST(Adapters, AreWhatReplicasExchange) {
     double reduced = 0, gathered = 0;
     for (const ReplicaCall& call : sync.reduction_calls(own)) reduced += call.bytes;
     EXPECT_EQ(reduced, 4 * adapters) << zero;
+    if (zero == 0) continue;
     for (const ReplicaCall& call : sync.gather_calls(own)) gathered += call.bytes;
     EXPECT_EQ(gathered, 2 * (zero == 3 ? own.all : adapters)) << zero;
   }
@@ -193,8 +195,9 @@ TEST(Adapters, AreWhatReplicasExchange) {
 // The update is the adapters': Adam's gradient, master weights and moments in and out, weights out.
 TEST(Adapters, AreWhatTheOptimizerUpdates) {
   const Workload workload = adapted(all_targets);
+  const std::vector<StageProgram> stages = stage_programs(workload);
   double bytes = 0;
-  for (const Operator& op : stage_programs(workload).front().update) bytes += op.name == "adam" ? op.bytes : 0;
+  for (const Operator& op : stages.front().update) bytes += op.name == "adam" ? op.bytes : 0;
   EXPECT_EQ(bytes, 4 * rank * widths() * (4 + 2 * 4 + 4 * 4 + 2));
 }
 
@@ -204,6 +207,20 @@ TEST(Adapters, LeaveTwoThirdsOfTheModelFlops) {
   const double all = model_flops_per_sequence(full.model, lora_tokens, false), attention = 4 * 6.0 * 2 * lora_tokens * lora_tokens * q;
   EXPECT_EQ(step_flops_per_sequence(full, false), all);
   expect_near(step_flops_per_sequence(adapted(all_targets), false), (all - attention) * 2 / 3 + attention);
+}
+
+// Megatron-Bridge, container 26.06, LoRA of Llama 3 70B (docs/performance-summary-archive.md): model TFLOP/s over tokens/s of a GPU, which
+// its rounding and the lengths of its packed documents (some 200 tokens) leave known to 1 %.
+TEST(Adapters, LeaveTheModelFlopsThatMegatronBridgeReports) {
+  Workload workload = llama(80, 8192, 64, 8, 28672, 128256, 4096, 1);
+  workload.batch.document = 200;
+  workload.lora.rank = 16;
+  workload.lora.targets = {LoraTarget::linear_qkv};
+  const double per_token = step_flops_per_sequence(workload, false) / 4096;
+  for (const auto& [tflops, tokens_per_s] :
+       {std::pair{2086, 7481}, std::pair{2072, 7447}, std::pair{1731, 6206}, std::pair{1663, 5958}, std::pair{735, 2643}}) {
+    EXPECT_NEAR(tflops * 1e12 / tokens_per_s / per_token, 1, 0.01) << tflops;
+  }
 }
 
 }  // namespace
