@@ -1,6 +1,8 @@
 // Reading platforms/gpus/*.yaml.
 #include "sim/cost/gpu.hpp"
 
+#include <array>
+
 #include "config/keys.hpp"
 #include "sim/cost/cost_model.hpp"
 #include "sim/cost/precision_names.hpp"
@@ -75,18 +77,29 @@ const Keys<Shares>& flash_share_keys() {
   return keys;
 }
 
+struct FlashKernel {
+  int generation;
+  const char* name;
+  const char* what;
+};
+
+constexpr std::array flash_kernels_of_gpus{FlashKernel{1, "1", "Of FlashAttention-1."},
+                                           FlashKernel{2, "2", "Of FlashAttention-2."},
+                                           FlashKernel{3, "3", "Of FlashAttention-3."},
+                                           FlashKernel{4, "4", "Of FlashAttention-4."},
+                                           FlashKernel{triton, "triton", "Of FlashAttention's kernel of 2022 in Triton."},
+                                           FlashKernel{sdpa, "sdpa", "Of PyTorch's scaled_dot_product_attention."}};
+
 const Keys<Gpu>& flash_keys() {
   static const Keys<Gpu> keys([] {
     std::vector<Key<Gpu>> all;
-    for (const int generation : {1, 2, 3, 4, sdpa}) {
-      const auto read = [=](const Node& node, Gpu& gpu) {
+    for (const FlashKernel& kernel : flash_kernels_of_gpus) {
+      const auto read = [generation = kernel.generation](const Node& node, Gpu& gpu) {
         Shares& shares = gpu.flash_share[generation];
         flash_share_keys().read(node, shares);
         if (shares.empty()) node.fail_at_key("a head dimension is missing", "write for example 2: {64: 0.7, 128: 0.65}");
       };
-      const std::string number = std::to_string(generation);
-      all.emplace_back(generation == sdpa ? "sdpa" : number, flash_share_keys().shape(), read, std::function<Node(const Gpu&)>(),
-                       generation == sdpa ? "Of PyTorch's scaled_dot_product_attention." : "Of FlashAttention-" + number + ".");
+      all.emplace_back(kernel.name, flash_share_keys().shape(), read, std::function<Node(const Gpu&)>(), kernel.what);
     }
     return all;
   }());

@@ -31,6 +31,8 @@ class CostModel;
 inline constexpr int sdpa = 0;
 // Attention under a mask that PyTorch is handed as a tensor (padding): of a stack alone.
 inline constexpr int masked = -1;
+// FlashAttention's kernel of 2022 in Triton (flash_attn/flash_attn_triton.py), which is not its first generation's in CUDA.
+inline constexpr int triton = -2;
 
 struct Gpu {
   std::string name;
@@ -48,8 +50,8 @@ struct Gpu {
   double adds_per_s = 114e9;
   std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
   std::shared_ptr<const CostModel> cost;                  // by operator class and precision
-  // Generations of flash attention, and sdpa: by the head dimension that a kernel is compiled for, its rate over that of `cost`'s line.
-  // One that is not here runs at that rate.
+  // Generations of flash attention, triton and sdpa: by the head dimension that a kernel is compiled for, its rate over that of `cost`'s
+  // line. One that is not here runs at that rate.
   std::map<int, std::map<int, double>> flash_share;
 
   [[nodiscard]] ContentionPair contention_with(workloads::Phase communication) const {
@@ -98,7 +100,7 @@ struct Software {
   bool selective_narrow = false;       // those in 8 bits as well
   bool early_stop = false;             // recomputation ends with the last tensor that backward reads
   std::vector<std::string> collectives = workloads::rings_and_trees();  // algorithms that its communication library has
-  int flash = 3;                                                        // generation of its flash-attention kernels, sdpa or masked
+  int flash = 3;                                                        // generation of flash attention, triton, sdpa or masked
 };
 
 // Seconds of one operator on a GPU. Interchangeable models (`profile`, `roofline`, `modified-roofline`) chosen per operator class and

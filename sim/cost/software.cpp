@@ -150,7 +150,7 @@ config::Form<std::vector<std::string>> collectives_form() {
 }
 
 const config::Names<int>& flash_kernels() {
-  static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"sdpa", sdpa}, {"masked", masked}};
+  static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"triton", triton}, {"sdpa", sdpa}, {"masked", masked}};
   return names;
 }
 
@@ -283,7 +283,8 @@ const Keys<Software>& software_keys() {
       K("step", &Software::step_s, time(), "Per step: data loading, logging, host work that nothing hides.").required(),
       K("collectives", &Software::collectives, collectives_form(), "Algorithms that its communication library has."),
       K("flash", &Software::flash, config::choice(flash_kernels()),
-        "Generation of its flash-attention kernels; sdpa: PyTorch's own, whatever that is on the GPU; masked: the one that it takes with a "
+        "Generation of its flash-attention kernels; triton: that of 2022 in Triton; sdpa: PyTorch's own, whatever that is on the GPU; "
+        "masked: the one that it takes with a "
         "mask."),
       K("early_stop", &Software::early_stop, truth(), "Recomputation ends with the last tensor that backward reads."),
       K("zero3_issue", &Software::zero3_issue_s, time(), "More per kernel on the host with ZeRO-3: hooks of every module.")

@@ -63,7 +63,7 @@ TEST(MalformedPlatforms, DriversLeaveSomeOfTheMemory) {
 }
 
 TEST(MalformedPlatforms, FlashGenerationsHaveSharesByHeadDimension) {
-  EXPECT_EQ(gpu_error_after("flash: {1: {64: 0.5, 128: 0.4}, 2: {128: 1}}\n"), "accepted");
+  EXPECT_EQ(gpu_error_after("flash: {1: {64: 0.5, 128: 0.4}, 2: {128: 1}, triton: {64: 0.6}}\n"), "accepted");
   EXPECT_NE(gpu_error_after("flash: {5: {64: 0.5}}\n").find("gpu.yaml:13:9: error: unknown key '5' in flash"), std::string::npos);
   EXPECT_NE(gpu_error_after("flash: {1: {100: 0.5}}\n").find("gpu.yaml:13:13: error: unknown key '100' in flash.1"), std::string::npos);
   EXPECT_NE(gpu_error_after("flash: {1: {64: 2.5}}\n").find("flash.1.64 must be between 0.001 and 2, not 2.5"), std::string::npos);

@@ -285,10 +285,10 @@ TEST(FlashGeneration, TakesTheWholeSquareUnderAMask) {
 // A head of 96 takes the kernel of 128, one of 256 the largest there is; other operators and newer stacks have the line itself.
 TEST(FlashGeneration, DividesTheRateOfTheAttentionLine) {
   Gpu gpu = gpu_with_attention("{model: roofline, compute: 0.5}");
-  gpu.flash_share = {{1, {{64, 0.6}, {128, 0.4}}}, {2, {{64, 0.8}}}, {4, {{128, 1.3}}}};
+  gpu.flash_share = {{1, {{64, 0.6}, {128, 0.4}}}, {2, {{64, 0.8}}}, {4, {{128, 1.3}}}, {triton, {{64, 0.5}}}};
   Software software;
   for (const auto& [generation, head_dim, share] : std::vector<std::tuple<int, int, double>>{
-           {1, 64, 0.6}, {1, 32, 0.6}, {1, 96, 0.4}, {1, 256, 0.4}, {2, 128, 0.8}, {3, 64, 1.0}, {4, 128, 1.3}}) {
+           {1, 64, 0.6}, {1, 32, 0.6}, {1, 96, 0.4}, {1, 256, 0.4}, {2, 128, 0.8}, {3, 64, 1.0}, {4, 128, 1.3}, {triton, 128, 0.5}}) {
     software.flash = generation;
     const workloads::Operator op = attention(1, 8, 4096, head_dim, false);
     expect_same(operator_seconds(gpu, software, op), gpu.cost->seconds(op) / share);

@@ -66,6 +66,7 @@ TEST(WhatADataSheetAloneTells, HoldsOfContentionAndOlderAttentionToo) {
   EXPECT_NEAR(bare.contention_with(workloads::Phase::tp).alpha, std::cbrt(1.29 * 1.22 * 1.19), 0.005);
   EXPECT_NEAR(bare.contention_with(workloads::Phase::dp).alpha, std::cbrt(1.17 * 1.4 * 1.4), 0.005);
   EXPECT_NEAR(bare.flash_share.at(1).at(128), std::sqrt(0.44 * 0.3), 0.005);
+  EXPECT_NEAR(bare.flash_share.at(triton).at(128), std::sqrt(0.48 * 0.32), 0.005);
   EXPECT_EQ(sheet_of("h100-sxm5-80g").contention_with(workloads::Phase::dp).alpha, 1.4);  // the file says it
   config::Node one = file.without("efficiency").without("contention");
   one.set("contention.ep.alpha", "1.05");  // of the others it says nothing
