@@ -43,7 +43,7 @@ Section sorting(const Workload& workload, const Shard& shard, bool back, double 
 Section copies(const char* name, double elements, double element, const PassCopies& times) {
   if (times.forward + times.backward == 0) return {};
   const double bytes = 2 * elements * element;
-  return pointwise(name, {.forward_bytes = times.forward * bytes, .backward_bytes = times.backward * bytes});
+  return pointwise(name, {.forward_bytes = times.forward * bytes, .backward_bytes = times.backward * bytes, .eager = true});
 }
 
 Section clamps(const Workload& workload, double elements, double element) {
@@ -51,12 +51,14 @@ Section clamps(const Workload& workload, double elements, double element) {
   return copies("clamp_copies", elements, element, workload.fusions.clamp_copies);
 }
 
-// Bias times the token's weight, added expert by expert; backward the gradients of both, and of what they are added to.
-Section biases_apart(const Workload& workload, double elements, double element, int experts) {
+// Biases, those of the second product times the token's weight, added expert by expert; backward the gradients of both, and of what they
+// are added to.
+Section biases_apart(const Workload& workload, const char* name, double elements, double element, const PassCopies& times) {
   if (!workload.model.biases) return {};
-  Section section = copies("bias_copies", elements, element, workload.fusions.bias_copies);
-  for (Item& item : section.forward) std::get<Operator>(item).kernels = experts;
-  for (Item& item : section.backward) std::get<Operator>(item).kernels = 3 * experts;
+  const int kernels = workload.fusions.gathered_biases ? 1 : workload.model.moe->experts / workload.parallel.ep;
+  Section section = copies(name, elements, element, times);
+  for (Item& item : section.forward) std::get<Operator>(item).kernels = kernels;
+  for (Item& item : section.backward) std::get<Operator>(item).kernels = 3 * kernels;
   return section;
 }
 
@@ -92,8 +94,18 @@ void take_all(const std::vector<Item>& items, std::vector<Operator>& into) {
   for (const Item& item : items) into.push_back(std::get<Operator>(item));
 }
 
+// Elements that the experts' first product gives for so many pairs.
+double products_of(const Workload& workload, double pairs) {
+  return pairs * workload.model.moe->ffn / workload.parallel.etp * (workload.model.gated() ? 2 : 1);
+}
+
 Section activation_of(const Workload& workload, double pairs) {
   return activation(workload, shard_of(workload), pairs * workload.model.moe->ffn / workload.parallel.etp, !eager_experts(workload));
+}
+
+// What moe_act recomputes: the activation with the clamps before it.
+std::vector<Item> activation_again(const Workload& workload, double pairs) {
+  return assemble({clamps(workload, products_of(workload, pairs), shard_of(workload).element), activation_of(workload, pairs)}).forward;
 }
 
 }  // namespace
@@ -116,16 +128,19 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
   const std::int64_t rows = std::llround(pairs), ffn = moe.ffn / workload.parallel.etp;
   const std::int64_t width = ffn * (workload.model.gated() ? 2 : 1);
   const bool bias = workload.model.biases;
+  const double products = products_of(workload, pairs);
   const double parameters = static_cast<double>(experts) * static_cast<double>(shard.hidden) * static_cast<double>(width + ffn);
-  return assemble({pairing(workload), sorting(workload, shard, false, pairs), loop(workload, experts),
-                   whole_gradients_of_parts(workload, parameters, shard.element, experts),
-                   copies("pair_copies", pairs * static_cast<double>(shard.hidden), shard.element, workload.fusions.pair_copies),
-                   grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
-                   copies("product_copies", pairs * static_cast<double>(width), shard.element, workload.fusions.product_copies),
-                   clamps(workload, pairs * static_cast<double>(width), shard.element), activation_of(workload, pairs),
-                   grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
-                   biases_apart(workload, pairs * static_cast<double>(shard.hidden), shard.element, experts),
-                   sorting(workload, shard, true, pairs)});
+  return assemble(
+      {pairing(workload), sorting(workload, shard, false, pairs), loop(workload, experts),
+       whole_gradients_of_parts(workload, parameters, shard.element, experts),
+       copies("pair_copies", pairs * static_cast<double>(shard.hidden), shard.element, workload.fusions.pair_copies),
+       grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
+       copies("product_copies", products, shard.element, workload.fusions.product_copies),
+       biases_apart(workload, "gate_bias_copies", products, shard.element, workload.fusions.gate_bias_copies),
+       clamps(workload, products, shard.element), activation_of(workload, pairs),
+       grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
+       biases_apart(workload, "bias_copies", pairs * static_cast<double>(shard.hidden), shard.element, workload.fusions.bias_copies),
+       sorting(workload, shard, true, pairs)});
 }
 
 std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& work) {
@@ -136,7 +151,7 @@ std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& w
   std::vector<Operator> all;
   const Pass pass = work.what.pass;
   if (work.again) {
-    take_all(as_recompute(workload.experts.chunk_recompute ? experts.forward : activation_of(workload, work.pairs).forward), all);
+    take_all(as_recompute(workload.experts.chunk_recompute ? experts.forward : activation_again(workload, work.pairs)), all);
   } else if (pass == Pass::backward_weight) {
     take(experts.backward, true, all);
   } else if (pass == Pass::backward_input) {

@@ -31,6 +31,7 @@ struct Operator {
   int kernels = 1;        // launches
   double times = 1;       // it takes so many times what the GPU's file says
   bool captured = false;  // in a graph that is replayed: the host issues nothing
+  bool eager = false;     // memory-bound kernels of PyTorch's own operators, one after another
 };
 
 enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv };

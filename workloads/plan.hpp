@@ -238,8 +238,10 @@ struct KernelFusions {
   // index): how often around the all-to-all, and where tokens are sorted around the experts.
   PassCopies token_adds, sort_adds;
   double kept_outputs = 0;  // bytes an element of what experts give that the gradient of the pairs' weights keeps
-  // Reads and writes of what their second product gives, expert by expert, where experts have biases: the host knows each one's rows.
-  PassCopies bias_copies;
+  // Reads and writes of what their first and their second product gives, where experts have biases: expert by expert, of each of which the
+  // host knows the rows, unless biases are gathered by token.
+  PassCopies gate_bias_copies, bias_copies;
+  bool gathered_biases = false;
   // Of what their first product gives, where the model clamps both halves of it.
   PassCopies clamp_copies;
   // Rotary embedding that is not fused: what the host issues for queries and keys, and reads and writes of both; or document by document

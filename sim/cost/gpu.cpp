@@ -126,6 +126,7 @@ const Keys<Gpu>& gpu_keys() {
       K("power_limit", &Gpu::power_limit_w, config::quantity(Dimension::power, 1), "By the data sheet.").required(),
       K("launch", &Gpu::launch_s, launch_form(), "Host time of one bare kernel launch.").required(),
       K("atomic_adds", &Gpu::adds_per_s, config::quantity(Dimension::rate, 1e6), "To elements of 16 bits in its memory."),
+      K("eager", &Gpu::eager_share, config::number(0.1, 1), "Of the rate of memory-bound kernels, what PyTorch's own operators reach."),
       K("peak", peak_keys().shape(), read_peaks, {}, "By precision.").required(),
       K(
           "contention", contention_keys().shape(), [](const Node& node, Gpu& gpu) { contention_keys().read(node, gpu); }, {},

@@ -48,6 +48,7 @@ struct Gpu {
   // Atomic adds to elements of 16 bits. The default is H100's: PyTorch's index_add_ adds 2^22 rows of 128 in 4,719 us there
   // (pytorch/pytorch, pull request 175760).
   double adds_per_s = 114e9;
+  double eager_share = 1;  // of the rate of memory-bound kernels, what those of PyTorch's own operators reach
   std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
   std::shared_ptr<const CostModel> cost;                  // by operator class and precision
   // Generations of flash attention, triton and sdpa: by the head dimension that a kernel is compiled for, its rate over that of `cost`'s

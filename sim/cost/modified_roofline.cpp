@@ -1,13 +1,13 @@
 // The roofline with both lines fitted to measured kernels and a knee instead of a corner:
 //   T = (T_compute^q + T_memory^q)^(1/q) + fixed,   q = knee: 1 adds the two, large q is the plain roofline.
-//   T_compute = F * (1 + causal_block/key [causal]) * (1 + head_dim_half/head_dim) / (compute * backward [in backward] * P_peak)
+//   T_compute = F * (1 + block/key [causal]) * (1 + head_dim_half/head_dim) / (compute * backward [in backward] * P_peak)
 //   T_memory  = bytes / (memory * B_mem)
-// causal_block: a causal flash kernel computes whole blocks on the diagonal. head_dim_half: exponentials, which do not shrink with the head
-// dimension, as extra work per score. Both concern the attention class alone.
-// unaligned: the share of the compute rate that is left to a product whose n or k is no multiple of 16 bytes, which tensor-core kernels
-// load at once (assumption, from measured steps).
-// weight_gradient: the share of the compute rate that is left to the products of weight gradients, whose operands in 8 bits are both scaled
-// by blocks along the sum.
+// block: causal_block, since a causal flash kernel computes whole blocks on the diagonal; in a window (fewer keys than queries)
+// window_block, with both ends of the window and what a block of queries costs however few keys it has. head_dim_half: exponentials, which
+// do not shrink with the head dimension, as extra work per score. They concern the attention class alone. unaligned: the share of the
+// compute rate that is left to a product whose n or k is no multiple of 16 bytes, which tensor-core kernels load at once (assumption, from
+// measured steps). weight_gradient: the share of the compute rate that is left to the products of weight gradients, whose operands in 8
+// bits are both scaled by blocks along the sum.
 #include <algorithm>
 #include <cmath>
 
@@ -22,6 +22,7 @@ struct Fit {
   double backward = 1;
   double fixed_s = 0;
   double causal_block = 0;
+  double window_block = 0;
   double head_dim_half = 0;
   double unaligned = 1;
   double weight_gradient = 1;
@@ -57,7 +58,8 @@ class ModifiedRoofline : public CostModel {
  private:
   [[nodiscard]] double attention_work(const workloads::Operator& op) const {
     double work = 1;
-    if (op.causal && op.key > 0) work *= 1 + fit_.causal_block / static_cast<double>(op.key);
+    const double block = op.key < op.query ? fit_.window_block : fit_.causal_block;
+    if (op.causal && op.key > 0) work *= 1 + block / static_cast<double>(op.key);
     if (op.head_dim > 0) work *= 1 + fit_.head_dim_half / static_cast<double>(op.head_dim);
     return work;
   }
@@ -72,8 +74,8 @@ double number_or(const config::Node& node, const char* key, double low, double h
 class ModifiedRooflineFactory : public CostModelFactory {
  public:
   [[nodiscard]] std::unique_ptr<const CostModel> make(const config::Node& node, const Ceiling& ceiling) const override {
-    node.allow_keys(
-        {"model", "compute", "memory", "knee", "backward", "fixed", "causal_block", "head_dim_half", "unaligned", "weight_gradient"});
+    node.allow_keys({"model", "compute", "memory", "knee", "backward", "fixed", "causal_block", "window_block", "head_dim_half",
+                     "unaligned", "weight_gradient"});
     Fit fit;
     // A fitted line may lie above the data sheet's when bytes are counted that a cache keeps.
     fit.flops_per_s = ceiling.flops_per_s * node.at("compute").as_number(1e-3, 2);
@@ -81,6 +83,7 @@ class ModifiedRooflineFactory : public CostModelFactory {
     fit.knee = number_or(node, "knee", 1, 64, 1);
     fit.backward = number_or(node, "backward", 0.1, 2, 1);
     fit.causal_block = number_or(node, "causal_block", 0, 4096, 0);
+    fit.window_block = number_or(node, "window_block", 0, 4096, fit.causal_block);
     fit.head_dim_half = number_or(node, "head_dim_half", 0, 4096, 0);
     fit.unaligned = number_or(node, "unaligned", 1e-3, 1, 1);
     fit.weight_gradient = number_or(node, "weight_gradient", 1e-3, 1, 1);

@@ -27,6 +27,14 @@ double share_of_square(const workloads::Operator& op) {
   return workloads::attended_positions(query, static_cast<double>(op.key)) / query;
 }
 
+// By the GPU's line. A kernel under a mask knows of no window.
+double line_s(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
+  if (software.flash != masked || op.key >= op.query) return gpu.cost->seconds(op);
+  workloads::Operator whole = op;
+  whole.key = op.query;
+  return gpu.cost->seconds(whole);
+}
+
 // What the stack's attention reaches of the GPU's line.
 double flash_share(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
   if (op.cls != workloads::OperatorClass::attention) return 1;
@@ -51,7 +59,8 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
   for (const workloads::Operator& op : operators) {
     if (!op.captured) share.issued += op.kernels;
     if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
-    const double kernel_s = std::max(gpu.cost->seconds(op), op.adds / gpu.adds_per_s);
+    const double cost_s = line_s(gpu, software, op) / (op.eager ? gpu.eager_share : 1);
+    const double kernel_s = std::max(cost_s, op.adds / gpu.adds_per_s);
     const double alone_s = software.kernel_time * op.times * kernel_s / flash_share(gpu, software, op);
     share.device_s += alone_s + software.launch_s * op.kernels;
   }

@@ -39,7 +39,7 @@ constexpr std::array<Fusion, 8> all_fusions{
      {"optimizer", &KernelFusions::optimizer, "The whole update in one pass."}}};
 
 // What a stack does with experts; left out it is as KernelFusions has it.
-constexpr std::array<Fusion, 8> expert_habits{
+constexpr std::array<Fusion, 9> expert_habits{
     {{"grouped_gemm", &KernelFusions::grouped_gemm, "One kernel for all of a rank's experts."},
      {"low_precision_dispatch", &KernelFusions::low_precision_dispatch, "8-bit layers: tokens travel to their experts in 8 bits."},
      {"permutation", &KernelFusions::permutation, "Tokens are sorted by expert, and added up again, by a kernel each."},
@@ -50,7 +50,8 @@ constexpr std::array<Fusion, 8> expert_habits{
      {"replays_dispatch", &KernelFusions::replays_dispatch,
       "recompute: full takes what was dispatched to experts, and combined, from memory, and exchanges nothing."},
      {"eager", &KernelFusions::eager_experts,
-      "Their activation function and its gate are operators of their own also where a compiler fuses what is around them."}}};
+      "Their activation function and its gate are operators of their own also where a compiler fuses what is around them."},
+     {"gathered_biases", &KernelFusions::gathered_biases, "Biases are gathered by token and added at once, not expert by expert."}}};
 
 // One of a stack's kernels, as a key has it.
 constexpr auto kernels(auto KernelFusions::*field) {
@@ -111,6 +112,7 @@ const Keys<Software>& experts_keys() {
       habit(expert_habits[5]),
       habit(expert_habits[6]),
       habit(expert_habits[7]),
+      habit(expert_habits[8]),
       K("routing_kernels", kernels(&KernelFusions::routing_kernels), mapping(pass_keys()),
         "What the host issues to route a layer's tokens."),
       K("permutation_kernels", kernels(&KernelFusions::permutation_kernels), mapping(pass_keys()),
@@ -124,6 +126,8 @@ const Keys<Software>& experts_keys() {
         "Reads and writes of the states of pairs of token and expert beside permutations and sums."),
       K("product_copies", kernels(&KernelFusions::product_copies), mapping(copies_keys()),
         "The same of what the experts' first product gives, beside the activation."),
+      K("gate_bias_copies", kernels(&KernelFusions::gate_bias_copies), mapping(copies_keys()),
+        "The same, expert by expert, where experts have biases; none in graphs."),
       K("bias_copies", kernels(&KernelFusions::bias_copies), mapping(copies_keys()),
         "The same of what their second product gives, expert by expert, where experts have biases; none in graphs."),
       K("clamp_copies", kernels(&KernelFusions::clamp_copies), mapping(copies_keys()),

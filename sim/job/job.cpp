@@ -50,7 +50,8 @@ void take_habits(Job& job) {
   job.workload.optimizer.host_rate = job.system.software.host_update;
   job.workload.parallel.whole_messages = job.system.software.whole_messages;
   // A graph holds no kernels whose sizes the host has to know: the experts' MLP is one fused kernel there.
-  if (job.system.software.replays_graphs) job.workload.fusions.bias_copies = job.workload.fusions.clamp_copies = {};
+  workloads::KernelFusions& fusions = job.workload.fusions;
+  if (job.system.software.replays_graphs) fusions.gate_bias_copies = fusions.bias_copies = fusions.clamp_copies = {};
 }
 
 void check(const Node& node, Job& job) {

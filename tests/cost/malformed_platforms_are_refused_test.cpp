@@ -82,7 +82,7 @@ TEST(MalformedPlatforms, UnknownKey) {
             "    4 | power_limt: 400 W\n"
             "      | ^\n"
             "  did you mean 'power_limit'? known: source, vendor, memory, driver_memory, memory_bandwidth, power_limit, launch, "
-            "atomic_adds, peak, "
+            "atomic_adds, eager, peak, "
             "contention, efficiency, flash");
 }
 
@@ -304,9 +304,9 @@ TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
             "    7 | experts: {routing: {forward: 3, backward: 1}}\n"
             "      |           ^\n"
             "  did you mean 'routing_kernels'? known: grouped_gemm, low_precision_dispatch, permutation, gathers_counts, "
-            "exchanges_weights, stacked, replays_dispatch, eager, "
+            "exchanges_weights, stacked, replays_dispatch, eager, gathered_biases, "
             "routing_kernels, permutation_kernels, sorting_kernels, pairing_kernels, loop_kernels, pair_copies, product_copies, "
-            "bias_copies, clamp_copies, token_adds, sort_adds, kept_outputs, dropless_time");
+            "gate_bias_copies, bias_copies, clamp_copies, token_adds, sort_adds, kept_outputs, dropless_time");
 }
 
 const std::string good_memory =

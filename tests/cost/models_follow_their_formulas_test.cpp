@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,6 +64,19 @@ TEST(ModifiedRoofline, StretchesCausalBlocksAndNarrowHeads) {
   const workloads::Operator causal = attention(1, 16, 1024, 64, true), full = attention(1, 16, 1024, 64, false);
   expect_same(gpu.cost->seconds(causal), causal.flops * 1.125 * 1.5 / 50e12 + causal.bytes / 1e12);
   expect_same(gpu.cost->seconds(full), full.flops * 1.5 / 50e12 + full.bytes / 1e12);
+}
+
+// A window of 128 in 1,024 positions: 350 keys more a query, whatever the diagonal of a whole sequence takes.
+TEST(ModifiedRoofline, TakesWholeBlocksOfAWindow) {
+  const auto work = [](const char* more) {
+    const Gpu gpu = gpu_with_attention(fmt::format("{{model: modified-roofline, compute: 0.5, memory: 1, causal_block: 64{}}}", more));
+    workloads::Operator op = attention(1, 16, 1024, 64, true);
+    op.key = 128;
+    op.bytes = 0;
+    return gpu.cost->seconds(op) * 50e12 / op.flops;
+  };
+  expect_same(work(", window_block: 350"), 1 + 350.0 / 128);
+  expect_same(work(""), 1 + 64.0 / 128);  // left out: as on the diagonal
 }
 
 TEST(ModifiedRoofline, RunsBackwardAtItsOwnRate) {
@@ -140,6 +154,16 @@ TEST(OperatorSeconds, AddElementByElementAtTheRateOfAtomics) {
   expect_same(operator_seconds(gpu, {}, op), 10e-3);
   op.adds = 1e8;
   expect_same(operator_seconds(gpu, {}, op), 2e-3);
+}
+
+// PyTorch's own operators reach a part of the memory-bound rate; kernels of the stack's libraries all of it.
+TEST(OperatorSeconds, TakePyTorchsOperatorsLonger) {
+  Gpu gpu = gpu_with_gemm("{model: roofline}");
+  gpu.eager_share = 0.4;
+  workloads::Operator op = moving(1e9);  // 2 ms
+  expect_same(operator_seconds(gpu, {}, op), 2e-3);
+  op.eager = true;
+  expect_same(operator_seconds(gpu, {}, op), 5e-3);
 }
 
 TEST(OperatorSeconds, AreNotLessThanTheHostNeedsToLaunch) {
@@ -280,6 +304,14 @@ TEST(FlashGeneration, TakesTheWholeSquareUnderAMask) {
     window.key = 1024;
     expect_same(operator_seconds(gpu, software, window), gpu.cost->seconds(window) * 3 * 32 / 7 / second);
   }
+  // What whole blocks of a window take more is not in it.
+  const auto seconds = [&](const char* block) {
+    workloads::Operator window = attention(1, 8, 4096, 64, true);
+    window.key = 1024;
+    return operator_seconds(gpu_with_attention(fmt::format("{{model: modified-roofline, compute: 0.5, memory: 1, window_block: {}}}", block)),
+                            software, window);
+  };
+  expect_same(seconds("350"), seconds("0"));
 }
 
 // A head of 96 takes the kernel of 128, one of 256 the largest there is; other operators and newer stacks have the line itself.

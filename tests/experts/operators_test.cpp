@@ -163,33 +163,6 @@ TEST(ExpertOperators, CopyWhatTheStackSays) {
   }
 }
 
-// gpt-oss's experts have biases; graphs hold nothing whose size the host must know, Qwen3's have none.
-TEST(ExpertOperators, AddBiasesExpertByExpert) {
-  const auto copied = [](const char* model, const char* rest) {
-    const sim::Job job = job_of(model, 8, "{dp: 8, ep: 8}", rest);
-    const workloads::ExpertLayer experts(job.workload);
-    const workloads::RoutedExperts forward{Pass::forward};
-    const workloads::ExpertWork work = experts.work(forward, 0, 0, 0);
-    return bytes_of(workloads::operators_of(job.workload, work), "bias_copies") / (2 * work.pairs * job.workload.model.hidden * 2);
-  };
-  EXPECT_DOUBLE_EQ(copied("gpt-oss-20b", "software: megatron-core\n"), 7);
-  EXPECT_EQ(copied("gpt-oss-20b", "software: megatron-core\ncuda_graphs: true\n"), 0);
-  EXPECT_EQ(copied("qwen3-30b-a3b", "software: megatron-core\n"), 0);
-}
-
-// Forward: both halves through a clamp, and joined. Not where the MLP is one kernel of a graph, nor where nothing is clamped.
-TEST(ExpertOperators, ClampWhatTheModelClamps) {
-  const auto copied = [](const char* model, const char* rest) {
-    const sim::Job job = job_of(model, 8, "{dp: 8, ep: 8}", rest);
-    const workloads::ExpertLayer experts(job.workload);
-    const workloads::ExpertWork work = experts.work({Pass::forward}, 0, 0, 0);
-    return bytes_of(workloads::operators_of(job.workload, work), "clamp_copies") / (2 * work.pairs * 2 * job.workload.model.moe->ffn * 2);
-  };
-  EXPECT_DOUBLE_EQ(copied("gpt-oss-20b", "software: megatron-core\n"), 2);
-  EXPECT_EQ(copied("gpt-oss-20b", "software: megatron-core\ncuda_graphs: true\n"), 0);
-  EXPECT_EQ(copied("qwen3-30b-a3b", "software: megatron-core\n"), 0);
-}
-
 // Products over tokens sorted by expert, which there are where none is dropped.
 TEST(ExpertOperators, TakeAsLongAsTheStackSaysWhereNoTokenIsDropped) {
   for (const bool drops : {false, true}) {

@@ -141,6 +141,14 @@ double intermediate_bytes(const Workload& workload, const Shard& shard, double f
   return ffn * (workload.model.gated() ? 2 : 1) * (input ? bytes_of(*input) : shard.element) + activated_bytes(workload, shard, ffn, eager);
 }
 
+// Of a pair of token and expert: clamps outside of the activation keep what they clamped, for their own gradient. moe_act runs them again,
+// as the activation.
+double clamped_bytes(const Workload& workload, const Shard& shard, double ffn) {
+  const bool apart = workload.model.clamps_gate && workload.fusions.clamp_copies.forward > 0;
+  if (!apart || workload.recompute.drops(RecomputeModule::moe_act)) return 0;
+  return ffn * (workload.model.gated() ? 2 : 1) * shard.element;
+}
+
 double mlp_bytes(const Workload& workload, const Shard& shard) {
   const double outside = outside_tensor_parallel(workload, shard, own_copies(workload, copies_for_mlp(workload, shard)));
   if (workload.recompute.drops(RecomputeModule::mlp)) return outside;
@@ -221,7 +229,7 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
   const double dropped = workload.recompute.drops(RecomputeModule::moe_act) ? ffn * saved_input(shard) : 0;
   return static_cast<double>(shard.hidden) * (saved_input(shard) + workload.fusions.kept_outputs) +
-         intermediate_bytes(workload, shard, ffn, eager_experts(workload)) - dropped;
+         intermediate_bytes(workload, shard, ffn, eager_experts(workload)) + clamped_bytes(workload, shard, ffn) - dropped;
 }
 
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {

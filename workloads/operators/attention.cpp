@@ -202,7 +202,11 @@ Section rotary(const Workload& workload, const Shard& shard) {
   if (workload.fusions.rope) return pointwise("rope", {.forward_bytes = bytes, .backward_bytes = bytes});
   const PassCopies& copies = workload.fusions.rope_copies;
   const PassKernels kernels = separate_rope(workload);
-  return pointwise("rope", {copies.forward * bytes, copies.backward * bytes, kernels.forward, kernels.backward});
+  return pointwise("rope", {.forward_bytes = copies.forward * bytes,
+                            .backward_bytes = copies.backward * bytes,
+                            .forward_kernels = kernels.forward,
+                            .backward_kernels = kernels.backward,
+                            .eager = true});
 }
 
 // Queries, keys and values are cast before they are attended to in fewer bits, the gradient of the output before backward.

@@ -33,6 +33,7 @@ Section activation(const Workload& workload, const Shard& shard, double elements
   }
   traffic.forward_bytes *= pass_bytes;
   traffic.backward_bytes *= pass_bytes;
+  traffic.eager = !fused;
   return pointwise("activation", traffic);
 }
 

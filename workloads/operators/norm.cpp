@@ -23,7 +23,8 @@ Traffic norm_traffic(bool fused, double pass_bytes) {
   return {.forward_bytes = unfused_norm_passes * pass_bytes,
           .backward_bytes = unfused_norm_backward_passes * pass_bytes,
           .forward_kernels = unfused_norm_kernels,
-          .backward_kernels = 2 * unfused_norm_kernels};
+          .backward_kernels = 2 * unfused_norm_kernels,
+          .eager = true};
 }
 
 // Transformer Engine's tuned kernels (transformer_engine/common/normalization/rmsnorm, REGISTER_NORM_LAUNCHER); other widths have general

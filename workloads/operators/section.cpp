@@ -60,6 +60,7 @@ Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass
     Operator op = memory_bound(name, bytes, pass, kernels);
     op.cls = cls;
     op.adds = adds;
+    op.eager = traffic.eager;
     items.emplace_back(std::move(op));
   };
   add(section.forward, traffic.forward_bytes, traffic.forward_adds, Pass::forward, traffic.forward_kernels);

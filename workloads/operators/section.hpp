@@ -25,12 +25,13 @@ struct Section {
 // Part of a graph, where the plan captures what it belongs to.
 [[nodiscard]] Section within(GraphScope scope, const Workload& workload, Section section);
 
-// Memory-bound kernels: bytes moved forward and backward, the launches of each, and elements that are added to one by one. A section
-// without bytes has no item.
+// Memory-bound kernels: bytes moved forward and backward, the launches of each, and elements that are added to one by one; eager: they are
+// PyTorch's own operators. A section without bytes has no item.
 struct Traffic {
   double forward_bytes = 0, backward_bytes = 0;
   int forward_kernels = 1, backward_kernels = 1;
   double forward_adds = 0, backward_adds = 0;
+  bool eager = false;
 };
 [[nodiscard]] Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass cls = OperatorClass::memory_bound);
 [[nodiscard]] Operator memory_bound(std::string name, double bytes, Pass pass, int kernels = 1);
