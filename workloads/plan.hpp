@@ -249,6 +249,11 @@ struct KernelFusions {
   PassKernels rope_kernels{8, 8};
   PassCopies rope_copies{4.5, 4.5};
   bool rope_by_document = false;
+  // An activation function of several operators, in layers without experts and in shared ones: more that the host issues, more reads and
+  // writes of tensors of the MLP's width, and how many more of these stay until backward.
+  PassKernels activation_kernels{0, 0};
+  PassCopies activation_copies;
+  double activation_kept = 0;
   PassCopies loss_copies;  // of the fp32 logits, by a loss that is not fused, beside Megatron-LM's operators
   // Of RMSNorm over a width that Transformer Engine has no tuned kernels for, against what the GPU's file says.
   PassTimes untuned_norm_time;

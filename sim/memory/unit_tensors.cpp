@@ -169,6 +169,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   if (workload.recompute.shards_inputs && habits.order != workloads::TensorOrder::megatron_2021) return false;
   if (!layers || !products || !order || workload.optimizer.on_cpu || workload.precision.activation_input) return false;
   if (workload.optimizer.muon() || workload.lora.on() || workload.fusions.loss_pieces > 1 || workload.precision.param_gather) return false;
+  if (!workload.fusions.activation && workload.fusions.activation_kept > 0) return false;
   if (habits.order == workloads::TensorOrder::megatron_2021) return knows_megatron_2021(workload);
   if (workload.attention != workloads::Attention::flash) return false;
   if (habits.order == workloads::TensorOrder::torch) return plain(model) && knows_torch_tensors(workload, habits);

@@ -284,7 +284,8 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
             "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, host_update, "
             "whole_messages, selective_by_product, selective_narrow, whole_logits, loss_pieces, "
             "packed_qkv, keeps_gathered, separate_qkv, separate_gate, reduces_by_product, copies_shared, gathers_by_product, "
-            "joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, loss_copies, "
+            "joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
+            "activation_kernels, activation_copies, activation_kept, loss_copies, "
             "untuned_norm_time, zeroes_gradients, casts_weights, memory, serving");
 }
 

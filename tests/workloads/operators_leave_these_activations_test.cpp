@@ -147,6 +147,20 @@ TEST(Activations, OfALlamaLayerAreCountedTensorByTensor) {
   EXPECT_EQ(layer_activation_bytes(workload, false), 8192 * per_token);
 }
 
+// Table 2 has 8 s b h for the input of GeLU: three more of that width, unless one kernel computes it or backward computes it again.
+TEST(Activations, OfAnActivationFunctionOfSeveralOperatorsAreMore) {
+  Workload workload = gpt(1, 1024, 16, 51200, 1024, 2);
+  const double whole = layer_activation_bytes(workload, false);
+  workload.fusions.activation_kept = 3;
+  EXPECT_EQ(layer_activation_bytes(workload, false), whole);
+  workload.fusions.activation = false;
+  EXPECT_EQ(layer_activation_bytes(workload, false), whole + 3 * 8.0 * 1024 * 2 * 1024);
+  workload.recompute = {.kind = RecomputeKind::selective, .modules = {RecomputeModule::mlp}};
+  const double dropped = layer_activation_bytes(workload, false);
+  workload.fusions.activation_kept = 0;
+  EXPECT_EQ(layer_activation_bytes(workload, false), dropped);
+}
+
 TEST(Activations, ShrinkWithContextParallelismAndFlash) {
   Workload workload = llama(1, 4096, 32, 8, 14336, 32000, 8192, 1);
   const double whole = layer_activation_bytes(workload, false);

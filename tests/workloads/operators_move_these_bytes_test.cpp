@@ -80,6 +80,25 @@ TEST(OperatorBytes, EachMissingFusionMovesMoreAndLaunchesMore) {
   }
 }
 
+TEST(OperatorBytes, ActivationOfSeveralOperatorsMovesMoreWhereItIsNotFused) {
+  Workload workload = gpt(4, 1024, 16, 51200, 1024, 2);
+  const double pass = 2 * tokens * 4096;
+  for (const bool fused : {true, false}) {
+    workload.fusions.activation = fused;
+    workload.fusions.activation_kernels = {0, 0};
+    workload.fusions.activation_copies = {};
+    const BlockProgram before = layer_program(workload, false);
+    workload.fusions.activation_kernels = {6, 10};
+    workload.fusions.activation_copies = {7, 12.5};
+    const BlockProgram after = layer_program(workload, false);
+    const int there = fused ? 0 : 1;
+    EXPECT_EQ(find(after.forward, "activation").bytes, find(before.forward, "activation").bytes + there * 14 * pass);
+    EXPECT_EQ(find(after.backward, "activation").bytes, find(before.backward, "activation").bytes + there * 25 * pass);
+    EXPECT_EQ(find(after.forward, "activation").kernels, find(before.forward, "activation").kernels + there * 6);
+    EXPECT_EQ(find(after.backward, "activation").kernels, find(before.backward, "activation").kernels + there * 10);
+  }
+}
+
 TEST(OperatorBytes, RopeApartIsAsTheStackHasItAndDocumentByDocument) {
   Workload workload = small();
   workload.fusions.rope = false;

@@ -136,9 +136,13 @@ double activated_bytes(const Workload& workload, const Shard& shard, double ffn,
 }
 
 // And what is before it, twice as wide with a gate.
-double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn, bool eager) {
+double unactivated_bytes(const Workload& workload, const Shard& shard, double ffn) {
   const auto& input = workload.precision.activation_input;
-  return ffn * (workload.model.gated() ? 2 : 1) * (input ? bytes_of(*input) : shard.element) + activated_bytes(workload, shard, ffn, eager);
+  return ffn * (workload.model.gated() ? 2 : 1) * (input ? bytes_of(*input) : shard.element);
+}
+
+double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn, bool eager) {
+  return unactivated_bytes(workload, shard, ffn) + activated_bytes(workload, shard, ffn, eager);
 }
 
 // Of a pair of token and expert: clamps outside of the activation keep what they clamped, for their own gradient. moe_act runs them again,
@@ -149,15 +153,25 @@ double clamped_bytes(const Workload& workload, const Shard& shard, double ffn) {
   return ffn * (workload.model.gated() ? 2 : 1) * shard.element;
 }
 
+// The same of a dense MLP and of shared experts, whose functions may be several operators.
+double dense_activated_bytes(const Workload& workload, const Shard& shard, double ffn) {
+  const bool eager = !workload.fusions.activation;
+  return activated_bytes(workload, shard, ffn, eager) + (eager ? ffn * workload.fusions.activation_kept * shard.element : 0);
+}
+
+double dense_intermediate_bytes(const Workload& workload, const Shard& shard, double ffn) {
+  return unactivated_bytes(workload, shard, ffn) + dense_activated_bytes(workload, shard, ffn);
+}
+
 double mlp_bytes(const Workload& workload, const Shard& shard) {
   const double outside = outside_tensor_parallel(workload, shard, own_copies(workload, copies_for_mlp(workload, shard)));
   if (workload.recompute.drops(RecomputeModule::mlp)) return outside;
   const auto ffn = static_cast<double>(shard.ffn);
-  const bool eager = !workload.fusions.activation, dropped = workload.recompute.drops(RecomputeModule::mlp_act);
+  const bool dropped = workload.recompute.drops(RecomputeModule::mlp_act);
   const double adapters = column_adapter_bytes(workload, shard, fc1_adapters(workload, shard).size()) +
                           adapter_bytes(workload, shard, fc2_adapters(workload, shard).size(), ffn, dropped);
-  const double activated = dropped ? activated_bytes(workload, shard, ffn, eager) : 0;
-  return adapters + outside + static_cast<double>(shard.tokens) * (intermediate_bytes(workload, shard, ffn, eager) - activated);
+  const double intermediate = dropped ? unactivated_bytes(workload, shard, ffn) : dense_intermediate_bytes(workload, shard, ffn);
+  return adapters + outside + static_cast<double>(shard.tokens) * intermediate;
 }
 
 // The router's scores and probabilities in fp32 and its map of choices; shared experts. Routed experts: received_activation_bytes.
@@ -166,9 +180,9 @@ double experts_bytes(const Workload& workload, const Shard& shard) {
   const double router = static_cast<double>(shard.spread_tokens) * moe.experts * (2 * sizeof(float) + mask_byte);
   if (workload.recompute.drops(RecomputeModule::shared_experts))
     return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router;
-  const double shared = static_cast<double>(shard.tokens) *
-                        intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp),
-                                           !workload.fusions.activation);
+  const double shared =
+      static_cast<double>(shard.tokens) *
+      dense_intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp));
   return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router + shared;
 }
 

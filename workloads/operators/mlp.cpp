@@ -24,6 +24,12 @@ Linear mlp_input(const Workload& workload, const Shard& shard, std::string name,
 Section activation(const Workload& workload, const Shard& shard, double elements, bool fused) {
   const double pass_bytes = elements * shard.element;
   Traffic traffic = activation_passes(workload.model.gated(), workload.model.biases, fused);
+  if (!fused) {
+    traffic.forward_bytes += 2 * workload.fusions.activation_copies.forward;
+    traffic.backward_bytes += 2 * workload.fusions.activation_copies.backward;
+    traffic.forward_kernels += workload.fusions.activation_kernels.forward;
+    traffic.backward_kernels += workload.fusions.activation_kernels.backward;
+  }
   if (const auto kept = workload.precision.activation_input) {  // cast to be kept, and back again, both halves
     const double passes = 2 * (1 + bytes_of(*kept) / shard.element);
     traffic.forward_bytes += passes;
