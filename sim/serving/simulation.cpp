@@ -152,7 +152,7 @@ void ServiceSimulation::accept(RequestId id) {
 }
 
 void ServiceSimulation::want_room(RequestId id) {
-  wanting_room_.push_back(id);
+  line_up(id);
   try_decode_room();
 }
 

@@ -163,7 +163,7 @@ void ServiceSimulation::lose_sender(RequestId id) {
     machine_.after(std::max(0.0, way.began_s + setup_.timeout_s - now()), token_of(ServiceEvent::timeout, id, way.attempt));
     return;
   }
-  std::erase(wanting_room_, id);
+  wanting_room_.erase(id);
   start_again(id);
 }
 
@@ -181,7 +181,7 @@ void ServiceSimulation::lose_receiver(RequestId id) {
   }
   ++requests_[id].retries;
   if (whole) requests_[id].enter(Stage::waiting, now());
-  wanting_room_.push_back(id);
+  line_up(id);
 }
 
 // A hand-over that did not end in time.
@@ -216,7 +216,7 @@ void ServiceSimulation::start_again(RequestId id) {
   const workloads::Lengths left{request.prompt, request.tokens.output - request.generated};
   if (!can_serve(sides_.front(), left)) return drop(id, Stage::rejected);
   const bool needs_room = decode_alone || (apart() && setup_.transfers->reserves_first() && !ways_[id].reserved);
-  needs_room ? wanting_room_.push_back(id) : place_prompt(id);
+  needs_room ? line_up(id) : place_prompt(id);
 }
 
 // Room is for a prompt of one length: the longer one asks anew.

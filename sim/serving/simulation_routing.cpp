@@ -53,27 +53,33 @@ std::optional<std::size_t> ServiceSimulation::room_for(RequestId id) {
   return std::nullopt;
 }
 
-// First come, first served: who does not fit keeps back those behind that may be sent to the same instances.
-void ServiceSimulation::try_decode_room() {
+// Only the router by length tells requests apart by where they may go.
+void ServiceSimulation::line_up(RequestId id) {
   const RequestRouter& router = RouterRegistry::get(setup_.decode_router);
-  std::vector<RequestId> kept_back;
-  const auto stands_behind = [&](RequestId id) {
-    return std::ranges::any_of(kept_back, [&](RequestId other) {
-      return std::ranges::all_of(sides_.back().up,
-                                 [&](const Instance* one) { return router.sends(*one, id) == router.sends(*one, other); });
-    });
-  };
-  for (std::size_t next = 0; next < wanting_room_.size();) {
-    const RequestId id = wanting_room_[next];
-    const auto room = stands_behind(id) ? std::nullopt : room_for(id);
-    if (room) {
-      wanting_room_.erase(wanting_room_.begin() + static_cast<std::ptrdiff_t>(next));
+  RoomLines::Instances to;
+  if (router.goes_by() == GoesBy::lengths) {
+    for (const auto& one : sides_.back().instances) to.push_back(router.sends(*one, id));
+  }
+  wanting_room_.push(id, std::move(to));
+}
+
+// First come, first served: who does not fit keeps back those behind that may be sent to the same instances of those that work.
+void ServiceSimulation::try_decode_room() {
+  const ServiceSide& side = sides_.back();
+  std::vector<bool> closed;
+  while (const auto line = wanting_room_.next(closed)) {
+    closed.resize(wanting_room_.lines(), false);
+    const RequestId id = wanting_room_.front(*line);
+    if (const auto room = room_for(id)) {
+      wanting_room_.pop(*line);
       place_decode(id, *room);
       continue;
     }
-    if (router.goes_by() != GoesBy::lengths) return;
-    if (!stands_behind(id)) kept_back.push_back(id);
-    ++next;
+    const auto alike = [&](std::size_t other) {
+      const RoomLines::Instances &to = wanting_room_.to(*line), &too = wanting_room_.to(other);
+      return to == too || std::ranges::all_of(side.up_at, [&](std::size_t at) { return to[at - side.first] == too[at - side.first]; });
+    };
+    for (std::size_t other = 0; other < closed.size(); ++other) closed[other] = closed[other] || alike(other);
   }
 }
 

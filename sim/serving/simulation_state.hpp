@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/engine/machine.hpp"
+#include "sim/serving/room_lines.hpp"
 #include "sim/serving/router.hpp"
 #include "sim/serving/simulation.hpp"
 
@@ -66,6 +67,7 @@ class ServiceSimulation {
   void accept(RequestId id);
   void place_prompt(RequestId id);
   [[nodiscard]] std::optional<std::size_t> room_for(RequestId id);
+  void line_up(RequestId id);  // for room on the decoding side
   void try_decode_room();
   void place_decode(RequestId id, std::size_t instance);
   void ask(RequestId id);
@@ -163,7 +165,7 @@ class ServiceSimulation {
   std::vector<Piece> pieces_;
   std::vector<std::size_t> free_pieces_;
   std::deque<RequestId> on_their_way_;  // to the queues, in the order in which they were sent
-  std::deque<RequestId> wanting_room_;  // on the decoding side, first come first served
+  RoomLines wanting_room_;              // on the decoding side
   std::deque<RequestId> stranded_;      // no instance works that could compute their prompts
   std::vector<int> down_;               // [instance] faults that keep it from working
   std::vector<LinkIndex> load_links_;

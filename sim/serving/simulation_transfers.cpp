@@ -197,7 +197,7 @@ void ServiceSimulation::forget_way(RequestId id) {
 void ServiceSimulation::recall(RequestId id) {
   Way& way = ways_[id];
   if (!way.asking) return;
-  if (way.asked && !way.reserved) std::erase(wanting_room_, id);
+  if (way.asked && !way.reserved) wanting_room_.erase(id);
   if (!setup_.transfers->reserves_first()) give_room_back(id);
 }
 

@@ -19,6 +19,7 @@
 #include "sim/serving/formula.hpp"
 #include "sim/serving/length_split.hpp"
 #include "sim/serving/load_moments.hpp"
+#include "sim/serving/room_lines.hpp"
 #include "sim/serving/serving_result.hpp"
 #include "sim/serving/tune.hpp"
 #include "sim/serving/tune_lengths.hpp"
@@ -96,6 +97,22 @@ TEST(PromptsByLength, wait_for_their_own_room_alone) {
   EXPECT_GE(run.requests[2].last_s, run.requests[1].last_s);
   EXPECT_EQ(answer_tokens(run, 1), 2);
   EXPECT_EQ(answer_tokens(run, 2), 1004);
+}
+
+// Of those that wait for room the first to have come is next, of the lines that are open; who has gone is not asked.
+TEST(RoomLines, go_in_the_order_in_which_their_requests_came) {
+  sim::RoomLines lines;
+  for (sim::RequestId id = 0; id < 6; ++id) lines.push(id, {id % 2 == 0, id % 2 == 1});
+  EXPECT_EQ(lines.lines(), 2U);
+  EXPECT_EQ(lines.front(*lines.next({})), 0U);
+  EXPECT_EQ(lines.front(*lines.next({true, false})), 1U);
+  lines.erase(1);
+  lines.pop(*lines.next({}));
+  EXPECT_EQ(lines.front(*lines.next({})), 2U);
+  EXPECT_EQ(lines.front(*lines.next({true})), 3U);
+  EXPECT_FALSE(lines.next({true, true}));
+  for (sim::RequestId id = 2; id < 6; ++id) lines.erase(id);
+  EXPECT_TRUE(lines.empty());
 }
 
 // While the only instance for short prompts is away they go to the others, and nothing is lost.
