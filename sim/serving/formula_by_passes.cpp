@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
+#include "sim/serving/cut_prompts.hpp"
 #include "sim/serving/pass_queue.hpp"
+#include "sim/serving/token_spread.hpp"
+#include "sim/serving/unlike_passes.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -11,59 +15,7 @@ namespace {
 constexpr int settling_rounds = 60;
 constexpr double settled_within = 1e-5, nearly_settled_within = 1e-3;
 constexpr double chances_within = 1e-3, closest_chances = 1e-7;  // of how far the last round was from settled; and at least
-constexpr int most_turns = 8;                                    // more are hardly more even
-constexpr int quarters_of_a_prompt = 4;
-constexpr double most_passes = 64;  // of a prompt, as the chain counts them, which grows with them: of more, several are one
-constexpr double few_passes = 3;    // of a prompt: more are cut into halves
-constexpr double cut_finely = 4;    // where fewer prompts fit into a pass, what is left of one goes into it too
 constexpr double highest_load = 0.999;
-
-// Between whole numbers of sequences.
-template <class F>
-double between_whole(double sequences, F at) {
-  const double low = std::floor(sequences), share = sequences - low;
-  return share > 0 ? at(low) + share * (at(low + 1) - at(low)) : at(low);
-}
-
-// What a pass takes of prompts, beside so many sequences.
-struct PassUnits {
-  int units = 1, most = 1;
-  double weight = 1;  // of pieces, so that those of a prompt alone take as long as its passes
-  PassUnits(const PoolFormula& pool, double sequences) {
-    constexpr double any = 1e6;
-    const PoolFormula::Prompt alone = pool.prompt_s(sequences);
-    if (pool.lanes() <= 1 && alone.passes > 1 && pool.tokens_of_a_prompt() > pool.room_of_a_pass(sequences)) {
-      const double passes = pool.tokens_of_a_prompt() / pool.room_of_a_pass(sequences);
-      most = passes > few_passes ? 2 : quarters_of_a_prompt;
-      units = std::max(most + 1, static_cast<int>(std::lround(most * std::min(passes, most_passes))));
-      double pieces_s = 0;
-      for (int left = units; left > 0; left -= most) pieces_s += seconds(pool, std::min(left, most), sequences);
-      weight = alone.seconds / pieces_s;
-      return;
-    }
-    const double fit = std::min(256.0, pool.prompts_of_a_pass(any, sequences));
-    units = pool.pool().rules.chunked_prefill && fit < cut_finely ? quarters_of_a_prompt : 1;
-    most = std::max(units, static_cast<int>(fit * units));
-  }
-  // With u units of prompts.
-  [[nodiscard]] double seconds(const PoolFormula& pool, int u, double sequences) const {
-    return weight * between_whole(sequences, [&](double beside) {
-             return u == units ? pool.prompt_s(beside).seconds : pool.together_s(static_cast<double>(u) / units, beside);
-           });
-  }
-};
-
-PassQueue queue_of(const PoolFormula& pool, const PassUnits& cut, double rate_per_s, int turns, double sequences) {
-  PassQueue queue;
-  queue.rate_per_s = rate_per_s;
-  queue.turns = std::min(turns, most_turns);
-  queue.units = cut.units;
-  queue.most = cut.most;
-  queue.mixes = pool.mixes();
-  queue.pass_s.push_back(0);
-  for (int u = 1; u <= cut.most; ++u) queue.pass_s.push_back(cut.seconds(pool, u, sequences));
-  return queue;
-}
 
 // Sequences at any time, and those that one sees in its passes.
 struct Beside {
@@ -132,13 +84,16 @@ bool too_many_prompts(const PoolState& state) { return !std::isfinite(state.ttft
 }  // namespace
 
 bool queues_by_passes(const PoolFormula& pool, const LoadMoments& load) {
-  return load.input_variation <= 0 && load.arrival_variation == 1 && load.rate_per_s > 0 && pool.pool().rules.batching != Batching::fixed;
+  const InstanceRules& rules = pool.pool().rules;
+  if (load.arrival_variation != 1 || load.rate_per_s <= 0 || rules.batching == Batching::fixed) return false;
+  if (load.input_variation <= 0) return true;
+  return rules.role == Role::both && pool.lanes() <= 1 && (rules.chunked_prefill || pool.room_of_a_pass(0) >= pool.tokens_of_a_prompt());
 }
 
 PoolState prompts_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
-  const PassUnits cut(pool, 0);
-  const PassQueue queue = queue_of(pool, cut, rate_per_s, turns, 0);
-  const double capacity = static_cast<double>(cut.most) / cut.units / queue.pass_s.back();
+  const PassUnits cut(pool, 0, 1);
+  const PassQueue queue = cut.queue(pool, rate_per_s, turns, 0);
+  const double capacity = cut.prompts_of_a_pass() / queue.pass_s.back();
   if (rate_per_s >= highest_load * capacity) return beyond(capacity);
   const QueuedPasses passes(queue);
   PoolState out;
@@ -152,15 +107,20 @@ PoolState prompts_by_passes(const PoolFormula& pool, const LoadMoments& load, do
 }
 
 bool carries_prompts(const PoolFormula& pool, double rate_per_s) {
-  const PassUnits cut(pool, 0);
-  return rate_per_s * cut.seconds(pool, cut.most, pool.mixes() ? 1 : 0) * cut.units / cut.most < highest_load;
+  const PassUnits cut(pool, 0, 1);
+  return rate_per_s * cut.seconds(pool, cut.most(), pool.mixes() ? 1 : 0) / cut.prompts_of_a_pass() < highest_load;
 }
 
 namespace {
 
+std::unique_ptr<const PromptPasses> chain_of(const PassQueue& queue, PassChances& known) {
+  if (queue.sizes.empty()) return std::make_unique<QueuedPasses>(queue, &known);
+  return std::make_unique<UnlikePasses>(queue);
+}
+
 // The share of those that a sequence sees beside it that are more than so many as are there in a pass. Of a chain that has not settled it
 // may be far below 0, where no more than 1 - 1 / share are ever there: so many as are seen stay possible.
-double bunched_of(const QueuedPasses& passes, const LoadMoments& load, const PoolFormula& pool, double rate_per_s, double seen) {
+double bunched_of(const PromptPasses& passes, const LoadMoments& load, const PoolFormula& pool, double rate_per_s, double seen) {
   double there = 0;
   for (const double tokens : pool.step_passes()) there += rate_per_s * passes.token_s() * tokens / static_cast<double>(load.steps.size());
   return seen > 0 ? std::max(1 - there / seen, -1 / (1 + std::floor(seen))) : 0;
@@ -180,19 +140,24 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
   WalkedPasses walk;
   if (turns > 1) walk = walk_together(pool, load, rate_per_s, 1, most, nearly_settled_within);
   if (too_many_prompts(walk.state)) return walk;
+  Beside now;
+  const bool unlike = load.input_variation > 0;
+  if (unlike) {
+    within = nearly_settled_within;
+    if (std::isfinite(walk.state.ttft_s)) now = {walk.state.batch, walk.state.batch};
+  }
   walk = {};
   PoolState& out = walk.state;
   double idle_each_s = 1 / rate_per_s;
-  Beside now;
   Accelerated faster;
-  double bunched = 0, moved = 1, high_s = 0;
+  double bunched = 0, moved = 1;
   PassChances known;
   int units = 0;
   for (int round = 0; round < settling_rounds; ++round) {
     const Company others = pool.mixes() || turns == 1 ? pool.company(now.seen, 1, bunched) : pool.company(now.seen, turns);
     const double beside = 1 + others.mean([](double number) { return number; });
-    const PassUnits cut(pool, now.batch);
-    PassQueue queue = queue_of(pool, cut, rate_per_s, turns, now.batch);
+    const PassUnits cut(pool, now.batch, turns);
+    PassQueue queue = cut.queue(pool, rate_per_s, turns, now.batch);
     const double nobody = std::min(pool.company(now.batch, turns).nobody(), 1 - 1e-9);
     queue.pass_s[0] = pool.decode_s(std::max(1.0, now.batch / (1 - nobody)));
     // Of the time without prompts nobody decodes for that share.
@@ -201,27 +166,30 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     queue.within = std::clamp(chances_within * moved, closest_chances, chances_within);
     queue.beside_s = queue.pass_s;
     queue.beside_s[0] = pool.decode_s(others);
-    for (int u = 1; u <= cut.most; ++u) {
+    for (int u = 1; u <= cut.most(); ++u) {
       double& seconds = queue.beside_s[static_cast<std::size_t>(u)];
       if (!pool.mixes()) continue;
       seconds = std::max(cut.seconds(pool, u, beside), queue.beside_s[0]);
     }
     queue.ahead = pool.pool().rules.ahead && !pool.step_passes().empty() && pool.step_passes().front() <= 1;
-    if (rate_per_s * queue.beside_s.back() * cut.units / cut.most >= highest_load) return {beyond(0), walk.highest};
-    if (cut.units != units) known = {};
-    units = cut.units;
-    const QueuedPasses passes(queue, &known);
+    if (rate_per_s * queue.beside_s.back() / cut.prompts_of_a_pass() >= highest_load) return {beyond(0), walk.highest};
+    if (cut.units() != units) known = {};
+    units = cut.units();
+    const std::unique_ptr<const PromptPasses> chain = chain_of(queue, known);
+    const PromptPasses& passes = *chain;
     out.queue_s = passes.queue_s();
     out.prefill_s = passes.prefill_s();
     out.busy = passes.busy();
     if (passes.idle_each_s() > 0) idle_each_s = passes.idle_each_s();
     double decoding_s = 0, beside_it = 0;
+    std::vector<double> answers_s;
     out.tpot_s = 0;
     for (std::size_t i = 0; i < load.steps.size(); ++i) {
       // Where passes are put together ahead those who came during a prompt's own pass miss the first one behind it.
       const double steps = pool.step_passes()[i];
       double seconds = passes.tokens_s(steps);
       if (pool.pool().rules.ahead) seconds = steps > 1 ? queue.beside_s[0] + passes.tokens_s(steps - 1) : steps * passes.first_ahead_s();
+      answers_s.push_back(seconds);
       decoding_s += seconds / static_cast<double>(load.steps.size());
       beside_it += passes.sequences_beside(pool.step_passes()[i]) / static_cast<double>(load.steps.size());
       out.tpot_s += seconds / load.steps[i] / static_cast<double>(load.steps.size());
@@ -234,7 +202,10 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     bunched = bunched_of(passes, load, pool, rate_per_s, beside_it);
     const Beside then{next, std::min(most, load.step_share * beside_it)};  // no more fit, however many come
     moved = moved_by(now, then);
-    if (load.percentile > 0 && (moved < within || round + 1 == settling_rounds)) high_s = passes.first_token_within_s(load.percentile);
+    if (load.percentile > 0 && (moved < within || round + 1 == settling_rounds)) {
+      out.ttft_high_s = passes.first_token_within_s(load.percentile);
+      out.tpot_high_s = token_within_s(pool, load, queue, passes, others, answers_s);
+    }
     if (moved < within) break;
     now = faster.after(now, then, most);
     walk.highest = std::max(walk.highest, faster.highest());
@@ -243,8 +214,6 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
   if (pool.pool().rules.speculation.tokens > 0 && !load.steps.empty()) out.pass_s = out.tpot_s / pool.passes_a_token();
   out.ttft_s = out.queue_s + out.prefill_s;
   out.requests_per_s = rate_per_s;
-  put_high_together(out, pool, load, rate_per_s);
-  out.ttft_high_s = high_s;
   return walk;
 }
 
@@ -252,7 +221,7 @@ PoolState shared_walk(const PoolFormula& pool, const LoadMoments& load, double r
   const double most = pool.most_sequences();
   PassWalks* shared = pool.pool().walks.get();
   if (shared == nullptr) return walk_together(pool, load, rate_per_s, turns, most).state;
-  const auto [at, fresh] = shared->known.try_emplace({rate_per_s, turns});
+  const auto [at, fresh] = shared->known.try_emplace({rate_per_s, turns, load.percentile});
   if (fresh || at->second.highest > most) at->second = walk_together(pool, load, rate_per_s, turns, most);
   return at->second.state;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include "sim/serving/pool_formula.hpp"
 
@@ -15,12 +15,13 @@ struct WalkedPasses {
   double highest = 0;
 };
 
-// Of pools that differ in how many sequences they hold alone, under one load: by rate an instance, and turns.
+// Of pools that differ in how many sequences they hold alone, under one load: by rate an instance, turns, and the percentile asked for.
 struct PassWalks {
-  std::map<std::pair<double, int>, WalkedPasses> known;
+  std::map<std::tuple<double, int, double>, WalkedPasses> known;
 };
 
-// Equal prompts at random, no static batches. Others go by the moments of the load (pool_formula.hpp).
+// Equal prompts at random, or of any lengths on instances of both without lanes; no static batches. Others go by the moments of the load
+// (pool_formula.hpp).
 [[nodiscard]] bool queues_by_passes(const PoolFormula& pool, const LoadMoments& load);
 
 // At a rate of arrivals an instance, one of `turns` that share their requests evenly. TTFT infinite: beyond its capacity, which is

@@ -10,11 +10,8 @@ namespace {
 
 // Of prompts that wait n or more have the chance e^(-2 n (1 - load) / load), about (heavy traffic): of so many, 1e-8.
 constexpr double waiting_at_half_load = 9, waiting_at_least = 4, waiting_at_most = 80;
-constexpr double token_settles_within = 1e-6;
 constexpr double rest = 1e-9;       // of a Poisson number
 constexpr double deviations = 6.2;  // below its mean for less than half of that
-constexpr int most_first_tokens = 200;
-constexpr double nearly_all = 0.999;  // that a sum over those who come meanwhile is taken at
 
 // Chances of a Poisson number from where they begin to count.
 PoissonChances poisson_chances(double mean) {
@@ -40,7 +37,7 @@ void scale_to_one(std::vector<double>& chances) {
 
 }  // namespace
 
-QueuedPasses::QueuedPasses(const PassQueue& queue, PassChances* known) : queue_(queue) {
+QueuedPasses::QueuedPasses(const PassQueue& queue, PassChances* known) : PromptPasses(queue) {
   const bool decodes = !queue.beside_s.empty();
   const double together = static_cast<double>(queue.most) / queue.units, full_s = (decodes ? queue.beside_s : queue.pass_s).back();
   const double load = queue.rate_per_s * full_s / together;
@@ -288,7 +285,7 @@ void QueuedPasses::spare_first_tokens(Chances phases) {
 
 // Who begins to decode d passes after it is beside it in all but d of its passes; each of a pair is beside the other. Of prompts that go
 // first those that are there when one is whole, and those that come until none is, begin with it, and later ones as they come.
-double QueuedPasses::sequences_beside(double tokens) const {
+double PromptPasses::sequences_beside(double tokens) const {
   if (!queue_.mixes) return 2 * joining_ + queue_.rate_per_s * token_s_ * std::max(0.0, tokens - 1);
   double sum = with_it_;
   double pass = 1;
@@ -301,7 +298,7 @@ double QueuedPasses::sequences_beside(double tokens) const {
   return sum + 2 * queue_.rate_per_s * token_s_ * number * (left - (number - 1) / 2) / tokens;
 }
 
-double QueuedPasses::tokens_s(double tokens) const {
+double PromptPasses::tokens_s(double tokens) const {
   const auto known = static_cast<double>(first_tokens_s_.size());
   if (tokens >= known) return first_tokens_s_.back() + (tokens - known) * token_s_;
   const auto whole = static_cast<std::size_t>(tokens);

@@ -1,4 +1,4 @@
-// Equal prompts at one instance by formula: who waits at the beginning of a pass is a Markov chain, since a pass takes as many as fit and
+// Prompts at one instance by formula: who waits at the beginning of a pass is a Markov chain, since a pass takes as many as fit and
 // is as long as what it takes says. Passes without prompts decode, or nobody decodes and the instance idles until the next prompt.
 #pragma once
 
@@ -18,6 +18,9 @@ struct PassQueue {
   double most_tokens = 1e9;  // of an answer: more are not asked about
   double within = 1e-7;      // the chances of instances that take turns: the sum of their errors
   bool ahead = false;        // first_ahead_s() is asked for
+  // Chances that a prompt is so many units, from 0 on, and their mean; none: all are `units`.
+  std::vector<double> sizes;
+  double mean_units = 1;
   // A pass with so many units, 0 to `most`: as prompts meet it, and as a sequence does that decodes
   // (empty: none does here).
   std::vector<double> pass_s, beside_s;
@@ -38,17 +41,11 @@ struct PoissonChances {
 };
 
 // What prompts meet, and sequences behind them.
-class QueuedPasses {
+class PromptPasses {
  public:
-  explicit QueuedPasses(const PassQueue& queue) : QueuedPasses(queue, nullptr) {}
-  // From where another one ended; this one's are left there.
-  QueuedPasses(const PassQueue& queue, PassChances* known);
-
   [[nodiscard]] double queue_s() const { return queue_s_; }      // until the first pass with the prompt begins
   [[nodiscard]] double prefill_s() const { return prefill_s_; }  // from there to the end of its last one
   [[nodiscard]] double busy() const { return busy_; }            // share of the time
-  // From its arrival until a prompt is whole: that share of them take no longer.
-  [[nodiscard]] double first_token_within_s(double share) const;
   // Prompts that are there when one is whole, and those that come until none is: they begin to decode with it, or a little later.
   [[nodiscard]] double joining() const { return joining_; }
   [[nodiscard]] double token_s() const { return token_s_; }          // a further token late in an answer
@@ -59,9 +56,41 @@ class QueuedPasses {
   [[nodiscard]] double first_ahead_s() const { return first_ahead_s_; }
   // Of this instance, that a sequence of so many further tokens sees beside it, as a mean over its passes.
   [[nodiscard]] double sequences_beside(double tokens) const;
+  // From its arrival until a prompt is whole: that share of them take no longer.
+  [[nodiscard]] virtual double first_token_within_s(double share) const = 0;
+  // Of answers of so many further tokens, that take so long on average: the variances of that which prompts beside them make.
+  [[nodiscard]] virtual std::vector<double> variances(const std::vector<double>& tokens, const std::vector<double>& answers_s) const = 0;
+  // That one prompt more makes an answer longer, with those that come in that time.
+  [[nodiscard]] double by_prompt_s() const;
+  virtual ~PromptPasses() = default;
+
+ protected:
+  explicit PromptPasses(const PassQueue& queue) : queue_(queue) {}
+  static constexpr double no_chance = 1e-13;     // of a state
+  static constexpr int most_first_tokens = 200;  // that are told apart
+  static constexpr double token_settles_within = 1e-6;
+  static constexpr double nearly_all = 0.999;  // that a sum over those who come meanwhile is taken at
+  [[nodiscard]] int taken(int units) const { return units < queue_.most ? units : queue_.most; }
+
+  const PassQueue& queue_;
+  double queue_s_ = 0, prefill_s_ = 0, busy_ = 0, idle_each_s_ = 0, joining_ = 0;
+  std::vector<double> first_tokens_s_;  // so many, one more each
+  double token_s_ = 0;                  // each behind them
+  double with_it_ = 0;                  // other prompts that are whole with one
+  std::vector<double> join_;            // that are in so many passes behind it
+  double first_ahead_s_ = 0;
+};
+
+// Equal prompts.
+class QueuedPasses : public PromptPasses {
+ public:
+  explicit QueuedPasses(const PassQueue& queue) : QueuedPasses(queue, nullptr) {}
+  // From where another one ended; this one's are left there.
+  QueuedPasses(const PassQueue& queue, PassChances* known);
+  [[nodiscard]] double first_token_within_s(double share) const override;
+  [[nodiscard]] std::vector<double> variances(const std::vector<double>& tokens, const std::vector<double>& answers_s) const override;
 
  private:
-  static constexpr double no_chance = 1e-13;  // of a state
   // By state: units that are there, and arrivals since the last one here. Those with as much left of a prompt are a row, by prompts and
   // then by arrivals, so that what comes moves along it.
   using Chances = std::vector<double>;
@@ -95,7 +124,6 @@ class QueuedPasses {
   void beyond_end(const Reach& to, const PoissonChances& come, At at) const;
   template <class At>
   void after(std::size_t state, const PoissonChances& come, At at) const;
-  [[nodiscard]] int taken(int units) const { return units < queue_.most ? units : queue_.most; }
   [[nodiscard]] int prompts(int units) const { return (units + queue_.units - 1) / queue_.units; }
   [[nodiscard]] int begun(int units) const;  // prompts that a pass has something of
   [[nodiscard]] std::vector<double> came_s(const PoissonChances& come) const;
@@ -125,19 +153,13 @@ class QueuedPasses {
   [[nodiscard]] Drained add_solved(Drained sum, const Chances& at);
   void spare_first_tokens(Chances phases);
 
-  const PassQueue& queue_;
   int rows_ = 0;  // whole prompts: more are taken as so many
   std::vector<Place> places_;
-  double queue_s_ = 0, prefill_s_ = 0, busy_ = 0, idle_each_s_ = 0, joining_ = 0;
-  std::vector<double> first_tokens_s_;  // so many, one more each
-  double token_s_ = 0;                  // each behind them
-  double with_it_ = 0;                  // other prompts that are whole with one
-  std::vector<double> join_;            // that are in so many passes behind it
   std::vector<PoissonChances> beside_arrivals_;
   Chances met_;   // at the beginning of passes, as prompts meet them
   Chances ends_;  // solved_ends, once it is needed
   Chances left_;  // behind a prompt, where others were there before its last pass that did not fit into it
-  double left_share_ = 0, first_ahead_s_ = 0;
+  double left_share_ = 0;
 };
 
 }  // namespace rehearse::sim

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "sim/serving/pass_queue.hpp"
+#include "sim/serving/times_seen.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -10,32 +11,6 @@ namespace {
 constexpr int moments = 16;           // of a pass, at which one may come
 constexpr int full_pass_bins = 512;   // what is told apart
 constexpr double hardly_ever = 1e-8;  // of a state
-
-// Weights of times that lie evenly in spans.
-class TimesSeen {
- public:
-  explicit TimesSeen(double bin_s) : bin_s_(bin_s) {}
-  void add(double from_s, double to_s, double weight) {
-    const auto from = static_cast<std::size_t>(from_s / bin_s_), to = std::max(from + 1, static_cast<std::size_t>(to_s / bin_s_ + 0.5));
-    if (more_.size() <= to) more_.resize(2 * to + 1, 0);
-    more_[from] += weight / static_cast<double>(to - from);
-    more_[to] -= weight / static_cast<double>(to - from);
-    all_ += weight;
-  }
-  [[nodiscard]] double within_s(double share) const {
-    double here = 0, before = 0;
-    for (std::size_t bin = 0; bin < more_.size(); ++bin) {
-      here += more_[bin];
-      if (here > 0 && before + here >= share * all_) return bin_s_ * (static_cast<double>(bin) + (share * all_ - before) / here);
-      before += here;
-    }
-    return bin_s_ * static_cast<double>(more_.size());
-  }
-
- private:
-  double bin_s_, all_ = 0;
-  std::vector<double> more_;  // than in the bin before
-};
 
 }  // namespace
 

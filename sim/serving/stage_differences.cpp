@@ -71,7 +71,9 @@ struct Facts {
   [[nodiscard]] bool had_no_room() const { return (1 - fullest(false)) * (requests_held() + 1) < 1; }
   [[nodiscard]] bool walked_by_passes() const {
     const LoadMoments load = moments_of(job.load, job.seed);
-    return load.input_variation <= 0 && load.arrival_variation == 1 && load.rate_per_s > 0;
+    const Pool& pool = job.pools.front();
+    const bool unlike = pool.role == Role::both && (pool.habits.chunked_prefill || static_cast<double>(pool.habits.tokens) >= load.input);
+    return (load.input_variation <= 0 || unlike) && load.arrival_variation == 1 && load.rate_per_s > 0;
   }
   [[nodiscard]] bool differ() const { return moments_of(job.load, job.seed).steps.size() > 1; }  // answers
   [[nodiscard]] double answers_of_time() const { return simulated.makespan_s / simulated.e2e.mean_s; }

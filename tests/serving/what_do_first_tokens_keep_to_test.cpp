@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "both_ways.hpp"
+#include "sim/serving/formula_by_passes.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -37,6 +38,25 @@ INSTANTIATE_TEST_SUITE_P(Engines, FirstTokensAtAShare,
                          ::testing::Values(Kind{"mixed", "vllm", 1, 700, 250, 32.3}, Kind{"mixed_long", "vllm", 2, 2500, 60, 26.3},
                                            Kind{"first", "sglang", 4, 700, 250, 82.2}, Kind{"first_long", "sglang", 1, 2500, 60, 14.9}),
                          [](const auto& kind) { return std::string(kind.param.name); });
+
+// A walk that is kept for the pools of others is asked for again at another percentile: it is another one.
+TEST(SharedWalks, tell_percentiles_apart) {
+  const auto promised_s = [](const std::shared_ptr<sim::PassWalks>& walks, double percentile) {
+    const std::string text = fmt::format(
+        "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {{all: {{role: both, parallel: {{tp: 1}}}}}}\n"
+        "  load: {{arrivals: {{poisson: 12 /s}}, input: 1000, output: 100, requests: 200}}\n  slo: {{ttft: 1 s, percentile: {}}}\n",
+        percentile);
+    const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+    sim::Deployment deployment = deploy(job);
+    deployment.pools.front().walks = walks;
+    return predict_serving(job, deployment, 1000).result.promised_ttft_s;
+  };
+  const auto walks = std::make_shared<sim::PassWalks>();
+  const double half_s = promised_s(walks, 0.5), nearly_all_s = promised_s(walks, 0.99);
+  EXPECT_GT(nearly_all_s, 1.2 * half_s);
+  EXPECT_EQ(half_s, promised_s(nullptr, 0.5));
+  EXPECT_EQ(nearly_all_s, promised_s(nullptr, 0.99));
+}
 
 }  // namespace
 }  // namespace rehearse::tests
