@@ -308,8 +308,9 @@ TEST(FlashGeneration, TakesTheWholeSquareUnderAMask) {
   const auto seconds = [&](const char* block) {
     workloads::Operator window = attention(1, 8, 4096, 64, true);
     window.key = 1024;
-    return operator_seconds(gpu_with_attention(fmt::format("{{model: modified-roofline, compute: 0.5, memory: 1, window_block: {}}}", block)),
-                            software, window);
+    return operator_seconds(
+        gpu_with_attention(fmt::format("{{model: modified-roofline, compute: 0.5, memory: 1, window_block: {}}}", block)), software,
+        window);
   };
   expect_same(seconds("350"), seconds("0"));
 }
