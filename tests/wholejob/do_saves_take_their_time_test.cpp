@@ -23,6 +23,13 @@ TEST(DoSavesTakeTheirTime, size_from_the_model) {
   EXPECT_DOUBLE_EQ(checkpoint_bytes(job), 14 * workloads::count_parameters(job.workload.model).total);
 }
 
+// Of a model that is frozen but for adapters, those alone: 80 layers of rank 16 beside queries, keys and values, whatever tp and pp are.
+TEST(DoSavesTakeTheirTime, of_adapters_alone) {
+  setenv("REHEARSE_DATA", REHEARSE_SOURCE_DIR, 1);
+  const Job job = load_job({"llama3-70b-lora-8-h100", {}, {}});
+  EXPECT_DOUBLE_EQ(checkpoint_bytes(job), 14.0 * 80 * 16 * (8192 + 8192 + 2 * 1024));
+}
+
 // NVIDIA's benchmark recipes list the Llama 3 checkpoints with 13.1, 13.0 and 12.8 bytes per parameter (dgxc-benchmarking v25.04.02):
 // within a tenth of 14.
 TEST(DoSavesTakeTheirTime, near_published_sizes) {
