@@ -60,7 +60,7 @@ double carried_per_s(const std::string& text) {
 
 class UnlikePrompts : public testing::TestWithParam<int> {};
 
-// The job of that number. REHEARSE_SEED draws others.
+// The job of that number. REHEARSE_SEED draws others: with 6 and 7, 23 of 24 keep to it; of the last the tokens are 7.6 % too long.
 TEST_P(UnlikePrompts, keep_to_what_the_formula_says) {
   const char* seed = std::getenv("REHEARSE_SEED");
   Drawn drawn(seed != nullptr ? std::strtoull(seed, nullptr, 10) : 5);
