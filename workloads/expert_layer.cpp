@@ -39,24 +39,26 @@ Section sorting(const Workload& workload, const Shard& shard, bool back, double 
                                                             .backward_adds = back ? 0 : adds.backward * elements});
 }
 
-// What the stack's pointwise operators do beside all that, such as masks that are all true.
-Section copies(const char* name, double elements, double element, const PassCopies& times) {
+// What the stack's pointwise operators do beside all that, such as masks that are all true. A compiler makes kernels of its own of them.
+Section copies(const Workload& workload, const char* name, double elements, const PassCopies& times) {
   if (times.forward + times.backward == 0) return {};
-  const double bytes = 2 * elements * element;
-  return pointwise(name, {.forward_bytes = times.forward * bytes, .backward_bytes = times.backward * bytes, .eager = true});
+  const double bytes = 2 * elements * shard_of(workload).element;
+  return pointwise(name, {.forward_bytes = times.forward * bytes,
+                          .backward_bytes = times.backward * bytes,
+                          .eager = !workload.fusions.compiled || workload.fusions.eager_experts});
 }
 
-Section clamps(const Workload& workload, double elements, double element) {
+Section clamps(const Workload& workload, double elements) {
   if (!workload.model.clamps_gate) return {};
-  return copies("clamp_copies", elements, element, workload.fusions.clamp_copies);
+  return copies(workload, "clamp_copies", elements, workload.fusions.clamp_copies);
 }
 
 // Biases, those of the second product times the token's weight, added expert by expert; backward the gradients of both, and of what they
 // are added to.
-Section biases_apart(const Workload& workload, const char* name, double elements, double element, const PassCopies& times) {
+Section biases_apart(const Workload& workload, const char* name, double elements, const PassCopies& times) {
   if (!workload.model.biases) return {};
   const int kernels = workload.fusions.gathered_biases ? 1 : workload.model.moe->experts / workload.parallel.ep;
-  Section section = copies(name, elements, element, times);
+  Section section = copies(workload, name, elements, times);
   for (Item& item : section.forward) std::get<Operator>(item).kernels = kernels;
   for (Item& item : section.backward) std::get<Operator>(item).kernels = 3 * kernels;
   return section;
@@ -105,7 +107,7 @@ Section activation_of(const Workload& workload, double pairs) {
 
 // What moe_act recomputes: the activation with the clamps before it.
 std::vector<Item> activation_again(const Workload& workload, double pairs) {
-  return assemble({clamps(workload, products_of(workload, pairs), shard_of(workload).element), activation_of(workload, pairs)}).forward;
+  return assemble({clamps(workload, products_of(workload, pairs)), activation_of(workload, pairs)}).forward;
 }
 
 }  // namespace
@@ -130,17 +132,15 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
   const bool bias = workload.model.biases;
   const double products = products_of(workload, pairs);
   const double parameters = static_cast<double>(experts) * static_cast<double>(shard.hidden) * static_cast<double>(width + ffn);
-  return assemble(
-      {pairing(workload), sorting(workload, shard, false, pairs), loop(workload, experts),
-       whole_gradients_of_parts(workload, parameters, shard.element, experts),
-       copies("pair_copies", pairs * static_cast<double>(shard.hidden), shard.element, workload.fusions.pair_copies),
-       grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
-       copies("product_copies", products, shard.element, workload.fusions.product_copies),
-       biases_apart(workload, "gate_bias_copies", products, shard.element, workload.fusions.gate_bias_copies),
-       clamps(workload, products, shard.element), activation_of(workload, pairs),
-       grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
-       biases_apart(workload, "bias_copies", pairs * static_cast<double>(shard.hidden), shard.element, workload.fusions.bias_copies),
-       sorting(workload, shard, true, pairs)});
+  return assemble({pairing(workload), sorting(workload, shard, false, pairs), loop(workload, experts),
+                   whole_gradients_of_parts(workload, parameters, shard.element, experts),
+                   copies(workload, "pair_copies", pairs * static_cast<double>(shard.hidden), workload.fusions.pair_copies),
+                   grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
+                   copies(workload, "product_copies", products, workload.fusions.product_copies),
+                   biases_apart(workload, "gate_bias_copies", products, workload.fusions.gate_bias_copies), clamps(workload, products),
+                   activation_of(workload, pairs), grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
+                   biases_apart(workload, "bias_copies", pairs * static_cast<double>(shard.hidden), workload.fusions.bias_copies),
+                   sorting(workload, shard, true, pairs)});
 }
 
 std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& work) {

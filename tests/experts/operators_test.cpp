@@ -163,6 +163,22 @@ TEST(ExpertOperators, CopyWhatTheStackSays) {
   }
 }
 
+// A compiler's kernels are not PyTorch's own operators, unless it leaves the experts to these.
+TEST(ExpertOperators, CopyByOperatorsOfPyTorchWhereNothingIsCompiled) {
+  const auto eager = [](const char* software) {
+    const sim::Job job = job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}",
+                                fmt::format("software: {{like: {}, experts: {{pair_copies: {{forward: 1, backward: 1}}}}}}\n", software));
+    const workloads::ExpertLayer experts(job.workload);
+    const workloads::RoutedExperts forward{Pass::forward};
+    const auto all = workloads::operators_of(job.workload, experts.work(forward, 0, 0, 0));
+    return std::ranges::find(all, "pair_copies", &workloads::Operator::name)->eager;
+  };
+  EXPECT_TRUE(eager("megatron-core"));
+  EXPECT_TRUE(eager("torchtitan-2025"));
+  EXPECT_FALSE(eager("torchtitan"));
+  EXPECT_FALSE(eager("prime-rl"));
+}
+
 // Products over tokens sorted by expert, which there are where none is dropped.
 TEST(ExpertOperators, TakeAsLongAsTheStackSaysWhereNoTokenIsDropped) {
   for (const bool drops : {false, true}) {
@@ -276,6 +292,13 @@ TEST(ExpertOperators, RecomputedModulesDropTheirTensors) {
   EXPECT_EQ(kept("{modules: [moe_act]}"), all);
   const auto received = [&](const char* recompute) { return workloads::received_activation_bytes(job(recompute).workload, false); };
   EXPECT_EQ(received("none") - received("{modules: [moe_act]}"), bytes * 2048);
+  // Of several operators with a gate: what the gate's half became, too.
+  const auto eager = [&](const char* recompute) {
+    workloads::Workload workload = job(recompute).workload;
+    workload.fusions.activation = false;
+    return workloads::received_activation_bytes(workload, false);
+  };
+  EXPECT_EQ(eager("none") - eager("{modules: [moe_act]}"), 2 * bytes * 2048);
 }
 
 TEST(ExpertOperators, RecomputedModulesRepeatTheirOperatorsAlone) {
