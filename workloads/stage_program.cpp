@@ -28,13 +28,11 @@ BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, Bloc
   const double dense = sync.ranks > 1 || sync.copied ? program.parameters - program.expert_parameters : 0;
   const double moved = dense + (sync.expert_ranks > 1 ? program.expert_parameters : 0);
   if (moved == 0) return program;
-  const double adapters = workload.lora.on() ? program.adapters : 0, base = workload.lora.on() && workload.lora.nf4 ? nf4_bytes : 0;
-  const double read =
-      (moved - adapters) * (base > 0 ? base : bytes_of(workload.precision.weights)) + adapters * bytes_of(workload.trained_weights());
+  const double base = workload.lora.on() && workload.lora.nf4 ? nf4_bytes : bytes_of(workload.precision.weights);
+  const double read = (moved - program.adapters) * base + program.adapters * bytes_of(workload.trained_weights());
   if (sync.shards_parameters) {
     program.forward.insert(program.forward.begin(), copy_of("parameter copy", 2 * read, Pass::forward));
-    if (!program.backward.empty())
-      program.backward.insert(program.backward.begin(), copy_of("parameter copy", 2 * read, Pass::backward_input));
+    program.backward.insert(program.backward.begin(), copy_of("parameter copy", 2 * read, Pass::backward_input));
   }
   const double reduced = workload.lora.on() ? program.adapters : moved;
   if (sync.reduce_each_microbatch && reduced > 0) {

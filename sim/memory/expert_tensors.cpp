@@ -98,7 +98,7 @@ int MegatronExperts::compute(Piece& piece, bool kept) {
   piece.active = take_rows(ffn());
   if (!kept) give_all({&piece.inner, &piece.silu});
   const int output = take_rows(state());
-  if (!kept || drops(Module::moe_act)) give_all({&piece.active});
+  if (!kept || drops(Module::moe_act)) give_all({&piece.silu, &piece.active});
   int back = output;
   if (whole_tokens())
     back = take_rows(state() * copies_);
@@ -207,7 +207,10 @@ int MegatronExperts::gradient_arrives() {
 // Of a product in groups: its input's gradient; all of a rank's experts have their weights in one shape.
 int MegatronExperts::compute_backward(Piece& piece, int gradient) {
   const double matrix_bytes = ffn() / s_.element * static_cast<double>(s_.hidden) * bytes_of(w_.precision.weights);
-  if (drops(Module::moe_act) && piece.active < 0) piece.active = take_rows(ffn());
+  if (drops(Module::moe_act) && piece.active < 0) {
+    piece.silu = apart() ? take_rows(ffn()) : -1;
+    piece.active = take_rows(ffn());
+  }
   const int active = take_rows(ffn());
   hold(experts_fc2_placeholder, matrix_bytes);
   give(gradient);

@@ -152,8 +152,9 @@ bool knows_megatron(const Workload& workload, const workloads::MemoryHabits& hab
   const workloads::Parallel& parallel = workload.parallel;
   const bool exchange = parallel.cp == 1 || (!model.mla && parallel.cp_comm == workloads::ContextComm::all_to_all);
   // Only Megatron-Core and Transformer Engine hand out placeholders.
-  return habits.gradient_placeholders && workload.fusions.gradient_accumulation && exchange && !(model.moe && model.biases) &&
-         !workload.recompute.every_second_product() && workload.recompute.kept.empty();
+  return habits.gradient_placeholders && workload.fusions.gradient_accumulation && exchange &&
+         !(model.moe && (model.biases || model.clamps_gate)) && !workload.recompute.every_second_product() &&
+         workload.recompute.kept.empty();
 }
 
 }  // namespace

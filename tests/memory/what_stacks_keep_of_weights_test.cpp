@@ -181,6 +181,8 @@ TEST(WhatStacksKeepOfWeights, OfFrozenModels) {
   EXPECT_EQ(held().optimizer, 8 * adapters);
   w.lora.nf4 = true;
   EXPECT_EQ(held().weights, workloads::nf4_bytes * (all - adapters) + 4 * adapters);
+  w.optimizer.on_cpu = true;  // states, and what comes and goes of the adapters alone: gradients, weights in fp32
+  EXPECT_EQ(held().host, (8 + 4 + 4) * adapters);
   w = plan(8, 3);
   w.lora.rank = 16;
   EXPECT_EQ(held().weights, 2 * all / 8);

@@ -114,6 +114,9 @@ TEST(OperatorCommunication, ShardedInputsOfRecomputedLayersAreGatheredFirst) {
   EXPECT_EQ(input.pass, Pass::recompute);
   EXPECT_EQ(input.group, GroupKind::tp);
   EXPECT_EQ(input.bytes, tokens * workload.model.hidden * 2);
+  workload.fusions.autocast = true;  // hidden states in fp32, of which a rank keeps as much
+  EXPECT_EQ(std::get<Communication>(layer_program(workload, true).recompute.front()).bytes, tokens * workload.model.hidden * 4);
+  EXPECT_EQ(layer_activation_bytes(workload, true), tokens * workload.model.hidden * 4 / 8);
 }
 
 TEST(OperatorCommunication, SelectiveRecomputationRepeatsCoreAttentionAlone) {

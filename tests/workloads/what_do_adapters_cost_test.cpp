@@ -172,6 +172,19 @@ TEST(Adapters, KeepTheirInputsAlone) {
   EXPECT_EQ(per_token(workload), shared + 2 * 3 * h + 2 * 2 * rank);
 }
 
+// An MLP that is run again keeps its input as that of any, the norm's output: frozen layers and adapters inside it nothing more.
+TEST(Adapters, KeepTheInputOfWhatIsRunAgain) {
+  const auto per_token = [](Workload workload, std::vector<RecomputeModule> modules) {
+    workload.recompute = {.kind = RecomputeKind::selective, .modules = std::move(modules)};
+    return layer_activation_bytes(workload, false) / lora_tokens;
+  };
+  const double attention = 2 * h + 2 * (q + 2 * kv) + 2 * q + 4 * 32, mlp = 2 * h;
+  const std::vector<LoraTarget> inside{LoraTarget::linear_fc1, LoraTarget::linear_fc2};
+  EXPECT_EQ(per_token(adapted(inside), {RecomputeModule::mlp}), attention + mlp + 2 * h);
+  EXPECT_EQ(per_token(adapted(inside), {RecomputeModule::mlp, RecomputeModule::layernorm}), attention + mlp);
+  EXPECT_EQ(per_token(adapted(inside), {RecomputeModule::mlp_act}), attention + mlp + 2 * h + 2 * 2 * f + 2 * 2 * rank);
+}
+
 // Of ZeRO-1 and 2 only what has changed is gathered, ZeRO-3 gathers all; gradients are the adapters' alone.
 TEST(Adapters, AreWhatReplicasExchange) {
   Workload workload = adapted(all_targets);

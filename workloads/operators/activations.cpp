@@ -141,16 +141,17 @@ double unactivated_bytes(const Workload& workload, const Shard& shard, double ff
   return ffn * (workload.model.gated() ? 2 : 1) * (input ? bytes_of(*input) : shard.element);
 }
 
-double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn, bool eager) {
-  return unactivated_bytes(workload, shard, ffn) + activated_bytes(workload, shard, ffn, eager);
-}
-
-// Of a pair of token and expert: clamps outside of the activation keep what they clamped, for their own gradient. moe_act runs them again,
-// as the activation.
+// Of a pair of token and expert: clamps outside of the activation keep what they clamped, for their own gradient.
 double clamped_bytes(const Workload& workload, const Shard& shard, double ffn) {
   const bool apart = workload.model.clamps_gate && workload.fusions.clamp_copies.forward > 0;
-  if (!apart || workload.recompute.drops(RecomputeModule::moe_act)) return 0;
-  return ffn * (workload.model.gated() ? 2 : 1) * shard.element;
+  return apart ? ffn * (workload.model.gated() ? 2 : 1) * shard.element : 0;
+}
+
+// moe_act runs clamps and activation again.
+double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn) {
+  const double products = unactivated_bytes(workload, shard, ffn);
+  if (workload.recompute.drops(RecomputeModule::moe_act)) return products;
+  return products + clamped_bytes(workload, shard, ffn) + activated_bytes(workload, shard, ffn, eager_experts(workload));
 }
 
 // The same of a dense MLP and of shared experts, whose functions may be several operators.
@@ -164,8 +165,11 @@ double dense_intermediate_bytes(const Workload& workload, const Shard& shard, do
 }
 
 double mlp_bytes(const Workload& workload, const Shard& shard) {
-  const double outside = outside_tensor_parallel(workload, shard, own_copies(workload, copies_for_mlp(workload, shard)));
-  if (workload.recompute.drops(RecomputeModule::mlp)) return outside;
+  const bool again = workload.recompute.drops(RecomputeModule::mlp);
+  // What is run again needs its input, frozen or not.
+  const double copies = copies_for_mlp(workload, shard);
+  const double outside = outside_tensor_parallel(workload, shard, again ? copies : own_copies(workload, copies));
+  if (again) return outside;
   const auto ffn = static_cast<double>(shard.ffn);
   const bool dropped = workload.recompute.drops(RecomputeModule::mlp_act);
   const double adapters = column_adapter_bytes(workload, shard, fc1_adapters(workload, shard).size()) +
@@ -191,7 +195,7 @@ double experts_bytes(const Workload& workload, const Shard& shard) {
 // product.
 double every_second_product_bytes(const Workload& workload, const Shard& shard, LayerKind kind) {
   const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
-  const double input = autocasts(workload) ? states * fp32_bytes / shard.element : states;
+  const double input = layer_input_bytes(workload, shard);
   const auto tokens = static_cast<double>(shard.tokens);
   const double attention =
       tokens * (static_cast<double>(shard.query_width) * shard.element + static_cast<double>(shard.heads) * statistic_bytes);
@@ -231,6 +235,10 @@ bool autocasts(const Workload& workload) {
          bytes_of(workload.precision.weights) == 2 && bytes_of(workload.precision.optimizer) == fp32_bytes;
 }
 
+double layer_input_bytes(const Workload& workload, const Shard& shard) {
+  return static_cast<double>(shard.spread_tokens * shard.hidden) * (autocasts(workload) ? fp32_bytes : shard.element);
+}
+
 double unfused_norm_bytes(const Workload& workload) {
   return workload.fusions.norm || workload.model.norm == Norm::layernorm ? 0 : fp32_bytes;
 }
@@ -241,17 +249,15 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
   if (recomputed) return replays_dispatch(workload) ? copies_per_pair(workload) * static_cast<double>(shard.hidden) * shard.element : 0;
   if (workload.recompute.every_second_product()) return workload.parallel.ep > 1 ? static_cast<double>(shard.hidden) * shard.element : 0;
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
-  const double dropped = workload.recompute.drops(RecomputeModule::moe_act) ? ffn * saved_input(shard) : 0;
   return static_cast<double>(shard.hidden) * (saved_input(shard) + workload.fusions.kept_outputs) +
-         intermediate_bytes(workload, shard, ffn, eager_experts(workload)) + clamped_bytes(workload, shard, ffn) - dropped;
+         intermediate_bytes(workload, shard, ffn);
 }
 
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
   const Shard shard = shard_of(workload);
   if (recomputed) {
     const double parts = workload.recompute.shards_inputs ? static_cast<double>(shard.tp) : 1;
-    const double input =
-        static_cast<double>(shard.spread_tokens * shard.hidden) * (autocasts(workload) ? fp32_bytes : shard.element) / parts;
+    const double input = layer_input_bytes(workload, shard) / parts;
     const bool replays = kind == LayerKind::experts && replays_dispatch(workload);
     const double combined = replays ? static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element : 0;
     return input + combined + kept_bytes(workload, shard, kind);

@@ -111,9 +111,9 @@ std::vector<Item> layer_again(const Workload& workload, const std::vector<Sectio
 }
 
 // The input's parts of all ranks of tp, joined.
-std::vector<Item> input_again(const Shard& shard) {
-  const double bytes = static_cast<double>(shard.tokens * shard.hidden) * shard.element;
-  return {Communication{"layer input all-gather", CollectiveKind::all_gather, GroupKind::tp, bytes, Pass::recompute}};
+Item input_again(const Workload& workload, const Shard& shard) {
+  return Communication{"layer input all-gather", CollectiveKind::all_gather, GroupKind::tp, layer_input_bytes(workload, shard),
+                       Pass::recompute};
 }
 
 BlockProgram with_recomputation(const Workload& workload, const Shard& shard, const std::vector<Section>& sections, bool recomputed) {
@@ -121,10 +121,7 @@ BlockProgram with_recomputation(const Workload& workload, const Shard& shard, co
   if (recomputed) {
     const bool cut = workload.recompute.stops_early && !shard.dropout;
     program.recompute = layer_again(workload, sections, cut);
-    if (workload.recompute.shards_inputs) {
-      std::vector<Item> input = input_again(shard);
-      program.recompute.insert(program.recompute.begin(), input.begin(), input.end());
-    }
+    if (workload.recompute.shards_inputs) program.recompute.insert(program.recompute.begin(), input_again(workload, shard));
     // Chunks bring back what their own backward needs.
     if (workload.experts.chunk_recompute) std::erase_if(program.recompute, is_routed);
   } else if (workload.recompute.every_second_product() && shard.heads > 0) {

@@ -38,6 +38,8 @@ struct Shard {
 [[nodiscard]] double unfused_norm_bytes(const Workload& workload);
 // Whether the stack's mixed precision is torch.autocast here: a habit, of 16-bit weights with fp32 masters that ZeRO-3 does not gather.
 [[nodiscard]] bool autocasts(const Workload& workload);
+// Of a layer, what a rank has of it between layers.
+[[nodiscard]] double layer_input_bytes(const Workload& workload, const Shard& shard);
 
 // Throws InputError when heads, intermediate size or sequence cannot be divided as the plan asks.
 [[nodiscard]] Shard shard_of(const Workload& workload);
