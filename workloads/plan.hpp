@@ -215,7 +215,7 @@ struct KernelFusions {
   bool gathers_by_product = false;      // with it: they gather their input, and scatter its gradient, one by one
   bool copies_shared = false;           // without it: separate products copy their input, all-reduces their gradient
   bool joins_gathered = false;          // sequence parallelism: a copy joins what was gathered, and cuts what is scattered
-  bool autocast = false;                // without ZeRO-3 weights and hidden states are fp32, and products read copies in 16 bits
+  bool autocast = false;                // weights and hidden states are fp32, and products read copies in 16 bits: autocasts()
   bool compiled = false;                // chains of pointwise operators are one kernel
   bool grouped_gemm = true;             // one kernel for all of a rank's experts; otherwise each expert has its own
   bool low_precision_dispatch = false;  // 8-bit layers: tokens travel to their experts in 8 bits

@@ -45,7 +45,7 @@ BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, Bloc
 // Autocast: weights are cast before the products that read them, once more where forward is computed again; gradients are cast back.
 BlockProgram with_casts(const Workload& workload, bool recomputed, BlockProgram program) {
   if (!autocasts(workload)) return program;
-  const double bytes = program.parameters * (bytes_of(workload.precision.optimizer) + bytes_of(workload.precision.weights));
+  const double bytes = program.parameters * (bytes_of(workload.precision.optimizer) + product_weight_bytes(workload));
   program.forward.insert(program.forward.begin(), copy_of("weight cast", bytes, Pass::forward));
   if (recomputed) program.backward.insert(program.backward.begin(), copy_of("weight cast", bytes, Pass::backward_input));
   program.backward.emplace_back(copy_of("gradient cast", bytes, Pass::backward_input));

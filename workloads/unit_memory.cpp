@@ -24,7 +24,7 @@ double optimizer_bytes(const Workload& workload, const MemoryHabits& habits, con
 class Sizes {
  public:
   Sizes(const Workload& workload, const MemoryHabits& habits)
-      : workload_(workload), habits_(habits), shard_(shard_of(workload)), weight_(bytes_of(workload.precision.weights)) {}
+      : workload_(workload), habits_(habits), shard_(shard_of(workload)), weight_(product_weight_bytes(workload)) {}
 
   [[nodiscard]] UnitMemory layers(const Unit& unit) const {
     const bool recomputed = unit.recomputed;
@@ -323,8 +323,8 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
                            const Parameters& own) {
   const int zero = workload.optimizer.zero_stage;
   const double trained = own.trained(), shard = sync.shard(own);
-  const bool no_copy = autocasts(workload) || (zero == 3 && habits.sharded_master &&
-                                               bytes_of(workload.trained_weights()) < bytes_of(workload.precision.optimizer));
+  const bool main_beside = bytes_of(workload.trained_weights()) < bytes_of(workload.precision.optimizer);
+  const bool no_copy = main_beside && (autocasts(workload) || (zero == 3 && habits.sharded_master));
   StaticMemory memory;
   const double trained_weights = no_copy ? 0 : shard * sync.trained_weight_bytes;
   memory.weights = zero == 3 ? sync.frozen_shard_bytes(own) + trained_weights : no_copy ? 0 : sync.gathered_bytes(own);

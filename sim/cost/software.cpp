@@ -221,7 +221,8 @@ const Keys<Software>& software_keys() {
       K("joins_gathered", kernels(&KernelFusions::joins_gathered), truth(),
         "Sequence parallelism: a copy joins what was gathered, and one cuts what is scattered."),
       K("autocast", kernels(&KernelFusions::autocast), truth(),
-        "Without ZeRO-3 weights and hidden states are in fp32, and products read copies in 16 bits (torch.autocast)."),
+        "torch.autocast: without ZeRO-3, and where precision.weights is fp32 with it, weights and hidden states are in fp32, "
+        "and products read copies in 16 bits."),
       K("compiled", kernels(&KernelFusions::compiled), truth(),
         "A compiler fuses chains of pointwise operators: norm, activation, dropout_add, rope."),
       K("rope_kernels", kernels(&KernelFusions::rope_kernels), mapping(pass_keys()),

@@ -40,7 +40,9 @@ class TensorWriter {
   [[nodiscard]] double full() const { return wide(s_.hidden); }
   [[nodiscard]] double states() const { return static_cast<double>(s_.spread_tokens * s_.hidden) * s_.element; }
   [[nodiscard]] double table() const { return matrix(s_.vocab); }
-  [[nodiscard]] double matrix(std::int64_t width) const { return static_cast<double>(s_.hidden * width) * bytes_of(w_.precision.weights); }
+  [[nodiscard]] double matrix(std::int64_t width) const {
+    return static_cast<double>(s_.hidden * width) * workloads::product_weight_bytes(w_);
+  }
   [[nodiscard]] std::int64_t gated() const { return w_.model.gated() ? 2 * s_.ffn : s_.ffn; }
   [[nodiscard]] bool spreads() const { return s_.sp && s_.tp > 1; }
   [[nodiscard]] bool exchanges() const { return s_.cp > 1; }

@@ -6,6 +6,7 @@
 #include "sim/job/job.hpp"
 #include "sim/job/parts.hpp"
 #include "workloads/compiled.hpp"
+#include "workloads/operators/shard.hpp"
 #include "workloads/stage_program.hpp"
 #include "workloads/unit_memory.hpp"
 
@@ -202,6 +203,42 @@ TEST(WhatStacksKeepOfWeights, OfAFrozenModelAsItIsMeasured) {
   EXPECT_EQ(own.trained(), 32.0 * 16 * (2 * (4096 + 4096) + 2 * (4096 + 1024)));
   const workloads::StaticMemory held = workloads::static_memory(job.workload, job.system.software.memory.habits, own);
   EXPECT_NEAR((held.weights + held.optimizer) / 14'664'493'056, 1, 0.002);
+}
+
+// torch.autocast over weights in fp32, said so or as 16 bits beside masters in fp32: 4 bytes of weights and 8 of moments a parameter, and
+// of a layer the same activations and copies. FSDP without a MixedPrecisionPolicy gathers fp32, and products cast that as well: each layer
+// keeps 2 bytes a parameter more for backward, its norms' inputs are in fp32, and so is what it gathers.
+TEST(WhatStacksKeepOfWeights, AutocastOfWeightsInFp32) {
+  const auto job = [](const char* sharding, const char* precision) {
+    const std::string text = fmt::format(
+        "model: llama2-7b\ncluster: dgx-h100-ndr400\ngpus: 8\nparallel: {{dp: 8}}\nsoftware: pytorch\n"
+        "batch: {{global: 8, micro: 1, sequence: 4096}}\noptimizer: {{sharding: {}}}\nprecision: {}\n",
+        sharding, precision);
+    return read_job(config::Node::load_text(text, "job.yaml"), "job");
+  };
+  const auto layer = [](const Job& of) {
+    const workloads::Compiled compiled = workloads::compile(of.workload);
+    return workloads::unit_memories(of.workload, of.system.software.memory.habits, compiled.sync, compiled.stages.front()).front().at(1);
+  };
+  const Job narrow = job("none", "bf16"), wide = job("none", "{compute: bf16, weights: fp32}");
+  EXPECT_TRUE(workloads::autocasts(narrow.workload));
+  EXPECT_TRUE(workloads::autocasts(wide.workload));
+  EXPECT_EQ(layer(wide).activations, layer(narrow).activations);
+  const workloads::MemoryHabits& habits = wide.system.software.memory.habits;
+  const workloads::StaticMemory held = workloads::static_memory(wide.workload, habits, {.all = 8e9});
+  const workloads::StaticMemory as_masters = workloads::static_memory(narrow.workload, habits, {.all = 8e9});
+  EXPECT_EQ(held.weights, 4 * 8e9);
+  EXPECT_EQ(held.weights + held.optimizer, as_masters.weights + as_masters.optimizer);
+
+  const Job by_policy = job("zero3", "bf16"), gathers_fp32 = job("zero3", "{compute: bf16, weights: fp32}");
+  EXPECT_FALSE(workloads::autocasts(by_policy.workload));
+  EXPECT_FALSE(workloads::autocasts(job("zero3", "{compute: bf16, weights: fp32, param_gather: bf16}").workload));
+  EXPECT_TRUE(workloads::autocasts(gathers_fp32.workload));
+  EXPECT_EQ(layer(gathers_fp32).activations, layer(narrow).activations);
+  EXPECT_DOUBLE_EQ(layer(gathers_fp32).gathered, 2 * layer(by_policy).gathered);
+  workloads::Workload exact = wide.workload;
+  exact.precision.compute = workloads::DType::fp32;
+  EXPECT_FALSE(workloads::autocasts(exact));
 }
 
 }  // namespace

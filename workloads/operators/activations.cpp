@@ -1,4 +1,6 @@
 // Activation memory of a layer (Korthikanti et al. 2022, equations 1-6, per tensor so that GQA, gates, flash attention and 8 bits fit in).
+#include <algorithm>
+
 #include "workloads/expert_layer.hpp"
 #include "workloads/operators/adapters.hpp"
 #include "workloads/operators/section.hpp"
@@ -231,8 +233,16 @@ double kept_bytes(const Workload& workload, const Shard& shard, LayerKind kind) 
 }  // namespace
 
 bool autocasts(const Workload& workload) {
-  return workload.fusions.autocast && !workload.lora.on() && workload.optimizer.zero_stage < 3 &&
-         bytes_of(workload.precision.weights) == 2 && bytes_of(workload.precision.optimizer) == fp32_bytes;
+  const Precision& precision = workload.precision;
+  if (!workload.fusions.autocast || workload.lora.on() || bytes_of(precision.optimizer) != fp32_bytes) return false;
+  const bool types_by_gathers = workload.optimizer.zero_stage == 3 && precision.param_gather;
+  if (bytes_of(precision.weights) == fp32_bytes) return bytes_of(precision.compute) < fp32_bytes && !types_by_gathers;
+  return bytes_of(precision.weights) == 2 && workload.optimizer.zero_stage < 3;
+}
+
+double product_weight_bytes(const Workload& workload) {
+  const double kept = bytes_of(workload.precision.weights);
+  return autocasts(workload) ? std::min(kept, bytes_of(shard_of(workload).dense)) : kept;
 }
 
 double layer_input_bytes(const Workload& workload, const Shard& shard) {

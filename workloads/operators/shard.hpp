@@ -36,10 +36,13 @@ struct Shard {
 // Per element, what a norm of PyTorch's operators keeps more than one kernel that keeps its input: RMSNorm has its input in fp32, in place
 // of its own type, and the normed input before the weight. Of 16 bits 4 + 2 for 2, of fp32 (its copy is the input itself) 4 + 4 for 4.
 [[nodiscard]] double unfused_norm_bytes(const Workload& workload);
-// Whether the stack's mixed precision is torch.autocast here: a habit, of 16-bit weights with fp32 masters that ZeRO-3 does not gather.
+// Whether the stack's mixed precision is torch.autocast here: a habit. Of weights in fp32, also where ZeRO-3 gathers them so (FSDP without
+// a MixedPrecisionPolicy); or, the same below ZeRO-3, of weights said to be in 16 bits beside masters in fp32.
 [[nodiscard]] bool autocasts(const Workload& workload);
 // Of a layer, what a rank has of it between layers.
 [[nodiscard]] double layer_input_bytes(const Workload& workload, const Shard& shard);
+// Of a weight as products read it: as it is kept, or in autocast's copy.
+[[nodiscard]] double product_weight_bytes(const Workload& workload);
 
 // Throws InputError when heads, intermediate size or sequence cannot be divided as the plan asks.
 [[nodiscard]] Shard shard_of(const Workload& workload);
