@@ -100,8 +100,10 @@ std::uint32_t OpChain::group(GroupKind kind) {
 }
 
 Op OpChain::collective_op(const Communication& what, int repeat) {
-  const PhaseAndStream where = phase_and_stream_of(what.group);
-  Op op = placed(OpKind::collective, where.stream, where.phase);
+  // A shard comes from the host in the stream of the gather that follows (DeepSpeed's and FSDP's).
+  const bool shard = what.group == GroupKind::from_host;
+  const PhaseAndStream where = phase_and_stream_of(shard ? GroupKind::dp_cp : what.group);
+  Op op = placed(shard ? OpKind::copy : OpKind::collective, where.stream, where.phase);
   op.item = build_.graph.add_call(what, repeat, group(what.group));
   return op;
 }

@@ -278,7 +278,8 @@ struct Workload {
   Optimizer optimizer;
   ExpertPlan experts;
   bool offload_activations = false;
-  int offload_layers = -1;  // of every GPU's share, the first so many; -1: all
+  int offload_layers = -1;       // of every GPU's share, the first so many; -1: all
+  bool offload_weights = false;  // ZeRO-3's shards, beside an optimizer on the host
   std::vector<GraphScope> graphs = {};
   Overlap overlap;
   KernelFusions fusions;

@@ -369,7 +369,7 @@ void RankEmitter::finish() {
   if (const HostUpdate& host = program_.on_host; host.happens()) {
     chain_.copy("gradients to host", GroupKind::to_host, host.gradients);
     chain_.copy("update on host", GroupKind::host_memory, host.moved);
-    chain_.copy("weights from host", GroupKind::from_host, host.weights);
+    if (host.weights > 0) chain_.copy("weights from host", GroupKind::from_host, host.weights);
   }
   if (replicas && plan_.sync.gathers_weights && !plan_.sync.overlap_parameters) {
     for (const Communication& what : plan_.sync.gathers_at_once(parameters))

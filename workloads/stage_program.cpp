@@ -229,6 +229,7 @@ ReplicaCalls ReplicaSync::gather_calls(const Parameters& what, int pieces) const
                               : gathered_bytes({what.all - what.experts, 0, what.layers - what.experts, what.frozen});
   const double dense = all / pieces;
   ReplicaCalls calls;
+  if (from_host && dense > 0) calls.add({CollectiveKind::send_recv, GroupKind::from_host, dense / shard_ranks});
   if (ranks > 1 && dense > 0) calls.add({CollectiveKind::all_gather, copies() == 1 ? GroupKind::dp_cp : GroupKind::shard, dense});
   if (expert_ranks > 1 && own > 0) calls.add({CollectiveKind::all_gather, GroupKind::edp, own});
   return calls;
@@ -240,7 +241,8 @@ std::vector<Communication> named(const ReplicaCalls& calls, const std::string& w
   std::vector<Communication> all;
   for (const ReplicaCall& call : calls) {
     const std::string whose = call.group == GroupKind::edp ? "expert " : "";
-    all.push_back({whose + what + " " + std::string(name_of(call.kind)), call.kind, call.group, call.bytes, Pass::update});
+    const std::string how = call.group == GroupKind::from_host ? "from host" : std::string(name_of(call.kind));
+    all.push_back({whose + what + " " + how, call.kind, call.group, call.bytes, Pass::update});
   }
   return all;
 }
@@ -289,6 +291,7 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   sync.ranks = parallel.dp * parallel.cp * copies;
   if (workload.model.moe) sync.expert_ranks = parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep) * copies;
   sync.shards_parameters = zero == 3;
+  sync.from_host = workload.offload_weights;
   const bool waits = workload.optimizer.no_sync && workload.microbatches() > 1;  // an only micro-batch is the last one
   sync.reduce_each_microbatch = !waits && (zero == 3 || (zero == 2 && workload.parallel.pp == 1));
   sync.copied = zero == 3 && workload.optimizer.copies;

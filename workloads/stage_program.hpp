@@ -87,6 +87,7 @@ struct ReplicaSync {
   bool copied = false;                          // ZeRO-3 gathers into, and reduces from, buffers of its own: on one rank too
   bool all_reduces = false;                     // although the optimizer is sharded
   bool gathers_weights = false;                 // ZeRO-1 and 2: all-gather of the updated weights
+  bool from_host = false;                       // ZeRO-3: a shard is copied from the host before it is gathered
   double gradient_bytes = 4, weight_bytes = 2;  // per parameter
   double layer_weight_bytes = 2;                // of a layer's, as they are gathered, and without ZeRO-3 kept
   double kept_layer_bytes = 2;                  // of a layer's frozen ones in a shard of ZeRO-3

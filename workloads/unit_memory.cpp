@@ -333,6 +333,10 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   (workload.optimizer.on_cpu ? memory.host : memory.optimizer) = updated * optimizer_bytes(workload, habits, own);
   // Beside the states the host receives the gradients and makes the new weights.
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + sync.trained_weight_bytes);
+  if (workload.offload_weights) {  // those that are trained are the new weights already
+    memory.host += sync.frozen_shard_bytes(own);
+    memory.weights = 0;
+  }
   if (zero > 0) memory.temporary = zero == 3 ? habits.zero3_bucket_bytes.value_or(habits.bucket_bytes) : habits.bucket_bytes;
   if (zero == 3 && sync.replicated()) memory.temporary += std::min(habits.live_parameters, own.all) * sync.weight_bytes;
   memory.temporary += placeholders;

@@ -109,8 +109,8 @@ double update_s(const System& system, const workloads::Workload& workload, doubl
   const workloads::HostUpdate& host = program.on_host;
   if (!host.happens()) return sum;
   const auto copy = [&](GroupKind way, double bytes) { return prices.seconds(CollectiveKind::send_recv, way, bytes, stage); };
-  sum += copy(GroupKind::to_host, host.gradients) + copy(GroupKind::host_memory, host.moved) + copy(GroupKind::from_host, host.weights);
-  return sum;
+  sum += copy(GroupKind::to_host, host.gradients) + copy(GroupKind::host_memory, host.moved);
+  return host.weights > 0 ? sum + copy(GroupKind::from_host, host.weights) : sum;
 }
 
 // What stages do one after another on NICs and in host memories that they share.
@@ -124,7 +124,7 @@ void fill_shared(const workloads::Workload& workload, const ReplicaRules& rules,
   const workloads::HostUpdate host = workloads::optimizer_program(workload, updated).on_host;
   stage.in_memory_s = prices.seconds(CollectiveKind::send_recv, GroupKind::host_memory, host.moved, at);
   stage.in_memory_alone_s = prices.seconds(CollectiveKind::send_recv, GroupKind::host_memory, host.moved, at, true);
-  stage.from_host_s = prices.seconds(CollectiveKind::send_recv, GroupKind::from_host, host.weights, at);
+  if (host.weights > 0) stage.from_host_s = prices.seconds(CollectiveKind::send_recv, GroupKind::from_host, host.weights, at);
 }
 
 // How what replicas exchange meets all of a stage's first forward and last backward, and its messages.

@@ -53,12 +53,14 @@ std::string now_at(const Job& job, const std::string& key) {
   return choice != choices().end() ? choice->values.front() : now;
 }
 
-// A feature changed, with what goes with it alone: layers are named of activations that are offloaded, and weight gradients are delayed in
-// overlapped pairs.
+// A feature changed, with what goes with it alone: layers are named of activations that are offloaded, weight gradients are delayed in
+// overlapped pairs, and weights lie on the host in ZeRO-3's shards beside their optimizer.
 Settings switched(const Job& job, const std::string& key, const std::string& value) {
   Settings settings{{key, value}};
   if (key == "overlap.ep" && value == "false" && job.workload.overlap.delay_wgrad) settings.emplace_back("overlap.delay_wgrad", "false");
   if (key == "offload.activations" && value == "false" && job.workload.offload_layers >= 0) settings.emplace_back("offload.layers", "all");
+  const bool brings_down = (key == "optimizer.device" && value == "gpu") || (key == "optimizer.sharding" && value != "zero3");
+  if (brings_down && job.workload.offload_weights) settings.emplace_back("offload.weights", "false");
   return settings;
 }
 

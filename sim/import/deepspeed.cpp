@@ -78,20 +78,27 @@ void set_precision(Fields& fields, Draft& draft, const std::string& type) {
   draft.set("precision.gradients", gradients);
 }
 
+void read_host(Fields& fields, Draft& draft, std::int64_t stage) {
+  const auto device = fields.take("zero_optimization.offload_optimizer.device");
+  const bool host =
+      (device && device->as_choice({"none", "cpu", "nvme"}) != "none") || fields.truth("zero_optimization.cpu_offload", false);
+  if (device && device->as_string() == "nvme") device->fail("an optimizer on NVMe is not simulated", "cpu");
+  if (host) draft.set("optimizer.device", "cpu");
+  if (const auto weights = fields.take("zero_optimization.offload_param.device");
+      weights && weights->as_choice({"none", "cpu", "nvme"}) != "none") {
+    if (weights->as_string() == "nvme") weights->fail("weights on NVMe are not simulated", "cpu");
+    if (!host) weights->fail("weights on the host without their optimizer are not simulated", "offload_optimizer: {device: cpu}");
+    if (stage == 3) draft.set("offload.weights", "true");  // below it DeepSpeed has none there (docs/_pages/config-json.md)
+  }
+}
+
 void read_zero(Fields& fields, Draft& draft, const std::string& type) {
   const std::int64_t stage = fields.whole("zero_optimization.stage", 0, 0, 3);
   // Without ZeRO the optimizer for bf16 still divides its state among the replicas (deepspeed/runtime/bf16_optimizer.py).
   const bool own = stage == 0 && type == "bf16";
   if (own) draft.infer("optimizer.sharding: zero1, which DeepSpeed's optimizer for bf16 does at stage 0");
   draft.set("optimizer.sharding", stage == 0 && !own ? "none" : fmt::format("zero{}", own ? 1 : stage));
-  const auto device = fields.take("zero_optimization.offload_optimizer.device");
-  const bool host =
-      (device && device->as_choice({"none", "cpu", "nvme"}) != "none") || fields.truth("zero_optimization.cpu_offload", false);
-  if (device && device->as_string() == "nvme") device->fail("an optimizer on NVMe is not simulated", "cpu");
-  if (host) draft.set("optimizer.device", "cpu");
-  if (const auto parameters = fields.take("zero_optimization.offload_param.device"); parameters && parameters->as_string() != "none") {
-    parameters->fail("weights on the host are not simulated", "none");
-  }
+  read_host(fields, draft, stage);
   // DeepSpeed overlaps by default with stage 3 alone.
   const bool overlaps = fields.truth("zero_optimization.overlap_comm", stage == 3);
   draft.set("overlap.dp_gradients", overlaps ? "true" : "false");

@@ -49,6 +49,7 @@ constexpr std::array keys{
     PlanKey{"attention", field<&Workload::attention>},
     PlanKey{"recompute", field<&Workload::recompute>},
     PlanKey{"offload.activations", field<&Workload::offload_activations>},
+    PlanKey{"offload.weights", field<&Workload::offload_weights>},
     PlanKey{"optimizer.device", part<optimizer, &Optimizer::on_cpu>},
     PlanKey{"optimizer.no_sync", part<optimizer, &Optimizer::no_sync>},
     PlanKey{"optimizer.shard_group", part<optimizer, &Optimizer::shard_group>},

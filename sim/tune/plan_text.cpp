@@ -54,6 +54,7 @@ std::string plan_text(const Workload& w) {
   if (w.optimizer.zero_stage > 0) parts.emplace_back(zero_stages.of(w.optimizer.zero_stage));
   if (w.optimizer.no_sync) parts.emplace_back("no_sync");
   if (w.optimizer.on_cpu) parts.emplace_back("cpu optimizer");
+  if (w.offload_weights) parts.emplace_back("weights on host");
   if (w.offload_activations) parts.emplace_back("offload");
   if (w.attention == workloads::Attention::unfused) parts.emplace_back("unfused");
   add_overlaps(w, parts);

@@ -128,7 +128,7 @@ OptimizerProgram optimizer_program(const Workload& workload, double parameters, 
   clipping.push_back(update_operator("gradient_norm", parameters * gradient, 1));
   clipping.push_back(update_operator("gradient_clip", parameters * 2 * gradient, 1));
   if (workload.optimizer.on_cpu) {
-    const double sent = parameters * kept;
+    const double sent = workload.offload_weights ? 0 : parameters * kept;
     const double moved = parameters * (gradient + states(fused_passes) + weight);
     return {clipping, {parameters * gradient, moved / workload.optimizer.host_rate, sent}};
   }

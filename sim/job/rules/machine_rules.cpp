@@ -93,6 +93,14 @@ const Rule scales{"precision.recipe",
 const Rule offloaded{"offload.layers", [](const Workload& w, const System&) { return w.offload_layers < 0 || w.offload_activations; },
                      [](const Workload&, const System&) { return Refusal{"offload.layers needs offload.activations: true"}; }};
 
+const Rule offloaded_shards{
+    "offload.weights",
+    [](const Workload& w, const System&) { return !w.offload_weights || (w.optimizer.zero_stage == 3 && w.optimizer.on_cpu); },
+    [](const Workload&, const System&) {
+      return Refusal{"offload.weights needs weights in shards and their optimizer on the host",
+                     "optimizer: {sharding: zero3, device: cpu}"};
+    }};
+
 bool has_host_memory(const System& system) { return system.cluster.host_memory.bytes > 0; }
 
 Refusal no_host_memory(const Workload&, const System& system) {
@@ -118,8 +126,8 @@ const Rule host_updates{
 }  // namespace
 
 std::vector<Rule> machine_rules() {
-  return {precision,  attention, head,      narrow_input,         narrower_input,  gathers,     gathers_as_computed,
-          orthogonal, scales,    offloaded, room_for_activations, room_for_states, host_updates};
+  return {precision,  attention, head,      narrow_input,     narrower_input,       gathers,         gathers_as_computed,
+          orthogonal, scales,    offloaded, offloaded_shards, room_for_activations, room_for_states, host_updates};
 }
 
 }  // namespace rehearse::sim

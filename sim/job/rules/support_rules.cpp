@@ -42,6 +42,17 @@ const Rule offload_without_pairs{
     "offload.activations", [](const Workload& w, const System&) { return !(w.overlap.ep && w.offload_activations); },
     [](const Workload&, const System&) { return Refusal{not_simulated("offload.activations", "true with overlap.ep")}; }};
 
+const Rule weights_alone{
+    "offload.weights", [](const Workload& w, const System&) { return !(w.offload_weights && w.offload_activations); },
+    [](const Workload&, const System&) { return Refusal{not_simulated("offload.weights", "true with offload.activations")}; }};
+
+const Rule weights_of_dense_replicas{
+    "offload.weights",
+    [](const Workload& w, const System&) { return !w.offload_weights || (!w.model.moe && workloads::replica_sync(w).ranks > 1); },
+    [](const Workload& w, const System&) {
+      return Refusal{not_simulated("offload.weights", w.model.moe ? "true for a model with experts" : "true on one replica")};
+    }};
+
 const Rule experts_shard_over_all{
     "optimizer.shard_group",
     [](const Workload& w, const System&) { return !w.model.moe || w.optimizer.shard_group == workloads::replica_sync(w).ranks; },
@@ -53,6 +64,8 @@ const Rule experts_shard_over_all{
 
 }  // namespace
 
-std::vector<Rule> support_rules() { return {linked_nodes, muon, flash_in_few_bits, offload_without_pairs, experts_shard_over_all}; }
+std::vector<Rule> support_rules() {
+  return {linked_nodes, muon, flash_in_few_bits, offload_without_pairs, weights_alone, weights_of_dense_replicas, experts_shard_over_all};
+}
 
 }  // namespace rehearse::sim
