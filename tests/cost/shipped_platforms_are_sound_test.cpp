@@ -76,6 +76,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "automodel",
                                              "custom",
                                              "deepspeed",
+                                             "deepspeed-2024",
                                              "deepspeed-3d",
                                              "deepspeed-zero",
                                              "fms",
