@@ -133,6 +133,46 @@ double moved_by(const Beside& before, const Beside& after) {
   return std::max(share(before.batch, after.batch), share(before.seen, after.seen));
 }
 
+// The passes beside so many sequences: as prompts meet them, and as a sequence does beside `others`. Of the time without prompts nobody
+// decodes for the chance that nobody is there, in spells of `idle_each_s`.
+PassQueue queue_beside(const PoolFormula& pool, const PassUnits& cut, double rate_per_s, int turns, double batch, const Company& others,
+                       double idle_each_s) {
+  const double beside = 1 + others.mean([](double number) { return number; });
+  PassQueue queue = cut.queue(pool, rate_per_s, turns, batch);
+  const double nobody = std::min(pool.company(batch, turns).nobody(), 1 - 1e-9);
+  queue.pass_s[0] = pool.decode_s(std::max(1.0, batch / (1 - nobody)));
+  queue.idle = nobody * queue.pass_s[0] / (nobody * queue.pass_s[0] + (1 - nobody) * idle_each_s);
+  queue.most_tokens = most_passes_of(pool);
+  queue.beside_s = queue.pass_s;
+  queue.beside_s[0] = pool.decode_s(others);
+  for (int u = 1; u <= cut.most() && pool.mixes(); ++u)
+    queue.beside_s[static_cast<std::size_t>(u)] = std::max(cut.seconds(pool, u, beside), queue.beside_s[0]);
+  queue.ahead = pool.pool().rules.ahead && !pool.step_passes().empty() && pool.step_passes().front() <= 1;
+  return queue;
+}
+
+// What is behind the first tokens, of load.steps: seconds, their mean, that of a token, and the sequences that one sees beside it.
+struct Answers {
+  std::vector<double> each_s;
+  double mean_s = 0, tpot_s = 0, beside = 0;
+};
+
+Answers answers_of(const PoolFormula& pool, const LoadMoments& load, const PassQueue& queue, const PromptPasses& passes) {
+  Answers out;
+  const auto number = static_cast<double>(load.steps.size());
+  for (std::size_t i = 0; i < load.steps.size(); ++i) {
+    // Where passes are put together ahead those who came during a prompt's own pass miss the first one behind it.
+    const double steps = pool.step_passes()[i];
+    double seconds = passes.tokens_s(steps);
+    if (pool.pool().rules.ahead) seconds = steps > 1 ? queue.beside_s[0] + passes.tokens_s(steps - 1) : steps * passes.first_ahead_s();
+    out.each_s.push_back(seconds);
+    out.mean_s += seconds / number;
+    out.beside += passes.sequences_beside(steps) / number;
+    out.tpot_s += seconds / load.steps[i] / number;
+  }
+  return out;
+}
+
 // Where no more than so many sequences fit. Whether prompts are too many does not depend on how evenly they come, and the chain of
 // instances that do not take turns is short.
 WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns, double most,
@@ -146,7 +186,7 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
     within = nearly_settled_within;
     if (std::isfinite(walk.state.ttft_s)) now = {walk.state.batch, walk.state.batch};
   }
-  walk = {};
+  walk = {.state = {}, .highest = unlike ? walk.highest : 0};  // what it began with, too
   PoolState& out = walk.state;
   double idle_each_s = 1 / rate_per_s;
   Accelerated faster;
@@ -155,56 +195,29 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
   int units = 0;
   for (int round = 0; round < settling_rounds; ++round) {
     const Company others = pool.mixes() || turns == 1 ? pool.company(now.seen, 1, bunched) : pool.company(now.seen, turns);
-    const double beside = 1 + others.mean([](double number) { return number; });
     const PassUnits cut(pool, now.batch, turns);
-    PassQueue queue = cut.queue(pool, rate_per_s, turns, now.batch);
-    const double nobody = std::min(pool.company(now.batch, turns).nobody(), 1 - 1e-9);
-    queue.pass_s[0] = pool.decode_s(std::max(1.0, now.batch / (1 - nobody)));
-    // Of the time without prompts nobody decodes for that share.
-    queue.idle = nobody * queue.pass_s[0] / (nobody * queue.pass_s[0] + (1 - nobody) * idle_each_s);
-    queue.most_tokens = most_passes_of(pool);
+    PassQueue queue = queue_beside(pool, cut, rate_per_s, turns, now.batch, others, idle_each_s);
     queue.within = std::clamp(chances_within * moved, closest_chances, chances_within);
-    queue.beside_s = queue.pass_s;
-    queue.beside_s[0] = pool.decode_s(others);
-    for (int u = 1; u <= cut.most(); ++u) {
-      double& seconds = queue.beside_s[static_cast<std::size_t>(u)];
-      if (!pool.mixes()) continue;
-      seconds = std::max(cut.seconds(pool, u, beside), queue.beside_s[0]);
-    }
-    queue.ahead = pool.pool().rules.ahead && !pool.step_passes().empty() && pool.step_passes().front() <= 1;
     if (rate_per_s * queue.beside_s.back() / cut.prompts_of_a_pass() >= highest_load) return {beyond(0), walk.highest};
     if (cut.units() != units) known = {};
     units = cut.units();
-    const std::unique_ptr<const PromptPasses> chain = chain_of(queue, known);
-    const PromptPasses& passes = *chain;
-    out.queue_s = passes.queue_s();
-    out.prefill_s = passes.prefill_s();
-    out.busy = passes.busy();
-    if (passes.idle_each_s() > 0) idle_each_s = passes.idle_each_s();
-    double decoding_s = 0, beside_it = 0;
-    std::vector<double> answers_s;
-    out.tpot_s = 0;
-    for (std::size_t i = 0; i < load.steps.size(); ++i) {
-      // Where passes are put together ahead those who came during a prompt's own pass miss the first one behind it.
-      const double steps = pool.step_passes()[i];
-      double seconds = passes.tokens_s(steps);
-      if (pool.pool().rules.ahead) seconds = steps > 1 ? queue.beside_s[0] + passes.tokens_s(steps - 1) : steps * passes.first_ahead_s();
-      answers_s.push_back(seconds);
-      decoding_s += seconds / static_cast<double>(load.steps.size());
-      beside_it += passes.sequences_beside(pool.step_passes()[i]) / static_cast<double>(load.steps.size());
-      out.tpot_s += seconds / load.steps[i] / static_cast<double>(load.steps.size());
-    }
-    out.answer_s = load.step_share * decoding_s;
-    const double next = rate_per_s * out.answer_s;
+    const std::unique_ptr<const PromptPasses> passes = chain_of(queue, known);
+    out.queue_s = passes->queue_s();
+    out.prefill_s = passes->prefill_s();
+    out.busy = passes->busy();
+    if (passes->idle_each_s() > 0) idle_each_s = passes->idle_each_s();
+    const Answers answers = answers_of(pool, load, queue, *passes);
+    out.tpot_s = answers.tpot_s;
+    out.answer_s = load.step_share * answers.mean_s;
+    const double next = rate_per_s * out.answer_s, seen = load.step_share * answers.beside;
     if (next > most) return {beyond(most / out.answer_s), INFINITY};
-    walk.highest = std::max(walk.highest, next);
-    walk.highest = std::max(walk.highest, load.step_share * beside_it);
-    bunched = bunched_of(passes, load, pool, rate_per_s, beside_it);
-    const Beside then{next, std::min(most, load.step_share * beside_it)};  // no more fit, however many come
+    walk.highest = std::max({walk.highest, next, seen});
+    bunched = bunched_of(*passes, load, pool, rate_per_s, answers.beside);
+    const Beside then{next, std::min(most, seen)};  // no more fit, however many come
     moved = moved_by(now, then);
     if (load.percentile > 0 && (moved < within || round + 1 == settling_rounds)) {
-      out.ttft_high_s = passes.first_token_within_s(load.percentile);
-      out.tpot_high_s = token_within_s(pool, load, queue, passes, others, answers_s);
+      out.ttft_high_s = passes->first_token_within_s(load.percentile);
+      out.tpot_high_s = token_within_s(pool, load, queue, *passes, others, answers.each_s);
     }
     if (moved < within) break;
     now = faster.after(now, then, most);

@@ -58,5 +58,25 @@ TEST(SharedWalks, tell_percentiles_apart) {
   EXPECT_EQ(nearly_all_s, promised_s(nullptr, 0.99));
 }
 
+// Instances in turn that are sent unlike prompts begin where one alone ended: a pool that holds fewer sequences than were asked about there
+// does not take over what another one found.
+TEST(SharedWalks, are_of_pools_that_hold_what_they_asked_about) {
+  const auto tpot_s = [](const std::shared_ptr<sim::PassWalks>& walks, int sequences) {
+    const std::string text = fmt::format(
+        "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
+        "  pools: {{all: {{role: both, instances: 3, parallel: {{tp: 1}}, limits: {{sequences: {}}}}}}}\n"
+        "  load: {{arrivals: {{poisson: 60 /s}}, input: {{uniform: [100, 1900]}}, output: 100, requests: 200}}\n",
+        sequences);
+    const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+    sim::Deployment deployment = deploy(job);
+    deployment.pools.front().walks = walks;
+    const sim::ServingPrediction prediction = predict_serving(job, deployment, 1000);
+    return prediction.overloaded.empty() ? prediction.result.tpot.mean_s : -1;
+  };
+  const auto walks = std::make_shared<sim::PassWalks>();
+  EXPECT_GT(tpot_s(walks, 256), 0);
+  for (int sequences = 60; sequences > 20; --sequences) EXPECT_EQ(tpot_s(walks, sequences), tpot_s(nullptr, sequences)) << sequences;
+}
+
 }  // namespace
 }  // namespace rehearse::tests
