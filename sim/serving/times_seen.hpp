@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 namespace rehearse::sim {
@@ -17,19 +18,22 @@ class TimesSeen {
     more_[from] += weight / static_cast<double>(to - from);
     more_[to] -= weight / static_cast<double>(to - from);
     all_ += weight;
+    least_s_ = std::min(least_s_, from_s);
   }
+  // To a bin; never below all of them.
   [[nodiscard]] double within_s(double share) const {
     double here = 0, before = 0;
     for (std::size_t bin = 0; bin < more_.size(); ++bin) {
       here += more_[bin];
-      if (here > 0 && before + here >= share * all_) return bin_s_ * (static_cast<double>(bin) + (share * all_ - before) / here);
+      if (here > 0 && before + here >= share * all_)
+        return std::max(least_s_, bin_s_ * (static_cast<double>(bin) + (share * all_ - before) / here));
       before += here;
     }
     return bin_s_ * static_cast<double>(more_.size());
   }
 
  private:
-  double bin_s_, all_ = 0;
+  double bin_s_, all_ = 0, least_s_ = std::numeric_limits<double>::infinity();
   std::vector<double> more_;  // than in the bin before
 };
 

@@ -38,20 +38,39 @@ PromisedTimes TuneFormula::together(const PoolCandidate& plan, int number) const
   return promised_together(state_of(plan, number), plan.pool->habits.request_s);
 }
 
+namespace {
+
+// Pass by pass the percentile is one of requests: of unlike prompts it may be a short one, which takes a pass all the same, and who
+// decodes may have met hardly anybody.
+PromisedTimes by_passes_at_least(const PoolFormula& pool, const LoadMoments& load) {
+  const double prompts = load.input_variation > 0 ? 1 / pool.tokens_of_a_prompt() : 1;
+  double passes_a_token = load.steps.empty() ? 0 : 1;
+  for (std::size_t i = 0; i < load.steps.size(); ++i) passes_a_token = std::min(passes_a_token, pool.step_passes()[i] / load.steps[i]);
+  return {prompts < 1 ? pool.together_s(prompts, 0) : pool.prompt_s(0).seconds, passes_a_token * pool.decode_s(1.0)};
+}
+
+}  // namespace
+
 // A first token takes a prompt alone, and a further one a pass with those who decode where every pass is as short as one sequence's.
 PromisedTimes TuneFormula::together_at_least(const PoolCandidate& plan, int number) const {
   constexpr double rounding = 1 - 1e-9;
   const LoadMoments& load = load_;
   const PoolFormula pool(plan.deployment, load);
   const double rate_per_s = load.rate_per_s / number;
-  if (queues_by_passes(pool, load) && !carries_prompts(pool, rate_per_s)) return {never_s, never_s};
-  const double ttft_s = (pool.prompt_s(0).seconds + plan.pool->habits.request_s) * rounding;
-  if (load.steps.empty() || plan.deployment.rules.batching == Batching::fixed) return {ttft_s, 0};
+  const bool by_passes = queues_by_passes(pool, load);
+  if (by_passes && !carries_prompts(pool, rate_per_s)) return {never_s, never_s};
+  PromisedTimes least =
+      by_passes ? by_passes_at_least(pool, load) : PromisedTimes{std::min(1.0, high_prompt(load)) * pool.prompt_s(0).seconds, 0};
+  least.ttft_s = (least.ttft_s + plan.pool->habits.request_s) * rounding;
+  least.tpot_s *= rounding;
+  if (load.steps.empty() || plan.deployment.rules.batching == Batching::fixed) return least;
   double passes = 0;
   for (const double each : pool.step_passes()) passes += each / static_cast<double>(load.steps.size());
   const double batch = rate_per_s * load.step_share * passes * pool.decode_s(1.0);
   if (batch > pool.most_sequences()) return {never_s, never_s};
-  return {ttft_s, pool.step_passes()[load.short_place()] / load.short_steps() * pool.decode_s(1 + high_number(batch, load)) * rounding};
+  if (!by_passes)
+    least.tpot_s = pool.step_passes()[load.short_place()] / load.short_steps() * pool.decode_s(1 + high_number(batch, load)) * rounding;
+  return least;
 }
 
 double TuneFormula::prompts_take_s(const PoolCandidate& plan, int number) const {
