@@ -134,7 +134,8 @@ class Finding {
 
   // Where the formula has an answer.
   void compare() {
-    if (report_.results.size() == 2) report_.differences = stage_differences(job_, report_.results.front(), report_.results.back());
+    if (report_.results.size() == 2)
+      report_.differences = stage_differences(job_, deployment_, report_.results.front(), report_.results.back());
   }
 
   void find_goodput(const config::Node& serving, const std::function<void(double)>& progress) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "sim/serving/formula_by_passes.hpp"
 #include "sim/serving/load_moments.hpp"
 #include "sim/serving/router.hpp"
 
@@ -22,6 +23,7 @@ constexpr double noticed_batch = 0.02;
 // Both answers, and how much longer the stage in question is in the simulation.
 struct Facts {
   const ServingJob& job;
+  const Deployment& deployment;
   const ServingResult& analytic;
   const ServingResult& simulated;
   double more_s = 0;
@@ -71,9 +73,7 @@ struct Facts {
   [[nodiscard]] bool had_no_room() const { return (1 - fullest(false)) * (requests_held() + 1) < 1; }
   [[nodiscard]] bool walked_by_passes() const {
     const LoadMoments load = moments_of(job.load, job.seed);
-    const Pool& pool = job.pools.front();
-    const bool unlike = pool.role == Role::both && (pool.habits.chunked_prefill || static_cast<double>(pool.habits.tokens) >= load.input);
-    return (load.input_variation <= 0 || unlike) && load.arrival_variation == 1 && load.rate_per_s > 0;
+    return queues_by_passes(PoolFormula(deployment.pools.front(), load), load);
   }
   [[nodiscard]] bool differ() const { return moments_of(job.load, job.seed).steps.size() > 1; }  // answers
   [[nodiscard]] double answers_of_time() const { return simulated.makespan_s / simulated.e2e.mean_s; }
@@ -280,7 +280,8 @@ void add_split(std::vector<StageDifference>& out, const std::string& before, con
 
 }  // namespace
 
-std::vector<StageDifference> stage_differences(const ServingJob& job, const ServingResult& analytic, const ServingResult& simulated) {
+std::vector<StageDifference> stage_differences(const ServingJob& job, const Deployment& deployment, const ServingResult& analytic,
+                                               const ServingResult& simulated) {
   constexpr double noticed = 1e-3;
   std::vector<StageDifference> out;
   for (std::size_t i = 0; i < timed_stages; ++i) {
@@ -290,7 +291,7 @@ std::vector<StageDifference> stage_differences(const ServingJob& job, const Serv
                         .simulated_s = Facts::stage_s(simulated, stage),
                         .reason = {}};
     const double more_s = one.simulated_s - one.analytic_s;
-    if (std::abs(more_s) > noticed * simulated.e2e.mean_s) one.reason = reason_of(stage, {job, analytic, simulated, more_s});
+    if (std::abs(more_s) > noticed * simulated.e2e.mean_s) one.reason = reason_of(stage, {job, deployment, analytic, simulated, more_s});
     if (one.analytic_s > 0 || one.simulated_s > 0) out.push_back(std::move(one));
   }
   const std::vector<StageDifference> stages = out;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/serving/deployment.hpp"
 #include "sim/serving/serving_result.hpp"
 
 namespace rehearse::sim {
@@ -14,7 +15,7 @@ struct StageDifference {
   std::string reason;  // "" where they agree within a thousandth of the end-to-end time, and for what the stages add up to
 };
 
-[[nodiscard]] std::vector<StageDifference> stage_differences(const ServingJob& job, const ServingResult& analytic,
-                                                             const ServingResult& simulated);
+[[nodiscard]] std::vector<StageDifference> stage_differences(const ServingJob& job, const Deployment& deployment,
+                                                             const ServingResult& analytic, const ServingResult& simulated);
 
 }  // namespace rehearse::sim

@@ -122,7 +122,7 @@ TEST(MakingACacheFit, stands_among_the_differences) {
                     fp8 = "precision: {compute: bf16, weights: bf16, kv: fp8}";
   const BothWays both = both_ways(sides_of(bf16, fp8));
   std::vector<std::string> names;
-  for (const sim::StageDifference& one : stage_differences(both.job, both.formula, both.run)) names.push_back(one.name);
+  for (const sim::StageDifference& one : stage_differences(both.job, deploy(both.job), both.formula, both.run)) names.push_back(one.name);
   for (const char* name : {"aligning", "first token: weights", "first token: waiting", "per token: cache", "per token: communication"})
     EXPECT_NE(std::ranges::find(names, name), names.end()) << name;
 }

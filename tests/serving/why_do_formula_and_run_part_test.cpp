@@ -33,7 +33,7 @@ Parted parted(const std::string& pools, const std::string& load, const std::stri
   EXPECT_EQ(prediction.overloaded, "");
   const sim::ServingSetup setup = setup_of(job, deployment);
   Parted out{.formula = prediction.result, .simulated = result_of(job, setup, simulate_serving(setup)), .differences = {}};
-  out.differences = stage_differences(job, out.formula, out.simulated);
+  out.differences = stage_differences(job, deployment, out.formula, out.simulated);
   return out;
 }
 
@@ -67,6 +67,14 @@ TEST(AReason, for_a_queue_counts_who_had_to_go) {
   const std::string words = fmt::format("pages ran out {:.0f} times", found.simulated.pools[0].preemptions);
   EXPECT_TRUE(found.reason("queued").starts_with(words) || found.reason("decoding").starts_with(words))
       << found.reason("queued") << " / " << found.reason("decoding");
+}
+
+// Static batches are no chain of passes by formula: what is said of that holds where it was asked.
+TEST(AReason, is_of_the_formula_that_was_asked) {
+  const Parted found = parted("all: {role: both, parallel: {pp: 2}, batching: static}",
+                              "{arrivals: {poisson: 8 /s}, input: {uniform: [200, 1800]}, output: 100, requests: 3000}");
+  expect_reasons_where_they_part(found);
+  EXPECT_EQ(found.reason("queued"), "static batches differ in length, and routers look for instances without one");
 }
 
 // The decoding side has room for two: caches wait, and the pages that they keep are what prompts wait for.
