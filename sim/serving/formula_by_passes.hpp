@@ -1,4 +1,4 @@
-// Pools under Poisson arrivals of equal prompts by formula, pass by pass (pass_queue.hpp): what shares a pass with whom.
+// Pools under Poisson arrivals by formula, pass by pass (pass_queue.hpp): what shares a pass with whom.
 #pragma once
 
 #include <map>

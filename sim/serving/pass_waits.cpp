@@ -8,9 +8,9 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr int moments = 16;           // of a pass, at which one may come
-constexpr int full_pass_bins = 512;   // what is told apart
-constexpr double hardly_ever = 1e-8;  // of a state
+constexpr int moments = 16;               // of a pass, at which one may come
+constexpr int full_pass_bins = 512;       // what is told apart
+constexpr double hardly_ever_met = 1e-8;  // of a state
 
 }  // namespace
 
@@ -30,7 +30,7 @@ double QueuedPasses::first_token_within_s(double share) const {
   const double arrivals_per_s = queue_.rate_per_s * queue_.turns;
   TimesSeen times(queue_.pass_s.back() / full_pass_bins);
   for (std::size_t state = 0; state < states(); ++state) {
-    if (met_[state] < hardly_ever) continue;
+    if (met_[state] < hardly_ever_met) continue;
     const int units = there(state), left = units - taken(units);
     const double idles = units == 0 ? queue_.idle : 0, pass_s = queue_.pass_s[static_cast<std::size_t>(taken(units))];
     if (idles > 0) {
@@ -42,7 +42,7 @@ double QueuedPasses::first_token_within_s(double share) const {
       const double came = arrivals_per_s * span_s * (moment + 0.5);
       double chance = std::exp(-came);
       int prompts_before = 0;
-      for (int n = 0; n <= came || chance > hardly_ever; chance *= came / ++n) {
+      for (int n = 0; n <= came || chance > hardly_ever_met; chance *= came / ++n) {
         if ((n + 1 + phase(state)) % queue_.turns != 0) continue;
         const double rest_s = pass_s - span_s * (moment + 0.5);
         const double takes_s = whole_after_s(rest_s, left + prompts_before++ * queue_.units);

@@ -54,13 +54,13 @@ double token_within_s(const PoolFormula& pool, const LoadMoments& load, const Pa
   const double longer = (pool.decode_s(beside + 1) - pool.decode_s(beside)) / pool.decode_s(beside);  // a pass by one more, as a share
   std::vector<Above> answers;
   for (std::size_t i = 0; i < answers_s.size(); ++i) {
-    const double tokens = pool.step_passes()[i], each_s = 1 / load.steps[i], seconds = answers_s[i];
+    const double tokens = pool.step_passes()[i], a_token = 1 / load.steps[i], seconds = answers_s[i];
     const Overlap overlap = overlap_of(tokens, pool.step_passes());
     const double by_company_s = seconds * longer, together = queue.rate_per_s / queue.turns * seconds * overlap.arrivals;
     const double sum =
         variances[i] + by_company_s * by_company_s * variance * overlap.company + 2 * by_company_s * passes.by_prompt_s() * together;
     const double least_s = std::min(tokens * pool.decode_s(1.0), seconds);
-    answers.push_back({least_s * each_s, (seconds - least_s) * each_s, sum * each_s * each_s});
+    answers.push_back({least_s * a_token, (seconds - least_s) * a_token, sum * a_token * a_token});
   }
   double low = 0, high = 0;
   for (const Above& one : answers) high = std::max(high, one.least_s + one.mean_s + 20 * std::sqrt(one.variance));

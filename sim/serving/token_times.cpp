@@ -8,6 +8,15 @@ namespace {
 
 constexpr int tokens_followed = 30;  // behind a prompt
 
+double between_tokens(const std::vector<double>& variance, double tokens) {
+  const auto known = static_cast<double>(variance.size());
+  const double each = variance.size() > 1 ? variance.back() - variance[variance.size() - 2] : variance.back();
+  if (tokens >= known) return variance.back() + (tokens - known) * each;
+  const auto whole = static_cast<std::size_t>(tokens);
+  const double low = whole > 0 ? variance[whole - 1] : 0;
+  return low + (tokens - static_cast<double>(whole)) * (variance[whole] - low);
+}
+
 }  // namespace
 
 double PromptPasses::by_prompt_s() const {
@@ -27,27 +36,18 @@ std::vector<double> QueuedPasses::variances(const std::vector<double>& tokens, c
 }
 
 std::vector<double> UnlikePasses::variances(const std::vector<double>& tokens, const std::vector<double>& /*answers_s*/) const {
-  const TokenTimes times = token_times();
+  const std::vector<double> known = queue_.mixes ? variances_of_mixed() : variances_of_drained();
   std::vector<double> out;
-  for (const double number : tokens) out.push_back(times.variance_at(number));
+  for (const double number : tokens) out.push_back(between_tokens(known, number));
   return out;
 }
 
-double UnlikePasses::TokenTimes::variance_at(double tokens) const {
-  const auto known = static_cast<double>(variance.size());
-  const double each = variance.size() > 1 ? variance.back() - variance[variance.size() - 2] : variance.back();
-  if (tokens >= known) return variance.back() + (tokens - known) * each;
-  const auto whole = static_cast<std::size_t>(tokens);
-  const double low = whole > 0 ? variance[whole - 1] : 0;
-  return low + (tokens - static_cast<double>(whole)) * (variance[whole] - low);
-}
-
 // By state: its chance, and its chance times the mean of the seconds until then, and of their square.
-UnlikePasses::TokenTimes UnlikePasses::times_of_mixed() const {
-  TokenTimes out;
+std::vector<double> UnlikePasses::variances_of_mixed() const {
+  std::vector<double> out;
   PhasedChances at = behind_, seconds(queue_.turns, units_), squares(queue_.turns, units_);
   const double tokens = std::min<double>(tokens_followed, queue_.most_tokens + 1);
-  while (static_cast<double>(out.mean_s.size()) < tokens) {
+  while (static_cast<double>(out.size()) < tokens) {
     for (int phase = 0; phase < queue_.turns; ++phase) {
       for (int units = 0; units < units_; ++units) {
         const auto i = static_cast<std::size_t>(units);
@@ -57,8 +57,7 @@ UnlikePasses::TokenTimes UnlikePasses::times_of_mixed() const {
       }
     }
     const double mean_s = seconds.sum();
-    out.mean_s.push_back(mean_s);
-    out.variance.push_back(std::max(0.0, squares.sum() - mean_s * mean_s));
+    out.push_back(std::max(0.0, squares.sum() - mean_s * mean_s));
     at = stepped(at, beside_);
     seconds = stepped(seconds, beside_);
     squares = stepped(squares, beside_);
@@ -67,7 +66,7 @@ UnlikePasses::TokenTimes UnlikePasses::times_of_mixed() const {
 }
 
 // Between two passes of decoding alone the time is another one each time, whose square follows from the same chain.
-UnlikePasses::TokenTimes UnlikePasses::times_of_drained() const {
+std::vector<double> UnlikePasses::variances_of_drained() const {
   const int turns = queue_.turns;
   std::vector<double> costs(static_cast<std::size_t>(states()));
   for (int at = 0; at < states(); ++at) costs[static_cast<std::size_t>(at)] = queue_.beside_s[static_cast<std::size_t>(taken(at / turns))];
@@ -77,20 +76,14 @@ UnlikePasses::TokenTimes UnlikePasses::times_of_drained() const {
     costs[static_cast<std::size_t>(at)] = pass_s * (2 * all_s - pass_s);
   }
   const std::vector<double> squares = ended(costs);
-  const double decode_s = queue_.beside_s[0];
-  TokenTimes out;
-  const double first_s = of_ended(ends, behind_, turns);
-  out.mean_s.push_back(first_s + decode_s);
-  out.variance.push_back(std::max(0.0, of_ended(squares, behind_, turns) - first_s * first_s));
+  const double first_s = of_ended(ends, behind_, turns), first = std::max(0.0, of_ended(squares, behind_, turns) - first_s * first_s);
   double mean_s = 0, square = 0;
   for (int phase = 0; phase < turns; ++phase) {
     const PhasedChances& come = beside_[0][static_cast<std::size_t>(phase)];
     mean_s += of_ended(ends, come, turns) / turns;
     square += of_ended(squares, come, turns) / turns;
   }
-  out.mean_s.push_back(out.mean_s.back() + mean_s + decode_s);
-  out.variance.push_back(out.variance.back() + std::max(0.0, square - mean_s * mean_s));
-  return out;
+  return {first, first + std::max(0.0, square - mean_s * mean_s)};
 }
 
 }  // namespace rehearse::sim

@@ -37,13 +37,6 @@ class UnlikePasses : public PromptPasses {
   [[nodiscard]] std::vector<double> variances(const std::vector<double>& tokens, const std::vector<double>& answers_s) const override;
 
  private:
-  // Of 1, 2, ... further tokens behind a prompt: seconds, and their variance. Those behind the last one add as much each as that did.
-  struct TokenTimes {
-    std::vector<double> mean_s, variance;
-    [[nodiscard]] double variance_at(double tokens) const;
-  };
-  [[nodiscard]] TokenTimes token_times() const { return queue_.mixes ? times_of_mixed() : times_of_drained(); }
-
   // What comes in a pass from a phase on: chances of units, by the phase at its end.
   using Coming = std::vector<std::vector<PhasedChances>>;  // [units taken][phase]
   [[nodiscard]] int states() const { return units_ * queue_.turns; }
@@ -80,8 +73,9 @@ class UnlikePasses : public PromptPasses {
   [[nodiscard]] MeanPass mean_pass(const PhasedChances& at) const;
   void follow(const PhasedChances& always);
   void drain(const PhasedChances& always);
-  [[nodiscard]] TokenTimes times_of_mixed() const;
-  [[nodiscard]] TokenTimes times_of_drained() const;
+  // Variances of the seconds of 1, 2, ... further tokens behind a prompt. Those behind the last one add as much each as that did.
+  [[nodiscard]] std::vector<double> variances_of_mixed() const;
+  [[nodiscard]] std::vector<double> variances_of_drained() const;
   [[nodiscard]] std::vector<double> ended(const std::vector<double>& costs) const;
   [[nodiscard]] double of_ended(const std::vector<double>& ends, const PhasedChances& at, int column) const;
 
