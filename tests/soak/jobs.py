@@ -25,6 +25,8 @@ def draw_job(rng, cluster, with_experts):
     }
     if rng.random() < 0.1:
         job["offload"] = {"activations": True}
+    elif not with_experts and on_host_in_shards(job["optimizer"]) and parallel["dp"] * parallel["cp"] > 1:
+        job["offload"] = {"weights": True}
     if rng.random() < 0.1 and parallel["cp"] == 1:
         job["attention"] = "unfused"
     if with_experts:
@@ -99,6 +101,10 @@ def draw_batch(rng, parallel, schedule):
         number = max(number, pp)
     sequence = rng.choice([1024, 2048, 4096, 8192])
     return {"global": micro * number * parallel["dp"], "micro": micro, "sequence": sequence}
+
+
+def on_host_in_shards(optimizer):
+    return optimizer["sharding"] == "zero3" and optimizer.get("device") == "cpu"
 
 
 def draw_optimizer(rng, parallel, with_experts):
