@@ -274,19 +274,20 @@ TEST(MalformedPlatforms, SoftwareWhoseQueueIsNotCounted) {
   EXPECT_EQ(software_error("step: 5 ms\n", memory + "units}\n"), "accepted");
 }
 TEST(MalformedPlatforms, SoftwareUnknownKey) {
-  EXPECT_EQ(software_error("issue", "isue"),
-            "s.yaml:5:1: error: unknown key 'isue'\n"
-            "    5 | isue: 6 us\n"
-            "      | ^\n"
-            "  did you mean 'issue'? known: source, trains, fusions, experts, kernel_time, launch, issue, network_wait, network_rate, "
-            "step, collectives, "
-            "flash, early_stop, zero3_issue, "
-            "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, host_update, "
-            "whole_messages, selective_by_product, selective_narrow, whole_logits, loss_pieces, "
-            "packed_qkv, keeps_gathered, separate_qkv, separate_gate, reduces_by_product, copies_shared, gathers_by_product, "
-            "joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
-            "activation_kernels, activation_copies, activation_kept, loss_copies, "
-            "untuned_norm_time, zeroes_gradients, casts_weights, memory, serving");
+  EXPECT_EQ(
+      software_error("issue", "isue"),
+      "s.yaml:5:1: error: unknown key 'isue'\n"
+      "    5 | isue: 6 us\n"
+      "      | ^\n"
+      "  did you mean 'issue'? known: source, trains, fusions, experts, kernel_time, launch, issue, network_wait, network_rate, "
+      "step, collectives, "
+      "flash, early_stop, zero3_issue, "
+      "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, host_update, "
+      "whole_messages, selective_by_product, selective_narrow, whole_logits, loss_pieces, "
+      "packed_qkv, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, copies_shared, gathers_by_product, "
+      "joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
+      "activation_kernels, activation_copies, activation_kept, loss_copies, "
+      "untuned_norm_time, zeroes_gradients, casts_weights, memory, serving");
 }
 
 TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
