@@ -85,6 +85,22 @@ TEST(Adapters, OfCompilersAndFusedKernelsMoveFewer) {
   EXPECT_EQ(eager_backward - bytes(layer_program(workload, false).backward), 2 * 2 * lora_tokens * h + 2 * 2 * lora_tokens * q);
 }
 
+// What stands around the products are PyTorch's own operators, unless it is compiled: the layer's sums too.
+TEST(Adapters, AreAddedByOperatorsOfPyTorch) {
+  Workload workload = adapted({LoraTarget::linear_q, LoraTarget::linear_v});
+  workload.fusions.separate_qkv = true;
+  workload.lora.dropout = 0.1;
+  for (const bool compiled : {false, true}) {
+    workload.fusions.compiled = workload.fusions.dropout_add = compiled;
+    const BlockProgram lora = layer_program(workload, false);
+    for (const char* name : {"qkv_lora dropout", "qkv_lora scaled sum", "attention_residual"})
+      EXPECT_EQ(find(lora.forward, name).eager, !compiled) << name;
+    for (const char* name : {"qkv_lora scale", "qkv_lora input gradient sum", "qkv input gradient sum"})
+      EXPECT_EQ(find(lora.backward, name).eager, !compiled) << name;
+    EXPECT_FALSE(find(lora.forward, "qkv_lora_a").eager);
+  }
+}
+
 // In, out and a byte of mask, both ways, for each adapter: each drops out its own input.
 TEST(Adapters, DropOutTheirInputs) {
   Workload workload = adapted({LoraTarget::linear_q, LoraTarget::linear_k});

@@ -66,7 +66,7 @@ class Adapter {
   // passes: over the layer's input, that add what comes of it here to the layer's own gradient.
   void add_backward(std::vector<Item>& items, int passes) const {
     add_cast(items, Pass::backward_input, shape_.output);
-    if (!fused()) items.emplace_back(memory_bound(shape_.name + " scale", 2 * shape_.output * kind_.element, Pass::backward_input));
+    if (!fused()) add_kernel(items, " scale", 2 * shape_.output * kind_.element, Pass::backward_input);
     if (shape_.side == Side::row && shard_.sp) add_hidden(items, CollectiveKind::all_gather, Pass::backward_input);
     items.emplace_back(low_rank(b(), Pass::backward_input, shape_.rank, shape_.out_columns));
     add_low_rank(items, CollectiveKind::all_reduce, Pass::backward_input);
@@ -79,7 +79,7 @@ class Adapter {
     add_dropout(items, Pass::backward_input);
     add_cast(items, Pass::backward_input, input());
     if (fused()) return;
-    items.emplace_back(memory_bound(shape_.name + " input gradient sum", passes * input() * shard_.element, Pass::backward_input));
+    add_kernel(items, " input gradient sum", passes * input() * shard_.element, Pass::backward_input);
   }
 
  private:
@@ -93,6 +93,9 @@ class Adapter {
     op.bytes *= kind_.element / shard_.element;
     return op;
   }
+  void add_kernel(std::vector<Item>& items, const char* what, double bytes, Pass pass, int kernels = 1) const {
+    items.emplace_back(by_operators(kind_.compiled, memory_bound(shape_.name + what, bytes, pass, kernels)));
+  }
   void add_own_gradient(std::vector<Item>& items, const std::string& name, std::int64_t n, std::int64_t k) const {
     std::vector<Item> made;
     add_weight_gradient(made, kind_, {name, shape_.rows, n, k});
@@ -101,7 +104,7 @@ class Adapter {
   }
   // Between the layer's type and the adapter's.
   void add_cast(std::vector<Item>& items, Pass pass, double elements) const {
-    if (wide()) items.emplace_back(memory_bound(shape_.name + " cast", elements * (shard_.element + kind_.element), pass));
+    if (wide()) add_kernel(items, " cast", elements * (shard_.element + kind_.element), pass);
   }
   [[nodiscard]] std::string a() const { return shape_.name + "_a"; }
   [[nodiscard]] std::string b() const { return shape_.name + "_b"; }
@@ -109,18 +112,15 @@ class Adapter {
   // In, out, and the mask out (backward: in).
   void add_dropout(std::vector<Item>& items, Pass pass) const {
     if (workload_.lora.dropout == 0) return;
-    const double bytes = 2 * kind_.element + dropout_mask_byte;
-    items.emplace_back(memory_bound(shape_.name + " dropout", static_cast<double>(shape_.rows * shape_.inputs) * bytes, pass));
+    add_kernel(items, " dropout", input() * (2 * kind_.element + dropout_mask_byte), pass);
   }
 
   // Eager: the scale in and out, the sum two in and one out, in fp32 that cast; a compiler has all in one kernel.
   void add_scaled_sum(std::vector<Item>& items) const {
     const double own = kind_.element, layers = shard_.element;
     const double bytes = kind_.compiled ? own + 2 * layers : 2 * own + layers + own + own + (wide() ? own + layers : 0);
-    items.emplace_back(memory_bound(shape_.name + " scaled sum", shape_.output * bytes, Pass::forward,
-                                    kind_.compiled ? 1
-                                    : wide()       ? 3
-                                                   : 2));
+    const int eager = wide() ? 3 : 2;
+    add_kernel(items, " scaled sum", shape_.output * bytes, Pass::forward, kind_.compiled ? 1 : eager);
   }
 
   // Over tp, of x a or its gradient.

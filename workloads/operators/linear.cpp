@@ -114,8 +114,9 @@ Operator separated(Operator op, const Linear& linear) {
 
 void add_gradient_sum(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, double elements) {
   if (linear.products == 1) return;
-  items.emplace_back(memory_bound(linear.name + " input gradient sum", passes_of_sum(kind, linear.products) * elements * kind.element,
-                                  Pass::backward_input, kind.compiled ? 1 : linear.products - 1));
+  items.emplace_back(by_operators(
+      kind.compiled, memory_bound(linear.name + " input gradient sum", passes_of_sum(kind, linear.products) * elements * kind.element,
+                                  Pass::backward_input, kind.compiled ? 1 : linear.products - 1)));
 }
 
 // A kernel for each matrix writes it out in 16 bits before the product that reads it.

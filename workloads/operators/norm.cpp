@@ -71,6 +71,7 @@ Section residual(const Workload& workload, const Shard& shard, const std::string
   }
   traffic.forward_bytes *= elements;
   traffic.backward_bytes *= elements;
+  traffic.eager = separate;
   return pointwise(name, traffic);
 }
 

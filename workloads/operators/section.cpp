@@ -33,6 +33,11 @@ Operator memory_bound(std::string name, double bytes, Pass pass, int kernels) {
   return op;
 }
 
+Operator by_operators(bool compiled, Operator kernel) {
+  kernel.eager = !compiled;
+  return kernel;
+}
+
 Operator frozen(std::string name) { return memory_bound(std::move(name), 0, Pass::backward_weight, 0); }
 
 Section part_of(RecomputeModule module, Section section) {

@@ -35,6 +35,8 @@ struct Traffic {
 };
 [[nodiscard]] Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass cls = OperatorClass::memory_bound);
 [[nodiscard]] Operator memory_bound(std::string name, double bytes, Pass pass, int kernels = 1);
+// The same by PyTorch's own operators, unless a compiler has fused them.
+[[nodiscard]] Operator by_operators(bool compiled, Operator kernel);
 
 // In the place of what frozen weights have no gradients for: it takes no time.
 [[nodiscard]] Operator frozen(std::string name);
