@@ -18,7 +18,7 @@ class RandomJobs {
   // order, 2 to 8 replicas, sharded in groups.
   enum class Network : std::uint8_t { one_switch, any };
   explicit RandomJobs(unsigned seed, Network network = Network::one_switch)
-      : random_(seed), adapters_(seed), any_(network == Network::any) {}
+      : random_(seed), adapters_(seed), apart_(seed), any_(network == Network::any) {}
 
   // The text of a job that is not refused, its last line open: "simulation: {collectives: ring".
   std::string next() {
@@ -39,6 +39,7 @@ class RandomJobs {
   std::string draw() {
     moe_ = pick({0, 0, 1}) == 1;
     gated_ = moe_ && pick({0, 1, 1}) == 1;
+    gated_dense_ = !moe_ && apart_() % 4 == 0;
     const int tp = pick({1, 1, 2, 4}), pp = pick({1, 1, 2, 4}), cp = tp * pp > 4 ? 1 : pick({1, 1, 2}),
               dp = any_ ? pick({2, 3, 4, 6, 8}) : pick({1, 2, 4});
     const std::string schedule =
@@ -51,7 +52,7 @@ class RandomJobs {
     const int sequence = pick({1024, 4096});
     text += fmt::format("schedule: {}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n", schedule, microbatches * dp, sequence);
     text += "precision: " + precision();
-    text += "\nrecompute: " + pick<std::string>({"none", "selective", "full", "{full_layers: 1}"});
+    text += "\nrecompute: " + recompute(pick<std::string>({"none", "selective", "full", "{full_layers: 1}"}));
     const std::string updated = optimizer();
     text += "\noptimizer: " + updated;
     if (!moe_ && !updated.starts_with("{kind: muon")) text += lora();
@@ -61,14 +62,30 @@ class RandomJobs {
     text +=
         "cuda_graphs: " + pick<std::string>({"false", "false", "true", "[attn]", moe_ ? "[attn, moe_router, moe_preprocess]" : "[mlp]"});
     text += "\n";
-    if (pick({0, 0, 1}) == 1) text += "software: megatron-2021\n";  // one call per tensor with ZeRO-3, host launches
+    text += software(pick({0, 0, 1}) == 1);
     text += "simulation: {collectives: " + pick<std::string>({"ring", "auto", "closed", "step"});
     return text + (tp * pp * cp * dp <= 8 && flag() ? ", ranks: all" : "");
   }
 
+  // One job in four, drawn apart as adapters are: modules, or parts of the inputs of layers.
+  std::string recompute(const std::string& usual) {
+    const std::uint32_t drawn = apart_();
+    if (drawn % 4 != 0) return usual;
+    if (whole_inputs_) return drawn / 4 % 2 == 0 ? "{shards_inputs: true}" : "{full_layers: 1, shards_inputs: true}";
+    const char* modules[] = {"{modules: [mlp_act]}", "{modules: [layernorm, mlp_act]}", "{modules: [mlp]}", "{modules: [core_attn, mlp]}"};
+    return moe_ && drawn / 4 % 2 == 0 ? "{modules: [moe_act, mlp_act]}" : modules[drawn / 8 % 4];
+  }
+  // older: one call per tensor with ZeRO-3, host launches. One in four is apart: operators in the place of fused kernels.
+  std::string software(bool older) {
+    if (older) return "software: megatron-2021\n";
+    if (apart_() % 4 != 0) return "";
+    return "software: {like: megatron-core, fusions: {activation: false, norm: false}, activation_kernels: {forward: 6, backward: 10}, "
+           "activation_copies: {forward: 7, backward: 12.5}, activation_kept: 3}\n";
+  }
   // Draws are statements of their own: the arguments of one call are evaluated in an order that the compiler chooses.
   std::string parallel(int tp, int pp, int cp, int dp, int vpp) {
     const bool sp = tp > 1 && (moe_ || flag());
+    whole_inputs_ = tp > 1 && !sp;
     const std::string cp_comm = pick<std::string>({"ring", "all-gather", "all-to-all"});
     const std::string experts = moe_ ? fmt::format(", ep: {}, etp: 1", std::min(4, dp * tp * cp)) : "",
                       ranks = any_ && !moe_ ? order() : "";
@@ -152,12 +169,12 @@ class RandomJobs {
     const std::string experts = moe_ ? ", moe: {experts: 8, top_k: 2, ffn: 512, first_dense: 1}" : "";
     return fmt::format(
         "model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: {}, vocab: {}, positions: rope{}}}\n", layers,
-        gated_ ? "swiglu" : "gelu", pick({0, 32000}), experts);
+        gated_ || gated_dense_ ? "swiglu" : "gelu", pick({0, 32000}), experts);
   }
 
-  std::mt19937 random_, adapters_;
+  std::mt19937 random_, adapters_, apart_;
   bool any_;
-  bool moe_ = false, gated_ = false;
+  bool moe_ = false, gated_ = false, gated_dense_ = false, whole_inputs_ = false;
 };
 
 }  // namespace rehearse::tests

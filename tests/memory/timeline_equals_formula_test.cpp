@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "../engine/jobs.hpp"
+#include "../engine/random_jobs.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/memory/predicted.hpp"
 #include "workloads/allocations.hpp"
@@ -77,6 +77,15 @@ TEST(TimelineEqualsFormula, ForAdapters) {
         }
       }
     }
+  }
+}
+
+// Adapters, modules, parts of inputs and functions of several operators as they meet.
+TEST(TimelineEqualsFormula, ForRandomJobs) {
+  RandomJobs jobs(41);
+  for (int i = 0; i < 200; ++i) {
+    const std::string text = jobs.next() + "}\n";
+    expect_equal_peaks(job_of(text), text);
   }
 }
 
