@@ -140,7 +140,7 @@ Recompute read_recompute(const Node& node) {
   if (!modules) {
     if (const auto kept = node.find("kept")) {
       check_names(*kept, recompute.kept, "recompute: full, or for example {kept: [linear_qkv]}");
-    } else if (!node.find("shards_inputs")) {
+    } else if (!recompute.shards_inputs) {
       static_cast<void>(node.at("full_layers"));
     }
     return recompute;
