@@ -1,5 +1,8 @@
 #include "sim/cost/engine_habits.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace rehearse::sim {
 
 using config::Dimension;
@@ -38,6 +41,36 @@ const config::Keys<MemoryLimits>& memory_limit_keys() {
       K("tokens", &MemoryLimits::tokens, whole(1, 10'000'000), "As `tokens`.").otherwise("the same"),
   };
   return keys;
+}
+
+const config::Keys<ByFormat>& format_keys() {
+  using K = config::Key<ByFormat>;
+  const config::Form<double> rate = config::number(0.01, 10);
+  static const config::Keys<ByFormat> keys{
+      K("bf16", &ByFormat::bf16, rate, "Of weights in 16 bits."),
+      K("fp8", &ByFormat::fp8, rate, "In 8 bits."),
+      K("fp4", &ByFormat::fp4, rate, "In 4 bits, computed in 4."),
+      K("fp4_in_8", &ByFormat::fp4_in_8, rate, "In 4 bits, computed in 8."),
+      K("fp4_in_16", &ByFormat::fp4_in_16, rate, "In 4 bits, computed in 16."),
+  };
+  return keys;
+}
+
+// One number for all formats, or one for each; those left out are as other products.
+config::Form<ByFormat> by_format() {
+  const config::Form<double> one = config::number(0.01, 10);
+  const config::Form<ByFormat> each = mapping(format_keys());
+  const auto read = [=](const config::Node& node) {
+    if (node.is_map()) return each.read(node);
+    const double all = one.read(node);
+    return ByFormat{.bf16 = all, .fp8 = all, .fp4 = all, .fp4_in_8 = all, .fp4_in_16 = all};
+  };
+  const auto write = [=](const ByFormat& rates) {
+    const bool alike = std::ranges::all_of(std::array{rates.fp8, rates.fp4, rates.fp4_in_8, rates.fp4_in_16},
+                                           [&](double rate) { return rate == rates.bf16; });
+    return alike ? one.write(rates.bf16) : each.write(rates);
+  };
+  return {config::either({one.shape, each.shape}), read, write};
 }
 
 }  // namespace
@@ -85,12 +118,11 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("prompt_attention", &Engine::prompt_attention, config::number(0.01, 10), "Times the GPU's rate of attention of prompts."),
       K("narrow_attention", &Engine::narrow_attention, config::number(0.1, 10),
         "Times the rate of attention in 16 bits, of prompts whose cache is in 8 or 4 bits."),
-      K("expert_share", &Engine::expert_share, config::number(0.01, 2),
-        "Times the rate of other products, reached by the kernel for experts where tokens are not dispatched to them."),
-      K("expert_read", &Engine::expert_read, config::number(0.1, 10),
-        "Times the rate of other products in 4 bits, at which the kernel for experts reads its weights of 4 bits."),
-      K("mixed_read", &Engine::mixed_read, config::number(0.1, 10),
-        "Times the rate of other products in 16 bits, at which the kernel for experts reads weights of 4 bits that it computes in 16."),
+      K("expert_share", &Engine::expert_share, by_format(),
+        "Times the rate of other products, reached by the kernel for experts where tokens are not dispatched to them; by the format of "
+        "their weights."),
+      K("expert_read", &Engine::expert_read, by_format(),
+        "Times the rate of other products, at which the kernel for experts reads its weights; by their format."),
       K("static_rows", &Engine::static_rows, whole(0, 1024),
         "Rows of a block of the kernel for experts in 8 bits, where it computes as many as there might be: all pairs of a pass and a "
         "block of every expert of the GPU.")

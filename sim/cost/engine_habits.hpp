@@ -34,6 +34,11 @@ struct MemoryLimits {
   int sequences = 0, tokens = 0;  // 0: as on others
 };
 
+// A rate of an engine's kernel for experts, by the format of their weights; those of 4 bits may be computed in 8 or 16.
+struct ByFormat {
+  double bf16 = 1, fp8 = 1, fp4 = 1, fp4_in_8 = 1, fp4_in_16 = 1;
+};
+
 struct EngineHabits {
   Batching batching = Batching::continuous;
   bool chunked_prefill = true;
@@ -68,9 +73,8 @@ struct EngineHabits {
   double narrow_products = 1;   // times the GPU's rate of products in 8 and 4 bits
   double prompt_attention = 1;  // times the GPU's rate of attention of prompts
   double narrow_attention = 1;  // times the rate of attention in 16 bits, of prompts with a cache in 8 or 4 bits
-  double expert_share = 1;  // times the rate of other products that its kernel for experts reaches, where tokens are not dispatched to them
-  double expert_read = 1;   // times the rate of other products in 4 bits, at which that kernel reads weights of 4 bits
-  double mixed_read = 1;    // times the rate of other products in 16 bits, at which it reads weights of 4 bits to compute in 16
+  ByFormat expert_share;  // times the rate of other products that its kernel for experts reaches, where tokens are not dispatched to them
+  ByFormat expert_read;   // times the rate at which other products read weights
   // Of a block of the kernel for experts in 8 bits that computes as many as there might be, since the host does not know: all pairs of a
   // pass and one block of every expert of the GPU. 0: it computes the pairs that there are.
   int static_rows = 0;

@@ -23,6 +23,13 @@ double largest_part(double chance, double a_rank, int ranks) {
   return ranks > 1 ? std::min(1.0, chance + std::sqrt(2 * chance * (1 - chance) / a_rank * std::log(ranks))) : chance;
 }
 
+double of_format(const ByFormat& rates, workloads::DType computed, workloads::DType weights) {
+  const double bytes = bytes_of(computed);
+  if (bytes < 1) return rates.fp4;
+  if (bytes_of(weights) < 1) return bytes == 1 ? rates.fp4_in_8 : rates.fp4_in_16;
+  return bytes == 1 ? rates.fp8 : rates.bf16;
+}
+
 }  // namespace
 
 // Weights are read of those experts that some token of the group chose: each is missed by all of n with (1 - k/X)^n. All wait for the rank
@@ -43,16 +50,14 @@ double OperatorPassPrice::experts_s(double tokens) const {
   const double copies = plan_.redundant > 0 ? 1.0 + static_cast<double>(plan_.redundant) / moe.experts : 1.0;
   const auto [hit, pairs] = busiest_experts(tokens * plan_.dp, copies);
   const bool dispatched = plan_.dp > 1 && plan_.dispatcher != workloads::Dispatcher::allgather;
-  const double share = dispatched ? 1 : habits_.expert_share;
   const bool blocks = habits_.static_rows > 0 && !dispatched && bytes_of(plan_.precision.compute) == 1;
   const double rows = blocks ? tokens * plan_.dp * moe.top_k + operators_.experts.experts * (habits_.static_rows - 1.0) : pairs;
   double sum = 0;
   for (workloads::TokenOperator line : operators_.experts.operators) {
     line.bytes *= hit * copies;
     const bool product = line.shape.cls == OperatorClass::gemm;
-    if (product && bytes_of(line.shape.dtype) < 1) line.bytes /= habits_.expert_read;
-    if (product && bytes_of(line.shape.dtype) == 2 && bytes_of(plan_.precision.weights) < 1) line.bytes /= habits_.mixed_read;
-    if (product && bytes_of(line.shape.dtype) >= 1) line.shape.flops /= share;                 // those of 4 bits are made for it
+    if (product) line.bytes /= of_format(habits_.expert_read, line.shape.dtype, plan_.precision.weights);
+    if (product && !dispatched) line.shape.flops /= of_format(habits_.expert_share, line.shape.dtype, plan_.precision.weights);
     if (product && bytes_of(line.shape.dtype) == 1 && !dispatched) sum += habits_.quantise_s;  // tokens that are sent are narrow already
     sum += product && !blocks ? expert_product_s(line.at(rows)) : kernel_s(line.at(rows));
   }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <string>
 
+#include "config/input_error.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/serving_job.hpp"
 
@@ -55,8 +57,8 @@ TEST(Quantisation, costs_a_kernel_for_every_narrow_product) {
 TEST(KernelsForExperts, reach_their_share_of_the_rate) {
   const sim::ServingJob job = node_of_eight("mixtral-8x7b", "{tp: 8}");
   EngineHabits all = job.pools.front().habits, half = all;
-  all.expert_share = 1;
-  half.expert_share = 0.5;
+  all.expert_share.fp8 = 1;
+  half.expert_share.fp8 = 0.5;
   const double slower = parts_of(job, half, prompts).experts_s / parts_of(job, all, prompts).experts_s;
   EXPECT_GT(slower, 1.5);
   EXPECT_LE(slower, 2);
@@ -66,6 +68,33 @@ TEST(KernelsForExperts, reach_their_share_of_the_rate) {
   sim::ServingJob sent = node_of_eight("mixtral-8x7b", "{tp: 1, dp: 8, ep: 8}");
   sent.pools.front().plan.dispatcher = workloads::Dispatcher::alltoall;
   EXPECT_EQ(parts_of(sent, half, prompts).experts_s, parts_of(sent, all, prompts).experts_s);
+}
+
+// Experts in one format compute at the share of that format, whatever those of others are.
+TEST(KernelsForExperts, reach_a_share_of_their_own_in_each_format) {
+  struct Case {
+    double sim::ByFormat::*share;
+    const char *gpu, *format;
+  };
+  constexpr double sim::ByFormat::*all[] = {&sim::ByFormat::bf16, &sim::ByFormat::fp8, &sim::ByFormat::fp4, &sim::ByFormat::fp4_in_8,
+                                            &sim::ByFormat::fp4_in_16};
+  for (const Case& own : {Case{all[0], "h100-sxm5-80g", "bf16"}, Case{all[1], "h100-sxm5-80g", "fp8"}, Case{all[2], "b200-sxm", "fp4"},
+                          Case{all[4], "h100-sxm5-80g", "fp4"}}) {
+    const sim::ServingJob job = node_of_eight("mixtral-8x7b", "{tp: 8}", "", own.gpu, own.format);
+    EngineHabits habits = job.pools.front().habits;
+    habits.expert_share = {};
+    const double before_s = parts_of(job, habits, prompts).experts_s;
+    for (double sim::ByFormat::*const share : all) {
+      EngineHabits slower = habits;
+      slower.expert_share.*share = 0.1;
+      const double times = parts_of(job, slower, prompts).experts_s / before_s;
+      if (share == own.share) {
+        EXPECT_GT(times, 3) << own.gpu << ' ' << own.format;
+      } else {
+        EXPECT_EQ(times, 1) << own.gpu << ' ' << own.format;
+      }
+    }
+  }
 }
 
 // Products of prompts and what their queries attend to take half of the time at twice the rate, where they are narrow.
@@ -83,10 +112,10 @@ TEST(NarrowKernels, have_a_rate_of_their_own) {
 }
 
 // Weights of 4 bits on that GPU, which take most of a pass of one token, at the rate that the habit says; those of 8 bits as ever.
-void expect_weights_of_four_bits_at(double EngineHabits::*rate, const std::string& gpu) {
-  const auto seconds = [rate](const sim::ServingJob& job, double times) {
+void expect_weights_of_four_bits_at(double sim::ByFormat::*format, const std::string& gpu) {
+  const auto seconds = [format](const sim::ServingJob& job, double times) {
     EngineHabits habits = job.pools.front().habits;
-    habits.*rate = times;
+    habits.expert_read.*format = times;
     return parts_of(job, habits, one_decode).experts_s;
   };
   const sim::ServingJob four = node_of_eight("mixtral-8x7b", "{tp: 1}", "", gpu, "fp4"), eight = node_of_eight("mixtral-8x7b", "{tp: 1}");
@@ -94,11 +123,11 @@ void expect_weights_of_four_bits_at(double EngineHabits::*rate, const std::strin
   EXPECT_EQ(seconds(eight, 1), seconds(eight, 2));
 }
 
-TEST(KernelsForExperts, read_weights_of_four_bits_at_their_rate) { expect_weights_of_four_bits_at(&EngineHabits::expert_read, "b200-sxm"); }
+TEST(KernelsForExperts, read_weights_of_four_bits_at_their_rate) { expect_weights_of_four_bits_at(&sim::ByFormat::fp4, "b200-sxm"); }
 
 // H100 has no products in 4 bits: their weights are read for products in 16.
 TEST(KernelsForExperts, read_weights_of_four_bits_for_sixteen_at_another_rate) {
-  expect_weights_of_four_bits_at(&EngineHabits::mixed_read, "h100-sxm5-80g");
+  expect_weights_of_four_bits_at(&sim::ByFormat::fp4_in_16, "h100-sxm5-80g");
 }
 
 // Every expert of a GPU computes a block less a row beside the pairs of a pass, chosen or not: twice the block is twice the time of it, as
@@ -108,13 +137,28 @@ TEST(KernelsForExperts, compute_blocks_of_rows_for_all_of_them) {
   const auto seconds = [](const sim::ServingJob& job, int rows, double tokens = 1) {
     EngineHabits habits = job.pools.front().habits;
     habits.static_rows = rows;
-    habits.expert_share = 1e-3;  // so that computing is all there is
+    habits.expert_share.fp8 = 1e-3;  // so that computing is all there is
     return parts_of(job, habits, {.decodes = tokens, .context = 1000}).experts_s;
   };
   const double block_s = seconds(eight, 512) - seconds(eight, 256);
   EXPECT_NEAR(seconds(eight, 1024) - seconds(eight, 512), 2 * block_s, 0.02 * block_s);
   EXPECT_NEAR(seconds(four, 512) - seconds(four, 256), 2 * block_s, 0.02 * block_s);
   EXPECT_NEAR(seconds(eight, 512, 8) - seconds(eight, 256, 8), block_s, 0.02 * block_s);
+}
+
+// A number is that of all formats; those that a mapping leaves out are as other products.
+TEST(KernelsForExperts, have_a_rate_for_all_formats_or_for_each) {
+  const auto read = [](const std::string& share) {
+    EngineHabits habits;
+    sim::engine_keys().read_at("expert_share", config::Node::load_text(share, "share.yaml"), habits);
+    const sim::ByFormat& rates = habits.expert_share;
+    return std::array{rates.bf16, rates.fp8, rates.fp4, rates.fp4_in_8, rates.fp4_in_16};
+  };
+  EXPECT_EQ(read("0.4"), (std::array{0.4, 0.4, 0.4, 0.4, 0.4}));
+  EXPECT_EQ(read("{bf16: 0.7, fp4_in_16: 0.6}"), (std::array{0.7, 1.0, 1.0, 1.0, 0.6}));
+  EXPECT_THROW(read("{fp16: 0.7}"), config::InputError);
+  EXPECT_THROW(read("{fp8: 0}"), config::InputError);
+  EXPECT_THROW(read("half"), config::InputError);
 }
 
 // Five sequences in a graph of eight: the rows that fill it up go through products alike, and choose experts as the engine has it.
