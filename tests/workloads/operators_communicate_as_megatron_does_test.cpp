@@ -12,14 +12,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-Workload parallel(int tp, bool sp, int cp = 1) {
-  Workload workload = llama(32, 4096, 32, 8, 14336, 128256, 8192, 2);
-  workload.parallel.tp = tp;
-  workload.parallel.sp = sp;
-  workload.parallel.cp = cp;
-  return workload;
-}
-
 std::string refusal(const Workload& workload) {
   try {
     static_cast<void>(layer_program(workload, false));
@@ -91,63 +83,6 @@ TEST(OperatorCommunication, KeyValueHeadsAreReplicatedWhenThereAreFewerThanRanks
   // kv 8 over tp 16: each rank keeps one head, 2 of 32 query heads: (2 + 2) * 128 columns.
   const Operator qkv = find(layer_program(parallel(16, true), false).forward, "qkv");
   EXPECT_EQ(qkv.n, (2 + 2 * 1) * 128);
-}
-
-TEST(OperatorCommunication, FullRecomputationRepeatsTheForwardWithItsCollectives) {
-  const BlockProgram layer = layer_program(parallel(8, true), true);
-  EXPECT_EQ(skeleton(layer.recompute), skeleton(layer.forward));
-  for (const Operator& op : operators(layer.recompute)) EXPECT_EQ(op.pass, Pass::recompute) << op.name;
-  for (const Communication& communication : communications(layer.recompute)) EXPECT_EQ(communication.pass, Pass::recompute);
-}
-
-// Megatron-LM's --distribute-saved-activations: 2 bytes of h for each of the tokens, from all ranks of tp.
-TEST(OperatorCommunication, ShardedInputsOfRecomputedLayersAreGatheredFirst) {
-  Workload workload = parallel(8, false);
-  const double tokens = static_cast<double>(workload.batch.micro * workload.batch.sequence);
-  const Names whole = skeleton(layer_program(workload, true).recompute);
-  workload.recompute.shards_inputs = true;
-  const BlockProgram layer = layer_program(workload, true);
-  Names gathered{"layer input all-gather"};
-  gathered.insert(gathered.end(), whole.begin(), whole.end());
-  EXPECT_EQ(skeleton(layer.recompute), gathered);
-  const auto& input = std::get<Communication>(layer.recompute.front());
-  EXPECT_EQ(input.pass, Pass::recompute);
-  EXPECT_EQ(input.group, GroupKind::tp);
-  EXPECT_EQ(input.bytes, tokens * workload.model.hidden * 2);
-  workload.fusions.autocast = true;  // hidden states in fp32, of which a rank keeps as much
-  EXPECT_EQ(std::get<Communication>(layer_program(workload, true).recompute.front()).bytes, tokens * workload.model.hidden * 4);
-  EXPECT_EQ(layer_activation_bytes(workload, true), tokens * workload.model.hidden * 4 / 8);
-}
-
-TEST(OperatorCommunication, SelectiveRecomputationRepeatsCoreAttentionAlone) {
-  Workload workload = parallel(8, true);
-  workload.recompute.kind = RecomputeKind::selective;
-  EXPECT_EQ(skeleton(layer_program(workload, false).recompute), (Names{"core_attention"}));
-  workload.parallel.cp = 2;
-  const BlockProgram layer = layer_program(workload, false);
-  ASSERT_EQ(layer.recompute.size(), 1U);
-  EXPECT_EQ(std::get<RingAttention>(layer.recompute.front()).step.pass, Pass::recompute);
-  workload.recompute.kind = RecomputeKind::full;
-  EXPECT_TRUE(layer_program(workload, false).recompute.empty()) << "a layer that full recomputation leaves out";
-}
-
-// Megatron-Core's --recompute-modules, in the order of the layer; what sequence parallelism gathers for them is gathered again.
-TEST(OperatorCommunication, RecomputedModulesRepeatTheirOperatorsAlone) {
-  Workload workload = parallel(8, true);
-  const auto again = [&](std::vector<RecomputeModule> modules) {
-    workload.recompute = {.kind = RecomputeKind::selective, .modules = std::move(modules)};
-    Names names;
-    for (const Operator& op : operators(layer_program(workload, false).recompute)) names.push_back(op.name);
-    return names;
-  };
-  EXPECT_EQ(again({}), (Names{"core_attention"}));
-  EXPECT_EQ(again({RecomputeModule::layernorm}), (Names{"input_norm", "post_norm"}));
-  EXPECT_EQ(again({RecomputeModule::mlp, RecomputeModule::core_attn}), (Names{"core_attention", "mlp_fc1", "activation", "mlp_fc2"}));
-  EXPECT_EQ(again({RecomputeModule::mlp_act}), (Names{"activation"}));
-  EXPECT_EQ(again({RecomputeModule::mlp_act, RecomputeModule::mlp}), (Names{"mlp_fc1", "activation", "mlp_fc2"}));
-  again({RecomputeModule::mlp, RecomputeModule::core_attn});
-  EXPECT_EQ(skeleton(layer_program(workload, false).recompute),
-            (Names{"core_attention", "mlp all-gather", "mlp_fc1", "mlp_fc2", "mlp reduce-scatter"}));
 }
 
 // Transformer Engine casts what lies spread and gathers the cast; reductions add in 16 bits.

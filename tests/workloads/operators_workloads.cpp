@@ -99,4 +99,12 @@ std::vector<std::string> skeleton(const std::vector<Item>& items) {
   return names;
 }
 
+Workload parallel(int tp, bool sp, int cp) {
+  Workload workload = llama(32, 4096, 32, 8, 14336, 128256, 8192, 2);
+  workload.parallel.tp = tp;
+  workload.parallel.sp = sp;
+  workload.parallel.cp = cp;
+  return workload;
+}
+
 }  // namespace rehearse::workloads::testing

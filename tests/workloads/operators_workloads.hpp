@@ -23,4 +23,7 @@ Operator find(const std::vector<Item>& items, const std::string& name);
 // "attention all-gather", "qkv", ... in order; memory-bound operators left out.
 std::vector<std::string> skeleton(const std::vector<Item>& items);
 
+// Llama 3 8B on this plan, two sequences of 8,192 tokens a micro-batch.
+Workload parallel(int tp, bool sp, int cp = 1);
+
 }  // namespace rehearse::workloads::testing
