@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "followed_tensors.hpp"
 #include "places.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 #include "sim/memory/predicted.hpp"
@@ -20,7 +21,6 @@
 namespace rehearse::tests {
 namespace {
 
-using sim::TensorStep;
 using sim::UnitTensors;
 
 constexpr double limit_2021 = 1e15;
@@ -43,16 +43,6 @@ software: megatron-2021
                        "2021");
 }
 
-void follow_2021(const std::vector<TensorStep>& steps, std::map<int, double>& live) {
-  for (const TensorStep& step : steps) {
-    if (step.kind == TensorStep::Kind::take) {
-      EXPECT_TRUE(live.try_emplace(step.tensor, step.bytes).second) << step.tensor;
-    } else if (step.kind == TensorStep::Kind::give) {
-      EXPECT_EQ(live.erase(step.tensor), 1U) << step.tensor;
-    }
-  }
-}
-
 TEST(Megatron2021Tensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
   for (const std::string recompute : {"none", "full", "{shards_inputs: true}"}) {
     const sim::Job job = job_of_2021("tp: 8", recompute);
@@ -65,14 +55,14 @@ TEST(Megatron2021Tensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNoth
       std::map<int, double> live;
       if (unit.kind != workloads::UnitKind::embedding)
         live.emplace(UnitTensors::input, static_cast<double>(s.tokens * s.hidden) * s.element);
-      follow_2021(tensors.forward, live);
+      follow(tensors.forward, live);
       live.erase(UnitTensors::output);
       double bytes = 0;
       for (const auto& [tensor, size] : live) bytes += size;
       const double formula = workloads::unit_memory(job.workload, habits, unit).activations;
       EXPECT_NEAR(bytes, formula, 1e-9 * formula) << recompute << " " << unit.name;
       if (unit.kind != workloads::UnitKind::head) live.emplace(UnitTensors::output_gradient, 0);
-      follow_2021(tensors.backward, live);
+      follow(tensors.backward, live);
       live.erase(UnitTensors::input_gradient);
       EXPECT_TRUE(live.empty()) << recompute << " " << unit.name;
     }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "followed_tensors.hpp"
 #include "places.hpp"
 #include "sim/memory/predicted.hpp"
 #include "sim/validate/measured_case.hpp"
@@ -16,21 +17,10 @@
 namespace rehearse::tests {
 namespace {
 
-using sim::TensorStep;
 using sim::UnitTensors;
 
 std::vector<sim::MeasuredCase> nanotron_runs() {
   return sim::read_cases({REHEARSE_SOURCE_DIR "/tests/measured/cases/nanotron-bench.yaml"});
-}
-
-void follow(const std::vector<TensorStep>& steps, std::map<int, double>& live) {
-  for (const TensorStep& step : steps) {
-    if (step.kind == TensorStep::Kind::take) {
-      EXPECT_TRUE(live.try_emplace(step.tensor, step.bytes).second) << step.tensor;
-    } else if (step.kind == TensorStep::Kind::give) {
-      EXPECT_EQ(live.erase(step.tensor), 1U) << step.tensor;
-    }
-  }
 }
 
 // Per token and rank of tp, in 16 bits with as many key/value heads as heads: input, two norms and the residual stream between them (8 h),

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "followed_tensors.hpp"
 #include "places.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 #include "sim/memory/predicted.hpp"
@@ -19,7 +20,6 @@
 namespace rehearse::tests {
 namespace {
 
-using sim::TensorStep;
 using sim::UnitTensors;
 
 constexpr double endless = 1e15, bytes_in_gib = 1024.0 * 1024.0 * 1024.0;
@@ -33,17 +33,6 @@ sim::Job torch_job(const std::string& software, const std::string& recompute, co
   return sim::read_job(config::Node::load_text(text, "torch.yaml"), "torch");
 }
 
-void follow_steps(const std::vector<TensorStep>& steps, std::map<int, double>& live) {
-  for (const TensorStep& step : steps) {
-    if (step.kind == TensorStep::Kind::take) {
-      EXPECT_TRUE(live.try_emplace(step.tensor, step.bytes).second) << step.tensor;
-    } else if (step.kind == TensorStep::Kind::give || step.kind == TensorStep::Kind::pass_on) {
-      EXPECT_EQ(live.erase(step.tensor), 1U) << step.tensor;
-    }
-    if (step.kind == TensorStep::Kind::pass_on) live.emplace(step.name, 0);
-  }
-}
-
 void follow_units(const sim::Job& job) {
   const workloads::MemoryHabits& habits = job.system.software.memory.habits;
   ASSERT_TRUE(sim::knows_tensors(job.workload, habits)) << job.system.software.name;
@@ -54,7 +43,7 @@ void follow_units(const sim::Job& job) {
     const UnitTensors tensors = sim::tensors_of(job.workload, habits, unit);
     std::map<int, double> live;
     if (unit.kind != workloads::UnitKind::embedding) live.emplace(UnitTensors::input, state);
-    follow_steps(tensors.forward, live);
+    follow(tensors.forward, live);
     live.erase(UnitTensors::output);
     double bytes = 0;
     for (const auto& [tensor, size] : live) bytes += size;
@@ -62,7 +51,7 @@ void follow_units(const sim::Job& job) {
     const double formula = workloads::unit_memory(job.workload, habits, unit).activations;
     EXPECT_NEAR(bytes, formula, 1e-3 * formula) << job.system.software.name << " " << unit.name;
     if (unit.kind != workloads::UnitKind::head) live.emplace(UnitTensors::output_gradient, 0);
-    follow_steps(tensors.backward, live);
+    follow(tensors.backward, live);
     live.erase(UnitTensors::input_gradient);
     EXPECT_TRUE(live.empty()) << job.system.software.name << " " << unit.name << " " << live.begin()->first;
   }

@@ -3,14 +3,12 @@
 // many requests, no speculation, instances of both behind routers that make no bunches. scripts/serving-formula draws the others, too.
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "both_ways.hpp"
-#include "config/random.hpp"
+#include "drawn_jobs.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -19,7 +17,7 @@ class Drawn {
  public:
   explicit Drawn(std::uint64_t seed) : random_(seed) {}
 
-  // Without arrivals and requests.
+  // Without arrivals.
   std::string next() {
     const bool apart = random_.uniform() < 0.5;
     const std::string engine = one_of({"vllm", "vllm-2024", "vllm-2025", "sglang", "trtllm"});
@@ -29,14 +27,13 @@ class Drawn {
     return "model: " + one_of({"llama2-7b", "llama3-8b", "qwen3-14b", "llama2-13b"}) + "\ncluster: " +
            one_of({"dgx-h100-ndr400", "dgx-a100-80g-hdr200", "h20-roce-4x400", "dgx-b200-ndr400", "h800-roce-8x200", "nebius-h200"}) +
            "\nsoftware: " + engine + "\nserving:\n  pools: " + pools + "\n  router: {prefill: " + prompts + ", decode: " + decodes +
-           "}\n  load: {input: " + std::to_string(between(512, 4096)) + ", output: " + std::to_string(between(32, 256));
+           "}\n  load: {input: " + std::to_string(between(512, 4096)) + ", output: " + std::to_string(between(32, 256)) +
+           ", requests: 20000";
   }
   double load() { return 0.1 + 0.55 * random_.uniform(); }
 
  private:
-  std::string one_of(const std::vector<std::string>& some) {
-    return some[static_cast<std::size_t>(random_.uniform() * static_cast<double>(some.size()))];
-  }
+  std::string one_of(const std::vector<std::string>& some) { return tests::one_of(random_, some); }
   int between(double low, double high) { return static_cast<int>(low * std::pow(high / low, random_.uniform())); }
   std::string pool(const std::string& role) {
     return "{role: " + role + ", instances: " + one_of({"1", "2", "3", "4"}) + ", parallel: {tp: " + one_of({"1", "2", "4"}) + "}}";
@@ -44,36 +41,12 @@ class Drawn {
   config::Random random_;
 };
 
-sim::ServingJob at(const std::string& text, double rate_per_s) {
-  return sim::read_serving_job(
-      config::Node::load_text(fmt::format("{}, requests: 20000, arrivals: {{poisson: {} /s}}}}\n", text, rate_per_s), "job.yaml"), "job");
-}
-
-bool carries(const sim::ServingJob& job) { return predict_serving(job, deploy(job), job.load.input.low).overloaded.empty(); }
-
-// The highest rate that the formula carries, to 5 %.
-double carried_per_s(const std::string& text) {
-  double low = 1e-3, high = 1e3;
-  while (high > 1.05 * low) {
-    const double middle = std::sqrt(low * high);
-    (carries(at(text, middle)) ? low : high) = middle;
-  }
-  return low;
-}
-
 class FormulaAtRandom : public testing::TestWithParam<int> {};
 
 // The job of that number. REHEARSE_SEED draws others: with 1 to 4, 159 of 160 keep to it; the last is 10 % off, since caches on their way
 // share links.
 TEST_P(FormulaAtRandom, keeps_to_the_simulation) {
-  const char* seed = std::getenv("REHEARSE_SEED");
-  Drawn drawn(seed != nullptr ? std::strtoull(seed, nullptr, 10) : 14);
-  std::string text;
-  double load = 0;
-  for (int i = 0; i <= GetParam(); ++i) {
-    text = drawn.next();
-    load = drawn.load();
-  }
+  const auto [text, load] = drawn_job<Drawn>(GetParam(), 14);
   const auto [formula, simulated] = both_ways(at(text, load * carried_per_s(text)));
   EXPECT_NEAR(formula.ttft.mean_s / simulated.ttft.mean_s, 1, 0.05) << text;
   EXPECT_NEAR(formula.tpot.mean_s / simulated.tpot.mean_s, 1, 0.02) << text;

@@ -39,6 +39,14 @@ INSTANTIATE_TEST_SUITE_P(Engines, FirstTokensAtAShare,
                                            Kind{"first", "sglang", 4, 700, 250, 82.2}, Kind{"first_long", "sglang", 1, 2500, 60, 14.9}),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
+// Prompts of 1,000 tokens in the mean, on one pool.
+sim::ServingPrediction predicted(const std::string& text, const std::shared_ptr<sim::PassWalks>& walks) {
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+  sim::Deployment deployment = deploy(job);
+  deployment.pools.front().walks = walks;
+  return predict_serving(job, deployment, 1000);
+}
+
 // A walk that is kept for the pools of others is asked for again at another percentile: it is another one.
 TEST(SharedWalks, tell_percentiles_apart) {
   const auto promised_s = [](const std::shared_ptr<sim::PassWalks>& walks, double percentile) {
@@ -46,10 +54,7 @@ TEST(SharedWalks, tell_percentiles_apart) {
         "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {{all: {{role: both, parallel: {{tp: 1}}}}}}\n"
         "  load: {{arrivals: {{poisson: 12 /s}}, input: 1000, output: 100, requests: 200}}\n  slo: {{ttft: 1 s, percentile: {}}}\n",
         percentile);
-    const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
-    sim::Deployment deployment = deploy(job);
-    deployment.pools.front().walks = walks;
-    return predict_serving(job, deployment, 1000).result.promised_ttft_s;
+    return predicted(text, walks).result.promised_ttft_s;
   };
   const auto walks = std::make_shared<sim::PassWalks>();
   const double half_s = promised_s(walks, 0.5), nearly_all_s = promised_s(walks, 0.99);
@@ -67,10 +72,7 @@ TEST(SharedWalks, are_of_pools_that_hold_what_they_asked_about) {
         "  pools: {{all: {{role: both, instances: 3, parallel: {{tp: 1}}, limits: {{sequences: {}}}}}}}\n"
         "  load: {{arrivals: {{poisson: 60 /s}}, input: {{uniform: [100, 1900]}}, output: 100, requests: 200}}\n",
         sequences);
-    const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
-    sim::Deployment deployment = deploy(job);
-    deployment.pools.front().walks = walks;
-    const sim::ServingPrediction prediction = predict_serving(job, deployment, 1000);
+    const sim::ServingPrediction prediction = predicted(text, walks);
     return prediction.overloaded.empty() ? prediction.result.tpot.mean_s : -1;
   };
   const auto walks = std::make_shared<sim::PassWalks>();
