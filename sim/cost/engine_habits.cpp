@@ -43,9 +43,11 @@ const config::Keys<MemoryLimits>& memory_limit_keys() {
   return keys;
 }
 
+config::Form<double> rate_of_experts() { return config::number(0.01, 10); }
+
 const config::Keys<ByFormat>& format_keys() {
   using K = config::Key<ByFormat>;
-  const config::Form<double> rate = config::number(0.01, 10);
+  const config::Form<double> rate = rate_of_experts();
   static const config::Keys<ByFormat> keys{
       K("bf16", &ByFormat::bf16, rate, "Of weights in 16 bits."),
       K("fp8", &ByFormat::fp8, rate, "In 8 bits."),
@@ -58,7 +60,7 @@ const config::Keys<ByFormat>& format_keys() {
 
 // One number for all formats, or one for each; those left out are as other products.
 config::Form<ByFormat> by_format() {
-  const config::Form<double> one = config::number(0.01, 10);
+  const config::Form<double> one = rate_of_experts();
   const config::Form<ByFormat> each = mapping(format_keys());
   const auto read = [=](const config::Node& node) {
     if (node.is_map()) return each.read(node);

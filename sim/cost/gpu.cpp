@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "config/keys.hpp"
 #include "sim/cost/cost_model.hpp"
 #include "sim/cost/precision_names.hpp"
+#include "sim/cost/software_keys.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -79,16 +79,15 @@ const Keys<Shares>& flash_share_keys() {
 
 struct FlashKernel {
   int generation;
-  const char* name;
   const char* what;
 };
 
-constexpr std::array flash_kernels_of_gpus{FlashKernel{1, "1", "Of FlashAttention-1."},
-                                           FlashKernel{2, "2", "Of FlashAttention-2."},
-                                           FlashKernel{3, "3", "Of FlashAttention-3."},
-                                           FlashKernel{4, "4", "Of FlashAttention-4."},
-                                           FlashKernel{triton, "triton", "Of FlashAttention's kernel of 2022 in Triton."},
-                                           FlashKernel{sdpa, "sdpa", "Of PyTorch's scaled_dot_product_attention."}};
+constexpr std::array flash_kernels_of_gpus{FlashKernel{1, "Of FlashAttention-1."},
+                                           FlashKernel{2, "Of FlashAttention-2."},
+                                           FlashKernel{3, "Of FlashAttention-3."},
+                                           FlashKernel{4, "Of FlashAttention-4."},
+                                           FlashKernel{triton, "Of FlashAttention's kernel of 2022 in Triton."},
+                                           FlashKernel{sdpa, "Of PyTorch's scaled_dot_product_attention."}};
 
 const Keys<Gpu>& flash_keys() {
   static const Keys<Gpu> keys([] {
@@ -99,7 +98,8 @@ const Keys<Gpu>& flash_keys() {
         flash_share_keys().read(node, shares);
         if (shares.empty()) node.fail_at_key("a head dimension is missing", "write for example 2: {64: 0.7, 128: 0.65}");
       };
-      all.emplace_back(kernel.name, flash_share_keys().shape(), read, std::function<Node(const Gpu&)>(), kernel.what);
+      all.emplace_back(std::string(flash_kernels().of(kernel.generation)), flash_share_keys().shape(), read,
+                       std::function<Node(const Gpu&)>(), kernel.what);
     }
     return all;
   }());

@@ -142,11 +142,6 @@ config::Form<std::vector<std::string>> collectives_form() {
   });
 }
 
-const config::Names<int>& flash_kernels() {
-  static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"triton", triton}, {"sdpa", sdpa}, {"masked", masked}};
-  return names;
-}
-
 const Keys<Software>& software_keys() {
   using K = Key<Software>;
   const auto time = [] { return config::quantity(Dimension::time); };
@@ -253,6 +248,11 @@ const Keys<Software>& software_keys() {
 }
 
 }  // namespace
+
+const config::Names<int>& flash_kernels() {
+  static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"triton", triton}, {"sdpa", sdpa}, {"masked", masked}};
+  return names;
+}
 
 const Keys<PassKernels>& pass_keys() {
   using K = Key<PassKernels>;

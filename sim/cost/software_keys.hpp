@@ -8,6 +8,9 @@ namespace rehearse::sim {
 
 constexpr int most_kernels = 10'000;
 
+// Of flash attention, by generation; GPUs' files have all but masked.
+[[nodiscard]] const config::Names<int>& flash_kernels();
+
 [[nodiscard]] const config::Keys<workloads::PassKernels>& pass_keys();
 
 // `memory` of a stack's file.
