@@ -140,7 +140,7 @@ TEST(Megatron, ScriptsOf2021) {
                {"recompute", "full"},
                {"optimizer.sharding", "none"},
                {"software", "megatron-2021"}});
-  EXPECT_EQ(n16.finished.summary, "job: 51.97 billion parameters on 64 x v100-sxm3-32g");
+  EXPECT_EQ(n16.finished.summary, "job: 51.97 billion parameters on 64 x v100-sxm2-32g");
   const ImportedFile n8 = import_published("megatron", "gpt2-meg-n8.slurm", {{"cluster", "jean-zay-v100-32g"}});
   expect(n8, {{"gpus", "32"}, {"model.layers", "48"}, {"batch.global", "3072"}, {"batch.micro", "6"}});
 }

@@ -24,11 +24,11 @@ struct Facts {
 // As published: the datasheets and papers that the files name.
 const std::map<std::string, Facts>& published() {
   static const std::map<std::string, Facts> facts{{"dgx2-v100-32g", {"v100-sxm3-32g", 16, 150, 800, 16, 0}},
-                                                  {"dgx1-v100-32g", {"v100-sxm3-32g", 8, 25, 400, 8, 0}},  // per direct link
+                                                  {"dgx1-v100-32g", {"v100-sxm2-32g", 8, 25, 400, 8, 0}},  // per direct link
                                                   {"dgx-a100-40g-hdr200", {"a100-sxm4-40g", 8, 300, 1600, 8, 0}},
                                                   {"dgx-a100-80g-hdr200", {"a100-sxm4-80g", 8, 300, 1600, 8, 0}},
                                                   {"jean-zay-a100-80g", {"a100-sxm4-80g", 8, 300, 400, 8, 52}},
-                                                  {"jean-zay-v100-32g", {"v100-sxm3-32g", 4, 50, 400, 4, 261}},
+                                                  {"jean-zay-v100-32g", {"v100-sxm2-32g", 4, 50, 400, 4, 261}},
                                                   {"aws-p4d-a100-40g", {"a100-sxm4-40g", 8, 300, 400, 8, 0}},
                                                   {"vtrain-a100-80g", {"a100-sxm4-80g", 8, 300, 800, 8, 0}},
                                                   {"megascale-a100", {"a100-sxm4-80g", 8, 300, 1600, 8, 0}},
