@@ -161,6 +161,22 @@ TEST(Activations, OfAnActivationFunctionOfSeveralOperatorsAreMore) {
   EXPECT_EQ(layer_activation_bytes(workload, false), dropped);
 }
 
+// Softmax's output in fp32 in the place of 16 bits: two bytes a score beside a layer whose dropout has a mask and an output, four without
+// dropout, where its copy in 16 bits is what is multiplied.
+TEST(Activations, OfASoftmaxInFp32AreMore) {
+  Workload workload = gpt(1, 1024, 16, 51200, 1024, 2);
+  workload.precision.weights = DType::fp32;
+  workload.fusions.autocast = true;
+  const double scores = 2 * 16 * 1024.0 * 1024;
+  for (const bool dropout : {true, false}) {
+    workload.model.dropout = dropout;
+    workload.fusions.softmax = true;
+    const double narrow = layer_activation_bytes(workload, false);
+    workload.fusions.softmax = false;
+    EXPECT_EQ(layer_activation_bytes(workload, false), narrow + (dropout ? 2 : 4) * scores);
+  }
+}
+
 TEST(Activations, ShrinkWithContextParallelismAndFlash) {
   Workload workload = llama(1, 4096, 32, 8, 14336, 32000, 8192, 1);
   const double whole = layer_activation_bytes(workload, false);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <array>
 
 #include "operators_workloads.hpp"
 
@@ -97,6 +98,25 @@ TEST(OperatorBytes, ActivationOfSeveralOperatorsMovesMoreWhereItIsNotFused) {
     EXPECT_EQ(find(after.forward, "activation").kernels, find(before.forward, "activation").kernels + there * 6);
     EXPECT_EQ(find(after.backward, "activation").kernels, find(before.backward, "activation").kernels + there * 10);
   }
+}
+
+// A pass is one read or write of all scores in 16 bits. Apart: scale, mask and softmax (6; 7 backward). Autocast takes softmax in fp32: of
+// what it reads and writes each is a pass more, and the casts before it and behind are three each.
+TEST(OperatorBytes, SoftmaxApartIsInFp32UnderAutocast) {
+  Workload workload = gpt(4, 1024, 16, 51200, 1024, 2);
+  workload.precision.weights = DType::fp32;
+  const double pass = 2 * 2 * 16 * 1024.0 * 1024;
+  const auto softmax = [&] {
+    const BlockProgram layer = layer_program(workload, false);
+    const Operator &forward = find(layer.forward, "softmax"), &backward = find(layer.backward, "softmax");
+    return std::array{forward.bytes / pass, backward.bytes / pass, 1.0 * forward.kernels, 1.0 * backward.kernels};
+  };
+  workload.fusions.autocast = true;
+  EXPECT_EQ(softmax(), (std::array{2.0, 3.0, 1.0, 1.0}));
+  workload.fusions.softmax = false;
+  EXPECT_EQ(softmax(), (std::array{6.0 + 2 + 6, 7.0 + 3 + 6, 5.0, 5.0}));
+  workload.fusions.autocast = false;
+  EXPECT_EQ(softmax(), (std::array{6.0, 7.0, 3.0, 3.0}));
 }
 
 TEST(OperatorBytes, RopeApartIsAsTheStackHasItAndDocumentByDocument) {

@@ -72,12 +72,15 @@ double outside_tensor_parallel(const Workload& workload, const Shard& shard, dou
   return (static_cast<double>(shard.spread_tokens) * per_element + inputs) * static_cast<double>(shard.hidden);
 }
 
-// Softmax output, and with dropout its mask and output: 5 a s / h of equation 1. Flash keeps one statistic per head and query.
+// Softmax output, and with dropout its mask and output: 5 a s / h of equation 1. In fp32 also the copy that is multiplied, in dropout's
+// place. Flash keeps one statistic per head and query.
 double core_attention_bytes(const Workload& workload, const Shard& shard) {
   if (workload.recompute.drops(RecomputeModule::core_attn)) return 0;
   const double rows = static_cast<double>(shard.tokens * shard.heads);
   if (workload.attention == Attention::flash) return rows * statistic_bytes;
-  const double per_score = shard.element + (shard.dropout ? mask_byte + shard.element : 0);
+  const bool wide = softmax_in_fp32(workload);
+  const double multiplied = wide || shard.dropout ? shard.element : 0;
+  const double per_score = (wide ? fp32_bytes : shard.element) + multiplied + (shard.dropout ? mask_byte : 0);
   return rows * static_cast<double>(shard.sequence) * per_score;
 }
 
@@ -239,6 +242,8 @@ bool autocasts(const Workload& workload) {
   if (bytes_of(precision.weights) == fp32_bytes) return bytes_of(precision.compute) < fp32_bytes && !types_by_gathers;
   return bytes_of(precision.weights) == 2 && workload.optimizer.zero_stage < 3;
 }
+
+bool softmax_in_fp32(const Workload& workload) { return !workload.fusions.softmax && autocasts(workload); }
 
 double product_weight_bytes(const Workload& workload) {
   const double kept = bytes_of(workload.precision.weights);

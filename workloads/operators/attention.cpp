@@ -153,10 +153,17 @@ Operator batched_product(const Shard& shard, const char* name, Pass pass, std::i
   return op;
 }
 
-// Passes over the b * a/t * s^2 elements of the scores. Fused: read and write. Apart: scale, mask and softmax each read and write.
-Traffic softmax_traffic(bool fused, double square_bytes) {
-  if (fused) return {.forward_bytes = 2 * square_bytes, .backward_bytes = 3 * square_bytes};
-  return {.forward_bytes = 6 * square_bytes, .backward_bytes = 7 * square_bytes, .forward_kernels = 3, .backward_kernels = 3};
+// Over the b * a/t * s^2 elements of the scores. Fused: in and out. Apart: scale, mask and softmax each in and out. Autocast takes softmax
+// in fp32 (aten/src/ATen/autocast_mode.cpp), with a cast of the scores before it and one of the probabilities behind.
+Traffic softmax_traffic(const Workload& workload, double scores, double element) {
+  if (workload.fusions.softmax) return {.forward_bytes = 2 * element * scores, .backward_bytes = 3 * element * scores};
+  const bool wide = softmax_in_fp32(workload);
+  const double exact = wide ? bytes_of(DType::fp32) : element, others = 4 * element + (wide ? 2 * (element + exact) : 0);
+  const int kernels = wide ? 5 : 3;
+  return {.forward_bytes = (others + 2 * exact) * scores,
+          .backward_bytes = (others + 3 * exact) * scores,
+          .forward_kernels = kernels,
+          .backward_kernels = kernels};
 }
 
 std::vector<Section> unfused_pieces(const Workload& workload, const Shard& shard) {
@@ -170,7 +177,7 @@ std::vector<Section> unfused_pieces(const Workload& workload, const Shard& shard
   values.forward.emplace_back(batched_product(shard, "attention_values", Pass::forward, d, s));
   values.backward.emplace_back(batched_product(shard, "attention_probability_gradient", Pass::backward_input, s, d));
   values.backward.emplace_back(batched_product(shard, "attention_value_gradient", Pass::backward_input, d, s));
-  std::vector<Section> pieces{scores, pointwise("softmax", softmax_traffic(workload.fusions.softmax, square * shard.element))};
+  std::vector<Section> pieces{scores, pointwise("softmax", softmax_traffic(workload, square, shard.element))};
   const double dropout = square * (2 * shard.element + 1);  // in, out and one byte of mask
   if (shard.dropout) pieces.push_back(pointwise("attention_dropout", {.forward_bytes = dropout, .backward_bytes = dropout}));
   pieces.push_back(values);

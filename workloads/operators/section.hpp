@@ -77,6 +77,8 @@ struct Linear {
 [[nodiscard]] std::vector<Section> moe_sections(const Workload& workload, const Shard& shard);
 // Activation function over rows x width elements, its gate beside it, in one kernel or operator by operator.
 [[nodiscard]] Section activation(const Workload& workload, const Shard& shard, double elements, bool fused);
+// Whether autocast makes unfused attention take the softmax of its scores in fp32.
+[[nodiscard]] bool softmax_in_fp32(const Workload& workload);
 [[nodiscard]] Section core_attention(const Workload& workload, const Shard& shard);
 
 // Of a branch that ends here: where the model has them its norm; bias, dropout and residual after a row-parallel layer, and the sum of the
