@@ -81,7 +81,7 @@ class Communicators {
     const workloads::Parallel& p = workload_.parallel;
     const MemoryOverhead& stack = system_.software.memory;
     const NcclGroup tp = along(GroupKind::tp), pp = along(GroupKind::pp), dp = both(along(GroupKind::dp), along(GroupKind::cp));
-    const bool sums = workload_.optimizer.zero_stage == 0 || workload_.optimizer.all_reduces;
+    const bool sums = workload_.optimizer.zero_stage == 0 || (workload_.optimizer.all_reduces && workload_.optimizer.zero_stage < 3);
     if (stack.world_group) add({system_.gpus, std::min(system_.gpus, system_.cluster.domain_gpus())}, NcclReduces::small, 0, true);
     if (stack.model_group) add(both(tp, pp), NcclReduces::small, 0, stack.lone_groups);
     add(tp, p.sp ? NcclReduces::none : NcclReduces::large, 0, stack.lone_groups);
