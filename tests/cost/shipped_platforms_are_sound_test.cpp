@@ -81,6 +81,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "deepspeed-zero",
                                              "fms",
                                              "gpt-neox",
+                                             "habana-megatron",
                                              "halo",
                                              "internevo",
                                              "kempnerforge",
