@@ -259,7 +259,9 @@ struct KernelFusions {
   PassTimes untuned_norm_time;
   bool zeroes_gradients = false;  // the buffer of all gradients is set to zero once per step
   bool casts_weights = false;     // products in 8 or 4 bits: weights are cast once per step, as they are and transposed
-  double dropless_time = 1;       // where no token is dropped, experts' products take so many times what the GPU's file says
+  bool fused_casts = false;       // norms and gated activations write the 8 bits that the next product reads, or the one before in backward
+  bool transposes_frozen = false;  // frozen weights in 8 bits are transposed anew for every product of backward
+  double dropless_time = 1;        // where no token is dropped, experts' products take so many times what the GPU's file says
 };
 
 // What of a layer is replayed as a CUDA graph, by the names of Megatron-Core's --cuda-graph-scope: attention with its norm and

@@ -239,6 +239,10 @@ const Keys<Software>& software_keys() {
         "The buffer of all gradients is set to zero once per step."),
       K("casts_weights", kernels(&KernelFusions::casts_weights), truth(),
         "Products in 8 or 4 bits: weights are cast once per step, as they are and transposed."),
+      K("fused_casts", kernels(&KernelFusions::fused_casts), truth(),
+        "Products in 8 bits whose scales are known before: norms, and gated activations of dense MLPs, write what products read."),
+      K("transposes_frozen", kernels(&KernelFusions::transposes_frozen), truth(),
+        "Frozen weights in 8 bits (lora, precision.param_gather) are transposed anew for every product of backward."),
       K("memory", &Software::memory, mapping(memory_keys()), "Device memory beside the model's tensors."),
       K(
           "serving", engine_keys().shape(), [](const Node& node, Software&) { static_cast<void>(mapping(engine_keys()).read(node)); }, {},

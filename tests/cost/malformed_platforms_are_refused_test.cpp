@@ -287,7 +287,7 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
       "packed_qkv, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, copies_shared, gathers_by_product, "
       "joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
       "activation_kernels, activation_copies, activation_kept, loss_copies, "
-      "untuned_norm_time, zeroes_gradients, casts_weights, memory, serving");
+      "untuned_norm_time, zeroes_gradients, casts_weights, fused_casts, transposes_frozen, memory, serving");
 }
 
 TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {

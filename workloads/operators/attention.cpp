@@ -257,10 +257,11 @@ std::vector<Section> attention_sections(const Workload& workload, const Shard& s
                    shard.hidden,
                    workload.model.qkv_bias(),
                    workload.fusions.separate_qkv ? 3 : 1,
-                   qkv_adapters(workload, shard)};
+                   qkv_adapters(workload, shard),
+                   norm_casts(workload, shard)};
   const Linear projection{
       "attention_projection", shard.tokens, shard.hidden, shard.query_width, bias, 1, projection_adapters(workload, shard)};
-  std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm(workload, shard, "input_norm")),
+  std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm_before(workload, shard, "input_norm")),
                                 makes(LayerOutput::linear_qkv, column_parallel(workload, shard, qkv, "attention"))};
   if (workload.model.qk_norm) sections.push_back(makes(LayerOutput::linear_qkv, head_norms(workload, shard)));
   if (workload.model.positions == Positions::rope) sections.push_back(makes(LayerOutput::linear_qkv, rotary(workload, shard)));

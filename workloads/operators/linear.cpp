@@ -40,6 +40,7 @@ LinearKind kind_of(const Workload& workload, const Shard& shard, DType type) {
           .accumulates = fusions.gradient_accumulation,
           .frozen = workload.lora.on(),
           .nf4 = workload.lora.on() && workload.lora.nf4,
+          .transposes = fusions.transposes_frozen && keeps_frozen(workload, type),
           .keeps_gathered = keeps_gathered,
           .compiled = fusions.compiled,
           .by_product = shard.tp > 1 && (shard.sp ? fusions.gathers_by_product : fusions.reduces_by_product),
@@ -92,14 +93,18 @@ double scale_bytes(Scaling recipe) {
 // Scales of blocks belong to a direction: both copies are cast from 16 bits, and none is a transpose of the other.
 bool by_blocks(Scaling recipe) { return recipe == Scaling::blockwise || recipe == Scaling::mxfp8; }
 
+double written_by_cast(const LinearKind& kind, bool transposed) {
+  const bool both = !kind.frozen && (transposed || by_blocks(kind.recipe));
+  return (both ? 2 : 1) * (bytes_of(kind.type) + scale_bytes(kind.recipe));
+}
+
 // 8- and 4-bit layers: read in 16 bits (twice where the scale is the tensor's own), written as is for one product and transposed for the
 // other, that of a weight gradient. What is gathered over tp afterwards is cast where it lies spread, and transposed behind the gather.
 void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool transposed) {
   if (!is_narrow(kind.type)) return;
   const bool own = kind.recipe == Scaling::tensorwise;
-  const bool both = !kind.frozen && (transposed || by_blocks(kind.recipe));
-  const double written = (both ? 2 : 1) * (bytes_of(kind.type) + scale_bytes(kind.recipe));
-  items.emplace_back(memory_bound(name + " cast", elements * ((own ? 2 : 1) * kind.element + written), pass, own ? 2 : 1));
+  items.emplace_back(
+      memory_bound(name + " cast", elements * ((own ? 2 : 1) * kind.element + written_by_cast(kind, transposed)), pass, own ? 2 : 1));
 }
 void add_transpose(std::vector<Item>& items, const LinearKind& kind, const std::string& name, double elements) {
   if (!is_narrow(kind.type) || by_blocks(kind.recipe) || kind.frozen) return;
@@ -126,6 +131,12 @@ void add_dequantised(std::vector<Item>& items, const LinearKind& kind, const Lin
   items.emplace_back(memory_bound(linear.name + " dequantise", weights * (nf4_bytes + kind.element), pass, linear.products));
 }
 
+void add_weight_transpose(std::vector<Item>& items, const LinearKind& kind, const Linear& linear) {
+  const double weights = static_cast<double>(linear.n * linear.k);
+  items.emplace_back(
+      memory_bound(linear.name + " weight transpose", weights * 2 * bytes_of(kind.type), Pass::backward_input, linear.products));
+}
+
 // What tensor parallelism adds around the products of one linear layer. The spread shares are those of the tokens that a GPU holds before
 // a gather, 1 without one.
 struct Around {
@@ -142,17 +153,20 @@ Section linear_section(const LinearKind& kind, const Linear& linear, const Aroun
   const auto append = [](std::vector<Item>& to, const std::vector<Item>& items) { to.insert(to.end(), items.begin(), items.end()); };
   Section section;
   section.parameters = static_cast<double>(linear.n * linear.k) + (linear.bias ? static_cast<double>(linear.n) : 0.0);
-  add_cast(section.forward, kind, linear.name, Pass::forward, gathers_input ? input * around.spread : input, !gathers_input);
+  if (!linear.cast_input)
+    add_cast(section.forward, kind, linear.name, Pass::forward, gathers_input ? input * around.spread : input, !gathers_input);
   append(section.forward, around.gather_input);
   add_dequantised(section.forward, kind, linear, Pass::forward);
   section.forward.emplace_back(
       separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), linear));
   append(section.forward, around.reduce_output);
-  add_cast(section.backward, kind, linear.name, Pass::backward_input, gathers_gradient ? output * around.spread : output,
-           !gathers_gradient);
+  if (!linear.cast_gradient)
+    add_cast(section.backward, kind, linear.name, Pass::backward_input, gathers_gradient ? output * around.spread : output,
+             !gathers_gradient);
   append(section.backward, around.gather_gradient);
   append(section.backward, around.gather_input_again);
   add_dequantised(section.backward, kind, linear, Pass::backward_input);
+  if (kind.transposes) add_weight_transpose(section.backward, kind, linear);
   section.backward.emplace_back(
       separated(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n), linear));
   if (gathers_gradient) add_transpose(section.backward, kind, linear.name, output);
@@ -197,6 +211,19 @@ void copy_first(std::vector<Item>& items, const Workload& workload, const Shard&
   if (!workload.fusions.copies_shared || shard.tp == 1 || shard.sp) return;
   items.insert(items.begin(), hidden_copy(shard, where + " copy", pass, shard.element, times));
 }
+
+}  // namespace
+
+double cast_bytes(const Workload& workload, const Shard& shard, bool transposed) {
+  return written_by_cast(kind_of(workload, shard, shard.linear), transposed);
+}
+
+bool fuses_casts(const Workload& workload, const Shard& shard) {
+  const Scaling recipe = workload.precision.recipe;
+  return workload.fusions.fused_casts && shard.linear == DType::fp8 && (recipe == Scaling::delayed || recipe == Scaling::mxfp8);
+}
+
+namespace {
 
 double spread_of(const Shard& shard) { return static_cast<double>(shard.spread_tokens) / static_cast<double>(shard.tokens); }
 

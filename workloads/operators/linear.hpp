@@ -17,6 +17,7 @@ struct LinearKind {
   bool accumulates;  // the product itself adds into the gradient buffer
   bool frozen;       // weights have no gradients
   bool nf4;          // and are kept in 4 bits
+  bool transposes;   // or as products read them, and are transposed for each of backward
   bool keeps_gathered;
   bool compiled;
   bool by_product;  // separate products have collectives of their own

@@ -21,9 +21,14 @@ Linear mlp_input(const Workload& workload, const Shard& shard, std::string name,
           shard.hidden,    workload.model.biases, workload.fusions.separate_gate ? matrices : 1};
 }
 
-Section activation(const Workload& workload, const Shard& shard, double elements, bool fused) {
+Section activation(const Workload& workload, const Shard& shard, double elements, bool fused, bool casts) {
   const double pass_bytes = elements * shard.element;
   Traffic traffic = activation_passes(workload.model.gated(), workload.model.biases, fused);
+  if (casts) {  // the output, and backward the gradient of both halves
+    const double saved = 1 - cast_bytes(workload, shard, true) / shard.element;
+    traffic.forward_bytes -= saved;
+    traffic.backward_bytes -= 2 * saved;
+  }
   if (!fused) {
     traffic.forward_bytes += 2 * workload.fusions.activation_copies.forward;
     traffic.backward_bytes += 2 * workload.fusions.activation_copies.backward;
@@ -47,14 +52,17 @@ std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) 
   const bool bias = workload.model.biases;
   Linear fc1 = mlp_input(workload, shard, "mlp_fc1", shard.ffn);
   fc1.adapters = fc1_adapters(workload, shard);
-  const Linear fc2{"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias, 1, fc2_adapters(workload, shard)};
+  const bool casts = workload.fusions.activation && workload.model.gated() && fuses_casts(workload, shard);
+  fc1.cast_input = norm_casts(workload, shard);
+  fc1.cast_gradient = casts;
+  const Linear fc2{"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias, 1, fc2_adapters(workload, shard), casts};
   const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };
   const RecomputeModule of_activation = workload.recompute.drops(RecomputeModule::mlp) ? RecomputeModule::mlp : RecomputeModule::mlp_act;
-  std::vector<Section> sections{
-      part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm")),
-      makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, fc1, "mlp"))),
-      part_of(of_activation, activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn), workload.fusions.activation)),
-      makes(LayerOutput::linear_fc2, mlp(row_parallel(workload, shard, fc2, "mlp")))};
+  std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm_before(workload, shard, "post_norm")),
+                                makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, fc1, "mlp"))),
+                                part_of(of_activation, activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn),
+                                                                  workload.fusions.activation, casts)),
+                                makes(LayerOutput::linear_fc2, mlp(row_parallel(workload, shard, fc2, "mlp")))};
   add_residual(sections, workload, shard, "mlp", bias);
   return sections;
 }

@@ -1,6 +1,7 @@
 // Norms and the residual path: memory-bound kernels on the tokens outside the tensor-parallel region.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "workloads/operators/section.hpp"
 
@@ -41,14 +42,25 @@ constexpr double norm_mask_byte = 1;
 
 }  // namespace
 
-Section norm(const Workload& workload, const Shard& shard, const std::string& name) {
+Section norm(const Workload& workload, const Shard& shard, const std::string& name, std::optional<double> written) {
   const bool layernorm = workload.model.norm == Norm::layernorm;
   const double pass_bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
-  Section section = pointwise(name, norm_traffic(workload.fusions.norm || layernorm, pass_bytes));
+  Traffic traffic = norm_traffic(workload.fusions.norm || layernorm, pass_bytes);
+  if (written) traffic.forward_bytes += pass_bytes * (*written / shard.element - 1);
+  Section section = pointwise(name, traffic);
   section.parameters = static_cast<double>(shard.hidden) * (layernorm ? 2 : 1);
   const bool tuned = std::ranges::find(tuned_widths, shard.hidden) != tuned_widths.end();
   if (workload.fusions.norm && !layernorm && !tuned) take_longer(section, workload.fusions.untuned_norm_time);
   return section;
+}
+
+bool norm_casts(const Workload& workload, const Shard& shard) {
+  return (workload.fusions.norm || workload.model.norm == Norm::layernorm) && fuses_casts(workload, shard);
+}
+
+// What is gathered over tp behind it is transposed behind the gather.
+Section norm_before(const Workload& workload, const Shard& shard, const std::string& name) {
+  return norm(workload, shard, name, norm_casts(workload, shard) ? std::optional(cast_bytes(workload, shard, !shard.sp)) : std::nullopt);
 }
 
 namespace {

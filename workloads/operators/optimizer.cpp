@@ -29,7 +29,8 @@ std::vector<Operator> once_a_step(const Workload& workload, const HeldParameters
     all.push_back(update_operator("gradients_to_zero", held.gradients * bytes_of(workload.precision.gradients), 1));
   }
   const DType narrow = workload.precision.compute;
-  if (workload.fusions.casts_weights && held.layers > 0 && (narrow == DType::fp8 || narrow == DType::fp4)) {
+  const bool casts = workload.fusions.casts_weights && held.layers > 0 && !keeps_frozen(workload, narrow);
+  if (casts && (narrow == DType::fp8 || narrow == DType::fp4)) {
     all.push_back(update_operator("weights_cast", held.layers * (bytes_of(workload.precision.weights) + 2 * bytes_of(narrow)), 1));
   }
   return all;

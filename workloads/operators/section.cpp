@@ -38,6 +38,10 @@ Operator by_operators(bool compiled, Operator kernel) {
   return kernel;
 }
 
+bool keeps_frozen(const Workload& workload, DType type) {
+  return workload.lora.on() && (type == DType::fp8 || type == DType::fp4) && workload.precision.param_gather == type;
+}
+
 Operator frozen(std::string name) { return memory_bound(std::move(name), 0, Pass::backward_weight, 0); }
 
 Section part_of(RecomputeModule module, Section section) {

@@ -38,6 +38,8 @@ struct Traffic {
 // The same by PyTorch's own operators, unless a compiler has fused them.
 [[nodiscard]] Operator by_operators(bool compiled, Operator kernel);
 
+// Frozen weights of layers that are kept as products in this type read them.
+[[nodiscard]] bool keeps_frozen(const Workload& workload, DType type);
 // In the place of what frozen weights have no gradients for: it takes no time.
 [[nodiscard]] Operator frozen(std::string name);
 
@@ -48,6 +50,8 @@ struct Linear {
   bool bias = false;
   int products = 1;                         // that make up y, each of the same x
   std::vector<std::int64_t> adapters = {};  // columns on this GPU of what each adapter beside it adds to
+  bool cast_input = false;                  // what makes x writes it in the product's type
+  bool cast_gradient = false;               // what makes the gradient of y likewise
 };
 
 // Tensor-parallel linear layers with the collectives where Megatron-LM places them (Shoeybi et al. 2019, Korthikanti et al. 2022 figure 5).
@@ -63,8 +67,16 @@ struct Linear {
 // The output projection to the vocabulary: column parallel, in 16 bits.
 [[nodiscard]] Section output_linear(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
 
-// LayerNorm or RMSNorm of the tokens outside the tensor-parallel region.
-[[nodiscard]] Section norm(const Workload& workload, const Shard& shard, const std::string& name);
+// LayerNorm or RMSNorm of the tokens outside the tensor-parallel region; written: bytes of each element that it gives, where that is less
+// than those of one that it reads.
+[[nodiscard]] Section norm(const Workload& workload, const Shard& shard, const std::string& name, std::optional<double> written = {});
+// The one before a column-parallel layer, which may cast for it, and whether it does.
+[[nodiscard]] Section norm_before(const Workload& workload, const Shard& shard, const std::string& name);
+[[nodiscard]] bool norm_casts(const Workload& workload, const Shard& shard);
+// Bytes that a cast writes of each element of what a linear layer multiplies, for one product or, transposed, for the other as well.
+[[nodiscard]] double cast_bytes(const Workload& workload, const Shard& shard, bool transposed);
+// Whether norms and activations write 8 bits themselves: by scales that are known before (delayed) or belong to few values (MXFP8).
+[[nodiscard]] bool fuses_casts(const Workload& workload, const Shard& shard);
 
 // What the host issues for rotary embedding that the stack does not fuse.
 [[nodiscard]] PassKernels separate_rope(const Workload& workload);
@@ -76,7 +88,8 @@ struct Linear {
 // Norm, router, routed experts (an item of their own), shared experts, residual.
 [[nodiscard]] std::vector<Section> moe_sections(const Workload& workload, const Shard& shard);
 // Activation function over rows x width elements, its gate beside it, in one kernel or operator by operator.
-[[nodiscard]] Section activation(const Workload& workload, const Shard& shard, double elements, bool fused);
+// casts: it writes, and in backward its gradient is written, as the products of linear layers read them.
+[[nodiscard]] Section activation(const Workload& workload, const Shard& shard, double elements, bool fused, bool casts = false);
 // Whether autocast makes unfused attention take the softmax of its scores in fp32.
 [[nodiscard]] bool softmax_in_fp32(const Workload& workload);
 [[nodiscard]] Section core_attention(const Workload& workload, const Shard& shard);

@@ -1,0 +1,101 @@
+// Casts to 8 bits that other kernels do (fused_casts), and frozen weights that are kept in them: what moves, from the shapes alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "operators_workloads.hpp"
+#include "workloads/stage_program.hpp"
+
+namespace rehearse::workloads::testing {
+namespace {
+
+constexpr double hidden = 4096, ffn = 14336, cast_tokens = 2048;
+
+Workload in_eight_bits() {
+  Workload workload = llama(4, 4096, 32, 8, 14336, 32000, 2048, 1);
+  workload.precision.compute = DType::fp8;
+  return workload;
+}
+Workload with_adapters() {
+  Workload workload = in_eight_bits();
+  workload.lora.rank = 16;
+  workload.lora.targets = {LoraTarget::linear_qkv};
+  return workload;
+}
+
+bool has(const std::vector<Item>& items, const std::string& name) {
+  const std::vector<Operator> all = operators(items);
+  return std::ranges::any_of(all, [&](const Operator& op) { return op.name == name; });
+}
+double weights_cast(const Workload& workload) {
+  double sum = 0;
+  for (const Operator& op : optimizer_program(workload, 1e6, {1e6, 2e9}).update) sum += op.name == "weights_cast" ? op.bytes : 0;
+  return sum;
+}
+
+// Trained, both orders are written: 2 bytes in the place of the 16 bits of the same value. What falls away are the casts, 2 in and 2 out.
+TEST(FusedCasts, AreThoseOfNormsAndGatedActivations) {
+  Workload workload = in_eight_bits();
+  const BlockProgram apart = layer_program(workload, false);
+  workload.fusions.fused_casts = true;
+  const BlockProgram fused = layer_program(workload, false);
+  for (const char* name : {"qkv cast", "mlp_fc1 cast", "mlp_fc2 cast"}) {
+    EXPECT_TRUE(has(apart.forward, name)) << name;
+    EXPECT_FALSE(has(fused.forward, name)) << name;
+  }
+  EXPECT_TRUE(has(fused.forward, "attention_projection cast"));
+  EXPECT_FALSE(has(fused.backward, "mlp_fc1 cast"));
+  for (const char* name : {"qkv cast", "attention_projection cast", "mlp_fc2 cast"}) EXPECT_TRUE(has(fused.backward, name)) << name;
+  EXPECT_EQ(bytes(apart.forward) - bytes(fused.forward), cast_tokens * (2 * hidden + ffn) * (2 + 2));
+  EXPECT_EQ(bytes(apart.backward) - bytes(fused.backward), cast_tokens * 2 * ffn * (2 + 2));
+}
+
+// Frozen, products need one order: a byte for each value.
+TEST(FusedCasts, BesideFrozenWeightsWriteOneOrder) {
+  Workload workload = with_adapters();
+  workload.fusions.fused_casts = true;
+  const BlockProgram fused = layer_program(workload, false);
+  EXPECT_EQ(find(fused.forward, "post_norm").bytes, cast_tokens * hidden * (2 + 1));
+  EXPECT_EQ(find(fused.forward, "activation").bytes, cast_tokens * ffn * (2 * 2 + 1));
+  EXPECT_EQ(find(fused.backward, "activation").bytes, cast_tokens * ffn * (2 + 2 * 2 + 2 * 1));
+}
+
+// A scale of the whole tensor is known when all of it is there; operators of their own write 16 bits.
+TEST(FusedCasts, NeedScalesThatAreKnownBefore) {
+  Workload workload = in_eight_bits();
+  workload.precision.recipe = Scaling::tensorwise;
+  const double apart = bytes(layer_program(workload, false).forward);
+  workload.fusions.fused_casts = true;
+  EXPECT_EQ(bytes(layer_program(workload, false).forward), apart);
+  workload.precision.recipe = Scaling::mxfp8;
+  EXPECT_FALSE(has(layer_program(workload, false).forward, "mlp_fc2 cast"));
+  workload.fusions.activation = workload.fusions.norm = false;
+  EXPECT_TRUE(has(layer_program(workload, false).forward, "mlp_fc2 cast"));
+  EXPECT_TRUE(has(layer_program(workload, false).forward, "qkv cast"));
+}
+
+TEST(FrozenWeights, KeptInEightBitsAreNotCast) {
+  Workload kept = with_adapters();
+  kept.fusions.casts_weights = true;
+  EXPECT_EQ(weights_cast(kept), 2e9 * (2 + 2)) << "kept in 16 bits";
+  kept.precision.param_gather = DType::fp8;
+  EXPECT_EQ(weights_cast(kept), 0);
+  kept.lora = {};
+  EXPECT_EQ(weights_cast(kept), 2e9 * (2 + 2)) << "trained";
+}
+
+// Read and written once for each product of backward.
+TEST(FrozenWeights, MayBeTransposedAnew) {
+  Workload workload = with_adapters();
+  workload.fusions.transposes_frozen = true;
+  EXPECT_FALSE(has(layer_program(workload, false).backward, "mlp_fc2 weight transpose"));
+  workload.precision.param_gather = DType::fp8;
+  const BlockProgram anew = layer_program(workload, false);
+  EXPECT_EQ(find(anew.backward, "mlp_fc2 weight transpose").bytes, ffn * hidden * 2);
+  EXPECT_EQ(find(anew.backward, "mlp_fc1 weight transpose").bytes, 2 * ffn * hidden * 2);
+  EXPECT_FALSE(has(anew.forward, "mlp_fc2 weight transpose"));
+}
+
+}  // namespace
+}  // namespace rehearse::workloads::testing
