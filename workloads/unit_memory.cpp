@@ -38,8 +38,7 @@ class Sizes {
     // The copies of its weights that autocast makes are kept with the products that read them.
     const double copies = autocasts(workload_) ? unit.program->parameters * weight_ : 0;
     const bool computed_again = recomputed || workload_.recompute.every_second_product();
-    memory.activations =
-        kept + (workload_.microbatches() > 1 ? habits_.kept_gathers * gathered_states() : 0) + (computed_again ? 0 : copies);
+    memory.activations = kept + held_up() + (computed_again ? 0 : copies);
     const bool planned = habits_.planned && recomputed;
     memory.forward_temporary = (planned ? std::min(dropped, planned_tensors(kind)) : dropped) + (computed_again ? copies : 0);
     memory.backward_temporary = (planned ? planned_tensors(kind) : dropped + layer_gradients(kind)) + (computed_again ? copies : 0);
@@ -197,6 +196,11 @@ class Sizes {
   [[nodiscard]] double table() const { return static_cast<double>(shard_.vocab * shard_.hidden) * weight_; }
 
   // The hidden states of all tokens: gathered under sequence parallelism, otherwise the buffer of the all-reduce.
+  // Late blocks of gathers in which activations of another micro-batch found room: of one stage none is in flight beside the one at hand.
+  [[nodiscard]] double held_up() const {
+    const bool several = workload_.microbatches() > 1 && workload_.parallel.pp > 1;
+    return several ? habits_.kept_gathers * gathered_states() : 0;
+  }
   [[nodiscard]] double gathered_states() const {
     return shard_.tp > 1 ? static_cast<double>(shard_.tokens * shard_.hidden) * shard_.element : 0;
   }
