@@ -195,12 +195,12 @@ class Sizes {
   [[nodiscard]] double states() const { return spread_elements() * shard_.element; }
   [[nodiscard]] double table() const { return static_cast<double>(shard_.vocab * shard_.hidden) * weight_; }
 
-  // The hidden states of all tokens: gathered under sequence parallelism, otherwise the buffer of the all-reduce.
   // Late blocks of gathers in which activations of another micro-batch found room: of one stage none is in flight beside the one at hand.
   [[nodiscard]] double held_up() const {
     const bool several = workload_.microbatches() > 1 && workload_.parallel.pp > 1;
     return several ? habits_.kept_gathers * gathered_states() : 0;
   }
+  // The hidden states of all tokens: gathered under sequence parallelism, otherwise the buffer of the all-reduce.
   [[nodiscard]] double gathered_states() const {
     return shard_.tp > 1 ? static_cast<double>(shard_.tokens * shard_.hidden) * shard_.element : 0;
   }
