@@ -121,9 +121,24 @@ void HeldMemory::list_absences() {
     // The program waits for the copy out before the turn after the next, or before what that turn fetches.
     if (gone + 1 < all.size() && moves.come_back[gone + 1])
       away.gone = {Edge::returns, forward[place({all[gone + 1].slot, all[gone + 1].unit})], away.gone.turn};
+    if (habits_.offloads_chunks) away.gone = end_of_next_forward(i);
     absence_of_[i] = static_cast<std::uint32_t>(absences_.size());
     absences_.push_back(away);
   }
+}
+
+// Behind a stage's last forward that of the slot after it; never beyond the task's own backward.
+Moment HeldMemory::end_of_next_forward(std::uint32_t task) const {
+  auto round = std::ranges::find_if(rounds_, [&](const Round& one) { return one.last >= task; });
+  const auto next = std::next(round);
+  const auto forward =
+      std::find_if(next, rounds_.end(), [&](const Round& one) { return tasks_[one.first].slot.kind == Slot::Kind::forward; });
+  if (forward != rounds_.end()) {
+    round = forward;
+  } else if (next != rounds_.end()) {
+    round = next;
+  }
+  return at(Edge::ends, std::min(round->last, last_backward_[place(tasks_[task])]));
 }
 
 std::vector<Held> HeldMemory::on_gpu(const RankMemories& units) const {
@@ -135,6 +150,7 @@ std::vector<Held> HeldMemory::on_gpu(const RankMemories& units) const {
     if (task.slot.kind == Slot::Kind::forward) add_activations(i, unit.activations, held);
     add_work(i, unit, held);
   }
+  if (habits_.offloads_chunks) add_buffers_of_chunks(units, held);
   if (workload_.overlap.pp) add_messages(held);
   add_whole_gradients(held);
   if (makes_gradients_anew(workload_, habits_)) add_new_gradients(held);
@@ -150,8 +166,26 @@ void HeldMemory::add_activations(std::uint32_t task, double bytes, std::vector<H
     return;
   }
   const Absence& away = absences_[absence_of_[task]];
-  held.push_back({MemoryUse::activations, bytes, begin, away.gone});
-  held.push_back({MemoryUse::activations, bytes, away.back, end});
+  const double leaves = workload_.offload_share * bytes;
+  held.push_back({MemoryUse::activations, bytes - leaves, begin, end});
+  held.push_back({MemoryUse::activations, leaves, begin, away.gone});
+  if (!habits_.offloads_chunks) held.push_back({MemoryUse::activations, leaves, away.back, end});
+}
+
+// One for the chunk whose backward runs and one for that of the next, as large as the largest needs.
+void HeldMemory::add_buffers_of_chunks(const RankMemories& units, std::vector<Held>& held) const {
+  double largest = 0;
+  for (const Round& round : rounds_) {
+    double leaves = 0;
+    for (std::uint32_t i = round.first; i <= round.last; ++i) {
+      const HeldTask& task = tasks_[i];
+      if (absence_of_[i] != none)
+        leaves += workload_.offload_share * units.at(task.slot.chunk, task.unit, task.slot.microbatch).activations;
+    }
+    largest = std::max(largest, leaves);
+  }
+  const auto last = static_cast<std::uint32_t>(tasks_.size() - 1);
+  held.push_back({MemoryUse::temporary, 2 * largest, at(Edge::turn_begins, 0), at(Edge::turn_ends, last)});
 }
 
 void HeldMemory::add_work(std::uint32_t i, const UnitMemory& unit, std::vector<Held>& held) const {
@@ -219,8 +253,8 @@ std::vector<Held> HeldMemory::on_host(const RankMemories& units) const {
   std::vector<Held> held;
   for (const Absence& away : absences_) {
     const HeldTask& task = tasks_[away.forward];
-    held.push_back({MemoryUse::activations, units.at(task.slot.chunk, task.unit, task.slot.microbatch).activations,
-                    at(Edge::ends, away.forward), away.needed});
+    const double bytes = workload_.offload_share * units.at(task.slot.chunk, task.unit, task.slot.microbatch).activations;
+    held.push_back({MemoryUse::activations, bytes, at(Edge::ends, away.forward), away.needed});
   }
   return held;
 }

@@ -53,12 +53,13 @@ class HeldMemory {
   }
 
   // A unit's activations live from the start of its forward to the end of its last backward; those that are offloaded only until the
-  // program waits for their copy out, and again from the start of their copy in. With ZeRO-3 its weights are gathered while it runs, and
-  // already in the turn before when overlap.dp_parameters is on; gradients that are reduced after every micro-batch live while its backward
-  // runs, and in the turn after when overlap.dp_gradients is on. A message between stages has a buffer while the slot before the one that
-  // uses it runs, when overlap.pp is on; without it the buffer becomes the input at once. Gradients that are made anew in every step
-  // (makes_gradients_anew(), whole_gradients.hpp) are there from the turn behind their unit's backward until the update, those that are
-  // added up after a backward (MemoryHabits) until its last turn.
+  // program waits for their copy out, and again from the start of their copy in; where a stack offloads chunks (MemoryHabits), until the
+  // end of its next forward, and they come back into two buffers that are always there. With ZeRO-3 its weights are gathered while it runs,
+  // and already in the turn before when overlap.dp_parameters is on; gradients that are reduced after every micro-batch live while its
+  // backward runs, and in the turn after when overlap.dp_gradients is on. A message between stages has a buffer while the slot before the
+  // one that uses it runs, when overlap.pp is on; without it the buffer becomes the input at once. Gradients that are made anew in every
+  // step (makes_gradients_anew(), whole_gradients.hpp) are there from the turn behind their unit's backward until the update, those that
+  // are added up after a backward (MemoryHabits) until its last turn.
   [[nodiscard]] std::vector<Held> on_gpu(const RankMemories& units) const;
   // In the host's memory, from the end of their forward, when their copy out is issued, until their backward begins. A turn stands for the
   // time behind it.
@@ -80,6 +81,7 @@ class HeldMemory {
   void list_round(std::uint32_t slot, std::uint32_t slots, std::uint32_t& ordinal);
   void list_ends();
   void list_absences();
+  [[nodiscard]] Moment end_of_next_forward(std::uint32_t task) const;
   [[nodiscard]] std::uint32_t slots_at(std::size_t s) const;
   [[nodiscard]] bool idle(const Slot& slot, int unit) const;
   [[nodiscard]] std::size_t place(const HeldTask& task) const;
@@ -87,6 +89,7 @@ class HeldMemory {
   [[nodiscard]] Moment before(std::uint32_t task) const;
   [[nodiscard]] Moment after(std::uint32_t task) const;
   void add_activations(std::uint32_t task, double bytes, std::vector<Held>& held) const;
+  void add_buffers_of_chunks(const RankMemories& units, std::vector<Held>& held) const;
   void add_work(std::uint32_t task, const UnitMemory& unit, std::vector<Held>& held) const;
   void add_messages(std::vector<Held>& held) const;
   void add_whole_gradients(std::vector<Held>& held) const;

@@ -281,6 +281,7 @@ struct Workload {
   ExpertPlan experts;
   bool offload_activations = false;
   int offload_layers = -1;       // of every GPU's share, the first so many; -1: all
+  double offload_share = 1;      // of their activations' bytes
   bool offload_weights = false;  // ZeRO-3's shards, beside an optimizer on the host
   std::vector<GraphScope> graphs = {};
   Overlap overlap;

@@ -65,8 +65,9 @@ class LayerPrograms {
         cutter_.unit(with_copies(workload_, sync_, with_casts(workload_, casts_again, layer_program(workload_, recomputed, kind, reach))));
     made.layer_parameters = base_parameters(made);
     if (offloaded) {
-      made.offloaded_bytes = layer_activation_bytes(workload_, recomputed, kind);
-      if (kind == LayerKind::experts) made.offloaded_per_pair = received_activation_bytes(workload_, recomputed);
+      const double share = workload_.offload_share;
+      made.offloaded_bytes = share * layer_activation_bytes(workload_, recomputed, kind);
+      if (kind == LayerKind::experts) made.offloaded_per_pair = share * received_activation_bytes(workload_, recomputed);
     }
     program = std::make_shared<const UnitProgram>(std::move(made));
     return program;

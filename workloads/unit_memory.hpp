@@ -64,6 +64,10 @@ struct MemoryHabits {
   bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other
   // Below ZeRO-3, products in fewer bits than the weights: two copies of layers' weights in the products' type are kept between steps.
   bool narrow_copies = false;
+  // Activations leave chunk by chunk, each while the next forward of its stage runs, and come back into two buffers of a chunk's size that
+  // stay for good.
+  bool offloads_chunks = false;
+  bool loads_whole = false;  // ZeRO-3: the whole model lies on the GPU before it is cut into shards, tensor by tensor (no zero.Init)
   // A compiler plans every buffer of the step: weights are gathered and gradients reduced matrix by matrix, gradients are written over what
   // they are of, and what is computed again is there while it is read. The least that the step needs; where there is room it takes more.
   bool planned = false;

@@ -58,7 +58,10 @@ std::string now_at(const Job& job, const std::string& key) {
 Settings switched(const Job& job, const std::string& key, const std::string& value) {
   Settings settings{{key, value}};
   if (key == "overlap.ep" && value == "false" && job.workload.overlap.delay_wgrad) settings.emplace_back("overlap.delay_wgrad", "false");
-  if (key == "offload.activations" && value == "false" && job.workload.offload_layers >= 0) settings.emplace_back("offload.layers", "all");
+  if (key == "offload.activations" && value == "false") {
+    if (job.workload.offload_layers >= 0) settings.emplace_back("offload.layers", "all");
+    if (job.workload.offload_share < 1) settings.emplace_back("offload.share", "1");
+  }
   const bool brings_down = (key == "optimizer.device" && value == "gpu") || (key == "optimizer.sharding" && value != "zero3");
   if (brings_down && job.workload.offload_weights) settings.emplace_back("offload.weights", "false");
   return settings;

@@ -149,7 +149,7 @@ void write_megatron_plan(const Job& job, Arguments& out) {
     out.add("cuda-graph-scope", fmt::format("{}", fmt::join(scopes, " ")));
   }
   const bool alone = work.parallel.pp == 1 && work.recompute.kind == workloads::RecomputeKind::none;  // else it refuses to offload
-  if (alone && work.offload_activations && work.offload_layers > 0) {
+  if (alone && work.offload_activations && work.offload_layers > 0 && work.offload_share == 1) {
     out.flag("cpu-offloading");
     out.add("cpu-offloading-num-layers", work.offload_layers);
   }

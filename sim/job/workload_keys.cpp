@@ -273,6 +273,9 @@ const Keys<Workload>& offload_keys() {
       K("activations", &Workload::offload_activations, truth(), "To host memory between forward and backward, layer by layer.").feature(),
       K("layers", &Workload::offload_layers, config::word_or("all", -1, whole(1, most_layers)), "Of every GPU's share the first so many.")
           .written_if([](const Workload& workload) { return workload.offload_layers >= 0; }),
+      K("share", &Workload::offload_share, config::number(0.001, 1),
+        "Of their activations this part (Megatron-Kwai's ratio); the rest stays.")
+          .written_if([](const Workload& workload) { return workload.offload_share < 1; }),
       K("weights", &Workload::offload_weights, truth(),
         "ZeRO-3's shards lie in host memory, beside the optimizer: every gather copies one up first (DeepSpeed's offload_param, FSDP's "
         "CPUOffload).")

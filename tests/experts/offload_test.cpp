@@ -53,6 +53,18 @@ TEST(OffloadOfExperts, OfTheFirstLayersOnly) {
   EXPECT_LE(some.step_s, all.step_s);
 }
 
+// Half of every layer's activations go to the host, and half of the bytes over the links.
+TEST(OffloadOfExperts, OfAShareOfEveryLayer) {
+  sim::Job job = offloading("routing: balanced", 60e9, "schedule: gpipe\n");
+  const sim::StepResult all = sim::predict(job);
+  job.workload.offload_share = 0.5;
+  expect_offload_agreement(job, "half");
+  const sim::StepResult half = sim::predict(job);
+  EXPECT_NEAR(half.memory.ranks.front().host_bytes, all.memory.ranks.front().host_bytes / 2, 1);
+  EXPECT_GT(half.memory.fullest()->peak_bytes(), all.memory.fullest()->peak_bytes());
+  EXPECT_LE(half.step_s, all.step_s);
+}
+
 // The hottest rank's copies are the longest: its host holds what its experts got.
 TEST(OffloadOfExperts, TakesWhatEachRanksExpertsGot) {
   std::string rows;

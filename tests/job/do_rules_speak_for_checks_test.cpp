@@ -61,6 +61,7 @@ TEST(DoRulesSpeakForChecks, a_changed_plan_is_refused_in_the_same_words) {
          {{"precision", "{param_gather: fp32}"}});
   expect([](auto& w) { w.precision.recipe = workloads::Scaling::mxfp8; }, "precision.recipe", {{"precision", "{recipe: mxfp8}"}});
   expect([](auto& w) { w.offload_layers = 2; }, "offload.layers", {{"offload.layers", "2"}});
+  expect([](auto& w) { w.offload_share = 0.5; }, "offload.share", {{"offload.share", "0.5"}});
   expect([](auto& w) { w.offload_weights = true; }, "offload.weights", {{"offload.weights", "true"}});
   expect([](auto& w) { w.graphs = {workloads::GraphScope::moe_router}; }, "cuda_graphs", {{"cuda_graphs", "[moe_router]"}});
 }

@@ -118,6 +118,19 @@ TEST(TimelineEqualsFormula, WithOffloadOnEverySchedule) {
   }
 }
 
+TEST(TimelineEqualsFormula, WithOffloadChunkByChunkAndInPart) {
+  for (const auto& [schedule, vpp] : {std::pair{"1f1b", 1}, {"gpipe", 1}, {"interleaved-1f1b", 2}}) {
+    for (const char* share : {"1", "0.4"}) {
+      const std::string extra =
+          fmt::format("schedule: {}\nrecompute: selective\noffload: {{activations: true, share: {}}}\n", schedule, share);
+      sim::Job job = small_job(4, fmt::format("{{pp: 4, vpp: {}}}", vpp), "{global: 8, micro: 1, sequence: 4096}", extra, 8, 16);
+      expect_equal_peaks(job, extra);
+      job.system.software.memory.habits.offloads_chunks = true;
+      expect_equal_peaks(job, extra + "chunk by chunk");
+    }
+  }
+}
+
 // The embedding's turn without work counts where copies wait for turns, and what comes back takes the place of what has just left.
 TEST(TimelineEqualsFormula, WithOffloadWhereTheEmbeddingPassesNoGradientOn) {
   for (const auto& [schedule, vpp] : {std::pair{"zb-h1", 1}, {"zb-h2", 1}, {"zb-v", 2}}) {
@@ -216,6 +229,25 @@ TEST(Offload, KeepsAboutTwoLayersActivations) {
       EXPECT_LE(stage.at_peak[sim::MemoryUse::activations], 3 * one * (1 + timeline_rounding));  // leaving, at hand, coming back
     }
     expect_equal_peaks(job, "offload");
+  }
+}
+
+// GPipe: eight micro-batches of eight layers in flight. What is offloaded stays of the chunk at hand, and of the one before it while the
+// next forward runs; two buffers of a chunk are always there.
+TEST(Offload, OfChunksKeepsTwoAndTheirBuffers) {
+  for (const double share : {1.0, 0.5}) {
+    sim::Job job = small_job(2, "{pp: 2}", "{global: 8, micro: 1, sequence: 1024}", "schedule: gpipe\n", 8, 16);
+    job.workload.offload_activations = true;
+    job.workload.offload_share = share;
+    job.system.software.memory.habits.offloads_chunks = true;
+    const double chunk = 8 * workloads::layer_activation_bytes(job.workload, false);
+    for (const sim::RankMemory& stage : sim::predicted_memory(job).ranks) {
+      const double stays = 8 * (1 - share) * chunk;
+      EXPECT_GE(stage.at_peak[sim::MemoryUse::activations], stays + share * chunk);
+      EXPECT_LE(stage.at_peak[sim::MemoryUse::activations], (stays + 2 * share * chunk) * (1 + timeline_rounding));
+      EXPECT_GE(stage.at_peak[sim::MemoryUse::temporary], 2 * share * chunk);
+    }
+    expect_equal_peaks(job, "offload of chunks");
   }
 }
 

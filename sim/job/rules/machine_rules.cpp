@@ -93,6 +93,9 @@ const Rule scales{"precision.recipe",
 const Rule offloaded{"offload.layers", [](const Workload& w, const System&) { return w.offload_layers < 0 || w.offload_activations; },
                      [](const Workload&, const System&) { return Refusal{"offload.layers needs offload.activations: true"}; }};
 
+const Rule offloaded_share{"offload.share", [](const Workload& w, const System&) { return w.offload_share == 1 || w.offload_activations; },
+                           [](const Workload&, const System&) { return Refusal{"offload.share needs offload.activations: true"}; }};
+
 const Rule offloaded_shards{
     "offload.weights",
     [](const Workload& w, const System&) { return !w.offload_weights || (w.optimizer.zero_stage == 3 && w.optimizer.on_cpu); },
@@ -126,8 +129,21 @@ const Rule host_updates{
 }  // namespace
 
 std::vector<Rule> machine_rules() {
-  return {precision,  attention, head,      narrow_input,     narrower_input,       gathers,         gathers_as_computed,
-          orthogonal, scales,    offloaded, offloaded_shards, room_for_activations, room_for_states, host_updates};
+  return {precision,
+          attention,
+          head,
+          narrow_input,
+          narrower_input,
+          gathers,
+          gathers_as_computed,
+          orthogonal,
+          scales,
+          offloaded,
+          offloaded_share,
+          offloaded_shards,
+          room_for_activations,
+          room_for_states,
+          host_updates};
 }
 
 }  // namespace rehearse::sim
