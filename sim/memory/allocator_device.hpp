@@ -77,6 +77,7 @@ class AllocatorDevice {
       if (freed[i] > 0) allocator_.finish(users[i], freed[i]);
     }
   }
+  void empty_cache() { allocator_.empty_cache(); }
   // Peaks are those from now on (reset_peak_memory_stats).
   void reset_peaks() {
     allocated_ = allocator_.allocated();

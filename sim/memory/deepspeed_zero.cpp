@@ -125,11 +125,31 @@ DeepSpeedZero3::DeepSpeedZero3(const TrainedStage& stage, int shards, AllocatorD
   if (group > 0) groups_.push_back(group);
 }
 
-// The shard of the weights is one buffer, that of their gradients another. The optimizer's first step is taken here, on gradients of the
-// largest group's size.
+// The shard of the weights is one buffer, that of their gradients another, on the host where the optimizer is.
 void DeepSpeedZero3::build() {
-  const double exact = bytes_of(stage_.workload.precision.optimizer);
+  if (stage_.habits.loads_whole) cut_whole();
   device_.take(all_ / shards_ * weight_);
+  const bool on_host = stage_.workload.optimizer.on_cpu;
+  if (!on_host) take_states();
+  device_.take(bucket_);
+  if (!on_host) device_.take(all_ / shards_ * weight_);
+}
+
+// The shards go to the host and come back as one buffer, and the cache is emptied between (defragment in stage3.py).
+void DeepSpeedZero3::cut_whole() {
+  std::vector<Block*> whole, cut;
+  for (const double size : stage_.parameters) whole.push_back(device_.take(size * weight_));
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    cut.push_back(device_.take(stage_.parameters[i] / shards_ * weight_));
+    device_.give(whole[i]);
+  }
+  device_.give(cut);
+  device_.empty_cache();
+}
+
+// The optimizer's first step is taken at once, on gradients of the largest group's size.
+void DeepSpeedZero3::take_states() {
+  const double exact = bytes_of(stage_.workload.precision.optimizer);
   for (const double group : groups_) {
     Block* clone = device_.take(group * weight_);
     device_.take(group * exact);
@@ -138,8 +158,6 @@ void DeepSpeedZero3::build() {
   Block* gradients = device_.take(*std::ranges::max_element(groups_) * exact);
   take_moments(groups_, bytes_of(stage_.workload.precision.moments), device_);
   device_.give(gradients);
-  device_.take(bucket_);
-  device_.take(all_ / shards_ * weight_);
 }
 
 // use: among the units' forwards and then their backwards, the last unit's first. Those of the use at hand whatever there is already.
@@ -207,6 +225,7 @@ void DeepSpeedZero3::reduce() {
 }
 
 void DeepSpeedZero3::update(bool /*first_step*/) {
+  if (stage_.workload.optimizer.on_cpu) return;
   for (const double size : stage_.parameters) {
     Block* norm = device_.take(size / shards_ * norm_bytes);
     device_.give(norm);

@@ -54,6 +54,8 @@ class DeepSpeedZero3 : public RankWeights {
  private:
   void add_gradient(Block* gradient, double bytes) override;
   void leave(std::size_t unit) override;
+  void cut_whole();
+  void take_states();
   void gather_from(std::size_t use);
   [[nodiscard]] bool gather(std::size_t unit, bool needed);
   [[nodiscard]] bool releases_table() const { return behind_.front() > stage_.habits.live_parameters; }

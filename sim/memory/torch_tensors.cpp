@@ -68,6 +68,29 @@ class TorchWriter : private TorchOperators {
     give_input();
   }
 
+  // Fused with its loss (Liger's fused_linear_cross_entropy.py): the gradients of its input and of the table are made in forward, piece by
+  // piece, and handed on in backward. The product that is added to the table's is a tensor of its own.
+  void head_in_pieces() {
+    NormedInput normed;
+    normalize(normed);
+    drop_input();
+    hold_workspace(forward_workspace);
+    const int part = take(full()), gradient = take(table());
+    const double pieces = w_.fusions.loss_pieces, logits = tokens() * static_cast<double>(s_.vocab) / pieces;
+    const double most = loss_bytes_ > 0 ? loss_bytes_ : w_.fusions.cross_entropy ? s_.element : 2 * (s_.element + exact_bytes);
+    const int piece = take(logits * most);
+    give(take(full() / pieces));
+    give(take(table()));
+    give(piece);
+    give(normed.output);
+    start_backward();
+    give(gradient);
+    make_gradient(table());
+    take_as(UnitTensors::input_gradient, residual());
+    normalize_backward(normed, part, false);
+    give_input();
+  }
+
   void layer(bool recomputed) {
     if (recomputed || selective_) {
       forward(Pass::dropped);
@@ -298,6 +321,8 @@ bool knows_torch_tensors(const Workload& workload, const workloads::MemoryHabits
   const bool whole = zero == 0 && (one_type || workloads::autocasts(workload));
   const bool sharded = zero == 3 && habits.sharded_master;
   const bool deepspeed = zero > 0 && habits.live_parameters > 0 && !habits.sharded_master && master && !workloads::autocasts(workload);
+  if ((workload.optimizer.on_cpu && !(deepspeed && zero == 3)) || (workload.fusions.loss_pieces > 1 && workloads::autocasts(workload)))
+    return false;
   return alone && kept && (whole || sharded || deepspeed) && !workload.optimizer.no_sync && habits.gradients_freed && !habits.planned;
 }
 
@@ -307,7 +332,7 @@ UnitTensors torch_tensors(const Workload& workload, const workloads::MemoryHabit
   if (unit.kind == UnitKind::embedding) {
     writer.embedding(!shares_table(workload));
   } else if (unit.kind == UnitKind::head) {
-    writer.head();
+    workload.fusions.loss_pieces > 1 ? writer.head_in_pieces() : writer.head();
   } else {
     writer.layer(unit.recomputed);
   }

@@ -168,12 +168,14 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const bool products = !shard.low_precision() && head;
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
   if (workload.recompute.shards_inputs && habits.order != workloads::TensorOrder::megatron_2021) return false;
-  if (!layers || !products || !order || workload.optimizer.on_cpu || workload.precision.activation_input) return false;
-  if (workload.optimizer.muon() || workload.lora.on() || workload.fusions.loss_pieces > 1 || workload.precision.param_gather) return false;
+  if (!layers || !products || !order || workload.precision.activation_input) return false;
+  if (workload.optimizer.muon() || workload.lora.on() || workload.precision.param_gather) return false;
+  const bool torch = habits.order == workloads::TensorOrder::torch;
+  if (!torch && (workload.optimizer.on_cpu || workload.fusions.loss_pieces > 1)) return false;
   if (!workload.fusions.activation && workload.fusions.activation_kept > 0) return false;
   if (habits.order == workloads::TensorOrder::megatron_2021) return knows_megatron_2021(workload);
   if (workload.attention != workloads::Attention::flash) return false;
-  if (habits.order == workloads::TensorOrder::torch) return plain(model) && knows_torch_tensors(workload, habits);
+  if (torch) return plain(model) && knows_torch_tensors(workload, habits);
   if (workload.optimizer.zero_stage > 1 || workloads::unfused_norm_bytes(workload) > 0 || (workload.fusions.keeps_gathered && shard.sp))
     return false;
   if (habits.order != workloads::TensorOrder::nanotron) return knows_megatron(workload, habits);

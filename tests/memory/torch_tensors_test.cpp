@@ -76,6 +76,10 @@ TEST(TorchTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
   for (const std::string sharding : {"zero1", "zero2", "zero3"}) {
     follow_units(torch_job("deepspeed", "none", "swiglu", "precision: bf16\noptimizer: {sharding: " + sharding + "}"));
   }
+  for (const char* norm : {"false", "true"}) {
+    const std::string software = fmt::format("{{like: deepspeed, loss_pieces: 16, fusions: {{norm: {}}}}}", norm);
+    follow_units(torch_job(software, "full", "swiglu", "precision: bf16\noptimizer: {sharding: zero3, device: cpu}"));
+  }
 }
 
 // What these steps allocated is known to 0.1 MiB; the sequence has to reach its peak where they did.
@@ -159,6 +163,30 @@ TEST(TorchTensors, ReduceTheGradientOfASharedTableOnce) {
     const double peak = peak_per_word("deepspeed", sharding, 128, 1, true, 2) - peak_per_word("deepspeed", sharding, 128, 1, true, 1);
     EXPECT_NEAR(peak, 2 + 12.0 / 8 + 2 + 2 + 2 * 2.0 / 8, 0.05) << sharding;
   }
+}
+
+// With few tokens and small buckets what lies on the GPU all the time decides. 4 ranks: master copy and moments (12 bytes) and the rank's
+// gradients (2) go to the host; a model that is there as a whole takes 2 bytes a parameter.
+TEST(TorchTensors, OfZero3WithItsOptimizerOnTheHost) {
+  const auto peaks = [](const char* device, const char* loads_whole) {
+    const std::string text = fmt::format(
+        "model: {{layers: 16, hidden: 2048, heads: 8, ffn: 8192, vocab: 1000, activation: swiglu, dropout: 0}}\n"
+        "cluster: dgx-h100-ndr400\ngpus: 4\nparallel: {{dp: 4}}\nbatch: {{global: 4, micro: 1, sequence: 64}}\nattention: flash\n"
+        "optimizer: {{sharding: zero3, device: {}}}\n"
+        "software: {{like: deepspeed, memory: {{zero3_buckets: 1 MB, live_parameters: 1000, loads_whole: {}}}}}\n",
+        device, loads_whole);
+    const sim::Job job = sim::read_job(config::Node::load_text(text, "host.yaml"), "host");
+    const auto found = sim::allocator_peaks(job, 0, endless);
+    EXPECT_TRUE(found);
+    return std::pair(*found, workloads::stage_programs(job.workload).front().parameters.all);
+  };
+  const auto [on_host, parameters] = peaks("cpu", "false");
+  const double at_rest = (12 + 2) * parameters / 4;
+  EXPECT_GE(peaks("gpu", "false").first.allocated - on_host.allocated, at_rest);
+  const sim::AllocatorPeaks whole = peaks("cpu", "true").first;
+  EXPECT_LT(on_host.reserved, 2 * parameters);
+  EXPECT_NEAR(whole.allocated, 2 * parameters, 0.01 * parameters);  // and a shard of the first tensor
+  EXPECT_GE(whole.reserved, whole.allocated);
 }
 
 }  // namespace
