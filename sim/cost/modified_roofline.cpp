@@ -5,9 +5,9 @@
 // block: causal_block, since a causal flash kernel computes whole blocks on the diagonal; in a window (fewer keys than queries)
 // window_block, with both ends of the window and what a block of queries costs however few keys it has. head_dim_half: exponentials, which
 // do not shrink with the head dimension, as extra work per score. They concern the attention class alone. unaligned: the share of the
-// compute rate that is left to a product whose n or k is no multiple of 16 bytes, which tensor-core kernels load at once (assumption, from
-// measured steps). weight_gradient: the share of the compute rate that is left to the products of weight gradients, whose operands in 8
-// bits are both scaled by blocks along the sum.
+// compute rate that is left to a product one of whose rows in memory (n and k; of a weight's gradient n and m) is no multiple of 16 bytes,
+// which tensor-core kernels load at once (assumption, from measured steps). weight_gradient: the share of the compute rate that is left to
+// the products of weight gradients, whose operands in 8 bits are both scaled by blocks along the sum.
 #include <algorithm>
 #include <cmath>
 
@@ -30,9 +30,11 @@ struct Fit {
 
 constexpr double alignment_bytes = 16;
 
+// A weight's gradient is summed over tokens (k), along which neither operand is contiguous: their number is as it comes.
 bool is_unaligned(const workloads::Operator& op) {
   const auto misses = [&](std::int64_t size) { return std::fmod(static_cast<double>(size) * bytes_of(op.dtype), alignment_bytes) != 0; };
-  return op.cls == workloads::OperatorClass::gemm && (misses(op.n) || misses(op.k));
+  const std::int64_t other = op.pass == workloads::Pass::backward_weight ? op.m : op.k;
+  return op.cls == workloads::OperatorClass::gemm && (misses(op.n) || misses(other));
 }
 
 bool is_backward(const workloads::Operator& op) {

@@ -263,14 +263,19 @@ TEST(Efficiency, SixteenBitFormatsStandInForEachOther) {
   }
 }
 
-// 108 bf16 numbers are 216 bytes, 13.5 times 16; 104 are 13 times 16. m does not matter.
+// 108 bf16 numbers are 216 bytes, 13.5 times 16; 104 are 13 times 16. m does not matter; of a weight's gradient k, its tokens, does not.
 TEST(ModifiedRoofline, SlowsProductsOfUnalignedRows) {
   const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 0.5, memory: 1, knee: 64, unaligned: 0.1}");
-  const auto rate = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto rate = [&](std::int64_t m, std::int64_t n, std::int64_t k, workloads::Pass pass = workloads::Pass::forward) {
     workloads::Operator op = gemm(m, n, k);
     op.bytes = 0;
+    op.pass = pass;
     return op.flops / gpu.cost->seconds(op);
   };
+  const auto gradient = workloads::Pass::backward_weight;
+  expect_same(rate(4096, 4096, 4001, gradient), 50e12);
+  expect_same(rate(108, 4096, 4096, gradient), 5e12);
+  expect_same(rate(4096, 108, 4096, gradient), 5e12);
   expect_same(rate(4096, 104, 4096), 50e12);
   expect_same(rate(4001, 4096, 4096), 50e12);
   expect_same(rate(4096, 108, 4096), 5e12);
