@@ -24,7 +24,23 @@ using workloads::RoutedTokens;
 
 constexpr int most_chunks = 1024;
 constexpr int largest_multiple = 1'000'000;  // of an expert's rows
-constexpr const char* ways_to_route = "balanced, {zipf: exponent}, {dirichlet: concentration} or {trace: counts.csv}";
+constexpr const char* loss_of_routing = "load_balancing_loss";
+constexpr double least_loss = 1.0001, most_loss = 1.99;  // of two experts one alone makes 2
+constexpr const char* ways_to_route =
+    "balanced, {router: aux-loss}, {load_balancing_loss: logged}, {zipf: exponent}, {dirichlet: concentration} or {trace: counts.csv}";
+
+// The load-balancing loss on text, by what balances the router in training (docs/moe.md). Ginis are turned into losses by the Dirichlet
+// distribution that has them.
+const workloads::Names<double> routers{
+    // A Gini coefficient of 0.105 of DeepSeek-MoE-16B's experts on wikitext (Ma et al. 2026, arXiv 2605.20982); Mixtral 8x7B in training
+    // logs 1.014 to 1.021 (NVIDIA/Megatron-LM, issue 756).
+    {"aux-loss", 1.034},
+    // 0.150 of Nemotron 3 Nano's 128 experts (the same).
+    {"bias", 1.071},
+    // Nothing, or a router that meets other text than it learned on: the middle one of Qwen3-Omni 30B in fine-tuning, 1.27
+    // (modelscope/ms-swift, issue 7832), Qwen3 30B in fine-tuning, 1.43 (songCNMS/Nemotron, pull request 362), and Qwen3 30B of
+    // mlc-ai/pith-train, issue 79, 1.87.
+    {"unbalanced", 1.43}};
 
 void read_senders(const Node& node, ExpertPlan& experts) {
   const bool counted = experts.routing == "counts", by_sender = counted && experts.senders == workloads::Senders::own;
@@ -78,6 +94,15 @@ const Keys<ExpertPlan>& routing_keys() {
   static const Keys<ExpertPlan> keys{
       drawn("zipf", 0, 100, "Popularity of the experts falls by Zipf's law with this exponent."),
       drawn("dirichlet", 1e-3, 1e6, "Popularity is drawn from a Dirichlet distribution with this concentration."),
+      drawn(loss_of_routing, least_loss, most_loss,
+            "The same, by what trainers log under this name: 1 where experts get as much (Megatron-Core, averaged over layers)."),
+      K(
+          "router", choice(routers).shape,
+          [](const Node& node, ExpertPlan& experts) {
+            experts.routing = loss_of_routing;
+            experts.skew = routers.read(node);
+          },
+          {}, "The same, by what balances the router in training on text; unbalanced: nothing, or fine-tuning (moe.md)."),
       counted("trace", {.kind = Shape::Kind::text}, read_counts_file,
               "A CSV file of step, layer, microbatch, expert, tokens, titled so and counted from 0; or with sender before expert, the "
               "sender's place in its expert-parallel group."),
@@ -100,7 +125,7 @@ void read_routing(const Node& node, ExpertPlan& experts) {
   }
   routing_keys().read(node, experts);
   int ways = 0;
-  for (const char* way : {"zipf", "dirichlet", "trace", "counts"}) ways += node.find(way) ? 1 : 0;
+  for (const char* way : {"zipf", "dirichlet", loss_of_routing, "router", "trace", "counts"}) ways += node.find(way) ? 1 : 0;
   if (ways != 1) node.fail("routing goes one way", ways_to_route);
   const auto place = [](const RoutedTokens& row) { return std::tuple(row.step, row.layer, row.microbatch, row.sender, row.expert); };
   std::ranges::stable_sort(experts.counts, {}, place);

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <numbers>
 #include <numeric>
 
 #include "jobs.hpp"
@@ -48,6 +50,43 @@ TEST(Routing, ZipfFallsWithRank) {
   for (std::size_t r = 1; r < shares.size(); ++r) EXPECT_NEAR(shares[r] / shares[0], std::pow(static_cast<double>(r + 1), -0.6), 1e-12);
 }
 
+// E sum(f p) with p = f, in the mean, and the Gini coefficient by which the losses of `router` were found: of independent Gamma(c) variates
+// Gamma(c + 1/2) / (sqrt(pi) Gamma(c + 1)), 0.105 and 0.150 of the two checkpoints.
+TEST(Routing, LoadBalancingLossIsThatOfItsName) {
+  constexpr int experts = 64, draws = 2000;
+  for (const double loss : {1.034, 1.071, 1.43}) {
+    ExpertPlan plan;
+    plan.skew = loss;
+    double losses = 0;
+    for (int i = 0; i < draws; ++i) {
+      for (const double share : RoutingRegistry::get("load_balancing_loss").shares(plan, experts, {0, 0, i}))
+        losses += experts * share * share;
+    }
+    EXPECT_NEAR(losses / draws - 1, loss - 1, 0.03 * (loss - 1)) << loss;  // 128,000 shares: less than 1 % of noise
+  }
+  const auto gini = [](double loss) {
+    const double c = 1 / (loss - 1);  // of many experts
+    return std::exp(std::lgamma(c + 0.5) - std::lgamma(c + 1)) / std::sqrt(std::numbers::pi);
+  };
+  EXPECT_NEAR(gini(1.034), 0.105, 0.002);
+  EXPECT_NEAR(gini(1.071), 0.150, 0.002);
+}
+
+// By the name of what balances a router, and by the loss that it has, a job routes alike; a loss that no two experts have is refused.
+TEST(Routing, RoutersAreLosses) {
+  const auto plan_of = [](const std::string& routing) {
+    return expert_job(8, "{dp: 8, ep: 4}", "{global: 16, micro: 1, sequence: 1024}", fmt::format("moe: {{routing: {}}}\n", routing))
+        .workload.experts;
+  };
+  const ExpertPlan named = plan_of("{router: bias}"), logged = plan_of("{load_balancing_loss: 1.071}");
+  EXPECT_EQ(named.routing, logged.routing);
+  EXPECT_EQ(named.skew, logged.skew);
+  EXPECT_LT(plan_of("{router: aux-loss}").skew, named.skew);
+  EXPECT_GT(plan_of("{router: unbalanced}").skew, named.skew);
+  for (const char* wrong : {"{router: sinkhorn}", "{load_balancing_loss: 1}", "{load_balancing_loss: 2}", "{router: bias, zipf: 1}"})
+    EXPECT_THROW(static_cast<void>(plan_of(wrong)), config::InputError) << wrong;
+}
+
 // Of a symmetric Dirichlet(c) over E: mean 1/E, variance (E - 1) / (E^2 (E c + 1)).
 TEST(Routing, DirichletHasItsVariance) {
   constexpr int experts = 16, draws = 4000;
@@ -66,7 +105,7 @@ TEST(Routing, DirichletHasItsVariance) {
 }
 
 TEST(ExpertLoad, KeepsEveryPairUnlessCapacityDropsIt) {
-  for (const char* routing : {"balanced", "{zipf: 0.8}", "{dirichlet: 0.2, seed: 5}"}) {
+  for (const char* routing : {"balanced", "{zipf: 0.8}", "{dirichlet: 0.2, seed: 5}", "{load_balancing_loss: 1.3}"}) {
     for (const double capacity : {0.0, 1.0, 1.25, 2.0}) {
       const std::string limit = capacity > 0 ? fmt::format("{}", capacity) : "none";
       const sim::Job job = expert_job(8, "{dp: 8, ep: 4}", "{global: 16, micro: 1, sequence: 1024}",
