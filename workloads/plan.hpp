@@ -159,7 +159,7 @@ struct RoutedTokens {
 // How the routed experts of MoE layers work (docs/moe.md).
 struct ExpertPlan {
   std::string routing = "balanced";  // a registered name (workloads/routing.hpp)
-  double skew = 0;                   // zipf: exponent; dirichlet: concentration
+  double skew = 0;                   // zipf: exponent; dirichlet: concentration; the load-balancing loss
   Senders senders = Senders::alike;
   std::vector<RoutedTokens> counts;  // of routing: counts, sorted by step, layer, micro-batch, sender, expert
   std::uint64_t seed = 1;            // of random routing
