@@ -13,24 +13,24 @@ namespace {
 using workloads::DType;
 
 // Straight lines through what A100 SXM, H100 and B200 reach of their peaks in 16 bits against what the peak asks of each watt
-// (0.78, 1.41 and 2.25 TFLOP/s per W): products 0.81, 0.679 and 0.439, attention at head dimension 128 0.69, 0.595 and 0.504. A chip that
-// promises more than its power limit feeds falls short by as much. Products in 8 bits, whose operations cost half the energy, reach 0.54 on
+// (0.78, 1.41 and 2.25 TFLOP/s per W): products 0.81, 0.679 and 0.586, attention at head dimension 128 0.69, 0.595 and 0.504. A chip that
+// promises more than its power limit feeds falls short by as much. Products in 8 bits, whose operations cost half the energy, reach 0.53 on
 // Hopper and Blackwell, and as much as the line says of a chip whose 8-bit peak asks no more of a watt than theirs in 16 bits (Gaudi 2).
-// Left out one at a time, the products of the three are 6, 4 and 15 % off.
+// Left out one at a time, the products of the three are 8, 5 and 14 % off.
 struct Line {
   double at_rest, per_flops_per_joule;
   [[nodiscard]] double at(double tera_flops_per_joule) const {
     return std::clamp(at_rest + per_flops_per_joule * tera_flops_per_joule, 0.35, 0.85);
   }
 };
-constexpr Line products{1.019, -0.254}, attention{0.782, -0.126};
-constexpr double narrow_products = 0.54;
+constexpr Line products{0.914, -0.15}, attention{0.782, -0.126};
+constexpr double narrow_products = 0.53;
 // Google's TPUs are promised at a clock that they keep, and what they reach falls with the FLOPs that a byte of memory must feed: a line
 // through MaxText's published steps on v5e, v5p, v6e and TPU7x (240, 166, 560 and 313 FLOPs per byte), fitted to half of them
 // (docs/accuracy.md).
 constexpr double tpu_at_rest = 0.92, tpu_per_flops_per_byte = -0.0005, tpu_attention = 0.5;
 // AMD's reach less of what the lines say: geometric means of what the files of MI300X to MI355X have.
-constexpr double amd_products = 0.79, amd_fp8 = 0.45, amd_fp4 = 0.3, amd_attention = 0.85;
+constexpr double amd_products = 0.68, amd_fp8 = 0.45, amd_fp4 = 0.3, amd_attention = 0.85;
 // Geometric means of A100, H100 and B200: share of the bandwidth in products and their knee; in attention, and in kernels bound by memory.
 // Few-token products and attention against a cache: aiconfigurator's kernel tables (A100, H100, H200, B200, GB200, L40S, RTX PRO 6000;
 // bf16, fp8, nvfp4): shares of memory and compute, geometric means; 7 us for the kernels that split a short cache and join it again.

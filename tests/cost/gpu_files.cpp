@@ -1,6 +1,7 @@
 #include "gpu_files.hpp"
 
 #include "config/data_dir.hpp"
+#include "sim/job/parts.hpp"
 
 namespace rehearse::sim::testing {
 namespace {
@@ -21,7 +22,7 @@ Gpu gpu_with(const std::string& gemm_model, const std::string& attention_model) 
 Gpu gpu_with_gemm(const std::string& model) { return gpu_with(model, "{model: roofline}"); }
 Gpu gpu_with_attention(const std::string& model) { return gpu_with("{model: roofline}", model); }
 
-config::Node shipped_gpu_node(const std::string& name) { return config::Node::load_file(config::data_file("platforms/gpus", name)); }
+config::Node shipped_gpu_node(const std::string& name) { return ready_made(gpu_part, name).node; }
 Gpu shipped_gpu(const std::string& name) { return read_gpu(shipped_gpu_node(name), name); }
 std::vector<std::string> shipped_gpus() { return config::data_names("platforms/gpus"); }
 
