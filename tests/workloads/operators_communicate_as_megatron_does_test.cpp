@@ -79,6 +79,20 @@ TEST(OperatorCommunication, RingSendsKeysAndValuesAndTheirGradientsBack) {
   EXPECT_EQ(rings, 2);
 }
 
+// Of four steps the first writes its whole output (a read and a write), three add to three quarters of the rows on average: 2 + 3 * 3 * 3/4
+// passes. Forward over the context, beside the keys and values that are joined; backward over the gradients of queries, keys and values.
+TEST(OperatorCommunication, WhatTheStepsOfARingLeaveIsPutTogether) {
+  const BlockProgram layer = layer_program(parallel(8, true, 4), false);
+  const double tokens = 2 * 2048, queries = tokens * 4 * 128 * 2, keys_and_values = 2 * tokens * 128 * 2;
+  const Operator forward = find(layer.forward, "ring_joining"), backward = find(layer.backward, "ring_joining");
+  EXPECT_DOUBLE_EQ(forward.bytes, 8.75 * queries + 2 * keys_and_values);
+  EXPECT_EQ(forward.kernels, 9);
+  EXPECT_FALSE(forward.eager) << "compiled";
+  EXPECT_DOUBLE_EQ(backward.bytes, 8.75 * (queries + keys_and_values));
+  EXPECT_EQ(backward.kernels, 12);
+  EXPECT_TRUE(backward.eager);
+}
+
 TEST(OperatorCommunication, KeyValueHeadsAreReplicatedWhenThereAreFewerThanRanks) {
   // kv 8 over tp 16: each rank keeps one head, 2 of 32 query heads: (2 + 2) * 128 columns.
   const Operator qkv = find(layer_program(parallel(16, true), false).forward, "qkv");

@@ -40,8 +40,9 @@ TEST(Recomputation, SelectiveRecomputationRepeatsCoreAttentionAlone) {
   EXPECT_EQ(skeleton(layer_program(workload, false).recompute), (Names{"core_attention"}));
   workload.parallel.cp = 2;
   const BlockProgram layer = layer_program(workload, false);
-  ASSERT_EQ(layer.recompute.size(), 1U);
+  ASSERT_EQ(layer.recompute.size(), 2U);
   EXPECT_EQ(std::get<RingAttention>(layer.recompute.front()).step.pass, Pass::recompute);
+  EXPECT_EQ(std::get<Operator>(layer.recompute.back()).name, "ring_joining");
   workload.recompute.kind = RecomputeKind::full;
   EXPECT_TRUE(layer_program(workload, false).recompute.empty()) << "a layer that full recomputation leaves out";
 }

@@ -60,13 +60,29 @@ Section flash(const Shard& shard) {
   return section;
 }
 
+// What the steps of a ring leave is put together by kernels of their own (Transformer Engine, AttnFuncWithCPAndKVP2P in
+// context_parallel.py). The first step's output or gradient is written by a pass over what it left, every other one is added to it: three
+// passes, over half of the rows where the step had half of the queries (or of the keys), which half of the steps have. Forward the keys and
+// values are joined first, and each step corrects the statistics and the output; backward it adds up the gradients of queries, keys and
+// values.
+Operator joining_kernels(const Shard& shard, Pass pass) {
+  const auto steps = static_cast<double>(shard.cp), tokens = static_cast<double>(shard.tokens);
+  const double passes = 2 + 3 * 0.75 * (steps - 1);
+  const double queries = tokens * static_cast<double>(shard.query_width) * shard.element;
+  const double keys_and_values = 2 * tokens * static_cast<double>(shard.kv_width) * shard.element;
+  const bool forward = pass == Pass::forward;
+  const double bytes = forward ? passes * queries + 2 * keys_and_values : passes * (queries + keys_and_values);
+  const auto kernels = static_cast<int>(forward ? 2 * shard.cp + 1 : 3 * shard.cp);
+  return by_operators(forward, memory_bound(std::string(ring_joining), bytes, pass, kernels));
+}
+
 // Zig-zag placement gives each rank an early and a late piece of the sequence: every one of the cp steps is half of a (s/cp)^2 square. Of
 // packed documents each rank has such pieces of every one (Transformer Engine's thd).
 Section ring(const Shard& shard) {
   const double block = 2.0 * static_cast<double>(shard.tokens * shard.kv_width) * shard.element;
   Section section;
-  section.forward.emplace_back(RingAttention{flash_forward(shard), block, Pass::forward});
-  section.backward.emplace_back(RingAttention{flash_backward(shard), 2 * block, Pass::backward_input});
+  section.forward = {RingAttention{flash_forward(shard), block, Pass::forward}, joining_kernels(shard, Pass::forward)};
+  section.backward = {RingAttention{flash_backward(shard), 2 * block, Pass::backward_input}, joining_kernels(shard, Pass::backward_input)};
   return section;
 }
 

@@ -82,7 +82,7 @@ std::vector<Item> other_products(const Workload& workload, const Shard& shard, s
   const double keys = static_cast<double>(shard.kv_width) / static_cast<double>(shard.query_width + 2 * shard.kv_width);
   for (Item& item : as_recompute(without_last_product(std::move(items)))) {
     const auto* op = std::get_if<Operator>(&item);
-    if (op != nullptr && op->cls == OperatorClass::attention) continue;
+    if (op != nullptr && (op->cls == OperatorClass::attention || op->name == ring_joining)) continue;
     if (std::holds_alternative<RingAttention>(item)) continue;
     if (op != nullptr && op->cls == OperatorClass::gemm && keeps) {
       if (op->name == "qkv") narrow(item, keys);

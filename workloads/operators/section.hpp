@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,9 @@ struct Traffic {
 
 // Frozen weights of layers that are kept as products in this type read them.
 [[nodiscard]] bool keeps_frozen(const Workload& workload, DType type);
+// What puts a ring's steps together, kept as attention is.
+inline constexpr std::string_view ring_joining = "ring_joining";
+
 // In the place of what frozen weights have no gradients for: it takes no time.
 [[nodiscard]] Operator frozen(std::string name);
 
