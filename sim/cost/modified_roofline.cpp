@@ -5,9 +5,10 @@
 // block: causal_block, since a causal flash kernel computes whole blocks on the diagonal; in a window (fewer keys than queries)
 // window_block, with both ends of the window and what a block of queries costs however few keys it has. head_dim_half: exponentials, which
 // do not shrink with the head dimension, as extra work per score. They concern the attention class alone. unaligned: the share of the
-// compute rate that is left to a product one of whose rows in memory (n and k; of a weight's gradient n and m) is no multiple of 16 bytes,
-// which tensor-core kernels load at once (assumption, from measured steps). weight_gradient: the share of the compute rate that is left to
-// the products of weight gradients, whose operands in 8 bits are both scaled by blocks along the sum.
+// compute rate that is left to a product one of whose rows in memory (n and k; of a weight's gradient n and m) is a multiple of 4 bytes
+// alone, where tensor-core kernels load 16 at once (cp.async takes 16, 8 or 4; from measured steps): twice as much of 8 bytes, half as much
+// of 2. weight_gradient: the share of the compute rate that is left to the products of weight gradients, whose operands in 8 bits are both
+// scaled by blocks along the sum.
 #include <algorithm>
 #include <cmath>
 
@@ -28,13 +29,16 @@ struct Fit {
   double weight_gradient = 1;
 };
 
-constexpr double alignment_bytes = 16;
+constexpr double aligned_bytes = 16, least_loaded_bytes = 4;
 
-// A weight's gradient is summed over tokens (k), along which neither operand is contiguous: their number is as it comes.
-bool is_unaligned(const workloads::Operator& op) {
-  const auto misses = [&](std::int64_t size) { return std::fmod(static_cast<double>(size) * bytes_of(op.dtype), alignment_bytes) != 0; };
+// How many bytes of a row a kernel can load at once. A weight's gradient is summed over tokens (k), along which neither operand is
+// contiguous: their number is as it comes.
+double loaded_at_once(const workloads::Operator& op) {
   const std::int64_t other = op.pass == workloads::Pass::backward_weight ? op.m : op.k;
-  return op.cls == workloads::OperatorClass::gemm && (misses(op.n) || misses(other));
+  double bytes = aligned_bytes;
+  const auto fits = [&](std::int64_t size) { return std::fmod(static_cast<double>(size) * bytes_of(op.dtype), bytes) == 0; };
+  while (bytes > 1 && !(fits(op.n) && fits(other))) bytes /= 2;
+  return bytes;
 }
 
 bool is_backward(const workloads::Operator& op) {
@@ -52,12 +56,17 @@ class ModifiedRoofline : public CostModel {
  public:
   explicit ModifiedRoofline(const Fit& fit) : fit_(fit) {}
   [[nodiscard]] double seconds(const workloads::Operator& op) const override {
-    const double rate = fit_.flops_per_s * (is_backward(op) ? fit_.backward : 1) * (is_unaligned(op) ? fit_.unaligned : 1) *
+    const double rate = fit_.flops_per_s * (is_backward(op) ? fit_.backward : 1) * aligned_share(op) *
                         (op.pass == workloads::Pass::backward_weight ? fit_.weight_gradient : 1);
     return knee_sum(op.flops * attention_work(op) / rate, op.bytes / fit_.bytes_per_s, fit_.knee) + fit_.fixed_s;
   }
 
  private:
+  [[nodiscard]] double aligned_share(const workloads::Operator& op) const {
+    if (fit_.unaligned == 1 || op.cls != workloads::OperatorClass::gemm) return 1;
+    const double loaded = loaded_at_once(op);
+    return loaded == aligned_bytes ? 1 : std::min(1.0, fit_.unaligned * loaded / least_loaded_bytes);
+  }
   [[nodiscard]] double attention_work(const workloads::Operator& op) const {
     double work = 1;
     const double block = op.key < op.query ? fit_.window_block : fit_.causal_block;
