@@ -9,10 +9,9 @@ namespace {
 Section look_up(const Workload& workload, const Shard& shard) {
   const double states = static_cast<double>(shard.tokens * shard.hidden);
   const double table = static_cast<double>(shard.vocab * shard.hidden);
-  Section section = pointwise("embedding", {.forward_bytes = 2 * states * shard.element}, OperatorClass::embedding);
+  Section section = pointwise("embedding", {.forward_bytes = 2 * states * shard.state}, OperatorClass::embedding);
   const double gradient = bytes_of(workload.precision.gradients);
-  Operator op =
-      memory_bound("embedding", 3 * states * shard.element + table * (2 * shard.element + 2 * gradient), Pass::backward_weight, 3);
+  Operator op = memory_bound("embedding", 3 * states * shard.state + table * (2 * shard.state + 2 * gradient), Pass::backward_weight, 3);
   op.cls = OperatorClass::embedding;
   section.backward.emplace_back(std::move(op));
   section.parameters = table;
@@ -37,14 +36,14 @@ Section reduction(const Shard& shard) {
 }
 
 Section position_sum(const Workload& workload, const Shard& shard) {
-  const double bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
+  const double bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.state;
   Section section = pointwise("positions", {.forward_bytes = 3 * bytes, .backward_bytes = bytes}, OperatorClass::embedding);
   section.parameters = static_cast<double>(workload.batch.sequence) * static_cast<double>(shard.hidden);
   return section;
 }
 
 Section dropout(const Shard& shard) {
-  const double bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * (2 * shard.element + 1);
+  const double bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * (2 * shard.state + 1);
   return pointwise("embedding_dropout", {.forward_bytes = bytes, .backward_bytes = bytes});
 }
 

@@ -36,6 +36,7 @@ LinearKind kind_of(const Workload& workload, const Shard& shard, DType type) {
   return {.type = type,
           .recipe = workload.precision.recipe,
           .element = shard.element,
+          .input = shard.element,
           .gradient = bytes_of(workload.precision.gradients),
           .accumulates = fusions.gradient_accumulation,
           .frozen = workload.lora.on(),
@@ -120,8 +121,15 @@ Operator separated(Operator op, const Linear& linear) {
 void add_gradient_sum(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, double elements) {
   if (linear.products == 1) return;
   items.emplace_back(by_operators(
-      kind.compiled, memory_bound(linear.name + " input gradient sum", passes_of_sum(kind, linear.products) * elements * kind.element,
+      kind.compiled, memory_bound(linear.name + " input gradient sum", passes_of_sum(kind, linear.products) * elements * kind.input,
                                   Pass::backward_input, kind.compiled ? 1 : linear.products - 1)));
+}
+
+// Autocast: the input of each product, or in backward the gradient that it gives.
+void add_autocast(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, Pass pass, double elements) {
+  if (kind.input == kind.element) return;
+  const double bytes = linear.products * elements * (kind.input + kind.element);
+  items.emplace_back(by_operators(kind.compiled, memory_bound(linear.name + " autocast", bytes, pass, 0)));
 }
 
 // A kernel for each matrix writes it out in 16 bits before the product that reads it.
@@ -156,6 +164,7 @@ Section linear_section(const LinearKind& kind, const Linear& linear, const Aroun
   if (!linear.cast_input)
     add_cast(section.forward, kind, linear.name, Pass::forward, gathers_input ? input * around.spread : input, !gathers_input);
   append(section.forward, around.gather_input);
+  add_autocast(section.forward, kind, linear, Pass::forward, input);
   add_dequantised(section.forward, kind, linear, Pass::forward);
   section.forward.emplace_back(
       separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), linear));
@@ -171,6 +180,7 @@ Section linear_section(const LinearKind& kind, const Linear& linear, const Aroun
       separated(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n), linear));
   if (gathers_gradient) add_transpose(section.backward, kind, linear.name, output);
   if (gathers_input) add_transpose(section.backward, kind, linear.name, input);
+  add_autocast(section.backward, kind, linear, Pass::backward_input, input);
   if (!kind.by_product) add_gradient_sum(section.backward, kind, linear, input);
   append(section.backward, around.reduce_input_gradient);
   if (!kind.frozen) add_weight_gradient(section.backward, kind, linear);
@@ -193,15 +203,15 @@ void add_join(std::vector<Item>& items, const LinearKind& kind, const Shard& sha
 // Gathers move what the product reads: Transformer Engine casts before it gathers. Reductions add in 16 (or 32) bits.
 std::vector<Item> hidden_gather(const LinearKind& kind, const Shard& shard, const std::string& where, Pass pass, int times = 1) {
   if (!shard.sp) return {};
-  const double element = is_narrow(kind.type) ? bytes_of(kind.type) : shard.element;
+  const double element = is_narrow(kind.type) ? bytes_of(kind.type) : kind.input;
   std::vector<Item> items = hidden_collective(shard, where, CollectiveKind::all_gather, pass, element, times);
   add_join(items, kind, shard, where, pass, element, times);
   return items;
 }
 std::vector<Item> hidden_reduction(const LinearKind& kind, const Shard& shard, const std::string& where, Pass pass, int times = 1) {
   const CollectiveKind how = shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  std::vector<Item> items = hidden_collective(shard, where, how, pass, shard.element, times);
-  add_join(items, kind, shard, where, pass, shard.element, times);
+  std::vector<Item> items = hidden_collective(shard, where, how, pass, kind.input, times);
+  add_join(items, kind, shard, where, pass, kind.input, times);
   std::ranges::reverse(items);
   return items;
 }
@@ -227,7 +237,9 @@ namespace {
 
 double spread_of(const Shard& shard) { return static_cast<double>(shard.spread_tokens) / static_cast<double>(shard.tokens); }
 
-Section column(const LinearKind& kind, const Shard& shard, const Linear& linear, const std::string& where) {
+// Its input comes out of a norm.
+Section column(LinearKind kind, const Shard& shard, const Linear& linear, const std::string& where) {
+  kind.input = shard.normed;
   const int times = kind.by_product ? linear.products : 1;
   Around around;
   around.gather_input = hidden_gather(kind, shard, where, Pass::forward, times);

@@ -12,7 +12,8 @@ namespace rehearse::workloads {
 struct LinearKind {
   DType type;
   Scaling recipe;
-  double element;    // bytes of its 16- or 32-bit input and output
+  double element;    // bytes of its 16- or 32-bit output, and of its input as the product reads it
+  double input;      // of the input as it comes: fp32 where autocast casts it for every product
   double gradient;   // bytes of an accumulated gradient
   bool accumulates;  // the product itself adds into the gradient buffer
   bool frozen;       // weights have no gradients

@@ -18,11 +18,21 @@ constexpr double unfused_norm_passes = 18;
 constexpr double unfused_norm_backward_passes = 46;
 constexpr int unfused_norm_kernels = 6;
 
-Traffic norm_traffic(bool fused, double pass_bytes) {
-  // Fused backward reads the output gradient and the input and writes the input gradient.
-  if (fused) return {.forward_bytes = 2 * pass_bytes, .backward_bytes = 3 * pass_bytes, .forward_kernels = 1, .backward_kernels = 2};
-  return {.forward_bytes = unfused_norm_passes * pass_bytes,
-          .backward_bytes = unfused_norm_backward_passes * pass_bytes,
+// Of fp32 under autocast, in bytes: square (4+4), mean (4), product (4+4), weight (4+4). Backward as above: what casts cost less,
+// products with the weight cost more.
+constexpr double wide_norm_bytes = 28, wide_norm_backward_bytes = 92;
+
+// Bytes of an element. Fused backward reads the output gradient and the input and writes the input gradient.
+Traffic norm_traffic(const Shard& shard, bool fused) {
+  if (fused) {
+    return {.forward_bytes = shard.state + shard.normed,
+            .backward_bytes = shard.normed + 2 * shard.state,
+            .forward_kernels = 1,
+            .backward_kernels = 2};
+  }
+  const bool wide = shard.state > shard.element;
+  return {.forward_bytes = wide ? wide_norm_bytes : unfused_norm_passes * shard.element,
+          .backward_bytes = wide ? wide_norm_backward_bytes : unfused_norm_backward_passes * shard.element,
           .forward_kernels = unfused_norm_kernels,
           .backward_kernels = 2 * unfused_norm_kernels,
           .eager = true};
@@ -44,9 +54,10 @@ constexpr double norm_mask_byte = 1;
 
 Section norm(const Workload& workload, const Shard& shard, const std::string& name, std::optional<double> written) {
   const bool layernorm = workload.model.norm == Norm::layernorm;
-  const double pass_bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
-  Traffic traffic = norm_traffic(workload.fusions.norm || layernorm, pass_bytes);
-  if (written) traffic.forward_bytes += pass_bytes * (*written / shard.element - 1);
+  Traffic traffic = norm_traffic(shard, workload.fusions.norm || layernorm);
+  if (written) traffic.forward_bytes += *written - shard.normed;
+  traffic.forward_bytes *= static_cast<double>(shard.spread_tokens * shard.hidden);
+  traffic.backward_bytes *= static_cast<double>(shard.spread_tokens * shard.hidden);
   Section section = pointwise(name, traffic);
   section.parameters = static_cast<double>(shard.hidden) * (layernorm ? 2 : 1);
   const bool tuned = std::ranges::find(tuned_widths, shard.hidden) != tuned_widths.end();
@@ -69,8 +80,9 @@ Section residual(const Workload& workload, const Shard& shard, const std::string
   const double elements = static_cast<double>(shard.spread_tokens * shard.hidden);
   const bool separate = !workload.fusions.dropout_add;
   Traffic traffic;
-  traffic.forward_bytes = 3 * shard.element;   // the branch and the residual in, their sum out
-  traffic.backward_bytes = 3 * shard.element;  // the gradients of branch and residual in, their sum out
+  traffic.forward_bytes = shard.element + 2 * shard.state;  // the branch and the residual in, their sum out
+  traffic.backward_bytes = shard.normed + 2 * shard.state;  // the gradients of branch and residual in, their sum out
+  if (shard.casts_normed()) traffic.backward_bytes += shard.state + shard.element;  // the sum, for the branch's products
   if (shard.dropout) {
     traffic.forward_bytes += norm_mask_byte + (separate ? 2 * shard.element : 0);
     traffic.backward_bytes += 2 * shard.element + norm_mask_byte;

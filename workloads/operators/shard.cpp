@@ -44,6 +44,8 @@ void fill_types(Shard& shard, const Workload& workload) {
   shard.dense = shard.low_precision() ? DType::bf16 : shard.linear;
   shard.attention = workload.precision.attention.value_or(shard.dense);
   shard.element = bytes_of(shard.dense);
+  shard.state = autocasts(workload) ? bytes_of(DType::fp32) : shard.element;
+  shard.normed = workload.fusions.compiled ? shard.element : shard.state;
 }
 
 }  // namespace

@@ -25,11 +25,15 @@ struct Shard {
   bool sp = false;
   bool dropout = false;        // masks and their kernels
   double element = 2;          // bytes of an activation
+  double state = 2;            // of a hidden state between layers: 4 under autocast
+  double normed = 2;           // of what a norm gives: as hidden states, in 16 bits where a compiler casts in its kernel
   DType linear = DType::bf16;  // of the linear layers
   DType dense = DType::bf16;   // of the head, and of core attention unless it is named: 16 bits when the linear layers use 8 or 4
   DType attention = DType::bf16;
 
   [[nodiscard]] bool gathers_logits() const { return loss_vocab > vocab; }
+  // Products read copies of it that autocast makes in a kernel each.
+  [[nodiscard]] bool casts_normed() const { return normed > element; }
   [[nodiscard]] bool low_precision() const { return linear == DType::fp8 || linear == DType::fp4; }
 };
 
