@@ -106,6 +106,7 @@ struct HeldParameters {
   double gradients = 0;                           // parameters whose gradients it has
   double layers = 0;                              // parameters of layers
   double dense_updated = 0, experts_updated = 0;  // of layers, after ZeRO: outside of routed experts, and theirs
+  int tensors = 0;                                // of parameters
 };
 
 struct OptimizerProgram {

@@ -205,6 +205,8 @@ struct KernelFusions {
   bool gradient_accumulation = true;    // weight-gradient GEMM adds into the gradient buffer
   bool optimizer = true;                // whole Adam update in one pass
   bool whole_logits = false;            // gathered over tp: every rank computes the loss of the whole vocabulary
+  bool whole_head = false;              // every rank of tp has the whole table and head, and computes all of the logits and the loss
+  bool remakes_logits = false;          // the loss keeps no logits: backward computes them again
   int loss_pieces = 1;                  // head and loss work on so many parts of the tokens one after another, forward and backward at once
   bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
   bool keeps_gathered = false;          // sequence parallelism: what is gathered for products stays until their backward
@@ -254,6 +256,7 @@ struct KernelFusions {
   PassKernels activation_kernels{0, 0};
   PassCopies activation_copies;
   double activation_kept = 0;
+  int update_kernels = 0;  // of an update that is not fused, for each tensor of parameters; 0: torch's foreach kernels, over all of them
   PassCopies loss_copies;  // of the fp32 logits, by a loss that is not fused, beside Megatron-LM's operators
   // Of RMSNorm over a width that Transformer Engine has no tuned kernels for, against what the GPU's file says.
   PassTimes untuned_norm_time;

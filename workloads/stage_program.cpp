@@ -108,7 +108,14 @@ int layer_tensors(const Model& model) {
   const int attention = model.heads > 0 ? 2 + (model.qkv_bias() ? 1 : 0) + (model.projection_bias() ? 1 : 0) : 0;
   const int mlp = (model.gated() ? 3 : 2) * (model.biases ? 2 : 1);
   const int norms = (model.heads > 0 ? 2 : 1) * (model.post_norms ? 2 : 1) + (model.qk_norm ? 2 : 0);
-  return attention + mlp + norms * (model.norm == Norm::layernorm ? 2 : 1);
+  return attention + mlp + norms * (model.norm == Norm::layernorm && model.biases ? 2 : 1);
+}
+
+// Of a stage: of its layers, and of a table, a last norm and a head of its own.
+int stage_tensors(const Workload& workload) {
+  const Model& model = workload.model;
+  const int pp = workload.parallel.pp, ends = model.vocab == 0 ? 0 : pp > 1 ? 2 : model.tied_embeddings ? 2 : 3;
+  return (model.layers + pp - 1) / pp * layer_tensors(model) + ends;
 }
 
 // After the model's last layer: MTP modules, each with a run of the head that it shares.
@@ -166,7 +173,8 @@ HeldParameters held_in_step(const Workload& workload, const ReplicaSync& sync, c
   return {.gradients = workload.optimizer.zero_stage > 1 ? updated : own.trained(),
           .layers = own.layers,
           .dense_updated = sharded ? std::max(dense / sync.shard_ranks, std::min(dense, sync.largest_matrix)) : dense,
-          .experts_updated = sharded ? own.experts / sync.expert_ranks : own.experts};
+          .experts_updated = sharded ? own.experts / sync.expert_ranks : own.experts,
+          .tensors = stage_tensors(workload)};
 }
 
 std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
@@ -273,10 +281,7 @@ double largest_tensor(const Workload& workload) {
 
 // ZeRO-1 and 2 by whole tensors, as InternEvo's: the largest first, each to the rank that has least (hybrid_zero_optim.py).
 void give_to_owners(const Workload& workload, ReplicaSync& sync) {
-  const Model& model = workload.model;
-  const int pp = workload.parallel.pp, ends = model.vocab == 0 ? 0 : pp > 1 ? 2 : model.tied_embeddings ? 2 : 3;  // with the last norm
-  const int tensors = (model.layers + pp - 1) / pp * layer_tensors(model) + ends;
-  sync.owners = std::min(sync.shard_ranks, tensors);
+  sync.owners = std::min(sync.shard_ranks, stage_tensors(workload));
   sync.largest_tensor = largest_tensor(workload);
 }
 

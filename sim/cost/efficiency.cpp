@@ -74,8 +74,15 @@ std::shared_ptr<const CostModel> read_model(const config::Node& node, const Ceil
   return CostModelRegistry::get(name).make(node, ceiling);
 }
 
+// Products in fp32 of a job in 16 bits (adapters): their share is one of the 16-bit peak where the GPU names none for fp32, which would say
+// that it trains in fp32.
+DType of_peak(const Gpu& gpu, OperatorClass cls, DType type) {
+  if (cls != OperatorClass::gemm || type != DType::fp32 || gpu.peak_flops_per_s.contains(type)) return type;
+  return gpu.peak_flops_per_s.contains(DType::bf16) ? DType::bf16 : DType::fp16;
+}
+
 Ceiling ceiling_of(const config::Node& node, const Gpu& gpu, OperatorClass cls, DType type) {
-  const auto peak = gpu.peak_flops_per_s.find(type);
+  const auto peak = gpu.peak_flops_per_s.find(of_peak(gpu, cls, type));
   if (peak == gpu.peak_flops_per_s.end()) node.fail_at_key("the GPU has no peak for " + std::string(name_of(type)));
   return {cls, peak->second, gpu.memory_bytes_per_s};
 }
@@ -88,6 +95,17 @@ void read_precisions(Table& table, const config::Node& node, const ClassName& de
     table.add(description.cls, type, read_model(entry, ceiling_of(entry, gpu, description.cls, type)));
   }
   if (node.keys().empty()) node.fail_at_key("a precision is missing", "write for example bf16: {model: roofline}");
+}
+
+// What a GPU whose file does not say reaches in fp32, of its 16-bit peak: data sheets have 0.03 (B200) to 0.07 (H100) without
+// tensor cores; memory as the common line of 16 bits.
+constexpr const char* products_in_fp32 = "{model: modified-roofline, compute: 0.05, memory: 0.47, knee: 2.05}";
+
+void add_products_in_fp32(Table& table, const Gpu& gpu) {
+  const DType type = of_peak(gpu, OperatorClass::gemm, DType::fp32);
+  if (table.has(OperatorClass::gemm, DType::fp32) || type == DType::fp32 || !gpu.peak_flops_per_s.contains(type)) return;
+  const config::Node entry = config::Node::load_text(products_in_fp32, "the products in fp32 of " + gpu.name);
+  table.add(OperatorClass::gemm, DType::fp32, read_model(entry, ceiling_of(entry, gpu, OperatorClass::gemm, DType::fp32)));
 }
 
 // The model of a measured precision, with the peak of the one it stands in for.
@@ -178,6 +196,7 @@ std::shared_ptr<const CostModel> read_efficiency(const config::Node& node, const
     }
     read_precisions(*table, *entry, description, gpu);
     read_stand_ins(*table, *entry, description.cls, gpu);
+    if (description.cls == OperatorClass::gemm) add_products_in_fp32(*table, gpu);
   }
   return table;
 }

@@ -283,11 +283,11 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
       "step, collectives, "
       "flash, early_stop, zero3_issue, "
       "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, host_update, "
-      "whole_messages, selective_by_product, selective_narrow, whole_logits, loss_pieces, "
+      "whole_messages, selective_by_product, selective_narrow, whole_logits, whole_head, remakes_logits, loss_pieces, "
       "packed_qkv, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, copies_shared, gathers_by_product, "
       "joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
       "activation_kernels, activation_copies, activation_kept, loss_copies, "
-      "untuned_norm_time, zeroes_gradients, casts_weights, fused_casts, transposes_frozen, memory, serving");
+      "update_kernels, untuned_norm_time, zeroes_gradients, casts_weights, fused_casts, transposes_frozen, memory, serving");
 }
 
 TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {

@@ -59,6 +59,8 @@ TEST(DoRulesSpeakForChecks, a_changed_plan_is_refused_in_the_same_words) {
   expect([](auto& w) { w.precision.attention = workloads::DType::fp8; }, "precision.attention", {{"precision", "{attention: fp8}"}});
   expect([](auto& w) { w.precision.param_gather = workloads::DType::fp32; }, "precision.param_gather",
          {{"precision", "{param_gather: fp32}"}});
+  expect([](auto& w) { w.parallel.sp = w.fusions.whole_head = true; }, "parallel.sp",
+         {{"parallel.sp", "true"}, {"software", "{like: megatron-core, whole_head: true}"}});
   expect([](auto& w) { w.precision.recipe = workloads::Scaling::mxfp8; }, "precision.recipe", {{"precision", "{recipe: mxfp8}"}});
   expect([](auto& w) { w.offload_layers = 2; }, "offload.layers", {{"offload.layers", "2"}});
   expect([](auto& w) { w.offload_share = 0.5; }, "offload.share", {{"offload.share", "0.5"}});

@@ -194,6 +194,31 @@ TEST(OperatorBytes, AdamReadsAndWritesEveryState) {
 }
 
 // Muon over a stage that is one layer: four matrices, five steps of three products each (the steps' count is in `times`).
+// What is not fused runs as PyTorch's own operators.
+TEST(OperatorBytes, LossAndUpdateApartAreOperatorsOfPyTorch) {
+  for (const bool fused : {false, true}) {
+    Workload workload = small();
+    workload.fusions.cross_entropy = workload.fusions.optimizer = fused;
+    const BlockProgram head = head_program(workload);
+    EXPECT_EQ(find(head.forward, "cross_entropy").eager, !fused);
+    EXPECT_EQ(find(head.backward, "cross_entropy").eager, !fused);
+    EXPECT_EQ(optimizer_program(workload, 1e9).update.back().eager, !fused);
+  }
+}
+
+// torch's foreach kernels take all tensors at once; a loop over tensors launches its own for each.
+TEST(OperatorBytes, AnUpdateInALoopIsLaunchedForEveryTensor) {
+  Workload workload = small();
+  HeldParameters held;
+  held.tensors = 300;
+  workload.fusions.update_kernels = 17;
+  EXPECT_EQ(optimizer_program(workload, 1e9, held).update.back().kernels, 1) << "fused";
+  workload.fusions.optimizer = false;
+  EXPECT_EQ(optimizer_program(workload, 1e9, held).update.back().kernels, 300 * 17);
+  workload.fusions.update_kernels = 0;
+  EXPECT_LT(optimizer_program(workload, 1e9, held).update.back().kernels, 20);
+}
+
 TEST(OperatorBytes, MuonMakesMatricesOrthogonal) {
   Workload workload = small();
   workload.optimizer.kind = OptimizerKind::muon;

@@ -118,6 +118,8 @@ TEST(Adapters, InFp32AreCastTo) {
   const BlockProgram lora = layer_program(workload, false);
   EXPECT_EQ(find(lora.forward, "attention_projection_lora cast").bytes, 6 * lora_tokens * q);
   EXPECT_EQ(find(lora.forward, "attention_projection_lora_a").bytes, 4 * (lora_tokens * q + q * rank + lora_tokens * rank));
+  EXPECT_EQ(find(lora.forward, "attention_projection_lora_a").dtype, DType::fp32);
+  EXPECT_EQ(find(lora.forward, "attention_projection").dtype, DType::bf16);
   // Both operands, and the fp32 buffer read and written.
   const auto gradients = operators(lora.backward);
   const auto of_a = std::ranges::find_if(

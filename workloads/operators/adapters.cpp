@@ -87,20 +87,14 @@ class Adapter {
   [[nodiscard]] bool fused() const { return workload_.fusions.fused_adapters && shard_.tp == 1 && !wide(); }
   [[nodiscard]] bool wide() const { return kind_.element > shard_.element; }
   [[nodiscard]] double input() const { return static_cast<double>(shape_.rows * shape_.inputs); }
-  // In fp32 the operands are as wide; they wait for memory all the same.
   [[nodiscard]] Operator low_rank(const std::string& name, Pass pass, std::int64_t n, std::int64_t k) const {
-    Operator op = product(name, pass, kind_.type, shard_.element, shape_.rows, n, k);
-    op.bytes *= kind_.element / shard_.element;
-    return op;
+    return product(name, pass, kind_.type, kind_.element, shape_.rows, n, k);
   }
   void add_kernel(std::vector<Item>& items, const char* what, double bytes, Pass pass, int kernels = 1) const {
     items.emplace_back(by_operators(kind_.compiled, memory_bound(shape_.name + what, bytes, pass, kernels)));
   }
   void add_own_gradient(std::vector<Item>& items, const std::string& name, std::int64_t n, std::int64_t k) const {
-    std::vector<Item> made;
-    add_weight_gradient(made, kind_, {name, shape_.rows, n, k});
-    std::get<Operator>(made.front()).bytes += static_cast<double>(shape_.rows * (n + k)) * (kind_.element - shard_.element);
-    std::ranges::move(made, std::back_inserter(items));
+    add_weight_gradient(items, kind_, {name, shape_.rows, n, k});
   }
   // Between the layer's type and the adapter's.
   void add_cast(std::vector<Item>& items, Pass pass, double elements) const {
@@ -192,8 +186,10 @@ std::vector<std::int64_t> fc2_adapters(const Workload& workload, const Shard& sh
 void add_adapters(Section& section, const Workload& workload, const Shard& shard, const Linear& linear, Side side,
                   const std::string& where) {
   if (linear.adapters.empty()) return;
-  LinearKind kind = kind_of(workload, shard, shard.dense);
-  kind.element = adapter_element(workload, shard);
+  const double element = adapter_element(workload, shard);
+  // PyTorch multiplies fp32 in fp32 unless it is told to round (torch.backends.cuda.matmul.allow_tf32, false by default).
+  LinearKind kind = kind_of(workload, shard, element > shard.element ? DType::fp32 : shard.dense);
+  kind.element = element;
   std::vector<std::vector<Item>> backward;
   int terms = linear.products;
   for (const std::int64_t columns : linear.adapters) {

@@ -20,7 +20,7 @@ Section look_up(const Workload& workload, const Shard& shard) {
 
 Section reduction(const Shard& shard) {
   Section section;
-  if (shard.tp == 1) return section;
+  if (shard.head_tp == 1) return section;
   Communication communication;
   communication.kind = shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   communication.name = "embedding " + std::string(name_of(communication.kind));

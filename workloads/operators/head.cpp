@@ -18,7 +18,7 @@ Traffic loss_bytes(bool fused, double element) {
 
 // Maximum, predicted logit and sum of exponentials of every token, over the parts of the vocabulary.
 void add_reductions(Section& section, const Shard& shard) {
-  if (shard.tp == 1 || shard.gathers_logits()) return;
+  if (shard.head_tp == 1 || shard.gathers_logits()) return;
   for (const char* what : {"loss maximum", "loss predicted logit", "loss sum"}) {
     Communication communication;
     communication.name = std::string(what) + " " + std::string(name_of(communication.kind));
@@ -43,6 +43,7 @@ Section gathered_logits(const Shard& shard) {
 Section cross_entropy(const Workload& workload, const Shard& shard) {
   const double logits = static_cast<double>(shard.tokens * shard.loss_vocab);
   Traffic traffic = loss_bytes(workload.fusions.cross_entropy, shard.element);
+  traffic.eager = !workload.fusions.cross_entropy;
   if (!workload.fusions.cross_entropy) {
     traffic.forward_bytes += 2 * fp32_loss * workload.fusions.loss_copies.forward;
     traffic.backward_bytes += 2 * fp32_loss * workload.fusions.loss_copies.backward;
@@ -74,15 +75,28 @@ void cut(Section& logits, const Shard& shard, int pieces) {
   cut_products(logits.backward);
 }
 
+// Before the loss's backward: its section comes first there.
+void remake(Section& logits) {
+  for (const Item& item : logits.forward) {
+    const auto* op = std::get_if<Operator>(&item);
+    if (op == nullptr || op->cls != OperatorClass::gemm) continue;
+    Operator again = *op;
+    again.pass = Pass::backward_input;
+    logits.backward.insert(logits.backward.begin(), std::move(again));
+  }
+}
+
 }  // namespace
 
 BlockProgram head_program(const Workload& workload) {
   if (workload.model.vocab == 0) return {};
   const Shard shard = shard_of(workload);
   Shard products = shard;
+  products.tp = shard.head_tp;
   products.dense = workload.precision.head.value_or(shard.dense);
   Section logits = output_linear(workload, products, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head");
   if (workload.lora.on()) logits.backward.emplace_back(frozen("logits"));
+  if (workload.fusions.remakes_logits) remake(logits);
   cut(logits, shard, workload.fusions.loss_pieces);
   // Tied weights are the embedding's; the last stage of a pipeline keeps a copy of them.
   if (workload.model.tied_embeddings && ends_meet(workload)) logits.parameters = 0;

@@ -36,6 +36,11 @@ std::vector<Operator> once_a_step(const Workload& workload, const HeldParameters
   return all;
 }
 
+int unfused_launches(const Workload& workload, const HeldParameters& held) {
+  const int by_tensor = workload.fusions.update_kernels;
+  return by_tensor > 0 ? by_tensor * std::max(1, held.tensors) : foreach_kernels;
+}
+
 struct Matrices {
   std::int64_t rows, columns;
   double count;
@@ -137,7 +142,10 @@ OptimizerProgram optimizer_program(const Workload& workload, double parameters, 
   const double update = gradient + states(fused ? fused_passes : foreach_passes) + weight;
   OptimizerProgram program{clipping, {}};
   const double by_muon = workload.optimizer.muon() ? std::min(parameters, held.dense_updated + held.experts_updated) : 0;
-  if (parameters > by_muon) program.update.push_back(update_operator("adam", (parameters - by_muon) * update, fused ? 1 : foreach_kernels));
+  if (parameters > by_muon) {
+    const int launches = fused ? 1 : unfused_launches(workload, held);
+    program.update.push_back(by_operators(fused, update_operator("adam", (parameters - by_muon) * update, launches)));
+  }
   if (by_muon > 0) {
     // The momentum in and out, the sum cast; then what became of it in, the master weight in and out, the weight out.
     const double narrow = bytes_of(DType::bf16);

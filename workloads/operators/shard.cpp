@@ -66,8 +66,10 @@ Shard shard_of(const Workload& workload) {
   fill_tokens(shard, workload);
   fill_attention(shard, workload.model);
   shard.ffn = divided(workload.model.ffn, shard.tp, "intermediate features", "tp");
-  shard.vocab = padded_vocabulary(workload.model.vocab, workload.parallel.tp) / shard.tp;
-  shard.loss_vocab = workload.fusions.whole_logits ? shard.vocab * shard.tp : shard.vocab;
+  const int head_tp = workload.fusions.whole_head ? 1 : workload.parallel.tp;
+  shard.vocab = padded_vocabulary(workload.model.vocab, head_tp) / head_tp;
+  shard.head_tp = head_tp;
+  shard.loss_vocab = workload.fusions.whole_logits ? shard.vocab * head_tp : shard.vocab;
   return shard;
 }
 

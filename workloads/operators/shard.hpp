@@ -20,7 +20,8 @@ struct Shard {
   std::int64_t kv_width = 0;                           // kv_heads * head_dim, of the keys or of the values
   std::int64_t ffn = 0;                                // intermediate size
   std::int64_t window = 0;                             // positions that attention is confined to; 0: the whole sequence
-  std::int64_t vocab = 0;                              // padded to a multiple of 128 * tp, divided by tp
+  std::int64_t head_tp = 1;                            // over which table and head are cut: tp, or 1 where every rank has them whole
+  std::int64_t vocab = 0;                              // padded to a multiple of 128 * head_tp, divided by that
   std::int64_t loss_vocab = 0;                         // of the logits that the loss sees: vocab, or all of it where they are gathered
   bool sp = false;
   bool dropout = false;        // masks and their kernels

@@ -38,6 +38,12 @@ const Rule flash_in_few_bits{
       return Refusal{not_simulated("precision.attention", "a type of its own without attention: flash")};
     }};
 
+const Rule whole_head_alone{
+    "parallel.sp", [](const Workload& w, const System&) { return !(w.fusions.whole_head && w.parallel.sp && w.parallel.tp > 1); },
+    [](const Workload&, const System&) {
+      return Refusal{not_simulated("parallel.sp", "true beside a stack's whole_head"), "software: {whole_head: false}"};
+    }};
+
 const Rule offload_without_pairs{
     "offload.activations", [](const Workload& w, const System&) { return !(w.overlap.ep && w.offload_activations); },
     [](const Workload&, const System&) { return Refusal{not_simulated("offload.activations", "true with overlap.ep")}; }};
@@ -65,7 +71,8 @@ const Rule experts_shard_over_all{
 }  // namespace
 
 std::vector<Rule> support_rules() {
-  return {linked_nodes, muon, flash_in_few_bits, offload_without_pairs, weights_alone, weights_of_dense_replicas, experts_shard_over_all};
+  return {linked_nodes,          muon,          flash_in_few_bits,         whole_head_alone,
+          offload_without_pairs, weights_alone, weights_of_dense_replicas, experts_shard_over_all};
 }
 
 }  // namespace rehearse::sim

@@ -1,0 +1,41 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "operators_workloads.hpp"
+
+namespace rehearse::workloads::testing {
+namespace {
+
+// Layers cut over tp, table and head whole: what a GPU alone does at both ends, and no exchange there.
+TEST(WholeHead, EveryRankDoesWhatOneGpuDoesAtBothEnds) {
+  Workload cut = parallel(8, false);
+  cut.fusions.whole_head = true;
+  const Workload alone = parallel(1, false);
+  for (const auto program : {&head_program, &embedding_program}) {
+    const BlockProgram whole = program(cut), one = program(alone);
+    EXPECT_EQ(bytes(whole.forward), bytes(one.forward));
+    EXPECT_EQ(bytes(whole.backward), bytes(one.backward));
+    EXPECT_EQ(flops(whole.forward), flops(one.forward));
+    EXPECT_EQ(flops(whole.backward), flops(one.backward));
+    EXPECT_EQ(whole.parameters, one.parameters);
+    EXPECT_TRUE(communications(whole.forward).empty());
+    EXPECT_TRUE(communications(whole.backward).empty());
+  }
+  EXPECT_LT(layer_program(cut, false).parameters, layer_program(alone, false).parameters);
+}
+
+// A loss that keeps no logits: their product once more, first of all in backward.
+TEST(WholeHead, LogitsThatAreNotKeptAreComputedTwice) {
+  Workload workload = parallel(1, false);
+  const BlockProgram kept = head_program(workload);
+  workload.fusions.remakes_logits = true;
+  const BlockProgram again = head_program(workload);
+  const Operator logits = find(again.forward, "logits");
+  EXPECT_EQ(flops(again.backward), flops(kept.backward) + logits.flops);
+  EXPECT_EQ(bytes(again.backward), bytes(kept.backward) + logits.bytes);
+  EXPECT_EQ(flops(again.forward), flops(kept.forward));
+}
+
+}  // namespace
+}  // namespace rehearse::workloads::testing
