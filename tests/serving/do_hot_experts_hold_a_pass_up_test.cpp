@@ -47,6 +47,16 @@ TEST(HotExperts, that_are_none_leave_chance_alone) {
   }
 }
 
+// Copies of one token all take the same 8 experts, however many they are: popularity that falls with the rank's 100th power. The ninth has
+// (8/9)^100 of what the eighth has, 8e-6, so that of 4,096 tokens one takes it with a chance of 3 %.
+TEST(HotExperts, are_as_few_as_a_token_has_where_all_are_its_copies) {
+  for (const double tokens : {1.0, 64.0, 4096.0}) {
+    const workloads::BusiestRank rank = ExpertRanks(routed_plan("zipf", 100, 1)).busiest(tokens);
+    EXPECT_NEAR(rank.hit, 8, 1e-5 * tokens) << tokens;
+    EXPECT_NEAR(rank.pairs, 1, 1e-9) << tokens;
+  }
+}
+
 // Tokens drawn one by one, each to 8 different experts by their popularity. A sum of many draws is near the normal one that the sum of
 // tails takes; of experts hit, whose number is bounded, up to a seventh is missing.
 TEST(HotExperts, are_hit_as_tokens_drawn_one_by_one_hit_them) {
