@@ -138,6 +138,9 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("scalar_share", &Engine::scalar_share, config::number(1e-6, 1),
         "Of the GPU's peak, reached by kernels that read the cache for every query head; needed with grouped_heads above 1.")
           .otherwise("none"),
+      K("latent_share", &Engine::latent_share, config::number(1e-6, 1),
+        "Of the GPU's peak, reached by the kernel that attends to latent caches while answers are written.")
+          .otherwise("as other caches"),
       K("cannot_align", &Engine::cannot_align, list_of(config::text()),
         "Differences between a cache that it sends or takes and its own that it does not make fit.")
           .otherwise("none"),

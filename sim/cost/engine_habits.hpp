@@ -83,6 +83,7 @@ struct EngineHabits {
                                // every query head reads for itself, without tensor cores
   double block_share = 1;      // of the rate at which it reads caches, what a sequence reaches with a key/value head; 1: all of it
   double scalar_share = 0;     // of the GPU's peak that those kernels reach; needed where grouped_heads is above 1
+  double latent_share = 0;     // of the GPU's peak, what the kernel reaches that attends to latent caches; 0: what other caches' does
   std::vector<std::string> cannot_align;  // differences between two caches that it does not make fit (names of sim/serving/alignments)
   double transfer_start_s = 0;            // of one hand-over of a cache
   double transfer_piece_s =

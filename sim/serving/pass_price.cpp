@@ -191,9 +191,16 @@ double OperatorPassPrice::cache_s_per_token() const {
   op.flops = attention.flops_per_pair * many * tokens_each();  // the cache is read once for all of them
   op.bytes = attention.bytes_per_token * many;
   const double grouped_s = costs_.cache->seconds(op) - nothing_s;
-  const bool grouped = plan_.model.mla || attention.heads / attention.kv_heads >= habits_.grouped_heads;
-  const double scalar_s = grouped ? 0 : op.flops / (habits_.scalar_share * gpu_.peak_flops_per_s.at(op.dtype));
-  return std::max(grouped_s, scalar_s) / many;
+  const double share = slow_cache_share();
+  const double slow_s = share > 0 ? op.flops / (share * gpu_.peak_flops_per_s.at(op.dtype)) : 0;
+  return std::max(grouped_s, slow_s) / many;
+}
+
+// Of the GPU's peak, what the engine's kernel reaches where it has none that reads a cache once for all heads; 0: it has one.
+double OperatorPassPrice::slow_cache_share() const {
+  if (plan_.model.mla) return habits_.latent_share;
+  const workloads::CacheAttention& attention = operators_.attention;
+  return attention.heads / attention.kv_heads >= habits_.grouped_heads ? 0 : habits_.scalar_share;
 }
 
 double OperatorPassPrice::cache_fixed_s(double decodes) const {

@@ -129,6 +129,7 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double head_s(double rows) const;
   [[nodiscard]] double prompt_attention_s(const PassShape& shape) const;
   [[nodiscard]] double cache_s_per_token() const;  // of one layer
+  [[nodiscard]] double slow_cache_share() const;
   // Where contexts are not split, a sequence and a key/value head are one block of threads, and few of them leave most of the GPU idle.
   [[nodiscard]] double cache_s_per_token(double decodes) const {
     const double blocks = decodes * (plan_.model.mla ? 1 : operators_.attention.kv_heads);

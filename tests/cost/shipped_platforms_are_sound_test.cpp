@@ -109,8 +109,10 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "sglang",
                                              "sglang-2024",
                                              "sglang-2025",
+                                             "sglang-2025-triton",
                                              "sglang-2026",
                                              "sglang-rocm",
+                                             "sglang-rocm-2025",
                                              "sglang-rocm-2026",
                                              "torch-3d",
                                              "torch-fsdp",
@@ -137,6 +139,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "vllm-ascend",
                                              "vllm-mooncake",
                                              "vllm-nixl",
+                                             "vllm-rocm-2024-blocks",
                                              "vllm-rocm-2025",
                                              "vllm-rocm-2026"}));
   for (const std::string& name : names) {

@@ -53,6 +53,21 @@ TEST(Quantisation, costs_a_kernel_for_every_narrow_product) {
   EXPECT_NEAR(parts_of(job, apart, one_decode).linear_s - parts_of(job, fused, one_decode).linear_s, 80 * 4 * 2e-6, 1e-12);
 }
 
+// Each of 16 query heads a GPU takes 2 (2 * 512 + 64) FLOPs of a token in the cache, in 61 layers; at a hundredth of the peak that takes
+// longer than to read 576 numbers, and as much longer at half of that. Other caches are read as before.
+TEST(LatentCaches, are_read_at_the_share_of_the_peak_that_their_kernel_reaches) {
+  const sim::ServingJob latent = node_of_eight("deepseek-v3", "{tp: 8}"), other = node_of_eight("llama3-70b", "{tp: 8}");
+  EngineHabits as_others = latent.pools.front().habits, slow = as_others, slower = as_others;
+  slow.latent_share = 0.01;
+  slower.latent_share = 0.005;
+  const double flops = 61 * one_decode.context * 16 * 2 * (2 * 512 + 64);
+  const double peak = latent.parts.front().gpu.peak_flops_per_s.at(workloads::DType::bf16);
+  const double slow_s = parts_of(latent, slow, one_decode).attention_s;
+  EXPECT_GT(slow_s, parts_of(latent, as_others, one_decode).attention_s);
+  EXPECT_NEAR(parts_of(latent, slower, one_decode).attention_s - slow_s, flops / peak * (1 / 0.005 - 1 / 0.01), 1e-12);
+  EXPECT_EQ(parts_of(other, slow, one_decode).attention_s, parts_of(other, as_others, one_decode).attention_s);
+}
+
 // At half the rate experts that compute take twice as long; what reads weights grows by the little that it computes, since the two add.
 TEST(KernelsForExperts, reach_their_share_of_the_rate) {
   const sim::ServingJob job = node_of_eight("mixtral-8x7b", "{tp: 8}");
