@@ -92,6 +92,9 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("memory_fraction", &Engine::memory_fraction, config::number(0.01, 1), "Of the GPU's memory that the engine takes."),
       K("cache_share", &Engine::cache_share, config::number(0.01, 1),
         "Of what is left of that beside weights and passes, that the cache gets."),
+      K("slot_logit", &Engine::slot_logit_bytes, config::quantity(Dimension::bytes, 0),
+        "Of every GPU, for each logit of each of the `sequences`: what a sampler has ready for them.")
+          .otherwise("none"),
       K("watermark", &Engine::watermark, config::number(0, 0.5), "Of the cache's pages, left free by whoever is admitted."),
       K("overflow", &Engine::overflow, choice(overflow_names()), "What gives way when the cache has no page left."),
       K("page", &Engine::page, whole(1, 4096), "Tokens of a page of the cache."),

@@ -47,8 +47,9 @@ struct EngineHabits {
   std::vector<MemoryLimits> by_memory;  // the first that a GPU is one of has its limits
   bool divides_tokens = false;          // `tokens` are of all attention replicas together, each has its share
   double memory_fraction = 0.9;
-  double cache_share = 1;  // of what is left of it beside weights, activations and context, that the cache gets
-  double watermark = 0;    // of the cache's pages that whoever is admitted leaves free
+  double slot_logit_bytes = 0;  // of a GPU, for every logit of every sequence that it may hold: buffers that a sampler has ready
+  double cache_share = 1;       // of what is left of it beside weights, activations and context, that the cache gets
+  double watermark = 0;         // of the cache's pages that whoever is admitted leaves free
   Overflow overflow = Overflow::recompute;
   int page = 16;  // tokens
   KvLayout layout = KvLayout::token_major;

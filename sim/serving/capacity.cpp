@@ -8,7 +8,8 @@ namespace {
 
 constexpr double logit_bytes = 4;  // samplers work in fp32
 
-// The peak of a pass: hidden states and residual, and the widest product's output with its input beside it.
+// The peak of a pass: hidden states and residual, and the widest product's output with its input beside it; logits, and what the sampler
+// has ready for all sequences that there may be.
 double activation_bytes(const workloads::InstancePlan& plan, const workloads::PassOperators& operators, const EngineHabits& habits) {
   double widest = 0;
   for (const workloads::LayerOperators& layer : operators.layers) {
@@ -16,7 +17,8 @@ double activation_bytes(const workloads::InstancePlan& plan, const workloads::Pa
   }
   const double rows = std::min(habits.sequences, habits.tokens);
   const double logits = rows * plan.model.vocab / plan.tp * logit_bytes;
-  return habits.tokens * (2 * operators.hidden_bytes + widest) + logits;
+  const double slots = static_cast<double>(habits.sequences) * plan.model.vocab * habits.slot_logit_bytes;
+  return habits.tokens * (2 * operators.hidden_bytes + widest) + logits + slots;
 }
 
 }  // namespace

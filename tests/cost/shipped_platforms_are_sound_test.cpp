@@ -121,6 +121,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "torchtitan-2025",
                                              "transformers",
                                              "trtllm",
+                                             "trtllm-012",
                                              "trtllm-020",
                                              "trtllm-2023",
                                              "trtllm-2024",
