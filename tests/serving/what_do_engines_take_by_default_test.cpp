@@ -117,6 +117,18 @@ TEST(GraphsSwitchedOff, are_eager) {
   EXPECT_FALSE(job_of("dgx-h100-ndr400", "trtllm-static", "").pools.front().habits.eager);
 }
 
+// 1,000 sequences and 128,256 logits, 20 bytes each, on each of two GPUs.
+TEST(WhatASamplerHasReady, is_taken_from_the_cache) {
+  const auto memory = [](const std::string& more) {
+    const sim::ServingJob job = job_of("dgx-h100-ndr400", "{like: vllm, serving: {sequences: 1000" + more + "}}", ", parallel: {tp: 2}");
+    const sim::Pool& pool = job.pools.front();
+    return sim::instance_memory(pool.plan, workloads::pass_operators(pool.plan, sim::kernel_fusions(*pool.software)), job.parts.front().gpu,
+                                *pool.software, pool.habits);
+  };
+  const sim::InstanceMemory none = memory(""), ready = memory(", slot_logit: 20 B");
+  EXPECT_NEAR(none.left() - ready.left(), 1000.0 * 128256 * 20, 1);
+}
+
 // Of a hundred pages one stays free: who needs all waits for ever and is rejected, who needs 99 is served.
 TEST(AWatermark, is_left_free) {
   const auto served = [](int input, const std::string& engine) {
