@@ -9,10 +9,11 @@ namespace {
 constexpr int most_turns = 8;         // more are hardly more even
 constexpr int most_unlike_turns = 3;  // of unlike prompts, whose lengths are what is uneven
 constexpr int quarters_of_a_prompt = 4;
-constexpr double most_passes = 64;     // of a prompt, as the chain counts them, which grows with them: of more, several are one
-constexpr double few_passes = 3;       // of a prompt: more are cut into halves
-constexpr double cut_finely = 4;       // where fewer prompts fit into a pass, what is left of one goes into it too
-constexpr int most_unlike_units = 32;  // of a pass; of instances in turn, whose chain has as many states for each, fewer
+constexpr double most_passes = 64;  // of a prompt, as the chain counts them, which grows with them: of more, several are one
+constexpr double few_passes = 3;    // of a prompt: more are cut into halves
+constexpr double cut_finely = 4;    // where fewer prompts fit into a pass, what is left of one goes into it too
+constexpr int most_coarse_units = 8,
+              most_unlike_units = 32;  // of a pass; of instances in turn, whose chain has as many states for each, fewer
 
 // Between whole numbers of sequences.
 template <class F>
@@ -40,11 +41,14 @@ std::vector<double> sizes_of(const LoadMoments& load, double unit) {
 
 }  // namespace
 
-PassUnits::PassUnits(const PoolFormula& pool, double sequences, int turns) {
-  if (pool.load().input_variation > 0)
-    cut_unlike(pool, sequences, turns);
-  else
+PassUnits::PassUnits(const PoolFormula& pool, double sequences, int turns, bool coarsely) {
+  if (pool.load().input_variation <= 0)
     cut_equal(pool, sequences);
+  else if (coarsely)
+    cut_unlike(pool, sequences, 1, most_coarse_units);
+  else
+    cut_unlike(pool, sequences, turns > 1 ? quarters_of_a_prompt / 2 : quarters_of_a_prompt,
+               most_unlike_units / std::min(turns, most_unlike_turns));
 }
 
 void PassUnits::cut_equal(const PoolFormula& pool, double sequences) {
@@ -66,12 +70,11 @@ void PassUnits::cut_equal(const PoolFormula& pool, double sequences) {
 
 // Where prompts are not cut, of the last one that begins to fill a pass a part is in the next: the mean of what lies before a place
 // among them.
-void PassUnits::cut_unlike(const PoolFormula& pool, double sequences, int turns) {
+void PassUnits::cut_unlike(const PoolFormula& pool, double sequences, double parts, int most_units) {
   const double mean = pool.tokens_of_a_prompt(), whole = pool.room_of_a_pass(sequences);
   const double left_over = pool.pool().rules.chunked_prefill ? 0 : mean * (1 + pool.load().input_variation) / 2;
   const double room = std::max(whole - left_over, std::min(whole, mean));
-  const double parts = turns > 1 ? quarters_of_a_prompt / 2 : quarters_of_a_prompt;
-  most_ = std::clamp(static_cast<int>(std::lround(parts * room / mean)), 1, most_unlike_units / std::min(turns, most_unlike_turns));
+  most_ = std::clamp(static_cast<int>(std::lround(parts * room / mean)), 1, most_units);
   sizes_ = sizes_of(pool.load(), room / most_);
   mean_units_ = mean / room * most_;
   const PoolFormula::Prompt alone = pool.prompt_s(sequences);

@@ -8,10 +8,10 @@
 
 namespace rehearse::sim {
 
-// Beside so many sequences, for a chain of instances that take turns or not.
+// Beside so many sequences, for a chain of instances that take turns or not; coarsely: unlike prompts in units of a mean one.
 class PassUnits {
  public:
-  PassUnits(const PoolFormula& pool, double sequences, int turns);
+  PassUnits(const PoolFormula& pool, double sequences, int turns, bool coarsely = false);
   // With u units of prompts.
   [[nodiscard]] double seconds(const PoolFormula& pool, int u, double sequences) const;
   [[nodiscard]] int units() const { return units_; }  // of equal prompts
@@ -22,7 +22,7 @@ class PassUnits {
 
  private:
   void cut_equal(const PoolFormula& pool, double sequences);
-  void cut_unlike(const PoolFormula& pool, double sequences, int turns);
+  void cut_unlike(const PoolFormula& pool, double sequences, double parts, int most_units);
   int units_ = 1, most_ = 1;
   double mean_units_ = 1;
   double weight_ = 1;  // of pieces, so that those of a prompt alone take as long as its passes

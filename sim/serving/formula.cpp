@@ -17,9 +17,7 @@ namespace {
 
 using workloads::Arrivals;
 
-constexpr int rounds = 200;             // of a bisection
-constexpr int capacity_rounds = 20;     // of one that gives a number to read
-constexpr double unlike_within = 1e-3;  // of that number, where the chain that says it knows no more (formula_by_passes.cpp)
+constexpr int rounds = 200;  // of a bisection
 
 void put_rates(ServingResult& result, const ServingJob& job, const LoadMoments& lengths, double requests_per_s) {
   result.requests_per_s = requests_per_s;
@@ -145,25 +143,14 @@ PoolState clients_at(const ServingJob& job, const LoadMoments& lengths, const Po
   return served(high);
 }
 
-// Of instances of both that a load is too much for: what they carry in all, by bisection. Where prompts go first they leave decoding no
-// time, and what is carried beyond capacity says nothing of it. That two instances take turns tells nearly all that more of them do: their
-// chains are a sixtieth of the work of eight; of unlike prompts that they come at random.
+// Of instances of both that a load is too much for: what they carry. Where prompts go first they leave decoding no time, and what is
+// carried beyond capacity says nothing of it. At the edge of what both ways to find it say no more is carried than comes.
 void put_capacity(SideState& state, const SideFormula& side, double rate_per_s) {
-  const auto carries = [](const SideState& at) {
-    return std::ranges::all_of(at.pools, [](const PoolState& pool) { return std::isfinite(pool.ttft_s); });
-  };
-  if (carries(state)) return;
-  const bool unlike = side.pools().front().load().input_variation > 0;
-  double low = 0, high = rate_per_s;
-  SideState most;
-  for (int round = 0; round < capacity_rounds && !(unlike && high - low < unlike_within * low); ++round) {
-    const double rate = (low + high) / 2;
-    SideState at = side.together(rate, std::min(side.turns(), unlike ? 1 : 2));
-    (carries(at) ? low : high) = rate;
-    if (low == rate) most = std::move(at);
-  }
+  const auto beyond = [](const PoolState& pool) { return !std::isfinite(pool.ttft_s); };
+  if (std::ranges::none_of(state.pools, beyond)) return;
+  const std::vector<double> each_per_s = side.each_per_s(std::min(rate_per_s, side.carried_per_s()));
   for (std::size_t i = 0; i < state.pools.size(); ++i) {
-    if (!std::isfinite(state.pools[i].ttft_s)) state.pools[i].requests_per_s = low > 0 ? most.pools[i].requests_per_s : 0;
+    if (beyond(state.pools[i])) state.pools[i].requests_per_s = each_per_s[i];
   }
 }
 

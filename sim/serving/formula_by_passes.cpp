@@ -6,80 +6,29 @@
 
 #include "sim/serving/cut_prompts.hpp"
 #include "sim/serving/pass_queue.hpp"
+#include "sim/serving/settling.hpp"
 #include "sim/serving/token_spread.hpp"
 #include "sim/serving/unlike_passes.hpp"
 
 namespace rehearse::sim {
 namespace {
 
-constexpr int settling_rounds = 60;
+constexpr int settling_rounds = 60;  // at most: bounds are halved from the twentieth on
 constexpr double settled_within = 1e-5, nearly_settled_within = 1e-3;
 constexpr double chances_within = 1e-3, closest_chances = 1e-7;  // of how far the last round was from settled; and at least
-constexpr double highest_load = 0.999;
+constexpr double highest_load = 0.999, clearly_too_much = 1.05;
 
 // Sequences at any time, and those that one sees in its passes.
 struct Beside {
   double batch = 0, seen = 0;
-  [[nodiscard]] Beside minus(const Beside& other) const { return {batch - other.batch, seen - other.seen}; }
-  [[nodiscard]] Beside less(double by, const Beside& other) const { return {batch - by * other.batch, seen - by * other.seen}; }
-  [[nodiscard]] double times(const Beside& other) const { return batch * other.batch + seen * other.seen; }
-  [[nodiscard]] bool within(double most) const { return batch >= 0 && seen >= 0 && batch <= most && seen <= most; }
 };
 
-// A fixed point in two numbers: where the last three steps lead to were they straight (Anderson), by the last two where that leads nowhere.
-class Accelerated {
- public:
-  [[nodiscard]] Beside after(const Beside& from, const Beside& to, double most) {
-    steps_.push_back({to, to.minus(from)});
-    if (steps_.size() > 3) steps_.erase(steps_.begin());
-    Beside led = to;
-    if (!(steps_.size() == 3 && by_two(led, most)) && steps_.size() >= 2) static_cast<void>(by_one(led, most));
-    // More sequences make passes longer, and those more sequences: a step never leads too far.
-    const auto no_shorter = [](double begin, double step, double far) { return step >= begin ? std::max(step, far) : std::min(step, far); };
-    return {no_shorter(from.batch, to.batch, led.batch), no_shorter(from.seen, to.seen, led.seen)};
-  }
-  [[nodiscard]] double highest() const { return highest_; }  // that it was led to, or would have been
-
- private:
-  struct Step {
-    Beside to, change;
-  };
-  [[nodiscard]] bool by_two(Beside& led, double most) {
-    const Step &a = steps_[0], &b = steps_[1], &c = steps_[2];
-    const Beside one = c.change.minus(b.change), two = c.change.minus(a.change);
-    const double area = one.batch * two.seen - one.seen * two.batch;
-    if (std::abs(area) < flat * std::sqrt(one.times(one) * two.times(two))) return false;
-    const double by_one = (c.change.batch * two.seen - c.change.seen * two.batch) / area;
-    const double by_two = (one.batch * c.change.seen - one.seen * c.change.batch) / area;
-    return leads(c.to.less(by_one, c.to.minus(b.to)).less(by_two, c.to.minus(a.to)), led, most);
-  }
-  [[nodiscard]] bool by_one(Beside& led, double most) {
-    const Step &b = steps_[steps_.size() - 2], &c = steps_.back();
-    const Beside change = c.change.minus(b.change);
-    return leads(c.to.less(c.change.times(change) / change.times(change), c.to.minus(b.to)), led, most);
-  }
-  [[nodiscard]] bool leads(const Beside& to, Beside& led, double most) {
-    if (!std::isfinite(to.batch + to.seen) || !to.within(INFINITY)) return false;
-    highest_ = std::max({highest_, to.batch, to.seen});
-    if (!to.within(most)) return false;
-    led = to;
-    return true;
-  }
-
-  static constexpr double flat = 1e-3;  // the sine of an angle between two steps: of less, a third point would be far away
-  std::vector<Step> steps_;
-  double highest_ = 0;
-};
-
-// Where prompts alone are too many, it is not known.
-PoolState beyond(double capacity_per_s) {
+PoolState beyond(double capacity_per_s = 0) {
   PoolState out;
   out.ttft_s = INFINITY;
   out.requests_per_s = capacity_per_s;
   return out;
 }
-
-bool too_many_prompts(const PoolState& state) { return !std::isfinite(state.ttft_s) && state.requests_per_s <= 0; }
 
 }  // namespace
 
@@ -173,62 +122,168 @@ Answers answers_of(const PoolFormula& pool, const LoadMoments& load, const PassQ
   return out;
 }
 
-// Where no more than so many sequences fit. Whether prompts are too many does not depend on how evenly they come, and the chain of
-// instances that do not take turns is short.
-WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns, double most,
-                           double within = settled_within) {
-  WalkedPasses walk;
-  if (turns > 1) walk = walk_together(pool, load, rate_per_s, 1, most, nearly_settled_within);
-  if (too_many_prompts(walk.state)) return walk;
-  Beside now;
-  const bool unlike = load.input_variation > 0;
-  if (unlike) {
-    within = nearly_settled_within;
-    if (std::isfinite(walk.state.ttft_s)) now = {walk.state.batch, walk.state.batch};
-  }
-  walk = {.state = {}, .highest = unlike ? walk.highest : 0};  // what it began with, too
-  PoolState& out = walk.state;
-  double idle_each_s = 1 / rate_per_s;
-  Accelerated faster;
+// What is asked of an instance: at a rate of arrivals, one of `turns`. Roughly: only where it settles, unlike prompts counted coarsely.
+struct AskedOf {
+  const PoolFormula& pool;
+  const LoadMoments& load;
+  double rate_per_s = 0;
+  int turns = 1;
+  bool roughly = false;
+};
+
+// What a round of a walk leaves to the next one.
+struct LastRound {
+  double idle_each_s;
   double bunched = 0, moved = 1;
-  PassChances known;
+  PassChances known = {};
   int units = 0;
-  for (int round = 0; round < settling_rounds; ++round) {
-    const Company others = pool.mixes() || turns == 1 ? pool.company(now.seen, 1, bunched) : pool.company(now.seen, turns);
-    const PassUnits cut(pool, now.batch, turns);
-    PassQueue queue = queue_beside(pool, cut, rate_per_s, turns, now.batch, others, idle_each_s);
-    queue.within = std::clamp(chances_within * moved, closest_chances, chances_within);
-    if (rate_per_s * queue.beside_s.back() / cut.prompts_of_a_pass() >= highest_load) return {beyond(0), walk.highest};
-    if (cut.units() != units) known = {};
-    units = cut.units();
-    const std::unique_ptr<const PromptPasses> passes = chain_of(queue, known);
-    out.queue_s = passes->queue_s();
-    out.prefill_s = passes->prefill_s();
-    out.busy = passes->busy();
-    if (passes->idle_each_s() > 0) idle_each_s = passes->idle_each_s();
-    const Answers answers = answers_of(pool, load, queue, *passes);
-    out.tpot_s = answers.tpot_s;
-    out.answer_s = load.step_share * answers.mean_s;
-    const double next = rate_per_s * out.answer_s, seen = load.step_share * answers.beside;
-    if (next > most) return {beyond(most / out.answer_s), INFINITY};
-    walk.highest = std::max({walk.highest, next, seen});
-    bunched = bunched_of(*passes, load, pool, rate_per_s, answers.beside);
-    const Beside then{next, std::min(most, seen)};  // no more fit, however many come
-    moved = moved_by(now, then);
-    if (load.percentile > 0 && (moved < within || round + 1 == settling_rounds)) {
-      out.ttft_high_s = passes->first_token_within_s(load.percentile);
-      out.tpot_high_s = token_within_s(pool, load, queue, *passes, others, answers.each_s);
-    }
-    if (moved < within) break;
-    now = faster.after(now, then, most);
-    walk.highest = std::max(walk.highest, faster.highest());
+};
+
+// The passes beside so many sequences, and what requests meet there.
+class MetPasses {
+ public:
+  MetPasses(const AskedOf& asked, const Beside& now, LastRound& last)
+      : asked_(asked),
+        others_(asked.pool.mixes() || asked.turns == 1 ? asked.pool.company(now.seen, 1, last.bunched)
+                                                       : asked.pool.company(now.seen, asked.turns)),
+        cut_(asked.pool, now.batch, asked.turns, asked.roughly),
+        queue_(queue_beside(asked.pool, cut_, asked.rate_per_s, asked.turns, now.batch, others_, last.idle_each_s)) {
+    queue_.within = std::clamp(chances_within * last.moved, closest_chances, chances_within);
+    if (too_many_prompts()) return;
+    if (cut_.units() != last.units) last.known = {};
+    last.units = cut_.units();
+    passes_ = chain_of(queue_, last.known);
+    if (passes_->idle_each_s() > 0) last.idle_each_s = passes_->idle_each_s();
+    answers_ = answers_of(asked.pool, asked.load, queue_, *passes_);
+    last.bunched = bunched_of(*passes_, asked.load, asked.pool, asked.rate_per_s, answers_.beside);
   }
-  out.batch = now.batch;
-  if (pool.pool().rules.speculation.tokens > 0 && !load.steps.empty()) out.pass_s = out.tpot_s / pool.passes_a_token();
-  out.ttft_s = out.queue_s + out.prefill_s;
-  out.requests_per_s = rate_per_s;
-  return walk;
+  // Alone, whatever is decoded beside them; nothing else is known then.
+  [[nodiscard]] bool too_many_prompts() const { return asked_.rate_per_s >= most_prompts_per_s(); }
+  [[nodiscard]] double most_prompts_per_s() const { return highest_load * cut_.prompts_of_a_pass() / queue_.beside_s.back(); }
+  [[nodiscard]] double answer_s() const { return asked_.load.step_share * answers_.mean_s; }
+  [[nodiscard]] double place_s() const { return passes_->prefill_s() + answer_s(); }  // that a sequence takes one for
+  [[nodiscard]] Beside leads_to() const { return {asked_.rate_per_s * answer_s(), asked_.load.step_share * answers_.beside}; }
+  [[nodiscard]] PoolState state(double batch) const {
+    PoolState out;
+    out.queue_s = passes_->queue_s();
+    out.prefill_s = passes_->prefill_s();
+    out.busy = passes_->busy();
+    out.tpot_s = answers_.tpot_s;
+    out.answer_s = answer_s();
+    out.batch = batch;
+    out.ttft_s = out.queue_s + out.prefill_s;
+    out.requests_per_s = asked_.rate_per_s;
+    if (asked_.pool.pool().rules.speculation.tokens > 0 && !asked_.load.steps.empty())
+      out.pass_s = out.tpot_s / asked_.pool.passes_a_token();
+    if (asked_.load.percentile <= 0) return out;
+    out.ttft_high_s = passes_->first_token_within_s(asked_.load.percentile);
+    out.tpot_high_s = token_within_s(asked_.pool, asked_.load, queue_, *passes_, others_, answers_.each_s);
+    return out;
+  }
+
+ private:
+  const AskedOf& asked_;
+  Company others_;
+  PassUnits cut_;
+  PassQueue queue_;
+  std::unique_ptr<const PromptPasses> passes_;
+  Answers answers_;
+};
+
+struct Walk {
+  bool carried = false;
+  Beside at = {};  // where it settled
+  double slope = 0, bunched = 0;
+  double highest = 0;  // most sequences that it asked about
+  PoolState state = {};
+};
+
+// More sequences make passes longer, and those more sequences: where that settles, of as many as fit. Where it jumps over the place it is
+// at the jump. From where another one settled. `clearly`: it is not carried only where it is so much too much.
+Walk walk_from(const AskedOf& asked, Walk walk, double most, double within, double clearly) {
+  LastRound last{.idle_each_s = 1 / asked.rate_per_s, .bunched = walk.bunched};
+  Settling batch(walk.at.batch, walk.slope);
+  double seen_each = walk.at.batch > 0 ? walk.at.seen / walk.at.batch : 1;
+  for (int round = 1;; ++round) {
+    walk.highest = std::max({walk.highest, batch.at(), seen_each * batch.at()});
+    walk.at.batch = std::min(batch.at(), most);
+    walk.at.seen = std::min(seen_each * walk.at.batch, most);
+    const MetPasses met(asked, walk.at, last);
+    if (met.too_many_prompts()) return {.carried = asked.rate_per_s < clearly * met.most_prompts_per_s(), .highest = walk.highest};
+    const Beside next = met.leads_to();
+    walk.highest = std::max({walk.highest, next.batch, next.seen});
+    const Beside then{std::min(most, next.batch), std::min(most, next.seen)};  // no more fit, however many come
+    last.moved = moved_by(walk.at, then);
+    batch.take(walk.at.batch, next.batch);
+    seen_each = next.batch > 0 ? next.seen / next.batch : 1;
+    const bool too_many = walk.at.batch >= most && next.batch > most;
+    if (last.moved >= within && !too_many && !batch.jumps(within) && round < settling_rounds) continue;
+    walk.carried = !too_many || next.batch < clearly * most;
+    walk.slope = batch.slope();
+    walk.bunched = last.bunched;
+    if (!asked.roughly && walk.carried) walk.state = met.state(walk.at.batch);
+    return walk;
+  }
 }
+
+// From where the short chain of one instance settles, which counts unlike prompts coarsely.
+WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns, double most) {
+  const bool unlike = load.input_variation > 0;
+  Walk walk;
+  if (unlike || turns > 1) {
+    const AskedOf one{.pool = pool, .load = load, .rate_per_s = rate_per_s, .roughly = true};
+    walk = walk_from(one, {}, most, nearly_settled_within, clearly_too_much);
+    if (!walk.carried) return {beyond(), walk.highest};
+  }
+  walk = walk_from({.pool = pool, .load = load, .rate_per_s = rate_per_s, .turns = turns}, walk, most,
+                   unlike ? nearly_settled_within : settled_within, 1);
+  return {walk.carried ? walk.state : beyond(), walk.highest};
+}
+
+constexpr double capacity_within = 2e-4;
+constexpr int capacity_rounds = 12;
+
+// Where all passes are full of prompts, the most sequences that their answers come to; they lengthen passes, of which prompts then have
+// less room.
+double sequences_of_full_passes(const PoolFormula& pool, double most) {
+  constexpr int rounds = 4;
+  double steps = 0, sequences = 0;
+  for (const double tokens : pool.step_passes()) steps += tokens / static_cast<double>(pool.step_passes().size());
+  for (int round = 0; round < rounds && sequences < most; ++round)
+    sequences = highest_load * pool.load().step_share * steps * PassUnits(pool, sequences, 1, true).prompts_of_a_pass();
+  return sequences;
+}
+
+}  // namespace
+
+// Beside as many sequences as fit the rate at which they take all places, by secants of that at which places come free, which falls nearly
+// straight: roughly, and a step from there; or where prompts alone fill all passes before that, theirs.
+double carried_by_passes(const PoolFormula& pool, int turns) {
+  const double places = pool.most_sequences(), full = pool.mixes() ? sequences_of_full_passes(pool, places) : places;
+  const double batch = std::min(full, places);
+  LastRound last{.idle_each_s = 1}, last_roughly = last;
+  const auto beside = [&](double rate_per_s, bool roughly) {
+    return MetPasses({.pool = pool, .load = pool.load(), .rate_per_s = rate_per_s, .turns = roughly ? 1 : turns, .roughly = roughly},
+                     {batch, batch}, roughly ? last_roughly : last);
+  };
+  const double most_per_s = beside(INFINITY, true).most_prompts_per_s();
+  if (full < places) return most_per_s;
+  double low = 0, high = most_per_s, rate = most_per_s / 2, last_rate = 0, last_free = 0, falls = 0;
+  for (int round = 0; round < capacity_rounds; ++round) {
+    const double free = places / beside(rate, true).place_s();
+    (free > rate ? low : high) = rate;
+    falls = round > 0 ? (free - last_free) / (rate - last_rate) : 0;
+    const double straight = rate + (free - rate) / (1 - falls), before = rate;
+    last_rate = rate;
+    last_free = free;
+    rate = straight > low && straight < high ? straight : (low + high) / 2;
+    if (std::abs(rate - before) < capacity_within * rate) break;
+  }
+  const double free = places / beside(rate, false).place_s();
+  return std::min(most_per_s, rate + (free - rate) / (1 - falls));
+}
+
+namespace {
 
 PoolState shared_walk(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
   const double most = pool.most_sequences();

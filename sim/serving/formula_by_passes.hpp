@@ -25,10 +25,13 @@ struct PassWalks {
 [[nodiscard]] bool queues_by_passes(const PoolFormula& pool, const LoadMoments& load);
 
 // At a rate of arrivals an instance, one of `turns` that share their requests evenly. TTFT infinite: beyond its capacity, which is
-// `requests_per_s`.
+// `requests_per_s` of prompts alone (of both: carried_by_passes).
 [[nodiscard]] PoolState prompts_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns);
 [[nodiscard]] PoolState together_by_passes(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns);
 // Whether instances of both that decode nothing yet carry the prompts; else together_by_passes() says that they do not.
 [[nodiscard]] bool carries_prompts(const PoolFormula& pool, double rate_per_s);
+
+// The highest rate an instance of both, one of `turns`, that it carries, the wait for room apart.
+[[nodiscard]] double carried_by_passes(const PoolFormula& pool, int turns);
 
 }  // namespace rehearse::sim

@@ -12,6 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
+constexpr int carried_rounds = 20;     // of a bisection that gives a number to read
 constexpr int spreading_rounds = 100;  // of a fixed point that contracts by what passes grow with their batch
 
 void make_shares(std::vector<double>& weights) {
@@ -192,7 +193,7 @@ int SideFormula::turns() const {
 }
 
 // Of a constant rate each of those in turn has one of its own, as if it were alone.
-int SideFormula::own_turns(int turns) const { return load_.arrival_variation > 0 || looks() ? turns : 1; }
+int SideFormula::own_turns() const { return load_.arrival_variation > 0 || looks() ? turns() : 1; }
 
 double SideFormula::pages(std::size_t pool) const {
   return static_cast<double>(pools_[pool].pool().rules.usable_pages() * pools_[pool].pool().rules.page);
@@ -214,7 +215,7 @@ SideState SideFormula::decoding_by_pool(double rate_per_s) const {
   std::vector<PoolState> states;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const double each = rate_per_s * shares[i] / instances(i);
-    states.push_back(pools_[i].pool().rules.batching == Batching::fixed ? static_batches(pools_[i], load_, each, own_turns(turns()))
+    states.push_back(pools_[i].pool().rules.batching == Batching::fixed ? static_batches(pools_[i], load_, each, own_turns())
                                                                         : decoding_alone(pools_[i], load_, each, turns()));
   }
   return state_of(std::move(states), std::move(shares));
@@ -271,19 +272,64 @@ PoolState by_caches(const PoolFormula& pool, const LoadMoments& load, double rat
 
 }  // namespace
 
-SideState SideFormula::together_by_pool(double rate_per_s, int turns) const {
-  if (!buckets_.empty())
-    return by_buckets(rate_per_s,
-                      [=](const SideFormula& side, double rate) { return side.together_by_pool(rate, std::min(turns, side.turns())); });
+SideState SideFormula::together_by_pool(double rate_per_s) const {
+  if (!buckets_.empty()) return by_buckets(rate_per_s, [](const SideFormula& side, double rate) { return side.together_by_pool(rate); });
   std::vector<double> shares = shares_together(rate_per_s);
   std::vector<PoolState> states;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const double each = rate_per_s * shares[i] / instances(i);
-    states.push_back(!queues_by_passes(pools_[i], load_) ? sim::together(pools_[i], load_, each, own_turns(turns))
-                     : goes_by_ == GoesBy::caches        ? by_caches(pools_[i], load_, each, turns)
-                                                         : together_by_passes(pools_[i], load_, each, turns));
+    states.push_back(!queues_by_passes(pools_[i], load_) ? sim::together(pools_[i], load_, each, own_turns())
+                     : goes_by_ == GoesBy::caches        ? by_caches(pools_[i], load_, each, turns())
+                                                         : together_by_passes(pools_[i], load_, each, turns()));
   }
   return state_of(std::move(states), std::move(shares));
+}
+
+// Of an instance; of those that do not go by passes by bisection, which is cheap.
+double SideFormula::carried_of(std::size_t pool) const {
+  const PoolFormula& formula = pools_[pool];
+  if (queues_by_passes(formula, formula.load())) return carried_by_passes(formula, goes_by_ == GoesBy::caches ? 1 : turns());
+  double low = 0, high = formula.prompts_of_a_pass(INFINITY, 0) / formula.prompt_s(0).seconds;
+  for (int round = 0; round < carried_rounds; ++round) {
+    const double rate = (low + high) / 2;
+    (std::isfinite(sim::together(formula, formula.load(), rate, own_turns()).ttft_s) ? low : high) = rate;
+  }
+  return low;
+}
+
+// Until the first pool gets more than it carries.
+double SideFormula::carried_per_s() const {
+  double low = 0, high = buckets_.empty() ? 0 : INFINITY;
+  for (const auto& bucket : buckets_) {
+    if (bucket->share > 0) high = std::min(high, bucket->side->carried_per_s() / bucket->share);
+  }
+  if (!buckets_.empty()) return high;
+  std::vector<double> carried;
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    carried.push_back(carried_of(i));
+    high += carried[i] * instances(i);
+  }
+  for (int round = 0; round < carried_rounds && pools_.size() > 1; ++round) {
+    const double rate = (low + high) / 2;
+    const std::vector<double> each = each_per_s(rate);
+    bool carries = true;
+    for (std::size_t i = 0; i < pools_.size(); ++i) carries = carries && each[i] <= carried[i];
+    (carries ? low : high) = rate;
+  }
+  return pools_.size() > 1 ? low : high;
+}
+
+std::vector<double> SideFormula::each_per_s(double rate_per_s) const {
+  std::vector<double> each(pools_.size(), 0);
+  for (const auto& bucket : buckets_) {
+    if (bucket->share <= 0) continue;
+    const std::vector<double> of = bucket->side->each_per_s(rate_per_s * bucket->share);
+    for (std::size_t i = 0; i < of.size(); ++i) each[bucket->places[i]] = of[i];
+  }
+  if (!buckets_.empty()) return each;
+  const std::vector<double> shares = shares_together(rate_per_s);
+  for (std::size_t i = 0; i < pools_.size(); ++i) each[i] = rate_per_s * shares[i] / instances(i);
+  return each;
 }
 
 // As many on each instance, or by their caches or the prompts that they take.

@@ -40,11 +40,13 @@ class SideFormula {
   }
   // Instances among which requests are spread evenly.
   [[nodiscard]] int turns() const;
-  // Prompts and decoding on the same instances; as if so many of them took turns.
-  [[nodiscard]] SideState together(double rate_per_s) const { return together(rate_per_s, turns()); }
-  [[nodiscard]] SideState together(double rate_per_s, int turns) const {
-    return of_all(together_by_pool(rate_per_s, turns), [&](const SideFormula& side) { return side.together_by_pool(rate_per_s, turns); });
+  // Prompts and decoding on the same instances.
+  [[nodiscard]] SideState together(double rate_per_s) const {
+    return of_all(together_by_pool(rate_per_s), [&](const SideFormula& side) { return side.together_by_pool(rate_per_s); });
   }
+  // The highest rate of all requests that instances of both carry, the wait for room apart; and what a pool's instance gets of a rate.
+  [[nodiscard]] double carried_per_s() const;
+  [[nodiscard]] std::vector<double> each_per_s(double rate_per_s) const;
   // So many requests in all, for each of which that ends another one comes: `at` a pool with so many on each of its instances.
   using AtClients = std::function<PoolState(const PoolFormula& pool, double each)>;
   [[nodiscard]] SideState of_clients(double clients, const AtClients& at) const;
@@ -62,7 +64,7 @@ class SideFormula {
   [[nodiscard]] SideState of_all(SideState state, const std::function<SideState(const SideFormula&)>& again) const;
   [[nodiscard]] SideState prompts_by_pool(double rate_per_s) const;
   [[nodiscard]] SideState decoding_by_pool(double rate_per_s) const;
-  [[nodiscard]] SideState together_by_pool(double rate_per_s, int turns) const;
+  [[nodiscard]] SideState together_by_pool(double rate_per_s) const;
   using OfBucket = std::function<SideState(const SideFormula& side, double rate_per_s)>;
   [[nodiscard]] SideState by_buckets(double rate_per_s, const OfBucket& of) const;
   [[nodiscard]] std::vector<double> weights() const;
@@ -70,8 +72,9 @@ class SideFormula {
   [[nodiscard]] std::vector<double> spread(double clients) const;
   void gather(double clients, const AtClients& at, std::vector<double>& each) const;
   [[nodiscard]] std::vector<double> shares_together(double rate_per_s) const;
+  [[nodiscard]] double carried_of(std::size_t pool) const;
   [[nodiscard]] double pages(std::size_t pool) const;
-  [[nodiscard]] int own_turns(int turns) const;  // of static batches
+  [[nodiscard]] int own_turns() const;  // of static batches
   [[nodiscard]] PoolState prompts_of(std::size_t pool, double rate_per_s, bool one_queue) const;
   [[nodiscard]] bool alike() const;  // prompts take as long in all pools
   [[nodiscard]] bool looks() const { return goes_by_ != GoesBy::chance && goes_by_ != GoesBy::turns; }

@@ -9,6 +9,7 @@
 #include "places.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/formula.hpp"
+#include "sim/serving/load_moments.hpp"
 #include "sim/serving/serving_result.hpp"
 #include "sim/validate/outcome.hpp"
 
@@ -217,24 +218,36 @@ TEST(AnOverload, is_an_answer) {
   EXPECT_EQ(outcome(text).result.finished, 1900);
 }
 
-// What instances carry does not depend on how far beyond it the load is, also where prompts go first and leave decoding no time.
+double carried_of(const std::string& overloaded) {
+  const auto at = overloaded.find("it carries ");
+  EXPECT_NE(at, std::string::npos) << overloaded;
+  return at == std::string::npos ? 0 : std::stod(overloaded.substr(at + 11));
+}
+
+// What instances carry does not depend on how far beyond it the load is, also where prompts go first and leave decoding no time; and it is
+// where they begin to be overloaded: of equal prompts and unlike ones, in turn and at random, where places end or prompts fill all passes.
 TEST(AnOverload, does_not_change_what_is_carried) {
-  const auto predicted = [](double rate_per_s) {
-    const std::string text = fmt::format(
-        "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm-2024\nserving:\n"
-        "  pools: {{all: {{role: both, instances: 2, parallel: {{tp: 1}}}}}}\n"
-        "  load: {{arrivals: {{poisson: {} /s}}, input: 136, output: 200, requests: 2000}}\n",
-        rate_per_s);
-    const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
-    const sim::Deployment deployment = deploy(job);
-    return predict_serving(job, deployment, 136).overloaded;
-  };
-  const std::string text = predicted(1000);
-  const auto at = text.find("it carries ");
-  ASSERT_NE(at, std::string::npos) << text;
-  const double carried = std::stod(text.substr(at + 11));
-  EXPECT_EQ(predicted(0.99 * carried), "");
-  EXPECT_NE(predicted(1.01 * carried), "");
+  for (const char* lengths : {"input: 136, output: 200", "input: {uniform: [200, 3000]}, output: {uniform: [50, 250]}",
+                              "input: {uniform: [1000, 5000]}, output: {uniform: [5, 40]}"}) {
+    for (const char* engine : {"vllm-2024", "vllm"}) {
+      for (const char* router : {"least-requests", "random"}) {
+        const auto predicted = [&](double rate_per_s) {
+          const std::string text = fmt::format(
+              "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: {}\nserving:\n"
+              "  pools: {{all: {{role: both, instances: 2, parallel: {{tp: 1}}}}}}\n  router: {{prefill: {}}}\n"
+              "  load: {{arrivals: {{poisson: {} /s}}, {}, requests: 2000}}\n",
+              engine, router, rate_per_s, lengths);
+          const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+          return predict_serving(job, deploy(job), sim::moments_of(job.load, job.seed).input).overloaded;
+        };
+        const double carried = carried_of(predicted(1000));
+        SCOPED_TRACE(fmt::format("{} {} {}: {}", lengths, engine, router, carried));
+        EXPECT_EQ(predicted(0.98 * carried), "");
+        EXPECT_NE(predicted(1.02 * carried), "");
+        EXPECT_NEAR(carried_of(predicted(1.1 * carried)) / carried, 1, 1e-3);
+      }
+    }
+  }
 }
 
 // Where prompts and answers share passes each is as full as it can be: 9.39/s an instance; were the decoding in them not counted, 9.81.
@@ -245,9 +258,7 @@ TEST(AnOverload, of_mixed_passes_is_carried_as_simulated) {
       "  load: {arrivals: {poisson: 24 /s}, input: 2048, output: 32, requests: 10000, warmup: 500}\n";
   const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
   const std::string overloaded = predict_serving(job, deploy(job), 2048).overloaded;
-  const auto at = overloaded.find("it carries ");
-  ASSERT_NE(at, std::string::npos) << overloaded;
-  EXPECT_NEAR(std::stod(overloaded.substr(at + 11)) / outcome(text).result.requests_per_s, 1, 0.015);
+  EXPECT_NEAR(carried_of(overloaded) / outcome(text).result.requests_per_s, 1, 0.015);
 }
 
 // On the way to where it settles the chain of eight instances that take turns says that no more than seven sequences are ever there, and

@@ -6,6 +6,7 @@
 
 #include "sim/serving/banded_chain.hpp"
 #include "sim/serving/pass_queue.hpp"
+#include "sim/serving/settling.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -57,6 +58,40 @@ TEST(AChainsChances, stay_as_they_are_when_it_steps) {
         came += chances[static_cast<std::size_t>(from)] * steps[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
       EXPECT_NEAR(came, chances[static_cast<std::size_t>(to)], 1e-13) << trial;
     }
+  }
+}
+
+template <class F>
+double settled_from(double begin, F f, double within) {
+  sim::Settling x(begin);
+  for (int round = 0; round < 200 && !x.jumps(within); ++round) {
+    const double at = x.at(), leads_to = f(at);
+    if (std::abs(leads_to - at) <= within * at) return at;
+    x.take(at, leads_to);
+  }
+  EXPECT_TRUE(x.jumps(within)) << begin;
+  return x.at();
+}
+
+// x = 3 + 0.9 x, x = 3 + 0.99 x and x^2 = 100 (x + 1); a step down that leads over the place where it is.
+TEST(ANumberThatGrowsWithItself, settles_in_one_place_wherever_it_begins) {
+  for (const double begin : {0.0, 1.0, 19.0, 21.0, 500.0, 1e4}) {
+    EXPECT_NEAR(settled_from(
+                    begin, [](double x) { return 3 + 0.9 * x; }, 1e-9),
+                30, 1e-6)
+        << begin;
+    EXPECT_NEAR(settled_from(
+                    begin, [](double x) { return 3 + 0.99 * x; }, 1e-9),
+                300, 1e-4)
+        << begin;
+    EXPECT_NEAR(settled_from(
+                    begin, [](double x) { return 10 * std::sqrt(x + 1); }, 1e-9),
+                50 + std::sqrt(2600), 1e-5)
+        << begin;
+    EXPECT_NEAR(settled_from(
+                    begin, [](double x) { return x < 20 ? 25.0 : 15.0; }, 1e-6),
+                20, 1e-4)
+        << begin;
   }
 }
 
