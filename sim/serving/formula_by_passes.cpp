@@ -17,6 +17,8 @@ constexpr int settling_rounds = 60;  // at most: bounds are halved from the twen
 constexpr double settled_within = 1e-5, nearly_settled_within = 1e-3;
 constexpr double chances_within = 1e-3, closest_chances = 1e-7;  // of how far the last round was from settled; and at least
 constexpr double highest_load = 0.999, clearly_too_much = 1.05;
+constexpr int most_looks_back = 2;
+constexpr double endless = 1e9;  // sequences: as many as anything that is not a number
 
 // Sequences at any time, and those that one sees in its passes.
 struct Beside {
@@ -67,12 +69,18 @@ std::unique_ptr<const PromptPasses> chain_of(const PassQueue& queue, PassChances
   return std::make_unique<UnlikePasses>(queue);
 }
 
+// A share of those seen that are there because one is, so that as many as are seen stay possible: below 0 no more than 1 - 1 / share are.
+double possible(double bunched, double seen) {
+  const double least = -1 / (1 + std::floor(seen));
+  return bunched > least ? bunched : least;
+}
+
 // The share of those that a sequence sees beside it that are more than so many as are there in a pass. Of a chain that has not settled it
-// may be far below 0, where no more than 1 - 1 / share are ever there: so many as are seen stay possible.
+// may be far below 0.
 double bunched_of(const PromptPasses& passes, const LoadMoments& load, const PoolFormula& pool, double rate_per_s, double seen) {
   double there = 0;
   for (const double tokens : pool.step_passes()) there += rate_per_s * passes.token_s() * tokens / static_cast<double>(load.steps.size());
-  return seen > 0 ? std::max(1 - there / seen, -1 / (1 + std::floor(seen))) : 0;
+  return seen > 0 ? possible(1 - there / seen, seen) : 0;
 }
 
 double most_passes_of(const PoolFormula& pool) { return pool.step_passes().empty() ? 0 : std::ranges::max(pool.step_passes()); }
@@ -144,7 +152,7 @@ class MetPasses {
  public:
   MetPasses(const AskedOf& asked, const Beside& now, LastRound& last)
       : asked_(asked),
-        others_(asked.pool.mixes() || asked.turns == 1 ? asked.pool.company(now.seen, 1, last.bunched)
+        others_(asked.pool.mixes() || asked.turns == 1 ? asked.pool.company(now.seen, 1, possible(last.bunched, now.seen))
                                                        : asked.pool.company(now.seen, asked.turns)),
         cut_(asked.pool, now.batch, asked.turns, asked.roughly),
         queue_(queue_beside(asked.pool, cut_, asked.rate_per_s, asked.turns, now.batch, others_, last.idle_each_s)) {
@@ -182,7 +190,7 @@ class MetPasses {
   }
 
  private:
-  const AskedOf& asked_;
+  const AskedOf asked_;
   Company others_;
   PassUnits cut_;
   PassQueue queue_;
@@ -204,19 +212,29 @@ Walk walk_from(const AskedOf& asked, Walk walk, double most, double within, doub
   LastRound last{.idle_each_s = 1 / asked.rate_per_s, .bunched = walk.bunched};
   Settling batch(walk.at.batch, walk.slope);
   double seen_each = walk.at.batch > 0 ? walk.at.seen / walk.at.batch : 1;
+  int looks_back = most_looks_back;  // where a step led too far: where passes grow faster than their sequences these settle below, too
   for (int round = 1;; ++round) {
     walk.highest = std::max({walk.highest, batch.at(), seen_each * batch.at()});
     walk.at.batch = std::min(batch.at(), most);
     walk.at.seen = std::min(seen_each * walk.at.batch, most);
     const MetPasses met(asked, walk.at, last);
+    if (met.too_many_prompts() && walk.at.batch > 1 && looks_back-- > 0) {
+      batch.step_back(walk.at.batch);
+      continue;
+    }
     if (met.too_many_prompts()) return {.carried = asked.rate_per_s < clearly * met.most_prompts_per_s(), .highest = walk.highest};
-    const Beside next = met.leads_to();
+    Beside next = met.leads_to();
+    for (double* number : {&next.batch, &next.seen}) *number = *number >= 0 && *number < endless ? *number : endless;
     walk.highest = std::max({walk.highest, next.batch, next.seen});
+    const bool too_many = walk.at.batch >= most && next.batch > most;
+    if (too_many && looks_back-- > 0) {
+      batch.step_back(most);
+      continue;
+    }
     const Beside then{std::min(most, next.batch), std::min(most, next.seen)};  // no more fit, however many come
     last.moved = moved_by(walk.at, then);
     batch.take(walk.at.batch, next.batch);
     seen_each = next.batch > 0 ? next.seen / next.batch : 1;
-    const bool too_many = walk.at.batch >= most && next.batch > most;
     if (last.moved >= within && !too_many && !batch.jumps(within) && round < settling_rounds) continue;
     walk.carried = !too_many || next.batch < clearly * most;
     walk.slope = batch.slope();
@@ -229,15 +247,16 @@ Walk walk_from(const AskedOf& asked, Walk walk, double most, double within, doub
 // From where the short chain of one instance settles, which counts unlike prompts coarsely.
 WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns, double most) {
   const bool unlike = load.input_variation > 0;
+  const auto asked_about = [most](double highest) { return highest > most ? INFINITY : highest; };  // it ended where no more fit
   Walk walk;
   if (unlike || turns > 1) {
     const AskedOf one{.pool = pool, .load = load, .rate_per_s = rate_per_s, .roughly = true};
     walk = walk_from(one, {}, most, nearly_settled_within, clearly_too_much);
-    if (!walk.carried) return {beyond(), walk.highest};
+    if (!walk.carried) return {beyond(), asked_about(walk.highest)};
   }
   walk = walk_from({.pool = pool, .load = load, .rate_per_s = rate_per_s, .turns = turns}, walk, most,
                    unlike ? nearly_settled_within : settled_within, 1);
-  return {walk.carried ? walk.state : beyond(), walk.highest};
+  return {walk.carried ? walk.state : beyond(), asked_about(walk.highest)};
 }
 
 constexpr double capacity_within = 2e-4;
