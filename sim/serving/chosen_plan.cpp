@@ -18,8 +18,10 @@ std::string chosen_plan(const ServingJob& job, const ServingTuning& tuning) {
     node.set("instances", std::to_string(pool.instances));
     node.set("parallel", fmt::format("{{tp: {}, pp: {}, dp: {}, ep: {}}}", pool.plan.tp, pool.plan.pp, pool.plan.dp, pool.plan.ep));
     if (job.tune && !job.tune->precisions.empty()) {
-      node.set("precision", fmt::format("{{compute: {}, weights: {}, kv: {}}}", name_of(pool.wanted), name_of(pool.plan.precision.weights),
-                                        name_of(pool.plan.precision.kv)));
+      const workloads::ServingPrecision& precision = pool.plan.precision;
+      const std::string attention = precision.attention ? fmt::format(", attention: {}", name_of(*precision.attention)) : "";
+      node.set("precision", fmt::format("{{compute: {}, weights: {}, kv: {}{}}}", name_of(pool.wanted), name_of(precision.weights),
+                                        name_of(precision.kv), attention));
     }
     node.set("limits", fmt::format("{{sequences: {}, tokens: {}}}", pool.habits.sequences, pool.habits.tokens));
     if (pool.longest_prompt > 0) node.set("longest_prompt", std::to_string(pool.longest_prompt));

@@ -306,9 +306,11 @@ int ServingJob::gpus() const {
 
 bool settle_precision(Pool& pool, const Gpu& gpu) {
   workloads::ServingPrecision& precision = pool.plan.precision;
+  const DType in_16_bits = gpu.peak_flops_per_s.contains(DType::bf16) ? DType::bf16 : DType::fp16;
+  if (precision.attention && bytes_of(*precision.attention) > 1) precision.attention = in_16_bits;
   precision.compute = pool.wanted;
   if (gpu.peak_flops_per_s.contains(precision.compute)) return true;
-  precision.compute = gpu.peak_flops_per_s.contains(DType::bf16) ? DType::bf16 : DType::fp16;
+  precision.compute = in_16_bits;
   return false;
 }
 

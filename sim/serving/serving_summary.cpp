@@ -17,7 +17,9 @@ std::string layout_of(const Pool& pool) {
   if (pool.plan.dp > 1) text += fmt::format(", dp {}", pool.plan.dp);
   if (pool.plan.ep > 1) text += fmt::format(", ep {}", pool.plan.ep);
   if (pool.speculation.tokens > 0) text += fmt::format(", {} tokens tried", pool.speculation.tokens);
-  return text + fmt::format(", {}) on {}", name_of(pool.plan.precision.weights), pool.software->name);
+  text += fmt::format(", {}", name_of(pool.plan.precision.weights));
+  if (pool.plan.precision.attention) text += fmt::format(", attention {}", name_of(*pool.plan.precision.attention));
+  return text + fmt::format(") on {}", pool.software->name);
 }
 
 std::string arrivals_of(const workloads::ArrivalSpec& arrivals) {

@@ -81,7 +81,11 @@ class Space {
 
   void add_formats(Pool pool, Candidates& out) {
     std::vector<workloads::ServingPrecision> formats = spec_.precisions;
-    if (formats.empty()) formats.push_back({pool.wanted, pool.plan.precision.weights, pool.plan.precision.kv});
+    if (formats.empty()) {
+      workloads::ServingPrecision own = pool.plan.precision;
+      own.compute = pool.wanted;
+      formats.push_back(own);
+    }
     const EngineHabits usual = pool.habits;
     for (const workloads::ServingPrecision& precision : formats) {
       pool.plan.precision = precision;

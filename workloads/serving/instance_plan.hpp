@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <memory>
+#include <optional>
 
 #include "workloads/plan.hpp"
 
@@ -10,6 +11,7 @@ namespace rehearse::workloads {
 
 struct ServingPrecision {
   DType compute = DType::bf16, weights = DType::bf16, kv = DType::bf16;
+  std::optional<DType> attention = {};  // of its weights, as stored; none: as the others, or as checkpoints have it (pass_operators.cpp)
   friend auto operator<=>(const ServingPrecision&,
                           const ServingPrecision&) = default;  // NOLINT(modernize-use-nullptr): the 0 it compares with
 };

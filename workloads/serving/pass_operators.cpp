@@ -69,10 +69,14 @@ void append(LayerOperators& layer, const Built& program, const InstancePlan& pla
   layer.weight_bytes += program.high.parameters * bytes_of(plan.precision.weights);
 }
 
-// Attention of a 4-bit checkpoint with experts stays in 16 bits.
+// Attention of a 4-bit checkpoint with experts stays in 16 bits. Weights in fewer bits than a pool computes in are read as they are stored.
 InstancePlan attention_plan(InstancePlan plan) {
-  const bool four_bits = bytes_of(plan.precision.weights) < 1;
-  if (plan.model.moe && four_bits) plan.precision.compute = plan.precision.weights = DType::bf16;
+  ServingPrecision& precision = plan.precision;
+  const bool four_bits = bytes_of(precision.weights) < 1;
+  if (!precision.attention && plan.model.moe && four_bits) precision.attention = DType::bf16;
+  if (!precision.attention) return plan;
+  precision.weights = *precision.attention;
+  if (!is_narrow(*precision.attention) || is_narrow(precision.compute)) precision.compute = *precision.attention;
   return plan;
 }
 
