@@ -215,8 +215,8 @@ Walk walk_from(const AskedOf& asked, Walk walk, double most, double within, doub
   int looks_back = most_looks_back;  // where a step led too far: where passes grow faster than their sequences these settle below, too
   for (int round = 1;; ++round) {
     walk.highest = std::max({walk.highest, batch.at(), seen_each * batch.at()});
-    walk.at.batch = std::min(batch.at(), most);
-    walk.at.seen = std::min(seen_each * walk.at.batch, most);
+    walk.at.batch = std::min(most, batch.at());
+    walk.at.seen = std::min(most, seen_each * walk.at.batch);
     const MetPasses met(asked, walk.at, last);
     if (met.too_many_prompts() && walk.at.batch > 1 && looks_back-- > 0) {
       batch.step_back(walk.at.batch);
