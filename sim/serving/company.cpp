@@ -11,6 +11,7 @@ namespace {
 constexpr double counted_one_by_one = 24;
 constexpr double far = 10;  // deviations of a Poisson number, to begin with
 constexpr double hardly_any = 1e-7;
+constexpr double never_beside = 1024;  // as many: where passes grow faster than their sequences more would be ever likelier
 constexpr double widest = 25;  // its variance as a multiple of Poisson's
 // Of the normal distribution, in the middle of nine equal shares.
 constexpr std::array<double, 9> ninths{-1.5932, -0.9674, -0.5895, -0.2822, 0, 0.2822, 0.5895, 0.9674, 1.5932};
@@ -22,12 +23,16 @@ struct Numbers {
   // They come at the rate that has this mean (Newton).
   void come_with_mean(double wanted) {
     constexpr int rounds = 30;
-    constexpr double near = 1e-10;
+    constexpr double near = 1e-10, too_often = 0.5;
     const auto low = static_cast<std::size_t>(wanted);
     double come_per_s = less_likely[low] + (wanted - std::floor(wanted)) * (less_likely[low + 1] - less_likely[low]);
     for (int round = 0; round < rounds; ++round) {
       const auto [mean, variance] = moments_at(come_per_s);
       if (std::abs(mean - wanted) <= near * wanted) return;
+      if (!std::isfinite(mean + variance)) {
+        come_per_s *= too_often;
+        continue;
+      }
       come_per_s *= std::exp(std::clamp((wanted - mean) / std::max(variance, near * wanted), -1.0, 1.0));
     }
   }
@@ -69,7 +74,7 @@ Company::Company(double each, int instances, const std::function<double(double)>
 
 void Company::count(double all, int instances, const std::function<double(double)>& less_likely) {
   Numbers numbers{{1}, {0}};
-  for (double most = all + far * (std::sqrt(all) + 1); numbers.chances.back() > hardly_any; most *= 2) {
+  for (double most = all + far * (std::sqrt(all) + 1); numbers.chances.back() > hardly_any && most < never_beside; most *= 2) {
     while (static_cast<double>(numbers.less_likely.size()) <= most)
       numbers.less_likely.push_back(less_likely(static_cast<double>(numbers.less_likely.size())));
     numbers.come_with_mean(all);
