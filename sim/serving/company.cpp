@@ -12,7 +12,7 @@ constexpr double counted_one_by_one = 24;
 constexpr double far = 10;  // deviations of a Poisson number, to begin with
 constexpr double hardly_any = 1e-7;
 constexpr double never_beside = 1024;  // as many: where passes grow faster than their sequences more would be ever likelier
-constexpr double widest = 25;  // its variance as a multiple of Poisson's
+constexpr double widest = 25;          // its variance as a multiple of Poisson's
 // Of the normal distribution, in the middle of nine equal shares.
 constexpr std::array<double, 9> ninths{-1.5932, -0.9674, -0.5895, -0.2822, 0, 0.2822, 0.5895, 0.9674, 1.5932};
 constexpr double spread_of_ninths = 0.9317;  // of these points

@@ -9,11 +9,11 @@
 namespace rehearse::tests {
 namespace {
 
-struct Priced {
+struct WithAttention {
   double weights = 0, decode_s = 0, tokens = 0;
 };
 
-Priced priced(const std::string& model, const std::string& precision, const std::string& cluster = "dgx-h100-ndr400") {
+WithAttention with_attention(const std::string& model, const std::string& precision, const std::string& cluster = "dgx-h100-ndr400") {
   const std::string text = fmt::format(
       "model: {}\ncluster: {}\nsoftware: vllm\nserving:\n  pools: {{all: {{role: both, parallel: {{tp: 2}}, precision: {{{}}}}}}}\n"
       "  load: {{arrivals: {{poisson: 1 /s}}, input: 100, output: 10, requests: 10}}\n",
@@ -27,9 +27,9 @@ Priced priced(const std::string& model, const std::string& precision, const std:
 // Llama 3 70B on two GPUs: 80 layers, hidden 8192, 64 heads and 8 of keys and values, of 128: 8192 * 128 * (2 * 64 + 2 * 8) numbers of
 // attention a layer, one byte more each of half of them; a lone sequence reads them, at most at the GPU's 3.35 TB/s.
 TEST(AttentionIn16Bits, of_a_checkpoint_in_8_takes_a_byte_more_each) {
-  const Priced narrow = priced("llama3-70b", "compute: fp8, weights: fp8, kv: fp8"),
-               mixed = priced("llama3-70b", "compute: fp8, weights: fp8, kv: fp8, attention: bf16"),
-               wide = priced("llama3-70b", "compute: bf16, weights: bf16, kv: fp8");
+  const WithAttention narrow = with_attention("llama3-70b", "compute: fp8, weights: fp8, kv: fp8"),
+                      mixed = with_attention("llama3-70b", "compute: fp8, weights: fp8, kv: fp8, attention: bf16"),
+                      wide = with_attention("llama3-70b", "compute: bf16, weights: bf16, kv: fp8");
   const double more = 80 * 8192.0 * 128 * (2 * 64 + 2 * 8) / 2;
   EXPECT_NEAR((mixed.weights - narrow.weights) / more, 1, 1e-3);
   EXPECT_GT(mixed.decode_s - narrow.decode_s, 0.7 * more / 3.35e12);
@@ -39,7 +39,9 @@ TEST(AttentionIn16Bits, of_a_checkpoint_in_8_takes_a_byte_more_each) {
 
 // The reverse: what is read less is the same; FP4 checkpoints with attention in 8 bits too.
 TEST(AttentionIn8Bits, of_a_wider_or_narrower_checkpoint_is_between_them) {
-  const auto weights = [](const std::string& formats) { return priced("llama3-70b", formats + ", kv: fp8", "dgx-b200-ndr400").weights; };
+  const auto weights = [](const std::string& formats) {
+    return with_attention("llama3-70b", formats + ", kv: fp8", "dgx-b200-ndr400").weights;
+  };
   const double bf16 = weights("compute: bf16, weights: bf16"), fp8 = weights("compute: fp8, weights: fp8"),
                fp4 = weights("compute: fp4, weights: fp4");
   EXPECT_NEAR(
@@ -53,8 +55,8 @@ TEST(AttentionIn8Bits, of_a_wider_or_narrower_checkpoint_is_between_them) {
 TEST(AttentionsFormat, is_the_others_or_16_bits_in_checkpoints_of_experts_in_4) {
   for (const auto& [formats, said] :
        {std::pair{"compute: fp8, weights: fp8, kv: fp8", "fp8"}, std::pair{"compute: fp4, weights: fp4, kv: fp8", "bf16"}}) {
-    const Priced alone = priced("qwen3-30b-a3b", formats, "dgx-b200-ndr400"),
-                 named = priced("qwen3-30b-a3b", fmt::format("{}, attention: {}", formats, said), "dgx-b200-ndr400");
+    const WithAttention alone = with_attention("qwen3-30b-a3b", formats, "dgx-b200-ndr400"),
+                        named = with_attention("qwen3-30b-a3b", fmt::format("{}, attention: {}", formats, said), "dgx-b200-ndr400");
     EXPECT_EQ(alone.weights, named.weights);
     EXPECT_EQ(alone.decode_s, named.decode_s);
   }
