@@ -7,15 +7,14 @@
 namespace rehearse::sim {
 namespace {
 
-// Of a time above the least: mean and variance. It is spread no further than an exponential one, as what passes shared by a number of
-// sequences take is in heavy traffic, where that number is exponential: of a gamma variable spread further half would hardly be above it.
+// Of a time above the least: mean and variance.
 struct Above {
   double least_s = 0, mean_s = 0, variance = 0;
   // Share of them within so long (Wilson and Hilferty: the cube root of a gamma variable is normal).
   [[nodiscard]] double within(double seconds) const {
     if (seconds <= least_s) return 0;
     if (mean_s <= 0 || variance <= 0) return seconds >= least_s + mean_s ? 1 : 0;
-    const double ninth = std::min(variance / (mean_s * mean_s), 1.0) / 9;
+    const double ninth = variance / (9 * mean_s * mean_s);
     const double deviations = (std::cbrt((seconds - least_s) / mean_s) - (1 - ninth)) / std::sqrt(ninth);
     return std::erfc(-deviations / std::numbers::sqrt2) / 2;
   }
