@@ -9,7 +9,7 @@ namespace {
 
 std::string nanotron_space(const std::string& fits) {
   return "model: llama2-7b\ncluster: dgx-h100-ndr400\ngpus: 16\nsoftware: nanotron\nschedule: 1f1b\nparallel: {sp: true}\n"
-         "batch: {global: 64, micro: 1, sequence: 4096}\noptimizer: {sharding: zero1}\n"
+         "batch: {global: 64, micro: 1, sequence: 4352}\noptimizer: {sharding: zero1}\n"
          "tune: {goal: [step], fits: " +
          fits + ", keep: 1000, space: {parallel.tp: [2, 4], parallel.pp: [1, 2, 4], batch.micro: [1, 2, 4, 8]}}\n";
 }
