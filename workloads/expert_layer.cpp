@@ -218,11 +218,19 @@ void ExpertLayer::add_counts(Pass pass, std::vector<Communication>& calls) const
   const double experts = workload_.model.moe->experts;
   if (plan.dispatcher == Dispatcher::alltoall)
     calls.push_back({"counts", CollectiveKind::all_gather, GroupKind::ep, sizeof(std::int64_t) * experts * ep, pass});
-  if (plan.dispatcher != Dispatcher::hierarchical) return;
-  auto numbers = std::make_shared<Exchange>();
-  numbers->pairs.assign(static_cast<std::size_t>(ep), experts / ep);
-  numbers->bytes_per_pair = sizeof(std::int32_t);
-  calls.push_back({"counts", CollectiveKind::all_to_all, GroupKind::ep, experts * sizeof(std::int32_t), pass, std::move(numbers)});
+  if (plan.dispatcher == Dispatcher::hierarchical)
+    calls.push_back({"counts", CollectiveKind::all_to_all, GroupKind::ep, experts * sizeof(std::int32_t), pass, counts()});
+}
+
+// The same of every layer and micro-batch.
+std::shared_ptr<const Exchange> ExpertLayer::counts() const {
+  if (counts_) return counts_;
+  const int ep = workload_.parallel.ep;
+  Exchange numbers;
+  numbers.pairs.assign(static_cast<std::size_t>(ep), static_cast<double>(workload_.model.moe->experts) / ep);
+  numbers.bytes_per_pair = sizeof(std::int32_t);
+  counts_ = std::make_shared<const Exchange>(std::move(numbers));
+  return counts_;
 }
 
 // Of each pair, in fp32. Other dispatchers send them with the tokens.

@@ -39,6 +39,7 @@ class ExpertLayer {
   using Key = std::tuple<Pass, int, int, int, int>;
   [[nodiscard]] ExpertCalls make_calls(Pass pass, int chunks, int ep_rank, int layer, int microbatch) const;
   void add_counts(Pass pass, std::vector<Communication>& calls) const;
+  [[nodiscard]] std::shared_ptr<const Exchange> counts() const;
   void add_weights(const char* what, Pass pass, int chunks, int layer, int microbatch, std::vector<Communication>& calls) const;
   [[nodiscard]] Communication small(const char* what, Pass pass, int chunks, int layer, int microbatch) const;
   [[nodiscard]] std::shared_ptr<const Exchange> exchange(bool dispatch, int chunks, int layer, int microbatch) const;
@@ -51,6 +52,7 @@ class ExpertLayer {
   ExpertLoads loads_;
   mutable std::map<Key, ExpertCalls> calls_;
   mutable std::map<std::tuple<bool, int, int, int>, std::shared_ptr<const Exchange>> exchanges_;
+  mutable std::shared_ptr<const Exchange> counts_;
 };
 
 }  // namespace rehearse::workloads

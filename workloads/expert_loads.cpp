@@ -24,6 +24,7 @@ struct Origin {
 }  // namespace
 
 void choose_once(std::vector<double>& shares, double most) {
+  if (std::ranges::max(shares) <= most) return;
   std::vector<std::size_t> open(shares.size());
   std::iota(open.begin(), open.end(), std::size_t{0});
   while (true) {
@@ -70,9 +71,13 @@ std::shared_ptr<ExpertLoads::Loads> ExpertLoads::drawn() const {
 }
 
 const LayerLoad& ExpertLoads::at(int layer, int microbatch) const {
-  const std::pair key = even_ ? std::pair(0, 0) : std::pair(layer, microbatch);
-  const auto it = loads_->find(key);
-  return it != loads_->end() ? it->second : loads_->emplace(key, load(key.first, key.second)).first->second;
+  if (even_) layer = microbatch = 0;
+  const auto l = static_cast<std::size_t>(layer), m = static_cast<std::size_t>(microbatch);
+  if (l >= loads_->size()) loads_->resize(l + 1);
+  auto& of_layer = (*loads_)[l];
+  if (m >= of_layer.size()) of_layer.resize(std::max(m + 1, static_cast<std::size_t>(even_ ? 1 : workload_.microbatches())));
+  if (!of_layer[m]) of_layer[m] = std::make_unique<const LayerLoad>(load(layer, microbatch));
+  return *of_layer[m];
 }
 
 // Pairs by expert, before drops.
@@ -92,7 +97,14 @@ double ExpertLoads::filled_up(double rows, double pairs) const {
 }
 
 LayerLoad ExpertLoads::load(int layer, int microbatch) const {
-  if (!alike_) return load_by_sender(layer, microbatch);
+  LayerLoad load = alike_ ? load_of_all(layer, microbatch) : load_by_sender(layer, microbatch);
+  for (auto first = load.tokens.begin(); first != load.tokens.end(); first += per_rank_)
+    load.received.push_back(std::accumulate(first, first + per_rank_, 0.0));
+  load.hottest = static_cast<int>(std::ranges::max_element(load.received) - load.received.begin());
+  return load;
+}
+
+LayerLoad ExpertLoads::load_of_all(int layer, int microbatch) const {
   const int experts = workload_.model.moe->experts;
   const double pairs = own_pairs_ * workload_.parallel.ep * workload_.parallel.etp;
   const double capacity = workload_.experts.capacity_factor > 0 ? workload_.experts.capacity_factor * pairs / experts : pairs;
@@ -138,12 +150,6 @@ LayerLoad ExpertLoads::load_by_sender(int layer, int microbatch) const {
   }
   load.sent = std::make_shared<const std::vector<double>>(std::move(sent));
   return load;
-}
-
-double ExpertLoads::received(int rank, int layer, int microbatch) const {
-  const std::vector<double>& tokens = at(layer, microbatch).tokens;
-  const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(rank) * per_rank_;
-  return std::accumulate(first, first + per_rank_, 0.0);
 }
 
 }  // namespace rehearse::workloads

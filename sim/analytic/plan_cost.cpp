@@ -10,12 +10,12 @@ using workloads::CollectiveKind;
 using workloads::GroupKind;
 
 PlanCost::PlanCost(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices,
-                   int step)
+                   ExpertPrices* experts)
     : contentions(system.gpu), chunks(static_cast<std::size_t>(compiled.shape.chunks)) {
-  std::optional<workloads::ExpertLayer> experts;
-  if (workload.model.moe) experts.emplace(workload, step);
-  UnitPricer pricer(system, workload, prices, contentions, experts ? &*experts : nullptr);
-  const bool alike = !experts || (experts->loads().even() && workload.experts.layer_chunks.empty());
+  std::optional<ExpertPrices> own_experts;
+  if (workload.model.moe && experts == nullptr) experts = &own_experts.emplace(system, workload, prices);
+  UnitPricer pricer(system, workload, prices, contentions, experts);
+  const bool alike = experts == nullptr || (experts->layer().loads().even() && workload.experts.layer_chunks.empty());
   std::map<std::tuple<int, int, int>, std::uint32_t> known;  // by program, place and layer
   for (int s = 0; s < compiled.shape.stages; ++s) {
     const workloads::StageProgram& stage = compiled.stages[static_cast<std::size_t>(s)];

@@ -14,8 +14,9 @@ namespace rehearse::sim {
 using workloads::Parameters;
 
 struct PlanCost {
-  // `step`: of the routing of a model that has experts.
-  PlanCost(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices, int step = 0);
+  // `experts`: of the step, where others ask for the same prices; null: made anew, of the first step.
+  PlanCost(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices,
+           ExpertPrices* experts = nullptr);
 
   Contentions contentions;
   // Distinct ones: layers whose experts get different tokens, or chunks, differ, and so do those of stages that lie differently.

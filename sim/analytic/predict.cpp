@@ -1,6 +1,8 @@
 #include "sim/analytic/predict.hpp"
 
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "sim/analytic/finish.hpp"
 #include "sim/analytic/step_formula.hpp"
@@ -18,6 +20,7 @@ struct Priced {
   const workloads::Compiled& compiled;
   CommunicationModel model;
   PriceBook prices;
+  Workspace workspace;
 };
 
 StepResult result_of(const Job& job, const workloads::Compiled& compiled, const StepTerms& terms) {
@@ -30,16 +33,22 @@ StepResult result_of(const Job& job, const workloads::Compiled& compiled, const 
   return result;
 }
 
-// Its times alone.
-StepResult step_of(const Job& job, Priced& priced, Workspace& workspace, bool stages_share) {
+// Its times alone. `experts`: of a model that has them, else null.
+StepResult times_of(const Job& job, Priced& priced, ExpertPrices* experts, bool stages_share) {
   const workloads::Compiled& compiled = priced.compiled;
-  std::vector<StepResult> steps;
+  const PlanCost plan(job.system, job.workload, compiled, priced.prices, experts);
+  return result_of(
+      job, compiled,
+      step_terms(job.system, job.workload, compiled, compiled.sync, plan, priced.prices, priced.workspace, true, stages_share));
+}
+
+template <class Each>
+void each_step(const Job& job, Priced& priced, Each each) {
   for (int step = 0; step < job.distinct_steps(); ++step) {
-    const PlanCost plan(job.system, job.workload, compiled, priced.prices, step);
-    steps.push_back(result_of(
-        job, compiled, step_terms(job.system, job.workload, compiled, compiled.sync, plan, priced.prices, workspace, true, stages_share)));
+    std::optional<ExpertPrices> experts;
+    if (job.workload.model.moe) experts.emplace(job.system, job.workload, priced.prices, step);
+    each(experts ? &*experts : nullptr);
   }
-  return mean_step(job, std::move(steps));
 }
 
 void add_all_but_times(const Job& job, const workloads::Compiled& compiled, StepResult& step) {
@@ -51,8 +60,9 @@ void add_all_but_times(const Job& job, const workloads::Compiled& compiled, Step
 
 StepResult predict(const Job& job, const workloads::Compiled& compiled, bool stages_share) {
   Priced priced(job, compiled);
-  Workspace workspace;
-  StepResult step = step_of(job, priced, workspace, stages_share);
+  std::vector<StepResult> steps;
+  each_step(job, priced, [&](ExpertPrices* experts) { steps.push_back(times_of(job, priced, experts, stages_share)); });
+  StepResult step = mean_step(job, std::move(steps));
   add_all_but_times(job, compiled, step);
   return step;
 }
@@ -61,12 +71,16 @@ StepResult predict(const Job& job) { return predict(job, workloads::compile(job.
 
 PredictionBesideAlone predict_beside_alone(const Job& job, const workloads::Compiled& compiled) {
   Priced priced(job, compiled);
-  Workspace workspace;
-  PredictionBesideAlone both{.predicted = step_of(job, priced, workspace, true)};
-  add_all_but_times(job, compiled, both.predicted);
   Job alone = job;
   alone.system.gpu.contention.clear();  // which no call's price depends on
-  both.alone_s = step_of(alone, priced, workspace, false).step_s;
+  std::vector<StepResult> steps, steps_alone;
+  each_step(job, priced, [&](ExpertPrices* experts) {
+    steps.push_back(times_of(job, priced, experts, true));
+    steps_alone.push_back(times_of(alone, priced, experts, false));
+  });
+  PredictionBesideAlone both{.predicted = mean_step(job, std::move(steps))};
+  add_all_but_times(job, compiled, both.predicted);
+  both.alone_s = mean_step(alone, std::move(steps_alone)).step_s;
   return both;
 }
 

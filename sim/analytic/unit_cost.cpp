@@ -38,7 +38,7 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   }
   if (program.offloaded_bytes > 0) {
     const bool own = unit.layer_kind == workloads::LayerKind::experts;
-    const double bytes = program.offloaded_bytes + program.offloaded_per_pair * (own ? most_pairs(unit.first_layer) : 0);
+    const double bytes = program.offloaded_bytes + program.offloaded_per_pair * (own ? experts_->most_pairs(unit.first_layer) : 0);
     const PriceBook::Times copy = prices_.times(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage);
     cost.copy_s = copy.seconds;
     cost.copy_alone_s = prices_.seconds(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage, true);
@@ -125,43 +125,18 @@ void UnitPricer::add_ring(const workloads::RingSegment& segment, Phase phase, Pa
   wait_for(block, total - steps * attention, transfer, to);
 }
 
-double UnitPricer::seconds(const std::vector<workloads::Operator>& operators) const {
-  double sum = 0;
-  for (const workloads::Operator& op : operators) sum += seconds(op);
-  return sum;
-}
-double UnitPricer::seconds(const std::vector<Communication>& calls, int stage) {
-  double sum = 0;
-  for (const Communication& what : calls) sum += seconds(what, stage);
-  return sum;
-}
-
-// Pairs that the hottest rank's experts get, in the mean micro-batch.
-double UnitPricer::most_pairs(int layer) const {
-  const workloads::ExpertLoads& loads = experts_->loads();
-  const int microbatches = loads.even() ? 1 : workload_.microbatches(), ranks = loads.even() ? 1 : workload_.parallel.ep;
-  double sum = 0;
-  for (int i = 0; i < microbatches; ++i) {
-    double most = 0;
-    for (int rank = 0; rank < ranks; ++rank) most = std::max(most, loads.received(rank, layer, i));
-    sum += most;
-  }
-  return sum / microbatches;
-}
-
 void UnitPricer::wait_for(const Communication& what, double waited_s, double all_s, PassCost& to) {
   const Fidelity fidelity = system_.simulation.collectives;
   if (waited_s <= 0 || fidelity == Fidelity::closed || (fidelity == Fidelity::automatic && what.group == GroupKind::tp)) return;
   to.calls.ports.add(prices_.times(what, to.stage).ports, waited_s / all_s);
 }
 
-// Micro-batches and ranks that get different tokens: the ranks of a group wait for the one that takes longest, micro-batches follow one
-// another and count with their mean.
+// Micro-batches that get different tokens follow one another and count with their mean.
 void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, PassCost& to) {
-  const int microbatches = experts_->loads().even() ? 1 : workload_.microbatches();
+  const std::vector<ChunkTimes>& all_chunks = experts_->chunks(what, to.layer, to.stage);
+  const auto microbatches = static_cast<double>(all_chunks.size());
   double waited = 0;
-  for (int i = 0; i < microbatches; ++i) {
-    const ChunkTimes slowest = slowest_chunk(what, to.layer, i, to.stage);
+  for (const ChunkTimes& slowest : all_chunks) {
     const double total = chunked_s(slowest, contentions_.ep) / microbatches;
     const double again = slowest.chunks * slowest.recompute_s / microbatches, work = slowest.chunks * slowest.work_s / microbatches;
     const double delayed = slowest.delayed_s / microbatches;
@@ -177,42 +152,11 @@ void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, 
     to.times[Phase::ep] += total - again - work - delayed;
     waited += total - again - work - delayed;
   }
-  const workloads::ExpertCalls& calls = experts_->calls(what.pass, 0, to.layer, 0);
-  const double all = seconds(calls.dispatch, to.stage) + seconds(calls.combine, to.stage);
+  const workloads::ExpertCalls& calls = experts_->layer().calls(what.pass, 0, to.layer, 0);
+  const double all = experts_->seconds(calls.dispatch, to.stage) + experts_->seconds(calls.combine, to.stage);
   for (const std::vector<Communication>* way : {&calls.dispatch, &calls.combine}) {
     for (const Communication& call : *way) wait_for(call, waited, all, to);
   }
-}
-
-ChunkTimes UnitPricer::slowest_chunk(const workloads::RoutedExperts& what, int layer, int microbatch, int stage) {
-  const int ranks = experts_->loads().even() ? 1 : workload_.parallel.ep;
-  ChunkTimes slowest{workload_.experts.chunks_of(layer)};
-  const workloads::ExpertCalls* known = nullptr;  // ranks without etp call alike
-  for (int rank = 0; rank < ranks; ++rank) {
-    const workloads::ExpertCalls& calls = experts_->calls(what.pass, rank, layer, microbatch);
-    ChunkTimes own = slowest;
-    if (&calls != known) {
-      own.dispatch_s = seconds(calls.dispatch, stage);
-      own.combine_s = seconds(calls.combine, stage);
-      known = &calls;
-    }
-    workloads::ExpertWork work = experts_->work(what, rank, layer, microbatch);
-    if (workloads::delays_weights(workload_, what)) {
-      work.what.weight_gradients = false;
-      own.delayed_s = seconds(workloads::ExpertWork{{workloads::Pass::backward_weight}, false, work.pairs});
-    }
-    own.work_s = seconds(work);
-    work.again = experts_->again(what);
-    own.recompute_s = work.again ? seconds(work) : 0;
-    slowest.raise_to(own);
-  }
-  return slowest;
-}
-
-double UnitPricer::seconds(const workloads::ExpertWork& work) {
-  const auto [it, added] = expert_work_s_[{work.what.pass, work.what.weight_gradients, work.again}].try_emplace(work.pairs, 0);
-  if (added) it->second = seconds(workloads::operators_of(workload_, work));
-  return it->second;
 }
 
 }  // namespace rehearse::sim

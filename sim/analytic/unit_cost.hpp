@@ -1,17 +1,13 @@
 // Equations (1), (2): what one unit (layer, embedding, head) costs per micro-batch.
 #pragma once
 
-#include <map>
-#include <tuple>
-#include <unordered_map>
 #include <vector>
 
-#include "sim/analytic/overlap.hpp"
+#include "sim/analytic/expert_prices.hpp"
 #include "sim/analytic/port_sharing.hpp"
 #include "sim/cost/price_book.hpp"
 #include "sim/result.hpp"
 #include "sim/system.hpp"
-#include "workloads/expert_layer.hpp"
 #include "workloads/stage_program.hpp"
 
 namespace rehearse::sim {
@@ -38,7 +34,7 @@ class UnitPricer {
  public:
   // `experts`: of a model that has them, else null. All must outlive it.
   UnitPricer(const System& system, const workloads::Workload& workload, PriceBook& prices, const Contentions& contentions,
-             const workloads::ExpertLayer* experts)
+             ExpertPrices* experts)
       : system_(system), workload_(workload), prices_(prices), contentions_(contentions), experts_(experts) {}
   // On a rank of this pipeline stage.
   [[nodiscard]] UnitCost price(const workloads::Unit& unit, int stage);
@@ -64,20 +60,12 @@ class UnitPricer {
   void wait_for(const workloads::Communication& what, double waited_s, double all_s, PassCost& to);
   [[nodiscard]] double seconds(const workloads::ComputeSegment& segment, int stage);
   [[nodiscard]] double seconds(const workloads::Communication& what, int stage) { return prices_.seconds(what, stage); }
-  [[nodiscard]] double seconds(const std::vector<workloads::Operator>& operators) const;
-  [[nodiscard]] double seconds(const std::vector<workloads::Communication>& calls, int stage);
-  // Of one chunk of a layer's experts in a micro-batch: each part on the rank where it takes longest.
-  [[nodiscard]] ChunkTimes slowest_chunk(const workloads::RoutedExperts& what, int layer, int microbatch, int stage);
-  [[nodiscard]] double seconds(const workloads::ExpertWork& work);
-  [[nodiscard]] double most_pairs(int layer) const;
 
   const System& system_;
   const workloads::Workload& workload_;
   PriceBook& prices_;
   const Contentions& contentions_;
-  const workloads::ExpertLayer* experts_;
-  // By pairs: ranks and micro-batches often get equally many.
-  std::map<std::tuple<workloads::Pass, bool, bool>, std::unordered_map<double, double>> expert_work_s_;
+  ExpertPrices* experts_;
 };
 
 }  // namespace rehearse::sim

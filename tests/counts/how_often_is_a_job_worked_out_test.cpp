@@ -67,16 +67,14 @@ void counted_price_book(PriceBook* book, const CommunicationModel& model, const 
   ++counts.price_books;
   real_price_book(book, model, grid, stages, shared);
 }
-void real_plan_cost(
-    PlanCost* cost, const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices,
-    int step) asm("__real__ZN8rehearse3sim8PlanCostC1ERKNS0_6SystemERKNS_9workloads8WorkloadERKNS5_8CompiledERNS0_9PriceBookEi");
-void counted_plan_cost(
-    PlanCost* cost, const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices,
-    int step) asm("__wrap__ZN8rehearse3sim8PlanCostC1ERKNS0_6SystemERKNS_9workloads8WorkloadERKNS5_8CompiledERNS0_9PriceBookEi");
+void real_plan_cost(PlanCost* cost, const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices, ExpertPrices* experts) asm(
+    "__real__ZN8rehearse3sim8PlanCostC1ERKNS0_6SystemERKNS_9workloads8WorkloadERKNS5_8CompiledERNS0_9PriceBookEPNS0_12ExpertPricesE");
+void counted_plan_cost(PlanCost* cost, const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices, ExpertPrices* experts) asm(
+    "__wrap__ZN8rehearse3sim8PlanCostC1ERKNS0_6SystemERKNS_9workloads8WorkloadERKNS5_8CompiledERNS0_9PriceBookEPNS0_12ExpertPricesE");
 void counted_plan_cost(PlanCost* cost, const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
-                       PriceBook& prices, int step) {
+                       PriceBook& prices, ExpertPrices* experts) {
   ++counts.plans_priced;
-  real_plan_cost(cost, system, workload, compiled, prices, step);
+  real_plan_cost(cost, system, workload, compiled, prices, experts);
 }
 MemoryResult real_predicted_memory(const Job& job, const workloads::Compiled& compiled,
                                    bool by_slots) asm("__real__ZN8rehearse3sim16predicted_memoryERKNS0_3JobERKNS_9workloads8CompiledEb");

@@ -2,6 +2,7 @@
 // more uneven), or by the load-balancing loss that it has in the mean.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "config/random.hpp"
 #include "workloads/routing.hpp"
@@ -9,27 +10,35 @@
 namespace rehearse::workloads {
 namespace {
 
-// ln of a Gamma(shape, 1) variate: Marsaglia and Tsang 2000; below 1 by their boost, in logarithms since it may underflow.
-double log_gamma_variate(double shape, config::Random& random) {
-  if (shape < 1) {
-    const double boosted = log_gamma_variate(shape + 1, random);  // drawn first by every compiler
-    return boosted + std::log(random.uniform()) / shape;
-  }
+// A Gamma(shape, 1) variate, shape >= 1: Marsaglia and Tsang 2000, with their squeeze, which accepts nothing that the logarithms would not.
+double gamma_variate(double shape, config::Random& random) {
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   while (true) {
-    const double x = random.normal();
-    const double v = std::pow(1 + c * x, 3);
-    if (v > 0 && std::log(random.uniform()) < 0.5 * x * x + d - d * v + d * std::log(v)) return std::log(d * v);
+    const double x = random.normal(), root = 1 + c * x, v = root * root * root;
+    if (v <= 0) continue;
+    const double drawn = random.uniform(), square = x * x;
+    if (drawn < 1 - 0.0331 * square * square || std::log(drawn) < 0.5 * square + d - d * v + d * std::log(v)) return d * v;
   }
 }
 
+// Below 1 by their boost, in logarithms since it may underflow, and against the largest.
+void draw_boosted(double shape, config::Random& random, std::vector<double>& variates) {
+  for (double& variate : variates) {
+    const double boosted = std::log(gamma_variate(shape + 1, random));  // drawn first by every compiler
+    variate = boosted + std::log(random.uniform()) / shape;
+  }
+  const double largest = std::ranges::max(variates);
+  for (double& variate : variates) variate = std::exp(variate - largest);
+}
+
 std::vector<double> drawn_shares(double concentration, int experts, config::Random random) {
-  std::vector<double> shares;
-  for (int e = 0; e < experts; ++e) shares.push_back(log_gamma_variate(concentration, random));
-  double largest = shares.front();
-  for (const double logarithm : shares) largest = std::max(largest, logarithm);
-  double sum = 0;
-  for (double& share : shares) sum += share = std::exp(share - largest);
+  std::vector<double> shares(static_cast<std::size_t>(experts));
+  if (concentration < 1) {
+    draw_boosted(concentration, random, shares);
+  } else {
+    for (double& share : shares) share = gamma_variate(concentration, random);
+  }
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) share /= sum;
   return shares;
 }
