@@ -146,7 +146,7 @@ std::vector<Held> HeldMemory::on_gpu(const RankMemories& units) const {
   held.reserve(4 * tasks_.size());
   for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
     const HeldTask& task = tasks_[i];
-    const UnitMemory& unit = units.at(task.slot.chunk, task.unit, task.slot.microbatch);
+    const UnitMemory unit = units.at(task.slot.chunk, task.unit, task.slot.microbatch);
     if (task.slot.kind == Slot::Kind::forward) add_activations(i, unit.activations, held);
     add_work(i, unit, held);
   }

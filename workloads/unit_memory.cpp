@@ -383,14 +383,10 @@ RankMemories::RankMemories(const Workload& workload, const MemoryHabits& habits,
                            const ExpertLoads* loads, int expert_rank)
     : stage_(stage), units_(unit_memories(workload, habits, sync, stage)), loads_(loads), expert_rank_(expert_rank) {}
 
-const UnitMemory& RankMemories::at(int chunk, int unit, int microbatch) const {
+UnitMemory RankMemories::at(int chunk, int unit, int microbatch) const {
   const UnitMemory& alone = units_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(unit)];
   const Unit& what = stage_.chunks[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(unit)];
-  if (what.layer_kind != LayerKind::experts) return alone;
-  const std::tuple key{chunk, unit, loads_->even() ? 0 : microbatch};
-  const auto it = with_tokens_.find(key);
-  if (it != with_tokens_.end()) return it->second;
-  return with_tokens_.emplace(key, alone.with_tokens(loads_->received(expert_rank_, what.first_layer, microbatch))).first->second;
+  return what.layer_kind == LayerKind::experts ? alone.with_tokens(loads_->received(expert_rank_, what.first_layer, microbatch)) : alone;
 }
 
 }  // namespace rehearse::workloads

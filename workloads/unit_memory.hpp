@@ -128,8 +128,7 @@ class RankMemories {
   // loads: of a model with experts, else null. It must outlive this.
   RankMemories(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const StageProgram& stage,
                const ExpertLoads* loads, int expert_rank);
-  // The reference stays valid. Equal ones of different micro-batches may be one.
-  [[nodiscard]] const UnitMemory& at(int chunk, int unit, int microbatch) const;
+  [[nodiscard]] UnitMemory at(int chunk, int unit, int microbatch) const;
   [[nodiscard]] const std::vector<UnitMemory>& chunk(int chunk) const { return units_[static_cast<std::size_t>(chunk)]; }
 
  private:
@@ -137,7 +136,6 @@ class RankMemories {
   std::vector<std::vector<UnitMemory>> units_;
   const ExpertLoads* loads_;
   int expert_rank_;
-  mutable std::map<std::tuple<int, int, int>, UnitMemory> with_tokens_;
 };
 
 }  // namespace rehearse::workloads
