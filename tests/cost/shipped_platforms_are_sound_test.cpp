@@ -69,6 +69,17 @@ TEST(ShippedGpus, NeverRunMoreWorkInLessTime) {
 
 Software load_software(const std::string& name) { return read_software(ready_made(software_part, name).node, name); }
 
+// One chip, one rate of products in fp32; a DGX-2's memory alone is faster.
+TEST(ShippedGpus, V100IsOneChipInEveryServer) {
+  workloads::Operator op;
+  op.cls = workloads::OperatorClass::gemm;
+  op.dtype = workloads::DType::fp32;
+  op.flops = 1e12;
+  const double seconds = shipped_gpu("v100-sxm3-32g").cost->seconds(op);
+  EXPECT_NEAR(1e12 / seconds, 0.9 * 15.7e12, 0.01e12);
+  for (const char* name : {"v100-sxm2-16g", "v100-sxm2-32g"}) EXPECT_EQ(shipped_gpu(name).cost->seconds(op), seconds) << name;
+}
+
 TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
   const auto names = config::data_names("platforms/software");
   EXPECT_EQ(names, (std::vector<std::string>{"aleph-alpha-scaling",
