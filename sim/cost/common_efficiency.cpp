@@ -15,7 +15,7 @@ using workloads::DType;
 // Straight lines through what A100 SXM, H100 and B200 reach of their peaks in 16 bits against what the peak asks of each watt
 // (0.78, 1.41 and 2.25 TFLOP/s per W): products 0.81, 0.679 and 0.586, attention at head dimension 128 0.69, 0.595 and 0.504. A chip that
 // promises more than its power limit feeds falls short by as much. Products in 8 bits, whose operations cost half the energy, reach 0.53 on
-// Hopper and Blackwell, and as much as the line says of a chip whose 8-bit peak asks no more of a watt than theirs in 16 bits (Gaudi 2).
+// Hopper and Blackwell, and as much as the line says of a chip whose 8-bit peak asks no more of a watt than theirs in 16 bits (Gaudi 3).
 // Left out one at a time, the products of the three are 8, 5 and 14 % off.
 struct Line {
   double at_rest, per_flops_per_joule;

@@ -78,6 +78,12 @@ TEST(WhatADataSheetAloneTells, HoldsOfContentionAndOlderAttentionToo) {
   EXPECT_EQ(read_gpu(ready_made(gpu_part, "tpu-v6e").node.without("contention"), "tpu").contention_with(workloads::Phase::dp).alpha, 1);
 }
 
+// Gaudi 2 has a number of its own for products in 8 bits; in 16 it says what its sheet tells, to three places.
+TEST(WhatADataSheetAloneTells, HoldsOfGaudi2InSixteenBits) {
+  const workloads::Operator op = square(8192, workloads::DType::bf16);
+  EXPECT_NEAR(shipped_gpu("gaudi2").cost->seconds(op) / sheet_of("gaudi2").cost->seconds(op), 1, 0.001);
+}
+
 TEST(WhatADataSheetAloneTells, HasALineForEachPrecisionOfTheSheet) {
   const Gpu sheet = sheet_of("b200-sxm");
   for (const auto& [type, peak] : sheet.peak_flops_per_s) EXPECT_GT(sheet.cost->seconds(square(4096, type)), 0) << name_of(type);
