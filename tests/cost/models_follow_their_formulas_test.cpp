@@ -263,8 +263,8 @@ TEST(Efficiency, SixteenBitFormatsStandInForEachOther) {
   }
 }
 
-// 150 bf16 numbers are 300 bytes, a multiple of 4 alone; 108 are 27 times 8, 151 are 151 times 2, 104 are 13 times 16. m does not matter; of a
-// weight's gradient k, its tokens, does not.
+// 150 bf16 numbers are 300 bytes, a multiple of 4 alone; 108 are 27 times 8, 151 are 151 times 2, 104 are 13 times 16. m does not matter;
+// of a weight's gradient k, its tokens, does not.
 TEST(ModifiedRoofline, SlowsProductsOfUnalignedRows) {
   const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 0.5, memory: 1, knee: 64, unaligned: 0.1}");
   const auto rate = [&](std::int64_t m, std::int64_t n, std::int64_t k, workloads::Pass pass = workloads::Pass::forward) {

@@ -193,7 +193,6 @@ TEST(OperatorBytes, AdamReadsAndWritesEveryState) {
   EXPECT_EQ(sum, 1e9 * (4 + 24 + 2 + 4 + 8));
 }
 
-// Muon over a stage that is one layer: four matrices, five steps of three products each (the steps' count is in `times`).
 // What is not fused runs as PyTorch's own operators.
 TEST(OperatorBytes, LossAndUpdateApartAreOperatorsOfPyTorch) {
   for (const bool fused : {false, true}) {
@@ -219,6 +218,7 @@ TEST(OperatorBytes, AnUpdateInALoopIsLaunchedForEveryTensor) {
   EXPECT_LT(optimizer_program(workload, 1e9, held).update.back().kernels, 20);
 }
 
+// Muon over a stage that is one layer: four matrices, five steps of three products each (the steps' count is in `times`).
 TEST(OperatorBytes, MuonMakesMatricesOrthogonal) {
   Workload workload = small();
   workload.optimizer.kind = OptimizerKind::muon;
