@@ -8,7 +8,9 @@
 #include <numeric>
 
 #include "jobs.hpp"
+#include "sim/analytic/expert_prices.hpp"
 #include "sim/analytic/predict.hpp"
+#include "sim/cost/queue.hpp"
 #include "sim/engine/simulate.hpp"
 #include "workloads/expert_loads.hpp"
 #include "workloads/rank_grid.hpp"
@@ -119,6 +121,40 @@ TEST(ExpertLoad, KeepsEveryPairUnlessCapacityDropsIt) {
           EXPECT_LE(*std::ranges::max_element(load.tokens), capacity * pairs / 16 * (1 + 1e-12));
         }
         EXPECT_LE(*std::ranges::max_element(load.tokens), pairs / 2 * (1 + 1e-12));  // a token chooses an expert once
+      }
+    }
+  }
+}
+
+// The formula prices the rank that gets most alone: none of the others takes longer.
+TEST(ExpertLoad, TheHottestRankTakesLongest) {
+  for (const char* extra : {"moe: {routing: {zipf: 0.8}}\n", "moe: {routing: {dirichlet: 0.2}, chunks: 2}\n",
+                            "moe: {routing: {zipf: 0.8}}\nrecompute: {modules: [moe_act]}\n"}) {
+    const sim::Job job = expert_job(8, "{dp: 8, ep: 8}", "{global: 32, micro: 1, sequence: 1024}", extra);
+    const workloads::Compiled compiled = workloads::compile(job.workload);
+    const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
+    sim::PriceBook prices(model, compiled.grid, compiled.shape.stages);
+    sim::ExpertPrices experts(job.system, job.workload, prices);
+    const auto seconds_of = [&](const workloads::ExpertWork& work) {
+      double seconds = 0;
+      for (const workloads::Operator& op : workloads::operators_of(job.workload, work))
+        seconds += sim::operator_seconds(job.system.gpu, job.system.software, op);
+      return seconds;
+    };
+    for (const workloads::RoutedExperts& what :
+         {workloads::RoutedExperts{}, workloads::RoutedExperts{workloads::Pass::backward_input, true}}) {
+      const std::vector<sim::ChunkTimes>& chunks = experts.chunks(what, 2, 0);
+      ASSERT_EQ(chunks.size(), 4U);
+      for (int i = 0; i < 4; ++i) {
+        double work_s = 0, again_s = 0;
+        for (int rank = 0; rank < 8; ++rank) {
+          workloads::ExpertWork work = experts.layer().work(what, rank, 2, i);
+          work_s = std::max(work_s, seconds_of(work));
+          work.again = experts.layer().again(what);
+          if (work.again) again_s = std::max(again_s, seconds_of(work));
+        }
+        EXPECT_NEAR(chunks[static_cast<std::size_t>(i)].work_s, work_s, 1e-12 * work_s) << extra;
+        EXPECT_NEAR(chunks[static_cast<std::size_t>(i)].recompute_s, again_s, 1e-12 * again_s) << extra;
       }
     }
   }
