@@ -161,6 +161,26 @@ TEST(Activations, OfAnActivationFunctionOfSeveralOperatorsAreMore) {
   EXPECT_EQ(layer_activation_bytes(workload, false), dropped);
 }
 
+// LayerNorm over queries and keys keeps the copy in fp32 that autocast makes of them, RMSNorm what the product gave.
+TEST(Activations, OfNormsOverHeadsUnderAutocast) {
+  Workload workload = llama(1, 1024, 16, 4, 2816, 32000, 1024, 2);
+  workload.fusions.separate_qkv = workload.model.qk_norm = true;
+  const auto kept = [&](Norm norm, bool autocast) {
+    workload.model.norm = norm;
+    workload.fusions.autocast = autocast;
+    const double with = layer_activation_bytes(workload, false);
+    workload.model.qk_norm = false;
+    const double without = layer_activation_bytes(workload, false);
+    workload.model.qk_norm = true;
+    return with - without;
+  };
+  const double elements = 2 * 1024.0 * (1024 + 256);
+  for (const bool autocast : {false, true}) {
+    EXPECT_EQ(kept(Norm::rmsnorm, autocast), 2 * elements);
+    EXPECT_EQ(kept(Norm::layernorm, autocast), (autocast ? 4 : 2) * elements);
+  }
+}
+
 // Softmax's output in fp32 in the place of 16 bits: two bytes a score beside a layer whose dropout has a mask and an output, four without
 // dropout, where its copy in 16 bits is what is multiplied.
 TEST(Activations, OfASoftmaxInFp32AreMore) {

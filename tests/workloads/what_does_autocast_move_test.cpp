@@ -72,6 +72,45 @@ TEST(Autocast, LayerNormOverHeadsIsInFp32) {
   EXPECT_EQ(find(layer_program(workload, false).forward, "qk_norm").bytes, elements * 4);
 }
 
+// RMSNorm reads and writes what products gave as it is, in 16 bits: behind a branch, and of latent queries, keys and values, whose products
+// cast nothing.
+TEST(Autocast, RmsNormOverWhatProductsGaveIsInSixteenBits) {
+  Workload workload = eager(true);
+  workload.model.post_norms = true;
+  EXPECT_EQ(find(layer_program(workload, false).forward, "attention_post_norm").bytes, states * (2 + 2));
+  workload.model.mla = MlaSpec{};
+  workload.model.mla->q_lora = 384;
+  workload.model.mla->kv_lora = 128;
+  workload.model.mla->qk_nope = workload.model.mla->v = 64;
+  workload.model.mla->qk_rope = 32;
+  const BlockProgram layer = layer_program(workload, false);
+  EXPECT_EQ(find(layer.forward, "kv_norm").bytes, rows * 128 * (2 + 2));
+  EXPECT_EQ(find(layer.forward, "kv_down autocast").bytes, states * (4 + 2));
+  for (const Operator& op : operators(layer.forward)) EXPECT_NE(op.name, "kv_up autocast");
+}
+
+// Products in 8 bits: what comes gathered is narrow, so that fp32 is cast before it; nothing is where the norm wrote 8 bits.
+TEST(Autocast, OfProductsInEightBitsComesBeforeTheirCast) {
+  Workload workload = eager(true);
+  workload.precision.weights = DType::fp32;
+  workload.precision.compute = DType::fp8;
+  workload.parallel.tp = 4;
+  workload.parallel.sp = true;
+  EXPECT_EQ(find(layer_program(workload, false).forward, "qkv autocast").bytes, 3 * states / 4 * (4 + 2));
+  workload.fusions.fused_casts = true;
+  for (const Operator& op : operators(layer_program(workload, false).forward)) EXPECT_NE(op.name, "qkv autocast");
+}
+
+// The table is in fp32, and so is what its ranks add up, and what stages send each other.
+TEST(Autocast, EmbeddingsAndMessagesAreInFp32) {
+  Workload workload = eager(true);
+  workload.parallel.tp = 4;
+  EXPECT_EQ(communications(embedding_program(workload).forward).front().bytes, states * 4);
+  EXPECT_EQ(pipeline_message_bytes(workload), states * 4 / 4);
+  workload.parallel.sp = true;
+  EXPECT_EQ(communications(embedding_program(workload).backward).front().bytes, states * 4);
+}
+
 // Over tp hidden states are gathered as they are, and gradients of them reduced in fp32.
 TEST(Autocast, TensorParallelismMovesHiddenStatesInFp32) {
   Workload workload = eager(true);

@@ -87,11 +87,9 @@ double core_attention_bytes(const Workload& workload, const Shard& shard) {
 // Inputs of the norms over heads, and of those behind a branch, which are outputs of products that nothing else keeps.
 double head_norm_bytes(const Workload& workload, const Shard& shard) {
   if (!workload.model.qk_norm) return 0;
-  const double of_operators = unfused_norm_bytes(workload);
-  // Eager autocast casts to FP32 what a norm reads; where values are a part of the same product they hold all of it.
-  const bool cast = autocasts(workload) && !workload.fusions.compiled && of_operators == 0;
-  const double input = cast ? fp32_bytes + (workload.fusions.separate_qkv ? 0 : shard.element) : shard.element;
-  return static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width)) * (input + of_operators);
+  // The copy that autocast makes, and what it is of where values are a part of the same product, which they hold.
+  const double input = casts_for_norm(workload, shard) ? fp32_bytes + (workload.fusions.separate_qkv ? 0 : shard.element) : shard.element;
+  return static_cast<double>(shard.tokens * (shard.query_width + shard.kv_width)) * (input + unfused_norm_bytes(workload));
 }
 double post_norm_bytes(const Workload& workload, const Shard& shard) {
   if (!workload.model.post_norms) return 0;

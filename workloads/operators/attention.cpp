@@ -205,22 +205,12 @@ Section unfused(const Workload& workload, const Shard& shard) {
   return {std::move(program.forward), std::move(program.backward), 0};
 }
 
-// Autocast has LayerNorm in fp32: what products gave is cast for it, and the gradient of that back.
-void add_head_casts(Section& section, const Shard& heads) {
-  const double bytes = static_cast<double>(heads.spread_tokens * heads.hidden) * (heads.element + heads.state);
-  section.forward.insert(section.forward.begin(), by_operators(false, memory_bound("qk_norm autocast", bytes, Pass::forward, 0)));
-  section.backward.emplace_back(by_operators(false, memory_bound("qk_norm autocast", bytes, Pass::backward_input, 0)));
-}
-
 // Over each head's queries and keys, with weights that all heads share: two kernels in the place of one.
 Section head_norms(const Workload& workload, const Shard& shard) {
   Shard heads = shard;
   heads.hidden = shard.query_width + shard.kv_width;
   heads.spread_tokens = shard.tokens;
-  const bool casts = shard.casts_normed() && workload.model.norm == Norm::layernorm;
-  if (!casts) heads.state = heads.normed = shard.element;
-  Section section = norm(workload, heads, "qk_norm");
-  if (casts) add_head_casts(section, heads);
+  Section section = norm_of_product(workload, heads, "qk_norm");
   for (std::vector<Item>* items : {&section.forward, &section.backward}) {
     for (Item& item : *items) std::get<Operator>(item).kernels *= 2;
   }

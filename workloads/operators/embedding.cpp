@@ -24,7 +24,7 @@ Section reduction(const Shard& shard) {
   Communication communication;
   communication.kind = shard.sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   communication.name = "embedding " + std::string(name_of(communication.kind));
-  communication.bytes = static_cast<double>(shard.tokens * shard.hidden) * shard.element;
+  communication.bytes = static_cast<double>(shard.tokens * shard.hidden) * shard.state;
   section.forward.emplace_back(communication);
   if (shard.sp) {
     communication.kind = CollectiveKind::all_gather;

@@ -15,12 +15,12 @@ Section down(const Workload& workload, const Shard& shard, const char* name, std
 Section low_rank_norm(const Workload& workload, const Shard& shard, const char* name, std::int64_t width) {
   Shard low = shard;
   low.hidden = width;
-  return norm(workload, low, name);
+  return norm_of_product(workload, low, name);
 }
 
 // Gathers low-rank states, not hidden ones.
 Section up(const Workload& workload, const Shard& shard, const char* name, std::int64_t width, std::int64_t rank) {
-  Shard low = shard;
+  Shard low = of_product(workload, shard);
   low.hidden = rank;
   return column_parallel(workload, low, {name, shard.tokens, width, rank, false}, name);
 }

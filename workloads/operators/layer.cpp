@@ -176,7 +176,7 @@ double adapter_parameters(const Workload& workload) {
 // stack sends all of it from every rank. The receivers' all-gather inside the node is not priced: less than 0.3 % of a stage.
 double pipeline_message_bytes(const Workload& workload) {
   const Shard shard = shard_of(workload);
-  return static_cast<double>(shard.tokens * shard.hidden) / (workload.parallel.whole_messages ? 1 : shard.tp) * shard.element;
+  return static_cast<double>(shard.tokens * shard.hidden) / (workload.parallel.whole_messages ? 1 : shard.tp) * shard.state;
 }
 
 }  // namespace rehearse::workloads

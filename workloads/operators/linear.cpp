@@ -153,6 +153,18 @@ struct Around {
   double spread = 1;                                                             // share of the tokens outside the tensor-parallel region
 };
 
+// Casts to 8 or 4 bits come before the gather, and what autocast makes of fp32 before those.
+void add_input(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, const Around& around, double elements) {
+  const bool gathers = !around.gather_input.empty(), narrow = is_narrow(kind.type);
+  const double here = gathers ? elements * around.spread : elements;
+  if (narrow && !linear.cast_input) {
+    add_autocast(items, kind, linear, Pass::forward, here);
+    add_cast(items, kind, linear.name, Pass::forward, here, !gathers);
+  }
+  items.insert(items.end(), around.gather_input.begin(), around.gather_input.end());
+  if (!narrow) add_autocast(items, kind, linear, Pass::forward, elements);
+}
+
 // The saved input is gathered again for the weight gradient, where there is one, beside the input gradient. Weight gradients come last: the
 // reduction of the input gradient runs beside them (Megatron-LM, Transformer Engine).
 Section linear_section(const LinearKind& kind, const Linear& linear, const Around& around) {
@@ -161,10 +173,7 @@ Section linear_section(const LinearKind& kind, const Linear& linear, const Aroun
   const auto append = [](std::vector<Item>& to, const std::vector<Item>& items) { to.insert(to.end(), items.begin(), items.end()); };
   Section section;
   section.parameters = static_cast<double>(linear.n * linear.k) + (linear.bias ? static_cast<double>(linear.n) : 0.0);
-  if (!linear.cast_input)
-    add_cast(section.forward, kind, linear.name, Pass::forward, gathers_input ? input * around.spread : input, !gathers_input);
-  append(section.forward, around.gather_input);
-  add_autocast(section.forward, kind, linear, Pass::forward, input);
+  add_input(section.forward, kind, linear, around, input);
   add_dequantised(section.forward, kind, linear, Pass::forward);
   section.forward.emplace_back(
       separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), linear));
@@ -217,9 +226,10 @@ std::vector<Item> hidden_reduction(const LinearKind& kind, const Shard& shard, c
 }
 
 // A hidden state that all ranks of tp hold is copied for each product that reads it.
-void copy_first(std::vector<Item>& items, const Workload& workload, const Shard& shard, const std::string& where, Pass pass, int times) {
+void copy_first(std::vector<Item>& items, const Workload& workload, const Shard& shard, const std::string& where, Pass pass, double element,
+                int times) {
   if (!workload.fusions.copies_shared || shard.tp == 1 || shard.sp) return;
-  items.insert(items.begin(), hidden_copy(shard, where + " copy", pass, shard.element, times));
+  items.insert(items.begin(), hidden_copy(shard, where + " copy", pass, element, times));
 }
 
 }  // namespace
@@ -256,7 +266,7 @@ Section column(LinearKind kind, const Shard& shard, const Linear& linear, const 
 
 Section column_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
   Section section = column(kind_of(workload, shard, shard.linear), shard, linear, where);
-  copy_first(section.forward, workload, shard, where, Pass::forward, linear.products);
+  copy_first(section.forward, workload, shard, where, Pass::forward, shard.normed, linear.products);
   add_adapters(section, workload, shard, linear, Side::column, where);
   return section;
 }
@@ -300,7 +310,7 @@ Section row_parallel(const Workload& workload, const Shard& shard, const Linear&
   around.gather_gradient = hidden_gather(kind, shard, where, Pass::backward_input);
   around.spread = spread_of(shard);
   Section section = linear_section(kind, linear, around);
-  copy_first(section.backward, workload, shard, where, Pass::backward_input, 1);
+  copy_first(section.backward, workload, shard, where, Pass::backward_input, shard.element, 1);
   add_adapters(section, workload, shard, linear, Side::row, where);
   return section;
 }

@@ -74,6 +74,20 @@ Section norm_before(const Workload& workload, const Shard& shard, const std::str
   return norm(workload, shard, name, norm_casts(workload, shard) ? std::optional(cast_bytes(workload, shard, !shard.sp)) : std::nullopt);
 }
 
+Shard of_product(const Workload& workload, Shard shard) {
+  if (!casts_for_norm(workload, shard)) shard.state = shard.normed = shard.element;
+  return shard;
+}
+
+Section norm_of_product(const Workload& workload, const Shard& shard, const std::string& name) {
+  Section section = norm(workload, of_product(workload, shard), name);
+  if (!casts_for_norm(workload, shard)) return section;
+  const double bytes = static_cast<double>(shard.spread_tokens * shard.hidden) * (shard.element + shard.state);
+  section.forward.insert(section.forward.begin(), by_operators(false, memory_bound(name + " autocast", bytes, Pass::forward, 0)));
+  section.backward.emplace_back(by_operators(false, memory_bound(name + " autocast", bytes, Pass::backward_input, 0)));
+  return section;
+}
+
 namespace {
 
 Section residual(const Workload& workload, const Shard& shard, const std::string& name, bool bias) {
@@ -102,7 +116,7 @@ Section residual(const Workload& workload, const Shard& shard, const std::string
 }  // namespace
 
 void add_residual(std::vector<Section>& sections, const Workload& workload, const Shard& shard, const std::string& branch, bool bias) {
-  if (workload.model.post_norms) sections.push_back(norm(workload, shard, branch + "_post_norm"));
+  if (workload.model.post_norms) sections.push_back(norm_of_product(workload, shard, branch + "_post_norm"));
   sections.push_back(residual(workload, shard, branch + "_residual", bias));
 }
 

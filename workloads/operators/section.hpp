@@ -74,6 +74,10 @@ struct Linear {
 // LayerNorm or RMSNorm of the tokens outside the tensor-parallel region; written: bytes of each element that it gives, where that is less
 // than those of one that it reads.
 [[nodiscard]] Section norm(const Workload& workload, const Shard& shard, const std::string& name, std::optional<double> written = {});
+// The one over what products gave, in 16 bits: RMSNorm as it comes, LayerNorm cast to fp32 under autocast (casts_for_norm), and the
+// gradient of that back; of_product: what is behind it.
+[[nodiscard]] Section norm_of_product(const Workload& workload, const Shard& shard, const std::string& name);
+[[nodiscard]] Shard of_product(const Workload& workload, Shard shard);
 // The one before a column-parallel layer, which may cast for it, and whether it does.
 [[nodiscard]] Section norm_before(const Workload& workload, const Shard& shard, const std::string& name);
 [[nodiscard]] bool norm_casts(const Workload& workload, const Shard& shard);

@@ -50,6 +50,8 @@ void fill_types(Shard& shard, const Workload& workload) {
 
 }  // namespace
 
+bool casts_for_norm(const Workload& workload, const Shard& shard) { return shard.casts_normed() && workload.model.norm == Norm::layernorm; }
+
 std::int64_t padded_vocabulary(int vocab, int tp) {
   const std::int64_t multiple = std::int64_t{128} * tp;
   return (vocab + multiple - 1) / multiple * multiple;

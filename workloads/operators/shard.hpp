@@ -38,6 +38,9 @@ struct Shard {
   [[nodiscard]] bool low_precision() const { return linear == DType::fp8 || linear == DType::fp4; }
 };
 
+// Whether autocast casts to fp32 what a norm reads of products.
+[[nodiscard]] bool casts_for_norm(const Workload& workload, const Shard& shard);
+
 // Per element, what a norm of PyTorch's operators keeps more than one kernel that keeps its input: RMSNorm has its input in fp32, in place
 // of its own type, and the normed input before the weight. Of 16 bits 4 + 2 for 2, of fp32 (its copy is the input itself) 4 + 4 for 4.
 [[nodiscard]] double unfused_norm_bytes(const Workload& workload);
