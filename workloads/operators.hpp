@@ -106,8 +106,11 @@ struct HeldParameters {
   double gradients = 0;                           // parameters whose gradients it has
   double layers = 0;                              // parameters of layers
   double dense_updated = 0, experts_updated = 0;  // of layers, after ZeRO: outside of routed experts, and theirs
-  int tensors = 0;                                // of parameters
+  int tensors = 0;                                // of parameters that are updated
 };
+
+// Tensors of a layer's adapters.
+[[nodiscard]] int adapter_tensors(const Workload& workload);
 
 struct OptimizerProgram {
   std::vector<Operator> update;  // on this GPU's share, and what is done with all that it holds

@@ -103,19 +103,23 @@ void add_layers(const Workload& workload, const Chunk& chunk, LayersLeft& left, 
   }
 }
 
-// Parameter tensors of a layer: the matrices of attention (queries, keys and values in one) and MLP, biases, norms.
-int layer_tensors(const Model& model) {
-  const int attention = model.heads > 0 ? 2 + (model.qkv_bias() ? 1 : 0) + (model.projection_bias() ? 1 : 0) : 0;
+// Parameter tensors of a layer: the matrices of attention and MLP, biases, norms.
+int layer_tensors(const Workload& workload) {
+  const Model& model = workload.model;
+  const int inputs = workload.fusions.separate_qkv ? 3 : 1;
+  const int attention = model.heads > 0 ? 1 + inputs + (model.qkv_bias() ? inputs : 0) + (model.projection_bias() ? 1 : 0) : 0;
   const int mlp = (model.gated() ? 3 : 2) * (model.biases ? 2 : 1);
   const int norms = (model.heads > 0 ? 2 : 1) * (model.post_norms ? 2 : 1) + (model.qk_norm ? 2 : 0);
   return attention + mlp + norms * (model.norm == Norm::layernorm && model.biases ? 2 : 1);
 }
 
-// Of a stage: of its layers, and of a table, a last norm and a head of its own.
+// Of a stage those that are trained: of its layers, and of a table, a last norm and a head of its own.
 int stage_tensors(const Workload& workload) {
   const Model& model = workload.model;
-  const int pp = workload.parallel.pp, ends = model.vocab == 0 ? 0 : pp > 1 ? 2 : model.tied_embeddings ? 2 : 3;
-  return (model.layers + pp - 1) / pp * layer_tensors(model) + ends;
+  const int pp = workload.parallel.pp, layers = (model.layers + pp - 1) / pp;
+  if (workload.lora.on()) return layers * adapter_tensors(workload);
+  const int ends = model.vocab == 0 ? 0 : pp > 1 ? 2 : model.tied_embeddings ? 2 : 3;
+  return layers * layer_tensors(workload) + ends;
 }
 
 // After the model's last layer: MTP modules, each with a run of the head that it shares.
@@ -276,7 +280,7 @@ double largest_tensor(const Workload& workload) {
   if (workload.lora.on()) return largest_matrix(workload) / workload.model.hidden * workload.lora.rank;
   const double table =
       workload.parallel.pp > 1 ? 0 : static_cast<double>(workload.model.vocab) * static_cast<double>(workload.model.hidden);
-  return std::max(largest_matrix(workload), table / workload.parallel.tp);
+  return std::max(largest_matrix(workload), table / static_cast<double>(shard_of(workload).head_tp));
 }
 
 // ZeRO-1 and 2 by whole tensors, as InternEvo's: the largest first, each to the rank that has least (hybrid_zero_optim.py).
@@ -318,10 +322,10 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
     sync.largest_tensor = largest_tensor(workload);
     sync.largest_matrix = largest_matrix(workload);
   }
-  if (zero < 3 && workload.optimizer.exchange_by_tensor) sync.calls_per_unit = layer_tensors(workload.model);
+  if (zero < 3 && workload.optimizer.exchange_by_tensor) sync.calls_per_unit = layer_tensors(workload);
   if (zero == 3 && workload.optimizer.by_tensor) {
     sync.overlap_gradients = sync.overlap_parameters = false;
-    sync.calls_per_unit = layer_tensors(workload.model);
+    sync.calls_per_unit = layer_tensors(workload);
   }
   return sync;
 }

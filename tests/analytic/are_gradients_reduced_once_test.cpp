@@ -69,5 +69,18 @@ TEST(BroadcastsWeights, WholeTensors) {
   EXPECT_EQ(sync.shard(1e9, 0), 50257.0 * 1024);
 }
 
+// An update in a loop goes over what is trained: of adapters two tensors each, and queries, keys and values one by one where they are.
+TEST(UpdatesInALoop, GoOverTrainedTensors) {
+  const auto kernels = [](const char* lora, bool separate) {
+    const std::string software = fmt::format(
+        "software: {{like: megatron-core, fusions: {{optimizer: false}}, update_kernels: 10, separate_qkv: {}}}{}", separate, lora);
+    const workloads::Workload workload = sharded("sharding: none", software).workload;
+    return workloads::stage_programs(workload).front().update.back().kernels;
+  };
+  EXPECT_EQ(kernels("", false), 10 * 8 * (4 + 4 + 2 * 2));  // matrices, biases, norms with theirs; no words
+  EXPECT_EQ(kernels("", true), 10 * 8 * (6 + 6 + 2 * 2));
+  EXPECT_EQ(kernels("\nlora: {rank: 8, targets: [linear_qkv, linear_proj]}", false), 10 * 8 * 2 * 2);
+}
+
 }  // namespace
 }  // namespace rehearse::tests

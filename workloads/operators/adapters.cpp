@@ -183,13 +183,19 @@ std::vector<std::int64_t> fc2_adapters(const Workload& workload, const Shard& sh
   return adapters_beside(workload.lora, LoraTarget::linear_fc2, false, {{LoraTarget::linear_fc2, shard.hidden}});
 }
 
+int adapter_tensors(const Workload& workload) {
+  const Shard shard = shard_of(workload);
+  const auto count = [&](const auto& adapters) { return 2 * static_cast<int>(adapters(workload, shard).size()); };
+  return count(qkv_adapters) + count(projection_adapters) + count(fc1_adapters) + count(fc2_adapters);
+}
+
 void add_adapters(Section& section, const Workload& workload, const Shard& shard, const Linear& linear, Side side,
                   const std::string& where) {
   if (linear.adapters.empty()) return;
   const double element = adapter_element(workload, shard);
   // PyTorch multiplies fp32 in fp32 unless it is told to round (torch.backends.cuda.matmul.allow_tf32, false by default).
   LinearKind kind = kind_of(workload, shard, element > shard.element ? DType::fp32 : shard.dense);
-  kind.element = element;
+  kind.element = kind.input = element;
   std::vector<std::vector<Item>> backward;
   int terms = linear.products;
   for (const std::int64_t columns : linear.adapters) {
