@@ -82,20 +82,21 @@ class Sizes {
     const double logits = static_cast<double>(shard_.tokens * shard_.loss_vocab);
     const bool fused = workload_.fusions.cross_entropy;
     if (workload_.fusions.loss_pieces > 1) return head_in_pieces(logits / workload_.fusions.loss_pieces, fused);
-    const auto& type = workload_.precision.head;
-    const double multiplied = type ? bytes_of(*type) / shard_.element : 1;
-    const double input = workload_.lora.on() ? 0 : multiplied;  // which the gradient of the table reads
+    const double multiplied = bytes_of(workload_.precision.head.value_or(shard_.dense)) / shard_.element;
+    const double input = workload_.lora.on() && !remakes() ? 0 : multiplied;  // which the gradient of the table reads, or logits once more
     UnitMemory memory;
     memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + (autocasts(workload_) ? table() : 0) +
                          spread_elements() * unfused_norm_bytes(workload_) +
-                         (shard_.sp && workload_.fusions.keeps_gathered ? gathered_states() : states()) * input +
-                         logits * (fused ? shard_.element : fp32);
+                         (shard_.sp && workload_.fusions.keeps_gathered ? gathered_states() : states()) * input;
+    const double of_loss = logits * (fused ? shard_.element : fp32);
     memory.forward_temporary = fused ? 0 : logits * (shard_.element + fp32);
     memory.backward_temporary = 2 * states() + (fused ? 0 : logits * shard_.element);
     if (habits_.loss_bytes > 0) {
       memory.forward_temporary = 0;
-      memory.backward_temporary = 2 * states() + logits * std::max(0.0, habits_.loss_bytes - (fused ? shard_.element : fp32));
+      memory.backward_temporary = 2 * states() + std::max(0.0, logits * habits_.loss_bytes - of_loss);
     }
+    (remakes() ? memory.forward_temporary : memory.activations) += of_loss;
+    if (remakes()) memory.backward_temporary += of_loss;
     if (!workload_.lora.on() && (habits_.gradient_placeholders || !accumulates())) memory.weight_temporary = table();
     // When the product makes the gradient of the table, of the loss's tensors only the gradient of the logits is left.
     if (habits_.gradients_freed && habits_.loss_bytes > 0) {
@@ -109,15 +110,17 @@ class Sizes {
     return memory;
   }
 
-  // Forward makes the gradients of the logits' input and of the table, which wait for backward; all else of the loss is of one piece.
+  // Forward makes the gradients of the logits' input and of the table, which wait for backward; all else of the loss is of one piece. Where
+  // logits are computed again backward makes these gradients, and the input waits.
   [[nodiscard]] UnitMemory head_in_pieces(double logits, bool fused) const {
     UnitMemory memory;
     memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + spread_elements() * unfused_norm_bytes(workload_) +
-                         states() + (workload_.lora.on() ? 0 : table());
+                         states() + (workload_.lora.on() || remakes() ? 0 : table());
     const double by_fusion = fused ? shard_.element : 2 * (shard_.element + fp32);
-    memory.forward_temporary =
-        states() + (autocasts(workload_) ? table() : 0) + logits * (habits_.loss_bytes > 0 ? habits_.loss_bytes : by_fusion);
-    memory.backward_temporary = states();
+    const double at_work = (autocasts(workload_) ? table() : 0) + logits * (habits_.loss_bytes > 0 ? habits_.loss_bytes : by_fusion);
+    memory.forward_temporary = at_work + (remakes() ? 0 : states());
+    memory.backward_temporary = states() + (remakes() ? at_work : 0);
+    if (remakes() && !workload_.lora.on() && (habits_.gradient_placeholders || !accumulates())) memory.weight_temporary = table();
     memory.forward_communication = (shard_.sp ? gathered_states() : 0) + (shard_.gathers_logits() ? logits * shard_.element : 0);
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states();
     return memory;
@@ -153,6 +156,7 @@ class Sizes {
     const double up = (mla.q_lora * queries + mla.kv_lora * heads * (mla.qk_nope + mla.v)) / hidden;
     return up + (mla.q_lora > 0 ? mla.q_lora : queries) + mla.kv_lora + mla.qk_rope + heads * mla.v;
   }
+  [[nodiscard]] bool remakes() const { return workload_.fusions.remakes_logits; }
   [[nodiscard]] bool accumulates() const { return workload_.fusions.gradient_accumulation; }
   [[nodiscard]] double gates() const { return workload_.model.gated() ? 2 : 1; }
   [[nodiscard]] double ffn_width() const { return static_cast<double>(shard_.ffn) * gates(); }

@@ -169,7 +169,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
   if (workload.recompute.shards_inputs && habits.order != workloads::TensorOrder::megatron_2021) return false;
   if (!layers || !products || !order || workload.precision.activation_input) return false;
-  if (workload.optimizer.muon() || workload.lora.on() || workload.precision.param_gather) return false;
+  if (workload.optimizer.muon() || workload.lora.on() || workload.precision.param_gather || workload.fusions.remakes_logits) return false;
   const bool torch = habits.order == workloads::TensorOrder::torch;
   if (!torch && (workload.optimizer.on_cpu || workload.fusions.loss_pieces > 1)) return false;
   if (!workload.fusions.activation && workload.fusions.activation_kept > 0) return false;

@@ -54,6 +54,18 @@ TEST(TimelineEqualsFormula, ForEveryRecomputationAndShardingWithAndWithoutSequen
   }
 }
 
+TEST(TimelineEqualsFormula, WhereLogitsAreComputedAgain) {
+  for (const int pieces : {1, 4}) {
+    for (const bool fused : {true, false}) {
+      sim::Job job = small_job(4, "{pp: 2, dp: 2}", "{global: 8, micro: 1, sequence: 1024}", "optimizer: {sharding: zero1}\n");
+      job.workload.fusions.remakes_logits = true;
+      job.workload.fusions.loss_pieces = pieces;
+      job.workload.fusions.cross_entropy = fused;
+      expect_equal_peaks(job, fmt::format("{} pieces", pieces));
+    }
+  }
+}
+
 TEST(TimelineEqualsFormula, WithShardedInputsOfRecomputedLayers) {
   for (const char* recompute : {"{shards_inputs: true}", "{full_layers: 1, shards_inputs: true}"}) {
     for (const char* granularity : {"stage", "layer", "operator"}) {

@@ -128,5 +128,27 @@ TEST(WhatStacksKeepOfActivations, TheHeadsInputInItsOwnType) {
   EXPECT_EQ(kept() - in_16_bits, 2 * states);
 }
 
+// Logits that backward computes again are there while either pass is at work, not between them; in pieces the gradients of the input and of
+// the table are backward's then.
+TEST(WhatStacksKeepOfActivations, NoLogitsThatAreComputedAgain) {
+  Workload w = kept_by(false);
+  const auto head = [&w] {
+    const workloads::StageProgram stage = workloads::stage_programs(w).front();
+    return workloads::unit_memory(w, {}, stage.chunks[0].back());
+  };
+  const auto of = [&](int pieces, bool remakes) {
+    w.fusions.loss_pieces = pieces;
+    w.fusions.remakes_logits = remakes;
+    return head();
+  };
+  constexpr double words = 32256 / 4, logits = 2 * 2048 * words, table = 2 * 4096 * words;  // 16 bits, of one rank of four
+  const workloads::UnitMemory kept = of(1, false), again = of(1, true), in_pieces = of(4, false), pieces_again = of(4, true);
+  EXPECT_EQ(kept.activations - again.activations, logits);
+  EXPECT_EQ(again.forward_temporary - kept.forward_temporary, logits);
+  EXPECT_EQ(again.backward_temporary - kept.backward_temporary, logits);
+  EXPECT_EQ(in_pieces.activations - pieces_again.activations, table);
+  EXPECT_EQ(pieces_again.backward_temporary - in_pieces.backward_temporary, logits / 4);
+}
+
 }  // namespace
 }  // namespace rehearse::tests

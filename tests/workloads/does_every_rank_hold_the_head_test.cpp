@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operators_workloads.hpp"
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::workloads::testing {
 namespace {
@@ -35,6 +36,34 @@ TEST(WholeHead, LogitsThatAreNotKeptAreComputedTwice) {
   EXPECT_EQ(flops(again.backward), flops(kept.backward) + logits.flops);
   EXPECT_EQ(bytes(again.backward), bytes(kept.backward) + logits.bytes);
   EXPECT_EQ(flops(again.forward), flops(kept.forward));
+  const Operator first = std::get<Operator>(again.backward.front());
+  EXPECT_EQ(first.name, "logits");
+  EXPECT_EQ(first.pass, Pass::backward_input);
+  EXPECT_EQ(operators(again.backward).at(1).name, "cross_entropy") << "which reads them";
+}
+
+// Where every rank computes the loss of all logits, these are gathered again as well.
+TEST(WholeHead, LogitsThatAreNotKeptAreGatheredTwice) {
+  Workload workload = parallel(8, false);
+  workload.fusions.whole_logits = true;
+  const auto gathers = [&] {
+    const std::vector<Communication> calls = communications(head_program(workload).backward);
+    return std::ranges::count_if(calls, [](const Communication& call) { return call.name == "head logits all-gather"; });
+  };
+  EXPECT_EQ(gathers(), 0);
+  workload.fusions.remakes_logits = true;
+  EXPECT_EQ(gathers(), 1);
+}
+
+// A whole table is a whole tensor of its owner.
+TEST(WholeHead, OwnersHoldWholeTables) {
+  Workload workload = parallel(8, false);
+  workload.optimizer.zero_stage = 1;
+  workload.optimizer.by_owner = true;
+  workload.parallel.dp = workload.optimizer.shard_group = 4;
+  const double cut = replica_sync(workload).largest_tensor;
+  workload.fusions.whole_head = true;
+  EXPECT_EQ(replica_sync(workload).largest_tensor, 8 * cut);
 }
 
 }  // namespace

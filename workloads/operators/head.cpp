@@ -1,5 +1,6 @@
 // Final norm, logits, and their cross entropy: vocabulary-parallel as Megatron-LM's, or of logits that are gathered first.
 #include <algorithm>
+#include <iterator>
 
 #include "workloads/operators/section.hpp"
 
@@ -75,15 +76,16 @@ void cut(Section& logits, const Shard& shard, int pieces) {
   cut_products(logits.backward);
 }
 
-// Before the loss's backward: its section comes first there.
-void remake(Section& logits) {
+// The logits once more, which the loss's backward reads. Their input is there, or gathered for the gradient of the table.
+std::vector<Item> remade(const Section& logits, const Section& gathered) {
+  std::vector<Item> again;
   for (const Item& item : logits.forward) {
     const auto* op = std::get_if<Operator>(&item);
-    if (op == nullptr || op->cls != OperatorClass::gemm) continue;
-    Operator again = *op;
-    again.pass = Pass::backward_input;
-    logits.backward.insert(logits.backward.begin(), std::move(again));
+    if (op != nullptr && op->cls == OperatorClass::gemm) again.push_back(item);
   }
+  std::ranges::copy(gathered.forward, std::back_inserter(again));
+  for (Item& item : again) std::visit([](auto& one) { one.pass = Pass::backward_input; }, item);
+  return again;
 }
 
 }  // namespace
@@ -96,11 +98,16 @@ BlockProgram head_program(const Workload& workload) {
   products.dense = workload.precision.head.value_or(shard.dense);
   Section logits = output_linear(workload, products, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head");
   if (workload.lora.on()) logits.backward.emplace_back(frozen("logits"));
-  if (workload.fusions.remakes_logits) remake(logits);
   cut(logits, shard, workload.fusions.loss_pieces);
   // Tied weights are the embedding's; the last stage of a pipeline keeps a copy of them.
   if (workload.model.tied_embeddings && ends_meet(workload)) logits.parameters = 0;
-  return assemble({norm(workload, shard, "final_norm"), logits, gathered_logits(shard), cross_entropy(workload, shard)});
+  const Section gathered = gathered_logits(shard);
+  BlockProgram program = assemble({norm(workload, shard, "final_norm"), logits, gathered, cross_entropy(workload, shard)});
+  if (workload.fusions.remakes_logits) {
+    const std::vector<Item> again = remade(logits, gathered);
+    program.backward.insert(program.backward.begin(), again.begin(), again.end());
+  }
+  return program;
 }
 
 }  // namespace rehearse::workloads
