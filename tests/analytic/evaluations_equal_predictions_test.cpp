@@ -47,6 +47,20 @@ TEST(Evaluator, SaysWhatPredictSaysOnTenThousandRandomJobs) {
   }
 }
 
+TEST(Evaluator, TellsPlansApartByWhatIsOffloaded) {
+  const sim::Job job = job_of(
+      "{model: {layers: 8, hidden: 1024, heads: 8, ffn: 4096, vocab: 1000, activation: gelu}, cluster: dgx-h100-ndr400, gpus: 2, parallel: "
+      "{pp: 2}, "
+      "batch: {global: 8, micro: 1, sequence: 1024}, offload: {activations: true}}\n");
+  sim::Evaluator evaluator(job);
+  expect_equal(evaluator, job, "all");
+  sim::Job other = job;
+  other.workload.offload_share = 0.5;
+  expect_equal(evaluator, other, "half of each layer's");
+  other.workload.offload_layers = 1;
+  expect_equal(evaluator, other, "of one layer");
+}
+
 // Plans that share the order of a pipeline, fabrics and prices of calls, one after another in random order; some with many more
 // micro-batches than fill the pipeline.
 TEST(Evaluator, SaysTheSameWhateverItRemembers) {
