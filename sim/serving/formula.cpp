@@ -17,7 +17,8 @@ namespace {
 
 using workloads::Arrivals;
 
-constexpr int rounds = 200;  // of a bisection
+constexpr int rounds = 200;      // of a bisection
+constexpr int edge_rounds = 12;  // of one that gives a number to read
 
 void put_rates(ServingResult& result, const ServingJob& job, const LoadMoments& lengths, double requests_per_s) {
   result.requests_per_s = requests_per_s;
@@ -143,14 +144,26 @@ PoolState clients_at(const ServingJob& job, const LoadMoments& lengths, const Po
   return served(high);
 }
 
+bool not_carried(const PoolState& pool) { return !std::isfinite(pool.ttft_s); }
+
+// The highest rate below one that is too much, by bisection.
+double carried_below(const SideFormula& side, double rate_per_s) {
+  double low = 0, high = rate_per_s;
+  for (int round = 0; round < edge_rounds; ++round) {
+    const double rate = (low + high) / 2;
+    (std::ranges::none_of(side.together(rate).pools, not_carried) ? low : high) = rate;
+  }
+  return low;
+}
+
 // Of instances of both that a load is too much for: what they carry. Where prompts go first they leave decoding no time, and what is
-// carried beyond capacity says nothing of it. At the edge of what both ways to find it say no more is carried than comes.
+// carried beyond capacity says nothing of it. At the edge, where that is no less than what comes, the load itself says more.
 void put_capacity(SideState& state, const SideFormula& side, double rate_per_s) {
-  const auto beyond = [](const PoolState& pool) { return !std::isfinite(pool.ttft_s); };
-  if (std::ranges::none_of(state.pools, beyond)) return;
-  const std::vector<double> each_per_s = side.each_per_s(std::min(rate_per_s, side.carried_per_s()));
+  if (std::ranges::none_of(state.pools, not_carried)) return;
+  const double carried_per_s = side.carried_per_s();
+  const std::vector<double> each_per_s = side.each_per_s(carried_per_s < rate_per_s ? carried_per_s : carried_below(side, rate_per_s));
   for (std::size_t i = 0; i < state.pools.size(); ++i) {
-    if (beyond(state.pools[i])) state.pools[i].requests_per_s = each_per_s[i];
+    if (not_carried(state.pools[i])) state.pools[i].requests_per_s = each_per_s[i];
   }
 }
 

@@ -169,7 +169,8 @@ class MetPasses {
   [[nodiscard]] bool too_many_prompts() const { return asked_.rate_per_s >= most_prompts_per_s(); }
   [[nodiscard]] double most_prompts_per_s() const { return highest_load * cut_.prompts_of_a_pass() / queue_.beside_s.back(); }
   [[nodiscard]] double answer_s() const { return asked_.load.step_share * answers_.mean_s; }
-  [[nodiscard]] double place_s() const { return passes_->prefill_s() + answer_s(); }  // that a sequence takes one for
+  // At which so many places come free of sequences.
+  [[nodiscard]] double free_per_s(double places) const { return too_many_prompts() ? 0 : places / (passes_->prefill_s() + answer_s()); }
   [[nodiscard]] Beside leads_to() const { return {asked_.rate_per_s * answer_s(), asked_.load.step_share * answers_.beside}; }
   [[nodiscard]] PoolState state(double batch) const {
     PoolState out;
@@ -260,17 +261,24 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
 }
 
 constexpr double capacity_within = 2e-4;
-constexpr int capacity_rounds = 12;
+constexpr int capacity_rounds = 24, secant_rounds = 8;  // from then on every second one halves the bounds
 
-// Where all passes are full of prompts, the most sequences that their answers come to; they lengthen passes, of which prompts then have
-// less room.
+// Where all passes are full of prompts, the sequences that their answers come to, which lengthen passes and leave prompts less room: by
+// bisection; as many as fit where they come to no fewer.
 double sequences_of_full_passes(const PoolFormula& pool, double most) {
-  constexpr int rounds = 4;
-  double steps = 0, sequences = 0;
+  constexpr double within = 1e-3;
+  double steps = 0;
   for (const double tokens : pool.step_passes()) steps += tokens / static_cast<double>(pool.step_passes().size());
-  for (int round = 0; round < rounds && sequences < most; ++round)
-    sequences = highest_load * pool.load().step_share * steps * PassUnits(pool, sequences, 1, true).prompts_of_a_pass();
-  return sequences;
+  const auto come_to = [&](double sequences) {
+    return highest_load * pool.load().step_share * steps * PassUnits(pool, sequences, 1, true).prompts_of_a_pass();
+  };
+  if (come_to(most) >= most) return most;
+  double low = 0, high = most;
+  while (high - low > within * (1 + low)) {
+    const double sequences = (low + high) / 2;
+    (come_to(sequences) > sequences ? low : high) = sequences;
+  }
+  return low;
 }
 
 }  // namespace
@@ -278,28 +286,29 @@ double sequences_of_full_passes(const PoolFormula& pool, double most) {
 // Beside as many sequences as fit the rate at which they take all places, by secants of that at which places come free, which falls nearly
 // straight: roughly, and a step from there; or where prompts alone fill all passes before that, theirs.
 double carried_by_passes(const PoolFormula& pool, int turns) {
-  const double places = pool.most_sequences(), full = pool.mixes() ? sequences_of_full_passes(pool, places) : places;
-  const double batch = std::min(full, places);
+  const double places = pool.most_sequences(), batch = pool.mixes() ? sequences_of_full_passes(pool, places) : places;
   LastRound last{.idle_each_s = 1}, last_roughly = last;
   const auto beside = [&](double rate_per_s, bool roughly) {
     return MetPasses({.pool = pool, .load = pool.load(), .rate_per_s = rate_per_s, .turns = roughly ? 1 : turns, .roughly = roughly},
                      {batch, batch}, roughly ? last_roughly : last);
   };
   const double most_per_s = beside(INFINITY, true).most_prompts_per_s();
-  if (full < places) return most_per_s;
+  if (batch < places) return most_per_s;
   double low = 0, high = most_per_s, rate = most_per_s / 2, last_rate = 0, last_free = 0, falls = 0;
   for (int round = 0; round < capacity_rounds; ++round) {
-    const double free = places / beside(rate, true).place_s();
+    const double free = beside(rate, true).free_per_s(places);
     (free > rate ? low : high) = rate;
-    falls = round > 0 ? (free - last_free) / (rate - last_rate) : 0;
+    falls = round > 0 ? std::min(0.0, (free - last_free) / (rate - last_rate)) : 0;
     const double straight = rate + (free - rate) / (1 - falls), before = rate;
     last_rate = rate;
     last_free = free;
-    rate = straight > low && straight < high ? straight : (low + high) / 2;
+    const bool halves = round >= secant_rounds && round % 2 == 0;
+    rate = straight > low && straight < high && !halves ? straight : (low + high) / 2;
     if (std::abs(rate - before) < capacity_within * rate) break;
   }
-  const double free = places / beside(rate, false).place_s();
-  return std::min(most_per_s, rate + (free - rate) / (1 - falls));
+  const MetPasses met = beside(rate, false);
+  if (met.too_many_prompts()) return met.most_prompts_per_s();
+  return std::min(most_per_s, rate + (met.free_per_s(places) - rate) / (1 - falls));
 }
 
 namespace {

@@ -105,8 +105,8 @@ double PoolFormula::service_s() const {
 }
 
 double PoolFormula::prompts_of_a_pass(double there, double sequences) const {
-  const double room = static_cast<double>(pool_.rules.tokens) - std::floor(sequences) * (1 + pool_.rules.speculation.tokens);
-  const double each = room / lanes() / (load_.input - load_.found), fit = pool_.rules.chunked_prefill ? each : std::floor(each);
+  const double each = room_of_a_pass(sequences) / lanes() / tokens_of_a_prompt(),
+               fit = pool_.rules.chunked_prefill ? each : std::floor(each);
   return std::clamp(lanes() > 1 ? lanes() * std::max(1.0, fit) : fit, 1.0, std::max(1.0, there));
 }
 

@@ -224,30 +224,62 @@ double carried_of(const std::string& overloaded) {
   return at == std::string::npos ? 0 : std::stod(overloaded.substr(at + 11));
 }
 
+struct Overload {
+  const char *engine, *router, *lengths;
+  int instances = 2;
+  const char* limits = "{}";
+};
+
+std::string overloaded_at(const Overload& of, double rate_per_s) {
+  const std::string text = fmt::format(
+      "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: {}\nserving:\n"
+      "  pools: {{all: {{role: both, instances: {}, parallel: {{tp: 1}}, limits: {}}}}}\n  router: {{prefill: {}}}\n"
+      "  load: {{arrivals: {{poisson: {} /s}}, {}, requests: 2000}}\n",
+      of.engine, of.instances, of.limits, of.router, rate_per_s, of.lengths);
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+  return predict_serving(job, deploy(job), sim::moments_of(job.load, job.seed).input).overloaded;
+}
+
+void expect_begins_where_carried(const Overload& of) {
+  const double carried = carried_of(overloaded_at(of, 1e6));
+  SCOPED_TRACE(fmt::format("{} {} {} {}: {}", of.lengths, of.engine, of.router, of.limits, carried));
+  EXPECT_EQ(overloaded_at(of, 0.98 * carried), "");
+  EXPECT_NE(overloaded_at(of, 1.02 * carried), "");
+  EXPECT_NEAR(carried_of(overloaded_at(of, 1.1 * carried)) / carried, 1, 1e-3);
+}
+
 // What instances carry does not depend on how far beyond it the load is, also where prompts go first and leave decoding no time; and it is
 // where they begin to be overloaded: of equal prompts and unlike ones, in turn and at random, where places end or prompts fill all passes.
 TEST(AnOverload, does_not_change_what_is_carried) {
   for (const char* lengths : {"input: 136, output: 200", "input: {uniform: [200, 3000]}, output: {uniform: [50, 250]}",
                               "input: {uniform: [1000, 5000]}, output: {uniform: [5, 40]}"}) {
     for (const char* engine : {"vllm-2024", "vllm"}) {
-      for (const char* router : {"least-requests", "random"}) {
-        const auto predicted = [&](double rate_per_s) {
-          const std::string text = fmt::format(
-              "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: {}\nserving:\n"
-              "  pools: {{all: {{role: both, instances: 2, parallel: {{tp: 1}}}}}}\n  router: {{prefill: {}}}\n"
-              "  load: {{arrivals: {{poisson: {} /s}}, {}, requests: 2000}}\n",
-              engine, router, rate_per_s, lengths);
-          const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
-          return predict_serving(job, deploy(job), sim::moments_of(job.load, job.seed).input).overloaded;
-        };
-        const double carried = carried_of(predicted(1000));
-        SCOPED_TRACE(fmt::format("{} {} {}: {}", lengths, engine, router, carried));
-        EXPECT_EQ(predicted(0.98 * carried), "");
-        EXPECT_NE(predicted(1.02 * carried), "");
-        EXPECT_NEAR(carried_of(predicted(1.1 * carried)) / carried, 1, 1e-3);
-      }
+      for (const char* router : {"least-requests", "random"}) expect_begins_where_carried({engine, router, lengths});
     }
   }
+}
+
+// Where answers leave prompts hardly any room, so that passes full of these end in few places; where nothing is decoded, so that places
+// come free the faster the more prompts come; and where the prompts of a pass, which go first, leave room for all that decode.
+TEST(AnOverload, begins_where_its_answers_are_all_and_where_there_are_none) {
+  for (const Overload& of :
+       {Overload{"trtllm", "random", "input: {uniform: [10, 20]}, output: 50", 2, "{tokens: 512}"},
+        Overload{"vllm", "random", "input: {uniform: [100, 500]}, output: {uniform: [300, 1500]}", 2, "{tokens: 512}"},
+        Overload{"vllm-2025", "random", "input: {uniform: [10, 80]}, output: {uniform: [50, 100]}", 1, "{tokens: 512}"},
+        Overload{"sglang-2025", "random", "input: {uniform: [4000, 8000]}, output: 1", 1},
+        Overload{"sglang-2025", "random", "input: 100, output: {uniform: [50, 100]}", 1, "{tokens: 512}"}})
+    expect_begins_where_carried(of);
+}
+
+// Few places whose chain has not settled keep requests farther apart than so many as are seen can be.
+TEST(AnOverload, of_few_places_is_an_answer) {
+  EXPECT_GT(carried_of(overloaded_at({"vllm-2025", "random", "input: {uniform: [10, 20]}, output: 2", 2, "{sequences: 4}"}, 1000)), 0);
+}
+
+// A load that is just too much is more than what is carried, whatever that is far beyond it.
+TEST(AnOverload, carries_less_than_comes) {
+  const Overload drained{"vllm-2024", "least-requests", "input: 100, output: 5", 8, "{tokens: 16384}"};
+  EXPECT_LT(carried_of(overloaded_at(drained, 1360)), 1360);
 }
 
 // Where prompts and answers share passes each is as full as it can be: 9.39/s an instance; were the decoding in them not counted, 9.81.
