@@ -11,6 +11,7 @@ namespace {
 constexpr double counted_one_by_one = 24;
 constexpr double far = 10;  // deviations of a Poisson number, to begin with
 constexpr double hardly_any = 1e-7;
+constexpr double huge = 1e100;
 constexpr double never_beside = 1024;  // as many: where passes grow faster than their sequences more would be ever likelier
 constexpr double widest = 25;          // its variance as a multiple of Poisson's
 // Of the normal distribution, in the middle of nine equal shares.
@@ -20,20 +21,19 @@ constexpr double spread_of_ninths = 0.9317;  // of these points
 struct Numbers {
   std::vector<double> chances, less_likely;  // of so many
 
-  // They come at the rate that has this mean (Newton).
+  // They come at the rate that has this mean (Newton, between bounds: where passes jump it goes to and fro).
   void come_with_mean(double wanted) {
-    constexpr int rounds = 30;
-    constexpr double near = 1e-10, too_often = 0.5;
-    const auto low = static_cast<std::size_t>(wanted);
-    double come_per_s = less_likely[low] + (wanted - std::floor(wanted)) * (less_likely[low + 1] - less_likely[low]);
+    constexpr int rounds = 100;
+    constexpr double near = 1e-10;
+    const auto at = static_cast<std::size_t>(wanted);
+    double come_per_s = less_likely[at] + (wanted - std::floor(wanted)) * (less_likely[at + 1] - less_likely[at]);
+    double low = 0, high = INFINITY;
     for (int round = 0; round < rounds; ++round) {
       const auto [mean, variance] = moments_at(come_per_s);
       if (std::abs(mean - wanted) <= near * wanted) return;
-      if (!std::isfinite(mean + variance)) {
-        come_per_s *= too_often;
-        continue;
-      }
+      (mean < wanted ? low : high) = come_per_s;
       come_per_s *= std::exp(std::clamp((wanted - mean) / std::max(variance, near * wanted), -1.0, 1.0));
+      if (low > 0 && std::isfinite(high) && (come_per_s <= low || come_per_s >= high)) come_per_s = std::sqrt(low * high);
     }
   }
   std::pair<double, double> moments_at(double come_per_s) {
@@ -45,6 +45,9 @@ struct Numbers {
       sum += chance;
       mean += chance * value;
       square += chance * value * value;
+      if (chance < huge) continue;  // on the way to the rate there may be more at the end than a number holds
+      for (std::size_t before = 0; before <= number; ++before) chances[before] /= huge;
+      for (double* of : {&sum, &mean, &square}) *of /= huge;
     }
     for (double& chance : chances) chance /= sum;
     return {mean / sum, square / sum - mean * mean / (sum * sum)};

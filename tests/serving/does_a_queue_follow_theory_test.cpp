@@ -173,5 +173,18 @@ TEST(WhoDecodesBesideOne, is_as_processor_sharing_says) {
   }
 }
 
+// Nearly all in bunches, of which the largest are many times the mean, where passes become longer by leaps.
+TEST(WhoDecodesBesideOne, are_as_many_in_the_mean_however_they_come) {
+  for (const double mean : {0.5, 3.2, 12.0, 21.8}) {
+    for (const double bunched : {0.6, 0.8, 0.99}) {
+      for (const double leap : {1.0, 8.0, 64.0}) {
+        const sim::Company company(
+            mean, 1, [leap](double number) { return 1 + 0.3 * leap * std::ceil(number / leap); }, bunched);
+        EXPECT_NEAR(company.mean([](double others) { return others; }), mean, 1e-6 * mean) << mean << ' ' << bunched << ' ' << leap;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests
