@@ -7,6 +7,7 @@
 #include "config/data_dir.hpp"
 #include "deployments.hpp"
 #include "places.hpp"
+#include "sim/job/parts.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/formula.hpp"
 #include "sim/serving/load_moments.hpp"
@@ -161,11 +162,12 @@ TEST(ARequest, is_one_request_behind_the_hand_over) {
   for (const sim::RequestState& request : found.run.requests) EXPECT_EQ(request.transfer_bytes, 63 * 16 * 131'072.0);
 }
 
-// How much of the memory an engine takes decides its batch: every engine's file says it, no default of ours does.
+// How much of the memory an engine takes decides its batch: every engine's file, or that which it is like, says it, no default of
+// ours does.
 TEST(AnEngine, says_how_much_of_the_memory_it_takes) {
   int engines = 0;
   for (const std::string& name : config::data_names("platforms/software")) {
-    const auto habits = config::Node::load_file(config::data_file("platforms/software", name)).find("serving");
+    const auto habits = sim::ready_made(sim::software_part, name).node.find("serving");
     if (!habits) continue;
     ++engines;
     EXPECT_TRUE(habits->find("memory_fraction")) << name;
