@@ -9,6 +9,7 @@
 #include "sim/serving/equal_clients.hpp"
 #include "sim/serving/found_prefixes.hpp"
 #include "sim/serving/hand_over_formula.hpp"
+#include "sim/serving/highest.hpp"
 #include "sim/serving/promised_times.hpp"
 #include "sim/serving/side_formula.hpp"
 
@@ -148,12 +149,7 @@ bool not_carried(const PoolState& pool) { return !std::isfinite(pool.ttft_s); }
 
 // The highest rate below one that is too much, by bisection.
 double carried_below(const SideFormula& side, double rate_per_s) {
-  double low = 0, high = rate_per_s;
-  for (int round = 0; round < edge_rounds; ++round) {
-    const double rate = (low + high) / 2;
-    (std::ranges::none_of(side.together(rate).pools, not_carried) ? low : high) = rate;
-  }
-  return low;
+  return highest(rate_per_s, edge_rounds, [&](double rate) { return std::ranges::none_of(side.together(rate).pools, not_carried); });
 }
 
 // Of instances of both that a load is too much for: what they carry. Where prompts go first they leave decoding no time, and what is
