@@ -127,6 +127,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "sglang-rocm-2026",
                                              "torch-3d",
                                              "torch-fsdp",
+                                             "torch-fsdp-counted",
                                              "torchtitan",
                                              "torchtitan-2024",
                                              "torchtitan-2025",
