@@ -119,6 +119,8 @@ const config::Keys<EngineHabits>& engine_keys() {
         "All-reduces of up to this may go by the engine's own kernels, larger ones by the library.")
           .otherwise("no limit"),
       K("quantise", &Engine::quantise_s, config::quantity(Dimension::time), "Per product in 8 or 4 bits, to make its input narrow."),
+      K("widen", &Engine::widen_s, config::quantity(Dimension::time),
+        "Per product computed in 16 bits from weights of 8 or 4, beside reading and computing."),
       K("narrow_products", &Engine::narrow_products, config::number(0.1, 10), "Times the GPU's rate of products in 8 and 4 bits."),
       K("prompt_attention", &Engine::prompt_attention, config::number(0.01, 10), "Times the GPU's rate of attention of prompts."),
       K("narrow_attention", &Engine::narrow_attention, config::number(0.1, 10),

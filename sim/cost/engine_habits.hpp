@@ -71,6 +71,7 @@ struct EngineHabits {
   // All-reduces of up to so many bytes may go by the engine's own kernels, larger ones go by the library.
   double own_call_bytes = std::numeric_limits<double>::infinity();
   double quantise_s = 0;        // per product in 8 or 4 bits: the kernel that makes its input narrow, where that is not fused
+  double widen_s = 0;           // per product in 16 bits of weights of 8 or 4: what its kernel takes beside reading and computing
   double narrow_products = 1;   // times the GPU's rate of products in 8 and 4 bits
   double prompt_attention = 1;  // times the GPU's rate of attention of prompts
   double narrow_attention = 1;  // times the rate of attention in 16 bits, of prompts with a cache in 8 or 4 bits

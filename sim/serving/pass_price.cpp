@@ -100,6 +100,7 @@ double OperatorPassPrice::operators_s(const std::vector<workloads::TokenOperator
   for (const workloads::TokenOperator& line : operators) {
     sum += kernel_s(line.at(tokens));
     if (line.shape.cls == OperatorClass::gemm && bytes_of(line.shape.dtype) < 2) sum += habits_.quantise_s;
+    if (line.widened) sum += habits_.widen_s;
   }
   return sum;
 }

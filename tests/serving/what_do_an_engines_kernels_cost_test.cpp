@@ -53,6 +53,21 @@ TEST(Quantisation, costs_a_kernel_for_every_narrow_product) {
   EXPECT_NEAR(parts_of(job, apart, one_decode).linear_s - parts_of(job, fused, one_decode).linear_s, 80 * 4 * 2e-6, 1e-12);
 }
 
+// H100 has no products in 4 bits: they are computed in 16 from weights of 4, the same four in each of 80 layers. The head's weights have 16
+// bits, and are read as those of a model in 16 bits are.
+TEST(WidenedWeights, cost_what_their_kernel_takes_for_every_product_but_the_head) {
+  const sim::ServingJob narrow = node_of_eight("llama3-70b", "{tp: 8}", "", "h100-sxm5-80g", "fp4");
+  const sim::ServingJob wide = node_of_eight("llama3-70b", "{tp: 8}", "", "h100-sxm5-80g", "bf16");
+  EngineHabits free = narrow.pools.front().habits, marlin = free;
+  free.widen_s = 0;
+  marlin.widen_s = 2e-6;
+  const PassCost cost = parts_of(narrow, free, one_decode);
+  EXPECT_NEAR(parts_of(narrow, marlin, one_decode).linear_s - cost.linear_s, 80 * 4 * 2e-6, 1e-12);
+  EXPECT_EQ(parts_of(wide, marlin, one_decode).linear_s, parts_of(wide, free, one_decode).linear_s);
+  EXPECT_EQ(cost.head_s, parts_of(wide, free, one_decode).head_s);
+  EXPECT_LT(cost.linear_s, parts_of(wide, free, one_decode).linear_s);
+}
+
 // Each of 16 query heads a GPU takes 2 (2 * 512 + 64) FLOPs of a token in the cache, in 61 layers; at a hundredth of the peak that takes
 // longer than to read 576 numbers, and as much longer at half of that. Other caches are read as before.
 TEST(LatentCaches, are_read_at_the_share_of_the_peak_that_their_kernel_reaches) {

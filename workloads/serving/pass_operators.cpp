@@ -23,14 +23,18 @@ TokenOperator line_between(const Operator& low, const Operator& high, DType weig
   line.bytes_per_token = (high.bytes - low.bytes) / (more - few);
   line.bytes = low.bytes - line.bytes_per_token * few;
   line.shape.m = (high.m - low.m) / (more - few);
-  if (high.cls == OperatorClass::gemm) line.bytes *= bytes_of(weights) / bytes_of(high.dtype);
+  if (high.cls == OperatorClass::gemm) {
+    line.bytes *= bytes_of(weights) / bytes_of(high.dtype);
+    line.widened = !is_narrow(high.dtype) && is_narrow(weights);
+  }
   if (high.name.ends_with("_residual")) line.shape.kernels = 0;
   return line;
 }
 
-// Operators that stay in 16 bits keep their weights in 16 bits.
+// Operators that stay in 16 bits keep their weights in 16 bits; so do router and head, whatever the layers are computed in.
 DType weights_of(const Operator& op, const InstancePlan& plan) {
-  return is_narrow(plan.precision.compute) && !is_narrow(op.dtype) ? op.dtype : plan.precision.weights;
+  const bool whole = is_narrow(plan.precision.compute) || op.name == "router" || op.name == "logits";
+  return whole && !is_narrow(op.dtype) ? op.dtype : plan.precision.weights;
 }
 
 std::vector<TokenOperator> lines(const std::vector<Item>& low, const std::vector<Item>& high, const InstancePlan& plan) {

@@ -3,7 +3,8 @@
 //
 // Engines fuse the residual sum into the norm behind it, and quantisation into the norm or activation before a product: neither is a kernel
 // of its own. A 4-bit checkpoint of a model with experts has 4 bits in its MLPs and experts alone; attention stays in 16 (NVIDIA's and
-// OpenAI's published checkpoints).
+// OpenAI's published checkpoints). Head and router stay in 16 bits in checkpoints of any
+// width (GPTQ's, AWQ's, FP8 as they are published).
 #pragma once
 
 #include <vector>
@@ -17,6 +18,7 @@ namespace rehearse::workloads {
 struct TokenOperator {
   Operator shape;  // of one token
   double bytes = 0, bytes_per_token = 0;
+  bool widened = false;  // a product in 16 bits of weights in 8 or 4
   [[nodiscard]] Operator at(double tokens) const;
 };
 
