@@ -97,6 +97,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "internevo",
                                              "kempnerforge",
                                              "llm-foundry",
+                                             "llmq",
                                              "maxtext",
                                              "megatron-2021",
                                              "megatron-bridge",
