@@ -204,6 +204,8 @@ struct KernelFusions {
   bool cross_entropy = true;            // vocabulary-parallel loss without fp32 intermediates
   bool gradient_accumulation = true;    // weight-gradient GEMM adds into the gradient buffer
   bool optimizer = true;                // whole Adam update in one pass
+  bool log_softmax = false;             // the loss of a whole vocabulary is torch.nn.functional.cross_entropy, fused or not
+  bool adopts_gradients = false;        // the first micro-batch's gradients become what later ones are added to
   bool whole_logits = false;            // gathered over tp: every rank computes the loss of the whole vocabulary
   bool whole_head = false;              // every rank of tp has the whole table and head, and computes all of the logits and the loss
   bool remakes_logits = false;          // the loss keeps no logits: backward computes them again

@@ -293,6 +293,17 @@ void give_to_owners(const Workload& workload, ReplicaSync& sync) {
 
 ReplicaSync replica_sync(const Workload& workload) { return replica_sync(workload, ScheduleRegistry::get(workload.schedule).mirrors()); }
 
+bool reduces_each_microbatch(const Workload& workload) {
+  const int zero = workload.optimizer.zero_stage;
+  const bool waits = workload.optimizer.no_sync && workload.microbatches() > 1;  // an only micro-batch is the last one
+  return !waits && (zero == 3 || (zero == 2 && workload.parallel.pp == 1));
+}
+
+int shard_ranks(const Workload& workload, int replicas) {
+  const Optimizer& optimizer = workload.optimizer;
+  return optimizer.zero_stage > 0 && optimizer.shard_group > 0 ? optimizer.shard_group : replicas;
+}
+
 ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   const int zero = workload.optimizer.zero_stage;
   ReplicaSync sync;
@@ -302,12 +313,11 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   if (workload.model.moe) sync.expert_ranks = parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep) * copies;
   sync.shards_parameters = zero == 3;
   sync.from_host = workload.offload_weights;
-  const bool waits = workload.optimizer.no_sync && workload.microbatches() > 1;  // an only micro-batch is the last one
-  sync.reduce_each_microbatch = !waits && (zero == 3 || (zero == 2 && workload.parallel.pp == 1));
+  sync.reduce_each_microbatch = reduces_each_microbatch(workload);
   sync.copied = zero == 3 && workload.optimizer.copies;
   sync.overlap_gradients = workload.overlap.dp_gradients;
   sync.overlap_parameters = workload.overlap.dp_parameters;
-  sync.shard_ranks = zero > 0 && workload.optimizer.shard_group > 0 ? workload.optimizer.shard_group : sync.ranks;
+  sync.shard_ranks = shard_ranks(workload, sync.ranks);
   sync.gathers_weights = zero == 1 || zero == 2;
   sync.gradient_bytes = bytes_of(workload.precision.gradients);
   sync.weight_bytes = bytes_of(workload.precision.weights);

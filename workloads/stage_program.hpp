@@ -130,6 +130,10 @@ struct ReplicaSync {
  private:
   [[nodiscard]] ReplicaCalls gather_calls(const Parameters& what, int calls) const;
 };
+// Gradients are reduced in every micro-batch: of ZeRO-3, and of ZeRO-2 without a pipeline, but with no_sync.
+[[nodiscard]] bool reduces_each_microbatch(const Workload& workload);
+// Of so many replicas, those over which ZeRO shards.
+[[nodiscard]] int shard_ranks(const Workload& workload, int replicas);
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload);
 [[nodiscard]] ReplicaSync replica_sync(const Workload& workload, bool mirrors);  // mirrors: what its schedule says
 

@@ -192,6 +192,11 @@ const Keys<Software>& software_keys() {
       K("selective_by_product", &Software::selective_by_product, truth(),
         "recompute: selective keeps attention and every second product of 16 bits, and computes all else again."),
       K("selective_narrow", &Software::selective_narrow, truth(), "With selective_by_product: products in 8 bits as those in 16."),
+      K("log_softmax", kernels(&KernelFusions::log_softmax), truth(),
+        "The loss of a whole vocabulary is torch.nn.functional.cross_entropy: by its own kernels, or with fusions.cross_entropy compiled."),
+      K("adopts_gradients", kernels(&KernelFusions::adopts_gradients), truth(),
+        "torch.autograd: gradients of the first micro-batch become what those of later ones are added to. With ZeRO-2 and 3 only where "
+        "copies_exchanged."),
       K("whole_logits", kernels(&KernelFusions::whole_logits), truth(),
         "The logits are gathered over tp: every rank computes the loss of the whole vocabulary."),
       K("whole_head", kernels(&KernelFusions::whole_head), truth(),

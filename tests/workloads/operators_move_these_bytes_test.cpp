@@ -33,6 +33,33 @@ TEST(OperatorBytes, WeightGradientsAccumulateInFp32) {
   EXPECT_EQ(weight_bytes(workload), inputs + weights * (2 + 2 + 8));
 }
 
+// Of four micro-batches one's gradients are where the others' are added: 2 + 4 + 4 bytes a weight three times of four. ZeRO-3 that copies
+// them to what it reduces adds in its shard of two ranks alone; without such copies, and on the last place of tied tables, nothing is
+// saved.
+TEST(OperatorBytes, GradientsThatAreAdoptedAreNotAdded) {
+  Workload workload = small();
+  workload.fusions.gradient_accumulation = false;
+  workload.parallel.dp = 2;
+  workload.batch.global = 16;
+  const auto added = [&] { return find(layer_program(workload, false).backward, "mlp_fc2 gradient accumulation").bytes; };
+  const auto table = [&] { return find(embedding_program(workload).backward, "embedding").bytes; };
+  const double all = 1024.0 * 2816 * 10, all_of_table = table();
+  EXPECT_EQ(added(), all);
+  workload.fusions.adopts_gradients = true;
+  EXPECT_EQ(added(), 0.75 * all);
+  EXPECT_EQ(all_of_table - table(), 0.25 * 1024 * 32000 * (2 + 8));
+  workload.optimizer.zero_stage = 3;
+  EXPECT_EQ(added(), all);
+  workload.optimizer.copies = true;
+  EXPECT_EQ(added(), 0.375 * all);
+  workload.optimizer.no_sync = true;
+  EXPECT_EQ(added(), 0.75 * all);
+  workload.batch.global = 4;
+  EXPECT_EQ(added(), 0);
+  workload.model.tied_embeddings = true;
+  EXPECT_EQ(table(), all_of_table);
+}
+
 TEST(OperatorBytes, FlashMovesQueriesKeysValuesAndOutputOnly) {
   // Q and O 1024 wide, K and V 256 wide, 2 bytes; 16 fp32 statistics.
   const BlockProgram layer = layer_program(small(), false);

@@ -22,6 +22,28 @@ TEST(LossCopies, AreOfTheLogitsInFp32) {
   EXPECT_EQ(find(with.backward, "cross_entropy").bytes - find(without.backward, "cross_entropy").bytes, 12 * batch_tokens * vocabulary);
 }
 
+// torch.nn.functional.cross_entropy, bytes a logit of 16 bits. Apart: 2 + 4 to fp32, three reads and a write of 4; backward zeros of 4,
+// three reads and a write of 4, 4 + 2 back. Compiled: two reads of 2, backward a read and a write. Where each rank of tp has a part of the
+// vocabulary there is no such operator.
+TEST(TorchLoss, ReadsLogitsAsItsKernelsDo) {
+  Workload torch = llama_of_width(4096);
+  torch.fusions.log_softmax = true;
+  const double logits = batch_tokens * vocabulary;
+  for (const bool fused : {true, false}) {
+    torch.fusions.cross_entropy = fused;
+    EXPECT_EQ(find(head_program(torch).forward, "cross_entropy").bytes, (fused ? 4 : 22) * logits);
+    EXPECT_EQ(find(head_program(torch).backward, "cross_entropy").bytes, (fused ? 4 : 26) * logits);
+    Workload parts = torch;
+    parts.parallel.tp = 2;
+    const double of_part = find(head_program(parts).forward, "cross_entropy").bytes;
+    parts.fusions.log_softmax = false;
+    EXPECT_EQ(find(head_program(parts).forward, "cross_entropy").bytes, of_part);
+  }
+  torch.precision.compute = DType::fp32;  // logits in fp32 are not cast
+  EXPECT_EQ(find(head_program(torch).forward, "cross_entropy").bytes, 16 * logits);
+  EXPECT_EQ(find(head_program(torch).backward, "cross_entropy").bytes, 20 * logits);
+}
+
 // 4,096 has tuned kernels and 5,120 has not; what is not fused is no kernel of Transformer Engine's.
 TEST(UntunedNorms, TakeLongerByTheirWidth) {
   for (const bool fused : {true, false}) {

@@ -5,13 +5,15 @@ namespace rehearse::workloads {
 namespace {
 
 // Forward: a row in, a row out, per token. Backward: PyTorch fills a dense gradient of the table, adds the tokens' rows to it, and adds it
-// to the gradient buffer.
+// to the gradient buffer; the head's gradient is there before that of a table that both read.
 Section look_up(const Workload& workload, const Shard& shard) {
   const double states = static_cast<double>(shard.tokens * shard.hidden);
   const double table = static_cast<double>(shard.vocab * shard.hidden);
   Section section = pointwise("embedding", {.forward_bytes = 2 * states * shard.state}, OperatorClass::embedding);
   const double gradient = bytes_of(workload.precision.gradients);
-  Operator op = memory_bound("embedding", 3 * states * shard.state + table * (2 * shard.state + 2 * gradient), Pass::backward_weight, 3);
+  const double added = workload.model.tied_embeddings && ends_meet(workload) ? 1 : added_share(workload);
+  const double of_table = shard.state + added * (shard.state + 2 * gradient);
+  Operator op = memory_bound("embedding", 3 * states * shard.state + table * of_table, Pass::backward_weight, 3);
   op.cls = OperatorClass::embedding;
   section.backward.emplace_back(std::move(op));
   section.parameters = table;

@@ -17,6 +17,19 @@ Traffic loss_bytes(bool fused, double element) {
   return {.forward_bytes = element + 9 * fp32_loss, .backward_bytes = 5 * fp32_loss + element, .forward_kernels = 6, .backward_kernels = 3};
 }
 
+// torch.nn.functional.cross_entropy. Apart: to fp32 (e+4; not of fp32); log_softmax reads a row that is too long for its block's shared
+// memory for the maximum, the sum and the result (4+4+4+4, cunn_SoftMaxForward in aten/src/ATen/native/cuda/SoftMax.cu); backward zeros
+// for the gradient of one of them (4), which log_softmax reads for its sum and once more beside the result (4+4+4+4), cast (4+e).
+// Compiled, or a kernel of its own: logits in for maximum and sum; backward logits in, gradient out.
+Traffic torch_loss_bytes(bool fused, double element) {
+  if (fused) return {.forward_bytes = 2 * element, .backward_bytes = 2 * element};
+  const double cast = element < fp32_loss ? element + fp32_loss : 0;
+  return {.forward_bytes = cast + 4 * fp32_loss,
+          .backward_bytes = 5 * fp32_loss + cast,
+          .forward_kernels = cast > 0 ? 3 : 2,
+          .backward_kernels = cast > 0 ? 4 : 3};
+}
+
 // Maximum, predicted logit and sum of exponentials of every token, over the parts of the vocabulary.
 void add_reductions(Section& section, const Shard& shard) {
   if (shard.head_tp == 1 || shard.gathers_logits()) return;
@@ -43,7 +56,8 @@ Section gathered_logits(const Shard& shard) {
 
 Section cross_entropy(const Workload& workload, const Shard& shard) {
   const double logits = static_cast<double>(shard.tokens * shard.loss_vocab);
-  Traffic traffic = loss_bytes(workload.fusions.cross_entropy, shard.element);
+  const bool whole = shard.head_tp == 1 || shard.gathers_logits();
+  Traffic traffic = (workload.fusions.log_softmax && whole ? torch_loss_bytes : loss_bytes)(workload.fusions.cross_entropy, shard.element);
   traffic.eager = !workload.fusions.cross_entropy;
   if (!workload.fusions.cross_entropy) {
     traffic.forward_bytes += 2 * fp32_loss * workload.fusions.loss_copies.forward;

@@ -39,6 +39,7 @@ LinearKind kind_of(const Workload& workload, const Shard& shard, DType type) {
           .input = shard.element,
           .gradient = bytes_of(workload.precision.gradients),
           .accumulates = fusions.gradient_accumulation,
+          .added = added_share(workload),
           .frozen = workload.lora.on(),
           .nf4 = workload.lora.on() && workload.lora.nf4,
           .transposes = fusions.transposes_frozen && keeps_frozen(workload, type),
@@ -61,8 +62,8 @@ void add_weight_gradient(std::vector<Item>& items, const LinearKind& kind, const
   if (kind.accumulates) op.bytes += weights * (2 * kind.gradient - kind.element);
   items.emplace_back(std::move(op));
   if (!kind.accumulates) {
-    items.emplace_back(
-        memory_bound(linear.name + " gradient accumulation", weights * (kind.element + 2 * kind.gradient), Pass::backward_weight));
+    items.emplace_back(memory_bound(linear.name + " gradient accumulation", kind.added * weights * (kind.element + 2 * kind.gradient),
+                                    Pass::backward_weight));
   }
   if (linear.bias) {
     items.emplace_back(

@@ -16,6 +16,7 @@ struct LinearKind {
   double input;      // of the input as it comes: fp32 where autocast casts it for every product
   double gradient;   // bytes of an accumulated gradient
   bool accumulates;  // the product itself adds into the gradient buffer
+  double added;      // elsewhere: of the micro-batches, those whose gradients are added to others
   bool frozen;       // weights have no gradients
   bool nf4;          // and are kept in 4 bits
   bool transposes;   // or as products read them, and are transposed for each of backward

@@ -1,6 +1,9 @@
 #include "workloads/operators/section.hpp"
 
+#include <algorithm>
 #include <ranges>
+
+#include "workloads/stage_program.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -40,6 +43,14 @@ Operator by_operators(bool compiled, Operator kernel) {
 
 bool keeps_frozen(const Workload& workload, DType type) {
   return workload.lora.on() && (type == DType::fp8 || type == DType::fp4) && workload.precision.param_gather == type;
+}
+
+double added_share(const Workload& workload) {
+  const Optimizer& optimizer = workload.optimizer;
+  if (!workload.fusions.adopts_gradients || (optimizer.zero_stage >= 2 && !optimizer.copies)) return 1;
+  const double microbatches = std::max(1, workload.microbatches());
+  const int parts = reduces_each_microbatch(workload) ? shard_ranks(workload, workload.parallel.dp * workload.parallel.cp) : 1;
+  return (microbatches - 1) / microbatches / parts;
 }
 
 Operator frozen(std::string name) { return memory_bound(std::move(name), 0, Pass::backward_weight, 0); }

@@ -44,6 +44,10 @@ struct Traffic {
 // What puts a ring's steps together, kept as attention is.
 inline constexpr std::string_view ring_joining = "ring_joining";
 
+// Of the micro-batches, those whose gradients a kernel of their own adds to others: all, or where autograd adopts the first one's the
+// rest, and of sums that are reduced in every micro-batch only the rank's shard.
+[[nodiscard]] double added_share(const Workload& workload);
+
 // In the place of what frozen weights have no gradients for: it takes no time.
 [[nodiscard]] Operator frozen(std::string name);
 
