@@ -49,6 +49,7 @@ class Sizes {
       memory.backward_temporary += matrix;
     }
     memory.weight_temporary = accumulates() ? 0 : short_side * largest_width(kind) * weight_;
+    memory.gone_before_gradients = made_in_turn(unit, memory);
     memory.forward_communication = gathered_states() + context_buffers();
     const double with_gradients = workload_.parallel.cp_comm == ContextComm::all_to_all ? 1 : 2;
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states() + with_gradients * context_buffers();
@@ -129,6 +130,14 @@ class Sizes {
   // What of a unit's gradients waits for the end of the backward.
   [[nodiscard]] double added_later(const Unit& unit) const {
     return habits_.added_after_backward ? parameters_of(*unit.program).trained() * weight_ : 0;
+  }
+
+  // Of the gradients that autograd makes of a layer's weights, matrix by matrix, those that lie where tensors of the layer have gone since.
+  // What lies beside all of these is the input of the reduction before, which FSDP2 keeps until the next one (ReduceScatterState).
+  [[nodiscard]] double made_in_turn(const Unit& unit, const UnitMemory& memory) const {
+    if (workload_.optimizer.zero_stage < 3 || !workload_.optimizer.copies || habits_.live_parameters > 0) return 0;
+    const double made = parameters_of(*unit.program).trained() * bytes_of(workload_.trained_weights());
+    return std::min(made, memory.activations + memory.backward_temporary + memory.weight_temporary);
   }
 
   // One of each shape: all experts share theirs.

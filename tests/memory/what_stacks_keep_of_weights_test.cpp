@@ -1,6 +1,7 @@
 // Static memory by stack, per parameter, against what nanotron says is allocated after a step (tests/measured/cases/nanotron-bench.yaml).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "places.hpp"
 #include "sim/job/job.hpp"
@@ -124,6 +125,28 @@ TEST(WhatStacksKeepOfWeights, Fsdp2ReducesTheTableOfWordsLast) {
   EXPECT_DOUBLE_EQ(bucket(1, 2), 4 + 4);            // the shard of the micro-batch before is there, too
   EXPECT_DOUBLE_EQ(bucket(8, 1), 2 + 4 - 4.0 / 8);  // before the shard is made
   EXPECT_DOUBLE_EQ(bucket(8, 2), 2 + 4);
+}
+
+// FSDP2's layer of P parameters: beside its tensors lies 4 P, the input of the reduction before. Of the 2 P that autograd makes those find
+// room that tensors of the layer leave; with few tokens they are more than these.
+TEST(WhatStacksKeepOfWeights, Fsdp2MakesGradientsWhereTensorsWere) {
+  for (const int sequence : {8192, 16}) {
+    const Job job =
+        read_job(config::Node::load_text(fmt::format("model: {{layers: 2, hidden: 1024, heads: 16, ffn: 4096, activation: swiglu, "
+                                                     "vocab: 32000, positions: rope}}\ncluster: dgx-h100-ndr400\ngpus: 8\n"
+                                                     "parallel: {{dp: 8}}\nbatch: {{global: 8, micro: 1, sequence: {}}}\n"
+                                                     "optimizer: {{sharding: zero3}}\nsoftware: pytorch\n",
+                                                     sequence),
+                                         "job.yaml"),
+                 "job");
+    const workloads::Compiled compiled = workloads::compile(job.workload);
+    const workloads::UnitMemory layer =
+        workloads::unit_memories(job.workload, job.system.software.memory.habits, compiled.sync, compiled.stages.front()).front()[1];
+    const double parameters = 4 * 1024.0 * 1024 + 3 * 1024.0 * 4096 + 2 * 1024;
+    const double tensors = layer.activations + layer.backward_temporary + layer.weight_temporary;
+    EXPECT_EQ(tensors < 2 * parameters, sequence == 16);
+    EXPECT_DOUBLE_EQ(layer.bucket, 4 * parameters + std::max(0.0, 2 * parameters - tensors));
+  }
 }
 
 double kept(const char* stack, workloads::DType products, int zero_stage) {
