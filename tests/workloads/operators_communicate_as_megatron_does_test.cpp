@@ -93,6 +93,36 @@ TEST(OperatorCommunication, WhatTheStepsOfARingLeaveIsPutTogether) {
   EXPECT_TRUE(backward.eager);
 }
 
+// Tensors of T/cp tokens: queries of 32/t heads of 128, keys and values of 8/t. Each call has a copy before it and one behind, of 2 passes.
+TEST(OperatorCommunication, AnAllToAllOverTheContextGroupHasACallAndTwoCopiesForEachTensor) {
+  Workload workload = parallel(1, false, 4);
+  workload.parallel.cp_comm = ContextComm::all_to_all;
+  const double queries = 2 * 2048 * 32 * 128 * 2, keys = 2 * 2048 * 8 * 128 * 2;
+  const auto sizes = [](const std::vector<Item>& items) {
+    std::vector<double> bytes;
+    for (const Communication& call : communications(items)) bytes.push_back(call.bytes);
+    return bytes;
+  };
+  const auto copied = [](const std::vector<Item>& items) {
+    double bytes = 0;
+    int kernels = 0;
+    for (const Operator& op : operators(items)) {
+      if (op.name != "exchange_copies") continue;
+      bytes += op.bytes;
+      kernels += op.kernels;
+    }
+    return std::pair{bytes, kernels};
+  };
+  const BlockProgram layer = layer_program(workload, false);
+  EXPECT_EQ(sizes(layer.forward), (std::vector{queries, keys, keys, queries}));
+  EXPECT_EQ(sizes(layer.backward), (std::vector{queries, queries, keys, keys}));
+  EXPECT_EQ(copied(layer.forward), (std::pair{4 * (2 * queries + 2 * keys), 8}));
+  EXPECT_EQ(copied(layer.backward), copied(layer.forward));
+  workload.precision.attention = DType::fp8;  // cast before it is sent
+  EXPECT_EQ(sizes(layer_program(workload, false).forward), (std::vector{queries / 2, keys / 2, keys / 2, queries / 2}));
+  EXPECT_EQ(copied(layer_program(workload, false).forward), (std::pair{2 * (2 * queries + 2 * keys), 8}));
+}
+
 TEST(OperatorCommunication, KeyValueHeadsAreReplicatedWhenThereAreFewerThanRanks) {
   // kv 8 over tp 16: each rank keeps one head, 2 of 32 query heads: (2 + 2) * 128 columns.
   const Operator qkv = find(layer_program(parallel(16, true), false).forward, "qkv");

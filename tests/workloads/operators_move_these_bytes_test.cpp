@@ -304,7 +304,7 @@ TEST(OperatorBytes, BlocksAreNotTransposed) {
   EXPECT_EQ(transposes(Scaling::mxfp8), 0);
 }
 
-TEST(OperatorBytes, AttentionInEightBitsIsCastFirst) {
+TEST(OperatorBytes, AttentionInEightBitsIsCastAndCastBack) {
   Workload workload = small();
   const auto before = layer_program(workload, false);
   workload.precision.attention = DType::fp8;
@@ -313,8 +313,23 @@ TEST(OperatorBytes, AttentionInEightBitsIsCastFirst) {
   EXPECT_EQ(find(before.forward, "core_attention").dtype, DType::bf16);
   EXPECT_EQ(find(after.forward, "core_attention").dtype, DType::fp8);
   EXPECT_EQ(find(after.forward, "core_attention").flops, find(before.forward, "core_attention").flops);
-  EXPECT_DOUBLE_EQ(find(after.forward, "attention cast").bytes, tokens * 1.5 * h * (2 + 1));
-  EXPECT_DOUBLE_EQ(find(after.backward, "attention cast").bytes, tokens * h * (2 + 1));
+  // Queries, keys and values (1.5 h) before the kernel, its output behind it; backward the gradient of the output, and those of all three.
+  const auto casts = [](const std::vector<Item>& items) {
+    std::vector<double> bytes;
+    for (const Operator& op : operators(items)) {
+      if (op.name == "attention cast") bytes.push_back(op.bytes);
+    }
+    return bytes;
+  };
+  const double qkv = tokens * 1.5 * h * (2 + 1), output = tokens * h * (2 + 1);
+  EXPECT_EQ(casts(after.forward), (std::vector{qkv})) << "of scales that nothing says before kernels write 16 bits";
+  EXPECT_EQ(casts(after.backward), (std::vector{output}));
+  workload.precision.compute = DType::fp8;
+  const auto delayed = layer_program(workload, false);
+  EXPECT_EQ(casts(delayed.forward), (std::vector{qkv, output}));
+  EXPECT_EQ(casts(delayed.backward), (std::vector{output, qkv}));
+  workload.precision.recipe = Scaling::tensorwise;
+  EXPECT_EQ(casts(layer_program(workload, false).forward), (std::vector{qkv}));
 }
 
 TEST(OperatorBytes, AllGradientsAreSetToZeroAndWeightsCastOnceAStep) {

@@ -43,6 +43,8 @@ TEST(Recomputation, SelectiveRecomputationRepeatsCoreAttentionAlone) {
   ASSERT_EQ(layer.recompute.size(), 2U);
   EXPECT_EQ(std::get<RingAttention>(layer.recompute.front()).step.pass, Pass::recompute);
   EXPECT_EQ(std::get<Operator>(layer.recompute.back()).name, "ring_joining");
+  workload.parallel.cp_comm = ContextComm::all_to_all;  // what was exchanged is kept
+  EXPECT_EQ(skeleton(layer_program(workload, false).recompute), (Names{"core_attention"}));
   workload.recompute.kind = RecomputeKind::full;
   EXPECT_TRUE(layer_program(workload, false).recompute.empty()) << "a layer that full recomputation leaves out";
 }

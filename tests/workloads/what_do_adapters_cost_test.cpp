@@ -109,6 +109,8 @@ TEST(Adapters, DropOutTheirInputs) {
   const BlockProgram some = layer_program(workload, false);
   EXPECT_EQ(bytes(some.forward) - bytes(none.forward), 2 * lora_tokens * h * 5);
   EXPECT_EQ(bytes(some.backward) - bytes(none.backward), 2 * lora_tokens * h * 5);
+  workload.fusions.fused_adapters = true;  // a bit of mask: Transformer Engine's kernel
+  EXPECT_EQ(find(layer_program(workload, false).forward, "qkv_lora dropout").bytes, lora_tokens * h * (4 + 1.0 / 8));
 }
 
 // PEFT's, whose weights are fp32 beside a base in 16 bits: input and gradient are cast, and products are as wide.
@@ -188,6 +190,8 @@ TEST(Adapters, KeepTheirInputsAlone) {
   Workload workload = adapted({LoraTarget::linear_q, LoraTarget::linear_v});
   workload.lora.dropout = 0.1;  // what each made of it, and its mask
   EXPECT_EQ(per_token(workload), shared + 2 * 3 * h + 2 * 2 * rank);
+  workload.fusions.fused_adapters = true;
+  EXPECT_EQ(per_token(workload), shared + 2 * (2 + 1.0 / 8) * h + 2 * 2 * rank);
 }
 
 // An MLP that is run again keeps its input as that of any, the norm's output: frozen layers and adapters inside it nothing more.

@@ -13,8 +13,6 @@
 namespace rehearse::workloads {
 namespace {
 
-constexpr double dropout_mask_byte = 1;
-
 struct Matrix {
   LoraTarget target;
   std::int64_t columns;
@@ -83,8 +81,7 @@ class Adapter {
   }
 
  private:
-  // What tensor parallelism or a cast does between the products and the sums leaves nothing to fuse.
-  [[nodiscard]] bool fused() const { return workload_.fusions.fused_adapters && shard_.tp == 1 && !wide(); }
+  [[nodiscard]] bool fused() const { return fuses_adapters(workload_, shard_); }
   [[nodiscard]] bool wide() const { return kind_.element > shard_.element; }
   [[nodiscard]] double input() const { return static_cast<double>(shape_.rows * shape_.inputs); }
   [[nodiscard]] Operator low_rank(const std::string& name, Pass pass, std::int64_t n, std::int64_t k) const {
@@ -106,7 +103,7 @@ class Adapter {
   // In, out, and the mask out (backward: in).
   void add_dropout(std::vector<Item>& items, Pass pass) const {
     if (workload_.lora.dropout == 0) return;
-    add_kernel(items, " dropout", input() * (2 * kind_.element + dropout_mask_byte), pass);
+    add_kernel(items, " dropout", input() * (2 * kind_.element + adapter_mask_bytes(workload_, shard_)), pass);
   }
 
   // Eager: the scale in and out, the sum two in and one out, in fp32 that cast; a compiler has all in one kernel.
@@ -161,6 +158,13 @@ AdapterShape shape_of(const Workload& workload, const Shard& shard, const Linear
 double adapter_element(const Workload& workload, const Shard& shard) {
   return workload.lora.weights ? std::max(bytes_of(*workload.lora.weights), shard.element) : shard.element;
 }
+
+bool fuses_adapters(const Workload& workload, const Shard& shard) {
+  return workload.fusions.fused_adapters && shard.tp == 1 && adapter_element(workload, shard) <= shard.element;
+}
+
+// A byte by PyTorch's kernel, a bit by Transformer Engine's (common/dropout/dropout.cu).
+double adapter_mask_bytes(const Workload& workload, const Shard& shard) { return fuses_adapters(workload, shard) ? 1.0 / 8 : 1; }
 
 std::vector<std::int64_t> qkv_adapters(const Workload& workload, const Shard& shard) {
   return adapters_beside(

@@ -20,6 +20,11 @@ enum class Side : std::uint8_t { column, row };
 
 // Bytes of what adapters compute with.
 [[nodiscard]] double adapter_element(const Workload& workload, const Shard& shard);
+// Whether Transformer Engine's operation fuser runs them: what tensor parallelism or a cast does between their products leaves nothing to
+// fuse.
+[[nodiscard]] bool fuses_adapters(const Workload& workload, const Shard& shard);
+// Of the mask of each element that dropout keeps.
+[[nodiscard]] double adapter_mask_bytes(const Workload& workload, const Shard& shard);
 
 // Puts the layer's adapters into its section: behind its forward, before its backward. `linear` is what one GPU has of the layer.
 void add_adapters(Section& section, const Workload& workload, const Shard& shard, const Linear& linear, Side side,

@@ -1,4 +1,7 @@
 // Attention: projections, rotary embedding and the core (flash or unfused; a ring over the context-parallel group).
+#include <algorithm>
+#include <numeric>
+
 #include "config/input_error.hpp"
 #include "workloads/operators/adapters.hpp"
 #include "workloads/operators/flash.hpp"
@@ -112,6 +115,23 @@ Section gathered(const Shard& shard) {
   return section;
 }
 
+// Tensors of these widths, a call each. A copy cuts what is sent and another one puts together what arrives: Transformer Engine's
+// flash_attn_a2a_communicate (context_parallel.py), whose order of the sequence a compiled kernel makes on the side of the heads;
+// DeepSpeed's single_all_to_all and xtuner's _all_to_all copy as often. What is attended to in fewer bits is cast before it is sent.
+void add_exchange(std::vector<Item>& items, const Shard& shard, const char* name, const std::vector<std::int64_t>& widths, Pass pass,
+                  bool to_heads) {
+  const double each = static_cast<double>(shard.tokens) * std::min(bytes_of(shard.attention), shard.element);
+  const auto all = static_cast<double>(std::accumulate(widths.begin(), widths.end(), std::int64_t{0}));
+  const auto copies = [&](bool compiled) {
+    return by_operators(compiled, memory_bound(std::string(exchange_copies), 2 * each * all, pass, static_cast<int>(widths.size())));
+  };
+  items.emplace_back(copies(!to_heads));
+  for (const std::int64_t width : widths) {
+    items.emplace_back(Communication{name, CollectiveKind::all_to_all, GroupKind::cp, each * static_cast<double>(width), pass});
+  }
+  items.emplace_back(copies(to_heads));
+}
+
 // The sequence is exchanged for heads before attention and back after it (Jacobs et al. 2023, DeepSpeed-Ulysses).
 // Key/value heads that are fewer than the ranks are repeated before.
 Section exchanged(const Shard& own) {
@@ -128,15 +148,15 @@ Section exchanged(const Shard& own) {
   heads.kv_heads /= shard.cp;
   heads.query_width /= shard.cp;
   heads.kv_width /= shard.cp;
-  const auto exchange = [&](const char* name, std::int64_t width, Pass pass) {
-    return Communication{name, CollectiveKind::all_to_all, GroupKind::cp, static_cast<double>(shard.tokens * width) * shard.element, pass};
-  };
-  const std::int64_t qkv = shard.query_width + 2 * shard.kv_width;
+  const std::vector<std::int64_t> context{shard.query_width}, qkv{shard.query_width, shard.kv_width, shard.kv_width};
+  const Pass forward = Pass::forward, backward = Pass::backward_input;
   Section section;
-  section.forward = {exchange("qkv all-to-all", qkv, Pass::forward), flash_forward(heads),
-                     exchange("context all-to-all", shard.query_width, Pass::forward)};
-  section.backward = {exchange("context gradient all-to-all", shard.query_width, Pass::backward_input), flash_backward(heads),
-                      exchange("qkv gradient all-to-all", qkv, Pass::backward_input)};
+  add_exchange(section.forward, shard, "qkv all-to-all", qkv, forward, true);
+  section.forward.emplace_back(flash_forward(heads));
+  add_exchange(section.forward, shard, "context all-to-all", context, forward, false);
+  add_exchange(section.backward, shard, "context gradient all-to-all", context, backward, true);
+  section.backward.emplace_back(flash_backward(heads));
+  add_exchange(section.backward, shard, "qkv gradient all-to-all", qkv, backward, false);
   return section;
 }
 
@@ -232,15 +252,21 @@ Section rotary(const Workload& workload, const Shard& shard) {
                             .eager = true});
 }
 
-// Queries, keys and values are cast before they are attended to in fewer bits, the gradient of the output before backward.
-Section with_casts(const Shard& shard, Section section) {
+// Queries, keys and values are cast before they are attended to in fewer bits, the gradient of the output before backward. With scales that
+// are known before, the output and the gradients of queries, keys and values come in as few bits and are cast back (Transformer Engine's
+// FusedAttnFunc in backends.py); with others kernels write 16 bits.
+Section with_casts(const Workload& workload, const Shard& shard, Section section) {
   const double narrow = bytes_of(shard.attention);
   if (narrow >= shard.element) return section;
   const auto cast = [&](std::int64_t width, Pass pass) {
     return memory_bound("attention cast", static_cast<double>(shard.tokens * width) * (shard.element + narrow), pass);
   };
-  section.forward.insert(section.forward.begin(), cast(shard.query_width + 2 * shard.kv_width, Pass::forward));
+  const std::int64_t qkv = shard.query_width + 2 * shard.kv_width;
+  section.forward.insert(section.forward.begin(), cast(qkv, Pass::forward));
   section.backward.insert(section.backward.begin(), cast(shard.query_width, Pass::backward_input));
+  if (workload.precision.compute != DType::fp8 || workload.precision.recipe != Scaling::delayed) return section;
+  section.forward.emplace_back(cast(shard.query_width, Pass::forward));
+  section.backward.emplace_back(cast(qkv, Pass::backward_input));
   return section;
 }
 
@@ -260,8 +286,8 @@ Section core_attention(const Workload& workload, const Shard& shard) {
     throw config::InputError("ring attention has no sliding windows: parallel.cp_comm: all-gather or all-to-all");
   }
   if (shard.cp > 1 && !is_flash) throw config::InputError("context parallelism needs attention: flash");
-  if (shard.cp > 1) return core(with_casts(shard, over_context_group(workload, shard)));
-  return core(is_flash ? with_casts(shard, flash(shard)) : unfused(workload, shard));
+  if (shard.cp > 1) return core(with_casts(workload, shard, over_context_group(workload, shard)));
+  return core(is_flash ? with_casts(workload, shard, flash(shard)) : unfused(workload, shard));
 }
 
 std::vector<Section> attention_sections(const Workload& workload, const Shard& shard) {

@@ -50,6 +50,12 @@ const Section* end_of_mlp(const std::vector<Section>& sections) {
   return last == sections.rend() ? nullptr : &*last;
 }
 
+// Core attention's only calls are those of its exchange.
+bool is_exchange(const Item& item) {
+  const auto* op = std::get_if<Operator>(&item);
+  return std::holds_alternative<Communication>(item) || (op != nullptr && op->name == exchange_copies);
+}
+
 std::vector<Item> modules_again(const Workload& workload, const Shard& shard, const std::vector<Section>& sections) {
   std::vector<Item> again;
   const bool cut = workload.recompute.stops_early && !shard.dropout;
@@ -59,7 +65,7 @@ std::vector<Item> modules_again(const Workload& workload, const Shard& shard, co
     std::vector<Item> items = as_recompute(unread ? without_last_product(section.forward) : section.forward);
     // Queries, keys and values are kept as they were exchanged, and so is the projection's input.
     if (section.module == RecomputeModule::core_attn && workload.parallel.cp_comm == ContextComm::all_to_all) {
-      std::erase_if(items, [](const Item& item) { return std::holds_alternative<Communication>(item); });
+      std::erase_if(items, is_exchange);
     }
     std::move(items.begin(), items.end(), std::back_inserter(again));
   }

@@ -43,6 +43,8 @@ struct Traffic {
 [[nodiscard]] bool keeps_frozen(const Workload& workload, DType type);
 // What puts a ring's steps together, kept as attention is.
 inline constexpr std::string_view ring_joining = "ring_joining";
+// What cuts tensors for an all-to-all over the context-parallel group, and what puts together what arrives.
+inline constexpr std::string_view exchange_copies = "exchange_copies";
 
 // Of the micro-batches, those whose gradients a kernel of their own adds to others: all, or where autograd adopts the first one's the
 // rest, and of sums that are reduced in every micro-batch only the rank's shard.
