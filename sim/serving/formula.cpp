@@ -20,6 +20,7 @@ using workloads::Arrivals;
 
 constexpr int rounds = 200;      // of a bisection
 constexpr int edge_rounds = 12;  // of one that gives a number to read
+constexpr double as_good_as = 1.01;
 
 void put_rates(ServingResult& result, const ServingJob& job, const LoadMoments& lengths, double requests_per_s) {
   result.requests_per_s = requests_per_s;
@@ -153,11 +154,14 @@ double carried_below(const SideFormula& side, double rate_per_s) {
 }
 
 // Of instances of both that a load is too much for: what they carry. Where prompts go first they leave decoding no time, and what is
-// carried beyond capacity says nothing of it. At the edge, where that is no less than what comes, the load itself says more.
+// carried beyond capacity says nothing of it. Where that is clearly no less than what comes (passes grow faster than their sequences, so
+// that a load settles beside fewer or does not), the load itself says more; where it is nearly as much, that is the edge.
 void put_capacity(SideState& state, const SideFormula& side, double rate_per_s) {
   if (std::ranges::none_of(state.pools, not_carried)) return;
   const double carried_per_s = side.carried_per_s();
-  const std::vector<double> each_per_s = side.each_per_s(carried_per_s < rate_per_s ? carried_per_s : carried_below(side, rate_per_s));
+  const bool clearly_more = carried_per_s > as_good_as * rate_per_s;
+  const std::vector<double> each_per_s =
+      side.each_per_s(clearly_more ? carried_below(side, rate_per_s) : std::min(carried_per_s, rate_per_s));
   for (std::size_t i = 0; i < state.pools.size(); ++i) {
     if (not_carried(state.pools[i])) state.pools[i].requests_per_s = each_per_s[i];
   }

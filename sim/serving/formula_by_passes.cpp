@@ -14,10 +14,11 @@ namespace rehearse::sim {
 namespace {
 
 constexpr int settling_rounds = 60;  // at most: bounds are halved from the twentieth on
-constexpr double settled_within = 1e-5, nearly_settled_within = 1e-3;
+constexpr double settled_within = 1e-4, nearly_settled_within = 1e-3, roughly_settled_within = 3e-3;
 constexpr double chances_within = 1e-3, closest_chances = 1e-7;  // of how far the last round was from settled; and at least
 constexpr double highest_load = 0.999, clearly_too_much = 1.05;
 constexpr int most_looks_back = 2;
+constexpr double few_states = 300;
 constexpr double endless = 1e9;  // sequences: as many as anything that is not a number
 
 // Sequences at any time, and those that one sees in its passes.
@@ -156,6 +157,7 @@ class MetPasses {
                                                        : asked.pool.company(now.seen, asked.turns)),
         cut_(asked.pool, now.batch, asked.turns, asked.roughly),
         queue_(queue_beside(asked.pool, cut_, asked.rate_per_s, asked.turns, now.batch, others_, last.idle_each_s)) {
+    if (asked.roughly) queue_.states = few_states;
     queue_.within = std::clamp(chances_within * last.moved, closest_chances, chances_within);
     if (too_many_prompts()) return;
     if (cut_.units() != last.units) last.known = {};
@@ -213,7 +215,9 @@ Walk walk_from(const AskedOf& asked, Walk walk, double most, double within, doub
   LastRound last{.idle_each_s = 1 / asked.rate_per_s, .bunched = walk.bunched};
   Settling batch(walk.at.batch, walk.slope);
   double seen_each = walk.at.batch > 0 ? walk.at.seen / walk.at.batch : 1;
-  int looks_back = most_looks_back;  // where a step led too far: where passes grow faster than their sequences these settle below, too
+  // Where a step led too far: where passes grow faster than their sequences these settle below, too. A rough walk that ended at the most
+  // has looked there.
+  int looks_back = asked.roughly || walk.at.batch < most ? most_looks_back : 0;
   for (int round = 1;; ++round) {
     walk.highest = std::max({walk.highest, batch.at(), seen_each * batch.at()});
     walk.at.batch = std::min(most, batch.at());
@@ -227,6 +231,8 @@ Walk walk_from(const AskedOf& asked, Walk walk, double most, double within, doub
     Beside next = met.leads_to();
     for (double* number : {&next.batch, &next.seen}) *number = *number >= 0 && *number < endless ? *number : endless;
     walk.highest = std::max({walk.highest, next.batch, next.seen});
+    // Nothing below settles, and more make passes only longer.
+    if (round == 1 && next.batch > clearly_too_much * most) return {.carried = false, .highest = INFINITY};
     const bool too_many = walk.at.batch >= most && next.batch > most;
     if (too_many && looks_back-- > 0) {
       batch.step_back(most);
@@ -252,7 +258,7 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
   Walk walk;
   if (unlike || turns > 1) {
     const AskedOf one{.pool = pool, .load = load, .rate_per_s = rate_per_s, .roughly = true};
-    walk = walk_from(one, {}, most, nearly_settled_within, clearly_too_much);
+    walk = walk_from(one, {}, most, roughly_settled_within, clearly_too_much);
     if (!walk.carried) return {beyond(), asked_about(walk.highest)};
   }
   walk = walk_from({.pool = pool, .load = load, .rate_per_s = rate_per_s, .turns = turns}, walk, most,
@@ -260,8 +266,8 @@ WalkedPasses walk_together(const PoolFormula& pool, const LoadMoments& load, dou
   return {walk.carried ? walk.state : beyond(), asked_about(walk.highest)};
 }
 
-constexpr double capacity_within = 2e-4;
-constexpr int capacity_rounds = 24, secant_rounds = 8;  // from then on every second one halves the bounds
+constexpr double roughly_carried_within = 2e-3, carried_within = 5e-4;
+constexpr int carried_rounds = 24;
 
 // Where all passes are full of prompts, the sequences that their answers come to, which lengthen passes and leave prompts less room: by
 // bisection; as many as fit where they come to no fewer.
@@ -281,34 +287,70 @@ double sequences_of_full_passes(const PoolFormula& pool, double most) {
   return low;
 }
 
+// The rate at which places come free as often as they are asked for. They fall with it, near where prompts fill all passes about as a
+// square does: by secants of the roots. As they fall, those at a rate are a bound on the other side of it.
+class CarriedRate {
+ public:
+  explicit CarriedRate(double end) : end_(end), high_(end), at_(end / 2), last_{end, -std::sqrt(end)} {}
+  [[nodiscard]] double at() const { return at_; }
+  [[nodiscard]] double moved() const { return std::abs(at_ / last_.rate - 1); }
+  // Others are asked from here on, whose answers are much the same; bounds are the first ones' no more.
+  void ask_others() {
+    low_ = 0;
+    high_ = end_;
+    others_ = true;
+  }
+  void take(double free_per_s) {
+    constexpr double near = 0.01, beyond = 1e-3;  // near where a secant leads it is followed wherever bounds are
+    const Point now{at_, std::sqrt(free_per_s) - std::sqrt(at_)};
+    low_ = std::max(low_, std::min(at_, free_per_s) * (1 - beyond));
+    high_ = std::min(high_, std::max(at_, free_per_s) * (1 + beyond));
+    if (!others_) slope_ = (now.spare - last_.spare) / (now.rate - last_.rate);
+    others_ = false;
+    last_ = now;
+    const double straight = slope_ < 0 ? now.rate - now.spare / slope_ : INFINITY;
+    const bool secant = straight > low_ && straight < high_ && (++asked_ % 4 > 0 || std::abs(straight / at_ - 1) < near);
+    at_ = secant ? straight : std::sqrt(std::max(low_, high_ / most_apart) * high_);
+  }
+
+ private:
+  static constexpr double most_apart = 1e4;
+  struct Point {
+    double rate = 0, spare = 0;
+  };
+  double end_, low_ = 0, high_, at_, slope_ = 0;
+  Point last_;
+  bool others_ = false;
+  int asked_ = 0;
+};
+
 }  // namespace
 
-// Beside as many sequences as fit the rate at which they take all places, by secants of that at which places come free, which falls nearly
-// straight: roughly, and a step from there; or where prompts alone fill all passes before that, theirs.
+// Beside as many sequences as fit the rate at which they take all places: of one instance roughly, and from there; or where prompts alone
+// fill all passes before that, theirs.
 double carried_by_passes(const PoolFormula& pool, int turns) {
   const double places = pool.most_sequences(), batch = pool.mixes() ? sequences_of_full_passes(pool, places) : places;
   LastRound last{.idle_each_s = 1}, last_roughly = last;
+  double decode = batch;  // of the places
   const auto beside = [&](double rate_per_s, bool roughly) {
     return MetPasses({.pool = pool, .load = pool.load(), .rate_per_s = rate_per_s, .turns = roughly ? 1 : turns, .roughly = roughly},
-                     {batch, batch}, roughly ? last_roughly : last);
+                     {decode, decode}, roughly ? last_roughly : last);
   };
   const double most_per_s = beside(INFINITY, true).most_prompts_per_s();
   if (batch < places) return most_per_s;
-  double low = 0, high = most_per_s, rate = most_per_s / 2, last_rate = 0, last_free = 0, falls = 0;
-  for (int round = 0; round < capacity_rounds; ++round) {
-    const double free = beside(rate, true).free_per_s(places);
-    (free > rate ? low : high) = rate;
-    falls = round > 0 ? std::min(0.0, (free - last_free) / (rate - last_rate)) : 0;
-    const double straight = rate + (free - rate) / (1 - falls), before = rate;
-    last_rate = rate;
-    last_free = free;
-    const bool halves = round >= secant_rounds && round % 2 == 0;
-    rate = straight > low && straight < high && !halves ? straight : (low + high) / 2;
-    if (std::abs(rate - before) < capacity_within * rate) break;
-  }
-  const MetPasses met = beside(rate, false);
-  if (met.too_many_prompts()) return met.most_prompts_per_s();
-  return std::min(most_per_s, rate + (met.free_per_s(places) - rate) / (1 - falls));
+  CarriedRate rate(most_per_s);
+  const auto settle = [&](bool roughly, double within) {
+    for (int round = 0; round == 0 || (round < carried_rounds && rate.moved() > within); ++round) {
+      const MetPasses met = beside(rate.at(), roughly);
+      const double free_per_s = met.free_per_s(places);
+      if (free_per_s > 0) decode = std::min(places, free_per_s * met.answer_s());
+      rate.take(free_per_s);
+    }
+  };
+  settle(true, roughly_carried_within);
+  rate.ask_others();
+  settle(false, carried_within);
+  return rate.at();
 }
 
 namespace {

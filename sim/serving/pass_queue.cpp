@@ -97,7 +97,7 @@ QueuedPasses::Chances QueuedPasses::solved_ends() const {
   std::vector<double> seconds(states(), 0);
   for (std::size_t state = 0; state < states(); ++state)
     seconds[static_cast<std::size_t>(place(state))] = queue_.beside_s[static_cast<std::size_t>(taken(there(state)))];
-  return chain_of(beside_arrivals_, 0, true).ended(queue_.turns, seconds);
+  return SolvedChain(chain_of(beside_arrivals_, 0, true)).ended(queue_.turns, seconds);
 }
 
 // Seconds that those who come during a pass are there before it ends, together; by how many arrivals before it the last one came. Of a

@@ -18,6 +18,7 @@ struct PassQueue {
   double most_tokens = 1e9;  // of an answer: more are not asked about
   double within = 1e-7;      // the chances of instances that take turns: the sum of their errors
   bool ahead = false;        // first_ahead_s() is asked for
+  double states = 800;       // that are told apart at most, of unlike prompts
   // Chances that a prompt is so many units, from 0 on, and their mean; none: all are `units`.
   std::vector<double> sizes;
   double mean_units = 1;

@@ -157,7 +157,7 @@ QueuedPasses::Chances QueuedPasses::balanced(Chances at, const ComingPrompts& co
         chain.step(units, left % queue_.units + std::min(prompts++, rows_) * queue_.units) += (1 - idles) * share * coming.chances[n];
     }
   }
-  const std::vector<double> by_units = std::move(chain).settled();
+  const std::vector<double> by_units = SolvedChain(std::move(chain)).settled();
   for (std::size_t state = 0; state < states(); ++state) at[state] *= by_units[static_cast<std::size_t>(there(state))];
   return at;
 }
@@ -184,7 +184,7 @@ BandedChain QueuedPasses::chain_of(const std::vector<PoissonChances>& come, doub
 }
 
 QueuedPasses::Chances QueuedPasses::solved(const std::vector<PoissonChances>& come, double idle) const {
-  const Chances by_place = chain_of(come, idle, false).settled();
+  const Chances by_place = SolvedChain(chain_of(come, idle, false)).settled();
   Chances out(states(), 0);
   for (std::size_t state = 0; state < states(); ++state) out[state] = by_place[static_cast<std::size_t>(place(state))];
   return out;

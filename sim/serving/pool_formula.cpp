@@ -305,7 +305,7 @@ PoolState prompts_alone(const PoolFormula& pool, const LoadMoments& load, double
 PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int turns) {
   if (pool.pool().rules.batching == Batching::fixed) return static_batches(pool, load, rate_per_s);
   PoolState out;
-  const double passes = pool.passes(load.output);
+  const double passes = pool.passes(load.output), most = pool.most_sequences();
   double batch = 0, decodes = 0, met = 0;
   for (int round = 0; round < fixed_point_rounds; ++round) {
     const Company others = pool.company(batch, turns);
@@ -313,7 +313,7 @@ PoolState decoding_alone(const PoolFormula& pool, const LoadMoments& load, doubl
     decodes = 1 - others.nobody();
     met = others.mean([](double number) { return std::min(1.0, number); });
     const double next = rate_per_s * passes * out.pass_s;
-    if (next > pool.most_sequences()) return {.ttft_s = INFINITY, .requests_per_s = pool.most_sequences() / (passes * out.pass_s)};
+    if (next > most) return {.ttft_s = INFINITY, .requests_per_s = most / (passes * pool.decode_s(pool.company(most, turns)))};
     if (std::abs(next - batch) < 1e-9 * (1 + next)) break;
     batch = next;
   }

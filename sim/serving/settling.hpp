@@ -19,7 +19,7 @@ class Settling {
   // That f of x leads there; x: at(), or as far as can be asked.
   void take(double x, double leads_to) {
     // Closer together they say less of f than of what else changed meanwhile.
-    constexpr double apart = 0.02, steepest = 0.98, furthest = 6;
+    constexpr double apart = 0.003, steepest = 0.98, furthest = 6;
     if (asked_ > 0 && std::abs(x - last_x_) > apart * (1 + x)) slope_ = std::clamp((leads_to - last_f_) / (x - last_x_), 0.0, steepest);
     last_x_ = x;
     last_f_ = leads_to;

@@ -68,20 +68,12 @@ std::vector<double> UnlikePasses::variances_of_mixed() const {
 // Between two passes of decoding alone the time is another one each time, whose square follows from the same chain.
 std::vector<double> UnlikePasses::variances_of_drained() const {
   const int turns = queue_.turns;
-  std::vector<double> costs(static_cast<std::size_t>(states()));
-  for (int at = 0; at < states(); ++at) costs[static_cast<std::size_t>(at)] = queue_.beside_s[static_cast<std::size_t>(taken(at / turns))];
-  const std::vector<double> ends = ended(costs);
-  for (int at = 0; at < states(); ++at) {
-    const double pass_s = costs[static_cast<std::size_t>(at)], all_s = ends[static_cast<std::size_t>(at * (turns + 1) + turns)];
-    costs[static_cast<std::size_t>(at)] = pass_s * (2 * all_s - pass_s);
-  }
-  const std::vector<double> squares = ended(costs);
-  const double first_s = of_ended(ends, behind_, turns), first = std::max(0.0, of_ended(squares, behind_, turns) - first_s * first_s);
+  const double first_s = of_ended(ends_, behind_, turns), first = std::max(0.0, of_ended(squares_, behind_, turns) - first_s * first_s);
   double mean_s = 0, square = 0;
   for (int phase = 0; phase < turns; ++phase) {
     const PhasedChances& come = beside_[0][static_cast<std::size_t>(phase)];
-    mean_s += of_ended(ends, come, turns) / turns;
-    square += of_ended(squares, come, turns) / turns;
+    mean_s += of_ended(ends_, come, turns) / turns;
+    square += of_ended(squares_, come, turns) / turns;
   }
   return {first, first + std::max(0.0, square - mean_s * mean_s)};
 }

@@ -9,20 +9,29 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr double states_at_most = 800;       // that are told apart
 constexpr double tail_of_waits = 9;          // of a wait whose tail is exponential: more than so many means have a chance of 1e-4
-constexpr double hardly_ever_behind = 1e-7;  // chance of what comes behind a prompt
-constexpr int times_of_prompts = 16;         // that are told apart: of more, two are one
-constexpr double arrivals_left = 1e-5;       // chance of more in a pass than are counted
+constexpr double hardly_ever_behind = 1e-6;  // chance of what comes behind a prompt
+constexpr std::size_t times_one_by_one = 8, times_of_a_step = 2;  // passes that a prompt takes: further ones by steps, each twice as long
+constexpr double arrivals_left = 1e-5;                            // chance of more in a pass than are counted
 
-// At every second time; what lies between is half at that before and half at that behind.
-std::vector<std::vector<double>> in_pairs(const std::vector<std::vector<double>>& times) {
-  std::vector<std::vector<double>> out((times.size() + 2) / 2, std::vector<double>(times.front().size(), 0));
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    for (std::size_t room = 0; room < times[i].size(); ++room) {
-      out[i / 2][room] += times[i][room] * (i % 2 == 0 ? 1 : 0.5);
-      out[(i + 1) / 2][room] += times[i][room] * (i % 2 == 0 ? 0 : 0.5);
+// From the so manieth of the times that are told apart to the next one.
+int length_of_step(std::size_t number) { return number < times_one_by_one ? 1 : 2 << ((number - times_one_by_one) / times_of_a_step); }
+
+// At those times alone: what lies between two of them is at both, so that its mean stays.
+std::vector<std::vector<double>> at_steps(const std::vector<std::vector<double>>& times) {
+  const std::vector<double> none(times.front().size(), 0);
+  std::vector<std::vector<double>> out{none};
+  for (std::size_t from = 0; from < times.size();) {
+    const auto length = static_cast<std::size_t>(length_of_step(out.size() - 1));
+    out.push_back(none);
+    for (std::size_t i = 0; i < length && from + i < times.size(); ++i) {
+      const double share = static_cast<double>(i) / static_cast<double>(length);
+      for (std::size_t room = 0; room < none.size(); ++room) {
+        out[out.size() - 2][room] += times[from + i][room] * (1 - share);
+        out.back()[room] += times[from + i][room] * share;
+      }
     }
+    from += length;
   }
   return out;
 }
@@ -50,18 +59,19 @@ UnlikePasses::UnlikePasses(const PassQueue& queue) : PromptPasses(queue) {
   const double variation = squares / (queue.mean_units * queue.mean_units) - 1 + 1.0 / queue.turns;
   const double waiting = variation * queue.mean_units / 2 * load / (1 - load);
   const int least = queue.most + static_cast<int>(queue.sizes.size());
-  units_ = std::max(least, static_cast<int>(std::min(states_at_most / queue.turns, least + tail_of_waits * waiting)));
+  units_ = std::max(least, static_cast<int>(std::min(queue.states / queue.turns, least + tail_of_waits * waiting)));
   put_sums();
   const Coming come = arrivals(queue.pass_s);
-  met_ = settled(come, queue.idle);
+  met_ = settled(SolvedChain(chain_of(come, queue.idle)));
   put_behind(come, put_waits());
   beside_ = arrivals(queue.beside_s);
-  const PhasedChances always = settled(beside_, 0);
+  const SolvedChain chain(chain_of(beside_, 0));
+  const PhasedChances always = settled(chain);
   joining_ /= 1 - load;
   if (queue.mixes)
     follow(always);
   else
-    drain(always);
+    drain(always, chain);
 }
 
 // Until so many prompts hardly ever come in a pass.
@@ -131,10 +141,12 @@ BandedChain UnlikePasses::chain_of(const Coming& come, double idle) const {
     for (int phase = 0; phase < turns; ++phase) {
       const double idles = units == 0 ? idle : 0;
       const PhasedChances& row = come[static_cast<std::size_t>(taken(units))][static_cast<std::size_t>(phase)];
+      const int left = units - taken(units), told_apart = std::min(reach_, units_ - left);
       for (int to = 0; to < turns; ++to) {
-        for (int more = 0; more < reach_; ++more)
-          chain.step(state(units, phase), state(last(units - taken(units) + more), to)) +=
-              (1 - idles) * row.of(to)[static_cast<std::size_t>(more)];
+        const double* chances = row.of(to).data();
+        double* step = &chain.step(state(units, phase), state(left, to));
+        for (int more = 0; more < told_apart; ++more) step[more * turns] += (1 - idles) * chances[more];
+        for (int more = told_apart; more < reach_; ++more) step[(told_apart - 1) * turns] += (1 - idles) * chances[more];
       }
       if (idles <= 0) continue;
       for (std::size_t i = 0; i < queue_.sizes.size(); ++i)
@@ -144,8 +156,8 @@ BandedChain UnlikePasses::chain_of(const Coming& come, double idle) const {
   return chain;
 }
 
-PhasedChances UnlikePasses::settled(const Coming& come, double idle) const {
-  const std::vector<double> chances = chain_of(come, idle).settled();
+PhasedChances UnlikePasses::settled(const SolvedChain& chain) const {
+  const std::vector<double> chances = chain.settled();
   PhasedChances out(queue_.turns, units_);
   for (int units = 0; units < units_; ++units) {
     for (int phase = 0; phase < queue_.turns; ++phase) out.add(phase, units, chances[static_cast<std::size_t>(state(units, phase))]);
@@ -183,16 +195,17 @@ PhasedChances UnlikePasses::with_coming(const PhasedChances& at, const std::vect
   return out;
 }
 
+// What comes in twice the time.
+std::vector<PhasedChances> UnlikePasses::twice(const std::vector<PhasedChances>& come) const {
+  std::vector<PhasedChances> out;
+  for (const PhasedChances& once : come) out.push_back(with_coming(once, come));
+  return out;
+}
+
 // What stands behind a prompt when it is whole: those that came since it did, but for what its last pass had room for. Of as many as were
 // whole with it before it and behind it.
-void UnlikePasses::put_behind(const Coming& come, LastPasses last_passes) {
+void UnlikePasses::put_behind(const Coming& come, const LastPasses& last_passes) {
   std::vector<PhasedChances> meanwhile = come.back();
-  while (last_passes.size() > times_of_prompts) {
-    last_passes = in_pairs(last_passes);
-    std::vector<PhasedChances> twice;
-    for (const PhasedChances& once : meanwhile) twice.push_back(with_coming(once, meanwhile));
-    meanwhile.swap(twice);
-  }
   PhasedChances came(queue_.turns, 1), whole(queue_.turns, units_), left(queue_.turns, units_);
   came.add(0, 0, 1);
   double beside_units = 0;
@@ -204,7 +217,9 @@ void UnlikePasses::put_behind(const Coming& come, LastPasses last_passes) {
     whole.add(phase, last(queue_.most - room + units), chance);
     if (stay > 0) left.add(phase, last(queue_.most - room + units), chance);
   };
-  for (const std::vector<double>& of_room : last_passes) {
+  const LastPasses at_times = at_steps(last_passes);
+  for (std::size_t time = 0; time < at_times.size(); ++time) {
+    const std::vector<double>& of_room = at_times[time];
     for (int phase = 0; phase < queue_.turns; ++phase) {
       for (int units = 0; units < came.units(); ++units) {
         const double chance = came.of(phase)[static_cast<std::size_t>(units)];
@@ -215,6 +230,7 @@ void UnlikePasses::put_behind(const Coming& come, LastPasses last_passes) {
       }
     }
     came = with_coming(came, meanwhile);
+    if (length_of_step(time + 1) > length_of_step(time)) meanwhile = twice(meanwhile);
   }
   with_it_ = 2 * beside_units / queue_.mean_units;
   if (queue_.ahead && !queue_.mixes) left_ = stepped(left, come);
@@ -266,9 +282,6 @@ void UnlikePasses::follow(const PhasedChances& always) {
   }
 }
 
-// From each state until no prompt is left: chances of the phases, and the costs on the way.
-std::vector<double> UnlikePasses::ended(const std::vector<double>& costs) const { return chain_of(beside_, 0).ended(queue_.turns, costs); }
-
 double UnlikePasses::of_ended(const std::vector<double>& ends, const PhasedChances& at, int column) const {
   double sum = 0;
   for (int phase = 0; phase < queue_.turns; ++phase) {
@@ -280,7 +293,7 @@ double UnlikePasses::of_ended(const std::vector<double>& ends, const PhasedChanc
 }
 
 // Passes with prompts go first: tokens come when none is left. Where instances take turns the next prompts behind one's own go elsewhere.
-void UnlikePasses::drain(const PhasedChances& always) {
+void UnlikePasses::drain(const PhasedChances& always, const SolvedChain& chain) {
   std::vector<double> seconds(static_cast<std::size_t>(states()));
   double all_s = 0, decoding = 0;
   for (int units = 0; units < units_; ++units) {
@@ -292,21 +305,26 @@ void UnlikePasses::drain(const PhasedChances& always) {
     decoding += units == 0 ? chance : 0;
   });
   token_s_ = all_s / decoding;
-  const std::vector<double> ends = ended(seconds);
   const int turns = queue_.turns;
-  first_tokens_s_ = {of_ended(ends, behind_, turns) + queue_.beside_s[0]};
-  if (left_.phases() > 0) first_ahead_s_ += of_ended(ends, left_, turns);
+  ends_ = chain.ended(turns, seconds);
+  for (int at = 0; at < states(); ++at) {
+    double& pass_s = seconds[static_cast<std::size_t>(at)];
+    pass_s *= 2 * ends_[static_cast<std::size_t>(at * (turns + 1) + turns)] - pass_s;
+  }
+  squares_ = chain.ended(turns, seconds);
+  first_tokens_s_ = {of_ended(ends_, behind_, turns) + queue_.beside_s[0]};
+  if (left_.phases() > 0) first_ahead_s_ += of_ended(ends_, left_, turns);
   if (turns == 1) return;
   std::vector<double> at;
-  for (int phase = 0; phase < turns; ++phase) at.push_back(of_ended(ends, behind_, phase));
+  for (int phase = 0; phase < turns; ++phase) at.push_back(of_ended(ends_, behind_, phase));
   while (first_tokens_s_.size() < most_first_tokens) {
     std::vector<double> next(at.size(), 0);
     double mean_s = queue_.beside_s[0];
     for (int phase = 0; phase < turns; ++phase) {
       const PhasedChances& come = beside_[0][static_cast<std::size_t>(phase)];
-      mean_s += at[static_cast<std::size_t>(phase)] * of_ended(ends, come, turns);
+      mean_s += at[static_cast<std::size_t>(phase)] * of_ended(ends_, come, turns);
       for (int to = 0; to < turns; ++to)
-        next[static_cast<std::size_t>(to)] += at[static_cast<std::size_t>(phase)] * of_ended(ends, come, to);
+        next[static_cast<std::size_t>(to)] += at[static_cast<std::size_t>(phase)] * of_ended(ends_, come, to);
     }
     if (std::abs(mean_s - token_s_) < token_settles_within * token_s_) return;
     first_tokens_s_.push_back(first_tokens_s_.back() + mean_s);

@@ -47,14 +47,15 @@ class UnlikePasses : public PromptPasses {
   [[nodiscard]] std::vector<double> before_own(double seconds, int phase) const;
   [[nodiscard]] Coming arrivals(const std::vector<double>& pass_s) const;
   [[nodiscard]] BandedChain chain_of(const Coming& come, double idle) const;
-  [[nodiscard]] PhasedChances settled(const Coming& come, double idle) const;
+  [[nodiscard]] PhasedChances settled(const SolvedChain& chain) const;
   [[nodiscard]] PhasedChances stepped(const PhasedChances& at, const Coming& come) const;
+  static constexpr double counted = 1e-10;  // chance of a state
   template <class At>
   void each_pass(const PhasedChances& at, At see) const {
     for (int phase = 0; phase < queue_.turns; ++phase) {
       const std::vector<double>& row = at.of(phase);
       for (int units = 0; units < units_; ++units) {
-        if (row[static_cast<std::size_t>(units)] > no_chance) see(units, phase, row[static_cast<std::size_t>(units)]);
+        if (row[static_cast<std::size_t>(units)] > counted) see(units, phase, row[static_cast<std::size_t>(units)]);
       }
     }
   }
@@ -66,17 +67,17 @@ class UnlikePasses : public PromptPasses {
   using LastPasses = std::vector<std::vector<double>>;
   [[nodiscard]] LastPasses put_waits();
   [[nodiscard]] PhasedChances with_coming(const PhasedChances& at, const std::vector<PhasedChances>& come) const;
-  void put_behind(const Coming& come, LastPasses last_passes);
+  [[nodiscard]] std::vector<PhasedChances> twice(const std::vector<PhasedChances>& come) const;
+  void put_behind(const Coming& come, const LastPasses& last_passes);
   struct MeanPass {
     double seconds = 0, units = 0, there = 0;
   };
   [[nodiscard]] MeanPass mean_pass(const PhasedChances& at) const;
   void follow(const PhasedChances& always);
-  void drain(const PhasedChances& always);
+  void drain(const PhasedChances& always, const SolvedChain& chain);
   // Variances of the seconds of 1, 2, ... further tokens behind a prompt. Those behind the last one add as much each as that did.
   [[nodiscard]] std::vector<double> variances_of_mixed() const;
   [[nodiscard]] std::vector<double> variances_of_drained() const;
-  [[nodiscard]] std::vector<double> ended(const std::vector<double>& costs) const;
   [[nodiscard]] double of_ended(const std::vector<double>& ends, const PhasedChances& at, int column) const;
 
   int units_ = 0;                          // that are told apart: more are taken as so many
@@ -84,6 +85,8 @@ class UnlikePasses : public PromptPasses {
   std::vector<std::vector<double>> sums_;  // of so many prompts: chances of their units
   PhasedChances met_, behind_, left_;
   Coming beside_;
+  // From each state until no prompt is left: chances of the phases and the seconds, and the square of those (where prompts go first).
+  std::vector<double> ends_, squares_;
 };
 
 }  // namespace rehearse::sim

@@ -20,7 +20,7 @@ TEST(AChainsChances, of_a_queue_are_powers_of_its_load) {
       chain.step(i, std::max(0, i - 1)) += 1 - up;
       chain.step(i, std::min(states - 1, i + 1)) += up;
     }
-    const std::vector<double> chances = std::move(chain).settled();
+    const std::vector<double> chances = sim::SolvedChain(std::move(chain)).settled();
     const double ratio = up / (1 - up);
     double sum = 0;
     for (int i = 0; i < states; ++i) {
@@ -51,7 +51,7 @@ TEST(AChainsChances, stay_as_they_are_when_it_steps) {
       for (int to = std::max(0, from - down); to <= std::min(states - 1, from + up); ++to)
         chain.step(from, to) = row[static_cast<std::size_t>(to)] /= sum;
     }
-    const std::vector<double> chances = std::move(chain).settled();
+    const std::vector<double> chances = sim::SolvedChain(std::move(chain)).settled();
     for (int to = 0; to < states; ++to) {
       double came = 0;
       for (int from = 0; from < states; ++from)
@@ -113,7 +113,7 @@ TEST(AChainsEnds, are_where_its_steps_lead) {
         chain.step(from, to) = steps[row][static_cast<std::size_t>(to)] /= sum;
       costs[row] = real(random);
     }
-    const std::vector<double> ended = std::move(chain).ended(ends, costs);
+    const std::vector<double> ended = sim::SolvedChain(std::move(chain)).ended(ends, costs);
     for (int begin = 0; begin < states; ++begin) {
       std::vector<double> at(static_cast<std::size_t>(states), 0);
       at[static_cast<std::size_t>(begin)] = 1;
