@@ -333,9 +333,10 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
     sync.largest_matrix = largest_matrix(workload);
   }
   if (zero < 3 && workload.optimizer.exchange_by_tensor) sync.calls_per_unit = layer_tensors(workload);
-  if (zero == 3 && workload.optimizer.by_tensor) {
+  const bool by_adapter = workload.optimizer.by_adapter && workload.lora.on();
+  if (zero == 3 && (workload.optimizer.by_tensor || by_adapter)) {
     sync.overlap_gradients = sync.overlap_parameters = false;
-    sync.calls_per_unit = layer_tensors(workload);
+    sync.calls_per_unit = workload.optimizer.by_tensor ? layer_tensors(workload) : 1 + adapter_tensors(workload);
   }
   return sync;
 }

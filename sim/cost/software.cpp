@@ -178,6 +178,8 @@ const Keys<Software>& software_keys() {
           .otherwise("0 s"),
       K("zero3_by_tensor", &Software::zero3_by_tensor, truth(),
         "ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing."),
+      K("adapter_units", &Software::adapter_units, truth(),
+        "ZeRO-3 gathers and reduces every matrix of an adapter by itself, beside nothing (PEFT's policy for FSDP)."),
       K("copies_exchanged", &Software::copies_exchanged, truth(),
         "ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced."),
       K("exchange_by_tensor", &Software::exchange_by_tensor, truth(),

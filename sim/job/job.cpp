@@ -42,6 +42,7 @@ void take_habits(Job& job) {
   job.workload.recompute.by_product = job.system.software.selective_by_product;
   job.workload.recompute.narrow_too = job.system.software.selective_narrow;
   job.workload.optimizer.by_tensor = job.system.software.zero3_by_tensor;
+  job.workload.optimizer.by_adapter = job.system.software.adapter_units;
   job.workload.optimizer.exchange_by_tensor = job.system.software.exchange_by_tensor;
   job.system.software.memory.habits.expandable_segments &= job.system.gpu.vendor == "nvidia";
   job.workload.optimizer.copies = job.system.software.copies_exchanged;

@@ -282,7 +282,7 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
       "  did you mean 'issue'? known: source, trains, fusions, experts, kernel_time, launch, issue, network_wait, network_rate, "
       "step, collectives, "
       "flash, early_stop, zero3_issue, "
-      "zero3_by_tensor, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, host_update, "
+      "zero3_by_tensor, adapter_units, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, host_update, "
       "whole_messages, selective_by_product, selective_narrow, log_softmax, adopts_gradients, whole_logits, whole_head, remakes_logits, "
       "loss_pieces, "
       "packed_qkv, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, copies_shared, gathers_by_product, "

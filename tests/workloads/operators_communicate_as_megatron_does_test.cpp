@@ -222,6 +222,22 @@ TEST(OperatorCommunication, ZeroThreeByTensorMakesACallPerTensorAndHidesNone) {
   EXPECT_FALSE(sync.overlap_gradients || sync.overlap_parameters);
 }
 
+// PEFT wraps the two matrices of each adapter by themselves: those of four targets beside the layer. Without adapters, and without ZeRO-3,
+// nothing changes.
+TEST(OperatorCommunication, AdaptersMayBeUnitsOfTheirOwn) {
+  Workload workload = parallel(1, false);
+  workload.optimizer = {.zero_stage = 3, .on_cpu = false, .by_adapter = true};
+  workload.overlap.dp_gradients = workload.overlap.dp_parameters = true;
+  EXPECT_EQ(replica_sync(workload).calls_per_unit, 1);
+  EXPECT_TRUE(replica_sync(workload).overlap_gradients);
+  workload.lora.rank = 8;
+  workload.lora.targets = {LoraTarget::linear_q, LoraTarget::linear_k, LoraTarget::linear_v, LoraTarget::linear_proj};
+  EXPECT_EQ(replica_sync(workload).calls_per_unit, 1 + 2 * 4);
+  EXPECT_FALSE(replica_sync(workload).overlap_gradients || replica_sync(workload).overlap_parameters);
+  workload.optimizer.zero_stage = 2;
+  EXPECT_EQ(replica_sync(workload).calls_per_unit, 1);
+}
+
 // Weights of layers are gathered in 8 bits, tables in 16; dense parameters and experts over groups of their own.
 TEST(OperatorCommunication, LayersAreGatheredInTheTypeThatThePlanNames) {
   Workload workload = parallel(1, false);
