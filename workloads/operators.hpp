@@ -28,10 +28,11 @@ struct Operator {
   // attention: one causal or full attention of batch x heads over query x key positions
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0;
   bool causal = false;
-  int kernels = 1;        // launches
-  double times = 1;       // it takes so many times what the GPU's file says
-  bool captured = false;  // in a graph that is replayed: the host issues nothing
-  bool eager = false;     // memory-bound kernels of PyTorch's own operators, one after another
+  int kernels = 1;                                 // launches
+  double times = 1;                                // it takes so many times what the GPU's file says
+  GroupedKernel grouped = GroupedKernel::library;  // gemm: of rows sorted by expert, by this kernel
+  bool captured = false;                           // in a graph that is replayed: the host issues nothing
+  bool eager = false;                              // memory-bound kernels of PyTorch's own operators, one after another
 };
 
 enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv };

@@ -193,6 +193,10 @@ struct PassTimes {
   double forward = 1, backward = 1;
 };
 
+// Kernels that multiply rows sorted by expert, all experts at once: as fast as dense products (a vendor's library), PyTorch's own, or
+// MaxText's on TPUs. What of a GPU's line each reaches is the GPU's.
+enum class GroupedKernel : std::uint8_t { library, torch, megablox };
+
 // Kernels that the training stack fuses. Each fusion that is missing moves its tensors through device memory more often
 // (docs/operators.md).
 struct KernelFusions {
@@ -265,8 +269,8 @@ struct KernelFusions {
   bool zeroes_gradients = false;  // the buffer of all gradients is set to zero once per step
   bool casts_weights = false;     // products in 8 or 4 bits: weights are cast once per step, as they are and transposed
   bool fused_casts = false;       // norms and gated activations write the 8 bits that the next product reads, or the one before in backward
-  bool transposes_frozen = false;  // frozen weights in 8 bits are transposed anew for every product of backward
-  double dropless_time = 1;        // where no token is dropped, experts' products take so many times what the GPU's file says
+  bool transposes_frozen = false;                         // frozen weights in 8 bits are transposed anew for every product of backward
+  GroupedKernel grouped_kernel = GroupedKernel::library;  // of its products of all experts at once
 };
 
 // What of a layer is replayed as a CUDA graph, by the names of Megatron-Core's --cuda-graph-scope: attention with its norm and

@@ -15,6 +15,7 @@ using config::Key;
 using config::Keys;
 using config::Node;
 using config::Shape;
+using workloads::GroupedKernel;
 
 const Keys<Gpu>& peak_keys() {
   static const Keys<Gpu> keys([] {
@@ -106,6 +107,21 @@ const Keys<Gpu>& flash_keys() {
   return keys;
 }
 
+const Keys<Gpu>& grouped_keys() {
+  static const Keys<Gpu> keys([] {
+    std::vector<Key<Gpu>> all;
+    const auto add = [&all](GroupedKernel kernel, const char* what) {
+      const auto form = config::number(1e-3, 2);
+      const auto read = [form, kernel](const Node& node, Gpu& gpu) { gpu.grouped_share[kernel] = form.read(node); };
+      all.emplace_back(std::string(grouped_kernels().of(kernel)), form.shape, read, std::function<Node(const Gpu&)>(), what);
+    };
+    add(GroupedKernel::torch, "Of PyTorch's own, in 16 bits.");
+    add(GroupedKernel::megablox, "Of MaxText's Megablox.");
+    return all;
+  }());
+  return keys;
+}
+
 config::Form<double> launch_form() {
   return config::quantity(Dimension::time).checked([](const Node& node, double seconds) {
     if (seconds > 1) node.fail("a launch above 1 s", "launches are microseconds: write 3 us");
@@ -125,6 +141,8 @@ const Keys<Gpu>& gpu_keys() {
       K("memory_bandwidth", &Gpu::memory_bytes_per_s, config::quantity(Dimension::bandwidth, 1e6), "By the data sheet.").required(),
       K("power_limit", &Gpu::power_limit_w, config::quantity(Dimension::power, 1), "By the data sheet.").required(),
       K("launch", &Gpu::launch_s, launch_form(), "Host time of one bare kernel launch.").required(),
+      K("host_time", &Gpu::host_time, config::number(0.1, 10),
+        "The processor on its board takes so many times as long to issue a kernel as an x86 server's."),
       K("atomic_adds", &Gpu::adds_per_s, config::quantity(Dimension::rate, 1e6), "To elements of 16 bits in its memory."),
       K("eager", &Gpu::eager_share, config::number(0.1, 1), "Of the rate of memory-bound kernels, what PyTorch's own operators reach."),
       K("peak", peak_keys().shape(), read_peaks, {}, "By precision.").required(),
@@ -142,6 +160,9 @@ const Keys<Gpu>& gpu_keys() {
       K(
           "flash", flash_keys().shape(), [](const Node& node, Gpu& gpu) { flash_keys().read(node, gpu); }, {},
           "Other generations of flash attention: their rates over the attention line's, by head dimension."),
+      K(
+          "grouped", grouped_keys().shape(), [](const Node& node, Gpu& gpu) { grouped_keys().read(node, gpu); }, {},
+          "Kernels that multiply rows sorted by expert: their rates over that of products."),
   };
   return keys;
 }

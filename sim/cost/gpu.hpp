@@ -44,7 +44,8 @@ struct Gpu {
   double driver_bytes = 0.65 * 1024 * 1024 * 1024;
   double memory_bytes_per_s = 0;
   double power_limit_w = 0;
-  double launch_s = 0;  // host time of one bare kernel launch (driver)
+  double launch_s = 0;   // host time of one bare kernel launch (driver)
+  double host_time = 1;  // the processor on its board takes so many times as long to issue a kernel as an x86 server's
   // Atomic adds to elements of 16 bits. The default is H100's: PyTorch's index_add_ adds 2^22 rows of 128 in 4,719 us there
   // (pytorch/pytorch, pull request 175760).
   double adds_per_s = 114e9;
@@ -54,7 +55,10 @@ struct Gpu {
   // Generations of flash attention, triton and sdpa: by the head dimension that a kernel is compiled for, its rate over that of `cost`'s
   // line. One that is not here runs at that rate.
   std::map<int, std::map<int, double>> flash_share;
+  std::map<workloads::GroupedKernel, double> grouped_share;  // of the rate of products; one that is not here reaches all of it
 
+  // Of one kernel on the host, which takes a stack so long on an x86 server.
+  [[nodiscard]] double issue_s(double stack_s) const { return host_time * (launch_s + stack_s); }
   [[nodiscard]] ContentionPair contention_with(workloads::Phase communication) const {
     const auto it = contention.find(communication);
     return it == contention.end() ? ContentionPair{} : it->second;
@@ -122,7 +126,7 @@ class CostModel {
 [[nodiscard]] workloads::KernelFusions kernel_fusions(const Software& software);
 
 // An operator alone: the larger of the GPU's time, cost + kernels * software.launch_s, and the host's,
-// kernels * (gpu.launch_s + software.issue_s).
+// kernels * gpu.issue_s(software.issue_s).
 [[nodiscard]] double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op);
 
 // Operators among others that the host issues ahead of the GPU: the GPU's time, and by share of kernels what the GPU waits for the host in

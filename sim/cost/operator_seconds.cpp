@@ -43,11 +43,16 @@ double flash_share(const Gpu& gpu, const Software& software, const workloads::Op
   return generation_share(gpu, software.flash == sdpa && !gpu.flash_share.contains(sdpa) ? 2 : software.flash, head_dim);
 }
 
+double grouped_share(const Gpu& gpu, const workloads::Operator& op) {
+  const auto share = gpu.grouped_share.find(op.grouped);
+  return share == gpu.grouped_share.end() ? 1 : share->second;
+}
+
 // Neither hides the other whole: the host gets ahead over long kernels and falls behind over short ones. 4 fits vTrain's runs on one node
 // (7.1 % mean error; 7.3 % with 8, 7.5 % with the larger of both).
 constexpr double queue_knee = 4;
 
-double host_s(const Gpu& gpu, const Software& software) { return software.replays_graphs ? 0 : gpu.launch_s + software.issue_s; }
+double host_s(const Gpu& gpu, const Software& software) { return software.replays_graphs ? 0 : gpu.issue_s(software.issue_s); }
 
 struct Share {
   double device_s = 0;
@@ -61,7 +66,7 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
     if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
     const double cost_s = line_s(gpu, software, op) / (op.eager ? gpu.eager_share : 1);
     const double kernel_s = std::max(cost_s, op.adds / gpu.adds_per_s);
-    const double alone_s = software.kernel_time * op.times * kernel_s / flash_share(gpu, software, op);
+    const double alone_s = software.kernel_time * op.times * kernel_s / (flash_share(gpu, software, op) * grouped_share(gpu, op));
     share.device_s += alone_s + software.launch_s * op.kernels;
   }
   return share;

@@ -126,8 +126,8 @@ const Keys<Software>& experts_keys() {
       K("sort_adds", kernels(&KernelFusions::sort_adds), mapping(copies_keys()), "The same where tokens are sorted around the experts."),
       K("kept_outputs", kernels(&KernelFusions::kept_outputs), config::number(0, 8),
         "Bytes an element of what experts give that the gradient of the pairs' weights keeps."),
-      K("dropless_time", kernels(&KernelFusions::dropless_time), config::number(0.5, 10),
-        "Without a capacity factor: products over tokens sorted by expert take so many times what the GPU's file says."),
+      K("grouped_kernel", kernels(&KernelFusions::grouped_kernel), config::choice(grouped_kernels()),
+        "Without a capacity factor: what multiplies tokens sorted by expert, all experts at once (`grouped` of the GPU)."),
   };
   return keys;
 }
@@ -267,6 +267,13 @@ const Keys<Software>& software_keys() {
 
 const config::Names<int>& flash_kernels() {
   static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"triton", triton}, {"sdpa", sdpa}, {"masked", masked}};
+  return names;
+}
+
+const config::Names<workloads::GroupedKernel>& grouped_kernels() {
+  using workloads::GroupedKernel;
+  static const config::Names<GroupedKernel> names{
+      {"library", GroupedKernel::library}, {"torch", GroupedKernel::torch}, {"megablox", GroupedKernel::megablox}};
   return names;
 }
 

@@ -11,6 +11,9 @@ constexpr int most_kernels = 10'000;
 // Of flash attention, by generation; GPUs' files have all but masked.
 [[nodiscard]] const config::Names<int>& flash_kernels();
 
+// Of products of all experts at once.
+[[nodiscard]] const config::Names<workloads::GroupedKernel>& grouped_kernels();
+
 [[nodiscard]] const config::Keys<workloads::PassKernels>& pass_keys();
 
 // `memory` of a stack's file.

@@ -83,8 +83,9 @@ Timeline scene_of(const PreparedStep& prepared) {
   const Job& job = prepared.job;
   const Software& software = job.system.software;
   Timeline timeline;
-  timeline.issue_s = software.replays_graphs ? 0 : software.issue_s;
-  timeline.launch_s = software.replays_graphs ? 0 : job.system.gpu.launch_s;
+  const Gpu& gpu = job.system.gpu;
+  timeline.issue_s = software.replays_graphs ? 0 : gpu.host_time * software.issue_s;
+  timeline.launch_s = software.replays_graphs ? 0 : gpu.host_time * gpu.launch_s;
   timeline.streams.assign(workloads::stream_names.begin(), workloads::stream_names.end());
   for (const workloads::SimulatedRank& rank : prepared.graph.ranks) {
     const int per_node = job.system.cluster.gpus_per_node;

@@ -138,7 +138,7 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double cache_fixed_s(double decodes) const;
   [[nodiscard]] DecodeLine price_decode(int sequences) const;
   [[nodiscard]] double issue_s() const {  // of all kernels of a pass, by the host
-    return kernels_ * (gpu_.launch_s + (habits_.eager ? habits_.eager_issue_s.value_or(software_.issue_s) : software_.issue_s));
+    return kernels_ * gpu_.issue_s(habits_.eager ? habits_.eager_issue_s.value_or(software_.issue_s) : software_.issue_s);
   }
   [[nodiscard]] int padded(int sequences) const;
   [[nodiscard]] static double shares_of(const PassShape& shape, double lanes);

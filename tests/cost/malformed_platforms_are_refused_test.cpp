@@ -71,6 +71,14 @@ TEST(MalformedPlatforms, FlashGenerationsHaveSharesByHeadDimension) {
   EXPECT_NE(software_error("step: 5 ms\n", "step: 5 ms\nflash: 5\n").find("flash cannot be '5'"), std::string::npos);
 }
 
+TEST(MalformedPlatforms, GroupedKernelsHaveShares) {
+  EXPECT_EQ(gpu_error_after("grouped: {torch: 0.63, megablox: 0.435}\n"), "accepted");
+  EXPECT_NE(gpu_error_after("grouped: {library: 1}\n").find("gpu.yaml:13:11: error: unknown key 'library' in grouped"), std::string::npos);
+  EXPECT_NE(gpu_error_after("grouped: {torch: 3}\n").find("grouped.torch must be between 0.001 and 2, not 3"), std::string::npos);
+  EXPECT_NE(software_error("step: 5 ms\n", "step: 5 ms\nexperts: {grouped_kernel: cutlass}\n").find("grouped_kernel cannot be 'cutlass'"),
+            std::string::npos);
+}
+
 TEST(MalformedPlatforms, TheUnchangedFilesAreAccepted) {
   EXPECT_EQ(gpu_error("80 GiB", "80 GiB"), "accepted");
   EXPECT_EQ(software_error("2 us", "2 us"), "accepted");
@@ -81,9 +89,9 @@ TEST(MalformedPlatforms, UnknownKey) {
             "gpu.yaml:4:1: error: unknown key 'power_limt'\n"
             "    4 | power_limt: 400 W\n"
             "      | ^\n"
-            "  did you mean 'power_limit'? known: source, vendor, memory, driver_memory, memory_bandwidth, power_limit, launch, "
+            "  did you mean 'power_limit'? known: source, vendor, memory, driver_memory, memory_bandwidth, power_limit, launch, host_time, "
             "atomic_adds, eager, peak, "
-            "contention, efficiency, flash");
+            "contention, efficiency, flash, grouped");
 }
 
 TEST(MalformedPlatforms, MissingSource) {
@@ -309,7 +317,7 @@ TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
             "  did you mean 'routing_kernels'? known: grouped_gemm, low_precision_dispatch, permutation, gathers_counts, "
             "exchanges_weights, stacked, replays_dispatch, eager, gathered_biases, "
             "routing_kernels, permutation_kernels, sorting_kernels, pairing_kernels, loop_kernels, pair_copies, product_copies, "
-            "gate_bias_copies, bias_copies, clamp_copies, token_adds, sort_adds, kept_outputs, dropless_time");
+            "gate_bias_copies, bias_copies, clamp_copies, token_adds, sort_adds, kept_outputs, grouped_kernel");
 }
 
 const std::string good_memory =

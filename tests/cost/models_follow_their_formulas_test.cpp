@@ -166,6 +166,19 @@ TEST(OperatorSeconds, TakePyTorchsOperatorsLonger) {
   expect_same(operator_seconds(gpu, {}, op), 5e-3);
 }
 
+// A kernel for rows sorted by expert has the GPU's share of the products' rate; one that the GPU does not list has all of it.
+TEST(OperatorSeconds, HaveTheShareOfTheirGroupedKernel) {
+  Gpu gpu = gpu_with_gemm("{model: roofline}");
+  gpu.grouped_share = {{workloads::GroupedKernel::torch, 0.5}};
+  workloads::Operator op = gemm(4096, 4096, 4096);
+  const double dense_s = gpu.cost->seconds(op);
+  for (const auto& [kernel, times] : {std::pair{workloads::GroupedKernel::library, 1.0}, std::pair{workloads::GroupedKernel::torch, 2.0},
+                                      std::pair{workloads::GroupedKernel::megablox, 1.0}}) {
+    op.grouped = kernel;
+    expect_same(operator_seconds(gpu, {}, op), times * dense_s);
+  }
+}
+
 TEST(OperatorSeconds, AreNotLessThanTheHostNeedsToLaunch) {
   // 4 us of the driver and 6 us of the stack for each of two kernels that take nothing.
   const Gpu gpu = gpu_with_gemm("{model: roofline}");
@@ -175,6 +188,10 @@ TEST(OperatorSeconds, AreNotLessThanTheHostNeedsToLaunch) {
   workloads::Operator op = moving(1);
   op.kernels = 2;
   expect_same(operator_seconds(gpu, software, op), 20e-6);
+  // A slower processor on the GPU's board.
+  Gpu slower = gpu;
+  slower.host_time = 1.5;
+  expect_same(operator_seconds(slower, software, op), 30e-6);
 }
 
 // (D^4 + H^4)^(1/4) for a pass, shared by kernels: here D = 2 ms on the GPU and 1 ms of collectives, H = 4 ms for four launches.

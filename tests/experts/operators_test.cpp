@@ -179,26 +179,53 @@ TEST(ExpertOperators, CopyByOperatorsOfPyTorchWhereNothingIsCompiled) {
   EXPECT_FALSE(eager("prime-rl"));
 }
 
-// Products over tokens sorted by expert, which there are where none is dropped.
-TEST(ExpertOperators, TakeAsLongAsTheStackSaysWhereNoTokenIsDropped) {
-  for (const bool drops : {false, true}) {
-    const sim::Job job =
-        job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}",
-               fmt::format("software: {{like: megatron-core, experts: {{dropless_time: 2.5}}}}\nmoe: {{capacity_factor: {}}}\n",
-                           drops ? "1.25" : "none"));
-    const workloads::ExpertLayer experts(job.workload);
-    int products = 0;
-    for (const workloads::Operator& op : workloads::operators_of(job.workload, experts.work({Pass::forward}, 0, 0, 0))) {
-      const bool product = op.cls == workloads::OperatorClass::gemm;
-      products += product ? 1 : 0;
-      EXPECT_EQ(op.times, product && !drops ? 2.5 : 1) << op.name;
-      workloads::Operator plain = op;
-      plain.times = 1;
-      EXPECT_GE(sim::operator_seconds(job.system.gpu, job.system.software, op),
-                sim::operator_seconds(job.system.gpu, job.system.software, plain));
+// Attention and router that one graph holds are one node of autograd: what pairs cost the host there is in no pass. Experts are in no
+// graph.
+TEST(ExpertOperators, ArePairedForNothingWhereAGraphHoldsAttentionAndRouter) {
+  for (const auto& [graphs, captured] : {std::pair{"[moe_router, moe_preprocess]", false}, std::pair{"[attn, moe_router]", false},
+                                         std::pair{"[attn, moe_router, moe_preprocess]", true}}) {
+    const sim::Job job = job_of("qwen3-30b-a3b", 16, "{pp: 2, dp: 8, ep: 8}",
+                                fmt::format("overlap: {{ep: true}}\ncuda_graphs: {}\nsoftware: megatron-core\n", graphs));
+    const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, LayerKind::experts);
+    int found = 0;
+    for (const std::vector<workloads::Item>* items : {&layer.forward, &layer.backward}) {
+      for (const workloads::Item& item : *items) {
+        const auto* op = std::get_if<workloads::Operator>(&item);
+        if (op == nullptr || op->name != "pairing") continue;
+        ++found;
+        EXPECT_EQ(op->captured, captured) << graphs;
+      }
     }
-    EXPECT_EQ(products, 2);
+    EXPECT_EQ(found, 2);
   }
+}
+
+// The kernels of a layer's products under this stack, on H100.
+std::vector<workloads::GroupedKernel> kernels_of_products(const char* experts, const char* rest) {
+  const sim::Job job =
+      job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}", fmt::format("software: {{like: megatron-core, experts: {{{}}}}}\n{}\n", experts, rest));
+  const workloads::ExpertLayer layer(job.workload);
+  std::vector<workloads::GroupedKernel> kernels;
+  for (const workloads::Operator& op : workloads::operators_of(job.workload, layer.work({Pass::forward}, 0, 0, 0))) {
+    if (op.cls == workloads::OperatorClass::gemm) {
+      kernels.push_back(op.grouped);
+    } else {
+      EXPECT_EQ(op.grouped, workloads::GroupedKernel::library) << op.name;
+    }
+  }
+  return kernels;
+}
+
+// Rows are sorted by expert where none is dropped; PyTorch's kernel is of 16 bits, and one expert after another is as dense.
+TEST(ExpertOperators, AreMultipliedByTheStacksKernelWhereRowsAreSorted) {
+  using workloads::GroupedKernel;
+  const std::vector<GroupedKernel> torch(2, GroupedKernel::torch), megablox(2, GroupedKernel::megablox), library(2, GroupedKernel::library);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: true, grouped_kernel: torch", ""), torch);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: true, grouped_kernel: torch", "precision: fp8"), library);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: true, grouped_kernel: megablox", "precision: fp8"), megablox);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: true, grouped_kernel: megablox", "moe: {capacity_factor: 1.25}"), library);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: false, grouped_kernel: torch", ""), library);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: true", ""), library);
 }
 
 TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {

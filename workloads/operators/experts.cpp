@@ -74,12 +74,21 @@ Section pairing(const Workload& workload) {
   return workload.overlap.ep ? launched("pairing", workload.fusions.pairing_kernels) : Section{};
 }
 
+namespace {
+
+// Of attention and router: replayed as one graph they are one autograd node.
+Section pairing_of_attention(const Workload& workload) {
+  return workload.captures(GraphScope::attn) ? within(GraphScope::moe_preprocess, workload, pairing(workload)) : pairing(workload);
+}
+
+}  // namespace
+
 std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) {
   const auto routing = [&](Section section) { return within(GraphScope::moe_router, workload, std::move(section)); };
   std::vector<Section> sections{routing(part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm"))),
                                 routing(router(workload, shard)),
                                 routing(choice(workload, shard)),
-                                pairing(workload),
+                                pairing_of_attention(workload),
                                 within(GraphScope::moe_preprocess, workload, permutation(workload, shard, false)),
                                 routed(workload, shard),
                                 permutation(workload, shard, true)};

@@ -272,6 +272,19 @@ Section column_parallel(const Workload& workload, const Shard& shard, const Line
   return section;
 }
 
+namespace {
+
+// Experts that are filled up to a capacity, or multiplied one by one, are dense products; so are those in 8 bits under PyTorch, whose
+// kernel is of 16.
+GroupedKernel grouped_kernel(const Workload& workload, const Shard& shard) {
+  const GroupedKernel kernel = workload.fusions.grouped_kernel;
+  const bool sorted = workload.fusions.grouped_gemm && workload.experts.capacity_factor == 0;
+  const bool fits = kernel != GroupedKernel::torch || bytes_of(shard.linear) == 2;
+  return sorted && fits ? kernel : GroupedKernel::library;
+}
+
+}  // namespace
+
 Section grouped_linear(const Workload& workload, const Shard& shard, const Linear& linear, int groups) {
   const LinearKind kind = kind_of(workload, shard, shard.linear);
   Section section = linear_section(kind, linear, {});
@@ -284,7 +297,7 @@ Section grouped_linear(const Workload& workload, const Shard& shard, const Linea
       const bool gradient = op->pass == Pass::backward_weight;
       op->bytes += more * (!gradient ? bytes_of(kind.type) : kind.accumulates ? 2 * kind.gradient : kind.element);
       (gradient ? op->k : op->m) = std::max<std::int64_t>(1, linear.m / groups);
-      if (workload.experts.capacity_factor == 0) op->times = workload.fusions.dropless_time;
+      op->grouped = grouped_kernel(workload, shard);
       if (!workload.fusions.grouped_gemm) op->kernels *= groups;
     } else if (op->name == linear.name + " cast") {
       if (!workload.fusions.grouped_gemm) op->kernels *= groups;
