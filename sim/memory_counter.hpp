@@ -13,10 +13,11 @@ namespace rehearse::sim {
 enum class MemoryCounter : std::uint8_t { allocated, reserved, nvidia_smi };
 [[nodiscard]] const config::Names<MemoryCounter>& memory_counters();
 
-// Whose memory it is: of the pipeline stage that was read, or of the GPU with most of it.
+// Whose memory it is: of the pipeline stage that was read, or of the GPU with most of it; of the first step alone or of later ones.
 struct MemoryReading {
   MemoryCounter counter = MemoryCounter::allocated;
   std::optional<int> stage;
+  bool first_step = false;
 };
 
 [[nodiscard]] double counted_bytes(const RankMemory& memory, MemoryCounter counter);

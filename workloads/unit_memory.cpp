@@ -112,16 +112,20 @@ class Sizes {
   }
 
   // Forward makes the gradients of the logits' input and of the table, which wait for backward; all else of the loss is of one piece. Where
-  // logits are computed again backward makes these gradients, and the input waits.
+  // logits are computed again, or pieces are apart, backward makes them, and the input waits; of pieces apart all logits and casts do too.
   [[nodiscard]] UnitMemory head_in_pieces(double logits, bool fused) const {
+    const bool apart = habits_.pieces_apart, later = remakes() || apart;
+    const double cast = autocasts(workload_) ? table() : 0;
     UnitMemory memory;
     memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + spread_elements() * unfused_norm_bytes(workload_) +
-                         states() + (workload_.lora.on() || remakes() ? 0 : table());
+                         states() + (workload_.lora.on() || later ? 0 : table()) +
+                         (apart ? workload_.fusions.loss_pieces * (cast + logits * shard_.element) : 0);
     const double by_fusion = fused ? shard_.element : 2 * (shard_.element + fp32);
-    const double at_work = (autocasts(workload_) ? table() : 0) + logits * (habits_.loss_bytes > 0 ? habits_.loss_bytes : by_fusion);
-    memory.forward_temporary = at_work + (remakes() ? 0 : states());
-    memory.backward_temporary = states() + (remakes() ? at_work : 0);
-    if (remakes() && !workload_.lora.on() && (habits_.gradient_placeholders || !accumulates())) memory.weight_temporary = table();
+    const double at_work = apart ? logits * shard_.element : cast + logits * (habits_.loss_bytes > 0 ? habits_.loss_bytes : by_fusion);
+    memory.forward_temporary = at_work + (later ? 0 : states());
+    memory.backward_temporary = states() + (later ? at_work : 0);
+    const bool made_here = later && !workload_.lora.on() && (habits_.gradient_placeholders || !accumulates());
+    if (made_here) memory.weight_temporary = table() + (apart ? cast * fp32 / weight_ : 0);
     memory.forward_communication = (shard_.sp ? gathered_states() : 0) + (shard_.gathers_logits() ? logits * shard_.element : 0);
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states();
     return memory;

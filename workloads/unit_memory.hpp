@@ -47,6 +47,9 @@ struct MemoryHabits {
   bool main_gradients = false;
   bool narrow_gradients = false;  // gradients are added up in the weights' type where the job does not name theirs
   double loss_bytes = 0;          // per logit, most that the loss holds at a time, its logits included; 0: by the fusion
+  // A head in pieces (loss_pieces) is a chain of functions compiled apart: until its backward each keeps its logits and, under autocast,
+  // its own cast of the table; there each makes a gradient of the table beside the sum.
+  bool pieces_apart = false;
   // Of a layer's gathered input (tensor parallelism), the share that its blocks in flight hold up until backward.
   double kept_gathers = 0;
   bool ddp_buckets = false;  // without ZeRO: gradients as autograd makes them lie in buckets beside those that are added up

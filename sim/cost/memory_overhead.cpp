@@ -86,6 +86,8 @@ const Keys<MemoryOverhead>& memory_keys() {
         "Gradients are added up in the weights' type, unless the job names theirs."),
       K("loss", habit(&Habits::loss_bytes), config::number(0, 64),
         "Bytes per logit that the loss holds at most, its logits included; 0: by the fusion."),
+      K("pieces_apart", habit(&Habits::pieces_apart), truth(),
+        "A head in pieces (loss_pieces) is compiled piece by piece: each keeps its logits and its cast of the table until its backward."),
       K("kept_gathers", habit(&Habits::kept_gathers), config::number(0, 4),
         "Tensor parallelism: of a layer's gathered input, the share that is held up until its backward."),
       K("ddp_buckets", habit(&Habits::ddp_buckets), truth(),

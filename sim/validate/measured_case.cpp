@@ -45,8 +45,13 @@ std::optional<bool> read_fits(const Node& node, const Metrics& measured) {
   return fits;
 }
 
+const config::Names<bool>& first_or_later() {
+  static const config::Names<bool> names{{"first", true}, {"later", false}};
+  return names;
+}
+
 MeasuredCase read_case(const Node& node, const Node& models) {
-  node.allow_keys({"id", "source", "group", "job", "measured", "memory", "memory_stage", "inferred", "sweep", "notes"});
+  node.allow_keys({"id", "source", "group", "job", "measured", "memory", "memory_stage", "memory_step", "inferred", "sweep", "notes"});
   MeasuredCase measured_case;
   measured_case.id = node.at("id").as_string();
   measured_case.source = node.at("source").as_string();
@@ -59,6 +64,7 @@ MeasuredCase read_case(const Node& node, const Node& models) {
   if (const auto sweep = node.find("sweep")) measured_case.sweep = sweep->as_string();
   if (const auto memory = node.find("memory")) measured_case.memory.counter = memory_counters().read(*memory);
   if (const auto stage = node.find("memory_stage")) measured_case.memory.stage = static_cast<int>(stage->as_int(0, most_gpus - 1));
+  if (const auto step = node.find("memory_step")) measured_case.memory.first_step = first_or_later().read(*step);
   if (const auto inferred = node.find("inferred")) {
     for (const Node& field : inferred->items()) measured_case.inferred.push_back(field.as_string());
   }

@@ -72,6 +72,16 @@ RankMemory without_optimizer(RankMemory memory) {
   return memory;
 }
 
+// Of the first step: its passes run before the optimizer has made its moments, its update after the passes' activations went.
+RankMemory in_first_step(RankMemory memory, double moments) {
+  MemoryBytes updated;
+  for (const MemoryUse use : {MemoryUse::weights, MemoryUse::gradients, MemoryUse::optimizer, MemoryUse::framework})
+    updated[use] = memory.at_peak[use];
+  memory.at_peak[MemoryUse::optimizer] -= moments;
+  if (updated.total() > memory.peak_bytes()) memory.at_peak = updated;
+  return memory;
+}
+
 }  // namespace
 
 std::string_view name_of(Metric metric) { return std::ranges::find(names, metric, &std::pair<Metric, std::string_view>::first)->second; }
@@ -115,6 +125,14 @@ const MemoryResult& Predicted::with_allocator() {
   return *with_allocator_;
 }
 
+double Predicted::moments_bytes(int stage) {
+  const workloads::Workload& workload = job_.workload;
+  if (workload.optimizer.on_cpu) return 0;
+  const workloads::Parameters& own = compiled().stages[static_cast<std::size_t>(stage)].parameters;
+  const double updated = workload.optimizer.zero_stage > 0 ? compiled().sync.shard(own) : own.trained();
+  return updated * workloads::moments_per_parameter(workload.optimizer, own) * bytes_of(workload.precision.moments);
+}
+
 void Predicted::add_step(const Metrics& wanted, const MemoryReading& reading, Metrics& metrics) {
   metrics.merge(metrics_of_step(job_, step().step_s));
   metrics[Metric::passes_s] = step().step_s - step().mean[Phase::optimizer];
@@ -126,7 +144,10 @@ void Predicted::add_step(const Metrics& wanted, const MemoryReading& reading, Me
   for (const RankMemory& rank : (by_allocator ? with_allocator() : memory()).ranks) {
     if (reading.stage && rank.stage != *reading.stage) continue;
     double& most = metrics[Metric::peak_memory_gib];
-    most = std::max(most, counted_bytes(passes_alone ? without_optimizer(rank) : rank, reading.counter) / bytes_per_gib);
+    const RankMemory read = passes_alone         ? without_optimizer(rank)
+                            : reading.first_step ? in_first_step(rank, moments_bytes(rank.stage))
+                                                 : rank;
+    most = std::max(most, counted_bytes(read, reading.counter) / bytes_per_gib);
   }
 }
 

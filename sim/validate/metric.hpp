@@ -78,6 +78,8 @@ class Predicted {
   [[nodiscard]] const workloads::Compiled& compiled();
   [[nodiscard]] const MemoryResult& memory();
   [[nodiscard]] const MemoryResult& with_allocator();
+  // Of the optimizer on a rank of the stage.
+  [[nodiscard]] double moments_bytes(int stage);
   void add_step(const Metrics& wanted, const MemoryReading& reading, Metrics& metrics);
 
   const Job& job_;

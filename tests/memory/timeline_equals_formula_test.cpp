@@ -66,6 +66,13 @@ TEST(TimelineEqualsFormula, WhereLogitsAreComputedAgain) {
   }
 }
 
+TEST(TimelineEqualsFormula, WithPiecesOfTheLossThatAreCompiledApart) {
+  sim::Job job = small_job(4, "{pp: 2, dp: 2}", "{global: 8, micro: 1, sequence: 1024}", "optimizer: {sharding: zero1}\n");
+  job.workload.fusions.loss_pieces = 4;
+  job.system.software.memory.habits.pieces_apart = true;
+  expect_equal_peaks(job, "apart");
+}
+
 TEST(TimelineEqualsFormula, WithShardedInputsOfRecomputedLayers) {
   for (const char* recompute : {"{shards_inputs: true}", "{full_layers: 1, shards_inputs: true}"}) {
     for (const char* granularity : {"stage", "layer", "operator"}) {

@@ -150,5 +150,27 @@ TEST(WhatStacksKeepOfActivations, NoLogitsThatAreComputedAgain) {
   EXPECT_EQ(pieces_again.backward_temporary - in_pieces.backward_temporary, logits / 4);
 }
 
+// Pieces that are compiled apart keep all logits in 16 bits, and under autocast a cast of the table each, until backward, which then makes
+// the gradients of the input and of the table; a piece's own gradient of the table lies beside the sum, under autocast in 16 bits and in
+// fp32.
+TEST(WhatStacksKeepOfActivations, LogitsAndCastsOfPiecesThatAreCompiledApart) {
+  Workload w = kept_by(false);
+  w.fusions.loss_pieces = 4;
+  w.fusions.gradient_accumulation = false;
+  const auto head = [&w](bool apart) {
+    const workloads::StageProgram stage = workloads::stage_programs(w).front();
+    workloads::MemoryHabits habits;
+    habits.pieces_apart = apart;
+    return workloads::unit_memory(w, habits, stage.chunks[0].back());
+  };
+  constexpr double words = 32256 / 4, logits = 2 * 2048 * words, table = 2 * 4096 * words;  // 16 bits, of one rank of four
+  EXPECT_EQ(head(true).activations - head(false).activations, logits - table);
+  EXPECT_EQ(head(true).weight_temporary - head(false).weight_temporary, table);
+  w.fusions.autocast = true;
+  ASSERT_TRUE(workloads::autocasts(w));
+  EXPECT_EQ(head(true).activations - head(false).activations, logits + (4 - 1) * table);
+  EXPECT_EQ(head(true).weight_temporary - head(false).weight_temporary, (1 + 2) * table);
+}
+
 }  // namespace
 }  // namespace rehearse::tests

@@ -82,6 +82,14 @@ TEST_F(CaseFiles, SayOnWhichStageItWasRead) {
   EXPECT_TRUE(error(with + "last}\n").starts_with("c.yaml:1:77: error:")) << error(with + "last}\n");
 }
 
+TEST_F(CaseFiles, SayInWhichStepItWasRead) {
+  EXPECT_FALSE(read_cases({write("cases/c.yaml", good)})[0].memory.first_step);
+  const std::string with = "- {id: a, source: s, job: {}, measured: {peak_memory_gib: 1}, memory_step: ";
+  EXPECT_TRUE(read_cases({write("cases/c.yaml", with + "first}\n")})[0].memory.first_step);
+  EXPECT_FALSE(read_cases({write("cases/c.yaml", with + "later}\n")})[0].memory.first_step);
+  EXPECT_TRUE(error(with + "second}\n").starts_with("c.yaml:1:76: error:")) << error(with + "second}\n");
+}
+
 TEST_F(CaseFiles, CountMoreTheWiderTheCounterLooks) {
   RankMemory memory;
   memory.at_peak[MemoryUse::weights] = 10;
