@@ -239,9 +239,12 @@ double cast_bytes(const Workload& workload, const Shard& shard, bool transposed)
   return written_by_cast(kind_of(workload, shard, shard.linear), transposed);
 }
 
+bool may_fuse_casts(const Precision& precision) {
+  return precision.compute == DType::fp8 && (precision.recipe == Scaling::delayed || precision.recipe == Scaling::mxfp8);
+}
+
 bool fuses_casts(const Workload& workload, const Shard& shard) {
-  const Scaling recipe = workload.precision.recipe;
-  return workload.fusions.fused_casts && shard.linear == DType::fp8 && (recipe == Scaling::delayed || recipe == Scaling::mxfp8);
+  return workload.fusions.fused_casts && shard.linear == DType::fp8 && may_fuse_casts(workload.precision);
 }
 
 namespace {

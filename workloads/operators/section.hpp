@@ -89,7 +89,10 @@ struct Linear {
 [[nodiscard]] bool norm_casts(const Workload& workload, const Shard& shard);
 // Bytes that a cast writes of each element of what a linear layer multiplies, for one product or, transposed, for the other as well.
 [[nodiscard]] double cast_bytes(const Workload& workload, const Shard& shard, bool transposed);
-// Whether norms and activations write 8 bits themselves: by scales that are known before (delayed) or belong to few values (MXFP8).
+// Whether a stack's norms and activations can write what products in this precision read: 8 bits, by scales that are known before (delayed)
+// or belong to few values (MXFP8).
+[[nodiscard]] bool may_fuse_casts(const Precision& precision);
+// Whether they do.
 [[nodiscard]] bool fuses_casts(const Workload& workload, const Shard& shard);
 
 // What the host issues for rotary embedding that the stack does not fuse.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/job/rules/rule.hpp"
+#include "workloads/operators/section.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -118,6 +119,30 @@ const Rule room_for_states{"optimizer.device",
                            [](const Workload& w, const System& system) { return !w.optimizer.on_cpu || has_host_memory(system); },
                            no_host_memory};
 
+// Keys of stacks that would do nothing.
+const Rule fused_casts{"software.fused_casts",
+                       [](const Workload& w, const System&) {
+                         return !w.fusions.fused_casts || bytes_of(w.precision.compute) >= 2 || workloads::may_fuse_casts(w.precision);
+                       },
+                       [](const Workload& w, const System&) {
+                         const std::string_view recipe = w.precision.compute == workloads::DType::fp8 ? " by this recipe" : "";
+                         return Refusal{
+                             fmt::format("fused_casts changes nothing for products in {}{}", name_of(w.precision.compute), recipe),
+                             "precision: {compute: fp8, recipe: delayed} or mxfp8, or software: {fused_casts: false}"};
+                       }};
+
+const Rule loads_whole{"software.memory.loads_whole",
+                       [](const Workload& w, const System& system) {
+                         const workloads::MemoryHabits& habits = system.software.memory.habits;
+                         return !habits.loads_whole || (w.optimizer.zero_stage == 3 && !habits.sharded_master);
+                       },
+                       [](const Workload& w, const System&) {
+                         return Refusal{w.optimizer.zero_stage == 3
+                                            ? "loads_whole is of stacks whose ZeRO-3 has master copies of the weights"
+                                            : "loads_whole without zero3: a model that is not cut is always whole",
+                                        "software: {memory: {loads_whole: false}}"};
+                       }};
+
 const Rule host_updates{
     "optimizer.device",
     [](const Workload& w, const System& system) { return !w.optimizer.on_cpu || system.cluster.host_memory.bytes_per_s > 0; },
@@ -143,6 +168,8 @@ std::vector<Rule> machine_rules() {
           offloaded_shards,
           room_for_activations,
           room_for_states,
+          fused_casts,
+          loads_whole,
           host_updates};
 }
 
